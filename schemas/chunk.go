@@ -1,0 +1,50 @@
+package schemas
+
+import "errors"
+
+// ErrUnknownFeed says that no feed of that name is configured.
+var ErrUnknownFeed = errors.New("unknown feed")
+
+// ChunkRequest asks the content generator for what a visit shows.
+type ChunkRequest struct {
+	Served string `json:"served"` // the id of the Served record the caller will publish; unique
+	User   UserID `json:"user"`
+	Feed   string `json:"feed"`  // name of a configured feed: "home", "plain" …
+	Limit  int    `json:"limit"` // 1-100
+	Time   Micros `json:"time"`  // now
+}
+
+// Chunk is the generator's answer. Served.Items may be empty; then there is nothing to publish and nothing reserved.
+type Chunk struct {
+	Served   Served      `json:"served"`
+	Head     int64       `json:"head"`   // highest frozen position when the chunk was built; 0: none
+	Floor    int64       `json:"floor"`  // positions at or below it were trimmed
+	Recent   []FeedEntry `json:"recent"` // the newest frozen entries, newest first, for what the store has not yet
+	Degraded []string    `json:"degraded,omitempty"`
+}
+
+// Outcome is what became of the Served record of a chunk.
+type Outcome string
+
+// The outcomes a caller can know. An Unknown one (a time-out) is settled by the generator itself, after the
+// producer's delivery time-out.
+const (
+	Acknowledged Outcome = "acknowledged"
+	Failed       Outcome = "failed" // certain not to be in the log
+	Unknown      Outcome = "unknown"
+)
+
+// Pool is one user's candidates of one source as a reader sees them: visible, unseen, best first.
+type Pool struct {
+	Source Source     `json:"source"`
+	Total  int        `json:"total"`
+	Items  []PoolItem `json:"items"`
+}
+
+// PoolItem is a candidate in a Pool.
+type PoolItem struct {
+	Pin   PinID   `json:"pin"`
+	Score float64 `json:"score"` // write-time, with the edge weight
+	Time  Micros  `json:"time"`  // the pin's creation
+	Facets
+}
