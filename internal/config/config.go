@@ -1,0 +1,324 @@
+// Package config loads one configuration struct from four places, each over the one before it: the struct as it is
+// given (the defaults), a YAML file, environment variables, flags.
+//
+// The struct's yaml tags name everything: the field Pools.Cap with tags pools and cap is pools.cap in error messages
+// and as the flag --pools.cap, and SMARTFEED_POOLS_CAP in the environment. Every value, wherever it comes from, is
+// written as it is in YAML: 90s, [a, b], true; a list of strings may also be given as a,b.
+//
+// All mistakes are reported together: keys that do not exist and values of the wrong type with the line of the file,
+// the name of the variable or of the flag; and then what Validate of the struct finds, with the line if the file has
+// set that value.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"gopkg.in/yaml.v3"
+)
+
+// EnvPrefix starts the name of every environment variable that sets a value.
+const EnvPrefix = "SMARTFEED_"
+
+// A FieldError is a problem of one value; Validate methods need not use it, but a problem whose text starts with the
+// value's path and a space or a colon ("pools.cap: …") is shown with the line that set it.
+type FieldError struct {
+	Where   string // "smartfeed.yaml:12", "SMARTFEED_POOLS_CAP", "--pools.cap"
+	Problem string
+}
+
+func (e *FieldError) Error() string { return e.Where + ": " + e.Problem }
+
+// Source is where a load takes its values from. The zero Source gives the defaults.
+type Source struct {
+	File    string // path of the YAML file; "" for none
+	Environ []string
+	Flags   *pflag.FlagSet // as filled by AddFlags and parsed; nil for none
+}
+
+// leaf is one value that can be set.
+type leaf struct {
+	path  string
+	help  string
+	value reflect.Value
+}
+
+func (l leaf) env() string {
+	return EnvPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(l.path))
+}
+
+// AddFlags gives flags a flag for every value of the struct that cfg points to, with its default as it is in cfg and
+// the text of its help tag. A nested value's flag is hidden: there are too many for one screen.
+func AddFlags(cfg any, flags *pflag.FlagSet) {
+	for _, l := range leaves(cfg) {
+		if flags.Lookup(l.path) != nil {
+			continue
+		}
+		text := &textValue{text: show(l.value), kind: l.value.Type().String()}
+		f := flags.VarPF(text, l.path, "", l.help)
+		f.Hidden = strings.Contains(l.path, ".")
+		if l.value.Kind() == reflect.Bool {
+			f.NoOptDefVal = "true"
+		}
+	}
+}
+
+// Load sets what cfg points to and validates it, if it has a method Validate() error.
+func Load(cfg any, src Source) error {
+	all := leaves(cfg)
+	lines, problems := loadFile(cfg, src.File)
+	problems = append(problems, loadEnv(all, src.Environ)...)
+	problems = append(problems, loadFlags(all, src.Flags)...)
+	if v, ok := cfg.(interface{ Validate() error }); ok && len(problems) == 0 {
+		problems = append(problems, located(v.Validate(), src.File, lines)...)
+	}
+	return errors.Join(problems...)
+}
+
+// Paths lists every value's path with its help text, in the order of the struct.
+func Paths(cfg any) [][2]string {
+	var out [][2]string
+	for _, l := range leaves(cfg) {
+		out = append(out, [2]string{l.path, l.help})
+	}
+	return out
+}
+
+func loadFile(cfg any, file string) (map[string]int, []error) {
+	if file == "" {
+		return nil, nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, []error{fmt.Errorf("read configuration: %w", err)}
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, []error{fmt.Errorf("read configuration: %w", err)}
+	}
+	if len(text) > maxFileBytes {
+		return nil, []error{fmt.Errorf("read configuration %s: more than %d bytes", file, maxFileBytes)}
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		return nil, []error{&FieldError{file, strings.TrimPrefix(err.Error(), "yaml: ")}}
+	}
+	return lineNumbers(&root), decodeErrors(decodeStrict(text, cfg), file)
+}
+
+// maxFileBytes bounds a configuration file: a thousand lines are a tenth of it.
+const maxFileBytes = 1 << 20
+
+func decodeStrict(text []byte, cfg any) error {
+	dec := yaml.NewDecoder(strings.NewReader(string(text)))
+	dec.KnownFields(true)
+	err := dec.Decode(cfg)
+	if errors.Is(err, io.EOF) { // an empty file sets nothing
+		return nil
+	}
+	return err
+}
+
+var lineOf = regexp.MustCompile(`^line (\d+): (.*)$`)
+
+func decodeErrors(err error, file string) []error {
+	var types *yaml.TypeError
+	if !errors.As(err, &types) {
+		if err == nil {
+			return nil
+		}
+		return []error{&FieldError{file, err.Error()}}
+	}
+	var out []error
+	for _, text := range types.Errors {
+		if m := lineOf.FindStringSubmatch(text); m != nil {
+			out = append(out, &FieldError{file + ":" + m[1], goNames.ReplaceAllString(m[2], "")})
+		} else {
+			out = append(out, &FieldError{file, text})
+		}
+	}
+	return out
+}
+
+// goNames are the parts of yaml's messages that mean nothing to a person who writes a configuration.
+var goNames = regexp.MustCompile(` in type \S+`)
+
+func loadEnv(all []leaf, environ []string) []error {
+	known := map[string]leaf{}
+	for _, l := range all {
+		known[l.env()] = l
+	}
+	var problems []error
+	for _, kv := range environ {
+		name, text, _ := strings.Cut(kv, "=")
+		l, ok := known[name]
+		if !ok {
+			if strings.HasPrefix(name, EnvPrefix) && !slices.Contains(otherVariables, name) {
+				problems = append(problems, &FieldError{name, "no value of this name can be set"})
+			}
+			continue
+		}
+		if err := set(l.value, text); err != nil {
+			problems = append(problems, &FieldError{name, err.Error()})
+		}
+	}
+	return problems
+}
+
+// otherVariables have the prefix but set no value of the configuration.
+var otherVariables = []string{EnvPrefix + "CONFIG"}
+
+func loadFlags(all []leaf, flags *pflag.FlagSet) []error {
+	if flags == nil {
+		return nil
+	}
+	var problems []error
+	for _, l := range all {
+		f := flags.Lookup(l.path)
+		if f == nil || !f.Changed {
+			continue
+		}
+		if err := set(l.value, f.Value.String()); err != nil {
+			problems = append(problems, &FieldError{"--" + l.path, err.Error()})
+		}
+	}
+	return problems
+}
+
+// located puts the line of the file that set a value before each problem that starts with the value's path.
+func located(err error, file string, lines map[string]int) []error {
+	var out []error
+	for _, e := range split(err) {
+		path, _, _ := strings.Cut(e.Error(), " ")
+		if n, ok := lines[strings.TrimSuffix(path, ":")]; ok {
+			e = &FieldError{fmt.Sprintf("%s:%d", file, n), e.Error()}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// split takes joined errors apart, at every depth.
+func split(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, split(e)...)
+	}
+	return out
+}
+
+func lineNumbers(root *yaml.Node) map[string]int {
+	lines := map[string]int{}
+	var walk func(n *yaml.Node, path string)
+	walk = func(n *yaml.Node, path string) {
+		if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
+			walk(n.Content[0], path)
+		}
+		if n.Kind != yaml.MappingNode {
+			return
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			name := strings.TrimPrefix(path+"."+n.Content[i].Value, ".")
+			lines[name] = n.Content[i].Line
+			walk(n.Content[i+1], name)
+		}
+	}
+	walk(root, "")
+	return lines
+}
+
+// leaves lists the values of the struct that cfg points to, depth first.
+func leaves(cfg any) []leaf {
+	var out []leaf
+	var walk func(v reflect.Value, path string)
+	walk = func(v reflect.Value, path string) {
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			name, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+			if name == "-" || !field.IsExported() {
+				continue
+			}
+			at := path + name
+			switch {
+			case options == "inline":
+				walk(v.Field(i), path)
+			case field.Type.Kind() == reflect.Struct:
+				walk(v.Field(i), at+".")
+			default:
+				out = append(out, leaf{path: at, help: field.Tag.Get("help"), value: v.Field(i)})
+			}
+		}
+	}
+	walk(reflect.ValueOf(cfg).Elem(), "")
+	return out
+}
+
+func set(v reflect.Value, text string) error {
+	if v.Kind() == reflect.String {
+		v.SetString(text)
+		return nil
+	}
+	if v.Type() == reflect.TypeFor[[]string]() && !strings.HasPrefix(strings.TrimSpace(text), "[") {
+		v.Set(reflect.ValueOf(strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })))
+		return nil
+	}
+	fresh := reflect.New(v.Type())
+	if err := yaml.Unmarshal([]byte(text), fresh.Interface()); err != nil {
+		return fmt.Errorf("%q is no %s", text, v.Type())
+	}
+	v.Set(fresh.Elem())
+	return nil
+}
+
+func show(v reflect.Value) string {
+	if list, ok := v.Interface().([]string); ok {
+		return strings.Join(list, ",")
+	}
+	if v.Kind() == reflect.String {
+		return v.String()
+	}
+	text, err := yaml.Marshal(v.Interface())
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// textValue is a flag that keeps its text until Load parses it, so that a mistake is reported among all others.
+type textValue struct{ text, kind string }
+
+func (t *textValue) String() string     { return t.text }
+func (t *textValue) Set(s string) error { t.text = s; return nil }
+func (t *textValue) Type() string       { return shortType(t.kind) }
+
+func shortType(kind string) string {
+	switch kind {
+	case "time.Duration":
+		return "duration"
+	case "[]string":
+		return "list"
+	case "string", "bool":
+		return kind
+	case "float64", "float32":
+		return "number"
+	}
+	if strings.HasPrefix(kind, "int") || strings.HasPrefix(kind, "uint") {
+		return "int"
+	}
+	return "yaml"
+}

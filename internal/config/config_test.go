@@ -1,0 +1,138 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+type pool struct {
+	Cap      int           `yaml:"cap"`
+	HalfLife time.Duration `yaml:"half_life"`
+}
+
+type product struct {
+	Dir    string             `yaml:"dir" help:"where state lives"`
+	Kafka  []string           `yaml:"kafka"`
+	Loud   bool               `yaml:"loud"`
+	Pools  pool               `yaml:"pools"`
+	Shares map[string]float64 `yaml:"shares"`
+}
+
+func (p *product) Validate() error {
+	var problems []error
+	if p.Pools.Cap < 1 {
+		problems = append(problems, errors.New("pools.cap: 0 is below 1"))
+	}
+	if p.Dir == "" {
+		problems = append(problems, errors.New("dir: is empty"))
+	}
+	return errors.Join(problems...)
+}
+
+func defaults() *product {
+	return &product{Dir: "data", Kafka: []string{"a:1"}, Pools: pool{Cap: 500, HalfLife: time.Hour}}
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "smartfeed.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func parsed(t *testing.T, args ...string) *pflag.FlagSet {
+	t.Helper()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	AddFlags(defaults(), flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return flags
+}
+
+func TestEachPlaceOverridesTheOneBefore(t *testing.T) {
+	file := write(t, "dir: fromfile\nkafka: [b:1, c:2]\npools: {cap: 7, half_life: 90s}\nshares: {related: 0.5}\n")
+	got := defaults()
+	err := Load(got, Source{
+		File:    file,
+		Environ: []string{"HOME=/x", "SMARTFEED_DIR=fromenv", "SMARTFEED_POOLS_CAP=8", "SMARTFEED_CONFIG=" + file},
+		Flags:   parsed(t, "--pools.cap=9", "--loud", "--kafka", "d:1,e:2"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &product{Dir: "fromenv", Kafka: []string{"d:1", "e:2"}, Loud: true,
+		Pools: pool{Cap: 9, HalfLife: 90 * time.Second}, Shares: map[string]float64{"related": 0.5}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAllMistakesAreReportedWithTheirPlace(t *testing.T) {
+	file := write(t, "dir: x\npools:\n  cap: many\n  colour: red\nextra: 1\n")
+	err := Load(defaults(), Source{
+		File:    file,
+		Environ: []string{"SMARTFEED_POOLS_HALF_LIFE=soon", "SMARTFEED_NOSUCH=1"},
+		Flags:   parsed(t, "--loud=perhaps"),
+	})
+	for _, want := range []string{
+		file + ":3: ", file + ":4: field colour not found", file + ":5: field extra not found",
+		`SMARTFEED_POOLS_HALF_LIFE: "soon" is no time.Duration`, "SMARTFEED_NOSUCH: no value of this name",
+		`--loud: "perhaps" is no bool`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q lacks %q", err, want)
+		}
+	}
+}
+
+func TestValidationNamesTheLine(t *testing.T) {
+	file := write(t, "# a comment\npools:\n  cap: 0\n")
+	cfg := defaults()
+	cfg.Dir = ""
+	err := Load(cfg, Source{File: file})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	want := file + ":3: pools.cap: 0 is below 1\ndir: is empty"
+	if err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	for name, c := range map[string]struct{ file, want string }{
+		"missing":   {filepath.Join(t.TempDir(), "no.yaml"), "no such file"},
+		"not yaml":  {write(t, "a: [\n"), "line 1"},
+		"too large": {write(t, strings.Repeat("# long\n", maxFileBytes/6)), "more than"},
+	} {
+		err := Load(defaults(), Source{File: c.file})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q in it", name, err, c.want)
+		}
+	}
+	if err := Load(defaults(), Source{File: write(t, "")}); err != nil {
+		t.Errorf("empty file: %v", err)
+	}
+}
+
+func TestFlagsShowTheirDefaults(t *testing.T) {
+	flags := parsed(t)
+	for name, want := range map[string]string{"dir": "data", "kafka": "a:1", "pools.half_life": "1h0m0s", "loud": "false"} {
+		if got := flags.Lookup(name).DefValue; got != want {
+			t.Errorf("--%s: default %q, want %q", name, got, want)
+		}
+	}
+	if flags.Lookup("dir").Hidden || !flags.Lookup("pools.cap").Hidden {
+		t.Error("nested flags are hidden, top-level ones are not")
+	}
+}

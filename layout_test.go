@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/smartfeed/smartfeed/"
+
+// layers are the folders from the bottom up; a package may import its own layer and those below. processors and
+// serving stand side by side.
+var layers = map[string][]string{
+	"schemas":    {"schemas"},
+	"topics":     {"schemas", "topics"},
+	"processors": {"schemas", "topics", "processors"},
+	"serving":    {"schemas", "topics", "serving"},
+}
+
+// groups are the packages of processors that compute; none may import another.
+var groups = []string{"objects", "actors", "fanout", "related", "pools", "materialize"}
+
+func TestImportsRunOneWay(t *testing.T) {
+	seen := map[string]bool{}
+	for path, imports := range packages(t) {
+		layer, _, _ := strings.Cut(path, "/")
+		allowed, ruled := layers[layer]
+		seen[layer] = true
+		for _, imp := range imports {
+			below, _, _ := strings.Cut(imp, "/")
+			if ruled && !contains(allowed, below) {
+				t.Errorf("%s imports %s: %s may import %v only", path, imp, layer, allowed)
+			}
+			if from, to := groupOf(path), groupOf(imp); from != "" && to != "" && from != to {
+				t.Errorf("%s imports %s: groups never import groups", path, imp)
+			}
+		}
+	}
+	for layer := range layers {
+		if !seen[layer] {
+			t.Errorf("no package of %s was looked at", layer)
+		}
+	}
+}
+
+func groupOf(path string) string {
+	for _, g := range groups {
+		if path == "processors/"+g || strings.HasPrefix(path, "processors/"+g+"/") {
+			return g
+		}
+	}
+	return ""
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// packages maps each package of the module, without the module's path, to the module's packages it imports outside
+// of tests.
+func packages(t *testing.T) map[string][]string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	all := map[string][]string{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		var own []string
+		for _, imp := range p.Imports {
+			if rest, ok := strings.CutPrefix(imp, module); ok {
+				own = append(own, rest)
+			}
+		}
+		all[strings.TrimPrefix(p.ImportPath, module)] = own
+	}
+	return all
+}
