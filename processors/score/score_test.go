@@ -1,0 +1,62 @@
+package score_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/processors/score"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+const day = 24 * time.Hour
+
+func TestScore(t *testing.T) {
+	noon := schemas.MicrosOf(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	later := noon + schemas.Micros(day/time.Microsecond)
+	base := score.Base(1, noon, day)
+	tests := []struct {
+		name      string
+		got, want float64
+	}{
+		{"a half-life of age is one", score.Base(1, later, day) - base, 1},
+		{"half the half-life counts double", score.Base(1, later, day/2) - score.Base(1, noon, day/2), 2},
+		{"quality e is one", score.Base(math.E, noon, day) - base, 1},
+		{"quality below one costs", score.Base(1/math.E, noon, day) - base, -1},
+		{"weight one changes nothing", score.Weighted(base, 1), base},
+		{"weight two adds ln 2", score.Weighted(base, 2) - base, math.Ln2},
+		{"the epoch is zero", score.Base(1, 0, day), 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if math.Abs(tt.got-tt.want) > 1e-8 {
+				t.Errorf("got %v, want %v", tt.got, tt.want)
+			}
+		})
+	}
+}
+
+// The order of two pins by score is that of quality · weight · e^(−age/half-life), whatever the moment asked at.
+func TestScoreOrdersAsDecayAtEveryMoment(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pin := func(label string) (stored float64, decayed func(now schemas.Micros) float64) {
+			quality := rapid.Float64Range(0.01, 100).Draw(t, label+" quality")
+			weight := rapid.Float32Range(0.5, 4).Draw(t, label+" weight")
+			created := schemas.Micros(rapid.Int64Range(1.7e15, 1.7e15+20*86400e6).Draw(t, label+" created"))
+			return score.Weighted(score.Base(quality, created, day), weight), func(now schemas.Micros) float64 {
+				return quality * float64(weight) * math.Exp(-float64(now-created)/86400e6)
+			}
+		}
+		a, decayedA := pin("a")
+		b, decayedB := pin("b")
+		if math.Abs(a-b) < 1e-6 {
+			return
+		}
+		now := schemas.Micros(rapid.Int64Range(1.7e15, 1.7e15+90*86400e6).Draw(t, "now"))
+		if got, want := a > b, decayedA(now) > decayedB(now); got != want {
+			t.Errorf("a above b: got %v, want %v", got, want)
+		}
+	})
+}
