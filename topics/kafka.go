@@ -1,7 +1,158 @@
 package topics
 
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/lovoo/goka"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
 // Kafka is how to reach the brokers: the one place where clients of franz-go and of sarama are configured.
 type Kafka struct {
-	Brokers    []string
-	Partitions int32 // of every co-partitioned topic, frozen when the topics are created
+	Brokers    []string // host:port, at least one
+	Partitions int32    // of every co-partitioned topic, frozen when the topics are created
+	ClientID   string   // shown in the brokers' logs and quotas, default "smartfeed"
+	Embedded   bool     // the brokers are the embedded one
+}
+
+// DefaultClientID is the client id of a Kafka that names none.
+const DefaultClientID = "smartfeed"
+
+// DeliveryTimeout bounds how long a producer tries to deliver a record. A record that was never sent has failed for
+// certain when it has passed; of one that was sent and not answered the outcome stays unknown until the brokers answer.
+const DeliveryTimeout = 30 * time.Second
+
+// TransactionTimeout is how long the brokers let a transaction stay open before they abort it. A transaction here is
+// open for one commit, milliseconds; this is the time for which a dead owner can hold back readers.
+const TransactionTimeout = 10 * time.Second
+
+// Client makes a client that reads committed records only and produces idempotently, to the partition of each record's
+// owner (ByOwner). opts come after and win. It dials nothing yet.
+func (k Kafka) Client(opts ...kgo.Opt) (*kgo.Client, error) {
+	if len(k.Brokers) == 0 {
+		return nil, errors.New("make kafka client: no broker address")
+	}
+	client, err := kgo.NewClient(append(k.settings(), opts...)...)
+	if err != nil {
+		return nil, fmt.Errorf("make kafka client: %w", err)
+	}
+	return client, nil
+}
+
+// Transactional makes a client whose records are produced in transactions under id, each to its Record.Partition.
+// Its ProducerID call fences whoever used the id before, and ends what they left open.
+func (k Kafka) Transactional(id string, opts ...kgo.Opt) (*kgo.Client, error) {
+	return k.Client(append([]kgo.Opt{
+		kgo.TransactionalID(id),
+		kgo.TransactionTimeout(TransactionTimeout),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),          // rows knows the partition, its own among them
+		kgo.MaxBufferedRecords(1 << 20),                         // a batch is bounded before it is produced: never block inside a transaction
+		kgo.ConcurrentTransactionsBackoff(2 * time.Millisecond), // the last one's markers are being written: they take about a millisecond
+	}, opts...)...)
+}
+
+// Admin makes an administration client with a connection of its own. Close it.
+func (k Kafka) Admin() (*kadm.Client, error) {
+	client, err := k.Client()
+	if err != nil {
+		return nil, err
+	}
+	return kadm.NewClient(client), nil
+}
+
+// settings are those of every franz-go client.
+func (k Kafka) settings() []kgo.Opt {
+	return []kgo.Opt{
+		kgo.SeedBrokers(k.Brokers...),
+		kgo.ClientID(k.clientID()),
+		kgo.DisableClientMetrics(), // nobody reads what KIP-714 would push
+
+		kgo.DialTimeout(5 * time.Second),            // a host that is gone must not hold a request for longer
+		kgo.RequestTimeoutOverhead(5 * time.Second), // over the request's own time-out: a hung broker shows within it
+		kgo.RetryBackoffFn(backoff),                 // the first retry soon: most failures are a leader that moved
+		kgo.MetadataMinAge(100 * time.Millisecond),  // a topic made a moment ago is seen at once
+		kgo.MetadataMaxAge(time.Minute),             // a moved leader is noticed without traffic
+
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),           // what was aborted never happened
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),      // a new reader wants all there is
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),      // what was retained away cannot be read; the rest can
+		kgo.FetchMaxWait(time.Second),                          // an empty fetch comes back in time for a rebalance
+		kgo.FetchMaxBytes(16 << 20),                            // memory of a fetch in flight, a broker
+		kgo.FetchMaxPartitionBytes(4 << 20),                    // a backlog is read in large pieces, no partition starves
+		kgo.RequiredAcks(kgo.AllISRAcks()),                     // acknowledged = on every in-sync replica
+		kgo.RecordPartitioner(ByOwner()),                       // one hash for all
+		kgo.ProducerLinger(0),                                  // latency first: under load batches fill by themselves
+		kgo.MaxBufferedRecords(50_000),                         // then producing blocks: back-pressure instead of memory
+		kgo.MaxBufferedBytes(64 << 20),                         // the same in bytes
+		kgo.RecordDeliveryTimeout(DeliveryTimeout),             // see DeliveryTimeout
+		kgo.ProduceRequestTimeout(10 * time.Second),            // the brokers' own patience with replicas
+		kgo.UnknownTopicRetries(10),                            // a topic made a moment ago is not yet known everywhere
+		kgo.ProducerBatchCompression(kgo.SnappyCompression()),  // ids repeat: half the bytes for little time
+		kgo.MaxDecompressBatchBytes(64 << 20),                  // a bomb on a topic must not take the process with it
+		kgo.ConsiderMissingTopicDeletedAfter(30 * time.Second), // a broker that is starting may not know its topics yet
+	}
+}
+
+// Sarama returns the configuration of sarama clients: Goka's, which reads inputs with it. Goka's own producer is
+// dialled and never used.
+func (k Kafka) Sarama() *sarama.Config {
+	c := sarama.NewConfig()
+	c.ClientID = k.clientID()
+	c.Version = sarama.V3_6_0_0           // read committed and transactions need 0.11; both embedded and real brokers speak this
+	c.ChannelBufferSize = 256             // of every partition: records waiting for a callback
+	c.Net.DialTimeout = 5 * time.Second   // as for franz-go
+	c.Net.ReadTimeout = 15 * time.Second  // above the rebalance time-out, for which a join is held
+	c.Net.WriteTimeout = 10 * time.Second // a hung broker shows
+	c.Metadata.Timeout = 10 * time.Second // brokers away: fail, and let the supervisor start again
+	c.Metadata.RefreshFrequency = time.Minute
+	c.Metadata.AllowAutoTopicCreation = false // topics come from the catalogue alone
+
+	c.Consumer.IsolationLevel = sarama.ReadCommitted                // what was aborted never happened
+	c.Consumer.Offsets.Initial = sarama.OffsetOldest                // a new group wants all there is
+	c.Consumer.Offsets.AutoCommit.Interval = 100 * time.Millisecond // Wait reads the committed offsets
+	c.Consumer.Offsets.Retry.Max = 5                                // a moved coordinator costs a few
+	c.Consumer.MaxWaitTime = 500 * time.Millisecond                 // of an empty fetch; records end the wait at once
+	c.Consumer.Fetch.Default = 1 << 20                              // a partition
+	c.Consumer.Return.Errors = true                                 // Goka drains them
+	c.Consumer.Group.Session.Timeout = 6 * time.Second              // a dead owner is noticed in this time; the brokers' default minimum
+	c.Consumer.Group.Heartbeat.Interval = time.Second               // a sixth
+	c.Consumer.Group.Rebalance.Timeout = k.rebalanceTimeout()       // for everybody to hand over
+	c.Consumer.Group.Rebalance.Retry.Max = 20                       // a group moves while its members come up
+	c.Consumer.Group.Rebalance.Retry.Backoff = 250 * time.Millisecond
+	c.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{goka.CopartitioningStrategy} // inputs and table together
+
+	c.Producer.Partitioner = sarama.NewCustomHashPartitioner(NewHasher) // one hash for all
+	c.Producer.RequiredAcks = sarama.WaitForAll                         // as for franz-go
+	c.Producer.Return.Successes = true                                  // Goka insists
+	c.Producer.Return.Errors = true
+	return c
+}
+
+// rebalanceTimeout is shorter on the embedded broker: a member that dies while it joins is noticed there only when the
+// whole time has passed, and every join starts it again.
+func (k Kafka) rebalanceTimeout() time.Duration {
+	if k.Embedded {
+		return 2500 * time.Millisecond
+	}
+	return 10 * time.Second
+}
+
+func (k Kafka) clientID() string {
+	if k.ClientID == "" {
+		return DefaultClientID
+	}
+	return k.ClientID
+}
+
+// backoff doubles from 25 ms to 2 s.
+func backoff(fails int) time.Duration {
+	const least, most = 25 * time.Millisecond, 2 * time.Second
+	if fails > 7 { // 25 ms * 2^7 > 2 s
+		return most
+	}
+	return min(least<<max(fails-1, 0), most)
 }

@@ -1,0 +1,190 @@
+package topics
+
+import (
+	"slices"
+	"time"
+)
+
+// Names of the topics, each with the key of its records.
+const (
+	Pins       = "pins"       // pin
+	Follows    = "follows"    // followee
+	Actions    = "actions"    // pin
+	Users      = "users"      // user
+	Candidates = "candidates" // user
+
+	Publications    = "publications"     // followee
+	PinCards        = "pin-cards"        // pin
+	ActionsJoined   = "actions-joined"   // actor
+	ActionsEnriched = "actions-enriched" // actor
+	ItemFeatures    = "item-features"    // pin
+	EdgeWeights     = "edge-weights"     // followee
+	Affinities      = "affinities"       // user
+	UsersDeleted    = "users-deleted"    // user, compacted
+	Edges           = "edges"            // user
+	FanoutLoop      = "fanout-loop"      // followee
+	Deliveries      = "deliveries"       // followee, in the partition of the users it brings something to
+	Served          = "served"           // user
+	FeedEntries     = "feed-entries"     // user
+	Impressions     = "impressions"      // pin
+	DeadLetters     = "dead-letters"     // source topic
+)
+
+// Names of the consumers: the groups with rows, and the sinks.
+const (
+	Objects     = "objects"
+	Actors      = "actors"
+	Fanout      = "fanout"
+	Pools       = "pools"
+	Materialize = "materialize" // once a feed store
+	Features    = "features"
+)
+
+// Producers is who writes the input topics: any Kafka client.
+const Producers = "producers"
+
+// Serving is the feed service as a writer of topics.
+const Serving = "serving"
+
+// Default numbers of partitions of co-partitioned topics.
+const (
+	EmbeddedPartitions = 4
+	RealPartitions     = 8
+)
+
+// TableOf returns the changelog topic of a group's rows.
+func TableOf(group string) string { return group + "-table" }
+
+// TicksOf returns the topic that wakes a group's timers.
+func TicksOf(group string) string { return group + "-ticks" }
+
+// RowGroups returns the groups that keep rows.
+func RowGroups() []string { return []string{Objects, Actors, Fanout, Pools} }
+
+// Topic is one topic as it should be.
+type Topic struct {
+	Name       string
+	Key        string        // what the record key is
+	Record     string        // Go type of the value in package schemas; "" for bytes private to one group
+	Partitions int32         // all topics of groups with rows have the same number
+	Replicas   int16         // of each partition
+	InSync     int16         // replicas that must have a record before it is acknowledged
+	Compact    bool          // only the newest record of a key is kept; else all records of the last Retention
+	Retention  time.Duration // 0: for ever
+	AppendTime bool          // records carry the broker's clock instead of the producer's
+	Writers    []string
+	Readers    []string // consumers that commit offsets
+	Whole      bool     // every process holds all of it, under a consumer group of its own
+	Embedded   bool     // on the embedded broker: no clean-up, which is not safe there, and the producer's clock
+}
+
+// Profile is what of the catalogue depends on the installation.
+type Profile struct {
+	Partitions int32 // of co-partitioned topics; 0: 4 embedded, 8 real
+	Replicas   int16 // 0: 1 embedded, 3 real
+	Embedded   bool
+	Actions    time.Duration // retention of actions and of what is derived from them alone; 0: 7 days, see Catalogue
+}
+
+// withDefaults fills in the zero fields.
+func (p Profile) withDefaults() Profile {
+	partitions, replicas := int32(RealPartitions), int16(3)
+	if p.Embedded {
+		partitions, replicas = EmbeddedPartitions, 1
+	}
+	if p.Partitions == 0 {
+		p.Partitions = partitions
+	}
+	if p.Replicas == 0 {
+		p.Replicas = replicas
+	}
+	if p.Actions == 0 {
+		p.Actions = derivedRetention
+	}
+	return p
+}
+
+const (
+	forever time.Duration = 0
+	// derivedRetention is for records that are of no use once every reader has applied them: the longest stop of a
+	// group that is survived without a rebuild.
+	derivedRetention = 7 * 24 * time.Hour
+	// tickRetention is for ticks, which only wake whoever is awake.
+	tickRetention = 24 * time.Hour
+)
+
+// Catalogue returns every topic and table, in the order in which records flow. Pins, follows and users are kept for
+// ever; the topics of one group's rows are compacted; everything else is kept for a week.
+func Catalogue(p Profile) []Topic {
+	p = p.withDefaults()
+	all := append(inputs(p), derived()...)
+	for _, group := range RowGroups() {
+		all = append(all, groupTopics(group)...)
+	}
+	for i := range all {
+		t := &all[i]
+		t.Partitions, t.Replicas = p.Partitions, p.Replicas
+		t.InSync = max(1, p.Replicas-1) // one broker may be away
+		t.AppendTime = !p.Embedded
+		t.Embedded = p.Embedded
+	}
+	return all
+}
+
+func inputs(p Profile) []Topic {
+	from, offers := []string{Producers}, []string{Producers}
+	return []Topic{
+		{Name: Users, Key: "user", Record: "UserEvent", Retention: forever, Writers: from, Readers: []string{Actors}},
+		{Name: Follows, Key: "followee", Record: "FollowEvent", Retention: forever, Writers: from, Readers: []string{Fanout}},
+		{Name: Pins, Key: "pin", Record: "PinEvent", Retention: forever, Writers: from, Readers: []string{Objects}},
+		{Name: Actions, Key: "pin", Record: "ActionEvent", Retention: p.Actions, Writers: from, Readers: []string{Objects}},
+		{Name: Candidates, Key: "user", Record: "Offer", Retention: derivedRetention, Writers: offers, Readers: []string{Pools}},
+	}
+}
+
+func derived() []Topic {
+	list := []Topic{
+		{Name: Publications, Key: "followee", Record: "Publication", Writers: []string{Objects}, Readers: []string{Fanout, Materialize}},
+		{Name: PinCards, Key: "pin", Record: "Card", Writers: []string{Objects}, Readers: []string{Materialize}},
+		{Name: ActionsJoined, Key: "actor", Record: "EnrichedAction", Writers: []string{Objects}, Readers: []string{Actors}},
+		{Name: ItemFeatures, Key: "pin", Record: "ItemCounts", Writers: []string{Objects}, Readers: []string{Features}},
+		{Name: ActionsEnriched, Key: "actor", Record: "EnrichedAction", Writers: []string{Actors}, Readers: []string{Features}},
+		{Name: EdgeWeights, Key: "followee", Record: "EdgeWeight", Writers: []string{Actors}, Readers: []string{Fanout}},
+		{Name: Affinities, Key: "user", Record: "Affinities", Writers: []string{Actors}, Readers: []string{Pools}},
+		{Name: UsersDeleted, Key: "user", Record: "DeletedUser", Compact: true, Whole: true, Writers: []string{Actors}, Readers: []string{Materialize}},
+		{Name: Edges, Key: "user", Record: "Edge", Writers: []string{Fanout}, Readers: []string{Pools, Materialize}},
+		{Name: FanoutLoop, Key: "followee", Record: "FanoutStep", Writers: []string{Fanout}, Readers: []string{Fanout}},
+		{Name: Deliveries, Key: "followee", Record: "Delivery", Writers: []string{Fanout}, Readers: []string{Pools}},
+		{Name: Served, Key: "user", Record: "Served", Writers: []string{Serving}, Readers: []string{Pools}},
+		{Name: FeedEntries, Key: "user", Record: "FeedEntry", Writers: []string{Pools}, Readers: []string{Materialize}},
+		{Name: Impressions, Key: "pin", Record: "Impression", Writers: []string{Pools}, Readers: []string{Objects}},
+		{Name: DeadLetters, Key: "topic", Record: "DeadLetter", Writers: append(RowGroups(), Materialize, Features)},
+	}
+	for i := range list {
+		if !list[i].Compact {
+			list[i].Retention = derivedRetention
+		}
+	}
+	return list
+}
+
+func groupTopics(group string) []Topic {
+	self := []string{group}
+	return []Topic{
+		{Name: TableOf(group), Key: "owner and row", Compact: true, Writers: self},
+		{Name: TicksOf(group), Key: "none", Retention: tickRetention, Writers: self, Readers: self},
+	}
+}
+
+// Consumers returns who commits offsets on the topics of a catalogue, in the order in which records reach them.
+func Consumers(catalogue []Topic) []string {
+	var names []string
+	for _, t := range catalogue {
+		for _, r := range t.Readers {
+			if !slices.Contains(names, r) {
+				names = append(names, r)
+			}
+		}
+	}
+	return names
+}

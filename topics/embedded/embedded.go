@@ -1,0 +1,302 @@
+// Package embedded runs a broker and a schema registry inside this process, for one trusted machine: franz-go's kfake
+// and srfake on loopback ports, their state on disk below one directory.
+//
+//	DIR/lock           held while a process uses DIR
+//	DIR/broker/        the broker's logs, offsets, transactions
+//	DIR/registry.json  every schema in the order of its id
+//
+// What was acknowledged is in the operating system's hands and survives kill -9 of the process at any moment; with
+// Config.SyncWrites it is on the disk and survives a power failure too, at a tenth of the throughput. Nothing is ever
+// deleted or compacted while the broker runs: its compaction is not safe against a crash, and its retention would
+// take the compacted topics as well. So the directory grows until Config.MaxBytes stops the server with a FullError.
+// Config.CompactFactor rewrites it at a clean close.
+//
+// One thing is weaker than on Kafka: killed between the markers of one transaction, a window of microseconds, the
+// broker applies half of it.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Config says where the server keeps its state and where it listens. See DefaultConfig.
+type Config struct {
+	Dir        string `yaml:"dir"`         // created if missing; used by one process at a time
+	Kafka      string `yaml:"kafka"`       // loopback host:port of the broker, port 0 for any
+	Registry   string `yaml:"registry"`    // loopback host:port of the registry, port 0 for any
+	MaxBytes   int64  `yaml:"max_bytes"`   // of Dir; above it the server stops. At least 1 MiB
+	SyncWrites bool   `yaml:"sync_writes"` // fsync every batch of records
+}
+
+// DefaultConfig keeps at most 20 GiB below ./data on the usual ports, and leaves the flushing to the operating system.
+func DefaultConfig() Config {
+	return Config{Dir: "data", Kafka: "127.0.0.1:9092", Registry: "127.0.0.1:8081", MaxBytes: 20 << 30}
+}
+
+// Validate reports every field that is out of its bounds.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Dir == "" {
+		errs = append(errs, errors.New(`dir "": a directory is needed`))
+	}
+	for name, addr := range map[string]string{"kafka": c.Kafka, "registry": c.Registry} {
+		if err := checkLoopback(addr); err != nil {
+			errs = append(errs, fmt.Errorf("%s %q: %w", name, addr, err))
+		}
+	}
+	if c.MaxBytes < 1<<20 {
+		errs = append(errs, fmt.Errorf("max_bytes %d: at least %d (1 MiB)", c.MaxBytes, 1<<20))
+	}
+	return errors.Join(errs...)
+}
+
+func checkLoopback(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return errors.New("not host:port")
+	}
+	ip, err := netip.ParseAddr(host)
+	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return errors.New("not a loopback address: the embedded broker trusts everybody who reaches it")
+	}
+	return nil
+}
+
+// LockedError says that another process uses the directory.
+type LockedError struct{ Dir string }
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("directory %s is in use by another process: stop it, or choose another directory", e.Dir)
+}
+
+// FullError says that the directory has outgrown Config.MaxBytes. Starting again cannot help before something is done.
+type FullError struct {
+	Dir        string
+	Bytes, Max int64
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("directory %s holds %d bytes, more than max_bytes %d: raise the limit, or start anew in an empty directory",
+		e.Dir, e.Bytes, e.Max)
+}
+
+// Server is a running broker and registry. Close it.
+type Server struct {
+	cfg      Config
+	log      *slog.Logger
+	lock     *flock.Flock
+	broker   *kfake.Cluster
+	address  string
+	registry *registry
+
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+	done chan struct{}
+	once sync.Once
+	err  error // why it ended by itself; written before done is closed
+}
+
+// Start opens the directory and listens. It fails with a *LockedError when another process uses the directory, with a
+// *FullError when that has outgrown its limit, and with the system's error when a port is in use or the directory
+// cannot be written. log gets the broker's warnings; nil: none.
+func Start(ctx context.Context, cfg Config, log *slog.Logger) (_ *Server, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{cfg: cfg, log: log, done: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			s.release()
+			err = fmt.Errorf("start embedded broker: %w", err)
+		}
+	}()
+	if err := s.openDir(); err != nil {
+		return nil, err
+	}
+	if err := s.listen(ctx); err != nil {
+		return nil, err
+	}
+	run, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.wg.Go(func() { s.watch(run) })
+	return s, nil
+}
+
+// Kafka returns how to reach the broker, with the given number of partitions (0: topics.EmbeddedPartitions).
+func (s *Server) Kafka(partitions int32) topics.Kafka {
+	if partitions == 0 {
+		partitions = topics.EmbeddedPartitions
+	}
+	return topics.Kafka{Brokers: []string{s.address}, Partitions: partitions, Embedded: true}
+}
+
+// RegistryURL returns the address of the registry, http://host:port.
+func (s *Server) RegistryURL() string { return s.registry.url() }
+
+// Broker returns the broker itself, for tests that inject faults.
+func (s *Server) Broker() *kfake.Cluster { return s.broker }
+
+// Run waits until ctx ends (nil) or the server has ended by itself (why, for example a *FullError).
+func (s *Server) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.done:
+		return s.err
+	}
+}
+
+// Close ends the server: it takes no more requests, and writes down what makes the next start fast. It returns within
+// closeTimeout; what was acknowledged is safe in any case.
+func (s *Server) Close() error {
+	s.stop()
+	s.wg.Wait()
+	return s.end(nil)
+}
+
+// end closes everything, once, and says why.
+func (s *Server) end(why error) error {
+	var err error
+	s.once.Do(func() {
+		err = errors.Join(s.registry.close(), s.closeBroker())
+		s.release()
+		s.err = why
+		close(s.done)
+	})
+	return err
+}
+
+// closeTimeout bounds the orderly close of the broker, which saves an index of every partition.
+const closeTimeout = 20 * time.Second
+
+func (s *Server) closeBroker() error {
+	closed := make(chan struct{})
+	go func() { // the broker's own Close has no deadline: past ours it is abandoned, as a kill would
+		defer close(closed)
+		s.broker.Close()
+	}()
+	select {
+	case <-closed:
+		return nil
+	case <-time.After(closeTimeout):
+		return fmt.Errorf("close embedded broker: not done after %s", closeTimeout)
+	}
+}
+
+func (s *Server) release() {
+	if s.lock != nil {
+		_ = s.lock.Unlock() // the process's end would do it
+	}
+}
+
+// openDir makes sure that this process, alone, can write the directory and that it is below its limit.
+func (s *Server) openDir() error {
+	if err := os.MkdirAll(s.brokerDir(), 0o750); err != nil {
+		return err
+	}
+	lock := flock.New(filepath.Join(s.cfg.Dir, "lock"))
+	held, err := lock.TryLock()
+	if err != nil {
+		return fmt.Errorf("lock directory %s: %w", s.cfg.Dir, err)
+	}
+	if !held {
+		return &LockedError{Dir: s.cfg.Dir}
+	}
+	s.lock = lock
+	probe, err := os.CreateTemp(s.brokerDir(), "probe-*.tmp")
+	if err != nil {
+		return fmt.Errorf("write to directory %s: %w", s.cfg.Dir, err)
+	}
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		return err
+	}
+	return s.checkSize()
+}
+
+func (s *Server) brokerDir() string { return filepath.Join(s.cfg.Dir, "broker") }
+
+// listen takes both ports before the broker reads its state: a port in use shows at once.
+func (s *Server) listen(ctx context.Context) error {
+	kafka, err := listen(ctx, "kafka", s.cfg.Kafka)
+	if err != nil {
+		return err
+	}
+	web, err := listen(ctx, "registry", s.cfg.Registry)
+	if err != nil {
+		return errors.Join(err, kafka.Close())
+	}
+	if s.registry, err = openRegistry(filepath.Join(s.cfg.Dir, "registry.json"), web, s.log); err != nil {
+		return errors.Join(err, kafka.Close(), web.Close())
+	}
+	s.address = kafka.Addr().String()
+	if s.broker, err = kfake.NewCluster(s.brokerOptions(kafka)...); err != nil {
+		return errors.Join(fmt.Errorf("open %s: %w", s.brokerDir(), err), kafka.Close(), s.registry.close())
+	}
+	return nil
+}
+
+func listen(ctx context.Context, name, addr string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s address %s is in use by another process: %w", name, addr, err)
+	}
+	return l, err
+}
+
+// brokerOptions are all settings of kfake.
+func (s *Server) brokerOptions(l net.Listener) []kfake.Opt {
+	const never = "9223372036854" // milliseconds, 292 years: the broker multiplies by a million
+	opts := []kfake.Opt{
+		kfake.NumBrokers(1),
+		kfake.ListenFn(func(string, string) (net.Listener, error) { return l, nil }),
+		kfake.DataDir(s.brokerDir()),              // also keeps memory small: without it all records stay in it
+		kfake.GroupMinSessionTimeout(time.Second), // members choose; tests choose short
+		kfake.SleepOutOfOrder(),                   // a held join must not hold the requests behind it
+		kfake.DefaultNumPartitions(topics.EmbeddedPartitions),
+		kfake.WithLogger(&brokerLog{s.log}),
+		kfake.BrokerConfigs(map[string]string{
+			"log.retention.ms":               "-1",       // its clean-up would take compacted topics too
+			"log.retention.bytes":            "-1",       // the same
+			"log.cleaner.backoff.ms":         never,      // compaction is not safe against a crash
+			"offsets.retention.minutes":      "5256000",  // ten years: a group keeps its place through any pause
+			"transactional.id.expiration.ms": never,      // an owner that was away is still fenced
+			"log.segment.bytes":              "67108864", // 64 MiB
+			"default.replication.factor":     "1",
+		}),
+	}
+	if s.cfg.SyncWrites {
+		opts = append(opts, kfake.SyncWrites())
+	}
+	return opts
+}
+
+// brokerLog hands the broker's warnings and errors on; the rest would be a line a request.
+type brokerLog struct{ log *slog.Logger }
+
+func (l *brokerLog) Logf(level kfake.LogLevel, format string, args ...any) {
+	switch level {
+	case kfake.LogLevelError:
+		l.log.Error(fmt.Sprintf("embedded broker: "+format, args...))
+	case kfake.LogLevelWarn:
+		l.log.Warn(fmt.Sprintf("embedded broker: "+format, args...))
+	}
+}

@@ -1,0 +1,229 @@
+package embedded_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sr"
+
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+func config(dir string) embedded.Config {
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", "127.0.0.1:0"
+	return cfg
+}
+
+func start(t *testing.T, cfg embedded.Config) *embedded.Server {
+	t.Helper()
+	s, err := embedded.Start(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func createTopic(t *testing.T, k topics.Kafka, name string) {
+	t.Helper()
+	adm, err := k.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer adm.Close()
+	if _, err := adm.CreateTopic(t.Context(), k.Partitions, 1, nil, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func produce(t *testing.T, k topics.Kafka, topic string, values ...string) {
+	t.Helper()
+	cl, err := k.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	for _, v := range values {
+		r := &kgo.Record{Topic: topic, Key: []byte(v), Value: []byte(v)}
+		if err := cl.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// consume reads until n values have come.
+func consume(t *testing.T, k topics.Kafka, topic string, n int) map[string]int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cl, err := k.Client(kgo.ConsumeTopics(topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	values := map[string]int{}
+	for len(values) < n {
+		fetches := cl.PollFetches(ctx)
+		if err := fetches.Err0(); err != nil {
+			t.Fatalf("%d of %d values came: %v", len(values), n, err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) { values[string(r.Value)]++ })
+	}
+	return values
+}
+
+func TestStateOutlivesRestart(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, config(dir))
+	createTopic(t, s.Kafka(0), "t")
+	produce(t, s.Kafka(0), "t", "a", "b", "c")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, config(dir))
+	produce(t, s.Kafka(0), "t", "d")
+	if got := consume(t, s.Kafka(0), "t", 4); len(got) != 4 {
+		t.Errorf("got %v, want a b c d", got)
+	}
+}
+
+func register(t *testing.T, url, subject, schema string) int {
+	t.Helper()
+	cl, err := sr.NewClient(sr.URLs(url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ss, err := cl.CreateSchema(t.Context(), subject, sr.Schema{Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ss.ID
+}
+
+func TestSchemaIDsOutliveRestart(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, config(dir))
+	schemas := []struct{ subject, schema string }{
+		{"b", `"string"`}, {"a", `"long"`}, {"c", `"string"`}, {"a", `"double"`},
+	}
+	var want []int
+	for _, e := range schemas {
+		want = append(want, register(t, s.RegistryURL(), e.subject, e.schema))
+	}
+	if want[0] != want[2] {
+		t.Errorf("equal schemas have ids %d and %d, want one", want[0], want[2])
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, config(dir))
+	for i := len(schemas) - 1; i >= 0; i-- {
+		if got := register(t, s.RegistryURL(), schemas[i].subject, schemas[i].schema); got != want[i] {
+			t.Errorf("after a restart %v has id %d, want %d", schemas[i], got, want[i])
+		}
+	}
+	if got := register(t, s.RegistryURL(), "d", `"int"`); got != 4 {
+		t.Errorf("the next new schema has id %d, want 4", got)
+	}
+}
+
+func TestRegistryThatWouldChangeIDsIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, config(dir))
+	register(t, s.RegistryURL(), "a", `"string"`)
+	register(t, s.RegistryURL(), "b", `"long"`)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "registry.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(data), `"id": 2`, `"id": 5`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = embedded.Start(t.Context(), config(dir), nil)
+	if err == nil || !strings.Contains(err.Error(), "subject b: schema id would be 2 and was 5") {
+		t.Errorf("Start = %v, want the id that would change", err)
+	}
+}
+
+func TestRegistryForgetsNothing(t *testing.T) {
+	s := start(t, config(t.TempDir()))
+	id := register(t, s.RegistryURL(), "a", `"string"`)
+	cl, err := sr.NewClient(sr.URLs(s.RegistryURL()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cl.DeleteSubject(t.Context(), "a", sr.SoftDelete); err == nil {
+		t.Error("a subject could be deleted")
+	}
+	if got, err := cl.SchemaByID(t.Context(), id); err != nil || got.Schema != `"string"` {
+		t.Errorf("SchemaByID = %v, %v", got, err)
+	}
+}
+
+func TestSecondUserOfDirectoryIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	start(t, config(dir))
+	_, err := embedded.Start(t.Context(), config(dir), nil)
+	var locked *embedded.LockedError
+	if !errors.As(err, &locked) || locked.Dir != dir {
+		t.Errorf("Start = %v, want a LockedError of %s", err, dir)
+	}
+}
+
+func TestPortInUseIsNamed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, field := range []string{"kafka", "registry"} {
+		cfg := config(t.TempDir())
+		if field == "kafka" {
+			cfg.Kafka = l.Addr().String()
+		} else {
+			cfg.Registry = l.Addr().String()
+		}
+		_, err := embedded.Start(t.Context(), cfg, nil)
+		if want := field + " address " + l.Addr().String() + " is in use"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Start = %v, want %q", err, want)
+		}
+		cfg.Kafka, cfg.Registry = "127.0.0.1:0", "127.0.0.1:0"
+		start(t, cfg) // a failed start leaves no lock behind
+	}
+}
+
+func TestDirectoryThatIsAFileIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := embedded.Start(t.Context(), config(path), nil); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("Start = %v, want an error that names %s", err, path)
+	}
+}
+
+func TestValidateReportsEverything(t *testing.T) {
+	err := embedded.Config{Kafka: "0.0.0.0:9092", Registry: "nowhere"}.Validate()
+	for _, want := range []string{"dir", `kafka "0.0.0.0:9092": not a loopback`, `registry "nowhere": not host:port`, "max_bytes 0"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Validate = %v, want it to say %q", err, want)
+		}
+	}
+	if err := embedded.DefaultConfig().Validate(); err != nil {
+		t.Errorf("DefaultConfig: %v", err)
+	}
+}

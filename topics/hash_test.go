@@ -1,0 +1,105 @@
+package topics_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Values of org.apache.kafka.common.utils.UtilsTest.testMurmur2.
+func TestPartitionIsJavas(t *testing.T) {
+	for key, murmur2 := range map[string]int32{
+		"21":                         -973932308,
+		"foobar":                     -790332482,
+		"a-little-bit-long-string":   -985981536,
+		"a-little-bit-longer-string": -1486304829,
+		"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
+		"abc": 479470107,
+	} {
+		for _, n := range []int32{1, 3, 8, 64, 1 << 20} {
+			if got, want := topics.Partition(key, n), (murmur2&0x7fffffff)%n; got != want {
+				t.Errorf("Partition(%q, %d) = %d, want %d", key, n, got, want)
+			}
+		}
+	}
+}
+
+// All who choose a partition for 10,000 keys choose the same: franz-go's default for keyed records, our own
+// partitioner, Goka's producer (sarama with our hasher), and Goka's processors and views.
+func TestOneHash(t *testing.T) {
+	const n = 16
+	franz := kgo.StickyKeyPartitioner(nil).ForTopic("t")
+	ours := topics.ByOwner().ForTopic("t")
+	goka := sarama.NewCustomHashPartitioner(topics.NewHasher)("t")
+	for i := range 10_000 {
+		key := fmt.Sprintf("user:%d-%x", i, i*i)
+		want := topics.Partition(key, n)
+		rec := &kgo.Record{Key: []byte(key)}
+		if got := franz.Partition(rec, n); got != int(want) {
+			t.Fatalf("franz-go's partition of %q = %d, want %d", key, got, want)
+		}
+		if got := ours.Partition(rec, n); got != int(want) {
+			t.Fatalf("ByOwner's partition of %q = %d, want %d", key, got, want)
+		}
+		if got, err := goka.Partition(&sarama.ProducerMessage{Key: sarama.StringEncoder(key)}, n); err != nil || got != want {
+			t.Fatalf("sarama's partition of %q = %d, %v, want %d", key, got, err, want)
+		}
+		if got := gokaLocal(t, key, n); got != want {
+			t.Fatalf("Goka's partition of %q = %d, want %d", key, got, want)
+		}
+	}
+}
+
+// gokaLocal computes a partition as Goka's Processor.hash and View.hash do.
+func gokaLocal(t *testing.T, key string, n int32) int32 {
+	t.Helper()
+	h := topics.NewHasher()
+	if _, err := h.Write([]byte(key)); err != nil {
+		t.Fatal(err)
+	}
+	sum := int32(h.Sum32())
+	if sum < 0 {
+		sum = -sum
+	}
+	return sum % n
+}
+
+func TestRowsLieWithTheirOwner(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		owner := rapid.StringMatching(`[a-z]+:[^\x00]{1,40}`).Draw(t, "owner")
+		row := rapid.SliceOf(rapid.Byte()).Draw(t, "row")
+		n := rapid.Int32Range(1, 512).Draw(t, "partitions")
+		key := append([]byte(owner+"\x00"), row...)
+
+		h := topics.NewHasher()
+		for _, part := range [][]byte{key[:len(key)/2], key[len(key)/2:]} {
+			_, _ = h.Write(part)
+		}
+		want := topics.Partition(owner, n)
+		if got := int32(h.Sum32()) % n; got != want {
+			t.Errorf("hasher puts a row of %q into %d, its owner into %d", owner, got, want)
+		}
+		if got := topics.ByOwner().ForTopic("t").Partition(&kgo.Record{Key: key}, int(n)); got != int(want) {
+			t.Errorf("ByOwner puts a row of %q into %d, its owner into %d", owner, got, want)
+		}
+	})
+}
+
+func TestHasherResets(t *testing.T) {
+	h := topics.NewHasher()
+	_, _ = h.Write([]byte("abc"))
+	first := h.Sum32()
+	h.Reset()
+	_, _ = h.Write([]byte("abc"))
+	if got := h.Sum32(); got != first {
+		t.Errorf("after Reset the sum is %d, want %d", got, first)
+	}
+	if got, want := fmt.Sprintf("%x", h.Sum(nil)), fmt.Sprintf("%08x", first); got != want {
+		t.Errorf("Sum = %s, want %s", got, want)
+	}
+}
