@@ -1,0 +1,139 @@
+package schemas
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/hamba/avro/v2"
+)
+
+// This file is the only one that knows the Avro library, hamba/avro. The library is trusted with schemas and with
+// mapping values to structs, not with bytes: by itself it lets six bytes exhaust the memory, takes many a truncated
+// record for a whole one, and can skip a field for ever. So conform sees every body first, no body is decoded with
+// another schema than its own, and the limits below only have to hold if conform should be wrong.
+
+// maxSchemaBytes bounds the text of a schema.
+const maxSchemaBytes = 1 << 20
+
+// codec maps bodies of one schema to structs. It is safe for concurrent use.
+type codec struct {
+	schema  avro.Schema
+	writers sync.Pool // of *avro.Writer
+	readers sync.Pool // of *avro.Reader
+}
+
+func newCodec(schema avro.Schema, maxBytes int) *codec {
+	api := avro.Config{
+		BlockLength:            maxBytes, // one block, so that a slice is allocated once when it is read
+		DisableBlockSizeHeader: true,     // nobody skips blocks here
+		MaxByteSliceSize:       maxBytes, // bytes and strings; the default is 1 MiB
+		MaxSliceAllocSize:      maxBytes, // counts items, not bytes; there is no such limit for maps
+		UnionResolutionError:   true,
+	}.Freeze()
+	return &codec{
+		schema:  schema,
+		writers: sync.Pool{New: func() any { return avro.NewWriter(nil, 512, avro.WithWriterConfig(api)) }},
+		readers: sync.Pool{New: func() any { return avro.NewReader(nil, 0, avro.WithReaderConfig(api)) }},
+	}
+}
+
+// encode returns head followed by the body of rec, a pointer to a struct.
+func (c *codec) encode(head []byte, rec any) ([]byte, error) {
+	w := c.writers.Get().(*avro.Writer)
+	defer c.writers.Put(w)
+	w.Reset(nil)
+	w.Error = nil
+	_, _ = w.Write(head) // to memory: never fails
+	w.WriteVal(c.schema, rec)
+	if w.Error != nil {
+		return nil, w.Error
+	}
+	return slices.Clone(w.Buffer()), nil
+}
+
+// decode reads a body that conforms to the schema into rec, a pointer to a zero struct. Nothing of rec refers to body;
+// several strings of rec, and of records read later, may share one array of 1 KiB.
+func (c *codec) decode(body []byte, rec any) error {
+	r := c.readers.Get().(*avro.Reader)
+	defer c.readers.Put(r)
+	r.Reset(body)
+	r.Error = nil
+	r.ReadVal(c.schema, rec)
+	if r.Error != nil {
+		return r.Error
+	}
+	if r.Peek(); r.Error == nil {
+		return fmt.Errorf("read %s: bytes left over", c.schema.Type())
+	}
+	r.Reset(nil)
+	return nil
+}
+
+// parseSchema reads the text of a schema, twice: for the library and as the nodes that this package works with.
+func parseSchema(text string) (avro.Schema, *node, error) {
+	if len(text) > maxSchemaBytes {
+		return nil, nil, fmt.Errorf("parse schema: %d bytes, at most %d are read", len(text), maxSchemaBytes)
+	}
+	schema, err := avro.ParseWithCache(text, "", &avro.SchemaCache{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("parse schema: %w", err)
+	}
+	n := (&tree{named: map[string]*node{}}).node(schema)
+	if err := n.measure(); err != nil {
+		return nil, nil, fmt.Errorf("parse schema: %w", err)
+	}
+	return schema, n, nil
+}
+
+// sameBytes says that two schemas write every value alike. Names and logical types are not compared.
+func sameBytes(a, b avro.Schema) bool { return a.String() == b.String() }
+
+// tree turns the library's schema into nodes.
+type tree struct{ named map[string]*node }
+
+func (t *tree) node(s avro.Schema) *node {
+	n := &node{kind: kind(s.Type())}
+	switch s := s.(type) {
+	case *avro.RefSchema:
+		return t.node(s.Schema())
+	case *avro.PrimitiveSchema:
+		if s.Logical() != nil {
+			n.logical = string(s.Logical().Type())
+		}
+	case *avro.ArraySchema:
+		n.items = t.node(s.Items())
+	case *avro.MapSchema:
+		n.items = t.node(s.Values())
+	case *avro.UnionSchema:
+		for _, b := range s.Types() {
+			n.branches = append(n.branches, t.node(b))
+		}
+	case avro.NamedSchema:
+		return t.namedNode(s)
+	}
+	return n
+}
+
+func (t *tree) namedNode(s avro.NamedSchema) *node {
+	if n := t.named[s.FullName()]; n != nil {
+		return n
+	}
+	n := &node{kind: kind(s.Type()), name: s.Name(), aliases: s.Aliases()}
+	t.named[s.FullName()] = n
+	switch s := s.(type) {
+	case *avro.EnumSchema:
+		n.symbols, n.fallback = s.Symbols(), s.Default()
+	case *avro.FixedSchema:
+		n.size = s.Size()
+	case *avro.RecordSchema:
+		n.kind = kindRecord // the library has a second kind for errors of RPC
+		for _, f := range s.Fields() {
+			n.fields = append(n.fields, field{
+				name: f.Name(), aliases: f.Aliases(), node: t.node(f.Type()),
+				hasDefault: f.HasDefault(), def: f.Default(),
+			})
+		}
+	}
+	return n
+}

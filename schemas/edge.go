@@ -1,0 +1,21 @@
+package schemas
+
+// EdgeKind is which register of a pair an Edge reports.
+type EdgeKind string
+
+// The registers.
+const (
+	FollowEdge  EdgeKind = "follow"  // User follows Other
+	BlockEdge   EdgeKind = "block"   // User blocks Other
+	BlockedEdge EdgeKind = "blocked" // Other blocks User
+)
+
+// Edge is the present state of one register of User towards Other. Topic edges, key: User. In the log of one
+// (user, other, kind) later records are newer states.
+type Edge struct {
+	User  UserID   `avro:"user" json:"user"`
+	Other ID       `avro:"other" json:"other"` // a followee; for BlockedEdge the user who blocks
+	Kind  EdgeKind `avro:"kind" json:"kind"`
+	Live  bool     `avro:"live" json:"live"`
+	Time  Micros   `avro:"time" json:"time"` // event time of the change
+}

@@ -1,0 +1,35 @@
+package schemas
+
+// EnrichedAction is the standard action schema: an action joined with the attributes of its object and its actor.
+// Topic actions-joined carries it without actor attributes, topic actions-enriched complete. Key: the actor.
+type EnrichedAction struct {
+	ID               string           `avro:"id" json:"id"`
+	Timestamp        Micros           `avro:"timestamp" json:"timestamp"`
+	Actor            UserID           `avro:"actor" json:"actor"`
+	ActorAttributes  ActorAttributes  `avro:"actorAttributes" json:"actorAttributes"`
+	Verb             Verb             `avro:"verb" json:"verb"`
+	VerbAttributes   VerbAttributes   `avro:"verbAttributes" json:"verbAttributes"`
+	Object           ID               `avro:"object" json:"object"`
+	ObjectAttributes ObjectAttributes `avro:"objectAttributes" json:"objectAttributes"`
+}
+
+// ActorAttributes are the user's, newest known.
+type ActorAttributes struct {
+	Interests  []InterestID      `avro:"interests" json:"interests,omitempty"`
+	Embedding  []float32         `avro:"embedding" json:"embedding,omitempty"` // empty: none
+	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"`
+}
+
+// VerbAttributes are the action's own.
+type VerbAttributes struct {
+	Board      BoardID           `avro:"board" json:"board,omitempty"`
+	Surface    string            `avro:"surface" json:"surface,omitempty"`
+	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"`
+}
+
+// ObjectAttributes are the pin's, as of the action.
+type ObjectAttributes struct {
+	Facets
+	Embedding  []float32         `avro:"embedding" json:"embedding,omitempty"` // empty: none
+	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"`
+}

@@ -1,0 +1,144 @@
+package schemas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/sr"
+)
+
+// maxAnswerBytes bounds what is read of one answer of a registry.
+const maxAnswerBytes = 4 << 20
+
+// Registry is a client of a Confluent-compatible schema registry. It is safe for concurrent use.
+type Registry struct {
+	client  *sr.Client
+	urls    string
+	timeout time.Duration
+}
+
+// NewRegistry returns a client of the registry at one or more addresses, tried in turn. An address without a scheme is
+// taken as http. Each request has five seconds, or what is left of its context.
+func NewRegistry(urls ...string) (*Registry, error) {
+	full := make([]string, 0, len(urls))
+	for _, u := range urls {
+		if !strings.Contains(u, "://") {
+			u = "http://" + u
+		}
+		full = append(full, strings.TrimRight(u, "/"))
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	client, err := sr.NewClient(
+		sr.URLs(full...),
+		sr.UserAgent("smartfeed"),
+		sr.HTTPClient(&http.Client{
+			Timeout:   askTimeout,
+			Transport: boundedBody{transport},
+		}),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("schema registry: %w", err)
+	}
+	return &Registry{client: client, urls: strings.Join(full, ","), timeout: 3 * askTimeout}, nil
+}
+
+// Register makes schema the newest of subject and returns its id; if it is there already, it returns the id it has.
+//
+// A schema that is new to the subject is first held against every schema the subject has: records of all of them may
+// still be in the topic. If it can not read one of them, nothing is registered.
+func (r *Registry) Register(ctx context.Context, subject, schema string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	if _, _, err := parseSchema(schema); err != nil {
+		return 0, fmt.Errorf("register %s: %w", subject, err)
+	}
+	text := sr.Schema{Schema: schema, Type: sr.TypeAvro}
+	known, err := r.client.LookupSchema(ctx, subject, text)
+	if err == nil {
+		return known.ID, nil
+	}
+	if !isMissing(err) {
+		return 0, r.failed("look up "+subject, err)
+	}
+	if err := r.checkAll(ctx, subject, schema); err != nil {
+		return 0, err
+	}
+	id, err := r.client.RegisterSchema(ctx, subject, text, -1, -1)
+	if err != nil {
+		return 0, r.failed("register "+subject, err)
+	}
+	return id, nil
+}
+
+func (r *Registry) checkAll(ctx context.Context, subject, schema string) error {
+	old, err := r.client.Schemas(ctx, subject)
+	if err != nil {
+		if isMissing(err) {
+			return nil // the subject is new
+		}
+		return r.failed("list schemas of "+subject, err)
+	}
+	var problems []error
+	for _, o := range old {
+		if err := CheckBackward(schema, o.Schema.Schema); err != nil {
+			problems = append(problems, fmt.Errorf("version %d (id %d): %w", o.Version, o.ID, err))
+		}
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("register %s: the schema can not read what was written with an older one; "+
+			"give new fields a default and keep the types of old ones, or use another topic: %w",
+			subject, errors.Join(problems...))
+	}
+	return nil
+}
+
+// SchemaByID returns the text of an Avro schema; see SchemaSource for its errors.
+func (r *Registry) SchemaByID(ctx context.Context, id int) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	s, err := r.client.SchemaByID(ctx, id)
+	switch {
+	case isMissing(err):
+		return "", fmt.Errorf("schema %d: %w", id, ErrNoSchema)
+	case err != nil:
+		return "", r.failed(fmt.Sprintf("get schema %d", id), err)
+	case s.Type != sr.TypeAvro:
+		return "", badf("schema %d is %s, not Avro", id, s.Type)
+	case len(s.References) > 0:
+		return "", badf("schema %d refers to other schemas, which is not supported", id)
+	}
+	return s.Schema, nil
+}
+
+func (r *Registry) failed(what string, err error) error {
+	return fmt.Errorf("%s at schema registry %s: %w", what, r.urls, err)
+}
+
+// isMissing says that the registry answered, and that it has no such subject, version or schema.
+func isMissing(err error) bool {
+	var answer *sr.ResponseError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.ErrorCode {
+	case sr.ErrSubjectNotFound.Code, sr.ErrVersionNotFound.Code, sr.ErrSchemaNotFound.Code:
+		return true
+	}
+	return false
+}
+
+// boundedBody cuts off answers that are longer than any schema.
+type boundedBody struct{ next http.RoundTripper }
+
+func (b boundedBody) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswerBytes)
+	return resp, nil
+}

@@ -1,0 +1,437 @@
+package schemas
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A step rewrites one value: it reads it from in, as its writer wrote it, and appends it to out as the reader's schema
+// has it.
+type step func(in *cursor, out []byte) ([]byte, error)
+
+// resolve plans how a value of the writer's schema is rewritten to the reader's, by the rules of "schema resolution" in
+// the Avro specification. The problems are what no such value, or not every one, can be rewritten for; the step fails
+// only where it meets one of them. Records are matched by their place, and a changed name is a problem but no obstacle.
+func resolve(reader, writer *node) (step, []error) {
+	r := resolver{memo: map[pair]*step{}}
+	s := r.resolve("", reader, writer)
+	return s, r.problems
+}
+
+type pair struct{ reader, writer *node }
+
+type resolver struct {
+	problems []error
+	memo     map[pair]*step // of records: what a recursive schema comes back to
+}
+
+// problem notes what is wrong at path, and returns the step that fails for it.
+func (r *resolver) problem(path, format string, args ...any) step {
+	err := fmt.Errorf(format, args...)
+	if path != "" {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	r.problems = append(r.problems, err)
+	return func(*cursor, []byte) ([]byte, error) { return nil, err }
+}
+
+func (r *resolver) resolve(path string, reader, writer *node) step {
+	switch {
+	case writer.kind == kindUnion:
+		return r.fromUnion(path, reader, writer)
+	case reader.kind == kindUnion:
+		return r.intoUnion(path, reader, writer)
+	case reader.kind != writer.kind:
+		return r.promote(path, reader, writer)
+	}
+	switch reader.kind {
+	case kindRecord:
+		return r.record(path, reader, writer)
+	case kindArray:
+		return r.array(path, reader, writer)
+	case kindMap:
+		return r.mapping(path, reader, writer)
+	case kindEnum:
+		return r.enum(path, reader, writer)
+	case kindFixed:
+		return r.fixed(path, reader, writer)
+	}
+	return r.primitive(path, reader, writer)
+}
+
+// keep copies a value of schema n.
+func keep(n *node) step {
+	return func(in *cursor, out []byte) ([]byte, error) {
+		start := in.pos
+		if err := in.walk(n); err != nil {
+			return nil, err
+		}
+		return append(out, in.b[start:in.pos]...), nil
+	}
+}
+
+// primitive keeps the value, unless its meaning changed: milliseconds read as microseconds would be wrong silently.
+func (r *resolver) primitive(path string, reader, writer *node) step {
+	if reader.logical != writer.logical && reader.logical != "" && writer.logical != "" {
+		return r.problem(path, "logical type changed from %s to %s", writer.logical, reader.logical)
+	}
+	return keep(writer)
+}
+
+// promotes says whether the specification lets a reader take a value of one primitive for another.
+func promotes(from, to kind) bool {
+	switch from {
+	case kindInt:
+		return to == kindLong || to == kindFloat || to == kindDouble
+	case kindLong:
+		return to == kindFloat || to == kindDouble
+	case kindFloat:
+		return to == kindDouble
+	case kindString:
+		return to == kindBytes
+	case kindBytes:
+		return to == kindString
+	}
+	return false
+}
+
+func (r *resolver) promote(path string, reader, writer *node) step {
+	if !promotes(writer.kind, reader.kind) {
+		return r.problem(path, "type changed from %s to %s", writer.label(), reader.label())
+	}
+	switch {
+	case reader.kind == kindFloat:
+		return func(in *cursor, out []byte) ([]byte, error) {
+			v, err := in.long()
+			return binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(v))), err
+		}
+	case reader.kind == kindDouble && writer.kind == kindFloat:
+		return widen
+	case reader.kind == kindDouble:
+		return func(in *cursor, out []byte) ([]byte, error) {
+			v, err := in.long()
+			return binary.LittleEndian.AppendUint64(out, math.Float64bits(float64(v))), err
+		}
+	}
+	return keep(writer) // int as long, string as bytes and back: the same bytes
+}
+
+func widen(in *cursor, out []byte) ([]byte, error) {
+	if err := in.skip(4); err != nil {
+		return nil, err
+	}
+	v := math.Float32frombits(binary.LittleEndian.Uint32(in.b[in.pos-4:]))
+	return binary.LittleEndian.AppendUint64(out, math.Float64bits(float64(v))), nil
+}
+
+func (r *resolver) fromUnion(path string, reader, writer *node) step {
+	branches := make([]step, len(writer.branches))
+	for i, b := range writer.branches {
+		branches[i] = r.resolve(path+"|"+b.label(), reader, b)
+	}
+	return func(in *cursor, out []byte) ([]byte, error) {
+		i, err := in.index(len(branches))
+		if err != nil {
+			return nil, err
+		}
+		return branches[i](in, out)
+	}
+}
+
+func (r *resolver) intoUnion(path string, reader, writer *node) step {
+	i := branchFor(reader.branches, writer)
+	if i < 0 {
+		return r.problem(path, "type %s is none of the union's", writer.label())
+	}
+	inner := r.resolve(path, reader.branches[i], writer)
+	return func(in *cursor, out []byte) ([]byte, error) {
+		return inner(in, appendLong(out, int64(i)))
+	}
+}
+
+// branchFor returns the first branch of writer's own type, else the first that it can be promoted to, else -1.
+func branchFor(branches []*node, writer *node) int {
+	own := slices.IndexFunc(branches, func(b *node) bool { return b.kind == writer.kind && sameName(b, writer) })
+	if own >= 0 {
+		return own
+	}
+	return slices.IndexFunc(branches, func(b *node) bool { return promotes(writer.kind, b.kind) })
+}
+
+func sameName(reader, writer *node) bool {
+	return reader.name == writer.name || slices.ContainsFunc(reader.aliases, func(a string) bool {
+		return a == writer.name || hasSuffixAfterDot(a, writer.name)
+	})
+}
+
+func hasSuffixAfterDot(full, name string) bool {
+	i := len(full) - len(name)
+	return i > 0 && full[i-1] == '.' && full[i:] == name
+}
+
+func (r *resolver) array(path string, reader, writer *node) step {
+	item := r.resolve(path+"[]", reader.items, writer.items)
+	return eachBlock(writer.items.min, item)
+}
+
+func (r *resolver) mapping(path string, reader, writer *node) step {
+	key := keep(&node{kind: kindString})
+	value := r.resolve(path+"{}", reader.items, writer.items)
+	return eachBlock(1+writer.items.min, func(in *cursor, out []byte) ([]byte, error) {
+		out, err := key(in, out)
+		if err != nil {
+			return nil, err
+		}
+		return value(in, out)
+	})
+}
+
+var errBig = errors.New("too big in the reader's schema")
+
+// eachBlock rewrites the items of an array or map, block by block. Defaults could make a small item a big one, so the
+// output is bounded here.
+func eachBlock(min int, item step) step {
+	return func(in *cursor, out []byte) ([]byte, error) {
+		for {
+			count, _, err := in.block(min)
+			if err != nil {
+				return nil, err
+			}
+			out = appendLong(out, int64(count))
+			if count == 0 {
+				return out, nil
+			}
+			for range count {
+				if out, err = item(in, out); err != nil {
+					return nil, err
+				}
+				if len(out) > maxResolvedBytes {
+					return nil, errBig
+				}
+			}
+		}
+	}
+}
+
+func (r *resolver) enum(path string, reader, writer *node) step {
+	if !sameName(reader, writer) {
+		r.problem(path, "enum renamed from %s to %s", writer.name, reader.name)
+	}
+	to := make([]int, len(writer.symbols))
+	for i, symbol := range writer.symbols {
+		to[i] = slices.Index(reader.symbols, symbol)
+		if to[i] < 0 && reader.fallback != "" {
+			to[i] = slices.Index(reader.symbols, reader.fallback)
+		}
+		if to[i] < 0 {
+			r.problem(path, "enum %s lost symbol %s and has no default", reader.name, symbol)
+		}
+	}
+	return func(in *cursor, out []byte) ([]byte, error) {
+		i, err := in.index(len(to))
+		if err != nil {
+			return nil, err
+		}
+		if to[i] < 0 {
+			return nil, fmt.Errorf("enum symbol %d is not among the reader's", i)
+		}
+		return appendLong(out, int64(to[i])), nil
+	}
+}
+
+func (r *resolver) fixed(path string, reader, writer *node) step {
+	if reader.size != writer.size {
+		return r.problem(path, "fixed %s changed from %d to %d bytes", reader.name, writer.size, reader.size)
+	}
+	if !sameName(reader, writer) {
+		r.problem(path, "fixed renamed from %s to %s", writer.name, reader.name)
+	}
+	return keep(writer)
+}
+
+// source says where a field of the reader comes from.
+type source struct {
+	field int  // of the writer; -1: none
+	step  step // of that field
+	def   []byte
+}
+
+func (r *resolver) record(path string, reader, writer *node) step {
+	if again, ok := r.memo[pair{reader, writer}]; ok {
+		return func(in *cursor, out []byte) ([]byte, error) { return (*again)(in, out) }
+	}
+	s := new(step)
+	r.memo[pair{reader, writer}] = s
+	if !sameName(reader, writer) {
+		r.problem(path, "record renamed from %s to %s", writer.name, reader.name)
+	}
+	sources := make([]source, len(reader.fields))
+	for i, f := range reader.fields {
+		sources[i] = r.source(join(path, f.name), f, writer)
+	}
+	*s = fromSources(sources, writer)
+	return *s
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func (r *resolver) source(path string, f field, writer *node) source {
+	i := slices.IndexFunc(writer.fields, func(w field) bool { return w.name == f.name })
+	if i < 0 {
+		i = slices.IndexFunc(writer.fields, func(w field) bool { return slices.Contains(f.aliases, w.name) })
+	}
+	if i >= 0 {
+		return source{field: i, step: r.resolve(path, f.node, writer.fields[i].node)}
+	}
+	if !f.hasDefault {
+		return source{field: -1, step: r.problem(path, "new field without a default")}
+	}
+	def, err := appendDefault(nil, f.node, f.def)
+	if err != nil {
+		return source{field: -1, step: r.problem(path, "default: %w", err)}
+	}
+	return source{field: -1, def: def}
+}
+
+// fromSources reads the writer's record once, to know where each field begins, and then appends the reader's fields in
+// the reader's order.
+func fromSources(sources []source, writer *node) step {
+	return func(in *cursor, out []byte) ([]byte, error) {
+		if in.depth == maxDepth {
+			return nil, errDeep
+		}
+		in.depth++
+		defer func() { in.depth-- }()
+		starts := make([]int, len(writer.fields))
+		for i, f := range writer.fields {
+			starts[i] = in.pos
+			if err := in.walk(f.node); err != nil {
+				return nil, fmt.Errorf("%s: %w", f.name, err)
+			}
+		}
+		return appendSources(sources, starts, in, out)
+	}
+}
+
+func appendSources(sources []source, starts []int, in *cursor, out []byte) ([]byte, error) {
+	var err error
+	for _, s := range sources {
+		if s.step == nil {
+			out = append(out, s.def...)
+			continue
+		}
+		at := *in
+		if s.field >= 0 {
+			at.pos = starts[s.field]
+		}
+		if out, err = s.step(&at, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// appendDefault appends a field's default, as the Avro library parsed it.
+func appendDefault(out []byte, n *node, def any) ([]byte, error) {
+	switch n.kind {
+	case kindUnion: // the default is one of the first branch
+		return appendDefault(appendLong(out, 0), n.branches[0], def)
+	case kindRecord:
+		return appendDefaultRecord(out, n, def)
+	case kindArray:
+		return appendDefaultArray(out, n, def)
+	case kindMap:
+		return appendDefaultMap(out, n, def)
+	}
+	switch v := def.(type) {
+	case nil:
+		if n.kind == kindNull {
+			return out, nil
+		}
+	case bool:
+		if v {
+			return append(out, 1), nil
+		}
+		return append(out, 0), nil
+	case string:
+		return appendDefaultText(out, n, v)
+	case []byte:
+		return append(appendLong(out, int64(len(v))), v...), nil
+	case int:
+		return appendLong(out, int64(v)), nil
+	case int64:
+		return appendLong(out, v), nil
+	case float32:
+		return binary.LittleEndian.AppendUint32(out, math.Float32bits(v)), nil
+	case float64:
+		return binary.LittleEndian.AppendUint64(out, math.Float64bits(v)), nil
+	}
+	return nil, fmt.Errorf("%T for %s is not supported", def, n.label())
+}
+
+func appendDefaultText(out []byte, n *node, v string) ([]byte, error) {
+	if n.kind == kindEnum {
+		return appendLong(out, int64(slices.Index(n.symbols, v))), nil
+	}
+	return append(appendLong(out, int64(len(v))), v...), nil
+}
+
+func appendDefaultArray(out []byte, n *node, def any) ([]byte, error) {
+	items, ok := def.([]any)
+	if !ok {
+		return nil, fmt.Errorf("%T for %s is not supported", def, n.label())
+	}
+	var err error
+	for _, item := range items {
+		if out, err = appendDefault(appendLong(out, 1), n.items, item); err != nil {
+			return nil, err
+		}
+	}
+	return appendLong(out, 0), nil
+}
+
+func appendDefaultMap(out []byte, n *node, def any) ([]byte, error) {
+	entries, ok := def.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%T for %s is not supported", def, n.label())
+	}
+	var err error
+	for key, value := range entries {
+		out = append(appendLong(appendLong(out, 1), int64(len(key))), key...)
+		if out, err = appendDefault(out, n.items, value); err != nil {
+			return nil, err
+		}
+	}
+	return appendLong(out, 0), nil
+}
+
+func appendDefaultRecord(out []byte, n *node, def any) ([]byte, error) {
+	values, ok := def.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%T for %s is not supported", def, n.label())
+	}
+	var err error
+	for _, f := range n.fields {
+		value, ok := values[f.name]
+		if !ok {
+			value = f.def
+		}
+		if out, err = appendDefault(out, f.node, value); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return out, nil
+}
+
+// appendLong appends a zig-zag number.
+func appendLong(out []byte, v int64) []byte {
+	return binary.AppendUvarint(out, uint64(v<<1)^uint64(v>>63))
+}

@@ -1,0 +1,166 @@
+package schemas
+
+import (
+	"embed"
+	"fmt"
+)
+
+// schemaFiles are the schemas that the Go types of this package are written with, one file a record.
+//
+//go:embed avsc/*.avsc
+var schemaFiles embed.FS
+
+// Schema returns the Avro schema of a record type of this package, as it is to be registered. It fails on any other
+// type.
+func Schema[T any]() (string, error) {
+	name := schemaFile(new(T))
+	if name == "" {
+		return "", fmt.Errorf("schema of %T: not a record of package schemas", *new(T))
+	}
+	text, err := schemaFiles.ReadFile("avsc/" + name + ".avsc")
+	if err != nil {
+		return "", fmt.Errorf("schema of %T: %w", *new(T), err)
+	}
+	return string(text), nil
+}
+
+func schemaFile(rec any) string {
+	switch rec.(type) {
+	case *PinEvent:
+		return "pin"
+	case *FollowEvent:
+		return "follow"
+	case *ActionEvent:
+		return "action"
+	case *UserEvent:
+		return "user"
+	case *Offer:
+		return "offer"
+	case *Publication:
+		return "publication"
+	case *Card:
+		return "card"
+	case *Delivery:
+		return "delivery"
+	case *Edge:
+		return "edge"
+	case *EdgeWeight:
+		return "edge_weight"
+	case *Affinities:
+		return "affinities"
+	case *EnrichedAction:
+		return "enriched_action"
+	case *ItemCounts:
+		return "item_counts"
+	case *Served:
+		return "served"
+	case *FeedEntry:
+		return "feed_entry"
+	case *Impression:
+		return "impression"
+	case *DeletedUser:
+		return "deleted_user"
+	case *DeadLetter:
+		return "dead_letter"
+	case *FanoutStep:
+		return "fanout_step"
+	case *Tick:
+		return "tick"
+	}
+	return ""
+}
+
+// kind is a type of the Avro specification.
+type kind string
+
+const (
+	kindNull    kind = "null"
+	kindBoolean kind = "boolean"
+	kindInt     kind = "int"
+	kindLong    kind = "long"
+	kindFloat   kind = "float"
+	kindDouble  kind = "double"
+	kindBytes   kind = "bytes"
+	kindString  kind = "string"
+	kindRecord  kind = "record"
+	kindEnum    kind = "enum"
+	kindArray   kind = "array"
+	kindMap     kind = "map"
+	kindUnion   kind = "union"
+	kindFixed   kind = "fixed"
+)
+
+// node is one type of a parsed schema. A schema that names a type again points to the same node, so the nodes of a
+// recursive schema form a cycle.
+type node struct {
+	kind     kind
+	logical  string   // logical type of a primitive, "" for none
+	name     string   // of a record, enum or fixed, without its namespace
+	aliases  []string // of name
+	fields   []field  // of a record, in their order on the wire
+	items    *node    // of an array or map
+	branches []*node  // of a union
+	symbols  []string // of an enum
+	fallback string   // default symbol of an enum, "" for none
+	size     int      // of a fixed
+	min      int      // bytes of its shortest encoding
+}
+
+type field struct {
+	name       string
+	aliases    []string
+	node       *node
+	hasDefault bool
+	def        any // what a reader takes if the writer has no such field
+}
+
+// label names the type in messages.
+func (n *node) label() string {
+	if n.name != "" {
+		return string(n.kind) + " " + n.name
+	}
+	return string(n.kind)
+}
+
+// measure sets min in every node below n. It fails on an array whose items take no bytes: a few bytes could announce
+// any number of them.
+func (n *node) measure() error {
+	seen := map[*node]bool{}
+	n.setMin(seen)
+	for at := range seen {
+		if at.kind == kindArray && at.items.min == 0 {
+			return fmt.Errorf("array of %s: items without bytes are not supported", at.items.label())
+		}
+	}
+	return nil
+}
+
+// setMin visits a type once; on a cycle the inner visit counts as nothing, which only makes the bound lower.
+func (n *node) setMin(seen map[*node]bool) {
+	if seen[n] {
+		return
+	}
+	seen[n] = true
+	switch n.kind {
+	case kindNull:
+	case kindFloat:
+		n.min = 4
+	case kindDouble:
+		n.min = 8
+	case kindFixed:
+		n.min = n.size
+	case kindRecord:
+		for _, f := range n.fields {
+			f.node.setMin(seen)
+			n.min += f.node.min
+		}
+	default:
+		n.min = 1 // a varint: the value, a length, an index or the end of the blocks
+	}
+	if n.items != nil {
+		n.items.setMin(seen)
+	}
+	for _, b := range n.branches {
+		b.setMin(seen)
+	}
+}

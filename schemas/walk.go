@@ -1,0 +1,238 @@
+package schemas
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unicode/utf8"
+)
+
+// maxDepth is how deep values of one record may be nested. The schemas of this package need five.
+const maxDepth = 64
+
+var (
+	errShort  = errors.New("ends early")
+	errNumber = errors.New("number too long")
+	errLength = errors.New("negative length")
+	errText   = errors.New("not UTF-8")
+	errDeep   = errors.New("nested too deep")
+)
+
+// conform checks that body is one whole value of schema n and nothing else. It allocates nothing unless it fails, and
+// its time is bounded by the length of body, whatever the body announces. Everything that arrives passes it before the
+// Avro library sees a byte.
+func conform(n *node, body []byte) error {
+	c := cursor{b: body}
+	if err := c.walk(n); err != nil {
+		return fmt.Errorf("%w (byte %d of %d)", err, c.pos, len(body))
+	}
+	if left := c.left(); left != 0 {
+		return fmt.Errorf("%d bytes too many", left)
+	}
+	return nil
+}
+
+// cursor reads Avro's binary encoding.
+type cursor struct {
+	b     []byte
+	pos   int
+	depth int
+}
+
+func (c *cursor) left() int { return len(c.b) - c.pos }
+
+// walk reads one value of schema n.
+func (c *cursor) walk(n *node) error {
+	switch n.kind {
+	case kindNull:
+		return nil
+	case kindBoolean:
+		return c.boolean()
+	case kindInt:
+		_, err := c.int()
+		return err
+	case kindLong:
+		_, err := c.long()
+		return err
+	case kindFloat:
+		return c.skip(4)
+	case kindDouble:
+		return c.skip(8)
+	case kindFixed:
+		return c.skip(n.size)
+	case kindBytes:
+		_, err := c.bytes()
+		return err
+	case kindString:
+		return c.text()
+	case kindEnum:
+		_, err := c.index(len(n.symbols))
+		return err
+	}
+	return c.nested(n)
+}
+
+func (c *cursor) nested(n *node) error {
+	if c.depth == maxDepth {
+		return errDeep
+	}
+	c.depth++
+	defer func() { c.depth-- }()
+	switch n.kind {
+	case kindRecord:
+		return c.record(n)
+	case kindUnion:
+		i, err := c.index(len(n.branches))
+		if err != nil {
+			return err
+		}
+		return c.walk(n.branches[i])
+	case kindArray:
+		return c.blocks(n.items.min, func() error { return c.walk(n.items) })
+	case kindMap:
+		return c.blocks(1+n.items.min, func() error {
+			if err := c.text(); err != nil {
+				return err
+			}
+			return c.walk(n.items)
+		})
+	}
+	return fmt.Errorf("unknown type %q", n.kind)
+}
+
+func (c *cursor) record(n *node) error {
+	for i := range n.fields {
+		if err := c.walk(n.fields[i].node); err != nil {
+			return fmt.Errorf("%s: %w", n.fields[i].name, err)
+		}
+	}
+	return nil
+}
+
+// blocks reads the blocks of an array or map, calling item for each of their items, which take at least min bytes.
+func (c *cursor) blocks(min int, item func() error) error {
+	for {
+		count, end, err := c.block(min)
+		if count == 0 || err != nil {
+			return err
+		}
+		for i := range count {
+			if err := item(); err != nil {
+				return fmt.Errorf("item %d: %w", i, err)
+			}
+		}
+		if end >= 0 && c.pos != end {
+			return errors.New("block of another size than announced")
+		}
+	}
+}
+
+// block reads the head of a block: how many items follow, none at the end of the blocks, and where the block ends, -1
+// if it does not say. More items than fit into what is left is an error.
+func (c *cursor) block(min int) (count, end int, err error) {
+	n, err := c.long()
+	if err != nil {
+		return 0, -1, err
+	}
+	end = -1
+	if n < 0 {
+		if end, err = c.blockEnd(); err != nil {
+			return 0, -1, err
+		}
+		n = -n // math.MinInt64 stays negative
+	}
+	if n < 0 || n > int64(c.left()/max(min, 1)) {
+		return 0, -1, fmt.Errorf("block of %d items in %d bytes", uint64(n), c.left())
+	}
+	return int(n), end, nil
+}
+
+func (c *cursor) blockEnd() (int, error) {
+	size, err := c.length()
+	return c.pos + size, err
+}
+
+// long reads a zig-zag number of at most 64 bits.
+func (c *cursor) long() (int64, error) {
+	var v uint64
+	for i, b := range c.b[c.pos:] {
+		if i == 9 && b > 1 {
+			return 0, errNumber
+		}
+		v |= uint64(b&0x7f) << (7 * i)
+		if b < 0x80 {
+			c.pos += i + 1
+			return int64(v>>1) ^ -int64(v&1), nil
+		}
+	}
+	return 0, errShort
+}
+
+// int reads a zig-zag number of at most 32 bits in at most five bytes.
+func (c *cursor) int() (int32, error) {
+	start := c.pos
+	v, err := c.long()
+	if err != nil {
+		return 0, err
+	}
+	if c.pos-start > 5 || v < math.MinInt32 || v > math.MaxInt32 {
+		return 0, errNumber
+	}
+	return int32(v), nil
+}
+
+// index reads the number of a union's branch or an enum's symbol.
+func (c *cursor) index(n int) (int, error) {
+	i, err := c.int()
+	if err == nil && (i < 0 || int(i) >= n) {
+		return 0, fmt.Errorf("choice %d of %d", i, n)
+	}
+	return int(i), err
+}
+
+func (c *cursor) boolean() error {
+	if c.left() > 0 && c.b[c.pos] > 1 {
+		return errors.New("not a boolean")
+	}
+	return c.skip(1)
+}
+
+func (c *cursor) skip(n int) error {
+	if n > c.left() {
+		return errShort
+	}
+	c.pos += n
+	return nil
+}
+
+// length reads a length that what is left can hold.
+func (c *cursor) length() (int, error) {
+	n, err := c.long()
+	switch {
+	case err != nil:
+		return 0, err
+	case n < 0:
+		return 0, errLength
+	case n > int64(c.left()):
+		return 0, errShort
+	}
+	return int(n), nil
+}
+
+// bytes reads bytes or a string; the result is a part of the input.
+func (c *cursor) bytes() ([]byte, error) {
+	n, err := c.length()
+	if err != nil {
+		return nil, err
+	}
+	c.pos += n
+	return c.b[c.pos-n : c.pos], nil
+}
+
+func (c *cursor) text() error {
+	b, err := c.bytes()
+	if err == nil && !utf8.Valid(b) {
+		return errText
+	}
+	return err
+}

@@ -1,0 +1,94 @@
+package schemas
+
+import "slices"
+
+// What the Avro library is given instead of a record where the record's Go shape is not the wire's: a board that is
+// null on the wire is "" in Go. The outer Board shadows the record's own.
+
+type pinWire struct {
+	*PinEvent
+	Board *BoardID `avro:"board"`
+}
+
+type actionWire struct {
+	*ActionEvent
+	Board *BoardID `avro:"board"`
+}
+
+type offerWire struct {
+	*Offer
+	Candidates []candidateWire `avro:"candidates"`
+}
+
+type candidateWire struct {
+	Candidate
+	Board *BoardID `avro:"board"`
+}
+
+// wireOf returns what to encode for rec, or to decode into.
+func wireOf(rec any) any {
+	switch rec := rec.(type) {
+	case *PinEvent:
+		return &pinWire{rec, boardWire(&rec.Board)}
+	case *ActionEvent:
+		return &actionWire{rec, boardWire(&rec.Board)}
+	case *Offer:
+		w := &offerWire{Offer: rec}
+		for _, c := range rec.Candidates {
+			w.Candidates = append(w.Candidates, candidateWire{c, boardWire(&c.Board)})
+		}
+		return w
+	}
+	return rec
+}
+
+func boardWire(b *BoardID) *BoardID {
+	if *b == "" {
+		return nil
+	}
+	return b
+}
+
+// settle finishes the record of a wire that was decoded into.
+func settle(wire any) {
+	switch w := wire.(type) {
+	case *pinWire:
+		w.PinEvent.Board = boardOf(w.Board)
+		w.Interests = distinct(w.Interests)
+	case *actionWire:
+		w.ActionEvent.Board = boardOf(w.Board)
+	case *UserEvent:
+		w.Interests = distinct(w.Interests)
+	case *offerWire:
+		w.Offer.Candidates = make([]Candidate, len(w.Candidates))
+		for i, c := range w.Candidates {
+			c.Candidate.Board = boardOf(c.Board)
+			c.Candidate.Interests = distinct(c.Candidate.Interests)
+			w.Offer.Candidates[i] = c.Candidate
+		}
+	case *DeadLetter: // the library's slices run on into memory of other records
+		w.Key, w.Value = slices.Clip(w.Key), slices.Clip(w.Value)
+	}
+}
+
+func boardOf(b *BoardID) BoardID {
+	if b == nil {
+		return ""
+	}
+	return *b
+}
+
+// distinct drops repeats in place and keeps the first of each. Lists are short, so it compares all with all up to a
+// bound that no valid event passes, and leaves longer ones to be refused.
+func distinct(ids []InterestID) []InterestID {
+	if len(ids) > 4*MaxInterests {
+		return ids
+	}
+	kept := ids[:0]
+	for _, id := range ids {
+		if !slices.Contains(kept, id) {
+			kept = append(kept, id)
+		}
+	}
+	return kept
+}
