@@ -206,6 +206,15 @@ func located(err error, file string, lines map[string]int) []error {
 	return out
 }
 
+// Under puts the name of a nested struct before each of its problems, so that they start with the value's whole path.
+func Under(name string, err error) error {
+	var out []error
+	for _, e := range split(err) {
+		out = append(out, fmt.Errorf("%s.%w", name, e))
+	}
+	return errors.Join(out...)
+}
+
 // split takes joined errors apart, at every depth.
 func split(err error) []error {
 	if err == nil {

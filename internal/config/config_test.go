@@ -136,3 +136,13 @@ func TestFlagsShowTheirDefaults(t *testing.T) {
 		t.Error("nested flags are hidden, top-level ones are not")
 	}
 }
+
+func TestUnderPrefixesEachProblem(t *testing.T) {
+	err := Under("pools", errors.Join(errors.New("cap 0: at least 1"), errors.New("half_life -1s: must be positive")))
+	if got, want := err.Error(), "pools.cap 0: at least 1\npools.half_life -1s: must be positive"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if Under("pools", nil) != nil {
+		t.Error("no problem became one")
+	}
+}
