@@ -9,6 +9,8 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // Kafka is how to reach the brokers: the one place where clients of franz-go and of sarama are configured.
@@ -90,12 +92,24 @@ func (k Kafka) settings() []kgo.Opt {
 		kgo.MaxBufferedBytes(64 << 20),                         // the same in bytes
 		kgo.RecordDeliveryTimeout(DeliveryTimeout),             // see DeliveryTimeout
 		kgo.ProduceRequestTimeout(10 * time.Second),            // the brokers' own patience with replicas
+		kgo.ProducerBatchMaxBytesFn(maxBatchBytes),             // what the topics take
 		kgo.UnknownTopicRetries(10),                            // a topic made a moment ago is not yet known everywhere
 		kgo.ProducerBatchCompression(kgo.SnappyCompression()),  // ids repeat: half the bytes for little time
 		kgo.MaxDecompressBatchBytes(64 << 20),                  // a bomb on a topic must not take the process with it
 		kgo.ConsiderMissingTopicDeletedAfter(30 * time.Second), // a broker that is starting may not know its topics yet
 	}
 }
+
+// maxBatchBytes is how long a batch of records of a topic may be. A dead letter holds another record whole.
+func maxBatchBytes(topic string) int32 {
+	if topic == DeadLetters {
+		return schemas.MaxDeadLetterBytes + batchOverhead
+	}
+	return schemas.MaxRecordBytes + batchOverhead
+}
+
+// batchOverhead is room for what is around a single record of the greatest length: its key, headers and the frame.
+const batchOverhead = 64 << 10
 
 // Sarama returns the configuration of sarama clients: Goka's, which reads inputs with it. Goka's own producer is
 // dialled and never used.

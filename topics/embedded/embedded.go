@@ -17,6 +17,7 @@ package embedded
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -267,6 +268,7 @@ func (s *Server) brokerOptions(l net.Listener) []kfake.Opt {
 	const never = "9223372036854" // milliseconds, 292 years: the broker multiplies by a million
 	opts := []kfake.Opt{
 		kfake.NumBrokers(1),
+		kfake.ClusterID(topics.EmbeddedCluster + rand.Text()), // of a new directory; an old one keeps its own
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return l, nil }),
 		kfake.DataDir(s.brokerDir()),              // also keeps memory small: without it all records stay in it
 		kfake.GroupMinSessionTimeout(time.Second), // members choose; tests choose short
@@ -280,6 +282,7 @@ func (s *Server) brokerOptions(l net.Listener) []kfake.Opt {
 			"offsets.retention.minutes":      "5256000",  // ten years: a group keeps its place through any pause
 			"transactional.id.expiration.ms": never,      // an owner that was away is still fenced
 			"log.segment.bytes":              "67108864", // 64 MiB
+			"message.max.bytes":              "4194304",  // topics have no limits of their own here: the longest, a dead letter, fits
 			"default.replication.factor":     "1",
 		}),
 	}

@@ -1,0 +1,85 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Registry gives schemas their ids. *schemas.Registry is one.
+type Registry interface {
+	schemas.SchemaSource
+	// Register returns the id of a schema under a subject, registering it when it is new there. It fails when records
+	// written under the subject before could not be read with it.
+	Register(ctx context.Context, subject, schema string) (int, error)
+}
+
+// SubjectOf returns the registry's subject for the values of a topic.
+func SubjectOf(topic string) string { return topic + "-value" }
+
+// Open binds every stream to the id that the registry has, or now gives, for its record's schema. It reports the
+// problems of all streams at once; a schema that cannot read what an older one wrote is one of them.
+func Open(ctx context.Context, r Registry) (*Streams, error) {
+	b := &binder{ctx: ctx, registry: r}
+	s := &Streams{
+		Pins:       bind[schemas.PinEvent](b, Pins),
+		Follows:    bind[schemas.FollowEvent](b, Follows),
+		Actions:    bind[schemas.ActionEvent](b, Actions),
+		Users:      bind[schemas.UserEvent](b, Users),
+		Candidates: bind[schemas.Offer](b, Candidates),
+
+		Publications:    bind[schemas.Publication](b, Publications),
+		PinCards:        bind[schemas.Card](b, PinCards),
+		ActionsJoined:   bind[schemas.EnrichedAction](b, ActionsJoined),
+		ActionsEnriched: bind[schemas.EnrichedAction](b, ActionsEnriched),
+		ItemFeatures:    bind[schemas.ItemCounts](b, ItemFeatures),
+		EdgeWeights:     bind[schemas.EdgeWeight](b, EdgeWeights),
+		Affinities:      bind[schemas.Affinities](b, Affinities),
+		UsersDeleted:    bind[schemas.DeletedUser](b, UsersDeleted),
+		Edges:           bind[schemas.Edge](b, Edges),
+		FanoutLoop:      bind[schemas.FanoutStep](b, FanoutLoop),
+		Deliveries:      bind[schemas.Delivery](b, Deliveries),
+		Served:          bind[schemas.Served](b, Served),
+		FeedEntries:     bind[schemas.FeedEntry](b, FeedEntries),
+		Impressions:     bind[schemas.Impression](b, Impressions),
+		DeadLetters:     bind[schemas.DeadLetter](b, DeadLetters),
+	}
+	if err := errors.Join(b.errs...); err != nil {
+		return nil, fmt.Errorf("open streams: %w", err)
+	}
+	return s, nil
+}
+
+// binder collects what went wrong.
+type binder struct {
+	ctx      context.Context // of Open, whose call it lives in
+	registry Registry
+	errs     []error
+}
+
+// bind registers the schema of T for a topic.
+func bind[T any](b *binder, topic string) Stream[T] {
+	serde, err := serdeOf[T](b, topic)
+	if err != nil {
+		b.errs = append(b.errs, err)
+	}
+	return Stream[T]{Name: topic, serde: serde}
+}
+
+func serdeOf[T any](b *binder, topic string) (*schemas.Serde[T], error) {
+	if err := b.ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", topic, err)
+	}
+	text, err := schemas.Schema[T]()
+	if err != nil {
+		return nil, err
+	}
+	subject := SubjectOf(topic)
+	id, err := b.registry.Register(b.ctx, subject, text)
+	if err != nil {
+		return nil, err
+	}
+	return schemas.NewSerde[T](subject, id, b.registry)
+}

@@ -1,0 +1,318 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Plan is the difference between a catalogue and what the brokers have.
+type Plan struct {
+	Create []Topic   `json:"create,omitempty"`
+	Alter  []Setting `json:"alter,omitempty"`
+	// Conflicts are differences that nothing can alter without losing data or order.
+	Conflicts []Conflict `json:"conflicts,omitempty"`
+}
+
+// Empty says that the brokers have what the catalogue wants.
+func (p Plan) Empty() bool { return len(p.Create)+len(p.Alter)+len(p.Conflicts) == 0 }
+
+// Setting is one configuration key of one topic that differs.
+type Setting struct {
+	Topic string `json:"topic"`
+	Key   string `json:"key"`
+	Have  string `json:"have"`
+	Want  string `json:"want"`
+}
+
+// Conflict is a difference that has to be resolved by hand. As an error it says what to do.
+type Conflict struct {
+	Setting
+	Advice string `json:"advice"`
+}
+
+func (c *Conflict) Error() string {
+	return fmt.Sprintf("topic %s: %s is %s and must be %s: %s", c.Topic, c.Key, c.Have, c.Want, c.Advice)
+}
+
+const (
+	cleanupKey    = "cleanup.policy"
+	partitionsKey = "partitions"
+
+	partitionsAdvice = "the partition of every owner is frozen with the topic; " +
+		"configure the number that it has, or start over with new topics"
+	cleanupAdvice = "records may be gone already: look why it was changed, then set it with Kafka's own tools"
+)
+
+// settings returns the configuration of a topic on Kafka. The embedded broker takes none: any clean-up key there
+// starts a cleaner that is not safe.
+func (t Topic) settings() map[string]string {
+	if t.Embedded {
+		return nil
+	}
+	set := map[string]string{
+		cleanupKey:               "delete",
+		"retention.ms":           "-1",
+		"retention.bytes":        "-1",
+		"max.message.bytes":      strconv.Itoa(int(maxBatchBytes(t.Name))),
+		"min.insync.replicas":    strconv.Itoa(int(t.InSync)),
+		"message.timestamp.type": "CreateTime",
+	}
+	if t.AppendTime {
+		set["message.timestamp.type"] = "LogAppendTime"
+	}
+	if t.Retention > 0 {
+		set["retention.ms"] = millis(t.Retention)
+	}
+	if t.Compact {
+		set[cleanupKey] = "compact"
+		// A local store that comes back within this time still sees what was deleted meanwhile.
+		set["delete.retention.ms"] = millis(derivedRetention)
+	}
+	return set
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// EmbeddedCluster is how the cluster id of the embedded broker begins.
+const EmbeddedCluster = "smartfeed-embedded-"
+
+// ProfileOf asks the brokers which profile their topics have: whether they are the embedded one, and on a cluster of
+// fewer than three brokers as many replicas as there are brokers.
+func ProfileOf(ctx context.Context, k Kafka) (Profile, error) {
+	adm, err := k.Admin()
+	if err != nil {
+		return Profile{}, err
+	}
+	defer adm.Close()
+	meta, err := adm.BrokerMetadata(ctx)
+	if err != nil {
+		return Profile{}, fmt.Errorf("ask brokers %s: %w", strings.Join(k.Brokers, ","), err)
+	}
+	return Profile{
+		Partitions: k.Partitions,
+		Replicas:   int16(min(3, len(meta.Brokers))),
+		Embedded:   strings.HasPrefix(meta.Cluster, EmbeddedCluster),
+	}, nil
+}
+
+// Differences compares a catalogue with the brokers. It changes nothing.
+func Differences(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
+	adm, err := k.Admin()
+	if err != nil {
+		return Plan{}, err
+	}
+	defer adm.Close()
+	return differences(ctx, adm, want)
+}
+
+func differences(ctx context.Context, adm *kadm.Client, want []Topic) (Plan, error) {
+	have, err := adm.ListTopics(ctx)
+	if err != nil {
+		return Plan{}, fmt.Errorf("list topics: %w", err)
+	}
+	var present []string
+	for _, t := range want {
+		if have.Has(t.Name) {
+			present = append(present, t.Name)
+		}
+	}
+	configs, err := adm.DescribeTopicConfigs(ctx, present...)
+	if err != nil {
+		return Plan{}, fmt.Errorf("describe topics: %w", err)
+	}
+	var plan Plan
+	for _, t := range want {
+		if !have.Has(t.Name) {
+			plan.Create = append(plan.Create, t)
+			continue
+		}
+		rc, err := configs.On(t.Name, nil)
+		if err = errors.Join(err, rc.Err); err != nil {
+			return Plan{}, fmt.Errorf("describe topic %s: %w", t.Name, err)
+		}
+		plan.compare(t, len(have[t.Name].Partitions), rc.Configs)
+	}
+	return plan, nil
+}
+
+// compare adds what is different about one topic.
+func (p *Plan) compare(t Topic, partitions int, configs []kadm.Config) {
+	if partitions != int(t.Partitions) {
+		p.Conflicts = append(p.Conflicts, Conflict{
+			Setting: Setting{t.Name, partitionsKey, strconv.Itoa(partitions), strconv.Itoa(int(t.Partitions))},
+			Advice:  partitionsAdvice,
+		})
+	}
+	have := map[string]string{}
+	for _, c := range configs {
+		have[c.Key] = c.MaybeValue()
+	}
+	want := t.settings()
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		s := Setting{t.Name, key, have[key], want[key]}
+		switch {
+		case s.Have == s.Want:
+		case key == cleanupKey:
+			p.Conflicts = append(p.Conflicts, Conflict{Setting: s, Advice: cleanupAdvice})
+		default:
+			p.Alter = append(p.Alter, s)
+		}
+	}
+}
+
+// Apply creates what is missing and alters what differs, and returns what it did once every new topic can be used.
+// If the brokers have a conflict it changes nothing and returns all of them, each a *Conflict.
+func Apply(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
+	client, err := k.Client()
+	if err != nil {
+		return Plan{}, err
+	}
+	defer client.Close()
+	adm := kadm.NewClient(client)
+	plan, err := differences(ctx, adm, want)
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := conflictsOf(plan); err != nil {
+		return Plan{}, err
+	}
+	if err := create(ctx, client, plan.Create); err != nil {
+		return plan, err
+	}
+	if err := alter(ctx, adm, plan.Alter); err != nil {
+		return plan, err
+	}
+	return plan, awaitTopics(ctx, adm, plan.Create)
+}
+
+// Verify returns every difference between a catalogue and the brokers, nil if there is none.
+func Verify(ctx context.Context, k Kafka, want []Topic) error {
+	plan, err := Differences(ctx, k, want)
+	if err != nil {
+		return err
+	}
+	errs := []error{conflictsOf(plan)}
+	for _, t := range plan.Create {
+		errs = append(errs, fmt.Errorf("topic %s: missing", t.Name))
+	}
+	for _, s := range plan.Alter {
+		errs = append(errs, fmt.Errorf("topic %s: %s is %s and should be %s", s.Topic, s.Key, s.Have, s.Want))
+	}
+	return errors.Join(errs...)
+}
+
+func conflictsOf(p Plan) error {
+	errs := make([]error, len(p.Conflicts))
+	for i := range p.Conflicts {
+		errs[i] = &p.Conflicts[i]
+	}
+	return errors.Join(errs...)
+}
+
+// create makes topics in one request. One that appeared meanwhile is fine: somebody else applies the same catalogue.
+func create(ctx context.Context, client *kgo.Client, list []Topic) error {
+	if len(list) == 0 {
+		return nil
+	}
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.TimeoutMillis = int32((15 * time.Second).Milliseconds())
+	for _, t := range list {
+		rt := kmsg.NewCreateTopicsRequestTopic()
+		rt.Topic, rt.NumPartitions, rt.ReplicationFactor = t.Name, t.Partitions, t.Replicas
+		for key, value := range t.settings() {
+			c := kmsg.NewCreateTopicsRequestTopicConfig()
+			c.Name, c.Value = key, kmsg.StringPtr(value)
+			rt.Configs = append(rt.Configs, c)
+		}
+		req.Topics = append(req.Topics, rt)
+	}
+	resp, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return fmt.Errorf("create topics: %w", err)
+	}
+	var errs []error
+	for _, t := range resp.Topics {
+		err := kerr.ErrorForCode(t.ErrorCode)
+		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+			errs = append(errs, fmt.Errorf("create topic %s: %w", t.Topic, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func alter(ctx context.Context, adm *kadm.Client, settings []Setting) error {
+	byTopic := map[string][]kadm.AlterConfig{}
+	for _, s := range settings {
+		byTopic[s.Topic] = append(byTopic[s.Topic], kadm.AlterConfig{Op: kadm.SetConfig, Name: s.Key, Value: &s.Want})
+	}
+	var errs []error
+	for topic, configs := range byTopic {
+		answers, err := adm.AlterTopicConfigs(ctx, configs, topic)
+		for _, a := range answers {
+			err = errors.Join(err, a.Err)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("alter topic %s: %w", topic, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// awaitTopics returns when every partition of the topics has a leader: brokers learn of a new topic one by one.
+func awaitTopics(ctx context.Context, adm *kadm.Client, list []Topic) error {
+	names := make([]string, len(list))
+	for i, t := range list {
+		names[i] = t.Name
+	}
+	return poll(ctx, 20*time.Millisecond, func() (bool, error) {
+		if len(names) == 0 {
+			return true, nil
+		}
+		have, err := adm.ListTopics(ctx, names...)
+		if err != nil {
+			return false, fmt.Errorf("list topics: %w", err)
+		}
+		for _, t := range list {
+			if d := have[t.Name]; d.Err != nil || len(d.Partitions) != int(t.Partitions) || !led(d) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+}
+
+func led(d kadm.TopicDetail) bool {
+	for _, p := range d.Partitions {
+		if p.Err != nil || p.Leader < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// poll calls done until it says so or fails, or ctx ends.
+func poll(ctx context.Context, every time.Duration, done func() (bool, error)) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}

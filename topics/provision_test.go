@@ -1,0 +1,140 @@
+package topics_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// oneBroker is a profile that sets configuration, small enough for one broker.
+func oneBroker() topics.Profile { return topics.Profile{Partitions: 2, Replicas: 1} }
+
+func TestApplyMakesWhatVerifyWants(t *testing.T) {
+	for name, profile := range map[string]topics.Profile{"embedded": {Embedded: true}, "real": oneBroker()} {
+		t.Run(name, func(t *testing.T) {
+			w := newBareWire(t)
+			want := topics.Catalogue(profile)
+			if err := topics.Verify(t.Context(), w.kafka, want); err == nil || strings.Count(err.Error(), "missing") != len(want) {
+				t.Errorf("Verify before Apply = %v, want every topic missing", err)
+			}
+			done, err := topics.Apply(t.Context(), w.kafka, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(done.Create); got != len(want) {
+				t.Errorf("Apply created %d topics, want %d", got, len(want))
+			}
+			if err := topics.Verify(t.Context(), w.kafka, want); err != nil {
+				t.Errorf("Verify after Apply: %v", err)
+			}
+			if again, err := topics.Apply(t.Context(), w.kafka, want); err != nil || !again.Empty() {
+				t.Errorf("second Apply = %+v, %v, want nothing to do", again, err)
+			}
+		})
+	}
+}
+
+// The embedded broker's cleaner starts with any clean-up key, and is not safe.
+func TestEmbeddedTopicsHaveNoConfiguration(t *testing.T) {
+	w := newBareWire(t)
+	want := topics.Catalogue(topics.Profile{Embedded: true})
+	if _, err := topics.Apply(t.Context(), w.kafka, want); err != nil {
+		t.Fatal(err)
+	}
+	for _, rc := range w.topicConfigs(t, want) {
+		for _, c := range rc.Configs {
+			if len(c.Synonyms) > 0 && c.Synonyms[0].Source.String() == "DYNAMIC_TOPIC_CONFIG" {
+				t.Errorf("topic %s sets %s", rc.Name, c.Key)
+			}
+		}
+	}
+}
+
+func (w *wire) topicConfigs(t *testing.T, list []topics.Topic) kadm.ResourceConfigs {
+	t.Helper()
+	adm := w.admin(t)
+	var names []string
+	for _, topic := range list {
+		names = append(names, topic.Name)
+	}
+	configs, err := adm.DescribeTopicConfigs(t.Context(), names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return configs
+}
+
+func (w *wire) admin(t *testing.T) *kadm.Client {
+	t.Helper()
+	adm, err := w.kafka.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(adm.Close)
+	return adm
+}
+
+func TestApplyAltersWhatCanBeAltered(t *testing.T) {
+	w := newBareWire(t)
+	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(oneBroker())); err != nil {
+		t.Fatal(err)
+	}
+	longer := oneBroker()
+	longer.Actions = 30 * 24 * time.Hour
+	done, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(longer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []topics.Setting{{Topic: "actions", Key: "retention.ms", Have: "604800000", Want: "2592000000"}}
+	if d := cmp.Diff(want, done.Alter); d != "" {
+		t.Errorf("Apply altered (-want +got):\n%s", d)
+	}
+	if err := topics.Verify(t.Context(), w.kafka, topics.Catalogue(longer)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConflictsAreAllReportedAndNothingIsDone(t *testing.T) {
+	w := newBareWire(t)
+	want := topics.Catalogue(oneBroker())
+	adm := w.admin(t)
+	wrong := "compact"
+	if _, err := adm.CreateTopic(t.Context(), 3, 1, nil, "follows"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := adm.CreateTopic(t.Context(), 2, 1, map[string]*string{"cleanup.policy": &wrong}, "pins"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := topics.Apply(t.Context(), w.kafka, want)
+	var conflict *topics.Conflict
+	if !errors.As(err, &conflict) {
+		t.Fatalf("Apply = %v, want a Conflict", err)
+	}
+	for _, text := range []string{"topic follows: partitions is 3 and must be 2", "topic pins: cleanup.policy is compact and must be delete"} {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("Apply = %v, want it to say %q", err, text)
+		}
+	}
+	have, err := adm.ListTopics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := have.Names(); !slices.Equal(got, []string{"follows", "pins"}) {
+		t.Errorf("after a conflict the topics are %v", got)
+	}
+}
+
+func TestProfileOfEmbeddedBroker(t *testing.T) {
+	w := newBareWire(t)
+	got, err := topics.ProfileOf(t.Context(), w.kafka)
+	if want := (topics.Profile{Partitions: 4, Replicas: 1, Embedded: true}); err != nil || got != want {
+		t.Errorf("ProfileOf = %+v, %v, want %+v", got, err, want)
+	}
+}

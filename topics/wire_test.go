@@ -1,0 +1,114 @@
+package topics_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// wire is an embedded broker and registry with every topic of the catalogue.
+type wire struct {
+	*embedded.Server
+	kafka   topics.Kafka
+	streams *topics.Streams
+}
+
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	w := newBareWire(t)
+	profile, err := topics.ProfileOf(t.Context(), w.kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(profile)); err != nil {
+		t.Fatal(err)
+	}
+	registry, err := schemas.NewRegistry(w.RegistryURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.streams, err = topics.Open(t.Context(), registry); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// newBareWire is an embedded broker without topics.
+func newBareWire(t *testing.T) *wire {
+	t.Helper()
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	s, err := embedded.Start(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &wire{Server: s, kafka: s.Kafka(0)}
+}
+
+// client makes a client that is closed with the test.
+func (w *wire) client(t *testing.T, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	cl, err := w.kafka.Client(opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	return cl
+}
+
+// produce sends values, each under itself as the key, and waits for the acknowledgements.
+func (w *wire) produce(t *testing.T, topic string, values ...string) {
+	t.Helper()
+	var records []*kgo.Record
+	for _, v := range values {
+		records = append(records, &kgo.Record{Topic: topic, Key: []byte(v), Value: []byte(v)})
+	}
+	if err := w.client(t).ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually polls a condition for at most ten seconds.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !cond() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// running starts a Run method and returns how to end it: it cancels, waits, and returns its error.
+func running(t *testing.T, run func(context.Context) error) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	stop = func() error {
+		cancel()
+		select {
+		case err := <-done:
+			done <- err
+			return err
+		case <-time.After(10 * time.Second):
+			t.Error("Run did not end within 10 s")
+			return nil
+		}
+	}
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
