@@ -1,9 +1,73 @@
 package schemas
 
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
 // ActionEvent is a record of the topic actions: view, click, save … of a pin. Key: the pin.
 type ActionEvent struct {
 	Event
 	Board      BoardID           `avro:"board" json:"board,omitempty"` // where a save went; null in Avro is "" here
 	Surface    string            `avro:"surface" json:"surface,omitempty"`
 	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"` // the verb's: device, referrer, dwell …
+}
+
+// Validate checks every field against its bounds, the verb against the known ones; arrival is the record's timestamp.
+// It returns nil, or one *BadRecordError that names all problems. An action of nobody passes: see Anonymous.
+func (e *ActionEvent) Validate(arrival Micros, known Verbs) error {
+	var p problems
+	e.check(&p, arrival, KindPin)
+	if !e.Anonymous() {
+		e.checkActor(&p)
+	}
+	if _, ok := known[e.Verb]; !ok {
+		p.note("verb", unknownVerb(e.Verb, slices.Sorted(maps.Keys(known))))
+	}
+	p.facets(e.Board, nil)
+	if e.Surface != "" {
+		p.note("surface", checkText(e.Surface, MaxSurfaceBytes))
+	}
+	p.attributes(e.Attributes)
+	return p.err()
+}
+
+// Verbs are the known verbs of actions, each with what it says about the actor's liking: positive, zero or negative.
+type Verbs map[Verb]float64
+
+// DefaultVerbs returns the verbs that have a meaning of their own: view 0.1, closeup 0.5, click 1, save 3, hide -3,
+// report -5.
+func DefaultVerbs() Verbs {
+	return Verbs{View: 0.1, Closeup: 0.5, Click: 1, Save: 3, Hide: -3, Report: -5}
+}
+
+// With returns a copy of v with the verbs of a configuration added or given other weights.
+func (v Verbs) With(more Verbs) Verbs {
+	all := maps.Clone(v)
+	if all == nil {
+		all = Verbs{}
+	}
+	maps.Copy(all, more)
+	return all
+}
+
+// Validate checks names, 1-64 bytes without control characters and not "impression", which counts what was shown, and
+// that weights are finite. All problems are joined.
+func (v Verbs) Validate() error {
+	var errs []error
+	for _, verb := range slices.Sorted(maps.Keys(v)) {
+		if err := checkText(string(verb), MaxVerbBytes); err != nil {
+			errs = append(errs, fmt.Errorf("verb %s: %w", quote(string(verb)), err))
+		}
+		if verb == ImpressionCount {
+			errs = append(errs, fmt.Errorf("verb %q: the name is taken for pins that were shown", verb))
+		}
+		if w := v[verb]; math.IsNaN(w) || math.IsInf(w, 0) {
+			errs = append(errs, fmt.Errorf("verb %s: weight %g is not finite", quote(string(verb)), w))
+		}
+	}
+	return errors.Join(errs...)
 }

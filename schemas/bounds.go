@@ -1,4 +1,137 @@
 package schemas
 
-// MaxInterests is how many interests a pin, a user or a candidate may have.
-const MaxInterests = 64
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// The bounds of events from outside. A longer one is refused, never cut.
+const (
+	MaxEventIDBytes   = 128
+	MaxInterests      = 64   // of a pin, a user or a candidate, repeats not counted
+	MaxAttributes     = 64   // of a pin, a user or an action
+	MaxAttributeName  = 64   // bytes
+	MaxAttributeBytes = 1024 // of one value
+	MaxTitleBytes     = 512
+	MaxLinkBytes      = 2048
+	MaxSurfaceBytes   = 128
+	MaxSourceBytes    = 64
+	MaxVerbBytes      = 64
+	MaxEmbedding      = 2048 // numbers
+	MaxCandidates     = 1000 // of an offer
+)
+
+// MaxAhead is how long after its arrival an event may claim to have happened: clocks differ. There is no bound on the
+// other side.
+const MaxAhead = 5 * time.Minute
+
+// maxProblems is how many problems of one event are told, so that a reason stays readable.
+const maxProblems = 20
+
+// problems collects everything that is wrong with one event.
+type problems []error
+
+// note notes err, if any, under the field's name.
+func (p *problems) note(name string, err error) {
+	if err != nil {
+		*p = append(*p, fmt.Errorf("%s: %w", name, err))
+	}
+}
+
+func (p *problems) notef(name, format string, args ...any) {
+	p.note(name, fmt.Errorf(format, args...))
+}
+
+// err returns all problems as one *BadRecordError, nil if there are none.
+func (p problems) err() error {
+	if len(p) == 0 {
+		return nil
+	}
+	reasons := make([]string, 0, maxProblems+1)
+	for _, err := range p[:min(len(p), maxProblems)] {
+		reasons = append(reasons, err.Error())
+	}
+	if more := len(p) - maxProblems; more > 0 {
+		reasons = append(reasons, fmt.Sprintf("and %d more", more))
+	}
+	return Bad(strings.Join(reasons, "; "))
+}
+
+func (p *problems) time(name string, t, arrival Micros) {
+	if limit := arrival + Micros(MaxAhead/time.Microsecond); t > limit {
+		ahead := (time.Duration(min(t-arrival, math.MaxInt64/1000)) * time.Microsecond).Round(time.Second)
+		p.notef(name, "%s ahead of its arrival, at most %s are allowed", ahead, MaxAhead)
+	}
+}
+
+func (p *problems) id(name, id string, kinds ...string) { p.note(name, parseKind(id, kinds...)) }
+
+func (p *problems) facets(board BoardID, interests []InterestID) {
+	if board != "" {
+		p.id("board", string(board), KindBoard)
+	}
+	p.count("interests", len(interests), MaxInterests)
+	for i, id := range interests[:min(len(interests), MaxInterests)] {
+		p.id(fmt.Sprintf("interests[%d]", i), string(id), KindInterest)
+	}
+}
+
+func (p *problems) count(name string, n, most int) {
+	if n > most {
+		p.notef(name, "%d entries, at most %d are allowed", n, most)
+	}
+}
+
+func (p *problems) text(name, s string, maxBytes int) {
+	switch {
+	case len(s) > maxBytes:
+		p.notef(name, "%d bytes, at most %d are allowed", len(s), maxBytes)
+	case !utf8.ValidString(s):
+		p.note(name, errText)
+	}
+}
+
+// attributes checks names in their order, so that the same event has the same problems each time.
+func (p *problems) attributes(m map[string]string) {
+	p.count("attributes", len(m), MaxAttributes)
+	if len(m) > MaxAttributes {
+		return
+	}
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		p.note("attributes: name "+quote(name), checkText(name, MaxAttributeName))
+		p.text("attributes: "+quote(name), m[name], MaxAttributeBytes)
+	}
+}
+
+func (p *problems) embedding(vector []float32) {
+	p.count("embedding", len(vector), MaxEmbedding)
+	for i, x := range vector {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			p.notef("embedding", "number %d is not finite", i)
+			return
+		}
+	}
+}
+
+func (p *problems) finite(name string, x float64) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		p.note(name, errors.New("not a finite number"))
+	}
+}
+
+func checkKey(key, want string) error {
+	if key == want {
+		return nil
+	}
+	return badf("key %s: want the record's %s", quote(key), quote(want))
+}

@@ -1,5 +1,10 @@
 package schemas
 
+import (
+	"fmt"
+	"slices"
+)
+
 // Verb is what an actor did to an object.
 type Verb string
 
@@ -29,4 +34,32 @@ type Event struct {
 	Actor  UserID `avro:"actor" json:"actor"`   // who
 	Verb   Verb   `avro:"verb" json:"verb"`     // what
 	Object ID     `avro:"object" json:"object"` // to what
+}
+
+// Key returns the record key of the event's topic, which is its object.
+func (e *Event) Key() string { return string(e.Object) }
+
+// CheckKey fails with a *BadRecordError on a record whose key is not its object.
+func (e *Event) CheckKey(key string) error { return checkKey(key, e.Key()) }
+
+// Anonymous says that nobody is named as the actor. Of an action that is no mistake: it is dropped and counted.
+func (e *Event) Anonymous() bool { return e.Actor == "" }
+
+// check notes what is wrong with the fields that all events have.
+func (e *Event) check(p *problems, arrival Micros, kinds ...string) {
+	p.note("id", checkText(e.ID, MaxEventIDBytes))
+	p.time("time", e.Time, arrival)
+	p.id("object", string(e.Object), kinds...)
+}
+
+func (e *Event) checkActor(p *problems) { p.id("actor", string(e.Actor), KindUser) }
+
+func (e *Event) checkVerb(p *problems, known ...Verb) {
+	if !slices.Contains(known, e.Verb) {
+		p.note("verb", unknownVerb(e.Verb, known))
+	}
+}
+
+func unknownVerb(v Verb, known []Verb) error {
+	return fmt.Errorf("unknown verb %s; known are %v", quote(string(v)), known)
 }

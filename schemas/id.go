@@ -1,5 +1,13 @@
 package schemas
 
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
 // ID is any typed id, "kind:name": the object of an event, a followee, an owner of rows.
 // At most MaxIDBytes bytes of UTF-8, no control characters; see ParseID.
 type ID string
@@ -18,3 +26,121 @@ type InterestID string
 
 // Followee is the id of what can be followed: a user, a board or an interest.
 type Followee string
+
+// MaxIDBytes is how long an id may be, kind and colon included.
+const MaxIDBytes = 256
+
+// The kinds of ids.
+const (
+	KindUser     = "user"
+	KindPin      = "pin"
+	KindBoard    = "board"
+	KindInterest = "interest"
+)
+
+// ParseID checks an id of any kind: "user:", "pin:", "board:" or "interest:" and a name of at least one byte, together
+// at most MaxIDBytes bytes of UTF-8 without control characters (C0, DEL, C1). Anything else may stand in a name, colons
+// and spaces included. An error quotes at most the first 64 bytes of the id.
+func ParseID(s string) (ID, error) {
+	if err := checkText(s, MaxIDBytes); err != nil {
+		return "", fmt.Errorf("id %s: %w", quote(s), err)
+	}
+	id := ID(s)
+	switch id.Kind() {
+	case KindUser, KindPin, KindBoard, KindInterest:
+	case "":
+		return "", fmt.Errorf(`id %s: not of the form "kind:name"`, quote(s))
+	default:
+		return "", fmt.Errorf("id %s: unknown kind; known are user, pin, board, interest", quote(s))
+	}
+	if id.Name() == "" {
+		return "", fmt.Errorf("id %s: no name", quote(s))
+	}
+	return id, nil
+}
+
+// Kind returns what stands before the first colon; "" if there is none.
+func (id ID) Kind() string {
+	kind, _, ok := strings.Cut(string(id), ":")
+	if !ok {
+		return ""
+	}
+	return kind
+}
+
+// Name returns what stands after the first colon; "" if there is none.
+func (id ID) Name() string {
+	_, name, _ := strings.Cut(string(id), ":")
+	return name
+}
+
+func parseKind(s string, kinds ...string) error {
+	id, err := ParseID(s)
+	if err != nil {
+		return err
+	}
+	for _, k := range kinds {
+		if id.Kind() == k {
+			return nil
+		}
+	}
+	return fmt.Errorf("id %s: want %s", quote(s), strings.Join(kinds, ", ")+":…")
+}
+
+// ParseUserID checks an id as ParseID does, and that it is a user's.
+func ParseUserID(s string) (UserID, error) { return typed[UserID](s, KindUser) }
+
+// ParsePinID checks an id as ParseID does, and that it is a pin's.
+func ParsePinID(s string) (PinID, error) { return typed[PinID](s, KindPin) }
+
+// ParseBoardID checks an id as ParseID does, and that it is a board's. The empty BoardID does not pass.
+func ParseBoardID(s string) (BoardID, error) { return typed[BoardID](s, KindBoard) }
+
+// ParseInterestID checks an id as ParseID does, and that it is an interest's.
+func ParseInterestID(s string) (InterestID, error) { return typed[InterestID](s, KindInterest) }
+
+// ParseFollowee checks an id as ParseID does, and that it can be followed: a user, a board or an interest.
+func ParseFollowee(s string) (Followee, error) {
+	return typed[Followee](s, KindUser, KindBoard, KindInterest)
+}
+
+func typed[T ~string](s string, kinds ...string) (T, error) {
+	if err := parseKind(s, kinds...); err != nil {
+		return "", err
+	}
+	return T(s), nil
+}
+
+// Source returns the source of what the followee publishes: Following for a user or a board, FromInterest for an
+// interest.
+func (f Followee) Source() Source {
+	if ID(f).Kind() == KindInterest {
+		return FromInterest
+	}
+	return Following
+}
+
+// checkText checks a string that stands in keys, rows and addresses: its length in bytes, UTF-8, no control characters.
+func checkText(s string, maxBytes int) error {
+	switch {
+	case s == "":
+		return errors.New("empty")
+	case len(s) > maxBytes:
+		return fmt.Errorf("%d bytes, at most %d are allowed", len(s), maxBytes)
+	case !utf8.ValidString(s):
+		return errText
+	}
+	if i := strings.IndexFunc(s, unicode.IsControl); i >= 0 {
+		return fmt.Errorf("control character at byte %d", i)
+	}
+	return nil
+}
+
+// quote quotes what came from outside for a message.
+func quote(s string) string {
+	const most = 64
+	if len(s) > most {
+		return fmt.Sprintf("%q…", s[:most])
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,5 +1,10 @@
 package schemas
 
+import (
+	"errors"
+	"fmt"
+)
+
 // Offer is a record of the topic candidates: pins that another system offers to one user. Key: the user.
 type Offer struct {
 	ID         string      `avro:"id" json:"id"`
@@ -12,7 +17,45 @@ type Offer struct {
 // Candidate is one pin of an Offer.
 type Candidate struct {
 	Pin     PinID   `avro:"pin" json:"pin"`
-	Facets          // author, board, interests
+	Facets          // author, board (null in Avro is "" here), interests
 	Created Micros  `avro:"created" json:"created"`
 	Score   float64 `avro:"score" json:"score"` // write-time score, compared only within its source
+}
+
+// Key returns the record key of the topic candidates, which is the user.
+func (o *Offer) Key() string { return string(o.User) }
+
+// CheckKey fails with a *BadRecordError on a record whose key is not its user.
+func (o *Offer) CheckKey(key string) error { return checkKey(key, o.Key()) }
+
+// Validate checks every field against its bounds; arrival is the record's timestamp. The source is any name but the
+// three that the pipeline's own rules give a meaning: following, interest, explore. It returns nil, or one
+// *BadRecordError that names all problems.
+func (o *Offer) Validate(arrival Micros) error {
+	var p problems
+	p.note("id", checkText(o.ID, MaxEventIDBytes))
+	p.time("time", o.Time, arrival)
+	p.id("user", string(o.User), KindUser)
+	p.note("source", checkText(string(o.Source), MaxSourceBytes))
+	switch o.Source {
+	case Following, FromInterest, Explore:
+		p.note("source", errors.New("the name is taken: "+string(o.Source)))
+	}
+	p.count("candidates", len(o.Candidates), MaxCandidates)
+	for i := range o.Candidates[:min(len(o.Candidates), MaxCandidates)] {
+		var of problems
+		o.Candidates[i].check(&of, arrival)
+		for _, err := range of {
+			p.note(fmt.Sprintf("candidates[%d]", i), err)
+		}
+	}
+	return p.err()
+}
+
+func (c *Candidate) check(p *problems, arrival Micros) {
+	p.id("pin", string(c.Pin), KindPin)
+	p.id("author", string(c.Author), KindUser)
+	p.facets(c.Board, c.Interests)
+	p.time("created", c.Created, arrival)
+	p.finite("score", c.Score)
 }

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -97,5 +98,13 @@ func TestRoundTrip(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func checkBad(t testing.TB, err error) {
+	t.Helper()
+	var bad *BadRecordError
+	if !errors.As(err, &bad) {
+		t.Errorf("error %T %v, want a *BadRecordError", err, err)
 	}
 }

@@ -1,0 +1,232 @@
+package schemas
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"unicode/utf8"
+)
+
+// The streams that take events from outside.
+const (
+	StreamPins       = "pins"
+	StreamFollows    = "follows"
+	StreamActions    = "actions"
+	StreamUsers      = "users"
+	StreamCandidates = "candidates"
+)
+
+// MaxLineBytes is how long an event's JSON form may be.
+const MaxLineBytes = MaxRecordBytes
+
+// Line is one event from outside with the stream it belongs to.
+type Line struct {
+	Stream string // one of the Stream constants
+	Event  any    // *PinEvent, *FollowEvent, *ActionEvent, *UserEvent or *Offer, as Stream says
+	Key    string // the record key: the object, of an Offer the user
+}
+
+// Validate checks the event as its own Validate does.
+func (l Line) Validate(arrival Micros, known Verbs) error {
+	switch e := l.Event.(type) {
+	case *PinEvent:
+		return e.Validate(arrival)
+	case *FollowEvent:
+		return e.Validate(arrival)
+	case *ActionEvent:
+		return e.Validate(arrival, known)
+	case *UserEvent:
+		return e.Validate(arrival)
+	case *Offer:
+		return e.Validate(arrival)
+	}
+	return fmt.Errorf("validate line: %T is no event from outside", l.Event)
+}
+
+// ParseLine reads the JSON form of an event: one object with the names of the Avro fields and "stream". A time is RFC
+// 3339 or an integer of microseconds since 1970. Board and embedding may be null or absent, interests, title, link,
+// surface and attributes absent, and of an action the actor. Repeated interests are dropped, the first of each kept.
+//
+// What is not so (unknown, repeated or missing fields, another type, null inside a list, text that is not UTF-8 or more
+// than MaxLineBytes long, anything after the object) is a *BadRecordError that names every field concerned. ParseLine
+// looks at the form only; see Line.Validate for the rest.
+func ParseLine(line []byte) (Line, error) {
+	if len(line) > MaxLineBytes {
+		return Line{}, badf("%d bytes, at most %d are allowed", len(line), MaxLineBytes)
+	}
+	if !utf8.Valid(line) {
+		return Line{}, Bad(errText.Error())
+	}
+	var p problems
+	o, err := parseObject(line, "", &p)
+	if err != nil {
+		return Line{}, Bad(err.Error())
+	}
+	l := o.line()
+	o.close()
+	return l, p.err()
+}
+
+func (o *object) line() Line {
+	var stream string
+	o.field("stream", required, textInto(&stream))
+	switch stream {
+	case StreamPins:
+		e := new(PinEvent)
+		o.pin(e)
+		return Line{stream, e, e.Key()}
+	case StreamFollows:
+		e := new(FollowEvent)
+		o.event(&e.Event, required)
+		return Line{stream, e, e.Key()}
+	case StreamActions:
+		e := new(ActionEvent)
+		o.action(e)
+		return Line{stream, e, e.Key()}
+	case StreamUsers:
+		e := new(UserEvent)
+		o.user(e)
+		return Line{stream, e, e.Key()}
+	case StreamCandidates:
+		e := new(Offer)
+		o.offer(e)
+		return Line{stream, e, e.Key()}
+	case "":
+	default:
+		o.p.notef("stream", "unknown stream %s; known are pins, follows, actions, users, candidates", quote(stream))
+	}
+	clear(o.members) // nothing is known of their names
+	return Line{}
+}
+
+func (o *object) event(e *Event, actor rule) {
+	o.field("id", required, textInto(&e.ID))
+	o.field("time", required, microsInto(&e.Time))
+	o.field("actor", actor, textInto(&e.Actor))
+	o.field("verb", required, textInto(&e.Verb))
+	o.field("object", required, textInto(&e.Object))
+}
+
+func (o *object) pin(e *PinEvent) {
+	o.event(&e.Event, required)
+	o.field("board", nullable, textInto(&e.Board))
+	o.field("interests", optional, interestsInto(&e.Interests))
+	o.field("title", optional, textInto(&e.Title))
+	o.field("link", optional, textInto(&e.Link))
+	o.field("attributes", optional, o.attributesInto(&e.Attributes))
+	o.field("embedding", nullable, embeddingInto(&e.Embedding))
+}
+
+func (o *object) action(e *ActionEvent) {
+	o.event(&e.Event, optional)
+	o.field("board", nullable, textInto(&e.Board))
+	o.field("surface", optional, textInto(&e.Surface))
+	o.field("attributes", optional, o.attributesInto(&e.Attributes))
+}
+
+func (o *object) user(e *UserEvent) {
+	o.event(&e.Event, required)
+	o.field("interests", optional, interestsInto(&e.Interests))
+	o.field("attributes", optional, o.attributesInto(&e.Attributes))
+	o.field("embedding", nullable, embeddingInto(&e.Embedding))
+}
+
+func (o *object) offer(e *Offer) {
+	o.field("id", required, textInto(&e.ID))
+	o.field("time", required, microsInto(&e.Time))
+	o.field("user", required, textInto(&e.User))
+	o.field("source", required, textInto(&e.Source))
+	o.field("candidates", required, func(raw json.RawMessage) error {
+		items, err := parseArray(raw)
+		e.Candidates = make([]Candidate, len(items))
+		for i, item := range items {
+			o.candidate(fmt.Sprintf("candidates[%d]", i), item, &e.Candidates[i])
+		}
+		return err
+	})
+}
+
+func (o *object) candidate(path string, raw json.RawMessage, c *Candidate) {
+	inner, err := parseObject(raw, path+".", o.p)
+	if err != nil {
+		o.p.note(path, err)
+		return
+	}
+	inner.field("pin", required, textInto(&c.Pin))
+	inner.field("author", optional, textInto(&c.Author)) // empty is left out when a line is written; Validate wants it
+	inner.field("board", nullable, textInto(&c.Board))
+	inner.field("interests", optional, interestsInto(&c.Interests))
+	inner.field("created", required, microsInto(&c.Created))
+	inner.field("score", required, numberInto(&c.Score))
+	inner.close()
+}
+
+// AppendLine appends the JSON form of an event, without a line feed, which ParseLine reads back: times as integers,
+// absent fields left out. It fails on a number that JSON does not have and on an Event that is not of the Stream.
+func AppendLine(dst []byte, l Line) ([]byte, error) {
+	if want := streamOf(l.Event); want == "" || want != l.Stream {
+		return nil, fmt.Errorf("write line: %T is no event of stream %s", l.Event, quote(l.Stream))
+	}
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(l.Event); err != nil {
+		return nil, fmt.Errorf("write line of %s: %w", l.Stream, err)
+	}
+	dst = fmt.Appendf(dst, `{"stream":%q,`, l.Stream)
+	return append(dst, bytes.TrimSuffix(body.Bytes()[1:], []byte("\n"))...), nil
+}
+
+func streamOf(event any) string {
+	switch event.(type) {
+	case *PinEvent:
+		return StreamPins
+	case *FollowEvent:
+		return StreamFollows
+	case *ActionEvent:
+		return StreamActions
+	case *UserEvent:
+		return StreamUsers
+	case *Offer:
+		return StreamCandidates
+	}
+	return ""
+}
+
+// rule is what a field of a JSON object may be.
+type rule int
+
+const (
+	required rule = iota
+	optional      // may be absent
+	nullable      // may be absent or null
+)
+
+// object is a JSON object being read, field by field. What is wrong goes to p.
+type object struct {
+	members map[string]json.RawMessage
+	path    string // before each name in messages
+	p       *problems
+}
+
+// field reads one field by its name and takes it out.
+func (o *object) field(name string, r rule, read func(json.RawMessage) error) {
+	raw, ok := o.members[name]
+	delete(o.members, name)
+	switch {
+	case !ok && r == required:
+		o.p.notef(o.path+name, "missing")
+	case !ok, r == nullable && string(raw) == "null":
+	default:
+		o.p.note(o.path+name, read(raw))
+	}
+}
+
+// close notes the fields that nobody asked for.
+func (o *object) close() {
+	for _, name := range slices.Sorted(maps.Keys(o.members)) {
+		o.p.notef(o.path+clip(name), "unknown field")
+	}
+}
