@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -50,7 +51,7 @@ func TestEmbeddedTopicsHaveNoConfiguration(t *testing.T) {
 	}
 	for _, rc := range w.topicConfigs(t, want) {
 		for _, c := range rc.Configs {
-			if len(c.Synonyms) > 0 && c.Synonyms[0].Source.String() == "DYNAMIC_TOPIC_CONFIG" {
+			if c.Source == kmsg.ConfigSourceDynamicTopicConfig {
 				t.Errorf("topic %s sets %s", rc.Name, c.Key)
 			}
 		}

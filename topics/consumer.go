@@ -1,0 +1,137 @@
+package topics
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// ConsumerConfig says who consumes what.
+type ConsumerConfig struct {
+	Kafka   Kafka
+	Group   string
+	Topics  []string
+	MaxPoll int // records handed over at once, default 5,000
+}
+
+const (
+	defaultMaxPoll = 5000
+	// commitTimeout bounds committing and leaving when the caller wants to stop.
+	commitTimeout = 5 * time.Second
+)
+
+// Consume joins a group and hands over committed records, each partition in its order, from the oldest on when the
+// group is new. It commits after handle has returned nil and before the next call, so that an offset says that the
+// effect is there; records whose offset did not get committed come again, to whoever has the partition then. While
+// handle runs no partition is taken away.
+//
+// It returns nil when ctx has ended, after a clean leave; otherwise what handle returned, or why consuming or
+// committing cannot go on. It may be called again.
+func Consume(ctx context.Context, cfg ConsumerConfig, handle func(ctx context.Context, records []*kgo.Record) error) error {
+	return consume(ctx, cfg, handle)
+}
+
+// consume is Consume with more options.
+func consume(ctx context.Context, cfg ConsumerConfig, handle func(context.Context, []*kgo.Record) error, opts ...kgo.Opt) error {
+	if cfg.MaxPoll <= 0 {
+		cfg.MaxPoll = defaultMaxPoll
+	}
+	client, err := cfg.Kafka.Client(append([]kgo.Opt{
+		kgo.ConsumerGroup(cfg.Group),
+		kgo.ConsumeTopics(cfg.Topics...),
+		kgo.DisableAutoCommit(),         // only after the effect
+		kgo.BlockRebalanceOnPoll(),      // what is being handled stays ours until it is committed
+		kgo.KeepControlRecords(),        // markers are committed too: the lag reaches zero
+		kgo.RequireStableFetchOffsets(), // an offset inside an open transaction is not yet true
+		kgo.SessionTimeout(6 * time.Second),
+		kgo.HeartbeatInterval(time.Second),
+		kgo.RebalanceTimeout(cfg.Kafka.rebalanceTimeout()),
+	}, opts...)...)
+	if err != nil {
+		return fmt.Errorf("consume as %s: %w", cfg.Group, err)
+	}
+	defer leave(ctx, client)
+	for {
+		if err := step(ctx, client, cfg.MaxPoll, handle); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("consume as %s: %w", cfg.Group, err)
+		}
+		client.AllowRebalance()
+	}
+}
+
+// step polls once, handles, commits.
+func step(ctx context.Context, client *kgo.Client, most int, handle func(context.Context, []*kgo.Record) error) error {
+	fetches := client.PollRecords(ctx, most)
+	if err := fetches.Err(); err != nil {
+		return fmt.Errorf("poll: %w", err)
+	}
+	records, done := split(fetches)
+	if len(done) == 0 {
+		return nil
+	}
+	if len(records) > 0 {
+		if err := handle(ctx, records); err != nil {
+			return err
+		}
+	}
+	return commit(ctx, client, done)
+}
+
+// split returns the data records of fetches, and for each partition the offset after its last record of any kind.
+func split(fetches kgo.Fetches) ([]*kgo.Record, map[string]map[int32]kgo.EpochOffset) {
+	records := make([]*kgo.Record, 0, fetches.NumRecords())
+	done := map[string]map[int32]kgo.EpochOffset{}
+	fetches.EachRecord(func(r *kgo.Record) {
+		if !r.Attrs.IsControl() {
+			records = append(records, r)
+		}
+		if done[r.Topic] == nil {
+			done[r.Topic] = map[int32]kgo.EpochOffset{}
+		}
+		done[r.Topic][r.Partition] = kgo.EpochOffset{Epoch: r.LeaderEpoch, Offset: r.Offset + 1}
+	})
+	return records, done
+}
+
+// commit also goes on for a while when ctx ends: the effect is there, and not to repeat it costs little.
+func commit(ctx context.Context, client *kgo.Client, done map[string]map[int32]kgo.EpochOffset) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	var failed error
+	client.CommitOffsetsSync(ctx, done, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
+		if failed = err; err == nil {
+			failed = commitError(resp)
+		}
+	})
+	if failed != nil {
+		return fmt.Errorf("commit offsets: %w", failed)
+	}
+	return nil
+}
+
+func commitError(resp *kmsg.OffsetCommitResponse) error {
+	for _, t := range resp.Topics {
+		for _, p := range t.Partitions {
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				return fmt.Errorf("%s/%d: %w", t.Topic, p.Partition, err)
+			}
+		}
+	}
+	return nil
+}
+
+// leave gives the partitions back at once, if the brokers answer in time.
+func leave(ctx context.Context, client *kgo.Client) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	client.AllowRebalance()
+	_ = client.LeaveGroupContext(ctx) // brokers that do not answer see the session time out
+	client.Close()
+}

@@ -1,0 +1,229 @@
+package topics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// seen counts values.
+type seen struct {
+	mu     sync.Mutex
+	values map[string]int
+}
+
+func (s *seen) add(records []*kgo.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.values == nil {
+		s.values = map[string]int{}
+	}
+	for _, r := range records {
+		s.values[string(r.Value)]++
+	}
+}
+
+func (s *seen) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.values)
+}
+
+func numbered(prefix string, n int) []string {
+	values := make([]string, n)
+	for i := range values {
+		values[i] = fmt.Sprintf("%s%d", prefix, i)
+	}
+	return values
+}
+
+// committed adds up the offsets that a group has committed on a topic.
+func (w *wire) committed(t *testing.T, group, topic string) int64 {
+	t.Helper()
+	offsets, err := w.admin(t).FetchOffsets(t.Context(), group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for _, o := range offsets[topic] {
+		sum += o.At
+	}
+	return sum
+}
+
+func (w *wire) consumer(group, topic string) topics.ConsumerConfig {
+	return topics.ConsumerConfig{Kafka: w.kafka, Group: group, Topics: []string{topic}}
+}
+
+func TestConsumeCommitsAfterTheEffect(t *testing.T) {
+	w := newWire(t)
+	w.produce(t, topics.Edges, numbered("a", 100)...)
+	var got seen
+	stop := running(t, func(ctx context.Context) error {
+		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
+			if n := w.committed(t, "g", topics.Edges); n > int64(got.len()) {
+				t.Errorf("%d offsets are committed and %d records had their effect", n, got.len())
+			}
+			got.add(rs)
+			return nil
+		})
+	})
+	eventually(t, "100 records", func() bool { return got.len() == 100 })
+	if err := stop(); err != nil {
+		t.Errorf("Consume = %v after its context ended, want nil", err)
+	}
+	if n := w.committed(t, "g", topics.Edges); n != 100 {
+		t.Errorf("%d offsets are committed, want 100", n)
+	}
+}
+
+func TestConsumeEndsWithTheHandlersError(t *testing.T) {
+	w := newWire(t)
+	w.produce(t, topics.Edges, numbered("a", 10)...)
+	errBroken := errors.New("broken")
+	err := topics.Consume(t.Context(), w.consumer("g", topics.Edges), func(context.Context, []*kgo.Record) error { return errBroken })
+	if !errors.Is(err, errBroken) {
+		t.Errorf("Consume = %v, want the handler's error", err)
+	}
+	if n := w.committed(t, "g", topics.Edges); n != 0 {
+		t.Errorf("%d offsets are committed, want none", n)
+	}
+	var got seen
+	stop := running(t, func(ctx context.Context) error {
+		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
+			got.add(rs)
+			return nil
+		})
+	})
+	eventually(t, "the records come again", func() bool { return got.len() == 10 })
+	_ = stop()
+}
+
+func TestConsumeReportsAFailedCommit(t *testing.T) {
+	w := newWire(t)
+	w.produce(t, topics.Edges, numbered("a", 10)...)
+	w.Broker().ControlKey(int16(kmsg.OffsetCommit), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
+		for _, rt := range req.(*kmsg.OffsetCommitRequest).Topics {
+			st := kmsg.NewOffsetCommitResponseTopic()
+			st.Topic, st.TopicID = rt.Topic, rt.TopicID
+			for _, rp := range rt.Partitions {
+				sp := kmsg.NewOffsetCommitResponseTopicPartition()
+				sp.Partition, sp.ErrorCode = rp.Partition, kerr.GroupAuthorizationFailed.Code
+				st.Partitions = append(st.Partitions, sp)
+			}
+			resp.Topics = append(resp.Topics, st)
+		}
+		return resp, nil, true
+	})
+	err := topics.Consume(t.Context(), w.consumer("g", topics.Edges), func(context.Context, []*kgo.Record) error { return nil })
+	if !errors.Is(err, kerr.GroupAuthorizationFailed) {
+		t.Errorf("Consume = %v, want the brokers' answer to the commit", err)
+	}
+}
+
+// What was aborted is not handed over, markers are not either, and the committed offsets still reach the end.
+func TestConsumeReadsCommittedToTheVeryEnd(t *testing.T) {
+	w := newWire(t)
+	cl, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	for i, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort, kgo.TryCommit} {
+		if err := cl.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range numbered(fmt.Sprintf("tx%d-", i), 8) {
+			cl.Produce(t.Context(), &kgo.Record{Topic: topics.Edges, Key: []byte(v), Value: []byte(v)}, nil)
+		}
+		if err := cl.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := cl.EndTransaction(t.Context(), end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got seen
+	stop := running(t, func(ctx context.Context) error {
+		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
+			for _, r := range rs {
+				if r.Attrs.IsControl() {
+					t.Errorf("a marker was handed over, offset %d", r.Offset)
+				}
+			}
+			got.add(rs)
+			return nil
+		})
+	})
+	eventually(t, "the end is committed", func() bool { return w.committed(t, "g", topics.Edges) == w.end(t, topics.Edges) })
+	_ = stop()
+	if len(got.values) != 16 || got.values["tx1-0"] != 0 {
+		t.Errorf("%d values came, want the 16 committed ones", len(got.values))
+	}
+}
+
+// end adds up the ends of a topic's partitions.
+func (w *wire) end(t *testing.T, topic string) int64 {
+	t.Helper()
+	l := w.log(t)
+	ends, err := l.Ends(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for _, end := range ends[topic] {
+		sum += end
+	}
+	return sum
+}
+
+func (w *wire) log(t *testing.T) *topics.Log {
+	t.Helper()
+	l, err := topics.NewLog(w.kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// Members come and go while records are produced; every record has its effect, and an orderly handover repeats none.
+func TestConsumeHandsOver(t *testing.T) {
+	w := newWire(t)
+	var got seen
+	member := func(ctx context.Context) error {
+		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
+			got.add(rs)
+			return nil
+		})
+	}
+	stop := running(t, member)
+	total := 0
+	for round := range 3 {
+		w.produce(t, topics.Edges, numbered(fmt.Sprintf("r%d-", round), 200)...)
+		total += 200
+		next := running(t, member)
+		eventually(t, "the round's records", func() bool { return got.len() == total })
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		stop = next
+	}
+	w.produce(t, topics.Edges, "last")
+	eventually(t, "the last record", func() bool { return got.len() == total+1 })
+	_ = stop()
+	for v, n := range got.values {
+		if n != 1 {
+			t.Errorf("%s had its effect %d times", v, n)
+		}
+	}
+}

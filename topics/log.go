@@ -1,0 +1,166 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Log reads partitions by offset, without a group. Other than a consumer it knows how far it has read where nothing
+// can be read: over markers, and over an aborted tail. Safe for concurrent use. Close it.
+type Log struct {
+	client *kgo.Client
+	admin  *kadm.Client
+}
+
+// Offsets are offsets by topic and partition.
+type Offsets map[string]map[int32]int64
+
+// NewLog makes a Log. It dials nothing yet.
+func NewLog(k Kafka) (*Log, error) {
+	client, err := k.Client()
+	if err != nil {
+		return nil, err
+	}
+	return &Log{client: client, admin: kadm.NewClient(client)}, nil
+}
+
+// Close ends the connections.
+func (l *Log) Close() { l.client.Close() }
+
+// End returns the offset that the next record of a partition gets. Open transactions count.
+func (l *Log) End(ctx context.Context, topic string, partition int32) (int64, error) {
+	ends, err := l.Ends(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	end, ok := ends[topic][partition]
+	if !ok {
+		return 0, fmt.Errorf("end of %s/%d: no such partition", topic, partition)
+	}
+	return end, nil
+}
+
+// Ends returns the end of every partition of the topics. A topic that does not exist is an error.
+func (l *Log) Ends(ctx context.Context, topics ...string) (Offsets, error) {
+	listed, err := l.admin.ListEndOffsets(ctx, topics...)
+	return offsets("ends", listed, err)
+}
+
+// Starts returns the oldest offset of every partition of the topics.
+func (l *Log) Starts(ctx context.Context, topics ...string) (Offsets, error) {
+	listed, err := l.admin.ListStartOffsets(ctx, topics...)
+	return offsets("starts", listed, err)
+}
+
+func offsets(what string, listed kadm.ListedOffsets, err error) (Offsets, error) {
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", what, err)
+	}
+	out := Offsets{}
+	var errs []error
+	listed.Each(func(o kadm.ListedOffset) {
+		if o.Err != nil {
+			errs = append(errs, fmt.Errorf("list %s of %s: %w", what, o.Topic, o.Err))
+			return
+		}
+		if out[o.Topic] == nil {
+			out[o.Topic] = map[int32]int64{}
+		}
+		out[o.Topic][o.Partition] = o.Offset
+	})
+	return out, errors.Join(errs...)
+}
+
+// readBytes is how much one Read asks for. A longer single batch comes whole.
+const readBytes = 4 << 20
+
+// Read returns committed records of a partition from an offset on, some of them, and the offset to go on from: past
+// everything that was looked at, markers and aborted records included. At the end of what is committed it returns no
+// records and from itself, at once. From before the oldest record it goes on at that.
+func (l *Log) Read(ctx context.Context, topic string, partition int32, from int64) (records []*kgo.Record, next int64, err error) {
+	fail := func(err error) ([]*kgo.Record, int64, error) {
+		return nil, 0, fmt.Errorf("read %s/%d at %d: %w", topic, partition, from, err)
+	}
+	answer, err := l.fetch(ctx, topic, partition, from)
+	if err != nil {
+		return fail(err)
+	}
+	err = kerr.ErrorForCode(answer.ErrorCode)
+	if errors.Is(err, kerr.OffsetOutOfRange) && from < answer.LogStartOffset {
+		return nil, answer.LogStartOffset, nil
+	}
+	if err != nil {
+		return fail(err)
+	}
+	fetched, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
+		Offset:         from,
+		IsolationLevel: kgo.ReadCommitted(),
+		Topic:          topic,
+		Partition:      partition,
+	}, answer, kgo.DefaultDecompressor(), nil)
+	if fetched.Err != nil {
+		return fail(fetched.Err)
+	}
+	return fetched.Records, max(next, from), nil
+}
+
+// fetch asks the partition's leader once. A leader that has just moved is an error, which passes.
+func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int64) (*kmsg.FetchResponseTopicPartition, error) {
+	meta, err := l.admin.Metadata(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	detail := meta.Topics[topic]
+	leader, ok := detail.Partitions[partition]
+	if err := errors.Join(detail.Err, leader.Err); err != nil || !ok {
+		return nil, errors.Join(errors.New("no leader"), err)
+	}
+	rp := kmsg.NewFetchRequestTopicPartition()
+	rp.Partition, rp.FetchOffset, rp.PartitionMaxBytes = partition, from, readBytes
+	rt := kmsg.NewFetchRequestTopic()
+	rt.Topic, rt.TopicID, rt.Partitions = topic, detail.ID, append(rt.Partitions, rp)
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxBytes, req.IsolationLevel, req.Topics = readBytes, 1, append(req.Topics, rt)
+	resp, err := l.client.Broker(int(leader.Leader)).RetriableRequest(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	fetch := resp.(*kmsg.FetchResponse)
+	if err := kerr.ErrorForCode(fetch.ErrorCode); err != nil {
+		return nil, err
+	}
+	if len(fetch.Topics) != 1 || len(fetch.Topics[0].Partitions) != 1 {
+		return nil, errors.New("answer is not of one partition")
+	}
+	return &fetch.Topics[0].Partitions[0], nil
+}
+
+// ReadTo visits the committed records of a partition from an offset up to end, and waits for transactions that are
+// still open below it.
+func (l *Log) ReadTo(ctx context.Context, topic string, partition int32, from, end int64, visit func(*kgo.Record)) error {
+	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
+		for from < end {
+			records, next, err := l.Read(ctx, topic, partition, from)
+			if err != nil {
+				return false, err
+			}
+			for _, r := range records {
+				if r.Offset < end {
+					visit(r)
+				}
+			}
+			if next == from {
+				return false, nil
+			}
+			from = next
+		}
+		return true, nil
+	})
+}
