@@ -1,0 +1,45 @@
+package feedstore_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/serving/feedstore/conformance"
+)
+
+func open(t testing.TB, dir string, cfg feedstore.Config) *feedstore.Store {
+	t.Helper()
+	s, err := feedstore.Open(dir, cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	conformance.Run(t, func(t *testing.T, maxFeed int) conformance.Store {
+		cfg := feedstore.DefaultConfig()
+		cfg.MaxFeed = maxFeed
+		s := open(t, t.TempDir(), cfg)
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return s
+	})
+}
+
+func TestConfigReportsEveryProblem(t *testing.T) {
+	if err := feedstore.DefaultConfig().Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+	err := feedstore.Config{MaxFeed: 9}.Validate()
+	for _, field := range []string{"max_feed", "cache_bytes", "memtable_bytes"} {
+		if err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("got %v, want %s in it", err, field)
+		}
+	}
+}

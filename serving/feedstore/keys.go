@@ -1,0 +1,134 @@
+package feedstore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// The first byte of a key says what the row is. Ids hold no control characters, so a zero byte ends one.
+const (
+	kindCard    = 'c' // pin
+	kindEdge    = 'e' // user 0 other 0 register
+	kindEntry   = 'f' // user 0 position, newest first
+	kindGone    = 'g' // user
+	kindPlace   = 'l' // followee 0 created, newest first, pin
+	kindListing = 'p' // followee 0 pin
+	kindFloor   = 't' // user
+	kindFormat  = 'v' //
+)
+
+// registerByte gives each kind of edge its byte in the key.
+func registerByte(k schemas.EdgeKind) (byte, bool) {
+	switch k {
+	case schemas.FollowEdge:
+		return 'f', true
+	case schemas.BlockEdge:
+		return 'b', true
+	case schemas.BlockedEdge:
+		return 'x', true
+	}
+	return 0, false
+}
+
+func registerOf(b byte) schemas.EdgeKind {
+	switch b {
+	case 'f':
+		return schemas.FollowEdge
+	case 'b':
+		return schemas.BlockEdge
+	}
+	return schemas.BlockedEdge
+}
+
+func formatKey() []byte { return []byte{kindFormat} }
+
+func key[S ~string](kind byte, id S) []byte {
+	k := make([]byte, 0, 1+len(id))
+	return append(append(k, kind), id...)
+}
+
+// prefix is the key of kind and id with the id's end, and room for what follows.
+func prefix[S ~string](kind byte, id S, room int) []byte {
+	k := make([]byte, 0, 2+len(id)+room)
+	return append(append(append(k, kind), id...), 0)
+}
+
+func cardKey(pin schemas.PinID) []byte    { return key(kindCard, pin) }
+func goneKey(user schemas.UserID) []byte  { return key(kindGone, user) }
+func floorKey(user schemas.UserID) []byte { return key(kindFloor, user) }
+
+func entryKey(user schemas.UserID, position int64) []byte {
+	return appendDown(prefix(kindEntry, user, 8), position)
+}
+
+// entriesEnd is the first key behind all entries of user.
+func entriesEnd(user schemas.UserID) []byte {
+	return append(key(kindEntry, user), 1)
+}
+
+// positionOf takes the position from the end of an entry's key.
+func positionOf(key []byte) int64 { return down(key[len(key)-8:]) }
+
+// edgesKey is the start of the registers of user towards other.
+func edgesKey(user schemas.UserID, other schemas.ID) []byte {
+	return append(append(prefix(kindEdge, user, len(other)+2), other...), 0)
+}
+
+func edgeKey(user schemas.UserID, other schemas.ID, register byte) []byte {
+	return append(edgesKey(user, other), register)
+}
+
+func listingKey(followee schemas.Followee, pin schemas.PinID) []byte {
+	return append(prefix(kindListing, followee, len(pin)), pin...)
+}
+
+func placeKey(followee schemas.Followee, p place) []byte {
+	k := appendDown(prefix(kindPlace, followee, 9+len(p.pin)), int64(p.created))
+	return append(k, p.pin...)
+}
+
+func placesEnd(followee schemas.Followee) []byte { return append(key(kindPlace, followee), 1) }
+
+// place is where a pin stands in a list: newest first, ties by pin.
+type place struct {
+	created schemas.Micros
+	pin     schemas.PinID
+}
+
+// placeOf reads the place from the key of a list's row.
+func placeOf(followee schemas.Followee, key []byte) place {
+	rest := key[2+len(followee):]
+	return place{created: schemas.Micros(down(rest[:8])), pin: schemas.PinID(rest[8:])}
+}
+
+// String is the form in which a reader carries a place from one page of a list to the next.
+func (p place) String() string { return strconv.FormatInt(int64(p.created), 10) + "/" + string(p.pin) }
+
+func parsePlace(text string) (place, error) {
+	created, pin, ok := strings.Cut(text, "/")
+	n, err := strconv.ParseInt(created, 10, 64)
+	if !ok || err != nil {
+		return place{}, fmt.Errorf("place %q: want <micros>/<pin>", text)
+	}
+	return place{created: schemas.Micros(n), pin: schemas.PinID(pin)}, nil
+}
+
+// after is the first key behind key.
+func after(key []byte) []byte { return append(bytes.Clone(key), 0) }
+
+// appendUp writes n so that bytes order as the numbers do, negative ones first.
+func appendUp(b []byte, n int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)^(1<<63)) }
+
+func up(b []byte) int64 { return int64(binary.BigEndian.Uint64(b) ^ (1 << 63)) }
+
+// appendDown writes n so that bytes order against the numbers, the greatest first.
+func appendDown(b []byte, n int64) []byte {
+	return binary.BigEndian.AppendUint64(b, ^(uint64(n) ^ (1 << 63)))
+}
+
+func down(b []byte) int64 { return int64(^binary.BigEndian.Uint64(b) ^ (1 << 63)) }

@@ -1,0 +1,74 @@
+package feedstore
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+)
+
+// options is every setting of Pebble that differs from its defaults.
+func options(cfg Config, cache *pebble.Cache, log *slog.Logger) *pebble.Options {
+	o := &pebble.Options{
+		Cache:                       cache,
+		Merger:                      greatest(),
+		FormatMajorVersion:          pebble.FormatNewest, // no older program reads these directories
+		MemTableSize:                uint64(cfg.MemtableBytes),
+		MemTableStopWritesThreshold: 4,   // memory is bounded by four tables, then writers wait
+		MaxOpenFiles:                500, // below the usual limit of 1024 descriptors, with room for sockets
+		Logger:                      logger{log},
+	}
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	for i := range o.Levels {
+		// 10 bits a key: one lookup in a hundred for an absent card or edge goes on to a block.
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return o
+}
+
+// greatest is the rule of every row: of all values written under one key, the greatest by bytes is the row's value.
+// It is commutative, associative and idempotent, so neither order nor repetition matters, and nothing has to be read
+// to write.
+func greatest() *pebble.Merger {
+	return &pebble.Merger{
+		Name: "smartfeed.greatest", // stored in the files: a database opens only with the merger it was written with
+		Merge: func(_, value []byte) (pebble.ValueMerger, error) {
+			return &register{value: bytes.Clone(value)}, nil
+		},
+	}
+}
+
+type register struct{ value []byte }
+
+// MergeNewer takes a value written later; when it was written makes no difference.
+func (r *register) MergeNewer(value []byte) error {
+	if bytes.Compare(value, r.value) > 0 {
+		r.value = append(r.value[:0], value...) // value is only lent
+	}
+	return nil
+}
+
+// MergeOlder takes a value written earlier.
+func (r *register) MergeOlder(value []byte) error { return r.MergeNewer(value) }
+
+// Finish returns the greatest value.
+func (r *register) Finish(bool) ([]byte, io.Closer, error) { return r.value, nil, nil }
+
+// logger passes Pebble's lines on; its chatter about flushes and compactions only when debugging.
+type logger struct{ log *slog.Logger }
+
+func (l logger) Infof(format string, args ...any) { l.log.Debug(fmt.Sprintf(format, args...)) }
+
+func (l logger) Errorf(format string, args ...any) { l.log.Error(fmt.Sprintf(format, args...)) }
+
+// Fatalf ends the process, as Pebble demands: it is called when the log cannot be written (disk full, read-only), and
+// what is in memory may then not be taken for stored. No offset is committed past an unfinished write, so the next
+// start goes on from there.
+func (l logger) Fatalf(format string, args ...any) {
+	l.log.Error("feed store stops the process: " + fmt.Sprintf(format, args...))
+	os.Exit(1)
+}

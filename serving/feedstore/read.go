@@ -1,0 +1,215 @@
+package feedstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Every read sees one moment of the store. An ended ctx is noticed between rows, not inside a disk access.
+
+// Page returns at most n entries of a frozen feed at positions below the given one, newest first, and the trim floor, 0
+// if nothing was trimmed. math.MaxInt64 reads from the newest. No entry is at or below the floor. Positions are dense,
+// so an entry that is not there, at the beginning, between two or above the floor, has not reached this store yet:
+// the caller, who knows what it may expect, looks for it.
+func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
+	snap := s.db.NewSnapshot()
+	defer snap.Close()
+	floor, err := readFloor(snap, user)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read feed of %s: %w", user, err)
+	}
+	entries, err := readEntries(ctx, snap, user, floor, below, n)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read feed of %s: %w", user, err)
+	}
+	return entries, floor, nil
+}
+
+func readFloor(r pebble.Reader, user schemas.UserID) (floor int64, err error) {
+	_, err = get(r, floorKey(user), func(value []byte) error {
+		d := decoder{rest: value}
+		floor = d.ordered()
+		return d.end()
+	})
+	return floor, err
+}
+
+func readEntries(
+	ctx context.Context, r pebble.Reader, user schemas.UserID, floor, below int64, n int,
+) (entries []schemas.FeedEntry, err error) {
+	if n <= 0 || below <= floor {
+		return nil, nil
+	}
+	from, to := after(entryKey(user, below)), entryKey(user, floor)
+	err = scan(ctx, r, from, to, func(key, value []byte) (bool, error) {
+		e, err := decodeEntry(user, positionOf(key), value)
+		if err != nil {
+			return false, fmt.Errorf("position %d: %w", positionOf(key), err)
+		}
+		entries = append(entries, e)
+		return len(entries) < n, nil
+	})
+	return entries, err
+}
+
+// Edges returns the known registers of user towards the others, live and dead, in no particular order.
+func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) (edges []schemas.Edge, err error) {
+	snap := s.db.NewSnapshot()
+	defer snap.Close()
+	for _, other := range slices.Compact(slices.Sorted(slices.Values(others))) {
+		from := edgesKey(user, other)
+		err := scan(ctx, snap, from, append(bytes.Clone(from), 0xff), func(key, value []byte) (bool, error) {
+			e := schemas.Edge{User: user, Other: other, Kind: registerOf(key[len(key)-1])}
+			err := decodeEdge(&e, value)
+			edges = append(edges, e)
+			return true, err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read edge of %s to %s: %w", user, other, err)
+		}
+	}
+	return edges, nil
+}
+
+// Cards returns the present state of those pins that the store knows.
+func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
+	cards := make(map[schemas.PinID]schemas.Card, len(pins))
+	for _, pin := range pins {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		_, err := get(s.db, cardKey(pin), func(value []byte) (err error) {
+			cards[pin], err = decodeCard(pin, value)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read card %s: %w", pin, err)
+		}
+	}
+	return cards, nil
+}
+
+// Gone returns those of the users who are deleted.
+func (s *Store) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
+	gone := map[schemas.UserID]bool{}
+	for _, user := range users {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		found, err := get(s.db, goneKey(user), func([]byte) error { return nil })
+		if err != nil {
+			return nil, fmt.Errorf("read whether %s is deleted: %w", user, err)
+		}
+		if found {
+			gone[user] = true
+		}
+	}
+	return gone, nil
+}
+
+// maxDead is how many places in a row without a pin a List passes over before it gives a short page. A place dies when
+// its pin is deleted, leaves the followee, or turns out to have been created at another time.
+const maxDead = 500
+
+// ErrBadPlace says that a list cannot be continued from the text given.
+var ErrBadPlace = errors.New("bad place")
+
+// List returns at most n pins of a followee, the newest created first, ties by pin, beginning behind the place from; ""
+// begins with the newest. Each pin is as the followee was last told. next is where to go on, "" at the end; a page can
+// be short, even empty, and have one. A place is "<created in micros>/<pin>" in every store; anything else is an
+// ErrBadPlace.
+func (s *Store) List(
+	ctx context.Context, followee schemas.Followee, from string, n int,
+) (pins []schemas.PinVersion, next string, err error) {
+	start, err := listStart(followee, from)
+	if err != nil {
+		return nil, "", err
+	}
+	snap := s.db.NewSnapshot()
+	defer snap.Close()
+	var last place
+	dead := 0
+	err = scan(ctx, snap, start, placesEnd(followee), func(key, _ []byte) (bool, error) {
+		if len(pins) == n || dead == maxDead {
+			next = last.String() // only now is it certain that something follows
+			return false, nil
+		}
+		last = placeOf(followee, key)
+		p, ok, err := readListing(snap, followee, last)
+		if ok {
+			pins = append(pins, p)
+		} else {
+			dead++
+		}
+		return true, err
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("read list of %s: %w", followee, err)
+	}
+	return pins, next, nil
+}
+
+func listStart(followee schemas.Followee, from string) ([]byte, error) {
+	if from == "" {
+		return prefix(kindPlace, followee, 0), nil
+	}
+	p, err := parsePlace(from)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadPlace, err)
+	}
+	return after(placeKey(followee, p)), nil
+}
+
+// readListing returns the newest version of the pin at a place, and whether that version still stands there.
+func readListing(r pebble.Reader, followee schemas.Followee, at place) (p schemas.PinVersion, ok bool, err error) {
+	_, err = get(r, listingKey(followee, at.pin), func(value []byte) (err error) {
+		p, err = decodeListing(at.pin, value)
+		return err
+	})
+	if err != nil {
+		return p, false, fmt.Errorf("listing of %s: %w", at.pin, err)
+	}
+	return p, p.Created == at.created && listed(followee, &p), nil
+}
+
+// get calls f with the value of a row if there is one.
+func get(r pebble.Reader, key []byte, f func(value []byte) error) (found bool, err error) {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer closer.Close()
+	return true, f(value)
+}
+
+// scan visits the rows in [from, to) in order until visit returns false or an error.
+func scan(ctx context.Context, r pebble.Reader, from, to []byte, visit func(key, value []byte) (bool, error)) error {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for more := it.First(); more; more = it.Next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if goOn, err := visit(it.Key(), value); err != nil || !goOn {
+			return err
+		}
+	}
+	return it.Error()
+}
