@@ -1,0 +1,301 @@
+package lastfm
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// tiny is the made-up set of testdata.
+func tiny(t *testing.T) *Dataset {
+	t.Helper()
+	d, err := Read(os.DirFS("testdata/tiny"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// all yields the events of every stream in the order of the import.
+func all(d *Dataset, shift time.Duration) iter.Seq[schemas.Line] {
+	return func(yield func(schemas.Line) bool) {
+		for _, part := range []iter.Seq[schemas.Line]{d.Users(shift), d.Follows(shift), d.Pins(shift), d.Actions(shift)} {
+			for line := range part {
+				if !yield(line) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	var got []byte
+	for line := range all(tiny(t), 0) {
+		var err error
+		if got, err = schemas.AppendLine(got, line); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, '\n')
+	}
+	const golden = "testdata/tiny.ndjson"
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	got := tiny(t).Counts()
+	want := Counts{Users: 4, Follows: 10, Pins: 5, Actions: 4, Skipped: Skipped{Undated: 2, NoPin: 2}}
+	if got != want {
+		t.Errorf("counts %+v, want %+v", got, want)
+	}
+}
+
+func TestEveryEventIsAccepted(t *testing.T) {
+	d := tiny(t)
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	checkEvents(t, d, d.ShiftTo(now), schemas.MicrosOf(now))
+}
+
+// checkEvents validates every event as a door would at arrival, and that ids are unique and counted.
+func checkEvents(t *testing.T, d *Dataset, shift time.Duration, arrival schemas.Micros) {
+	t.Helper()
+	ids := map[string]bool{}
+	n := 0
+	for line := range all(d, shift) {
+		n++
+		if err := line.Validate(arrival, schemas.DefaultVerbs()); err != nil {
+			t.Fatalf("event %d: %v", n, err)
+		}
+		ids[eventOf(line).ID] = true
+	}
+	c := d.Counts()
+	if want := c.Users + c.Follows + c.Pins + c.Actions; n != want || len(ids) != want {
+		t.Errorf("%d events with %d ids, want %d", n, len(ids), want)
+	}
+}
+
+func eventOf(line schemas.Line) schemas.Event {
+	switch e := line.Event.(type) {
+	case *schemas.UserEvent:
+		return e.Event
+	case *schemas.FollowEvent:
+		return e.Event
+	case *schemas.PinEvent:
+		return e.Event
+	case *schemas.ActionEvent:
+		return e.Event
+	}
+	return schemas.Event{}
+}
+
+func TestShiftMovesEveryTimeAlike(t *testing.T) {
+	d := tiny(t)
+	last := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	shift := d.ShiftTo(last)
+	var original, latest schemas.Micros
+	next, stop := iter.Pull(all(d, 0))
+	defer stop()
+	for line := range all(d, shift) {
+		unmoved, _ := next()
+		original, latest = eventOf(unmoved).Time, eventOf(line).Time
+		if got := (latest - original).Time().Sub(schemas.Micros(0).Time()); got != shift {
+			t.Fatalf("%s moved by %s, want %s", eventOf(line).ID, got, shift)
+		}
+	}
+	if latest.Time() != last {
+		t.Errorf("last action at %s, want %s", latest.Time(), last)
+	}
+}
+
+func TestShiftWithoutActions(t *testing.T) {
+	d := &Dataset{}
+	if got := d.ShiftTo(listening.Add(time.Hour)); got != time.Hour {
+		t.Errorf("shift %s, want 1h", got)
+	}
+}
+
+// files returns the tiny set with one file replaced.
+func files(t *testing.T, name, content string) fstest.MapFS {
+	t.Helper()
+	out := fstest.MapFS{}
+	for _, table := range []table{artistsFile, tagsFile, taggedFile, friendsFile, listensFile} {
+		data, err := os.ReadFile(filepath.Join("testdata/tiny", table.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[table.name] = &fstest.MapFile{Data: data}
+	}
+	out[name] = &fstest.MapFile{Data: []byte(content)}
+	return out
+}
+
+func TestOddLines(t *testing.T) {
+	long := strings.Repeat("x", 600)
+	tests := []struct{ name, file, content, want string }{
+		{"empty file", "tags.dat", "", "tags.dat:1: empty file"},
+		{"another header", "tags.dat", "id\tvalue\n1\tfolk\n", `tags.dat:1: header "id\tvalue", want "tagID\ttagValue"`},
+		{"too few fields", "user_friends.dat", "userID\tfriendID\n1\t2\n3\n", "user_friends.dat:3: 1 tab-separated fields, want 2"},
+		{"too many fields", "user_friends.dat", "userID\tfriendID\n1\t2\t3\n", "user_friends.dat:2: 3 tab-separated fields"},
+		{"blank line", "user_friends.dat", "userID\tfriendID\n1\t2\n\n3\t4\n", "user_friends.dat:3: 1 tab-separated"},
+		{"not a number", "user_artists.dat", "userID\tartistID\tweight\n1\tx\t3\n", `user_artists.dat:2: artistID "x"`},
+		{"negative", "user_artists.dat", "userID\tartistID\tweight\n1\t2\t-3\n", `user_artists.dat:2: weight "-3"`},
+		{"too big", "user_artists.dat", "userID\tartistID\tweight\n1\t2\t2147483648\n", `weight "2147483648": not a number`},
+		{"tag without number", "tags.dat", "tagID\ttagValue\nfolk\tfolk\n", `tags.dat:2: tagID "folk"`},
+		{"no such day", "user_taggedartists.dat", "userID\tartistID\ttagID\tday\tmonth\tyear\n1\t2\t3\t30\t2\t2009\n",
+			"user_taggedartists.dat:2: day 30, month 2, year 2009: no such day"},
+		{"too many tags", "user_taggedartists.dat", manyTags(65), "user_taggedartists.dat:66: user 1 gives artist 2 more than 64 tags"},
+		{"artist twice", "artists.dat", "id\tname\turl\tpictureURL\n1\ta\tb\t\n1\ta\tb\t\n", "artists.dat:3: artist 1 a second time"},
+		{"long name", "artists.dat", "id\tname\turl\tpictureURL\n1\t" + long + "\tb\t\n", "artists.dat:2: name: 600 bytes"},
+		{"control character", "artists.dat", "id\tname\turl\tpictureURL\n1\ta\x01\tb\t\n", `artists.dat:2: name "a\x01": control`},
+		{"not UTF-8", "artists.dat", "id\tname\turl\tpictureURL\n1\t\xff\tb\t\n", "artists.dat:2: not UTF-8"},
+		{"endless line", "tags.dat", "tagID\ttagValue\n1\t" + strings.Repeat("x", maxLineBytes), "tags.dat:2: bufio.Scanner: token too long"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Read(files(t, test.file, test.content))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func manyTags(n int) string {
+	var b strings.Builder
+	b.WriteString("userID\tartistID\ttagID\tday\tmonth\tyear\n")
+	for i := range n {
+		fmt.Fprintf(&b, "1\t2\t%d\t1\t1\t2009\n", i)
+	}
+	return b.String()
+}
+
+func TestMissingFilesAreAllNamed(t *testing.T) {
+	_, err := Read(fstest.MapFS{})
+	for _, table := range []table{artistsFile, tagsFile, taggedFile, friendsFile, listensFile} {
+		if err == nil || !strings.Contains(err.Error(), table.name) {
+			t.Errorf("error %v does not name %s", err, table.name)
+		}
+	}
+}
+
+func TestCarriageReturnsAreTakenAway(t *testing.T) {
+	windows := files(t, "tags.dat", "tagID\ttagValue\r\n1\tfolk\r\n")
+	if _, err := Read(windows); err != nil {
+		t.Errorf("lines ending in CR LF: %v", err)
+	}
+}
+
+// real returns the directory of the real set, or skips: LASTFM_DIR, else beside the project.
+func real(t *testing.T) fs.FS {
+	t.Helper()
+	dir := os.Getenv("LASTFM_DIR")
+	if dir == "" {
+		dir = "../../../shared/data/lastfm-2k"
+	}
+	if _, err := os.Stat(filepath.Join(dir, artistsFile.name)); err != nil {
+		t.Skipf("the HetRec 2011 Last.fm files are not here (set LASTFM_DIR to their directory): %v", err)
+	}
+	return os.DirFS(dir)
+}
+
+func TestRealSet(t *testing.T) {
+	d, err := Read(real(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Counts{Users: 1892, Follows: 30_954, Pins: 71_062, Actions: 84_838, Skipped: Skipped{Undated: 5, NoPin: 7_996}}
+	if got := d.Counts(); got != want {
+		t.Errorf("counts %+v, want %+v", got, want)
+	}
+	checkEvents(t, d, 0, math.MaxInt64/2)
+	pairs, distinct := deliveries(d)
+	if pairs != 11_445_632 || distinct != 10_331_056 {
+		t.Errorf("%d pairs of edge and pin, %d distinct by user, source and pin; want 11445632 and 10331056", pairs, distinct)
+	}
+}
+
+// deliveries counts the pairs of an edge and a pin that it brings to a user, the user's own pins left out, and how many
+// remain when those of the same user, source and pin count once.
+func deliveries(d *Dataset) (pairs, distinct int) {
+	followers := map[schemas.ID][]schemas.UserID{}
+	for line := range d.Follows(0) {
+		e := eventOf(line)
+		followers[e.Object] = append(followers[e.Object], e.Actor)
+	}
+	for line := range d.Pins(0) {
+		e := line.Event.(*schemas.PinEvent)
+		following := reach{author: e.Actor, users: map[schemas.UserID]bool{}}
+		following.add(followers[schemas.ID(e.Actor)])
+		following.add(followers[schemas.ID(e.Board)])
+		interests := reach{author: e.Actor, users: map[schemas.UserID]bool{}}
+		for _, interest := range e.Interests {
+			interests.add(followers[schemas.ID(interest)])
+		}
+		pairs += following.pairs + interests.pairs
+		distinct += len(following.users) + len(interests.users)
+	}
+	return pairs, distinct
+}
+
+// reach is whom a pin reaches by one source.
+type reach struct {
+	author schemas.UserID
+	users  map[schemas.UserID]bool
+	pairs  int
+}
+
+func (r *reach) add(users []schemas.UserID) {
+	for _, u := range users {
+		if u != r.author {
+			r.pairs++
+			r.users[u] = true
+		}
+	}
+}
+
+func TestMostFrequent(t *testing.T) {
+	tests := []struct {
+		name   string
+		counts map[int32]int
+		want   []int32
+	}{
+		{"none", nil, []int32{}},
+		{"fewer than asked for", map[int32]int{7: 1}, []int32{7}},
+		{"by count", map[int32]int{1: 1, 2: 9, 3: 5, 4: 7}, []int32{2, 4, 3}},
+		{"ties by the smaller id", map[int32]int{9: 2, 4: 2, 6: 2, 1: 1}, []int32{4, 6, 9}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := mostFrequent(test.counts, 3); !slices.Equal(got, test.want) {
+				t.Errorf("most frequent of %v: %v, want %v", maps.Collect(maps.All(test.counts)), got, test.want)
+			}
+		})
+	}
+}
