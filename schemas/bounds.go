@@ -33,13 +33,20 @@ const MaxAhead = 5 * time.Minute
 // maxProblems is how many problems of one event are told, so that a reason stays readable.
 const maxProblems = 20
 
-// problems collects everything that is wrong with one event.
-type problems []error
+// problems collects what is wrong with one event.
+type problems struct {
+	told []string
+	more int // not told any more
+}
 
 // note notes err, if any, under the field's name.
 func (p *problems) note(name string, err error) {
-	if err != nil {
-		*p = append(*p, fmt.Errorf("%s: %w", name, err))
+	switch {
+	case err == nil:
+	case len(p.told) == maxProblems:
+		p.more++
+	default:
+		p.told = append(p.told, name+": "+err.Error())
 	}
 }
 
@@ -48,25 +55,24 @@ func (p *problems) notef(name, format string, args ...any) {
 }
 
 // err returns all problems as one *BadRecordError, nil if there are none.
-func (p problems) err() error {
-	if len(p) == 0 {
+func (p *problems) err() error {
+	if len(p.told) == 0 {
 		return nil
 	}
-	reasons := make([]string, 0, maxProblems+1)
-	for _, err := range p[:min(len(p), maxProblems)] {
-		reasons = append(reasons, err.Error())
+	reason := strings.Join(p.told, "; ")
+	if p.more > 0 {
+		reason += fmt.Sprintf("; and %d more", p.more)
 	}
-	if more := len(p) - maxProblems; more > 0 {
-		reasons = append(reasons, fmt.Sprintf("and %d more", more))
-	}
-	return Bad(strings.Join(reasons, "; "))
+	return Bad(reason)
 }
 
 func (p *problems) time(name string, t, arrival Micros) {
-	if limit := arrival + Micros(MaxAhead/time.Microsecond); t > limit {
-		ahead := (time.Duration(min(t-arrival, math.MaxInt64/1000)) * time.Microsecond).Round(time.Second)
-		p.notef(name, "%s ahead of its arrival, at most %s are allowed", ahead, MaxAhead)
+	const longest = 1e6 * time.Hour // a duration holds no more than 2.5 of these
+	if t <= arrival+Micros(MaxAhead/time.Microsecond) {
+		return
 	}
+	ahead := time.Duration(min(t-arrival, Micros(longest/time.Microsecond))) * time.Microsecond
+	p.notef(name, "%s ahead of its arrival, at most %s are allowed", ahead.Round(time.Second), MaxAhead)
 }
 
 func (p *problems) id(name, id string, kinds ...string) { p.note(name, parseKind(id, kinds...)) }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -59,14 +57,21 @@ func ParseLine(line []byte) (Line, error) {
 	if !utf8.Valid(line) {
 		return Line{}, Bad(errText.Error())
 	}
+	raw, err := parseJSON(line)
+	if err != nil {
+		return Line{}, Bad(err.Error())
+	}
 	var p problems
-	o, err := parseObject(line, "", &p)
+	o, err := parseObject(raw, "", &p)
 	if err != nil {
 		return Line{}, Bad(err.Error())
 	}
 	l := o.line()
 	o.close()
-	return l, p.err()
+	if err := p.err(); err != nil {
+		return Line{}, err
+	}
+	return l, nil
 }
 
 func (o *object) line() Line {
@@ -97,7 +102,7 @@ func (o *object) line() Line {
 	default:
 		o.p.notef("stream", "unknown stream %s; known are pins, follows, actions, users, candidates", quote(stream))
 	}
-	clear(o.members) // nothing is known of their names
+	o.members = nil // nothing is known of their names
 	return Line{}
 }
 
@@ -115,7 +120,7 @@ func (o *object) pin(e *PinEvent) {
 	o.field("interests", optional, interestsInto(&e.Interests))
 	o.field("title", optional, textInto(&e.Title))
 	o.field("link", optional, textInto(&e.Link))
-	o.field("attributes", optional, o.attributesInto(&e.Attributes))
+	o.field("attributes", optional, attributesInto(&e.Attributes))
 	o.field("embedding", nullable, embeddingInto(&e.Embedding))
 }
 
@@ -123,13 +128,13 @@ func (o *object) action(e *ActionEvent) {
 	o.event(&e.Event, optional)
 	o.field("board", nullable, textInto(&e.Board))
 	o.field("surface", optional, textInto(&e.Surface))
-	o.field("attributes", optional, o.attributesInto(&e.Attributes))
+	o.field("attributes", optional, attributesInto(&e.Attributes))
 }
 
 func (o *object) user(e *UserEvent) {
 	o.event(&e.Event, required)
 	o.field("interests", optional, interestsInto(&e.Interests))
-	o.field("attributes", optional, o.attributesInto(&e.Attributes))
+	o.field("attributes", optional, attributesInto(&e.Attributes))
 	o.field("embedding", nullable, embeddingInto(&e.Embedding))
 }
 
@@ -138,7 +143,7 @@ func (o *object) offer(e *Offer) {
 	o.field("time", required, microsInto(&e.Time))
 	o.field("user", required, textInto(&e.User))
 	o.field("source", required, textInto(&e.Source))
-	o.field("candidates", required, func(raw json.RawMessage) error {
+	o.field("candidates", required, func(raw []byte) error {
 		items, err := parseArray(raw)
 		e.Candidates = make([]Candidate, len(items))
 		for i, item := range items {
@@ -148,7 +153,7 @@ func (o *object) offer(e *Offer) {
 	})
 }
 
-func (o *object) candidate(path string, raw json.RawMessage, c *Candidate) {
+func (o *object) candidate(path string, raw []byte, c *Candidate) {
 	inner, err := parseObject(raw, path+".", o.p)
 	if err != nil {
 		o.p.note(path, err)
@@ -193,40 +198,4 @@ func streamOf(event any) string {
 		return StreamCandidates
 	}
 	return ""
-}
-
-// rule is what a field of a JSON object may be.
-type rule int
-
-const (
-	required rule = iota
-	optional      // may be absent
-	nullable      // may be absent or null
-)
-
-// object is a JSON object being read, field by field. What is wrong goes to p.
-type object struct {
-	members map[string]json.RawMessage
-	path    string // before each name in messages
-	p       *problems
-}
-
-// field reads one field by its name and takes it out.
-func (o *object) field(name string, r rule, read func(json.RawMessage) error) {
-	raw, ok := o.members[name]
-	delete(o.members, name)
-	switch {
-	case !ok && r == required:
-		o.p.notef(o.path+name, "missing")
-	case !ok, r == nullable && string(raw) == "null":
-	default:
-		o.p.note(o.path+name, read(raw))
-	}
-}
-
-// close notes the fields that nobody asked for.
-func (o *object) close() {
-	for _, name := range slices.Sorted(maps.Keys(o.members)) {
-		o.p.notef(o.path+clip(name), "unknown field")
-	}
 }

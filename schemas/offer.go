@@ -45,9 +45,7 @@ func (o *Offer) Validate(arrival Micros) error {
 	for i := range o.Candidates[:min(len(o.Candidates), MaxCandidates)] {
 		var of problems
 		o.Candidates[i].check(&of, arrival)
-		for _, err := range of {
-			p.note(fmt.Sprintf("candidates[%d]", i), err)
-		}
+		p.note(fmt.Sprintf("candidates[%d]", i), of.err())
 	}
 	return p.err()
 }

@@ -1,0 +1,131 @@
+package schemas
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestParseID(t *testing.T) {
+	long := "pin:" + strings.Repeat("a", MaxIDBytes-4)
+	tests := []struct{ name, id, want string }{ // want: part of the error, "" for none
+		{"user", "user:7", ""},
+		{"pin", "pin:241294492511762325", ""},
+		{"board", "board:9", ""},
+		{"interest with a space", "interest:mid century", ""},
+		{"colons in the name", "user:a:b:", ""},
+		{"beyond ASCII", "user:münchen☃", ""},
+		{"as long as can be", long, ""},
+		{"one byte longer", long + "a", "257 bytes, at most 256"},
+		{"empty", "", "empty"},
+		{"no kind", "7", `not of the form "kind:name"`},
+		{"empty kind", ":7", `not of the form "kind:name"`},
+		{"no name", "pin:", "no name"},
+		{"unknown kind", "video:7", "unknown kind"},
+		{"kind in another case", "Pin:7", "unknown kind"},
+		{"line feed", "pin:7\n", "control character at byte 5"},
+		{"zero", "pin:\x007", "control character at byte 4"},
+		{"DEL", "pin:\x7f", "control character at byte 4"},
+		{"C1", "pin:\u0085", "control character at byte 4"},
+		{"not UTF-8", "pin:\xff", "not UTF-8"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ParseID(tt.id)
+			switch {
+			case tt.want == "" && (err != nil || string(got) != tt.id):
+				t.Errorf("got %q, %v, want the id itself", got, err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("got %q, %v, want an error with %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestTypedIDs(t *testing.T) {
+	parsers := map[string]func(string) error{
+		"user":     func(s string) error { _, err := ParseUserID(s); return err },
+		"pin":      func(s string) error { _, err := ParsePinID(s); return err },
+		"board":    func(s string) error { _, err := ParseBoardID(s); return err },
+		"interest": func(s string) error { _, err := ParseInterestID(s); return err },
+		"followee": func(s string) error { _, err := ParseFollowee(s); return err },
+	}
+	takes := map[string][]string{"followee": {"user", "board", "interest"}}
+	for name, parse := range parsers {
+		for _, kind := range []string{"user", "pin", "board", "interest"} {
+			want := name == kind || strings.Contains(strings.Join(takes[name], " "), kind)
+			if got := parse(kind+":1") == nil; got != want {
+				t.Errorf("%s takes a %s: %t, want %t", name, kind, got, want)
+			}
+		}
+		if parse("") == nil {
+			t.Errorf("%s takes an empty id", name)
+		}
+	}
+}
+
+func TestIDParts(t *testing.T) {
+	tests := []struct{ id, kind, name string }{
+		{"user:7", "user", "7"}, {"user:a:b", "user", "a:b"}, {"", "", ""}, {"7", "", ""}, {":7", "", "7"},
+	}
+	for _, tt := range tests {
+		if kind, name := ID(tt.id).Kind(), ID(tt.id).Name(); kind != tt.kind || name != tt.name {
+			t.Errorf("%q: got %q and %q, want %q and %q", tt.id, kind, name, tt.kind, tt.name)
+		}
+	}
+}
+
+func TestFolloweeSource(t *testing.T) {
+	for f, want := range map[Followee]Source{"user:1": Following, "board:1": Following, "interest:1": FromInterest} {
+		if got := f.Source(); got != want {
+			t.Errorf("%s: got %s, want %s", f, got, want)
+		}
+	}
+}
+
+func TestShardedIDIsTheContracts(t *testing.T) {
+	id, err := ParseShardedID("241294492511762325")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shard, typ, local := id.Split(); shard != 3429 || typ != 1 || local != 7075733 {
+		t.Errorf("got %d, %d, %d, want 3429, 1, 7075733", shard, typ, local)
+	}
+}
+
+func TestShardedIDRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shard := rapid.Uint32Range(0, MaxShard).Draw(t, "shard")
+		typ := rapid.Uint32Range(0, MaxType).Draw(t, "type")
+		local := rapid.Uint64Range(0, MaxLocal).Draw(t, "local")
+		id, err := MakeShardedID(shard, typ, local)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseShardedID(id.String())
+		if err != nil || again != id {
+			t.Fatalf("parsed %v, %v, want %v", again, err, id)
+		}
+		if s, ty, l := again.Split(); s != shard || ty != typ || l != local {
+			t.Fatalf("got %d, %d, %d, want %d, %d, %d", s, ty, l, shard, typ, local)
+		}
+	})
+}
+
+func TestShardedIDRefuses(t *testing.T) {
+	for _, s := range []string{"", "x", "-1", "+1", "01", " 1", "1.0", "1e3", "4611686018427387904", "18446744073709551616"} {
+		if id, err := ParseShardedID(s); err == nil {
+			t.Errorf("parsed %q as %v, want an error", s, id)
+		}
+	}
+	parts := []struct {
+		shard, typ uint32
+		local      uint64
+	}{{MaxShard + 1, 0, 0}, {0, MaxType + 1, 0}, {0, 0, MaxLocal + 1}}
+	for _, p := range parts {
+		if id, err := MakeShardedID(p.shard, p.typ, p.local); err == nil {
+			t.Errorf("made %v of %+v, want an error", id, p)
+		}
+	}
+}

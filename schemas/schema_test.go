@@ -1,0 +1,163 @@
+package schemas
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSchemasMatchTypes holds every schema against its Go struct: the same fields in the same order, of types that can
+// hold one another.
+func TestSchemasMatchTypes(t *testing.T) {
+	for _, r := range records(t, texts{}) {
+		t.Run(r.file, func(t *testing.T) {
+			_, n, err := parseSchema(r.schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			typ := reflect.TypeOf(r.zero)
+			if n.name != typ.Name() {
+				t.Errorf("schema is named %s, want %s", n.name, typ.Name())
+			}
+			matchRecord(t, typ.Name(), n, typ)
+		})
+	}
+}
+
+type goField struct {
+	name string
+	typ  reflect.Type
+}
+
+// fieldsOf lists a struct's fields as the wire has them: embedded structs are laid flat.
+func fieldsOf(typ reflect.Type) []goField {
+	var fields []goField
+	for f := range typ.Fields() {
+		if f.Anonymous {
+			fields = append(fields, fieldsOf(f.Type)...)
+			continue
+		}
+		fields = append(fields, goField{f.Tag.Get("avro"), f.Type})
+	}
+	return fields
+}
+
+func matchRecord(t *testing.T, path string, n *node, typ reflect.Type) {
+	t.Helper()
+	fields := fieldsOf(typ)
+	var got, want []string
+	for _, f := range n.fields {
+		got = append(got, f.name)
+	}
+	for _, f := range fields {
+		want = append(want, f.name)
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("%s: fields of the schema %v, of the struct %v", path, got, want)
+	}
+	for i, f := range fields {
+		matchType(t, path+"."+f.name, n.fields[i].node, f.typ)
+	}
+}
+
+func matchType(t *testing.T, path string, n *node, typ reflect.Type) {
+	t.Helper()
+	if n.kind == kindUnion { // null or something, which Go has as a zero value
+		if len(n.branches) != 2 || n.branches[0].kind != kindNull {
+			t.Errorf("%s: union, but not of null and one type", path)
+			return
+		}
+		n = n.branches[1]
+	}
+	want := map[kind]reflect.Kind{
+		kindBoolean: reflect.Bool, kindInt: reflect.Int32, kindLong: reflect.Int64, kindFloat: reflect.Float32,
+		kindDouble: reflect.Float64, kindString: reflect.String, kindBytes: reflect.Slice,
+		kindArray: reflect.Slice, kindMap: reflect.Map, kindRecord: reflect.Struct,
+	}[n.kind]
+	if typ.Kind() != want {
+		t.Errorf("%s: %s in the schema, %s in Go", path, n.kind, typ)
+		return
+	}
+	if isTime := typ == reflect.TypeFor[Micros](); isTime != (n.logical == "timestamp-micros") {
+		t.Errorf("%s: logical type %q for %s", path, n.logical, typ)
+	}
+	switch n.kind {
+	case kindRecord:
+		matchRecord(t, path, n, typ)
+	case kindArray, kindMap:
+		matchType(t, path+"[]", n.items, typ.Elem())
+	case kindBytes:
+		if typ.Elem().Kind() != reflect.Uint8 {
+			t.Errorf("%s: bytes in the schema, %s in Go", path, typ)
+		}
+	}
+}
+
+// TestSchemaFiles holds the directory against the records: no file without a record, none used twice.
+func TestSchemaFiles(t *testing.T) {
+	entries, err := schemaFiles.ReadDir("avsc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, e := range entries {
+		got = append(got, strings.TrimSuffix(e.Name(), ".avsc"))
+	}
+	for _, r := range records(t, texts{}) {
+		want = append(want, r.file)
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("files %v, records %v", got, want)
+	}
+}
+
+// TestOptionalFieldsHaveDefaults holds the events to the contract: only the fields named there have no default.
+func TestOptionalFieldsHaveDefaults(t *testing.T) {
+	must := strings.Fields("id time actor verb object user source candidates")
+	for _, r := range records(t, texts{})[:5] {
+		_, n, err := parseSchema(r.schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range n.fields {
+			if f.hasDefault == slices.Contains(must, f.name) {
+				t.Errorf("%s.%s: default %t", r.file, f.name, f.hasDefault)
+			}
+		}
+	}
+}
+
+func TestSchemaOfOtherType(t *testing.T) {
+	if text, err := Schema[Chunk](); err == nil {
+		t.Errorf("schema of a chunk: %s, want an error", text)
+	}
+	if _, err := NewSerde[Chunk]("chunks-value", 1, texts{}); err == nil {
+		t.Error("serde of a chunk, want an error")
+	}
+	for _, id := range []int{-1, 1 << 31} {
+		if _, err := NewSerde[Tick]("ticks-value", id, texts{}); err == nil {
+			t.Errorf("serde of schema id %d, want an error", id)
+		}
+	}
+}
+
+func TestParseSchemaRefuses(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"no JSON", `{`, "parse schema"},
+		{"unknown type", `"varchar"`, "parse schema"},
+		{"items without bytes", `{"type":"array","items":"null"}`, "items without bytes"},
+		{"items that are empty records", `{"type":"array","items":{"type":"record","name":"E","fields":[]}}`, "items without bytes"},
+		{"such an array deep inside", `{"type":"record","name":"R","fields":[{"name":"f","type":{"type":"map","values":["string",{"type":"array","items":"null"}]}}]}`, "items without bytes"},
+		{"too long", strings.Repeat(" ", maxSchemaBytes+1), "at most 1048576 are read"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := parseSchema(tt.text)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}

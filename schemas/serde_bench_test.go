@@ -1,0 +1,81 @@
+package schemas
+
+import (
+	"fmt"
+	"testing"
+)
+
+func benchAction() *ActionEvent {
+	return &ActionEvent{
+		Event: Event{ID: "e-81", Time: 1_795_168_800_123_000, Actor: "user:7", Verb: Save, Object: "pin:42"},
+		Board: "board:9", Surface: "home", Attributes: map[string]string{"device": "ios"},
+	}
+}
+
+func benchDelivery(users int) *Delivery {
+	d := &Delivery{Source: Following, Pins: []DeliveredPin{{
+		Pin: "pin:241294492511762325", Version: 1_795_168_800_123_000, Created: 1_795_168_800_123_000, Score: 8310.96,
+		Facets: Facets{Author: "user:7", Board: "board:9", Interests: []InterestID{"interest:ceramics", "interest:home"}},
+	}}}
+	for i := range users {
+		d.Users = append(d.Users, UserID(fmt.Sprintf("user:%d", 100_000+i)))
+		d.Weights = append(d.Weights, 1.5)
+	}
+	return d
+}
+
+func benchmarkSerde[T any](b *testing.B, rec *T) {
+	s := serdeOf[T](b, texts{})
+	value, err := s.Encode(rec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("encode", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(len(value)))
+		for b.Loop() {
+			if _, err := s.Encode(rec); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(len(value)))
+		for b.Loop() {
+			if _, err := s.Decode(value); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("conform", func(b *testing.B) { // the share of decode that is the check
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := conform(s.reader, value[frameHead:]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkAction(b *testing.B)      { benchmarkSerde(b, benchAction()) }
+func BenchmarkDelivery1(b *testing.B)   { benchmarkSerde(b, benchDelivery(1)) }
+func BenchmarkDelivery100(b *testing.B) { benchmarkSerde(b, benchDelivery(100)) }
+func BenchmarkDelivery1000(b *testing.B) {
+	benchmarkSerde(b, benchDelivery(1000))
+}
+
+func BenchmarkParseLine(b *testing.B) {
+	a := benchAction()
+	line, err := AppendLine(nil, Line{StreamActions, a, a.Key()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	b.SetBytes(int64(len(line)))
+	for b.Loop() {
+		if _, err := ParseLine(line); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
