@@ -1,0 +1,144 @@
+package materialize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// input reads one record of a topic into a batch. A *schemas.BadRecordError says that the record can never be read.
+type input func(b *Batch, key string, value []byte) error
+
+// inputs is the whole topology: each topic with what is written of it.
+func inputs(s *topics.Streams) map[string]input {
+	return map[string]input{
+		s.FeedEntries.Name: read(s.FeedEntries, checkEntry, func(b *Batch, e *schemas.FeedEntry) {
+			b.Entries = append(b.Entries, *e)
+		}),
+		s.Edges.Name: read(s.Edges, checkEdge, func(b *Batch, e *schemas.Edge) {
+			b.Edges = append(b.Edges, *e)
+		}),
+		s.Publications.Name: read(s.Publications, checkPublication, func(b *Batch, p *schemas.Publication) {
+			b.Publications = append(b.Publications, *p)
+		}),
+		s.PinCards.Name: read(s.PinCards, checkCard, func(b *Batch, c *schemas.Card) {
+			b.Cards = append(b.Cards, *c)
+		}),
+		s.UsersDeleted.Name: read(s.UsersDeleted, checkDeleted, func(b *Batch, d *schemas.DeletedUser) {
+			b.Deleted = append(b.Deleted, *d)
+		}),
+	}
+}
+
+// read decodes a value, checks what the store's keys and answers are made of, and adds the record. check returns the
+// id that must be the record's key: a record under another key is in another partition, out of order with its like.
+func read[T any](s topics.Stream[T], check func(*T) (key string, err error), add func(*Batch, *T)) input {
+	return func(b *Batch, key string, value []byte) error {
+		rec, err := s.Decode(value)
+		if err != nil {
+			return err
+		}
+		want, err := check(rec)
+		if err != nil {
+			return schemas.Bad(err.Error())
+		}
+		if key != want {
+			return schemas.Bad(fmt.Sprintf("key %.64q: want %q", key, want))
+		}
+		add(b, rec)
+		return nil
+	}
+}
+
+func checkEntry(e *schemas.FeedEntry) (string, error) {
+	_, err := schemas.ParseUserID(string(e.User))
+	if e.Pin != "" { // an empty row has none
+		_, errPin := schemas.ParsePinID(string(e.Pin))
+		err = errors.Join(err, errPin)
+	}
+	if e.Position < 1 {
+		err = errors.Join(err, fmt.Errorf("position %d: want at least 1", e.Position))
+	}
+	if math.IsNaN(e.Score) || math.IsInf(e.Score, 0) { // no JSON answer can hold it
+		err = errors.Join(err, fmt.Errorf("score %v: want a number", e.Score))
+	}
+	return string(e.User), err
+}
+
+func checkEdge(e *schemas.Edge) (string, error) {
+	_, err := schemas.ParseUserID(string(e.User))
+	_, errOther := schemas.ParseFollowee(string(e.Other))
+	switch e.Kind {
+	case schemas.FollowEdge, schemas.BlockEdge, schemas.BlockedEdge:
+	default:
+		err = errors.Join(err, fmt.Errorf("kind %.64q: want follow, block or blocked", e.Kind))
+	}
+	return string(e.User), errors.Join(err, errOther)
+}
+
+func checkPublication(p *schemas.Publication) (string, error) {
+	_, err := schemas.ParseFollowee(string(p.Followee))
+	_, errPin := schemas.ParsePinID(string(p.Pin))
+	return string(p.Followee), errors.Join(err, errPin)
+}
+
+func checkCard(c *schemas.Card) (string, error) {
+	_, err := schemas.ParsePinID(string(c.Pin))
+	return string(c.Pin), err
+}
+
+func checkDeleted(d *schemas.DeletedUser) (string, error) {
+	_, err := schemas.ParseUserID(string(d.User))
+	return string(d.User), err
+}
+
+// badRecord is a record that can never be written, and why.
+type badRecord struct {
+	record *kgo.Record
+	reason string
+}
+
+// sift reads records into a batch and sets the bad ones aside. It fails when the registry could not be asked.
+func sift(inputs map[string]input, records []*kgo.Record) (b Batch, bad []badRecord, err error) {
+	for _, r := range records {
+		err := inputs[r.Topic](&b, string(r.Key), r.Value)
+		var broken *schemas.BadRecordError
+		switch {
+		case errors.As(err, &broken):
+			bad = append(bad, badRecord{r, broken.Reason})
+		case err != nil:
+			return Batch{}, nil, fmt.Errorf("read %s/%d at %d: %w", r.Topic, r.Partition, r.Offset, err)
+		}
+	}
+	return b, bad, nil
+}
+
+// bury publishes dead letters and waits until they are acknowledged: only then may the records' offsets be committed.
+// After a crash in between a letter is there twice.
+func (s *Sink) bury(ctx context.Context, producer *kgo.Client, bad []badRecord) error {
+	letters := make([]*kgo.Record, 0, len(bad))
+	for _, b := range bad {
+		value, err := s.env.Streams.DeadLetters.Encode(&schemas.DeadLetter{
+			Topic: b.record.Topic, Partition: b.record.Partition, Offset: b.record.Offset, Group: s.cfg.Group(),
+			Reason: b.reason, Time: schemas.MicrosOf(b.record.Timestamp), Key: b.record.Key, Value: b.record.Value,
+		})
+		if err != nil {
+			return fmt.Errorf("encode dead letter: %w", err)
+		}
+		letters = append(letters, &kgo.Record{
+			Topic: s.env.Streams.DeadLetters.Name, Key: []byte(b.record.Topic), Value: value,
+			Headers: topics.WithSince(nil, topics.SinceOf(b.record)),
+		})
+		s.deadLetters.WithLabelValues(b.record.Topic).Inc()
+	}
+	if err := producer.ProduceSync(ctx, letters...).FirstErr(); err != nil {
+		return fmt.Errorf("publish dead letters: %w", err)
+	}
+	return nil
+}

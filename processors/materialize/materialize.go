@@ -1,0 +1,170 @@
+// Package materialize writes the feed store: frozen feeds, who may see what, the lists of what a followee published,
+// the present state of pins, and who is deleted.
+//
+//	in    feed-entries, edges, publications, pin-cards, users-deleted
+//	out   one feed store; dead-letters
+//	rows  none
+//
+// It is one consumer group per store, so the log itself keeps several stores in step: each gets everything, as late as
+// it must. What a poll brings is written as one batch, then the offsets are committed; a crash between the two writes
+// the batch again, which changes nothing, because every row of the store is keyed and timed. So an offset of the group
+// says that the store has everything before it.
+//
+// A record that can never be written goes to the dead letters, and the rest goes on. A store or a broker that is away
+// ends Run with the error; run again, it goes on from the same records.
+package materialize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Config of a Sink. See DefaultConfig.
+type Config struct {
+	// Store names the feed store, default "": the only one. The group of a named store is "materialize-<name>". At
+	// most 64 bytes of a-z, 0-9 and -.
+	Store string `yaml:"store"`
+	// MaxPoll is how many records are written as one batch at most, default 5,000, 1 to 100,000.
+	MaxPoll int `yaml:"max_poll"`
+}
+
+// DefaultConfig returns the defaults of every field.
+func DefaultConfig() Config { return Config{MaxPoll: 5000} }
+
+// Validate reports every field that is out of its bounds.
+func (c Config) Validate() error {
+	var problems []error
+	if len(c.Store) > 64 || strings.Trim(c.Store, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		problems = append(problems, fmt.Errorf("store: %q: want at most 64 bytes of a-z, 0-9 and -", c.Store))
+	}
+	if c.MaxPoll < 1 || c.MaxPoll > 100_000 {
+		problems = append(problems, fmt.Errorf("max_poll: %d: want 1 to 100000", c.MaxPoll))
+	}
+	return errors.Join(problems...)
+}
+
+// Group returns the name of the consumer group.
+func (c Config) Group() string {
+	if c.Store == "" {
+		return topics.Materialize
+	}
+	return topics.Materialize + "-" + c.Store
+}
+
+// Batch is what one Write brings. It is an alias of an unnamed struct, so that a store may declare the same struct
+// under a name of its own and need not import this package.
+type Batch = struct {
+	Entries      []schemas.FeedEntry
+	Edges        []schemas.Edge
+	Publications []schemas.Publication
+	Cards        []schemas.Card
+	Deleted      []schemas.DeletedUser
+}
+
+// Store is a feed store. Write returns nil when the whole batch is durable. To write a record again changes nothing,
+// and the order of records makes no difference.
+type Store interface {
+	Write(ctx context.Context, b Batch) error
+}
+
+// Env are the collaborators of a Sink.
+type Env struct {
+	Kafka   topics.Kafka
+	Streams *topics.Streams
+	Store   Store
+	Metrics prometheus.Registerer
+}
+
+// Sink copies the log into one feed store.
+type Sink struct {
+	cfg         Config
+	env         Env
+	inputs      map[string]input
+	deadLetters *prometheus.CounterVec
+	written     *prometheus.CounterVec
+	seconds     prometheus.Histogram
+}
+
+// New checks the configuration and registers the metrics, which carry the name of the group.
+func New(cfg Config, env Env) (*Sink, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("materialize: %w", err)
+	}
+	s := &Sink{
+		cfg: cfg, env: env, inputs: inputs(env.Streams),
+		written: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "smartfeed_materialize_records_total", Help: "Records written to the feed store.",
+		}, []string{"topic"}),
+		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "smartfeed_materialize_dead_letters_total", Help: "Records that can never be written.",
+		}, []string{"topic"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "smartfeed_materialize_write_seconds", Help: "Time of one durable write.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), // 0.5 ms to 4 s
+		}),
+	}
+	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"group": cfg.Group()}, env.Metrics)
+	for _, c := range []prometheus.Collector{s.written, s.deadLetters, s.seconds} {
+		if err := labelled.Register(c); err != nil {
+			return nil, fmt.Errorf("materialize: register metrics: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// Run writes until ctx ends (nil), or until the store, the registry or the brokers fail (the error). It may be called
+// again after it returned, not while it runs.
+func (s *Sink) Run(ctx context.Context) error {
+	producer, err := s.env.Kafka.Client()
+	if err != nil {
+		return fmt.Errorf("materialize: %w", err)
+	}
+	defer producer.Close()
+	var names []string
+	for name := range s.inputs {
+		names = append(names, name)
+	}
+	return topics.Consume(ctx, topics.ConsumerConfig{
+		Kafka: s.env.Kafka, Group: s.cfg.Group(), Topics: names, MaxPoll: s.cfg.MaxPoll,
+	}, func(ctx context.Context, records []*kgo.Record) error {
+		return s.work(ctx, producer, records)
+	})
+}
+
+// work makes the records' whole effect durable.
+func (s *Sink) work(ctx context.Context, producer *kgo.Client, records []*kgo.Record) error {
+	batch, bad, err := sift(s.inputs, records)
+	if err != nil {
+		return err
+	}
+	if err := s.bury(ctx, producer, bad); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := s.env.Store.Write(ctx, batch); err != nil {
+		return fmt.Errorf("materialize: %w", err)
+	}
+	s.seconds.Observe(time.Since(start).Seconds())
+	s.count(batch)
+	return nil
+}
+
+// count adds what was written to the metrics.
+func (s *Sink) count(b Batch) {
+	streams := s.env.Streams
+	for topic, n := range map[string]int{
+		streams.FeedEntries.Name: len(b.Entries), streams.Edges.Name: len(b.Edges), streams.PinCards.Name: len(b.Cards),
+		streams.Publications.Name: len(b.Publications), streams.UsersDeleted.Name: len(b.Deleted),
+	} {
+		s.written.WithLabelValues(topic).Add(float64(n))
+	}
+}

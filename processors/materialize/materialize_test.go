@@ -1,0 +1,294 @@
+package materialize_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"github.com/smartfeed/smartfeed/processors/materialize"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// wire is an embedded broker with every topic, and a producer.
+type wire struct {
+	kafka   topics.Kafka
+	streams *topics.Streams
+	client  *kgo.Client
+}
+
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Close()) })
+	w := &wire{kafka: server.Kafka(2)}
+	_, err = topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Partitions: 2, Embedded: true}))
+	must(t, err)
+	registry, err := schemas.NewRegistry(server.RegistryURL())
+	must(t, err)
+	w.streams, err = topics.Open(t.Context(), registry)
+	must(t, err)
+	w.client, err = w.kafka.Client()
+	must(t, err)
+	t.Cleanup(w.client.Close)
+	return w
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func produce[T any](t *testing.T, w *wire, s topics.Stream[T], key string, rec T) {
+	t.Helper()
+	value, err := s.Encode(&rec)
+	must(t, err)
+	w.produceRaw(t, s.Name, key, value)
+}
+
+func (w *wire) produceRaw(t *testing.T, topic, key string, value []byte) {
+	t.Helper()
+	must(t, w.client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Key: []byte(key), Value: value}).FirstErr())
+}
+
+// behind returns how many records the group has not committed, over all its topics.
+func (w *wire) behind(t *testing.T, group string) (n int64) {
+	t.Helper()
+	admin, err := w.kafka.Admin()
+	must(t, err)
+	defer admin.Close()
+	ends, err := admin.ListEndOffsets(t.Context(), topics.FeedEntries, topics.Edges, topics.Publications,
+		topics.PinCards, topics.UsersDeleted)
+	must(t, err)
+	committed, err := admin.FetchOffsets(t.Context(), group)
+	if !errors.Is(err, kerr.GroupIDNotFound) { // nobody has joined yet
+		must(t, err)
+	}
+	ends.Each(func(end kadm.ListedOffset) {
+		at, _ := committed.Lookup(end.Topic, end.Partition)
+		n += end.Offset - at.At
+	})
+	return n
+}
+
+func (w *wire) sink(t *testing.T, cfg materialize.Config, store materialize.Store) *materialize.Sink {
+	t.Helper()
+	s, err := materialize.New(cfg, materialize.Env{
+		Kafka: w.kafka, Streams: w.streams, Store: store, Metrics: prometheus.NewRegistry(),
+	})
+	must(t, err)
+	return s
+}
+
+// running runs a sink until the returned stop, which returns what Run returned.
+func running(t *testing.T, s *materialize.Sink) (stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); !cond(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 15 s: %s", what)
+		}
+	}
+}
+
+func openStore(t *testing.T) *feedstore.Store {
+	t.Helper()
+	s, err := feedstore.Open(t.TempDir(), feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	return s
+}
+
+func version(author schemas.UserID) schemas.PinVersion {
+	return schemas.PinVersion{Pin: "pin:1", Version: 7, Created: 5, Quality: 1,
+		Facets: schemas.Facets{Author: author, Interests: []schemas.InterestID{"interest:x"}}}
+}
+
+func TestEveryTopicReachesTheStore(t *testing.T) {
+	w, store := newWire(t), openStore(t)
+	entry := schemas.FeedEntry{User: "user:1", Position: 1, Time: 9, ServedItem: schemas.ServedItem{
+		Pin: "pin:1", Source: schemas.Related, Facets: version("user:2").Facets, Score: 0.5, Created: 5}}
+	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.FollowEdge, Live: true, Time: 4}
+	card := schemas.Card{PinVersion: version("user:2"), Title: "t", Link: "https://l"}
+	produce(t, w, w.streams.FeedEntries, "user:1", entry)
+	produce(t, w, w.streams.Edges, "user:1", edge)
+	produce(t, w, w.streams.PinCards, "pin:1", card)
+	produce(t, w, w.streams.Publications, "user:2", schemas.Publication{Followee: "user:2", PinVersion: version("user:2")})
+	produce(t, w, w.streams.UsersDeleted, "user:4", schemas.DeletedUser{User: "user:4", Time: 3})
+
+	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
+	eventually(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+	must(t, stop())
+
+	ctx := t.Context()
+	entries, _, err := store.Page(ctx, "user:1", math.MaxInt64, 10)
+	same(t, "entries", entries, []schemas.FeedEntry{entry}, err)
+	edges, err := store.Edges(ctx, "user:1", []schemas.ID{"board:3"})
+	same(t, "edges", edges, []schemas.Edge{edge}, err)
+	cards, err := store.Cards(ctx, []schemas.PinID{"pin:1"})
+	same(t, "cards", cards, map[schemas.PinID]schemas.Card{"pin:1": card}, err)
+	list, _, err := store.List(ctx, "user:2", "", 10)
+	same(t, "list", list, []schemas.PinVersion{version("user:2")}, err)
+	gone, err := store.Gone(ctx, []schemas.UserID{"user:4"})
+	same(t, "gone", gone, map[schemas.UserID]bool{"user:4": true}, err)
+}
+
+func same(t *testing.T, what string, got, want any, err error) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%s: %v; want -, got +:\n%s", what, err, diff)
+	}
+}
+
+// brokenStore refuses its first writes.
+type brokenStore struct {
+	*feedstore.Store
+	refusals int
+	refused  int
+}
+
+var errAway = errors.New("store is away")
+
+func (b *brokenStore) Write(ctx context.Context, batch materialize.Batch) error {
+	if b.refused < b.refusals {
+		b.refused++
+		return errAway
+	}
+	return b.Store.Write(ctx, batch)
+}
+
+func TestStoreAwayLosesNothing(t *testing.T) {
+	w := newWire(t)
+	store := &brokenStore{Store: openStore(t), refusals: 2}
+	for p := int64(1); p <= 20; p++ {
+		produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntry{User: "user:1", Position: p})
+	}
+	sink := w.sink(t, materialize.DefaultConfig(), store)
+	for range 2 {
+		if err := sink.Run(t.Context()); !errors.Is(err, errAway) {
+			t.Fatalf("Run with the store away: got %v, want %v", err, errAway)
+		}
+		if n := w.behind(t, "materialize"); n < 20 {
+			t.Fatalf("%d records behind after a refused write, want 20: an offset was committed without its effect", n)
+		}
+	}
+	stop := running(t, sink)
+	eventually(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+	must(t, stop())
+	if store.refused != 2 {
+		t.Errorf("the fault was hit %d times, want 2", store.refused)
+	}
+	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 100)
+	if len(got) != 20 || err != nil {
+		t.Errorf("got %d entries, %v, want 20", len(got), err)
+	}
+}
+
+func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
+	w, store := newWire(t), openStore(t)
+	good := schemas.FeedEntry{User: "user:1", Position: 1}
+	framed, err := w.streams.FeedEntries.Encode(&good)
+	must(t, err)
+	w.produceRaw(t, topics.FeedEntries, "user:1", []byte("poison"))
+	w.produceRaw(t, topics.FeedEntries, "user:1", nil)
+	w.produceRaw(t, topics.FeedEntries, "user:1", framed[:len(framed)-1])
+	w.produceRaw(t, topics.FeedEntries, "user:2", framed)
+	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntry{User: "user:1"})
+	produce(t, w, w.streams.FeedEntries, "board:1", schemas.FeedEntry{User: "board:1", Position: 1})
+	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntry{User: "user:1", Position: 1,
+		ServedItem: schemas.ServedItem{Pin: "pin:", Score: math.Inf(1)}})
+	produce(t, w, w.streams.Edges, "user:1", schemas.Edge{User: "user:1", Other: "pin:1", Kind: "likes"})
+	produce(t, w, w.streams.PinCards, "x", schemas.Card{PinVersion: schemas.PinVersion{Pin: "x"}})
+	produce(t, w, w.streams.Publications, "pin:1", schemas.Publication{Followee: "pin:1", PinVersion: version("user:1")})
+	produce(t, w, w.streams.UsersDeleted, "pin:1", schemas.DeletedUser{User: "pin:1"})
+	produce(t, w, w.streams.FeedEntries, "user:1", good)
+
+	cfg := materialize.DefaultConfig()
+	cfg.Store = "standby"
+	stop := running(t, w.sink(t, cfg, store))
+	eventually(t, "all offsets committed", func() bool { return w.behind(t, "materialize-standby") == 0 })
+	must(t, stop())
+
+	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 10)
+	same(t, "the good entry", got, []schemas.FeedEntry{good}, err)
+	letters := w.deadLetters(t, 11)
+	for _, l := range letters {
+		if l.Group != "materialize-standby" || l.Reason == "" {
+			t.Errorf("dead letter %+v: want group and reason", l)
+		}
+	}
+	if !slices.ContainsFunc(letters, func(l schemas.DeadLetter) bool { return string(l.Value) == "poison" }) {
+		t.Error("no dead letter holds the poison's bytes")
+	}
+}
+
+// deadLetters reads n dead letters.
+func (w *wire) deadLetters(t *testing.T, n int) (letters []schemas.DeadLetter) {
+	t.Helper()
+	client, err := w.kafka.Client(kgo.ConsumeTopics(topics.DeadLetters))
+	must(t, err)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for len(letters) < n {
+		fetches := client.PollFetches(ctx)
+		must(t, fetches.Err())
+		fetches.EachRecord(func(r *kgo.Record) {
+			l, err := w.streams.DeadLetters.Decode(r.Value)
+			must(t, err)
+			letters = append(letters, *l)
+		})
+	}
+	if len(letters) != n {
+		t.Errorf("got %d dead letters, want %d", len(letters), n)
+	}
+	return letters
+}
+
+func TestConfigReportsEveryProblem(t *testing.T) {
+	if err := materialize.DefaultConfig().Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+	err := materialize.Config{Store: "Primary store"}.Validate()
+	for _, field := range []string{"store", "max_poll"} {
+		if err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("got %v, want %s in it", err, field)
+		}
+	}
+	if _, err := materialize.New(materialize.Config{}, materialize.Env{}); err == nil {
+		t.Error("New took a bad configuration")
+	}
+}
