@@ -49,6 +49,9 @@ func numbered(prefix string, n int) []string {
 func (w *wire) committed(t *testing.T, group, topic string) int64 {
 	t.Helper()
 	offsets, err := w.admin(t).FetchOffsets(t.Context(), group)
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return 0
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

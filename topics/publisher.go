@@ -1,0 +1,199 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Publisher puts records into topics, each into the partition of its key, and says when the brokers have them. It
+// checks nothing but what encoding needs: events are validated at the doors. Safe for concurrent use. Close it.
+type Publisher struct {
+	client  *kgo.Client
+	streams *Streams
+}
+
+// NewPublisher makes a publisher. It dials nothing yet.
+func NewPublisher(k Kafka, s *Streams) (*Publisher, error) {
+	client, err := k.Client()
+	if err != nil {
+		return nil, err
+	}
+	return &Publisher{client: client, streams: s}, nil
+}
+
+// Close drops what is not yet acknowledged and ends the connections. Flush before.
+func (p *Publisher) Close() { p.client.Close() }
+
+// PublishError says that not all of a publication is certain. The rest may be in the log or not: to publish everything
+// again is safe, because events have ids.
+type PublishError struct {
+	Certain int // acknowledged
+	Events  int // of so many
+	Err     error
+}
+
+func (e *PublishError) Error() string {
+	return fmt.Sprintf("publish: %d of %d events are certain: %v", e.Certain, e.Events, e.Err)
+}
+
+func (e *PublishError) Unwrap() error { return e.Err }
+
+// Publish returns nil when every event is acknowledged. If one cannot be encoded nothing is published. After any other
+// failure, the end of ctx among them, the error is a *PublishError.
+func (p *Publisher) Publish(ctx context.Context, lines []schemas.Line) error {
+	records := make([]*kgo.Record, len(lines))
+	for i, l := range lines {
+		var err error
+		if records[i], err = p.record(l); err != nil {
+			return fmt.Errorf("publish event %d: %w", i+1, err)
+		}
+	}
+	var certain atomic.Int64
+	err := p.produce(ctx, records, func() { certain.Add(1) })
+	if err != nil {
+		return &PublishError{Certain: int(certain.Load()), Events: len(lines), Err: err}
+	}
+	return nil
+}
+
+// produce calls acked for each acknowledged record and returns the first error, or that ctx has ended before all is
+// known: of a record in flight the brokers alone know.
+func (p *Publisher) produce(ctx context.Context, records []*kgo.Record, acked func()) error {
+	if len(records) == 0 {
+		return nil
+	}
+	var (
+		pending atomic.Int64
+		once    sync.Once
+		first   error
+		done    = make(chan struct{})
+	)
+	pending.Store(int64(len(records)))
+	for _, r := range records {
+		p.client.Produce(ctx, r, func(_ *kgo.Record, err error) {
+			if err == nil {
+				acked()
+			} else {
+				once.Do(func() { first = err })
+			}
+			if pending.Add(-1) == 0 {
+				close(done)
+			}
+		})
+	}
+	select {
+	case <-done:
+		return first
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Send publishes one event of many and returns at once, or when there is room in the buffers. done is called when the
+// event is acknowledged (nil) or not (why), from another goroutine; it must not block.
+func (p *Publisher) Send(ctx context.Context, line schemas.Line, done func(error)) {
+	r, err := p.record(line)
+	if err != nil {
+		done(err)
+		return
+	}
+	p.client.Produce(ctx, r, func(_ *kgo.Record, err error) { done(err) })
+}
+
+// Flush returns when nothing is under way any more, or ctx has ended.
+func (p *Publisher) Flush(ctx context.Context) error {
+	if err := p.client.Flush(ctx); err != nil {
+		return fmt.Errorf("flush: %w", err)
+	}
+	return nil
+}
+
+// record encodes an event from outside.
+func (p *Publisher) record(l schemas.Line) (*kgo.Record, error) {
+	value, err := p.encode(l.Event)
+	if err != nil {
+		return nil, err
+	}
+	return &kgo.Record{Topic: l.Stream, Key: []byte(l.Key), Value: value}, nil
+}
+
+func (p *Publisher) encode(event any) ([]byte, error) {
+	switch e := event.(type) {
+	case *schemas.PinEvent:
+		return p.streams.Pins.Encode(e)
+	case *schemas.FollowEvent:
+		return p.streams.Follows.Encode(e)
+	case *schemas.ActionEvent:
+		return p.streams.Actions.Encode(e)
+	case *schemas.UserEvent:
+		return p.streams.Users.Encode(e)
+	case *schemas.Offer:
+		return p.streams.Candidates.Encode(e)
+	}
+	return nil, fmt.Errorf("encode %T: no event from outside", event)
+}
+
+// Bury puts a record that a consumer cannot work off into the dead letters, and returns when it is acknowledged.
+func (p *Publisher) Bury(ctx context.Context, group string, r *kgo.Record, reason string) error {
+	value, err := p.streams.DeadLetters.Encode(&schemas.DeadLetter{
+		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
+		Group: group, Reason: reason, Time: schemas.MicrosOf(r.Timestamp),
+		Key: r.Key, Value: r.Value,
+	})
+	if err == nil {
+		letter := &kgo.Record{Topic: DeadLetters, Key: []byte(r.Topic), Value: value, Headers: WithSince(nil, SinceOf(r))}
+		err = p.produce(ctx, []*kgo.Record{letter}, func() {})
+	}
+	if err != nil {
+		return fmt.Errorf("bury record %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
+	}
+	return nil
+}
+
+// Recorder puts single records into topics and tells a failure that is certain from one that is not. Other than a
+// Publisher it gives a record up when its context ends or DeliveryTimeout has passed, even if it was sent: it is not
+// sent again after that. Safe for concurrent use. Close it.
+type Recorder struct{ client *kgo.Client }
+
+// NewRecorder makes a recorder. It dials nothing yet.
+func NewRecorder(k Kafka) (*Recorder, error) {
+	client, err := k.Client(kgo.AllowIdempotentProduceCancellation())
+	if err != nil {
+		return nil, err
+	}
+	return &Recorder{client: client}, nil
+}
+
+// Close ends the connections.
+func (r *Recorder) Close() { r.client.Close() }
+
+// Record puts a value under a key into the key's partition. It is acknowledged with a nil error only; an error comes
+// with Failed when the record is certainly not in the log, else with Unknown.
+func (r *Recorder) Record(ctx context.Context, topic, key string, value []byte) (schemas.Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return schemas.Failed, fmt.Errorf("record in %s: %w", topic, err)
+	}
+	err := r.client.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte(key), Value: value}).FirstErr()
+	if err == nil {
+		return schemas.Acknowledged, nil
+	}
+	return outcome(err), fmt.Errorf("record in %s: %w", topic, err)
+}
+
+// outcome tells what an error says about the log. An answer of the brokers that does not allow trying again means that
+// they have not taken it; of everything else nobody knows.
+func outcome(err error) schemas.Outcome {
+	var answer *kerr.Error
+	if errors.As(err, &answer) && !answer.Retriable {
+		return schemas.Failed
+	}
+	return schemas.Unknown
+}

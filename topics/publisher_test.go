@@ -1,0 +1,263 @@
+package topics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func follow(i int) schemas.Line {
+	e := &schemas.FollowEvent{Event: schemas.Event{
+		ID: fmt.Sprintf("e%d", i), Time: 1, Actor: "user:a", Verb: schemas.Follow, Object: schemas.ID(fmt.Sprintf("user:%d", i)),
+	}}
+	return schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()}
+}
+
+// oneOfEach is an event of every stream.
+func oneOfEach() []schemas.Line {
+	event := func(verb schemas.Verb, object schemas.ID) schemas.Event {
+		return schemas.Event{ID: "e-" + string(object), Time: 1, Actor: "user:a", Verb: verb, Object: object}
+	}
+	lines := []schemas.Line{
+		{Stream: "pins", Event: &schemas.PinEvent{Event: event(schemas.Create, "pin:1")}},
+		{Stream: "follows", Event: &schemas.FollowEvent{Event: event(schemas.Follow, "board:1")}},
+		{Stream: "actions", Event: &schemas.ActionEvent{Event: event(schemas.Save, "pin:1"), Board: "board:1"}},
+		{Stream: "users", Event: &schemas.UserEvent{Event: event(schemas.Update, "user:a")}},
+		{Stream: "candidates", Event: &schemas.Offer{ID: "o", Time: 1, User: "user:a", Source: "ads", Candidates: []schemas.Candidate{}}},
+	}
+	for i := range lines {
+		lines[i].Key = lines[i].Event.(interface{ Key() string }).Key()
+	}
+	return lines
+}
+
+func (w *wire) publisher(t *testing.T) *topics.Publisher {
+	t.Helper()
+	p, err := topics.NewPublisher(w.kafka, w.streams)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// drain returns all committed records of a topic.
+func (w *wire) drain(t *testing.T, topic string) []*kgo.Record {
+	t.Helper()
+	l := w.log(t)
+	ends, err := l.Ends(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*kgo.Record
+	for p, end := range ends[topic] {
+		if err := l.ReadTo(t.Context(), topic, p, 0, end, func(r *kgo.Record) { all = append(all, r) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func TestPublishIsThereWhenItReturns(t *testing.T) {
+	w := newWire(t)
+	before := time.Now().Truncate(time.Millisecond)
+	for _, line := range oneOfEach() {
+		if err := w.publisher(t).Publish(t.Context(), []schemas.Line{line}); err != nil {
+			t.Fatal(err)
+		}
+		got := w.drain(t, line.Stream)
+		if len(got) != 1 {
+			t.Fatalf("%d records on %s, want 1", len(got), line.Stream)
+		}
+		r := got[0]
+		if string(r.Key) != line.Key || r.Partition != topics.Partition(line.Key, w.kafka.Partitions) {
+			t.Errorf("%s: key %q in partition %d, want %q in that of the key", line.Stream, r.Key, r.Partition, line.Key)
+		}
+		if r.Timestamp.Before(before) || time.Since(r.Timestamp) > time.Minute {
+			t.Errorf("%s: timestamp %s, want now", line.Stream, r.Timestamp)
+		}
+	}
+	r := w.drain(t, topics.Pins)[0]
+	got, err := w.streams.Pins.Decode(r.Value)
+	if want := oneOfEach()[0].Event.(*schemas.PinEvent); err != nil || cmp.Diff(want.Event, got.Event) != "" {
+		t.Errorf("decoded %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestPublishOfWhatCannotBeEncodedPublishesNothing(t *testing.T) {
+	w := newWire(t)
+	bad := follow(2)
+	bad.Event.(*schemas.FollowEvent).ID = "\xff"
+	if err := w.publisher(t).Publish(t.Context(), []schemas.Line{follow(1), bad}); err == nil {
+		t.Error("Publish = nil, want an error")
+	}
+	if got := w.drain(t, topics.Follows); len(got) != 0 {
+		t.Errorf("%d records were published, want none", len(got))
+	}
+}
+
+// failProduce answers produce requests for one partition with an error, and counts how often.
+func failProduce(b *kfake.Cluster, partition int32, code int16) *atomic.Int64 {
+	var hits atomic.Int64
+	b.ControlKey(int16(kmsg.Produce), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		b.KeepControl()
+		req := kreq.(*kmsg.ProduceRequest)
+		for _, rt := range req.Topics {
+			for _, rp := range rt.Partitions {
+				if rp.Partition != partition || len(rt.Partitions) != 1 || len(req.Topics) != 1 {
+					continue
+				}
+				hits.Add(1)
+				sp := kmsg.NewProduceResponseTopicPartition()
+				sp.Partition, sp.ErrorCode = partition, code
+				st := kmsg.NewProduceResponseTopic()
+				st.Topic, st.TopicID, st.Partitions = rt.Topic, rt.TopicID, append(st.Partitions, sp)
+				resp := req.ResponseKind().(*kmsg.ProduceResponse)
+				resp.Topics = append(resp.Topics, st)
+				return resp, nil, true
+			}
+		}
+		return nil, nil, false
+	})
+	return &hits
+}
+
+func TestPublishSaysHowManyAreCertain(t *testing.T) {
+	w := newWire(t)
+	line := follow(1)
+	hits := failProduce(w.Broker(), topics.Partition(line.Key, w.kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
+	err := w.publisher(t).Publish(t.Context(), []schemas.Line{line})
+	var partial *topics.PublishError
+	if !errors.As(err, &partial) || partial.Certain != 0 || partial.Events != 1 || !errors.Is(err, kerr.TopicAuthorizationFailed) {
+		t.Errorf("Publish = %v, want 0 of 1 certain and the brokers' answer", err)
+	}
+	if hits.Load() == 0 {
+		t.Error("the fault was not hit")
+	}
+}
+
+func TestPublishReturnsWhenItsContextEnds(t *testing.T) {
+	w := newWire(t)
+	line := follow(1)
+	hits := failProduce(w.Broker(), topics.Partition(line.Key, w.kafka.Partitions), kerr.NotLeaderForPartition.Code)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	err := w.publisher(t).Publish(ctx, []schemas.Line{line})
+	var partial *topics.PublishError
+	if !errors.As(err, &partial) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Publish = %v, want a PublishError that the deadline has passed", err)
+	}
+	if hits.Load() < 2 {
+		t.Errorf("%d attempts, want more than one", hits.Load())
+	}
+}
+
+func TestSendOfMany(t *testing.T) {
+	w := newWire(t)
+	p := w.publisher(t)
+	var acked, failed atomic.Int64
+	const n = 20_000
+	for i := range n {
+		p.Send(t.Context(), follow(i), func(err error) {
+			if err != nil {
+				failed.Add(1)
+				return
+			}
+			acked.Add(1)
+		})
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if acked.Load() != n || failed.Load() != 0 {
+		t.Errorf("%d acknowledged and %d failed, want %d and 0", acked.Load(), failed.Load(), n)
+	}
+	if got := w.end(t, topics.Follows); got != n {
+		t.Errorf("%d records, want %d", got, n)
+	}
+}
+
+func TestBury(t *testing.T) {
+	w := newWire(t)
+	r := &kgo.Record{Topic: "edges", Partition: 3, Offset: 17, Key: []byte("user:a"), Value: []byte("?"), Timestamp: time.UnixMilli(1000)}
+	if err := w.publisher(t).Bury(t.Context(), "materialize", r, "not framed"); err != nil {
+		t.Fatal(err)
+	}
+	letters := w.drain(t, topics.DeadLetters)
+	if len(letters) != 1 || string(letters[0].Key) != "edges" {
+		t.Fatalf("dead letters %v, want one under its source topic", letters)
+	}
+	if got := topics.SinceOf(letters[0]); got != 1_000_000 {
+		t.Errorf("since %d, want the arrival of the record", got)
+	}
+	got, err := w.streams.DeadLetters.Decode(letters[0].Value)
+	want := &schemas.DeadLetter{
+		Topic: "edges", Partition: 3, Offset: 17, Group: "materialize", Reason: "not framed", Time: 1_000_000,
+		Key: []byte("user:a"), Value: []byte("?"),
+	}
+	if err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("dead letter %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestRecorderTellsCertainFailuresFromOthers(t *testing.T) {
+	const user = "user:a"
+	tests := []struct {
+		name string
+		code int16 // answered to produce requests; 0: none
+		want schemas.Outcome
+	}{
+		{"acknowledged", 0, schemas.Acknowledged},
+		{"refused for good", kerr.TopicAuthorizationFailed.Code, schemas.Failed},
+		{"no answer that counts in time", kerr.NotEnoughReplicasAfterAppend.Code, schemas.Unknown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWire(t)
+			r, err := topics.NewRecorder(w.kafka)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			hits := new(atomic.Int64)
+			if tt.code != 0 {
+				hits = failProduce(w.Broker(), topics.Partition(user, w.kafka.Partitions), tt.code)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			got, err := r.Record(ctx, topics.Served, user, []byte("x"))
+			if got != tt.want || (err == nil) != (tt.want == schemas.Acknowledged) {
+				t.Errorf("Record = %v, %v, want %v", got, err, tt.want)
+			}
+			if (hits.Load() > 0) != (tt.code != 0) {
+				t.Errorf("the fault was hit %d times", hits.Load())
+			}
+		})
+	}
+}
+
+func TestRecorderDoesNotSendForAnEndedContext(t *testing.T) {
+	w := newWire(t)
+	r, err := topics.NewRecorder(w.kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := r.Record(ctx, topics.Served, "user:a", nil); got != schemas.Failed || err == nil {
+		t.Errorf("Record = %v, %v, want a certain failure", got, err)
+	}
+}

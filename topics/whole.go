@@ -1,0 +1,196 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Whole is a compacted topic that a process holds whole in memory: the newest record of every key. Has and Get answer
+// from what has been read so far; Ready says from when on that is all there was when Run was called.
+//
+// Run reads every partition under a consumer group of its own, named after topic and instance, and commits an offset
+// once the record can be seen: so Wait knows it. An instance's name must be unique among the processes that run.
+type Whole[T any] struct {
+	kafka    Kafka
+	stream   Stream[T]
+	instance string
+	log      *slog.Logger
+
+	ready     chan struct{}
+	readyOnce sync.Once
+
+	mu     sync.RWMutex
+	newest map[string]*T
+
+	next Offsets // where to go on, by Run alone
+}
+
+// NewWhole prepares to hold a stream's topic; see Run. log gets the records that cannot be read, which are left out.
+func NewWhole[T any](k Kafka, s Stream[T], instance string, log *slog.Logger) *Whole[T] {
+	return &Whole[T]{
+		kafka: k, stream: s, instance: instance, log: log,
+		ready: make(chan struct{}), newest: map[string]*T{},
+	}
+}
+
+// WholeGroup returns the consumer group of a process that holds a topic whole.
+func WholeGroup(topic, instance string) string { return wholePrefix(topic) + instance }
+
+func wholePrefix(topic string) string { return topic + "-whole-" }
+
+// Has says whether the topic has a record under the key.
+func (w *Whole[T]) Has(key string) bool {
+	_, ok := w.Get(key)
+	return ok
+}
+
+// Get returns the newest record under the key. It must not be changed.
+func (w *Whole[T]) Get(key string) (*T, bool) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	rec, ok := w.newest[key]
+	return rec, ok
+}
+
+// Len returns the number of keys.
+func (w *Whole[T]) Len() int {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return len(w.newest)
+}
+
+// Ready is closed when everything has been read that was there when Run was first called, and Wait can see how far this
+// process is. It stays closed.
+func (w *Whole[T]) Ready() <-chan struct{} { return w.ready }
+
+// Run reads the topic and then follows it until ctx ends (nil) or something breaks (the error). It can be called again,
+// and goes on where it was.
+func (w *Whole[T]) Run(ctx context.Context) error {
+	if err := w.load(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("load topic %s: %w", w.stream.Name, err)
+	}
+	return w.follow(ctx)
+}
+
+// load reads what is there now, by offset: it waits for no group.
+func (w *Whole[T]) load(ctx context.Context) error {
+	l, err := NewLog(w.kafka)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	ends, err := l.Ends(ctx, w.stream.Name)
+	if err != nil {
+		return err
+	}
+	if w.next == nil {
+		w.next = Offsets{w.stream.Name: {}}
+	}
+	next := w.next[w.stream.Name]
+	for p, end := range ends[w.stream.Name] {
+		if err := l.ReadTo(ctx, w.stream.Name, p, next[p], end, w.apply); err != nil {
+			return err
+		}
+		next[p] = max(next[p], end)
+	}
+	return nil
+}
+
+// follow joins the group and goes on.
+func (w *Whole[T]) follow(ctx context.Context) error {
+	cfg := ConsumerConfig{Kafka: w.kafka, Group: WholeGroup(w.stream.Name, w.instance), Topics: []string{w.stream.Name}}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	err := consume(ctx, cfg, w.handle,
+		kgo.AdjustFetchOffsetsFn(func(_ context.Context, fetched map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+			return w.resume(fetched), nil
+		}),
+		kgo.OnPartitionsAssigned(func(ctx context.Context, client *kgo.Client, _ map[string][]int32) {
+			// What was committed under this name before says nothing of this process.
+			if err := commit(ctx, client, w.position()); err != nil {
+				fail(err)
+				return
+			}
+			w.readyOnce.Do(func() { close(w.ready) })
+		}))
+	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		return fmt.Errorf("hold topic %s: %w", w.stream.Name, cause)
+	}
+	return err
+}
+
+// resume puts every assigned partition to where this process goes on.
+func (w *Whole[T]) resume(fetched map[string]map[int32]kgo.Offset) map[string]map[int32]kgo.Offset {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for p := range fetched[w.stream.Name] {
+		fetched[w.stream.Name][p] = kgo.NewOffset().At(w.next[w.stream.Name][p])
+	}
+	return fetched
+}
+
+func (w *Whole[T]) position() map[string]map[int32]kgo.EpochOffset {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	at := map[int32]kgo.EpochOffset{}
+	for p, next := range w.next[w.stream.Name] {
+		at[p] = kgo.EpochOffset{Epoch: -1, Offset: next}
+	}
+	return map[string]map[int32]kgo.EpochOffset{w.stream.Name: at}
+}
+
+func (w *Whole[T]) handle(_ context.Context, records []*kgo.Record) error {
+	for _, r := range records {
+		w.apply(r)
+	}
+	return nil
+}
+
+// apply puts one record where readers see it.
+func (w *Whole[T]) apply(r *kgo.Record) {
+	rec, err := w.decode(r)
+	if err != nil {
+		w.log.Error("leave out record", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next[r.Topic][r.Partition] = r.Offset + 1
+	switch {
+	case err != nil:
+	case rec == nil:
+		delete(w.newest, string(r.Key))
+	default:
+		w.newest[string(r.Key)] = rec
+	}
+}
+
+// decode returns nil for a tombstone.
+func (w *Whole[T]) decode(r *kgo.Record) (*T, error) {
+	if r.Value == nil {
+		return nil, nil
+	}
+	return w.stream.Decode(r.Value)
+}
+
+// DeletedUsers is the set of users who are gone for good, as a process holds it.
+type DeletedUsers struct {
+	*Whole[schemas.DeletedUser]
+}
+
+// NewDeletedUsers prepares to hold the topic users-deleted; see Whole.
+func NewDeletedUsers(k Kafka, s *Streams, instance string, log *slog.Logger) DeletedUsers {
+	return DeletedUsers{NewWhole(k, s.UsersDeleted, instance, log)}
+}
+
+// Has says whether the user is gone.
+func (d DeletedUsers) Has(user schemas.UserID) bool { return d.Whole.Has(string(user)) }

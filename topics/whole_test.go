@@ -1,0 +1,139 @@
+package topics_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// deleted makes a record of users-deleted; time 0 makes a tombstone.
+func (w *wire) deleted(t *testing.T, user schemas.UserID, at schemas.Micros) *kgo.Record {
+	t.Helper()
+	r := &kgo.Record{Topic: topics.UsersDeleted, Key: []byte(user)}
+	if at > 0 {
+		value, err := w.streams.UsersDeleted.Encode(&schemas.DeletedUser{User: user, Time: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Value = value
+	}
+	return r
+}
+
+func (w *wire) send(t *testing.T, records ...*kgo.Record) {
+	t.Helper()
+	if err := w.client(t).ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func logTo(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
+
+func waitReady(t *testing.T, ready <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ready:
+	case <-time.After(10 * time.Second):
+		t.Fatal("not ready within 10 s")
+	}
+}
+
+func TestWholeHoldsTheNewestOfEveryKey(t *testing.T) {
+	w := newWire(t)
+	for i := range 50 {
+		w.send(t, w.deleted(t, schemas.UserID(fmt.Sprintf("user:%d", i)), 1))
+	}
+	w.send(t, w.deleted(t, "user:7", 9), w.deleted(t, "user:8", 0))
+
+	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
+	if whole.Has("user:7") {
+		t.Error("a user is there before Run")
+	}
+	stop := running(t, whole.Run)
+	waitReady(t, whole.Ready())
+	if got, ok := whole.Get("user:7"); !ok || got.Time != 9 {
+		t.Errorf("user:7 = %v, want the newest record, of time 9", got)
+	}
+	if whole.Has("user:8") || whole.Len() != 49 {
+		t.Errorf("%d users after one tombstone, want 49", whole.Len())
+	}
+
+	w.send(t, w.deleted(t, "user:new", 1), w.deleted(t, "user:7", 0))
+	eventually(t, "what comes later", func() bool { return whole.Has("user:new") && !whole.Has("user:7") })
+	eventually(t, "its offset is committed", func() bool {
+		return w.committed(t, "users-deleted-whole-a", topics.UsersDeleted) == w.end(t, topics.UsersDeleted)
+	})
+	if err := stop(); err != nil {
+		t.Errorf("Run = %v after its context ended, want nil", err)
+	}
+
+	w.send(t, w.deleted(t, "user:later", 1))
+	running(t, whole.Run)
+	eventually(t, "what came while it did not run", func() bool { return whole.Has("user:later") })
+	if whole.Len() != 50 {
+		t.Errorf("%d users after it ran again, want 50", whole.Len())
+	}
+}
+
+// A new process under an old name has committed nothing that it has not read.
+func TestWholeStartsOverInANewProcess(t *testing.T) {
+	w := newWire(t)
+	w.send(t, w.deleted(t, "user:a", 1))
+	first := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
+	stop := running(t, first.Run)
+	waitReady(t, first.Ready())
+	_ = stop()
+
+	second := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
+	running(t, second.Run)
+	waitReady(t, second.Ready())
+	if !second.Has("user:a") {
+		t.Error("the second process is ready without user:a")
+	}
+}
+
+func TestWholeLeavesOutWhatItCannotRead(t *testing.T) {
+	w := newWire(t)
+	w.send(t, w.deleted(t, "user:a", 1), &kgo.Record{Topic: topics.UsersDeleted, Key: []byte("user:b"), Value: []byte("?")}, w.deleted(t, "user:c", 1))
+	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
+	running(t, whole.Run)
+	waitReady(t, whole.Ready())
+	if !whole.Has("user:a") || whole.Has("user:b") || !whole.Has("user:c") {
+		t.Errorf("%d users, want a and c", whole.Len())
+	}
+}
+
+// The broker treats a transaction that was open when it was killed as aborted and writes no marker: nothing readable
+// ever comes at the end of the log. A Whole is ready all the same.
+func TestWholeIsReadyBehindAnOpenTransactionThatEnds(t *testing.T) {
+	w := newWire(t)
+	w.send(t, w.deleted(t, "user:a", 1))
+	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	if err := tx.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.ProduceSync(t.Context(), w.deleted(t, "user:never", 1)).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
+	running(t, whole.Run)
+	eventually(t, "user:a", func() bool { return whole.Has("user:a") })
+	if err := tx.EndTransaction(context.Background(), kgo.TryAbort); err != nil {
+		t.Fatal(err)
+	}
+	waitReady(t, whole.Ready())
+	if whole.Has("user:never") {
+		t.Error("an aborted record is there")
+	}
+}
