@@ -1,0 +1,328 @@
+package schemas
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"reflect"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+)
+
+// full returns a record with something in every field, the same each time.
+func full(zero any) any {
+	p := reflect.New(reflect.TypeOf(zero))
+	n := 0
+	fill(p.Elem(), &n)
+	return p.Interface()
+}
+
+func fill(v reflect.Value, n *int) {
+	*n++
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprintf("text:%d", *n))
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(int64(*n) * 1_000_003)
+	case reflect.Float32, reflect.Float64:
+		v.SetFloat(float64(*n) / 4)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			if v.Type().Elem().Kind() == reflect.Uint8 {
+				v.Index(i).SetUint(uint64(*n))
+				continue
+			}
+			fill(v.Index(i), n)
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range 2 {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			fill(key, n)
+			fill(value, n)
+			v.SetMapIndex(key, value)
+		}
+	}
+}
+
+func mustEncode(t testing.TB, r record, rec any) []byte {
+	t.Helper()
+	value, err := r.encode(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// cost runs f and returns the bytes it allocated and how long it took.
+func cost(f func()) (uint64, time.Duration) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	f()
+	took := time.Since(start)
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc, took
+}
+
+func TestFullRecords(t *testing.T) {
+	for _, r := range records(t, texts{}) {
+		rec := full(r.zero)
+		got, err := r.decode(mustEncode(t, r, rec))
+		if err != nil {
+			t.Errorf("%s: %v", r.name, err)
+			continue
+		}
+		if diff := sameRecord(rec, got); diff != "" {
+			t.Errorf("%s differs (-want +got):\n%s", r.name, diff)
+		}
+	}
+}
+
+func TestEveryTruncationIsBad(t *testing.T) {
+	for _, r := range records(t, texts{}) {
+		t.Run(r.name, func(t *testing.T) {
+			value := mustEncode(t, r, full(r.zero))
+			for n := range value {
+				if got, err := r.decode(value[:n]); err == nil {
+					t.Errorf("first %d of %d bytes decode as %+v", n, len(value), got)
+				} else {
+					checkBad(t, err)
+				}
+			}
+			if got, err := r.decode(append(value, 0)); err == nil {
+				t.Errorf("with a byte too many it decodes as %+v", got)
+			} else {
+				checkBad(t, err)
+			}
+		})
+	}
+}
+
+// TestAttacks are the inputs that made the library run out of memory, answer with nonsense or never return.
+func TestAttacks(t *testing.T) {
+	extra := `{"type":"record","name":"PinEvent","namespace":"smartfeed","fields":[{"name":"junk","type":{"type":"array","items":"string"}},` +
+		`{"name":"id","type":"string"},{"name":"time","type":"long"},{"name":"actor","type":"string"},{"name":"verb","type":"string"},{"name":"object","type":"string"}]}`
+	s := serdeOf[PinEvent](t, texts{8: extra})
+	toInterests := []byte{0, 0, 0, 0, testID, 0, 0, 0, 0, 0, 0} // id, time, actor, verb, object empty, no board
+	toAttributes := append(slices.Clone(toInterests), 0, 0, 0)  // no interests, title, link
+	toSkipped := []byte{0, 0, 0, 0, 8}
+	with := func(head []byte, numbers ...int64) []byte {
+		out := slices.Clone(head)
+		for _, n := range numbers {
+			out = appendLong(out, n)
+		}
+		return out
+	}
+	tests := []struct {
+		name  string
+		value []byte
+	}{
+		{"a block of 2^40", with(toInterests, 1<<40)},
+		{"a block of 2^28", with(toInterests, 1<<28)},
+		{"a block of 2^28 and a first item", with(toInterests, 1<<28, 1, 'a')},
+		{"a block of 2^63-1", with(toInterests, math.MaxInt64)},
+		{"a block of -2^63 and its size", with(toInterests, math.MinInt64, 0)},
+		{"a block of -2^40 of no size", with(toInterests, -1<<40, 0)},
+		{"a block of another size than announced", append(with(toInterests, -1, 7), 0, 0, 0, 0, 0, 0, 0, 0)},
+		{"a string of 2^40", with(toSkipped[:4], testID, 1<<40)},
+		{"a string of -1", append(slices.Clone(toInterests[:5]), 1)},
+		{"a map of 2^40", with(toAttributes, 1<<40)},
+		{"a map of 2^28", with(toAttributes, 1<<28, 0, 0)},
+		{"a number that never ends", append(slices.Clone(toInterests), bytes.Repeat([]byte{0xff}, 1000)...)},
+		{"a union's third branch", append(slices.Clone(toInterests[:10]), 4)},
+		{"a union's branch -1", append(slices.Clone(toInterests[:10]), 1)},
+		{"a block of 2^40 in a field that is skipped", with(toSkipped, 1<<40)},
+		{"a block of -2^40 in a field that is skipped", with(toSkipped, -1<<40, 1<<40)},
+		{"a block of -2^63 in a field that is skipped", with(toSkipped, math.MinInt64, math.MinInt64)},
+		{"a mebibyte of ones", append([]byte{0, 0, 0, 0, testID}, bytes.Repeat([]byte{1}, MaxRecordBytes-5)...)},
+		{"a mebibyte of twos", append([]byte{0, 0, 0, 0, testID}, bytes.Repeat([]byte{2}, MaxRecordBytes-5)...)},
+		{"too long by a byte", make([]byte, MaxRecordBytes+1)},
+		{"not framed", []byte{1, 0, 0, 0, 7}},
+		{"four bytes", []byte{0, 0, 0, 0}},
+		{"nothing", nil},
+		{"no UTF-8", append([]byte{0, 0, 0, 0, testID, 2}, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var err error
+			allocated, took := cost(func() { _, err = s.Decode(tt.value) })
+			if err == nil {
+				t.Fatal("it decodes, want an error")
+			}
+			checkBad(t, err)
+			if allocated > 16<<20 || took > time.Second {
+				t.Errorf("took %d bytes and %s, want at most 16 MiB and 1 s", allocated, took)
+			}
+			if len(err.Error()) > 500 {
+				t.Errorf("reason of %d bytes: %.100s…", len(err.Error()), err)
+			}
+		})
+	}
+}
+
+// TestHostileNumbers puts numbers that announce too much at every byte of every record.
+func TestHostileNumbers(t *testing.T) {
+	numbers := []int64{1 << 28, 1 << 40, math.MaxInt64, math.MinInt64, -1 << 40, -1}
+	for _, r := range records(t, texts{}) {
+		t.Run(r.name, func(t *testing.T) {
+			value := mustEncode(t, r, full(r.zero))
+			for at := frameHead; at < len(value); at++ {
+				for _, n := range numbers {
+					evil := slices.Concat(value[:at], appendLong(nil, n), value[at+1:])
+					allocated, took := cost(func() {
+						if _, err := r.decode(evil); err != nil {
+							checkBad(t, err)
+						}
+					})
+					if allocated > 1<<20 || took > time.Second {
+						t.Fatalf("%d at byte %d took %d bytes and %s", n, at, allocated, took)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestFlippedBits decodes each record with each of its bits flipped: it may decode, but then as what encodes again.
+func TestFlippedBits(t *testing.T) {
+	for _, r := range records(t, texts{}) {
+		t.Run(r.name, func(t *testing.T) {
+			value := mustEncode(t, r, full(r.zero))
+			for bit := 8 * frameHead; bit < 8*len(value); bit++ {
+				flipped := slices.Clone(value)
+				flipped[bit/8] ^= 1 << (bit % 8)
+				rec, err := r.decode(flipped)
+				if err != nil {
+					checkBad(t, err)
+					continue
+				}
+				again, err := r.decode(mustEncode(t, r, rec))
+				if err != nil {
+					t.Fatalf("bit %d: %v", bit, err)
+				}
+				if diff := sameRecord(rec, again); diff != "" {
+					t.Fatalf("bit %d: differs (-first +second):\n%s", bit, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestExpansion measures what the longest records of the shortest items become: no announcement, so they decode.
+func TestExpansion(t *testing.T) {
+	manyUsers := appendLong([]byte{0, 0, 0, 0, testID, 0, 0}, MaxRecordBytes-20)
+	manyUsers = append(append(manyUsers, make([]byte, MaxRecordBytes-20)...), 0, 0)
+	counts := ItemCounts{Counts: map[string]int64{}}
+	for i := range 200_000 {
+		counts.Counts[string([]byte{byte(i & 127), byte(i >> 7 & 127), byte(i >> 14)})] = 0
+	}
+	manyCounts, err := serdeOf[ItemCounts](t, texts{}).Encode(&counts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name   string
+		decode func() error
+		most   uint64 // MiB
+	}{
+		{"a delivery to a million users without a name", func() error {
+			d, err := serdeOf[Delivery](t, texts{}).Decode(manyUsers)
+			if err == nil && len(d.Users) != MaxRecordBytes-20 {
+				t.Errorf("%d users", len(d.Users))
+			}
+			return err
+		}, 20},
+		{"two hundred thousand counts", func() error {
+			_, err := serdeOf[ItemCounts](t, texts{}).Decode(manyCounts)
+			return err
+		}, 40},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var err error
+			allocated, took := cost(func() { err = tt.decode() })
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d KiB in %s", allocated>>10, took)
+			if allocated > tt.most<<20 {
+				t.Errorf("%d MiB, want at most %d", allocated>>20, tt.most)
+			}
+		})
+	}
+}
+
+// TestDecodedStandsAlone overwrites the input after decoding, and appends to the bytes that were decoded.
+func TestDecodedStandsAlone(t *testing.T) {
+	for _, r := range records(t, texts{}) {
+		value := mustEncode(t, r, full(r.zero))
+		got, err := r.decode(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range value {
+			value[i] = 'X'
+		}
+		if diff := sameRecord(full(r.zero), got); diff != "" {
+			t.Errorf("%s changed with its input (-want +got):\n%s", r.name, diff)
+		}
+	}
+	s := serdeOf[DeadLetter](t, texts{})
+	value, err := s.Encode(&DeadLetter{Key: []byte("key"), Value: []byte("value")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Decode(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = append(d.Key, "-and-more"...)
+	if string(d.Value) != "value" {
+		t.Errorf("appending to the key made the value %q", d.Value)
+	}
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	tests := []struct {
+		name string
+		err  func() error
+	}{
+		{"no record", func() error { _, err := serdeOf[Tick](t, texts{}).Encode(nil); return err }},
+		{"text that is not UTF-8", func() error {
+			_, err := serdeOf[Edge](t, texts{}).Encode(&Edge{User: "user:\xff"})
+			return err
+		}},
+		{"a name of an attribute that is not UTF-8", func() error {
+			_, err := serdeOf[UserEvent](t, texts{}).Encode(&UserEvent{Attributes: map[string]string{"\xff": ""}})
+			return err
+		}},
+		{"too long", func() error {
+			_, err := serdeOf[Card](t, texts{}).Encode(&Card{Title: string(make([]byte, MaxRecordBytes))})
+			return err
+		}},
+	}
+	for _, tt := range tests {
+		if tt.err() == nil {
+			t.Errorf("%s: encoded, want an error", tt.name)
+		}
+	}
+	whole := &DeadLetter{Value: make([]byte, MaxRecordBytes), Reason: "too long"}
+	s := serdeOf[DeadLetter](t, texts{})
+	value, err := s.Encode(whole)
+	if err != nil {
+		t.Fatalf("a dead letter of the longest record: %v", err)
+	}
+	if got, err := s.Decode(value); err != nil || len(got.Value) != MaxRecordBytes {
+		t.Errorf("a dead letter of the longest record: %v", err)
+	}
+}

@@ -1,0 +1,319 @@
+package schemas
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// asked is a SchemaSource that counts, and can be away.
+type asked struct {
+	texts texts
+	mu    sync.Mutex
+	times int
+	away  error
+}
+
+func (a *asked) SchemaByID(ctx context.Context, id int) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.times++
+	if a.away != nil {
+		return "", a.away
+	}
+	return a.texts.SchemaByID(ctx, id)
+}
+
+func (a *asked) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.times
+}
+
+// framed frames a body that is written by hand.
+func framed(id uint32, parts ...any) []byte {
+	out := binary.BigEndian.AppendUint32([]byte{0}, id)
+	for _, p := range parts {
+		switch p := p.(type) {
+		case string:
+			out = append(appendLong(out, int64(len(p))), p...)
+		case int:
+			out = appendLong(out, int64(p))
+		case []byte:
+			out = append(out, p...)
+		}
+	}
+	return out
+}
+
+func recordSchema(name string, fields ...string) string {
+	return fmt.Sprintf(`{"type":"record","name":%q,"fields":[%s]}`, name, strings.Join(fields, ","))
+}
+
+func fieldSchema(name, typ string) string {
+	if !strings.ContainsAny(typ, `{[`) {
+		typ = `"` + typ + `"`
+	}
+	return fmt.Sprintf(`{"name":%q,"type":%s}`, name, typ)
+}
+
+func TestEncodeGolden(t *testing.T) {
+	s := serdeOf[ActionEvent](t, texts{})
+	got, err := s.Encode(&ActionEvent{
+		Event: Event{ID: "e", Time: -1, Actor: "user:7", Verb: Save, Object: "pin:42"},
+		Board: "board:9", Attributes: map[string]string{"k": "v"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := framed(testID, "e", -1, "user:7", "save", "pin:42", 1, "board:9", "", 1, "k", "v", 0)
+	if !bytes.Equal(got, want) {
+		t.Errorf("got  %x\nwant %x", got, want)
+	}
+}
+
+func TestDecodeOtherWriters(t *testing.T) {
+	head := []string{
+		fieldSchema("id", "string"), fieldSchema("time", "long"), fieldSchema("actor", "string"),
+		fieldSchema("verb", "string"), fieldSchema("object", "string"),
+	}
+	save := Event{ID: "e", Time: 5, Actor: "user:7", Verb: Save, Object: "pin:42"}
+	tests := []struct {
+		name   string
+		schema string
+		value  []byte
+		want   *ActionEvent
+		bad    string // part of the reason
+	}{{
+		name:   "the same with other docs and no defaults",
+		schema: recordSchema("ActionEvent", append(head[:5:5], fieldSchema("board", `["null","string"]`), fieldSchema("surface", "string"), fieldSchema("attributes", `{"type":"map","values":"string"}`))...),
+		value:  framed(9, "e", 5, "user:7", "save", "pin:42", 0, "home", 0),
+		want:   &ActionEvent{Event: save, Surface: "home"},
+	}, {
+		name:   "an older one without the optional fields",
+		schema: recordSchema("ActionEvent", head...),
+		value:  framed(9, "e", 5, "user:7", "save", "pin:42"),
+		want:   &ActionEvent{Event: save},
+	}, {
+		name: "a newer one in another order, with fields of every kind that are not known here",
+		schema: recordSchema("ActionEvent", head[4], fieldSchema("x1", `{"type":"array","items":{"type":"map","values":["null","double"]}}`),
+			head[3], fieldSchema("x2", `{"type":"fixed","name":"F","size":3}`), head[2], fieldSchema("x3", "boolean"), head[1],
+			fieldSchema("x4", `{"type":"enum","name":"E","symbols":["A","B"]}`), head[0], fieldSchema("surface", "string")),
+		value: framed(9, "pin:42", -1, 8, 2, "a", 0, "b", 0, 0, 0, "save", []byte{1, 2, 3}, "user:7", []byte{1}, 5, 1, "e", "home"),
+		want:  &ActionEvent{Event: save, Surface: "home"},
+	}, {
+		name: "a board that is never null, a time of 32 bits, bytes for text, another name of the record",
+		schema: recordSchema("Act", fieldSchema("id", "bytes"), fieldSchema("time", "int"), fieldSchema("actor", `["string","null"]`),
+			head[3], head[4], fieldSchema("board", "string")),
+		value: framed(9, "e", 5, 0, "user:7", "save", "pin:42", "board:1"),
+		want:  &ActionEvent{Event: save, Board: "board:1"},
+	}, {
+		name:   "null where it must not be",
+		schema: recordSchema("ActionEvent", head[0], head[1], fieldSchema("actor", `["string","null"]`), head[3], head[4]),
+		value:  framed(9, "e", 5, 1, "save", "pin:42"),
+		bad:    "schema 9: actor|null: type changed from null to string",
+	}, {
+		name:   "bytes that are no text",
+		schema: recordSchema("ActionEvent", fieldSchema("id", "bytes"), head[1], head[2], head[3], head[4]),
+		value:  framed(9, "\xff", 5, "user:7", "save", "pin:42"),
+		bad:    "id: not UTF-8",
+	}, {
+		name:   "without a field that must be",
+		schema: recordSchema("ActionEvent", head[:4]...),
+		value:  framed(9, "e", 5, "user:7", "save"),
+		bad:    "schema 9: object: new field without a default",
+	}, {
+		name:   "milliseconds",
+		schema: recordSchema("ActionEvent", head[0], fieldSchema("time", `{"type":"long","logicalType":"timestamp-millis"}`), head[2], head[3], head[4]),
+		value:  framed(9, "e", 5, "user:7", "save", "pin:42"),
+		bad:    "schema 9: time: logical type changed from timestamp-millis to timestamp-micros",
+	}, {
+		name:   "something else altogether",
+		schema: `{"type":"array","items":"long"}`,
+		value:  framed(9, 1, 5, 0),
+		bad:    "schema 9: type changed from array to record ActionEvent",
+	}, {
+		name:   "cut short",
+		schema: recordSchema("ActionEvent", head...),
+		value:  framed(9, "e", 5, "user:7", "save"),
+		bad:    "schema 9: object: ends early",
+	}, {
+		name:   "too long",
+		schema: recordSchema("ActionEvent", head...),
+		value:  framed(9, "e", 5, "user:7", "save", "pin:42", 0),
+		bad:    "schema 9: 1 bytes too many",
+	}, {
+		name:   "a schema that is none",
+		schema: `{"type":"wreck"}`,
+		value:  framed(9, "e"),
+		bad:    "schema 9: parse schema",
+	}, {
+		name:   "deeper than any record",
+		schema: `{"type":"record","name":"ActionEvent","fields":[{"name":"id","type":"string"},{"name":"next","type":["null","ActionEvent"]}]}`,
+		value:  framed(9, bytes.Repeat([]byte{0, 2}, 1000)),
+		bad:    "nested too deep",
+	}, {
+		name:   "an unknown id",
+		schema: recordSchema("ActionEvent", head...),
+		value:  framed(10, "e", 5, "user:7", "save", "pin:42"),
+		bad:    "schema 10: no such schema",
+	}, {
+		name:   "an id that can not be",
+		schema: recordSchema("ActionEvent", head...),
+		value:  framed(1<<31, "e", 5, "user:7", "save", "pin:42"),
+		bad:    "schema 2147483648: no such schema",
+	}}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := serdeOf[ActionEvent](t, texts{9: tt.schema})
+			got, err := s.Decode(tt.value)
+			if tt.bad != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.bad) {
+					t.Fatalf("got %+v, %v, want an error with %q", got, err, tt.bad)
+				}
+				if len(err.Error()) > 1000 {
+					t.Errorf("reason of %d bytes", len(err.Error()))
+				}
+				checkBad(t, err)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("decoded (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRewriteIsBounded has a writer's items of no bytes but one become the reader's of many.
+func TestRewriteIsBounded(t *testing.T) {
+	reader := recordSchema("R", fieldSchema("a", `{"type":"array","items":{"type":"record","name":"I","fields":[{"name":"x","type":"boolean"},{"name":"y","type":"string","default":"`+strings.Repeat("y", 1000)+`"}]}}`))
+	writer := recordSchema("R", fieldSchema("a", `{"type":"array","items":{"type":"record","name":"I","fields":[{"name":"x","type":"boolean"}]}}`))
+	_, r, err := parseSchema(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, w, err := parseSchema(writer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step, problems := resolve(r, w)
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	body := append(appendLong(nil, 100_000), make([]byte, 100_001)...)
+	if _, err := step(&cursor{b: body}, nil); !errors.Is(err, errBig) {
+		t.Errorf("got %v, want %v", err, errBig)
+	}
+}
+
+func TestWritersAreAskedForOnce(t *testing.T) {
+	source := &asked{texts: texts{9: recordSchema("Tick", fieldSchema("time", "long"))}}
+	s := serdeOf[Tick](t, source)
+	for range 3 {
+		if got, err := s.Decode(framed(9, 5)); err != nil || got.Time != 5 {
+			t.Fatalf("got %v, %v, want 5", got, err)
+		}
+		if _, err := s.Decode(framed(testID, 5)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := source.count(); n != 1 {
+		t.Errorf("asked %d times, want 1", n)
+	}
+}
+
+func TestUnknownSchemaIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &asked{texts: texts{}}
+		s := serdeOf[Tick](t, source)
+		decode := func(want int) error {
+			t.Helper()
+			_, err := s.Decode(framed(9, 5))
+			if n := source.count(); n != want {
+				t.Errorf("asked %d times, want %d", n, want)
+			}
+			return err
+		}
+		checkBad(t, decode(1))
+		time.Sleep(forgetAfter - 1)
+		checkBad(t, decode(1))
+		source.texts[9] = recordSchema("Tick", fieldSchema("time", "long"))
+		time.Sleep(1)
+		if err := decode(2); err != nil {
+			t.Errorf("registered by now: %v", err)
+		}
+		time.Sleep(time.Hour)
+		if err := decode(2); err != nil {
+			t.Errorf("remembered: %v", err)
+		}
+	})
+}
+
+func TestRegistryAwayIsNoBadRecord(t *testing.T) {
+	source := &asked{texts: texts{9: recordSchema("Tick", fieldSchema("time", "long"))}, away: errors.New("away")}
+	s := serdeOf[Tick](t, source)
+	_, err := s.Decode(framed(9, 5))
+	var bad *BadRecordError
+	if !errors.Is(err, source.away) || errors.As(err, &bad) {
+		t.Errorf("got %T %v, want the registry's error and no *BadRecordError", err, err)
+	}
+	source.away = nil
+	if _, err := s.Decode(framed(9, 5)); err != nil {
+		t.Errorf("the registry is back: %v", err)
+	}
+}
+
+func TestWritersRememberedAreBounded(t *testing.T) {
+	s := serdeOf[Tick](t, &asked{texts: texts{}})
+	for id := range uint32(3 * maxWriters) {
+		if _, err := s.Decode(framed(100+id, 5)); err == nil {
+			t.Fatalf("id %d decodes", 100+id)
+		}
+	}
+	if n := len(s.writers); n > maxWriters {
+		t.Errorf("%d ids remembered, want at most %d", n, maxWriters)
+	}
+}
+
+func TestSerdeIsSafeForConcurrentUse(t *testing.T) {
+	source := &asked{texts: texts{9: recordSchema("UserEvent", fieldSchema("id", "string"), fieldSchema("time", "long"),
+		fieldSchema("actor", "string"), fieldSchema("verb", "string"), fieldSchema("object", "string"))}}
+	s := serdeOf[UserEvent](t, source)
+	var wg sync.WaitGroup
+	for worker := range 8 {
+		wg.Go(func() {
+			id := fmt.Sprint("e-", worker)
+			for range 200 {
+				value, err := s.Encode(&UserEvent{Event: Event{ID: id}, Attributes: map[string]string{"k": id}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				own, err := s.Decode(value)
+				if err != nil || own.ID != id || own.Attributes["k"] != id {
+					t.Errorf("own schema: got %+v, %v", own, err)
+					return
+				}
+				other, err := s.Decode(framed(9, id, 1, "", "", ""))
+				if err != nil || other.ID != id {
+					t.Errorf("other schema: got %+v, %v", other, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
