@@ -1,0 +1,134 @@
+package ranked_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestScoresSortBestFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		finite := rapid.Float64().Filter(func(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) })
+		a, b := finite.Draw(t, "a"), finite.Draw(t, "b")
+		rowA, rowB := ranked.AppendScore(nil, a), ranked.AppendScore(nil, b)
+		if a > b && bytes.Compare(rowA, rowB) >= 0 {
+			t.Errorf("%v is not before %v: %x, %x", a, b, rowA, rowB)
+		}
+		if got := ranked.Score(string(rowA)); math.Float64bits(got) != math.Float64bits(a) {
+			t.Errorf("score came back as %v, want %v", got, a)
+		}
+	})
+}
+
+func TestScoreGolden(t *testing.T) {
+	for score, want := range map[float64]string{
+		0:               "7fffffffffffffff",
+		1:               "400fffffffffffff",
+		-1:              "bff0000000000000",
+		20371.5:         "3f2c1b1fffffffff",
+		math.MaxFloat64: "0010000000000000",
+	} {
+		if got := hex.EncodeToString(ranked.AppendScore(nil, score)); got != want {
+			t.Errorf("score %v: got %s, want %s", score, got, want)
+		}
+	}
+}
+
+func TestVersionsSortAscending(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := schemas.Version(rapid.Int64().Draw(t, "a")), schemas.Version(rapid.Int64().Draw(t, "b"))
+		rowA, rowB := ranked.AppendVersion(nil, a), ranked.AppendVersion(nil, b)
+		if got, want := bytes.Compare(rowA, rowB) < 0, a < b; got != want {
+			t.Errorf("%d before %d: %v, want %v", a, b, got, want)
+		}
+		if got := ranked.Version(string(rowA)); got != a {
+			t.Errorf("version came back as %d, want %d", got, a)
+		}
+	})
+}
+
+var pottery = ranked.Body{
+	Facets: schemas.Facets{
+		Author: "user:ada", Board: "board:b", Interests: []schemas.InterestID{"interest:x", "interest:é"},
+	},
+	Created: 1_700_000_000_000_000,
+}
+
+func TestBodyGolden(t *testing.T) {
+	gone := ranked.Body{Facets: schemas.Facets{Author: "user:ada"}, Created: -1, Deleted: true}
+	for name, c := range map[string]struct {
+		body ranked.Body
+		want string
+	}{
+		"all": {pottery, "00" + "00060a24181e4000" + "08757365723a616461" + "07626f6172643a62" + "02" +
+			"0a696e7465726573743a78" + "0b696e7465726573743ac3a9"},
+		"deleted": {gone, "01" + "ffffffffffffffff" + "08757365723a616461" + "00" + "00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row := ranked.AppendBody(nil, &c.body)
+			if got := hex.EncodeToString(row); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			got, err := ranked.ParseBody(string(row))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.body, got); diff != "" {
+				t.Errorf("body came back otherwise (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBodyRefusesEveryTruncationAndTrail(t *testing.T) {
+	row := string(ranked.AppendBody(nil, &pottery))
+	for n := range len(row) {
+		if body, err := ranked.ParseBody(row[:n]); err == nil {
+			t.Errorf("%d of %d bytes were read as %v", n, len(row), body)
+		}
+	}
+	if body, err := ranked.ParseBody(row + "\x00"); err == nil {
+		t.Errorf("a byte too many was read as %v", body)
+	}
+}
+
+func FuzzParseBody(f *testing.F) {
+	f.Add(string(ranked.AppendBody(nil, &pottery)))
+	f.Add("\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\x0f")
+	f.Fuzz(func(t *testing.T, row string) {
+		body, err := ranked.ParseBody(row)
+		if err != nil {
+			return
+		}
+		again, err := ranked.ParseBody(string(ranked.AppendBody(nil, &body)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(body, again); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestOneRowInNIsDue(t *testing.T) {
+	const rows, n = 200_000, 500
+	for _, list := range []string{"user:1", "user:2", "user:ada\x00following"} {
+		due := 0
+		for i := range rows {
+			if ranked.TrimDue(ranked.Hash(list), ranked.Hash(fmt.Sprintf("pin:%d", i)), n) {
+				due++
+			}
+		}
+		if want := rows / n; due < want*3/4 || due > want*5/4 { // five standard deviations
+			t.Errorf("%q: %d of %d rows are due, want about %d", list, due, rows, want)
+		}
+	}
+}
