@@ -1,0 +1,293 @@
+package feature
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// An action's row holds what its key does not, in an encoding of its own: five times smaller to scan than the record,
+// as nothing but what a feature asks for is ever taken apart.
+//
+//	version     one byte, actionVersion
+//	texts       verb, object, verb's board, surface, author, board
+//	blocks      interests, actor's interests: texts; verb's, object's, actor's attributes: texts, key and value;
+//	            object's, actor's embedding: float32, little-endian
+//
+// A text and a block are their length in bytes as a uvarint, and the bytes. Lists are without repeats, attributes in the
+// order of their keys, so that the same action is always the same bytes.
+const actionVersion = 1
+
+var errCorrupt = errors.New("row is corrupt")
+
+// appendAction appends the row of an action to dst.
+func appendAction(dst []byte, a *schemas.EnrichedAction) []byte {
+	dst = append(dst, actionVersion)
+	dst = appendText(dst, string(a.Verb))
+	dst = appendText(dst, string(a.Object))
+	dst = appendText(dst, string(a.VerbAttributes.Board))
+	dst = appendText(dst, a.VerbAttributes.Surface)
+	dst = appendText(dst, string(a.ObjectAttributes.Author))
+	dst = appendText(dst, string(a.ObjectAttributes.Board))
+	dst = appendTexts(dst, members(a.ObjectAttributes.Interests))
+	dst = appendTexts(dst, members(a.ActorAttributes.Interests))
+	dst = appendAttributes(dst, a.VerbAttributes.Attributes)
+	dst = appendAttributes(dst, a.ObjectAttributes.Attributes)
+	dst = appendAttributes(dst, a.ActorAttributes.Attributes)
+	dst = appendVector(dst, a.ObjectAttributes.Embedding)
+	return appendVector(dst, a.ActorAttributes.Embedding)
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendTexts(dst []byte, list []string) []byte {
+	size := 0
+	for _, s := range list {
+		size += textSize(s)
+	}
+	dst = binary.AppendUvarint(dst, uint64(size))
+	for _, s := range list {
+		dst = appendText(dst, s)
+	}
+	return dst
+}
+
+func appendAttributes(dst []byte, attributes map[string]string) []byte {
+	size := 0
+	for k, v := range attributes {
+		size += textSize(k) + textSize(v)
+	}
+	dst = binary.AppendUvarint(dst, uint64(size))
+	for _, k := range slices.Sorted(maps.Keys(attributes)) {
+		dst = appendText(appendText(dst, k), attributes[k])
+	}
+	return dst
+}
+
+func appendVector(dst []byte, v []float32) []byte {
+	dst = binary.AppendUvarint(dst, uint64(4*len(v)))
+	for _, x := range v {
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
+	}
+	return dst
+}
+
+func textSize(s string) int {
+	n := 1
+	for l := len(s); l >= 0x80; l >>= 7 {
+		n++
+	}
+	return n + len(s)
+}
+
+// row is one action as a scan sees it. Its texts are parts of the one string it was decoded from.
+type row struct {
+	time      millis
+	actor     string
+	verb      string
+	object    string
+	verbBoard string
+	surface   string
+	author    string
+	board     string
+
+	interests, actorInterests                        string // blocks of texts
+	verbAttributes, objectAttributes, actorAttribute string // blocks of keys and values
+	objectEmbedding, actorEmbedding                  string // blocks of float32
+
+	list []string // what values returned last
+}
+
+// decode reads all but what the key holds.
+func (r *row) decode(value string) error {
+	if value == "" || value[0] != actionVersion {
+		return errCorrupt
+	}
+	rest := value[1:]
+	for _, field := range []*string{
+		&r.verb, &r.object, &r.verbBoard, &r.surface, &r.author, &r.board,
+		&r.interests, &r.actorInterests, &r.verbAttributes, &r.objectAttributes, &r.actorAttribute,
+		&r.objectEmbedding, &r.actorEmbedding,
+	} {
+		var ok bool
+		if *field, rest, ok = cutText(rest); !ok {
+			return errCorrupt
+		}
+	}
+	if rest != "" || len(r.objectEmbedding)%4 != 0 || len(r.actorEmbedding)%4 != 0 {
+		return errCorrupt
+	}
+	return nil
+}
+
+// cutText takes the first text off s.
+func cutText(s string) (text, rest string, ok bool) {
+	size, n := uvarint(s)
+	if n <= 0 || size > uint64(len(s)-n) {
+		return "", "", false
+	}
+	end := n + int(size)
+	return s[n:end], s[end:], true
+}
+
+// uvarint is binary.Uvarint for a string. It returns n <= 0 for what is none.
+func uvarint(s string) (x uint64, n int) {
+	for i := 0; i < len(s) && i < binary.MaxVarintLen64; i++ {
+		b := s[i]
+		x |= uint64(b&0x7f) << (7 * i)
+		if b < 0x80 {
+			return x, i + 1
+		}
+	}
+	return 0, 0
+}
+
+// values returns what the row has at the path, each value once, until the next call.
+func (r *row) values(p Path) []string {
+	r.list = r.list[:0]
+	switch p.part {
+	case verbPart:
+		return r.nonEmpty(r.verb)
+	case objectPart:
+		return r.nonEmpty(r.object)
+	case actorPart:
+		return r.nonEmpty(r.actor)
+	case objectAuthor:
+		return r.nonEmpty(r.author)
+	case objectBoard:
+		return r.nonEmpty(r.board)
+	case verbBoard:
+		return r.nonEmpty(r.verbBoard)
+	case verbSurface:
+		return r.nonEmpty(r.surface)
+	case objectInterests:
+		return r.texts(r.interests)
+	case actorInterests:
+		return r.texts(r.actorInterests)
+	case objectAttribute:
+		return r.attribute(r.objectAttributes, p.key)
+	case actorAttribute:
+		return r.attribute(r.actorAttribute, p.key)
+	case verbAttribute:
+		return r.attribute(r.verbAttributes, p.key)
+	}
+	return nil
+}
+
+func (r *row) nonEmpty(s string) []string {
+	if s != "" {
+		r.list = append(r.list, s)
+	}
+	return r.list
+}
+
+func (r *row) texts(block string) []string {
+	for block != "" {
+		text, rest, ok := cutText(block)
+		if !ok {
+			break
+		}
+		r.list, block = append(r.list, text), rest
+	}
+	return r.list
+}
+
+func (r *row) attribute(block, key string) []string {
+	for block != "" {
+		k, rest, ok := cutText(block)
+		v, rest, more := cutText(rest)
+		if !ok || !more {
+			break
+		}
+		if k == key {
+			return append(r.list, v)
+		}
+		block = rest
+	}
+	return r.list
+}
+
+// vector returns the embedding's bytes, four an element; element reads them.
+func (r *row) vector(p Path) string {
+	switch p.part {
+	case objectEmbedding:
+		return r.objectEmbedding
+	case actorEmbedding:
+		return r.actorEmbedding
+	}
+	return ""
+}
+
+// element returns the i-th float32 of an embedding's bytes.
+func element(vector string, i int) float64 {
+	b := vector[4*i : 4*i+4]
+	bits := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+	return float64(math.Float32frombits(bits))
+}
+
+// appendCounts appends the counts of one step: name and uvarint, in the order of the names. What is not positive is
+// left out.
+func appendCounts(dst []byte, counts map[string]int64) []byte {
+	for _, verb := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[verb]; n > 0 {
+			dst = binary.AppendUvarint(appendText(dst, verb), uint64(n))
+		}
+	}
+	return dst
+}
+
+// cutCount takes the first name and count off s.
+func cutCount(s string) (verb string, count uint64, rest string, ok bool) {
+	verb, rest, ok = cutText(s)
+	if !ok {
+		return "", 0, "", false
+	}
+	count, n := uvarint(rest)
+	if n <= 0 {
+		return "", 0, "", false
+	}
+	return verb, count, rest[n:], true
+}
+
+// appendPin appends the facets and attributes of a pin; attributes may be nil where only facets are known.
+func appendPin(dst []byte, facets schemas.Facets, attributes map[string]string) []byte {
+	dst = appendText(dst, string(facets.Author))
+	dst = appendText(dst, string(facets.Board))
+	dst = appendTexts(dst, members(facets.Interests))
+	return appendAttributes(dst, attributes)
+}
+
+// decodePin reads what appendPin wrote.
+func decodePin(s string) (schemas.Facets, map[string]string, error) {
+	var fields [4]string
+	for i := range fields {
+		var ok bool
+		if fields[i], s, ok = cutText(s); !ok {
+			return schemas.Facets{}, nil, errCorrupt
+		}
+	}
+	if s != "" {
+		return schemas.Facets{}, nil, errCorrupt
+	}
+	var r row
+	facets := schemas.Facets{Author: schemas.UserID(fields[0]), Board: schemas.BoardID(fields[1])}
+	for _, i := range r.texts(fields[2]) {
+		facets.Interests = append(facets.Interests, schemas.InterestID(i))
+	}
+	attributes := map[string]string{}
+	for rest := fields[3]; rest != ""; {
+		k, after, ok := cutText(rest)
+		v, after, more := cutText(after)
+		if !ok || !more {
+			return schemas.Facets{}, nil, errCorrupt
+		}
+		attributes[k], rest = v, after
+	}
+	return facets, attributes, nil
+}

@@ -1,0 +1,48 @@
+package feature
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config bounds what features may cost. See DefaultConfig.
+type Config struct {
+	Deadline    time.Duration `yaml:"deadline"`     // of one answer, 1 ms to 1 m, default 500 ms: what is not ready by then is named in missing
+	Concurrency int           `yaml:"concurrency"`  // scans under way in this process, 1 to 1024, default 8
+	MaxActions  int           `yaml:"max_actions"`  // of one user looked at for one answer, the newest, 1 to 10,000,000, default 100,000
+	MaxGroups   int           `yaml:"max_groups"`   // of one value: groups, or different values of distinct and top, 1 to 1,000,000, default 10,000
+	SweepEvery  time.Duration `yaml:"sweep_every"`  // how often expired days are deleted, 1 s to 96 h, default 1 h; reads never show them
+	CacheMaxMB  int           `yaml:"cache_max_mb"` // block cache of the embedded store in MiB, 1 to 65,536, default 64
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config {
+	return Config{
+		Deadline:    500 * time.Millisecond,
+		Concurrency: 8,
+		MaxActions:  100_000,
+		MaxGroups:   10_000,
+		SweepEvery:  time.Hour,
+		CacheMaxMB:  64,
+	}
+}
+
+// Validate reports every value that is out of its bounds.
+func (c Config) Validate() error {
+	return errors.Join(
+		within("deadline", c.Deadline, time.Millisecond, time.Minute),
+		within("concurrency", c.Concurrency, 1, 1024),
+		within("max_actions", c.MaxActions, 1, 10_000_000),
+		within("max_groups", c.MaxGroups, 1, 1_000_000),
+		within("sweep_every", c.SweepEvery, time.Second, Kept),
+		within("cache_max_mb", c.CacheMaxMB, 1, 1<<16),
+	)
+}
+
+func within[T int | time.Duration](field string, value, least, most T) error {
+	if value < least || value > most {
+		return fmt.Errorf("%s: %v: want %v to %v", field, value, least, most)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package feature
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Definition is what a feature means. Parse makes them; one that is put together by hand is valid if Parse could have
+// made it.
+type Definition struct {
+	Name        string // [a-z][a-z0-9_]*, at most MaxNameBytes, unique in its file
+	Description string // for people
+	Entity      Entity
+	Verbs       []schemas.Verb // none: all; of a pin all but schemas.ImpressionCount, which counts only where it is named
+	Window      time.Duration  // a whole number of milliseconds, at most Kept, which is the default
+	Where       []Condition    // all must hold
+	GroupBy     Path           // zero: no grouping
+	Aggregate   Aggregate
+	Of          Path // zero where the aggregate takes none
+	N           int  // of TakeLast and TakeTop: 1 to MaxN, default DefaultN
+}
+
+// Condition holds for an action that has one of the values In at Path.
+type Condition struct {
+	Path Path
+	In   []string
+}
+
+// Bounds of a definition and of its file.
+const (
+	MaxNameBytes   = 64
+	MaxDefinitions = 1000
+	MaxVerbs       = 64
+	MaxConditions  = 16
+	MaxValues      = 100 // of one Condition
+	MaxN           = 1000
+	DefaultN       = 10
+	MaxFileBytes   = 1 << 20
+)
+
+// Entity is whose feature it is.
+type Entity string
+
+// The entities. A pair is a user and a pin: it has the user's value for the pin's own group, and it is named
+// "user:…|pin:…".
+const (
+	User Entity = "user"
+	Pin  Entity = "pin"
+	Pair Entity = "pair"
+)
+
+// Aggregate is how the actions of a window become a value.
+type Aggregate string
+
+// The aggregates. Mean, Min, Max, MeanEmbedding have no value without something to take it of; the others are 0 or
+// empty then.
+const (
+	Count         Aggregate = "count"    // of actions
+	Rate          Aggregate = "rate"     // actions per hour of the whole window
+	Sum           Aggregate = "sum"      // of the numbers at Of
+	Mean          Aggregate = "mean"     // likewise
+	Min           Aggregate = "min"      // likewise
+	Max           Aggregate = "max"      // likewise
+	CountDistinct Aggregate = "distinct" // number of different values at Of, by default of objects
+	TakeLast      Aggregate = "last"     // the newest N actions
+	TakeTop       Aggregate = "top"      // the N most frequent values at Of, by default objects
+	// MeanEmbedding is the element-wise mean of the embeddings at Of that are as long as the newest one; shorter and
+	// longer ones are of another model and are skipped in silence.
+	MeanEmbedding Aggregate = "mean_embedding"
+)
+
+// takes says what an aggregate is taken of.
+type takes uint8
+
+const (
+	nothing takes = iota
+	numbersAt
+	valuesAt
+	vectorsAt
+)
+
+// rule is what goes together with an aggregate.
+type rule struct {
+	of      takes
+	grouped bool // may have group_by
+	n       bool // has n
+}
+
+func (a Aggregate) rule() (rule, bool) {
+	switch a {
+	case Count, Rate:
+		return rule{of: nothing, grouped: true}, true
+	case Sum, Mean, Min, Max:
+		return rule{of: numbersAt, grouped: true}, true
+	case CountDistinct:
+		return rule{of: valuesAt, grouped: true}, true
+	case TakeLast:
+		return rule{of: nothing, n: true}, true
+	case TakeTop:
+		return rule{of: valuesAt, n: true}, true
+	case MeanEmbedding:
+		return rule{of: vectorsAt}, true
+	}
+	return rule{}, false
+}
+
+// zeroWhenEmpty says that the aggregate of no actions is 0.
+func (a Aggregate) zeroWhenEmpty() bool {
+	return a == Count || a == Rate || a == Sum || a == CountDistinct
+}
+
+// countsItem says whether the definition, of a pin, counts a verb.
+func (d Definition) countsItem(v schemas.Verb) bool {
+	if len(d.Verbs) == 0 {
+		return v != schemas.ImpressionCount
+	}
+	return slices.Contains(d.Verbs, v)
+}
+
+// MarshalJSON writes the keys and values of features.yaml.
+func (d Definition) MarshalJSON() ([]byte, error) {
+	where := map[string][]string{}
+	for _, c := range d.Where {
+		where[c.Path.String()] = c.In
+	}
+	text, err := json.Marshal(struct {
+		Name        string              `json:"name"`
+		Description string              `json:"description,omitempty"`
+		Entity      Entity              `json:"entity"`
+		Verbs       []schemas.Verb      `json:"verbs,omitempty"`
+		Window      string              `json:"window"`
+		Where       map[string][]string `json:"where,omitempty"`
+		GroupBy     string              `json:"group_by,omitempty"`
+		Aggregate   Aggregate           `json:"aggregate"`
+		Of          string              `json:"of,omitempty"`
+		N           int                 `json:"n,omitempty"`
+	}{d.Name, d.Description, d.Entity, d.Verbs, short(d.Window), where, d.GroupBy.String(), d.Aggregate, d.Of.String(), d.N})
+	if err != nil {
+		return nil, fmt.Errorf("write definition %s: %w", d.Name, err)
+	}
+	return text, nil
+}
+
+// short writes 24h where Duration.String writes 24h0m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

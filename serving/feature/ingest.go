@@ -1,0 +1,196 @@
+package feature
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Writer is what a Sink fills. *EmbeddedStore is one.
+type Writer interface {
+	Write(batch Batch) error // durable when it returns, repeats change nothing
+	Sweep() error
+}
+
+// DeadLetters takes the records that cannot be read. *topics.Publisher is one.
+type DeadLetters interface {
+	// Bury returns when the dead letter is acknowledged.
+	Bury(ctx context.Context, group string, r *kgo.Record, reason string) error
+}
+
+// SinkDeps are the collaborators of a Sink.
+type SinkDeps struct {
+	Kafka       topics.Kafka
+	Streams     *topics.Streams
+	Store       Writer
+	DeadLetters DeadLetters
+	Metrics     *Metrics
+	Now         func() time.Time
+}
+
+// Sink fills a feature store from the topics, as the consumer group features.
+type Sink struct {
+	cfg      Config
+	deps     SinkDeps
+	inputs   map[string]input
+	watchers watchers
+}
+
+// NewSink makes a sink. It fails when cfg is not valid.
+func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("feature sink: %w", err)
+	}
+	return &Sink{cfg: cfg, deps: deps, inputs: inputs(deps.Streams)}, nil
+}
+
+// Watch returns a channel that has something to receive when actions of the user have been written since the last
+// receive. Call stop when done.
+func (s *Sink) Watch(user schemas.UserID) (changed <-chan struct{}, stop func()) {
+	return s.watchers.watch(user)
+}
+
+// Run consumes and sweeps until ctx ends (nil) or something breaks (the error). What was handed over and not committed
+// comes again: Run may be called again.
+func (s *Sink) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return topics.Consume(ctx, topics.ConsumerConfig{
+			Kafka: s.deps.Kafka,
+			Group: topics.Features,
+			Topics: []string{
+				s.deps.Streams.ActionsEnriched.Name, s.deps.Streams.ItemFeatures.Name, s.deps.Streams.PinCards.Name,
+			},
+		}, s.handle)
+	})
+	group.Go(func() error { return s.sweep(ctx) })
+	return group.Wait()
+}
+
+// sweep deletes what has expired, at once and then ever again.
+func (s *Sink) sweep(ctx context.Context) error {
+	tick := time.NewTicker(s.cfg.SweepEvery)
+	defer tick.Stop()
+	for {
+		if err := s.deps.Store.Sweep(); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// handle makes records durable. It returns nil only when all are written or buried.
+func (s *Sink) handle(ctx context.Context, records []*kgo.Record) error {
+	var batch Batch
+	for _, r := range records {
+		if err := s.inputs[r.Topic](&batch, string(r.Key), r.Value); err != nil {
+			if err := s.bury(ctx, r, err); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.deps.Store.Write(batch); err != nil {
+		return err
+	}
+	s.measure(batch)
+	s.watchers.wake(batch.Actions)
+	return nil
+}
+
+// bury sends a bad record to the dead letters; any other failure it returns.
+func (s *Sink) bury(ctx context.Context, r *kgo.Record, err error) error {
+	var bad *schemas.BadRecordError
+	if !errors.As(err, &bad) {
+		return fmt.Errorf("read %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
+	}
+	s.deps.Metrics.bad.WithLabelValues(r.Topic).Inc()
+	return s.deps.DeadLetters.Bury(ctx, topics.Features, r, bad.Reason)
+}
+
+func (s *Sink) measure(b Batch) {
+	rows := s.deps.Metrics.rows
+	rows.WithLabelValues(s.deps.Streams.ActionsEnriched.Name).Add(float64(len(b.Actions)))
+	rows.WithLabelValues(s.deps.Streams.ItemFeatures.Name).Add(float64(len(b.Counts)))
+	rows.WithLabelValues(s.deps.Streams.PinCards.Name).Add(float64(len(b.Cards)))
+	if len(b.Actions) == 0 {
+		return
+	}
+	newest := b.Actions[0].Timestamp
+	for _, a := range b.Actions {
+		newest = max(newest, a.Timestamp)
+	}
+	s.deps.Metrics.freshness.Set(s.deps.Now().Sub(newest.Time()).Seconds())
+}
+
+// input reads one record of a topic into a batch.
+type input func(b *Batch, key string, value []byte) error
+
+// inputs is the whole topology: each topic with what of it is written.
+func inputs(s *topics.Streams) map[string]input {
+	return map[string]input{
+		s.ActionsEnriched.Name: read(s.ActionsEnriched, checkAction, func(b *Batch, a *schemas.EnrichedAction) { b.Actions = append(b.Actions, a) }),
+		s.ItemFeatures.Name:    read(s.ItemFeatures, checkCounts, func(b *Batch, c *schemas.ItemCounts) { b.Counts = append(b.Counts, c) }),
+		s.PinCards.Name:        read(s.PinCards, checkCard, func(b *Batch, c *schemas.Card) { b.Cards = append(b.Cards, c) }),
+	}
+}
+
+// read decodes a value, checks what rows are made of, and adds the record. check returns the id that must be the
+// record's key: under another key it is in another partition, where a newer record of its like can be behind it.
+func read[T any](s topics.Stream[T], check func(*T) (key string, err error), add func(*Batch, *T)) input {
+	return func(b *Batch, key string, value []byte) error {
+		rec, err := s.Decode(value)
+		if err != nil {
+			return err
+		}
+		want, err := check(rec)
+		if err != nil {
+			return schemas.Bad(err.Error())
+		}
+		if key != want {
+			return schemas.Bad(fmt.Sprintf("key %.64q: want %.64q", key, want))
+		}
+		add(b, rec)
+		return nil
+	}
+}
+
+func checkAction(a *schemas.EnrichedAction) (string, error) {
+	_, err := schemas.ParseUserID(string(a.Actor))
+	_, errObject := schemas.ParseID(string(a.Object))
+	if a.ID == "" || len(a.ID) > schemas.MaxEventIDBytes {
+		err = errors.Join(err, fmt.Errorf("id of %d bytes: want 1 to %d", len(a.ID), schemas.MaxEventIDBytes))
+	}
+	if a.Verb == "" {
+		err = errors.Join(err, errors.New("no verb"))
+	}
+	return string(a.Actor), errors.Join(err, errObject)
+}
+
+func checkCounts(c *schemas.ItemCounts) (string, error) {
+	_, err := schemas.ParsePinID(string(c.Pin))
+	if c.Start%schemas.ItemStep != 0 {
+		err = errors.Join(err, fmt.Errorf("start %d: want a multiple of %d", c.Start, schemas.ItemStep))
+	}
+	for verb, n := range c.Counts {
+		if n < 0 {
+			err = errors.Join(err, fmt.Errorf("count %d of %.64q: want none below 0", n, verb))
+		}
+	}
+	return string(c.Pin), err
+}
+
+func checkCard(c *schemas.Card) (string, error) {
+	_, err := schemas.ParsePinID(string(c.Pin))
+	return string(c.Pin), err
+}

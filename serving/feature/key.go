@@ -1,0 +1,87 @@
+package feature
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// The keys of the embedded store. Numbers are big-endian with the sign turned around, so that bytes sort as times do.
+//
+//	'a' day  actor 0x00  time, id: both descending  → appendAction
+//	'i' day  pin   0x00  start of the step          → appendCounts
+//	'p' pin  0x00  'c'                              → rank, deleted, appendPin: from the newest card
+//	'p' pin  0x00  'a'                              → rank, deleted, appendPin: from the newest action
+//
+// The day stands before the actor because of how actions leave: after 96 hours a whole day of all actors goes with one
+// range deletion, for which Pebble drops files without reading them. Deleting each actor's tail would leave a range
+// tombstone an actor in the way of every scan. The price is one seek a day, at most five, for each scan.
+const (
+	actionTable = 'a'
+	itemTable   = 'i'
+	pinTable    = 'p'
+
+	cardRow   = 'c'
+	actionRow = 'a'
+)
+
+const (
+	dayMillis  = millis(24 * time.Hour / time.Millisecond)
+	stepMillis = millis(schemas.ItemStep / 1000)
+)
+
+// dayOf returns the number of the UTC day, floored.
+func dayOf(t millis) int32 {
+	d := t / dayMillis
+	if t%dayMillis < 0 {
+		d--
+	}
+	return int32(d)
+}
+
+func appendDay(dst []byte, table byte, day int32) []byte {
+	return binary.BigEndian.AppendUint32(append(dst, table), uint32(day)^1<<31)
+}
+
+func appendMillis(dst []byte, t millis) []byte {
+	return binary.BigEndian.AppendUint64(dst, uint64(t)^1<<63)
+}
+
+// dayPrefix starts the keys of one owner's rows of one day.
+func dayPrefix(dst []byte, table byte, day int32, owner string) []byte {
+	return append(append(appendDay(dst, table, day), owner...), 0)
+}
+
+func actionKey(dst []byte, actor schemas.UserID, t millis, id string) []byte {
+	dst = dayPrefix(dst, actionTable, dayOf(t), string(actor))
+	dst = appendMillis(dst, ^t)
+	for i := range len(id) {
+		dst = append(dst, ^id[i])
+	}
+	return append(dst, 0xff) // the longer of two ids with one beginning comes first: no id has a byte 0x00
+}
+
+// cutActionKey reads the time from what follows the prefix in the key of an action.
+func cutActionKey(rest []byte) (t millis, ok bool) {
+	if len(rest) < 8 {
+		return 0, false
+	}
+	return ^millis(binary.BigEndian.Uint64(rest) ^ 1<<63), true
+}
+
+func itemKey(dst []byte, pin schemas.PinID, start millis) []byte {
+	return appendMillis(dayPrefix(dst, itemTable, dayOf(start), string(pin)), start)
+}
+
+// cutItemKey reads the start from what follows the prefix in the key of a step.
+func cutItemKey(rest []byte) (start millis, ok bool) {
+	if len(rest) != 8 {
+		return 0, false
+	}
+	return millis(binary.BigEndian.Uint64(rest) ^ 1<<63), true
+}
+
+func pinKey(dst []byte, pin schemas.PinID, row byte) []byte {
+	return append(append(append(dst, pinTable), pin...), 0, row)
+}

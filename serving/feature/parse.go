@@ -1,0 +1,355 @@
+package feature
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Builtin is the text of the definitions that Load returns without a file: the counts, lists and means that most models
+// start with. It is also the example to copy from.
+//
+//go:embed features.yaml
+var Builtin string
+
+// builtinName stands for the file in errors about Builtin.
+const builtinName = "built-in features.yaml"
+
+// Mistake is one problem of a definition file.
+type Mistake struct {
+	File    string
+	Line    int    // from 1
+	Feature string // name of the definition; "" where there is none
+	Problem string
+}
+
+func (e *Mistake) Error() string {
+	if e.Feature == "" {
+		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem)
+	}
+	return fmt.Sprintf("%s:%d: feature %s: %s", e.File, e.Line, e.Feature, e.Problem)
+}
+
+// Load reads the definitions of a file; of Builtin if path is empty. Its errors are those of Parse, and that the file
+// cannot be read or is larger than MaxFileBytes.
+func Load(path string) ([]Definition, error) {
+	if path == "" {
+		return Parse(builtinName, []byte(Builtin))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read feature definitions: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read feature definitions: %w", err)
+	}
+	return Parse(path, text)
+}
+
+// Parse reads definitions in the form of features.yaml, in the order of the file. All mistakes are reported at once: a
+// join of *Mistake, each with the line that it is about. name stands for the file in them.
+func Parse(name string, text []byte) ([]Definition, error) {
+	p := &parser{file: name}
+	defs := p.document(text)
+	if err := errors.Join(p.mistakes...); err != nil {
+		return nil, err
+	}
+	return defs, nil
+}
+
+// parser collects mistakes while it reads.
+type parser struct {
+	file     string
+	feature  string // being read
+	mistakes []error
+}
+
+func (p *parser) at(line int, format string, args ...any) {
+	p.mistakes = append(p.mistakes, &Mistake{File: p.file, Line: line, Feature: p.feature, Problem: fmt.Sprintf(format, args...)})
+}
+
+func (p *parser) document(text []byte) []Definition {
+	if len(text) > MaxFileBytes {
+		p.at(1, "more than %d bytes", MaxFileBytes)
+		return nil
+	}
+	var root yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	if err := dec.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
+		p.syntax(err)
+		return nil
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		p.at(1, "more than one document")
+	}
+	if len(root.Content) == 0 {
+		p.at(1, "no features: want a list under the key features")
+		return nil
+	}
+	return p.top(resolve(root.Content[0]))
+}
+
+// syntax reports an error of the YAML library, which names the line in its text.
+func (p *parser) syntax(err error) {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 1
+	if m := regexp.MustCompile(`^line (\d+): (.*)`).FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		text = m[2]
+	}
+	p.at(line, "%s", text)
+}
+
+func (p *parser) top(n *yaml.Node) []Definition {
+	var list *yaml.Node
+	for key, value := range p.entries(n, "the file") {
+		if key.Value != "features" {
+			p.at(key.Line, "unknown key %q: want features", key.Value)
+			continue
+		}
+		list = value
+	}
+	if list == nil {
+		p.at(n.Line, "no features: want a list under the key features")
+		return nil
+	}
+	if list.Kind != yaml.SequenceNode {
+		p.at(list.Line, "features: want a list")
+		return nil
+	}
+	if len(list.Content) > MaxDefinitions {
+		p.at(list.Line, "features: %d definitions: at most %d", len(list.Content), MaxDefinitions)
+	}
+	return p.definitions(list)
+}
+
+func (p *parser) definitions(list *yaml.Node) []Definition {
+	defs := []Definition{}
+	first := map[string]int{}
+	for _, n := range list.Content {
+		d, lines := p.definition(resolve(n))
+		if line, ok := first[d.Name]; ok && d.Name != "" {
+			p.at(lines.of("name"), "name: already the name of the feature in line %d", line)
+		}
+		first[d.Name] = lines.of("name")
+		defs = append(defs, d)
+		p.feature = ""
+	}
+	return defs
+}
+
+// keyLines tells where the keys of a definition stand.
+type keyLines struct {
+	start int
+	keys  map[string]int
+}
+
+func (l keyLines) of(key string) int {
+	if line, ok := l.keys[key]; ok {
+		return line
+	}
+	return l.start
+}
+
+func (l keyLines) has(key string) bool { _, ok := l.keys[key]; return ok }
+
+func (p *parser) definition(n *yaml.Node) (Definition, keyLines) {
+	lines := keyLines{start: n.Line, keys: map[string]int{}}
+	d := Definition{Window: Kept}
+	before := len(p.mistakes)
+	for key, value := range p.entries(n, "a feature") {
+		if key.Value == "name" {
+			p.feature = value.Value
+		}
+		lines.keys[key.Value] = key.Line
+		p.key(&d, key, value)
+	}
+	// What goes together is judged only where each key by itself is sound: one slip, one message.
+	if len(p.mistakes) == before {
+		p.combination(&d, lines)
+	}
+	return d, lines
+}
+
+// key reads one key of a definition.
+func (p *parser) key(d *Definition, key, value *yaml.Node) {
+	switch key.Value {
+	case "name":
+		d.Name = p.name(value)
+	case "description":
+		d.Description = p.text(value, "description")
+	case "entity":
+		d.Entity = p.entity(value)
+	case "verbs":
+		d.Verbs = p.verbs(value)
+	case "window":
+		d.Window = p.window(value)
+	case "where":
+		d.Where = p.where(value)
+	case "group_by":
+		d.GroupBy = p.path(value, "group_by")
+	case "aggregate":
+		d.Aggregate = p.aggregate(value)
+	case "of":
+		d.Of = p.path(value, "of")
+	case "n":
+		d.N = p.n(value)
+	default:
+		p.at(key.Line, "unknown key %q", key.Value)
+	}
+}
+
+func (p *parser) name(v *yaml.Node) string {
+	s := p.text(v, "name")
+	if !regexp.MustCompile(`^[a-z][a-z0-9_]*$`).MatchString(s) || len(s) > MaxNameBytes {
+		p.at(v.Line, "name %q: want [a-z][a-z0-9_]*, at most %d bytes", s, MaxNameBytes)
+	}
+	return s
+}
+
+func (p *parser) entity(v *yaml.Node) Entity {
+	e := Entity(p.text(v, "entity"))
+	if e != User && e != Pin && e != Pair {
+		p.at(v.Line, "entity %q: want user, pin or pair", e)
+	}
+	return e
+}
+
+func (p *parser) aggregate(v *yaml.Node) Aggregate {
+	a := Aggregate(p.text(v, "aggregate"))
+	if _, ok := a.rule(); !ok {
+		p.at(v.Line, "aggregate %q: want count, sum, mean, min, max, distinct, last, top, rate or mean_embedding", a)
+	}
+	return a
+}
+
+func (p *parser) verbs(v *yaml.Node) []schemas.Verb {
+	var verbs []schemas.Verb
+	for _, s := range p.texts(v, "verbs", MaxVerbs) {
+		if s == "" {
+			p.at(v.Line, "verbs: an empty verb")
+		}
+		verbs = append(verbs, schemas.Verb(s))
+	}
+	return verbs
+}
+
+func (p *parser) window(v *yaml.Node) time.Duration {
+	d, err := time.ParseDuration(v.Value)
+	switch {
+	case v.Kind != yaml.ScalarNode || err != nil:
+		p.at(v.Line, "window %q: want a duration such as 90s, 2m or 24h", v.Value)
+	case d <= 0 || d > Kept:
+		p.at(v.Line, "window %s: want more than 0 and at most %s", short(d), short(Kept))
+	case d%time.Millisecond != 0:
+		p.at(v.Line, "window %s: want a whole number of milliseconds", short(d))
+	}
+	return d
+}
+
+func (p *parser) where(v *yaml.Node) []Condition {
+	var all []Condition
+	for key, value := range p.entries(v, "where") {
+		path := p.path(key, "where")
+		if path.isVector() {
+			p.at(key.Line, "where %s: an embedding has no values to compare", path)
+		}
+		in := p.texts(value, "where "+key.Value, MaxValues)
+		if len(in) == 0 {
+			p.at(value.Line, "where %s: no values, nothing would match", key.Value)
+		}
+		all = append(all, Condition{Path: path, In: in})
+	}
+	if len(all) > MaxConditions {
+		p.at(v.Line, "where: %d conditions: at most %d", len(all), MaxConditions)
+	}
+	return all
+}
+
+func (p *parser) path(v *yaml.Node, key string) Path {
+	path, err := ParsePath(p.text(v, key))
+	if err != nil {
+		p.at(v.Line, "%s %v", key, err)
+	}
+	return path
+}
+
+func (p *parser) n(v *yaml.Node) int {
+	n, err := strconv.Atoi(v.Value)
+	if v.Kind != yaml.ScalarNode || err != nil || n < 1 || n > MaxN {
+		p.at(v.Line, "n %q: want a whole number from 1 to %d", v.Value, MaxN)
+	}
+	return n
+}
+
+// text reads a scalar as it is written: the number 3 is the text "3".
+func (p *parser) text(v *yaml.Node, what string) string {
+	if v.Kind != yaml.ScalarNode || v.Tag == "!!null" {
+		p.at(v.Line, "%s: want a text", what)
+		return ""
+	}
+	return v.Value
+}
+
+// texts reads a list of scalars, or one scalar as a list of one. Each may come once.
+func (p *parser) texts(v *yaml.Node, what string, most int) []string {
+	list := []*yaml.Node{v}
+	if v.Kind == yaml.SequenceNode {
+		list = v.Content
+	}
+	if len(list) > most {
+		p.at(v.Line, "%s: %d values: at most %d", what, len(list), most)
+	}
+	var out []string
+	for _, n := range list {
+		s := p.text(resolve(n), what)
+		if slices.Contains(out, s) {
+			p.at(n.Line, "%s: %q twice", what, s)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// entries ranges over the keys and values of a mapping. A key that comes twice is a mistake.
+func (p *parser) entries(n *yaml.Node, what string) func(yield func(key, value *yaml.Node) bool) {
+	return func(yield func(key, value *yaml.Node) bool) {
+		if n.Kind != yaml.MappingNode {
+			p.at(n.Line, "%s: want keys with values", what)
+			return
+		}
+		seen := map[string]bool{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			if seen[key.Value] {
+				p.at(key.Line, "%s: the key %q twice", what, key.Value)
+			}
+			seen[key.Value] = true
+			if !yield(key, resolve(n.Content[i+1])) {
+				return
+			}
+		}
+	}
+}
+
+// resolve follows an alias to what it stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}

@@ -1,0 +1,192 @@
+package feature
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Path names a part of an enriched action: verb, object, actor, or a name below one of the three maps
+// objectAttributes, actorAttributes and verbAttributes. The zero Path names nothing.
+//
+// Below objectAttributes the names author, board, interests and embedding, below actorAttributes interests and
+// embedding, and below verbAttributes board and surface are the record's own fields; every other name, dots included,
+// is a key of its attributes.
+type Path struct {
+	part part
+	key  string // of the three attribute maps
+}
+
+type part uint8
+
+const (
+	noPart part = iota
+	verbPart
+	objectPart
+	actorPart
+	objectAuthor
+	objectBoard
+	objectInterests
+	objectEmbedding
+	objectAttribute
+	actorInterests
+	actorEmbedding
+	actorAttribute
+	verbBoard
+	verbSurface
+	verbAttribute
+)
+
+// named returns the parts that have a fixed name.
+func named() map[string]part {
+	return map[string]part{
+		"verb":                       verbPart,
+		"object":                     objectPart,
+		"actor":                      actorPart,
+		"objectAttributes.author":    objectAuthor,
+		"objectAttributes.board":     objectBoard,
+		"objectAttributes.interests": objectInterests,
+		"objectAttributes.embedding": objectEmbedding,
+		"actorAttributes.interests":  actorInterests,
+		"actorAttributes.embedding":  actorEmbedding,
+		"verbAttributes.board":       verbBoard,
+		"verbAttributes.surface":     verbSurface,
+	}
+}
+
+// free returns the parts that hold free names.
+func free() map[string]part {
+	return map[string]part{
+		"objectAttributes": objectAttribute,
+		"actorAttributes":  actorAttribute,
+		"verbAttributes":   verbAttribute,
+	}
+}
+
+// ParsePath reads a path. The error says what paths there are.
+func ParsePath(s string) (Path, error) {
+	if p, ok := named()[s]; ok {
+		return Path{part: p}, nil
+	}
+	head, key, _ := strings.Cut(s, ".")
+	if p, ok := free()[head]; ok && key != "" {
+		return Path{part: p, key: key}, nil
+	}
+	return Path{}, fmt.Errorf("%q: want verb, object, actor, or a name below objectAttributes, actorAttributes or verbAttributes", s)
+}
+
+// String returns the path as it is written in a definition; "" for the zero Path.
+func (p Path) String() string {
+	for name, part := range named() {
+		if part == p.part {
+			return name
+		}
+	}
+	for name, part := range free() {
+		if part == p.part {
+			return name + "." + p.key
+		}
+	}
+	return ""
+}
+
+// MarshalText returns String.
+func (p Path) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+func (p Path) isZero() bool { return p.part == noPart }
+
+// isVector says that the path names an embedding, which has elements but no values.
+func (p Path) isVector() bool { return p.part == objectEmbedding || p.part == actorEmbedding }
+
+// isFree says that the path names an attribute: the only values that can be numbers, as all others are ids or verbs.
+func (p Path) isFree() bool {
+	return p.part == objectAttribute || p.part == actorAttribute || p.part == verbAttribute
+}
+
+// isList says that an action can have more than one value there.
+func (p Path) isList() bool { return p.part == objectInterests || p.part == actorInterests }
+
+// ofPin says that the path names something that a pin has by itself, without any action.
+func (p Path) ofPin() bool {
+	switch p.part {
+	case objectPart, objectAuthor, objectBoard, objectInterests, objectAttribute:
+		return true
+	}
+	return false
+}
+
+// valuesOf returns what an action has at the path, each value once; none where it has nothing.
+func (p Path) valuesOf(a *schemas.EnrichedAction) []string {
+	switch p.part {
+	case verbPart:
+		return nonEmpty(string(a.Verb))
+	case actorPart:
+		return nonEmpty(string(a.Actor))
+	case actorInterests:
+		return members(a.ActorAttributes.Interests)
+	case actorAttribute:
+		return attribute(a.ActorAttributes.Attributes, p.key)
+	case verbBoard:
+		return nonEmpty(string(a.VerbAttributes.Board))
+	case verbSurface:
+		return nonEmpty(a.VerbAttributes.Surface)
+	case verbAttribute:
+		return attribute(a.VerbAttributes.Attributes, p.key)
+	}
+	return p.valuesOfPin(a.Object, a.ObjectAttributes.Facets, a.ObjectAttributes.Attributes)
+}
+
+// valuesOfPin returns what a pin has at a path for which ofPin holds.
+func (p Path) valuesOfPin(pin schemas.ID, facets schemas.Facets, attributes map[string]string) []string {
+	switch p.part {
+	case objectPart:
+		return nonEmpty(string(pin))
+	case objectAuthor:
+		return nonEmpty(string(facets.Author))
+	case objectBoard:
+		return nonEmpty(string(facets.Board))
+	case objectInterests:
+		return members(facets.Interests)
+	case objectAttribute:
+		return attribute(attributes, p.key)
+	}
+	return nil
+}
+
+// vectorOf returns the embedding that the path names; empty for none.
+func (p Path) vectorOf(a *schemas.EnrichedAction) []float32 {
+	switch p.part {
+	case objectEmbedding:
+		return a.ObjectAttributes.Embedding
+	case actorEmbedding:
+		return a.ActorAttributes.Embedding
+	}
+	return nil
+}
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// attribute returns the value of a key, which may be the empty text; none where the key is absent.
+func attribute(attributes map[string]string, key string) []string {
+	if v, ok := attributes[key]; ok {
+		return []string{v}
+	}
+	return nil
+}
+
+func members(list []schemas.InterestID) []string {
+	var out []string
+	for _, m := range list {
+		if m != "" && !slices.Contains(out, string(m)) {
+			out = append(out, string(m))
+		}
+	}
+	return out
+}

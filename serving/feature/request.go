@@ -1,0 +1,175 @@
+package feature
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Bounds of a request.
+const (
+	MaxFeatures = 100
+	MaxEntities = 1000   // users, pins, pairs: each
+	MaxAnswers  = 20_000 // values in one answer: entities times the features of their kind
+)
+
+// Request asks for features of entities: each feature for all entities of its kind. What comes twice is answered once.
+type Request struct {
+	Features []string         `json:"features"` // names, 1 to MaxFeatures
+	Users    []schemas.UserID `json:"users,omitempty"`
+	Pins     []schemas.PinID  `json:"pins,omitempty"`
+	Pairs    []UserPin        `json:"pairs,omitempty"`
+	At       *time.Time       `json:"at,omitempty"` // where windows end; nil: now. Of pins it is ignored
+}
+
+// UserPin is the entity of a feature of a pair. In JSON it is an array of the two ids.
+type UserPin struct {
+	User schemas.UserID
+	Pin  schemas.PinID
+}
+
+// String returns the name of the pair in an answer: "user:…|pin:…".
+func (p UserPin) String() string { return string(p.User) + "|" + string(p.Pin) }
+
+// MarshalJSON writes [user, pin].
+func (p UserPin) MarshalJSON() ([]byte, error) {
+	return json.Marshal([2]string{string(p.User), string(p.Pin)})
+}
+
+// UnmarshalJSON reads [user, pin] and nothing else; the ids are not checked.
+func (p *UserPin) UnmarshalJSON(text []byte) error {
+	var ids []string
+	if err := json.Unmarshal(text, &ids); err != nil {
+		return fmt.Errorf("read pair: %w", err)
+	}
+	if len(ids) != 2 {
+		return fmt.Errorf("read pair: %d ids: want [user, pin]", len(ids))
+	}
+	p.User, p.Pin = schemas.UserID(ids[0]), schemas.PinID(ids[1])
+	return nil
+}
+
+// Answer is the values of every entity asked for, by its name: for each the features of its kind.
+type Answer struct {
+	Values   map[string]map[string]Value `json:"values"`
+	Missing  []Missing                   `json:"missing"`  // in the order of the request, never nil
+	Degraded []string                    `json:"degraded"` // "deadline", "store": why features have no value that have one; never nil
+	AsOf     time.Time                   `json:"as_of"`    // UTC, floored to milliseconds
+}
+
+// Missing says that a feature of an entity, or a part of it, is not in the answer.
+type Missing struct {
+	Entity  string `json:"entity"`
+	Feature string `json:"feature"`
+	Reason  Reason `json:"reason"`
+}
+
+// RequestError is a request that cannot be answered as it is, with every problem of it.
+type RequestError struct{ Problems []string }
+
+func (e *RequestError) Error() string { return "features request: " + strings.Join(e.Problems, "; ") }
+
+// query is a request that was checked: no name twice, the features by their kind.
+type query struct {
+	users []schemas.UserID
+	pins  []schemas.PinID
+	pairs []UserPin
+
+	ofUser, ofPin, ofPair []Definition
+
+	span Span
+}
+
+// checked resolves a request against the definitions; the error is a *RequestError.
+func (r Request) checked(defs map[string]Definition, now schemas.Micros) (query, error) {
+	c := &checker{}
+	q := query{span: Span{AsOf: now, Now: now}}
+	if r.At != nil {
+		q.span.AsOf = schemas.MicrosOf(*r.At)
+	}
+	c.features(&q, r.Features, defs)
+	q.users = unique(c, "users", r.Users, func(u schemas.UserID) error {
+		_, err := schemas.ParseUserID(string(u))
+		return err
+	})
+	q.pins = unique(c, "pins", r.Pins, func(p schemas.PinID) error {
+		_, err := schemas.ParsePinID(string(p))
+		return err
+	})
+	q.pairs = unique(c, "pairs", r.Pairs, func(p UserPin) error {
+		if _, err := schemas.ParseUserID(string(p.User)); err != nil {
+			return err
+		}
+		_, err := schemas.ParsePinID(string(p.Pin))
+		return err
+	})
+	if len(q.users)+len(q.pins)+len(q.pairs) == 0 {
+		c.problem("no users, pins or pairs")
+	}
+	if n := len(q.users)*len(q.ofUser) + len(q.pins)*len(q.ofPin) + len(q.pairs)*len(q.ofPair); n > MaxAnswers {
+		c.problem("%d values: at most %d", n, MaxAnswers)
+	}
+	if len(c.problems) > 0 {
+		return query{}, &RequestError{Problems: c.problems}
+	}
+	return q, nil
+}
+
+// maxProblems bounds what is said about one request.
+const maxProblems = 100
+
+type checker struct{ problems []string }
+
+func (c *checker) problem(format string, args ...any) {
+	if len(c.problems) < maxProblems {
+		c.problems = append(c.problems, fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *checker) features(q *query, names []string, defs map[string]Definition) {
+	if len(names) == 0 {
+		c.problem("features: want at least one name")
+	}
+	if len(names) > MaxFeatures {
+		c.problem("features: %d: at most %d", len(names), MaxFeatures)
+		return
+	}
+	for i, name := range names {
+		d, ok := defs[name]
+		switch {
+		case !ok:
+			c.problem("features: %.64q is not defined", name)
+		case slices.Contains(names[:i], name):
+		case d.Entity == Pin:
+			q.ofPin = append(q.ofPin, d)
+		case d.Entity == Pair:
+			q.ofPair = append(q.ofPair, d)
+		default:
+			q.ofUser = append(q.ofUser, d)
+		}
+	}
+}
+
+// unique checks a list of entities and drops repeats.
+func unique[T comparable](c *checker, what string, list []T, check func(T) error) []T {
+	if len(list) > MaxEntities {
+		c.problem("%s: %d: at most %d", what, len(list), MaxEntities)
+		return nil
+	}
+	seen := make(map[T]bool, len(list))
+	out := make([]T, 0, len(list))
+	for _, e := range list {
+		if err := check(e); err != nil {
+			c.problem("%s: %v", what, err)
+		}
+		if !seen[e] {
+			seen[e] = true
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,245 @@
+package feature
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Store evaluates definitions over what it keeps.
+type Store interface {
+	// Actions evaluates definitions of entity user or pair over one user's actions, as Reference does, and returns their
+	// results in the same order.
+	Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, error)
+	// Items evaluates definitions of entity pin over each pin's counts, as ReferenceItems does: for each pin the results
+	// in the order of the definitions.
+	Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error)
+	// Pins returns what is known of the pins themselves, for pairs. Pins of which nothing is known, and deleted ones, are
+	// not in the map.
+	Pins(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]PinAttributes, error)
+}
+
+// PinAttributes are a pin's own: facets as of its newest card, attributes as of the newest action on it that is known.
+type PinAttributes struct {
+	schemas.Facets
+	Attributes map[string]string
+}
+
+// Batch is what one Write makes durable.
+type Batch struct {
+	Actions []*schemas.EnrichedAction
+	Counts  []*schemas.ItemCounts
+	Cards   []*schemas.Card
+}
+
+// ErrClosed is returned by every method of a closed store.
+var ErrClosed = errors.New("feature store is closed")
+
+// EmbeddedStore is the Store of one machine, on Pebble. It is safe for concurrent use.
+type EmbeddedStore struct {
+	cfg Config
+	now func() time.Time
+
+	mu sync.RWMutex // held for reading while db is used
+	db *pebble.DB   // nil when closed
+}
+
+// OpenEmbedded opens the store in dir, which it makes if need be and which no other process may have open. Close it.
+func OpenEmbedded(dir string, cfg Config, log *slog.Logger, now func() time.Time) (*EmbeddedStore, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("open feature store: %w", err)
+	}
+	cache := pebble.NewCache(int64(cfg.CacheMaxMB) << 20)
+	defer cache.Unref() // the database holds its own reference
+	db, err := pebble.Open(dir, options(cache, log))
+	if err != nil {
+		return nil, fmt.Errorf("open feature store %s: %w", dir, err)
+	}
+	return &EmbeddedStore{cfg: cfg, now: now, db: db}, nil
+}
+
+// options are all settings of Pebble.
+func options(cache *pebble.Cache, log *slog.Logger) *pebble.Options {
+	o := &pebble.Options{
+		FormatMajorVersion:          pebble.FormatNewest, // the store can be filled again from the topics: no older program reads it
+		Cache:                       cache,
+		Merger:                      newestMerger(),
+		MemTableSize:                16 << 20, // some 50,000 actions a flush
+		MemTableStopWritesThreshold: 3,        // two being flushed, one filling: then writing waits, memory is bounded
+		L0CompactionThreshold:       4,        // overlapping files that a scan may have to look into …
+		L0StopWritesThreshold:       24,       // … and where writing waits for compaction
+		MaxOpenFiles:                1000,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 }, // the machine has other work
+		Logger:                      pebbleLog{log},
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) { log.Warn("feature store: background work failed", "error", err) },
+		},
+	}
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = 16 << 10 // a scan reads a run of one actor's rows
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return o
+}
+
+// Close ends the store when the calls under way have returned. Later calls fail with ErrClosed, further Close does
+// nothing.
+func (s *EmbeddedStore) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.db == nil {
+		return nil
+	}
+	db := s.db
+	s.db = nil
+	if err := db.Close(); err != nil {
+		return fmt.Errorf("close feature store: %w", err)
+	}
+	return nil
+}
+
+// use calls f with the database, which stays open meanwhile.
+func (s *EmbeddedStore) use(f func(db *pebble.DB) error) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.db == nil {
+		return ErrClosed
+	}
+	return f(s.db)
+}
+
+// Write puts a batch on disk before it returns. Actions and cards may come again, in any order: that changes nothing.
+// Of two counts of one step the one written later replaces the other. What has left the kept time is not written.
+func (s *EmbeddedStore) Write(batch Batch) error {
+	err := s.use(func(db *pebble.DB) error {
+		w := &writer{batch: db.NewBatch(), kept: floor(schemas.MicrosOf(s.now())) - durationMillis(Kept)}
+		defer w.batch.Close()
+		if err := w.all(batch); err != nil {
+			return err
+		}
+		return w.batch.Commit(pebble.Sync)
+	})
+	if err != nil {
+		return fmt.Errorf("write features: %w", err)
+	}
+	return nil
+}
+
+// writer turns records into rows of one batch.
+type writer struct {
+	batch      *pebble.Batch
+	kept       millis // later ones are kept
+	key, value []byte
+}
+
+func (w *writer) all(b Batch) error {
+	for _, a := range b.Actions {
+		if err := w.action(a); err != nil {
+			return err
+		}
+	}
+	for _, c := range b.Counts {
+		if err := w.counts(c); err != nil {
+			return err
+		}
+	}
+	for _, c := range b.Cards {
+		if err := w.pin(c.Pin, cardRow, schemas.Micros(c.Version), c.Deleted, c.Facets, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) action(a *schemas.EnrichedAction) error {
+	t := floor(a.Timestamp)
+	if t <= w.kept {
+		return nil
+	}
+	w.key = actionKey(w.key[:0], a.Actor, t, a.ID)
+	w.value = appendAction(w.value[:0], a)
+	if err := w.batch.Set(w.key, w.value, nil); err != nil {
+		return err
+	}
+	if a.ObjectAttributes.Author == "" { // the action waited for its pin in vain, or is not on a pin
+		return nil
+	}
+	o := &a.ObjectAttributes
+	return w.pin(schemas.PinID(a.Object), actionRow, a.Timestamp, false, o.Facets, o.Attributes)
+}
+
+func (w *writer) counts(c *schemas.ItemCounts) error {
+	start := floor(c.Start)
+	if start+stepMillis <= w.kept {
+		return nil
+	}
+	w.key = itemKey(w.key[:0], c.Pin, start)
+	w.value = appendCounts(w.value[:0], c.Counts)
+	return w.batch.Set(w.key, w.value, nil)
+}
+
+func (w *writer) pin(pin schemas.PinID, row byte, rank schemas.Micros, deleted bool, f schemas.Facets, attributes map[string]string) error {
+	w.key = pinKey(w.key[:0], pin, row)
+	w.value = appendRank(w.value[:0], rank)
+	mark := byte(0)
+	if deleted {
+		mark = 1
+	}
+	w.value = appendPin(append(w.value, mark), f, attributes)
+	return w.batch.Merge(w.key, w.value, nil)
+}
+
+// Sweep deletes the days of which nothing is kept any more.
+func (s *EmbeddedStore) Sweep() error {
+	kept := floor(schemas.MicrosOf(s.now())) - durationMillis(Kept)
+	err := s.use(func(db *pebble.DB) error {
+		return errors.Join(
+			dropDays(db, actionTable, dayOf(kept)),
+			dropDays(db, itemTable, dayOf(kept-stepMillis)),
+		)
+	})
+	if err != nil {
+		return fmt.Errorf("sweep features: %w", err)
+	}
+	return nil
+}
+
+// dropDays deletes the days of a table before first. Where there is nothing it writes nothing: range tombstones cost
+// reads.
+func dropDays(db *pebble.DB, table byte, first int32) error {
+	from, to := []byte{table}, appendDay(nil, table, first)
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return err
+	}
+	found := it.First()
+	if err := it.Close(); err != nil || !found {
+		return err
+	}
+	return db.DeleteRange(from, to, pebble.Sync)
+}
+
+// pebbleLog hands Pebble's errors to the program's log; its chatter is left out.
+type pebbleLog struct{ log *slog.Logger }
+
+func (pebbleLog) Infof(string, ...any) {}
+
+func (l pebbleLog) Errorf(format string, args ...any) {
+	l.log.Error("feature store: " + fmt.Sprintf(format, args...))
+}
+
+// Fatalf ends the process, as Pebble demands: it cannot go on, for one when its write-ahead log cannot be written.
+// What it acknowledged is on disk, and what it did not is read again from the topics.
+func (l pebbleLog) Fatalf(format string, args ...any) {
+	l.log.Error("feature store: stop: " + fmt.Sprintf(format, args...))
+	os.Exit(1)
+}
