@@ -1,0 +1,142 @@
+package oracle
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// keptVersions is how many versions of a pin an action can be joined with.
+const keptVersions = 8
+
+// pin is all that was said of one pin.
+type pin struct {
+	versions []*schemas.PinEvent // creates and updates, by time, then id
+	deleted  bool
+}
+
+// applyPin takes in what was said of a pin. A deletion is final; whatever comes afterwards is dropped.
+func (p *Product) applyPin(e *schemas.PinEvent) {
+	id := schemas.PinID(e.Object)
+	if p.pins[id] == nil {
+		p.pins[id] = &pin{}
+	}
+	switch x := p.pins[id]; {
+	case x.deleted:
+	case e.Verb == schemas.Delete:
+		x.deleted = true
+		delete(p.waiting, id)
+	default:
+		x.add(e)
+		p.stopWaitingFor(id)
+	}
+}
+
+// add puts a version in its place, unless it repeats the newest: of an id that is still held the first body counts.
+func (x *pin) add(e *schemas.PinEvent) {
+	if n := len(x.versions); n > 0 && x.versions[n-1].ID == e.ID {
+		return
+	}
+	at, repeated := slices.BinarySearchFunc(x.versions, e, func(a, b *schemas.PinEvent) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.ID, b.ID))
+	})
+	if !repeated {
+		x.versions = slices.Insert(x.versions, at, e)
+	}
+}
+
+// create returns the earliest create, nil if there is none: before it a pin is not there for anybody.
+func (x *pin) create() *schemas.PinEvent {
+	for _, e := range x.versions {
+		if e.Verb == schemas.Create {
+			return e
+		}
+	}
+	return nil
+}
+
+// facets returns the author of the earliest create and the rest of the version.
+func (x *pin) facets(version *schemas.PinEvent) schemas.Facets {
+	f := schemas.Facets{Board: version.Board, Interests: version.Interests}
+	if create := x.create(); create != nil {
+		f.Author = create.Actor
+	}
+	return f
+}
+
+// asOf returns what an action at the time is joined with: the newest kept version not after it, else the oldest kept.
+func (x *pin) asOf(t schemas.Micros) schemas.ObjectAttributes {
+	kept := x.versions[max(0, len(x.versions)-keptVersions):]
+	version := kept[0]
+	for _, e := range kept {
+		if e.Time <= t {
+			version = e
+		}
+	}
+	return schemas.ObjectAttributes{
+		Facets:     x.facets(version),
+		Embedding:  version.Embedding,
+		Attributes: version.Attributes,
+	}
+}
+
+// exists says whether the pin was created, not deleted, and its author is still there.
+func (p *Product) exists(id schemas.PinID) bool {
+	x := p.pins[id]
+	if x == nil || x.deleted {
+		return false
+	}
+	create := x.create()
+	return create != nil && !p.deleted(create.Actor)
+}
+
+// Pin is a pin as everybody sees it now.
+type Pin struct {
+	ID schemas.PinID
+	schemas.Facets
+	Created schemas.Micros
+	Quality float64
+	Title   string
+	Link    string
+}
+
+// Pin returns a pin's present state, false if it does not exist: never created, deleted, or its author is.
+func (p *Product) Pin(id schemas.PinID) (Pin, bool) {
+	if !p.exists(id) {
+		return Pin{}, false
+	}
+	x := p.pins[id]
+	create, newest := x.create(), x.versions[len(x.versions)-1]
+	return Pin{
+		ID:      id,
+		Facets:  x.facets(newest),
+		Created: create.Time,
+		Quality: p.cfg.Quality(create),
+		Title:   newest.Title,
+		Link:    newest.Link,
+	}, true
+}
+
+// List returns what the author, board or interest published and still has, newest first, ties by pin.
+func (p *Product) List(followee schemas.Followee) []schemas.PinID {
+	var listed []Pin
+	for _, pin := range p.Pins() {
+		if belongs(pin.Facets, followee) {
+			listed = append(listed, pin)
+		}
+	}
+	slices.SortFunc(listed, func(a, b Pin) int {
+		return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(a.ID, b.ID))
+	})
+	ids := make([]schemas.PinID, len(listed))
+	for i, pin := range listed {
+		ids[i] = pin.ID
+	}
+	return ids
+}
+
+func belongs(f schemas.Facets, followee schemas.Followee) bool {
+	return schemas.Followee(f.Author) == followee || schemas.Followee(f.Board) == followee ||
+		slices.Contains(f.Interests, schemas.InterestID(followee))
+}
