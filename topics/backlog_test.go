@@ -1,0 +1,126 @@
+package topics
+
+import (
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// fakeLog is a partition: at each offset nothing readable, or a record that began at a time.
+type fakeLog struct {
+	sinces []schemas.Micros // -1: marker or aborted
+	reads  int
+	piece  int // offsets a read covers
+}
+
+func (l *fakeLog) read(from int64) ([]*kgo.Record, int64, error) {
+	var records []*kgo.Record
+	next := from
+	for ; next < int64(len(l.sinces)) && next < from+int64(l.piece); next++ {
+		if since := l.sinces[next]; since >= 0 {
+			records = append(records, &kgo.Record{Offset: next, Headers: WithSince(nil, since)})
+		}
+	}
+	l.reads++
+	return records, next, nil
+}
+
+// Whatever is looked at in whatever steps: pending is whether an old record lies between the committed offset and the
+// end.
+func TestBacklogIsTheOldRecordsNotWorkedOff(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := &fakeLog{piece: rapid.IntRange(1, 5).Draw(t, "piece")}
+		before := rapid.Int64Range(0, 8).Draw(t, "before")
+		b := &backlog{before: before, since: 100, lastOld: -1}
+		var committed int64
+		for range rapid.IntRange(1, 20).Draw(t, "looks") {
+			for range rapid.IntRange(0, 6).Draw(t, "new") {
+				l.sinces = append(l.sinces, rapid.SampledFrom([]schemas.Micros{-1, 99, 100, 101}).Draw(t, "since"))
+			}
+			end := int64(len(l.sinces))
+			committed = rapid.Int64Range(committed, end).Draw(t, "committed")
+			want := false
+			for o := committed; o < end; o++ {
+				s := l.sinces[o]
+				want = want || s >= 0 && (s <= 100 || o < before)
+			}
+			got, err := b.pending(committed, end, l.read)
+			if err != nil || got != want {
+				t.Fatalf("pending(%d, %d) of %v, before %d = %v, %v, want %v", committed, end, l.sinces, before, got, err, want)
+			}
+		}
+	})
+}
+
+// A reader that is far behind is not read after; one that is near is read once.
+func TestBacklogReadsLittle(t *testing.T) {
+	l := &fakeLog{piece: 1000, sinces: make([]schemas.Micros, 10*maxScan)}
+	n := int64(len(l.sinces))
+	b := &backlog{before: n, since: 100, lastOld: -1}
+	for at := int64(0); at < n-maxScan-1; at += maxScan / 2 {
+		if pending, _ := b.pending(at, n, l.read); !pending || l.reads != 0 {
+			t.Fatalf("pending = %v after %d reads, want it pending unread", pending, l.reads)
+		}
+	}
+
+	newer := &fakeLog{piece: 1000, sinces: make([]schemas.Micros, 3*maxScan)}
+	for i := range newer.sinces {
+		newer.sinces[i] = 101
+	}
+	b = &backlog{before: 0, since: 100, lastOld: -1}
+	for end := int64(1000); end <= int64(len(newer.sinces)); end += 1000 {
+		if pending, _ := b.pending(0, end, newer.read); pending {
+			t.Fatal("newer records are pending")
+		}
+	}
+	if want := len(newer.sinces) / 1000; newer.reads != want {
+		t.Errorf("%d reads, want each record read once: %d", newer.reads, want)
+	}
+}
+
+func TestBacklogWaitsForAnOpenTransaction(t *testing.T) {
+	b := &backlog{lastOld: -1}
+	stuck := func(from int64) ([]*kgo.Record, int64, error) { return nil, from, nil }
+	if pending, _ := b.pending(0, 5, stuck); !pending {
+		t.Error("not pending, want what nobody can read yet to be pending")
+	}
+}
+
+func TestSinceOf(t *testing.T) {
+	at := time.UnixMicro(5_000)
+	tests := []struct {
+		name    string
+		headers []kgo.RecordHeader
+		want    schemas.Micros
+	}{
+		{"from outside", nil, 5_000},
+		{"derived", WithSince(nil, 42), 42},
+		{"derived, among others", WithSince([]kgo.RecordHeader{{Key: "a", Value: SinceValue(7)}}, 42), 42},
+		{"unreadable", []kgo.RecordHeader{{Key: SinceHeader, Value: []byte{1}}}, 5_000},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := SinceOf(&kgo.Record{Timestamp: at, Headers: tt.headers}); got != tt.want {
+				t.Errorf("SinceOf = %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestBackoffGrowsToItsBound(t *testing.T) {
+	last := time.Duration(0)
+	for fails := range 100 {
+		d := backoff(fails)
+		if d < last || d < 25*time.Millisecond || d > 2*time.Second {
+			t.Errorf("backoff(%d) = %s after %s", fails, d, last)
+		}
+		last = d
+	}
+	if last != 2*time.Second {
+		t.Errorf("backoff ends at %s, want 2 s", last)
+	}
+}

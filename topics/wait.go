@@ -1,0 +1,322 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Reader is a consumer that commits an offset once the record's effect is there, with the topics it reads.
+type Reader struct {
+	Group  string
+	Topics []string
+}
+
+// ReadersOf returns the consumers of a catalogue, without those that hold a topic whole: there is one a process.
+func ReadersOf(catalogue []Topic) []Reader {
+	var readers []Reader
+	for _, group := range Consumers(catalogue) {
+		r := Reader{Group: group}
+		for _, t := range catalogue {
+			if slices.Contains(t.Readers, group) {
+				r.Topics = append(r.Topics, t.Name)
+			}
+		}
+		readers = append(readers, r)
+	}
+	return readers
+}
+
+// Lag is what one consumer has not worked off of one topic.
+type Lag struct {
+	Group   string `json:"group"`
+	Topic   string `json:"topic"`
+	Records int64  `json:"records"` // at most: markers and records of later events among them
+}
+
+func (l Lag) String() string { return fmt.Sprintf("%s: %d of %s", l.Group, l.Records, l.Topic) }
+
+// WaitState is what is still waited for.
+type WaitState struct {
+	Behind []Lag `json:"behind"` // in the order of the readers
+	Err    error `json:"-"`      // why the brokers could not be asked the last time
+}
+
+func (s WaitState) String() string {
+	parts := make([]string, len(s.Behind), len(s.Behind)+1)
+	for i, l := range s.Behind {
+		parts[i] = l.String()
+	}
+	if s.Err != nil {
+		parts = append(parts, s.Err.Error())
+	}
+	if len(parts) == 0 {
+		return "unknown"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// WaitError says what had not been worked off when the context of Wait ended.
+type WaitError struct {
+	State WaitState
+	Cause error // of the context's end
+}
+
+func (e *WaitError) Error() string {
+	return fmt.Sprintf("wait: %v: still behind: %s", e.Cause, e.State)
+}
+
+func (e *WaitError) Unwrap() error { return e.Cause }
+
+// Wait returns nil when everything whose publication was acknowledged before the call has had its whole effect in every
+// reader, whatever came of it on the way included, and a *WaitError when ctx ends before. Records that an event of
+// after since began are not waited for, so that Wait ends while events keep coming. Brokers that are away are asked
+// again.
+//
+// No readers: those of the catalogue. In any case every process that holds a topic whole is waited for. progress, which
+// may be nil, is called after each look at the brokers.
+//
+// A reader has worked a partition off when between the offset it has committed and the partition's end there is no
+// committed data record that is older than the call. That is exact, loops included, because one look first reads all
+// committed offsets and then all ends: follow any event and what came of it from record to record; each is either
+// committed by its reader, and then what that reader made of it was in the log before, and so before the ends were
+// read, or it is the one that keeps Wait waiting.
+func Wait(ctx context.Context, k Kafka, since schemas.Micros, progress func(WaitState), readers ...Reader) error {
+	l, err := NewLog(k)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if len(readers) == 0 {
+		readers = ReadersOf(Catalogue(Profile{Partitions: k.Partitions}))
+	}
+	w := &waiter{log: l, since: since, readers: readers, backlogs: map[place]*backlog{}}
+	for {
+		state, err := w.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return &WaitError{State: w.last, Cause: context.Cause(ctx)}
+		case err != nil:
+			w.last.Err = err
+		default:
+			w.last = state
+		}
+		if progress != nil {
+			progress(w.last)
+		}
+		if err == nil && len(state.Behind) == 0 {
+			return nil
+		}
+		pause(ctx, w.last)
+	}
+}
+
+// pause lets the readers work: for longer when there is much to do.
+func pause(ctx context.Context, s WaitState) {
+	d := 20 * time.Millisecond
+	var lag int64
+	for _, l := range s.Behind {
+		lag += l.Records
+	}
+	if lag > maxScan || s.Err != nil {
+		d = 200 * time.Millisecond
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// waiter is one call of Wait.
+type waiter struct {
+	log      *Log
+	since    schemas.Micros
+	readers  []Reader
+	before   Offsets // ends at the first look: what lies below was there at the call
+	starts   Offsets
+	backlogs map[place]*backlog
+	last     WaitState
+}
+
+// place is one partition as one group sees it.
+type place struct {
+	group, topic string
+	partition    int32
+}
+
+// look compares once what is committed with what is there.
+func (w *waiter) look(ctx context.Context) (WaitState, error) {
+	readers, err := w.withWholes(ctx)
+	if err != nil {
+		return WaitState{}, err
+	}
+	committed, err := w.committed(ctx, readers)
+	if err != nil {
+		return WaitState{}, err
+	}
+	ends, err := w.ends(ctx, readers) // after the committed offsets: see Wait
+	if err != nil {
+		return WaitState{}, err
+	}
+	var state WaitState
+	for _, r := range readers {
+		for _, topic := range r.Topics {
+			lag, err := w.lag(ctx, r.Group, topic, committed[r.Group][topic], ends[topic])
+			if err != nil {
+				return WaitState{}, err
+			}
+			if lag > 0 {
+				state.Behind = append(state.Behind, Lag{Group: r.Group, Topic: topic, Records: lag})
+			}
+		}
+	}
+	return state, nil
+}
+
+// withWholes adds the groups of the processes that hold a topic whole at the moment.
+func (w *waiter) withWholes(ctx context.Context) ([]Reader, error) {
+	groups, err := w.log.admin.ListGroups(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list groups: %w", err)
+	}
+	readers := slices.Clone(w.readers)
+	for _, t := range Catalogue(Profile{}) {
+		for _, g := range groups.Sorted() {
+			if t.Whole && strings.HasPrefix(g.Group, wholePrefix(t.Name)) && g.State != "Empty" && g.State != "Dead" {
+				readers = append(readers, Reader{Group: g.Group, Topics: []string{t.Name}})
+			}
+		}
+	}
+	return readers, nil
+}
+
+// committed returns the committed offsets by group. A group that has never committed has none.
+func (w *waiter) committed(ctx context.Context, readers []Reader) (map[string]Offsets, error) {
+	var groups []string
+	for _, r := range readers {
+		groups = append(groups, r.Group)
+	}
+	out := map[string]Offsets{}
+	for group, fetched := range w.log.admin.FetchManyOffsets(ctx, groups...) {
+		if fetched.Err != nil && !errors.Is(fetched.Err, kerr.GroupIDNotFound) {
+			return nil, fmt.Errorf("fetch offsets of %s: %w", group, fetched.Err)
+		}
+		out[group] = Offsets{}
+		for topic, partitions := range fetched.Fetched {
+			out[group][topic] = atOf(partitions)
+		}
+	}
+	return out, nil
+}
+
+func atOf(partitions map[int32]kadm.OffsetResponse) map[int32]int64 {
+	at := map[int32]int64{}
+	for p, o := range partitions {
+		if o.At >= 0 {
+			at[p] = o.At
+		}
+	}
+	return at
+}
+
+// ends returns the ends of all topics; the first ones are kept.
+func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
+	topics := map[string]bool{}
+	for _, r := range readers {
+		for _, t := range r.Topics {
+			topics[t] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(topics))
+	ends, err := w.log.Ends(ctx, names...)
+	if err == nil && w.before == nil {
+		w.starts, err = w.log.Starts(ctx, names...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if w.before == nil {
+		w.before = ends
+	}
+	return ends, nil
+}
+
+// lag returns how many records of a topic the group has still to work off, 0 if no old one is among them.
+func (w *waiter) lag(ctx context.Context, group, topic string, committed, ends map[int32]int64) (int64, error) {
+	var sum int64
+	for _, p := range slices.Sorted(maps.Keys(ends)) {
+		from, ok := committed[p]
+		if !ok {
+			from = w.starts[topic][p]
+		}
+		at := place{group, topic, p}
+		if w.backlogs[at] == nil {
+			w.backlogs[at] = &backlog{before: w.before[topic][p], since: w.since, lastOld: -1}
+		}
+		pending, err := w.backlogs[at].pending(from, ends[p], func(from int64) ([]*kgo.Record, int64, error) {
+			return w.log.Read(ctx, topic, p, from)
+		})
+		if err != nil {
+			return 0, err
+		}
+		if pending {
+			sum += max(1, ends[p]-from)
+		}
+	}
+	return sum, nil
+}
+
+// maxScan is how many records a look reads at most of a partition that still has records from before the call.
+const maxScan = 20_000
+
+// backlog remembers what has been seen between a group's committed offset and the end of a partition. A record that is
+// not old will never be: each is read once.
+type backlog struct {
+	before int64          // records below were there at the call: all of them are old
+	since  schemas.Micros // records that began at or before are old
+
+	scanned int64 // everything from the committed offset to here has been looked at …
+	lastOld int64 // … and this was the last old record, -1: none
+}
+
+// pending says whether an old record lies in [from, end). read returns committed records from an offset on, and where
+// to go on; no progress means that a transaction is open there. A long stretch that begins before the call is taken to
+// hold one unread.
+func (b *backlog) pending(from, end int64, read func(from int64) ([]*kgo.Record, int64, error)) (bool, error) {
+	b.scanned = max(b.scanned, from)
+	if from <= b.lastOld {
+		return true, nil
+	}
+	if b.scanned < b.before && end-b.scanned > maxScan {
+		return true, nil
+	}
+	for b.scanned < end {
+		records, next, err := read(b.scanned)
+		if err != nil {
+			return false, err
+		}
+		if next <= b.scanned {
+			return true, nil
+		}
+		for _, r := range records {
+			if r.Offset < b.before || SinceOf(r) <= b.since {
+				b.lastOld, b.scanned = r.Offset, r.Offset+1
+				return true, nil
+			}
+		}
+		b.scanned = next
+	}
+	return false, nil
+}

@@ -1,0 +1,305 @@
+package topics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// A small pipeline: mill turns each record of pins into one of publications and two of edges; loop walks a record of
+// publications three times through fanout-loop and then sends it to edges; sink remembers what came to edges.
+// 1 record of pins makes 3 of edges.
+var pipelineReaders = []topics.Reader{
+	{Group: "mill", Topics: []string{topics.Pins}},
+	{Group: "loop", Topics: []string{topics.Publications, topics.FanoutLoop}},
+	{Group: "sink", Topics: []string{topics.Edges}},
+}
+
+type pipeline struct {
+	w    *wire
+	got  seen
+	slow time.Duration // at most this long for each poll of records
+}
+
+// member consumes as a group; emit turns a record into what comes of it.
+func (p *pipeline) member(t *testing.T, group string, inputs []string, emit func(r *kgo.Record) []*kgo.Record) {
+	out := p.w.client(t)
+	running(t, func(ctx context.Context) error {
+		cfg := topics.ConsumerConfig{Kafka: p.w.kafka, Group: group, Topics: inputs, MaxPoll: 7}
+		return topics.Consume(ctx, cfg, func(ctx context.Context, rs []*kgo.Record) error {
+			if p.slow > 0 {
+				select {
+				case <-time.After(rand.N(p.slow)):
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			var emitted []*kgo.Record
+			for _, r := range rs {
+				for _, e := range emit(r) {
+					e.Key, e.Headers = r.Key, topics.WithSince(nil, topics.SinceOf(r))
+					emitted = append(emitted, e)
+				}
+			}
+			return out.ProduceSync(ctx, emitted...).FirstErr()
+		})
+	})
+}
+
+func (p *pipeline) run(t *testing.T) {
+	p.member(t, "mill", []string{topics.Pins}, func(r *kgo.Record) []*kgo.Record {
+		return []*kgo.Record{
+			{Topic: topics.Publications, Value: r.Value},
+			{Topic: topics.Edges, Value: append(r.Value, "/1"...)},
+			{Topic: topics.Edges, Value: append(r.Value, "/2"...)},
+		}
+	})
+	p.member(t, "loop", []string{topics.Publications, topics.FanoutLoop}, func(r *kgo.Record) []*kgo.Record {
+		if strings.Count(string(r.Value), "~") < 3 {
+			return []*kgo.Record{{Topic: topics.FanoutLoop, Value: append(r.Value, '~')}}
+		}
+		return []*kgo.Record{{Topic: topics.Edges, Value: r.Value}}
+	})
+	p.member(t, "sink", []string{topics.Edges}, func(r *kgo.Record) []*kgo.Record {
+		p.got.add([]*kgo.Record{r})
+		return nil
+	})
+}
+
+// effects counts the records of edges that have come of events with a prefix.
+func (p *pipeline) effects(prefix string) int {
+	p.got.mu.Lock()
+	defer p.got.mu.Unlock()
+	n := 0
+	for v := range p.got.values {
+		if strings.HasPrefix(v, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *wire) wait(t *testing.T, timeout time.Duration) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	return topics.Wait(ctx, w.kafka, schemas.MicrosOf(time.Now()), nil, pipelineReaders...)
+}
+
+// When Wait returns, everything that was published before has had all its effects, loops walked, while newer events
+// keep coming; and it does return.
+func TestWaitIsExactUnderTraffic(t *testing.T) {
+	w := newWire(t)
+	p := &pipeline{w: w, slow: 8 * time.Millisecond}
+	p.run(t)
+	stopTraffic := running(t, func(ctx context.Context) error {
+		out := w.client(t)
+		for i := 0; ctx.Err() == nil; i++ {
+			v := fmt.Sprintf("noise%d", i)
+			_ = out.ProduceSync(ctx, &kgo.Record{Topic: topics.Pins, Key: []byte(v), Value: []byte(v)})
+			time.Sleep(4 * time.Millisecond) // about half of what the pipeline can do
+		}
+		return nil
+	})
+	for round := range 6 {
+		prefix := fmt.Sprintf("r%d-", round)
+		w.produce(t, topics.Pins, numbered(prefix, 20)...)
+		if err := w.wait(t, 20*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.effects(prefix); got != 60 {
+			t.Fatalf("round %d: Wait returned after %d effects of 60", round, got)
+		}
+	}
+	if p.effects("noise") == 0 {
+		t.Error("there was no traffic")
+	}
+	_ = stopTraffic()
+}
+
+func TestWaitReturnsSoonAfterTheLastEffect(t *testing.T) {
+	w := newWire(t)
+	p := &pipeline{w: w}
+	p.run(t)
+	w.produce(t, topics.Pins, "warm")
+	eventually(t, "the pipeline runs", func() bool { return p.effects("warm") == 3 })
+	w.produce(t, topics.Pins, numbered("a", 100)...)
+	var last time.Time
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		eventually(t, "all effects", func() bool { return p.effects("a") == 300 })
+		last = time.Now()
+	})
+	if err := w.wait(t, 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	returned := time.Now()
+	watch.Wait()
+	if late := returned.Sub(last); late > 300*time.Millisecond {
+		t.Errorf("Wait returned %s after the last effect, want 300 ms at most", late)
+	}
+}
+
+func TestWaitSaysWhatIsBehind(t *testing.T) {
+	w := newWire(t)
+	w.produce(t, topics.Pins, numbered("a", 10)...)
+	var states int
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	err := topics.Wait(ctx, w.kafka, schemas.MicrosOf(time.Now()), func(topics.WaitState) { states++ }, pipelineReaders...)
+	var behind *topics.WaitError
+	if !errors.As(err, &behind) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "mill: 10 of pins") {
+		t.Errorf("Wait = %v, want a WaitError that says mill: 10 of pins", err)
+	}
+	if states < 2 {
+		t.Errorf("progress was called %d times, want each look", states)
+	}
+}
+
+// Nothing has been published: nobody has to have committed anything.
+func TestWaitOnEmptyTopics(t *testing.T) {
+	if err := newWire(t).wait(t, 5*time.Second); err != nil {
+		t.Error(err)
+	}
+}
+
+// Only markers and an aborted record follow what is committed, and what is still open began after the call.
+func TestWaitPassesWhatIsNoRecord(t *testing.T) {
+	w := newWire(t)
+	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
+		if err := tx.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.ProduceSync(t.Context(), &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("v")}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.EndTransaction(t.Context(), end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.wait(t, 300*time.Millisecond); err == nil {
+		t.Error("Wait returned before the committed record was worked off")
+	}
+	w.commit(t, "mill", topics.Pins, topics.Partition("k", w.kafka.Partitions), 1)
+	if err := w.wait(t, 5*time.Second); err != nil {
+		t.Error(err)
+	}
+}
+
+// commit sets an offset for a group without members.
+func (w *wire) commit(t *testing.T, group, topic string, partition int32, at int64) {
+	t.Helper()
+	offsets := kadm.Offsets{}
+	offsets.AddOffset(topic, partition, at, -1)
+	if err := w.admin(t).CommitAllOffsets(t.Context(), group, offsets); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWaitWaitsForAnOpenTransaction(t *testing.T) {
+	w := newWire(t)
+	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	if err := tx.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.ProduceSync(t.Context(), &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("v")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.wait(t, 200*time.Millisecond); err == nil {
+		t.Error("Wait returned, want it to wait: nobody knows what lies behind an open transaction")
+	}
+	if err := tx.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.wait(t, 5*time.Second); err != nil {
+		t.Error(err)
+	}
+}
+
+// A process that holds a topic whole counts while it runs, and not when it has left.
+func TestWaitSeesWholes(t *testing.T) {
+	w := newWire(t)
+	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
+	stop := running(t, whole.Run)
+	waitReady(t, whole.Ready())
+	for i := range 20 {
+		user := schemas.UserID(fmt.Sprintf("user:%d", i))
+		w.send(t, w.deleted(t, user, 1))
+		if err := w.wait(t, 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if !whole.Has(user) {
+			t.Fatalf("Wait returned before %s was there", user)
+		}
+	}
+	_ = stop()
+	w.send(t, w.deleted(t, "user:later", 1))
+	if err := w.wait(t, 5*time.Second); err != nil {
+		t.Errorf("a process that has left is waited for: %v", err)
+	}
+}
+
+func TestWaitKeepsTryingWhileBrokersAreAway(t *testing.T) {
+	w := newWire(t)
+	var fails int
+	w.Broker().ControlKey(int16(kmsg.ListGroups), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		w.Broker().KeepControl()
+		if fails++; fails > 3 {
+			return nil, nil, false
+		}
+		resp := req.ResponseKind().(*kmsg.ListGroupsResponse)
+		resp.ErrorCode = kerr.UnknownServerError.Code
+		return resp, nil, true
+	})
+	if err := w.wait(t, 10*time.Second); err != nil {
+		t.Error(err)
+	}
+	if fails <= 3 {
+		t.Errorf("%d failures, want the faults to have been hit", fails)
+	}
+}
+
+func TestReadersOfCatalogue(t *testing.T) {
+	got := map[string]string{}
+	for _, r := range topics.ReadersOf(topics.Catalogue(topics.Profile{})) {
+		got[r.Group] = strings.Join(r.Topics, " ")
+	}
+	want := map[string]string{
+		"actors":      "users actions-joined actors-ticks",
+		"fanout":      "follows publications edge-weights fanout-loop fanout-ticks",
+		"objects":     "pins actions impressions objects-ticks",
+		"pools":       "candidates affinities edges deliveries served pools-ticks",
+		"materialize": "publications pin-cards users-deleted edges feed-entries",
+		"features":    "item-features actions-enriched",
+	}
+	for group, list := range want {
+		if got[group] != list {
+			t.Errorf("%s reads %q, want %q", group, got[group], list)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d readers, want %d: %v", len(got), len(want), got)
+	}
+}
