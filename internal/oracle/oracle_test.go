@@ -124,6 +124,8 @@ func TestPool(t *testing.T) {
 		{"an update by somebody else", []schemas.Line{follow, pin, pinEvent(15, "user:x", schemas.Update, "pin:1")}, both[:1]},
 		{"the same id with another body", []schemas.Line{follow, pin, rebodied(pin, on("board:z", "interest:z")),
 			edgeEvent(1, "user:u", schemas.Follow, "interest:z")}, both[:1]},
+		{"the same id with another, later body", []schemas.Line{follow, pin, edgeEvent(1, "user:u", schemas.Follow, "interest:z"),
+			rebodied(pin, func(e *schemas.PinEvent) { e.Time, e.Interests = 20*second, []schemas.InterestID{"interest:z"} })}, both[:1]},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
