@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,6 +151,31 @@ func TestWaitReturnsSoonAfterTheLastEffect(t *testing.T) {
 	watch.Wait()
 	if late := returned.Sub(last); late > 300*time.Millisecond {
 		t.Errorf("Wait returned %s after the last effect, want 300 ms at most", late)
+	}
+}
+
+// Between two looks a record moves on: mill commits it after its ends were, or would have been, read. Only because the
+// ends are read after the committed offsets, Wait sees what came of it.
+func TestWaitReadsEndsAfterCommittedOffsets(t *testing.T) {
+	w := newWire(t)
+	w.produce(t, topics.Pins, "k")
+	var moved atomic.Bool
+	w.Broker().ControlKey(int16(kmsg.OffsetFetch), func(kmsg.Request) (kmsg.Response, error, bool) {
+		w.Broker().KeepControl()
+		if moved.CompareAndSwap(false, true) {
+			w.Broker().SleepControl(func() {
+				w.produce(t, topics.Publications, "k")
+				w.commit(t, "mill", topics.Pins, topics.Partition("k", w.kafka.Partitions), 1)
+			})
+		}
+		return nil, nil, false
+	})
+	err := w.wait(t, 500*time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "loop: 1 of publications") {
+		t.Errorf("Wait = %v, want loop to be behind", err)
+	}
+	if !moved.Load() {
+		t.Error("the record did not move on in between")
 	}
 }
 
