@@ -1,0 +1,121 @@
+// Package progress tells a person how far a long piece of work is: with a bar on a terminal, elsewhere with a plain
+// line every five seconds and one at the end.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// Unknown is the total of work of which nobody knows how much it is.
+const Unknown = -1
+
+const (
+	plainEvery = 5 * time.Second
+	barEvery   = 100 * time.Millisecond
+)
+
+// Reporter writes the progress of one task after the other.
+type Reporter struct {
+	out      io.Writer
+	terminal bool
+	now      func() time.Time
+}
+
+// To returns a reporter that writes to w, with bars if w is a terminal.
+func To(w io.Writer) *Reporter {
+	f, isFile := w.(*os.File)
+	return &Reporter{out: w, terminal: isFile && term.IsTerminal(int(f.Fd())), now: time.Now}
+}
+
+// Task is one piece of work under way. It is safe for concurrent use until Done.
+type Task struct {
+	r       *Reporter
+	what    string
+	total   int
+	started time.Time
+	bar     *progressbar.ProgressBar // nil on what is no terminal
+
+	mu    sync.Mutex
+	done  int
+	state string
+	told  time.Time
+}
+
+// Start begins a task with the name, of so many steps in total or Unknown.
+func (r *Reporter) Start(what string, total int) *Task {
+	t := &Task{r: r, what: what, total: total, started: r.now(), told: r.now()}
+	if r.terminal {
+		t.bar = progressbar.NewOptions(total,
+			progressbar.OptionSetWriter(r.out),
+			progressbar.OptionSetDescription(what),
+			progressbar.OptionThrottle(barEvery),
+			progressbar.OptionShowCount(),
+			progressbar.OptionFullWidth(),
+			progressbar.OptionSetSpinnerChangeInterval(0), // it would need a goroutine; Say moves it
+			progressbar.OptionClearOnFinish(),
+		)
+	}
+	return t
+}
+
+// Add says that n more steps are done.
+func (t *Task) Add(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.done += n
+	t.tell(func() error { return t.bar.Add(n) })
+}
+
+// Say says in words where a task is whose steps are not counted.
+func (t *Task) Say(state string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state = state
+	t.tell(func() error {
+		t.bar.Describe(t.what + ": " + state)
+		return t.bar.Add(1)
+	})
+}
+
+// Done ends the task and returns how long it took.
+func (t *Task) Done() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	took := t.r.now().Sub(t.started)
+	if t.bar != nil {
+		_ = t.bar.Finish() // a terminal that is gone wants no bar
+	}
+	t.state = ""
+	fmt.Fprintf(t.r.out, "%s, %s\n", t.line(), took.Round(time.Millisecond))
+	return took
+}
+
+// tell moves the bar, or writes a line if the last one is old.
+func (t *Task) tell(move func() error) {
+	if t.bar != nil {
+		_ = move() // as in Done
+		return
+	}
+	if now := t.r.now(); now.Sub(t.told) >= plainEvery {
+		t.told = now
+		fmt.Fprintln(t.r.out, t.line())
+	}
+}
+
+func (t *Task) line() string {
+	line := t.what
+	if t.total != Unknown {
+		line += fmt.Sprintf(": %d of %d", t.done, t.total)
+	}
+	if t.state != "" {
+		line += ": " + t.state
+	}
+	return line
+}

@@ -1,0 +1,55 @@
+package progress
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+// clock is a time that moves only when told.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time { return c.at }
+
+func TestPlainLines(t *testing.T) {
+	var out bytes.Buffer
+	var c clock
+	r := To(&out)
+	r.now = c.now
+	counted := r.Start("pins", 30)
+	counted.Add(10)
+	c.at = c.at.Add(plainEvery)
+	counted.Add(10) // the only one that is told
+	counted.Add(10)
+	c.at = c.at.Add(1500 * time.Millisecond)
+	if got, want := counted.Done(), plainEvery+1500*time.Millisecond; got != want {
+		t.Errorf("took %s, want %s", got, want)
+	}
+	waited := r.Start("waiting", Unknown)
+	waited.Say("never told")
+	c.at = c.at.Add(plainEvery)
+	waited.Say("fanout: 3 of publications")
+	waited.Done()
+	want := "pins: 20 of 30\npins: 30 of 30, 6.5s\nwaiting: fanout: 3 of publications\nwaiting, 5s\n"
+	if got := out.String(); got != want {
+		t.Errorf("told\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestBars(t *testing.T) {
+	var out bytes.Buffer
+	r := &Reporter{out: &out, terminal: true, now: time.Now}
+	counted := r.Start("pins", 2)
+	counted.Add(1)
+	counted.Add(1)
+	counted.Done()
+	waited := r.Start("waiting", Unknown)
+	waited.Say("fanout: 3 of publications")
+	waited.Done()
+	for _, want := range []string{"pins", "1/2", "pins: 2 of 2, ", "fanout: 3 of publications"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %q", want, out.String())
+		}
+	}
+}
