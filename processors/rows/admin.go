@@ -1,0 +1,91 @@
+package rows
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/lovoo/goka"
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// adminTimeout bounds each question to the brokers.
+const adminTimeout = 15 * time.Second
+
+// topicManager answers Goka's questions about topics. It creates none: they come from the catalogue alone.
+type topicManager struct{ admin *kadm.Client }
+
+// Partitions returns the partitions of a topic.
+func (m topicManager) Partitions(topic string) ([]int32, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
+	defer cancel()
+	list, err := m.admin.ListTopics(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("list partitions of %s: %w", topic, err)
+	}
+	detail := list[topic]
+	if detail.Err != nil {
+		return nil, fmt.Errorf("list partitions of %s: %w: `smartfeed topics apply` makes the topics", topic, detail.Err)
+	}
+	return detail.Partitions.Numbers(), nil
+}
+
+// EnsureTableExists fails unless the table has n partitions.
+func (m topicManager) EnsureTableExists(topic string, n int) error { return m.ensure(topic, n) }
+
+// EnsureStreamExists fails unless the topic has n partitions.
+func (m topicManager) EnsureStreamExists(topic string, n int) error { return m.ensure(topic, n) }
+
+// EnsureTopicExists fails unless the topic has n partitions.
+func (m topicManager) EnsureTopicExists(topic string, n, _ int, _ map[string]string) error {
+	return m.ensure(topic, n)
+}
+
+func (m topicManager) ensure(topic string, n int) error {
+	have, err := m.Partitions(topic)
+	if err != nil {
+		return err
+	}
+	if len(have) != n {
+		return fmt.Errorf("topic %s has %d partitions, the group's inputs have %d", topic, len(have), n)
+	}
+	return nil
+}
+
+// GetOffset returns the first offset of a partition, or its real end: that of all records, not of the committed ones.
+func (m topicManager) GetOffset(topic string, partition int32, at int64) (int64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
+	defer cancel()
+	list := m.admin.ListEndOffsets
+	if at == sarama.OffsetOldest {
+		list = m.admin.ListStartOffsets
+	}
+	offsets, err := list(ctx, topic)
+	if err != nil {
+		return 0, fmt.Errorf("list offsets of %s: %w", topic, err)
+	}
+	offset, _ := offsets.Lookup(topic, partition)
+	if offset.Err != nil {
+		return 0, fmt.Errorf("list offsets of %s/%d: %w", topic, partition, offset.Err)
+	}
+	return offset.Offset, nil
+}
+
+// Close leaves the shared client open.
+func (m topicManager) Close() error { return nil }
+
+// noProducer stands where Goka wants a producer. Records leave in transactions only.
+type noProducer struct{}
+
+func (noProducer) Emit(topic, key string, value []byte) *goka.Promise {
+	return noProducer{}.EmitWithHeaders(topic, key, value, nil)
+}
+
+func (noProducer) EmitWithHeaders(topic, _ string, _ []byte, _ goka.Headers) *goka.Promise {
+	promise, finish := goka.NewPromiseWithFinisher()
+	finish(nil, fmt.Errorf("emit to %s: %w", topic, errUnused))
+	return promise
+}
+
+func (noProducer) Close() error { return nil }

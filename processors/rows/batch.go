@@ -1,0 +1,250 @@
+package rows
+
+import (
+	"bytes"
+	"slices"
+)
+
+// batch is what one transaction will hold: what the callbacks of a stretch of records wrote, in order. The bytes of
+// all keys and values lie in one arena, so that a row costs no allocation, and the changelog record and the store's
+// batch are made of it where it lies. Blind writes are only appended; an owner's writes are put in order when they
+// are first read.
+type batch struct {
+	data    []byte
+	writes  []write
+	emits   []emit
+	moved   []moved // what emits of misplaced records need beside the rest
+	owners  map[string]*ownerLog
+	logs    [][]ownerLog // what owners points to, logsPerChunk each, for the next use too
+	news    []int32      // scratch of ordered
+	applied []int64      // by input: offset of the last record applied, -1: none
+	counts  []string
+
+	messages int
+	skipped  []int32 // writes that a later one of the same row made superfluous
+	timers   bool    // timers were set, dropped or worked off
+	ticked   bool    // a tick was worked off …
+	chained  bool    // … and has sent the next one
+	sealed   bool    // being committed: its writes may not change any more
+}
+
+// span is a stretch of the arena.
+type span struct{ off, len uint32 }
+
+// write is a row put or deleted.
+type write struct {
+	key      span // owner 0x00 row
+	value    span
+	prev     int32 // the write before it of the same owner, -1: none
+	row      uint32
+	deleted  bool
+	replaced bool // by a later write of the batch: need not leave the process
+}
+
+// emit is a record for a topic.
+type emit struct {
+	topic     uint16 // index of the group's outputs
+	partition int32
+	key       span
+	value     span
+	noKey     bool
+	noValue   bool
+	moved     int32 // index of moved + 1, 0: none
+	since     int64
+}
+
+// moved keeps the rest of a record that goes on to another partition as it is.
+type moved struct {
+	topic   string
+	headers map[string][]byte
+	micros  int64
+}
+
+// ownerLog is one owner's writes in a batch.
+type ownerLog struct {
+	last    int32   // newest write, -1: none
+	indexed int32   // writes up to it are in sorted
+	sorted  []int32 // newest write of each row, by row name
+	shared  bool    // a scan walks over sorted: change a copy
+}
+
+func newBatch(inputs int) *batch {
+	b := &batch{owners: map[string]*ownerLog{}, applied: make([]int64, inputs)}
+	b.reset()
+	return b
+}
+
+// maxKept bounds what an empty batch keeps for the next use. A batch grows beyond it only by one outsized record.
+const maxKept = 4 << 20
+
+func (b *batch) reset() {
+	if cap(b.data) > maxKept {
+		b.data = nil
+	}
+	if cap(b.writes)*writeBytes > maxKept {
+		b.writes = nil
+	}
+	b.data, b.writes, b.emits, b.moved = b.data[:0], b.writes[:0], b.emits[:0], b.moved[:0]
+	b.counts, b.skipped = b.counts[:0], b.skipped[:0]
+	clear(b.owners)
+	for i := range b.applied {
+		b.applied[i] = -1
+	}
+	b.messages, b.timers, b.ticked, b.chained, b.sealed = 0, false, false, false, false
+}
+
+const writeBytes = 28
+
+// bytes approximates what the batch weighs on the wire.
+func (b *batch) bytes() int { return len(b.data) + 16*(len(b.writes)+len(b.emits)) }
+
+func (b *batch) at(s span) []byte { return b.data[s.off : s.off+s.len : s.off+s.len] }
+
+func (b *batch) keep(p []byte) span {
+	s := span{uint32(len(b.data)), uint32(len(p))}
+	b.data = append(b.data, p...)
+	return s
+}
+
+func (b *batch) keepString(p string) span {
+	s := span{uint32(len(b.data)), uint32(len(p))}
+	b.data = append(b.data, p...)
+	return s
+}
+
+const logsPerChunk = 256
+
+// log returns the owner's writes, made if need be.
+func (b *batch) log(owner string) *ownerLog {
+	l := b.owners[owner]
+	if l == nil {
+		n := len(b.owners)
+		if n/logsPerChunk == len(b.logs) {
+			b.logs = append(b.logs, make([]ownerLog, logsPerChunk))
+		}
+		l = &b.logs[n/logsPerChunk][n%logsPerChunk]
+		*l = ownerLog{last: -1, indexed: -1, sorted: l.sorted[:0]}
+		b.owners[owner] = l
+	}
+	return l
+}
+
+// put appends a write to the owner's log l.
+func (b *batch) put(l *ownerLog, owner string, row, value []byte, deleted bool) {
+	w := write{key: b.keepString(owner), row: uint32(len(owner)) + 1, prev: l.last, deleted: deleted}
+	b.data = append(b.data, separator)
+	b.data = append(b.data, row...)
+	w.key.len = uint32(len(b.data)) - w.key.off
+	w.value = b.keep(value)
+	l.last = int32(len(b.writes))
+	b.writes = append(b.writes, w)
+}
+
+func (b *batch) rowName(i int32) []byte {
+	w := &b.writes[i]
+	return b.data[w.key.off+w.row : w.key.off+w.key.len]
+}
+
+// find returns where row is, or would be, in the ordered writes.
+func (b *batch) find(sorted []int32, row []byte) (int, bool) {
+	return slices.BinarySearchFunc(sorted, row, func(i int32, row []byte) int { return bytes.Compare(b.rowName(i), row) })
+}
+
+// ordered returns the newest write of each of the owner's rows, in order. It stays as it is when more is written.
+func (b *batch) ordered(l *ownerLog) []int32 {
+	if l.last == l.indexed {
+		return l.sorted
+	}
+	news := b.news[:0]
+	for i := l.last; i > l.indexed; i = b.writes[i].prev {
+		news = append(news, i)
+	}
+	slices.Reverse(news) // oldest first
+	b.news = news
+	if l.shared {
+		l.sorted, l.shared = slices.Clone(l.sorted), false
+	}
+	if len(news) <= len(l.sorted)/4+4 {
+		for _, i := range news {
+			b.insert(l, i)
+		}
+	} else {
+		b.merge(l, news)
+	}
+	l.indexed = l.last
+	return l.sorted
+}
+
+func (b *batch) insert(l *ownerLog, i int32) {
+	at, found := b.find(l.sorted, b.rowName(i))
+	if !found {
+		l.sorted = slices.Insert(l.sorted, at, i)
+		return
+	}
+	b.replace(l.sorted[at])
+	l.sorted[at] = i
+}
+
+// merge puts many writes in order at once.
+func (b *batch) merge(l *ownerLog, news []int32) {
+	all := append(l.sorted, news...)
+	slices.SortFunc(all, func(i, j int32) int {
+		if c := bytes.Compare(b.rowName(i), b.rowName(j)); c != 0 {
+			return c
+		}
+		return int(i - j)
+	})
+	kept := all[:0]
+	for n, i := range all {
+		if n+1 < len(all) && bytes.Equal(b.rowName(i), b.rowName(all[n+1])) {
+			b.replace(i)
+			continue
+		}
+		kept = append(kept, i)
+	}
+	l.sorted = kept
+}
+
+// replace marks a write that a later one makes superfluous.
+func (b *batch) replace(i int32) {
+	if !b.sealed {
+		b.writes[i].replaced = true
+		b.skipped = append(b.skipped, i)
+	}
+}
+
+// get looks a row up: its newest write, if the batch has one.
+func (b *batch) get(owner string, row []byte) (w *write, found bool) {
+	l := b.owners[owner]
+	if l == nil || l.last < 0 {
+		return nil, false
+	}
+	sorted := b.ordered(l)
+	at, found := b.find(sorted, row)
+	if !found {
+		return nil, false
+	}
+	return &b.writes[sorted[at]], true
+}
+
+// mark is a point to which a batch can be taken back.
+type mark struct{ data, writes, emits, moved, counts, skipped int }
+
+func (b *batch) mark() mark {
+	return mark{len(b.data), len(b.writes), len(b.emits), len(b.moved), len(b.counts), len(b.skipped)}
+}
+
+// undo takes back everything since m. The owners concerned are put in order anew when they are next read.
+func (b *batch) undo(m mark) {
+	for _, i := range b.skipped[m.skipped:] {
+		b.writes[i].replaced = false
+	}
+	for i := len(b.writes) - 1; i >= m.writes; i-- {
+		w := &b.writes[i]
+		l := b.owners[string(b.data[w.key.off:w.key.off+w.row-1])]
+		l.last = w.prev
+		l.sorted, l.indexed, l.shared = nil, -1, false
+	}
+	b.data, b.writes, b.emits, b.moved = b.data[:m.data], b.writes[:m.writes], b.emits[:m.emits], b.moved[:m.moved]
+	b.counts, b.skipped = b.counts[:m.counts], b.skipped[:m.skipped]
+}

@@ -1,0 +1,266 @@
+package rows
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// run is the committer: it sends what has gathered, one transaction after the other, until the partition is closed or
+// broken.
+func (p *part) run() {
+	defer close(p.ended)
+	var last time.Time
+	for p.await(last) {
+		last = time.Now()
+		b := p.seal()
+		if b == nil {
+			continue
+		}
+		p.w.r.shared.pace.commit(last)
+		if err := p.commit(b); err != nil {
+			p.mu.Lock()
+			p.fail(fmt.Errorf("commit %s/%d: %w", p.w.r.topo.table, p.id, err))
+			p.mu.Unlock()
+			return
+		}
+		p.settle(b, time.Since(last))
+	}
+}
+
+// await blocks until there is something to commit: at once if nothing has been committed for the gap, at its end
+// otherwise, earlier if the batch is full. False: nothing more is to be committed.
+func (p *part) await(last time.Time) bool {
+	for !p.waiting() {
+		select {
+		case <-p.kick:
+		case <-p.ctx.Done():
+			return false
+		}
+	}
+	for !p.urgent() {
+		gap := p.w.r.shared.pace.gap() - time.Since(last)
+		if gap <= 0 {
+			break
+		}
+		timer := time.NewTimer(gap)
+		select {
+		case <-timer.C:
+		case <-p.kick:
+		case <-p.ctx.Done():
+		}
+		timer.Stop()
+		if p.ctx.Err() != nil {
+			return false
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err == nil && (p.state.pending.messages > 0 || !p.closing)
+}
+
+// waiting tells whether there is a reason to go on: something to commit, or the end.
+func (p *part) waiting() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err != nil || p.closing || p.state.pending.messages > 0
+}
+
+// urgent tells whether the gap need not be kept.
+func (p *part) urgent() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err != nil || p.closing || p.full()
+}
+
+// seal takes the pending batch to be committed, with its applied rows, and lets callbacks fill the next.
+func (p *part) seal() *batch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := p.state.pending
+	if p.err != nil || b.messages == 0 {
+		return nil
+	}
+	for i, topic := range p.w.r.topo.reads() {
+		if b.applied[i] >= 0 {
+			at := position{topic: p.session.ids[topic], offset: b.applied[i]}
+			p.state.putReserved(appliedName(topic), at.append(nil), false)
+		}
+	}
+	b.sealed = true
+	p.state.flying, p.state.pending, p.spare = b, p.spare, nil
+	if p.state.pending == nil {
+		p.state.pending = p.newBatch()
+	}
+	p.room.Broadcast()
+	return b
+}
+
+// commit makes a batch durable: on the brokers, in one transaction, and then in the local store. After an error the
+// outcome is unknown here; it is settled by the next owner, whose initialisation ends the transaction and whose
+// recovery reads what became of it.
+func (p *part) commit(b *batch) error {
+	if err := p.w.r.checkDisk(); err != nil {
+		return err
+	}
+	if err := p.client.BeginTransaction(); err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	offset, err := p.produce(b)
+	if err != nil {
+		p.abort()
+		return err
+	}
+	p.w.r.at(beforeEnd)
+	if err := p.client.EndTransaction(p.ctx, kgo.TryCommit); err != nil {
+		return fmt.Errorf("end transaction, outcome unknown: %w", err)
+	}
+	p.w.r.at(afterEnd)
+	return p.apply(b, offset)
+}
+
+// abort is a courtesy to readers: a transaction left open would hold them until it times out.
+func (p *part) abort() {
+	ctx, cancel := context.WithTimeout(context.Background(), p.w.r.cfg.Grace)
+	defer cancel()
+	_ = p.client.AbortBufferedRecords(ctx)
+	_ = p.client.EndTransaction(ctx, kgo.TryAbort)
+}
+
+// flight is the memory of the records of one transaction, used again for the next.
+type flight struct {
+	records []kgo.Record
+	headers []kgo.RecordHeader
+	since   []byte
+}
+
+// produce sends the records of a batch and returns the changelog offset of the last row.
+func (p *part) produce(b *batch) (int64, error) {
+	f := p.w.r.flights.Get().(*flight)
+	records := f.fill(b, p.w.r.topo, p.id)
+	var failed atomic.Pointer[error]
+	promise := func(_ *kgo.Record, err error) {
+		if err != nil {
+			failed.CompareAndSwap(nil, &err)
+		}
+	}
+	for i := range records {
+		p.client.Produce(p.ctx, &records[i], promise)
+	}
+	err := p.client.Flush(p.ctx)
+	if first := failed.Load(); first != nil {
+		err = *first
+	}
+	if err != nil {
+		return 0, fmt.Errorf("produce: %w", err) // records may still be in the client's hands: f is left to them
+	}
+	offset := f.lastRow(p.w.r.topo.table)
+	f.reset()
+	p.w.r.flights.Put(f)
+	return offset, nil
+}
+
+// fill makes the records of a batch: its rows and its emits.
+func (f *flight) fill(b *batch, topo *topology, partition int32) []kgo.Record {
+	f.since = f.since[:0]
+	for i := range b.writes {
+		w := &b.writes[i]
+		if w.replaced {
+			continue
+		}
+		r := f.next()
+		r.Topic, r.Partition, r.Key = topo.table, partition, b.at(w.key)
+		if !w.deleted {
+			r.Value = b.at(w.value)
+		}
+	}
+	f.headers = grown(f.headers, len(b.emits))
+	f.since = grown(f.since, 8*len(b.emits))
+	for i := range b.emits {
+		f.emit(b, &b.emits[i], topo, i)
+	}
+	return f.records
+}
+
+func grown[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+func (f *flight) next() *kgo.Record {
+	f.records = append(f.records, kgo.Record{})
+	return &f.records[len(f.records)-1]
+}
+
+func (f *flight) emit(b *batch, e *emit, topo *topology, i int) {
+	since := f.since[8*i : 8*i+8 : 8*i+8]
+	binary.BigEndian.PutUint64(since, uint64(e.since))
+	f.headers[i] = kgo.RecordHeader{Key: topics.SinceHeader, Value: since}
+	r := f.next()
+	r.Partition, r.Key = e.partition, b.at(e.key)
+	if !e.noValue {
+		r.Value = b.at(e.value)
+	}
+	r.Headers = f.headers[i : i+1 : i+1]
+	if e.moved == 0 {
+		r.Topic = topo.outputNames[e.topic]
+		return
+	}
+	m := &b.moved[e.moved-1]
+	r.Topic, r.Timestamp = m.topic, time.UnixMicro(m.micros)
+	for key, value := range m.headers {
+		if key != topics.SinceHeader {
+			r.Headers = append(r.Headers, kgo.RecordHeader{Key: key, Value: value})
+		}
+	}
+}
+
+func (f *flight) lastRow(table string) int64 {
+	for i := len(f.records) - 1; i >= 0; i-- {
+		if f.records[i].Topic == table {
+			return f.records[i].Offset
+		}
+	}
+	return offsetNone
+}
+
+// maxFlight bounds what is kept for the next transaction, in records.
+const maxFlight = 32 << 10
+
+func (f *flight) reset() {
+	if cap(f.records) > maxFlight {
+		*f = flight{}
+	}
+	clear(f.records)
+	f.records = f.records[:0]
+}
+
+// settle makes a committed batch known: to sarama, which commits the input offsets for whoever asks, to views, timers
+// and metrics.
+func (p *part) settle(b *batch, took time.Duration) {
+	for i, topic := range p.w.r.topo.reads() {
+		if b.applied[i] >= 0 {
+			p.session.MarkOffset(topic, p.id, b.applied[i]+1, "")
+		}
+	}
+	p.w.r.meter.committed(b, took)
+	timers, ticked, chained := b.timers, b.ticked, b.chained
+	p.mu.Lock()
+	p.state.flying = nil
+	b.reset()
+	p.spare = b
+	p.room.Broadcast()
+	p.mu.Unlock()
+	p.w.r.changed(p.id)
+	if timers {
+		p.timers.committed(ticked, chained)
+	}
+}

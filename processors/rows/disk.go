@@ -1,0 +1,45 @@
+package rows
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// LowDiskError says that the disk of the local stores is nearly full. Nothing is committed until there is room again.
+type LowDiskError struct {
+	Dir       string
+	Free, Min int64 // bytes
+}
+
+func (e *LowDiskError) Error() string {
+	return fmt.Sprintf("disk of %s has %d bytes free, less than min_disk_bytes %d: make room", e.Dir, e.Free, e.Min)
+}
+
+// checkDisk fails when there is less room than Config.MinDiskBytes: Pebble cannot go on once a write has failed, so
+// that partitions stop before.
+func (r *Runner) checkDisk() error {
+	free, err := r.free(r.cfg.Dir)
+	if err != nil {
+		return fmt.Errorf("ask for free disk: %w", err)
+	}
+	if free < r.cfg.MinDiskBytes {
+		return &LowDiskError{Dir: r.cfg.Dir, Free: free, Min: r.cfg.MinDiskBytes}
+	}
+	return nil
+}
+
+// freeBytes asks the file system of dir, or of the nearest directory above it that exists.
+func freeBytes(dir string) (int64, error) {
+	var st syscall.Statfs_t
+	err := syscall.Statfs(dir, &st)
+	for os.IsNotExist(err) && filepath.Dir(dir) != dir {
+		dir = filepath.Dir(dir)
+		err = syscall.Statfs(dir, &st)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int64(st.Bavail) * st.Bsize, nil
+}

@@ -1,0 +1,109 @@
+package rows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// meter counts what a group does. All groups of a process share the metrics; the label group tells them apart.
+type meter struct {
+	rows, deletes, bytes, emits       prometheus.Counter
+	commits, messages, skipped        prometheus.Counter
+	deadLetters, misplaced, recovered prometheus.Counter
+	owned                             prometheus.Gauge
+	latency                           prometheus.Observer
+	dropped                           *prometheus.CounterVec // of the group, by reason
+}
+
+func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
+	f := family{reg: reg, group: group}
+	m := &meter{
+		rows:        f.counter("rows_written_total", "Rows put."),
+		deletes:     f.counter("rows_deleted_total", "Rows deleted."),
+		bytes:       f.counter("bytes_total", "Bytes of keys and values of rows and emitted records."),
+		emits:       f.counter("records_emitted_total", "Records emitted to topics."),
+		commits:     f.counter("commits_total", "Transactions committed."),
+		messages:    f.counter("records_applied_total", "Input records whose effect is durable."),
+		skipped:     f.counter("records_skipped_total", "Input records read again and skipped, because they are applied."),
+		deadLetters: f.counter("dead_letters_total", "Input records sent to the dead letters."),
+		misplaced:   f.counter("records_misplaced_total", "Input records sent on to the partition of their key."),
+		recovered:   f.counter("rows_recovered_total", "Changelog records read to recover or follow partitions."),
+		owned:       f.gauge("partitions_owned", "Partitions recovered and worked on."),
+		latency:     f.histogram("commit_seconds", "Time a transaction takes, local store included."),
+		dropped:     f.vector("records_dropped_total", "Input records dropped on purpose, by reason."),
+	}
+	if err := errors.Join(f.errs...); err != nil {
+		return nil, fmt.Errorf("rows: %w", err)
+	}
+	return m, nil
+}
+
+// committed counts a committed batch.
+func (m *meter) committed(b *batch, took time.Duration) {
+	deletes := 0
+	for i := range b.writes {
+		if b.writes[i].deleted {
+			deletes++
+		}
+	}
+	m.rows.Add(float64(len(b.writes) - len(b.skipped) - deletes))
+	m.deletes.Add(float64(deletes))
+	m.bytes.Add(float64(len(b.data)))
+	m.emits.Add(float64(len(b.emits)))
+	m.messages.Add(float64(b.messages))
+	m.commits.Inc()
+	m.latency.Observe(took.Seconds())
+	for _, reason := range b.counts {
+		m.dropped.WithLabelValues(reason).Inc()
+	}
+}
+
+// family makes the metrics of one group, and registers each name once a process.
+type family struct {
+	reg   prometheus.Registerer
+	group string
+	errs  []error
+}
+
+const metricPrefix = "smartfeed_rows_"
+
+func (f *family) counter(name, help string) prometheus.Counter {
+	opts := prometheus.CounterOpts{Name: metricPrefix + name, Help: help}
+	return register(f, prometheus.NewCounterVec(opts, []string{"group"})).WithLabelValues(f.group)
+}
+
+func (f *family) vector(name, help string) *prometheus.CounterVec {
+	opts := prometheus.CounterOpts{Name: metricPrefix + name, Help: help}
+	return register(f, prometheus.NewCounterVec(opts, []string{"group", "reason"})).MustCurryWith(prometheus.Labels{"group": f.group})
+}
+
+func (f *family) gauge(name, help string) prometheus.Gauge {
+	opts := prometheus.GaugeOpts{Name: metricPrefix + name, Help: help}
+	return register(f, prometheus.NewGaugeVec(opts, []string{"group"})).WithLabelValues(f.group)
+}
+
+func (f *family) histogram(name, help string) prometheus.Observer {
+	opts := prometheus.HistogramOpts{Name: metricPrefix + name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 14)} // 1 ms to 8 s
+	return register(f, prometheus.NewHistogramVec(opts, []string{"group"})).WithLabelValues(f.group)
+}
+
+// register returns the collector that is registered under c's name, c itself if it is the first.
+func register[C prometheus.Collector](f *family, c C) C {
+	if f.reg == nil {
+		return c
+	}
+	err := f.reg.Register(c)
+	var again prometheus.AlreadyRegisteredError
+	if errors.As(err, &again) {
+		if before, ok := again.ExistingCollector.(C); ok {
+			return before
+		}
+	}
+	if err != nil {
+		f.errs = append(f.errs, err)
+	}
+	return c
+}

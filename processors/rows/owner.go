@@ -1,0 +1,166 @@
+package rows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Owner is the rows of one owner, ordered by row name. Rows and values are copied when put; what Get and Scan hand out
+// must not be kept or changed after the callback (Get) or the visit (Scan).
+type Owner struct {
+	tx   *Tx
+	name string // "": misused, tx has the error
+}
+
+// usable returns why the owner's rows may not be used.
+func (o Owner) usable() error {
+	switch {
+	case o.tx == nil || o.tx.s == nil:
+		return errUsedAfter
+	case o.name == "":
+		return o.tx.err
+	}
+	return nil
+}
+
+// Get returns the value of a row, nil if there is none. (An empty value is not nil.)
+func (o Owner) Get(row []byte) ([]byte, error) {
+	if err := o.usable(); err != nil {
+		return nil, err
+	}
+	return o.tx.s.get(o.name, row)
+}
+
+// Put writes a row. A row outside what the input allows fails the callback even if the error is ignored, and so does
+// one over the bounds, which makes the record a bad one.
+func (o Owner) Put(row, value []byte) error { return o.write(row, value, false) }
+
+// Delete removes a row; to remove what is not there is no error.
+func (o Owner) Delete(row []byte) error { return o.write(row, nil, true) }
+
+func (o Owner) write(row, value []byte, deleted bool) error {
+	if err := o.usable(); err != nil {
+		return err
+	}
+	tx, limits := o.tx, o.tx.s.limits
+	if len(o.name)+len(row) > limits.nameBytes {
+		return tx.bad("row name of %d bytes with its owner, more than %d", len(o.name)+len(row), limits.nameBytes)
+	}
+	if len(value) > limits.valueBytes {
+		return tx.bad("row of %d bytes, more than %d", len(value), limits.valueBytes)
+	}
+	if err := tx.room(len(o.name) + 1 + len(row) + len(value)); err != nil {
+		return err
+	}
+	tx.s.pending.put(o.log(), o.name, row, value, deleted)
+	return nil
+}
+
+// log returns the owner's writes; several writes to one owner in a row look it up once.
+func (o Owner) log() *ownerLog {
+	tx := o.tx
+	if tx.checked != o.name || tx.log == nil {
+		tx.checked, tx.log = o.name, tx.s.pending.log(o.name)
+	}
+	return tx.log
+}
+
+// Scan visits rows in order, its own callback's writes included, until visit returns false. Rows written by visit
+// itself do not change what this scan visits.
+func (o Owner) Scan(s Scan, visit func(row, value []byte) bool) error {
+	if err := o.usable(); err != nil {
+		return err
+	}
+	return o.tx.s.scan(o.name, s, visit)
+}
+
+// SetTimer has the group's TimerFunc called with name once at has passed on the broker's clock. A second timer of the
+// same owner, name and time is the same timer. Times are rounded up to microseconds.
+func (o Owner) SetTimer(at time.Time, name []byte) error { return o.timer(at, name, false) }
+
+// DropTimer takes a timer back.
+func (o Owner) DropTimer(at time.Time, name []byte) error { return o.timer(at, name, true) }
+
+func (o Owner) timer(at time.Time, name []byte, drop bool) error {
+	if err := o.usable(); err != nil {
+		return err
+	}
+	tx := o.tx
+	if tx.s.topo.timer == nil {
+		return tx.fail(errNoTimerFunc)
+	}
+	row := timerName(microsUp(at), o.name, name)
+	if len(row) > tx.s.limits.nameBytes {
+		return tx.bad("timer name of %d bytes with its owner, more than %d", len(row), tx.s.limits.nameBytes)
+	}
+	if err := tx.room(len(row) + 1); err != nil {
+		return err
+	}
+	tx.s.putReserved(row, nil, drop)
+	tx.s.pending.timers = true
+	return nil
+}
+
+// putReserved writes a row of the empty owner, the kernel's own.
+func (s *state) putReserved(row, value []byte, deleted bool) {
+	s.pending.put(s.pending.log(""), "", row, value, deleted)
+}
+
+// get reads what is written last: by the pending batch, the flying one, the store.
+func (s *state) get(owner string, row []byte) ([]byte, error) {
+	for _, b := range []*batch{s.pending, s.flying} {
+		if b == nil {
+			continue
+		}
+		if w, found := b.get(owner, row); found {
+			if w.deleted {
+				return nil, nil
+			}
+			return b.at(w.value), nil
+		}
+	}
+	return s.stored(owner, row)
+}
+
+// stored reads a row of the store. It returns a copy in the scratch memory of the callback.
+func (s *state) stored(owner string, row []byte) ([]byte, error) {
+	from := len(s.scratch)
+	s.scratch = append(append(append(s.scratch, owner...), separator), row...)
+	value, closer, err := s.store.Get(s.scratch[from:])
+	s.scratch = s.scratch[:from]
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read row of %q: %w", owner, err)
+	}
+	s.scratch = append(s.scratch, value...)
+	if err := closer.Close(); err != nil {
+		return nil, fmt.Errorf("read row of %q: %w", owner, err)
+	}
+	return s.scratch[from:len(s.scratch):len(s.scratch)], nil
+}
+
+func (s *state) scan(owner string, sc Scan, visit func(row, value []byte) bool) error {
+	stored, err := newStoreCursor(s.store, owner, sc)
+	if err != nil {
+		return fmt.Errorf("scan rows of %q: %w", owner, err)
+	}
+	cursors := make([]cursor, 0, 3) // the newest first
+	for _, b := range []*batch{s.pending, s.flying} {
+		if b == nil {
+			continue
+		}
+		if c := newBatchCursor(b, owner, sc); c != nil {
+			cursors = append(cursors, c)
+		}
+	}
+	err = merge(append(cursors, stored), sc, visit)
+	if err := errors.Join(err, stored.close()); err != nil {
+		return fmt.Errorf("scan rows of %q: %w", owner, err)
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lovoo/goka"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// part is one partition that this process owns, from its recovery to its handover: Goka calls handle for each record,
+// one at a time, which fills memory; a committer sends what has gathered as one transaction.
+type part struct {
+	*store  // as Goka sees it
+	w       *work
+	session *session
+	id      int32
+	number  uint64      // of the stretch of ownership
+	client  *kgo.Client // transactional
+	ctx     context.Context
+	cancel  context.CancelFunc // ends waiting for brokers
+	kick    chan struct{}      // something to commit, or to think about
+	timers  *scheduler         // nil: the group has none
+	wg      sync.WaitGroup     // committer and timers
+	ended   chan struct{}      // closed when the committer has ended
+
+	// What recovery found, by input. A topic without it has never been applied.
+	recovered map[int]position
+
+	mu      sync.Mutex // held for as long as a callback runs
+	room    *sync.Cond // the pending batch can take records again, or never will
+	state   state
+	tx      Tx
+	record  goka.Context // being worked off
+	spare   *batch
+	applied []int64 // by input, pending records included
+	err     error   // why nothing is taken any more
+	started bool
+	closing bool
+}
+
+var errPanicked = errors.New("a callback panicked")
+
+func (p *part) newBatch() *batch { return newBatch(len(p.applied)) }
+
+// handle works off one record of an input; its offset is marked when its effect is durable.
+func (p *part) handle(ctx goka.Context, input int, value []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.awaitRoom() {
+		return // whoever owns the partition next gets the record again
+	}
+	if ctx.Offset() <= p.applied[input] {
+		p.w.r.meter.skipped.Inc()
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned { // a panic, which is Goka's to catch: nothing of the batch may be committed
+			p.err = errPanicked
+		}
+	}()
+	p.record = ctx
+	err := p.workOff(ctx, input, value)
+	returned = true
+	if err != nil {
+		p.fail(fmt.Errorf("work off %s/%d at %d: %w", ctx.Topic(), p.id, ctx.Offset(), err))
+		return
+	}
+	p.applied[input], p.state.pending.applied[input] = ctx.Offset(), ctx.Offset()
+	p.state.pending.messages++
+	p.wake()
+}
+
+// awaitRoom waits while the pending batch is full and another is being committed. False: no record is taken any more.
+func (p *part) awaitRoom() bool {
+	for p.err == nil && !p.closing && p.state.flying != nil && p.full() {
+		p.room.Wait()
+	}
+	return p.err == nil && !p.closing
+}
+
+func (p *part) full() bool {
+	b, cfg := p.state.pending, &p.w.r.cfg
+	return b.bytes() >= cfg.MaxBatchBytes || b.messages >= cfg.MaxBatchMessages
+}
+
+func (p *part) wake() {
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+// fail ends the partition and with it the group's Run, which returns err. mu is held.
+func (p *part) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+	p.room.Broadcast()
+	if p.closing {
+		p.w.r.log.Warn("last records of a partition not committed, its next owner works them off", "partition", p.id, "error", err)
+		return
+	}
+	p.w.stop(err)
+}
+
+// workOff runs the callback of a record. An error stops the partition; a bad record is none.
+func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
+	if input == len(p.w.r.topo.inputs) {
+		return p.tick(ctx.Timestamp())
+	}
+	in, key, owner := &p.w.r.topo.inputs[input], ctx.Key(), ""
+	if !in.batched {
+		if err := checkOwner(key); err != nil {
+			return p.bury(err, []byte(key), value)
+		}
+		if right := topics.Partition(key, p.w.r.topo.partitions); right != p.id {
+			p.forward(ctx, right, value)
+			return nil
+		}
+		owner = key
+	}
+	p.state.begin(&p.tx, key, owner, ctx.Timestamp(), p)
+	err := p.state.end(&p.tx, in.handle(&p.tx, value))
+	if err != nil {
+		return p.bury(err, []byte(key), value)
+	}
+	return nil
+}
+
+// since reads the header of the record being worked off; a record without one begins something itself.
+func (p *part) since() int64 {
+	if since, ok := topics.ParseSince(p.record.Headers()[topics.SinceHeader]); ok {
+		return int64(since)
+	}
+	return p.record.Timestamp().UnixMicro()
+}
+
+// bury sends the record being worked off to the dead letters if err says that it is a bad one, and returns err
+// otherwise.
+func (p *part) bury(err error, key, value []byte) error {
+	var bad *schemas.BadRecordError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	letter := schemas.DeadLetter{
+		Topic: string(p.record.Topic()), Partition: p.id, Offset: p.record.Offset(), Group: p.w.r.topo.name,
+		Reason: bad.Reason, Time: schemas.MicrosOf(p.record.Timestamp()), Key: key, Value: value,
+	}
+	framed, err := p.w.r.env.Streams.DeadLetters.Encode(&letter)
+	if err != nil {
+		return fmt.Errorf("encode dead letter: %w", err)
+	}
+	b, topo := p.state.pending, p.w.r.topo
+	b.emits = append(b.emits, emit{
+		topic:     topo.outputs[topo.deadLetters],
+		partition: topics.Partition(letter.Topic, topo.partitions),
+		key:       b.keepString(letter.Topic), value: b.keep(framed), since: p.since(),
+	})
+	p.w.r.meter.deadLetters.Inc()
+	return nil
+}
+
+// forward sends a record that stands in the wrong partition on to the right one of its topic.
+func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
+	b := p.state.pending
+	b.moved = append(b.moved, moved{topic: string(ctx.Topic()), headers: ctx.Headers(), micros: ctx.Timestamp().UnixMicro()})
+	b.emits = append(b.emits, emit{
+		partition: partition, key: b.keepString(ctx.Key()), value: b.keep(value), noValue: value == nil,
+		moved: int32(len(b.moved)), since: p.since(),
+	})
+	p.w.r.meter.misplaced.Inc()
+}
+
+// MarkRecovered is called by Goka when all rows are here: it reads how far each input has been applied.
+func (p *part) MarkRecovered() error {
+	if err := p.store.MarkRecovered(); err != nil {
+		return err
+	}
+	found := map[int]position{}
+	for i, topic := range p.w.r.topo.reads() {
+		value, err := p.state.stored("", appliedName(topic))
+		if err != nil {
+			return err
+		}
+		if value == nil {
+			continue
+		}
+		if found[i], err = parsePosition(value); err != nil {
+			return fmt.Errorf("%s: %w", topic, err)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.recovered = found
+	for i, at := range found {
+		p.applied[i] = at.offset
+	}
+	return nil
+}
+
+// start begins to take records. False: the partition has been handed over meanwhile.
+func (p *part) start() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closing || p.started {
+		return false
+	}
+	p.started = true
+	p.wg.Go(p.run)
+	if p.timers != nil {
+		p.wg.Go(p.timers.run)
+	}
+	return true
+}
+
+// Close is called by Goka when the partition is handed over or the group stops, after the last callback. What is
+// pending is committed, for which the brokers have the grace time.
+func (p *part) Close() error {
+	p.w.r.hide(p)
+	p.mu.Lock()
+	p.closing = true
+	started := p.started
+	p.room.Broadcast()
+	p.mu.Unlock()
+	p.wake()
+	if started {
+		grace := time.AfterFunc(p.w.r.cfg.Grace, p.cancel)
+		<-p.ended
+		grace.Stop()
+	}
+	p.cancel()
+	p.wg.Wait()
+	p.client.Close()
+	return p.store.Close()
+}

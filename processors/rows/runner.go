@@ -1,0 +1,115 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Runner runs a Group in this process.
+type Runner struct {
+	cfg     Config
+	env     Env
+	topo    *topology
+	log     *slog.Logger
+	shared  *Shared
+	meter   *meter
+	flights sync.Pool // of *flight
+	slots   []slot    // by partition
+	owned   atomic.Uint64
+	running atomic.Bool
+	runs    atomic.Int64
+	crash   func(point) // of tests; nil: none
+	free    func(dir string) (int64, error)
+}
+
+// point is a place where tests let a process die.
+type point string
+
+const (
+	beforeEnd point = "before the end of the transaction"
+	afterEnd  point = "after the end of the transaction"
+)
+
+// FatalError is one that starting again cannot mend: somebody must do what it says first.
+type FatalError struct{ Err error }
+
+func (e *FatalError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *FatalError) Unwrap() error { return e.Err }
+
+// Fatal is what the supervisor asks.
+func (e *FatalError) Fatal() bool { return true }
+
+var errRunning = errors.New("the group runs already")
+
+// New checks the topology and the configuration and prepares a runner. All problems are reported at once.
+func New(cfg Config, env Env, g Group) (*Runner, error) {
+	if env.Streams == nil {
+		return nil, errors.New("rows: no streams")
+	}
+	topo, err := newTopology(g, env.Kafka.Partitions, env.Streams.DeadLetters.Name)
+	if env.Kafka.Partitions < 1 {
+		err = errors.Join(err, fmt.Errorf("group %q: %d partitions", g.Name, env.Kafka.Partitions))
+	}
+	if err := errors.Join(cfg.Validate(), err); err != nil {
+		return nil, fmt.Errorf("rows: %w", err)
+	}
+	r := &Runner{
+		cfg: cfg, env: env, topo: topo, shared: env.Shared, log: env.Log, free: freeBytes,
+		flights: sync.Pool{New: func() any { return new(flight) }},
+		slots:   make([]slot, env.Kafka.Partitions),
+	}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	r.log = r.log.With("group", g.Name)
+	if r.shared == nil {
+		if r.shared, err = NewShared(cfg); err != nil {
+			return nil, err
+		}
+	}
+	if r.meter, err = newMeter(env.Metrics, g.Name); err != nil {
+		return nil, err
+	}
+	r.shared.stores.Add(int64(env.Kafka.Partitions))
+	return r, nil
+}
+
+// Run joins the group and works until ctx ends (nil) or something breaks (the error). It can be called again after it
+// returned: the supervisor does. A *FatalError needs somebody to do something first.
+func (r *Runner) Run(ctx context.Context) error {
+	if !r.running.CompareAndSwap(false, true) {
+		return fmt.Errorf("run %s: %w", r.topo.name, errRunning)
+	}
+	defer r.running.Store(false)
+	r.runs.Add(1)
+	if err := r.checkDisk(); err != nil {
+		return fmt.Errorf("run %s: %w", r.topo.name, err)
+	}
+	w, err := newWork(ctx, r)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", r.topo.name, err)
+	}
+	defer w.close()
+	if err := w.run(); err != nil {
+		return fmt.Errorf("run %s: %w", r.topo.name, err)
+	}
+	return nil
+}
+
+// at is called where tests let the process die.
+func (r *Runner) at(where point) {
+	if r.crash != nil {
+		r.crash(where)
+	}
+}
+
+// partitionOf returns the partition of an owner.
+func (r *Runner) partitionOf(owner string) int32 { return topics.Partition(owner, r.topo.partitions) }

@@ -1,0 +1,96 @@
+package rows
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Shared is what the groups of a process have in common, so that memory and commits are bounded for the process and
+// not for each partition: the block cache, the memtable budget, the pace of commits. Close it when every Run has
+// returned.
+type Shared struct {
+	cache     *pebble.Cache
+	memTables int64
+	stores    atomic.Int64 // that the groups may open at the same time
+	pace      *pace
+}
+
+// NewShared makes the shared parts for groups of one process, from the configuration that all of them are given.
+func NewShared(cfg Config) (*Shared, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("rows: %w", err)
+	}
+	return &Shared{
+		cache:     pebble.NewCache(cfg.CacheBytes + cfg.MemTableBytes), // Pebble takes memtables out of the cache
+		memTables: cfg.MemTableBytes,
+		pace:      newPace(cfg.Gap, cfg.MaxGap, cfg.CommitsPerSecond),
+	}, nil
+}
+
+// Close gives the cache's memory back.
+func (s *Shared) Close() { s.cache.Unref() }
+
+// memTable is the size of a memtable: each store has two at most.
+func (s *Shared) memTable() uint64 {
+	return uint64(min(max(s.memTables/(2*max(s.stores.Load(), 1)), 1<<20), 64<<20))
+}
+
+// pace spreads the commits of all partitions of a process: each waits a gap between the starts of two commits, which
+// grows from least to most as the process nears twice its commits a second. Transactions cost the brokers half a
+// millisecond of CPU each; records do not.
+type pace struct {
+	least, most time.Duration
+	perSecond   int64
+
+	second  atomic.Int64 // that count is of
+	count   atomic.Int64
+	current atomic.Int64 // gap, nanoseconds
+}
+
+func newPace(least, most time.Duration, perSecond int) *pace {
+	p := &pace{least: least, most: most, perSecond: int64(perSecond)}
+	p.current.Store(int64(least))
+	return p
+}
+
+// commit counts a commit that starts at now.
+func (p *pace) commit(now time.Time) {
+	second := now.Unix()
+	if before := p.second.Load(); before != second && p.second.CompareAndSwap(before, second) {
+		count := p.count.Swap(0)
+		if second-before > 1 {
+			count = 0
+		}
+		p.current.Store(int64(p.gapAt(count)))
+	}
+	p.count.Add(1)
+}
+
+// gap is the least time between the starts of two commits of a partition.
+func (p *pace) gap() time.Duration { return time.Duration(p.current.Load()) }
+
+// gapAt grows linearly from least, at perSecond commits a second, to most, at twice as many.
+func (p *pace) gapAt(commits int64) time.Duration {
+	over := min(max(commits-p.perSecond, 0), p.perSecond)
+	return p.least + time.Duration(int64(p.most-p.least)*over/p.perSecond)
+}
+
+// pebbleLog passes on what Pebble says of errors.
+type pebbleLog struct{ s *store }
+
+func (l pebbleLog) Infof(string, ...any) {}
+
+func (l pebbleLog) Errorf(format string, args ...any) {
+	l.s.log.Warn("store: "+fmt.Sprintf(format, args...), "dir", l.s.dir)
+}
+
+// Fatalf ends the process, as Pebble demands of it: its manifest cannot be written. Nothing is lost, since Kafka has
+// every commit, and nothing goes on that could be wrong.
+func (l pebbleLog) Fatalf(format string, args ...any) {
+	l.s.log.Error("store cannot go on, the process ends: "+fmt.Sprintf(format, args...), "dir", l.s.dir)
+	os.Exit(1)
+}

@@ -1,0 +1,360 @@
+package rows
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/lovoo/goka/storage"
+)
+
+// store is the local copy of one partition of a table, in Pebble. It implements Goka's storage.Storage: Goka fills it
+// from the changelog, in batches of recoveryBytes, and never reads it. Every batch holds the changelog offset up to
+// which the rows are true, so that whatever a crash takes away is read again.
+type store struct {
+	dir string
+	log *slog.Logger
+	db  *pebble.DB
+
+	mu     sync.Mutex // guards what follows
+	filled *pebble.Batch
+	offset int64
+	closed bool
+
+	damage atomic.Pointer[error] // the first sign that files are damaged: Close then removes them
+}
+
+const (
+	recoveryBytes       = 1 << 20
+	offsetNone    int64 = -1
+)
+
+// identity says whose store a directory holds. A store of another one is removed, not read.
+type identity struct {
+	Format    int    `json:"format"` // of rows and reserved rows, storeFormat
+	Cluster   string `json:"cluster"`
+	Topic     string `json:"topic"`
+	TopicID   string `json:"topic_id"`
+	Partition int32  `json:"partition"`
+}
+
+const storeFormat = 1
+
+var (
+	errForeign = errors.New("store of another topic, partition or cluster")
+	errAhead   = errors.New("store holds more than the changelog")
+)
+
+// openStore opens a partition's store, whose changelog ends at end. One that is damaged, not this partition's or ahead
+// of the log is removed, and an empty one is opened in its place: the changelog has all of it.
+func openStore(dir string, who identity, end int64, shared *Shared, log *slog.Logger) (*store, error) {
+	s, err := tryStore(dir, who, end, shared, log)
+	if err == nil || !(errors.Is(err, errForeign) || errors.Is(err, errAhead) || pebble.IsCorruptionError(err)) {
+		return s, err
+	}
+	log.Warn("local store removed, to be rebuilt from the changelog", "dir", dir, "reason", err)
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, fmt.Errorf("remove store: %w", err)
+	}
+	return tryStore(dir, who, end, shared, log)
+}
+
+func tryStore(dir string, who identity, end int64, shared *Shared, log *slog.Logger) (*store, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s := &store{dir: dir, log: log, offset: offsetNone}
+	db, err := pebble.Open(dir, s.options(shared))
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	s.db = db
+	if err := errors.Join(s.claim(who), s.loadOffset(end)); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), db.Close())
+	}
+	return s, nil
+}
+
+// options are all settings of Pebble.
+func (s *store) options(shared *Shared) *pebble.Options {
+	o := &pebble.Options{
+		FormatMajorVersion: pebble.FormatNewest, // a store is rebuilt, never handed to an older program
+		Cache:              shared.cache,        // one for the process: memory does not grow with the partitions
+		MemTableSize:       shared.memTable(),   // the process's budget, split
+		// The changelog is the write-ahead log. What a crash takes from memory, at most two memtables, is read again.
+		DisableWAL:                  true,
+		MemTableStopWritesThreshold: 2,        // one filling, one being flushed: then writing waits, memory is bounded
+		L0CompactionThreshold:       4,        // files of overlapping rows that a read may have to look into …
+		L0StopWritesThreshold:       24,       // … and where writing waits for compaction
+		LBaseMaxBytes:               64 << 20, // a partition is small: keep few levels
+		MaxOpenFiles:                1000,     // descriptors, a store
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		Logger:                      pebbleLog{s},
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) { s.log.Warn("store: background work failed", "dir", s.dir, "error", err) },
+			DataCorruption:  func(info pebble.DataCorruptionInfo) { s.damaged(info.Details) },
+		},
+	}
+	o.Experimental.L0CompactionConcurrency = 4
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = 8 << 10                   // rows are short, scans read runs of them
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most gets are of rows that are not there (1 % false positives)
+		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+	}
+	return o
+}
+
+// damaged notes that files are damaged.
+func (s *store) damaged(err error) {
+	if s.damage.CompareAndSwap(nil, &err) {
+		s.log.Error("store: damaged file", "dir", s.dir, "error", err)
+	}
+}
+
+// check notes damage that a read or write has met, and returns its error.
+func (s *store) check(err error) error {
+	if err != nil && pebble.IsCorruptionError(err) {
+		s.damaged(err)
+	}
+	return err
+}
+
+// claim marks an empty store as who's, or holds its mark against who.
+func (s *store) claim(who identity) error {
+	want, err := json.Marshal(who)
+	if err != nil {
+		return err
+	}
+	key := reservedKey(markerKind)
+	have, closer, err := s.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		if err := s.empty(); err != nil {
+			return err
+		}
+		return s.db.Set(key, want, pebble.NoSync)
+	}
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	if string(have) != string(want) {
+		return fmt.Errorf("%w: it is %s, not %s", errForeign, have, want)
+	}
+	return nil
+}
+
+// empty fails if there is anything in the store.
+func (s *store) empty() error {
+	it, err := s.db.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	if it.First() {
+		err = fmt.Errorf("%w: it has rows and no mark", errForeign)
+	}
+	return errors.Join(err, it.Close())
+}
+
+func (s *store) loadOffset(end int64) error {
+	value, closer, err := s.db.Get(reservedKey(offsetKind))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	if len(value) != 8 {
+		return fmt.Errorf("%w: offset of %d bytes", errForeign, len(value))
+	}
+	s.offset = int64(binary.BigEndian.Uint64(value))
+	if s.offset >= end {
+		return fmt.Errorf("%w: offset %d, and it ends at %d", errAhead, s.offset, end)
+	}
+	return nil
+}
+
+// Open is part of storage.Storage: the store is open already.
+func (s *store) Open() error { return nil }
+
+// Set puts a row while Goka reads the changelog.
+func (s *store) Set(key string, value []byte) error {
+	if isLocal(key) {
+		return nil
+	}
+	return s.fill(func(b *pebble.Batch) error {
+		op := b.SetDeferred(len(key), len(value))
+		copy(op.Key, key)
+		copy(op.Value, value)
+		return op.Finish()
+	})
+}
+
+// Delete removes a row while Goka reads the changelog.
+func (s *store) Delete(key string) error {
+	if isLocal(key) {
+		return nil
+	}
+	return s.fill(func(b *pebble.Batch) error {
+		op := b.DeleteDeferred(len(key))
+		copy(op.Key, key)
+		return op.Finish()
+	})
+}
+
+func (s *store) fill(write func(*pebble.Batch) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	if s.filled == nil {
+		s.filled = s.db.NewBatchWithSize(recoveryBytes + recoveryBytes/8)
+	}
+	return write(s.filled)
+}
+
+// GetOffset returns the changelog offset of the last record in the store, def if there is none.
+func (s *store) GetOffset(def int64) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.offset == offsetNone {
+		return def, nil
+	}
+	return s.offset, nil
+}
+
+// SetOffset notes the offset of the record that was put or deleted last.
+func (s *store) SetOffset(offset int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offset = offset
+	if s.filled == nil || s.filled.Len() < recoveryBytes {
+		return nil
+	}
+	return s.flush()
+}
+
+// MarkRecovered writes what Goka has read last.
+func (s *store) MarkRecovered() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	return s.flush()
+}
+
+// flush writes the gathered rows with their offset. mu is held.
+func (s *store) flush() error {
+	if s.offset == offsetNone {
+		return nil
+	}
+	b := s.filled
+	s.filled = nil
+	if b == nil {
+		b = s.db.NewBatch()
+	}
+	return s.commit(b, s.offset)
+}
+
+// commit writes a batch with the changelog offset of its last row, and closes it.
+func (s *store) commit(b *pebble.Batch, offset int64) error {
+	var value [8]byte
+	binary.BigEndian.PutUint64(value[:], uint64(offset))
+	err := b.Set(reservedKey(offsetKind), value[:], nil)
+	if err == nil {
+		err = b.Commit(pebble.NoSync)
+	}
+	if err := errors.Join(s.check(err), b.Close()); err != nil {
+		return fmt.Errorf("write store %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// apply writes the rows of a committed batch, whose last changelog record has the given offset.
+func (s *store) apply(b *batch, offset int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	out := s.db.NewBatchWithSize(len(b.data) + 16*len(b.writes) + 64)
+	for i := range b.writes {
+		if err := b.copyTo(out, &b.writes[i]); err != nil {
+			return errors.Join(fmt.Errorf("write store %s: %w", s.dir, err), out.Close())
+		}
+	}
+	s.offset = offset
+	return s.commit(out, offset)
+}
+
+func (b *batch) copyTo(out *pebble.Batch, w *write) error {
+	switch {
+	case w.replaced:
+		return nil
+	case w.deleted:
+		op := out.DeleteDeferred(int(w.key.len))
+		copy(op.Key, b.at(w.key))
+		return op.Finish()
+	default:
+		op := out.SetDeferred(int(w.key.len), int(w.value.len))
+		copy(op.Key, b.at(w.key))
+		copy(op.Value, b.at(w.value))
+		return op.Finish()
+	}
+}
+
+var errClosed = errors.New("local store is closed")
+
+// Close flushes what is in memory, and closes the store; a damaged one is removed. It can be called again.
+func (s *store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if s.filled != nil {
+		if err := s.flush(); err != nil {
+			s.log.Warn("local store: last rows not written, to be read again", "dir", s.dir, "error", err)
+		}
+	}
+	if s.damage.Load() == nil {
+		if err := s.check(s.db.Flush()); err != nil {
+			s.log.Warn("local store: not flushed, to be read again", "dir", s.dir, "error", err)
+		}
+	}
+	err := s.check(s.db.Close())
+	if s.damage.Load() != nil {
+		s.log.Warn("local store removed, to be rebuilt from the changelog", "dir", s.dir, "reason", *s.damage.Load())
+		return os.RemoveAll(s.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("close store %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// The rest of storage.Storage is never called: callbacks and views read the rows directly.
+var errNotGoka = errors.New("rows are not read through goka")
+
+// Has is not used.
+func (s *store) Has(string) (bool, error) { return false, errNotGoka }
+
+// Get is not used.
+func (s *store) Get(string) ([]byte, error) { return nil, errNotGoka }
+
+// Iterator is not used.
+func (s *store) Iterator() (storage.Iterator, error) { return nil, errNotGoka }
+
+// IteratorWithRange is not used.
+func (s *store) IteratorWithRange(_, _ []byte) (storage.Iterator, error) { return nil, errNotGoka }

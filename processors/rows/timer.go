@@ -1,0 +1,179 @@
+package rows
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Timers are reserved rows, ordered by time. Nothing fires by a clock alone: when a partition's first timer is due, its
+// scheduler sends a tick, a record of <group>-ticks, to the same partition; the tick is an input like any other, its
+// timestamp the now that decides which timers are due.
+
+// tickGap is the least time between two ticks that a scheduler sends: the broker's clock may be behind this one, and
+// then a tick finds nothing due.
+const tickGap = 100 * time.Millisecond
+
+// lostTick is after how long a tick counts as lost that was to come and did not.
+const lostTick = 5 * time.Second
+
+// scheduler sends the ticks of one partition.
+type scheduler struct {
+	p       *part
+	kick    chan struct{}
+	chained atomic.Bool // a transaction has sent the next tick
+}
+
+func newScheduler(p *part) *scheduler { return &scheduler{p: p, kick: make(chan struct{}, 1)} }
+
+// committed tells the scheduler that a transaction has changed timers.
+func (s *scheduler) committed(ticked, chained bool) {
+	if ticked {
+		s.chained.Store(chained)
+	}
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// run sends ticks until the partition is closed.
+func (s *scheduler) run() {
+	sent := time.Time{}
+	for {
+		wait, err := s.wait(sent)
+		if err == nil && wait <= 0 {
+			sent, err = time.Now(), s.send()
+			wait = tickGap
+		}
+		if err != nil {
+			s.fail(err)
+			return
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-s.kick:
+		case <-s.p.ctx.Done():
+		}
+		timer.Stop()
+		if s.p.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func (s *scheduler) fail(err error) {
+	if s.p.ctx.Err() != nil {
+		return
+	}
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	s.p.fail(fmt.Errorf("timers of partition %d: %w", s.p.id, err))
+}
+
+// wait says how long until the next tick is to be sent, if nothing changes.
+func (s *scheduler) wait(sent time.Time) (time.Duration, error) {
+	first, found, err := s.first()
+	switch {
+	case err != nil:
+		return 0, err
+	case !found:
+		return time.Hour, nil
+	}
+	due := time.Until(first.time())
+	pause := tickGap
+	if s.chained.Load() {
+		pause = lostTick
+	}
+	return max(due, time.Until(sent.Add(pause))), nil
+}
+
+// first returns the partition's first timer.
+func (s *scheduler) first() (first timer, found bool, err error) {
+	c, err := newStoreCursor(s.p.db, "", Scan{Prefix: []byte{timerKind}})
+	if err != nil {
+		return timer{}, false, err
+	}
+	if row := c.row(); row != nil {
+		found = true
+		first, err = parseTimer(row)
+	}
+	return first, found, errors.Join(err, c.close())
+}
+
+func (s *scheduler) send() error {
+	r := kgo.Record{Topic: s.p.w.r.topo.ticks, Partition: s.p.id, Value: tickValue(time.Now())}
+	if err := s.p.w.plain.ProduceSync(s.p.ctx, &r).FirstErr(); err != nil {
+		return fmt.Errorf("send tick: %w", err)
+	}
+	return nil
+}
+
+// tickValue is when the tick was sent, by the sender's clock, for people who look: the record's timestamp decides.
+func tickValue(now time.Time) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(now.UnixMicro()))
+}
+
+// tick works off timers due at now, in bounded number. If there are more, it sends the next tick.
+func (p *part) tick(now time.Time) error {
+	b := p.state.pending
+	b.timers, b.ticked, b.chained = true, true, false
+	due, more, err := p.due(now)
+	if err != nil {
+		return err
+	}
+	for i, t := range due {
+		if i > 0 && b.bytes() >= p.w.r.cfg.MaxBatchBytes {
+			more = true
+			break
+		}
+		if err := p.fire(t, now); err != nil {
+			return err
+		}
+	}
+	if more {
+		b.chained = true
+		b.emits = append(b.emits, emit{
+			topic: p.w.r.topo.outputs[p.w.r.topo.ticks], partition: p.id, noKey: true, value: b.keep(tickValue(now)), since: p.since(),
+		})
+	}
+	return nil
+}
+
+// due returns the first timers due at now, and whether there are more than one tick works off.
+func (p *part) due(now time.Time) (list []timer, more bool, err error) {
+	most := p.w.r.cfg.TimersPerTick
+	scanErr := p.state.scan("", Scan{Prefix: []byte{timerKind}, Limit: most + 1}, func(row, _ []byte) bool {
+		var t timer
+		if t, err = parseTimer(row); err != nil || t.micros > now.UnixMicro() {
+			return false
+		}
+		list = append(list, t)
+		return true
+	})
+	if len(list) > most {
+		list, more = list[:most], true
+	}
+	return list, more, errors.Join(err, scanErr)
+}
+
+// fire removes a timer and calls the group's TimerFunc, unless a timer fired before it has taken it back.
+func (p *part) fire(t timer, now time.Time) error {
+	row := timerName(t.micros, t.owner, t.name)
+	set, err := p.state.get("", row)
+	if err != nil || set == nil {
+		return err
+	}
+	p.state.putReserved(row, nil, true)
+	p.state.begin(&p.tx, t.owner, t.owner, now, p)
+	err = p.state.end(&p.tx, p.w.r.topo.timer(&p.tx, p.tx.Own(), t.name, t.time()))
+	if err != nil {
+		return p.bury(fmt.Errorf("timer of %q: %w", t.owner, err), []byte(t.owner), t.name)
+	}
+	return nil
+}

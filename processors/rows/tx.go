@@ -1,0 +1,221 @@
+package rows
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Tx is what a callback sees: the rows it may touch, the topics it may emit to, and the record's own time. It is valid
+// until the callback returns. What a callback wrote counts only if it returns nil; a *schemas.BadRecordError sends the
+// record to the dead letters and undoes the callback's writes; any other error stops the partition, and the supervisor
+// starts it again from the same record.
+type Tx struct {
+	s     *state
+	key   string
+	owner string // the only owner whose rows may be touched, "": any of the partition
+	time  time.Time
+	from  origin
+	begun int64 // from.since(), once asked for; 0: not yet
+
+	start mark
+	err   error // the first misuse or breach of a bound: fails the callback even if it was ignored
+
+	checked string    // the owner that Of found to be allowed last …
+	log     *ownerLog // … and its writes, nil if there are none yet
+}
+
+// state is what the callbacks of one partition work on: the batch being filled, the one being committed, the store.
+type state struct {
+	topo    *topology
+	limits  limits
+	id      int32 // the partition
+	pending *batch
+	flying  *batch // nil: none
+	store   reader
+	scratch []byte // what Get copied out of the store for the present callback
+}
+
+// origin tells when the outside event arrived that a record goes back to, in microseconds.
+type origin interface{ since() int64 }
+
+// limits bound what one callback may do.
+type limits struct {
+	rows       int
+	bytes      int
+	nameBytes  int
+	valueBytes int
+}
+
+var (
+	errUsedAfter   = errors.New("transaction used after its callback has returned")
+	errNoOwnRows   = errors.New("a batched input has no owner of its own: use Of")
+	errNoTimerFunc = errors.New("set timer: the group has no Timer to work it off")
+)
+
+// begin makes tx the transaction of the next callback.
+func (s *state) begin(tx *Tx, key, owner string, at time.Time, from origin) {
+	s.scratch = s.scratch[:0]
+	*tx = Tx{s: s, key: key, owner: owner, time: at, from: from, start: s.pending.mark()}
+}
+
+// end closes tx with what the callback returned; the error is the callback's or that of a misuse it ignored. Its
+// writes are undone if there is one.
+func (s *state) end(tx *Tx, err error) error {
+	if tx.err != nil {
+		err = tx.err
+	}
+	if err != nil {
+		s.pending.undo(tx.start)
+	}
+	tx.s = nil
+	return err
+}
+
+// fail remembers the first error.
+func (tx *Tx) fail(err error) error {
+	if tx.err == nil {
+		tx.err = err
+	}
+	return err
+}
+
+// bad is fail for what the record itself is to blame for: it goes to the dead letters.
+func (tx *Tx) bad(format string, args ...any) error {
+	return tx.fail(schemas.Bad(fmt.Sprintf(format, args...)))
+}
+
+// Own returns the rows of the record's key, of a timer those of its owner. Of a batched input it is an error to use
+// them.
+func (tx *Tx) Own() Owner {
+	if tx.owner == "" {
+		tx.fail(errNoOwnRows)
+		return Owner{tx: tx}
+	}
+	return Owner{tx: tx, name: tx.owner}
+}
+
+// Of returns the rows of an owner: of a keyed input only the record's key, of a batched one any owner of the partition;
+// using the rows of another is an error.
+func (tx *Tx) Of(owner string) Owner {
+	if tx.s == nil {
+		tx.fail(errUsedAfter)
+		return Owner{tx: tx}
+	}
+	if owner == tx.owner && owner != "" || owner == tx.checked && owner != "" {
+		return Owner{tx: tx, name: owner}
+	}
+	if err := tx.allowed(owner); err != nil {
+		tx.fail(err)
+		return Owner{tx: tx}
+	}
+	tx.checked, tx.log = owner, nil
+	return Owner{tx: tx, name: owner}
+}
+
+func (tx *Tx) allowed(owner string) error {
+	if err := checkOwner(owner); err != nil {
+		return err
+	}
+	if tx.owner != "" {
+		return fmt.Errorf("rows of %q: the record's key is %q", owner, tx.owner)
+	}
+	if p := topics.Partition(owner, tx.s.topo.partitions); p != tx.s.id {
+		return fmt.Errorf("rows of %q: its partition is %d, the record's %d", owner, p, tx.s.id)
+	}
+	return nil
+}
+
+// checkOwner says what is wrong with an owner's name, as a bad record: the name came with one.
+func checkOwner(owner string) error {
+	switch {
+	case owner == "":
+		return schemas.Bad("empty owner")
+	case strings.IndexByte(owner, separator) >= 0:
+		return schemas.Bad(fmt.Sprintf("owner %q holds a zero byte", owner))
+	}
+	return nil
+}
+
+// Key returns the record's key; of a timer, its owner.
+func (tx *Tx) Key() string { return tx.key }
+
+// Partition returns the partition that the record is in.
+func (tx *Tx) Partition() int32 { return tx.s.id }
+
+// Time returns the record's timestamp: the only now there is in a callback.
+func (tx *Tx) Time() time.Time { return tx.time }
+
+// Emit sends value to a declared topic under key, to the partition of key. Its errors (undeclared topic, bounds) also
+// fail the callback if they are ignored. A nil value is a tombstone.
+func (tx *Tx) Emit(topic, key string, value []byte) error {
+	if tx.s == nil {
+		return tx.fail(errUsedAfter)
+	}
+	return tx.EmitTo(topic, topics.Partition(key, tx.s.topo.partitions), key, value)
+}
+
+// EmitTo sends value to one partition of a declared topic.
+func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) error {
+	if tx.s == nil {
+		return tx.fail(errUsedAfter)
+	}
+	index, ok := tx.s.topo.outputs[topic]
+	switch {
+	case !ok:
+		return tx.fail(fmt.Errorf("emit to %s: not among the outputs of group %s", topic, tx.s.topo.name))
+	case partition < 0 || partition >= tx.s.topo.partitions:
+		return tx.fail(fmt.Errorf("emit to %s: partition %d of %d", topic, partition, tx.s.topo.partitions))
+	case len(value) > tx.s.limits.valueBytes:
+		return tx.bad("emit to %s: %d bytes, more than %d", topic, len(value), tx.s.limits.valueBytes)
+	}
+	if err := tx.room(len(key) + len(value)); err != nil {
+		return err
+	}
+	b := tx.s.pending
+	b.emits = append(b.emits, emit{
+		topic: index, partition: partition, key: b.keepString(key), value: b.keep(value), noValue: value == nil,
+		since: tx.begunAt(),
+	})
+	return nil
+}
+
+// room checks the bounds of one callback before it adds a row or record of so many bytes.
+func (tx *Tx) room(bytes int) error {
+	b, limits := tx.s.pending, tx.s.limits
+	if n := len(b.writes) - tx.start.writes + len(b.emits) - tx.start.emits; n >= limits.rows {
+		return tx.bad("more than %d rows and records of one input record", limits.rows)
+	}
+	if n := len(b.data) - tx.start.data + bytes; n > limits.bytes {
+		return tx.bad("more than %d bytes of rows and records of one input record", limits.bytes)
+	}
+	return nil
+}
+
+// begunAt is when the outside event arrived that the record goes back to.
+func (tx *Tx) begunAt() int64 {
+	if tx.begun == 0 {
+		tx.begun = tx.from.since()
+	}
+	return tx.begun
+}
+
+// Count adds one to the group's counter of records dropped on purpose, by reason: a fixed, short set of words.
+func (tx *Tx) Count(reason string) {
+	if tx.s != nil {
+		tx.s.pending.counts = append(tx.s.pending.counts, reason)
+	}
+}
+
+// Send encodes rec and emits it to the stream's topic under key.
+func Send[T any](tx *Tx, s topics.Stream[T], key string, rec *T) error {
+	value, err := s.Encode(rec)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", s.Name, err)
+	}
+	return tx.Emit(s.Name, key, value)
+}

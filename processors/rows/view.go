@@ -1,0 +1,170 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// View is a read-only window on the committed rows of the local, recovered partitions of a group. It never blocks
+// writers.
+type View struct{ r *Runner }
+
+// View reads the rows of partitions that this process owns. It may be taken before Run, and used across its calls.
+func (r *Runner) View() *View { return &View{r} }
+
+// NotHereError says that an owner's partition is not one of this process at the moment.
+type NotHereError struct {
+	Group     string
+	Owner     string
+	Partition int32
+}
+
+func (e *NotHereError) Error() string {
+	return fmt.Sprintf("%s: partition %d of %q is not here", e.Group, e.Partition, e.Owner)
+}
+
+// Snapshot is one owner's rows at one commit of its partition.
+type Snapshot interface {
+	// Get returns a copy of the value of a row, nil if there is none.
+	Get(row []byte) ([]byte, error)
+	// Scan visits rows in order until visit returns false; what it hands out must not be kept.
+	Scan(s Scan, visit func(row, value []byte) bool) error
+	// Applied returns the offset of the last record of an input topic whose effect the snapshot holds, -1 for none.
+	Applied(topic string) int64
+	// Session numbers the stretch of time for which this process has owned the partition without a break. It never
+	// repeats within a process.
+	Session() uint64
+	// Partition is the owner's partition.
+	Partition() int32
+}
+
+// slot is the place of a partition that may be here or not.
+type slot struct {
+	mu      sync.RWMutex // readers hold it while they read: the store stays open
+	part    *part        // nil: not here
+	waitMu  sync.Mutex
+	waiting chan struct{} // closed at the next change; nil: nobody waits
+}
+
+// Read calls f with a consistent snapshot of the owner's rows. It fails with a *NotHereError, or with what f returns.
+// The partition cannot be handed over before f returns: f is for reading, not for waiting.
+func (v *View) Read(ctx context.Context, owner string, f func(Snapshot) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := checkOwner(owner); err != nil {
+		return err
+	}
+	partition := v.r.partitionOf(owner)
+	at := &v.r.slots[partition]
+	at.mu.RLock()
+	defer at.mu.RUnlock()
+	if at.part == nil {
+		return &NotHereError{Group: v.r.topo.name, Owner: owner, Partition: partition}
+	}
+	s := &snapshot{rows: at.part.db.NewSnapshot(), part: at.part, owner: owner}
+	err := f(s)
+	if closed := s.rows.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// Changed returns a channel that is closed when the owner's partition next applies a commit, arrives or is lost. Take
+// it before reading what is to change.
+func (v *View) Changed(owner string) <-chan struct{} {
+	at := &v.r.slots[v.r.partitionOf(owner)]
+	at.waitMu.Lock()
+	defer at.waitMu.Unlock()
+	if at.waiting == nil {
+		at.waiting = make(chan struct{})
+	}
+	return at.waiting
+}
+
+// show lets views read a partition.
+func (r *Runner) show(p *part) {
+	at := &r.slots[p.id]
+	at.mu.Lock()
+	at.part = p
+	at.mu.Unlock()
+	r.meter.owned.Inc()
+	r.changed(p.id)
+}
+
+// hide waits for readers of a partition, and lets in no more.
+func (r *Runner) hide(p *part) {
+	at := &r.slots[p.id]
+	at.mu.Lock()
+	was := at.part == p
+	if was {
+		at.part = nil
+	}
+	at.mu.Unlock()
+	if was {
+		r.meter.owned.Dec()
+		r.changed(p.id)
+	}
+}
+
+// changed wakes who waits for a partition.
+func (r *Runner) changed(partition int32) {
+	at := &r.slots[partition]
+	at.waitMu.Lock()
+	defer at.waitMu.Unlock()
+	if at.waiting != nil {
+		close(at.waiting)
+		at.waiting = nil
+	}
+}
+
+type snapshot struct {
+	rows  *pebble.Snapshot
+	part  *part
+	owner string
+}
+
+func (s *snapshot) Get(row []byte) ([]byte, error) { return s.get(s.owner, row) }
+
+func (s *snapshot) get(owner string, row []byte) ([]byte, error) {
+	key := append(append(append(make([]byte, 0, len(owner)+1+len(row)), owner...), separator), row...)
+	value, closer, err := s.rows.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read row of %q: %w", owner, s.part.check(err))
+	}
+	defer closer.Close()
+	return append(make([]byte, 0, len(value)), value...), nil
+}
+
+func (s *snapshot) Scan(sc Scan, visit func(row, value []byte) bool) error {
+	c, err := newStoreCursor(s.rows, s.owner, sc)
+	if err == nil {
+		err = errors.Join(merge([]cursor{c}, sc, visit), c.close())
+	}
+	if err != nil {
+		return fmt.Errorf("scan rows of %q: %w", s.owner, s.part.check(err))
+	}
+	return nil
+}
+
+func (s *snapshot) Applied(topic string) int64 {
+	value, err := s.get("", appliedName(topic))
+	if err != nil || value == nil {
+		return -1
+	}
+	at, err := parsePosition(value)
+	if err != nil {
+		return -1
+	}
+	return at.offset
+}
+
+func (s *snapshot) Session() uint64  { return s.part.number }
+func (s *snapshot) Partition() int32 { return s.part.id }

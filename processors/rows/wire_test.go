@@ -1,0 +1,241 @@
+package rows
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+const testPartitions = 4
+
+// wire is an embedded broker with the topics of a group "t": t-in, t-in2, t-batch, t-out and its own.
+type wire struct {
+	*embedded.Server
+	kafka   topics.Kafka
+	streams *topics.Streams
+	client  *kgo.Client // produces to Record.Partition, reads nothing
+	admin   *kadm.Client
+}
+
+func newWire(t testing.TB) *wire {
+	t.Helper()
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	server, err := embedded.Start(t.Context(), cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &wire{Server: server, kafka: server.Kafka(testPartitions)}
+	if w.client, err = w.kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner())); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.client.Close)
+	w.admin = kadm.NewClient(w.client)
+	w.create(t, "t-in", "t-in2", "t-batch", "t-out", "t-table", "t-loop", "t-ticks", topics.DeadLetters)
+	registry, err := schemas.NewRegistry(server.RegistryURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.streams, err = topics.Open(t.Context(), registry); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *wire) create(t testing.TB, names ...string) {
+	t.Helper()
+	made, err := w.admin.CreateTopics(t.Context(), testPartitions, 1, nil, names...)
+	if err != nil || made.Error() != nil {
+		t.Fatal(err, made.Error())
+	}
+}
+
+// stream is a stream of small records under any topic name.
+func (w *wire) stream(topic string) topics.Stream[schemas.DeletedUser] {
+	s := w.streams.UsersDeleted
+	s.Name = topic
+	return s
+}
+
+// send produces records of stream topic, numbered through their time, each to the partition of its user.
+func (w *wire) send(t testing.TB, topic string, from, n int, user func(i int) string) {
+	t.Helper()
+	var records []*kgo.Record
+	for i := from; i < from+n; i++ {
+		records = append(records, w.record(t, topic, user(i), i))
+	}
+	if err := w.client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *wire) record(t testing.TB, topic, user string, i int) *kgo.Record {
+	t.Helper()
+	value, err := w.stream(topic).Encode(&schemas.DeletedUser{User: schemas.UserID(user), Time: schemas.Micros(i)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &kgo.Record{Topic: topic, Partition: topics.Partition(user, testPartitions), Key: []byte(user), Value: value}
+}
+
+// read returns all committed records of a topic.
+func (w *wire) read(t testing.TB, topic string) []*kgo.Record {
+	t.Helper()
+	ends, err := w.admin.ListEndOffsets(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := map[int32]int64{}
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Offset > 0 {
+			left[o.Partition] = o.Offset
+		}
+	})
+	client, err := w.kafka.Client(kgo.ConsumeTopics(topic), kgo.KeepControlRecords())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var records []*kgo.Record
+	for len(left) > 0 {
+		fetches := client.PollFetches(ctx)
+		if err := ctx.Err(); err != nil {
+			t.Fatalf("read %s: %v, left %v", topic, err, left)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if !r.Attrs.IsControl() {
+				records = append(records, r)
+			}
+			if r.Offset >= left[r.Partition]-1 {
+				delete(left, r.Partition)
+			}
+		})
+	}
+	return records
+}
+
+// config is a configuration for tests: small, and quick to notice who is gone.
+func (w *wire) config(dir string) Config {
+	cfg := DefaultConfig()
+	cfg.Dir, cfg.SessionTimeout, cfg.Grace = dir, 2*time.Second, time.Second
+	cfg.CacheBytes, cfg.MemTableBytes = 8<<20, 8<<20
+	return cfg
+}
+
+func (w *wire) env(t testing.TB) Env {
+	level := slog.LevelInfo
+	if os.Getenv("ROWS_TEST_DEBUG") != "" {
+		level = slog.LevelDebug
+	}
+	return Env{Kafka: w.kafka, Streams: w.streams, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))}
+}
+
+// start runs a group until the test ends or stop is called, which returns Run's error.
+func start(t testing.TB, r *Runner) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	stop = func() error {
+		cancel()
+		select {
+		case err := <-done:
+			done <- err
+			return err
+		case <-time.After(20 * time.Second):
+			t.Error("Run did not end within 20 s")
+			return nil
+		}
+	}
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+func newRunner(t testing.TB, w *wire, dir string, g Group) *Runner {
+	t.Helper()
+	r, err := New(w.config(dir), w.env(t), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// eventually polls a condition for at most twenty seconds.
+func eventually(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !cond() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func user(i int) string { return fmt.Sprintf("user:%d", i) }
+
+// counter is a group that counts each user's records in row "n", and emits each record once.
+func (w *wire) counter(inputs ...string) Group {
+	g := Group{Name: "t", Outputs: []string{"t-out"}}
+	for _, topic := range inputs {
+		g.Inputs = append(g.Inputs, Keyed(w.stream(topic), func(tx *Tx, rec *schemas.DeletedUser) error {
+			n, err := add(tx.Own(), 1)
+			if err != nil {
+				return err
+			}
+			_ = n
+			return Send(tx, w.stream("t-out"), tx.Key(), rec)
+		}))
+	}
+	return g
+}
+
+// add adds to the owner's row "n".
+func add(o Owner, d uint64) (uint64, error) {
+	value, err := o.Get([]byte("n"))
+	if err != nil {
+		return 0, err
+	}
+	n := number(value) + d
+	return n, o.Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n))
+}
+
+func number(value []byte) uint64 {
+	if value == nil {
+		return 0
+	}
+	return binary.BigEndian.Uint64(value)
+}
+
+// count reads the owner's row "n" through the view; -1: not here.
+func count(t testing.TB, r *Runner, owner string) int {
+	t.Helper()
+	n := -1
+	err := r.View().Read(t.Context(), owner, func(s Snapshot) error {
+		value, err := s.Get([]byte("n"))
+		n = int(number(value))
+		return err
+	})
+	if _, gone := err.(*NotHereError); err != nil && !gone {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,274 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/lovoo/goka"
+	"github.com/lovoo/goka/storage"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// work is one Run of a group: a Goka processor, which is of use once, and what it needs.
+type work struct {
+	r      *Runner
+	ctx    context.Context // of Run; stop ends it
+	cancel context.CancelCauseFunc
+	plain  *kgo.Client // not transactional: fences, ticks, questions
+	admin  *kadm.Client
+	tables *tableConsumer
+
+	mu      sync.Mutex
+	session *session
+	cause   error // the first failure
+}
+
+func newWork(ctx context.Context, r *Runner) (*work, error) {
+	plain, err := r.env.Kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		return nil, err
+	}
+	w := &work{r: r, plain: plain, admin: kadm.NewClient(plain), tables: newTableConsumer(r.env.Kafka)}
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	return w, nil
+}
+
+// close is called when nothing uses the clients any more.
+func (w *work) close() {
+	w.cancel(nil)
+	w.plain.Close()
+}
+
+// stop ends the Run, which returns the first error it was stopped with.
+func (w *work) stop(err error) {
+	w.mu.Lock()
+	if w.cause == nil {
+		w.cause = err
+	}
+	w.mu.Unlock()
+	w.cancel(err)
+}
+
+func (w *work) run() error {
+	processor, err := goka.NewProcessor(w.r.env.Kafka.Brokers, w.graph(), w.options()...)
+	if err != nil {
+		return err
+	}
+	err = processor.Run(w.ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.cause != nil:
+		return w.cause
+	case w.ctx.Err() != nil:
+		return nil // asked to end; what Goka says of it is that it was
+	case err == nil:
+		return errors.New("goka's processor ended by itself")
+	}
+	return err
+}
+
+// graph is the topology as Goka sees it.
+func (w *work) graph() *goka.GroupGraph {
+	topo := w.r.topo
+	edges := []goka.Edge{goka.Persist(rawCodec{})}
+	for i, in := range topo.inputs {
+		if in.loop {
+			edges = append(edges, goka.Loop(rawCodec{}, w.callback(i)))
+			continue
+		}
+		edges = append(edges, goka.Input(goka.Stream(in.topic), rawCodec{}, w.callback(i)))
+	}
+	if topo.ticks != "" {
+		edges = append(edges, goka.Input(goka.Stream(topo.ticks), rawCodec{}, w.callback(len(topo.inputs))))
+	}
+	return goka.DefineGroup(goka.Group(topo.name), edges...)
+}
+
+// callback hands a record of an input to its partition.
+func (w *work) callback(input int) goka.ProcessCallback {
+	return func(ctx goka.Context, msg any) {
+		value, _ := msg.([]byte) // nil: a tombstone
+		if p := w.part(ctx.Partition()); p != nil {
+			p.handle(ctx, input, value)
+		}
+	}
+}
+
+// rawCodec leaves decoding to the callback, where an error is a dead letter and not the end of the group.
+type rawCodec struct{}
+
+func (rawCodec) Encode(value any) ([]byte, error) { return nil, errUnused }
+func (rawCodec) Decode(data []byte) (any, error)  { return data, nil }
+
+// options are all of Goka's settings.
+func (w *work) options() []goka.ProcessorOption {
+	options := []goka.ProcessorOption{
+		goka.WithLogger(gokaLog{w.r.log}),
+		goka.WithHasher(func() hash.Hash32 { return topics.NewHasher() }), // Goka's own would look in other partitions than producers write to
+		goka.WithNilHandling(goka.NilProcess),                             // a tombstone on an input is a bad record, not one to pass over in silence
+		goka.WithPartitionChannelSize(256),                                // records waiting for a callback
+		goka.WithStorageBuilder(w.openStorage),
+		goka.WithConsumerSaramaBuilder(func([]string, string) (sarama.Consumer, error) { return w.tables, nil }),
+		goka.WithConsumerGroupBuilder(w.joinGroup),
+		goka.WithTopicManagerBuilder(func([]string) (goka.TopicManager, error) { return topicManager{w.admin}, nil }),
+		goka.WithProducerBuilder(func([]string, string, func() hash.Hash32) (goka.Producer, error) { return noProducer{}, nil }),
+	}
+	if w.r.cfg.Standby {
+		options = append(options, goka.WithHotStandby())
+	}
+	return options
+}
+
+// openStorage opens a partition's local store for Goka: of an assigned partition as a part, which writes, of a standby
+// the bare store. It is called before Goka asks for the end of the changelog: the order on which fencing rests.
+func (w *work) openStorage(topic string, partition int32) (storage.Storage, error) {
+	w.mu.Lock()
+	s := w.session
+	w.mu.Unlock()
+	if s == nil || topic != w.r.topo.table {
+		return nil, fmt.Errorf("open storage of %s/%d: no session", topic, partition)
+	}
+	st, err := w.openFor(s, partition)
+	if err != nil && s.Context().Err() != nil {
+		return &store{closed: true}, nil // the session is over: Goka closes it again at once
+	}
+	if err != nil {
+		err = fmt.Errorf("open %s/%d: %w", topic, partition, err)
+		w.stop(err)
+	}
+	return st, err
+}
+
+func (w *work) openFor(s *session, partition int32) (storage.Storage, error) {
+	if s.owns(partition) {
+		return w.openPart(s, partition)
+	}
+	end, err := topicManager{w.admin}.GetOffset(w.r.topo.table, partition, sarama.OffsetNewest)
+	if err != nil {
+		return nil, err
+	}
+	return w.openStore(s, partition, end)
+}
+
+// openStore opens a store for a changelog partition that ends at end.
+func (w *work) openStore(s *session, partition int32, end int64) (*store, error) {
+	who := identity{
+		Format: storeFormat, Cluster: s.cluster, Topic: w.r.topo.table,
+		TopicID: kadm.TopicID(s.ids[w.r.topo.table]).String(), Partition: partition,
+	}
+	dir := filepath.Join(w.r.cfg.Dir, w.r.topo.table, strconv.Itoa(int(partition)))
+	return openStore(dir, who, end, w.r.shared, w.r.log)
+}
+
+// openPart makes this process the only writer of a partition, and opens it.
+func (w *work) openPart(s *session, partition int32) (*part, error) {
+	client, err := w.r.env.Kafka.Transactional(
+		w.r.topo.name+"-"+strconv.Itoa(int(partition)),
+		kgo.ManualFlushing(),    // a whole transaction in one request, not its first record alone
+		kgo.MaxBufferedBytes(0), // a batch is bounded before it is produced
+		kgo.ProducerBatchMaxBytes(int32(max(1_000_012, w.r.cfg.MaxValueBytes+64<<10))), // the largest row must fit
+	)
+	if err != nil {
+		return nil, err
+	}
+	p := &part{
+		w: w, session: s, id: partition, client: client, number: w.r.owned.Add(1),
+		kick: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(w.ctx))
+	end, err := w.fence(s.Context(), p)
+	if err == nil {
+		p.store, err = w.openStore(s, partition, end)
+	}
+	if err != nil {
+		p.cancel()
+		client.Close()
+		return nil, err
+	}
+	p.prepare()
+	s.took(p)
+	return p, nil
+}
+
+// fence ends whatever a former owner of the partition has under way, refuses all it tries later, and returns the end
+// of the changelog. The record it writes makes the log end with a record in any case: a broker that crashed may leave
+// an aborted transaction at the end, without a marker, for which recovery would wait for ever.
+func (w *work) fence(ctx context.Context, p *part) (int64, error) {
+	if _, _, err := p.client.ProducerID(ctx); err != nil {
+		return 0, fmt.Errorf("fence former owner: %w", err)
+	}
+	r := kgo.Record{Topic: w.r.topo.table, Partition: p.id, Key: reservedKey(fenceKind), Value: []byte{}}
+	if err := w.plain.ProduceSync(ctx, &r).FirstErr(); err != nil {
+		return 0, fmt.Errorf("write fence: %w", err)
+	}
+	return r.Offset, nil
+}
+
+// prepare makes the parts of a partition that need no broker.
+func (p *part) prepare() {
+	p.room = sync.NewCond(&p.mu)
+	p.applied = slices.Repeat([]int64{-1}, len(p.w.r.topo.reads()))
+	p.state = state{topo: p.w.r.topo, limits: p.w.r.cfg.limits(), id: p.id, pending: p.newBatch(), store: p.store.db}
+	if p.w.r.topo.ticks != "" {
+		p.timers = newScheduler(p)
+	}
+}
+
+// joinGroup makes the consumer group that Goka consumes with.
+func (w *work) joinGroup(brokers []string, name, clientID string) (sarama.ConsumerGroup, error) {
+	c := w.r.env.Kafka.Sarama()
+	c.Consumer.Group.Session.Timeout = w.r.cfg.SessionTimeout
+	c.Consumer.Group.Heartbeat.Interval = w.r.cfg.SessionTimeout / 6
+	group, err := sarama.NewConsumerGroup(brokers, name, c)
+	if err != nil {
+		return nil, fmt.Errorf("join group %s: %w", name, err)
+	}
+	return quickGroup{group, w}, nil
+}
+
+// part returns an assigned partition of the present session.
+func (w *work) part(partition int32) *part {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.session == nil {
+		return nil
+	}
+	return w.session.part(partition)
+}
+
+// quickGroup keeps sarama's sessions to itself: Goka sleeps five seconds whenever one has ended.
+type quickGroup struct {
+	sarama.ConsumerGroup
+	w *work
+}
+
+// leastSession is between the starts of two sessions: one that fails at once must not spin.
+const leastSession = 100 * time.Millisecond
+
+// Consume serves one session after another until ctx ends or joining fails.
+func (q quickGroup) Consume(ctx context.Context, topics []string, handler sarama.ConsumerGroupHandler) error {
+	for {
+		started := time.Now()
+		err := q.ConsumerGroup.Consume(ctx, topics, sessions{handler, q.w})
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(leastSession - time.Since(started)):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
