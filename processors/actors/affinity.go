@@ -1,0 +1,85 @@
+package actors
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// decayed is a sum of weights that halve every half-life, as of the newest weight's time. The zero value is no weight
+// at all.
+type decayed struct {
+	sum  float64
+	time schemas.Micros
+}
+
+// add returns the sum with a weight of time at, which may be older than what is in it.
+func (d decayed) add(weight float64, at schemas.Micros, halfLife time.Duration) decayed {
+	switch {
+	case d == decayed{}:
+		return decayed{weight, at}
+	case at <= d.time:
+		return decayed{d.sum + weight*left(d.time-at, halfLife), d.time}
+	}
+	return decayed{d.sum*left(at-d.time, halfLife) + weight, at}
+}
+
+// at returns the sum as of now, which may lie before the newest weight's time.
+func (d decayed) at(now schemas.Micros, halfLife time.Duration) float64 {
+	return d.sum * left(now-d.time, halfLife)
+}
+
+// reaches returns when the sum will have faded to target, or had: nothing but time passing. The two must have the same
+// sign, and neither may be 0.
+func (d decayed) reaches(target float64, halfLife time.Duration) schemas.Micros {
+	return d.time + schemas.Micros(math.Ceil(math.Log2(d.sum/target)*float64(micros(halfLife))))
+}
+
+// micros returns a span of time in the unit of event times.
+func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
+
+// left is what is left of 1 after an age.
+func left(age schemas.Micros, halfLife time.Duration) float64 {
+	return math.Exp2(-float64(age) / float64(micros(halfLife)))
+}
+
+// facets returns what an action says something about: author, board and interests of its pin, as they were when it
+// happened. The actor is none of them, nor is an author who is gone.
+func facets(a *schemas.EnrichedAction, deleted DeletedUsers) []schemas.ID {
+	f := a.ObjectAttributes.Facets
+	all := make([]schemas.ID, 0, 2+len(f.Interests))
+	if f.Author != "" && f.Author != a.Actor && !deleted.Has(f.Author) {
+		all = append(all, schemas.ID(f.Author))
+	}
+	if f.Board != "" {
+		all = append(all, schemas.ID(f.Board))
+	}
+	for _, i := range f.Interests {
+		all = append(all, schemas.ID(i))
+	}
+	return all
+}
+
+// negligible is below what an affinity is not worth sending: a hundredth of a view.
+const negligible = 0.001
+
+// strongest returns the n greatest positive affinities, greatest first; ties by facet. It reorders all.
+func strongest(all []schemas.Affinity, n int) []schemas.Affinity {
+	all = slices.DeleteFunc(all, func(a schemas.Affinity) bool { return a.Value < negligible })
+	slices.SortFunc(all, func(a, b schemas.Affinity) int {
+		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Facet, b.Facet))
+	})
+	return all[:min(n, len(all))]
+}
+
+// weakest returns the facets whose affinities are nearest to none, all but the keep strongest of either sign; ties by
+// facet. It reorders all.
+func weakest(all []schemas.Affinity, keep int) []schemas.Affinity {
+	slices.SortFunc(all, func(a, b schemas.Affinity) int {
+		return cmp.Or(cmp.Compare(math.Abs(b.Value), math.Abs(a.Value)), cmp.Compare(a.Facet, b.Facet))
+	})
+	return all[min(keep, len(all)):]
+}

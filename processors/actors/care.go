@@ -1,0 +1,212 @@
+package actors
+
+import (
+	"cmp"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// care adds an action to the user's affinities for the facets of its pin, and has them sent.
+func (t table) care(a *schemas.EnrichedAction) error {
+	weight := t.cfg.Verbs[a.Verb]
+	touched := facets(a, t.deleted)
+	if weight == 0 || len(touched) == 0 {
+		return nil
+	}
+	s, err := t.sent()
+	if err != nil {
+		return err
+	}
+	for _, id := range touched {
+		isNew, err := t.addTo(id, weight, a.Timestamp)
+		if err != nil {
+			return err
+		}
+		if isNew {
+			s.facets++
+		}
+	}
+	if s.facets > t.cfg.MaxFacets+t.cfg.MaxFacets/4 {
+		if err := t.trim(); err != nil {
+			return err
+		}
+		s.facets = t.cfg.MaxFacets
+	}
+	return t.sendOrWait(s)
+}
+
+// addTo adds a weight to one affinity, and says whether it is a new one.
+func (t table) addTo(id schemas.ID, weight float64, at schemas.Micros) (bool, error) {
+	f, existed, err := t.facet(id)
+	if err != nil {
+		return false, err
+	}
+	f.decayed = f.add(weight, at, t.cfg.HalfLife)
+	return !existed, t.putFacet(id, f)
+}
+
+// fade moves the weight of an edge whose affinity has faded for long enough.
+func (t table) fade(id schemas.ID) error {
+	f, existed, err := t.facet(id)
+	if err != nil || !existed {
+		return err
+	}
+	f.wakes = 0 // that timer has just fired
+	return t.putFacet(id, f)
+}
+
+// putFacet writes an affinity, tells its followee if the weight of the edge has moved, and sees to it that the weight
+// is looked at again when it may have faded.
+func (t table) putFacet(id schemas.ID, f facet) error {
+	if f.move(t.cfg, t.now()) {
+		if err := t.tell(id, f.told, f.moved); err != nil {
+			return err
+		}
+	}
+	if err := t.rewake(id, &f); err != nil {
+		return err
+	}
+	return t.own.Put(facetName(id), f.encode())
+}
+
+// rewake sets the timer of an affinity. One that is set for too early stays: when it fires, it is set anew, which is
+// cheaper than moving it at every action.
+func (t table) rewake(id schemas.ID, f *facet) error {
+	wake := f.wake(t.cfg, t.now())
+	if f.wakes != 0 && f.wakes <= wake || wake == f.wakes {
+		return nil
+	}
+	if f.wakes != 0 {
+		if err := t.own.DropTimer(f.wakes.Time(), facetName(id)); err != nil {
+			return err
+		}
+	}
+	f.wakes = wake
+	if wake == 0 {
+		return nil
+	}
+	return t.own.SetTimer(wake.Time(), facetName(id))
+}
+
+func (t table) tell(id schemas.ID, weight float32, at schemas.Micros) error {
+	rec := schemas.EdgeWeight{Followee: schemas.Followee(id), User: t.user(), Weight: weight, Time: at}
+	return rows.Send(t.tx, t.streams.EdgeWeights, string(id), &rec)
+}
+
+// trim gives up the weakest affinities beyond the bound. An edge that had a weight because of one loses it.
+func (t table) trim() error {
+	all, err := t.affinities()
+	if err != nil {
+		return err
+	}
+	for _, a := range weakest(all, t.cfg.MaxFacets) {
+		f, _, err := t.facet(a.Facet)
+		if err != nil {
+			return err
+		}
+		if f.told != unmoved {
+			if err := t.tell(a.Facet, unmoved, max(t.now(), f.moved+1)); err != nil {
+				return err
+			}
+		}
+		if err := t.dropFacet(a.Facet, f); err != nil {
+			return err
+		}
+		t.tx.Count(dropWeakFacet)
+	}
+	return nil
+}
+
+func (t table) dropFacet(id schemas.ID, f facet) error {
+	if f.wakes != 0 {
+		if err := t.own.DropTimer(f.wakes.Time(), facetName(id)); err != nil {
+			return err
+		}
+	}
+	return t.own.Delete(facetName(id))
+}
+
+// sendOrWait sends the affinities if the last time is long enough ago, else has a timer send them.
+func (t table) sendOrWait(s sent) error {
+	next := s.at + micros(t.cfg.Every)
+	if t.now() >= next {
+		return t.send(s)
+	}
+	if s.due == 0 {
+		s.due = next
+		if err := t.own.SetTimer(next.Time(), []byte{sentRow}); err != nil {
+			return err
+		}
+	}
+	return t.putSent(s)
+}
+
+// sendDue sends what has changed since the affinities were last sent.
+func (t table) sendDue() error {
+	s, err := t.sent()
+	if err != nil || s.due == 0 {
+		return err
+	}
+	s.due = 0 // that timer has just fired
+	return t.send(s)
+}
+
+// send sends the strongest affinities as of now. A timer that is still set sends them once more.
+func (t table) send(s sent) error {
+	all, err := t.affinities()
+	if err != nil {
+		return err
+	}
+	rec := schemas.Affinities{User: t.user(), Time: t.now(), Top: strongest(all, t.cfg.Top)}
+	if err := rows.Send(t.tx, t.streams.Affinities, string(rec.User), &rec); err != nil {
+		return err
+	}
+	s.at = t.now()
+	return t.putSent(s)
+}
+
+// affinities reads all affinities of the user as of now.
+func (t table) affinities() ([]schemas.Affinity, error) {
+	var all []schemas.Affinity
+	now := t.now()
+	err := t.eachFacet(func(id schemas.ID, f facet) {
+		all = append(all, schemas.Affinity{Facet: id, Value: f.at(now, t.cfg.HalfLife)})
+	})
+	return all, err
+}
+
+// eachFacet visits the affinities of the user, by facet.
+func (t table) eachFacet(visit func(schemas.ID, facet)) error {
+	var torn error
+	err := t.own.Scan(rows.Scan{Prefix: []byte{facetRow}}, func(name, value []byte) bool {
+		id, _ := facetOf(name)
+		var f facet
+		f, torn = decodeFacet(value)
+		if torn != nil {
+			return false
+		}
+		visit(id, f)
+		return true
+	})
+	return cmp.Or(err, torn)
+}
+
+func (t table) facet(id schemas.ID) (f facet, existed bool, err error) {
+	value, err := t.own.Get(facetName(id))
+	if err != nil || value == nil {
+		return facet{told: unmoved}, false, err
+	}
+	f, err = decodeFacet(value)
+	return f, true, err
+}
+
+func (t table) sent() (sent, error) {
+	value, err := t.own.Get([]byte{sentRow})
+	if err != nil || value == nil {
+		return sent{}, err
+	}
+	return decodeSent(value)
+}
+
+func (t table) putSent(s sent) error { return t.own.Put([]byte{sentRow}, s.encode()) }

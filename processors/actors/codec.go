@@ -1,0 +1,87 @@
+package actors
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// The rows of a user, by the first byte of their name.
+const (
+	profileRow = 'u' // → the newest update, or the delete, as a record of users
+	facetRow   = 'f' // author, board or interest → the affinity for it, see facet.encode; may have a timer
+	sentRow    = 's' // → when affinities were last sent, see sent.encode; may have a timer
+)
+
+// formatFacet and formatSent are the first bytes of the rows' values. Other ones are other layouts.
+const (
+	formatFacet = 1
+	formatSent  = 1
+)
+
+const (
+	facetBytes = 1 + 8 + 8 + 4 + 8 + 8
+	sentBytes  = 1 + 8 + 8 + 4
+)
+
+var errTorn = errors.New("decode row: cut short, or not of a known form")
+
+func facetName(id schemas.ID) []byte { return append([]byte{facetRow}, id...) }
+
+// facetOf returns the facet whose row or timer has the name; false for other rows.
+func facetOf(name []byte) (schemas.ID, bool) {
+	if len(name) < 2 || name[0] != facetRow {
+		return "", false
+	}
+	return schemas.ID(name[1:]), true
+}
+
+// encode returns format, sum (IEEE 754), time, told (IEEE 754), moved, wakes; all big-endian.
+func (f facet) encode() []byte {
+	b := make([]byte, 0, facetBytes)
+	b = append(b, formatFacet)
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(f.sum))
+	b = binary.BigEndian.AppendUint64(b, uint64(f.time))
+	b = binary.BigEndian.AppendUint32(b, math.Float32bits(f.told))
+	b = binary.BigEndian.AppendUint64(b, uint64(f.moved))
+	return binary.BigEndian.AppendUint64(b, uint64(f.wakes))
+}
+
+func decodeFacet(b []byte) (facet, error) {
+	if len(b) != facetBytes || b[0] != formatFacet {
+		return facet{}, errTorn
+	}
+	return facet{
+		decayed: decayed{sum: math.Float64frombits(binary.BigEndian.Uint64(b[1:])), time: micros8(b[9:])},
+		told:    math.Float32frombits(binary.BigEndian.Uint32(b[17:])),
+		moved:   micros8(b[21:]),
+		wakes:   micros8(b[29:]),
+	}, nil
+}
+
+// sent is when a user's affinities were last sent.
+type sent struct {
+	at     schemas.Micros // arrival time; 0: never
+	due    schemas.Micros // for when a timer is set to send them again; 0: none
+	facets int            // rows of affinities
+}
+
+// encode returns format, at, due, facets; all big-endian.
+func (s sent) encode() []byte {
+	b := make([]byte, 0, sentBytes)
+	b = append(b, formatSent)
+	b = binary.BigEndian.AppendUint64(b, uint64(s.at))
+	b = binary.BigEndian.AppendUint64(b, uint64(s.due))
+	return binary.BigEndian.AppendUint32(b, uint32(s.facets))
+}
+
+func decodeSent(b []byte) (sent, error) {
+	if len(b) != sentBytes || b[0] != formatSent {
+		return sent{}, errTorn
+	}
+	return sent{at: micros8(b[1:]), due: micros8(b[9:]), facets: int(binary.BigEndian.Uint32(b[17:]))}, nil
+}
+
+func micros8(b []byte) schemas.Micros { return schemas.Micros(binary.BigEndian.Uint64(b)) }

@@ -1,0 +1,57 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Config is what an installation decides about affinities. See DefaultConfig.
+type Config struct {
+	// Verbs are what each verb says about its actor's liking; a verb that is not in it says nothing. One set serves the
+	// whole program, so it is not read from this group's part of a configuration file. Default schemas.DefaultVerbs.
+	Verbs schemas.Verbs `yaml:"-"`
+
+	HalfLife  time.Duration `yaml:"half_life"`  // after which an action counts half; 1h-8760h, default 336h (two weeks)
+	Top       int           `yaml:"top"`        // affinities sent of a user; 1-500, default 50
+	Every     time.Duration `yaml:"every"`      // they are sent once in this time at most; 100ms-1h, default 1s
+	MaxFacets int           `yaml:"max_facets"` // affinities kept of a user, give or take a quarter; Top to 10,000, default 1000
+	Steps     Steps         `yaml:"steps"`      // at most 20; default 0.5 below -2, 1, 1.5 from 3, 2 from 8, 3 from 20
+	Band      float64       `yaml:"band"`       // an edge leaves its step this share below the step's start; 0-0.9, default 0.2
+}
+
+// DefaultConfig returns the configuration that the field comments state.
+func DefaultConfig() Config {
+	return Config{
+		Verbs:     schemas.DefaultVerbs(),
+		HalfLife:  14 * 24 * time.Hour,
+		Top:       50,
+		Every:     time.Second,
+		MaxFacets: 1000,
+		Steps:     Steps{{math.Inf(-1), 0.5}, {-2, 1}, {3, 1.5}, {8, 2}, {20, 3}},
+		Band:      0.2,
+	}
+}
+
+// Validate reports every value that is out of its bounds.
+func (c Config) Validate() error {
+	return errors.Join(
+		c.Verbs.Validate(),
+		within("half_life", c.HalfLife, time.Hour, 8760*time.Hour),
+		within("top", c.Top, 1, 500),
+		within("every", c.Every, 100*time.Millisecond, time.Hour),
+		within("max_facets", c.MaxFacets, c.Top, 10_000),
+		within("band", c.Band, 0, 0.9),
+		c.Steps.validate("steps"),
+	)
+}
+
+func within[T int | float64 | time.Duration](name string, v, low, high T) error {
+	if v >= low && v <= high { // false for NaN
+		return nil
+	}
+	return fmt.Errorf("%s: %v, must be %v to %v", name, v, low, high)
+}

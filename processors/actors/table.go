@@ -1,0 +1,83 @@
+package actors
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// table is the rows of one user during one callback, and what goes out because of them.
+type table struct {
+	tx  *rows.Tx
+	own rows.Owner
+	*group
+}
+
+func (g *group) table(tx *rows.Tx, own rows.Owner) table { return table{tx, own, g} }
+
+func (t table) now() schemas.Micros { return schemas.MicrosOf(t.tx.Time()) }
+
+// user is the owner of the rows.
+func (t table) user() schemas.UserID { return schemas.UserID(t.tx.Key()) }
+
+// profile reads the event that the profile is made of: the newest update, or the delete; nil if nothing is known.
+func (t table) profile() (*schemas.UserEvent, error) {
+	value, err := t.own.Get([]byte{profileRow})
+	if err != nil || value == nil {
+		return nil, err
+	}
+	e, err := t.streams.Users.Decode(value)
+	if err != nil {
+		// Not %w: a row that cannot be read is not the input's fault, and must not end in its dead letter.
+		return nil, fmt.Errorf("read profile of %s: %v", t.user(), err)
+	}
+	return e, nil
+}
+
+func (t table) putProfile(e *schemas.UserEvent) error {
+	value, err := t.streams.Users.Encode(e)
+	if err != nil {
+		return fmt.Errorf("encode profile of %s: %w", e.Actor, err)
+	}
+	return t.own.Put([]byte{profileRow}, value)
+}
+
+// erase ends the user: of everything that was known, only the delete stays.
+func (t table) erase(e *schemas.UserEvent) error {
+	if err := t.dropFacets(); err != nil {
+		return err
+	}
+	s, err := t.sent()
+	if err != nil {
+		return err
+	}
+	if s.due != 0 {
+		if err := t.own.DropTimer(s.due.Time(), []byte{sentRow}); err != nil {
+			return err
+		}
+	}
+	if err := t.own.Delete([]byte{sentRow}); err != nil {
+		return err
+	}
+	if err := t.putProfile(&schemas.UserEvent{Event: e.Event}); err != nil {
+		return err
+	}
+	gone := schemas.DeletedUser{User: e.Actor, Time: e.Time}
+	return rows.Send(t.tx, t.streams.UsersDeleted, string(e.Actor), &gone)
+}
+
+func (t table) dropFacets() error {
+	all := map[schemas.ID]facet{}
+	if err := t.eachFacet(func(id schemas.ID, f facet) { all[id] = f }); err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		if err := t.dropFacet(id, all[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

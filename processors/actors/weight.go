@@ -1,0 +1,137 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Step is one of the few weights that an edge can have: that of an affinity of From or more, up to the next step.
+type Step struct {
+	From   float64 `yaml:"from"`
+	Weight float32 `yaml:"weight"`
+}
+
+// Steps are the weights of edges by affinity, in ascending order. The first has From −∞ (-.inf in YAML), and what holds 0
+// has the weight 1, which edges have at first.
+type Steps []Step
+
+// unmoved is the weight of an edge of which nothing has been said.
+const unmoved float32 = 1
+
+// at returns the index of the step that an affinity falls into.
+func (s Steps) at(value float64) int {
+	i := 0
+	for i+1 < len(s) && value >= s[i+1].From {
+		i++
+	}
+	return i
+}
+
+// of returns the index of the step with a weight; false if there is none, since the configuration has changed.
+func (s Steps) of(weight float32) (int, bool) {
+	for i, step := range s {
+		if step.Weight == weight {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// floor returns below which affinity step i is left: its From, less the band.
+func (s Steps) floor(i int, band float64) float64 {
+	if i == 0 {
+		return math.Inf(-1)
+	}
+	return s[i].From - band*math.Abs(s[i].From)
+}
+
+// next returns the weight of an affinity whose edge had the weight told: it rises as soon as the next step is reached,
+// and falls when the affinity is below the step's floor.
+func (s Steps) next(told float32, value, band float64) float32 {
+	here := s.at(value)
+	if i, ok := s.of(told); ok && here < i && value >= s.floor(i, band) {
+		return told
+	}
+	return s[here].Weight
+}
+
+// fadesTo returns the affinity at which the weight told moves, if nothing happens but time passing; false if it stays.
+func (s Steps) fadesTo(told float32, value, band float64) (float64, bool) {
+	i, ok := s.of(told)
+	switch {
+	case !ok:
+		return 0, false
+	case value > 0 && s[i].From > 0:
+		return s.floor(i, band), true
+	case value < 0 && i+1 < len(s) && s[i+1].From < 0:
+		return s[i+1].From, true
+	}
+	return 0, false
+}
+
+func (s Steps) validate(name string) error {
+	if len(s) == 0 || len(s) > maxSteps {
+		return fmt.Errorf("%s: %d steps, must be 1 to %d", name, len(s), maxSteps)
+	}
+	var errs []error
+	if !math.IsInf(s[0].From, -1) {
+		errs = append(errs, fmt.Errorf("%s[0].from: %v, must be -.inf", name, s[0].From))
+	}
+	for i, step := range s {
+		if !(step.Weight >= minWeight && step.Weight <= maxWeight) {
+			errs = append(errs, fmt.Errorf("%s[%d].weight: %v, must be %v to %v", name, i, step.Weight, minWeight, maxWeight))
+		}
+		if i == 0 {
+			continue
+		}
+		if !(step.From > s[i-1].From && step.Weight > s[i-1].Weight) {
+			errs = append(errs, fmt.Errorf("%s[%d]: from and weight must be above those of the step before", name, i))
+		}
+		if step.From == 0 || math.IsInf(step.From, 0) {
+			errs = append(errs, fmt.Errorf("%s[%d].from: %v, must be finite and not 0", name, i, step.From))
+		}
+	}
+	if w := s[s.at(0)].Weight; w != unmoved {
+		errs = append(errs, fmt.Errorf("%s: weight %v at affinity 0, must be 1, which edges have at first", name, w))
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	maxSteps  = 20
+	minWeight = 0.01
+	maxWeight = 100
+)
+
+// facet is the state of a user's affinity for one author, board or interest.
+type facet struct {
+	decayed
+	told  float32        // the weight that fanout has been told
+	moved schemas.Micros // when, 0: never; strictly increasing
+	wakes schemas.Micros // for when a timer is set, 0: none
+}
+
+// move brings the weight up to date as of now, and says whether it has to be told.
+func (f *facet) move(cfg Config, now schemas.Micros) bool {
+	w := cfg.Steps.next(f.told, f.at(now, cfg.HalfLife), cfg.Band)
+	if w == f.told {
+		return false
+	}
+	f.told, f.moved = w, max(now, f.moved+1)
+	return true
+}
+
+// wake returns when the weight will have to be looked at again, 0 for never. It is never sooner than a second from
+// now, whatever rounding says.
+func (f *facet) wake(cfg Config, now schemas.Micros) schemas.Micros {
+	target, ok := cfg.Steps.fadesTo(f.told, f.sum, cfg.Band)
+	if !ok {
+		return 0
+	}
+	const second = 1e6
+	// A millisecond late, so that the floor has been passed by then.
+	return max(f.reaches(target, cfg.HalfLife)+1000, now+second)
+}

@@ -1,0 +1,37 @@
+package objects
+
+import "github.com/smartfeed/smartfeed/schemas"
+
+// enrich returns the action in the standard form, with the attributes of its pin and without its actor's.
+func enrich(e *schemas.ActionEvent, a schemas.ObjectAttributes) *schemas.EnrichedAction {
+	return &schemas.EnrichedAction{
+		ID:        e.ID,
+		Timestamp: e.Time,
+		Actor:     e.Actor,
+		Verb:      e.Verb,
+		VerbAttributes: schemas.VerbAttributes{
+			Board: e.Board, Surface: e.Surface, Attributes: e.Attributes,
+		},
+		Object:           e.Object,
+		ObjectAttributes: a,
+	}
+}
+
+// attributes returns what actions are joined with of one version of a pin. The author is that of the pin, whoever sent
+// the version.
+func attributes(author schemas.UserID, version *schemas.PinEvent) schemas.ObjectAttributes {
+	return schemas.ObjectAttributes{
+		Facets:     schemas.Facets{Author: author, Board: version.Board, Interests: version.Interests},
+		Embedding:  version.Embedding,
+		Attributes: version.Attributes,
+	}
+}
+
+// stepOf returns the start of the step of counts that t falls into.
+func stepOf(t schemas.Micros) schemas.Micros {
+	rest := t % schemas.ItemStep
+	if rest < 0 { // before 1970
+		rest += schemas.ItemStep
+	}
+	return t - rest
+}

@@ -1,0 +1,185 @@
+// Package objects keeps what is known of each pin: whose it is, what it says, who was told of it, and what people did
+// to it.
+//
+//	owner   pin
+//	in      pins, actions, impressions
+//	rows    the pin, the last versions of its attributes, remembered and held actions, counts per step of time
+//	out     publications (key followee), pin-cards and item-features (key pin), actions-joined (key actor)
+//	timers  remembered actions, held actions and old counts run out
+//
+// Pins. The earliest create, by event time and then id, gives author, creation and quality; the newest create or
+// update gives everything else. So any order and any repetition of a pin's events ends in the same pin. Each change
+// gets a new version number: the event's time, or one more than the pin's last number if that is not lower. A change of
+// what followees go by (author, board, interests, creation, quality) is published to each followee of the pin, present
+// and former, so that whoever had it learns that it has gone; any change goes to pin-cards. An update before the
+// create is kept for joins and published with it. Pin events are the producers' word: who updates or deletes a pin is
+// not compared with its author. Delete is final; a deleted pin answers nothing any more.
+//
+// Actions. Each goes on once, with the attributes that its pin had at the time of the action, or the oldest known. A
+// repeat is known by its event id for Config.Remember after its arrival. An action that comes before its pin is held
+// until the pin comes, for Config.Hold at most.
+//
+// Counts. Every action and impression counts once, in the step of schemas.ItemStep that its event time falls into; each
+// change emits the new counts of that step. Steps older than 96 hours are gone, what comes too late for its step is
+// not counted.
+//
+// What is dropped is counted by reason: no_actor, bot, deleted_user, deleted_pin, repeat; held_full, no_object and
+// late_count name actions that went on without something.
+package objects
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// DeletedUsers is the set of users who are gone for good.
+type DeletedUsers interface {
+	Has(user schemas.UserID) bool
+}
+
+// Group returns the topology of the group.
+func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
+	g := &group{cfg: cfg, streams: s, deleted: deleted}
+	return rows.Group{
+		Name: topics.Objects,
+		Inputs: []rows.Input{
+			rows.Keyed(s.Pins, g.pin),
+			rows.Keyed(s.Actions, g.action),
+			rows.Keyed(s.Impressions, g.impression),
+		},
+		Outputs: []string{topics.Publications, topics.PinCards, topics.ActionsJoined, topics.ItemFeatures},
+		Timer:   g.timer,
+	}
+}
+
+type group struct {
+	cfg     Config
+	streams *topics.Streams
+	deleted DeletedUsers
+}
+
+// event is what all events of the inputs can be asked.
+type event interface {
+	CheckKey(key string) error
+}
+
+func check(tx *rows.Tx, e event, validate func(arrival schemas.Micros) error) error {
+	if err := validate(schemas.MicrosOf(tx.Time())); err != nil {
+		return err
+	}
+	return e.CheckKey(tx.Key())
+}
+
+// pin works off a create, update or delete.
+func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
+	if err := check(tx, e, e.Validate); err != nil {
+		return err
+	}
+	t := g.table(tx, tx.Own())
+	p, err := t.pin(schemas.PinID(e.Object))
+	if err != nil {
+		return err
+	}
+	// A delete is worked off whoever sends it: it is how the pins of a deleted user go.
+	if e.Verb != schemas.Delete && (g.deleted.Has(e.Actor) || g.deleted.Has(p.origin.author)) {
+		tx.Count(dropDeletedUser)
+		return nil
+	}
+	first := len(p.kept) == 0
+	c := p.apply(e, g.cfg)
+	if c.drop != "" {
+		tx.Count(c.drop)
+		return nil
+	}
+	if err := t.change(p, c, e); err != nil {
+		return err
+	}
+	if err := t.publish(p, c); err != nil {
+		return err
+	}
+	if first || p.deleted() {
+		return t.release(p)
+	}
+	return nil
+}
+
+// action works off what somebody did to a pin.
+func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
+	validate := func(arrival schemas.Micros) error { return e.Validate(arrival, g.cfg.Verbs) }
+	if err := check(tx, e, validate); err != nil {
+		return err
+	}
+	t := g.table(tx, tx.Own())
+	p, err := t.pin(schemas.PinID(e.Object))
+	if err != nil {
+		return err
+	}
+	if reason := g.unwanted(e, p); reason != "" {
+		tx.Count(reason)
+		return nil
+	}
+	known, err := t.remember(e.ID)
+	if err != nil {
+		return err
+	}
+	if known {
+		tx.Count(dropRepeat)
+		return nil
+	}
+	if err := t.tally(p.id, string(e.Verb), e.Time); err != nil {
+		return err
+	}
+	if len(p.kept) == 0 {
+		return t.hold(p, e)
+	}
+	return t.join(p, e)
+}
+
+// unwanted returns why an action is dropped, "" if it is not.
+func (g *group) unwanted(e *schemas.ActionEvent, p *pin) string {
+	switch {
+	case e.Anonymous():
+		return dropNoActor
+	case isBot(g.cfg.Bots, e):
+		return dropBot
+	case g.deleted.Has(e.Actor):
+		return dropDeletedUser
+	case p.deleted():
+		return dropDeletedPin
+	}
+	return ""
+}
+
+// impression counts that a pin was shown.
+func (g *group) impression(tx *rows.Tx, i *schemas.Impression) error {
+	if tx.Key() != string(i.Pin) {
+		return schemas.Bad(fmt.Sprintf("key %.64q: want the record's %.64q", tx.Key(), i.Pin))
+	}
+	t := g.table(tx, tx.Own())
+	p, err := t.pin(i.Pin)
+	if err != nil {
+		return err
+	}
+	if p.deleted() {
+		tx.Count(dropDeletedPin)
+		return nil
+	}
+	return t.tally(i.Pin, schemas.ImpressionCount, i.Time)
+}
+
+// timer ends a remembered action, a held action or a step of counts.
+func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
+	if len(name) == 0 || name[0] != heldRow {
+		return owner.Delete(name)
+	}
+	t := g.table(tx, owner)
+	p, err := t.pin(schemas.PinID(tx.Key()))
+	if err != nil {
+		return err
+	}
+	return t.letGo(p, name)
+}

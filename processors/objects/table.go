@@ -1,0 +1,251 @@
+package objects
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// The rows of a pin, by the first byte of their name. Times in names are eight bytes whose order is that of time.
+const (
+	pinRow      = 'p' // → the state of the pin, see encode
+	versionRow  = 'v' // event time, event id → a create or update, as a record of pins
+	rememberRow = 'a' // event id of an action → arrival; has a timer
+	heldRow     = 'h' // arrival, event id → an action that waits for its pin, as a record of actions; has a timer
+	countRow    = 's' // start of the step → counts, as a record of item-features; has a timer
+)
+
+// countedFor is how long a step of counts is kept: as long as the longest window of a feature.
+const countedFor = 96 * time.Hour
+
+// table is the rows of one pin during one callback, and what goes out because of them.
+type table struct {
+	tx  *rows.Tx
+	own rows.Owner
+	*group
+}
+
+func (g *group) table(tx *rows.Tx, own rows.Owner) table { return table{tx, own, g} }
+
+func (t table) now() schemas.Micros { return schemas.MicrosOf(t.tx.Time()) }
+
+// pin reads the state of the pin, the zero state if there is none.
+func (t table) pin(id schemas.PinID) (*pin, error) {
+	p := &pin{id: id}
+	value, err := t.own.Get([]byte{pinRow})
+	if err != nil || value == nil {
+		return p, err
+	}
+	if err := p.decode(value); err != nil {
+		return nil, fmt.Errorf("read state of %s: %w", id, err)
+	}
+	return p, nil
+}
+
+// change writes what an event changed of the pin.
+func (t table) change(p *pin, c change, e *schemas.PinEvent) error {
+	if c.keep {
+		if err := put(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins, e); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.forget {
+		if err := t.own.Delete(versionName(m)); err != nil {
+			return err
+		}
+	}
+	if !c.keep && !c.version {
+		return nil
+	}
+	return t.own.Put([]byte{pinRow}, p.encode())
+}
+
+// publish sends a new version to everybody who must hear of it.
+func (t table) publish(p *pin, c change) error {
+	if !c.version {
+		return nil
+	}
+	version := p.version()
+	for _, f := range c.tell {
+		rec := schemas.Publication{Followee: f, PinVersion: version}
+		if err := rows.Send(t.tx, t.streams.Publications, string(f), &rec); err != nil {
+			return err
+		}
+	}
+	card := p.card()
+	return rows.Send(t.tx, t.streams.PinCards, string(p.id), &card)
+}
+
+// remember notes the event id of an action, and says whether it was known.
+func (t table) remember(id string) (bool, error) {
+	name := append([]byte{rememberRow}, id...)
+	value, err := t.own.Get(name)
+	if err != nil || value != nil {
+		return value != nil, err
+	}
+	if err := t.own.Put(name, appendTime(nil, t.now())); err != nil {
+		return false, err
+	}
+	return false, t.own.SetTimer(t.tx.Time().Add(t.cfg.Remember), name)
+}
+
+// tally adds one to what happened to the pin in the step of time at, and sends the step's counts.
+func (t table) tally(id schemas.PinID, what string, at schemas.Micros) error {
+	start := stepOf(at)
+	end := (start + schemas.ItemStep).Time().Add(countedFor)
+	if !end.After(t.tx.Time()) {
+		t.tx.Count(lackLateCount)
+		return nil
+	}
+	name := appendTime([]byte{countRow}, start)
+	counts, err := get(t.own, name, t.streams.ItemFeatures)
+	if err != nil {
+		return err
+	}
+	if counts == nil {
+		counts = &schemas.ItemCounts{Pin: id, Start: start, Counts: map[string]int64{}}
+		if err := t.own.SetTimer(end, name); err != nil {
+			return err
+		}
+	}
+	counts.Counts[what]++
+	value, err := t.streams.ItemFeatures.Encode(counts)
+	if err != nil {
+		return fmt.Errorf("encode counts of %s: %w", id, err)
+	}
+	if err := t.own.Put(name, value); err != nil {
+		return err
+	}
+	return t.tx.Emit(t.streams.ItemFeatures.Name, string(id), value)
+}
+
+// join sends an action on with the attributes that the pin had when it happened.
+func (t table) join(p *pin, e *schemas.ActionEvent) error {
+	m := p.asOf(e.Time)
+	version, err := get(t.own, versionName(m), t.streams.Pins)
+	if err != nil {
+		return err
+	}
+	if version == nil {
+		return fmt.Errorf("join action with %s: version %d %q is gone", p.id, m.time, m.id)
+	}
+	return t.sendOn(e, attributes(p.origin.author, version))
+}
+
+// sendOn sends an action to its actor.
+func (t table) sendOn(e *schemas.ActionEvent, a schemas.ObjectAttributes) error {
+	return rows.Send(t.tx, t.streams.ActionsJoined, string(e.Actor), enrich(e, a))
+}
+
+// hold keeps an action until its pin comes. If too many wait, it goes on without.
+func (t table) hold(p *pin, e *schemas.ActionEvent) error {
+	waiting := 0
+	err := t.own.Scan(rows.Scan{Prefix: []byte{heldRow}}, func(_, _ []byte) bool {
+		waiting++
+		return waiting < t.cfg.MaxHeld
+	})
+	if err != nil {
+		return err
+	}
+	if waiting >= t.cfg.MaxHeld || t.cfg.Hold == 0 {
+		t.tx.Count(lackHeldFull)
+		return t.sendOn(e, schemas.ObjectAttributes{})
+	}
+	name := append(appendTime([]byte{heldRow}, t.now()), e.ID...)
+	if err := put(t.own, name, t.streams.Actions, e); err != nil {
+		return err
+	}
+	return t.own.SetTimer(t.tx.Time().Add(t.cfg.Hold), name)
+}
+
+// releaseAtOnce is how many held actions one record sets free. At their largest they are 5 MB of output, which one
+// transaction can take; the others follow by timer.
+const releaseAtOnce = 20
+
+// release ends the waiting of all held actions: they are joined with the pin, or dropped if it has been deleted.
+func (t table) release(p *pin) error {
+	var names [][]byte
+	err := t.own.Scan(rows.Scan{Prefix: []byte{heldRow}}, func(name, _ []byte) bool {
+		names = append(names, slices.Clone(name))
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		if err := t.own.DropTimer(heldSince(name).Time().Add(t.cfg.Hold), name); err != nil {
+			return err
+		}
+		if i < releaseAtOnce {
+			err = t.letGo(p, name)
+		} else {
+			err = t.own.SetTimer(t.tx.Time(), name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// letGo ends the waiting of a held action, whether or not its pin has come.
+func (t table) letGo(p *pin, name []byte) error {
+	e, err := get(t.own, name, t.streams.Actions)
+	if err != nil || e == nil { // nil: it went when the pin came, and Config.Hold had another value when it began to wait
+		return err
+	}
+	if err := t.own.Delete(name); err != nil {
+		return err
+	}
+	switch {
+	case p.deleted():
+		t.tx.Count(dropDeletedPin)
+		return nil
+	case len(p.kept) > 0:
+		return t.join(p, e)
+	}
+	t.tx.Count(lackNoObject)
+	return t.sendOn(e, schemas.ObjectAttributes{})
+}
+
+// get reads a row that is a record of a stream, nil if there is none.
+func get[T any](own rows.Owner, name []byte, s topics.Stream[T]) (*T, error) {
+	value, err := own.Get(name)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	rec, err := s.Decode(value)
+	if err != nil {
+		// Not %w: a row that cannot be read is not the input's fault, and must not end in its dead letter.
+		return nil, fmt.Errorf("read row %q as a record of %s: %v", name, s.Name, err)
+	}
+	return rec, nil
+}
+
+// put writes a row that is a record of a stream.
+func put[T any](own rows.Owner, name []byte, s topics.Stream[T], rec *T) error {
+	value, err := s.Encode(rec)
+	if err != nil {
+		return fmt.Errorf("write row %q as a record of %s: %w", name, s.Name, err)
+	}
+	return own.Put(name, value)
+}
+
+func versionName(m moment) []byte { return append(appendTime([]byte{versionRow}, m.time), m.id...) }
+
+// heldSince returns the arrival that the name of a held action holds.
+func heldSince(name []byte) schemas.Micros {
+	return schemas.Micros(binary.BigEndian.Uint64(name[1:]) ^ signBit)
+}
+
+const signBit = 1 << 63
+
+// appendTime appends a time so that names order by it, times before 1970 included.
+func appendTime(b []byte, t schemas.Micros) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(t)^signBit)
+}
