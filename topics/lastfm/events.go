@@ -11,7 +11,7 @@ import (
 
 // Users yields the users, ascending.
 func (d *Dataset) Users(shift time.Duration) iter.Seq[schemas.Line] {
-	at := moved(beginning, shift)
+	at := moved(utc(beginning), shift)
 	return lines(schemas.StreamUsers, d.users, func(user int32) (*schemas.UserEvent, *schemas.Event) {
 		e := &schemas.UserEvent{Event: schemas.Event{
 			ID:     fmt.Sprintf("lastfm/user/%d", user),
@@ -26,22 +26,14 @@ func (d *Dataset) Users(shift time.Duration) iter.Seq[schemas.Line] {
 
 // Follows yields the follows: of friends, in file order, then of interests, by user.
 func (d *Dataset) Follows(shift time.Duration) iter.Seq[schemas.Line] {
-	at := moved(beginning, shift)
+	at := moved(utc(beginning), shift)
 	friends := lines(schemas.StreamFollows, d.friends, func(f friendship) (*schemas.FollowEvent, *schemas.Event) {
 		return follow(f.user, schemas.ID(userID(f.friend)), at)
 	})
 	interests := lines(schemas.StreamFollows, d.favourites, func(f favourite) (*schemas.FollowEvent, *schemas.Event) {
 		return follow(f.user, schemas.ID(interestID(f.tag)), at)
 	})
-	return func(yield func(schemas.Line) bool) {
-		for _, part := range []iter.Seq[schemas.Line]{friends, interests} {
-			for line := range part {
-				if !yield(line) {
-					return
-				}
-			}
-		}
-	}
+	return concat(friends, interests)
 }
 
 func follow(user int32, followee schemas.ID, at schemas.Micros) (*schemas.FollowEvent, *schemas.Event) {
@@ -62,7 +54,7 @@ func (d *Dataset) Pins(shift time.Duration) iter.Seq[schemas.Line] {
 		e := &schemas.PinEvent{
 			Event: schemas.Event{
 				ID:     fmt.Sprintf("lastfm/pin/%d-%d", p.user, p.artist),
-				Time:   moved(time.Unix(int64(p.day)*secondsADay, 0), shift),
+				Time:   moved(utc(int64(p.day)*secondsADay), shift),
 				Actor:  userID(p.user),
 				Verb:   schemas.Create,
 				Object: pinID(p.user, p.artist),

@@ -31,12 +31,14 @@ const SaveWeight = 1000
 // favourites is how many of its most frequent tags a user follows.
 const favourites = 3
 
-// The set's own times: of what has no date, of the first action, and of the days on which tags were given.
-var (
-	beginning = time.Date(2005, 1, 1, 0, 0, 0, 0, time.UTC)
-	listening = time.Date(2011, 6, 1, 0, 0, 0, 0, time.UTC)
-	firstDay  = dayOf(time.Date(2005, 8, 1, 0, 0, 0, 0, time.UTC))
-	lastDay   = dayOf(time.Date(2011, 5, 31, 0, 0, 0, 0, time.UTC))
+// The set's own times, in seconds since 1970: of what has no date, of the first action, and, as days since 1970, the
+// range in which tags were given.
+const (
+	secondsADay = 24 * 60 * 60
+	beginning   = 1_104_537_600               // 2005-01-01
+	listening   = 1_306_886_400               // 2011-06-01
+	firstDay    = 1_122_854_400 / secondsADay // 2005-08-01
+	lastDay     = listening/secondsADay - 1   // 2011-05-31
 )
 
 // Dataset is the set as it was read, ready to become events.
@@ -79,7 +81,7 @@ func (d *Dataset) Counts() Counts {
 // LastAction is when the last action happened by the set's own times; when the first would have, if there is none.
 func (d *Dataset) LastAction() time.Time {
 	if len(d.actions) == 0 {
-		return listening
+		return utc(listening)
 	}
 	return d.actions[len(d.actions)-1].time()
 }
@@ -107,11 +109,9 @@ type (
 	}
 )
 
-func (a action) time() time.Time { return listening.Add(time.Duration(a.row) * time.Second) }
+func (a action) time() time.Time { return utc(listening + int64(a.row)) }
 
-func dayOf(t time.Time) int32 { return int32(t.Unix() / secondsADay) }
-
-const secondsADay = 24 * 60 * 60
+func utc(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }
 
 // gathered is what the files say, row by row, before the set is put together.
 type gathered struct {

@@ -23,16 +23,18 @@ const maxLineBytes = 64 << 10
 type table struct {
 	name    string
 	columns []string
+	row     func(t table, fields []string) error // takes one line
 }
 
-// The files.
-var (
-	artistsFile = table{"artists.dat", []string{"id", "name", "url", "pictureURL"}}
-	tagsFile    = table{"tags.dat", []string{"tagID", "tagValue"}}
-	taggedFile  = table{"user_taggedartists.dat", []string{"userID", "artistID", "tagID", "day", "month", "year"}}
-	friendsFile = table{"user_friends.dat", []string{"userID", "friendID"}}
-	listensFile = table{"user_artists.dat", []string{"userID", "artistID", "weight"}}
-)
+func (g *gathered) tables() []table {
+	return []table{
+		{"artists.dat", []string{"id", "name", "url", "pictureURL"}, g.artist},
+		{"tags.dat", []string{"tagID", "tagValue"}, tag},
+		{"user_taggedartists.dat", []string{"userID", "artistID", "tagID", "day", "month", "year"}, g.tagging},
+		{"user_friends.dat", []string{"userID", "friendID"}, g.friendship},
+		{"user_artists.dat", []string{"userID", "artistID", "weight"}, g.listen},
+	}
+}
 
 // Read reads the five files of the set from fsys. It fails if one is missing, and on the first line of each file that
 // is not as it should be, with the file's name and the line's number; all files' problems are joined.
@@ -43,21 +45,18 @@ func Read(fsys fs.FS) (*Dataset, error) {
 		tagged:  map[int32]map[int32]int{},
 		pins:    map[pinKey]*pin{},
 	}
-	err := errors.Join(
-		artistsFile.read(fsys, g.artist),
-		tagsFile.read(fsys, tag),
-		taggedFile.read(fsys, g.tagging),
-		friendsFile.read(fsys, g.friendship),
-		listensFile.read(fsys, g.listen),
-	)
-	if err != nil {
+	var problems []error
+	for _, t := range g.tables() {
+		problems = append(problems, t.read(fsys))
+	}
+	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
 	return g.dataset(), nil
 }
 
-// read calls row for each line after the header, which must name the columns, with the line's fields.
-func (t table) read(fsys fs.FS, row func(t table, fields []string) error) error {
+// read takes each line after the header, which must name the columns.
+func (t table) read(fsys fs.FS) error {
 	f, err := fsys.Open(t.name)
 	if err != nil {
 		return err
@@ -73,7 +72,7 @@ func (t table) read(fsys fs.FS, row func(t table, fields []string) error) error 
 		case n == 0:
 			err = t.header(fields)
 		default:
-			err = row(t, fields)
+			err = t.row(t, fields)
 		}
 		if err != nil {
 			return fmt.Errorf("%s:%d: %w", t.name, n+1, err)
@@ -199,7 +198,7 @@ func calendarDay(year, month, day int32) (int32, error) {
 	if t.Year() != int(year) || t.Month() != time.Month(month) || t.Day() != int(day) {
 		return 0, fmt.Errorf("day %d, month %d, year %d: no such day", day, month, year)
 	}
-	return dayOf(t), nil
+	return int32(t.Unix() / secondsADay), nil
 }
 
 func (g *gathered) friendship(t table, fields []string) error {

@@ -1,0 +1,130 @@
+package lastfm
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/progress"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// log is a Publisher that writes down what happens in which order, acknowledging from another goroutine.
+type log struct {
+	mu      sync.Mutex
+	flying  sync.WaitGroup
+	entries []string // streams of events, "flush", "work off"
+	refuse  func(schemas.Line) error
+}
+
+func (l *log) note(entry string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.entries); n == 0 || l.entries[n-1] != entry {
+		l.entries = append(l.entries, entry)
+	}
+}
+
+func (l *log) Send(_ context.Context, line schemas.Line, done func(error)) {
+	l.note(line.Stream)
+	l.flying.Go(func() {
+		var err error
+		if l.refuse != nil {
+			err = l.refuse(line)
+		}
+		done(err)
+	})
+}
+
+func (l *log) Flush(context.Context) error {
+	l.flying.Wait()
+	l.note("flush")
+	return nil
+}
+
+func (l *log) importer(wait bool) *Importer {
+	return &Importer{
+		Publisher: l,
+		WorkOff:   func(context.Context, func(string)) error { l.note("work off"); return nil },
+		Progress:  progress.To(io.Discard),
+		Wait:      wait,
+	}
+}
+
+func TestPhases(t *testing.T) {
+	upToActions := []string{"users", "follows", "flush", "work off", "pins", "flush", "work off", "actions", "flush"}
+	tests := []struct {
+		name string
+		wait bool
+		want []string
+	}{
+		{"waiting", true, append(slices.Clone(upToActions), "work off")},
+		{"not waiting at the end", false, upToActions},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var l log
+			phases, err := l.importer(test.wait).Import(t.Context(), tiny(t), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(l.entries, test.want) {
+				t.Errorf("happened %v, want %v", l.entries, test.want)
+			}
+			var events []int
+			for _, p := range phases {
+				events = append(events, p.Events)
+			}
+			if want := []int{14, 5, 4}; !slices.Equal(events, want) {
+				t.Errorf("events of the phases %v, want %v", events, want)
+			}
+			if got := phases[2].WorkedOff > 0; got != test.wait {
+				t.Errorf("worked off after %s", phases[2].WorkedOff)
+			}
+		})
+	}
+}
+
+func TestFirstRefusalStops(t *testing.T) {
+	refused := errors.New("record too large")
+	l := log{refuse: func(line schemas.Line) error {
+		if line.Stream == schemas.StreamPins {
+			return refused
+		}
+		return nil
+	}}
+	phases, err := l.importer(true).Import(t.Context(), tiny(t), 0)
+	if !errors.Is(err, refused) || !strings.Contains(err.Error(), "import pins: publish: ") {
+		t.Errorf("error %v, want that of the pins", err)
+	}
+	if len(phases) != 1 || slices.Contains(l.entries, "actions") {
+		t.Errorf("%d phases ended, happened %v", len(phases), l.entries)
+	}
+}
+
+func TestFailedWaitStops(t *testing.T) {
+	var l log
+	i := l.importer(true)
+	late := errors.New("still behind")
+	i.WorkOff = func(context.Context, func(string)) error { return late }
+	_, err := i.Import(t.Context(), tiny(t), 0)
+	if !errors.Is(err, late) || slices.Contains(l.entries, "pins") {
+		t.Errorf("error %v, happened %v", err, l.entries)
+	}
+}
+
+func TestEndedContextStops(t *testing.T) {
+	var l log
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := l.importer(true).Import(ctx, tiny(t), 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	if slices.Contains(l.entries, "pins") {
+		t.Errorf("happened %v", l.entries)
+	}
+}
