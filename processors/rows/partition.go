@@ -231,6 +231,10 @@ func (p *part) Close() error {
 	p.room.Broadcast()
 	p.mu.Unlock()
 	p.wake()
+	if p.w.abandoned() {
+		p.cancel()
+		p.store.unflushed()
+	}
 	if started {
 		grace := time.AfterFunc(p.w.r.cfg.Grace, p.cancel)
 		<-p.ended

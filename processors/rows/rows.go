@@ -12,7 +12,7 @@ import (
 type Group struct {
 	Name    string    // also the consumer group; its table is <name>-table
 	Inputs  []Input   // Keyed, Batched, Loop
-	Outputs []string  // every topic that callbacks emit to; an emit elsewhere is an error
+	Outputs []string  // every topic that callbacks emit to; an emit elsewhere is an error. Loop and dead letters go without saying
 	Timer   TimerFunc // works off due timers; nil: the group sets none
 }
 
@@ -95,6 +95,9 @@ func newTopology(g Group, partitions int32, deadLetters string) (*topology, erro
 		if in.loop {
 			loops++
 			outputs = append(outputs, in.topic)
+			if in.topic != loopOf(g.Name) {
+				errs = append(errs, fmt.Errorf("loop %q: Goka names it %s", in.topic, loopOf(g.Name)))
+			}
 		}
 	}
 	if loops > 1 {
@@ -105,8 +108,11 @@ func newTopology(g Group, partitions int32, deadLetters string) (*topology, erro
 		outputs = append(outputs, t.ticks)
 	}
 	for _, topic := range outputs {
-		if _, twice := t.outputs[topic]; topic == "" || topic == t.table || (twice && topic != deadLetters) {
-			errs = append(errs, fmt.Errorf("output %q: empty, declared twice, or the group's table", topic))
+		if topic == "" || topic == t.table {
+			errs = append(errs, fmt.Errorf("output %q: empty, or the group's table", topic))
+		}
+		if _, declared := t.outputs[topic]; declared {
+			continue
 		}
 		t.outputs[topic] = uint16(len(t.outputNames))
 		t.outputNames = append(t.outputNames, topic)
@@ -117,7 +123,18 @@ func newTopology(g Group, partitions int32, deadLetters string) (*topology, erro
 	return t, nil
 }
 
-// topics returns the topics that the group reads, ticks last.
+func loopOf(group string) string { return group + "-loop" }
+
+// Reads returns the topics that the group reads, its ticks among them if it has a Timer.
+func (g Group) Reads() []string {
+	t := topology{inputs: g.Inputs}
+	if g.Timer != nil {
+		t.ticks = topics.TicksOf(g.Name)
+	}
+	return t.reads()
+}
+
+// reads returns the topics that the group reads, ticks last.
 func (t *topology) reads() []string {
 	var names []string
 	for _, in := range t.inputs {

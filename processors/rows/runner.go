@@ -47,6 +47,10 @@ func (e *FatalError) Unwrap() error { return e.Err }
 // Fatal is what the supervisor asks.
 func (e *FatalError) Fatal() bool { return true }
 
+// ErrAbandoned, as the cause with which Run's context is cancelled, has Run end as a crash would: what is pending is
+// dropped, the local stores keep what they have on disk. For tests of what comes after.
+var ErrAbandoned = errors.New("abandoned")
+
 var errRunning = errors.New("the group runs already")
 
 // New checks the topology and the configuration and prepares a runner. All problems are reported at once.

@@ -28,6 +28,7 @@ type store struct {
 	filled *pebble.Batch
 	offset int64
 	closed bool
+	drop   bool // Close leaves what is in memory unwritten
 
 	damage atomic.Pointer[error] // the first sign that files are damaged: Close then removes them
 }
@@ -323,12 +324,12 @@ func (s *store) Close() error {
 		return nil
 	}
 	s.closed = true
-	if s.filled != nil {
+	if s.filled != nil && !s.drop {
 		if err := s.flush(); err != nil {
 			s.log.Warn("local store: last rows not written, to be read again", "dir", s.dir, "error", err)
 		}
 	}
-	if s.damage.Load() == nil {
+	if s.damage.Load() == nil && !s.drop {
 		if err := s.check(s.db.Flush()); err != nil {
 			s.log.Warn("local store: not flushed, to be read again", "dir", s.dir, "error", err)
 		}
@@ -342,6 +343,13 @@ func (s *store) Close() error {
 		return fmt.Errorf("close store %s: %w", s.dir, err)
 	}
 	return nil
+}
+
+// unflushed has Close leave the store as a crash would.
+func (s *store) unflushed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop = true
 }
 
 // The rest of storage.Storage is never called: callbacks and views read the rows directly.

@@ -50,6 +50,9 @@ func (w *work) close() {
 	w.plain.Close()
 }
 
+// abandoned tells whether nothing more may be committed or flushed.
+func (w *work) abandoned() bool { return errors.Is(context.Cause(w.ctx), ErrAbandoned) }
+
 // stop ends the Run, which returns the first error it was stopped with.
 func (w *work) stop(err error) {
 	w.mu.Lock()

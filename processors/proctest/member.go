@@ -1,0 +1,105 @@
+package proctest
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+)
+
+// Member stands for a process: groups with a directory of their own. A group's Run that fails is started again, as the
+// supervisor would.
+type Member struct {
+	w       *Wire
+	name    string
+	groups  []rows.Group
+	adjust  func(*rows.Config)
+	runners map[string]*rows.Runner
+
+	cancel context.CancelCauseFunc // nil: not running
+	wg     sync.WaitGroup
+}
+
+// Start starts a member; a name that was used before is the same member with the same directory.
+func (w *Wire) Start(name string, groups ...rows.Group) *Member {
+	w.t.Helper()
+	return w.StartWith(name, nil, groups...)
+}
+
+// StartWith is Start with a configuration that adjust has changed.
+func (w *Wire) StartWith(name string, adjust func(*rows.Config), groups ...rows.Group) *Member {
+	w.t.Helper()
+	m := &Member{w: w, name: name, groups: groups, adjust: adjust}
+	if old := w.members[name]; old != nil {
+		old.Stop()
+	}
+	w.members[name] = m
+	for _, g := range groups {
+		w.reads[g.Name] = g.Reads()
+	}
+	w.t.Cleanup(m.Stop)
+	m.Restart()
+	return m
+}
+
+// Restart starts a member that was stopped or killed.
+func (m *Member) Restart() {
+	m.w.t.Helper()
+	if m.cancel != nil {
+		m.w.t.Fatalf("start %s: it runs", m.name)
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(m.w.t.Context()))
+	m.cancel, m.runners = cancel, map[string]*rows.Runner{}
+	cfg := rows.DefaultConfig()
+	cfg.Dir = filepath.Join(m.w.dir, m.name)
+	cfg.SessionTimeout, cfg.Grace = 2*time.Second, time.Second
+	cfg.CacheBytes, cfg.MemTableBytes, cfg.MinDiskBytes = 8<<20, 16<<20, 0
+	if m.adjust != nil {
+		m.adjust(&cfg)
+	}
+	for _, g := range m.groups {
+		r, err := rows.New(cfg, rows.Env{Kafka: m.w.Kafka, Streams: m.w.Streams, Log: m.w.log.With("member", m.name)}, g)
+		m.w.must(err)
+		m.runners[g.Name] = r
+		m.wg.Go(func() { m.keep(ctx, r) })
+	}
+}
+
+// keep runs a group until the member ends.
+func (m *Member) keep(ctx context.Context, r *rows.Runner) {
+	for ctx.Err() == nil {
+		if err := r.Run(ctx); err != nil && !errors.Is(context.Cause(ctx), rows.ErrAbandoned) {
+			m.w.t.Logf("member %s: %v", m.name, err)
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Stop ends the member in order.
+func (m *Member) Stop() { m.end(nil) }
+
+// Kill ends the member as a crash would: what is pending is dropped, and its stores keep what is on disk.
+func (m *Member) Kill() { m.end(rows.ErrAbandoned) }
+
+func (m *Member) end(cause error) {
+	if m.cancel == nil {
+		return
+	}
+	m.cancel(cause)
+	m.wg.Wait()
+	m.cancel = nil
+}
+
+// View returns the view of one of the member's groups.
+func (m *Member) View(group string) *rows.View { return m.runners[group].View() }
+
+// Owns tells whether an owner's partition is at this member, recovered.
+func (m *Member) Owns(group, owner string) bool {
+	return m.View(group).Read(context.Background(), owner, func(rows.Snapshot) error { return nil }) == nil
+}

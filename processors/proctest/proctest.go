@@ -1,0 +1,251 @@
+// Package proctest runs groups of package rows on a real wire, for their tests: an embedded broker and registry with
+// every topic of the catalogue, members that are started, killed and started again, the rows and records they leave.
+//
+//	w := proctest.New(t)
+//	w.Start("a", fanout.Group(cfg, w.Kafka.Partitions, w.Streams, nobody))
+//	proctest.Publish(w, w.Streams.Follows, "user:1", &follow)
+//	w.WaitIdle()
+//	edges := proctest.Drain(w, w.Streams.Edges)
+//
+// Everything fails the test itself, and is cleaned up with it. Broker and members share the test's process, so a kill
+// drops what a crash would drop; for kill -9 see the torture test of rows.
+package proctest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// Patience is how long the methods wait for what must come before they fail the test.
+const Patience = 30 * time.Second
+
+// Wire is an embedded broker and registry with the catalogue's topics, and the members that work on it.
+type Wire struct {
+	Kafka   topics.Kafka
+	Streams *topics.Streams
+	Broker  *embedded.Server // for faults
+
+	t       testing.TB
+	dir     string
+	client  *kgo.Client // produces to Record.Partition
+	log     *slog.Logger
+	members map[string]*Member
+	reads   map[string][]string // of groups ever started
+}
+
+// New starts a broker with the embedded profile's number of partitions.
+func New(t testing.TB) *Wire { return NewOf(t, topics.EmbeddedPartitions) }
+
+// NewOf starts a broker whose topics have the given number of partitions.
+func NewOf(t testing.TB, partitions int32) *Wire {
+	t.Helper()
+	w := &Wire{t: t, dir: t.TempDir(), members: map[string]*Member{}, reads: map[string][]string{}}
+	w.log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = filepath.Join(w.dir, "broker"), "127.0.0.1:0", "127.0.0.1:0"
+	var err error
+	w.Broker, err = embedded.Start(t.Context(), cfg, w.log)
+	w.must(err)
+	t.Cleanup(func() {
+		if err := w.Broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.Kafka = w.Broker.Kafka(partitions)
+	w.client, err = w.Kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	w.must(err)
+	t.Cleanup(w.client.Close)
+	_, err = topics.Apply(t.Context(), w.Kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}))
+	w.must(err)
+	registry, err := schemas.NewRegistry(w.Broker.RegistryURL())
+	w.must(err)
+	w.Streams, err = topics.Open(t.Context(), registry)
+	w.must(err)
+	return w
+}
+
+func (w *Wire) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// CreateTopics makes topics beyond the catalogue's, with the same number of partitions.
+func (w *Wire) CreateTopics(names ...string) {
+	w.t.Helper()
+	made, err := kadm.NewClient(w.client).CreateTopics(w.t.Context(), w.Kafka.Partitions, 1, nil, names...)
+	w.must(err)
+	w.must(made.Error())
+}
+
+// Publish sends records to a stream's topic under key, and waits for the acknowledgement. Their time is now.
+func Publish[T any](w *Wire, s topics.Stream[T], key string, recs ...*T) {
+	w.t.Helper()
+	PublishTo(w, s, topics.Partition(key, w.Kafka.Partitions), key, time.Time{}, recs...)
+}
+
+// PublishAt is Publish with another arrival time.
+func PublishAt[T any](w *Wire, s topics.Stream[T], at time.Time, key string, recs ...*T) {
+	w.t.Helper()
+	PublishTo(w, s, topics.Partition(key, w.Kafka.Partitions), key, at, recs...)
+}
+
+// PublishTo is Publish to a partition, at an arrival time (zero: now).
+func PublishTo[T any](w *Wire, s topics.Stream[T], partition int32, key string, at time.Time, recs ...*T) {
+	w.t.Helper()
+	records := make([]*kgo.Record, len(recs))
+	for i, rec := range recs {
+		value, err := s.Encode(rec)
+		w.must(err)
+		records[i] = &kgo.Record{Topic: s.Name, Partition: partition, Key: []byte(key), Value: value, Timestamp: at}
+	}
+	w.must(w.client.ProduceSync(w.t.Context(), records...).FirstErr())
+}
+
+// PublishBytes sends bytes as they are: for records that cannot be read.
+func (w *Wire) PublishBytes(topic, key string, values ...[]byte) {
+	w.t.Helper()
+	for _, value := range values {
+		r := &kgo.Record{Topic: topic, Partition: topics.Partition(key, w.Kafka.Partitions), Key: []byte(key), Value: value}
+		w.must(w.client.ProduceSync(w.t.Context(), r).FirstErr())
+	}
+}
+
+// WaitIdle returns when the groups ever started have worked off everything that has been published, what came of it
+// included. Timers that are not yet due are not waited for.
+func (w *Wire) WaitIdle() {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), Patience)
+	defer cancel()
+	var readers []topics.Reader
+	for group, reads := range w.reads {
+		readers = append(readers, topics.Reader{Group: group, Topics: reads})
+	}
+	if len(readers) == 0 {
+		w.t.Fatal("wait: no group was started")
+	}
+	w.must(topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now())+1, nil, readers...))
+}
+
+// Eventually polls a condition until it is true.
+func (w *Wire) Eventually(what string, cond func() bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(Patience)
+	for !cond() {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within %s: %s", Patience, what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// Record is a decoded record of a topic.
+type Record[T any] struct {
+	Key       string
+	Partition int32
+	Offset    int64
+	Time      time.Time
+	Since     schemas.Micros // when the outside event arrived that it goes back to
+	Value     *T             // nil: a tombstone
+}
+
+// Drain returns all committed records of a stream's topic, each partition's in order.
+func Drain[T any](w *Wire, s topics.Stream[T]) []Record[T] {
+	w.t.Helper()
+	var out []Record[T]
+	for _, r := range w.read(s.Name) {
+		rec := Record[T]{Key: string(r.Key), Partition: r.Partition, Offset: r.Offset, Time: r.Timestamp, Since: topics.SinceOf(r)}
+		if r.Value != nil {
+			value, err := s.Decode(r.Value)
+			w.must(err)
+			rec.Value = value
+		}
+		out = append(out, rec)
+	}
+	return out
+}
+
+// Row is one row of an owner.
+type Row struct {
+	Owner string
+	Name  []byte
+	Value []byte
+}
+
+// Rows returns the rows of an owner in order, as the changelog has them; those of all owners if owner is "".
+func (w *Wire) Rows(group, owner string) []Row {
+	w.t.Helper()
+	state := map[string]Row{}
+	for _, r := range w.read(topics.TableOf(group)) {
+		name, row, _ := bytes.Cut(r.Key, []byte{0})
+		if len(name) == 0 || owner != "" && string(name) != owner {
+			continue // the kernel's own, or another's
+		}
+		if r.Value == nil {
+			delete(state, string(r.Key))
+			continue
+		}
+		state[string(r.Key)] = Row{Owner: string(name), Name: row, Value: r.Value}
+	}
+	list := make([]Row, 0, len(state))
+	for _, row := range state {
+		list = append(list, row)
+	}
+	slices.SortFunc(list, func(a, b Row) int {
+		if c := bytes.Compare([]byte(a.Owner), []byte(b.Owner)); c != 0 {
+			return c
+		}
+		return bytes.Compare(a.Name, b.Name)
+	})
+	return list
+}
+
+// read returns all committed records of a topic up to its present end.
+func (w *Wire) read(topic string) []*kgo.Record {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), Patience)
+	defer cancel()
+	ends, err := kadm.NewClient(w.client).ListEndOffsets(ctx, topic)
+	w.must(err)
+	left := map[int32]int64{}
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Offset > 0 {
+			left[o.Partition] = o.Offset
+		}
+	})
+	client, err := w.Kafka.Client(kgo.ConsumeTopics(topic), kgo.KeepControlRecords())
+	w.must(err)
+	defer client.Close()
+	var records []*kgo.Record
+	for len(left) > 0 {
+		fetches := client.PollFetches(ctx)
+		w.must(fetches.Err())
+		fetches.EachRecord(func(r *kgo.Record) {
+			end, wanted := left[r.Partition]
+			if wanted && !r.Attrs.IsControl() {
+				records = append(records, r)
+			}
+			if wanted && r.Offset >= end-1 {
+				delete(left, r.Partition)
+			}
+		})
+	}
+	return records
+}
+
+// String names the wire in logs.
+func (w *Wire) String() string { return fmt.Sprintf("broker %v", w.Kafka.Brokers) }
