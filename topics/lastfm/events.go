@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/load"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -33,7 +34,7 @@ func (d *Dataset) Follows(shift time.Duration) iter.Seq[schemas.Line] {
 	interests := lines(schemas.StreamFollows, d.favourites, func(f favourite) (*schemas.FollowEvent, *schemas.Event) {
 		return follow(f.user, schemas.ID(interestID(f.tag)), at)
 	})
-	return concat(friends, interests)
+	return load.Concat(friends, interests)
 }
 
 func follow(user int32, followee schemas.ID, at schemas.Micros) (*schemas.FollowEvent, *schemas.Event) {

@@ -6,21 +6,14 @@ import (
 	"iter"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/load"
 	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Publisher puts events into their topics; *topics.Publisher is one.
-type Publisher interface {
-	// Send publishes one event, waiting for room if need be. done is called when it is acknowledged, or with why not.
-	Send(ctx context.Context, line schemas.Line, done func(error))
-	// Flush returns when every event that was sent is acknowledged or given up.
-	Flush(ctx context.Context) error
-}
-
 // Importer publishes a Dataset.
 type Importer struct {
-	Publisher Publisher
+	Publisher load.Publisher
 	// WorkOff returns when everything published so far has had its effect, and says meanwhile what it waits for.
 	WorkOff  func(ctx context.Context, say func(state string)) error
 	Progress *progress.Reporter
@@ -48,7 +41,7 @@ type part struct {
 func (i *Importer) Import(ctx context.Context, d *Dataset, shift time.Duration) ([]Phase, error) {
 	c := d.Counts()
 	parts := []part{
-		{"users and follows", concat(d.Users(shift), d.Follows(shift)), c.Users + c.Follows},
+		{"users and follows", load.Concat(d.Users(shift), d.Follows(shift)), c.Users + c.Follows},
 		{"pins", d.Pins(shift), c.Pins},
 		{"actions", d.Actions(shift), c.Actions},
 	}
@@ -66,7 +59,7 @@ func (i *Importer) Import(ctx context.Context, d *Dataset, shift time.Duration) 
 func (i *Importer) phase(ctx context.Context, p part, wait bool) (Phase, error) {
 	phase := Phase{Name: p.name, Events: p.count}
 	sending := i.Progress.Start(p.name, p.count)
-	if err := i.publish(ctx, p.events, sending); err != nil {
+	if err := load.All(ctx, i.Publisher, p.events, func() { sending.Add(1) }); err != nil {
 		return phase, err
 	}
 	phase.Published = sending.Done()
@@ -79,40 +72,4 @@ func (i *Importer) phase(ctx context.Context, p part, wait bool) (Phase, error) 
 	}
 	phase.WorkedOff = working.Done()
 	return phase, nil
-}
-
-// publish returns nil when every event is acknowledged, else the first reason why one is not.
-func (i *Importer) publish(ctx context.Context, events iter.Seq[schemas.Line], sending *progress.Task) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	acknowledged := func(err error) {
-		if err != nil {
-			stop(fmt.Errorf("publish: %w", err))
-			return
-		}
-		sending.Add(1)
-	}
-	for line := range events {
-		if ctx.Err() != nil {
-			break
-		}
-		i.Publisher.Send(ctx, line, acknowledged)
-	}
-	err := i.Publisher.Flush(ctx)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-// concat yields what the first yields, then what the second does.
-func concat(first, second iter.Seq[schemas.Line]) iter.Seq[schemas.Line] {
-	return func(yield func(schemas.Line) bool) {
-		for line := range first {
-			if !yield(line) {
-				return
-			}
-		}
-		second(yield)
-	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/load"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -34,7 +35,7 @@ func tiny(t *testing.T) *Dataset {
 
 // all yields the events of every stream in the order of the import.
 func all(d *Dataset, shift time.Duration) iter.Seq[schemas.Line] {
-	return concat(concat(d.Users(shift), d.Follows(shift)), concat(d.Pins(shift), d.Actions(shift)))
+	return load.Concat(d.Users(shift), d.Follows(shift), d.Pins(shift), d.Actions(shift))
 }
 
 func TestEvents(t *testing.T) {
