@@ -1,0 +1,79 @@
+package fanout
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// A followee's rows, by the first byte of their names.
+const (
+	rowBlock  = 'b' // actor → register
+	rowFollow = 'f' // actor → register
+	rowLive   = 'l' // follower → weight, 4 bytes; empty: 1. There is one for each live follow register: what a walk reads
+	rowIndex  = 'p' // pin → the version known and its place among the recents
+	rowRecent = 'r' // score, pin → version, body; best first
+	rowWeight = 'w' // follower → weight and the time it was sent
+)
+
+func rowOf[T ~string](kind byte, id T) []byte {
+	return append(append(make([]byte, 0, 1+len(id)), kind), id...)
+}
+
+// weight is how much a follower cares for the followee, last-write-wins by time, the larger at the same time.
+type weight struct {
+	value float32
+	time  schemas.Micros
+}
+
+// apply returns the weight after w was sent, and whether that changed anything.
+func (old weight) apply(w weight) (weight, bool) {
+	if w.time > old.time || w.time == old.time && w.value > old.value {
+		return w, true
+	}
+	return old, false
+}
+
+func appendWeight(b []byte, w weight) []byte {
+	b = binary.BigEndian.AppendUint32(b, math.Float32bits(w.value))
+	return binary.BigEndian.AppendUint64(b, uint64(w.time))
+}
+
+// parseWeight reads a row's value; nil is the weight 1 of nobody's saying.
+func parseWeight(value []byte) (weight, error) {
+	switch len(value) {
+	case 0:
+		return weight{value: 1, time: math.MinInt64}, nil
+	case 12:
+		return weight{
+			value: math.Float32frombits(binary.BigEndian.Uint32(value)),
+			time:  schemas.Micros(binary.BigEndian.Uint64(value[4:])),
+		}, nil
+	}
+	return weight{}, errors.New("parse weight: cut short or malformed")
+}
+
+// liveValue is the value of a live edge's row.
+func liveValue(weight float32) []byte {
+	if weight == 1 {
+		return []byte{}
+	}
+	return binary.BigEndian.AppendUint32(nil, math.Float32bits(weight))
+}
+
+// liveWeight reads a live edge's value. What is no weight counts as 1: it can only be so by damage, and a walk should
+// not end over it.
+func liveWeight(value []byte) float32 {
+	if len(value) != 4 {
+		return 1
+	}
+	return math.Float32frombits(binary.BigEndian.Uint32(value))
+}
+
+// recentRow is the name of a recent's row; see ranked for the order.
+func recentRow(score float64, pin schemas.PinID) []byte {
+	return append(ranked.AppendScore([]byte{rowRecent}, score), pin...)
+}

@@ -1,0 +1,71 @@
+package fanout
+
+import (
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// step gathers the followers of one step of a walk by the partition of their pools. It is used again and again: a step
+// over some dozens of followers allocates one string for each partition that has any.
+type step struct {
+	limit  int
+	shares []share // by partition
+	n      int     // followers taken
+	last   []byte  // the one taken last
+	more   bool    // there are more than limit
+	users  []schemas.UserID
+}
+
+// share is what one partition has of a step.
+type share struct {
+	names   []byte // one after the other
+	ends    []int  // of each name
+	weights []float32
+	uneven  bool // a weight is not 1
+}
+
+func newStep(limit int, partitions int32) *step {
+	return &step{limit: limit, shares: make([]share, partitions)}
+}
+
+// reset forgets the followers and keeps the memory.
+func (s *step) reset() {
+	for i := range s.shares {
+		sh := &s.shares[i]
+		sh.names, sh.ends, sh.weights, sh.uneven = sh.names[:0], sh.ends[:0], sh.weights[:0], false
+	}
+	s.n, s.last, s.more = 0, s.last[:0], false
+}
+
+// add takes a follower, and says whether the step takes more: it does not once it has met one more than its limit.
+func (s *step) add(user []byte, weight float32) bool {
+	if s.n == s.limit {
+		s.more = true
+		return false
+	}
+	s.n++
+	s.last = append(s.last[:0], user...)
+	sh := &s.shares[topics.PartitionBytes(user, int32(len(s.shares)))]
+	sh.names = append(sh.names, user...)
+	sh.ends = append(sh.ends, len(sh.names))
+	sh.weights = append(sh.weights, weight)
+	sh.uneven = sh.uneven || weight != 1
+	return true
+}
+
+// delivery fills in d.Users and d.Weights for a partition, and says whether there are any. Users is valid until the
+// next call.
+func (s *step) delivery(partition int, d *schemas.Delivery) bool {
+	sh := &s.shares[partition]
+	names, start := string(sh.names), 0
+	s.users = s.users[:0]
+	for _, end := range sh.ends {
+		s.users = append(s.users, schemas.UserID(names[start:end]))
+		start = end
+	}
+	d.Users, d.Weights = s.users, nil
+	if sh.uneven {
+		d.Weights = sh.weights
+	}
+	return len(sh.ends) > 0
+}

@@ -1,0 +1,421 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Rows reads the committed rows of the partitions that are here. *rows.View does.
+type Rows interface {
+	Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error
+	Changed(owner string) <-chan struct{}
+}
+
+// LogEnd says where a partition of a topic ends: the offset behind the last record that a reader gets, 0 if there is
+// none. (Not the end that brokers tell, if control records or nothing at all stand before it: those are never applied.)
+type LogEnd interface {
+	End(ctx context.Context, topic string, partition int32) (int64, error)
+}
+
+// Deps are what a generator reads from.
+type Deps struct {
+	Rows    Rows
+	End     LogEnd // of the topic served
+	Streams *topics.Streams
+	Deleted DeletedUsers
+	Now     func() time.Time // nil: time.Now
+}
+
+// Generator makes chunks of the candidates of users whose partition is here. It writes nothing: what it must remember
+// travels in the Served, whose effect it waits for before it makes the user's next chunk. It is safe for concurrent use.
+type Generator struct {
+	cfg  Config
+	deps Deps
+	book book
+
+	mu       sync.Mutex
+	sessions map[int32]session // by partition
+}
+
+// session is a stretch of time for which a partition is here without a break.
+type session struct {
+	partition int32
+	number    uint64
+	end       int64 // of the topic served, read after the session began; 0: not yet
+	ready     bool  // the partition has applied up to the end
+}
+
+// WaitingMost is where Waiting stops counting.
+const WaitingMost = 100
+
+// NewGenerator returns a generator. cfg must be valid, and that of the group.
+func NewGenerator(cfg Config, deps Deps) *Generator {
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	return &Generator{
+		cfg: cfg, deps: deps, sessions: map[int32]session{},
+		book: book{users: map[schemas.UserID]*reservation{}},
+	}
+}
+
+// Chunk chooses and arranges what a visit shows. While an earlier chunk of the user is under way it waits, until ctx
+// ends, for its Served to be applied or to have failed.
+//
+// Who gets a chunk with items must begin to publish its Served within ten seconds, or not at all, and say with Settle
+// what became of it; who says nothing holds the user's next chunk up for the producer's delivery time-out. A chunk
+// without items needs neither.
+//
+// It fails with an error that wraps schemas.ErrUnknownFeed, with a *rows.NotHereError when the user's partition is not
+// here, with ctx's error, and with those of what it reads from.
+func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas.Chunk, error) {
+	feed, err := g.check(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.reserve(ctx, req.User, req.Served); err != nil {
+		return nil, fmt.Errorf("chunk for %s: wait for the visit before: %w", req.User, err)
+	}
+	g.sweep(ctx, req.User)
+	chunk, err := g.compose(ctx, req, feed)
+	if err == nil {
+		err = ctx.Err() // nobody may be waiting any more
+	}
+	if err != nil {
+		g.book.release(req.User, req.Served)
+		return nil, fmt.Errorf("chunk for %s: %w", req.User, err)
+	}
+	if len(chunk.Served.Items) == 0 {
+		g.book.release(req.User, req.Served)
+		return chunk, nil
+	}
+	g.book.handOut(req.User, req.Served, g.deps.Now())
+	return chunk, nil
+}
+
+// Settle says what became of the Served of a chunk. What is said of another one than the one under way is ignored.
+func (g *Generator) Settle(user schemas.UserID, served string, o schemas.Outcome) {
+	g.book.settle(user, served, o, g.deps.Now())
+}
+
+// Pool returns the best candidates of a user and source: limit of them, and how many there are up to the cap. It changes
+// nothing. A source that nobody has heard of has none.
+func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
+	p := &schemas.Pool{Source: source, Items: []schemas.PoolItem{}}
+	err := g.read(ctx, user, func(v *view, _ rows.Snapshot) error {
+		all, err := v.pool(source, g.cfg.Cap)
+		if err != nil {
+			return err
+		}
+		p.Total = len(all)
+		for i := range all[:min(len(all), max(limit, 0))] {
+			c := &all[i]
+			p.Items = append(p.Items, schemas.PoolItem{Pin: c.pin, Score: c.score, Time: c.created, Facets: c.Facets})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pool %s of %s: %w", source, user, err)
+	}
+	return p, nil
+}
+
+// Sources returns the sources of which a user has or had candidates, by name.
+func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas.Source, error) {
+	var list []schemas.Source
+	err := g.read(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
+		list, err = sources(v)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sources of %s: %w", user, err)
+	}
+	return list, nil
+}
+
+// Waiting counts the pins that a visit could bring, up to WaitingMost.
+func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
+	pins := map[schemas.PinID]struct{}{}
+	err := g.read(ctx, user, func(v *view, _ rows.Snapshot) error {
+		list, err := sources(v)
+		if err != nil {
+			return err
+		}
+		for _, source := range list {
+			if len(pins) >= WaitingMost {
+				break
+			}
+			all, err := v.pool(source, WaitingMost)
+			if err != nil {
+				return err
+			}
+			for i := range all {
+				pins[all[i].pin] = struct{}{}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count candidates of %s: %w", user, err)
+	}
+	return min(len(pins), WaitingMost), nil
+}
+
+func (g *Generator) check(req schemas.ChunkRequest) (Feed, error) {
+	const most = 100
+	feed, ok := g.cfg.Feeds[req.Feed]
+	switch {
+	case !ok:
+		return feed, fmt.Errorf("chunk for %s: feed %q: %w", req.User, req.Feed, schemas.ErrUnknownFeed)
+	case req.Served == "" || len(req.Served) > schemas.MaxEventIDBytes:
+		return feed, fmt.Errorf("chunk for %s: served %q: from 1 to %d bytes", req.User, req.Served, schemas.MaxEventIDBytes)
+	case req.Limit < 1 || req.Limit > most:
+		return feed, fmt.Errorf("chunk for %s: limit %d: from 1 to %d", req.User, req.Limit, most)
+	}
+	return feed, nil
+}
+
+// read calls f with what the user's rows say.
+func (g *Generator) read(ctx context.Context, user schemas.UserID, f func(*view, rows.Snapshot) error) error {
+	return g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
+		v, err := viewOf(s, user, g.deps.Deleted, g.deps.Now(), g.cfg.Expiry)
+		if err != nil {
+			return err
+		}
+		return f(v, s)
+	})
+}
+
+// reserve makes the user's next Served the one under way, when there is none before it.
+func (g *Generator) reserve(ctx context.Context, user schemas.UserID, served string) error {
+	for {
+		changed := g.deps.Rows.Changed(string(user))
+		former, wake, ok := g.book.reserve(user, served)
+		if ok {
+			return nil
+		}
+		over, err := g.over(ctx, user, &former)
+		if err != nil {
+			return err
+		}
+		if over {
+			g.book.release(user, former.served)
+			continue
+		}
+		if err := g.await(ctx, former.ask, changed, wake); err != nil {
+			return err
+		}
+	}
+}
+
+// await returns when a channel is closed, or at a moment (zero: never) if that is to come.
+func (g *Generator) await(ctx context.Context, at time.Time, changed, wake <-chan struct{}) error {
+	var due <-chan time.Time
+	if left := at.Sub(g.deps.Now()); !at.IsZero() && left > 0 {
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-changed:
+	case <-wake:
+	case <-due:
+	}
+	return nil
+}
+
+// over says whether a reservation is settled. When its time has come it asks where the log ends: nothing of the Served
+// can come behind that.
+func (g *Generator) over(ctx context.Context, user schemas.UserID, r *reservation) (bool, error) {
+	if r.ask.IsZero() {
+		return false, nil
+	}
+	var at progress
+	err := g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) (err error) {
+		at, err = progressOf(s)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	if r.over(&at) || r.asked() || g.deps.Now().Before(r.ask) {
+		return r.over(&at), nil
+	}
+	if r.end, err = g.end(ctx, at.partition); err != nil {
+		return false, err
+	}
+	g.book.ends(user, r.served, r.end)
+	return r.over(&at), nil
+}
+
+// end returns where a partition of served ends; at least 1, so that it is known to have been asked for.
+func (g *Generator) end(ctx context.Context, partition int32) (int64, error) {
+	end, err := g.deps.End.End(ctx, topics.Served, partition)
+	if err != nil {
+		return 0, fmt.Errorf("read the end of %s: %w", topics.Served, err)
+	}
+	return max(end, 1), nil
+}
+
+// sweep releases some reservations of users who have not come again. Their partition may have gone: then a chunk of
+// theirs waits for all that was served before the partition came back, which is more than the reservation asks for.
+func (g *Generator) sweep(ctx context.Context, user schemas.UserID) {
+	const some = 2
+	for other, r := range g.book.others(user, some) {
+		over, err := g.over(ctx, other, &r)
+		var gone *rows.NotHereError
+		if over || errors.As(err, &gone) && !g.deps.Now().Before(r.ask) {
+			g.book.release(other, r.served)
+		}
+	}
+}
+
+// compose builds the chunk once the partition has applied what it must.
+func (g *Generator) compose(ctx context.Context, req schemas.ChunkRequest, feed Feed) (*schemas.Chunk, error) {
+	if g.deps.Deleted.Has(req.User) {
+		return &schemas.Chunk{Served: servedOf(req, nil, nil), Recent: []schemas.FeedEntry{}}, nil
+	}
+	for {
+		changed := g.deps.Rows.Changed(string(req.User))
+		var chunk *schemas.Chunk
+		var at session
+		err := g.read(ctx, req.User, func(v *view, s rows.Snapshot) (err error) {
+			if at = g.session(s); at.ready {
+				chunk, err = g.build(v, req, feed)
+			}
+			return err
+		})
+		if err != nil || chunk != nil {
+			return chunk, err
+		}
+		if at.end == 0 {
+			err = g.begin(ctx, at)
+		} else {
+			err = g.await(ctx, time.Time{}, changed, nil)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("wait for all of %s: %w", topics.Served, err)
+		}
+	}
+}
+
+// session returns how the partition of a snapshot stands: ready when all that was in served when it came here is applied.
+func (g *Generator) session(s rows.Snapshot) session {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at := g.sessions[s.Partition()]
+	if at.number != s.Session() {
+		at = session{partition: s.Partition(), number: s.Session()}
+	}
+	if at.end > 0 && s.Applied(topics.Served) >= at.end-1 {
+		at.ready = true
+	}
+	g.sessions[s.Partition()] = at
+	return at
+}
+
+// begin notes where served ends, now that the partition is here.
+func (g *Generator) begin(ctx context.Context, at session) error {
+	end, err := g.end(ctx, at.partition)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if known := g.sessions[at.partition]; known.number == at.number && known.end == 0 {
+		known.end = end
+		g.sessions[at.partition] = known
+	}
+	return nil
+}
+
+// build makes the chunk of what the rows say.
+func (g *Generator) build(v *view, req schemas.ChunkRequest, feed Feed) (*schemas.Chunk, error) {
+	queues, err := g.queues(v, feed)
+	if err != nil {
+		return nil, err
+	}
+	recent, err := g.recent(v)
+	if err != nil {
+		return nil, err
+	}
+	items, mix := arrange(req.Limit, queues, feed, v.state.Mix)
+	return &schemas.Chunk{
+		Served: servedOf(req, items, mix),
+		Head:   v.state.Head,
+		Floor:  max(0, v.state.Head-int64(g.cfg.FeedMax)),
+		Recent: recent,
+	}, nil
+}
+
+func servedOf(req schemas.ChunkRequest, items []schemas.ServedItem, mix map[string]float64) schemas.Served {
+	return schemas.Served{ID: req.Served, User: req.User, Time: req.Time, Feed: req.Feed, Items: items, Mix: mix}
+}
+
+// queues takes the head of each of the user's pools.
+func (g *Generator) queues(v *view, feed Feed) ([]queue, error) {
+	list, err := sources(v)
+	if err != nil {
+		return nil, err
+	}
+	top, err := g.top(v, feed)
+	if err != nil {
+		return nil, err
+	}
+	queues := make([]queue, 0, len(list))
+	for _, source := range list {
+		all, err := v.pool(source, g.cfg.Head)
+		if err != nil {
+			return nil, err
+		}
+		queues = append(queues, queue{source: source, items: rescore(all, top, feed.Affinity)})
+	}
+	return queues, nil
+}
+
+// top returns the user's affinities, none if the feed does not ask for them.
+func (g *Generator) top(t table, feed Feed) ([]schemas.Affinity, error) {
+	if feed.Affinity == 0 {
+		return nil, nil
+	}
+	value, err := t.Get([]byte{rowAffinities})
+	if err != nil || value == nil {
+		return nil, err
+	}
+	a, err := g.deps.Streams.Affinities.Decode(value)
+	if err != nil {
+		return nil, fmt.Errorf("read affinities: %w", err)
+	}
+	return a.Top, nil
+}
+
+// recent returns the newest frozen entries, newest first.
+func (g *Generator) recent(t table) ([]schemas.FeedEntry, error) {
+	list := make([]schemas.FeedEntry, 0, g.cfg.Frozen)
+	var bad error
+	scan := rows.Scan{Prefix: []byte{rowFrozen}, Reverse: true, Limit: g.cfg.Frozen}
+	err := t.Scan(scan, func(_, value []byte) bool {
+		var e *schemas.FeedEntry
+		if e, bad = g.deps.Streams.FeedEntries.Decode(value); bad != nil {
+			return false
+		}
+		list = append(list, *e)
+		return true
+	})
+	if err == nil {
+		err = bad
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read frozen entries: %w", err)
+	}
+	return list, nil
+}

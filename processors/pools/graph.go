@@ -1,0 +1,114 @@
+package pools
+
+import (
+	"fmt"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// graph are the live registers of a user.
+type graph struct {
+	follows   map[schemas.ID]struct{}
+	blocks    map[schemas.ID]struct{}
+	blockedBy map[schemas.ID]struct{}
+}
+
+func readGraph(t table) (graph, error) {
+	g := graph{
+		follows: map[schemas.ID]struct{}{}, blocks: map[schemas.ID]struct{}{}, blockedBy: map[schemas.ID]struct{}{},
+	}
+	err := t.Scan(rows.Scan{Prefix: []byte{rowGraph}}, func(row, _ []byte) bool {
+		if len(row) < 2 {
+			return true
+		}
+		other := schemas.ID(row[2:])
+		switch row[1] {
+		case regFollow:
+			g.follows[other] = struct{}{}
+		case regBlock:
+			g.blocks[other] = struct{}{}
+		case regBlocked:
+			g.blockedBy[other] = struct{}{}
+		}
+		return true
+	})
+	return g, err
+}
+
+func has[T ~string](set map[schemas.ID]struct{}, id T) bool {
+	_, ok := set[schemas.ID(id)]
+	return ok
+}
+
+// visible says whether a pin that is not deleted may be shown to the user in a source.
+func (g graph) visible(user schemas.UserID, source schemas.Source, f *schemas.Facets) bool {
+	return f.Author != user && !g.blocked(f) && g.justified(source, f)
+}
+
+// blocked: a block between the user and the author, or of the pin's board or interests by the user.
+func (g graph) blocked(f *schemas.Facets) bool {
+	if len(g.blocks) == 0 && len(g.blockedBy) == 0 {
+		return false
+	}
+	if has(g.blocks, f.Author) || has(g.blockedBy, f.Author) || has(g.blocks, f.Board) {
+		return true
+	}
+	for _, id := range f.Interests {
+		if has(g.blocks, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// justified: a live edge of the source. Candidates of related and of offered sources need none.
+func (g graph) justified(source schemas.Source, f *schemas.Facets) bool {
+	switch source {
+	case schemas.Following:
+		return has(g.follows, f.Author) || has(g.follows, f.Board)
+	case schemas.FromInterest:
+		for _, id := range f.Interests {
+			if has(g.follows, id) {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// edge applies the present state of a register. Later records of a register are newer states, see schemas.Edge.
+func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
+	register, err := checkEdge(tx.Key(), e)
+	if err != nil {
+		return err
+	}
+	if g.deleted.Has(e.User) {
+		tx.Count(dropDeletedUser)
+		return nil
+	}
+	row := graphRow(register, e.Other)
+	if e.Live {
+		return tx.Own().Put(row, []byte{})
+	}
+	return tx.Own().Delete(row)
+}
+
+func checkEdge(key string, e *schemas.Edge) (register byte, err error) {
+	if key != string(e.User) {
+		return 0, schemas.Bad(fmt.Sprintf("edge: key %q is not the user %q", key, e.User))
+	}
+	if _, err := schemas.ParseFollowee(string(e.Other)); err != nil {
+		return 0, schemas.Bad("edge: other: " + err.Error())
+	}
+	switch e.Kind {
+	case schemas.FollowEdge:
+		return regFollow, nil
+	case schemas.BlockEdge:
+		return regBlock, nil
+	case schemas.BlockedEdge:
+		return regBlocked, nil
+	}
+	return 0, schemas.Bad(fmt.Sprintf("edge: unknown kind %q", e.Kind))
+}

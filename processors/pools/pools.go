@@ -1,0 +1,75 @@
+// Package pools keeps, for each user and source, the candidates that wait to be shown, best first; decides what a visit
+// shows; and is the single writer of what was shown.
+//
+//	owner   user
+//	in      edges, candidates, served, affinities (keyed by the user); deliveries (batched, any users of the partition)
+//	rows    candidates by source and score; edges and blocks; seen pins; the newest frozen entries; affinities; state
+//	out     feed-entries (key user), impressions (key pin)
+//
+// A delivery is a blind put of a row (source, score, pin, version) → facets; so is a withdrawal, with the new facets.
+// Nothing is read, so that a delivery costs the same whatever came before. Of a pin's rows in one source the highest
+// version gives the facets, the best score the place; whether the pin is deleted, blocked, no longer followed or seen is
+// computed from the user's own rows when a pool is read or trimmed. A pool is the Cap best visible, unseen candidates;
+// what is hidden has the same cap for itself. About once in Cap puts a pool is trimmed to its caps, see ranked.TrimDue;
+// what a trim drops is counted by reason, and returns only with a new delivery.
+//
+// A Served record makes its new items seen and gives them the next dense positions of the user's frozen feed. A repeat of
+// a Served, and an item seen before, change nothing. Seen pins are exact up to SeenCap a user; then the oldest are
+// forgotten, and candidates created before the oldest kept are refused.
+//
+// Every record has its effect exactly once, see package rows. Generator reads the same rows and writes none.
+package pools
+
+import (
+	"sync"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// DeletedUsers knows who is gone for good. It is asked from several goroutines.
+type DeletedUsers interface {
+	Has(user schemas.UserID) bool
+}
+
+// Group returns the topology. cfg must be valid.
+func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
+	g := &group{
+		cfg: cfg, streams: s, deleted: deleted,
+		putters: sync.Pool{New: func() any { return new(putter) }},
+	}
+	return rows.Group{
+		Name: topics.Pools,
+		Inputs: []rows.Input{
+			rows.Keyed(s.Edges, g.edge),
+			rows.Batched(s.Deliveries, g.deliver),
+			rows.Keyed(s.Candidates, g.offer),
+			rows.Keyed(s.Served, g.serve),
+			rows.Keyed(s.Affinities, g.affinities),
+		},
+		Outputs: []string{topics.FeedEntries, topics.Impressions},
+	}
+}
+
+// group is what the callbacks share. They run for several partitions at once.
+type group struct {
+	cfg     Config
+	streams *topics.Streams
+	deleted DeletedUsers
+	putters sync.Pool // of *putter
+}
+
+// Reasons of what is dropped on purpose.
+const (
+	dropDeletedUser = "deleted_user" // the owner is gone
+	dropRepeat      = "repeat"       // a Served that was applied before
+	dropShown       = "shown"        // an item of a Served that was seen before
+	dropSource      = "source"       // an offer of one source too many
+	dropCap         = "cap"          // a visible candidate over the cap
+	dropHiddenCap   = "hidden_cap"   // a hidden one over theirs
+	dropSeen        = "seen"         // a candidate that has been shown
+	dropRefused     = "refused"      // a candidate older than what is remembered as seen
+	dropExpired     = "expired"      // a candidate older than Expiry
+	dropDuplicate   = "duplicate"    // a row of a candidate that others make superfluous
+)

@@ -1,0 +1,159 @@
+package pools
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// A user's rows, by the first byte of their names.
+const (
+	rowAffinities = 'a' // the Affinities record
+	rowCandidate  = 'c' // source 0x00 score pin 0x00 version → body, see package ranked; best first
+	rowFrozen     = 'e' // position → the FeedEntry record, of the newest Frozen
+	rowGraph      = 'g' // register, other → nothing: there is one for each live register
+	rowIndex      = 'i' // position → the pin that is seen there
+	rowState      = 'm' // state
+	rowSeen       = 's' // pin → seen
+)
+
+// registers are the second byte of rows of the graph.
+const (
+	regFollow  = 'f'
+	regBlock   = 'b' // the user blocks
+	regBlocked = 'd' // the user is blocked by
+)
+
+// table is what reading takes: the rows of an owner in a callback, or in a snapshot.
+type table interface {
+	Get(row []byte) ([]byte, error)
+	Scan(s rows.Scan, visit func(row, value []byte) bool) error
+}
+
+func rowOf[T ~string](kind byte, id T) []byte {
+	return append(append(make([]byte, 0, 1+len(id)), kind), id...)
+}
+
+// positionRow is a row of a position; they sort ascending.
+func positionRow(kind byte, position int64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{kind}, uint64(position))
+}
+
+// graphRow is the row of a register.
+func graphRow(register byte, other schemas.ID) []byte {
+	return append([]byte{rowGraph, register}, other...)
+}
+
+// sourcePrefix is what the candidates of a source begin with.
+func sourcePrefix(source schemas.Source) []byte {
+	return append(rowOf(rowCandidate, source), 0)
+}
+
+// appendCandidate appends the name of a candidate's row.
+func appendCandidate(b []byte, source schemas.Source, score float64, pin schemas.PinID, v schemas.Version) []byte {
+	b = append(append(append(b, rowCandidate), source...), 0)
+	b = ranked.AppendScore(b, score)
+	return ranked.AppendVersion(append(append(b, pin...), 0), v)
+}
+
+// candidateRow is a version of a pin in a pool.
+type candidateRow struct {
+	pin     schemas.PinID
+	version schemas.Version
+	score   float64
+	ranked.Body
+	name string // of the row
+}
+
+var errCandidate = errors.New("parse candidate: cut short or malformed")
+
+// parseCandidate takes a row apart whose name begins with a prefix of that many bytes, see sourcePrefix.
+func parseCandidate(prefix int, name, value string) (candidateRow, error) {
+	const tail = 1 + 8 // terminator, version
+	pin := len(name) - prefix - ranked.ScoreBytes - tail
+	if pin <= 0 {
+		return candidateRow{}, errCandidate
+	}
+	body, err := ranked.ParseBody(value)
+	if err != nil {
+		return candidateRow{}, err
+	}
+	rest := name[prefix+ranked.ScoreBytes:]
+	if rest[pin] != 0 {
+		return candidateRow{}, errCandidate
+	}
+	return candidateRow{
+		pin: schemas.PinID(rest[:pin]), version: ranked.Version(rest[pin+1:]), score: ranked.Score(name[prefix:]),
+		Body: body, name: name,
+	}, nil
+}
+
+// candidateRows reads all rows of a source, best first. Their strings share one piece of memory.
+func candidateRows(t table, source schemas.Source) ([]candidateRow, error) {
+	prefix := sourcePrefix(source)
+	var buf []byte
+	var ends []int // of names and values in turn
+	err := t.Scan(rows.Scan{Prefix: prefix}, func(row, value []byte) bool {
+		buf = append(buf, row...)
+		ends = append(ends, len(buf))
+		buf = append(buf, value...)
+		ends = append(ends, len(buf))
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	all, start := string(buf), 0
+	list := make([]candidateRow, 0, len(ends)/2)
+	for i := 0; i < len(ends); i += 2 {
+		r, err := parseCandidate(len(prefix), all[start:ends[i]], all[ends[i]:ends[i+1]])
+		if err != nil {
+			return nil, err
+		}
+		list, start = append(list, r), ends[i+1]
+	}
+	return list, nil
+}
+
+// sources returns the sources that a user has any candidate rows of, by name. It reads one row a source.
+func sources(t table) ([]schemas.Source, error) {
+	var list []schemas.Source
+	from := []byte(nil)
+	for {
+		before := len(list)
+		err := t.Scan(rows.Scan{Prefix: []byte{rowCandidate}, From: from, Limit: 1}, func(row, _ []byte) bool {
+			source, _, _ := strings.Cut(string(row[1:]), "\x00")
+			list = append(list, schemas.Source(source))
+			return false
+		})
+		if err != nil || len(list) == before {
+			return list, err
+		}
+		from = append(rowOf(rowCandidate, list[before]), 1) // behind the terminator
+	}
+}
+
+// seen says when a pin was shown.
+type seen struct {
+	position int64
+	time     schemas.Micros // of the visit
+	created  schemas.Micros // of the pin
+}
+
+func appendSeen(b []byte, s seen) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(s.position))
+	b = binary.BigEndian.AppendUint64(b, uint64(s.time))
+	return binary.BigEndian.AppendUint64(b, uint64(s.created))
+}
+
+func parseSeen(value []byte) (seen, error) {
+	if len(value) != 24 {
+		return seen{}, errors.New("parse seen: cut short or malformed")
+	}
+	at := func(i int) uint64 { return binary.BigEndian.Uint64(value[8*i:]) }
+	return seen{position: int64(at(0)), time: schemas.Micros(at(1)), created: schemas.Micros(at(2))}, nil
+}

@@ -1,0 +1,223 @@
+package pools
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// serve makes what a visit showed seen and frozen.
+func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
+	if err := checkServed(tx.Key(), s); err != nil {
+		return err
+	}
+	if g.deleted.Has(s.User) {
+		tx.Count(dropDeletedUser)
+		return nil
+	}
+	own := tx.Own()
+	st, err := readState(own)
+	if err != nil {
+		return err
+	}
+	if st.applied(s.ID) {
+		tx.Count(dropRepeat)
+		return nil
+	}
+	before := st.Head
+	if err := g.show(tx, own, &st, s); err != nil {
+		return err
+	}
+	if err := forget(own, &st, int64(g.cfg.SeenCap)); err != nil {
+		return err
+	}
+	if err := putState(own, &st); err != nil {
+		return err
+	}
+	if crossed(before, st.Head, int64(max(1, g.cfg.Cap/4))) { // so that few rows of a pool are of pins seen
+		return g.trimAll(tx, own, s.User)
+	}
+	return nil
+}
+
+func checkServed(key string, s *schemas.Served) error {
+	if key != string(s.User) {
+		return schemas.Bad(fmt.Sprintf("served: key %q is not the user %q", key, s.User))
+	}
+	if s.ID == "" || len(s.ID) > schemas.MaxEventIDBytes {
+		return schemas.Bad(fmt.Sprintf("served: id of %d bytes: from 1 to %d", len(s.ID), schemas.MaxEventIDBytes))
+	}
+	const mostItems = 1000 // ten times what a visit may ask for
+	if n := len(s.Items); n > mostItems {
+		return schemas.Bad(fmt.Sprintf("served: %d items: at most %d", n, mostItems))
+	}
+	for i := range s.Items {
+		if _, err := schemas.ParsePinID(string(s.Items[i].Pin)); err != nil {
+			return schemas.Bad("served: pin: " + err.Error())
+		}
+	}
+	for source, n := range s.Mix {
+		if !(n >= 0) || math.IsInf(n, 0) {
+			return schemas.Bad(fmt.Sprintf("served: mix of %q is %v: want no negative number", source, n))
+		}
+	}
+	return nil
+}
+
+// show writes and tells what is new of a Served.
+func (g *group) show(tx *rows.Tx, own rows.Owner, st *state, s *schemas.Served) error {
+	seen, err := seenOf(own, s.Items)
+	if err != nil {
+		return err
+	}
+	entries, repeats := st.show(s, seen)
+	for range repeats {
+		tx.Count(dropShown)
+	}
+	for i := range entries {
+		if err := g.freeze(tx, own, &entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seenOf returns which of the items were seen before.
+func seenOf(own rows.Owner, items []schemas.ServedItem) (map[schemas.PinID]bool, error) {
+	seen := make(map[schemas.PinID]bool, len(items))
+	for i := range items {
+		value, err := own.Get(rowOf(rowSeen, items[i].Pin))
+		if err != nil {
+			return nil, err
+		}
+		if value != nil {
+			seen[items[i].Pin] = true
+		}
+	}
+	return seen, nil
+}
+
+// freeze writes one entry of the frozen feed and takes the oldest one kept here away.
+func (g *group) freeze(tx *rows.Tx, own rows.Owner, e *schemas.FeedEntry) error {
+	value, err := g.streams.FeedEntries.Encode(e)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", g.streams.FeedEntries.Name, err)
+	}
+	at := seen{position: e.Position, time: e.Time, created: e.Created}
+	if err := own.Put(rowOf(rowSeen, e.Pin), appendSeen(nil, at)); err != nil {
+		return err
+	}
+	if err := own.Put(positionRow(rowIndex, e.Position), []byte(e.Pin)); err != nil {
+		return err
+	}
+	if err := own.Put(positionRow(rowFrozen, e.Position), value); err != nil {
+		return err
+	}
+	if old := e.Position - int64(g.cfg.Frozen); old > 0 {
+		if err := own.Delete(positionRow(rowFrozen, old)); err != nil {
+			return err
+		}
+	}
+	if err := tx.Emit(g.streams.FeedEntries.Name, tx.Key(), value); err != nil {
+		return err
+	}
+	return rows.Send(tx, g.streams.Impressions, string(e.Pin), &schemas.Impression{
+		Pin: e.Pin, User: e.User, Source: e.Source, Time: e.Time,
+	})
+}
+
+// forget takes the oldest seen pins away that are over the cap. From then on candidates created before the oldest one
+// kept are refused: what was forgotten is among them. (A pin can be created up to five minutes after it was shown, by
+// clocks that differ; so what is forgotten has a say, too.)
+func forget(own rows.Owner, st *state, most int64) error {
+	const atOnce = 2000 // a smaller cap than before takes some visits to be met
+	for n := 0; n < atOnce && st.Head-st.Unseen > most; n++ {
+		st.Unseen++
+		gone, err := forgetAt(own, st.Unseen)
+		if err != nil {
+			return err
+		}
+		st.Refused = max(st.Refused, gone.created+1)
+	}
+	if st.Unseen == 0 {
+		return nil
+	}
+	oldest, err := seenAt(own, st.Unseen+1)
+	if err != nil {
+		return err
+	}
+	st.Refused = max(st.Refused, oldest.time)
+	return nil
+}
+
+// forgetAt removes the seen pin of a position and returns what it was.
+func forgetAt(own rows.Owner, position int64) (seen, error) {
+	index := positionRow(rowIndex, position)
+	pin, err := own.Get(index)
+	if err != nil || pin == nil {
+		return seen{}, err
+	}
+	row := rowOf(rowSeen, string(pin))
+	was, err := seenAt(own, position)
+	if err != nil {
+		return seen{}, err
+	}
+	if err := own.Delete(row); err != nil {
+		return seen{}, err
+	}
+	return was, own.Delete(index)
+}
+
+// seenAt returns what is known of the seen pin of a position.
+func seenAt(t table, position int64) (seen, error) {
+	pin, err := t.Get(positionRow(rowIndex, position))
+	if err != nil || pin == nil {
+		return seen{}, err
+	}
+	value, err := t.Get(rowOf(rowSeen, string(pin)))
+	if err != nil {
+		return seen{}, err
+	}
+	return parseSeen(value)
+}
+
+func putState(own rows.Owner, st *state) error {
+	value, err := json.Marshal(st)
+	if err != nil {
+		return fmt.Errorf("encode state: %w", err)
+	}
+	return own.Put([]byte{rowState}, value)
+}
+
+// trimAll trims every pool of a user.
+func (g *group) trimAll(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
+	list, err := sources(own)
+	if err != nil {
+		return err
+	}
+	for _, source := range list {
+		if err := g.trim(tx, own, user, source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// affinities keeps what the user cares for, for the generator. Later records are newer states.
+func (g *group) affinities(tx *rows.Tx, a *schemas.Affinities) error {
+	if tx.Key() != string(a.User) {
+		return schemas.Bad(fmt.Sprintf("affinities: key %q is not the user %q", tx.Key(), a.User))
+	}
+	if g.deleted.Has(a.User) {
+		tx.Count(dropDeletedUser)
+		return nil
+	}
+	value, err := g.streams.Affinities.Encode(a)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", g.streams.Affinities.Name, err)
+	}
+	return tx.Own().Put([]byte{rowAffinities}, value)
+}

@@ -1,0 +1,60 @@
+package pools
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// servedKept is how many ids of Served records a user's state remembers. A producer repeats a record within its delivery
+// time-out, in which a user has a few visits; and what is repeated later has been seen.
+const servedKept = 32
+
+// state is what is remembered of a user's visits beside the rows: one row, in JSON.
+type state struct {
+	Head     int64              `json:"head"`              // the highest position given
+	Unseen   int64              `json:"unseen,omitempty"`  // positions at or below it are no longer remembered as seen
+	Refused  schemas.Micros     `json:"refused,omitempty"` // candidates created before are refused
+	ServedBy []string           `json:"served,omitempty"`  // ids applied, newest first
+	Mix      map[string]float64 `json:"mix,omitempty"`     // of the newest Served
+}
+
+func readState(t table) (state, error) {
+	value, err := t.Get([]byte{rowState})
+	if err != nil || value == nil {
+		return state{}, err
+	}
+	var s state
+	if err := json.Unmarshal(value, &s); err != nil {
+		return state{}, fmt.Errorf("parse state: %w", err)
+	}
+	return s, nil
+}
+
+// applied says whether the effect of a Served is in the rows.
+func (s *state) applied(id string) bool { return slices.Contains(s.ServedBy, id) }
+
+// show applies a Served that was not applied before: it returns the frozen entries of the items that are not among seen,
+// and counts the others. seen learns what is shown.
+func (s *state) show(rec *schemas.Served, seen map[schemas.PinID]bool) (entries []schemas.FeedEntry, repeats int) {
+	for i := range rec.Items {
+		item := &rec.Items[i]
+		if seen[item.Pin] {
+			repeats++
+			continue
+		}
+		seen[item.Pin] = true
+		s.Head++
+		entries = append(entries, schemas.FeedEntry{
+			User: rec.User, Position: s.Head, Time: rec.Time, ServedItem: *item,
+		})
+	}
+	s.Mix = rec.Mix
+	s.ServedBy = append([]string{rec.ID}, s.ServedBy[:min(len(s.ServedBy), servedKept-1)]...)
+	return entries, repeats
+}
+
+// crossed says whether a count that went from one number to another passed a multiple of n.
+func crossed(from, to, n int64) bool { return from/n != to/n }

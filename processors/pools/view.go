@@ -1,0 +1,72 @@
+package pools
+
+import (
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// view is what a user's rows say of the user's candidates, at one moment.
+type view struct {
+	table
+	user    schemas.UserID
+	state   state
+	graph   graph
+	deleted DeletedUsers
+	oldest  schemas.Micros // creation of the oldest pins that have not expired
+}
+
+// viewOf reads what all sources share. now is for the expiry.
+func viewOf(t table, user schemas.UserID, deleted DeletedUsers, now time.Time, expiry time.Duration) (*view, error) {
+	v := &view{table: t, user: user, deleted: deleted}
+	var err error
+	if v.state, err = readState(t); err != nil {
+		return nil, err
+	}
+	if v.graph, err = readGraph(t); err != nil {
+		return nil, err
+	}
+	v.oldest = -1 << 63
+	if expiry > 0 {
+		v.oldest = schemas.MicrosOf(now.Add(-expiry))
+	}
+	return v, nil
+}
+
+// judge judges the candidates of a source.
+func (v *view) judge(source schemas.Source) judge {
+	return judge{
+		standing:  func(c *candidate) fate { return v.standing(source, c) },
+		remembers: v.remembers,
+	}
+}
+
+func (v *view) standing(source schemas.Source, c *candidate) fate {
+	switch {
+	case c.created < v.state.Refused:
+		return refused
+	case c.created < v.oldest:
+		return expired
+	case c.deleted || !v.graph.visible(v.user, source, &c.Facets) || v.deleted.Has(c.Author):
+		return hidden
+	}
+	return waiting
+}
+
+// remembers says whether a pin was seen. Most of those who are delivered to have not been shown anything yet.
+func (v *view) remembers(pin schemas.PinID) (bool, error) {
+	if v.state.Head == 0 {
+		return false, nil
+	}
+	value, err := v.Get(rowOf(rowSeen, pin))
+	return value != nil, err
+}
+
+// pool returns the n best candidates of a source.
+func (v *view) pool(source schemas.Source, n int) ([]candidate, error) {
+	list, err := candidateRows(v, source)
+	if err != nil {
+		return nil, err
+	}
+	return v.judge(source).best(places(list), n)
+}
