@@ -74,6 +74,7 @@ type Topic struct {
 	AppendTime bool          // records carry the broker's clock instead of the producer's
 	Writers    []string
 	Readers    []string // consumers that commit offsets
+	Explicit   bool     // the writer chooses the partition; else it is that of the key
 	Whole      bool     // every process holds all of it, under a consumer group of its own
 	Embedded   bool     // on the embedded broker: no clean-up, which is not safe there, and the producer's clock
 }
@@ -154,7 +155,7 @@ func derived() []Topic {
 		{Name: UsersDeleted, Key: "user", Record: "DeletedUser", Compact: true, Whole: true, Writers: []string{Actors}, Readers: []string{Materialize}},
 		{Name: Edges, Key: "user", Record: "Edge", Writers: []string{Fanout}, Readers: []string{Pools, Materialize}},
 		{Name: FanoutLoop, Key: "followee", Record: "FanoutStep", Writers: []string{Fanout}, Readers: []string{Fanout}},
-		{Name: Deliveries, Key: "followee", Record: "Delivery", Writers: []string{Fanout}, Readers: []string{Pools}},
+		{Name: Deliveries, Key: "followee", Record: "Delivery", Explicit: true, Writers: []string{Fanout}, Readers: []string{Pools}},
 		{Name: Served, Key: "user", Record: "Served", Writers: []string{Serving}, Readers: []string{Pools}},
 		{Name: FeedEntries, Key: "user", Record: "FeedEntry", Writers: []string{Pools}, Readers: []string{Materialize}},
 		{Name: Impressions, Key: "pin", Record: "Impression", Writers: []string{Pools}, Readers: []string{Objects}},
@@ -172,7 +173,7 @@ func groupTopics(group string) []Topic {
 	self := []string{group}
 	return []Topic{
 		{Name: TableOf(group), Key: "owner and row", Compact: true, Writers: self},
-		{Name: TicksOf(group), Key: "none", Retention: tickRetention, Writers: self, Readers: self},
+		{Name: TicksOf(group), Key: "none", Explicit: true, Retention: tickRetention, Writers: self, Readers: self},
 	}
 }
 

@@ -1,0 +1,189 @@
+package topics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Setup is what the commands need of the program's configuration.
+type Setup struct {
+	Kafka    Kafka
+	Registry string        // address of the schema registry, a URL or host:port; commas separate several
+	Verbs    schemas.Verbs // that actions may have; nil: the built-in ones
+	Log      *slog.Logger
+	// Progress starts telling a person about a piece of work, of so many steps or, if that is negative, of nobody knows
+	// how many; nil: nobody is told.
+	Progress func(what string, total int) Progress
+}
+
+// Progress tells a person how far one piece of work is.
+type Progress interface {
+	Add(steps int)
+	Say(state string)
+	Done() time.Duration
+}
+
+// UsageError is a mistake on the command line.
+type UsageError struct{ Problem string }
+
+func (e *UsageError) Error() string { return e.Problem }
+
+// Usage is true: the program ends with its exit code for wrong usage.
+func (e *UsageError) Usage() bool { return true }
+
+// Streams opens the streams at the setup's registry.
+func (s Setup) Streams(ctx context.Context) (*Streams, error) {
+	registry, err := schemas.NewRegistry(strings.Split(s.Registry, ",")...)
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, registry)
+}
+
+// catalogue returns the topics that the setup's brokers should have.
+func (s Setup) catalogue(ctx context.Context) ([]Topic, error) {
+	profile, err := ProfileOf(ctx, s.Kafka)
+	if err != nil {
+		return nil, err
+	}
+	return Catalogue(profile), nil
+}
+
+func (s Setup) progress(what string, total int) Progress {
+	if s.Progress == nil {
+		return silent{}
+	}
+	return s.Progress(what, total)
+}
+
+// silent is progress that nobody is told of.
+type silent struct{}
+
+func (silent) Add(int)             {}
+func (silent) Say(string)          {}
+func (silent) Done() time.Duration { return 0 }
+
+// Commands returns topics, publish, wait and deadletters. setup is called when one of them runs.
+func Commands(setup func(cmd *cobra.Command) (Setup, error)) []*cobra.Command {
+	return []*cobra.Command{
+		topicsCommand(setup),
+		publishCommand(setup),
+		waitCommand(setup),
+		deadLettersCommand(setup),
+	}
+}
+
+// run adapts a command that needs a setup and the brokers' catalogue.
+func run(setup func(*cobra.Command) (Setup, error), f func(cmd *cobra.Command, s Setup, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		s, err := setup(cmd)
+		if err != nil {
+			return err
+		}
+		return f(cmd, s, args)
+	}
+}
+
+func topicsCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
+	cmd := &cobra.Command{Use: "topics", Short: "compare the brokers' topics with the catalogue, and make them so"}
+	var asJSON bool
+	add := func(use, short string, f func(cmd *cobra.Command, s Setup, want []Topic) error) {
+		cmd.AddCommand(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
+			RunE: run(setup, func(cmd *cobra.Command, s Setup, _ []string) error {
+				want, err := s.catalogue(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return f(cmd, s, want)
+			})})
+	}
+	add("plan", "print what apply would do", func(cmd *cobra.Command, s Setup, want []Topic) error {
+		plan, err := Differences(cmd.Context(), s.Kafka, want)
+		if err != nil {
+			return err
+		}
+		return errors.Join(printPlan(cmd.OutOrStdout(), plan, asJSON), conflictsOf(plan))
+	})
+	add("apply", "create what is missing, alter what differs", func(cmd *cobra.Command, s Setup, want []Topic) error {
+		done, err := Apply(cmd.Context(), s.Kafka, want)
+		if err != nil {
+			return err
+		}
+		return printPlan(cmd.OutOrStdout(), done, asJSON)
+	})
+	add("verify", "fail if anything differs, and say all of it", func(cmd *cobra.Command, s Setup, want []Topic) error {
+		if err := Verify(cmd.Context(), s.Kafka, want); err != nil {
+			return err
+		}
+		return printPlan(cmd.OutOrStdout(), Plan{}, asJSON)
+	})
+	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func printPlan(out io.Writer, p Plan, asJSON bool) error {
+	if asJSON {
+		return printJSON(out, p)
+	}
+	for _, t := range p.Create {
+		fmt.Fprintf(out, "create %s: %d partitions, %d replicas, %s\n", t.Name, t.Partitions, t.Replicas, t.kept())
+	}
+	for _, s := range p.Alter {
+		fmt.Fprintf(out, "alter %s: %s from %s to %s\n", s.Topic, s.Key, s.Have, s.Want)
+	}
+	if p.Empty() {
+		fmt.Fprintln(out, "all topics are as they should be")
+	}
+	return nil
+}
+
+// kept says in words what is kept of a topic.
+func (t Topic) kept() string {
+	switch {
+	case t.Embedded:
+		return "nothing is deleted"
+	case t.Compact:
+		return "compacted"
+	case t.Retention == forever:
+		return "kept for ever"
+	}
+	return fmt.Sprintf("kept %d h", int(t.Retention.Hours()))
+}
+
+func printJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+func waitCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait",
+		Short: "return once everything published before has had its effect",
+		Args:  cobra.NoArgs,
+		RunE: run(setup, func(cmd *cobra.Command, s Setup, _ []string) error {
+			if timeout <= 0 {
+				return &UsageError{fmt.Sprintf("--timeout %s: must be positive", timeout)}
+			}
+			since := schemas.MicrosOf(time.Now())
+			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done within %s", timeout))
+			defer cancel()
+			task := s.progress("wait", -1)
+			defer task.Done()
+			return Wait(ctx, s.Kafka, since, func(w WaitState) { task.Say(w.String()) })
+		}),
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "give up after")
+	return cmd
+}

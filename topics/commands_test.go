@@ -1,0 +1,260 @@
+package topics_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// smartfeed runs one command line against the wire.
+func (w *wire) smartfeed(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	root := &cobra.Command{Use: "smartfeed", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(topics.Commands(func(*cobra.Command) (topics.Setup, error) {
+		return topics.Setup{Kafka: w.kafka, Registry: w.RegistryURL(), Log: logTo(t)}, nil
+	})...)
+	var out, errOut bytes.Buffer
+	root.SetArgs(args)
+	root.SetIn(strings.NewReader(stdin))
+	root.SetOut(&out)
+	root.SetErr(&errOut)
+	err = root.ExecuteContext(t.Context())
+	return out.String(), errOut.String(), err
+}
+
+func TestTopicsCommands(t *testing.T) {
+	w := newBareWire(t)
+	if _, _, err := w.smartfeed(t, "", "topics", "verify"); err == nil || !strings.Contains(err.Error(), "topic pins: missing") {
+		t.Errorf("verify = %v, want what is missing", err)
+	}
+	out, _, err := w.smartfeed(t, "", "topics", "plan")
+	if err != nil || !strings.Contains(out, "create pins: 4 partitions, 1 replicas, nothing is deleted\n") {
+		t.Errorf("plan printed %q, %v", out, err)
+	}
+	if got := w.topicNames(t); len(got) != 0 {
+		t.Errorf("plan created %v", got)
+	}
+	out, _, err = w.smartfeed(t, "", "topics", "apply", "--json")
+	var done topics.Plan
+	if err != nil || json.Unmarshal([]byte(out), &done) != nil || len(done.Create) != len(topics.Catalogue(topics.Profile{})) {
+		t.Errorf("apply printed %q, %v", out, err)
+	}
+	if out, _, err = w.smartfeed(t, "", "topics", "verify"); err != nil || out != "all topics are as they should be\n" {
+		t.Errorf("verify printed %q, %v", out, err)
+	}
+}
+
+func (w *wire) topicNames(t *testing.T) []string {
+	t.Helper()
+	have, err := w.admin(t).ListTopics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return have.Names()
+}
+
+func TestTopicsPlanFailsOnAConflict(t *testing.T) {
+	w := newBareWire(t)
+	if _, err := w.admin(t).CreateTopic(t.Context(), 3, 1, nil, "pins"); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := w.smartfeed(t, "", "topics", "plan")
+	var conflict *topics.Conflict
+	if !errors.As(err, &conflict) || conflict.Topic != "pins" || conflict.Have != "3" {
+		t.Errorf("plan = %v, want the conflict", err)
+	}
+}
+
+const (
+	goodLine  = `{"stream":"actions","id":"e%d","time":"2020-11-20T10:00:00.123Z","actor":"user:7","verb":"save","object":"pin:42"}`
+	otherGood = `{"stream":"follows","id":"f1","time":1,"actor":"user:7","verb":"follow","object":"board:1"}`
+)
+
+func goodLines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, goodLine+"\n", i)
+	}
+	return b.String()
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "events.ndjson")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPublishFilesAndStandardInput(t *testing.T) {
+	w := newWire(t)
+	a := write(t, goodLines(100)+"\n  \n"+otherGood) // empty lines, no line feed at the end
+	out, stderr, err := w.smartfeed(t, otherGood+"\r\n", "publish", a, "-", "--json")
+	if err != nil || stderr != "" {
+		t.Fatalf("publish: %v, %s", err, stderr)
+	}
+	var got topics.Published
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Events != 102 || got.Streams["actions"] != 100 || got.Streams["follows"] != 2 || got.Bad != 0 {
+		t.Errorf("published %+v, want 100 actions and 2 follows", got)
+	}
+	if n := len(w.drain(t, topics.Actions)); n != 100 {
+		t.Errorf("%d actions in the log, want 100", n)
+	}
+	if out, _, err := w.smartfeed(t, otherGood, "publish"); err != nil || out != "published 1 events: 1 follows\n" {
+		t.Errorf("publish printed %q, %v", out, err)
+	}
+}
+
+func TestPublishNamesEveryBadLineAndPublishesNothing(t *testing.T) {
+	w := newWire(t)
+	future := fmt.Sprintf(`{"stream":"follows","id":"f2","time":%d,"actor":"user:7","verb":"follow","object":"board:1"}`,
+		time.Now().Add(time.Hour).UnixMicro())
+	first := write(t, goodLines(3))
+	second := write(t, strings.Join([]string{otherGood, "{", future, strings.Repeat("x", schemas.MaxLineBytes+10), otherGood}, "\n"))
+	out, stderr, err := w.smartfeed(t, "", "publish", first, second)
+	if err == nil || !strings.Contains(err.Error(), "3 bad lines: nothing was published") || out != "" {
+		t.Errorf("publish printed %q, %v, want an error", out, err)
+	}
+	for _, want := range []string{second + ":2: ", second + ":3: ", second + ":4: longer than"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("standard error %q does not have %q", stderr, want)
+		}
+	}
+	if strings.Count(stderr, "\n") != 3 {
+		t.Errorf("standard error has other lines too: %s", stderr)
+	}
+	for _, topic := range []string{topics.Actions, topics.Follows} {
+		if n := w.end(t, topic); n != 0 {
+			t.Errorf("%d records on %s, want none", n, topic)
+		}
+	}
+	if out, _, err = w.smartfeed(t, "", "publish", "--skip-bad", first, second); err != nil ||
+		out != "published 5 events: 2 follows, 3 actions; 3 bad lines left out\n" {
+		t.Errorf("publish --skip-bad printed %q, %v", out, err)
+	}
+}
+
+func TestPublishFailsOnAMissingFile(t *testing.T) {
+	w := newWire(t)
+	a := write(t, goodLines(3))
+	if _, _, err := w.smartfeed(t, "", "publish", a, "/nowhere"); err == nil || !strings.Contains(err.Error(), "/nowhere") {
+		t.Errorf("publish = %v, want the missing file", err)
+	}
+	if n := w.end(t, topics.Actions); n != 0 {
+		t.Errorf("%d records were published", n)
+	}
+}
+
+func TestPublishCommandSaysHowManyAreCertain(t *testing.T) {
+	w := newWire(t)
+	hits := failProduce(w.Broker(), topics.Partition("pin:42", w.kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
+	_, _, err := w.smartfeed(t, goodLines(10), "publish")
+	var partial *topics.PublishError
+	if !errors.As(err, &partial) || partial.Certain != 0 || partial.Events != 10 {
+		t.Errorf("publish = %v, want 0 of 10 certain", err)
+	}
+	if hits.Load() == 0 {
+		t.Error("the fault was not hit")
+	}
+}
+
+func TestWaitCommand(t *testing.T) {
+	w := newWire(t)
+	if _, _, err := w.smartfeed(t, "", "wait"); err != nil {
+		t.Errorf("wait on empty topics: %v", err)
+	}
+	w.produce(t, topics.Pins, "k")
+	_, _, err := w.smartfeed(t, "", "wait", "--timeout", "100ms")
+	if err == nil || !strings.Contains(err.Error(), "not done within 100ms: still behind: objects: 1 of pins") {
+		t.Errorf("wait = %v, want what is behind", err)
+	}
+	_, _, err = w.smartfeed(t, "", "wait", "--timeout", "0s")
+	var usage interface{ Usage() bool }
+	if !errors.As(err, &usage) || !usage.Usage() {
+		t.Errorf("wait --timeout 0s = %v, want wrong usage", err)
+	}
+}
+
+// bury puts a record into the dead letters.
+func (w *wire) bury(t *testing.T, topic string, partition int32, key, value string, at int64) {
+	t.Helper()
+	r := &kgo.Record{Topic: topic, Partition: partition, Offset: at, Key: []byte(key), Value: []byte(value), Timestamp: time.UnixMilli(at)}
+	if err := w.publisher(t).Bury(t.Context(), "objects", r, "no good"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDeadLettersListAndRetry(t *testing.T) {
+	w := newWire(t)
+	for i := range 5 {
+		w.bury(t, topics.Pins, 0, fmt.Sprintf("pin:%d", i), fmt.Sprintf("v%d", i), int64(5-i))
+	}
+	w.bury(t, topics.Deliveries, 3, "user:a", "d", 10)
+	w.bury(t, "gone", 0, "k", "v", 11)
+	w.send(t, &kgo.Record{Topic: topics.DeadLetters, Key: []byte("k"), Value: []byte("?")})
+
+	out, _, err := w.smartfeed(t, "", "deadletters", "list", "--json", "--limit", "3")
+	var listed []topics.Letter
+	if err != nil || json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 3 {
+		t.Fatalf("list printed %q, %v, want 3 letters", out, err)
+	}
+	if l := listed[2]; l.Topic != "gone" || l.Reason != "no good" || l.DeadLetter.Offset != 11 || l.Retried {
+		t.Errorf("the newest letter is %+v, want that of topic gone", l)
+	}
+
+	out, _, err = w.smartfeed(t, "", "deadletters", "retry")
+	if err != nil || out != "published 6 dead letters again, skipped 2\n" {
+		t.Errorf("retry printed %q, %v", out, err)
+	}
+	for _, r := range w.drain(t, topics.Pins) {
+		if want := topics.PartitionBytes(r.Key, 4); r.Partition != want {
+			t.Errorf("%s was published to partition %d, want %d", r.Key, r.Partition, want)
+		}
+	}
+	if rs := w.drain(t, topics.Deliveries); len(rs) != 1 || rs[0].Partition != 3 || string(rs[0].Value) != "d" {
+		t.Errorf("deliveries %v, want the bytes in partition 3", rs)
+	}
+
+	w.bury(t, topics.Pins, 0, "pin:9", "v9", 20)
+	if out, _, err = w.smartfeed(t, "", "deadletters", "retry", "--json"); err != nil || !strings.Contains(out, `"published": 1`) {
+		t.Errorf("second retry printed %q, %v, want only the new letter", out, err)
+	}
+	if n := w.end(t, topics.Pins); n != 6 {
+		t.Errorf("%d records on pins, want 6", n)
+	}
+	out, _, err = w.smartfeed(t, "", "deadletters", "list")
+	if err != nil || strings.Count(out, "true") != 9 || !strings.Contains(out, "the letter cannot be read") {
+		t.Errorf("list printed\n%s%v\nwant 9 retried letters, one unreadable", out, err)
+	}
+}
+
+func TestDeadLettersOfNothing(t *testing.T) {
+	w := newWire(t)
+	if out, _, err := w.smartfeed(t, "", "deadletters", "list", "--json"); err != nil || out != "[]\n" {
+		t.Errorf("list printed %q, %v", out, err)
+	}
+	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "published 0") {
+		t.Errorf("retry printed %q, %v", out, err)
+	}
+	var usage *topics.UsageError
+	if _, _, err := w.smartfeed(t, "", "deadletters", "list", "--limit", "0"); !errors.As(err, &usage) {
+		t.Errorf("list --limit 0 = %v, want wrong usage", err)
+	}
+}

@@ -1,0 +1,299 @@
+package topics
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Published is what came of publishing.
+type Published struct {
+	Events  int            `json:"events"`  // acknowledged
+	Streams map[string]int `json:"streams"` // of them, by stream
+	Bad     int            `json:"bad"`     // lines left out
+	Seconds float64        `json:"seconds"`
+}
+
+func (p Published) String() string {
+	var parts []string
+	for _, stream := range []string{Users, Follows, Pins, Actions, Candidates} {
+		if n := p.Streams[stream]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, stream))
+		}
+	}
+	s := fmt.Sprintf("published %d events", p.Events)
+	if len(parts) > 0 {
+		s += ": " + strings.Join(parts, ", ")
+	}
+	if p.Bad > 0 {
+		s += fmt.Sprintf("; %d bad lines left out", p.Bad)
+	}
+	return s
+}
+
+func publishCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
+	var skipBad, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "publish [FILE...]",
+		Short: "publish events, one JSON object a line, from files or standard input",
+		Long: `Publish events from files, or from standard input if there are none or one is "-", in the order given.
+One JSON object a line: {"stream":"actions","id":"e-81","time":"2026-11-20T10:00:00.123Z","actor":"user:7",...}
+
+All lines are checked before anything is published. Every bad one is named on standard error, and then nothing is
+published and the exit code is 1, unless --skip-bad leaves them out. It returns when the brokers have everything.`,
+		RunE: run(setup, func(cmd *cobra.Command, s Setup, args []string) error {
+			done, err := publishFiles(cmd, s, args, skipBad)
+			if done.Events > 0 || err == nil {
+				err = errors.Join(err, printPublished(cmd.OutOrStdout(), done, asJSON))
+			}
+			return err
+		}),
+	}
+	cmd.Flags().BoolVar(&skipBad, "skip-bad", false, "leave bad lines out instead of publishing nothing")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON")
+	return cmd
+}
+
+func printPublished(out io.Writer, p Published, asJSON bool) error {
+	if asJSON {
+		return printJSON(out, p)
+	}
+	_, err := fmt.Fprintln(out, p)
+	return err
+}
+
+// publishFiles checks everything, then publishes it.
+func publishFiles(cmd *cobra.Command, s Setup, names []string, skipBad bool) (Published, error) {
+	if s.Verbs == nil {
+		s.Verbs = schemas.DefaultVerbs()
+	}
+	files, err := openFiles(names, cmd.InOrStdin())
+	defer closeFiles(files)
+	if err != nil {
+		return Published{}, err
+	}
+	ctx, arrival := cmd.Context(), schemas.MicrosOf(time.Now())
+	check := func(l schemas.Line) error { return l.Validate(arrival, s.Verbs) }
+	good, bad, err := checkFiles(ctx, files, check, cmd.ErrOrStderr())
+	if err != nil {
+		return Published{}, err
+	}
+	if bad > 0 && !skipBad {
+		return Published{}, fmt.Errorf("publish: %d bad lines: nothing was published", bad)
+	}
+	done, err := sendFiles(ctx, s, files, check, good)
+	done.Bad = bad
+	return done, err
+}
+
+// source is a file that can be read twice.
+type source struct {
+	*os.File
+	name string
+	temp bool
+}
+
+// openFiles opens every file; standard input is copied to a temporary one. What it returns is to be closed in any case.
+func openFiles(names []string, stdin io.Reader) ([]source, error) {
+	if len(names) == 0 {
+		names = []string{"-"}
+	}
+	var files []source
+	for _, name := range names {
+		f, err := openFile(name, stdin)
+		if err != nil {
+			return files, fmt.Errorf("publish: %w", err)
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func openFile(name string, stdin io.Reader) (source, error) {
+	if name != "-" {
+		f, err := os.Open(name)
+		return source{File: f, name: name}, err
+	}
+	f, err := os.CreateTemp("", "smartfeed-publish-*")
+	if err != nil {
+		return source{}, fmt.Errorf("keep standard input: %w", err)
+	}
+	s := source{File: f, name: "standard input", temp: true}
+	if _, err := io.Copy(f, stdin); err != nil {
+		closeFiles([]source{s})
+		return source{}, fmt.Errorf("read standard input: %w", err)
+	}
+	return s, nil
+}
+
+func closeFiles(files []source) {
+	for _, f := range files {
+		_ = f.Close() // only read
+		if f.temp {
+			_ = os.Remove(f.Name()) // the system's own clean-up takes it otherwise
+		}
+	}
+}
+
+// checkFiles counts good and bad lines, and names the bad ones.
+func checkFiles(ctx context.Context, files []source, check func(schemas.Line) error, problems io.Writer) (good, bad int, err error) {
+	for _, f := range files {
+		err := f.lines(ctx, func(number int, l schemas.Line, err error) error {
+			if err == nil {
+				err = check(l)
+			}
+			if err == nil {
+				good++
+				return nil
+			}
+			bad++
+			_, err = fmt.Fprintf(problems, "%s:%d: %v\n", f.name, number, err)
+			return err
+		})
+		if err != nil {
+			return good, bad, err
+		}
+	}
+	return good, bad, nil
+}
+
+// lines visits every line that is not empty: parsed, or with what is wrong with its form.
+func (f source) lines(ctx context.Context, visit func(number int, l schemas.Line, err error) error) error {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read %s from the start (a pipe goes to standard input): %w", f.name, err)
+	}
+	in := bufio.NewReaderSize(f, 64<<10)
+	for number := 1; ctx.Err() == nil; number++ {
+		text, err := readLine(in)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, errLongLine) {
+			return fmt.Errorf("read %s: %w", f.name, err)
+		}
+		var l schemas.Line
+		if err == nil {
+			if text = bytes.TrimSpace(text); len(text) == 0 {
+				continue
+			}
+			l, err = schemas.ParseLine(text)
+		}
+		if err := visit(number, l, err); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+var errLongLine = fmt.Errorf("longer than %d bytes", schemas.MaxLineBytes)
+
+// readLine returns the next line. Of one that is too long nothing is kept, and the next call goes on behind it.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		piece, err := in.ReadSlice('\n')
+		if !long {
+			line = append(line, piece...)
+			long = len(line) > schemas.MaxLineBytes+1 // with the line feed
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && (!errors.Is(err, io.EOF) || len(line) == 0):
+			return nil, err
+		case long:
+			return nil, errLongLine
+		}
+		return line, nil
+	}
+}
+
+// sendFiles publishes the good lines and counts what was acknowledged. It stops at the first failure.
+func sendFiles(ctx context.Context, s Setup, files []source, check func(schemas.Line) error, good int) (Published, error) {
+	streams, err := s.Streams(ctx)
+	if err != nil {
+		return Published{}, err
+	}
+	p, err := NewPublisher(s.Kafka, streams)
+	if err != nil {
+		return Published{}, err
+	}
+	defer p.Close()
+	started := time.Now()
+	tally := &tally{task: s.progress("publish", good), acked: map[string]int{}}
+	defer tally.task.Done()
+	for _, f := range files {
+		err := f.lines(ctx, func(_ int, l schemas.Line, err error) error {
+			if err != nil || check(l) != nil {
+				return nil // named by checkFiles
+			}
+			p.Send(ctx, l, tally.done(l.Stream))
+			return tally.failure()
+		})
+		if err != nil {
+			return tally.published(started), &PublishError{Certain: tally.sum(), Events: good, Err: err}
+		}
+	}
+	err = errors.Join(p.Flush(ctx), tally.failure())
+	if err != nil {
+		err = &PublishError{Certain: tally.sum(), Events: good, Err: err}
+	}
+	return tally.published(started), err
+}
+
+// tally counts acknowledgements.
+type tally struct {
+	task Progress
+
+	mu    sync.Mutex
+	acked map[string]int
+	err   error // the first
+}
+
+func (t *tally) done(stream string) func(error) {
+	return func(err error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if err != nil {
+			if t.err == nil {
+				t.err = err
+			}
+			return
+		}
+		t.acked[stream]++
+		t.task.Add(1)
+	}
+}
+
+func (t *tally) failure() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
+}
+
+func (t *tally) sum() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for _, acked := range t.acked {
+		n += acked
+	}
+	return n
+}
+
+func (t *tally) published(started time.Time) Published {
+	n := t.sum()
+	return Published{Events: n, Streams: t.acked, Seconds: time.Since(started).Seconds()}
+}
