@@ -10,19 +10,23 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Config are the caps of the pools and the feeds that the generator makes of them. See DefaultConfig.
+// Config are the caps of the pools. See DefaultConfig.
 type Config struct {
-	Cap     int             `yaml:"cap"`      // candidates of a user and source, and hidden ones; 10 to 10000
-	Sources int             `yaml:"sources"`  // of a user, offered ones included; 3 to 100
-	SeenCap int             `yaml:"seen_cap"` // pins of a user remembered as seen, 1000 to 1000000
-	Frozen  int             `yaml:"frozen"`   // newest frozen entries of a user that a chunk carries, 100 to 1000
-	FeedMax int             `yaml:"feed_max"` // frozen entries of a user that the feed store keeps, at least Frozen
-	Expiry  time.Duration   `yaml:"expiry"`   // age of a pin at which it is no candidate any more, at least 1m; 0: none
+	Cap     int           `yaml:"cap"`      // candidates of a user and source, and hidden ones; 10 to 10000
+	Sources int           `yaml:"sources"`  // of a user, offered ones included; 3 to 100
+	SeenCap int           `yaml:"seen_cap"` // pins of a user remembered as seen, 1000 to 1000000
+	Frozen  int           `yaml:"frozen"`   // newest frozen entries of a user that a chunk carries, 100 to 1000
+	Expiry  time.Duration `yaml:"expiry"`   // age of a pin at which it is no candidate any more, at least 1m; 0: none
+}
+
+// GeneratorConfig are the feeds that are made of the pools. See DefaultGeneratorConfig.
+type GeneratorConfig struct {
 	Head    int             `yaml:"head"`     // best candidates of each source that a chunk is made of, 100 to 1000
+	FeedMax int             `yaml:"feed_max"` // frozen entries of a user that the feed store keeps, at least 100
 	Feeds   map[string]Feed `yaml:"feeds"`    // by name: "home", "plain" …
 }
 
-// Feed are the rules by which a chunk is arranged. The zero Shares give every source the same.
+// Feed are the rules by which a chunk is arranged. Without Shares every source has the same.
 type Feed struct {
 	Shares   map[schemas.Source]float64 `yaml:"shares"`   // target share of the impressions by source, relative to the others; each positive
 	Others   float64                    `yaml:"others"`   // the share of each source that Shares does not name, positive
@@ -38,13 +42,18 @@ type Caps struct {
 	Board  int `yaml:"board"`  // of one board
 }
 
-// DefaultConfig has the two feeds "home", with every rule on, and "plain", with shares and nothing else.
+// DefaultConfig: pools of 500, 16 sources, 100,000 seen pins and 200 frozen entries a user, no expiry.
 func DefaultConfig() Config {
+	return Config{Cap: 500, Sources: 16, SeenCap: 100_000, Frozen: 200}
+}
+
+// DefaultGeneratorConfig has the two feeds "home", with every rule on, and "plain", with shares and nothing else.
+func DefaultGeneratorConfig() GeneratorConfig {
 	shares := func() map[schemas.Source]float64 {
 		return map[schemas.Source]float64{schemas.Following: 0.6, schemas.FromInterest: 0.3, schemas.Related: 0.1}
 	}
-	return Config{
-		Cap: 500, Sources: 16, SeenCap: 100_000, Frozen: 200, FeedMax: 2000, Head: 200,
+	return GeneratorConfig{
+		Head: 200, FeedMax: 2000,
 		Feeds: map[string]Feed{
 			"home":  {Shares: shares(), Others: 0.1, Memory: 100, Affinity: 1, Caps: Caps{Window: 10, Author: 2, Board: 3}},
 			"plain": {Shares: shares(), Others: 0.1, Memory: 100},
@@ -59,13 +68,18 @@ func (c Config) Validate() error {
 		between("sources", c.Sources, 3, 100),
 		between("seen_cap", c.SeenCap, 1000, 1_000_000),
 		between("frozen", c.Frozen, 100, 1000),
-		between("head", c.Head, 100, 1000),
-	}
-	if c.FeedMax < c.Frozen {
-		errs = append(errs, fmt.Errorf("feed_max %d: at least frozen, which is %d", c.FeedMax, c.Frozen))
 	}
 	if c.Expiry != 0 && c.Expiry < time.Minute {
 		errs = append(errs, fmt.Errorf("expiry %s: at least 1m, or 0 for none", c.Expiry))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate reports every field that is out of its bounds.
+func (c GeneratorConfig) Validate() error {
+	errs := []error{
+		between("head", c.Head, 100, 1000),
+		between("feed_max", c.FeedMax, 100, 1_000_000_000),
 	}
 	if len(c.Feeds) == 0 {
 		errs = append(errs, errors.New("feeds: at least one is needed"))

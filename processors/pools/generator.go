@@ -18,12 +18,6 @@ type Rows interface {
 	Changed(owner string) <-chan struct{}
 }
 
-// LogEnd says where a partition of a topic ends: the offset behind the last record that a reader gets, 0 if there is
-// none. (Not the end that brokers tell, if control records or nothing at all stand before it: those are never applied.)
-type LogEnd interface {
-	End(ctx context.Context, topic string, partition int32) (int64, error)
-}
-
 // Deps are what a generator reads from.
 type Deps struct {
 	Rows    Rows
@@ -36,9 +30,10 @@ type Deps struct {
 // Generator makes chunks of the candidates of users whose partition is here. It writes nothing: what it must remember
 // travels in the Served, whose effect it waits for before it makes the user's next chunk. It is safe for concurrent use.
 type Generator struct {
-	cfg  Config
-	deps Deps
-	book book
+	pools Config
+	cfg   GeneratorConfig
+	deps  Deps
+	book  book
 
 	mu       sync.Mutex
 	sessions map[int32]session // by partition
@@ -55,13 +50,13 @@ type session struct {
 // WaitingMost is where Waiting stops counting.
 const WaitingMost = 100
 
-// NewGenerator returns a generator. cfg must be valid, and that of the group.
-func NewGenerator(cfg Config, deps Deps) *Generator {
+// NewGenerator returns a generator on the pools of a group with the configuration pools. Both must be valid.
+func NewGenerator(pools Config, cfg GeneratorConfig, deps Deps) *Generator {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
 	return &Generator{
-		cfg: cfg, deps: deps, sessions: map[int32]session{},
+		pools: pools, cfg: cfg, deps: deps, sessions: map[int32]session{},
 		book: book{users: map[schemas.UserID]*reservation{}},
 	}
 }
@@ -110,7 +105,7 @@ func (g *Generator) Settle(user schemas.UserID, served string, o schemas.Outcome
 func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
 	p := &schemas.Pool{Source: source, Items: []schemas.PoolItem{}}
 	err := g.read(ctx, user, func(v *view, _ rows.Snapshot) error {
-		all, err := v.pool(source, g.cfg.Cap)
+		all, err := v.pool(source, g.pools.Cap)
 		if err != nil {
 			return err
 		}
@@ -185,7 +180,7 @@ func (g *Generator) check(req schemas.ChunkRequest) (Feed, error) {
 // read calls f with what the user's rows say.
 func (g *Generator) read(ctx context.Context, user schemas.UserID, f func(*view, rows.Snapshot) error) error {
 	return g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
-		v, err := viewOf(s, user, g.deps.Deleted, g.deps.Now(), g.cfg.Expiry)
+		v, err := viewOf(s, user, g.deps.Deleted, g.deps.Now(), g.pools.Expiry)
 		if err != nil {
 			return err
 		}
@@ -400,9 +395,9 @@ func (g *Generator) top(t table, feed Feed) ([]schemas.Affinity, error) {
 
 // recent returns the newest frozen entries, newest first.
 func (g *Generator) recent(t table) ([]schemas.FeedEntry, error) {
-	list := make([]schemas.FeedEntry, 0, g.cfg.Frozen)
+	list := make([]schemas.FeedEntry, 0, g.pools.Frozen)
 	var bad error
-	scan := rows.Scan{Prefix: []byte{rowFrozen}, Reverse: true, Limit: g.cfg.Frozen}
+	scan := rows.Scan{Prefix: []byte{rowFrozen}, Reverse: true, Limit: g.pools.Frozen}
 	err := t.Scan(scan, func(_, value []byte) bool {
 		var e *schemas.FeedEntry
 		if e, bad = g.deps.Streams.FeedEntries.Decode(value); bad != nil {
