@@ -17,18 +17,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
 // Store is a feed store as the pipeline uses it: Write by materialize, the rest by the feed service. The embedded
 // store documents each method.
 type Store interface {
+	feed.Store
 	Write(ctx context.Context, b feedstore.Batch) error
-	Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error)
-	Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) ([]schemas.Edge, error)
-	Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error)
-	Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error)
-	List(ctx context.Context, followee schemas.Followee, from string, n int) ([]schemas.PinVersion, string, error)
 }
 
 // Opener returns a store that keeps maxFeed items of a feed and is closed when the test ends. It need not be empty:

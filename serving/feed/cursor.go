@@ -1,0 +1,167 @@
+package feed
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// A cursor is base64url of
+//
+//	version 1 byte, kind 1 byte, fields (each its length as a varint, then its bytes), mac 16 bytes
+//
+// The mac is HMAC-SHA256 over all before it, cut to 128 bits: a cursor is what this service gave, or an ErrBadCursor.
+const (
+	cursorVersion = 1
+	feedKind      = 'f' // user, feed, below
+	listKind      = 'l' // followee, place
+	macBytes      = 16
+	minKey        = 16
+	// maxCursor is above the longest one: three fields of at most 300 bytes, in base64.
+	maxCursor   = 2048
+	maxFeedName = 64
+)
+
+// cursors seals and opens cursors with one key.
+type cursors struct{ key []byte }
+
+// feedCursor is a place in a user's frozen feed: math.MaxInt64 is above everything.
+type feedCursor struct {
+	user  schemas.UserID
+	feed  string // the named feed that the visit was of
+	below int64
+}
+
+// listCursor is a place in a followee's list, as the store names it.
+type listCursor struct {
+	followee schemas.Followee
+	place    string
+}
+
+func (c cursors) sealFeed(at feedCursor) string {
+	return c.seal(feedKind, string(at.user), at.feed, strconv.FormatInt(at.below, 10))
+}
+
+// openFeed opens a cursor that was given to user.
+func (c cursors) openFeed(text string, user schemas.UserID) (feedCursor, error) {
+	fields, err := c.open(text, feedKind, 3)
+	if err != nil {
+		return feedCursor{}, err
+	}
+	if fields[0] != string(user) {
+		return feedCursor{}, fmt.Errorf("%w: of another user", ErrBadCursor)
+	}
+	below, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil {
+		return feedCursor{}, fmt.Errorf("%w: %w", ErrBadCursor, err)
+	}
+	return feedCursor{user: user, feed: fields[1], below: below}, nil
+}
+
+func (c cursors) sealList(at listCursor) string {
+	return c.seal(listKind, string(at.followee), at.place)
+}
+
+// openList opens a cursor of followee's list.
+func (c cursors) openList(text string, followee schemas.Followee) (listCursor, error) {
+	fields, err := c.open(text, listKind, 2)
+	if err != nil {
+		return listCursor{}, err
+	}
+	if fields[0] != string(followee) {
+		return listCursor{}, fmt.Errorf("%w: of another list", ErrBadCursor)
+	}
+	return listCursor{followee: followee, place: fields[1]}, nil
+}
+
+func (c cursors) seal(kind byte, fields ...string) string {
+	b := []byte{cursorVersion, kind}
+	for _, f := range fields {
+		b = append(binary.AppendUvarint(b, uint64(len(f))), f...)
+	}
+	return base64.RawURLEncoding.EncodeToString(append(b, c.mac(b)...))
+}
+
+// open checks a cursor and returns its fields, exactly n of them.
+func (c cursors) open(text string, kind byte, n int) ([]string, error) {
+	if len(text) > maxCursor {
+		return nil, fmt.Errorf("%w: %d bytes", ErrBadCursor, len(text))
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(raw) < 2+macBytes {
+		return nil, fmt.Errorf("%w: damaged", ErrBadCursor)
+	}
+	body, mac := raw[:len(raw)-macBytes], raw[len(raw)-macBytes:]
+	if !hmac.Equal(mac, c.mac(body)) {
+		return nil, fmt.Errorf("%w: damaged or forged", ErrBadCursor)
+	}
+	fields, ok := split(body[2:])
+	if body[0] != cursorVersion || body[1] != kind || !ok || len(fields) != n {
+		return nil, fmt.Errorf("%w: for another call", ErrBadCursor)
+	}
+	return fields, nil
+}
+
+func (c cursors) mac(body []byte) []byte {
+	h := hmac.New(sha256.New, c.key)
+	h.Write(body)
+	return h.Sum(nil)[:macBytes]
+}
+
+// split reads fields to the end of b.
+func split(b []byte) (fields []string, ok bool) {
+	for len(b) > 0 {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return nil, false
+		}
+		fields = append(fields, string(b[size:size+int(n)]))
+		b = b[size+int(n):]
+	}
+	return fields, true
+}
+
+// LoadKey returns the key for cursors that the file holds. A file that is not there is made, readable by its owner only,
+// with 32 random bytes; of several processes that make it at once all get the same.
+func LoadKey(file string) ([]byte, error) {
+	key, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		key, err = makeKey(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load cursor key: %w", err)
+	}
+	if len(key) < minKey {
+		return nil, fmt.Errorf("load cursor key: %s holds %d bytes: want at least %d", file, len(key), minKey)
+	}
+	return key, nil
+}
+
+// makeKey writes a whole file beside and links it into place: a link, unlike a rename, leaves an earlier one alone.
+func makeKey(file string) (key []byte, err error) {
+	temp, err := os.CreateTemp(filepath.Dir(file), ".cursor-key-*") // made with mode 0600
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.Remove(temp.Name())) }()
+	key = make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	_, err = temp.Write(key)
+	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return nil, err
+	}
+	if err := os.Link(temp.Name(), file); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return os.ReadFile(file)
+}

@@ -1,0 +1,148 @@
+package feed
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// facts is what one answer knows of the present: the cards, the user's edges, and who is deleted. What was asked for
+// and is not there counts as known.
+type facts struct {
+	user  schemas.UserID                   // "": nobody in particular
+	cards map[schemas.PinID]*schemas.Card  // nil: the store has none
+	edges map[schemas.ID]map[register]bool // live or dead; no register: there never was such an edge
+	gone  map[schemas.UserID]bool
+}
+
+type register = schemas.EdgeKind
+
+func newFacts(user schemas.UserID) facts {
+	return facts{
+		user: user, cards: map[schemas.PinID]*schemas.Card{},
+		edges: map[schemas.ID]map[register]bool{}, gone: map[schemas.UserID]bool{},
+	}
+}
+
+// facets returns the pin's facets of now; those of then if its card is not known.
+func (f *facts) facets(it *schemas.ServedItem) *schemas.Facets {
+	if c := f.cards[it.Pin]; c != nil {
+		return &c.Facets
+	}
+	return &it.Facets
+}
+
+// hides says whether something forbids to show the item, whatever brought it: the pin or its author is deleted, the
+// author is the user, or one of the two blocks the other, or the user blocks the board or an interest.
+func (f *facts) hides(it *schemas.ServedItem) bool {
+	card, facets := f.cards[it.Pin], f.facets(it)
+	if card != nil && card.Deleted || f.gone[facets.Author] || f.user != "" && facets.Author == f.user {
+		return true
+	}
+	return f.edges[schemas.ID(facets.Author)][schemas.BlockedEdge] ||
+		anyOf(facets, func(id schemas.ID) bool { return f.edges[id][schemas.BlockEdge] })
+}
+
+// justifies says whether the user may still be shown a frozen item: it came by no edge, or any edge to its author,
+// board or interests is live, of whatever source. An explored one came by no edge if there has never been one.
+func (f *facts) justifies(it *schemas.ServedItem) bool {
+	facets := f.facets(it)
+	followed := func(id schemas.ID) bool { return f.edges[id][schemas.FollowEdge] }
+	switch it.Source {
+	case schemas.Following, schemas.FromInterest:
+		return anyOf(facets, followed)
+	case schemas.Explore:
+		unfollowed := func(id schemas.ID) bool {
+			live, known := f.edges[id][schemas.FollowEdge]
+			return known && !live
+		}
+		return anyOf(facets, followed) || !anyOf(facets, unfollowed)
+	}
+	return true
+}
+
+// anyOf says whether ok holds for the author, the board or an interest.
+func anyOf(f *schemas.Facets, ok func(schemas.ID) bool) bool {
+	return slices.ContainsFunc(ids(f), ok)
+}
+
+func ids(f *schemas.Facets) []schemas.ID {
+	all := make([]schemas.ID, 0, 2+len(f.Interests))
+	if f.Author != "" {
+		all = append(all, schemas.ID(f.Author))
+	}
+	if f.Board != "" {
+		all = append(all, schemas.ID(f.Board))
+	}
+	for _, i := range f.Interests {
+		all = append(all, schemas.ID(i))
+	}
+	return all
+}
+
+// item is an item of an answer, with the pin as it is now.
+func (f *facts) item(it *schemas.ServedItem, isNew bool) Item {
+	pin := schemas.Card{PinVersion: schemas.PinVersion{Pin: it.Pin, Facets: it.Facets, Created: it.Created}}
+	if c := f.cards[it.Pin]; c != nil {
+		pin = *c
+	}
+	return Item{Pin: pinOf(&pin), New: isNew, Source: it.Source, Score: it.Score}
+}
+
+// newPins returns the pins of items whose cards are not known.
+func (f *facts) newPins(items []schemas.ServedItem) []schemas.PinID {
+	return missing(items, f.cards, func(it *schemas.ServedItem) []schemas.PinID { return []schemas.PinID{it.Pin} })
+}
+
+// newOthers returns the ids towards which the user's edges are not known. It needs the cards.
+func (f *facts) newOthers(items []schemas.ServedItem) []schemas.ID {
+	return missing(items, f.edges, func(it *schemas.ServedItem) []schemas.ID { return ids(f.facets(it)) })
+}
+
+// newAuthors returns the authors of whom it is not known whether they are deleted. It needs the cards.
+func (f *facts) newAuthors(items []schemas.ServedItem) []schemas.UserID {
+	return missing(items, f.gone, func(it *schemas.ServedItem) []schemas.UserID {
+		return []schemas.UserID{f.facets(it).Author}
+	})
+}
+
+// missing returns, once each and in order, what of the items is not among the known.
+func missing[K ~string, V any](items []schemas.ServedItem, known map[K]V, of func(*schemas.ServedItem) []K) []K {
+	wanted := map[K]bool{}
+	for i := range items {
+		for _, k := range of(&items[i]) {
+			if _, ok := known[k]; !ok && k != "" {
+				wanted[k] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(wanted))
+}
+
+func (f *facts) addCards(asked []schemas.PinID, cards map[schemas.PinID]schemas.Card) {
+	for _, pin := range asked {
+		f.cards[pin] = nil
+		if c, ok := cards[pin]; ok {
+			f.cards[pin] = &c
+		}
+	}
+}
+
+func (f *facts) addEdges(asked []schemas.ID, edges []schemas.Edge) {
+	for _, other := range asked {
+		f.edges[other] = nil
+	}
+	for _, e := range edges {
+		if f.edges[e.Other] == nil {
+			f.edges[e.Other] = map[register]bool{}
+		}
+		f.edges[e.Other][e.Kind] = e.Live
+	}
+}
+
+func (f *facts) addGone(asked []schemas.UserID, gone map[schemas.UserID]bool) {
+	for _, user := range asked {
+		f.gone[user] = gone[user]
+	}
+}

@@ -1,0 +1,79 @@
+package feed
+
+import (
+	"context"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// List answers what a followee published, the newest created first: from the newest with cursor "", else where the page
+// that gave the cursor stopped. Deleted pins, and all pins of deleted authors, are left out. It fails with ErrBadLimit
+// and ErrBadCursor only; without the store the page is empty, says "store", and its Next is the same place.
+func (s *Service) List(ctx context.Context, followee schemas.Followee, cursor string, limit int) (ListPage, error) {
+	if err := checkLimit(limit); err != nil {
+		return ListPage{}, err
+	}
+	at := listCursor{followee: followee}
+	if cursor != "" {
+		var err error
+		if at, err = s.cursors.openList(cursor, followee); err != nil {
+			return ListPage{}, err
+		}
+	}
+	defer s.metrics.time("list", s.deps.Now)()
+	page := s.list(ctx, at, limit)
+	s.metrics.note(page.Degraded)
+	return page, nil
+}
+
+// listed is what the store has of a stretch of a list.
+type listed struct {
+	pins []schemas.PinVersion
+	next string
+}
+
+func (s *Service) list(ctx context.Context, at listCursor, limit int) ListPage {
+	page := ListPage{Items: []Pin{}, Degraded: []string{}}
+	r := s.newReading("") // nobody in particular: no edge counts
+	for len(page.Items) < limit && r.skipped < s.cfg.MaxSkipped {
+		part, ok := ask(ctx, r, func(ctx context.Context) (listed, error) {
+			pins, next, err := s.deps.Store.List(ctx, at.followee, at.place, limit-len(page.Items))
+			return listed{pins, next}, err
+		})
+		items := candidates(part.pins)
+		if !ok || !r.learnCards(ctx, items) || !r.learnGone(ctx, items) {
+			page.Degraded = r.degraded
+			break
+		}
+		page.Items = append(page.Items, r.pins(items)...)
+		if part.next == "" {
+			return page
+		}
+		if at.place = part.next; len(part.pins) == 0 { // the store has read on for long enough
+			break
+		}
+	}
+	next := s.cursors.sealList(at)
+	page.Next = &next
+	return page
+}
+
+// pins returns what of items is not hidden from everybody.
+func (r *reading) pins(items []schemas.ServedItem) (pins []Pin) {
+	for i := range items {
+		if r.facts.hides(&items[i]) {
+			r.skipped++
+			continue
+		}
+		pins = append(pins, r.facts.item(&items[i], false).Pin)
+	}
+	return pins
+}
+
+func candidates(pins []schemas.PinVersion) []schemas.ServedItem {
+	items := make([]schemas.ServedItem, len(pins))
+	for i, p := range pins {
+		items[i] = schemas.ServedItem{Pin: p.Pin, Facets: p.Facets, Created: p.Created}
+	}
+	return items
+}

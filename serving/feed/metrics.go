@@ -1,0 +1,50 @@
+package feed
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the service's, one series an answer's kind: visit, older, list.
+type metrics struct {
+	seconds  *prometheus.HistogramVec
+	degraded *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer, gates map[string]*gate) (*metrics, error) {
+	m := &metrics{
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "smartfeed_feed_answer_seconds", Help: "Time to make an answer, and how many there were.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s
+		}, []string{"kind"}),
+		degraded: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "smartfeed_feed_degraded_total", Help: "Answers that lacked something, by what it was.",
+		}, []string{"reason"}),
+	}
+	all := []prometheus.Collector{m.seconds, m.degraded}
+	for name, g := range gates {
+		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "smartfeed_feed_calls", Help: "Calls to a collaborator under way.",
+			ConstLabels: prometheus.Labels{"to": name},
+		}, func() float64 { return float64(g.underWay()) }))
+	}
+	for _, c := range all {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// time starts a stopwatch; the function it returns stops it.
+func (m *metrics) time(kind string, now func() time.Time) (stop func()) {
+	start := now()
+	return func() { m.seconds.WithLabelValues(kind).Observe(now().Sub(start).Seconds()) }
+}
+
+func (m *metrics) note(degraded []string) {
+	for _, reason := range degraded {
+		m.degraded.WithLabelValues(reason).Inc()
+	}
+}

@@ -1,0 +1,293 @@
+package feed
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// What can be missing from an answer, in the order in which it is told.
+const (
+	degradedGenerator = "generator"
+	degradedServed    = "served"
+	degradedStore     = "store"
+	degradedStale     = "stale"
+)
+
+// unknown is the next position as long as nobody has said what the newest is.
+const unknown = math.MaxInt64 - 1
+
+// maxBatch is how many frozen items are looked at together at most.
+const maxBatch = MaxLimit
+
+// reading goes down one frozen feed for one answer: from the position next, one by one, to the trim floor.
+type reading struct {
+	svc  *Service
+	user schemas.UserID
+
+	recent map[int64]schemas.FeedEntry // what the generator remembers
+	stored map[int64]schemas.FeedEntry // what the store gave
+	next   int64                       // the position to look at
+	floor  int64                       // there is nothing at or below it
+
+	facts    facts
+	onPage   map[schemas.PinID]bool
+	skipped  int           // invisible items passed over
+	left     time.Duration // of the time for the store
+	broken   bool          // the store failed: it is not asked again
+	degraded []string
+}
+
+func (s *Service) newReading(user schemas.UserID) *reading {
+	return &reading{
+		svc: s, user: user, next: unknown, left: s.cfg.Store,
+		recent: map[int64]schemas.FeedEntry{}, stored: map[int64]schemas.FeedEntry{},
+		facts: newFacts(user), onPage: map[schemas.PinID]bool{},
+	}
+}
+
+func (r *reading) degrade(reason string) {
+	if !slices.Contains(r.degraded, reason) {
+		r.degraded = append(r.degraded, reason)
+	}
+}
+
+// below starts at what was the newest when the chunk was built: whatever the store has above it can be the chunk's own.
+func (r *reading) below(c *schemas.Chunk) {
+	r.next = c.Head
+	for _, e := range c.Recent {
+		r.recent[e.Position] = e
+	}
+}
+
+// frozenRows is what the store has of a stretch of a feed.
+type frozenRows struct {
+	entries []schemas.FeedEntry
+	floor   int64
+}
+
+// read is a call of the store for at most n entries.
+func (r *reading) read(below int64, n int) func(context.Context) (frozenRows, error) {
+	return func(ctx context.Context) (frozenRows, error) {
+		entries, floor, err := r.svc.deps.Store.Page(ctx, r.user, below, n)
+		return frozenRows{entries, floor}, err
+	}
+}
+
+// absorb takes what the store gave. Without a chunk the first of it is the newest there is.
+func (r *reading) absorb(rows frozenRows) {
+	r.floor = max(r.floor, rows.floor)
+	for _, e := range rows.entries {
+		r.stored[e.Position] = e
+	}
+	if r.next == unknown {
+		r.next = r.floor
+		if len(rows.entries) > 0 {
+			r.next = rows.entries[0].Position
+		}
+	}
+}
+
+// ask calls the store within what is left of its time, see await.
+func ask[T any](ctx context.Context, r *reading, f func(context.Context) (T, error)) (value T, ok bool) {
+	if r.broken {
+		return value, false
+	}
+	return await(r, begin(ctx, r.svc.store, r.left, f, nil))
+}
+
+// await waits for a call of the store, and takes the time it waits from what is left. It returns false when the call
+// fails or is late; the store is not asked again then.
+func await[T any](r *reading, c *call[T]) (value T, ok bool) {
+	start := r.svc.deps.Now()
+	value, err := c.wait()
+	r.left -= r.svc.deps.Now().Sub(start)
+	if err != nil {
+		r.broken = true
+		r.degrade(degradedStore)
+	}
+	return value, err == nil
+}
+
+// ended says whether there is nothing more to be read, ever.
+func (r *reading) ended() bool { return r.next <= r.floor }
+
+// at returns the entry at a position, reading n more from the store if need be. found is false at the floor, at a
+// hole, and when the store is broken.
+func (r *reading) at(ctx context.Context, position int64, n int) (e schemas.FeedEntry, found bool) {
+	if e, found = r.known(position); found {
+		return e, true
+	}
+	r.fetch(ctx, position+1, n)
+	return r.known(position)
+}
+
+// fetch reads at most n entries from the store.
+func (r *reading) fetch(ctx context.Context, below int64, n int) {
+	if rows, ok := ask(ctx, r, r.read(below, n)); ok {
+		r.absorb(rows)
+	}
+}
+
+func (r *reading) known(position int64) (schemas.FeedEntry, bool) {
+	if position <= r.floor {
+		return schemas.FeedEntry{}, false
+	}
+	if e, ok := r.recent[position]; ok {
+		return e, true
+	}
+	e, ok := r.stored[position]
+	return e, ok && !r.broken // without the store nobody says whether it may be shown
+}
+
+// collect returns up to n entries from next downwards, up to a hole, the floor, or the end of what a broken store
+// leaves.
+func (r *reading) collect(ctx context.Context, n int) (batch []schemas.FeedEntry) {
+	if r.next == unknown {
+		r.fetch(ctx, math.MaxInt64, n)
+	}
+	for position := r.next; len(batch) < n && position > r.floor; position-- {
+		e, found := r.at(ctx, position, n)
+		if !found {
+			break
+		}
+		batch = append(batch, e)
+	}
+	return batch
+}
+
+// fill appends visible frozen items until there are want, the feed ends, or an answer may not read on.
+func (r *reading) fill(ctx context.Context, items []Item, want int) []Item {
+	for len(items) < want && r.skipped < r.svc.cfg.MaxSkipped && !r.ended() {
+		// As much as is missing; where much is hidden, ever more at once.
+		n := min(max(want-len(items), r.skipped), maxBatch, r.svc.cfg.MaxSkipped)
+		batch := r.collect(ctx, n)
+		if len(batch) == 0 {
+			if !r.broken && !r.ended() {
+				r.degrade(degradedStale)
+			}
+			break
+		}
+		if !r.learn(ctx, served(batch)) {
+			continue // with what a broken store leaves
+		}
+		items = r.take(items, batch, want)
+	}
+	return items
+}
+
+// take appends the visible ones of a batch until there are want, and moves on behind the last that it looked at.
+func (r *reading) take(items []Item, batch []schemas.FeedEntry, want int) []Item {
+	for i := range batch {
+		if len(items) == want || r.skipped == r.svc.cfg.MaxSkipped {
+			break
+		}
+		r.next = batch[i].Position - 1
+		if item, ok := r.frozen(&batch[i].ServedItem); ok {
+			items = append(items, item)
+		} else {
+			r.skipped++
+		}
+	}
+	return items
+}
+
+func served(batch []schemas.FeedEntry) []schemas.ServedItem {
+	items := make([]schemas.ServedItem, len(batch))
+	for i := range batch {
+		items[i] = batch[i].ServedItem
+	}
+	return items
+}
+
+// prepare learns at once what the first look at the chunk's items and at the frozen ones below needs.
+func (r *reading) prepare(ctx context.Context, chunk []schemas.ServedItem, limit int) {
+	below := served(r.collect(ctx, max(limit-len(chunk), 0)))
+	r.learn(ctx, slices.Concat(chunk, below))
+}
+
+// learn asks the store what is true now of items, where that is not known yet. It returns false when the store breaks
+// over it; one that is broken is not asked, and what is known has to do.
+func (r *reading) learn(ctx context.Context, items []schemas.ServedItem) bool {
+	return r.broken || r.learnCards(ctx, items) && r.learnEdges(ctx, items) && r.learnGone(ctx, items)
+}
+
+func (r *reading) learnCards(ctx context.Context, items []schemas.ServedItem) bool {
+	pins := r.facts.newPins(items)
+	if len(pins) == 0 {
+		return true
+	}
+	cards, ok := ask(ctx, r, func(ctx context.Context) (map[schemas.PinID]schemas.Card, error) {
+		return r.svc.deps.Store.Cards(ctx, pins)
+	})
+	if ok {
+		r.facts.addCards(pins, cards)
+	}
+	return ok
+}
+
+// learnEdges comes after learnCards: a pin's facets of now decide which edges matter.
+func (r *reading) learnEdges(ctx context.Context, items []schemas.ServedItem) bool {
+	others := r.facts.newOthers(items)
+	if len(others) == 0 {
+		return true
+	}
+	edges, ok := ask(ctx, r, func(ctx context.Context) ([]schemas.Edge, error) {
+		return r.svc.deps.Store.Edges(ctx, r.user, others)
+	})
+	if ok {
+		r.facts.addEdges(others, edges)
+	}
+	return ok
+}
+
+// learnGone comes after learnCards, too: they name the authors.
+func (r *reading) learnGone(ctx context.Context, items []schemas.ServedItem) bool {
+	authors := r.facts.newAuthors(items)
+	if len(authors) == 0 {
+		return true
+	}
+	gone, ok := ask(ctx, r, func(ctx context.Context) (map[schemas.UserID]bool, error) {
+		return r.svc.deps.Store.Gone(ctx, authors)
+	})
+	if ok {
+		r.facts.addGone(authors, gone)
+	}
+	return ok
+}
+
+// fresh returns the chunk's items that nothing hides. That an edge justifies them the generator knows better: the
+// store may not have the edge yet.
+func (r *reading) fresh(chunk []schemas.ServedItem) []Item {
+	items := make([]Item, 0, len(chunk))
+	for i := range chunk {
+		r.onPage[chunk[i].Pin] = true
+		if !r.facts.hides(&chunk[i]) {
+			items = append(items, r.facts.item(&chunk[i], true))
+		}
+	}
+	return items
+}
+
+// frozen returns a frozen item as it is to be shown, if it is.
+func (r *reading) frozen(it *schemas.ServedItem) (Item, bool) {
+	swept := it.Pin == ""
+	if swept || r.onPage[it.Pin] || r.facts.hides(it) || !r.broken && !r.facts.justifies(it) {
+		return Item{}, false
+	}
+	r.onPage[it.Pin] = true
+	return r.facts.item(it, false), true
+}
+
+// page makes the answer: Next is where the reading stopped.
+func (r *reading) page(feed string, items []Item) Page {
+	p := Page{Items: items, Degraded: r.degraded}
+	if !r.ended() {
+		next := r.svc.cursors.sealFeed(feedCursor{user: r.user, feed: feed, below: r.next + 1})
+		p.Next = &next
+	}
+	return p.full()
+}

@@ -1,0 +1,252 @@
+// Package feed answers what a user sees: a visit is a chunk of new items from the content generator on top of the
+// frozen feed from the store; older pages are frozen items only.
+//
+//	visit   ask the generator for a chunk and the store for the newest frozen items, at the same time;
+//	        publish what the chunk shows (served) and wait for its acknowledgement;
+//	        fill up to the limit with frozen items below the position that was the newest when the chunk was built
+//	older   continue below the position that the cursor names
+//
+// There is always an answer. What was late or failed is named in Page.Degraded, and the rest is answered:
+//
+//	generator   no new items
+//	served      the chunk was not acknowledged in time: no new items; the generator is told the outcome
+//	store       the chunk, and of the frozen feed what the generator remembers; of these two nothing is hidden that
+//	            only the store knows to hide, and titles are missing
+//	stale       the store lacks a position that was frozen: items down to the hole, Page.Next at it
+//
+// A frozen item is shown while any live edge justifies it and nothing hides it, by the edges and cards in the store at
+// the moment of the answer: nothing of them is cached here, because a block or a deletion must show in every answer
+// after it was worked off. (The embedded store has a block cache of its own: 25 cards and their edges take about
+// 0.2 ms.) What is hidden is passed over by reading on.
+//
+// Positions are dense, and one below the other, so pages join without a gap or a repetition whatever arrives on top.
+package feed
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Generator makes chunks of new items.
+type Generator interface {
+	// Chunk returns what a visit shows. What it hands out stays reserved until its Served record has been applied, or
+	// Settle says that it failed. An unconfigured feed is schemas.ErrUnknownFeed.
+	Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error)
+	// Settle says what became of the Served record of a ChunkRequest; of one that got no chunk, that it failed. It
+	// does not block, and ignores an id it does not know.
+	Settle(user schemas.UserID, served string, o schemas.Outcome)
+	// Waiting returns how many new items a visit could bring, at most 100.
+	Waiting(ctx context.Context, user schemas.UserID) (int, error)
+}
+
+// Frozen reads frozen feeds.
+type Frozen interface {
+	// Page returns at most n entries at positions below the given one, newest first, and the trim floor. Entries that
+	// have not reached the store are left out.
+	Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error)
+}
+
+// Present reads what is true now, and hides or shows frozen items.
+type Present interface {
+	Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error)
+	// Edges returns the known registers of user towards the others, live and dead.
+	Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) ([]schemas.Edge, error)
+	// Gone returns those of the users who are deleted.
+	Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error)
+}
+
+// Lists reads what a followee published, newest first. next is the place to continue at, "" at the end.
+type Lists interface {
+	List(ctx context.Context, followee schemas.Followee, from string, n int) (
+		pins []schemas.PinVersion, next string, err error)
+}
+
+// Store is the feed store as answers need it.
+type Store interface {
+	Frozen
+	Present
+	Lists
+}
+
+// ServedLog publishes what was shown.
+type ServedLog interface {
+	// Publish returns Acknowledged, or else Failed or Unknown with the reason.
+	Publish(ctx context.Context, s *schemas.Served) (schemas.Outcome, error)
+}
+
+// Config bounds the time and work of an answer. See DefaultConfig.
+type Config struct {
+	// Generator is how long a visit waits for its chunk, default 150 ms.
+	Generator time.Duration `yaml:"generator"`
+	// Store is how long an answer waits for the store, all its reads together, default 150 ms.
+	Store time.Duration `yaml:"store"`
+	// Served is how long a visit waits for the acknowledgement of what it shows, default 500 ms.
+	Served time.Duration `yaml:"served"`
+	// MaxSkipped is how many invisible items an answer passes over before it is short, default 500, 1 to 10,000.
+	MaxSkipped int `yaml:"max_skipped"`
+	// MaxCalls is how many calls to the generator, to the store and to the log may be under way, each, default 256, 1
+	// to 100,000. More wait, within their deadlines: a collaborator that hangs does not gather goroutines.
+	MaxCalls int `yaml:"max_calls"`
+}
+
+// DefaultConfig returns the defaults of every field.
+func DefaultConfig() Config {
+	return Config{
+		Generator: 150 * time.Millisecond, Store: 150 * time.Millisecond, Served: 500 * time.Millisecond,
+		MaxSkipped: 500, MaxCalls: 256,
+	}
+}
+
+// Validate reports every field that is out of its bounds; a duration is 1 ms to 1 minute.
+func (c Config) Validate() error {
+	var problems []error
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{{"generator", c.Generator}, {"store", c.Store}, {"served", c.Served}} {
+		if d.value < time.Millisecond || d.value > time.Minute {
+			problems = append(problems, fmt.Errorf("%s: %s: want 1ms to 1m", d.field, d.value))
+		}
+	}
+	if c.MaxSkipped < 1 || c.MaxSkipped > 10_000 {
+		problems = append(problems, fmt.Errorf("max_skipped: %d: want 1 to 10000", c.MaxSkipped))
+	}
+	if c.MaxCalls < 1 || c.MaxCalls > 100_000 {
+		problems = append(problems, fmt.Errorf("max_calls: %d: want 1 to 100000", c.MaxCalls))
+	}
+	return errors.Join(problems...)
+}
+
+// Deps are the collaborators of a Service.
+type Deps struct {
+	Generator Generator
+	Store     Store
+	Served    ServedLog
+	CursorKey []byte           // signs cursors, at least 16 bytes, the same in every process that serves; see LoadKey
+	Now       func() time.Time // nil: time.Now
+	NewID     func() string    // of Served records, unique; nil: 128 random bits
+	Metrics   prometheus.Registerer
+}
+
+// MaxLimit is how many items a page has at most.
+const MaxLimit = 100
+
+// Mistakes of the caller.
+var (
+	ErrBadLimit  = errors.New("bad limit")  // not 1 to MaxLimit
+	ErrBadCursor = errors.New("bad cursor") // not one that this service gave for this user or list
+)
+
+// Service answers visits and pages. Its methods may be called from any number of goroutines.
+type Service struct {
+	cfg     Config
+	deps    Deps
+	cursors cursors
+	metrics *metrics
+
+	calls                    sync.WaitGroup
+	generator, store, served *gate
+}
+
+// New checks the configuration and registers the metrics.
+func New(cfg Config, deps Deps) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("feed: %w", err)
+	}
+	if len(deps.CursorKey) < minKey {
+		return nil, fmt.Errorf("feed: cursor key of %d bytes: want at least %d", len(deps.CursorKey), minKey)
+	}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	if deps.NewID == nil {
+		deps.NewID = rand.Text
+	}
+	s := &Service{cfg: cfg, deps: deps, cursors: cursors{key: deps.CursorKey}}
+	s.generator = newGate(cfg.MaxCalls, &s.calls)
+	s.store = newGate(cfg.MaxCalls, &s.calls)
+	s.served = newGate(cfg.MaxCalls, &s.calls)
+	var err error
+	s.metrics, err = newMetrics(deps.Metrics, map[string]*gate{"generator": s.generator, "store": s.store, "served": s.served})
+	if err != nil {
+		return nil, fmt.Errorf("feed: register metrics: %w", err)
+	}
+	return s, nil
+}
+
+// Close waits for the calls that answers no longer wait for, until ctx ends. Call it when no answer is being made.
+func (s *Service) Close(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		s.calls.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close feed: calls still under way: %w", ctx.Err())
+	}
+}
+
+// Visit answers a visit: at most limit items, new ones first. It fails with ErrBadLimit and schemas.ErrUnknownFeed only.
+func (s *Service) Visit(ctx context.Context, user schemas.UserID, feed string, limit int) (Page, error) {
+	if err := checkLimit(limit); err != nil {
+		return Page{}, err
+	}
+	if len(feed) > maxFeedName {
+		return Page{}, fmt.Errorf("feed of %d bytes: %w", len(feed), schemas.ErrUnknownFeed)
+	}
+	defer s.metrics.time("visit", s.deps.Now)()
+	page, err := s.visit(ctx, user, feed, limit)
+	s.metrics.note(page.Degraded)
+	return page, err
+}
+
+// Older answers the page that a former answer's Page.Next names. It fails with ErrBadLimit and ErrBadCursor only.
+func (s *Service) Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (Page, error) {
+	if err := checkLimit(limit); err != nil {
+		return Page{}, err
+	}
+	at, err := s.cursors.openFeed(cursor, user)
+	if err != nil {
+		return Page{}, err
+	}
+	defer s.metrics.time("older", s.deps.Now)()
+	r := s.newReading(user)
+	r.next = at.below - 1
+	if at.below == math.MaxInt64 {
+		r.next = unknown
+	}
+	items := r.fill(ctx, nil, limit)
+	page := r.page(at.feed, items)
+	s.metrics.note(page.Degraded)
+	return page, nil
+}
+
+// Waiting returns how many new items a visit could bring, at most 100. It fails when the generator does.
+func (s *Service) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
+	n, err := begin(ctx, s.generator, s.cfg.Generator, func(ctx context.Context) (int, error) {
+		return s.deps.Generator.Waiting(ctx, user)
+	}, nil).wait()
+	if err != nil {
+		return 0, fmt.Errorf("count new items of %s: %w", user, err)
+	}
+	return n, nil
+}
+
+func checkLimit(limit int) error {
+	if limit < 1 || limit > MaxLimit {
+		return fmt.Errorf("%w: %d: want 1 to %d", ErrBadLimit, limit, MaxLimit)
+	}
+	return nil
+}

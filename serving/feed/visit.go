@@ -1,0 +1,99 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// visit is Visit without its bounds and metrics.
+func (s *Service) visit(ctx context.Context, user schemas.UserID, feed string, limit int) (Page, error) {
+	asked := s.askChunk(ctx, schemas.ChunkRequest{
+		Served: s.deps.NewID(), User: user, Feed: feed, Limit: limit, Time: schemas.MicrosOf(s.deps.Now()),
+	})
+	r := s.newReading(user)
+	newest := begin(ctx, s.store, r.left, r.read(math.MaxInt64, limit), nil)
+	defer newest.leave()
+
+	chunk, err := asked.wait()
+	if errors.Is(err, schemas.ErrUnknownFeed) {
+		return Page{}, err
+	}
+	if err != nil {
+		r.degrade(degradedGenerator)
+		chunk = &schemas.Chunk{}
+	} else {
+		r.below(chunk)
+	}
+	if rows, ok := await(r, newest); ok {
+		r.absorb(rows)
+	}
+	items := s.show(ctx, r, chunk, limit)
+	return r.page(feed, items), nil
+}
+
+// askChunk asks for a chunk. One that comes too late, or fails, is settled as failed when the generator is done with
+// it: its items are free again.
+func (s *Service) askChunk(ctx context.Context, req schemas.ChunkRequest) *call[*schemas.Chunk] {
+	free := func() { s.deps.Generator.Settle(req.User, req.Served, schemas.Failed) }
+	return begin(ctx, s.generator, s.cfg.Generator, func(ctx context.Context) (*schemas.Chunk, error) {
+		chunk, err := s.deps.Generator.Chunk(ctx, req)
+		if err != nil && !errors.Is(err, schemas.ErrUnknownFeed) {
+			free()
+		}
+		return chunk, err
+	}, func(_ *schemas.Chunk, err error) {
+		if err == nil {
+			free()
+		}
+	})
+}
+
+// show publishes the chunk and returns its items, if they may be shown, on top of frozen ones. The store is read while
+// the acknowledgement is under way.
+func (s *Service) show(ctx context.Context, r *reading, chunk *schemas.Chunk, limit int) []Item {
+	for _, reason := range chunk.Degraded {
+		r.degrade(reason)
+	}
+	if len(chunk.Served.Items) == 0 {
+		return r.fill(ctx, nil, limit)
+	}
+	acknowledged := s.publish(ctx, &chunk.Served)
+	r.prepare(ctx, chunk.Served.Items, limit)
+	fresh := r.fresh(chunk.Served.Items)
+	items := r.fill(ctx, fresh, limit)
+	if acknowledged() {
+		return items
+	}
+	r.degrade(degradedServed)
+	return r.fill(ctx, items[len(fresh):], limit)
+}
+
+// publish starts to publish what a chunk shows. The function it returns waits for the outcome, tells it to the
+// generator, and returns whether the items are the user's.
+func (s *Service) publish(ctx context.Context, served *schemas.Served) (acknowledged func() bool) {
+	settle := func(o schemas.Outcome) bool {
+		s.deps.Generator.Settle(served.User, served.ID, o)
+		return o == schemas.Acknowledged
+	}
+	if ctx.Err() != nil { // nobody is there to be shown anything
+		return func() bool { return settle(schemas.Failed) }
+	}
+	// A client that goes away now must not make the outcome uncertain: that would hold up its next visit.
+	published := begin(context.WithoutCancel(ctx), s.served, s.cfg.Served, func(ctx context.Context) (schemas.Outcome, error) {
+		outcome, err := s.deps.Served.Publish(ctx, served)
+		if err != nil && outcome == schemas.Acknowledged {
+			outcome = schemas.Unknown
+		}
+		return outcome, nil
+	}, nil)
+	return func() bool {
+		outcome, err := published.wait()
+		if err != nil || outcome == "" { // the deadline
+			outcome = schemas.Unknown
+		}
+		return settle(outcome)
+	}
+}

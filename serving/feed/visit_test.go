@@ -1,0 +1,314 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+const ms = time.Millisecond
+
+// stocked is a rig whose frozen feed is 10 … 1, with three new items on top, of which the generator remembers the
+// newest four.
+func stocked(t testing.TB) *rig {
+	r := newRig(t, nil)
+	r.store.follow("user:friend", true)
+	r.store.freeze(entriesDown(10, 1)...)
+	r.gen.chunk = schemas.Chunk{Head: 10, Recent: entriesDown(10, 7)}
+	r.gen.chunk.Served.Items = []schemas.ServedItem{item("a"), item("b"), item("c")}
+	return r
+}
+
+func TestVisit(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		limit    int
+		setup    func(r *rig)
+		want     string
+		below    int64 // of the cursor; -1: none
+		degraded string
+		settled  schemas.Outcome
+		within   time.Duration
+	}{
+		{name: "new on top of frozen", limit: 6, want: "*a *b *c f10 f9 f8", below: 8, settled: schemas.Acknowledged},
+		{name: "the whole feed", limit: 100, want: "*a *b *c f10 f9 f8 f7 f6 f5 f4 f3 f2 f1", below: -1,
+			settled: schemas.Acknowledged},
+		{name: "nothing new", limit: 2, setup: func(r *rig) { r.gen.chunk.Served.Items = nil }, want: "f10 f9", below: 9},
+		{name: "only new", limit: 3, want: "*a *b *c", below: 11, settled: schemas.Acknowledged},
+		{name: "first visit ever", limit: 5, setup: func(r *rig) {
+			r.store.entries = nil
+			r.gen.chunk.Head, r.gen.chunk.Recent = 0, nil
+		}, want: "*a *b *c", below: -1, settled: schemas.Acknowledged},
+		{name: "store already has what is being shown", limit: 5, setup: func(r *rig) {
+			for i, name := range []string{"a", "b", "c"} {
+				r.store.freeze(schemas.FeedEntry{User: viewer, Position: int64(11 + i), ServedItem: item(name)})
+			}
+		}, want: "*a *b *c f10 f9", below: 9, settled: schemas.Acknowledged},
+		{name: "store behind, bridged by the generator's memory", limit: 8, setup: func(r *rig) {
+			for p := int64(7); p <= 10; p++ {
+				delete(r.store.entries, p)
+			}
+		}, want: "*a *b *c f10 f9 f8 f7 f6", below: 6, settled: schemas.Acknowledged},
+		{name: "store behind too far", limit: 9, setup: func(r *rig) {
+			delete(r.store.entries, 6)
+		}, want: "*a *b *c f10 f9 f8 f7", below: 7, degraded: "stale", settled: schemas.Acknowledged},
+		{name: "hole not reached", limit: 7, setup: func(r *rig) {
+			delete(r.store.entries, 6)
+		}, want: "*a *b *c f10 f9 f8 f7", below: 7, settled: schemas.Acknowledged},
+		{name: "trimmed", limit: 100, setup: func(r *rig) { r.store.floor = 5 },
+			want: "*a *b *c f10 f9 f8 f7 f6", below: -1, settled: schemas.Acknowledged},
+		{name: "generator's own trouble", limit: 4, setup: func(r *rig) { r.gen.chunk.Degraded = []string{"affinities"} },
+			want: "*a *b *c f10", below: 10, degraded: "affinities", settled: schemas.Acknowledged},
+
+		{name: "generator late", limit: 3, setup: func(r *rig) { r.gen.fault.delay = time.Hour },
+			want: "f10 f9 f8", below: 8, degraded: "generator", settled: schemas.Failed, within: 150 * ms},
+		{name: "generator failed", limit: 3, setup: func(r *rig) { r.gen.fault.err = errFake },
+			want: "f10 f9 f8", below: 8, degraded: "generator", settled: schemas.Failed},
+		{name: "generator just in time", limit: 4, setup: func(r *rig) { r.gen.fault.delay = 149 * ms },
+			want: "*a *b *c f10", below: 10, settled: schemas.Acknowledged, within: 149 * ms},
+
+		{name: "served late", limit: 3, setup: func(r *rig) { r.log.fault.delay = time.Hour },
+			want: "f10 f9 f8", below: 8, degraded: "served", settled: schemas.Unknown, within: 500 * ms},
+		{name: "served failed", limit: 3, setup: func(r *rig) { r.log.fault.err, r.log.outcome = errFake, schemas.Failed },
+			want: "f10 f9 f8", below: 8, degraded: "served", settled: schemas.Failed},
+		{name: "served in doubt", limit: 3, setup: func(r *rig) { r.log.fault.err, r.log.outcome = errFake, schemas.Unknown },
+			want: "f10 f9 f8", below: 8, degraded: "served", settled: schemas.Unknown},
+		{name: "served without an outcome", limit: 3, setup: func(r *rig) { r.log.fault.err = errFake },
+			want: "f10 f9 f8", below: 8, degraded: "served", settled: schemas.Unknown},
+
+		{name: "store late", limit: 100, setup: func(r *rig) { r.store.feed.delay = time.Hour },
+			want: "*a *b *c f10 f9 f8 f7", below: 7, degraded: "store", settled: schemas.Acknowledged, within: 150 * ms},
+		{name: "store failed", limit: 100, setup: func(r *rig) { r.store.feed.err = errFake },
+			want: "*a *b *c f10 f9 f8 f7", below: 7, degraded: "store", settled: schemas.Acknowledged},
+		{name: "store failed, all remembered", limit: 100, setup: func(r *rig) {
+			r.store.feed.err = errFake
+			r.gen.chunk.Recent = entriesDown(10, 1)
+		}, want: "*a *b *c f10 f9 f8 f7 f6 f5 f4 f3 f2 f1", below: -1, degraded: "store", settled: schemas.Acknowledged},
+		{name: "cards late", limit: 100, setup: func(r *rig) { r.store.facts.delay = time.Hour },
+			want: "*a *b *c f10 f9 f8 f7", below: 7, degraded: "store", settled: schemas.Acknowledged, within: 150 * ms},
+
+		{name: "generator and store failed", limit: 100, setup: func(r *rig) {
+			r.gen.fault.err, r.store.feed.err = errFake, errFake
+		}, want: "", below: math.MaxInt64, degraded: "generator store", settled: schemas.Failed},
+		{name: "generator failed, cards failed", limit: 100, setup: func(r *rig) {
+			r.gen.fault.err, r.store.facts.err = errFake, errFake
+		}, want: "", below: 11, degraded: "generator store", settled: schemas.Failed},
+		{name: "served and store late", limit: 100, setup: func(r *rig) {
+			r.log.fault.delay, r.store.feed.delay = time.Hour, time.Hour
+		}, want: "f10 f9 f8 f7", below: 7, degraded: "store served", settled: schemas.Unknown, within: 650 * ms},
+		{name: "everything late", limit: 100, setup: func(r *rig) {
+			r.gen.fault.delay, r.log.fault.delay, r.store.feed.delay = time.Hour, time.Hour, time.Hour
+		}, want: "", below: math.MaxInt64, degraded: "generator store", settled: schemas.Failed, within: 150 * ms},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := stocked(t)
+				if c.setup != nil {
+					c.setup(r)
+				}
+				start := time.Now()
+				page, err := r.Visit(t.Context(), viewer, "home", c.limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(start); took != c.within {
+					t.Errorf("took %s, want %s", took, c.within)
+				}
+				synctest.Wait()
+				same(t, "items", names(page.Items), c.want)
+				same(t, "cursor", r.below(t, page.Next), c.below)
+				same(t, "degraded", strings.Join(page.Degraded, " "), c.degraded)
+				r.checkSettled(t, c.settled)
+				r.checkFaultsWereHit(t)
+			})
+		})
+	}
+}
+
+// checkSettled compares what the generator was told with what it must be: once, or never when nothing was handed out.
+func (r *rig) checkSettled(t *testing.T, want schemas.Outcome) {
+	t.Helper()
+	var all []settled
+	if want != "" {
+		all = []settled{{"served-1", want}}
+	}
+	same(t, "settled", r.gen.settled, all)
+	if published := len(r.log.published) == 1; published != (want == schemas.Acknowledged) {
+		t.Errorf("published %d times, outcome %q", len(r.log.published), want)
+	}
+}
+
+// checkFaultsWereHit fails when a test injected a fault that nothing ran into. Only the log may be spared: without a
+// chunk nothing is published.
+func (r *rig) checkFaultsWereHit(t *testing.T) {
+	t.Helper()
+	for name, f := range map[string]*fault{"generator": &r.gen.fault, "feed": &r.store.feed, "facts": &r.store.facts} {
+		if set := f.delay > 0 || f.err != nil; set != (f.hits > 0) {
+			t.Errorf("%s: fault set %v, hit %d times", name, set, f.hits)
+		}
+	}
+	chunk := r.gen.fault.delay < time.Second && r.gen.fault.err == nil
+	if set := r.log.fault.delay > 0 || r.log.fault.err != nil; chunk && set != (r.log.fault.hits > 0) {
+		t.Errorf("log: fault set %v, hit %d times", set, r.log.fault.hits)
+	}
+}
+
+func TestVisitPublishesWhatItShows(t *testing.T) {
+	r := stocked(t)
+	r.store.cards["pin:b"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:b", Deleted: true}}
+	page, err := r.Visit(t.Context(), viewer, "plain", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "items", names(page.Items), "*a *c f10 f9") // a deleted pin is hidden, and spent all the same
+	want := schemas.Served{ID: "served-1", User: viewer, Feed: "plain", Time: r.gen.asked[0].Time,
+		Items: []schemas.ServedItem{item("a"), item("b"), item("c")}}
+	same(t, "published", r.log.published, []schemas.Served{want})
+	same(t, "asked", r.gen.asked, []schemas.ChunkRequest{
+		{Served: "served-1", User: viewer, Feed: "plain", Limit: 4, Time: want.Time}})
+	if d := time.Since(want.Time.Time()); d < 0 || d > time.Minute {
+		t.Errorf("time of the visit is %s ago", d)
+	}
+}
+
+// A chunk that comes after its deadline is nobody's: its items have to be free again, when it has come.
+func TestLateChunkIsSettledWhenItComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := stocked(t)
+		release := make(chan struct{})
+		r.gen.fault.hang = release // a generator that does not heed its deadline
+		page, err := r.Visit(t.Context(), viewer, "home", 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "items", names(page.Items), "f10 f9")
+		synctest.Wait()
+		same(t, "settled before the chunk came", r.gen.settled, []settled(nil))
+		close(release)
+		if err := r.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "settled", r.gen.settled, []settled{{"served-1", schemas.Failed}})
+	})
+}
+
+func TestVisitOfAClientThatLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		r := stocked(t)
+		r.gen.fault.delay = 10 * ms
+		time.AfterFunc(5*ms, leave)
+		if _, err := r.Visit(ctx, viewer, "home", 2); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(r.log.published) > 0 {
+			t.Error("published what nobody was shown")
+		}
+		same(t, "settled", r.gen.settled, []settled{{"served-1", schemas.Failed}})
+	})
+}
+
+// A client that leaves while the acknowledgement is under way must not turn it into an unknown outcome.
+func TestClientLeavesDuringPublication(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		r := stocked(t)
+		r.log.fault.delay = 100 * ms
+		time.AfterFunc(50*ms, leave)
+		if _, err := r.Visit(ctx, viewer, "home", 2); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "settled", r.gen.settled, []settled{{"served-1", schemas.Acknowledged}})
+	})
+}
+
+// Collaborators that hang, deadlines or not, hold at most MaxCalls goroutines each, and every visit is answered.
+func TestHungStoreIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := stocked(t)
+		r.Service.store = newGate(3, &r.Service.calls)
+		release := make(chan struct{})
+		r.store.feed.hang = release
+		for range 10 {
+			start := time.Now()
+			page, err := r.Visit(t.Context(), viewer, "home", 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "items", names(page.Items), "*a *b *c f10 f9 f8 f7")
+			same(t, "took", time.Since(start), 150*ms)
+		}
+		same(t, "calls under way", r.Service.store.underWay(), 3)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := r.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close while calls hang: got %v, want %v", err, context.DeadlineExceeded)
+		}
+		close(release)
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestUnknownFeed(t *testing.T) {
+	r := stocked(t)
+	if _, err := r.Visit(t.Context(), viewer, strings.Repeat("x", 65), 10); !errors.Is(err, schemas.ErrUnknownFeed) {
+		t.Errorf("long name: got %v, want %v", err, schemas.ErrUnknownFeed)
+	}
+	r.gen.fault.err = schemas.ErrUnknownFeed
+	if _, err := r.Visit(t.Context(), viewer, "nope", 10); !errors.Is(err, schemas.ErrUnknownFeed) {
+		t.Errorf("got %v, want %v", err, schemas.ErrUnknownFeed)
+	}
+	same(t, "settled", r.gen.settled, []settled(nil))
+}
+
+func TestBadLimits(t *testing.T) {
+	r := stocked(t)
+	for _, limit := range []int{-1, 0, 101} {
+		_, err := r.Visit(t.Context(), viewer, "home", limit)
+		_, err2 := r.Older(t.Context(), viewer, "", limit)
+		_, err3 := r.List(t.Context(), "user:1", "", limit)
+		for _, err := range []error{err, err2, err3} {
+			if !errors.Is(err, ErrBadLimit) {
+				t.Errorf("limit %d: got %v, want %v", limit, err, ErrBadLimit)
+			}
+		}
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := stocked(t)
+		n, err := r.Waiting(t.Context(), viewer)
+		if n != 7 || err != nil {
+			t.Errorf("got %d, %v, want 7", n, err)
+		}
+		r.gen.fault.delay = time.Hour
+		if _, err := r.Waiting(t.Context(), viewer); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+		}
+	})
+}
+
+func TestConfigReportsEveryProblem(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+	err := Config{Served: time.Hour}.Validate()
+	for _, field := range []string{"generator", "store", "served", "max_skipped", "max_calls"} {
+		if err == nil || !strings.Contains(err.Error(), field+":") {
+			t.Errorf("got %v, want %s in it", err, field)
+		}
+	}
+	if _, err := New(DefaultConfig(), Deps{CursorKey: []byte("short")}); err == nil {
+		t.Error("New took a short key")
+	}
+}
