@@ -98,8 +98,8 @@ func (o *object) line() Line {
 		e := new(Offer)
 		o.offer(e)
 		return Line{stream, e, e.Key()}
-	case "":
-	default:
+	}
+	if len(o.p.told) == 0 {
 		o.p.notef("stream", "unknown stream %s; known are pins, follows, actions, users, candidates", quote(stream))
 	}
 	o.members = nil // nothing is known of their names

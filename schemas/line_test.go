@@ -79,6 +79,7 @@ func TestParseLineRefuses(t *testing.T) {
 		{"not UTF-8", "{\"stream\":\"\xff\"}", "not UTF-8"},
 		{"no stream", `{"id":"e"}`, "stream: missing"},
 		{"unknown stream", `{"stream":"served"}`, `stream: unknown stream "served"; known are pins`},
+		{"stream without a name", `{"stream":""}`, `stream: unknown stream ""`},
 		{"stream of another type", `{"stream":1,"x":2}`, "stream: want a string, got a number"},
 		{"something after", `{` + follow + `} {}`, "something after the object"},
 		{"unknown field", `{` + follow + `,"Actor":"user:9"}`, "Actor: unknown field"},

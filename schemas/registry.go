@@ -16,9 +16,10 @@ const maxAnswerBytes = 4 << 20
 
 // Registry is a client of a Confluent-compatible schema registry. It is safe for concurrent use.
 type Registry struct {
-	client  *sr.Client
-	urls    string
-	timeout time.Duration
+	client    *sr.Client
+	transport *http.Transport
+	urls      string
+	timeout   time.Duration // for all requests of one call
 }
 
 // NewRegistry returns a client of the registry at one or more addresses, tried in turn. An address without a scheme is
@@ -43,8 +44,11 @@ func NewRegistry(urls ...string) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema registry: %w", err)
 	}
-	return &Registry{client: client, urls: strings.Join(full, ","), timeout: 3 * askTimeout}, nil
+	return &Registry{client: client, transport: transport, urls: strings.Join(full, ","), timeout: 3 * askTimeout}, nil
 }
+
+// Close closes the connections that are not in use. The registry can be used after it.
+func (r *Registry) Close() { r.transport.CloseIdleConnections() }
 
 // Register makes schema the newest of subject and returns its id; if it is there already, it returns the id it has.
 //

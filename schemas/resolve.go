@@ -152,7 +152,8 @@ func (r *resolver) intoUnion(path string, reader, writer *node) step {
 	}
 }
 
-// branchFor returns the first branch of writer's own type, else the first that it can be promoted to, else -1.
+// branchFor returns the branch of the writer's own type, else the first that it can be promoted to, else -1. (The
+// specification has just the first that matches; Java's implementation, which most writers go by, has this.)
 func branchFor(branches []*node, writer *node) int {
 	own := slices.IndexFunc(branches, func(b *node) bool { return b.kind == writer.kind && sameName(b, writer) })
 	if own >= 0 {

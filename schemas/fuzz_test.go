@@ -1,0 +1,163 @@
+package schemas
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+// FuzzDecode decodes arbitrary bodies of every record type. What decodes must encode, and decode as the same again.
+func FuzzDecode(f *testing.F) {
+	all := records(f, texts{})
+	for i, r := range all {
+		value := mustEncode(f, r, full(r.zero))
+		f.Add(uint8(i), value[frameHead:])
+		f.Add(uint8(i), value[frameHead:(frameHead+len(value))/2])
+		f.Add(uint8(i), appendLong(nil, 1<<40))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
+		r := all[int(which)%len(all)]
+		rec, err := r.decode(slices.Concat([]byte{0, 0, 0, 0, testID}, body))
+		if err != nil {
+			checkBad(t, err)
+			return
+		}
+		again, err := r.decode(mustEncode(t, r, rec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := sameRecord(rec, again); diff != "" {
+			t.Errorf("decoded again differs (-first +second):\n%s", diff)
+		}
+	})
+}
+
+// FuzzDecodeOther decodes arbitrary bodies of arbitrary writers as an event and as a record of records.
+func FuzzDecodeOther(f *testing.F) {
+	for _, r := range records(f, texts{}) {
+		f.Add(r.schema, mustEncode(f, r, full(r.zero))[frameHead:])
+	}
+	f.Add(recordSchema("ActionEvent", fieldSchema("x", `{"type":"array","items":"string"}`)), appendLong(nil, -1<<40))
+	f.Add(`{"type":"record","name":"R","fields":[{"name":"next","type":["null","R"]}]}`, []byte{2, 2, 2, 0})
+	f.Fuzz(func(t *testing.T, schema string, body []byte) {
+		value := slices.Concat([]byte{0, 0, 0, 0, 9}, body)
+		if _, err := serdeOf[ActionEvent](t, texts{9: schema}).Decode(value); err != nil {
+			checkBad(t, err)
+		}
+		if _, err := serdeOf[Served](t, texts{9: schema}).Decode(value); err != nil {
+			checkBad(t, err)
+		}
+	})
+}
+
+// FuzzResolve reads damaged bodies of one random schema with another.
+func FuzzResolve(f *testing.F) {
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
+		_, r, err := parseSchema(drawRecord(t, 3, map[string]int{}))
+		if err != nil {
+			t.Skip(err)
+		}
+		_, w, err := parseSchema(drawRecord(t, 3, map[string]int{}))
+		if err != nil {
+			t.Skip(err)
+		}
+		body := drawBody(t, nil, w)
+		for _, at := range rapid.SliceOfN(rapid.IntRange(0, len(body)), 0, 3).Draw(t, "damage") {
+			body = slices.Concat(body[:at], appendLong(nil, rapid.Int64().Draw(t, "number")), body[min(at+1, len(body)):])
+		}
+		step, problems := resolve(r, w)
+		if conform(w, body) != nil {
+			return
+		}
+		rewritten, err := step(&cursor{b: body}, nil)
+		if err != nil {
+			return
+		}
+		if err := conform(r, rewritten); err != nil && len(problems) == 0 && !errors.Is(err, errText) {
+			t.Fatalf("rewritten body does not conform: %v", err)
+		}
+	}))
+}
+
+// FuzzParseLine parses arbitrary lines. What parses must be written, and parse as the same again.
+func FuzzParseLine(f *testing.F) {
+	for _, r := range records(f, texts{})[:5] {
+		rec := full(r.zero)
+		line, err := AppendLine(nil, Line{Stream: streamOf(rec), Event: rec})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(line)
+		f.Add(line[:len(line)/2])
+	}
+	f.Add([]byte(`{"stream":"pins","time":"2026-11-20T10:00:00.123Z","title":"\ud83d\ude00 \ud800 \"","board":null,"embedding":[1e3,-0.0]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		line, err := ParseLine(text)
+		if err != nil {
+			checkBad(t, err)
+			return
+		}
+		written, err := AppendLine(nil, line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseLine(written)
+		if err != nil {
+			t.Fatalf("%v in %s", err, written)
+		}
+		if diff := sameRecord(line, again); diff != "" {
+			t.Errorf("parsed again differs (-first +second):\n%s", diff)
+		}
+		if err := line.Validate(arrival, DefaultVerbs()); err != nil {
+			checkBad(t, err)
+		}
+	})
+}
+
+// FuzzParseID checks that what passes is what the rules of ids say.
+func FuzzParseID(f *testing.F) {
+	for _, s := range []string{"", "user:7", "pin:", ":", "board:a:b", "interest:\x7f", "pin:\u0085", "user:\xff", "video:1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		id, err := ParseID(s)
+		if err != nil {
+			if !utf8.ValidString(err.Error()) {
+				t.Errorf("reason %q is not UTF-8", err)
+			}
+			return
+		}
+		if string(id) != s || id.Kind()+":"+id.Name() != s || id.Name() == "" {
+			t.Errorf("%q became %q, kind %q, name %q", s, id, id.Kind(), id.Name())
+		}
+		if len(s) > MaxIDBytes || !utf8.ValidString(s) {
+			t.Errorf("%q passed", s)
+		}
+		for _, r := range s {
+			if r < ' ' || r >= 0x7f && r < 0xa0 {
+				t.Errorf("%q passed with control character %U", s, r)
+			}
+		}
+	})
+}
+
+// FuzzCheckBackward compares arbitrary schemas. Each reads itself, unless it can not be parsed at all.
+func FuzzCheckBackward(f *testing.F) {
+	all := records(f, texts{})
+	for i, r := range all {
+		f.Add(r.schema, all[(i+1)%len(all)].schema)
+	}
+	f.Add(`["null",{"type":"enum","name":"E","symbols":["A"],"default":"A"}]`, `{"type":"fixed","name":"F","size":4}`)
+	f.Fuzz(func(t *testing.T, reader, writer string) {
+		_ = CheckBackward(reader, writer)
+		if _, _, err := parseSchema(reader); err != nil {
+			return
+		}
+		if err := CheckBackward(reader, reader); err != nil {
+			t.Errorf("%s does not read itself: %v", reader, err)
+		}
+	})
+}

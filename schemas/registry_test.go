@@ -1,0 +1,230 @@
+package schemas
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/sr"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+)
+
+func startRegistry(t *testing.T) (*Registry, *srfake.Registry) {
+	t.Helper()
+	server := srfake.New()
+	t.Cleanup(server.Close)
+	r, err := NewRegistry(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, server
+}
+
+func TestRegisterAll(t *testing.T) {
+	r, _ := startRegistry(t)
+	ids := map[int]string{}
+	for _, rec := range records(t, texts{}) {
+		id, err := r.Register(t.Context(), rec.file+"-value", rec.schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other := ids[id]; other != "" {
+			t.Errorf("%s and %s have the same id %d", rec.name, other, id)
+		}
+		ids[id] = rec.name
+		again, err := r.Register(t.Context(), rec.file+"-value", rec.schema)
+		if err != nil || again != id {
+			t.Errorf("%s registered again: %d, %v, want %d", rec.name, again, err, id)
+		}
+		text, err := r.SchemaByID(t.Context(), id)
+		if err != nil || CheckBackward(rec.schema, text) != nil {
+			t.Errorf("%s by its id: %s, %v", rec.name, text, err)
+		}
+	}
+}
+
+func TestRegisterChanged(t *testing.T) {
+	v1 := recordSchema("R", fieldSchema("a", "int"))
+	v2 := recordSchema("R", fieldSchema("a", "long"), `{"name":"b","type":"string","default":""}`)
+	tests := []struct{ name, next, want string }{ // want: part of the error
+		{"a field with a default", recordSchema("R", fieldSchema("a", "long"), `{"name":"b","type":"string","default":""}`, `{"name":"c","type":"int","default":0}`), ""},
+		{"a field without", recordSchema("R", fieldSchema("a", "long"), fieldSchema("c", "int")), "c: new field without a default"},
+		{"what reads the newest but not the oldest", recordSchema("R", fieldSchema("a", "long"), fieldSchema("b", "string")), "version 1 (id 1): b: new field without a default"},
+		{"no schema", `{"type":"wreck"}`, "register r-value: parse schema"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, server := startRegistry(t)
+			for _, text := range []string{v1, v2} {
+				if _, err := r.Register(t.Context(), "r-value", text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			id, err := r.Register(t.Context(), "r-value", tt.next)
+			_, registered := server.GetSchema("r-value", 3)
+			if tt.want == "" {
+				if err != nil || id != 3 || !registered {
+					t.Errorf("got id %d, %v, registered %t; want 3", id, err, registered)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "r-value") {
+				t.Errorf("got %v, want an error with %q and the subject", err, tt.want)
+			}
+			if registered {
+				t.Error("it was registered all the same")
+			}
+			if old, err := r.Register(t.Context(), "r-value", v1); err != nil || old != 1 {
+				t.Errorf("the oldest again: %d, %v, want 1", old, err)
+			}
+		})
+	}
+}
+
+func TestSchemaByID(t *testing.T) {
+	r, server := startRegistry(t)
+	avroText := recordSchema("R", fieldSchema("a", "int"))
+	server.SeedSchema("a-value", 1, 1, sr.Schema{Schema: avroText})
+	server.SeedSchema("p-value", 1, 2, sr.Schema{Schema: `syntax = "proto3";`, Type: sr.TypeProtobuf})
+	server.SeedSchema("r-value", 1, 3, sr.Schema{Schema: avroText, References: []sr.SchemaReference{{Name: "x", Subject: "a-value", Version: 1}}})
+	if text, err := r.SchemaByID(t.Context(), 1); err != nil || text != avroText {
+		t.Errorf("got %s, %v, want %s", text, err, avroText)
+	}
+	if _, err := r.SchemaByID(t.Context(), 9); !errors.Is(err, ErrNoSchema) {
+		t.Errorf("unknown id: got %v, want ErrNoSchema", err)
+	}
+	for id, want := range map[int]string{2: "schema 2 is PROTOBUF, not Avro", 3: "schema 3 refers to other schemas"} {
+		_, err := r.SchemaByID(t.Context(), id)
+		checkBad(t, err)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if _, err := serdeOf[Tick](t, r).Decode(framed(uint32(id), 5)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("decode: got %v, want %q", err, want)
+		} else {
+			checkBad(t, err)
+		}
+	}
+}
+
+// TestRegistryTrouble has a registry that is of no help: no answer of it makes a record a bad one.
+func TestRegistryTrouble(t *testing.T) {
+	tests := []struct {
+		name   string
+		answer http.HandlerFunc
+	}{
+		{"500", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
+		{"404 of something that is no registry", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }},
+		{"401", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }},
+		{"a page", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }},
+		{"an answer without end", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(`{"schema":"`))
+			for range 3 * maxAnswerBytes / (64 << 10) {
+				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+					return
+				}
+			}
+		}},
+		{"half an answer", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte(`{"schema":`))
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			hits := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				hits++
+				tt.answer(w, req)
+			}))
+			defer server.Close()
+			r, err := NewRegistry(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var decodeErr error
+			allocated, _ := cost(func() { _, decodeErr = serdeOf[Tick](t, r).Decode(framed(9, 5)) })
+			var bad *BadRecordError
+			if decodeErr == nil || errors.As(decodeErr, &bad) {
+				t.Errorf("decode: got %v, want an error that is no *BadRecordError", decodeErr)
+			}
+			if allocated > 32<<20 {
+				t.Errorf("decode: took %d MiB", allocated>>20)
+			}
+			_, err = r.Register(t.Context(), "x-value", recordSchema("R"))
+			if err == nil || !strings.Contains(err.Error(), "x-value") || !strings.Contains(err.Error(), server.URL) {
+				t.Errorf("register: got %v, want an error with subject and address", err)
+			}
+			if hits < 2 {
+				t.Errorf("the server was asked %d times", hits)
+			}
+		})
+	}
+}
+
+func TestRegistryAway(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	address := strings.TrimPrefix(server.URL, "http://")
+	server.Close()
+	r, err := NewRegistry(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.SchemaByID(t.Context(), 1)
+	if err == nil || errors.Is(err, ErrNoSchema) || !strings.Contains(err.Error(), "schema registry http://"+address) {
+		t.Errorf("got %v, want an error with the address", err)
+	}
+}
+
+func TestRegistryHangs(t *testing.T) {
+	done := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
+	defer server.Close()
+	defer close(done)
+	r, err := NewRegistry(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := r.Register(ctx, "x-value", recordSchema("R")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the deadline", err)
+	}
+}
+
+// TestSerdeOverRegistry is the whole way: an older writer registers, a newer reader reads what it wrote.
+func TestSerdeOverRegistry(t *testing.T) {
+	r, _ := startRegistry(t)
+	oldText := recordSchema("UserEvent", fieldSchema("id", "string"), fieldSchema("time", "long"),
+		fieldSchema("actor", "string"), fieldSchema("verb", "string"), fieldSchema("object", "string"))
+	oldID, err := r.Register(t.Context(), "users-value", oldText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := Schema[UserEvent]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := r.Register(t.Context(), "users-value", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSerde[UserEvent]("users-value", id, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Decode(framed(uint32(oldID), "e", 5, "user:7", "update", "user:7"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &UserEvent{Event: Event{ID: "e", Time: 5, Actor: "user:7", Verb: Update, Object: "user:7"}}
+	if diff := sameRecord(want, got); diff != "" {
+		t.Errorf("decoded (-want +got):\n%s", diff)
+	}
+	_, err = s.Decode(framed(uint32(id+100), 5))
+	checkBad(t, err)
+}
