@@ -7,25 +7,26 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/load"
-	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Importer publishes a Dataset.
 type Importer struct {
 	Publisher load.Publisher
 	// WorkOff returns when everything published so far has had its effect, and says meanwhile what it waits for.
-	WorkOff  func(ctx context.Context, say func(state string)) error
-	Progress *progress.Reporter
-	Wait     bool // for the last phase, too, to be worked off
+	WorkOff func(ctx context.Context, say func(state string)) error
+	// Start begins telling a person about a piece of work of so many steps; negative: nobody knows how many.
+	Start func(what string, total int) topics.Progress
+	Wait  bool // for the last phase, too, to be worked off
 }
 
 // Phase says how long one part of an import took.
 type Phase struct {
-	Name      string        `json:"name"`
-	Events    int           `json:"events"`
-	Published time.Duration `json:"published"`  // nanoseconds until all was acknowledged
-	WorkedOff time.Duration `json:"worked_off"` // nanoseconds from then until all had its effect; 0: not waited for
+	Name      string  `json:"name"`
+	Events    int     `json:"events"`
+	Published float64 `json:"published"`            // seconds until all was acknowledged
+	WorkedOff float64 `json:"worked_off,omitempty"` // seconds from then until all had its effect; 0: not waited for
 }
 
 // part is what a phase publishes.
@@ -58,18 +59,18 @@ func (i *Importer) Import(ctx context.Context, d *Dataset, shift time.Duration) 
 
 func (i *Importer) phase(ctx context.Context, p part, wait bool) (Phase, error) {
 	phase := Phase{Name: p.name, Events: p.count}
-	sending := i.Progress.Start(p.name, p.count)
+	sending := i.Start(p.name, p.count)
 	if err := load.All(ctx, i.Publisher, p.events, func() { sending.Add(1) }); err != nil {
 		return phase, err
 	}
-	phase.Published = sending.Done()
+	phase.Published = sending.Done().Seconds()
 	if !wait {
 		return phase, nil
 	}
-	working := i.Progress.Start(p.name+" worked off", progress.Unknown)
+	working := i.Start(p.name+" worked off", -1)
 	if err := i.WorkOff(ctx, working.Say); err != nil {
 		return phase, err
 	}
-	phase.WorkedOff = working.Done()
+	phase.WorkedOff = working.Done().Seconds()
 	return phase, nil
 }

@@ -3,14 +3,14 @@ package lastfm
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/smartfeed/smartfeed/internal/progress"
+	"github.com/smartfeed/smartfeed/internal/load"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // log is a Publisher that writes down what happens in which order, acknowledging from another goroutine.
@@ -50,7 +50,7 @@ func (l *log) importer(wait bool) *Importer {
 	return &Importer{
 		Publisher: l,
 		WorkOff:   func(context.Context, func(string)) error { l.note("work off"); return nil },
-		Progress:  progress.To(io.Discard),
+		Start:     func(what string, total int) topics.Progress { return load.Start(topics.Setup{}, what, total) },
 		Wait:      wait,
 	}
 }
@@ -83,7 +83,7 @@ func TestPhases(t *testing.T) {
 				t.Errorf("events of the phases %v, want %v", events, want)
 			}
 			if got := phases[2].WorkedOff > 0; got != test.wait {
-				t.Errorf("worked off after %s", phases[2].WorkedOff)
+				t.Errorf("worked off after %f s", phases[2].WorkedOff)
 			}
 		})
 	}

@@ -1,0 +1,148 @@
+package lastfm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/load"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Summary is what an import ends with.
+type Summary struct {
+	Counts
+	LastAction time.Time `json:"last_action"` // give it to --last-action to import the same again
+	Phases     []Phase   `json:"phases"`
+	Seconds    float64   `json:"seconds"`
+}
+
+// options are the command's flags.
+type options struct {
+	lastAction    string
+	originalTimes bool
+	wait          bool
+	timeout       time.Duration
+	json          bool
+}
+
+// Command returns `lastfm DIR`, which imports the files in DIR. setup is called once they have been read and found to be
+// in order.
+func Command(setup func(cmd *cobra.Command) (topics.Setup, error)) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "lastfm DIR",
+		Short: "import the HetRec 2011 Last.fm files",
+		Long: `Import what 1,892 people listened to, tagged and befriended: the files of hetrec2011-lastfm-2k in DIR.
+
+Users and follows come first, then the pins, then the actions, each worked off before the next. All times are moved so
+that the last action falls on --last-action. An import that was interrupted is taken up by running it again with the
+--last-action that it printed: what is there already changes nothing.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, args[0], o, setup) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.lastAction, "last-action", "", "when the last action happens, RFC 3339 (default now)")
+	f.BoolVar(&o.originalTimes, "original-times", false, "keep the times of 2005 to 2011")
+	f.BoolVar(&o.wait, "wait", true, "return when everything is worked off")
+	f.DurationVar(&o.timeout, "timeout", 15*time.Minute, "give up when a phase is not worked off after")
+	f.BoolVar(&o.json, "json", false, "print the summary as JSON")
+	cmd.MarkFlagsMutuallyExclusive("last-action", "original-times")
+	return cmd
+}
+
+func run(cmd *cobra.Command, dir string, o options, setup func(*cobra.Command) (topics.Setup, error)) error {
+	began := time.Now()
+	last, err := o.last(began)
+	if err != nil {
+		return err
+	}
+	d, err := Read(os.DirFS(dir))
+	if err != nil {
+		return fmt.Errorf("read %s: nothing was published: %w", dir, err)
+	}
+	if o.originalTimes {
+		last = d.LastAction()
+	}
+	s, err := setup(cmd)
+	if err != nil {
+		return err
+	}
+	if !o.json {
+		announce(cmd.ErrOrStderr(), d.Counts(), last)
+	}
+	phases, err := publish(cmd.Context(), s, o, d, last)
+	if err != nil {
+		return fmt.Errorf("%w (to take it up: --last-action %s)", err, last.Format(time.RFC3339))
+	}
+	summary := Summary{Counts: d.Counts(), LastAction: last, Phases: phases, Seconds: time.Since(began).Seconds()}
+	return summary.print(cmd.OutOrStdout(), o.json)
+}
+
+// last returns when the last action is to happen.
+func (o options) last(now time.Time) (time.Time, error) {
+	if o.timeout <= 0 {
+		return time.Time{}, &topics.UsageError{Problem: fmt.Sprintf("--timeout %s: must be positive", o.timeout)}
+	}
+	if o.lastAction == "" {
+		return now.UTC().Truncate(time.Second), nil
+	}
+	last, err := time.Parse(time.RFC3339, o.lastAction)
+	if err != nil {
+		return last, &topics.UsageError{Problem: fmt.Sprintf("--last-action %q: want a time like 2026-11-20T10:00:00Z", o.lastAction)}
+	}
+	if last.After(now.Add(schemas.MaxAhead)) {
+		return last, &topics.UsageError{Problem: fmt.Sprintf("--last-action %s: more than %s ahead: such actions would be refused",
+			o.lastAction, schemas.MaxAhead)}
+	}
+	return last.UTC(), nil
+}
+
+func publish(ctx context.Context, s topics.Setup, o options, d *Dataset, last time.Time) ([]Phase, error) {
+	publisher, err := load.Open(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer publisher.Close()
+	i := &Importer{
+		Publisher: publisher,
+		WorkOff: func(ctx context.Context, say func(string)) error {
+			return load.WorkOff(ctx, s, o.timeout, say)
+		},
+		Start: func(what string, total int) topics.Progress { return load.Start(s, what, total) },
+		Wait:  o.wait,
+	}
+	return i.Import(ctx, d, d.ShiftTo(last))
+}
+
+func announce(out io.Writer, c Counts, last time.Time) {
+	fmt.Fprintf(out, "importing %d users, %d follows, %d pins, %d actions\n", c.Users, c.Follows, c.Pins, c.Actions)
+	fmt.Fprintf(out, "left out: %d tag rows dated outside 2005-08-01 … 2011-05-31, %d listening rows of artists whom nobody else tagged\n",
+		c.Skipped.Undated, c.Skipped.NoPin)
+	fmt.Fprintf(out, "the last action happens at %s; with --last-action %[1]s the import can be taken up\n", last.Format(time.RFC3339))
+}
+
+func (s Summary) print(out io.Writer, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(s)
+	}
+	events := 0
+	for _, p := range s.Phases {
+		events += p.Events
+		fmt.Fprintf(out, "%-18s %7d events, acknowledged in %.1f s", p.Name, p.Events, p.Published)
+		if p.WorkedOff > 0 {
+			fmt.Fprintf(out, ", worked off %.1f s later", p.WorkedOff)
+		}
+		fmt.Fprintln(out)
+	}
+	_, err := fmt.Fprintf(out, "%-18s %7d events in %.1f s\n", "imported", events, s.Seconds)
+	return err
+}
