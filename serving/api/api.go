@@ -1,0 +1,213 @@
+// Package api is the HTTP door: feeds, pools, lists, features and events in, JSON out, errors as problem documents.
+// The document at /v1/openapi.json describes every call; a test holds it against the routes.
+//
+// The server is meant to stand where anybody may reach it: everything that a request can hold is bounded (header, body,
+// time, requests at once), and what comes above a bound is refused at once with the reason.
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feed"
+)
+
+// Config bounds the server. See DefaultConfig.
+type Config struct {
+	Insecure        bool          `yaml:"insecure"`          // listen on other than loopback addresses although nobody is asked who they are; default false
+	MaxHeaderBytes  int           `yaml:"max_header_bytes"`  // of a request's line and header, 1 KiB-1 MiB; default 16 KiB
+	MaxEventsBytes  int64         `yaml:"max_events_bytes"`  // of the body of POST /v1/events, 64 KiB-64 MiB; default 8 MiB
+	MaxEvents       int           `yaml:"max_events"`        // lines of it, 1-1,000,000; default 20,000
+	MaxFeatureBytes int64         `yaml:"max_feature_bytes"` // of the body of POST /v1/features, 1 KiB-16 MiB; default 1 MiB
+	HeaderTimeout   time.Duration `yaml:"header_timeout"`    // to receive a header, 100ms-5m; default 5s
+	ReadTimeout     time.Duration `yaml:"read_timeout"`      // to receive a request, 100ms-5m; default 30s
+	WriteTimeout    time.Duration `yaml:"write_timeout"`     // from the end of the header to the end of the answer, 100ms-5m; default 60s
+	IdleTimeout     time.Duration `yaml:"idle_timeout"`      // of a connection between requests, 100ms-1h; default 2m
+	PublishTimeout  time.Duration `yaml:"publish_timeout"`   // for the broker to acknowledge events, 100ms-5m; default 15s
+	MaxRequests     int           `yaml:"max_requests"`      // under way at once, more are refused with 503; 1-1,000,000; default 512
+	MaxStreams      int           `yaml:"max_streams"`       // event streams open at once, more are refused with 503; 1-1,000,000; default 256
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`  // for requests under way when the server stops, 100ms-5m; default 10s
+}
+
+// DefaultConfig returns the defaults of every field.
+func DefaultConfig() Config {
+	return Config{
+		MaxHeaderBytes: 16 << 10, MaxEventsBytes: 8 << 20, MaxEvents: 20_000, MaxFeatureBytes: 1 << 20,
+		HeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		PublishTimeout: 15 * time.Second, MaxRequests: 512, MaxStreams: 256, ShutdownTimeout: 10 * time.Second,
+	}
+}
+
+// Validate reports every field that is out of its bounds.
+func (c Config) Validate() error {
+	var problems []error
+	number := func(name string, v, low, high int64) {
+		if v < low || v > high {
+			problems = append(problems, fmt.Errorf("%s: %d: want %d to %d", name, v, low, high))
+		}
+	}
+	duration := func(name string, v, low, high time.Duration) {
+		if v < low || v > high {
+			problems = append(problems, fmt.Errorf("%s: %s: want %s to %s", name, v, low, high))
+		}
+	}
+	number("max_header_bytes", int64(c.MaxHeaderBytes), 1<<10, 1<<20)
+	number("max_events_bytes", c.MaxEventsBytes, 64<<10, 64<<20)
+	number("max_events", int64(c.MaxEvents), 1, 1_000_000)
+	number("max_feature_bytes", c.MaxFeatureBytes, 1<<10, 16<<20)
+	number("max_requests", int64(c.MaxRequests), 1, 1_000_000)
+	number("max_streams", int64(c.MaxStreams), 1, 1_000_000)
+	const least, most = 100 * time.Millisecond, 5 * time.Minute
+	duration("header_timeout", c.HeaderTimeout, least, most)
+	duration("read_timeout", c.ReadTimeout, least, most)
+	duration("write_timeout", c.WriteTimeout, least, most)
+	duration("idle_timeout", c.IdleTimeout, least, time.Hour)
+	duration("publish_timeout", c.PublishTimeout, least, most)
+	duration("shutdown_timeout", c.ShutdownTimeout, least, most)
+	return errors.Join(problems...)
+}
+
+// Feed answers visits, pages and lists; feed.Service does.
+type Feed interface {
+	Visit(ctx context.Context, user schemas.UserID, feed string, limit int) (feed.Page, error)
+	Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (feed.Page, error)
+	Waiting(ctx context.Context, user schemas.UserID) (int, error)
+	List(ctx context.Context, followee schemas.Followee, cursor string, limit int) (feed.ListPage, error)
+}
+
+// Pools reads one user's candidates of one source, changing nothing.
+type Pools interface {
+	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
+}
+
+// Features answers what recommenders ask; feature.Service does.
+type Features interface {
+	Answer(ctx context.Context, req feature.Request) (feature.Answer, error)
+	Definitions() []feature.Definition
+}
+
+// Publisher puts events into the log; it returns nil when all are acknowledged.
+type Publisher interface {
+	Publish(ctx context.Context, lines []schemas.Line) error
+}
+
+// Deps are what the server asks. Every part is needed.
+type Deps struct {
+	Feed      Feed
+	Pools     Pools
+	Features  Features
+	Publisher Publisher
+	Verbs     schemas.Verbs             // of actions, for validation
+	Status    func(context.Context) any // GET /v1/status, encoded as JSON
+	Ready     func() (missing []string) // what is missing to serve; empty: ready
+	Console   http.Handler              // GET / and below
+	Metrics   prometheus.Registerer     // of the server's own
+	Gatherer  prometheus.Gatherer       // GET /metrics
+	Now       func() time.Time          // nil: time.Now
+	Log       *slog.Logger              // nil: none
+}
+
+// Server is the HTTP server.
+type Server struct {
+	cfg      Config
+	deps     Deps
+	log      *slog.Logger
+	listener net.Listener
+	http     *http.Server
+	requests *semaphore.Weighted
+	streams  *semaphore.Weighted
+	metrics  *metrics
+	stopping chan struct{} // closed when the server begins to stop, for streams
+}
+
+// Listen checks the configuration and takes the address, so that a port in use is an error at start. Serve with Run.
+func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("http server: %w", err)
+	}
+	if err := checkExposure(addr, cfg.Insecure); err != nil {
+		return nil, fmt.Errorf("http server: %w", err)
+	}
+	s := &Server{cfg: cfg, deps: deps, log: deps.Log, stopping: make(chan struct{}),
+		requests: semaphore.NewWeighted(int64(cfg.MaxRequests)), streams: semaphore.NewWeighted(int64(cfg.MaxStreams))}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.deps.Now == nil {
+		s.deps.Now = time.Now
+	}
+	var err error
+	if s.metrics, err = newMetrics(deps.Metrics); err != nil {
+		return nil, fmt.Errorf("http server: register metrics: %w", err)
+	}
+	if s.listener, err = net.Listen("tcp", addr); err != nil {
+		return nil, fmt.Errorf("http server: listen on %s: %w", addr, err)
+	}
+	s.http = &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: cfg.HeaderTimeout,
+		ReadTimeout:       cfg.ReadTimeout,
+		WriteTimeout:      cfg.WriteTimeout,
+		IdleTimeout:       cfg.IdleTimeout,
+		MaxHeaderBytes:    cfg.MaxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // broken connections: nobody's concern
+	}
+	return s, nil
+}
+
+// checkExposure refuses an address that others can reach while callers are not asked who they are.
+func checkExposure(addr string, insecure bool) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("address %q is not host:port", addr)
+	}
+	ip, err := netip.ParseAddr(host)
+	if insecure || host == "localhost" || (err == nil && ip.IsLoopback()) {
+		return nil
+	}
+	return fmt.Errorf("address %q can be reached from other machines, and callers are not asked who they are: "+
+		"listen on 127.0.0.1, put a proxy with authentication in front, or set api.insecure", addr)
+}
+
+// Addr is the address that the server listens on, with the port that a port 0 became.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Run serves until ctx ends; then it takes no new requests, ends the streams and waits for the requests under way, at
+// most the shutdown time-out. It is called once.
+func (s *Server) Run(ctx context.Context) error {
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(s.listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve http on %s: %w", s.Addr(), err)
+	case <-ctx.Done():
+	}
+	close(s.stopping)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
+	defer cancel()
+	err := s.http.Shutdown(stop)
+	<-served
+	if err != nil {
+		return errors.Join(fmt.Errorf("stop http server: requests still under way: %w", err), s.http.Close())
+	}
+	return nil
+}
+
+// Close gives the address back if Run was never called.
+func (s *Server) Close() error {
+	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("close http server: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package api
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// requestID is the header that names a request in answers and in the log. A caller may bring its own, up to 64 printable
+// bytes.
+const requestID = "X-Request-Id"
+
+type metrics struct {
+	seconds *prometheus.HistogramVec
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "smartfeed_http_request_seconds",
+		Help:    "Time from the end of a request's header to the end of its answer.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15), // 0.5 ms to 8 s
+	}, []string{"route", "method", "code"})}
+	return m, reg.Register(m.seconds)
+}
+
+// identified gives every answer the id of its request.
+func (s *Server) identified(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get(requestID)
+		if !printable(id) {
+			id = rand.Text()
+		}
+		w.Header().Set(requestID, id)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func printable(id string) bool {
+	for _, b := range []byte(id) {
+		if b < '!' || b > '~' {
+			return false
+		}
+	}
+	return id != "" && len(id) <= 64
+}
+
+// instrument measures and logs a route's requests.
+func (s *Server) instrument(route string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		answer := &answer{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(answer, r)
+		took := time.Since(start)
+		s.metrics.seconds.WithLabelValues(route, method(r.Method), strconv.Itoa(answer.status)).Observe(took.Seconds())
+		s.log.LogAttrs(r.Context(), slog.LevelDebug, "request",
+			slog.String("method", r.Method), slog.String("route", route), slog.String("path", r.URL.Path),
+			slog.Int("code", answer.status), slog.Int64("bytes", answer.bytes), slog.Duration("took", took),
+			slog.String("request", w.Header().Get(requestID)))
+	})
+}
+
+// method keeps the label's values few: a caller can invent methods.
+func method(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead, http.MethodPatch, http.MethodOptions:
+		return m
+	}
+	return "other"
+}
+
+// answer remembers what was answered.
+type answer struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (a *answer) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	n, err := a.ResponseWriter.Write(p)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feed"
+)
+
+// Problem is an error answer after RFC 9457, application/problem+json. It is an error, so that a handler returns it.
+type Problem struct {
+	Type   string   `json:"type"` // always about:blank: Title is the status in words
+	Title  string   `json:"title"`
+	Status int      `json:"status"`
+	Detail string   `json:"detail,omitempty"`
+	Errors []string `json:"errors,omitempty"` // each problem of the request, where there may be several
+
+	retryAfter int // seconds, header Retry-After; 0: none
+}
+
+func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Title, p.Detail) }
+
+// problem makes an error answer with a status and a sentence for a person.
+func problem(status int, format string, args ...any) *Problem {
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
+}
+
+// problemOf maps what handlers return to what callers see. What is not the caller's doing becomes a 500 or 503 without
+// its text, which may name insides; the log has it.
+func problemOf(err error) *Problem {
+	var (
+		p       *Problem
+		request *feature.RequestError
+		tooBig  *http.MaxBytesError
+	)
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &request):
+		p = problem(http.StatusBadRequest, "the request has %d problems", len(request.Problems))
+		p.Errors = request.Problems
+		return p
+	case errors.Is(err, feed.ErrBadLimit), errors.Is(err, feed.ErrBadCursor), errors.Is(err, schemas.ErrUnknownFeed):
+		return problem(http.StatusBadRequest, "%v", err)
+	case errors.As(err, &tooBig):
+		return problem(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", tooBig.Limit)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return unavailable("no answer in time")
+	}
+	return problem(http.StatusInternalServerError, "the request could not be worked off; its id is in the log")
+}
+
+// unavailable is a 503 that asks the caller to come again in a second.
+func unavailable(format string, args ...any) *Problem {
+	p := problem(http.StatusServiceUnavailable, format, args...)
+	p.retryAfter = 1
+	return p
+}
+
+func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(err)
+	if p.Status >= http.StatusInternalServerError {
+		s.log.LogAttrs(r.Context(), slog.LevelWarn, "request failed",
+			slog.String("method", r.Method), slog.String("path", r.URL.Path),
+			slog.String("request", w.Header().Get(requestID)), slog.Any("error", err))
+	}
+	if p.retryAfter > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(p.retryAfter))
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	write(w, p.Status, "application/problem+json", p)
+}
+
+// writeJSON answers a value. Nothing here may be kept by caches: feeds and features are different a moment later.
+func writeJSON(w http.ResponseWriter, status int, value any) error {
+	w.Header().Set("Cache-Control", "no-store")
+	write(w, status, "application/json", value)
+	return nil
+}
+
+// write sends a body whole. An error of the connection is nobody's to handle: the caller has gone.
+func write(w http.ResponseWriter, status int, contentType string, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		http.Error(w, "the answer could not be encoded", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", fmt.Sprint(len(body)+1))
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n'))
+}
