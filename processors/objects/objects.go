@@ -20,8 +20,8 @@
 // until the pin comes, for Config.Hold at most.
 //
 // Counts. Every action and impression counts once, in the step of schemas.ItemStep that its event time falls into; each
-// change emits the new counts of that step. Steps older than 96 hours are gone, what comes too late for its step is
-// not counted.
+// change emits the new counts of that step. Steps older than Config.CountFor are gone, what comes too late for its
+// step is not counted.
 //
 // What is dropped is counted by reason: no_actor, bot, deleted_user, deleted_pin, repeat; held_full, no_object and
 // late_count name actions that went on without something.

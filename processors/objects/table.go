@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -19,9 +18,6 @@ const (
 	heldRow     = 'h' // arrival, event id → an action that waits for its pin, as a record of actions; has a timer
 	countRow    = 's' // start of the step → counts, as a record of item-features; has a timer
 )
-
-// countedFor is how long a step of counts is kept: as long as the longest window of a feature.
-const countedFor = 96 * time.Hour
 
 // table is the rows of one pin during one callback, and what goes out because of them.
 type table struct {
@@ -97,7 +93,7 @@ func (t table) remember(id string) (bool, error) {
 // tally adds one to what happened to the pin in the step of time at, and sends the step's counts.
 func (t table) tally(id schemas.PinID, what string, at schemas.Micros) error {
 	start := stepOf(at)
-	end := (start + schemas.ItemStep).Time().Add(countedFor)
+	end := (start + schemas.ItemStep).Time().Add(t.cfg.CountFor)
 	if !end.After(t.tx.Time()) {
 		t.tx.Count(lackLateCount)
 		return nil

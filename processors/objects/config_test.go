@@ -1,0 +1,50 @@
+package objects
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestConfig(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Config)
+		want   []string // parts of the error, one for each problem
+	}{
+		{"defaults", func(*Config) {}, nil},
+		{"all at once", func(c *Config) { c.Remember, c.CountFor, c.Hold, c.MaxHeld = 0, time.Minute, 2*time.Hour, -1 },
+			[]string{"remember: 0s", "count_for: 1m0s", "hold: 2h0m0s", "max_held: -1"}},
+		{"too few", func(c *Config) { c.Versions, c.MaxFollowees, c.Verbs = 0, 127, nil },
+			[]string{"versions: 0", "max_followees: 127", "verbs: none"}},
+		{"a verb with a taken name", func(c *Config) { c.Verbs = schemas.Verbs{schemas.ImpressionCount: 1} },
+			[]string{`verb "impression"`}},
+		{"bots", func(c *Config) { c.Bots = []BotRule{{}, {Contains: "x"}} },
+			[]string{"bots[0]: no condition", "bots[1]: equals or contains without"}},
+		{"too many bots", func(c *Config) { c.Bots = make([]BotRule, 101) }, []string{"bots: number of rules: 101"}},
+		{"quality", func(c *Config) {
+			c.Quality = []QualityRule{{Field: "price", Factor: 1}, {Field: "title"}, {Field: "interests", Equals: "x", Factor: 1},
+				{Field: "attributes.", Factor: 1}, {Field: "attributes.a", Factor: 2}}
+		}, []string{`quality[0].field: "price"`, "quality[1].factor: 0", "quality[2].equals", `quality[3].field: "attributes."`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := DefaultConfig()
+			tt.change(&cfg)
+			err := cfg.Validate()
+			if len(tt.want) == 0 {
+				if err != nil {
+					t.Errorf("got %v, want none", err)
+				}
+				return
+			}
+			for _, part := range tt.want {
+				if err == nil || !strings.Contains(err.Error(), part) {
+					t.Errorf("got %v, want it to say %q", err, part)
+				}
+			}
+		})
+	}
+}

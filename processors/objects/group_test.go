@@ -1,0 +1,372 @@
+package objects_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func TestMain(m *testing.M) {
+	// Sarama's metrics library has one goroutine for the whole process, which nothing ends.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
+}
+
+// gone is a fixed set of deleted users.
+type gone map[schemas.UserID]bool
+
+func (g gone) Has(user schemas.UserID) bool { return g[user] }
+
+// now is the moment that the events of a test are told from.
+func now() time.Time { return time.Now().Truncate(time.Millisecond) }
+
+func pinAt(verb schemas.Verb, pin schemas.PinID, at time.Time, id string, change ...func(*schemas.PinEvent)) *schemas.PinEvent {
+	e := &schemas.PinEvent{
+		Event: schemas.Event{ID: id, Time: schemas.MicrosOf(at), Actor: "user:ada", Verb: verb, Object: schemas.ID(pin)},
+		Board: "board:a", Interests: []schemas.InterestID{"interest:x"}, Title: "title of " + id, Link: "https://example.com/" + id,
+		Attributes: map[string]string{"version": id},
+	}
+	for _, c := range change {
+		c(e)
+	}
+	return e
+}
+
+func actionAt(verb schemas.Verb, pin schemas.PinID, at time.Time, id string, change ...func(*schemas.ActionEvent)) *schemas.ActionEvent {
+	e := &schemas.ActionEvent{
+		Event:   schemas.Event{ID: id, Time: schemas.MicrosOf(at), Actor: "user:eve", Verb: verb, Object: schemas.ID(pin)},
+		Surface: "home",
+	}
+	for _, c := range change {
+		c(e)
+	}
+	return e
+}
+
+func values[T any](records []proctest.Record[T]) []T {
+	list := make([]T, len(records))
+	for i, r := range records {
+		list[i] = *r.Value
+	}
+	return list
+}
+
+// joinedWith returns the attribute version of what each action was joined with, by the action's id.
+func joinedWith(t *testing.T, w *proctest.Wire) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for _, r := range proctest.Drain(w, w.Streams.ActionsJoined) {
+		if _, twice := got[r.Value.ID]; twice {
+			t.Errorf("action %s came out twice", r.Value.ID)
+		}
+		if r.Key != string(r.Value.Actor) {
+			t.Errorf("action %s: key %q, want its actor", r.Value.ID, r.Key)
+		}
+		got[r.Value.ID] = r.Value.ObjectAttributes.Attributes["version"]
+	}
+	return got
+}
+
+func TestPinsOnTheWire(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := objects.DefaultConfig()
+	cfg.Quality = []objects.QualityRule{{Field: "title", Factor: 2}}
+	w.Start("a", objects.Group(cfg, w.Streams, gone{"user:gone": true}))
+	at := now()
+	moved := func(e *schemas.PinEvent) { e.Board, e.Interests = "board:b", nil }
+	byGone := func(e *schemas.PinEvent) { e.Actor = "user:gone" }
+	proctest.Publish(w, w.Streams.Pins, "pin:1",
+		pinAt(schemas.Create, "pin:1", at, "c"),
+		pinAt(schemas.Update, "pin:1", at.Add(1), "ignored", byGone),
+		pinAt(schemas.Update, "pin:1", at.Add(time.Millisecond), "u", moved),
+		pinAt(schemas.Delete, "pin:1", at.Add(2*time.Millisecond), "d", byGone))
+	proctest.Publish(w, w.Streams.Pins, "pin:2", pinAt(schemas.Create, "pin:2", at, "g", byGone))
+	proctest.Publish(w, w.Streams.Pins, "pin:3", pinAt(schemas.Create, "pin:4", at, "k"))
+	w.WaitIdle()
+
+	type told struct {
+		Followee schemas.Followee
+		Board    schemas.BoardID
+		Version  schemas.Version
+		Quality  float64
+		Deleted  bool
+	}
+	created := schemas.Version(at.UnixMicro())
+	want := []told{
+		{"board:a", "board:a", created, 2, false}, {"board:a", "board:b", created + 1000, 2, false}, {"board:a", "board:b", created + 2000, 2, true},
+		{"board:b", "board:b", created + 1000, 2, false}, {"board:b", "board:b", created + 2000, 2, true},
+		{"interest:x", "board:a", created, 2, false}, {"interest:x", "board:b", created + 1000, 2, false}, {"interest:x", "board:b", created + 2000, 2, true},
+		{"user:ada", "board:a", created, 2, false}, {"user:ada", "board:b", created + 1000, 2, false}, {"user:ada", "board:b", created + 2000, 2, true},
+	}
+	var got []told
+	for _, r := range proctest.Drain(w, w.Streams.Publications) {
+		v := r.Value
+		if r.Key != string(v.Followee) {
+			t.Errorf("key %q of a publication to %s", r.Key, v.Followee)
+		}
+		got = append(got, told{v.Followee, v.Board, v.Version, v.Quality, v.Deleted})
+	}
+	slices.SortStableFunc(got, func(a, b told) int { return cmp.Compare(a.Followee, b.Followee) })
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("publications (-want +got):\n%s", diff)
+	}
+	checkCards(t, w)
+	checkDeadLetters(t, w, `key "pin:3": want the record's "pin:4"`)
+}
+
+func checkCards(t *testing.T, w *proctest.Wire) {
+	t.Helper()
+	var titles []string
+	for _, c := range values(proctest.Drain(w, w.Streams.PinCards)) {
+		titles = append(titles, fmt.Sprintf("%s %q %q %t", c.Pin, c.Title, c.Link, c.Deleted))
+	}
+	want := []string{
+		`pin:1 "title of c" "https://example.com/c" false`,
+		`pin:1 "title of u" "https://example.com/u" false`,
+		`pin:1 "" "" true`,
+	}
+	if diff := gocmp.Diff(want, titles); diff != "" {
+		t.Errorf("cards (-want +got):\n%s", diff)
+	}
+}
+
+func checkDeadLetters(t *testing.T, w *proctest.Wire, want ...string) {
+	t.Helper()
+	var got []string
+	for _, l := range values(proctest.Drain(w, w.Streams.DeadLetters)) {
+		got = append(got, l.Reason)
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("dead letters (-want +got):\n%s", diff)
+	}
+}
+
+func TestActionsAreJoinedOnce(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{"user:gone": true}))
+	at := now()
+	proctest.Publish(w, w.Streams.Pins, "pin:1",
+		pinAt(schemas.Create, "pin:1", at, "v1"),
+		pinAt(schemas.Update, "pin:1", at.Add(time.Second), "v2"))
+	w.WaitIdle()
+	by := func(u schemas.UserID) func(*schemas.ActionEvent) {
+		return func(e *schemas.ActionEvent) { e.Actor = u }
+	}
+	bot := func(e *schemas.ActionEvent) { e.Attributes = map[string]string{"bot": "true"} }
+	proctest.Publish(w, w.Streams.Actions, "pin:1",
+		actionAt(schemas.Click, "pin:1", at.Add(-time.Hour), "before all"),
+		actionAt(schemas.Click, "pin:1", at.Add(time.Second/2), "between"),
+		actionAt(schemas.Save, "pin:1", at.Add(2*time.Second), "after"),
+		actionAt(schemas.Save, "pin:1", at.Add(2*time.Second), "after"),
+		actionAt(schemas.Click, "pin:1", at, "nobody's", by("")),
+		actionAt(schemas.Click, "pin:1", at, "deleted user's", by("user:gone")),
+		actionAt(schemas.Click, "pin:1", at, "bot's", bot),
+		actionAt("applaud", "pin:1", at, "of an unknown verb"),
+		actionAt(schemas.Click, "pin:1", at.Add(time.Hour), "from the future"))
+	w.WaitIdle()
+	if diff := gocmp.Diff(map[string]string{"before all": "v1", "between": "v1", "after": "v2"}, joinedWith(t, w)); diff != "" {
+		t.Errorf("joined with (-want +got):\n%s", diff)
+	}
+	first := proctest.Drain(w, w.Streams.ActionsJoined)[0]
+	want := schemas.EnrichedAction{
+		ID: "before all", Timestamp: schemas.MicrosOf(at.Add(-time.Hour)), Actor: "user:eve", Verb: schemas.Click,
+		VerbAttributes: schemas.VerbAttributes{Surface: "home"}, Object: "pin:1",
+		ObjectAttributes: schemas.ObjectAttributes{
+			Facets:     schemas.Facets{Author: "user:ada", Board: "board:a", Interests: []schemas.InterestID{"interest:x"}},
+			Attributes: map[string]string{"version": "v1"},
+		},
+	}
+	if diff := gocmp.Diff(want, *first.Value, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("action (-want +got):\n%s", diff)
+	}
+	if got := len(proctest.Drain(w, w.Streams.DeadLetters)); got != 2 {
+		t.Errorf("%d dead letters, want the unknown verb and the one from the future", got)
+	}
+}
+
+func TestActionsWaitForTheirPin(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := objects.DefaultConfig()
+	cfg.MaxHeld, cfg.Hold = 30, 3*time.Second // more than are set free at once
+	w.Start("a", objects.Group(cfg, w.Streams, gone{}))
+	at := now()
+	want := map[string]string{}
+	for i := range 31 {
+		id := fmt.Sprintf("early %d", i)
+		want[id] = "v1"
+		proctest.Publish(w, w.Streams.Actions, "pin:1", actionAt(schemas.Click, "pin:1", at, id))
+	}
+	want["early 30"] = "" // one too many
+	proctest.Publish(w, w.Streams.Actions, "pin:3", actionAt(schemas.Click, "pin:3", at, "of a pin that is deleted"))
+	proctest.Publish(w, w.Streams.Pins, "pin:3", pinAt(schemas.Delete, "pin:3", at, "d"))
+	proctest.Publish(w, w.Streams.Actions, "pin:2", actionAt(schemas.Click, "pin:2", at, "in vain"))
+	want["in vain"] = ""
+	w.WaitIdle()
+	if diff := gocmp.Diff(map[string]string{"early 30": ""}, joinedWith(t, w)); diff != "" {
+		t.Errorf("went on before their time (-want +got):\n%s", diff)
+	}
+	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "v1"))
+	w.Eventually("all held actions go on", func() bool { return len(proctest.Drain(w, w.Streams.ActionsJoined)) >= len(want) })
+	if diff := gocmp.Diff(want, joinedWith(t, w)); diff != "" {
+		t.Errorf("joined with (-want +got):\n%s", diff)
+	}
+	for _, r := range w.Rows(topics.Objects, "") {
+		if r.Name[0] == 'h' {
+			t.Errorf("action %q of %s is still held", r.Name[9:], r.Owner)
+		}
+	}
+}
+
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	arrival := now()
+	step := arrival.Add(-time.Hour).Truncate(5 * time.Minute)
+	before := step.Add(-time.Microsecond)
+	proctest.Publish(w, w.Streams.Actions, "pin:1",
+		actionAt(schemas.Click, "pin:1", step, "1"),
+		actionAt(schemas.Click, "pin:1", step.Add(5*time.Minute-time.Microsecond), "2"),
+		actionAt(schemas.Click, "pin:1", step.Add(time.Minute), "2"),
+		actionAt(schemas.Save, "pin:1", step.Add(time.Minute), "3"),
+		actionAt(schemas.Click, "pin:1", before, "4"),
+		actionAt(schemas.Click, "pin:1", arrival.Add(-97*time.Hour), "too late to be counted"))
+	shown := func(at time.Time) *schemas.Impression {
+		return &schemas.Impression{Pin: "pin:1", User: "user:eve", Source: schemas.Following, Time: schemas.MicrosOf(at)}
+	}
+	proctest.Publish(w, w.Streams.Impressions, "pin:1", shown(step), shown(step))
+	proctest.Publish(w, w.Streams.Impressions, "pin:2", shown(step))
+	w.WaitIdle()
+	last, n := map[schemas.Micros]map[string]int64{}, 0
+	for _, r := range proctest.Drain(w, w.Streams.ItemFeatures) {
+		last[r.Value.Start] = r.Value.Counts
+		n++
+	}
+	want := map[schemas.Micros]map[string]int64{
+		schemas.MicrosOf(step):                       {"click": 2, "save": 1, "impression": 2},
+		schemas.MicrosOf(step.Add(-5 * time.Minute)): {"click": 1},
+	}
+	if diff := gocmp.Diff(want, last); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if n != 6 {
+		t.Errorf("%d records of counts, want one a change: 6", n)
+	}
+	checkDeadLetters(t, w, `key "pin:2": want the record's "pin:1"`)
+}
+
+func TestWhatIsRememberedRunsOut(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	at := now()
+	stepEnd := at.Truncate(5 * time.Minute)
+	cfg := objects.DefaultConfig()
+	cfg.Remember, cfg.CountFor = 2*time.Second, at.Add(2*time.Second).Sub(stepEnd)
+	w.Start("a", objects.Group(cfg, w.Streams, gone{}))
+	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "v1"))
+	click := actionAt(schemas.Click, "pin:1", stepEnd.Add(-time.Second), "again and again")
+	proctest.Publish(w, w.Streams.Actions, "pin:1", click)
+	w.WaitIdle()
+	if got := len(w.Rows(topics.Objects, "pin:1")); got != 4 {
+		t.Errorf("%d rows, want the pin, its attributes, the action and its step of counts", got)
+	}
+	w.Eventually("only the pin and its attributes are left", func() bool { return len(w.Rows(topics.Objects, "pin:1")) == 2 })
+	proctest.Publish(w, w.Streams.Actions, "pin:1", click)
+	w.WaitIdle()
+	if got := len(proctest.Drain(w, w.Streams.ActionsJoined)); got != 2 {
+		t.Errorf("%d actions went on, want the repeat as well once the first is forgotten", got)
+	}
+	if got := len(proctest.Drain(w, w.Streams.ItemFeatures)); got != 1 {
+		t.Errorf("%d records of counts, want none for the repeat: its step is gone", got)
+	}
+}
+
+// Every action comes out exactly once and is counted exactly once, and every pin ends with its newest version, while
+// members are killed in the middle.
+func TestNothingIsLostOrDoubledWhenKilled(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	group := objects.Group(objects.DefaultConfig(), w.Streams, gone{})
+	a := w.Start("a", group)
+	const pins, versions, repeats = 12, 5, 2
+	random := rand.New(rand.NewPCG(1, 2))
+	at := now().Add(-time.Minute)
+	for round := range versions {
+		for _, i := range random.Perm(pins) {
+			pin := schemas.PinID(fmt.Sprintf("pin:%d", i))
+			v := (round*3 + i) % versions // each pin's versions in an order of its own
+			verb := schemas.Update
+			if v == 0 {
+				verb = schemas.Create
+			}
+			for range repeats {
+				proctest.Publish(w, w.Streams.Actions, string(pin), actionAt(schemas.Save, pin, at, fmt.Sprintf("%s %d", pin, v)))
+				proctest.Publish(w, w.Streams.Pins, string(pin),
+					pinAt(verb, pin, at.Add(time.Duration(v)*time.Second), fmt.Sprintf("%s v%d", pin, v), func(e *schemas.PinEvent) {
+						e.Board = schemas.BoardID(fmt.Sprintf("board:%d", v))
+					}))
+			}
+		}
+		switch round {
+		case 1:
+			a.Kill()
+			w.Start("b", group)
+		case 2:
+			a.Restart()
+		}
+	}
+	w.WaitIdle()
+	w.Eventually("every action goes on", func() bool {
+		return len(proctest.Drain(w, w.Streams.ActionsJoined)) >= pins*versions
+	})
+	if got := len(joinedWith(t, w)); got != pins*versions {
+		t.Errorf("%d actions came out, want %d", got, pins*versions)
+	}
+	checkLastBoards(t, w, versions-1)
+	counts := map[schemas.PinID]int64{}
+	for _, c := range values(proctest.Drain(w, w.Streams.ItemFeatures)) {
+		counts[c.Pin] = c.Counts["save"]
+	}
+	for pin, n := range counts {
+		if n != versions {
+			t.Errorf("%s: counted %d saves, want %d", pin, n, versions)
+		}
+	}
+}
+
+// checkLastBoards checks that what each followee of each pin was told last is its version on the newest board.
+func checkLastBoards(t *testing.T, w *proctest.Wire, newest int) {
+	t.Helper()
+	want := schemas.BoardID(fmt.Sprintf("board:%d", newest))
+	type edge struct {
+		pin      schemas.PinID
+		followee schemas.Followee
+	}
+	last := map[edge]schemas.PinVersion{}
+	for _, p := range values(proctest.Drain(w, w.Streams.Publications)) {
+		e := edge{p.Pin, p.Followee}
+		if p.Version <= last[e].Version {
+			t.Errorf("%v: version %d after %d", e, p.Version, last[e].Version)
+		}
+		last[e] = p.PinVersion
+	}
+	for e, v := range last {
+		if v.Board != want {
+			t.Errorf("%v was last told of %s, want %s", e, v.Board, want)
+		}
+	}
+}

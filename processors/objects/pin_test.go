@@ -1,0 +1,346 @@
+package objects
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func pinEvent(verb schemas.Verb, at schemas.Micros, id string, change ...func(*schemas.PinEvent)) *schemas.PinEvent {
+	e := &schemas.PinEvent{
+		Event: schemas.Event{ID: id, Time: at, Actor: "user:ada", Verb: verb, Object: "pin:1"},
+		Title: "title of " + id,
+	}
+	for _, c := range change {
+		c(e)
+	}
+	return e
+}
+
+func by(actor schemas.UserID) func(*schemas.PinEvent) {
+	return func(e *schemas.PinEvent) { e.Actor = actor }
+}
+
+func on(board schemas.BoardID, interests ...schemas.InterestID) func(*schemas.PinEvent) {
+	return func(e *schemas.PinEvent) { e.Board, e.Interests = board, interests }
+}
+
+// audience is what the publications of a pin have left in each followee's hands: the last version each was told of.
+type audience map[schemas.Followee]schemas.PinVersion
+
+// play applies events in order and returns the pin, what every followee was told last, and why events were dropped.
+func play(t rapid.TB, cfg Config, events ...*schemas.PinEvent) (*pin, audience, []string) {
+	p, told, drops := &pin{id: "pin:1"}, audience{}, []string(nil)
+	for _, e := range events {
+		before := p.stamp
+		c := p.apply(e, cfg)
+		if c.version != (p.stamp > before) {
+			t.Errorf("event %s: new version %t, but the stamp went from %d to %d", e.ID, c.version, before, p.stamp)
+		}
+		for _, f := range c.tell {
+			told[f] = p.version()
+		}
+		if c.drop != "" {
+			drops = append(drops, e.ID+" "+c.drop)
+		}
+	}
+	return p, told, drops
+}
+
+func TestPinEvents(t *testing.T) {
+	create := pinEvent(schemas.Create, 100, "c", on("board:a", "interest:x"))
+	tests := []struct {
+		name   string
+		events []*schemas.PinEvent
+		want   schemas.PinVersion // Pin and Quality are filled in
+		told   []schemas.Followee
+		drops  []string
+	}{
+		{
+			name:   "create",
+			events: []*schemas.PinEvent{create},
+			want:   schemas.PinVersion{Version: 100, Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")},
+			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
+		},
+		{
+			name:   "an update replaces board and interests, former followees are told",
+			events: []*schemas.PinEvent{create, pinEvent(schemas.Update, 200, "u", by("user:bob"), on("board:b"))},
+			want:   schemas.PinVersion{Version: 200, Created: 100, Facets: facetsOf("user:ada", "board:b")},
+			told:   []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
+		},
+		{
+			name:   "an update of the title alone is a version that followees need not hear of",
+			events: []*schemas.PinEvent{create, pinEvent(schemas.Update, 200, "u", on("board:a", "interest:x"))},
+			want:   schemas.PinVersion{Version: 200, Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")},
+			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
+		},
+		{
+			name:   "an older update changes nothing",
+			events: []*schemas.PinEvent{create, pinEvent(schemas.Update, 300, "u3", on("board:c")), pinEvent(schemas.Update, 200, "u2", on("board:b"))},
+			want:   schemas.PinVersion{Version: 300, Created: 100, Facets: facetsOf("user:ada", "board:c")},
+			told:   []schemas.Followee{"board:a", "board:c", "interest:x", "user:ada"},
+		},
+		{
+			name:   "an update before the create delivers nothing",
+			events: []*schemas.PinEvent{pinEvent(schemas.Update, 200, "u", on("board:b"))},
+			want:   schemas.PinVersion{Facets: facetsOf("", "board:b")},
+		},
+		{
+			name:   "and is what the create then publishes, under a number of its own",
+			events: []*schemas.PinEvent{pinEvent(schemas.Update, 200, "u", on("board:b")), create},
+			want:   schemas.PinVersion{Version: 100, Created: 100, Facets: facetsOf("user:ada", "board:b")},
+			told:   []schemas.Followee{"board:b", "user:ada"},
+		},
+		{
+			name:   "a later create is an update",
+			events: []*schemas.PinEvent{create, pinEvent(schemas.Create, 200, "c2", by("user:bob"), on("board:b"))},
+			want:   schemas.PinVersion{Version: 200, Created: 100, Facets: facetsOf("user:ada", "board:b")},
+			told:   []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
+		},
+		{
+			name:   "an earlier create that comes late withdraws and publishes anew",
+			events: []*schemas.PinEvent{create, pinEvent(schemas.Create, 50, "c0", by("user:bob"), on("board:b"))},
+			want:   schemas.PinVersion{Version: 101, Created: 50, Facets: facetsOf("user:bob", "board:a", "interest:x")},
+			told:   []schemas.Followee{"board:a", "interest:x", "user:ada", "user:bob"},
+		},
+		{
+			name:   "of two creates of one time the lower id is the earlier",
+			events: []*schemas.PinEvent{create, pinEvent(schemas.Create, 100, "b", by("user:bob"))},
+			want:   schemas.PinVersion{Version: 101, Created: 100, Facets: facetsOf("user:bob", "board:a", "interest:x")},
+			told:   []schemas.Followee{"board:a", "interest:x", "user:ada", "user:bob"},
+		},
+		{
+			name:   "repeats are dropped, another body under the same id too",
+			events: []*schemas.PinEvent{create, create, pinEvent(schemas.Create, 500, "c", on("board:z"))},
+			want:   schemas.PinVersion{Version: 100, Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")},
+			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
+			drops:  []string{"c repeat", "c repeat"},
+		},
+		{
+			name: "delete is final and tells everybody",
+			events: []*schemas.PinEvent{
+				create, pinEvent(schemas.Update, 200, "u", on("board:b")), pinEvent(schemas.Delete, 150, "d", by("user:bob")),
+				pinEvent(schemas.Delete, 150, "d"), pinEvent(schemas.Update, 900, "u9"), pinEvent(schemas.Delete, 950, "d9"),
+			},
+			want:  schemas.PinVersion{Version: 201, Created: 100, Deleted: true, Facets: facetsOf("user:ada", "board:b")},
+			told:  []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
+			drops: []string{"d repeat", "u9 deleted_pin", "d9 deleted_pin"},
+		},
+		{
+			name:   "delete before the create",
+			events: []*schemas.PinEvent{pinEvent(schemas.Delete, 150, "d"), create},
+			want:   schemas.PinVersion{Version: 150, Deleted: true},
+			drops:  []string{"c deleted_pin"},
+		},
+		{
+			name:   "versions before 1970 still rise",
+			events: []*schemas.PinEvent{pinEvent(schemas.Create, -900, "c"), pinEvent(schemas.Update, -800, "u", on("board:b"))},
+			want:   schemas.PinVersion{Version: 2, Created: -900, Facets: facetsOf("user:ada", "board:b")},
+			told:   []schemas.Followee{"board:b", "user:ada"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, told, drops := play(t, DefaultConfig(), tt.events...)
+			tt.want.Pin, tt.want.Quality = "pin:1", 1
+			if diff := gocmp.Diff(tt.want, p.version()); diff != "" {
+				t.Errorf("version (-want +got):\n%s", diff)
+			}
+			if diff := gocmp.Diff(tt.told, sortedKeys(told)); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+			if diff := gocmp.Diff(tt.drops, drops); diff != "" {
+				t.Errorf("drops (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func facetsOf(author schemas.UserID, board schemas.BoardID, interests ...schemas.InterestID) schemas.Facets {
+	return schemas.Facets{Author: author, Board: board, Interests: interests}
+}
+
+func sortedKeys(told audience) []schemas.Followee {
+	var keys []schemas.Followee
+	for f := range told {
+		keys = append(keys, f)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// meaning is what the events of a pin mean, by definition and without regard to their order.
+type meaning struct {
+	origin  *schemas.PinEvent // the earliest create
+	newest  *schemas.PinEvent // the newest create or update
+	kept    []string          // ids of the newest versions of attributes
+	deleted bool
+}
+
+func meaningOf(events []*schemas.PinEvent, versions int) meaning {
+	byTime := slices.SortedFunc(slices.Values(events), func(a, b *schemas.PinEvent) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.ID, b.ID))
+	})
+	byTime = slices.CompactFunc(byTime, func(a, b *schemas.PinEvent) bool { return a.ID == b.ID })
+	var m meaning
+	for _, e := range byTime {
+		if e.Verb == schemas.Delete {
+			return meaning{deleted: true}
+		}
+		if e.Verb == schemas.Create && m.origin == nil {
+			m.origin = e
+		}
+		m.newest = e
+		m.kept = append([]string{e.ID}, m.kept...)
+	}
+	m.kept = m.kept[:min(len(m.kept), versions)]
+	return m
+}
+
+func (m meaning) version() schemas.PinVersion {
+	return schemas.PinVersion{
+		Pin:     "pin:1",
+		Facets:  schemas.Facets{Author: m.origin.Actor, Board: m.newest.Board, Interests: m.newest.Interests},
+		Created: m.origin.Time,
+		Quality: 1,
+	}
+}
+
+func drawEvents(t *rapid.T) []*schemas.PinEvent {
+	verb := rapid.SampledFrom([]schemas.Verb{
+		schemas.Create, schemas.Create, schemas.Create, schemas.Update, schemas.Update, schemas.Update, schemas.Update, schemas.Delete,
+	})
+	n := rapid.IntRange(1, 14).Draw(t, "events")
+	events := make([]*schemas.PinEvent, n)
+	for i := range events {
+		events[i] = pinEvent(
+			verb.Draw(t, "verb"),
+			schemas.Micros(rapid.IntRange(1000, 1008).Draw(t, "time")),
+			fmt.Sprintf("e%02d", i),
+			by(rapid.SampledFrom([]schemas.UserID{"user:ada", "user:bob"}).Draw(t, "actor")),
+			on(rapid.SampledFrom([]schemas.BoardID{"", "board:a", "board:b"}).Draw(t, "board"),
+				rapid.SliceOfNDistinct(rapid.SampledFrom([]schemas.InterestID{"interest:x", "interest:y", "interest:z"}), 0, 2, rapid.ID).Draw(t, "interests")...),
+		)
+	}
+	return events
+}
+
+// anyOrder returns the events in some order, some of them several times.
+func anyOrder(t *rapid.T, events []*schemas.PinEvent) []*schemas.PinEvent {
+	more := slices.Clone(events)
+	for _, e := range events {
+		more = append(more, slices.Repeat([]*schemas.PinEvent{e}, rapid.IntRange(0, 2).Draw(t, "repeats"))...)
+	}
+	return rapid.Permutation(more).Draw(t, "order")
+}
+
+// Any order and any repetition of a pin's events ends in the pin that they mean, and leaves every followee with its last
+// version or, if it never heard of the pin, without need to.
+func TestPinConvergesInAnyOrder(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Versions = 3
+	rapid.Check(t, func(t *rapid.T) {
+		events := drawEvents(t)
+		want := meaningOf(events, cfg.Versions)
+		p, told, _ := play(t, cfg, anyOrder(t, events)...)
+		if p.deleted() != want.deleted {
+			t.Fatalf("deleted: got %t, want %t", p.deleted(), want.deleted)
+		}
+		if want.deleted {
+			checkWithdrawn(t, told)
+			return
+		}
+		checkContent(t, p, want)
+		checkAudience(t, told, want)
+	})
+}
+
+func checkWithdrawn(t *rapid.T, told audience) {
+	for f, v := range told {
+		if !v.Deleted {
+			t.Errorf("%s was last told of version %d, and never of the deletion", f, v.Version)
+		}
+	}
+}
+
+func checkContent(t *rapid.T, p *pin, want meaning) {
+	var kept []string
+	for _, m := range p.kept {
+		kept = append(kept, m.id)
+	}
+	if diff := gocmp.Diff(want.kept, kept); diff != "" {
+		t.Errorf("kept versions (-want +got):\n%s", diff)
+	}
+	if p.head.title != want.newest.Title {
+		t.Errorf("title: got %q, want %q", p.head.title, want.newest.Title)
+	}
+	if p.created() != (want.origin != nil) {
+		t.Errorf("created: got %t, want %t", p.created(), want.origin != nil)
+	}
+}
+
+func checkAudience(t *rapid.T, told audience, want meaning) {
+	if want.origin == nil {
+		if len(told) > 0 {
+			t.Errorf("told %v of a pin that was never created", sortedKeys(told))
+		}
+		return
+	}
+	version := want.version()
+	for _, f := range followees(version.Facets) {
+		if _, ok := told[f]; !ok {
+			t.Errorf("%s was never told of its pin", f)
+		}
+	}
+	for f, got := range told {
+		got.Version = 0
+		if !sameForFollowees(got, version) {
+			t.Errorf("%s was last told\n%+v, want\n%+v", f, got, version)
+		}
+	}
+}
+
+func TestFolloweesBeyondTheBoundAreForgotten(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.MaxFollowees = 3
+	_, told, _ := play(t, cfg,
+		pinEvent(schemas.Create, 1, "1", on("board:1")),
+		pinEvent(schemas.Update, 2, "2", on("board:2")),
+		pinEvent(schemas.Update, 3, "3", on("board:3")),
+		pinEvent(schemas.Update, 4, "4", on("board:4")))
+	got := []schemas.Version{told["board:1"].Version, told["board:2"].Version, told["board:4"].Version}
+	if want := []schemas.Version{3, 4, 4}; !slices.Equal(got, want) {
+		t.Errorf("last versions told to boards 1, 2 and 4: got %v, want %v", got, want)
+	}
+	if told["board:1"].Board == "board:1" {
+		t.Error("board 1 was forgotten before it had been told that the pin is gone")
+	}
+}
+
+func TestAsOf(t *testing.T) {
+	p := &pin{kept: []moment{{30, "c"}, {20, "b"}, {20, "a"}, {10, "z"}}}
+	tests := []struct {
+		name string
+		at   schemas.Micros
+		want string
+	}{
+		{"after all", 99, "c"},
+		{"at the very time", 30, "c"},
+		{"between", 29, "b"},
+		{"of one time the higher id", 20, "b"},
+		{"before all: the oldest known", 9, "z"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := p.asOf(tt.at).id; got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package objects
+
+import (
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestIsBot(t *testing.T) {
+	rules := []BotRule{
+		{ActorPrefix: "user:crawler-"},
+		{Attribute: "bot", Equals: "true"},
+		{Attribute: "agent", Contains: "Bot"},
+		{ActorPrefix: "user:t-", Attribute: "test"},
+	}
+	tests := []struct {
+		name       string
+		actor      schemas.UserID
+		attributes map[string]string
+		want       bool
+	}{
+		{"nobody in particular", "user:ada", nil, false},
+		{"prefix of the actor", "user:crawler-7", nil, true},
+		{"attribute with its value", "user:ada", map[string]string{"bot": "true"}, true},
+		{"attribute with another value", "user:ada", map[string]string{"bot": "no"}, false},
+		{"part of the value, in any case", "user:ada", map[string]string{"agent": "Googlebot/2.1"}, true},
+		{"only one of two conditions", "user:t-1", nil, false},
+		{"both conditions, the attribute empty", "user:t-1", map[string]string{"test": ""}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := &schemas.ActionEvent{Event: schemas.Event{Actor: tt.actor}, Attributes: tt.attributes}
+			if got := isBot(rules, e); got != tt.want {
+				t.Errorf("got %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestQuality(t *testing.T) {
+	rules := []QualityRule{
+		{Field: "title", Factor: 2},
+		{Field: "link", Factor: 3},
+		{Field: "board", Equals: "board:best", Factor: 5},
+		{Field: "interests", Factor: 7},
+		{Field: "embedding", Factor: 11},
+		{Field: "attributes.language", Equals: "en", Factor: 13},
+		{Field: "attributes.draft", Factor: 0.5},
+	}
+	tests := []struct {
+		name string
+		pin  schemas.PinEvent
+		want float64
+	}{
+		{"nothing matches", schemas.PinEvent{Board: "board:other", Attributes: map[string]string{"language": "de"}}, 1},
+		{"title and link", schemas.PinEvent{Title: "t", Link: "l"}, 6},
+		{"the board named", schemas.PinEvent{Board: "board:best"}, 5},
+		{"lists", schemas.PinEvent{Interests: []schemas.InterestID{"interest:x"}, Embedding: []float32{1}}, 77},
+		{"attributes", schemas.PinEvent{Attributes: map[string]string{"language": "en", "draft": "yes"}}, 6.5},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := quality(rules, &tt.pin); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestStepOf(t *testing.T) {
+	tests := []struct {
+		name     string
+		at, want schemas.Micros
+	}{
+		{"a start is its own", 2 * schemas.ItemStep, 2 * schemas.ItemStep},
+		{"the last microsecond", 3*schemas.ItemStep - 1, 2 * schemas.ItemStep},
+		{"the epoch", 0, 0},
+		{"before it", -1, -schemas.ItemStep},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := stepOf(tt.at); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
