@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -168,8 +169,8 @@ func read[T any](s topics.Stream[T], check func(*T) (key string, err error), add
 func checkAction(a *schemas.EnrichedAction) (string, error) {
 	_, err := schemas.ParseUserID(string(a.Actor))
 	_, errObject := schemas.ParseID(string(a.Object))
-	if a.ID == "" || len(a.ID) > schemas.MaxEventIDBytes {
-		err = errors.Join(err, fmt.Errorf("id of %d bytes: want 1 to %d", len(a.ID), schemas.MaxEventIDBytes))
+	if a.ID == "" || len(a.ID) > schemas.MaxEventIDBytes || strings.IndexByte(a.ID, 0) >= 0 {
+		err = errors.Join(err, fmt.Errorf("id of %d bytes: want 1 to %d, none of them zero", len(a.ID), schemas.MaxEventIDBytes))
 	}
 	if a.Verb == "" {
 		err = errors.Join(err, errors.New("no verb"))

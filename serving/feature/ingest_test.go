@@ -1,0 +1,397 @@
+package feature
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// wire is an embedded broker and registry with every topic, and a store.
+type wire struct {
+	kafka     topics.Kafka
+	streams   *topics.Streams
+	publisher *topics.Publisher
+	store     *EmbeddedStore
+	registry  *prometheus.Registry
+	metrics   *Metrics
+}
+
+func newWire(t testing.TB) *wire {
+	t.Helper()
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	w := &wire{kafka: server.Kafka(2), registry: prometheus.NewRegistry()}
+	profile := topics.Profile{Partitions: 2, Embedded: true}
+	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(profile)); err != nil {
+		t.Fatal(err)
+	}
+	registry, err := schemas.NewRegistry(server.RegistryURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.streams, err = topics.Open(t.Context(), registry); err != nil {
+		t.Fatal(err)
+	}
+	if w.publisher, err = topics.NewPublisher(w.kafka, w.streams); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.publisher.Close)
+	if w.metrics, err = NewMetrics(w.registry); err != nil {
+		t.Fatal(err)
+	}
+	w.store = openTest(t, t.TempDir(), DefaultConfig())
+	return w
+}
+
+func (w *wire) sink(t testing.TB, store Writer, letters DeadLetters) *Sink {
+	t.Helper()
+	s, err := NewSink(DefaultConfig(), SinkDeps{
+		Kafka: w.kafka, Streams: w.streams, Store: store, DeadLetters: letters, Metrics: w.metrics,
+		Now: func() time.Time { return now.Time() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// produce sends values under a key and waits for the acknowledgements.
+func (w *wire) produce(t testing.TB, topic, key string, values ...[]byte) {
+	t.Helper()
+	client, err := w.kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var records []*kgo.Record
+	for _, v := range values {
+		records = append(records, &kgo.Record{Topic: topic, Key: []byte(key), Value: v})
+	}
+	if err := client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func encoded[T any](t testing.TB, s topics.Stream[T], rec *T) []byte {
+	t.Helper()
+	value, err := s.Encode(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// running starts a Run and returns how to end it and get its error.
+func running(t testing.TB, run func(context.Context) error) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	var once sync.Once
+	var err error
+	stop = func() error {
+		once.Do(func() { cancel(); err = <-done })
+		return err
+	}
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+// eventually polls a condition for at most ten seconds.
+func eventually(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(10 * time.Second); !cond(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
+
+// lag is how many records of its topics the group has not committed, markers included.
+func (w *wire) lag(t testing.TB) int64 {
+	t.Helper()
+	admin, err := w.kafka.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	ends, err := admin.ListEndOffsets(t.Context(), topics.ActionsEnriched, topics.ItemFeatures, topics.PinCards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed, err := admin.FetchOffsets(t.Context(), topics.Features)
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+		t.Fatal(err)
+	}
+	lag := int64(0)
+	ends.Each(func(end kadm.ListedOffset) {
+		at, _ := committed.Lookup(end.Topic, end.Partition)
+		lag += end.Offset - max(0, at.At)
+	})
+	return lag
+}
+
+func TestActionsBecomeFeatures(t *testing.T) {
+	w := newWire(t)
+	sink := w.sink(t, w.store, w.publisher)
+	changed, stopWatching := sink.Watch("user:1")
+	defer stopWatching()
+	stop := running(t, sink.Run)
+	for _, a := range saves("user:1", 3, now-1e6).Actions {
+		w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, a))
+	}
+	start := now / schemas.ItemStep * schemas.ItemStep
+	for n := range int64(3) { // a later record of a step replaces the earlier
+		counts := &schemas.ItemCounts{Pin: "pin:1", Start: start, Counts: map[string]int64{"save": n + 5}}
+		w.produce(t, topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, counts))
+	}
+	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Quality: 1}}
+	w.produce(t, topics.PinCards, "pin:9", encoded(t, w.streams.PinCards, card))
+
+	count := define(t, "entity: user", "aggregate: count")
+	eventually(t, "three actions", func() bool { return one(t, w.store, "user:1", count).Value == Number(3) })
+	eventually(t, "the last counts", func() bool {
+		got, err := w.store.Items(t.Context(), []schemas.PinID{"pin:1"}, now, []Definition{define(t, "entity: pin", "aggregate: count")})
+		return err == nil && got[0][0].Value == Number(7)
+	})
+	eventually(t, "the card", func() bool {
+		got, err := w.store.Pins(t.Context(), []schemas.PinID{"pin:9"})
+		return err == nil && got["pin:9"].Author == "user:ada"
+	})
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Second):
+		t.Error("nobody was woken")
+	}
+	eventually(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	if got := counted(t, w.registry, "smartfeed_features_freshness_seconds"); got < 1 || got > 1.003 {
+		t.Errorf("freshness: got %v s, want 1", got)
+	}
+	if got := counted(t, w.registry, "smartfeed_features_rows_total"); got != 7 {
+		t.Errorf("rows: got %v, want 7", got)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
+	w := newWire(t)
+	good := saves("user:1", 1, now).Actions[0]
+	tests := map[string]struct {
+		topic, key string
+		value      []byte
+		reason     string
+	}{
+		"no frame":       {topics.ActionsEnriched, "user:1", []byte("?"), ""},
+		"wrong key":      {topics.ActionsEnriched, "user:2", encoded(t, w.streams.ActionsEnriched, good), `key "user:2": want "user:1"`},
+		"bad actor":      {topics.ActionsEnriched, "x", encoded(t, w.streams.ActionsEnriched, &schemas.EnrichedAction{ID: "1", Actor: "x", Verb: "save", Object: "pin:1"}), "x"},
+		"no id, no verb": {topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, &schemas.EnrichedAction{Actor: "user:1", Object: "pin:1"}), "no verb"},
+		"zero in id":     {topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, &schemas.EnrichedAction{ID: "a\x00", Verb: "save", Actor: "user:1", Object: "pin:1"}), "none of them zero"},
+		"off the step":   {topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, &schemas.ItemCounts{Pin: "pin:1", Start: 1}), "multiple"},
+		"negative count": {topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, &schemas.ItemCounts{Pin: "pin:1", Counts: map[string]int64{"save": -1}}), "below 0"},
+		"card of a user": {topics.PinCards, "user:1", encoded(t, w.streams.PinCards, &schemas.Card{PinVersion: schemas.PinVersion{Pin: "user:1"}}), "pin"},
+	}
+	for _, tt := range tests {
+		w.produce(t, tt.topic, tt.key, tt.value)
+	}
+	w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, good))
+	running(t, w.sink(t, w.store, w.publisher).Run)
+	eventually(t, "the good record", func() bool {
+		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(1)
+	})
+	letters := w.deadLetters(t, len(tests))
+	for name, tt := range tests {
+		found := false
+		for _, l := range letters {
+			if l.Topic == tt.topic && string(l.Value) == string(tt.value) && string(l.Key) == tt.key {
+				found = l.Group == topics.Features && strings.Contains(l.Reason, tt.reason)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no dead letter with the reason %q", name, tt.reason)
+		}
+	}
+	eventually(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	if got := counted(t, w.registry, "smartfeed_features_dead_letters_total"); got != float64(len(tests)) {
+		t.Errorf("counted %v dead letters, want %d", got, len(tests))
+	}
+}
+
+// deadLetters reads n dead letters.
+func (w *wire) deadLetters(t *testing.T, n int) []*schemas.DeadLetter {
+	t.Helper()
+	client, err := w.kafka.Client(kgo.ConsumeTopics(topics.DeadLetters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var out []*schemas.DeadLetter
+	for len(out) < n {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			t.Fatalf("%d of %d dead letters: %v", len(out), n, err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			l, err := w.streams.DeadLetters.Decode(r.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, l)
+		})
+	}
+	return out
+}
+
+// failing is a store that fails its first writes, before or after they took effect, and dead letters that fail at first.
+type failing struct {
+	*EmbeddedStore
+	mu     sync.Mutex
+	before int // writes that fail without effect
+	after  int // writes that fail with their effect
+	bury   int // letters that fail
+	hits   int
+}
+
+var errBroken = errors.New("broken")
+
+// take says whether one more of a fault is due.
+func (f *failing) take(n *int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if *n == 0 {
+		return false
+	}
+	*n--
+	f.hits++
+	return true
+}
+
+func (f *failing) Write(b Batch) error {
+	if f.take(&f.before) {
+		return errBroken
+	}
+	if err := f.EmbeddedStore.Write(b); err != nil {
+		return err
+	}
+	if f.take(&f.after) {
+		return errBroken
+	}
+	return nil
+}
+
+type failingLetters struct {
+	*failing
+	to *topics.Publisher
+}
+
+func (f failingLetters) Bury(ctx context.Context, group string, r *kgo.Record, reason string) error {
+	if f.take(&f.bury) {
+		return errBroken
+	}
+	return f.to.Bury(ctx, group, r, reason)
+}
+
+// A supervisor calls Run again after each error: nothing is lost, nothing doubled.
+func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
+	w := newWire(t)
+	f := &failing{EmbeddedStore: w.store, before: 2, after: 2, bury: 2}
+	sink := w.sink(t, f, failingLetters{f, w.publisher})
+	w.produce(t, topics.ActionsEnriched, "user:1", []byte("?"))
+	for _, a := range saves("user:1", 5, now).Actions {
+		w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, a))
+	}
+	failed := 0
+	for range 6 {
+		if err := sink.Run(t.Context()); !errors.Is(err, errBroken) {
+			t.Fatalf("Run: got %v, want %v", err, errBroken)
+		}
+		failed++
+		if got := w.lag(t); got == 0 {
+			t.Errorf("after failure %d all is committed", failed)
+		}
+	}
+	if f.hits != failed || failed != 6 {
+		t.Errorf("%d faults were hit, Run failed %d times, want 6 and 6", f.hits, failed)
+	}
+	running(t, sink.Run)
+	eventually(t, "five actions", func() bool {
+		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(5)
+	})
+	eventually(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	if got := rowsOf(t, w.store, actionTable); got != 5 {
+		t.Errorf("got %d rows, want 5", got)
+	}
+}
+
+// What a transaction took back is not a feature.
+func TestOnlyCommittedRecordsCount(t *testing.T) {
+	w := newWire(t)
+	tx, err := w.kafka.Client(kgo.TransactionalID("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	for i, end := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit} {
+		if err := tx.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		a := &schemas.EnrichedAction{ID: fmt.Sprint(i), Actor: "user:1", Verb: "save", Object: schemas.ID(fmt.Sprint("pin:", i)), Timestamp: now}
+		if err := tx.ProduceSync(t.Context(), &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: encoded(t, w.streams.ActionsEnriched, a)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.EndTransaction(t.Context(), end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running(t, w.sink(t, w.store, w.publisher).Run)
+	eventually(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	want := Last{{"pin:1", "save", nowMS.Time()}}
+	if diff := cmp.Diff(want, one(t, w.store, "user:1", define(t, "entity: user", "aggregate: last")).Value); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRunLeavesNothingBehind(t *testing.T) {
+	w := newWire(t)
+	ignore := goleak.IgnoreCurrent()
+	stop := running(t, w.sink(t, w.store, w.publisher).Run)
+	eventually(t, "the group is there", func() bool {
+		admin, err := w.kafka.Admin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer admin.Close()
+		groups, err := admin.DescribeGroups(t.Context(), topics.Features)
+		return err == nil && groups[topics.Features].State == "Stable"
+	})
+	if err := stop(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	goleak.VerifyNone(t, ignore, goleak.IgnoreTopFunction("github.com/twmb/franz-go/pkg/kfake.(*clientConn).read"))
+}

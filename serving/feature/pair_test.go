@@ -1,0 +1,46 @@
+package feature
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestPick(t *testing.T) {
+	author, interest, pin := Path{part: objectAuthor}, Path{part: objectInterests}, Path{part: objectPart}
+	own := PinAttributes{Facets: schemas.Facets{Author: "user:a", Interests: []schemas.InterestID{"interest:1", "interest:2"}}}
+	groups := func(reasons ...Reason) Result {
+		return Result{Groups{"user:b": 1, "interest:2": 2, "pin:1": 3}, reasons}
+	}
+	tests := map[string]struct {
+		by    Path
+		how   Aggregate
+		of    Result
+		own   PinAttributes
+		known bool
+		want  Result
+	}{
+		"scalar":                    {author, Count, groups(), PinAttributes{Facets: schemas.Facets{Author: "user:b"}}, true, Result{Value: Number(1)}},
+		"no such group, count":      {author, Count, groups(), own, true, Result{Value: Number(0)}},
+		"no such group, mean":       {author, Mean, groups(Window), own, true, Result{Reasons: []Reason{Empty, Window}}},
+		"list":                      {interest, Count, groups(Cap), own, true, Result{Groups{"interest:2": 2}, []Reason{Cap}}},
+		"empty list":                {interest, Count, groups(), PinAttributes{}, true, Result{Value: Groups{}}},
+		"no attribute":              {author, Count, groups(), PinAttributes{}, true, Result{Reasons: []Reason{Attribute}}},
+		"unknown pin":               {author, Count, groups(), PinAttributes{}, false, Result{Reasons: []Reason{Unknown}}},
+		"the pin itself":            {pin, Count, groups(), PinAttributes{}, false, Result{Value: Number(3)}},
+		"no groups to pick from":    {pin, Count, absent(Deadline), own, true, absent(Deadline)},
+		"another group overflowed":  {pin, Sum, groups(Overflow, Cap), own, true, Result{Number(3), []Reason{Cap}}},
+		"perhaps it has overflowed": {author, Sum, groups(Overflow), own, true, Result{Reasons: []Reason{Overflow}}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := Definition{Entity: Pair, Aggregate: tt.how, GroupBy: tt.by}
+			if diff := cmp.Diff(tt.want, pick(d, tt.of, "pin:1", tt.own, tt.known), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

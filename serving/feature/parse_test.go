@@ -1,0 +1,257 @@
+package feature
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// comparePaths lets cmp look into paths, which are comparable values.
+var comparePaths = cmp.Comparer(func(a, b Path) bool { return a == b })
+
+func mustPath(t testing.TB, s string) Path {
+	t.Helper()
+	p, err := ParsePath(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// define parses one definition, given as the lines after its name.
+func define(t testing.TB, lines ...string) Definition {
+	t.Helper()
+	defs, err := Parse("test", []byte("features:\n  - name: f\n    "+strings.Join(lines, "\n    ")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return defs[0]
+}
+
+func TestParseReadsEveryKey(t *testing.T) {
+	got, err := Parse("features.yaml", []byte(`
+features:
+  - name: interests_24h            # [a-z][a-z0-9_]*, unique
+    description: by interest
+    entity: user
+    verbs: [click, save]
+    window: 24h
+    where: {verbAttributes.device: [ios, android], objectAttributes.price: 3}
+    group_by: objectAttributes.interests
+    aggregate: sum
+    of: objectAttributes.price
+  - {name: last_one, entity: user, aggregate: last, n: 1}
+  - {name: top_default, entity: user, aggregate: top, window: 90s}
+  - {name: vector, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding, window: 2m}
+  - {name: pin_rate, entity: pin, aggregate: rate, verbs: save, window: 1h, group_by: verb}
+  - {name: pair_author, entity: pair, aggregate: count, group_by: objectAttributes.author}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Definition{
+		{
+			Name: "interests_24h", Description: "by interest", Entity: User, Verbs: []schemas.Verb{"click", "save"},
+			Window: 24 * time.Hour, GroupBy: mustPath(t, "objectAttributes.interests"), Aggregate: Sum,
+			Of: mustPath(t, "objectAttributes.price"),
+			Where: []Condition{
+				{Path: mustPath(t, "verbAttributes.device"), In: []string{"ios", "android"}},
+				{Path: mustPath(t, "objectAttributes.price"), In: []string{"3"}},
+			},
+		},
+		{Name: "last_one", Entity: User, Window: Kept, Aggregate: TakeLast, N: 1},
+		{Name: "top_default", Entity: User, Window: 90 * time.Second, Aggregate: TakeTop, Of: mustPath(t, "object"), N: DefaultN},
+		{Name: "vector", Entity: User, Window: 2 * time.Minute, Aggregate: MeanEmbedding, Of: mustPath(t, "objectAttributes.embedding")},
+		{Name: "pin_rate", Entity: Pin, Verbs: []schemas.Verb{"save"}, Window: time.Hour, Aggregate: Rate, GroupBy: mustPath(t, "verb")},
+		{Name: "pair_author", Entity: Pair, Window: Kept, Aggregate: Count, GroupBy: mustPath(t, "objectAttributes.author")},
+	}
+	if diff := cmp.Diff(want, got, comparePaths); diff != "" {
+		t.Errorf("definitions (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
+	const valid = "entity: user, aggregate: count"
+	tests := map[string]struct {
+		text string
+		want []string // parts of the messages, in their order
+	}{
+		"empty file":       {"", []string{"f:1: no features"}},
+		"no list":          {"features: 3", []string{"f:1: features: want a list"}},
+		"unknown top key":  {"features: []\nfeeds: []", []string{`f:2: unknown key "feeds"`}},
+		"syntax":           {"features:\n  - {", []string{"f:2: did not find expected node content"}},
+		"two documents":    {"features: []\n---\nfeatures: []", []string{"f:1: more than one document"}},
+		"not a mapping":    {"features: [7]", []string{"f:1: a feature: want keys with values"}},
+		"nothing said":     {"features:\n- {}", []string{"f:2: no name", "f:2: no entity", "f:2: no aggregate"}},
+		"bad name":         {"features: [{name: A, " + valid + "}]", []string{`feature A: name "A": want [a-z]`}},
+		"long name":        {"features: [{name: " + strings.Repeat("a", 65) + ", " + valid + "}]", []string{"at most 64 bytes"}},
+		"name twice":       {"features:\n- {name: a, " + valid + "}\n- {name: a, " + valid + "}", []string{"f:3: feature a: name: already the name of the feature in line 2"}},
+		"key twice":        {"features:\n- name: a\n  name: b\n  entity: user\n  aggregate: count", []string{`f:3: feature a: a feature: the key "name" twice`}},
+		"unknown key":      {"features:\n- name: a\n  entity: user\n  agregate: count", []string{`f:4: feature a: unknown key "agregate"`}},
+		"unknown entity":   {"features: [{name: a, entity: board, aggregate: count}]", []string{`entity "board": want user, pin or pair`}},
+		"bad aggregate":    {"features: [{name: a, entity: user, aggregate: median}]", []string{`aggregate "median": want count`}},
+		"no duration":      {"features: [{name: a, " + valid + ", window: 24}]", []string{`window "24": want a duration`}},
+		"days":             {"features: [{name: a, " + valid + ", window: 1d}]", []string{`window "1d": want a duration`}},
+		"window too long":  {"features: [{name: a, " + valid + ", window: 96h1ms}]", []string{"want more than 0 and at most 96h"}},
+		"no window at all": {"features: [{name: a, " + valid + ", window: 0s}]", []string{"window 0s: want more than 0"}},
+		"microseconds":     {"features: [{name: a, " + valid + ", window: 1500us}]", []string{"window 1.5ms: want a whole number of milliseconds"}},
+		"null verb":        {"features: [{name: a, " + valid + ", verbs: [null]}]", []string{"verbs: want a text", "an empty verb"}},
+		"verb twice":       {"features: [{name: a, " + valid + ", verbs: [save, save]}]", []string{`verbs: "save" twice`}},
+		"impressions":      {"features: [{name: a, " + valid + ", verbs: impression}]", []string{"impressions are counted for entity pin only"}},
+		"where a list":     {"features: [{name: a, " + valid + ", where: [x]}]", []string{"where: want keys with values"}},
+		"where no path":    {"features: [{name: a, " + valid + ", where: {device: ios}}]", []string{`where "device": want verb, object, actor`}},
+		"where no values":  {"features: [{name: a, " + valid + ", where: {verb: []}}]", []string{"where verb: no values"}},
+		"where a vector":   {"features: [{name: a, " + valid + ", where: {objectAttributes.embedding: 1}}]", []string{"an embedding has no values to compare"}},
+		"path of a map":    {"features: [{name: a, " + valid + ", group_by: objectAttributes}]", []string{`group_by "objectAttributes": want`}},
+		"empty below map":  {"features: [{name: a, " + valid + ", group_by: objectAttributes.}]", []string{`group_by "objectAttributes.": want`}},
+		"group a vector":   {"features: [{name: a, " + valid + ", group_by: actorAttributes.embedding}]", []string{"an embedding has no values to group by"}},
+		"of of count":      {"features: [{name: a, " + valid + ", of: object}]", []string{"of: count is taken of actions: want none"}},
+		"n of count":       {"features: [{name: a, " + valid + ", n: 3}]", []string{"n: count has no length"}},
+		"n too large":      {"features: [{name: a, entity: user, aggregate: last, n: 1001}]", []string{`n "1001": want a whole number from 1 to 1000`}},
+		"n zero":           {"features: [{name: a, entity: user, aggregate: last, n: 0}]", []string{`n "0": want`}},
+		"sum of nothing":   {"features: [{name: a, entity: user, aggregate: sum}]", []string{`of "": sum is taken of numbers`}},
+		"sum of ids":       {"features: [{name: a, entity: user, aggregate: max, of: object}]", []string{`of "object": max is taken of numbers`}},
+		"distinct vectors": {"features: [{name: a, entity: user, aggregate: distinct, of: objectAttributes.embedding}]", []string{"an embedding has no values to count"}},
+		"mean of text":     {"features: [{name: a, entity: user, aggregate: mean_embedding, of: verb}]", []string{"want objectAttributes.embedding or"}},
+		"last by group":    {"features: [{name: a, entity: user, aggregate: last, group_by: verb}]", []string{"group_by: last is not taken by group"}},
+		"pin mean":         {"features: [{name: a, entity: pin, aggregate: mean, of: objectAttributes.x}]", []string{"aggregate mean: a pin has counts by verb and time only", "of: a pin has counts"}},
+		"pin where":        {"features:\n- name: a\n  entity: pin\n  aggregate: count\n  where: {verb: save}", []string{"f:5: feature a: where: a pin has counts"}},
+		"pin by author":    {"features: [{name: a, entity: pin, aggregate: rate, group_by: objectAttributes.author}]", []string{"want verb or none"}},
+		"pair no group":    {"features: [{name: a, entity: pair, aggregate: count}]", []string{`group_by "": a pair has the user's value`}},
+		"pair by verb":     {"features: [{name: a, entity: pair, aggregate: count, group_by: verb}]", []string{`group_by "verb": a pair has`}},
+		"pair of last":     {"features: [{name: a, entity: pair, aggregate: last, group_by: object}]", []string{"last is not taken by group"}},
+		"several at once": {
+			"features:\n- {name: A, entity: user, aggregate: count}\n- {name: b, entity: us, aggregate: count}\n- {name: c, entity: user, aggregate: count, window: 97h}",
+			[]string{"f:2:", "f:3:", "f:4:"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			defs, err := Parse("f", []byte(tt.text))
+			if err == nil {
+				t.Fatalf("parsed: %v", defs)
+			}
+			lines := strings.Split(err.Error(), "\n")
+			if len(lines) != len(tt.want) {
+				t.Fatalf("got %d mistakes, want %d:\n%v", len(lines), len(tt.want), err)
+			}
+			for i, want := range tt.want {
+				if !strings.Contains(lines[i], want) {
+					t.Errorf("mistake %d: got %q, want %q in it", i, lines[i], want)
+				}
+			}
+			var m *Mistake
+			if !errors.As(err, &m) || m.Line < 1 {
+				t.Errorf("got %#v, want a mistake with a line", m)
+			}
+		})
+	}
+}
+
+func TestParseFollowsAliases(t *testing.T) {
+	defs, err := Parse("f", []byte("features:\n- {name: a, entity: user, aggregate: count, verbs: &v [click, save]}\n- {name: b, entity: user, aggregate: count, verbs: *v}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(defs[0].Verbs, defs[1].Verbs); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBuiltinIsValid(t *testing.T) {
+	defs, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[Entity]map[Aggregate]bool{User: {}, Pin: {}, Pair: {}}
+	for _, d := range defs {
+		if d.Description == "" {
+			t.Errorf("%s has no description", d.Name)
+		}
+		have[d.Entity][d.Aggregate] = true
+	}
+	want := map[Entity]map[Aggregate]bool{
+		User: {Count: true, Rate: true, CountDistinct: true, TakeLast: true, TakeTop: true, MeanEmbedding: true},
+		Pin:  {Count: true, Rate: true},
+		Pair: {Count: true},
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("kinds of built-in features (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoadReadsAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "features.yaml")
+	if err := os.WriteFile(path, []byte("features: [{name: a, entity: user, aggregate: count}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defs, err := Load(path)
+	if err != nil || len(defs) != 1 || defs[0].Name != "a" {
+		t.Errorf("got %v, %v", defs, err)
+	}
+	if _, err := Load(path + "x"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: got %v", err)
+	}
+	if err := os.WriteFile(path, make([]byte, MaxFileBytes+2), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
+		t.Errorf("large file: got %v", err)
+	}
+}
+
+// JSON is YAML: what the definitions say of themselves can be read again.
+func TestDefinitionsAreReadFromTheirJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := []Definition{definitions().Draw(t, "definition")}
+		text, err := json.Marshal(map[string][]Definition{"features": want})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Parse("f", text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if diff := cmp.Diff(want, got, comparePaths); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestWindowsAreWrittenShort(t *testing.T) {
+	tests := map[time.Duration]string{
+		24 * time.Hour: "24h", 90 * time.Minute: "1h30m", 2 * time.Minute: "2m", 10 * time.Second: "10s",
+		time.Millisecond: "1ms", time.Hour + time.Second: "1h0m1s", 10 * time.Minute: "10m",
+	}
+	for d, want := range tests {
+		if got := short(d); got != want {
+			t.Errorf("%v: got %s, want %s", d, got, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(Builtin))
+	f.Add([]byte("features: &a [*a]"))
+	f.Add([]byte("features:\n- name: {}\n  where: *x"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		defs, err := Parse("f", text)
+		if err != nil {
+			return
+		}
+		for _, d := range defs {
+			if d.Window <= 0 || d.Window > Kept || d.Name == "" {
+				t.Errorf("accepted %+v", d)
+			}
+		}
+	})
+}

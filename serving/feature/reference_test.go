@@ -1,0 +1,396 @@
+package feature
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// act collects actions of user:1, of some age at the tests' now, with ids that count up.
+type act struct{ list []schemas.EnrichedAction }
+
+func (a *act) add(verb schemas.Verb, object schemas.ID, age schemas.Micros, with ...func(*schemas.EnrichedAction)) {
+	e := schemas.EnrichedAction{
+		ID: fmt.Sprintf("e%d", len(a.list)), Actor: "user:1", Verb: verb, Object: object, Timestamp: now - age,
+	}
+	for _, f := range with {
+		f(&e)
+	}
+	a.list = append(a.list, e)
+}
+
+func price(s string) func(*schemas.EnrichedAction) {
+	return func(e *schemas.EnrichedAction) { e.ObjectAttributes.Attributes = map[string]string{"price": s} }
+}
+
+func interests(list ...schemas.InterestID) func(*schemas.EnrichedAction) {
+	return func(e *schemas.EnrichedAction) { e.ObjectAttributes.Interests = list }
+}
+
+func device(s string) func(*schemas.EnrichedAction) {
+	return func(e *schemas.EnrichedAction) { e.VerbAttributes.Attributes = map[string]string{"device": s} }
+}
+
+func vector(v ...float32) func(*schemas.EnrichedAction) {
+	return func(e *schemas.EnrichedAction) { e.ObjectAttributes.Embedding = v }
+}
+
+func id(s string) func(*schemas.EnrichedAction) {
+	return func(e *schemas.EnrichedAction) { e.ID = s }
+}
+
+// nowMS is the tests' now, floored.
+const nowMS = now - 456
+
+type meaning struct {
+	def     string // the keys of the definition but its name and entity, ; between them
+	asOf    schemas.Micros
+	actions func(a *act)
+	want    Value
+	reasons []Reason
+}
+
+// meanings are what the reference, and so every store, is held to by hand-made cases.
+func meanings() map[string]meaning {
+	day := 24 * hour
+	return map[string]meaning{
+		"count nothing":      {def: "aggregate: count", want: Number(0)},
+		"rate nothing":       {def: "aggregate: rate", want: Number(0)},
+		"sum nothing":        {def: "aggregate: sum; of: objectAttributes.price", want: Number(0)},
+		"distinct nothing":   {def: "aggregate: distinct", want: Number(0)},
+		"groups of nothing":  {def: "aggregate: mean; of: objectAttributes.price; group_by: verb", want: Groups{}},
+		"last nothing":       {def: "aggregate: last", want: Last{}},
+		"top nothing":        {def: "aggregate: top", want: Top{}},
+		"mean nothing":       {def: "aggregate: mean; of: objectAttributes.price", reasons: []Reason{Empty}},
+		"min nothing":        {def: "aggregate: min; of: objectAttributes.price", reasons: []Reason{Empty}},
+		"max nothing":        {def: "aggregate: max; of: objectAttributes.price", reasons: []Reason{Empty}},
+		"embedding nothing":  {def: "aggregate: mean_embedding; of: objectAttributes.embedding", reasons: []Reason{Empty}},
+		"numbers of no text": {def: "aggregate: sum; of: objectAttributes.price", actions: func(a *act) { a.add("save", "pin:1", 0, price("dear")) }, want: Number(0)},
+
+		"window ends at as_of": {
+			def: "aggregate: last; window: 1h", asOf: now,
+			actions: func(a *act) { a.add("save", "pin:1", 0); a.add("save", "pin:2", 456-1000) },
+			want:    Last{{"pin:1", "save", nowMS.Time()}},
+		},
+		"same millisecond as as_of but later": {
+			def: "aggregate: count; window: 1h", asOf: now,
+			actions: func(a *act) { a.add("save", "pin:1", -500) }, // 123.956 ms is in the millisecond 123 of as_of
+			want:    Number(1),
+		},
+		"window begins after its start": {
+			def: "aggregate: last; window: 1h", asOf: now,
+			actions: func(a *act) { a.add("save", "pin:1", hour); a.add("save", "pin:2", hour-1000) },
+			want:    Last{{"pin:2", "save", (nowMS - hour + 1000).Time()}},
+		},
+		"last microsecond before the window's first millisecond": {
+			def: "aggregate: count; window: 1h", asOf: now,
+			actions: func(a *act) { a.add("save", "pin:1", hour-543); a.add("save", "pin:2", hour-544) },
+			want:    Number(1),
+		},
+		"at in the past": {
+			def: "aggregate: count; window: 1h", asOf: now - 2*hour,
+			actions: func(a *act) {
+				a.add("save", "pin:1", 0)
+				a.add("save", "pin:2", 2*hour)
+				a.add("save", "pin:3", 3*hour)
+			},
+			want: Number(1),
+		},
+		"96 hours as of now are all kept": {
+			def: "aggregate: count; window: 96h", asOf: now,
+			actions: func(a *act) { a.add("save", "pin:1", 4*day-1000); a.add("save", "pin:2", 4*day) },
+			want:    Number(1),
+		},
+		"what reaches back further is cut and named": {
+			def: "aggregate: count; window: 96h", asOf: now - 1000,
+			actions: func(a *act) { a.add("save", "pin:1", 4*day-1000); a.add("save", "pin:2", 4*day) },
+			want:    Number(1), reasons: []Reason{Window},
+		},
+		"cut to nothing": {
+			def: "aggregate: mean; of: objectAttributes.price; window: 1h", asOf: now - 97*hour,
+			actions: func(a *act) { a.add("save", "pin:1", 97*hour, price("1")) },
+			reasons: []Reason{Empty, Window},
+		},
+
+		"verbs": {
+			def:     "aggregate: count; verbs: [click, save]",
+			actions: func(a *act) { a.add("click", "pin:1", 0); a.add("save", "pin:1", 0); a.add("view", "pin:1", 0) },
+			want:    Number(2),
+		},
+		"all conditions, any value": {
+			def: "aggregate: last; where: {verbAttributes.device: [ios, android], object: [pin:1, pin:2]}",
+			actions: func(a *act) {
+				a.add("save", "pin:1", 0, device("ios"))
+				a.add("save", "pin:2", 1000, device("android"))
+				a.add("save", "pin:3", 0, device("ios"))
+				a.add("save", "pin:1", 0, device("web"))
+				a.add("save", "pin:1", 0)
+			},
+			want: Last{{"pin:1", "save", nowMS.Time()}, {"pin:2", "save", (nowMS - 1000).Time()}},
+		},
+		"empty list matches no filter": {
+			def: "aggregate: count; where: {objectAttributes.interests: [interest:1, '']}",
+			actions: func(a *act) {
+				a.add("save", "pin:1", 0, interests())
+				a.add("save", "pin:1", 0, interests("interest:1"))
+			},
+			want: Number(1),
+		},
+		"empty text is a value": {
+			def:     "aggregate: count; group_by: verbAttributes.device",
+			actions: func(a *act) { a.add("save", "pin:1", 0, device("")); a.add("save", "pin:1", 0) },
+			want:    Groups{"": 1},
+		},
+		"members count once each": {
+			def: "aggregate: count; group_by: objectAttributes.interests",
+			actions: func(a *act) {
+				a.add("save", "pin:1", 0, interests("interest:1", "interest:2", "interest:1"))
+				a.add("save", "pin:2", 0, interests("interest:2"))
+				a.add("save", "pin:3", 0, interests())
+			},
+			want: Groups{"interest:1": 1, "interest:2": 2},
+		},
+		"sum skips what is no number": {
+			def: "aggregate: sum; of: objectAttributes.price",
+			actions: func(a *act) {
+				for _, s := range []string{"1", "2.5", "-1e1", "", "x", "NaN", "Inf", "0x10", " 1", "1 ", "1_0", "1e999"} {
+					a.add("save", "pin:1", 0, price(s))
+				}
+			},
+			want: Number(-6.5),
+		},
+		"mean of the numbers": {
+			def: "aggregate: mean; of: objectAttributes.price",
+			actions: func(a *act) {
+				a.add("save", "pin:1", 0, price("1"))
+				a.add("save", "pin:1", 0, price("x"))
+				a.add("save", "pin:1", 0, price("4"))
+			},
+			want: Number(2.5),
+		},
+		"min":               {def: "aggregate: min; of: objectAttributes.price", actions: prices("2", "-3", "x", "10"), want: Number(-3)},
+		"max of negatives":  {def: "aggregate: max; of: objectAttributes.price", actions: prices("-2", "-3"), want: Number(-2)},
+		"sum overflows":     {def: "aggregate: sum; of: objectAttributes.price", actions: prices("1.7e308", "1.7e308"), reasons: []Reason{Overflow}},
+		"a group overflows": {def: "aggregate: sum; of: objectAttributes.price; group_by: objectAttributes.price", actions: prices("1.7e308", "1.7e308", "2"), want: Groups{"2": 2}, reasons: []Reason{Overflow}},
+		"group without numbers": {
+			def:     "aggregate: sum; of: objectAttributes.price; group_by: verb",
+			actions: func(a *act) { a.add("save", "pin:1", 0, price("x")); a.add("click", "pin:1", 0, price("2")) },
+			want:    Groups{"click": 2},
+		},
+		"distinct objects": {
+			def:     "aggregate: distinct",
+			actions: func(a *act) { a.add("save", "pin:1", 0); a.add("click", "pin:1", 0); a.add("save", "pin:2", 0) },
+			want:    Number(2),
+		},
+		"distinct members": {
+			def: "aggregate: distinct; of: objectAttributes.interests",
+			actions: func(a *act) {
+				a.add("save", "pin:1", 0, interests("interest:1", "interest:2"))
+				a.add("save", "pin:1", 0, interests("interest:2"))
+				a.add("save", "pin:1", 0)
+			},
+			want: Number(2),
+		},
+		"distinct by group": {
+			def: "aggregate: distinct; of: objectAttributes.interests; group_by: verb",
+			actions: func(a *act) {
+				a.add("save", "pin:1", 0, interests("interest:1", "interest:2"))
+				a.add("save", "pin:2", 0, interests("interest:1"))
+				a.add("click", "pin:1", 0, interests("interest:2"))
+				a.add("view", "pin:1", 0)
+			},
+			want: Groups{"save": 2, "click": 1},
+		},
+		"rate is per hour": {
+			def:     "aggregate: rate; window: 30m",
+			actions: func(a *act) { a.add("save", "pin:1", 0); a.add("save", "pin:2", 0); a.add("save", "pin:3", 0) },
+			want:    Number(6),
+		},
+		"rate of a cut window is of the whole": {
+			def: "aggregate: rate; window: 96h", asOf: now - 48*hour,
+			actions: func(a *act) { a.add("save", "pin:1", 50*hour) },
+			want:    Number(1. / 96), reasons: []Reason{Window},
+		},
+		"last n, newest first": {
+			def: "aggregate: last; n: 2",
+			actions: func(a *act) {
+				a.add("view", "pin:1", 3000)
+				a.add("save", "pin:2", 1000)
+				a.add("click", "pin:3", 2000)
+			},
+			want: Last{{"pin:2", "save", (nowMS - 1000).Time()}, {"pin:3", "click", (nowMS - 2000).Time()}},
+		},
+		"last ties by id descending, within a millisecond": {
+			def: "aggregate: last",
+			actions: func(a *act) {
+				a.add("save", "pin:1", 400, id("b")) // later in the millisecond
+				a.add("save", "pin:2", 0, id("a"))
+				a.add("save", "pin:3", 456, id("ab"))
+			},
+			want: Last{{"pin:1", "save", nowMS.Time()}, {"pin:3", "save", nowMS.Time()}, {"pin:2", "save", nowMS.Time()}},
+		},
+		"top ties by value ascending": {
+			def: "aggregate: top; of: objectAttributes.interests; n: 3",
+			actions: func(a *act) {
+				a.add("save", "pin:1", 0, interests("interest:4", "interest:2", "interest:3"))
+				a.add("save", "pin:2", 0, interests("interest:3", "interest:1"))
+			},
+			want: Top{{"interest:3", 2}, {"interest:1", 1}, {"interest:2", 1}},
+		},
+		"mean embedding": {
+			def: "aggregate: mean_embedding; of: objectAttributes.embedding",
+			actions: func(a *act) {
+				a.add("save", "pin:1", 0, vector(1, 2))
+				a.add("save", "pin:2", 1000, vector(3, -4))
+				a.add("save", "pin:3", 0)
+			},
+			want: Vector{2, -1},
+		},
+		"embeddings as long as the newest": {
+			def: "aggregate: mean_embedding; of: objectAttributes.embedding",
+			actions: func(a *act) {
+				a.add("save", "pin:1", 2000, vector(1, 2, 3))
+				a.add("save", "pin:2", 1000, vector(8))
+				a.add("save", "pin:3", 0, vector(2, 4, 6))
+			},
+			want: Vector{1.5, 3, 4.5},
+		},
+		"a field hides an attribute of its name": {
+			def: "aggregate: count; group_by: objectAttributes.author",
+			actions: func(a *act) {
+				a.add("save", "pin:1", 0, func(e *schemas.EnrichedAction) { e.ObjectAttributes.Attributes = map[string]string{"author": "x"} })
+			},
+			want: Groups{},
+		},
+	}
+}
+
+func prices(list ...string) func(a *act) {
+	return func(a *act) {
+		for _, s := range list {
+			a.add("save", "pin:1", 0, price(s))
+		}
+	}
+}
+
+func (m meaning) parts(t *testing.T) (Definition, Span, []schemas.EnrichedAction) {
+	d := define(t, append([]string{"entity: user"}, strings.Split(m.def, "; ")...)...)
+	a := &act{}
+	if m.actions != nil {
+		m.actions(a)
+	}
+	if m.asOf == 0 {
+		m.asOf = now
+	}
+	return d, Span{AsOf: m.asOf, Now: now}, a.list
+}
+
+func TestReferenceMeans(t *testing.T) {
+	for name, m := range meanings() {
+		t.Run(name, func(t *testing.T) {
+			d, span, actions := m.parts(t)
+			if diff := cmp.Diff(Result{m.want, m.reasons}, Reference(d, span, actions)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEmbeddedStoreMeans(t *testing.T) {
+	store := openTest(t, t.TempDir(), DefaultConfig())
+	user := 0
+	for name, m := range meanings() {
+		t.Run(name, func(t *testing.T) {
+			d, span, actions := m.parts(t)
+			user++
+			var b Batch
+			for i := range actions {
+				actions[i].Actor = schemas.UserID(fmt.Sprint("user:", user))
+				b.Actions = append(b.Actions, &actions[i])
+			}
+			if err := store.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			got, err := store.Actions(t.Context(), schemas.UserID(fmt.Sprint("user:", user)), span, []Definition{d})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(Result{m.want, m.reasons}, got[0]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReferenceItems(t *testing.T) {
+	step := schemas.ItemStep
+	start := now / step * step // the step that holds now
+	counts := []schemas.ItemCounts{
+		{Start: start + step, Counts: map[string]int64{"save": 1000}}, // the future
+		{Start: start, Counts: map[string]int64{"save": 1, "impression": 500}},
+		{Start: start - step, Counts: map[string]int64{"save": 10, "click": 2}},
+		{Start: start - 12*step, Counts: map[string]int64{"save": 100}}, // holds now - 1 h
+		{Start: start - 13*step, Counts: map[string]int64{"save": 7}},
+	}
+	tests := map[string]struct {
+		def  string
+		want Value
+	}{
+		"all verbs but impressions": {"aggregate: count; window: 1h", Number(113)},
+		"impressions when named":    {"aggregate: count; window: 1h; verbs: impression", Number(500)},
+		"by verb":                   {"aggregate: count; window: 1h; group_by: verb", Groups{"save": 111, "click": 2}},
+		"per hour":                  {"aggregate: rate; window: 30m; verbs: save", Number(22)},
+		"per hour by verb":          {"aggregate: rate; window: 30m; group_by: verb", Groups{"save": 22, "click": 4}},
+		"wider":                     {"aggregate: count; window: 2h; verbs: save", Number(118)},
+		"nothing":                   {"aggregate: count; verbs: hide", Number(0)},
+		"no groups":                 {"aggregate: count; verbs: hide; group_by: verb", Groups{}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := define(t, append([]string{"entity: pin"}, strings.Split(tt.def, "; ")...)...)
+			if diff := cmp.Diff(Result{Value: tt.want}, ReferenceItems(d, now, counts)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAStepCountsWhileAMillisecondOfItIsInTheWindow(t *testing.T) {
+	start := now / schemas.ItemStep * schemas.ItemStep
+	counts := []schemas.ItemCounts{{Start: start, Counts: map[string]int64{"save": 1}}}
+	d := define(t, "entity: pin", "aggregate: count", "window: 1h")
+	tests := map[string]struct {
+		at   schemas.Micros
+		want Number
+	}{
+		"before it begins":         {start - 1, 0},
+		"when it begins":           {start, 1},
+		"its last is the first in": {start + schemas.ItemStep + hour - 1001, 1},
+		"its last is out":          {start + schemas.ItemStep + hour - 1000, 0},
+	}
+	for name, tt := range tests {
+		if got := ReferenceItems(d, tt.at, counts).Value; got != tt.want {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+func TestFloorIsDownwards(t *testing.T) {
+	tests := map[schemas.Micros]millis{0: 0, 999: 0, 1000: 1, -1: -1, -1000: -1, -1001: -2}
+	for m, want := range tests {
+		if got := floor(m); got != want {
+			t.Errorf("floor(%d): got %d, want %d", m, got, want)
+		}
+	}
+	if got, want := dayOf(-1), int32(-1); got != want {
+		t.Errorf("day of -1 ms: got %d, want %d", got, want)
+	}
+	if got, want := floor(now).time(), time.UnixMilli(1_700_000_000_123).UTC(); !got.Equal(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,549 @@
+package feature
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+const serviceDefinitions = `
+features:
+- {name: saves, entity: user, verbs: save, aggregate: count}
+- {name: mean_price, entity: user, aggregate: mean, of: objectAttributes.price}
+- {name: newest, entity: user, aggregate: last, n: 1}
+- {name: pin_saves, entity: pin, verbs: save, aggregate: count}
+- {name: pair_author, entity: pair, group_by: objectAttributes.author, aggregate: count}
+- {name: pair_pin, entity: pair, group_by: object, aggregate: count}
+- {name: pair_interests, entity: pair, group_by: objectAttributes.interests, aggregate: count}
+- {name: pair_price, entity: pair, group_by: objectAttributes.colour, aggregate: mean, of: objectAttributes.price}
+`
+
+// deleted are users who are gone.
+type deleted map[schemas.UserID]bool
+
+func (d deleted) Has(u schemas.UserID) bool { return d[u] }
+
+type serviceOf struct {
+	store   Store
+	cfg     Config
+	log     *slog.Logger
+	deleted deleted
+	now     func() time.Time
+}
+
+// start makes a service over a store, of the tests' definitions.
+func (o serviceOf) start(t *testing.T) (*Service, *prometheus.Registry) {
+	t.Helper()
+	defs, err := Parse("f", []byte(serviceDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg := prometheus.NewRegistry()
+	metrics, err := NewMetrics(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.cfg == (Config{}) {
+		o.cfg = DefaultConfig()
+	}
+	if o.log == nil {
+		o.log = slog.New(slog.DiscardHandler)
+	}
+	if o.now == nil {
+		o.now = func() time.Time { return now.Time() }
+	}
+	s, err := NewService(o.cfg, Deps{Store: o.store, Definitions: defs, Deleted: o.deleted, Metrics: metrics, Log: o.log, Now: o.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s, reg
+}
+
+// history is a few actions of user:1 on pins of two authors.
+func history(t *testing.T) *EmbeddedStore {
+	s := openTest(t, t.TempDir(), DefaultConfig())
+	on := func(id string, age schemas.Micros, verb schemas.Verb, pin schemas.ID, own schemas.ObjectAttributes) *schemas.EnrichedAction {
+		return &schemas.EnrichedAction{ID: id, Actor: "user:1", Timestamp: now - age, Verb: verb, Object: pin, ObjectAttributes: own}
+	}
+	vase := schemas.ObjectAttributes{
+		Facets:     schemas.Facets{Author: "user:ada", Interests: []schemas.InterestID{"interest:1", "interest:2"}},
+		Attributes: map[string]string{"colour": "blue", "price": "10"},
+	}
+	mustWrite(t, s, Batch{
+		Actions: []*schemas.EnrichedAction{
+			on("a", hour, schemas.Save, "pin:1", vase), on("b", 2*hour, schemas.Click, "pin:1", vase),
+			on("c", 3*hour, schemas.Save, "pin:2", schemas.ObjectAttributes{Facets: schemas.Facets{Author: "user:bob"}}),
+		},
+		Counts: []*schemas.ItemCounts{{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 7, "click": 3}}},
+		Cards: []*schemas.Card{
+			{PinVersion: schemas.PinVersion{Pin: "pin:3", Version: 1, Facets: schemas.Facets{Author: "user:ada", Interests: []schemas.InterestID{"interest:2", "interest:9"}}}},
+			{PinVersion: schemas.PinVersion{Pin: "pin:4", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Deleted: true}},
+		},
+	})
+	return s
+}
+
+func TestAnswer(t *testing.T) {
+	tests := map[string]struct{ request, want string }{
+		"user": {
+			`{"features":["saves","mean_price","newest"],"users":["user:1","user:2"]}`,
+			`{"values":{
+				"user:1":{"mean_price":10,"newest":[{"object":"pin:1","verb":"save","timestamp":"2023-11-14T21:13:20.123Z"}],"saves":2},
+				"user:2":{"mean_price":null,"newest":[],"saves":0}},
+			 "missing":[{"entity":"user:2","feature":"mean_price","reason":"empty"}],
+			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
+		},
+		"pins, at changes nothing": {
+			`{"features":["pin_saves"],"pins":["pin:1","pin:none"],"at":"2001-01-01T00:00:00Z"}`,
+			`{"values":{"pin:1":{"pin_saves":7},"pin:none":{"pin_saves":0}},"missing":[],"degraded":[],"as_of":"2001-01-01T00:00:00Z"}`,
+		},
+		"at": {
+			`{"features":["saves"],"users":["user:1"],"at":"2023-11-14T20:00:00.0009+00:00"}`,
+			`{"values":{"user:1":{"saves":1}},
+			 "missing":[{"entity":"user:1","feature":"saves","reason":"window"}],"degraded":[],"as_of":"2023-11-14T20:00:00Z"}`,
+		},
+		"each feature for its kind, repeats once": {
+			`{"features":["saves","pin_saves","saves"],"users":["user:1","user:1"],"pins":["pin:1"],"pairs":[["user:1","pin:1"]]}`,
+			`{"values":{"user:1":{"saves":2},"pin:1":{"pin_saves":7},"user:1|pin:1":{}},"missing":[],"degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
+		},
+		"pairs": {
+			`{"features":["pair_author","pair_pin","pair_interests","pair_price"],"pairs":[["user:1","pin:1"],["user:1","pin:3"],["user:1","pin:4"],["user:2","pin:1"]]}`,
+			`{"values":{
+				"user:1|pin:1":{"pair_author":2,"pair_interests":{"interest:1":2,"interest:2":2},"pair_pin":2,"pair_price":10},
+				"user:1|pin:3":{"pair_author":2,"pair_interests":{"interest:2":2},"pair_pin":0,"pair_price":null},
+				"user:1|pin:4":{"pair_author":null,"pair_interests":null,"pair_pin":0,"pair_price":null},
+				"user:2|pin:1":{"pair_author":0,"pair_interests":{},"pair_pin":0,"pair_price":null}},
+			 "missing":[
+				{"entity":"user:1|pin:3","feature":"pair_price","reason":"attribute"},
+				{"entity":"user:1|pin:4","feature":"pair_author","reason":"pin"},
+				{"entity":"user:1|pin:4","feature":"pair_interests","reason":"pin"},
+				{"entity":"user:1|pin:4","feature":"pair_price","reason":"pin"},
+				{"entity":"user:2|pin:1","feature":"pair_price","reason":"empty"}],
+			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
+		},
+		"deleted users": {
+			`{"features":["saves","pair_pin"],"users":["user:gone"],"pairs":[["user:gone","pin:1"]]}`,
+			`{"values":{"user:gone":{"saves":null},"user:gone|pin:1":{"pair_pin":null}},
+			 "missing":[{"entity":"user:gone","feature":"saves","reason":"deleted"},{"entity":"user:gone|pin:1","feature":"pair_pin","reason":"deleted"}],
+			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
+		},
+	}
+	s, _ := serviceOf{store: history(t), deleted: deleted{"user:gone": true}}.start(t)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var req Request
+			if err := json.Unmarshal([]byte(tt.request), &req); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := s.Answer(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(answer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(decoded(t, tt.want), decoded(t, string(got))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func decoded(t *testing.T, text string) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return v
+}
+
+func TestRequestErrorNamesEveryProblem(t *testing.T) {
+	many := func(n int, quoted string) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprintf(quoted, i)
+		}
+		return "[" + strings.Join(list, ",") + "]"
+	}
+	tests := map[string]struct {
+		request string
+		want    []string
+	}{
+		"nothing":         {`{}`, []string{"features: want at least one name", "no users, pins or pairs"}},
+		"unknown feature": {`{"features":["saves","nope","neither"],"users":["user:1"]}`, []string{`features: "nope" is not defined`, `features: "neither" is not defined`}},
+		"bad ids": {
+			`{"features":["saves"],"users":["pin:1","user:"],"pins":["x"],"pairs":[["user:1","board:1"],["","pin:1"]]}`,
+			[]string{"users: ", "users: ", "pins: ", "pairs: ", "pairs: "},
+		},
+		"too many features": {`{"features":` + many(101, `"saves%d"`) + `,"users":["user:1"]}`, []string{"features: 101: at most 100"}},
+		"too many users":    {`{"features":["saves"],"users":` + many(1001, `"user:%d"`) + `}`, []string{"users: 1001: at most 1000", "no users"}},
+		"too many pins":     {`{"features":["pin_saves"],"pins":` + many(1001, `"pin:%d"`) + `}`, []string{"pins: 1001: at most 1000", "no users"}},
+		"too many pairs":    {`{"features":["pair_pin"],"pairs":` + many(1001, `["user:1","pin:%d"]`) + `}`, []string{"pairs: 1001: at most 1000", "no users"}},
+		"many problems":     {`{"features":["saves"],"users":` + many(1000, `"nobody:%d"`) + `}`, nil},
+	}
+	s, _ := serviceOf{store: history(t)}.start(t)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var req Request
+			if err := json.Unmarshal([]byte(tt.request), &req); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.Answer(t.Context(), req)
+			var bad *RequestError
+			if !errors.As(err, &bad) {
+				t.Fatalf("got %v, want a RequestError", err)
+			}
+			if tt.want == nil {
+				if len(bad.Problems) != maxProblems {
+					t.Errorf("got %d problems, want %d", len(bad.Problems), maxProblems)
+				}
+				return
+			}
+			if len(bad.Problems) != len(tt.want) {
+				t.Fatalf("got %q, want %d problems", bad.Problems, len(tt.want))
+			}
+			for i, want := range tt.want {
+				if !strings.Contains(bad.Problems[i], want) {
+					t.Errorf("got %q, want %q in it", bad.Problems[i], want)
+				}
+			}
+		})
+	}
+}
+
+func TestTooManyValues(t *testing.T) {
+	defs := map[string]Definition{}
+	req := Request{}
+	for i := range 21 {
+		name := fmt.Sprint("f", i)
+		defs[name] = Definition{Name: name, Entity: Pin}
+		req.Features = append(req.Features, name)
+	}
+	for i := range 1000 {
+		req.Pins = append(req.Pins, schemas.PinID(fmt.Sprint("pin:", i)))
+	}
+	if _, err := req.checked(defs, now); err == nil || !strings.Contains(err.Error(), "21000 values: at most 20000") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPairsAreTwoIds(t *testing.T) {
+	var req Request
+	for _, text := range []string{`{"pairs":[["user:1"]]}`, `{"pairs":[["user:1","pin:1","pin:2"]]}`, `{"pairs":["user:1"]}`} {
+		if err := json.Unmarshal([]byte(text), &req); err == nil {
+			t.Errorf("%s was read", text)
+		}
+	}
+	text, err := json.Marshal([]UserPin{{"user:1", "pin:1"}})
+	if err != nil || string(text) != `[["user:1","pin:1"]]` {
+		t.Errorf("got %s, %v", text, err)
+	}
+}
+
+// faulty is a store that is slow or fails where it is told to.
+type faulty struct {
+	Store
+	actions func(ctx context.Context, user schemas.UserID) error
+	items   func(ctx context.Context) error
+	pins    func(ctx context.Context) error
+	hits    atomic.Int64
+}
+
+func (f *faulty) Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, error) {
+	f.hits.Add(1)
+	if f.actions != nil {
+		if err := f.actions(ctx, user); err != nil {
+			return nil, err
+		}
+	}
+	return f.Store.Actions(ctx, user, span, defs)
+}
+
+func (f *faulty) Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error) {
+	f.hits.Add(1)
+	if f.items != nil {
+		if err := f.items(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return f.Store.Items(ctx, pins, now, defs)
+}
+
+func (f *faulty) Pins(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]PinAttributes, error) {
+	f.hits.Add(1)
+	if f.pins != nil {
+		if err := f.pins(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return f.Store.Pins(ctx, pins)
+}
+
+// empty is a store without rows.
+type empty struct{}
+
+func (empty) Actions(_ context.Context, _ schemas.UserID, span Span, defs []Definition) ([]Result, error) {
+	return newPlan(defs, span, 1).results(), nil
+}
+
+func (empty) Items(_ context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error) {
+	out := make([][]Result, len(pins))
+	for i := range out {
+		out[i] = newItemPlan(defs, floor(now)).results()
+	}
+	return out, nil
+}
+
+func (empty) Pins(context.Context, []schemas.PinID) (map[schemas.PinID]PinAttributes, error) {
+	return nil, nil
+}
+
+func TestAFailingStoreIsNamedAndTheRestIsAnswered(t *testing.T) {
+	down := errors.New("down")
+	fail := func(context.Context) error { return down }
+	tests := map[string]struct {
+		store   *faulty
+		request Request
+		want    map[string]map[string]Value
+		missing []Missing
+	}{
+		"one user": {
+			&faulty{actions: func(_ context.Context, u schemas.UserID) error {
+				if u == "user:2" {
+					return down
+				}
+				return nil
+			}},
+			Request{Features: []string{"saves"}, Users: []schemas.UserID{"user:1", "user:2"}},
+			map[string]map[string]Value{"user:1": {"saves": Number(0)}, "user:2": {"saves": nil}},
+			[]Missing{{"user:2", "saves", Failed}},
+		},
+		"items": {
+			&faulty{items: fail},
+			Request{Features: []string{"saves", "pin_saves"}, Users: []schemas.UserID{"user:1"}, Pins: []schemas.PinID{"pin:1"}},
+			map[string]map[string]Value{"user:1": {"saves": Number(0)}, "pin:1": {"pin_saves": nil}},
+			[]Missing{{"pin:1", "pin_saves", Failed}},
+		},
+		"pins": {
+			&faulty{pins: fail},
+			Request{Features: []string{"pair_author", "pair_pin"}, Pairs: []UserPin{{"user:1", "pin:1"}}},
+			map[string]map[string]Value{"user:1|pin:1": {"pair_author": nil, "pair_pin": Number(0)}},
+			[]Missing{{"user:1|pin:1", "pair_author", Failed}},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tt.store.Store = empty{}
+			var log bytes.Buffer
+			s, metrics := serviceOf{store: tt.store, log: slog.New(slog.NewTextHandler(&log, nil))}.start(t)
+			got, err := s.Answer(t.Context(), tt.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(Answer{Values: tt.want, Missing: tt.missing, Degraded: []string{"store"}, AsOf: nowMS.Time()}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if tt.store.hits.Load() == 0 {
+				t.Error("the store was not asked")
+			}
+			if n := strings.Count(log.String(), "error=down"); n != 1 {
+				t.Errorf("logged %d times, want once: %s", n, &log)
+			}
+			if n := counted(t, metrics, "smartfeed_features_degraded_total"); n != 1 {
+				t.Errorf("counted %v degraded answers, want 1", n)
+			}
+		})
+	}
+}
+
+// counted reads the sum of a counter or gauge over its labels.
+func counted(t *testing.T, reg prometheus.Gatherer, name string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+func TestTheDeadlineIsKeptWhateverTheStoreDoes(t *testing.T) {
+	tests := map[string]func(release <-chan struct{}) func(context.Context, schemas.UserID) error{
+		"slow": func(<-chan struct{}) func(context.Context, schemas.UserID) error {
+			return func(ctx context.Context, u schemas.UserID) error {
+				if u == "user:1" {
+					return nil
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		},
+		"deaf": func(release <-chan struct{}) func(context.Context, schemas.UserID) error {
+			return func(_ context.Context, u schemas.UserID) error {
+				if u != "user:1" {
+					<-release
+				}
+				return nil
+			}
+		},
+	}
+	for name, fault := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				store := &faulty{Store: empty{}, actions: fault(release)}
+				s, _ := serviceOf{store: store, now: time.Now}.start(t)
+				start := time.Now()
+				got, err := s.Answer(t.Context(), Request{Features: []string{"saves"}, Users: []schemas.UserID{"user:1", "user:2"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(start); took != DefaultConfig().Deadline {
+					t.Errorf("took %v, want %v", took, DefaultConfig().Deadline)
+				}
+				want := Answer{
+					Values:  map[string]map[string]Value{"user:1": {"saves": Number(0)}, "user:2": {"saves": nil}},
+					Missing: []Missing{{"user:2", "saves", Deadline}}, Degraded: []string{"deadline"}, AsOf: got.AsOf,
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				close(release)
+				s.Close() // waits for the deaf scan
+			})
+		})
+	}
+}
+
+func TestACallerWhoLeavesGetsItsError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	store := &faulty{Store: empty{}, actions: func(ctx context.Context, _ schemas.UserID) error { cancel(); <-ctx.Done(); return ctx.Err() }}
+	s, _ := serviceOf{store: store}.start(t)
+	if _, err := s.Answer(ctx, Request{Features: []string{"saves"}, Users: []schemas.UserID{"user:1"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
+func TestScansAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var under, most atomic.Int64
+		store := &faulty{Store: empty{}, actions: func(context.Context, schemas.UserID) error {
+			if n := under.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			<-time.After(time.Millisecond)
+			under.Add(-1)
+			return nil
+		}}
+		cfg := DefaultConfig()
+		cfg.Concurrency = 3
+		s, _ := serviceOf{store: store, cfg: cfg, now: time.Now}.start(t)
+		req := Request{Features: []string{"saves"}}
+		for i := range 20 {
+			req.Users = append(req.Users, schemas.UserID(fmt.Sprint("user:", i)))
+		}
+		done := make(chan error)
+		for range 4 {
+			go func() {
+				answer, err := s.Answer(t.Context(), req)
+				if err == nil && len(answer.Degraded) > 0 {
+					err = fmt.Errorf("degraded: %v", answer.Degraded)
+				}
+				done <- err
+			}()
+		}
+		for range 4 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if got := most.Load(); got != 3 {
+			t.Errorf("%d scans at once, want 3", got)
+		}
+	})
+}
+
+func TestOneScanAUserForAllFeatures(t *testing.T) {
+	store := &faulty{Store: empty{}}
+	s, _ := serviceOf{store: store}.start(t)
+	_, err := s.Answer(t.Context(), Request{
+		Features: []string{"saves", "mean_price", "newest", "pair_pin"},
+		Users:    []schemas.UserID{"user:1", "user:2"},
+		Pairs:    []UserPin{{"user:1", "pin:1"}, {"user:1", "pin:2"}, {"user:3", "pin:1"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := store.hits.Load(); got != 3 {
+		t.Errorf("got %d scans, want one for each of 3 users", got)
+	}
+}
+
+func TestDefinitionsAreThoseOfTheFile(t *testing.T) {
+	s, _ := serviceOf{store: empty{}}.start(t)
+	text, err := json.Marshal(s.Definitions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first = `{"name":"saves","entity":"user","verbs":["save"],"window":"96h","aggregate":"count"}`
+	if !strings.HasPrefix(string(text), "["+first) {
+		t.Errorf("got %s, want it to begin with %s", text, first)
+	}
+}
+
+func TestAServiceIsNotMadeOfWrongParts(t *testing.T) {
+	defs := []Definition{{Name: "a"}, {Name: "a"}}
+	if _, err := NewService(DefaultConfig(), Deps{Definitions: defs}); err == nil || !strings.Contains(err.Error(), "two definitions of a") {
+		t.Errorf("two of one name: got %v", err)
+	}
+	if _, err := NewService(Config{}, Deps{}); err == nil {
+		t.Error("a zero configuration was taken")
+	}
+	if _, err := NewSink(Config{}, SinkDeps{}); err == nil {
+		t.Error("a zero configuration was taken")
+	}
+	reg := prometheus.NewRegistry()
+	if _, err := NewMetrics(reg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewMetrics(reg); err == nil {
+		t.Error("metrics were registered twice")
+	}
+}
+
+func TestConfigReportsEveryProblem(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+	bad := Config{Deadline: time.Hour, Concurrency: 1025, MaxActions: -1, MaxGroups: 0, SweepEvery: time.Millisecond, CacheMaxMB: 0}
+	want := []string{
+		"deadline: 1h0m0s: want 1ms to 1m0s", "concurrency: 1025: want 1 to 1024", "max_actions: -1: want 1 to 10000000",
+		"max_groups: 0: want 1 to 1000000", "sweep_every: 1ms: want 1s to 96h0m0s", "cache_max_mb: 0: want 1 to 65536",
+	}
+	if diff := cmp.Diff(want, strings.Split(bad.Validate().Error(), "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

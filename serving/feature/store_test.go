@@ -1,0 +1,313 @@
+package feature
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func saves(user schemas.UserID, n int, from schemas.Micros) Batch {
+	var b Batch
+	for i := range n {
+		b.Actions = append(b.Actions, &schemas.EnrichedAction{
+			ID: fmt.Sprint(i), Actor: user, Verb: "save", Object: schemas.ID(fmt.Sprint("pin:", i)), Timestamp: from - schemas.Micros(i)*1000,
+		})
+	}
+	return b
+}
+
+func mustWrite(t testing.TB, s *EmbeddedStore, b Batch) {
+	t.Helper()
+	if err := s.Write(b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func one(t testing.TB, s Store, user schemas.UserID, d Definition) Result {
+	t.Helper()
+	got, err := s.Actions(t.Context(), user, Span{AsOf: now, Now: now}, []Definition{d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got[0]
+}
+
+func TestBeyondMaxActionsTheNewestAreLookedAt(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.MaxActions = 10
+	s := openTest(t, t.TempDir(), cfg)
+	mustWrite(t, s, saves("user:1", 11, now))
+	tests := map[string]struct {
+		def  Definition
+		want Result
+	}{
+		"wide":             {define(t, "entity: user", "aggregate: count"), Result{Number(10), []Reason{Cap}}},
+		"wide, last":       {define(t, "entity: user", "aggregate: last", "n: 1"), Result{Last{{"pin:0", "save", nowMS.Time()}}, []Reason{Cap}}},
+		"all in window":    {define(t, "entity: user", "aggregate: count", "window: 10ms"), Result{Value: Number(10)}},
+		"one more in it":   {define(t, "entity: user", "aggregate: count", "window: 11ms"), Result{Number(10), []Reason{Cap}}},
+		"narrow, no limit": {define(t, "entity: user", "aggregate: count", "window: 3ms"), Result{Value: Number(3)}},
+	}
+	for name, tt := range tests {
+		if diff := cmp.Diff(tt.want, one(t, s, "user:1", tt.def)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	mustWrite(t, s, saves("user:2", 10, now))
+	if diff := cmp.Diff(Result{Value: Number(10)}, one(t, s, "user:2", tests["wide"].def)); diff != "" {
+		t.Errorf("as many as allowed (-want +got):\n%s", diff)
+	}
+}
+
+func TestBeyondMaxGroupsTheNewestAreCounted(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.MaxGroups = 2
+	s := openTest(t, t.TempDir(), cfg)
+	b := saves("user:1", 3, now)
+	b.Actions = append(b.Actions, &schemas.EnrichedAction{ID: "again", Actor: "user:1", Verb: "click", Object: "pin:0", Timestamp: now - hour})
+	mustWrite(t, s, b)
+	capped := []Reason{Cap}
+	tests := map[string]struct {
+		lines []string
+		want  Result
+	}{
+		"groups":          {[]string{"aggregate: count", "group_by: object"}, Result{Groups{"pin:0": 2, "pin:1": 1}, capped}},
+		"distinct":        {[]string{"aggregate: distinct"}, Result{Number(2), capped}},
+		"distinct groups": {[]string{"aggregate: distinct", "group_by: verb"}, Result{Groups{"save": 2, "click": 0}, capped}},
+		"top":             {[]string{"aggregate: top"}, Result{Top{{"pin:0", 2}, {"pin:1", 1}}, capped}},
+		"fits":            {[]string{"aggregate: count", "group_by: verb"}, Result{Value: Groups{"save": 3, "click": 1}}},
+	}
+	for name, tt := range tests {
+		d := define(t, append([]string{"entity: user"}, tt.lines...)...)
+		if diff := cmp.Diff(tt.want, one(t, s, "user:1", d)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// rowsOf counts what is on disk.
+func rowsOf(t *testing.T, s *EmbeddedStore, table byte) int {
+	t.Helper()
+	n := 0
+	err := s.use(func(db *pebble.DB) error {
+		return scanTable(t.Context(), db, table, func(it *pebble.Iterator) error {
+			for it.First(); it.Valid(); it.Next() {
+				n++
+			}
+			return it.Error()
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestSweepDeletesDaysThatHaveExpired(t *testing.T) {
+	var clock atomic.Int64
+	clock.Store(int64(now))
+	s, err := OpenEmbedded(t.TempDir(), DefaultConfig(), slog.New(slog.DiscardHandler), func() time.Time { return schemas.Micros(clock.Load()).Time() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	b := saves("user:1", 1, now)
+	b.Actions = append(b.Actions, saves("user:2", 1, now-24*hour).Actions...)
+	b.Counts = []*schemas.ItemCounts{
+		{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 1}},
+		{Pin: "pin:1", Start: (now - 24*hour) / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 1}},
+	}
+	mustWrite(t, s, b)
+	day := 24 * hour
+	midnight := now/day*day + day // the end of the day of now
+	steps := []struct {
+		name    string
+		now     schemas.Micros
+		actions int
+	}{
+		{"nothing has expired", now, 2},
+		{"the earlier day has a millisecond to go", midnight - day + 4*day - 1000, 2},
+		{"the earlier day has expired", midnight - day + 4*day, 1},
+		{"again", midnight - day + 4*day, 1},
+		{"both days have", midnight + 4*day, 0},
+	}
+	for _, step := range steps {
+		clock.Store(int64(step.now))
+		if err := s.Sweep(); err != nil {
+			t.Fatal(err)
+		}
+		if got := rowsOf(t, s, actionTable); got != step.actions {
+			t.Errorf("%s: got %d actions, want %d", step.name, got, step.actions)
+		}
+	}
+	clock.Store(int64(midnight + 4*day + schemas.ItemStep))
+	if err := s.Sweep(); err != nil {
+		t.Fatal(err)
+	}
+	if got := rowsOf(t, s, itemTable); got != 0 {
+		t.Errorf("got %d steps, want 0", got)
+	}
+}
+
+func TestWhatHasExpiredIsNotWritten(t *testing.T) {
+	s := openTest(t, t.TempDir(), DefaultConfig())
+	b := saves("user:1", 2, now-96*hour+1000) // the first is kept, the second expires now
+	b.Counts = []*schemas.ItemCounts{{Pin: "pin:1", Start: (now - 97*hour) / schemas.ItemStep * schemas.ItemStep}}
+	mustWrite(t, s, b)
+	if got := rowsOf(t, s, actionTable); got != 1 {
+		t.Errorf("got %d actions, want 1", got)
+	}
+	if got := rowsOf(t, s, itemTable); got != 0 {
+		t.Errorf("got %d steps, want 0", got)
+	}
+}
+
+func TestARepeatIsTheSameRow(t *testing.T) {
+	s := openTest(t, t.TempDir(), DefaultConfig())
+	for range 3 {
+		mustWrite(t, s, saves("user:1", 5, now))
+	}
+	if got := rowsOf(t, s, actionTable); got != 5 {
+		t.Errorf("got %d rows, want 5", got)
+	}
+}
+
+func TestAStoreHasOneOwner(t *testing.T) {
+	dir := t.TempDir()
+	openTest(t, dir, DefaultConfig())
+	second, err := OpenEmbedded(dir, DefaultConfig(), slog.New(slog.DiscardHandler), time.Now)
+	if err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v, %v, want an error that names the directory", second, err)
+	}
+}
+
+func TestAClosedStoreSaysSo(t *testing.T) {
+	s := openTest(t, t.TempDir(), DefaultConfig())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, errActions := s.Actions(t.Context(), "user:1", Span{}, nil)
+	_, errItems := s.Items(t.Context(), nil, 0, nil)
+	_, errPins := s.Pins(t.Context(), nil)
+	for name, err := range map[string]error{
+		"Write": s.Write(Batch{}), "Sweep": s.Sweep(), "Actions": errActions, "Items": errItems, "Pins": errPins,
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: got %v, want ErrClosed", name, err)
+		}
+	}
+}
+
+func TestADamagedRowIsAnError(t *testing.T) {
+	s := openTest(t, t.TempDir(), DefaultConfig())
+	err := s.use(func(db *pebble.DB) error {
+		return errors.Join(
+			db.Set(actionKey(nil, "user:1", floor(now), "x"), []byte{actionVersion, 200}, pebble.Sync),
+			db.Set(itemKey(nil, "pin:1", floor(now)/stepMillis*stepMillis), []byte{9}, pebble.Sync),
+			db.Merge(pinKey(nil, "pin:1", cardRow), []byte("short"), pebble.Sync),
+		)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defs := []Definition{{Entity: User, Aggregate: Count, Window: time.Hour}}
+	_, errActions := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, defs)
+	_, errItems := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, defs)
+	_, errPins := s.Pins(t.Context(), []schemas.PinID{"pin:1"})
+	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {
+		if !errors.Is(err, errCorrupt) {
+			t.Errorf("%s: got %v, want %v", name, err, errCorrupt)
+		}
+	}
+}
+
+func TestAScanHeedsItsContext(t *testing.T) {
+	s := openTest(t, t.TempDir(), DefaultConfig())
+	mustWrite(t, s, saves("user:1", 1, now))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, errActions := s.Actions(ctx, "user:1", Span{AsOf: now, Now: now}, []Definition{{Aggregate: Count, Window: time.Hour}})
+	_, errItems := s.Items(ctx, []schemas.PinID{"pin:1"}, now, nil)
+	_, errPins := s.Pins(ctx, []schemas.PinID{"pin:1"})
+	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want %v", name, err, context.Canceled)
+		}
+	}
+}
+
+// killedDir is set in the process that TestWhatWasWrittenSurvivesAKill starts and kills.
+const killedDir = "SMARTFEED_TEST_KILLED_FEATURE_STORE"
+
+func TestWhatWasWrittenSurvivesAKill(t *testing.T) {
+	if dir := os.Getenv(killedDir); dir != "" {
+		writeUntilKilled(t, dir)
+	}
+	dir := t.TempDir()
+	for round := range 3 {
+		written := killWriter(t, dir)
+		s := openTest(t, dir, DefaultConfig())
+		got := one(t, s, "user:1", define(t, "entity: user", "aggregate: count")).Value
+		if got.(Number) < Number(written) || written == 0 {
+			t.Errorf("round %d: got %v actions, want the %d that were written, more than 0", round, got, written)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// killWriter runs a process that writes to dir, kills it in the middle and returns how many actions it said it had
+// written.
+func killWriter(t *testing.T, dir string) int {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWhatWasWrittenSurvivesAKill$")
+	cmd.Env = append(os.Environ(), killedDir+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	written := 0
+	for {
+		var line string
+		if _, err := fmt.Fscanln(out, &line); err != nil {
+			t.Fatalf("writer ended by itself: %v", err)
+		}
+		if n, err := strconv.Atoi(line); err == nil {
+			written = n
+		}
+		if written >= 20 {
+			break
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("the writer was not killed")
+	}
+	return written
+}
+
+func writeUntilKilled(t *testing.T, dir string) {
+	s := openTest(t, dir, DefaultConfig())
+	for n := 1; ; n++ {
+		mustWrite(t, s, Batch{Actions: saves("user:1", n, now).Actions[n-1:]})
+		fmt.Println(n)
+	}
+}
