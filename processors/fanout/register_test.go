@@ -1,0 +1,110 @@
+package fanout
+
+import (
+	"encoding/hex"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestRegisterIsLastWriteWins(t *testing.T) {
+	at := func(live bool, time schemas.Micros, id string) register { return register{live, time, id} }
+	for name, c := range map[string]struct {
+		was, event, want register
+		tie              bool
+		what             change
+	}{
+		"the first event counts":            {register{}, at(false, -5, "a"), at(false, -5, "a"), false, newer},
+		"later wins":                        {at(true, 1, "a"), at(false, 2, "b"), at(false, 2, "b"), true, newer},
+		"later wins in the same state":      {at(true, 1, "a"), at(true, 2, "b"), at(true, 2, "b"), false, newer},
+		"earlier loses":                     {at(true, 2, "b"), at(false, 1, "a"), at(true, 2, "b"), false, none},
+		"unfollow wins at the same time":    {at(true, 1, "a"), at(false, 1, "b"), at(false, 1, "b"), false, newer},
+		"follow loses at the same time":     {at(false, 1, "b"), at(true, 1, "a"), at(false, 1, "b"), false, none},
+		"block wins at the same time":       {at(false, 1, "b"), at(true, 1, "a"), at(true, 1, "a"), true, newer},
+		"a repeat is nothing":               {at(true, 1, "a"), at(true, 1, "a"), at(true, 1, "a"), false, none},
+		"nor is another body under its id":  {at(true, 1, "a"), at(false, 9, "a"), at(true, 1, "a"), false, none},
+		"the smaller id names an equal":     {at(true, 1, "b"), at(true, 1, "a"), at(true, 1, "a"), false, renamed},
+		"the larger id of an equal is lost": {at(true, 1, "a"), at(true, 1, "b"), at(true, 1, "a"), false, none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, what := c.was.apply(c.event, c.tie)
+			if got != c.want || what != c.what {
+				t.Errorf("got %+v, %v, want %+v, %v", got, what, c.want, c.what)
+			}
+		})
+	}
+}
+
+func TestRegisterEndsAlikeInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tie := rapid.Bool().Draw(t, "tie")
+		events := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) register {
+			return register{live: rapid.Bool().Draw(t, "live"), time: schemas.Micros(rapid.IntRange(1, 4).Draw(t, "time"))}
+		}), 1, 8).Draw(t, "events")
+		var want register
+		for i := range events {
+			e := &events[i]
+			e.id = fmt.Sprintf("e%d", i)
+			wins := e.time > want.time || e.time == want.time && e.live != want.live && e.live == tie
+			if i == 0 || wins {
+				want = *e // ids ascend: an equal that comes later has the larger one
+			}
+		}
+		order := append(events, rapid.SliceOf(rapid.SampledFrom(events)).Draw(t, "repeats")...)
+		var got register
+		for _, e := range rapid.Permutation(order).Draw(t, "order") {
+			got, _ = got.apply(e, tie)
+		}
+		if got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
+}
+
+func TestRegisterGolden(t *testing.T) {
+	r := register{live: true, time: 0x0102030405060708, id: "e-1"}
+	value := appendRegister(nil, r)
+	if got, want := hex.EncodeToString(value), "01"+"0102030405060708"+"652d31"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	got, err := parseRegister(value)
+	if err != nil || got != r {
+		t.Errorf("came back as %+v, %v", got, err)
+	}
+	for n := range 10 {
+		if got, err := parseRegister(value[:n]); err == nil {
+			t.Errorf("%d bytes were read as %+v", n, got)
+		}
+	}
+}
+
+func TestWeightIsLastWriteWins(t *testing.T) {
+	none, err := parseWeight(nil)
+	if err != nil || none.value != 1 {
+		t.Fatalf("no row: got %+v, %v, want the weight 1", none, err)
+	}
+	for name, c := range map[string]struct {
+		was, sent, want weight
+		changed         bool
+	}{
+		"the first":             {none, weight{0.5, -7}, weight{0.5, -7}, true},
+		"a later one":           {weight{3, 1}, weight{2, 2}, weight{2, 2}, true},
+		"an earlier one":        {weight{2, 2}, weight{3, 1}, weight{2, 2}, false},
+		"larger, the same time": {weight{2, 2}, weight{3, 2}, weight{3, 2}, true},
+		"a repeat":              {weight{2, 2}, weight{2, 2}, weight{2, 2}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, changed := c.was.apply(c.sent)
+			if got != c.want || changed != c.changed {
+				t.Errorf("got %+v, %v, want %+v, %v", got, changed, c.want, c.changed)
+			}
+			back, err := parseWeight(appendWeight(nil, got))
+			if err != nil || back != got {
+				t.Errorf("came back as %+v, %v", back, err)
+			}
+		})
+	}
+}

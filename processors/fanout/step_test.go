@@ -1,0 +1,84 @@
+package fanout
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func TestStepGathersFollowersByPartition(t *testing.T) {
+	const partitions = 4
+	st := newStep(20, partitions)
+	rapid.Check(t, func(t *rapid.T) {
+		st.reset()
+		n := rapid.IntRange(0, 40).Draw(t, "followers")
+		want := make([]schemas.Delivery, partitions)
+		for i := range n {
+			user := schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 1000).Draw(t, "user")))
+			weight := rapid.SampledFrom([]float32{1, 1, 1, 2.5}).Draw(t, "weight")
+			if got, want := st.add([]byte(user), weight), i < 20; got != want {
+				t.Fatalf("follower %d: taken %v, want %v", i, got, want)
+			} else if !got {
+				break
+			}
+			d := &want[topics.Partition(string(user), partitions)]
+			d.Users, d.Weights = append(d.Users, user), append(d.Weights, weight)
+			if got := schemas.UserID(st.last); got != user {
+				t.Fatalf("last is %q, want %q", got, user)
+			}
+		}
+		if st.more != (n > 20) {
+			t.Errorf("more: %v with %d followers", st.more, n)
+		}
+		for p := range want {
+			if even(want[p].Weights) {
+				want[p].Weights = nil
+			}
+			var got schemas.Delivery
+			if any := st.delivery(p, &got); any != (len(want[p].Users) > 0) {
+				t.Errorf("partition %d: any %v", p, any)
+			}
+			if diff := cmp.Diff(want[p].Users, append([]schemas.UserID(nil), got.Users...)); diff != "" {
+				t.Errorf("partition %d (-want +got):\n%s", p, diff)
+			}
+			if diff := cmp.Diff(want[p].Weights, got.Weights); diff != "" {
+				t.Errorf("partition %d (-want +got):\n%s", p, diff)
+			}
+		}
+	})
+}
+
+func even(weights []float32) bool {
+	for _, w := range weights {
+		if w != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+func BenchmarkStep(b *testing.B) {
+	const followers = 1000
+	st := newStep(followers, 4)
+	users := make([][]byte, followers)
+	for i := range users {
+		users[i] = fmt.Appendf(nil, "user:%d", i)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		st.reset()
+		for _, user := range users {
+			st.add(user, 1)
+		}
+		var d schemas.Delivery
+		for p := range st.shares {
+			st.delivery(p, &d)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/followers, "ns/follower")
+}
