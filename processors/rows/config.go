@@ -49,7 +49,7 @@ func DefaultConfig() Config {
 		MaxValueBytes:    900 << 10, // Kafka's own default for a whole message is 1 MiB
 		TimersPerTick:    256,
 		CacheBytes:       128 << 20,
-		MemTableBytes:    64 << 20,
+		MemTableBytes:    128 << 20,
 		MinDiskBytes:     256 << 20,
 		SessionTimeout:   6 * time.Second,
 		Grace:            3 * time.Second,

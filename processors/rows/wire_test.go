@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -42,20 +44,17 @@ func newWire(t testing.TB) *wire {
 		}
 	})
 	w := &wire{Server: server, kafka: server.Kafka(testPartitions)}
-	if w.client, err = w.kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner())); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.client.Close)
-	w.admin = kadm.NewClient(w.client)
-	w.create(t, "t-in", "t-in2", "t-batch", "t-out", "t-table", "t-loop", "t-ticks", topics.DeadLetters)
-	registry, err := schemas.NewRegistry(server.RegistryURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.streams, err = topics.Open(t.Context(), registry); err != nil {
-		t.Fatal(err)
-	}
+	w.connect(t, server.RegistryURL())
+	w.createAll(t)
 	return w
+}
+
+// manual is for producers that choose the partition themselves.
+var manual = kgo.RecordPartitioner(kgo.ManualPartitioner())
+
+func (w *wire) createAll(t testing.TB) {
+	t.Helper()
+	w.create(t, "t-in", "t-in2", "t-batch", "t-out", "t-table", "t-loop", "t-ticks", topics.DeadLetters)
 }
 
 func (w *wire) create(t testing.TB, names ...string) {
@@ -223,6 +222,16 @@ func number(value []byte) uint64 {
 		return 0
 	}
 	return binary.BigEndian.Uint64(value)
+}
+
+// gathered returns the value of a counter.
+func gathered(t testing.TB, c prometheus.Counter) float64 {
+	t.Helper()
+	var m dto.Metric
+	if err := c.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetCounter().GetValue()
 }
 
 // count reads the owner's row "n" through the view; -1: not here.

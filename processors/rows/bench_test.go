@@ -1,0 +1,208 @@
+package rows
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// BenchmarkRows works off a backlog, the broker in a process of its own, and reports the CPU time that this process
+// spends on a row, beside the same rows moved by a bare franz-go and Pebble loop with a transaction a batch.
+//
+//	go test -run=- -bench=Rows ./processors/rows
+func BenchmarkRows(b *testing.B) {
+	for _, rows := range []int{1, 10, 100} {
+		b.Run(fmt.Sprintf("%d_a_message/group", rows), func(b *testing.B) { benchmark(b, rows, runGroup) })
+		b.Run(fmt.Sprintf("%d_a_message/bare_loop", rows), func(b *testing.B) { benchmark(b, rows, runBare) })
+	}
+}
+
+// benchRows is the number of rows of one run, by rows a message.
+var benchRows = map[int]int{1: 200_000, 10: 600_000, 100: 1_200_000}
+
+func benchmark(b *testing.B, rows int, run func(*measure, *wire, int, int)) {
+	for range b.N {
+		b.StopTimer()
+		w, _ := newRemoteWire(b)
+		w.createAll(b)
+		messages := benchRows[rows] / rows
+		w.backlog(b, messages)
+		runtime.GC()
+		b.StartTimer()
+		m := &measure{B: b}
+		run(m, w, rows, messages)
+		b.ReportMetric(m.used.Seconds()*1e6/float64(m.rows), "cpu-µs/row")
+		b.ReportMetric(float64(m.rows)/m.took.Seconds(), "rows/s")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// measure is of the steady state: it begins when the first messages are worked off, so that connecting and the opening
+// of stores do not count.
+type measure struct {
+	*testing.B
+	rows       int // moved between begin and end
+	began      time.Time
+	before     time.Duration
+	took, used time.Duration
+}
+
+func (m *measure) begin() { m.began, m.before = time.Now(), cpu(m.B) }
+
+func (m *measure) end(rows int) {
+	m.took, m.used, m.rows = time.Since(m.began), cpu(m.B)-m.before, rows
+}
+
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// backlog fills t-in with numbered records of ten thousand owners.
+func (w *wire) backlog(b *testing.B, messages int) {
+	b.Helper()
+	for i := range messages {
+		owner := benchOwner(i)
+		w.client.Produce(b.Context(), &kgo.Record{
+			Topic: "t-in", Partition: topics.Partition(owner, testPartitions), Key: []byte(owner), Value: binary.BigEndian.AppendUint64(nil, uint64(i)),
+		}, nil)
+	}
+	if err := w.client.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func benchOwner(i int) string { return fmt.Sprintf("user:%011d", i*7919%10_000) }
+
+// benchCall is what both do with a message: it counts in row "c", and puts rows of 40 bytes with their owner.
+func benchCall(id uint64, rows int, put func(row, value []byte) error) error {
+	var row [9]byte
+	var value [14]byte
+	row[0] = 'e'
+	for i := range rows {
+		binary.BigEndian.PutUint64(row[1:], id*1000+uint64(i))
+		if err := put(row[:], value[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runGroup(b *measure, w *wire, rows, messages int) {
+	g := Group{Name: "t", Outputs: []string{"t-out"}, Inputs: []Input{{topic: "t-in", handle: func(tx *Tx, value []byte) error {
+		if err := benchCall(binary.BigEndian.Uint64(value), rows-1, tx.Own().Put); err != nil {
+			return err
+		}
+		if _, err := add(tx.Own(), 1); err != nil {
+			return err
+		}
+		return tx.Emit("t-out", tx.Key(), value)
+	}}}}
+	cfg := DefaultConfig()
+	cfg.Dir = b.TempDir()
+	r, err := New(cfg, w.env(b.B), g)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	until := func(n int) int {
+		for {
+			if have := int(gathered(b.B, r.meter.messages)); have >= n {
+				return have
+			}
+			select {
+			case err := <-done:
+				b.Fatal(err)
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	first := until(1)
+	b.begin()
+	b.end((until(messages) - first) * rows)
+	b.StopTimer()
+	cancel()
+	if err := <-done; err != nil {
+		b.Fatal(err)
+	}
+}
+
+// runBare is the limit: consume, produce in a transaction for every five thousand records, write Pebble. It knows no
+// owners, reads nothing, recovers nothing.
+func runBare(b *measure, w *wire, rows, messages int) {
+	consumer, err := w.kafka.Client(kgo.ConsumeTopics("t-in"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer consumer.Close()
+	producer, err := w.kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer producer.Close()
+	shared, err := NewShared(DefaultConfig())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer shared.Close()
+	db, err := pebble.Open(b.TempDir(), (&store{}).options(shared))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	first := 0
+	for done := 0; done < messages; {
+		records := consumer.PollRecords(b.Context(), max(5000/rows, 1)).Records()
+		if err := bareCommit(b.Context(), producer, db, records, rows); err != nil {
+			b.Fatal(err)
+		}
+		done += len(records)
+		if first == 0 {
+			first = done
+			b.begin()
+		}
+	}
+	b.end((messages - first) * rows)
+}
+
+func bareCommit(ctx context.Context, producer *kgo.Client, db *pebble.DB, records []*kgo.Record, rows int) error {
+	if err := producer.BeginTransaction(); err != nil {
+		return err
+	}
+	batch := db.NewBatch()
+	defer batch.Close()
+	for _, in := range records {
+		err := benchCall(binary.BigEndian.Uint64(in.Value), rows, func(row, value []byte) error {
+			key := append(append(append([]byte(nil), in.Key...), 0), row...)
+			value = append([]byte(nil), value...)
+			producer.Produce(ctx, &kgo.Record{Topic: "t-table", Partition: in.Partition, Key: key, Value: value}, nil)
+			return batch.Set(key, value, nil)
+		})
+		if err != nil {
+			return err
+		}
+		producer.Produce(ctx, &kgo.Record{Topic: "t-out", Partition: in.Partition, Key: in.Key, Value: in.Value}, nil)
+	}
+	if err := producer.Flush(ctx); err != nil {
+		return err
+	}
+	if err := producer.EndTransaction(ctx, kgo.TryCommit); err != nil {
+		return err
+	}
+	return batch.Commit(pebble.NoSync)
+}

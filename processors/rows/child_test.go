@@ -1,0 +1,105 @@
+package rows
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// The test binary plays other processes when this variable names one of roles.
+const roleVariable = "ROWS_TEST_ROLE"
+
+func roles() map[string]func(ctx context.Context) error {
+	return map[string]func(ctx context.Context) error{"broker": playBroker}
+}
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(roleVariable)
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := roles()[role](ctx); err != nil {
+		fmt.Fprintln(os.Stderr, role+":", err)
+		os.Exit(1)
+	}
+}
+
+// playBroker serves an embedded broker in the directory ROWS_TEST_DIR and says where.
+func playBroker(ctx context.Context) error {
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = os.Getenv("ROWS_TEST_DIR"), "127.0.0.1:0", "127.0.0.1:0"
+	server, err := embedded.Start(ctx, cfg, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Println(strings.Join(server.Kafka(testPartitions).Brokers, ","), server.RegistryURL())
+	<-ctx.Done()
+	return server.Close()
+}
+
+// child starts this binary in a role. It is killed at the end of the test.
+func child(t testing.TB, role string, env ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), roleVariable+"="+role), env...)
+	cmd.Stderr = t.Output()
+	t.Cleanup(func() {
+		if cmd.Process != nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	})
+	return cmd
+}
+
+// newRemoteWire is newWire with the broker in a process of its own.
+func newRemoteWire(t testing.TB) (*wire, *exec.Cmd) {
+	t.Helper()
+	cmd := child(t, "broker", "ROWS_TEST_DIR="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	brokers, registry, _ := strings.Cut(strings.TrimSpace(line), " ")
+	w := &wire{kafka: topics.Kafka{Brokers: strings.Split(brokers, ","), Partitions: testPartitions, Embedded: true}}
+	w.connect(t, registry)
+	return w, cmd
+}
+
+func (w *wire) connect(t testing.TB, registryURL string) {
+	t.Helper()
+	var err error
+	if w.client, err = w.kafka.Client(manual); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.client.Close)
+	w.admin = kadm.NewClient(w.client)
+	registry, err := schemas.NewRegistry(registryURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.streams, err = topics.Open(t.Context(), registry); err != nil {
+		t.Fatal(err)
+	}
+}

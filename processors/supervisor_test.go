@@ -1,0 +1,162 @@
+package processors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors"
+)
+
+// exactly has no jitter: every wait is the whole of it.
+func exactly() processors.Backoff {
+	return processors.Backoff{Least: time.Second, Most: 10 * time.Second, Healthy: time.Minute, Random: func() float64 { return 1 }}
+}
+
+// failing is a part that fails each time after running for so long; it records when it was started.
+type failing struct {
+	began  time.Time
+	starts []time.Duration
+	runs   time.Duration
+}
+
+func (f *failing) run(ctx context.Context) error {
+	f.starts = append(f.starts, time.Since(f.began))
+	select {
+	case <-time.After(f.runs):
+		return errors.New("broken")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func supervise(t *testing.T, s *processors.Supervisor, forTime time.Duration) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), forTime)
+	defer cancel()
+	return s.Run(ctx)
+}
+
+func TestFailedPartIsStartedAgainWithGrowingPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &failing{began: time.Now()}
+		s := processors.NewSupervisor(exactly(), nil, processors.Part{Name: "p", Run: f.run})
+		if err := supervise(t, s, 36*time.Second); err != nil {
+			t.Fatalf("Run: %v", err)
+		}
+		want := []time.Duration{0, 1, 3, 7, 15, 25, 35} // pauses of 1, 2, 4, 8, 10, 10 s
+		for i := range want {
+			want[i] *= time.Second
+		}
+		if !slices.Equal(f.starts, want) {
+			t.Errorf("started at %v, want %v", f.starts, want)
+		}
+		if got := s.State()[0]; got.Restarts != 6 || got.LastError != "broken" || got.Condition != processors.Ended {
+			t.Errorf("state %+v", got)
+		}
+	})
+}
+
+func TestHealthyRunResetsPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &failing{began: time.Now(), runs: time.Minute}
+		s := processors.NewSupervisor(exactly(), nil, processors.Part{Name: "p", Run: f.run})
+		if err := supervise(t, s, 200*time.Second); err != nil {
+			t.Fatalf("Run: %v", err)
+		}
+		want := []time.Duration{0, 61 * time.Second, 122 * time.Second, 183 * time.Second}
+		if !slices.Equal(f.starts, want) {
+			t.Errorf("started at %v, want %v", f.starts, want)
+		}
+	})
+}
+
+func TestJitterStaysBetweenHalfAndWhole(t *testing.T) {
+	for _, random := range []float64{0, 0.5, 0.999} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &failing{began: time.Now()}
+			b := exactly()
+			b.Random = func() float64 { return random }
+			if err := supervise(t, processors.NewSupervisor(b, nil, processors.Part{Run: f.run}), 1100*time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			if len(f.starts) < 2 || f.starts[1] < 500*time.Millisecond || f.starts[1] > time.Second {
+				t.Errorf("random %v: started at %v, want the second after 0.5 s to 1 s", random, f.starts)
+			}
+		})
+	}
+}
+
+type fatalError struct{ error }
+
+func (fatalError) Fatal() bool { return true }
+
+func TestFatalErrorEndsEverythingAndIsReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := false
+		s := processors.NewSupervisor(exactly(), nil,
+			processors.Part{Name: "bad", Run: func(context.Context) error {
+				time.Sleep(time.Second)
+				return fmt.Errorf("run: %w", fatalError{errors.New("another topic")})
+			}},
+			processors.Part{Name: "good", Run: func(ctx context.Context) error {
+				<-ctx.Done()
+				time.Sleep(3 * time.Second) // its own cleaning up, which is waited for
+				ended = true
+				return nil
+			}})
+		err := s.Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "bad: run: another topic") {
+			t.Errorf("Run: %v, want the fatal error with the part's name", err)
+		}
+		if !ended {
+			t.Error("Run returned before the other part had ended")
+		}
+		got := []processors.Condition{s.State()[0].Condition, s.State()[1].Condition}
+		if want := []processors.Condition{processors.Failed, processors.Ended}; !slices.Equal(got, want) {
+			t.Errorf("conditions %v, want %v", got, want)
+		}
+	})
+}
+
+func TestPartThatEndsByItselfIsStartedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		s := processors.NewSupervisor(exactly(), nil, processors.Part{Name: "p", Run: func(context.Context) error {
+			runs++
+			return nil
+		}})
+		if err := supervise(t, s, 1500*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		if runs != 2 {
+			t.Errorf("%d runs, want 2", runs)
+		}
+	})
+}
+
+func TestStateSaysWhatIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &failing{began: time.Now(), runs: time.Second}
+		s := processors.NewSupervisor(exactly(), nil, processors.Part{Name: "p", Run: f.run})
+		if got := s.State()[0].Condition; got != processors.Idle {
+			t.Errorf("before Run: %s, want idle", got)
+		}
+		go func() { _ = supervise(t, s, 10*time.Second) }()
+		began := time.Now()
+		time.Sleep(500 * time.Millisecond)
+		if got := s.State()[0].Condition; got != processors.Running {
+			t.Errorf("after 0.5 s: %s, want running", got)
+		}
+		time.Sleep(time.Second)
+		got := s.State()[0]
+		if got.Condition != processors.Waiting || !got.NextTry.Equal(began.Add(2*time.Second)) || got.LastError != "broken" {
+			t.Errorf("after 1.5 s: %+v, want waiting until 2 s", got)
+		}
+	})
+}
