@@ -111,8 +111,11 @@ func (t *Task) tell(move func() error) {
 
 func (t *Task) line() string {
 	line := t.what
-	if t.total != Unknown {
+	switch {
+	case t.total != Unknown:
 		line += fmt.Sprintf(": %d of %d", t.done, t.total)
+	case t.done > 0:
+		line += fmt.Sprintf(": %d", t.done)
 	}
 	if t.state != "" {
 		line += ": " + t.state

@@ -26,12 +26,15 @@ func TestPlainLines(t *testing.T) {
 	if got, want := counted.Done(), plainEvery+1500*time.Millisecond; got != want {
 		t.Errorf("took %s, want %s", got, want)
 	}
+	endless := r.Start("events", Unknown)
+	endless.Add(7)
+	endless.Done()
 	waited := r.Start("waiting", Unknown)
 	waited.Say("never told")
 	c.at = c.at.Add(plainEvery)
 	waited.Say("fanout: 3 of publications")
 	waited.Done()
-	want := "pins: 20 of 30\npins: 30 of 30, 6.5s\nwaiting: fanout: 3 of publications\nwaiting, 5s\n"
+	want := "pins: 20 of 30\npins: 30 of 30, 6.5s\nevents: 7, 0s\nwaiting: fanout: 3 of publications\nwaiting, 5s\n"
 	if got := out.String(); got != want {
 		t.Errorf("told\n%s\nwant\n%s", got, want)
 	}

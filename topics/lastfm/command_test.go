@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -18,33 +17,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/smartfeed/smartfeed/internal/load/loadtest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
 )
-
-// wire is an embedded broker and registry with the topics.
-func wire(t *testing.T) topics.Setup {
-	t.Helper()
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	server, err := embedded.Start(t.Context(), cfg, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s := topics.Setup{Kafka: server.Kafka(0), Registry: server.RegistryURL(), Log: log}
-	if _, err := topics.Apply(t.Context(), s.Kafka, topics.Catalogue(topics.Profile{Embedded: true})); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 // workOff reads, as every consumer of the catalogue, what there is, and does nothing with it.
 func workOff(t *testing.T, k topics.Kafka) {
@@ -110,7 +87,7 @@ func events[T any](t *testing.T, k topics.Kafka, s topics.Stream[T], event func(
 }
 
 func TestImportTwiceIsTheSameTwice(t *testing.T) {
-	s := wire(t)
+	s := loadtest.Wire(t)
 	workOff(t, s.Kafka)
 	last := time.Now().UTC().Truncate(time.Second)
 	for range 2 {
@@ -148,7 +125,7 @@ func TestImportTwiceIsTheSameTwice(t *testing.T) {
 }
 
 func TestNobodyWorksItOff(t *testing.T) {
-	_, _, err := importTiny(t, wire(t), "--timeout", "300ms", "--original-times")
+	_, _, err := importTiny(t, loadtest.Wire(t), "--timeout", "300ms", "--original-times")
 	for _, want := range []string{"import users and follows: ", "not worked off within 300ms", "fanout", "--last-action 2011-06-01T00:00:04Z"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
@@ -157,7 +134,7 @@ func TestNobodyWorksItOff(t *testing.T) {
 }
 
 func TestHumanSummary(t *testing.T) {
-	s := wire(t)
+	s := loadtest.Wire(t)
 	workOff(t, s.Kafka)
 	out, errOut, err := importTiny(t, s, "--wait=false")
 	if err != nil {

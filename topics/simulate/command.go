@@ -1,0 +1,174 @@
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/time/rate"
+
+	"github.com/smartfeed/smartfeed/internal/load"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Summary is what a simulation ends with.
+type Summary struct {
+	Run     string  `json:"run"`     // in the ids of what went on
+	Loaded  int     `json:"loaded"`  // events of the product as it is at first
+	Live    int64   `json:"live"`    // events acknowledged afterwards
+	Seconds float64 `json:"seconds"` // that these took
+}
+
+// forever is a duration that no simulation reaches.
+const forever = time.Duration(math.MaxInt64)
+
+// grace is how long events under way may still take when a simulation is stopped.
+const grace = 5 * time.Second
+
+// Command returns `simulate`, which publishes a product and what goes on in it until the time is over or the command is
+// interrupted.
+func Command(setup func(cmd *cobra.Command) (topics.Setup, error)) *cobra.Command {
+	cfg := DefaultConfig()
+	span, asJSON := "forever", false
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "make up a product with users, boards, follows and pins, and let them act",
+		Long: `Make up a product with people, boards, interests, follows and pins, the same one for the same seed, and then let
+people pin, follow, look, click and save at a stated rate. To start it again is harmless: it goes on with the product
+that is there.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			lasting, err := check(cfg, span)
+			if err != nil {
+				return &topics.UsageError{Problem: err.Error()}
+			}
+			s, err := setup(cmd)
+			if err != nil {
+				return err
+			}
+			summary, err := run(cmd.Context(), s, cfg, lasting)
+			if err != nil {
+				return err
+			}
+			return summary.print(cmd.OutOrStdout(), asJSON)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&cfg.Users, "users", cfg.Users, "people")
+	f.IntVar(&cfg.BoardsPerUser, "boards-per-user", cfg.BoardsPerUser, "boards of each")
+	f.IntVar(&cfg.Interests, "interests", cfg.Interests, "interests")
+	f.IntVar(&cfg.Pins, "pins", cfg.Pins, "pins there are at first")
+	f.Float64Var(&cfg.Rate, "rate", cfg.Rate, "events a second afterwards; 0: as fast as possible")
+	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "another seed is another product")
+	f.StringVar(&span, "for", span, `how long people act: a duration, "forever", or 0 to only load the product`)
+	f.BoolVar(&asJSON, "json", asJSON, "print the summary as JSON")
+	return cmd
+}
+
+// check returns how long the simulation lasts, or every problem of the flags.
+func check(cfg Config, span string) (time.Duration, error) {
+	lasting := forever
+	var err error
+	if span != "forever" {
+		lasting, err = time.ParseDuration(span)
+		if err != nil || lasting < 0 {
+			err = fmt.Errorf(`for: %q, must be a duration such as 90s, 0, or "forever"`, span)
+		}
+	}
+	return lasting, errors.Join(cfg.Validate(), err)
+}
+
+func run(ctx context.Context, s topics.Setup, cfg Config, lasting time.Duration) (Summary, error) {
+	began := time.Now()
+	summary := Summary{Run: strconv.FormatInt(began.UnixMilli(), 36)}
+	publisher, err := load.Open(ctx, s)
+	if err != nil {
+		return summary, err
+	}
+	defer publisher.Close()
+	w := newWorld(cfg)
+	if summary.Loaded, err = w.load(ctx, s, publisher, began); err != nil || lasting == 0 {
+		return summary, err
+	}
+	var acknowledged atomic.Int64
+	task := load.Start(s, "acting", -1)
+	err = actFor(ctx, lasting, publisher, newLive(w, summary.Run), func() { acknowledged.Add(1); task.Add(1) })
+	summary.Live, summary.Seconds = acknowledged.Load(), task.Done().Seconds()
+	return summary, err
+}
+
+// load publishes the product as it is at first and returns of how many events that is.
+func (w *world) load(ctx context.Context, s topics.Setup, p load.Publisher, now time.Time) (int, error) {
+	total := 0
+	for _, part := range []struct {
+		name   string
+		events iter.Seq[schemas.Line]
+	}{
+		{"users", w.users()},
+		{"follows", w.follows()},
+		{"pins", w.pins(now)},
+	} {
+		var events atomic.Int64
+		task := load.Start(s, part.name, -1)
+		err := load.All(ctx, p, part.events, func() { events.Add(1); task.Add(1) })
+		task.Done()
+		if err != nil {
+			return total, fmt.Errorf("simulate %s: %w", part.name, err)
+		}
+		total += int(events.Load())
+	}
+	return total, nil
+}
+
+// actFor lets people act until the time is over or ctx ends. Events under way then are waited for, though not for long.
+func actFor(ctx context.Context, lasting time.Duration, p load.Publisher, l *live, acknowledged func()) error {
+	acting, stop := context.WithTimeout(ctx, lasting)
+	defer stop()
+	sending, abandon := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer abandon(nil)
+	late := time.AfterFunc(forever, func() { abandon(fmt.Errorf("not all is acknowledged %s after the end", grace)) })
+	defer late.Stop()
+	defer context.AfterFunc(acting, func() { late.Reset(grace) })()
+	if err := load.All(sending, p, l.all(ticks(acting, l.Rate)), acknowledged); err != nil {
+		return fmt.Errorf("simulate: %w", err)
+	}
+	return nil
+}
+
+// ticks yields the time, so often a second, until ctx ends; as often as it is taken if perSecond is 0.
+func ticks(ctx context.Context, perSecond float64) iter.Seq[time.Time] {
+	limit := rate.Inf
+	if perSecond > 0 {
+		limit = rate.Limit(perSecond)
+	}
+	const share = 100 // a hundredth of a second's events may come at once: timers are no finer
+	limiter := rate.NewLimiter(limit, 1+int(perSecond/share))
+	return func(yield func(time.Time) bool) {
+		for limiter.Wait(ctx) == nil && yield(time.Now()) {
+		}
+	}
+}
+
+func (s Summary) print(out io.Writer, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(s)
+	}
+	fmt.Fprintf(out, "loaded %d events\n", s.Loaded)
+	if s.Seconds == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "acted %d times in %.1f s, %.0f events a second (run %s)\n",
+		s.Live, s.Seconds, float64(s.Live)/s.Seconds, s.Run)
+	return err
+}

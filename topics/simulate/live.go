@@ -1,0 +1,172 @@
+package simulate
+
+import (
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// The pins that people act on: the newest of each interest.
+const (
+	shelfPins = 500    // of an interest, at least; up to twice as many are kept
+	knownPins = 20_000 // of the pins there are at first
+)
+
+// live is what goes on in a world after its beginning.
+type live struct {
+	*world
+	run     string
+	chance  *rand.Rand
+	events  int
+	created int
+	shelves map[int][]shelved // by interest, oldest first
+}
+
+// shelved is a pin as those who act on it need it.
+type shelved struct {
+	id     schemas.PinID
+	author int
+}
+
+// newLive returns the life of a world. Its events and new pins have ids of the run; the same run of the same world at
+// the same times is the same events.
+func newLive(w *world, run string) *live {
+	l := &live{world: w, run: run, chance: w.random("run "+run, 0), shelves: map[int][]shelved{}}
+	for n := max(0, w.Pins-knownPins); n < w.Pins; n++ {
+		l.shelve(w.pin(n))
+	}
+	return l
+}
+
+func (l *live) shelve(p pin) {
+	for _, i := range p.interests {
+		shelf := append(l.shelves[i], shelved{id: p.id, author: p.author})
+		if len(shelf) > 2*shelfPins {
+			shelf = slices.Clone(shelf[shelfPins:])
+		}
+		l.shelves[i] = shelf
+	}
+}
+
+// all yields what goes on, one event for each time that tick yields.
+func (l *live) all(tick iter.Seq[time.Time]) iter.Seq[schemas.Line] {
+	return func(yield func(schemas.Line) bool) {
+		for now := range tick {
+			if !yield(l.next(schemas.MicrosOf(now))) {
+				return
+			}
+		}
+	}
+}
+
+// next returns what happens now: of a thousand events 60 new pins, 40 follows, 15 unfollows, actions for the rest.
+func (l *live) next(now schemas.Micros) schemas.Line {
+	actor := popular(l.chance, l.Users)
+	switch n := l.chance.IntN(1000); {
+	case n < 60:
+		return l.post(actor, now)
+	case n < 100:
+		return l.edge(schemas.Follow, actor, l.discovery(actor), now)
+	case n < 115:
+		return l.edge(schemas.Unfollow, actor, pick(l.chance, l.edges(actor)), now)
+	}
+	pin, ok := l.choose(actor)
+	if !ok {
+		return l.post(actor, now)
+	}
+	return l.act(actor, pin, now)
+}
+
+func (l *live) event(actor int, v schemas.Verb, object schemas.ID, now schemas.Micros) schemas.Event {
+	return schemas.Event{ID: l.eventID(), Time: now, Actor: l.user(actor), Verb: v, Object: object}
+}
+
+func (l *live) eventID() string {
+	l.events++
+	return fmt.Sprintf("sim/%s/%d", l.run, l.events)
+}
+
+// post lets the author publish a new pin.
+func (l *live) post(author int, now schemas.Micros) schemas.Line {
+	l.created++
+	p := l.newPin(l.chance, author, fmt.Sprintf("%s-%s-%d", l.userName(author), l.run, l.created))
+	l.shelve(p)
+	return l.create(p, l.eventID(), now)
+}
+
+func (l *live) edge(v schemas.Verb, actor int, followee schemas.ID, now schemas.Micros) schemas.Line {
+	e := &schemas.FollowEvent{Event: l.event(actor, v, followee, now)}
+	return schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()}
+}
+
+// discovery returns something popular to follow: mostly a person, or an interest or a board.
+func (l *live) discovery(actor int) schemas.ID {
+	other := popular(l.chance, l.Users)
+	if other == actor {
+		other = (other + 1) % l.Users
+	}
+	switch n := l.chance.IntN(10); {
+	case n < 3:
+		return schemas.ID(l.interest(popular(l.chance, l.Interests)))
+	case n < 5 && l.BoardsPerUser > 0:
+		return schemas.ID(l.board(other, l.chance.IntN(l.BoardsPerUser)))
+	}
+	return schemas.ID(l.user(other))
+}
+
+// choose returns a pin for somebody to act on, four times out of five of one of the actor's tastes, the newest the most
+// likely; false if there is none.
+func (l *live) choose(actor int) (shelved, bool) {
+	for range 5 {
+		interest := popular(l.chance, l.Interests)
+		if l.chance.IntN(5) > 0 {
+			tastes := l.tastes(actor)
+			interest = tastes[popular(l.chance, len(tastes))]
+		}
+		shelf := l.shelves[interest]
+		if len(shelf) == 0 {
+			continue
+		}
+		if pin := shelf[len(shelf)-1-popular(l.chance, len(shelf))]; pin.author != actor {
+			return pin, true
+		}
+	}
+	return shelved{}, false
+}
+
+// act does something to a pin: mostly looking.
+func (l *live) act(actor int, pin shelved, now schemas.Micros) schemas.Line {
+	verb := l.verb()
+	e := &schemas.ActionEvent{
+		Event:      l.event(actor, verb, schemas.ID(pin.id), now),
+		Surface:    pick(l.chance, l.words.surfaces),
+		Attributes: map[string]string{"device": pick(l.chance, l.words.devices)},
+	}
+	switch {
+	case verb == schemas.Save && l.BoardsPerUser > 0:
+		e.Board = l.board(actor, l.chance.IntN(l.BoardsPerUser))
+	case verb == schemas.Closeup:
+		e.Attributes["dwell_seconds"] = fmt.Sprint(1 + popular(l.chance, 120))
+	}
+	return schemas.Line{Stream: schemas.StreamActions, Event: e, Key: e.Key()}
+}
+
+func (l *live) verb() schemas.Verb {
+	switch n := l.chance.IntN(1000); {
+	case n < 450:
+		return schemas.View
+	case n < 650:
+		return schemas.Closeup
+	case n < 840:
+		return schemas.Click
+	case n < 970:
+		return schemas.Save
+	case n < 998:
+		return schemas.Hide
+	}
+	return schemas.Report
+}

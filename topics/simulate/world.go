@@ -1,0 +1,277 @@
+package simulate
+
+import (
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// dimensions of embeddings.
+const dimensions = 16
+
+// world is the product as it is at first. Nothing is stored that can be worked out again from the seed and a number:
+// a person, an interest or a pin is the index it has.
+type world struct {
+	Config
+	words *vocabulary
+}
+
+func newWorld(cfg Config) *world { return &world{Config: cfg, words: newVocabulary()} }
+
+// random returns the source of everything that is left to chance about the i-th of a kind.
+func (w *world) random(kind string, i int) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(kind))
+	return rand.New(rand.NewPCG(w.Seed^h.Sum64(), uint64(i)))
+}
+
+// popular returns one of n by a power law: the first are the most likely.
+func popular(r *rand.Rand, n int) int {
+	if n < 2 {
+		return 0
+	}
+	return int(rand.NewZipf(r, 1.2, 4, uint64(n-1)).Uint64())
+}
+
+// nth returns the i-th of the words; when they run out, with a number.
+func nth(words []string, i int) string {
+	if round := i / len(words); round > 0 {
+		return fmt.Sprintf("%s-%d", words[i%len(words)], round+1)
+	}
+	return words[i]
+}
+
+func (w *world) userName(person int) string { return nth(w.words.names, person) }
+
+func (w *world) user(person int) schemas.UserID { return schemas.UserID("user:" + w.userName(person)) }
+
+func (w *world) interestName(i int) string {
+	all := w.words.interests
+	if round := i / len(all); round > 0 {
+		return fmt.Sprintf("%s-%d", all[i%len(all)].name, round+1)
+	}
+	return all[i].name
+}
+
+func (w *world) interest(i int) schemas.InterestID {
+	return schemas.InterestID("interest:" + w.interestName(i))
+}
+
+// tastes returns the interests a person follows: two to six of them, the strongest first.
+func (w *world) tastes(person int) []int {
+	r := w.random("tastes", person)
+	want := min(2+r.IntN(5), w.Interests)
+	var tastes []int
+	for tries := 0; len(tastes) < want && tries < 50; tries++ {
+		if i := popular(r, w.Interests); !slices.Contains(tastes, i) {
+			tastes = append(tastes, i)
+		}
+	}
+	return tastes
+}
+
+// board returns a person's n-th board: named after a taste while there are some, then after a theme.
+func (w *world) board(person, n int) schemas.BoardID {
+	tastes := w.tastes(person)
+	about := ""
+	if n < len(tastes) {
+		about = w.interestName(tastes[n])
+	} else {
+		about = nth(w.words.themes, n-len(tastes))
+	}
+	return schemas.BoardID("board:" + w.userName(person) + "-" + about)
+}
+
+// followees returns whom and which boards a person follows, besides the tastes: each once, never themselves.
+func (w *world) followees(person int) []schemas.ID {
+	r := w.random("followees", person)
+	var followees []schemas.ID
+	add := func(id schemas.ID) {
+		if !slices.Contains(followees, id) {
+			followees = append(followees, id)
+		}
+	}
+	for range 3 + popular(r, 40) {
+		if other := popular(r, w.Users); other != person {
+			add(schemas.ID(w.user(other)))
+		}
+	}
+	for range min(w.BoardsPerUser, 2) {
+		if other := popular(r, w.Users); other != person {
+			add(schemas.ID(w.board(other, r.IntN(w.BoardsPerUser))))
+		}
+	}
+	return followees
+}
+
+// pin is a pin before it is an event.
+type pin struct {
+	id        schemas.PinID
+	author    int
+	interests []int
+	board     schemas.BoardID
+	title     string
+	embedding []float32
+}
+
+// pin returns the n-th of the pins there are at first.
+func (w *world) pin(n int) pin {
+	r := w.random("pin", n)
+	author := popular(r, w.Users)
+	return w.newPin(r, author, fmt.Sprintf("%s-%d", w.userName(author), n))
+}
+
+// newPin makes up a pin: of one of the author's tastes, every third time of a second one too.
+func (w *world) newPin(r *rand.Rand, author int, name string) pin {
+	tastes := w.tastes(author)
+	about := popular(r, len(tastes))
+	p := pin{
+		id:        schemas.PinID("pin:" + name),
+		author:    author,
+		interests: tastes[about : about+1],
+		title:     w.title(r, tastes[about]),
+	}
+	if second := tastes[r.IntN(len(tastes))]; second != tastes[about] && r.IntN(3) == 0 {
+		p.interests = []int{tastes[about], second}
+	}
+	if w.BoardsPerUser > 0 {
+		p.board = w.board(author, min(about, w.BoardsPerUser-1))
+	}
+	p.embedding = w.embedding(r, p.interests)
+	return p
+}
+
+func (w *world) title(r *rand.Rand, interest int) string {
+	words := w.words
+	subjects := words.interests[interest%len(words.interests)].subjects
+	title := pick(r, words.adjectives) + " " + pick(r, subjects) + pick(r, words.tails)
+	return strings.ToUpper(title[:1]) + title[1:]
+}
+
+// embedding returns a vector of length 1 near those of the interests: what is alike points the same way.
+func (w *world) embedding(r *rand.Rand, interests []int) []float32 {
+	vector := make([]float64, dimensions)
+	for _, i := range interests {
+		direction := w.random("direction", i)
+		for d := range vector {
+			vector[d] += direction.NormFloat64()
+		}
+	}
+	length := 0.0
+	for d := range vector {
+		vector[d] += 0.3 * r.NormFloat64()
+		length += vector[d] * vector[d]
+	}
+	out := make([]float32, dimensions)
+	for d := range vector {
+		out[d] = float32(vector[d] / math.Sqrt(length))
+	}
+	return out
+}
+
+func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
+
+// users yields everybody.
+func (w *world) users() iter.Seq[schemas.Line] {
+	return func(yield func(schemas.Line) bool) {
+		for person := range w.Users {
+			if !yield(w.profile(person)) {
+				return
+			}
+		}
+	}
+}
+
+func (w *world) profile(person int) schemas.Line {
+	r := w.random("profile", person)
+	tastes := w.tastes(person)
+	e := &schemas.UserEvent{
+		Event:      w.founding("user", schemas.Update, person, schemas.ID(w.user(person))),
+		Interests:  w.interestsOf(tastes),
+		Attributes: map[string]string{"city": pick(r, w.words.cities)},
+		Embedding:  w.embedding(r, tastes),
+	}
+	return schemas.Line{Stream: schemas.StreamUsers, Event: e, Key: e.Key()}
+}
+
+// follows yields who follows whom and what.
+func (w *world) follows() iter.Seq[schemas.Line] {
+	return func(yield func(schemas.Line) bool) {
+		for person := range w.Users {
+			for _, followee := range w.edges(person) {
+				e := &schemas.FollowEvent{Event: w.founding("follow", schemas.Follow, person, followee)}
+				if !yield(schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// edges returns everything a person follows at first.
+func (w *world) edges(person int) []schemas.ID {
+	edges := w.followees(person)
+	for _, i := range w.tastes(person) {
+		edges = append(edges, schemas.ID(w.interest(i)))
+	}
+	return edges
+}
+
+// pins yields the pins there are at first, oldest first, the newest just before now.
+func (w *world) pins(now time.Time) iter.Seq[schemas.Line] {
+	return func(yield func(schemas.Line) bool) {
+		for n := range w.Pins {
+			age := past / time.Duration(w.Pins) * time.Duration(w.Pins-n)
+			p := w.pin(n)
+			id := fmt.Sprintf("sim/%d/pin/%d", w.Seed, n)
+			if !yield(w.create(p, id, schemas.MicrosOf(now.Add(-age)))) {
+				return
+			}
+		}
+	}
+}
+
+func (w *world) create(p pin, eventID string, at schemas.Micros) schemas.Line {
+	e := &schemas.PinEvent{
+		Event: schemas.Event{
+			ID:     eventID,
+			Time:   at,
+			Actor:  w.user(p.author),
+			Verb:   schemas.Create,
+			Object: schemas.ID(p.id),
+		},
+		Board:      p.board,
+		Interests:  w.interestsOf(p.interests),
+		Title:      p.title,
+		Link:       "https://pins.example/" + schemas.ID(p.id).Name(),
+		Attributes: map[string]string{"topic": w.interestName(p.interests[0])},
+		Embedding:  p.embedding,
+	}
+	return schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()}
+}
+
+func (w *world) interestsOf(interests []int) []schemas.InterestID {
+	ids := make([]schemas.InterestID, len(interests))
+	for n, i := range interests {
+		ids[n] = w.interest(i)
+	}
+	return ids
+}
+
+// founding returns an event of the product's first day.
+func (w *world) founding(kind string, v schemas.Verb, person int, object schemas.ID) schemas.Event {
+	return schemas.Event{
+		ID:     fmt.Sprintf("sim/%d/%s/%d/%s", w.Seed, kind, person, object),
+		Time:   founded,
+		Actor:  w.user(person),
+		Verb:   v,
+		Object: object,
+	}
+}
