@@ -583,13 +583,13 @@ func TestRealSetIsNotTooMuch(t *testing.T) {
 		t.Fatalf("%d users, %d pins", len(users), len(p.Pins()))
 	}
 	items := 0
-	for _, u := range users[:20] {
+	for _, u := range users[:5] {
 		items += len(p.Pool(u, schemas.Following, 500)) + len(p.Pool(u, schemas.FromInterest, 500))
 	}
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	took := time.Since(start)
-	t.Logf("%d candidates in the pools of 20 users, %s, %d MiB from the system", items, took, memory.Sys>>20)
+	t.Logf("%d candidates in the pools of 5 users, %s, %d MiB from the system", items, took, memory.Sys>>20)
 	if items == 0 || took > 20*time.Second || memory.Sys > 1<<30 {
 		t.Errorf("%d candidates, %s, %d MiB; want some, in a few seconds, below 1 GiB", items, took, memory.Sys>>20)
 	}
