@@ -16,8 +16,8 @@
 //
 // A frozen item is shown while any live edge justifies it and nothing hides it, by the edges and cards in the store at
 // the moment of the answer: nothing of them is cached here, because a block or a deletion must show in every answer
-// after it was worked off. (The embedded store has a block cache of its own: 25 cards and their edges take about
-// 0.2 ms.) What is hidden is passed over by reading on.
+// after it was worked off. (The embedded store has a block cache of its own; an answer of 25 items takes about
+// 0.25 ms of CPU, see BenchmarkAnswer.) What is hidden is passed over by reading on.
 //
 // Positions are dense, and one below the other, so pages join without a gap or a repetition whatever arrives on top.
 package feed

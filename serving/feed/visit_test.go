@@ -215,6 +215,17 @@ func TestVisitOfAClientThatLeft(t *testing.T) {
 	})
 }
 
+// The client left when its chunk was just there.
+func TestChunkForNobodyIsNotPublished(t *testing.T) {
+	r := stocked(t)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	chunk := r.gen.chunk
+	chunk.Served.ID = "served-1"
+	r.show(ctx, r.newReading(viewer), &chunk, 5)
+	r.checkSettled(t, schemas.Failed)
+}
+
 // A client that leaves while the acknowledgement is under way must not turn it into an unknown outcome.
 func TestClientLeavesDuringPublication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -83,6 +83,9 @@ func edgeKey(user schemas.UserID, other schemas.ID, register byte) []byte {
 	return append(edgesKey(user, other), register)
 }
 
+// edgesEnd is the first key behind all registers of user.
+func edgesEnd(user schemas.UserID) []byte { return append(key(kindEdge, user), 1) }
+
 func listingKey(followee schemas.Followee, pin schemas.PinID) []byte {
 	return append(prefix(kindListing, followee, len(pin)), pin...)
 }

@@ -61,21 +61,37 @@ func readEntries(
 
 // Edges returns the known registers of user towards the others, live and dead, in no particular order.
 func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) (edges []schemas.Edge, err error) {
-	snap := s.db.NewSnapshot()
-	defer snap.Close()
-	for _, other := range slices.Compact(slices.Sorted(slices.Values(others))) {
-		from := edgesKey(user, other)
-		err := scan(ctx, snap, from, append(bytes.Clone(from), 0xff), func(key, value []byte) (bool, error) {
-			e := schemas.Edge{User: user, Other: other, Kind: registerOf(key[len(key)-1])}
-			err := decodeEdge(&e, value)
-			edges = append(edges, e)
-			return true, err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("read edge of %s to %s: %w", user, other, err)
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix(kindEdge, user, 0), UpperBound: edgesEnd(user)})
+	if err != nil {
+		return nil, fmt.Errorf("read edges of %s: %w", user, err)
+	}
+	defer it.Close()
+	for _, other := range slices.Compact(slices.Sorted(slices.Values(others))) { // in the order of the keys
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if edges, err = appendEdges(edges, it, user, other); err != nil {
+			return nil, fmt.Errorf("read edges of %s to %s: %w", user, other, err)
 		}
 	}
 	return edges, nil
+}
+
+// appendEdges appends the registers towards other, which stand together.
+func appendEdges(edges []schemas.Edge, it *pebble.Iterator, user schemas.UserID, other schemas.ID) ([]schemas.Edge, error) {
+	start := edgesKey(user, other)
+	for more := it.SeekGE(start); more && bytes.HasPrefix(it.Key(), start); more = it.Next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return nil, err
+		}
+		e := schemas.Edge{User: user, Other: other, Kind: registerOf(it.Key()[len(start)])}
+		if err := decodeEdge(&e, value); err != nil {
+			return nil, err
+		}
+		edges = append(edges, e)
+	}
+	return edges, it.Error()
 }
 
 // Cards returns the present state of those pins that the store knows.

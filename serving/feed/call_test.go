@@ -1,0 +1,70 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A result that was there in time counts, however late it is asked for: a slow generator must not cost the store's rows.
+func TestResultInTimeIsUsedLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls sync.WaitGroup
+		for range 50 { // a fair select would lose half of them
+			c := begin(t.Context(), newGate(1, &calls), time.Second, func(context.Context) (int, error) { return 7, nil },
+				func(int, error) { t.Error("the result was called late") })
+			<-time.After(2 * time.Second)
+			if n, err := c.wait(); n != 7 || err != nil {
+				t.Fatalf("got %d, %v, want 7", n, err)
+			}
+		}
+		calls.Wait()
+	})
+}
+
+func TestLateResultIsHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls sync.WaitGroup
+		var late []int
+		c := begin(t.Context(), newGate(1, &calls), time.Second, func(context.Context) (int, error) {
+			<-time.After(time.Minute) // does not heed its deadline
+			return 7, nil
+		}, func(n int, err error) { late = append(late, n) })
+		if _, err := c.wait(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+		}
+		calls.Wait()
+		same(t, "late", late, []int{7})
+	})
+}
+
+func TestFullGateWaitsWithinTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls sync.WaitGroup
+		g := newGate(1, &calls)
+		first := begin(t.Context(), g, time.Hour, func(context.Context) (int, error) {
+			<-time.After(time.Second)
+			return 1, nil
+		}, nil)
+		synctest.Wait()
+		begun := false
+		second := begin(t.Context(), g, 500*time.Millisecond, func(context.Context) (int, error) {
+			begun = true
+			return 2, nil
+		}, nil)
+		third := begin(t.Context(), g, 2*time.Second, func(context.Context) (int, error) { return 3, nil }, nil)
+		if _, err := second.wait(); !errors.Is(err, context.DeadlineExceeded) || begun {
+			t.Errorf("got %v, begun %v, want %v", err, begun, context.DeadlineExceeded)
+		}
+		one, err1 := first.wait()
+		three, err3 := third.wait()
+		if one != 1 || three != 3 || err1 != nil || err3 != nil {
+			t.Errorf("got %d, %v and %d, %v, want 1 and 3", one, err1, three, err3)
+		}
+		calls.Wait()
+		same(t, "under way", g.underWay(), 0)
+	})
+}

@@ -1,0 +1,146 @@
+package feed
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func testCursors() cursors { return cursors{key: []byte("0123456789abcdef")} }
+
+func TestCursorRoundTrip(t *testing.T) {
+	c := testCursors()
+	for _, want := range []feedCursor{
+		{user: viewer, feed: "home", below: 1},
+		{user: viewer, feed: "", below: math.MaxInt64},
+		{user: "user:\U0001f600" + viewer, feed: "plain", below: -1},
+	} {
+		got, err := c.openFeed(c.sealFeed(want), want.user)
+		if err != nil || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	}
+	want := listCursor{followee: "board:1", place: "17/pin:1"}
+	if got, err := c.openList(c.sealList(want), want.followee); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestLongestCursorOpens(t *testing.T) {
+	c := testCursors()
+	longest := strings.Repeat("x", schemas.MaxIDBytes)
+	at := listCursor{followee: schemas.Followee(longest), place: "-9223372036854775808/" + longest}
+	if _, err := c.openList(c.sealList(at), at.followee); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBadCursors(t *testing.T) {
+	c := testCursors()
+	good := c.sealFeed(feedCursor{user: viewer, feed: "home", below: 5})
+	raw, err := base64.RawURLEncoding.DecodeString(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := cursors{key: []byte("another key, as long")}
+	for name, text := range map[string]string{
+		"empty":          "",
+		"not base64":     "%%%",
+		"short":          "AQ",
+		"huge":           strings.Repeat("A", 1<<20),
+		"another user":   c.sealFeed(feedCursor{user: "user:other", feed: "home", below: 5}),
+		"of a list":      c.sealList(listCursor{followee: "user:viewer", place: "x"}),
+		"another key":    foreign.sealFeed(feedCursor{user: viewer, feed: "home", below: 5}),
+		"padded":         good + "=",
+		"longer":         good + "AAAA",
+		"fields missing": c.seal(feedKind, string(viewer)),
+		"no number":      c.seal(feedKind, string(viewer), "home", "five"),
+		"standard base64": base64.RawStdEncoding.EncodeToString(
+			append([]byte{0xff, 0xff, 0xff}, raw...)),
+	} {
+		if _, err := c.openFeed(text, viewer); !errors.Is(err, ErrBadCursor) {
+			t.Errorf("%s: got %v, want %v", name, err, ErrBadCursor)
+		}
+	}
+	for i := range raw {
+		forged := bytes.Clone(raw)
+		forged[i] ^= 1
+		if _, err := c.openFeed(base64.RawURLEncoding.EncodeToString(forged), viewer); !errors.Is(err, ErrBadCursor) {
+			t.Errorf("byte %d changed: got %v, want %v", i, err, ErrBadCursor)
+		}
+	}
+	list := c.sealList(listCursor{followee: "board:1", place: "x"})
+	if _, err := c.openList(list, "board:2"); !errors.Is(err, ErrBadCursor) {
+		t.Errorf("another list: got %v, want %v", err, ErrBadCursor)
+	}
+}
+
+func FuzzOpenCursor(f *testing.F) {
+	c := testCursors()
+	f.Add(c.sealFeed(feedCursor{user: viewer, feed: "home", below: 5}))
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		at, err := c.openFeed(text, viewer)
+		if err == nil && c.sealFeed(at) != text {
+			t.Errorf("%q opens as %+v, which is sealed as another text", text, at)
+		}
+		if err != nil && !errors.Is(err, ErrBadCursor) {
+			t.Errorf("got %v, want %v", err, ErrBadCursor)
+		}
+	})
+}
+
+func FuzzSplit(f *testing.F) {
+	f.Add([]byte{1, 'a', 0, 2, 'b', 'c'})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fields, ok := split(b)
+		if n := len(strings.Join(fields, "")); ok && n > len(b) {
+			t.Errorf("%d bytes of fields from %d", n, len(b))
+		}
+	})
+}
+
+func TestLoadKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cursor.key")
+	keys := make([][]byte, 8)
+	var loaders sync.WaitGroup
+	for i := range keys {
+		loaders.Go(func() {
+			var err error
+			if keys[i], err = LoadKey(file); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	loaders.Wait()
+	for i := range keys {
+		if len(keys[i]) != 32 || !bytes.Equal(keys[i], keys[0]) {
+			t.Errorf("loader %d got %x, the first %x", i, keys[i], keys[0])
+		}
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got mode %v, %v, want 0600", info.Mode(), err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(file)); len(left) != 1 || err != nil {
+		t.Errorf("got %v, %v, want the key alone", left, err)
+	}
+	if err := os.WriteFile(file, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadKey(file); err == nil {
+		t.Error("took a short key")
+	}
+	if _, err := LoadKey(filepath.Join(file, "below a file")); err == nil {
+		t.Error("made a key where no file can be")
+	}
+}

@@ -1,0 +1,72 @@
+package feed
+
+import (
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestJSON(t *testing.T) {
+	r := newRig(t, nil)
+	r.store.follow("user:friend", true)
+	full := schemas.FeedEntry{User: viewer, Position: 2, ServedItem: schemas.ServedItem{
+		Pin: "pin:42", Source: schemas.FromInterest, Score: -0.25, Created: 1795168800123456}}
+	r.store.freeze(full, entry(1))
+	r.store.follow("interest:x", true)
+	r.store.cards["pin:42"] = schemas.Card{Title: "A <title>", Link: "https://example.com/?a=1&b", PinVersion: schemas.PinVersion{
+		Pin: "pin:42", Created: full.Created,
+		Facets: schemas.Facets{Author: "user:2", Board: "board:9", Interests: []schemas.InterestID{"interest:x", "interest:y"}}}}
+	r.gen.chunk.Head = 2
+	r.gen.chunk.Served.Items = []schemas.ServedItem{item("new")}
+	page, err := r.Visit(t.Context(), viewer, "home", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/visit.json", page)
+	r.store.feed.err = errFake
+	golden(t, "testdata/nothing.json", r.older(t, 3, 5))
+	r.store.lists["board:9"] = []schemas.PinVersion{{Pin: "pin:42"}}
+	list, err := r.List(t.Context(), "board:9", "", 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/list.json", list)
+}
+
+func golden(t *testing.T, file string, v any) {
+	t.Helper()
+	got, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, file, string(got), string(want))
+}
+
+// Event times have no lower bound, and JSON cannot hold every one: an answer must never fail over a pin's age.
+func TestEveryTimeCanBeWritten(t *testing.T) {
+	for _, created := range []schemas.Micros{math.MinInt64, yearOne - 1, yearOne, 0, last, last + 1, math.MaxInt64} {
+		p := pinOf(&schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Created: created}})
+		if _, err := json.Marshal(p); err != nil {
+			t.Errorf("created %d: %v", created, err)
+		}
+		if created >= yearOne && created <= last && schemas.MicrosOf(p.Time) != created {
+			t.Errorf("created %d: got %s", created, p.Time)
+		}
+	}
+}

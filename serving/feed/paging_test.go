@@ -1,0 +1,255 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// product is the rest of the pipeline for one user, in a few lines: it offers pins, freezes what was served, and lets
+// its store lag behind. Everything it says is true; whatever it may say, the pages must join.
+type product struct {
+	rt    *rapid.T
+	store *fakeStore
+	feed  []schemas.FeedEntry // frozen, oldest first
+	fated int                 // for so many of them it is drawn whether they are hidden
+	lag   int                 // of the newest entries, how many the store has not
+	offer int                 // pins offered so far
+
+	// What the next calls do; drawn before them, because they run in goroutines of their own.
+	supply, memory         int // new items in a chunk, frozen items it remembers
+	forgetful              bool
+	generatorDown, logDown bool
+	outcome                schemas.Outcome // of a publication while the log is down
+	applied                bool            // whether that one is in the log all the same
+}
+
+func (p *product) Chunk(_ context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
+	if p.generatorDown {
+		return nil, errFake
+	}
+	c := &schemas.Chunk{Head: int64(len(p.feed)), Served: schemas.Served{ID: r.Served, User: r.User}}
+	for range min(p.supply, r.Limit) {
+		p.offer++
+		c.Served.Items = append(c.Served.Items, item(fmt.Sprint("n", p.offer)))
+	}
+	memory := max(p.lag, p.memory)
+	if p.forgetful {
+		memory = 0
+	}
+	for i := len(p.feed) - 1; i >= max(0, len(p.feed)-memory); i-- {
+		c.Recent = append(c.Recent, p.feed[i])
+	}
+	return c, nil
+}
+
+func (p *product) Settle(schemas.UserID, string, schemas.Outcome) {}
+
+func (p *product) Waiting(context.Context, schemas.UserID) (int, error) { return 0, nil }
+
+func (p *product) Publish(_ context.Context, s *schemas.Served) (schemas.Outcome, error) {
+	if p.logDown {
+		if p.applied && p.outcome == schemas.Unknown {
+			p.freeze(s)
+		}
+		return p.outcome, errFake
+	}
+	p.freeze(s)
+	return schemas.Acknowledged, nil
+}
+
+// freeze appends what was served to the frozen feed; the store has it when the lag is drawn anew.
+func (p *product) freeze(s *schemas.Served) {
+	for _, it := range s.Items {
+		p.feed = append(p.feed, schemas.FeedEntry{User: viewer, Position: int64(len(p.feed)) + 1, ServedItem: it})
+		p.lag++
+	}
+}
+
+func (p *product) visible(position int64) bool { return !p.store.cards[p.feed[position-1].Pin].Deleted }
+
+// disturb hides some of what was frozen since, lets the store have all but the newest lag entries, trims, and draws what
+// is broken.
+func (p *product) disturb() {
+	for ; p.fated < len(p.feed); p.fated++ {
+		if pin := p.feed[p.fated].Pin; rapid.IntRange(0, 2).Draw(p.rt, "hidden") == 0 {
+			p.store.cards[pin] = schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Deleted: true}}
+		}
+	}
+	p.lag = rapid.IntRange(0, min(p.lag, 8)).Draw(p.rt, "lag")
+	for _, e := range p.feed[:len(p.feed)-p.lag] {
+		p.store.entries[e.Position] = e
+	}
+	sometimes := func(what string) bool { return rapid.IntRange(0, 7).Draw(p.rt, what) == 0 }
+	if sometimes("trimmed") {
+		p.store.floor = max(p.store.floor, int64(len(p.feed)-15))
+	}
+	p.generatorDown, p.logDown = sometimes("generator down"), sometimes("log down")
+	p.supply, p.memory = rapid.IntRange(0, 6).Draw(p.rt, "new items"), rapid.IntRange(0, 5).Draw(p.rt, "memory")
+	p.forgetful = sometimes("forgetful")
+	p.outcome = rapid.SampledFrom([]schemas.Outcome{schemas.Failed, schemas.Unknown}).Draw(p.rt, "outcome")
+	p.applied = rapid.Bool().Draw(p.rt, "applied")
+	p.store.feed.err, p.store.facts.err = nil, nil
+	if sometimes("feed rows away") {
+		p.store.feed.err = errFake
+	}
+	if sometimes("facts away") {
+		p.store.facts.err = errFake
+	}
+}
+
+// session is one visit and the pages below it, as a reader sees them.
+type session struct {
+	shown map[schemas.PinID]bool
+	met   map[string]int // what happened to answers, over all sessions
+	at    int64          // every visible item of the frozen feed above it and at most the session's head has been shown
+	next  *string
+}
+
+// TestPagesJoin lets visits and pages of many sessions alternate while new items arrive, the store lags, things break
+// and items get trimmed: in every session the frozen items come one below the other, none twice, none visible left
+// out, down to the floor; and no pin is ever new twice.
+func TestPagesJoin(t *testing.T) {
+	met := map[string]int{}
+	defer func() {
+		for _, what := range []string{"generator", "served", "store", "stale", "the end", "nothing visible", "trimmed"} {
+			if met[what] == 0 {
+				t.Errorf("no answer met %q: %v", what, met)
+			}
+		}
+	}()
+	rapid.Check(t, func(rt *rapid.T) {
+		p := &product{rt: rt, store: newFakeStore()}
+		p.store.follow("user:friend", true)
+		for range rapid.IntRange(0, 30).Draw(rt, "frozen before") {
+			p.offer++
+			p.freeze(&schemas.Served{Items: []schemas.ServedItem{item(fmt.Sprint("n", p.offer))}})
+		}
+		cfg := DefaultConfig()
+		cfg.MaxSkipped = 4
+		svc, err := New(cfg, Deps{Generator: p, Store: p.store, Served: p, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry()})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var sessions []*session
+		everNew := map[schemas.PinID]bool{}
+		for range rapid.IntRange(10, 40).Draw(rt, "steps") {
+			p.disturb()
+			limit := rapid.IntRange(1, 8).Draw(rt, "limit")
+			if len(sessions) == 0 || rapid.IntRange(0, 2).Draw(rt, "visit") == 0 {
+				s := &session{shown: map[schemas.PinID]bool{}, met: met}
+				sessions = append(sessions, s)
+				head := int64(len(p.feed))
+				if p.generatorDown {
+					head -= int64(p.lag)
+				}
+				page, err := svc.Visit(t.Context(), viewer, "home", limit)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				s.at = head + 1
+				if page.Next != nil && mustOpen(rt, svc, *page.Next) > head+1 {
+					continue // nobody knew the head: the session begins when the store answers
+				}
+				s.check(rt, p, page, limit, everNew)
+				continue
+			}
+			s := rapid.SampledFrom(sessions).Draw(rt, "session")
+			if s.next == nil {
+				continue
+			}
+			page, err := svc.Older(t.Context(), viewer, *s.next, limit)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			s.check(rt, p, page, limit, nil)
+		}
+	})
+}
+
+func mustOpen(rt *rapid.T, svc *Service, cursor string) int64 {
+	at, err := svc.cursors.openFeed(cursor, viewer)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return at.below
+}
+
+// check takes the next page of a session.
+func (s *session) check(rt *rapid.T, p *product, page Page, limit int, everNew map[schemas.PinID]bool) {
+	if len(page.Items) > limit {
+		rt.Fatalf("%d items, limit %d", len(page.Items), limit)
+	}
+	for _, what := range page.Degraded {
+		s.met[what]++
+	}
+	unchecked := slices.Contains(page.Degraded, degradedStore) // nobody could tell what is hidden
+	for _, it := range page.Items {
+		if s.shown[it.ID] {
+			rt.Fatalf("%s twice in one session", it.ID)
+		}
+		s.shown[it.ID] = true
+		if it.New {
+			if everNew == nil || everNew[it.ID] {
+				rt.Fatalf("%s is new again", it.ID)
+			}
+			everNew[it.ID] = true
+			continue
+		}
+		position := p.positionOf(it.ID)
+		s.passed(rt, p, position)
+		s.at = position
+		if !p.visible(position) && !unchecked {
+			rt.Fatalf("%s is hidden", it.ID)
+		}
+	}
+	s.next = page.Next
+	if page.Next == nil {
+		s.met["the end"]++
+		if p.store.floor > 0 {
+			s.met["trimmed"]++
+		}
+		s.passed(rt, p, min(p.store.floor, s.at-1))
+		return
+	}
+	below, err := cursors{key: make([]byte, 16)}.openFeed(*page.Next, viewer)
+	if err != nil || below.below > s.at {
+		rt.Fatalf("next is below %d, shown was %d, %v", below.below, s.at, err)
+	}
+	if len(page.Items) == 0 && len(page.Degraded) == 0 && below.below == s.at {
+		rt.Fatalf("an empty page at %d without progress", s.at)
+	}
+	if len(page.Items) == 0 && len(page.Degraded) == 0 {
+		s.met["nothing visible"]++
+	}
+	s.passed(rt, p, below.below-1)
+	s.at = below.below
+}
+
+// passed fails if a visible item that nobody trimmed lies between the last one shown and position.
+func (s *session) passed(rt *rapid.T, p *product, position int64) {
+	if position >= s.at {
+		rt.Fatalf("position %d shown after %d", position, s.at)
+	}
+	for between := s.at - 1; between > max(position, p.store.floor); between-- {
+		if p.visible(between) {
+			rt.Fatalf("position %d is visible and was left out between %d and %d", between, s.at, position)
+		}
+	}
+}
+
+func (p *product) positionOf(pin schemas.PinID) int64 {
+	for _, e := range p.feed {
+		if e.Pin == pin {
+			return e.Position
+		}
+	}
+	p.rt.Fatalf("%s is not frozen", pin)
+	return 0
+}

@@ -1,0 +1,132 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// TestServedTopic is on a real wire, which goes away in the end.
+func TestServedTopic(t *testing.T) {
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := false
+	defer func() {
+		if !closed {
+			_ = server.Close()
+		}
+	}()
+	kafka, streams := provision(t, server)
+	client, err := kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	log := NewServedTopic(client, streams)
+
+	want := schemas.Served{ID: "s-1", User: viewer, Time: 5, Feed: "home", Items: []schemas.ServedItem{item("a")}}
+	outcome, err := log.Publish(t.Context(), &want)
+	if outcome != schemas.Acknowledged || err != nil {
+		t.Fatalf("got %q, %v, want %q", outcome, err, schemas.Acknowledged)
+	}
+	record := first(t, kafka, topics.Served)
+	got, err := streams.Served.Decode(record.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "published", got.Items[0].Pin, want.Items[0].Pin)
+	same(t, "key", string(record.Key), string(viewer))
+	same(t, "partition", record.Partition, topics.Partition(string(viewer), kafka.Partitions))
+
+	huge := want
+	huge.Items = []schemas.ServedItem{item(strings.Repeat("x", 4<<20))}
+	outcome, err = log.Publish(t.Context(), &huge)
+	if outcome != schemas.Failed || err == nil {
+		t.Errorf("too large: got %q, %v, want %q", outcome, err, schemas.Failed)
+	}
+
+	closed = true
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	outcome, err = log.Publish(ctx, &want)
+	if outcome != schemas.Unknown || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("broker away: got %q, %v, want %q", outcome, err, schemas.Unknown)
+	}
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("broker away: took %s, want 100ms", took)
+	}
+}
+
+func provision(t *testing.T, server *embedded.Server) (topics.Kafka, *topics.Streams) {
+	t.Helper()
+	kafka := server.Kafka(0)
+	profile := topics.Profile{Partitions: kafka.Partitions, Embedded: true}
+	if _, err := topics.Apply(t.Context(), kafka, topics.Catalogue(profile)); err != nil {
+		t.Fatal(err)
+	}
+	registry, err := schemas.NewRegistry(server.RegistryURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	streams, err := topics.Open(t.Context(), registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kafka, streams
+}
+
+// first returns the first record of a topic.
+func first(t *testing.T, kafka topics.Kafka, topic string) *kgo.Record {
+	t.Helper()
+	client, err := kafka.Client(kgo.ConsumeTopics(topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			t.Fatal(err)
+		}
+		for r := range fetches.RecordsAll() {
+			return r
+		}
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	for err, want := range map[error]schemas.Outcome{
+		kgo.ErrMaxBuffered:            schemas.Failed,
+		kgo.ErrRecordTimeout:          schemas.Failed,
+		kerr.MessageTooLarge:          schemas.Failed,
+		kerr.TopicAuthorizationFailed: schemas.Failed,
+		kgo.ErrClientClosed:           schemas.Unknown,
+		kerr.RequestTimedOut:          schemas.Unknown,
+		kerr.OutOfOrderSequenceNumber: schemas.Unknown,
+		errors.New("anything else"):   schemas.Unknown,
+	} {
+		if got := outcomeOf(err); got != want {
+			t.Errorf("%v: got %q, want %q", err, got, want)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package feed_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+)
+
+const viewer schemas.UserID = "user:viewer"
+
+// generator hands out chunks of fixed items and remembers nothing.
+type generator struct{ chunk schemas.Chunk }
+
+func (g *generator) Chunk(context.Context, schemas.ChunkRequest) (*schemas.Chunk, error) {
+	return &g.chunk, nil
+}
+
+func (g *generator) Settle(schemas.UserID, string, schemas.Outcome) {}
+
+func (g *generator) Waiting(context.Context, schemas.UserID) (int, error) { return 0, nil }
+
+type acknowledging struct{}
+
+func (acknowledging) Publish(context.Context, *schemas.Served) (schemas.Outcome, error) {
+	return schemas.Acknowledged, nil
+}
+
+// newService is a service on the embedded store, which has a frozen feed of n items by 50 authors whom the viewer
+// follows.
+func newService(t testing.TB, n int) (*feed.Service, *feedstore.Store, *generator) {
+	t.Helper()
+	store, err := feedstore.Open(t.TempDir(), feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	must(t, store.Write(t.Context(), frozen(n)))
+	gen := &generator{schemas.Chunk{Head: int64(n)}}
+	cfg := feed.DefaultConfig()
+	cfg.Store, cfg.Generator = time.Minute, time.Minute // a busy machine is not what is tested
+	svc, err := feed.New(cfg, feed.Deps{
+		Generator: gen, Store: store, Served: acknowledging{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
+	})
+	must(t, err)
+	return svc, store, gen
+}
+
+func frozen(n int) (b feedstore.Batch) {
+	for i := 1; i <= n; i++ {
+		author := schemas.UserID(fmt.Sprintf("user:author-%d", i%50))
+		facets := schemas.Facets{Author: author, Board: schemas.BoardID(fmt.Sprintf("board:%d", i%200)),
+			Interests: []schemas.InterestID{"interest:a", "interest:b"}}
+		pin := schemas.PinID(fmt.Sprintf("pin:%d", i))
+		b.Entries = append(b.Entries, schemas.FeedEntry{User: viewer, Position: int64(i),
+			ServedItem: schemas.ServedItem{Pin: pin, Source: schemas.Following, Facets: facets}})
+		b.Cards = append(b.Cards, schemas.Card{Title: "A title of some length", Link: "https://example.com/page",
+			PinVersion: schemas.PinVersion{Pin: pin, Version: 1, Facets: facets}})
+		b.Edges = append(b.Edges, schemas.Edge{User: viewer, Other: schemas.ID(author), Kind: schemas.FollowEdge, Live: true, Time: 1})
+	}
+	return b
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStoredFactsShowAtOnce writes what materialize writes and reads the next answer.
+func TestStoredFactsShowAtOnce(t *testing.T) {
+	svc, store, _ := newService(t, 100)
+	newest := func() schemas.PinID {
+		t.Helper()
+		page, err := svc.Visit(t.Context(), viewer, "home", 1)
+		must(t, err)
+		if len(page.Items) != 1 || len(page.Degraded) > 0 {
+			t.Fatalf("got %+v", page)
+		}
+		return page.Items[0].ID
+	}
+	edge := func(other schemas.ID, kind schemas.EdgeKind, live bool, time schemas.Micros) feedstore.Batch {
+		return feedstore.Batch{Edges: []schemas.Edge{{User: viewer, Other: other, Kind: kind, Live: live, Time: time}}}
+	}
+	for _, c := range []struct {
+		name  string
+		write feedstore.Batch
+		want  schemas.PinID
+	}{
+		{"at first", feedstore.Batch{}, "pin:100"},
+		{"pin deleted", feedstore.Batch{Cards: []schemas.Card{
+			{PinVersion: schemas.PinVersion{Pin: "pin:100", Version: 2, Deleted: true}}}}, "pin:99"},
+		{"unfollowed", edge("user:author-49", schemas.FollowEdge, false, 2), "pin:98"},
+		{"blocked", edge("user:author-48", schemas.BlockEdge, true, 3), "pin:97"},
+		{"blocked by", edge("user:author-47", schemas.BlockedEdge, true, 3), "pin:96"},
+		{"board blocked", edge("board:96", schemas.BlockEdge, true, 3), "pin:95"},
+		{"author deleted", feedstore.Batch{Deleted: []schemas.DeletedUser{{User: "user:author-45", Time: 1}}}, "pin:94"},
+		{"unblocked", edge("user:author-48", schemas.BlockEdge, false, 4), "pin:98"},
+		{"followed again, by an older event", edge("user:author-49", schemas.FollowEdge, true, 1), "pin:98"},
+		{"followed again", edge("user:author-49", schemas.FollowEdge, true, 5), "pin:99"},
+	} {
+		must(t, store.Write(t.Context(), c.write))
+		if got := newest(); got != c.want {
+			t.Errorf("%s: newest is %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestListFromTheStore(t *testing.T) {
+	svc, store, _ := newService(t, 1)
+	var b feedstore.Batch
+	for i := range 30 {
+		b.Publications = append(b.Publications, schemas.Publication{Followee: "board:1", PinVersion: schemas.PinVersion{
+			Pin: schemas.PinID(fmt.Sprintf("pin:%d", i)), Version: 1, Created: schemas.Micros(i),
+			Facets: schemas.Facets{Author: "user:1", Board: "board:1"}}})
+	}
+	must(t, store.Write(t.Context(), b))
+	seen := 0
+	for cursor := ""; ; {
+		page, err := svc.List(t.Context(), "board:1", cursor, 7)
+		must(t, err)
+		for _, p := range page.Items {
+			if want := schemas.PinID(fmt.Sprintf("pin:%d", 29-seen)); p.ID != want {
+				t.Fatalf("got %s, want %s", p.ID, want)
+			}
+			seen++
+		}
+		if page.Next == nil {
+			break
+		}
+		cursor = *page.Next
+	}
+	if seen != 30 {
+		t.Errorf("got %d pins, want 30", seen)
+	}
+}
+
+// BenchmarkAnswer makes answers of 25 items; "rows alone" is what reading the entries takes without anything else.
+func BenchmarkAnswer(b *testing.B) {
+	svc, store, gen := newService(b, 2000)
+	for i := range 10 {
+		gen.chunk.Served.Items = append(gen.chunk.Served.Items, schemas.ServedItem{
+			Pin: schemas.PinID(fmt.Sprintf("pin:new-%d", i)), Source: schemas.Following, Facets: schemas.Facets{Author: "user:author-1"}})
+	}
+	first, err := svc.Visit(b.Context(), viewer, "home", 25)
+	must(b, err)
+	b.Run("visit", func(b *testing.B) {
+		for b.Loop() {
+			_, err := svc.Visit(b.Context(), viewer, "home", 25)
+			must(b, err)
+		}
+	})
+	b.Run("older", func(b *testing.B) {
+		for b.Loop() {
+			_, err := svc.Older(b.Context(), viewer, *first.Next, 25)
+			must(b, err)
+		}
+	})
+	b.Run("rows alone", func(b *testing.B) {
+		for b.Loop() {
+			_, _, err := store.Page(b.Context(), viewer, math.MaxInt64, 25)
+			must(b, err)
+		}
+	})
+}

@@ -1,0 +1,214 @@
+package feedstore
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func sampleEntry() schemas.FeedEntry {
+	return schemas.FeedEntry{User: "user:1", Position: 7, Time: 1795168800123456, ServedItem: schemas.ServedItem{
+		Pin: "pin:42", Source: schemas.Related, Score: -0.25, Created: -3,
+		Facets: schemas.Facets{Author: "user:2", Board: "board:9", Interests: []schemas.InterestID{"interest:x", "interest:y"}}}}
+}
+
+func sampleCard() schemas.Card {
+	return schemas.Card{Title: "Ein Titel, größer", Link: "https://example.com", PinVersion: schemas.PinVersion{
+		Pin: "pin:42", Version: 1795168800123456, Quality: 1.5, Created: 9,
+		Facets: schemas.Facets{Author: "user:2"}}}
+}
+
+// TestGoldenRows pins the layout on disk: a change of it needs another format number.
+func TestGoldenRows(t *testing.T) {
+	e, c := sampleEntry(), sampleCard()
+	swept := schemas.FeedEntry{User: "user:1", Position: 7, Time: 5}
+	follow := schemas.Edge{User: "user:1", Other: "board:9", Kind: schemas.FollowEdge, Live: true, Time: 5}
+	unfollow, blocked := follow, schemas.Edge{User: "user:1", Other: "user:2", Kind: schemas.BlockedEdge, Live: true, Time: -5}
+	unfollow.Live = false
+	var b strings.Builder
+	for _, row := range []struct {
+		name       string
+		key, value []byte
+	}{
+		{"entry", entryKey(e.User, e.Position), appendEntry(nil, &e)},
+		{"swept", entryKey(swept.User, swept.Position), appendEntry(nil, &swept)},
+		{"floor", floorKey(e.User), appendUp(nil, 12)},
+		{"card", cardKey(c.Pin), appendCard(nil, &c)},
+		{"listing", listingKey("user:2", c.Pin), appendVersion(nil, &c.PinVersion)},
+		{"place", placeKey("user:2", place{c.Created, c.Pin}), nil},
+		{"follow", edgeKey(follow.User, follow.Other, 'f'), appendEdge(nil, &follow)},
+		{"unfollow", edgeKey(follow.User, follow.Other, 'f'), appendEdge(nil, &unfollow)},
+		{"blocked", edgeKey(blocked.User, blocked.Other, 'x'), appendEdge(nil, &blocked)},
+		{"gone", goneKey("user:3"), appendUp(nil, 1)},
+		{"format", formatKey(), []byte{format}},
+	} {
+		fmt.Fprintf(&b, "%-8s %q\n         %x\n", row.name, row.key, row.value)
+	}
+	const file = "testdata/rows.golden"
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+}
+
+// decodeAny decodes a value as every kind of row.
+func decodeAny(value []byte) (errs []error) {
+	_, err1 := decodeEntry("user:1", 1, value)
+	_, err2 := decodeCard("pin:1", value)
+	_, err3 := decodeListing("pin:1", value)
+	return []error{err1, err2, err3, decodeEdge(&schemas.Edge{Kind: schemas.FollowEdge}, value)}
+}
+
+func TestTruncatedRowsAreCorrupt(t *testing.T) {
+	e, c := sampleEntry(), sampleCard()
+	edge := schemas.Edge{Kind: schemas.BlockEdge, Time: 5}
+	for i, value := range [][]byte{appendEntry(nil, &e), appendCard(nil, &c), appendVersion(nil, &c.PinVersion), appendEdge(nil, &edge)} {
+		if err := decodeAny(value)[i]; err != nil {
+			t.Errorf("row %d: %v", i, err)
+		}
+		for n := range value {
+			if err := decodeAny(value[:n])[i]; !errors.Is(err, errCorrupt) {
+				t.Errorf("row %d cut to %d of %d bytes: got %v, want %v", i, n, len(value), err, errCorrupt)
+			}
+		}
+		if err := decodeAny(append(value, 0))[i]; !errors.Is(err, errCorrupt) {
+			t.Errorf("row %d and a byte: got %v, want %v", i, err, errCorrupt)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	e, c := sampleEntry(), sampleCard()
+	f.Add(appendEntry(nil, &e))
+	f.Add(appendCard(nil, &c))
+	f.Add(bytes.Repeat([]byte{0xff}, 40))
+	f.Fuzz(func(t *testing.T, value []byte) { _ = decodeAny(value) })
+}
+
+func TestRowsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := schemas.FeedEntry{
+			User: "user:1", Position: rapid.Int64().Draw(t, "position"), Time: schemas.Micros(rapid.Int64().Draw(t, "time")),
+			ServedItem: schemas.ServedItem{
+				Pin: schemas.PinID(rapid.String().Draw(t, "pin")), Source: schemas.Source(rapid.String().Draw(t, "source")),
+				Score: rapid.Float64().Draw(t, "score"), Created: schemas.Micros(rapid.Int64().Draw(t, "created")),
+				Facets: drawFacets(t),
+			}}
+		got, err := decodeEntry(e.User, positionOf(entryKey(e.User, e.Position)), appendEntry(nil, &e))
+		check(t, got, e, err)
+		c := schemas.Card{Title: rapid.String().Draw(t, "title"), Link: rapid.String().Draw(t, "link"), PinVersion: schemas.PinVersion{
+			Pin: "pin:1", Version: schemas.Version(rapid.Int64().Draw(t, "version")), Facets: drawFacets(t),
+			Created: e.Created, Quality: e.Score, Deleted: rapid.Bool().Draw(t, "deleted")}}
+		card, err := decodeCard(c.Pin, appendCard(nil, &c))
+		check(t, card, c, err)
+		edge := schemas.Edge{Kind: rapid.SampledFrom([]schemas.EdgeKind{schemas.FollowEdge, schemas.BlockEdge, schemas.BlockedEdge}).Draw(t, "kind"),
+			Live: rapid.Bool().Draw(t, "live"), Time: e.Time}
+		gotEdge := schemas.Edge{Kind: edge.Kind}
+		err = decodeEdge(&gotEdge, appendEdge(nil, &edge))
+		check(t, gotEdge, edge, err)
+		at := place{created: e.Created, pin: "pin:/1"}
+		again, err := parsePlace(at.String())
+		check(t, again.created, at.created, err)
+		check(t, again.pin, at.pin, nil)
+		check(t, placeOf("user:2", placeKey("user:2", at)).created, at.created, nil)
+	})
+}
+
+func drawFacets(t *rapid.T) schemas.Facets {
+	f := schemas.Facets{Author: schemas.UserID(rapid.String().Draw(t, "author")), Board: schemas.BoardID(rapid.String().Draw(t, "board"))}
+	for _, i := range rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, "interests") {
+		f.Interests = append(f.Interests, schemas.InterestID(i))
+	}
+	return f
+}
+
+func check(t *rapid.T, got, want any, err error) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Fatalf("%v; want -, got +:\n%s", err, diff)
+	}
+}
+
+func TestOrderOfNumbers(t *testing.T) {
+	numbers := []int64{math.MinInt64, -256, -1, 0, 1, 255, 256, math.MaxInt64}
+	for i, n := range numbers {
+		if up(appendUp(nil, n)) != n || down(appendDown(nil, n)) != n {
+			t.Errorf("%d does not come back", n)
+		}
+		if i > 0 && bytes.Compare(appendUp(nil, numbers[i-1]), appendUp(nil, n)) >= 0 {
+			t.Errorf("upwards %d is not below %d", numbers[i-1], n)
+		}
+		if i > 0 && bytes.Compare(appendDown(nil, numbers[i-1]), appendDown(nil, n)) <= 0 {
+			t.Errorf("downwards %d is not above %d", numbers[i-1], n)
+		}
+	}
+}
+
+func TestGreatestInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.SliceOf(rapid.Byte()), 1, 6).Draw(t, "values")
+		want := slices.MaxFunc(values, bytes.Compare)
+		m, err := greatest().Merge(nil, values[0])
+		for _, v := range values[1:] {
+			if err == nil && rapid.Bool().Draw(t, "newer") {
+				err = m.MergeNewer(v)
+			} else if err == nil {
+				err = m.MergeOlder(v)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := m.Finish(true); !bytes.Equal(got, want) || err != nil {
+			t.Fatalf("got %x, %v, want %x", got, err, want)
+		}
+	})
+}
+
+func TestAnotherFormatIsRefused(t *testing.T) {
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	for _, c := range []struct {
+		name   string
+		write  []byte
+		opened bool
+	}{{"its own", nil, true}, {"a later one", []byte{format + 1}, true}, {"refused", nil, false}} {
+		s, err := Open(dir, DefaultConfig(), log)
+		if (err == nil) != c.opened {
+			t.Fatalf("%s: got %v, want opened %v", c.name, err, c.opened)
+		}
+		if err != nil {
+			continue
+		}
+		if c.write != nil {
+			if err := s.db.Merge(formatKey(), c.write, pebble.Sync); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
