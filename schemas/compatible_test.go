@@ -33,6 +33,8 @@ func TestCheckBackward(t *testing.T) {
 		{"field renamed with an alias", recordSchema("R", `{"name":"g","aliases":["f"],"type":"int"}`), field("int"), nil},
 		{"record renamed", recordSchema("S", fieldSchema("f", "int")), field("int"), []string{"record renamed from R to S"}},
 		{"record renamed with an alias", `{"type":"record","name":"S","aliases":["R"],"fields":[{"name":"f","type":"int"}]}`, field("int"), nil},
+		{"record renamed in a namespace, with an alias", `{"type":"record","name":"S","namespace":"n","aliases":["R"],"fields":[]}`, `{"type":"record","name":"R","namespace":"n","fields":[]}`, nil},
+		{"record renamed in a namespace, another alias", `{"type":"record","name":"S","namespace":"n","aliases":["xR"],"fields":[]}`, `{"type":"record","name":"R","namespace":"n","fields":[]}`, []string{"record renamed from R to S"}},
 		{"int to long", field("long"), field("int"), nil},
 		{"int to double", field("double"), field("int"), nil},
 		{"long to float", field("float"), field("long"), nil},

@@ -100,16 +100,16 @@ func TestPinEventValidate(t *testing.T) {
 		{"embedding too long", func(e *PinEvent) { e.Embedding = make([]float32, 2049) }, "embedding: 2049 entries, at most 2048 are allowed"},
 		{"embedding not finite", func(e *PinEvent) { e.Embedding = []float32{1, float32(math.NaN())} }, "embedding: number 1 is not finite"},
 		{"more problems than are told", func(e *PinEvent) { e.Interests = make([]InterestID, 64) },
-			problemList(20, func(i int) string { return fmt.Sprintf(`interests[%d]: id "": empty`, i) }) + "; and 44 more"},
+			joined(20, func(i int) string { return fmt.Sprintf(`interests[%d]: id "": empty`, i) }, "; ") + "; and 44 more"},
 	})
 }
 
-func problemList(n int, text func(i int) string) string {
+func joined(n int, text func(i int) string, between string) string {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = text(i)
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(all, between)
 }
 
 func TestFollowEventValidate(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -139,6 +140,7 @@ func TestAttacks(t *testing.T) {
 		{"a map of 2^40", with(toAttributes, 1<<40)},
 		{"a map of 2^28", with(toAttributes, 1<<28, 0, 0)},
 		{"a number that never ends", append(slices.Clone(toInterests), bytes.Repeat([]byte{0xff}, 1000)...)},
+		{"a number of 70 bits", append(framed(testID, "", bytes.Repeat([]byte{0xff}, 9)), 0x7f, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
 		{"a union's third branch", append(slices.Clone(toInterests[:10]), 4)},
 		{"a union's branch -1", append(slices.Clone(toInterests[:10]), 1)},
 		{"a block of 2^40 in a field that is skipped", with(toSkipped, 1<<40)},
@@ -146,7 +148,7 @@ func TestAttacks(t *testing.T) {
 		{"a block of -2^63 in a field that is skipped", with(toSkipped, math.MinInt64, math.MinInt64)},
 		{"a mebibyte of ones", append([]byte{0, 0, 0, 0, testID}, bytes.Repeat([]byte{1}, MaxRecordBytes-5)...)},
 		{"a mebibyte of twos", append([]byte{0, 0, 0, 0, testID}, bytes.Repeat([]byte{2}, MaxRecordBytes-5)...)},
-		{"too long by a byte", make([]byte, MaxRecordBytes+1)},
+		{"too long by a byte", framed(testID, strings.Repeat("i", MaxRecordBytes+1-frameHead-3-10), make([]byte, 10))},
 		{"not framed", []byte{1, 0, 0, 0, 7}},
 		{"four bytes", []byte{0, 0, 0, 0}},
 		{"nothing", nil},
@@ -165,6 +167,61 @@ func TestAttacks(t *testing.T) {
 			}
 			if len(err.Error()) > 500 {
 				t.Errorf("reason of %d bytes: %.100s…", len(err.Error()), err)
+			}
+		})
+	}
+}
+
+// TestCodecChecksItself has the library's wrapper refuse what conform would not have let pass.
+func TestCodecChecksItself(t *testing.T) {
+	s := serdeOf[DeletedUser](t, texts{})
+	whole := framed(testID, "user:7", 5)[frameHead:]
+	if err := s.codec.decode(whole, new(DeletedUser)); err != nil {
+		t.Errorf("a whole body: %v", err)
+	}
+	if err := s.codec.decode(whole[:4], new(DeletedUser)); err == nil {
+		t.Error("half a body: no error")
+	}
+	if err := s.codec.decode(append(whole, 0), new(DeletedUser)); err == nil {
+		t.Error("a byte too many: no error")
+	}
+	if err := s.codec.decode(appendLong(nil, 1<<40), new(DeletedUser)); err == nil {
+		t.Error("a string of 2^40: no error")
+	}
+}
+
+func TestConform(t *testing.T) {
+	tests := []struct {
+		name, schema string
+		body         []byte
+		want         string // all of the error; "" for none
+	}{
+		{"an int at its end", `"int"`, appendLong(nil, math.MinInt32), ""},
+		{"an int beyond", `"int"`, appendLong(nil, math.MaxInt32+1), "number too long (byte 5 of 5)"},
+		{"an int in six bytes", `"int"`, []byte{0x82, 0x80, 0x80, 0x80, 0x80, 0}, "number too long (byte 6 of 6)"},
+		{"a long at its end", `"long"`, appendLong(nil, math.MinInt64), ""},
+		{"a long beyond", `"long"`, append(bytes.Repeat([]byte{0xff}, 9), 2), "number too long (byte 0 of 10)"},
+		{"true", `"boolean"`, []byte{1}, ""},
+		{"neither true nor false", `"boolean"`, []byte{2}, "not a boolean (byte 0 of 1)"},
+		{"two blocks, one with its size", `{"type":"array","items":"long"}`, []byte{2, 5, 3, 4, 6, 7, 0}, ""},
+		{"a block of less than its size", `{"type":"array","items":"long"}`, []byte{1, 4, 6, 0}, "block of another size than announced (byte 3 of 4)"},
+		{"a block of more than can be", `{"type":"array","items":"double"}`, append([]byte{6}, make([]byte, 17)...), "block of 3 items in 17 bytes (byte 1 of 18)"},
+		{"a map", `{"type":"map","values":"null"}`, []byte{2, 2, 'k', 0}, ""},
+		{"an enum beyond", `{"type":"enum","name":"E","symbols":["A","B"]}`, appendLong(nil, 2), "choice 2 of 2 (byte 1 of 1)"},
+		{"null and more", `"null"`, []byte{0}, "1 bytes too many"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, n, err := parseSchema(tt.schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if err := conform(n, tt.body); err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}

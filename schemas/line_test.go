@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -99,6 +100,8 @@ func TestParseLineRefuses(t *testing.T) {
 		{"embedding of text", `{` + pin + `,"embedding":["1"]}`, "embedding: entry 0: want a number of 32 bits, got \"1\""},
 		{"embedding with null", `{` + pin + `,"embedding":[null]}`, "embedding: entry 0: want a number of 32 bits, got null"},
 		{"embedding beyond 32 bits", `{` + pin + `,"embedding":[1e39]}`, "embedding: entry 0: want a number of 32 bits, got 1e39"},
+		{"too many attributes to read", `{` + pin + `,"attributes":{` + joined(maxMembers+1, func(i int) string { return fmt.Sprintf(`"%d":""`, i) }, ",") + `}}`, "attributes: more than 256 fields"},
+		{"too many interests to read", `{` + pin + `,"interests":[` + strings.Repeat(`"",`, maxEntries) + `""]}`, "interests: more than 4096 entries"},
 		{"half a surrogate pair", `{` + pin + `,"title":"\ud800"}`, "title: half of a surrogate pair"},
 		{"no candidates", `{` + offer + `}`, "candidates: missing"},
 		{"candidate of another type", `{` + offer + `,"candidates":[7]}`, "candidates[0]: want an object, got a number"},

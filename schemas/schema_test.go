@@ -1,6 +1,9 @@
 package schemas
 
 import (
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -159,5 +162,28 @@ func TestParseSchemaRefuses(t *testing.T) {
 				t.Errorf("got %v, want an error with %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestOneFileKnowsTheLibrary keeps the Avro library replaceable; tests may use it as an oracle.
+func TestOneFileKnowsTheLibrary(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imp := range f.Imports {
+			if strings.Contains(imp.Path.Value, "avro") && !strings.HasSuffix(name, "_test.go") {
+				got = append(got, name)
+			}
+		}
+	}
+	if want := []string{"codec.go"}; !slices.Equal(got, want) {
+		t.Errorf("files that import it: %v, want %v", got, want)
 	}
 }

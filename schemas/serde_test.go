@@ -219,6 +219,18 @@ func TestRewriteIsBounded(t *testing.T) {
 	}
 }
 
+func TestBadReasonIsFitForADeadLetter(t *testing.T) {
+	err := Bad(strings.Repeat("ä", maxReasonBytes) + "\xff")
+	if n := len(err.Error()); n > maxReasonBytes+len("…") {
+		t.Errorf("reason of %d bytes", n)
+	}
+	for _, reason := range []string{err.Error(), Bad("a\xffb").Error()} {
+		if _, err := serdeOf[DeadLetter](t, texts{}).Encode(&DeadLetter{Reason: reason}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestWritersAreAskedForOnce(t *testing.T) {
 	source := &asked{texts: texts{9: recordSchema("Tick", fieldSchema("time", "long"))}}
 	s := serdeOf[Tick](t, source)
