@@ -1,0 +1,128 @@
+package visits
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// checkPage checks what holds for every answer by itself.
+func (r *Reader) checkPage(page Page) []error {
+	var problems []error
+	if len(page.Degraded) > 0 {
+		problems = append(problems, fmt.Errorf("degraded: %v", page.Degraded))
+	}
+	if len(page.Items) > r.cfg.Limit {
+		problems = append(problems, fmt.Errorf("%d items, asked for %d", len(page.Items), r.cfg.Limit))
+	}
+	for _, item := range page.Items {
+		problems = append(problems, r.checkItem(item)...)
+	}
+	return problems
+}
+
+// checkItem holds an item against the pin as it is.
+func (r *Reader) checkItem(item Item) []error {
+	pin, ok := r.product.Pin(item.Pin)
+	switch {
+	case !ok:
+		return []error{fmt.Errorf("%s: there is no such pin, or not any more", item.Pin)}
+	case item.New && !r.mayBeNew(item):
+		return []error{fmt.Errorf("%s: no visible, unseen candidate of %s", item.Pin, item.Source)}
+	case !item.New && !r.product.VisibleFrozen(r.user, item.Source, item.Pin):
+		return []error{fmt.Errorf("%s: shown, though it may not be seen any more", item.Pin)}
+	}
+	var problems []error
+	differs := func(what string, got, want any) {
+		problems = append(problems, fmt.Errorf("%s: %s %v, want %v", item.Pin, what, got, want))
+	}
+	if item.Author != pin.Author {
+		differs("author", item.Author, pin.Author)
+	}
+	if board := boardOf(item); board != pin.Board {
+		differs("board", board, pin.Board)
+	}
+	if !slices.Equal(item.Interests, pin.Interests) {
+		differs("interests", item.Interests, pin.Interests)
+	}
+	if got := schemas.MicrosOf(item.Time); got != pin.Created {
+		differs("time", got.Time(), pin.Created.Time())
+	}
+	if item.Title != pin.Title {
+		differs("title", item.Title, pin.Title)
+	}
+	if item.Link != pin.Link {
+		differs("link", item.Link, pin.Link)
+	}
+	return problems
+}
+
+func boardOf(item Item) schemas.BoardID {
+	if item.Board == nil {
+		return ""
+	}
+	return *item.Board
+}
+
+// mayBeNew says whether the item may be shown as new: unseen, and visible from its source, or, when it was picked to
+// explore, from any.
+func (r *Reader) mayBeNew(item Item) bool {
+	if r.news[item.Pin] {
+		return false
+	}
+	if item.Source != schemas.Explore {
+		return r.product.Visible(r.user, item.Source, item.Pin)
+	}
+	return slices.ContainsFunc(edgeSources(), func(s schemas.Source) bool {
+		return r.product.Visible(r.user, s, item.Pin)
+	})
+}
+
+// checkNew holds the new items of a visit, in their order, against the pools.
+func (r *Reader) checkNew(items []Item) []error {
+	var problems []error
+	taken := map[schemas.PinID]schemas.Source{}
+	bySource := map[schemas.Source][]Item{}
+	for _, item := range items {
+		taken[item.Pin] = item.Source
+		bySource[item.Source] = append(bySource[item.Source], item)
+	}
+	for source, items := range bySource {
+		for i := 1; i < len(items); i++ {
+			if items[i].Score > items[i-1].Score && source != schemas.Explore {
+				problems = append(problems, fmt.Errorf("%s: score %v after %v of the same source", items[i].Pin, items[i].Score, items[i-1].Score))
+			}
+		}
+	}
+	if !r.cfg.Plain || len(r.news)+len(items) > r.cfg.Cap { // beyond the cap the pools may have dropped the next best
+		return problems
+	}
+	for _, source := range edgeSources() {
+		problems = append(problems, r.checkBest(source, bySource[source], taken)...)
+	}
+	return problems
+}
+
+// checkBest wants the items to be the best of the source's pool, in order; what the visit has taken from another
+// source is passed over.
+func (r *Reader) checkBest(source schemas.Source, items []Item, taken map[schemas.PinID]schemas.Source) []error {
+	pool := r.product.Pool(r.user, source, len(r.news)+r.cfg.Cap)
+	pool = slices.DeleteFunc(pool, func(c schemas.PoolItem) bool {
+		by, ok := taken[c.Pin]
+		return ok && by != source
+	})
+	for i, item := range items {
+		if i >= len(pool) {
+			return nil // checkItem tells what must not be there
+		}
+		if item.Pin != pool[i].Pin {
+			return []error{fmt.Errorf("%s is the %d. of %s, want %s", item.Pin, i+1, source, pool[i].Pin)}
+		}
+		if math.Abs(item.Score-pool[i].Score) > 1e-9*math.Abs(pool[i].Score) {
+			return []error{fmt.Errorf("%s: score %v, want %v", item.Pin, item.Score, pool[i].Score)}
+		}
+	}
+	return nil
+}

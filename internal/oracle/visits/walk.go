@@ -1,0 +1,148 @@
+package visits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Walk is the way from a visit down the frozen feed, page by page. Other visits and walks of the same user may happen
+// in between.
+type Walk struct {
+	reader *Reader
+	next   *string
+	page   int
+	fresh  int                    // new items of the visit
+	held   map[schemas.PinID]bool // by the visit and its pages
+	tracks []*track
+}
+
+// track is what a walk still has to show, in one of the two orders in which the items of one visit may have been
+// frozen: as they were shown, or the other way round. Every walk of a user has to keep to the same one.
+type track struct {
+	left []shown
+	lost error // where the walk left this track
+}
+
+// tracks returns the ways down from the newest visit so far.
+func (r *Reader) tracks() []*track {
+	same, reversed := &track{}, &track{}
+	for _, v := range r.history {
+		same.left = append(same.left, v...)
+		back := slices.Clone(v)
+		slices.Reverse(back)
+		reversed.left = append(reversed.left, back...)
+	}
+	return []*track{same, reversed}
+}
+
+// New returns how many items were new to the user.
+func (w *Walk) New() int { return w.fresh }
+
+// More says whether there is a page left.
+func (w *Walk) More() bool { return w.next != nil }
+
+// Next reads and checks the next page. All that is wrong with it is joined.
+func (w *Walk) Next(ctx context.Context) error {
+	w.page++
+	where := fmt.Sprintf("page %d below a visit of %s", w.page, w.reader.user)
+	page, err := w.reader.feed.Older(ctx, w.reader.user, *w.next)
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	w.next = page.Next
+	problems := w.reader.checkPage(page)
+	for _, item := range page.Items {
+		if item.New {
+			problems = append(problems, fmt.Errorf("%s: new on a page", item.Pin))
+		}
+	}
+	if problems = append(problems, w.take(page.Items)...); len(problems) > 0 {
+		return fmt.Errorf("%s: %w", where, errors.Join(problems...))
+	}
+	return nil
+}
+
+// Finish reads and checks pages to the end.
+func (w *Walk) Finish(ctx context.Context) error {
+	for w.More() {
+		if err := w.Next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take follows the items of an answer down the tracks.
+func (w *Walk) take(items []Item) []error {
+	var problems []error
+	frozen := false
+	for _, item := range items {
+		if w.held[item.Pin] {
+			problems = append(problems, fmt.Errorf("%s: a second time on the same walk", item.Pin))
+		}
+		w.held[item.Pin] = true
+		if item.New && frozen {
+			problems = append(problems, fmt.Errorf("%s: new below what is not", item.Pin))
+		}
+		if frozen = frozen || !item.New; !item.New {
+			for _, t := range w.tracks {
+				t.follow(w.reader, item.Pin)
+			}
+		}
+	}
+	if w.next == nil {
+		for _, t := range w.tracks {
+			t.end(w.reader)
+		}
+	}
+	if err := w.reader.keep(w.tracks); err != nil {
+		problems = append(problems, err)
+	}
+	return problems
+}
+
+// follow goes down to the pin. All that is passed over must have become invisible.
+func (t *track) follow(r *Reader, pin schemas.PinID) {
+	at := slices.IndexFunc(t.left, func(s shown) bool { return s.pin == pin })
+	switch {
+	case t.lost != nil:
+	case at < 0:
+		t.lost = fmt.Errorf("%s: not among what was shown before and is still to come", pin)
+	default:
+		t.passOver(r, t.left[:at], "before "+string(pin))
+		t.left = t.left[at+1:]
+	}
+}
+
+// end wants nothing visible to be left.
+func (t *track) end(r *Reader) {
+	if t.lost == nil {
+		t.passOver(r, t.left, "at the end")
+	}
+}
+
+func (t *track) passOver(r *Reader, gap []shown, where string) {
+	for _, s := range gap {
+		if r.product.VisibleFrozen(r.user, s.source, s.pin) {
+			t.lost = fmt.Errorf("%s: missing %s", s.pin, where)
+			return
+		}
+	}
+}
+
+// keep returns an error when a walk has left both tracks, or the one that all walks so far have kept to.
+func (r *Reader) keep(tracks []*track) error {
+	for i, t := range tracks {
+		if t.lost != nil && r.order[i] == nil {
+			r.order[i] = t.lost
+		}
+	}
+	if r.order[0] != nil && r.order[1] != nil {
+		return fmt.Errorf("%w (or, with each visit the other way round, %w)", r.order[0], r.order[1])
+	}
+	return nil
+}
