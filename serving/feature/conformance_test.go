@@ -108,7 +108,7 @@ func checkItems(t *rapid.T, store filled, pin schemas.PinID) {
 		last = append(last, c)
 	}
 	var defs []Definition
-	for _, w := range append(windows(), 5*time.Minute) {
+	for _, w := range rapid.SliceOfNDistinct(rapid.SampledFrom(append(windows(), 5*time.Minute)), 1, 3, rapid.ID[time.Duration]).Draw(t, "windows") {
 		d := Definition{Entity: Pin, Window: w, Aggregate: rapid.SampledFrom([]Aggregate{Count, Rate}).Draw(t, "aggregate")}
 		d.Verbs = rapid.SampledFrom([][]schemas.Verb{nil, {"save"}, {"impression", "click"}}).Draw(t, "verbs")
 		d.GroupBy = rapid.SampledFrom([]Path{{}, {part: verbPart}}).Draw(t, "group")

@@ -127,11 +127,14 @@ func (s *Sink) measure(b Batch) {
 	if len(b.Actions) == 0 {
 		return
 	}
-	newest := b.Actions[0].Timestamp
+	now, newest := s.deps.Now(), b.Actions[0].Timestamp
 	for _, a := range b.Actions {
 		newest = max(newest, a.Timestamp)
+		if floor(a.Timestamp) <= keptAfter(schemas.MicrosOf(now)) {
+			s.deps.Metrics.expired.Inc()
+		}
 	}
-	s.deps.Metrics.freshness.Set(s.deps.Now().Sub(newest.Time()).Seconds())
+	s.deps.Metrics.freshness.Set(now.Sub(newest.Time()).Seconds())
 }
 
 // input reads one record of a topic into a batch.

@@ -14,6 +14,7 @@ type Metrics struct {
 	degraded  *prometheus.CounterVec
 	rows      *prometheus.CounterVec
 	bad       *prometheus.CounterVec
+	expired   prometheus.Counter
 	freshness prometheus.Gauge
 }
 
@@ -31,18 +32,26 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		}, []string{"reason"}),
 		rows: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smartfeed_features_rows_total",
-			Help: "Records written to the feature store, by topic.",
+			Help: "Records worked off into the feature store, by topic.",
 		}, []string{"topic"}),
 		bad: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smartfeed_features_dead_letters_total",
 			Help: "Records that could not be read, by topic.",
 		}, []string{"topic"}),
+		expired: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "smartfeed_features_expired_total",
+			Help: "Actions that were older than what is kept when they arrived, and were not written.",
+		}),
 		freshness: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "smartfeed_features_freshness_seconds",
 			Help: "Age of the newest action of the last batch when the batch was on disk.",
 		}),
 	}
-	if err := errors.Join(reg.Register(m.answers), reg.Register(m.degraded), reg.Register(m.rows), reg.Register(m.bad), reg.Register(m.freshness)); err != nil {
+	var errs []error
+	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.rows, m.bad, m.expired, m.freshness} {
+		errs = append(errs, reg.Register(c))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("register feature metrics: %w", err)
 	}
 	return m, nil

@@ -35,6 +35,7 @@ type Mistake struct {
 	Problem string
 }
 
+// Error names the file, the line and the feature.
 func (e *Mistake) Error() string {
 	if e.Feature == "" {
 		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem)

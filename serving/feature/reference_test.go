@@ -174,6 +174,7 @@ func meanings() map[string]meaning {
 			want: Number(2.5),
 		},
 		"min":               {def: "aggregate: min; of: objectAttributes.price", actions: prices("2", "-3", "x", "10"), want: Number(-3)},
+		"min of positives":  {def: "aggregate: min; of: objectAttributes.price", actions: prices("3", "2"), want: Number(2)},
 		"max of negatives":  {def: "aggregate: max; of: objectAttributes.price", actions: prices("-2", "-3"), want: Number(-2)},
 		"sum overflows":     {def: "aggregate: sum; of: objectAttributes.price", actions: prices("1.7e308", "1.7e308"), reasons: []Reason{Overflow}},
 		"a group overflows": {def: "aggregate: sum; of: objectAttributes.price; group_by: objectAttributes.price", actions: prices("1.7e308", "1.7e308", "2"), want: Groups{"2": 2}, reasons: []Reason{Overflow}},

@@ -71,6 +71,7 @@ type Missing struct {
 // RequestError is a request that cannot be answered as it is, with every problem of it.
 type RequestError struct{ Problems []string }
 
+// Error joins the problems in one line.
 func (e *RequestError) Error() string { return "features request: " + strings.Join(e.Problems, "; ") }
 
 // query is a request that was checked: no name twice, the features by their kind.

@@ -121,7 +121,7 @@ func (s *EmbeddedStore) use(f func(db *pebble.DB) error) error {
 // Of two counts of one step the one written later replaces the other. What has left the kept time is not written.
 func (s *EmbeddedStore) Write(batch Batch) error {
 	err := s.use(func(db *pebble.DB) error {
-		w := &writer{batch: db.NewBatch(), kept: floor(schemas.MicrosOf(s.now())) - durationMillis(Kept)}
+		w := &writer{batch: db.NewBatch(), kept: keptAfter(schemas.MicrosOf(s.now()))}
 		defer w.batch.Close()
 		if err := w.all(batch); err != nil {
 			return err
@@ -200,7 +200,7 @@ func (w *writer) pin(pin schemas.PinID, row byte, rank schemas.Micros, deleted b
 
 // Sweep deletes the days of which nothing is kept any more.
 func (s *EmbeddedStore) Sweep() error {
-	kept := floor(schemas.MicrosOf(s.now())) - durationMillis(Kept)
+	kept := keptAfter(schemas.MicrosOf(s.now()))
 	err := s.use(func(db *pebble.DB) error {
 		return errors.Join(
 			dropDays(db, actionTable, dayOf(kept)),

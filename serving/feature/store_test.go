@@ -65,6 +65,14 @@ func TestBeyondMaxActionsTheNewestAreLookedAt(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+	// In one scan with a wider window the first row that is not looked at is just outside of the narrow one.
+	both, err := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, []Definition{tests["wide"].def, tests["all in window"].def})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Result{tests["wide"].want, tests["all in window"].want}, both); diff != "" {
+		t.Errorf("in one scan (-want +got):\n%s", diff)
+	}
 	mustWrite(t, s, saves("user:2", 10, now))
 	if diff := cmp.Diff(Result{Value: Number(10)}, one(t, s, "user:2", tests["wide"].def)); diff != "" {
 		t.Errorf("as many as allowed (-want +got):\n%s", diff)

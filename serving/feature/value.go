@@ -97,6 +97,9 @@ func (m millis) time() time.Time { return time.UnixMilli(int64(m)).UTC() }
 
 func durationMillis(d time.Duration) millis { return millis(d / time.Millisecond) }
 
+// keptAfter returns the last moment of which actions are not kept any more.
+func keptAfter(now schemas.Micros) millis { return floor(now) - durationMillis(Kept) }
+
 // stretch is the actions to look at: after < time <= upTo.
 type stretch struct {
 	after, upTo millis
@@ -107,7 +110,7 @@ func (s stretch) holds(t millis) bool { return s.after < t && t <= s.upTo }
 
 // stretch returns the kept part of the window.
 func (s Span) stretch(window time.Duration) stretch {
-	asOf, kept := floor(s.AsOf), floor(s.Now)-durationMillis(Kept)
+	asOf, kept := floor(s.AsOf), keptAfter(s.Now)
 	after := asOf - durationMillis(window)
 	return stretch{after: max(after, kept), upTo: asOf, cut: after < kept}
 }

@@ -1,0 +1,161 @@
+package feature
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// typical is the i-th of many actions: two interests, four attributes, an embedding of 16.
+func typical(user schemas.UserID, i int, age schemas.Micros) *schemas.EnrichedAction {
+	embedding := make([]float32, 16)
+	for j := range embedding {
+		embedding[j] = float32(i+j) / 16
+	}
+	verbs := []schemas.Verb{schemas.View, schemas.Closeup, schemas.Click, schemas.Save}
+	return &schemas.EnrichedAction{
+		ID: fmt.Sprintf("e-%09d", i), Actor: user, Timestamp: now - age, Verb: verbs[i%len(verbs)],
+		Object: schemas.ID(fmt.Sprintf("pin:%d", i%1000)),
+		VerbAttributes: schemas.VerbAttributes{
+			Surface: "home", Attributes: map[string]string{"device": "ios", "dwell": fmt.Sprint(i % 50)},
+		},
+		ObjectAttributes: schemas.ObjectAttributes{
+			Facets: schemas.Facets{
+				Author:    schemas.UserID(fmt.Sprintf("user:author-%d", i%30)),
+				Interests: []schemas.InterestID{schemas.InterestID(fmt.Sprintf("interest:%d", i%12)), "interest:all"},
+			},
+			Attributes: map[string]string{"colour": "blue", "price": fmt.Sprint(i % 90)}, Embedding: embedding,
+		},
+	}
+}
+
+// userFeatures are the ten built-in features of a user that most requests ask for.
+func userFeatures(b *testing.B) []Definition {
+	defs, err := Parse("f", []byte(`
+features:
+- {name: interests, entity: user, verbs: [click, save], window: 24h, group_by: objectAttributes.interests, aggregate: count}
+- {name: authors, entity: user, verbs: [click, save], window: 24h, group_by: objectAttributes.author, aggregate: count}
+- {name: top, entity: user, aggregate: top, of: objectAttributes.interests, n: 5}
+- {name: verbs, entity: user, window: 1h, group_by: verb, aggregate: count}
+- {name: rate, entity: user, window: 24h, aggregate: rate}
+- {name: pins, entity: user, window: 24h, aggregate: distinct}
+- {name: last, entity: user, aggregate: last, n: 20}
+- {name: ios, entity: user, where: {verbAttributes.device: [ios]}, aggregate: count}
+- {name: price, entity: user, verbs: [save], aggregate: mean, of: objectAttributes.price}
+- {name: taste, entity: user, verbs: [click, save], window: 24h, aggregate: mean_embedding, of: objectAttributes.embedding}
+`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return defs
+}
+
+// BenchmarkTenFeaturesOf200Actions has beside it the limit: the same rows read and nothing done with them.
+func BenchmarkTenFeaturesOf200Actions(b *testing.B) {
+	store := openTest(b, b.TempDir(), DefaultConfig())
+	const users, each = 1000, 200
+	for u := range users {
+		var batch Batch
+		for i := range each {
+			batch.Actions = append(batch.Actions, typical(schemas.UserID(fmt.Sprint("user:", u)), i, schemas.Micros(i)*hour/4))
+		}
+		mustWrite(b, store, batch)
+	}
+	defs := userFeatures(b)
+	b.Run("features", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			if _, err := store.Actions(context.Background(), schemas.UserID(fmt.Sprint("user:", i%users)), Span{AsOf: now, Now: now}, defs); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("bare scan", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			if err := bareScan(store, fmt.Sprint("user:", i%users)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func bareScan(store *EmbeddedStore, user string) error {
+	return store.use(func(db *pebble.DB) error {
+		return scanTable(context.Background(), db, actionTable, func(it *pebble.Iterator) error {
+			for day := dayOf(floor(now)); day >= dayOf(floor(now)-durationMillis(Kept)); day-- {
+				prefix := dayPrefix(nil, actionTable, day, user)
+				end := append(dayPrefix(nil, actionTable, day, user)[:len(prefix)-1], 1)
+				for it.SeekGE(prefix); it.Valid() && string(it.Key()) < string(end); it.Next() {
+					if _, err := it.ValueAndErr(); err != nil {
+						return err
+					}
+				}
+			}
+			return it.Error()
+		})
+	})
+}
+
+// BenchmarkItems reads the counts of 50 pins that were acted on in each step of a day.
+func BenchmarkItems(b *testing.B) {
+	store := openTest(b, b.TempDir(), DefaultConfig())
+	var pins []schemas.PinID
+	start := now / schemas.ItemStep * schemas.ItemStep
+	for p := range 50 {
+		pins = append(pins, schemas.PinID(fmt.Sprint("pin:", p)))
+		var batch Batch
+		for s := range schemas.Micros(288) {
+			batch.Counts = append(batch.Counts, &schemas.ItemCounts{Pin: pins[p], Start: start - s*schemas.ItemStep, Counts: map[string]int64{"save": 1, "click": 3, "impression": 90}})
+		}
+		mustWrite(b, store, batch)
+	}
+	defs := []Definition{{Entity: Pin, Aggregate: Count, GroupBy: Path{part: verbPart}, Window: Kept}, {Entity: Pin, Aggregate: Rate, Window: Kept / 96}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := store.Items(context.Background(), pins, now, defs); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkIngest writes actions as the sink does, in batches of what one poll brings, each flushed to the disk: once
+// from records as they are in the topic, once from what they decode to.
+func BenchmarkIngest(b *testing.B) {
+	const batch = 5000
+	w := newWire(b)
+	var actions Batch
+	var values [][]byte
+	for i := range batch {
+		a := typical(schemas.UserID(fmt.Sprint("user:", i%700)), i, schemas.Micros(i)*1e6)
+		actions.Actions = append(actions.Actions, a)
+		values = append(values, encoded(b, w.streams.ActionsEnriched, a))
+	}
+	read := inputs(w.streams)[topics.ActionsEnriched]
+	rate := func(b *testing.B) {
+		b.ReportMetric(float64(batch*b.N)/b.Elapsed().Seconds(), "rows/s")
+	}
+	b.Run("decode and write", func(b *testing.B) {
+		for b.Loop() {
+			var decoded Batch
+			for i, v := range values {
+				if err := read(&decoded, string(actions.Actions[i].Actor), v); err != nil {
+					b.Fatal(err)
+				}
+			}
+			mustWrite(b, w.store, decoded)
+		}
+		rate(b)
+	})
+	b.Run("write", func(b *testing.B) {
+		for b.Loop() {
+			mustWrite(b, w.store, actions)
+		}
+		rate(b)
+	})
+}
