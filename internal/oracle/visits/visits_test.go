@@ -35,10 +35,10 @@ type fakeFeed struct {
 func (f *fakeFeed) Visit(_ context.Context, user schemas.UserID) (Page, error) {
 	var page Page
 	below := len(f.frozen)
-	for _, source := range edgeSources() {
+	for n, source := range edgeSources() {
 		for _, c := range f.product.Pool(user, source, 4) {
 			taken := slices.ContainsFunc(page.Items, func(i Item) bool { return i.Pin == c.Pin })
-			if len(page.Items) < 4 && !taken {
+			if len(page.Items) < 2*(n+1) && !taken {
 				page.Items = append(page.Items, f.item(shown{c.Pin, source}, c.Score, true))
 			}
 		}
@@ -204,7 +204,7 @@ func TestBadFeeds(t *testing.T) {
 		{"ascending", 1, func(p *Page) { p.Items[0], p.Items[1] = p.Items[1], p.Items[0] }, "of the same source"},
 		{"author", 1, func(p *Page) { p.Items[0].Author = "user:x" }, "pin:a29: author user:x, want user:a"},
 		{"board", 1, func(p *Page) { p.Items[0].Board = nil }, "pin:a29: board , want board:a-b"},
-		{"interests", 2, func(p *Page) { p.Items[0].Interests = []schemas.InterestID{"interest:x"} }, "interests [interest:x], want []"},
+		{"interests", 2, func(p *Page) { p.Items[0].Interests = []schemas.InterestID{"interest:x"} }, "interests [interest:x], want [interest:i]"},
 		{"time", 1, func(p *Page) { p.Items[0].Time = p.Items[0].Time.Add(time.Microsecond) }, "pin:a29: time "},
 		{"title", 1, func(p *Page) { p.Items[0].Title = "" }, "pin:a29: title "},
 		{"link", 1, func(p *Page) { p.Items[0].Link = "" }, "pin:a29: link "},
