@@ -86,9 +86,6 @@ func parseSchema(text string) (avro.Schema, *node, error) {
 	return schema, n, nil
 }
 
-// sameBytes says that two schemas write every value alike. Names and logical types are not compared.
-func sameBytes(a, b avro.Schema) bool { return a.String() == b.String() }
-
 // tree turns the library's schema into nodes.
 type tree struct{ named map[string]*node }
 

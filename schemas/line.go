@@ -44,8 +44,8 @@ func (l Line) Validate(arrival Micros, known Verbs) error {
 }
 
 // ParseLine reads the JSON form of an event: one object with the names of the Avro fields and "stream". A time is RFC
-// 3339 or an integer of microseconds since 1970. Board and embedding may be null or absent, interests, title, link,
-// surface and attributes absent, and of an action the actor. Repeated interests are dropped, the first of each kept.
+// 3339 or an integer of microseconds since 1970. Board, embedding and the actor of an action may be null or absent,
+// interests, title, link, surface and attributes absent. Repeated interests are dropped, the first of each kept.
 //
 // What is not so (unknown, repeated or missing fields, another type, null inside a list, text that is not UTF-8 or more
 // than MaxLineBytes long, anything after the object) is a *BadRecordError that names every field concerned. ParseLine
@@ -125,7 +125,7 @@ func (o *object) pin(e *PinEvent) {
 }
 
 func (o *object) action(e *ActionEvent) {
-	o.event(&e.Event, optional)
+	o.event(&e.Event, nullable)
 	o.field("board", nullable, textInto(&e.Board))
 	o.field("surface", optional, textInto(&e.Surface))
 	o.field("attributes", optional, attributesInto(&e.Attributes))

@@ -28,6 +28,10 @@ func TestParseLine(t *testing.T) {
 		line: ` {"stream":"actions","id":"e-1","time":"2026-11-20T11:00:00.123+01:00","verb":"save","object":"pin:42","board":null} `,
 		want: Line{StreamActions, &ActionEvent{Event: Event{ID: "e-1", Time: at, Verb: Save, Object: "pin:42"}}, "pin:42"},
 	}, {
+		name: "an action whose actor is null",
+		line: `{"stream":"actions","id":"e-1","time":1795168800123000,"actor":null,"verb":"save","object":"pin:42"}`,
+		want: Line{StreamActions, &ActionEvent{Event: Event{ID: "e-1", Time: at, Verb: Save, Object: "pin:42"}}, "pin:42"},
+	}, {
 		name: "a pin with everything, repeats dropped",
 		line: `{"object":"pin:42","verb":"create","actor":"user:7","time":1795168800123000,"id":"e-1","stream":"pins","board":"board:1",` +
 			`"interests":["interest:a","interest:b","interest:a"],"title":"T\u00e4","link":"https://x","attributes":{"k":"v"},"embedding":[1,-0.5]}`,
@@ -87,6 +91,7 @@ func TestParseLineRefuses(t *testing.T) {
 		{"repeated field", `{` + follow + `,"id":"f"}`, `field "id" stands twice`},
 		{"all missing", `{"stream":"follows"}`, "id: missing; time: missing; actor: missing; verb: missing; object: missing"},
 		{"null where text must be", `{` + pin + `,"title":null}`, "title: want a string, got null"},
+		{"actor null in a pin", `{"stream":"pins","id":"e","time":1,"actor":null,"verb":"create","object":"pin:8"}`, "actor: want a string, got null"},
 		{"number as text", `{` + pin + `,"link":1,"board":2}`, "board: want a string, got a number; link: want a string, got a number"},
 		{"time as text of a number", `{"stream":"follows","id":"e","time":"1","actor":"user:7","verb":"follow","object":"user:8"}`, `time: want RFC 3339 text or an integer of microseconds, got "1"`},
 		{"time with a fraction", `{"stream":"follows","id":"e","time":1.5,"actor":"user:7","verb":"follow","object":"user:8"}`, "time: want RFC 3339"},

@@ -3,6 +3,7 @@ package schemas
 import (
 	"embed"
 	"fmt"
+	"slices"
 )
 
 // schemaFiles are the schemas that the Go types of this package are written with, one file a record.
@@ -152,7 +153,7 @@ func (n *node) setMin(seen map[*node]bool) {
 	case kindRecord:
 		for _, f := range n.fields {
 			f.node.setMin(seen)
-			n.min += f.node.min
+			n.min = min(n.min+f.node.min, MaxRecordBytes+1) // of records of two records each, it would overflow
 		}
 	default:
 		n.min = 1 // a varint: the value, a length, an index or the end of the blocks
@@ -163,4 +164,31 @@ func (n *node) setMin(seen map[*node]bool) {
 	for _, b := range n.branches {
 		b.setMin(seen)
 	}
+}
+
+// alike says that a value of the writer's schema is one of the reader's as it stands: the same types in the same order,
+// whatever their docs, defaults and records' names. Of recursive schemas it says so only if they are the same nodes.
+func alike(reader, writer *node) bool { return alikeTo(reader, writer, 0) }
+
+func alikeTo(reader, writer *node, depth int) bool {
+	if reader == writer {
+		return true
+	}
+	sameMeaning := reader.logical == writer.logical || reader.logical == "" || writer.logical == ""
+	if reader.kind != writer.kind || !sameMeaning || depth == maxDepth ||
+		reader.size != writer.size || !slices.Equal(reader.symbols, writer.symbols) ||
+		len(reader.fields) != len(writer.fields) || len(reader.branches) != len(writer.branches) {
+		return false
+	}
+	for i, f := range reader.fields {
+		if f.name != writer.fields[i].name || !alikeTo(f.node, writer.fields[i].node, depth+1) {
+			return false
+		}
+	}
+	for i, b := range reader.branches {
+		if !alikeTo(b, writer.branches[i], depth+1) {
+			return false
+		}
+	}
+	return reader.items == nil || alikeTo(reader.items, writer.items, depth+1)
 }

@@ -2,6 +2,8 @@ package schemas
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -44,6 +46,21 @@ func benchmarkSerde[T any](b *testing.B, rec *T) {
 		b.SetBytes(int64(len(value)))
 		for b.Loop() {
 			if _, err := s.Decode(value); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decode other", func(b *testing.B) { // a writer with one field more
+		text, err := Schema[T]()
+		if err != nil {
+			b.Fatal(err)
+		}
+		text = strings.Replace(text, `"fields": [`, `"fields": [{"name": "extra", "type": "int"},`, 1)
+		s := serdeOf[T](b, texts{9: text})
+		other := slices.Concat([]byte{0, 0, 0, 0, 9, 2}, value[frameHead:])
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := s.Decode(other); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -82,6 +82,28 @@ func TestEncodeGolden(t *testing.T) {
 	}
 }
 
+// hollowSchema is of records that hold the next one twice and take no bytes at all.
+func hollowSchema(levels int) string {
+	inner := recordSchema("R0", fieldSchema("a", "null"))
+	for i := range levels {
+		inner = recordSchema(fmt.Sprint("R", i+1), fieldSchema("a", inner), fieldSchema("b", fmt.Sprint("R", i)))
+	}
+	return recordSchema("Tick", fieldSchema("time", "long"), fieldSchema("x", inner))
+}
+
+func TestHollowRecordsEnd(t *testing.T) {
+	small := serdeOf[Tick](t, texts{9: hollowSchema(10)})
+	if got, err := small.Decode(framed(9, 5)); err != nil || got.Time != 5 {
+		t.Errorf("a thousand nulls: got %v, %v, want 5", got, err)
+	}
+	big := serdeOf[Tick](t, texts{9: hollowSchema(60)})
+	var err error
+	_, took := cost(func() { _, err = big.Decode(framed(9, 5)) })
+	if !strings.Contains(fmt.Sprint(err), errHollow.Error()) || took > time.Second {
+		t.Errorf("2^60 nulls: got %.300v in %s, want %v", err, took, errHollow)
+	}
+}
+
 func TestDecodeOtherWriters(t *testing.T) {
 	head := []string{
 		fieldSchema("id", "string"), fieldSchema("time", "long"), fieldSchema("actor", "string"),
@@ -245,6 +267,42 @@ func TestWritersAreAskedForOnce(t *testing.T) {
 	if n := source.count(); n != 1 {
 		t.Errorf("asked %d times, want 1", n)
 	}
+}
+
+func TestAlikeIsNotRewritten(t *testing.T) {
+	own, err := Schema[Delivery]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, schema string
+		want         bool
+	}{
+		{"its own", own, true},
+		{"other names, docs, no logical types", strings.NewReplacer(`"smartfeed"`, `"other"`, `"DeliveredPin"`, `"P"`, `"logicalType": "timestamp-micros"`, `"doc": ""`, `, "default": []`, ``).Replace(own), true},
+		{"milliseconds", strings.Replace(own, "timestamp-micros", "timestamp-millis", 1), false},
+		{"a field renamed", strings.Replace(own, `"users"`, `"to"`, 1), false},
+		{"a field more", strings.Replace(own, `{"name": "users"`, `{"name": "x", "type": "int"}, {"name": "users"`, 1), false},
+		{"another type", strings.Replace(own, `"items": "float"`, `"items": "double"`, 1), false},
+		{"another type deep inside", strings.Replace(own, `"score", "type": "double"`, `"score", "type": "float"`, 1), false},
+	}
+	for _, tt := range tests {
+		s := serdeOf[Delivery](t, texts{9: tt.schema})
+		w := s.plan(tt.schema)
+		if got := w.step == nil; got != tt.want || w.err != nil {
+			t.Errorf("%s: as it stands %t, %v, want %t", tt.name, got, w.err, tt.want)
+		}
+	}
+}
+
+// TestSameBytesOfAnotherMeaning has a writer whose records are the same bytes, in milliseconds.
+func TestSameBytesOfAnotherMeaning(t *testing.T) {
+	s := serdeOf[Tick](t, texts{9: recordSchema("Tick", fieldSchema("time", `{"type":"long","logicalType":"timestamp-millis"}`))})
+	got, err := s.Decode(framed(9, 5))
+	if err == nil {
+		t.Fatalf("got %v, want an error", got)
+	}
+	checkBad(t, err)
 }
 
 func TestUnknownSchemaIsAskedForAgain(t *testing.T) {

@@ -16,10 +16,11 @@ var (
 	errLength = errors.New("negative length")
 	errText   = errors.New("not UTF-8")
 	errDeep   = errors.New("nested too deep")
+	errHollow = errors.New("too many values without bytes")
 )
 
 // conform checks that body is one whole value of schema n and nothing else. It allocates nothing unless it fails, and
-// its time is bounded by the length of body, whatever the body announces. Everything that arrives passes it before the
+// its time is bounded by the length of body, whatever the body announces or the schema repeats. Everything that arrives passes it before the
 // Avro library sees a byte.
 func conform(n *node, body []byte) error {
 	c := cursor{b: body}
@@ -34,18 +35,28 @@ func conform(n *node, body []byte) error {
 
 // cursor reads Avro's binary encoding.
 type cursor struct {
-	b     []byte
-	pos   int
-	depth int
+	b      []byte
+	pos    int
+	depth  int
+	hollow int // values read that took no bytes of their own
 }
 
 func (c *cursor) left() int { return len(c.b) - c.pos }
+
+// without counts a null or a record, which take no bytes of their own. A schema of a few hundred bytes can ask for any
+// number of them (records of two records each, and so on), and would have the walk never end.
+func (c *cursor) without() error {
+	if c.hollow++; c.hollow > 1<<16+16*len(c.b) {
+		return errHollow
+	}
+	return nil
+}
 
 // walk reads one value of schema n.
 func (c *cursor) walk(n *node) error {
 	switch n.kind {
 	case kindNull:
-		return nil
+		return c.without()
 	case kindBoolean:
 		return c.boolean()
 	case kindInt:
@@ -101,6 +112,9 @@ func (c *cursor) nested(n *node) error {
 }
 
 func (c *cursor) record(n *node) error {
+	if err := c.without(); err != nil {
+		return err
+	}
 	for i := range n.fields {
 		if err := c.walk(n.fields[i].node); err != nil {
 			return fmt.Errorf("%s: %w", n.fields[i].name, err)
