@@ -28,8 +28,8 @@ type Summary struct {
 	Seconds float64 `json:"seconds"` // that these took
 }
 
-// forever is a duration that no simulation reaches.
-const forever = time.Duration(math.MaxInt64)
+// Forever is a duration that no simulation reaches.
+const Forever = time.Duration(math.MaxInt64)
 
 // grace is how long events under way may still take when a simulation is stopped.
 const grace = 5 * time.Second
@@ -55,7 +55,7 @@ that is there.`,
 			if err != nil {
 				return err
 			}
-			summary, err := run(cmd.Context(), s, cfg, lasting)
+			summary, err := Run(cmd.Context(), s, cfg, lasting)
 			if err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ that is there.`,
 
 // check returns how long the simulation lasts, or every problem of the flags.
 func check(cfg Config, span string) (time.Duration, error) {
-	lasting := forever
+	lasting := Forever
 	var err error
 	if span != "forever" {
 		lasting, err = time.ParseDuration(span)
@@ -87,7 +87,9 @@ func check(cfg Config, span string) (time.Duration, error) {
 	return lasting, errors.Join(cfg.Validate(), err)
 }
 
-func run(ctx context.Context, s topics.Setup, cfg Config, lasting time.Duration) (Summary, error) {
+// Run loads the product and then lets people act for so long, or until ctx ends, which is no error. With a duration of 0
+// it only loads. s names brokers and registry, which must be there with their topics.
+func Run(ctx context.Context, s topics.Setup, cfg Config, lasting time.Duration) (Summary, error) {
 	began := time.Now()
 	summary := Summary{Run: strconv.FormatInt(began.UnixMilli(), 36)}
 	publisher, err := load.Open(ctx, s)
@@ -135,7 +137,7 @@ func actFor(ctx context.Context, lasting time.Duration, p load.Publisher, l *liv
 	defer stop()
 	sending, abandon := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abandon(nil)
-	late := time.AfterFunc(forever, func() { abandon(fmt.Errorf("not all is acknowledged %s after the end", grace)) })
+	late := time.AfterFunc(Forever, func() { abandon(fmt.Errorf("not all is acknowledged %s after the end", grace)) })
 	defer late.Stop()
 	defer context.AfterFunc(acting, func() { late.Reset(grace) })()
 	if err := load.All(sending, p, l.all(ticks(acting, l.Rate)), acknowledged); err != nil {

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+)
+
+// admin serves profiles to whoever operates the program, on an address of its own: a profile names insides, and takes
+// as long as it is asked to.
+type admin struct{ listener net.Listener }
+
+func listenAdmin(addr string) (*admin, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("admin server: listen on %s: %w", addr, err)
+	}
+	return &admin{l}, nil
+}
+
+// Run serves until ctx ends. It is called once.
+func (a *admin) Run(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // profiles under way are of no use half
+	defer stop()
+	if err := server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve profiles on %s: %w", a.listener.Addr(), err)
+	}
+	return nil
+}
+
+// closeListener gives an address back, if the server on it has not done so.
+func closeListener(l net.Listener) func() error {
+	return func() error {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("close %s: %w", l.Addr(), err)
+		}
+		return nil
+	}
+}

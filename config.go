@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+
+	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/materialize"
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// Config is everything that can be set, in smartfeed.yaml, by SMARTFEED_… or by flags. smartfeed.example.yaml holds
+// all of it with its defaults.
+type Config struct {
+	Dir        string        `yaml:"dir" help:"directory of all state; one process at a time uses it"`
+	HTTP       string        `yaml:"http" help:"host:port that the HTTP server listens on, or is asked at"`
+	Admin      string        `yaml:"admin" help:"host:port of profiles (pprof); empty: none"`
+	Kafka      []string      `yaml:"kafka" help:"brokers, host:port[,host:port…]; of dev: where its own broker listens"`
+	Registry   string        `yaml:"registry" help:"schema registry, URL or host:port; of dev: where its own one listens"`
+	Features   string        `yaml:"features" help:"file of feature definitions; without it the built-in ones"`
+	Partitions int32         `yaml:"partitions" help:"of every topic of the groups; can never change once the topics exist"`
+	Verbs      schemas.Verbs `yaml:"verbs" help:"verbs of actions with their weights; replaces the built-in ones"`
+	Log        LogConfig     `yaml:"log"`
+
+	Embedded EmbeddedConfig `yaml:"embedded"`
+
+	Rows        rows.Config           `yaml:"rows"`
+	Objects     objects.Config        `yaml:"objects"`
+	Actors      actors.Config         `yaml:"actors"`
+	Fanout      fanout.Config         `yaml:"fanout"`
+	Pools       pools.Config          `yaml:"pools"`
+	Generator   pools.GeneratorConfig `yaml:"generator"`
+	Materialize materialize.Config    `yaml:"materialize"`
+
+	FeedStore feedstore.Config `yaml:"feed_store"`
+	Feed      feed.Config      `yaml:"feed"`
+	Feature   feature.Config   `yaml:"feature"`
+	API       api.Config       `yaml:"api"`
+}
+
+// LogConfig says what is logged, to standard error.
+type LogConfig struct {
+	Level  slog.Level `yaml:"level"`  // debug, info, warn or error; default info
+	Format string     `yaml:"format"` // text or json; default text
+}
+
+// EmbeddedConfig bounds what `smartfeed dev` runs in place of a broker.
+type EmbeddedConfig struct {
+	MaxBytes   int64 `yaml:"max_bytes"`   // of the broker's files; above it the program stops, at least 1 MiB
+	SyncWrites bool  `yaml:"sync_writes"` // fsync every batch of records: survives a power failure, at a tenth of the throughput
+}
+
+// DefaultConfig is for one process on one machine.
+func DefaultConfig() Config {
+	broker := embedded.DefaultConfig()
+	return Config{
+		Dir:         "data",
+		HTTP:        "127.0.0.1:8080",
+		Kafka:       []string{broker.Kafka},
+		Registry:    broker.Registry,
+		Partitions:  topics.EmbeddedPartitions,
+		Verbs:       schemas.DefaultVerbs(),
+		Log:         LogConfig{Format: "text"},
+		Embedded:    EmbeddedConfig{MaxBytes: broker.MaxBytes},
+		Rows:        rows.DefaultConfig(),
+		Objects:     objects.DefaultConfig(),
+		Actors:      actors.DefaultConfig(),
+		Fanout:      fanout.DefaultConfig(),
+		Pools:       pools.DefaultConfig(),
+		Generator:   pools.DefaultGeneratorConfig(),
+		Materialize: materialize.DefaultConfig(),
+		FeedStore:   feedstore.DefaultConfig(),
+		Feed:        feed.DefaultConfig(),
+		Feature:     feature.DefaultConfig(),
+		API:         api.DefaultConfig(),
+	}
+}
+
+// Validate reports every value that is out of its bounds, with its path.
+func (c *Config) Validate() error {
+	return errors.Join(
+		c.validateOwn(),
+		config.Under("rows", c.Rows.Validate()),
+		config.Under("objects", c.Objects.Validate()),
+		config.Under("actors", c.Actors.Validate()),
+		config.Under("fanout", c.Fanout.Validate()),
+		config.Under("pools", c.Pools.Validate()),
+		config.Under("generator", c.Generator.Validate()),
+		config.Under("materialize", c.Materialize.Validate()),
+		config.Under("feed_store", c.FeedStore.Validate()),
+		config.Under("feed", c.Feed.Validate()),
+		config.Under("feature", c.Feature.Validate()),
+		config.Under("api", c.API.Validate()),
+	)
+}
+
+func (c *Config) validateOwn() error {
+	var problems []error
+	if c.Dir == "" {
+		problems = append(problems, errors.New("dir: is empty: a directory is needed"))
+	}
+	if len(c.Kafka) == 0 {
+		problems = append(problems, errors.New("kafka: is empty: at least one host:port is needed"))
+	}
+	for _, addr := range append([]string{c.HTTP}, c.Kafka...) {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			problems = append(problems, fmt.Errorf("http or kafka: %q is not host:port", addr))
+		}
+	}
+	if c.Partitions < 1 || c.Partitions > 1024 || c.Partitions&(c.Partitions-1) != 0 {
+		problems = append(problems, fmt.Errorf("partitions: %d is no power of two from 1 to 1024", c.Partitions))
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		problems = append(problems, fmt.Errorf("log.format: %q is neither text nor json", c.Log.Format))
+	}
+	return errors.Join(problems...)
+}
+
+// settle hands values that several parts share to each of them, after everything has been read.
+func (c *Config) settle() {
+	c.Objects.Verbs, c.Actors.Verbs = c.Verbs, c.Verbs
+}
+
+// below resolves a path against the directory of all state.
+func (c *Config) below(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(c.Dir, path)
+}
+
+// registryURL is the registry's address as a client takes it.
+func (c *Config) registryURL() string {
+	if strings.Contains(c.Registry, "://") {
+		return c.Registry
+	}
+	return "http://" + c.Registry
+}
+
+// broker is the configuration of the embedded broker.
+func (c *Config) broker() embedded.Config {
+	return embedded.Config{
+		Dir: c.Dir, Kafka: c.Kafka[0], Registry: c.Registry,
+		MaxBytes: c.Embedded.MaxBytes, SyncWrites: c.Embedded.SyncWrites,
+	}
+}
+
+// kafka is how clients reach the brokers.
+func (c *Config) kafka() topics.Kafka {
+	return topics.Kafka{Brokers: c.Kafka, Partitions: c.Partitions}
+}

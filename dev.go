@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/simulate"
+)
+
+// demoRate is how many events a second the demo product makes: enough to watch, little to run.
+const demoRate = 5
+
+func (p *program) devCommand() *cobra.Command {
+	var demo bool
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "run everything in this process, on embedded parts",
+		Long: `Run broker, registry, groups, stores and HTTP server in this process, with all state below --dir. Started again on the
+same directory it goes on where it stopped, also after a kill. Other programs reach the broker at --kafka and the
+registry at --registry, on this machine.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			return runDev(cmd.Context(), cfg, demo, cmd)
+		},
+	}
+	cmd.Flags().BoolVar(&demo, "demo", false, "load a small made-up product and let its people act")
+	return cmd
+}
+
+func runDev(ctx context.Context, cfg Config, demo bool, cmd *cobra.Command) (err error) {
+	product, err := openProduct(ctx, cfg, logger(cmd, cfg.Log))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, product.Close()) }()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return product.Run(ctx) })
+	group.Go(func() error { return product.welcome(ctx, cmd.OutOrStdout(), demo) })
+	return group.Wait()
+}
+
+// welcome says where things are as soon as they can be used, and runs the demo.
+func (p *product) welcome(ctx context.Context, out io.Writer, demo bool) error {
+	if !p.awaitReady(ctx) {
+		return nil
+	}
+	fmt.Fprintf(out, "smartfeed is ready\n  console   http://%s/\n  kafka     %s\n  registry  %s\n  state     %s\n",
+		p.server.Addr(), p.kafka.Brokers[0], p.broker.RegistryURL(), p.cfg.Dir)
+	if !demo {
+		return nil
+	}
+	return p.demo(ctx, out)
+}
+
+// awaitReady returns false when ctx ends first.
+func (p *product) awaitReady(ctx context.Context) bool {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for len(p.missing()) > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+func (p *product) demo(ctx context.Context, out io.Writer) error {
+	setup := topics.Setup{Kafka: p.kafka, Registry: p.broker.RegistryURL(), Verbs: p.cfg.Verbs, Log: p.log}
+	cfg := simulate.DefaultConfig()
+	cfg.Rate = demoRate
+	if _, err := simulate.Run(ctx, setup, cfg, 0); err != nil || ctx.Err() != nil {
+		return unlessEnded(ctx, err)
+	}
+	if err := topics.Wait(ctx, p.kafka, schemas.MicrosOf(time.Now()), nil); err != nil {
+		return unlessEnded(ctx, err)
+	}
+	user := simulate.DemoUsers(1)[0]
+	fmt.Fprintf(out, `the demo product is loaded and goes on gently; try
+  open http://%[1]s/?user=%[2]s
+  curl -s 'http://%[1]s/v1/users/%[2]s/feed?limit=5'
+  curl -s 'http://%[1]s/v1/users/%[2]s/pools?source=interest&limit=5'
+  smartfeed query feature interests_24h --user %[2]s
+stop with ctrl-c; what is in %[3]s stays
+`, p.server.Addr(), user, p.cfg.Dir)
+	_, err := simulate.Run(ctx, setup, cfg, simulate.Forever)
+	return unlessEnded(ctx, err)
+}
+
+// unlessEnded drops the error of work that was told to stop.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/smartfeed/smartfeed/processors"
+	"github.com/smartfeed/smartfeed/processors/rows"
+)
+
+// status is the answer of /v1/status.
+type status struct {
+	Version string                 `json:"version"`
+	Ready   bool                   `json:"ready"`
+	Missing []string               `json:"missing"`
+	Parts   []processors.PartState `json:"parts"`
+	Groups  []groupStatus          `json:"groups"`
+}
+
+// groupStatus is a group in this process, with how much of its inputs it has not worked off.
+type groupStatus struct {
+	rows.Status
+	Lag map[string]int64 `json:"lag,omitempty"` // by input topic: records, transaction markers among them; absent: not known
+}
+
+func (p *product) status(ctx context.Context) any {
+	missing := p.missing()
+	s := status{Version: version, Ready: len(missing) == 0, Missing: missing, Parts: p.supervisor.State()}
+	for _, g := range p.groups {
+		s.Groups = append(s.Groups, groupStatus{g.Status(), nil})
+	}
+	p.addLag(ctx, s.Groups)
+	return s
+}
+
+// addLag asks the broker where the inputs end. What it does not answer stays unknown: a status is asked for when
+// something is wrong.
+func (p *product) addLag(ctx context.Context, groups []groupStatus) {
+	var inputs []string
+	for _, g := range groups {
+		for _, part := range g.Partitions {
+			for topic := range part.Applied {
+				inputs = append(inputs, topic)
+			}
+		}
+	}
+	ends, err := p.ends.Ends(ctx, inputs...)
+	if err != nil {
+		p.log.DebugContext(ctx, "lag is not known", "error", err)
+		return
+	}
+	for i := range groups {
+		groups[i].Lag = map[string]int64{}
+		for _, part := range groups[i].Partitions {
+			for topic, applied := range part.Applied {
+				groups[i].Lag[topic] += max(0, ends[topic][part.Partition]-applied-1)
+			}
+		}
+	}
+}
+
+// missing names what is not there yet, or not there any more, of what an answer needs.
+func (p *product) missing() []string {
+	missing := []string{}
+	for _, s := range p.supervisor.State() {
+		if s.Condition != processors.Running {
+			missing = append(missing, fmt.Sprintf("%s is %s", s.Name, s.Condition))
+		}
+	}
+	for _, g := range p.groups {
+		if s := g.Status(); !s.Ready {
+			missing = append(missing, s.Group+" has partitions that are not ready")
+		}
+	}
+	select {
+	case <-p.deleted.Ready():
+	default:
+		missing = append(missing, "users-deleted is still being read")
+	}
+	return missing
+}
