@@ -43,7 +43,8 @@ type Generator struct {
 type session struct {
 	partition int32
 	number    uint64
-	end       int64 // of the topic served, read after the session began; 0: not yet
+	asked     bool  // end is known
+	end       int64 // of the topic served, read after the session began
 	ready     bool  // the partition has applied up to the end
 }
 
@@ -242,23 +243,24 @@ func (g *Generator) over(ctx context.Context, user schemas.UserID, r *reservatio
 	if err != nil {
 		return false, err
 	}
-	if r.over(&at) || r.asked() || g.deps.Now().Before(r.ask) {
+	if r.over(&at) || r.asked || g.deps.Now().Before(r.ask) {
 		return r.over(&at), nil
 	}
 	if r.end, err = g.end(ctx, at.partition); err != nil {
 		return false, err
 	}
+	r.asked = true
 	g.book.ends(user, r.served, r.end)
 	return r.over(&at), nil
 }
 
-// end returns where a partition of served ends; at least 1, so that it is known to have been asked for.
+// end returns where a partition of served ends.
 func (g *Generator) end(ctx context.Context, partition int32) (int64, error) {
 	end, err := g.deps.End.End(ctx, topics.Served, partition)
 	if err != nil {
 		return 0, fmt.Errorf("read the end of %s: %w", topics.Served, err)
 	}
-	return max(end, 1), nil
+	return end, nil
 }
 
 // sweep releases some reservations of users who have not come again. Their partition may have gone: then a chunk of
@@ -292,7 +294,7 @@ func (g *Generator) compose(ctx context.Context, req schemas.ChunkRequest, feed 
 		if err != nil || chunk != nil {
 			return chunk, err
 		}
-		if at.end == 0 {
+		if !at.asked {
 			err = g.begin(ctx, at)
 		} else {
 			err = g.await(ctx, time.Time{}, changed, nil)
@@ -311,7 +313,7 @@ func (g *Generator) session(s rows.Snapshot) session {
 	if at.number != s.Session() {
 		at = session{partition: s.Partition(), number: s.Session()}
 	}
-	if at.end > 0 && s.Applied(topics.Served) >= at.end-1 {
+	if at.asked && s.Applied(topics.Served) >= at.end-1 {
 		at.ready = true
 	}
 	g.sessions[s.Partition()] = at
@@ -326,8 +328,8 @@ func (g *Generator) begin(ctx context.Context, at session) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if known := g.sessions[at.partition]; known.number == at.number && known.end == 0 {
-		known.end = end
+	if known := g.sessions[at.partition]; known.number == at.number && !known.asked {
+		known.asked, known.end = true, end
 		g.sessions[at.partition] = known
 	}
 	return nil

@@ -22,7 +22,8 @@ const (
 type reservation struct {
 	served string
 	ask    time.Time     // when the log may be asked for its end; zero while the chunk is being made
-	end    int64         // of the log when it was asked, 0 before: nothing of this Served can stand there or behind
+	asked  bool          // end is known
+	end    int64         // of the log when it was asked: nothing of this Served can stand there or behind
 	wake   chan struct{} // closed at the next change
 }
 
@@ -70,7 +71,7 @@ func (b *book) settle(user schemas.UserID, served string, o schemas.Outcome, now
 
 // ends notes the end of the log.
 func (b *book) ends(user schemas.UserID, served string, end int64) {
-	b.change(user, served, func(r *reservation) { r.end = end })
+	b.change(user, served, func(r *reservation) { r.asked, r.end = true, end })
 }
 
 func (b *book) change(user schemas.UserID, served string, f func(*reservation)) {
@@ -118,7 +119,5 @@ func progressOf(s rows.Snapshot) (progress, error) {
 // over says whether the reservation is settled by what the rows hold: the id is applied, or the log is up to the end
 // that was read when nothing could come any more.
 func (r *reservation) over(at *progress) bool {
-	return at.state.applied(r.served) || r.asked() && at.applied >= r.end-1
+	return at.state.applied(r.served) || r.asked && at.applied >= r.end-1
 }
-
-func (r *reservation) asked() bool { return r.end > 0 }

@@ -134,22 +134,26 @@ func (g *group) freeze(tx *rows.Tx, own rows.Owner, e *schemas.FeedEntry) error 
 // clocks that differ; so what is forgotten has a say, too.)
 func forget(own rows.Owner, st *state, most int64) error {
 	const atOnce = 2000 // a smaller cap than before takes some visits to be met
-	for n := 0; n < atOnce && st.Head-st.Unseen > most; n++ {
+	over := min(st.Head-st.Unseen-most, atOnce)
+	if over <= 0 {
+		return nil
+	}
+	if st.Unseen == 0 {
+		st.Refused = math.MinInt64
+	}
+	for range over {
 		st.Unseen++
 		gone, err := forgetAt(own, st.Unseen)
 		if err != nil {
 			return err
 		}
-		st.Refused = max(st.Refused, gone.created+1)
-	}
-	if st.Unseen == 0 {
-		return nil
+		st.refuse(gone.created + 1)
 	}
 	oldest, err := seenAt(own, st.Unseen+1)
 	if err != nil {
 		return err
 	}
-	st.Refused = max(st.Refused, oldest.time)
+	st.refuse(oldest.time)
 	return nil
 }
 

@@ -16,7 +16,7 @@ const servedKept = 32
 type state struct {
 	Head     int64              `json:"head"`              // the highest position given
 	Unseen   int64              `json:"unseen,omitempty"`  // positions at or below it are no longer remembered as seen
-	Refused  schemas.Micros     `json:"refused,omitempty"` // candidates created before are refused
+	Refused  schemas.Micros     `json:"refused,omitempty"` // candidates created before are refused, once Unseen is not 0
 	ServedBy []string           `json:"served,omitempty"`  // ids applied, newest first
 	Mix      map[string]float64 `json:"mix,omitempty"`     // of the newest Served
 }
@@ -35,6 +35,12 @@ func readState(t table) (state, error) {
 
 // applied says whether the effect of a Served is in the rows.
 func (s *state) applied(id string) bool { return slices.Contains(s.ServedBy, id) }
+
+// refuses says whether a pin may be one that was seen and forgotten.
+func (s *state) refuses(created schemas.Micros) bool { return s.Unseen > 0 && created < s.Refused }
+
+// refuse has pins refused that were created before a time, and before any time named earlier.
+func (s *state) refuse(before schemas.Micros) { s.Refused = max(s.Refused, before) }
 
 // show applies a Served that was not applied before: it returns the frozen entries of the items that are not among seen,
 // and counts the others. seen learns what is shown.

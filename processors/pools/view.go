@@ -43,7 +43,7 @@ func (v *view) judge(source schemas.Source) judge {
 
 func (v *view) standing(source schemas.Source, c *candidate) fate {
 	switch {
-	case c.created < v.state.Refused:
+	case v.state.refuses(c.created):
 		return refused
 	case c.created < v.oldest:
 		return expired

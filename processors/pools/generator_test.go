@@ -1,0 +1,408 @@
+package pools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// desk stands for a partition that holds one user, and for the topic served.
+type desk struct {
+	mu      sync.Mutex
+	rows    memory
+	applied int64 // of served
+	end     int64 // of served
+	asked   int   // how often the end was
+	endErr  error
+	session uint64 // 0: the partition is not here
+	changed chan struct{}
+}
+
+func newDesk(pins int) *desk {
+	d := &desk{rows: memory{}, applied: -1, session: 1, changed: make(chan struct{})}
+	for n := range pins {
+		d.rows.put("editors", delivered{pin: pinID(n), version: 1, score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
+	}
+	return d
+}
+
+func (d *desk) Read(_ context.Context, owner string, f func(rows.Snapshot) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.session == 0 {
+		return &rows.NotHereError{Group: topics.Pools, Owner: owner, Partition: 3}
+	}
+	return f(snapshot{memory: maps.Clone(d.rows), applied: d.applied, session: d.session})
+}
+
+func (d *desk) Changed(string) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.changed
+}
+
+func (d *desk) End(_ context.Context, topic string, partition int32) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if topic != topics.Served || partition != 3 {
+		return 0, errors.New("the end of something else")
+	}
+	d.asked++
+	return d.end, d.endErr
+}
+
+// change does something to the desk, as a commit would.
+func (d *desk) change(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f()
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// apply has the group apply a Served, which is at the end of the log.
+func (d *desk) apply(t *testing.T, s *schemas.Served) {
+	d.change(func() {
+		st, err := readState(d.rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, _ := st.show(s, map[schemas.PinID]bool{})
+		for _, e := range entries {
+			d.rows[string(rowOf(rowSeen, e.Pin))] = appendSeen(nil, seen{position: e.Position})
+		}
+		value, err := json.Marshal(st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.rows[string(rowState)] = value
+		d.applied, d.end = d.end, d.end+1
+	})
+}
+
+type snapshot struct {
+	memory
+	applied int64
+	session uint64
+}
+
+func (s snapshot) Applied(string) int64 { return s.applied }
+func (s snapshot) Session() uint64      { return s.session }
+func (s snapshot) Partition() int32     { return 3 }
+
+func generatorOf(d *desk) *Generator {
+	return NewGenerator(DefaultConfig(), DefaultGeneratorConfig(), Deps{Rows: d, End: d, Streams: &topics.Streams{}, Deleted: nobody{}})
+}
+
+func request(served string) schemas.ChunkRequest {
+	return schemas.ChunkRequest{Served: served, User: owner, Feed: "plain", Limit: 2}
+}
+
+// visit asks for a chunk, which must come.
+func visit(t *testing.T, g *Generator, served string) *schemas.Chunk {
+	t.Helper()
+	c, err := g.Chunk(t.Context(), request(served))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// waiting is a chunk that was asked for.
+type waitingChunk struct {
+	chunk *schemas.Chunk
+	err   error
+	done  bool
+}
+
+// ask asks for a chunk without waiting for it. Inside a synctest bubble only.
+func ask(ctx context.Context, g *Generator, served string) *waitingChunk {
+	w := new(waitingChunk)
+	go func() {
+		w.chunk, w.err = g.Chunk(ctx, request(served))
+		w.done = true
+	}()
+	synctest.Wait()
+	return w
+}
+
+func (w *waitingChunk) expect(t *testing.T, when string, done bool) {
+	t.Helper()
+	synctest.Wait()
+	if w.done != done {
+		t.Fatalf("%s: the chunk is there: %v, want %v", when, w.done, done)
+	}
+	if w.err != nil {
+		t.Fatalf("%s: %v", when, w.err)
+	}
+}
+
+func TestChunkTakesTheBest(t *testing.T) {
+	g := generatorOf(newDesk(3))
+	c := visit(t, g, "v1")
+	if diff := cmp.Diff([]schemas.PinID{"pin:0", "pin:1"}, pinsOf(c.Served.Items)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want := schemas.Served{ID: "v1", User: owner, Feed: "plain", Items: c.Served.Items, Mix: map[string]float64{"editors": 1.99}}
+	if diff := cmp.Diff(want, c.Served); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestNextChunkWaitsUntilTheVisitBeforeIsApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(5)
+		g := generatorOf(d)
+		first := visit(t, g, "v1")
+		next := ask(t.Context(), g, "v2")
+		next.expect(t, "published", false)
+		g.Settle(owner, "v1", schemas.Acknowledged)
+		next.expect(t, "acknowledged", false)
+		d.apply(t, &first.Served)
+		next.expect(t, "applied", true)
+		if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:3"}, pinsOf(next.chunk.Served.Items)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if next.chunk.Head != 2 {
+			t.Errorf("head %d, want 2", next.chunk.Head)
+		}
+	})
+}
+
+func TestAFailedVisitFreesItsItems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := generatorOf(newDesk(5))
+		visit(t, g, "v1")
+		next := ask(t.Context(), g, "v2")
+		g.Settle(owner, "v0", schemas.Failed)
+		next.expect(t, "another one failed", false)
+		g.Settle(owner, "v1", schemas.Failed)
+		next.expect(t, "it failed", true)
+		if diff := cmp.Diff([]schemas.PinID{"pin:0", "pin:1"}, pinsOf(next.chunk.Served.Items)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A Served of unknown outcome can come as long as its producer tries to deliver it, and be anywhere before the end of
+// the log at that time. No time by itself settles it.
+func TestAnUnknownOutcomeIsSettledByTheLogAlone(t *testing.T) {
+	for name, arrives := range map[string]bool{"it arrives": true, "it never arrives": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(5)
+				g := generatorOf(d)
+				first := visit(t, g, "v1")
+				asked := d.asked // when the partition came
+				g.Settle(owner, "v1", schemas.Unknown)
+				next := ask(t.Context(), g, "v2")
+				time.Sleep(topics.DeliveryTimeout - time.Millisecond)
+				d.change(func() {})
+				next.expect(t, "it can still come", false)
+				if d.asked != asked {
+					t.Error("the end was asked for too early")
+				}
+				d.change(func() { d.end = 1 })
+				time.Sleep(time.Millisecond)
+				next.expect(t, "the end is behind what is applied", false)
+				time.Sleep(time.Hour)
+				next.expect(t, "an hour later", false)
+				if arrives {
+					d.end = 0
+					d.apply(t, &first.Served)
+				} else {
+					d.change(func() { d.applied = 0 }) // another user's
+				}
+				next.expect(t, "applied up to the end", true)
+				want := []schemas.PinID{"pin:0", "pin:1"}
+				if arrives {
+					want = []schemas.PinID{"pin:2", "pin:3"}
+				}
+				if diff := cmp.Diff(want, pinsOf(next.chunk.Served.Items)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAVisitNobodySettlesIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := generatorOf(newDesk(5))
+		visit(t, g, "v1")
+		next := ask(t.Context(), g, "v2")
+		time.Sleep(publishWithin + topics.DeliveryTimeout - time.Millisecond)
+		next.expect(t, "it may still be published", false)
+		time.Sleep(time.Millisecond)
+		next.expect(t, "it is not in the log", true)
+	})
+}
+
+func TestAnAcknowledgedVisitThatWasDroppedIsSettledByTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(5)
+		g := generatorOf(d)
+		visit(t, g, "v1")
+		g.Settle(owner, "v1", schemas.Acknowledged)
+		d.change(func() { d.applied, d.end = 0, 1 }) // to the dead letters
+		next := ask(t.Context(), g, "v2")
+		next.expect(t, "its id may come", false)
+		time.Sleep(ackPatience)
+		next.expect(t, "the log is applied", true)
+	})
+}
+
+func TestWhoGivesUpLeavesTheVisitBeforeUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := generatorOf(newDesk(5))
+		visit(t, g, "v1")
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			if _, err := g.Chunk(ctx, request("v2")); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want the deadline", err)
+			}
+			cancel()
+		}
+		g.Settle(owner, "v1", schemas.Failed)
+		visit(t, g, "v3")
+	})
+}
+
+func TestAPartitionThatComesAnswersWhenServedIsApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(5)
+		g := generatorOf(d)
+		d.end = 3
+		next := ask(t.Context(), g, "v1")
+		next.expect(t, "nothing is applied", false)
+		d.change(func() { d.applied = 1 })
+		next.expect(t, "one is missing", false)
+		d.change(func() { d.applied, d.end = 2, 9 })
+		next.expect(t, "applied up to the end read then", true)
+		g.Settle(owner, "v1", schemas.Failed)
+		visit(t, g, "v2")
+		g.Settle(owner, "v2", schemas.Failed)
+		if d.asked != 1 {
+			t.Errorf("the end was asked for %d times, want once", d.asked)
+		}
+		d.change(func() { d.session = 2 })
+		next = ask(t.Context(), g, "v3")
+		next.expect(t, "it came again", false)
+		d.change(func() { d.applied = 8 })
+		next.expect(t, "applied again", true)
+	})
+}
+
+func TestChunkErrors(t *testing.T) {
+	d := newDesk(5)
+	g := generatorOf(d)
+	bad := func(change func(*schemas.ChunkRequest)) error {
+		r := request("v")
+		change(&r)
+		_, err := g.Chunk(t.Context(), r)
+		return err
+	}
+	if err := bad(func(r *schemas.ChunkRequest) { r.Feed = "work" }); !errors.Is(err, schemas.ErrUnknownFeed) {
+		t.Errorf("unknown feed: %v", err)
+	}
+	for name, change := range map[string]func(*schemas.ChunkRequest){
+		"limit 0":   func(r *schemas.ChunkRequest) { r.Limit = 0 },
+		"limit 101": func(r *schemas.ChunkRequest) { r.Limit = 101 },
+		"served":    func(r *schemas.ChunkRequest) { r.Served = "" },
+	} {
+		if err := bad(change); err == nil || !strings.Contains(err.Error(), name[:5]) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	d.endErr = errors.New("brokers away")
+	if _, err := g.Chunk(t.Context(), request("v1")); !errors.Is(err, d.endErr) {
+		t.Errorf("got %v, want that the brokers are away", err)
+	}
+	d.endErr, d.session = nil, 0
+	var gone *rows.NotHereError
+	if _, err := g.Chunk(t.Context(), request("v2")); !errors.As(err, &gone) {
+		t.Errorf("got %v, want that the partition is not here", err)
+	}
+	d.session = 1
+	visit(t, g, "v3") // none of these reserved anything
+}
+
+func TestAnEmptyChunkReservesNothing(t *testing.T) {
+	g := generatorOf(newDesk(0))
+	for _, id := range []string{"v1", "v2"} {
+		if c := visit(t, g, id); len(c.Served.Items) != 0 {
+			t.Errorf("items %v of nothing", c.Served.Items)
+		}
+	}
+}
+
+func TestADeletedUserGetsNothing(t *testing.T) {
+	d := newDesk(5)
+	g := NewGenerator(DefaultConfig(), DefaultGeneratorConfig(), Deps{Rows: d, End: d, Streams: &topics.Streams{}, Deleted: only{owner}})
+	if c := visit(t, g, "v1"); len(c.Served.Items) != 0 {
+		t.Errorf("got %v", c.Served.Items)
+	}
+}
+
+func TestReservationsOfWhoNeverComesBackAreCleared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := generatorOf(newDesk(5))
+		for _, user := range []schemas.UserID{"user:1", "user:2", "user:3", "user:4", "user:5"} {
+			r := request("v-" + string(user))
+			r.User = user
+			if _, err := g.Chunk(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(publishWithin + topics.DeliveryTimeout)
+		for range 10 {
+			visit(t, g, "v1")
+			g.Settle(owner, "v1", schemas.Failed)
+		}
+		if n := len(g.book.users); n != 0 {
+			t.Errorf("%d reservations are left", n)
+		}
+	})
+}
+
+func TestPoolAndWaiting(t *testing.T) {
+	d := newDesk(130)
+	d.rows.put("related", delivered{pin: pinID(0), version: 1, score: 5, created: 7, Facets: schemas.Facets{Author: "user:a"}})
+	g := generatorOf(d)
+	got, err := g.Pool(t.Context(), owner, "related", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &schemas.Pool{Source: "related", Total: 1, Items: []schemas.PoolItem{
+		{Pin: "pin:0", Score: 5, Time: 7, Facets: schemas.Facets{Author: "user:a"}},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if p, err := g.Pool(t.Context(), owner, "editors", 4); err != nil || p.Total != 130 || len(p.Items) != 4 {
+		t.Errorf("got %d of %d, %v, want 4 of 130", len(p.Items), p.Total, err)
+	}
+	if p, err := g.Pool(t.Context(), owner, "nowhere", 4); err != nil || p.Total != 0 || p.Items == nil {
+		t.Errorf("got %+v, %v, want an empty list", p, err)
+	}
+	if n, err := g.Waiting(t.Context(), owner); err != nil || n != WaitingMost {
+		t.Errorf("%d wait, %v, want %d", n, err, WaitingMost)
+	}
+	few := newDesk(3)
+	few.rows.put("related", delivered{pin: pinID(0), version: 1, score: 5, Facets: schemas.Facets{Author: "user:a"}})
+	if n, err := generatorOf(few).Waiting(t.Context(), owner); err != nil || n != 3 {
+		t.Errorf("%d wait, %v, want 3: a pin in two pools counts once", n, err)
+	}
+}
