@@ -357,7 +357,7 @@ func TestConfigProblemsAreAllNamed(t *testing.T) {
 			t.Errorf("error %v does not name %q", err, want)
 		}
 	}
-	for span, want := range map[string]time.Duration{"forever": forever, "0": 0, "90s": 90 * time.Second} {
+	for span, want := range map[string]time.Duration{"forever": Forever, "0": 0, "90s": 90 * time.Second} {
 		if got, err := check(DefaultConfig(), span); err != nil || got != want {
 			t.Errorf("--for %s: %s, %v", span, got, err)
 		}
