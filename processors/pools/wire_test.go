@@ -1,0 +1,469 @@
+package pools_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/score"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+type deleted map[schemas.UserID]bool
+
+func (d deleted) Has(user schemas.UserID) bool { return d[user] }
+
+// rig is the group on a wire, with a generator beside it.
+type rig struct {
+	*proctest.Wire
+	t         *testing.T
+	cfg       pools.Config
+	member    *proctest.Member
+	generator *pools.Generator
+}
+
+var gone = deleted{"user:gone": true}
+
+func newRig(t *testing.T, cfg pools.Config) *rig {
+	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
+	r.member = r.Start("a", pools.Group(cfg, r.Streams, gone))
+	r.attach()
+	return r
+}
+
+// attach makes a generator on the member's present rows.
+func (r *rig) attach() {
+	log, err := topics.NewLog(r.Kafka)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(log.Close)
+	r.generator = pools.NewGenerator(r.cfg, pools.DefaultGeneratorConfig(), pools.Deps{
+		Rows: r.member.View(topics.Pools), End: pools.DataEnd{Log: log}, Streams: r.Streams, Deleted: gone,
+	})
+}
+
+// crash kills the member and starts it again.
+func (r *rig) crash() {
+	r.member.Kill()
+	r.member.Restart()
+	r.attach()
+}
+
+func (r *rig) deliver(source schemas.Source, user schemas.UserID, weight float32, pins ...schemas.DeliveredPin) {
+	d := &schemas.Delivery{Source: source, Pins: pins, Users: []schemas.UserID{user}, Weights: []float32{weight}}
+	partition := topics.Partition(string(user), r.Kafka.Partitions)
+	proctest.PublishTo(r.Wire, r.Streams.Deliveries, partition, "user:x", time.Time{}, d)
+}
+
+func (r *rig) edge(user schemas.UserID, kind schemas.EdgeKind, other schemas.ID, live bool) {
+	proctest.Publish(r.Wire, r.Streams.Edges, string(user),
+		&schemas.Edge{User: user, Other: other, Kind: kind, Live: live, Time: 1})
+}
+
+// pool asks until the user's partition is here.
+func (r *rig) pool(user schemas.UserID, source schemas.Source) *schemas.Pool {
+	r.t.Helper()
+	var p *schemas.Pool
+	r.Eventually("a pool of "+string(user), func() bool {
+		var err error
+		p, err = r.generator.Pool(r.t.Context(), user, source, 1000)
+		var away *rows.NotHereError
+		if err != nil && !errors.As(err, &away) {
+			r.t.Fatal(err)
+		}
+		return err == nil
+	})
+	return p
+}
+
+type place struct {
+	Pin   schemas.PinID
+	Score float64
+}
+
+func placesOf(p *schemas.Pool) []place {
+	list := []place{}
+	for _, it := range p.Items {
+		list = append(list, place{it.Pin, it.Score})
+	}
+	return list
+}
+
+func pin(n int, at schemas.Micros, author schemas.UserID) schemas.DeliveredPin {
+	return schemas.DeliveredPin{
+		Pin: schemas.PinID(fmt.Sprintf("pin:%03d", n)), Version: schemas.Version(at), Created: at,
+		Score: float64(at), Facets: schemas.Facets{Author: author},
+	}
+}
+
+// Each user has edges that change, pins in several versions over edges of several weights, in an order of its own, and
+// the process is killed again and again: every pool ends as the rule says of all that was sent.
+func TestPoolsEndAlikeThroughKills(t *testing.T) {
+	const cap = 100 // not passed
+	r := newRig(t, pools.Config{Cap: cap, Sources: 3, SeenCap: 1000, Frozen: 100})
+	rng := rand.New(rand.NewPCG(5, 6))
+	authors := []schemas.UserID{"user:a", "user:b", "user:c", "user:d"}
+	want := map[schemas.UserID][]place{}
+	var sends []func()
+	for u := range 24 {
+		user := schemas.UserID(fmt.Sprintf("user:%d", u))
+		follows, blocks := map[schemas.UserID]bool{}, map[schemas.UserID]bool{}
+		for _, a := range authors {
+			follows[a], blocks[a] = rng.IntN(3) > 0, rng.IntN(5) == 0
+			sends = append(sends, func() {
+				r.edge(user, schemas.FollowEdge, schemas.ID(a), !follows[a])
+				r.edge(user, schemas.FollowEdge, schemas.ID(a), follows[a])
+				r.edge(user, schemas.BlockedEdge, schemas.ID(a), blocks[a])
+			})
+		}
+		for n := range 12 {
+			base, best := schemas.Micros(rng.IntN(50)+10), float32(0)
+			author := authors[rng.IntN(len(authors))]
+			for v := range 3 { // the last one counts; another author before, another creation before that
+				d := pin(n, base, author)
+				d.Version, d.Deleted = schemas.Version(v), v == 2 && n%5 == 0
+				if v < 2 {
+					d.Author = authors[rng.IntN(len(authors))]
+				}
+				if v == 0 {
+					d.Created, d.Score = base+100, float64(base+100)
+				}
+				weight := []float32{1, 1, 2}[rng.IntN(3)]
+				if v > 0 {
+					best = max(best, weight)
+				}
+				sends = append(sends, func() { r.deliver(schemas.Following, user, weight, d) })
+			}
+			if follows[author] && !blocks[author] && n%5 != 0 {
+				p := pin(n, base, author)
+				want[user] = append(want[user], place{p.Pin, score.Weighted(p.Score, best)})
+			}
+		}
+	}
+	rng.Shuffle(len(sends), func(i, j int) { sends[i], sends[j] = sends[j], sends[i] })
+	for i, send := range sends {
+		send()
+		if i%300 == 150 {
+			r.crash()
+		}
+	}
+	r.WaitIdle()
+	for user, places := range want {
+		slices.SortFunc(places, func(a, b place) int {
+			return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Pin, b.Pin))
+		})
+		if diff := gocmp.Diff(places, placesOf(r.pool(user, schemas.Following))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", user, diff)
+		}
+	}
+}
+
+// visit goes through a whole visit: chunk, served (sent repeat times), outcome. It returns the pins.
+func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID {
+	r.t.Helper()
+	var chunk *schemas.Chunk
+	r.Eventually("a chunk for "+string(user), func() bool {
+		ctx, cancel := context.WithTimeout(r.t.Context(), proctest.Patience)
+		defer cancel()
+		var err error
+		chunk, err = r.generator.Chunk(ctx, schemas.ChunkRequest{
+			Served: id, User: user, Feed: "home", Limit: 7, Time: schemas.MicrosOf(time.Now()),
+		})
+		var away *rows.NotHereError
+		if err != nil && !errors.As(err, &away) {
+			r.t.Fatal(err)
+		}
+		return err == nil
+	})
+	var pins []schemas.PinID
+	for _, it := range chunk.Served.Items {
+		pins = append(pins, it.Pin)
+	}
+	if len(pins) == 0 {
+		return nil
+	}
+	for range repeat {
+		proctest.Publish(r.Wire, r.Streams.Served, string(user), &chunk.Served)
+	}
+	r.generator.Settle(user, id, schemas.Acknowledged)
+	return pins
+}
+
+// Visits follow one another at once, their Served is sent twice, and the process is killed in between: nothing is shown
+// twice, nothing is left, and the frozen feed and the impressions are what was shown, each once.
+func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100})
+	const user, pins = schemas.UserID("user:me"), 60
+	r.edge(user, schemas.FollowEdge, "user:a", true)
+	r.edge(user, schemas.FollowEdge, "interest:x", true)
+	for n := range pins {
+		p := pin(n, schemas.Micros(1000+n), "user:a")
+		p.Interests = []schemas.InterestID{"interest:x"}
+		r.deliver(schemas.Following, user, 1, p)
+		r.deliver(schemas.FromInterest, user, 1, p) // the same pins from two sources
+	}
+	r.WaitIdle()
+	shown := map[schemas.PinID]bool{}
+	var order []schemas.PinID
+	for v := 0; ; v++ {
+		got := r.visit(user, fmt.Sprintf("visit-%d", v), 2)
+		for _, p := range got {
+			if shown[p] {
+				t.Errorf("visit %d: %s again", v, p)
+			}
+			shown[p] = true
+		}
+		order = append(order, got...)
+		if len(got) == 0 {
+			break
+		}
+		if v%3 == 1 {
+			r.crash()
+		}
+	}
+	if len(shown) != pins {
+		t.Errorf("%d of %d pins were shown", len(shown), pins)
+	}
+	r.WaitIdle()
+	var frozen []schemas.PinID
+	for i, e := range proctest.Drain(r.Wire, r.Streams.FeedEntries) {
+		if e.Value.Position != int64(i+1) || e.Key != string(user) {
+			t.Errorf("entry %d is %+v", i, e.Value)
+		}
+		frozen = append(frozen, e.Value.Pin)
+	}
+	if diff := gocmp.Diff(order, frozen); diff != "" {
+		t.Errorf("frozen feed (-shown +frozen):\n%s", diff)
+	}
+	impressions := map[schemas.PinID]int{}
+	for _, i := range proctest.Drain(r.Wire, r.Streams.Impressions) {
+		impressions[i.Value.Pin]++
+	}
+	if len(impressions) != pins || len(order) != pins {
+		t.Errorf("%d impressions of %d pins", len(impressions), pins)
+	}
+	for p, n := range impressions {
+		if n != 1 {
+			t.Errorf("%s: %d impressions", p, n)
+		}
+	}
+	r.checkRecent(user, order)
+}
+
+// checkRecent asks for a chunk that has nothing new, and expects what was shown, newest first.
+func (r *rig) checkRecent(user schemas.UserID, order []schemas.PinID) {
+	chunk, err := r.generator.Chunk(r.t.Context(), schemas.ChunkRequest{Served: "none", User: user, Feed: "home", Limit: 1})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var recent []schemas.PinID
+	for _, e := range chunk.Recent {
+		recent = append(recent, e.Pin)
+	}
+	slices.Reverse(recent)
+	if diff := gocmp.Diff(order, recent); diff != "" {
+		r.t.Errorf("recent entries (-want +got):\n%s", diff)
+	}
+	if chunk.Head != int64(len(order)) || chunk.Floor != 0 {
+		r.t.Errorf("head %d, floor %d, want %d, 0", chunk.Head, chunk.Floor, len(order))
+	}
+}
+
+func TestPools(t *testing.T) {
+	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, Frozen: 100})
+	for name, run := range map[string]func(*testing.T, *rig){
+		"additions beyond the cap keep the best":    testCap,
+		"offers stand beside, in bounded sources":   testOffers,
+		"bad records go to the dead letters":        testDeadLetters,
+		"affinities move what home shows":           testAffinities,
+		"deleted users get nothing":                 testDeletedUser,
+		"the newest hundred entries are kept":       testFrozen,
+		"a delivery waits for its edge":             testEdgeLater,
+		"the oldest seen are forgotten and refused": testForget,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each has users of its own, and mostly waits
+			run(t, r)
+		})
+	}
+}
+
+func testCap(t *testing.T, r *rig) {
+	const user, pins, most = schemas.UserID("user:cap"), 500, 10
+	r.edge(user, schemas.FollowEdge, "user:a", true)
+	var want []place
+	var batch []schemas.DeliveredPin
+	for _, n := range rand.New(rand.NewPCG(7, 8)).Perm(pins) {
+		author := schemas.UserID("user:a")
+		if n%2 == 0 {
+			author = "user:stranger"
+		}
+		batch = append(batch, pin(n, schemas.Micros(n), author))
+	}
+	for part := range slices.Chunk(batch, 20) {
+		r.deliver(schemas.Following, user, 1, part...)
+	}
+	for n := pins - 1; len(want) < most; n -= 2 {
+		want = append(want, place{pin(n, 0, "").Pin, float64(n)})
+	}
+	r.WaitIdle()
+	if diff := gocmp.Diff(want, placesOf(r.pool(user, schemas.Following))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := len(r.Rows(topics.Pools, string(user))); got < 2*most || got > 20*most {
+		t.Errorf("%d rows of %d deliveries, want a few times %d", got, pins, most)
+	}
+}
+
+func testOffers(t *testing.T, r *rig) {
+	const user = schemas.UserID("user:offered")
+	offer := func(id string, source schemas.Source, at time.Time, candidates ...schemas.Candidate) {
+		proctest.Publish(r.Wire, r.Streams.Candidates, string(user),
+			&schemas.Offer{ID: id, Time: schemas.MicrosOf(at), User: user, Source: source, Candidates: candidates})
+	}
+	now := time.Now()
+	candidate := func(pin schemas.PinID, author schemas.UserID, score float64) schemas.Candidate {
+		return schemas.Candidate{Pin: pin, Facets: schemas.Facets{Author: author}, Score: score}
+	}
+	r.edge(user, schemas.BlockEdge, "user:blocked", true)
+	offer("o1", "editors", now, candidate("pin:1", "user:z", 1), candidate("pin:2", "user:blocked", 9), candidate("pin:3", "user:z", 2))
+	offer("o2", "editors", now.Add(-time.Minute), candidate("pin:1", "user:blocked", 5)) // older
+	offer("o3", "partners", now, candidate("pin:1", "user:z", 7))
+	offer("o4", "third", now, candidate("pin:1", "user:z", 7))
+	offer("o5", "fourth", now, candidate("pin:1", "user:z", 7)) // one too many
+	offer("o6", "editors", now, candidate("pin:4", "user:z", 3))
+	r.WaitIdle()
+	for source, want := range map[schemas.Source][]place{
+		"editors": {{"pin:1", 5}, {"pin:4", 3}, {"pin:3", 2}}, "partners": {{"pin:1", 7}}, "third": {{"pin:1", 7}}, "fourth": {},
+	} {
+		if diff := gocmp.Diff(want, placesOf(r.pool(user, source))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", source, diff)
+		}
+	}
+	if n, err := r.generator.Waiting(t.Context(), user); err != nil || n != 3 {
+		t.Errorf("%d wait, %v, want 3", n, err)
+	}
+}
+
+func testDeadLetters(t *testing.T, r *rig) {
+	const user = schemas.UserID("user:bad")
+	before := len(proctest.Drain(r.Wire, r.Streams.DeadLetters))
+	r.PublishBytes(topics.Deliveries, string(user), []byte{0, 0, 0, 0})
+	r.deliver("nowhere", user, 1, pin(1, 1, "user:a"))
+	r.deliver(schemas.Related, user, -1, pin(1, 1, "user:a"))
+	r.edge(user, "hugs", "user:a", true)
+	proctest.Publish(r.Wire, r.Streams.Served, string(user), &schemas.Served{ID: "s", User: "user:other"})
+	proctest.Publish(r.Wire, r.Streams.Served, string(user), &schemas.Served{User: user})
+	proctest.Publish(r.Wire, r.Streams.Candidates, string(user), &schemas.Offer{ID: "o", User: user, Source: schemas.Following})
+	proctest.Publish(r.Wire, r.Streams.Affinities, string(user), &schemas.Affinities{User: "user:other"})
+	r.deliver(schemas.Related, user, 1, pin(1, 1, "user:a"))
+	r.WaitIdle()
+	if got := len(proctest.Drain(r.Wire, r.Streams.DeadLetters)) - before; got != 8 {
+		t.Errorf("%d dead letters, want 8", got)
+	}
+	if got := len(r.pool(user, schemas.Related).Items); got != 1 {
+		t.Errorf("%d candidates, want the good one alone", got)
+	}
+}
+
+func testAffinities(t *testing.T, r *rig) {
+	const user = schemas.UserID("user:fond")
+	for n := range 8 {
+		r.deliver(schemas.Related, user, 1, pin(n, 1, schemas.UserID(fmt.Sprintf("user:author-%d", n))))
+	}
+	proctest.Publish(r.Wire, r.Streams.Affinities, string(user),
+		&schemas.Affinities{User: user, Top: []schemas.Affinity{{Facet: "user:author-5", Value: 3}}})
+	r.WaitIdle()
+	if got := r.visit(user, "fond", 1); got[0] != "pin:005" {
+		t.Errorf("first is %s, want pin:005", got[0])
+	}
+}
+
+func testDeletedUser(t *testing.T, r *rig) {
+	const user = schemas.UserID("user:gone")
+	r.edge(user, schemas.FollowEdge, "user:a", true)
+	r.deliver(schemas.Related, user, 1, pin(1, 1, "user:a"))
+	proctest.Publish(r.Wire, r.Streams.Served, string(user), &schemas.Served{ID: "s", User: user, Items: []schemas.ServedItem{{Pin: "pin:1"}}})
+	r.WaitIdle()
+	if got := r.Rows(topics.Pools, string(user)); len(got) != 0 {
+		t.Errorf("rows %v, want none", got)
+	}
+}
+
+// showPins sends a Served of pins made, and shown, at their number.
+func (r *rig) showPins(user schemas.UserID, from, to int) {
+	s := &schemas.Served{ID: fmt.Sprintf("%s-%d", user, from), User: user, Time: schemas.Micros(from)}
+	for n := from; n < to; n++ {
+		s.Items = append(s.Items, schemas.ServedItem{Pin: pin(n, 0, "").Pin, Created: schemas.Micros(from), Source: schemas.Related})
+	}
+	proctest.Publish(r.Wire, r.Streams.Served, string(user), s)
+}
+
+func testFrozen(t *testing.T, r *rig) {
+	const user = schemas.UserID("user:old")
+	r.showPins(user, 0, 90)
+	r.showPins(user, 50, 140) // 40 of them again
+	r.WaitIdle()
+	r.pool(user, schemas.Related)
+	chunk, err := r.generator.Chunk(t.Context(), schemas.ChunkRequest{Served: "x", User: user, Feed: "plain", Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(chunk.Recent); n != 100 || chunk.Recent[0].Position != 140 || chunk.Recent[99].Position != 41 || chunk.Head != 140 {
+		t.Errorf("%d entries, head %d", n, chunk.Head)
+	}
+}
+
+func testEdgeLater(t *testing.T, r *rig) {
+	const user = schemas.UserID("user:early")
+	r.deliver(schemas.Following, user, 1, pin(1, 1, "user:a"))
+	r.WaitIdle()
+	if got := r.pool(user, schemas.Following); got.Total != 0 {
+		t.Errorf("shown without an edge: %v", got)
+	}
+	r.edge(user, schemas.FollowEdge, "user:a", true)
+	r.WaitIdle()
+	if got := r.pool(user, schemas.Following); got.Total != 1 {
+		t.Errorf("%d candidates, want 1", got.Total)
+	}
+}
+
+// 1100 pins are shown, 1000 remembered: of the first hundred nobody knows any more, and what was made before the oldest
+// one remembered is refused.
+func testForget(t *testing.T, r *rig) {
+	const user = schemas.UserID("user:long")
+	for n := 0; n < 1100; n += 100 {
+		r.showPins(user, n, n+100)
+	}
+	r.WaitIdle()
+	for _, n := range []int{50, 99, 100, 1099, 2000} {
+		r.deliver(schemas.Related, user, 1, pin(n, schemas.Micros(n), "user:a"))
+	}
+	r.deliver(schemas.Related, user, 1, pin(2001, 100, "user:a")) // as old as the oldest remembered
+	r.WaitIdle()
+	want := []place{{"pin:2000", 2000}, {"pin:2001", 100}}
+	if diff := gocmp.Diff(want, placesOf(r.pool(user, schemas.Related))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	seen := 0
+	for _, row := range r.Rows(topics.Pools, string(user)) {
+		if row.Name[0] == 's' {
+			seen++
+		}
+	}
+	if seen != 1000 {
+		t.Errorf("%d seen rows, want 1000", seen)
+	}
+}
