@@ -65,7 +65,9 @@ func NewOf(t testing.TB, partitions int32) *Wire {
 		}
 	})
 	w.Kafka = w.Broker.Kafka(partitions)
-	w.client, err = w.Kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	w.client, err = w.Kafka.Client(
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.RecordDeliveryTimeout(0)) // it counts from a record's timestamp, and PublishAt sends old ones
 	w.must(err)
 	t.Cleanup(w.client.Close)
 	_, err = topics.Apply(t.Context(), w.Kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}))

@@ -122,7 +122,7 @@ func runGroup(b *measure, w *wire, rows, messages int) {
 	go func() { done <- r.Run(ctx) }()
 	until := func(n int) int {
 		for {
-			if have := int(gathered(b.B, r.meter.messages)); have >= n {
+			if have := int(r.Status().Counters.Records); have >= n {
 				return have
 			}
 			select {

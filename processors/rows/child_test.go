@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -90,7 +91,7 @@ func newRemoteWire(t testing.TB) (*wire, *exec.Cmd) {
 func (w *wire) connect(t testing.TB, registryURL string) {
 	t.Helper()
 	var err error
-	if w.client, err = w.kafka.Client(manual); err != nil {
+	if w.client, err = w.kafka.Client(manual, kgo.RecordDeliveryTimeout(0)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.client.Close)

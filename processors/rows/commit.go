@@ -26,6 +26,7 @@ func (p *part) run() {
 		p.w.r.shared.pace.commit(last)
 		if err := p.commit(b); err != nil {
 			p.mu.Lock()
+			p.spoiled = true
 			p.fail(fmt.Errorf("commit %s/%d: %w", p.w.r.topo.table, p.id, err))
 			p.mu.Unlock()
 			return
@@ -62,21 +63,24 @@ func (p *part) await(last time.Time) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.err == nil && (p.state.pending.messages > 0 || !p.closing)
+	return !p.spoiled && (p.state.pending.messages > 0 || !p.last())
 }
+
+// last tells whether no record will be added any more. mu is held.
+func (p *part) last() bool { return p.err != nil || p.closing }
 
 // waiting tells whether there is a reason to go on: something to commit, or the end.
 func (p *part) waiting() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.err != nil || p.closing || p.state.pending.messages > 0
+	return p.last() || p.state.pending.messages > 0
 }
 
 // urgent tells whether the gap need not be kept.
 func (p *part) urgent() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.err != nil || p.closing || p.full()
+	return p.last() || p.full()
 }
 
 // seal takes the pending batch to be committed, with its applied rows, and lets callbacks fill the next.
@@ -84,7 +88,7 @@ func (p *part) seal() *batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.state.pending
-	if p.err != nil || b.messages == 0 {
+	if p.spoiled || b.messages == 0 {
 		return nil
 	}
 	for i, topic := range p.w.r.topo.reads() {
@@ -112,13 +116,15 @@ func (p *part) commit(b *batch) error {
 	if err := p.client.BeginTransaction(); err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
-	offset, err := p.produce(b)
+	ctx, cancel := context.WithTimeout(p.ctx, topics.DeliveryTimeout)
+	defer cancel()
+	offset, err := p.produce(ctx, b)
 	if err != nil {
 		p.abort()
 		return err
 	}
 	p.w.r.at(beforeEnd)
-	if err := p.client.EndTransaction(p.ctx, kgo.TryCommit); err != nil {
+	if err := p.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
 		return fmt.Errorf("end transaction, outcome unknown: %w", err)
 	}
 	p.w.r.at(afterEnd)
@@ -141,7 +147,7 @@ type flight struct {
 }
 
 // produce sends the records of a batch and returns the changelog offset of the last row.
-func (p *part) produce(b *batch) (int64, error) {
+func (p *part) produce(ctx context.Context, b *batch) (int64, error) {
 	f := p.w.r.flights.Get().(*flight)
 	records := f.fill(b, p.w.r.topo, p.id)
 	var failed atomic.Pointer[error]
@@ -151,9 +157,9 @@ func (p *part) produce(b *batch) (int64, error) {
 		}
 	}
 	for i := range records {
-		p.client.Produce(p.ctx, &records[i], promise)
+		p.client.Produce(ctx, &records[i], promise)
 	}
-	err := p.client.Flush(p.ctx)
+	err := p.client.Flush(ctx)
 	if first := failed.Load(); first != nil {
 		err = *first
 	}

@@ -3,6 +3,7 @@ package rows
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,9 +11,10 @@ import (
 
 // meter counts what a group does. All groups of a process share the metrics; the label group tells them apart.
 type meter struct {
-	rows, deletes, bytes, emits       prometheus.Counter
-	commits, messages, skipped        prometheus.Counter
-	deadLetters, misplaced, recovered prometheus.Counter
+	rows, deletes, bytes, emits       *tally
+	commits, messages, skipped        *tally
+	deadLetters, misplaced, recovered *tally
+	rate                              rate // of messages
 	owned                             prometheus.Gauge
 	latency                           prometheus.Observer
 	dropped                           *prometheus.CounterVec // of the group, by reason
@@ -41,20 +43,44 @@ func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
 	return m, nil
 }
 
+// tally is a counter that this process can read as well.
+type tally struct {
+	prometheus.Counter
+	n atomic.Int64
+}
+
+func (t *tally) count(n int) {
+	t.n.Add(int64(n))
+	t.Add(float64(n))
+}
+
+func (m *meter) counters() Counters {
+	return Counters{
+		Records: m.messages.n.Load(), Rows: m.rows.n.Load(), Deletes: m.deletes.n.Load(), Emitted: m.emits.n.Load(),
+		Commits: m.commits.n.Load(), Skipped: m.skipped.n.Load(), DeadLetters: m.deadLetters.n.Load(),
+		Misplaced: m.misplaced.n.Load(), Recovered: m.recovered.n.Load(),
+	}
+}
+
 // committed counts a committed batch.
 func (m *meter) committed(b *batch, took time.Duration) {
-	deletes := 0
+	deletes, puts := 0, 0
 	for i := range b.writes {
-		if b.writes[i].deleted {
+		switch w := &b.writes[i]; {
+		case w.replaced:
+		case w.deleted:
 			deletes++
+		default:
+			puts++
 		}
 	}
-	m.rows.Add(float64(len(b.writes) - len(b.skipped) - deletes))
-	m.deletes.Add(float64(deletes))
-	m.bytes.Add(float64(len(b.data)))
-	m.emits.Add(float64(len(b.emits)))
-	m.messages.Add(float64(b.messages))
-	m.commits.Inc()
+	m.rows.count(puts)
+	m.deletes.count(deletes)
+	m.bytes.count(len(b.data))
+	m.emits.count(len(b.emits))
+	m.messages.count(b.messages)
+	m.rate.add(b.messages, time.Now())
+	m.commits.count(1)
 	m.latency.Observe(took.Seconds())
 	for _, reason := range b.counts {
 		m.dropped.WithLabelValues(reason).Inc()
@@ -70,9 +96,9 @@ type family struct {
 
 const metricPrefix = "smartfeed_rows_"
 
-func (f *family) counter(name, help string) prometheus.Counter {
+func (f *family) counter(name, help string) *tally {
 	opts := prometheus.CounterOpts{Name: metricPrefix + name, Help: help}
-	return register(f, prometheus.NewCounterVec(opts, []string{"group"})).WithLabelValues(f.group)
+	return &tally{Counter: register(f, prometheus.NewCounterVec(opts, []string{"group"})).WithLabelValues(f.group)}
 }
 
 func (f *family) vector(name, help string) *prometheus.CounterVec {

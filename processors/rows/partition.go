@@ -40,7 +40,8 @@ type part struct {
 	record  goka.Context // being worked off
 	spare   *batch
 	applied []int64 // by input, pending records included
-	err     error   // why nothing is taken any more
+	err     error   // why no record is taken any more; what is pending may still be committed …
+	spoiled bool    // … unless it is half a record's, or the commit before it failed
 	started bool
 	closing bool
 }
@@ -57,19 +58,22 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 		return // whoever owns the partition next gets the record again
 	}
 	if ctx.Offset() <= p.applied[input] {
-		p.w.r.meter.skipped.Inc()
+		p.w.r.meter.skipped.count(1)
 		return
 	}
 	returned := false
 	defer func() {
 		if !returned { // a panic, which is Goka's to catch: nothing of the batch may be committed
-			p.err = errPanicked
+			p.err, p.spoiled = errPanicked, true
+			p.wake()
 		}
 	}()
+	before := p.state.pending.mark()
 	p.record = ctx
 	err := p.workOff(ctx, input, value)
 	returned = true
 	if err != nil {
+		p.state.pending.undo(before)
 		p.fail(fmt.Errorf("work off %s/%d at %d: %w", ctx.Topic(), p.id, ctx.Offset(), err))
 		return
 	}
@@ -78,9 +82,9 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 	p.wake()
 }
 
-// awaitRoom waits while the pending batch is full and another is being committed. False: no record is taken any more.
+// awaitRoom waits while the pending batch is full. False: no record is taken any more.
 func (p *part) awaitRoom() bool {
-	for p.err == nil && !p.closing && p.state.flying != nil && p.full() {
+	for p.err == nil && !p.closing && p.full() {
 		p.room.Wait()
 	}
 	return p.err == nil && !p.closing
@@ -98,12 +102,14 @@ func (p *part) wake() {
 	}
 }
 
-// fail ends the partition and with it the group's Run, which returns err. mu is held.
+// fail ends the partition, after what is pending has been committed, and with it the group's Run, which returns err. mu is held.
 func (p *part) fail(err error) {
 	if p.err == nil {
 		p.err = err
 	}
+	_ = p.store.check(err) // a damaged file: Close will remove the store
 	p.room.Broadcast()
+	p.wake()
 	if p.closing {
 		p.w.r.log.Warn("last records of a partition not committed, its next owner works them off", "partition", p.id, "error", err)
 		return
@@ -164,7 +170,7 @@ func (p *part) bury(err error, key, value []byte) error {
 		partition: topics.Partition(letter.Topic, topo.partitions),
 		key:       b.keepString(letter.Topic), value: b.keep(framed), since: p.since(),
 	})
-	p.w.r.meter.deadLetters.Inc()
+	p.w.r.meter.deadLetters.count(1)
 	return nil
 }
 
@@ -176,7 +182,7 @@ func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
 		partition: partition, key: b.keepString(ctx.Key()), value: b.keep(value), noValue: value == nil,
 		moved: int32(len(b.moved)), since: p.since(),
 	})
-	p.w.r.meter.misplaced.Inc()
+	p.w.r.meter.misplaced.count(1)
 }
 
 // MarkRecovered is called by Goka when all rows are here: it reads how far each input has been applied.
@@ -225,6 +231,7 @@ func (p *part) start() bool {
 // pending is committed, for which the brokers have the grace time.
 func (p *part) Close() error {
 	p.w.r.hide(p)
+	defer p.w.r.left(p.store)
 	p.mu.Lock()
 	p.closing = true
 	started := p.started

@@ -23,6 +23,7 @@ type Runner struct {
 	slots   []slot    // by partition
 	owned   atomic.Uint64
 	running atomic.Bool
+	joined  atomic.Bool
 	runs    atomic.Int64
 	crash   func(point) // of tests; nil: none
 	free    func(dir string) (int64, error)
@@ -93,6 +94,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		return fmt.Errorf("run %s: %w", r.topo.name, errRunning)
 	}
 	defer r.running.Store(false)
+	defer r.joined.Store(false)
 	r.runs.Add(1)
 	if err := r.checkDisk(); err != nil {
 		return fmt.Errorf("run %s: %w", r.topo.name, err)

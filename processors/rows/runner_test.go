@@ -1,30 +1,323 @@
 package rows
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
 func TestCountersAndOutputsAreExact(t *testing.T) {
+	t.Parallel()
 	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in", "t-in2"))
 	stop := start(t, r)
 	const users, each = 50, 20
-	w.send(t, "t-in", 0, users*each, func(i int) string { return user(i % users) })
+	w.send(t, "t-in", 0, users*each/2, func(i int) string { return user(i % users) })
+	w.send(t, "t-in2", users*each/2, users*each/2, func(i int) string { return user(i % users) })
 	for u := range users {
 		eventually(t, user(u)+" is counted", func() bool { return count(t, r, user(u)) == each })
 	}
 	if err := stop(); err != nil {
 		t.Fatalf("Run: %v", err)
 	}
-	out := w.read(t, "t-out")
-	if len(out) != users*each {
-		t.Errorf("%d records emitted, want %d", len(out), users*each)
+	w.emittedOnce(t, users*each)
+	if got := r.Status().Counters; got.Records != users*each || got.Emitted != users*each || got.DeadLetters != 0 {
+		t.Errorf("counters %+v", got)
 	}
-	for _, rec := range out {
+}
+
+// emittedOnce fails unless t-out holds the records 0 to n-1 once each, in their owners' partitions.
+func (w *wire) emittedOnce(t testing.TB, n int) {
+	t.Helper()
+	seen := make([]int, n)
+	for _, rec := range w.read(t, "t-out") {
 		if want := topics.Partition(string(rec.Key), testPartitions); rec.Partition != want {
 			t.Fatalf("%s in partition %d, want %d", rec.Key, rec.Partition, want)
 		}
+		value, err := w.stream("t-out").Decode(rec.Value)
+		if err != nil || int(value.Time) >= n {
+			t.Fatalf("emitted %+v, %v", value, err)
+		}
+		seen[value.Time]++
+	}
+	for i, times := range seen {
+		if times != 1 {
+			t.Errorf("record %d emitted %d times, want once", i, times)
+		}
+	}
+}
+
+func TestBadRecordsAreBuriedAndUndone(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	g := Group{Name: "t", Outputs: []string{"t-out"}, Inputs: []Input{
+		Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
+			if _, err := add(tx.Own(), 1); err != nil {
+				return err
+			}
+			if err := Send(tx, w.stream("t-out"), tx.Key(), rec); err != nil {
+				return err
+			}
+			tx.Count("seen")
+			if rec.Time == 1 {
+				return fmt.Errorf("look at record: %w", schemas.Bad("it is number one"))
+			}
+			return nil
+		}),
+	}}
+	r := newRunner(t, w, t.TempDir(), g)
+	start(t, r)
+	bad := []*kgo.Record{
+		{Topic: "t-in", Key: []byte("user:1"), Value: []byte("no avro")},
+		{Topic: "t-in", Key: []byte("user:1"), Value: nil},
+		{Topic: "t-in", Value: w.record(t, "t-in", "user:1", 5).Value},
+		{Topic: "t-in", Key: []byte("user:1\x00x"), Value: w.record(t, "t-in", "user:1", 5).Value},
+		w.record(t, "t-in", "user:1", 1),
+	}
+	var all []*kgo.Record
+	at := topics.Partition("user:1", testPartitions)
+	for i, rec := range bad {
+		rec.Partition = at
+		all = append(all, rec, w.record(t, "t-in", "user:1", 10+i))
+	}
+	if err := w.client.ProduceSync(t.Context(), all...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the good ones are counted", func() bool { return count(t, r, "user:1") == len(bad) })
+	letters := w.read(t, topics.DeadLetters)
+	if len(letters) != len(bad) {
+		t.Fatalf("%d dead letters, want %d", len(letters), len(bad))
+	}
+	for i, letter := range letters {
+		got, err := w.streams.DeadLetters.Decode(letter.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := all[2*i]
+		if got.Topic != "t-in" || got.Partition != at || got.Offset != want.Offset || got.Group != "t" || got.Reason == "" ||
+			!bytes.Equal(got.Key, want.Key) || !bytes.Equal(got.Value, want.Value) || got.Time != schemas.MicrosOf(want.Timestamp.Truncate(time.Millisecond)) {
+			t.Errorf("dead letter %+v of record %d", got, want.Offset)
+		}
+		if string(letter.Key) != "t-in" {
+			t.Errorf("dead letter under key %q, want the topic", letter.Key)
+		}
+		if i == len(bad)-1 && got.Reason != "it is number one" {
+			t.Errorf("reason %q, want the callback's", got.Reason)
+		}
+	}
+	if out := w.read(t, "t-out"); len(out) != len(bad) {
+		t.Errorf("%d records emitted, want %d: a bad one's are undone", len(out), len(bad))
+	}
+	if got := r.Status().Counters; got.DeadLetters != int64(len(bad)) || got.Records != int64(len(all)) {
+		t.Errorf("counters %+v", got)
+	}
+}
+
+func TestMisplacedRecordMovesToItsPartition(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	start(t, r)
+	began := time.UnixMilli(1_700_000_000_000)
+	right := w.record(t, "t-in", "user:1", 0)
+	wrong := *right
+	wrong.Partition, wrong.Timestamp = (right.Partition+1)%testPartitions, began
+	wrong.Headers = []kgo.RecordHeader{{Key: "trace", Value: []byte("t1")}}
+	if err := w.client.ProduceSync(t.Context(), &wrong).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the record is counted", func() bool { return count(t, r, "user:1") == 1 })
+	in := w.read(t, "t-in")
+	slices.SortFunc(in, func(a, b *kgo.Record) int {
+		return int((a.Partition+4-wrong.Partition)%4 - (b.Partition+4-wrong.Partition)%4)
+	})
+	if len(in) != 2 {
+		t.Fatalf("%d records in t-in, want the misplaced one and its copy", len(in))
+	}
+	moved := in[1]
+	headers := map[string]string{}
+	for _, h := range moved.Headers {
+		headers[h.Key] = string(h.Value)
+	}
+	if moved.Partition != right.Partition || string(moved.Key) != "user:1" || !bytes.Equal(moved.Value, right.Value) ||
+		!moved.Timestamp.Equal(began) || headers["trace"] != "t1" {
+		t.Errorf("moved record %+v", moved)
+	}
+	if got, want := topics.SinceOf(moved), schemas.MicrosOf(began); got != want {
+		t.Errorf("moved record goes back to %d, want %d", got, want)
+	}
+	w.emittedOnce(t, 1)
+	if got := r.Status().Counters.Misplaced; got != 1 {
+		t.Errorf("%d misplaced, want 1", got)
+	}
+}
+
+func TestSinceTravelsOn(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	start(t, newRunner(t, w, t.TempDir(), w.counter("t-in")))
+	outside, derived := w.record(t, "t-in", "user:1", 0), w.record(t, "t-in", "user:1", 1)
+	outside.Timestamp = time.UnixMilli(5000)
+	derived.Headers = topics.WithSince(nil, 7)
+	if err := w.client.ProduceSync(t.Context(), outside, derived).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	var out []*kgo.Record
+	eventually(t, "both are emitted", func() bool { out = w.read(t, "t-out"); return len(out) == 2 })
+	for i, want := range []schemas.Micros{5_000_000, 7} {
+		if got := topics.SinceOf(out[i]); got != want {
+			t.Errorf("record %d goes back to %d, want %d", i, got, want)
+		}
+	}
+}
+
+func TestBatchedInputWritesToOwnersOfItsPartition(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	owners := hereOwners(30) // of partition 0
+	g := Group{Name: "t", Inputs: []Input{Batched(w.stream("t-batch"), func(tx *Tx, rec *schemas.DeletedUser) error {
+		for _, o := range owners {
+			if _, err := add(tx.Of(o), 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	})}}
+	r := newRunner(t, w, t.TempDir(), g)
+	start(t, r)
+	rec := w.record(t, "t-batch", "anything", 0)
+	rec.Partition = 0
+	if err := w.client.ProduceSync(t.Context(), rec).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range owners {
+		eventually(t, o+" is counted", func() bool { return count(t, r, o) == 1 })
+	}
+}
+
+func TestRecordLongerThanABatchIsCommitted(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	const rows, size = 600, 4 << 10
+	g := Group{Name: "t", Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, _ *schemas.DeletedUser) error {
+		value := bytes.Repeat([]byte{7}, size)
+		for i := range rows {
+			if err := tx.Own().Put(binary.BigEndian.AppendUint64(nil, uint64(i)), value); err != nil {
+				return err
+			}
+		}
+		_, err := add(tx.Own(), 1)
+		return err
+	})}}
+	cfg := w.config(t.TempDir())
+	cfg.MaxBatchBytes = 64 << 10
+	r, err := New(cfg, w.env(t), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, r)
+	w.send(t, "t-in", 0, 6, func(int) string { return "user:1" })
+	eventually(t, "all are counted", func() bool { return count(t, r, "user:1") == 6 })
+	if got := r.Status().Counters; got.Rows != 6*(rows+2) { // the count and the applied row of each
+		t.Errorf("%d rows, want %d: every record a commit of its own", got.Rows, 6*(rows+2))
+	}
+}
+
+func TestDropsAreCountedByReason(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	reg := prometheus.NewRegistry()
+	g := Group{Name: "t", Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
+		tx.Count("bot")
+		if rec.Time == 2 {
+			return schemas.Bad("undone")
+		}
+		return nil
+	})}}
+	env := w.env(t)
+	env.Metrics = reg
+	r, err := New(w.config(t.TempDir()), env, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := g
+	other.Name = "other"
+	if _, err := New(w.config(t.TempDir()), env, other); err != nil {
+		t.Fatalf("second group of the process: %v", err)
+	}
+	start(t, r)
+	w.send(t, "t-in", 0, 5, func(int) string { return "user:1" })
+	eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 5 })
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			labels := ""
+			for _, l := range m.GetLabel() {
+				labels += " " + l.GetValue()
+			}
+			got[strings.TrimPrefix(f.GetName(), metricPrefix)+labels] = m.GetCounter().GetValue()
+		}
+	}
+	for name, want := range map[string]float64{
+		"records_dropped_total t bot": 4, "dead_letters_total t": 1, "records_applied_total t": 5, "records_applied_total other": 0,
+	} {
+		if value, there := got[name]; !there || value != want {
+			t.Errorf("metric %s: %v, want %v; all: %v", name, value, want, got)
+		}
+	}
+}
+
+func TestNewReportsEveryProblem(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	cfg := DefaultConfig()
+	cfg.Dir, cfg.MaxBatchBytes = "", 1
+	_, err := New(cfg, w.env(t), Group{Inputs: []Input{{topic: "a"}, {topic: "a"}, {topic: "l", loop: true}}, Outputs: []string{""}})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{"dir \"\"", "max_batch_bytes 1: from 65536 to 8388608", "without a name", `input "a"`, `loop "l"`, `output ""`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q does not tell of %q", err, want)
+		}
+	}
+}
+
+func TestSecondRunAtATimeIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	start(t, r)
+	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	if err := r.Run(t.Context()); !errors.Is(err, errRunning) {
+		t.Errorf("Run: %v, want %v", err, errRunning)
+	}
+}
+
+func TestMissingTopicIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	g := w.counter("nowhere")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := newRunner(t, w, t.TempDir(), g).Run(ctx)
+	if err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("Run: %v, want an error that names the topic", err)
 	}
 }

@@ -130,12 +130,19 @@ func (s *session) begin(w *work) error {
 			if err := errors.Join(start.Err, end.Err); err != nil {
 				return fmt.Errorf("look at %s/%d: %w", topic, p.id, err)
 			}
-			if err := s.place(p, i, topic, start.Offset, end.Offset); err != nil {
+			next, err := s.next(p, i, topic, start.Offset, end.Offset)
+			if err != nil {
 				return err
 			}
+			s.MarkOffset(topic, p.id, next, "")  // moves forward …
+			s.ResetOffset(topic, p.id, next, "") // … or backward
 		}
 	}
-	context.AfterFunc(s.Context(), func() { s.expire(w.r.cfg.Grace) })
+	w.r.joined.Store(true)
+	context.AfterFunc(s.Context(), func() {
+		w.r.joined.Store(false)
+		s.expire(w.r.cfg.Grace)
+	})
 	for _, p := range s.parts {
 		if p.start() {
 			w.r.show(p)
@@ -144,28 +151,26 @@ func (s *session) begin(w *work) error {
 	return nil
 }
 
-// place sets where an input of a partition is read from: after the last record applied, at the start of the log if
-// none is.
-func (s *session) place(p *part, input int, topic string, start, end int64) error {
-	next := start
-	if at, found := p.recovered[input]; found {
-		if at.topic != s.ids[topic] {
-			return &FatalError{fmt.Errorf("topic %s was made anew since %s has applied records of it: restore the old topic, or rebuild the group",
-				topic, p.w.r.topo.name)}
-		}
-		if at.offset >= end {
-			return &FatalError{fmt.Errorf("%s/%d ends at %d, but %s has applied it up to %d: records were lost; restore the topic, or rebuild the group",
-				topic, p.id, end, p.w.r.topo.name, at.offset)}
-		}
-		next = max(start, at.offset+1)
-		if start > at.offset+1 {
-			p.w.r.log.Error("records may have been deleted before they were applied", "topic", topic, "partition", p.id,
-				"applied", at.offset, "first left", start)
-		}
+// next returns where an input of a partition is to be read from: after the last record applied, at the start of the
+// log if none is.
+func (s *session) next(p *part, input int, topic string, start, end int64) (int64, error) {
+	at, found := p.recovered[input]
+	if !found {
+		return start, nil
 	}
-	s.MarkOffset(topic, p.id, next, "")  // moves forward …
-	s.ResetOffset(topic, p.id, next, "") // … or backward
-	return nil
+	if at.topic != s.ids[topic] {
+		return 0, &FatalError{fmt.Errorf("topic %s was made anew since %s has applied records of it: restore the old topic, or rebuild the group",
+			topic, p.w.r.topo.name)}
+	}
+	if at.offset >= end {
+		return 0, &FatalError{fmt.Errorf("%s/%d ends at %d, but %s has applied it up to %d: records were lost; restore the topic, or rebuild the group",
+			topic, p.id, end, p.w.r.topo.name, at.offset)}
+	}
+	if start > at.offset+1 {
+		p.w.r.log.Error("records may have been deleted before they were applied", "topic", topic, "partition", p.id,
+			"applied", at.offset, "first left", start)
+	}
+	return max(start, at.offset+1), nil
 }
 
 // expire gives the partitions a grace time for their last commits, once the session is over.

@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -20,13 +24,17 @@ import (
 // from the changelog, in batches of recoveryBytes, and never reads it. Every batch holds the changelog offset up to
 // which the rows are true, so that whatever a crash takes away is read again.
 type store struct {
-	dir string
-	log *slog.Logger
-	db  *pebble.DB
+	dir  string
+	who  identity
+	end  int64 // of the changelog when the store was opened
+	log  *slog.Logger
+	read *tally // changelog records
+	db   *pebble.DB
 
 	mu     sync.Mutex // guards what follows
 	filled *pebble.Batch
 	offset int64
+	told   time.Time // when progress was logged last
 	closed bool
 	drop   bool // Close leaves what is in memory unwritten
 
@@ -56,29 +64,33 @@ var (
 
 // openStore opens a partition's store, whose changelog ends at end. One that is damaged, not this partition's or ahead
 // of the log is removed, and an empty one is opened in its place: the changelog has all of it.
-func openStore(dir string, who identity, end int64, shared *Shared, log *slog.Logger) (*store, error) {
-	s, err := tryStore(dir, who, end, shared, log)
+func (r *Runner) openStore(who identity, end int64) (*store, error) {
+	dir := filepath.Join(r.cfg.Dir, who.Topic, strconv.Itoa(int(who.Partition)))
+	s, err := r.tryStore(dir, who, end)
 	if err == nil || !(errors.Is(err, errForeign) || errors.Is(err, errAhead) || pebble.IsCorruptionError(err)) {
 		return s, err
 	}
-	log.Warn("local store removed, to be rebuilt from the changelog", "dir", dir, "reason", err)
+	r.log.Warn("local store removed, to be rebuilt from the changelog", "dir", dir, "reason", err)
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, fmt.Errorf("remove store: %w", err)
 	}
-	return tryStore(dir, who, end, shared, log)
+	return r.tryStore(dir, who, end)
 }
 
-func tryStore(dir string, who identity, end int64, shared *Shared, log *slog.Logger) (*store, error) {
+func (r *Runner) tryStore(dir string, who identity, end int64) (*store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &store{dir: dir, log: log, offset: offsetNone}
-	db, err := pebble.Open(dir, s.options(shared))
+	s := &store{dir: dir, who: who, end: end, log: r.log, read: r.meter.recovered, offset: offsetNone, told: time.Now()}
+	db, err := pebble.Open(dir, s.options(r.shared))
+	if errors.Is(err, syscall.EAGAIN) {
+		return nil, fmt.Errorf("open store %s: another process uses it: %w", dir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	s.db = db
-	if err := errors.Join(s.claim(who), s.loadOffset(end)); err != nil {
+	if err := errors.Join(s.claim(), s.loadOffset()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), db.Close())
 	}
 	return s, nil
@@ -129,8 +141,8 @@ func (s *store) check(err error) error {
 }
 
 // claim marks an empty store as who's, or holds its mark against who.
-func (s *store) claim(who identity) error {
-	want, err := json.Marshal(who)
+func (s *store) claim() error {
+	want, err := json.Marshal(s.who)
 	if err != nil {
 		return err
 	}
@@ -164,7 +176,7 @@ func (s *store) empty() error {
 	return errors.Join(err, it.Close())
 }
 
-func (s *store) loadOffset(end int64) error {
+func (s *store) loadOffset() error {
 	value, closer, err := s.db.Get(reservedKey(offsetKind))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil
@@ -177,8 +189,8 @@ func (s *store) loadOffset(end int64) error {
 		return fmt.Errorf("%w: offset of %d bytes", errForeign, len(value))
 	}
 	s.offset = int64(binary.BigEndian.Uint64(value))
-	if s.offset >= end {
-		return fmt.Errorf("%w: offset %d, and it ends at %d", errAhead, s.offset, end)
+	if s.offset >= s.end {
+		return fmt.Errorf("%w: offset %d, and it ends at %d", errAhead, s.offset, s.end)
 	}
 	return nil
 }
@@ -238,10 +250,25 @@ func (s *store) SetOffset(offset int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.offset = offset
+	s.read.count(1)
 	if s.filled == nil || s.filled.Len() < recoveryBytes {
 		return nil
 	}
+	if now := time.Now(); now.Sub(s.told) > progressEvery {
+		s.told = now
+		s.log.Info("recovering", "partition", s.who.Partition, "offset", offset, "end", s.end)
+	}
 	return s.flush()
+}
+
+// progressEvery is how often a long recovery says how far it is.
+const progressEvery = 5 * time.Second
+
+// progress returns the changelog offset up to which the rows are here, and the end when the store was opened.
+func (s *store) progress() (offset, end int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offset, s.end
 }
 
 // MarkRecovered writes what Goka has read last.

@@ -45,7 +45,9 @@ type Snapshot interface {
 // slot is the place of a partition that may be here or not.
 type slot struct {
 	mu      sync.RWMutex // readers hold it while they read: the store stays open
-	part    *part        // nil: not here
+	part    *part        // nil: not here, or not yet recovered
+	store   *store       // open; nil: not here
+	stage   Stage
 	waitMu  sync.Mutex
 	waiting chan struct{} // closed at the next change; nil: nobody waits
 }
@@ -86,11 +88,29 @@ func (v *View) Changed(owner string) <-chan struct{} {
 	return at.waiting
 }
 
+// came notes that a partition's store is open.
+func (r *Runner) came(partition int32, s *store, stage Stage) {
+	at := &r.slots[partition]
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	at.store, at.stage = s, stage
+}
+
+// left notes that a store is closed.
+func (r *Runner) left(s *store) {
+	at := &r.slots[s.who.Partition]
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if at.store == s {
+		at.store = nil
+	}
+}
+
 // show lets views read a partition.
 func (r *Runner) show(p *part) {
 	at := &r.slots[p.id]
 	at.mu.Lock()
-	at.part = p
+	at.part, at.stage = p, RunningNow
 	at.mu.Unlock()
 	r.meter.owned.Inc()
 	r.changed(p.id)

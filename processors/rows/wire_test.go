@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -189,6 +187,8 @@ func eventually(t testing.TB, what string, cond func() bool) {
 	}
 }
 
+func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
 func user(i int) string { return fmt.Sprintf("user:%d", i) }
 
 // counter is a group that counts each user's records in row "n", and emits each record once.
@@ -222,16 +222,6 @@ func number(value []byte) uint64 {
 		return 0
 	}
 	return binary.BigEndian.Uint64(value)
-}
-
-// gathered returns the value of a counter.
-func gathered(t testing.TB, c prometheus.Counter) float64 {
-	t.Helper()
-	var m dto.Metric
-	if err := c.Write(&m); err != nil {
-		t.Fatal(err)
-	}
-	return m.GetCounter().GetValue()
 }
 
 // count reads the owner's row "n" through the view; -1: not here.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -162,26 +161,41 @@ func (w *work) openFor(s *session, partition int32) (storage.Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.openStore(s, partition, end)
+	st, err := w.r.openStore(w.identity(s, partition), end)
+	if err != nil {
+		return nil, err
+	}
+	w.r.came(partition, st, Following)
+	return standby{st, w.r}, nil
 }
 
-// openStore opens a store for a changelog partition that ends at end.
-func (w *work) openStore(s *session, partition int32, end int64) (*store, error) {
-	who := identity{
-		Format: storeFormat, Cluster: s.cluster, Topic: w.r.topo.table,
-		TopicID: kadm.TopicID(s.ids[w.r.topo.table]).String(), Partition: partition,
+// standby is a store that follows its changelog.
+type standby struct {
+	*store
+	r *Runner
+}
+
+// Close is called by Goka at the end of a session.
+func (s standby) Close() error {
+	s.r.left(s.store)
+	return s.store.Close()
+}
+
+// identity is of the local store of a partition.
+func (w *work) identity(s *session, partition int32) identity {
+	table := w.r.topo.table
+	return identity{
+		Format: storeFormat, Cluster: s.cluster, Topic: table, TopicID: kadm.TopicID(s.ids[table]).String(), Partition: partition,
 	}
-	dir := filepath.Join(w.r.cfg.Dir, w.r.topo.table, strconv.Itoa(int(partition)))
-	return openStore(dir, who, end, w.r.shared, w.r.log)
 }
 
 // openPart makes this process the only writer of a partition, and opens it.
 func (w *work) openPart(s *session, partition int32) (*part, error) {
 	client, err := w.r.env.Kafka.Transactional(
 		w.r.topo.name+"-"+strconv.Itoa(int(partition)),
-		kgo.ManualFlushing(),    // a whole transaction in one request, not its first record alone
-		kgo.MaxBufferedBytes(0), // a batch is bounded before it is produced
-		kgo.ProducerBatchMaxBytes(int32(max(1_000_012, w.r.cfg.MaxValueBytes+64<<10))), // the largest row must fit
+		kgo.ManualFlushing(),         // a whole transaction in one request, not its first record alone
+		kgo.MaxBufferedBytes(0),      // a batch is bounded before it is produced
+		kgo.RecordDeliveryTimeout(0), // it counts from a record's timestamp, which is old when it is sent on; the commit has a time-out
 	)
 	if err != nil {
 		return nil, err
@@ -193,7 +207,7 @@ func (w *work) openPart(s *session, partition int32) (*part, error) {
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(w.ctx))
 	end, err := w.fence(s.Context(), p)
 	if err == nil {
-		p.store, err = w.openStore(s, partition, end)
+		p.store, err = w.r.openStore(w.identity(s, partition), end)
 	}
 	if err != nil {
 		p.cancel()
@@ -201,6 +215,7 @@ func (w *work) openPart(s *session, partition int32) (*part, error) {
 		return nil, err
 	}
 	p.prepare()
+	w.r.came(partition, p.store, Recovering)
 	s.took(p)
 	return p, nil
 }

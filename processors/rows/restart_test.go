@@ -1,0 +1,314 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// runUntilDone runs a group until it has committed the offsets of the n records of t-in, again whenever it fails, as
+// the supervisor would. It returns the errors.
+func runUntilDone(t *testing.T, w *wire, r *Runner, n int64) []error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan []error, 1)
+	go func() {
+		var errs []error
+		for ctx.Err() == nil {
+			if err := r.Run(ctx); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		done <- errs
+	}()
+	eventually(t, "offsets are committed", func() bool { return w.committed(t, "t-in") == n })
+	cancel()
+	return <-done
+}
+
+// committed is the sum of the group's committed offsets of a topic without markers.
+func (w *wire) committed(t testing.TB, topic string) int64 {
+	t.Helper()
+	offsets, err := w.admin.FetchOffsets(t.Context(), "t")
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := int64(0)
+	for _, o := range offsets[topic] {
+		sum += max(o.At, 0)
+	}
+	return sum
+}
+
+// setCommitted moves the group's offsets of t-in, while it does not run.
+func (w *wire) setCommitted(t testing.TB, at int64) {
+	t.Helper()
+	offsets := kadm.Offsets{}
+	for p := range int32(testPartitions) {
+		offsets.AddOffset("t-in", p, at, -1)
+	}
+	eventually(t, "the group is empty", func() bool {
+		set, err := w.admin.CommitOffsets(t.Context(), "t", offsets)
+		return err == nil && set.Error() == nil
+	})
+}
+
+// Where the group starts is what its rows say, wherever its committed offsets are.
+func TestCommittedOffsetsAreOnlyAHint(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		at   int64
+	}{{"back to the start", 0}, {"beyond what is applied", 60}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWire(t)
+			dir := t.TempDir()
+			r := newRunner(t, w, dir, w.counter("t-in"))
+			stop := start(t, r)
+			w.send(t, "t-in", 0, 100, user)
+			eventually(t, "the first are applied", func() bool { return r.Status().Counters.Records == 100 })
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			w.setCommitted(t, c.at)
+			w.send(t, "t-in", 100, 100, user)
+			r = newRunner(t, w, dir, w.counter("t-in"))
+			stop = start(t, r)
+			eventually(t, "the rest is applied", func() bool { return r.Status().Counters.Records == 100 })
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			w.emittedOnce(t, 200)
+			if got := r.Status().Counters.Skipped; got != 0 {
+				t.Errorf("%d records were read again, want none", got)
+			}
+		})
+	}
+}
+
+// A session can hand a record out again that is applied: when sarama starts a claim anew, for instance.
+func TestRecordAtOrBelowTheAppliedOffsetIsSkipped(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	start(t, r)
+	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	p := r.slots[0].part
+	p.mu.Lock()
+	p.applied[0] = 2
+	p.mu.Unlock()
+	owner := hereOwners(1)[0]
+	w.send(t, "t-in", 0, 5, func(int) string { return owner })
+	eventually(t, "the last two are counted", func() bool { return count(t, r, owner) == 2 })
+	if got := r.Status().Counters.Skipped; got != 3 {
+		t.Errorf("%d skipped, want 3", got)
+	}
+}
+
+func TestFailedCallbackIsTriedAgainWithNothingLostOrDoubled(t *testing.T) {
+	t.Parallel()
+	const n = 200
+	for _, c := range []struct {
+		name string
+		fail func() error
+		want string
+	}{
+		{"error", func() error { return errors.New("dependency is away") }, "dependency is away"},
+		{"panic", func() error { panic("bug") }, "bug"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWire(t)
+			var tries [n]atomic.Int64
+			g := w.counter("t-in")
+			g.Inputs = []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
+				if _, err := add(tx.Own(), 1); err != nil {
+					return err
+				}
+				if rec.Time%40 == 7 && tries[rec.Time].Add(1) < 3 { // in the middle of its writes
+					return c.fail()
+				}
+				return Send(tx, w.stream("t-out"), tx.Key(), rec)
+			})}
+			r := newRunner(t, w, t.TempDir(), g)
+			w.send(t, "t-in", 0, n, user)
+			errs := runUntilDone(t, w, r, n)
+			if len(errs) == 0 || !strings.Contains(errs[0].Error(), c.want) {
+				t.Errorf("errors %v, want some with %q", errs, c.want)
+			}
+			w.emittedOnce(t, n)
+			w.countedOnce(t, n)
+		})
+	}
+}
+
+// countedOnce reads the rows of users 0 to n-1 from the changelog.
+func (w *wire) countedOnce(t testing.TB, n int) {
+	t.Helper()
+	counts := map[string]uint64{}
+	for _, rec := range w.read(t, "t-table") {
+		counts[string(rec.Key)] = 0
+		if len(rec.Value) == 8 {
+			counts[string(rec.Key)] = number(rec.Value)
+		}
+	}
+	for i := range n {
+		if got := counts[user(i)+"\x00n"]; got != 1 {
+			t.Errorf("%s is counted %d times, want once", user(i), got)
+		}
+	}
+}
+
+// EndTxn that was applied and then answered with an error: nobody here can know, the restart finds out.
+func TestEndOfTransactionWithUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	for _, applied := range []bool{true, false} {
+		t.Run(map[bool]string{true: "applied", false: "not applied"}[applied], func(t *testing.T) {
+			t.Parallel()
+			const n = 100
+			w := newWire(t)
+			r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+			hits := w.failEndTxn(t, applied, 3)
+			w.send(t, "t-in", 0, n, user)
+			errs := runUntilDone(t, w, r, n)
+			if hits.Load() == 0 {
+				t.Fatal("no commit was answered with an error")
+			}
+			if len(errs) == 0 || !strings.Contains(errs[0].Error(), "outcome unknown") {
+				t.Errorf("errors %v, want some that do not know the outcome", errs)
+			}
+			w.emittedOnce(t, n)
+			w.countedOnce(t, n)
+		})
+	}
+}
+
+// failEndTxn answers the next commits with an error, after or without having applied them.
+func (w *wire) failEndTxn(t *testing.T, applied bool, times int64) *atomic.Int64 {
+	hits := new(atomic.Int64)
+	w.Broker().ControlKey(int16(kmsg.EndTxn), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		w.Broker().KeepControl()
+		end, ok := req.(*kmsg.EndTxnRequest)
+		if !ok || !end.Commit || hits.Load() >= times {
+			return nil, nil, false
+		}
+		hits.Add(1)
+		resp := end.ResponseKind().(*kmsg.EndTxnResponse)
+		resp.ErrorCode = kerr.UnknownServerError.Code
+		return resp, nil, true
+	})
+	return hits
+}
+
+// A hung broker at the commit: Run ends within its grace, and later the records are worked off once.
+func TestHungBrokerDoesNotHoldTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	stop := start(t, r)
+	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	release := make(chan struct{})
+	hung := make(chan struct{}, 100)
+	w.Broker().ControlKey(int16(kmsg.EndTxn), func(kmsg.Request) (kmsg.Response, error, bool) {
+		w.Broker().KeepControl()
+		select {
+		case <-release:
+			return nil, nil, false
+		default:
+		}
+		hung <- struct{}{}
+		w.Broker().SleepControl(func() { <-release })
+		return nil, nil, false
+	})
+	w.send(t, "t-in", 0, 50, user)
+	<-hung
+	began := time.Now()
+	err := stop()
+	if took := time.Since(began); took > r.cfg.Grace+5*time.Second {
+		t.Errorf("Run took %v to end", took)
+	}
+	t.Logf("Run: %v", err)
+	close(release)
+	r = newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	stop = start(t, r)
+	eventually(t, "all offsets are committed", func() bool { return w.committed(t, "t-in") == 50 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.emittedOnce(t, 50)
+}
+
+func TestTopicMadeAnewStopsTheGroup(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	dir := t.TempDir()
+	r := newRunner(t, w, dir, w.counter("t-in"))
+	stop := start(t, r)
+	w.send(t, "t-in", 0, 20, user)
+	eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.admin.DeleteTopics(t.Context(), "t-in"); err != nil {
+		t.Fatal(err)
+	}
+	w.create(t, "t-in")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
+	var fatal *FatalError
+	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "t-in was made anew") {
+		t.Errorf("Run: %v, want a fatal error that names the topic", err)
+	}
+}
+
+func TestPlaceOfAnInput(t *testing.T) {
+	t.Parallel()
+	id := [16]byte{1}
+	for _, c := range []struct {
+		name             string
+		found            bool
+		at               position
+		start, end, want int64
+		fatal            string
+	}{
+		{name: "never applied", start: 3, end: 9, want: 3},
+		{name: "after the last applied", found: true, at: position{id, 5}, start: 3, end: 9, want: 6},
+		{name: "at the end", found: true, at: position{id, 8}, start: 3, end: 9, want: 9},
+		{name: "log starts later", found: true, at: position{id, 1}, start: 3, end: 9, want: 3},
+		{name: "log ends before", found: true, at: position{id, 9}, start: 3, end: 9, fatal: "records were lost"},
+		{name: "another topic", found: true, at: position{[16]byte{2}, 5}, start: 3, end: 9, fatal: "was made anew"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &work{r: &Runner{topo: &topology{name: "t"}, log: silent()}}
+			p := &part{w: w, recovered: map[int]position{}}
+			if c.found {
+				p.recovered[0] = c.at
+			}
+			got, err := (&session{ids: map[string][16]byte{"in": id}}).next(p, 0, "in", c.start, c.end)
+			var fatal *FatalError
+			switch {
+			case c.fatal != "":
+				if !errors.As(err, &fatal) || !strings.Contains(err.Error(), c.fatal) {
+					t.Errorf("error %v, want a fatal one with %q", err, c.fatal)
+				}
+			case err != nil || got != c.want:
+				t.Errorf("starts at %d, %v; want %d", got, err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,424 @@
+package rows
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// bench is a state without Kafka: batches over a store in memory.
+type bench struct {
+	state
+	tx Tx
+	db *pebble.DB
+}
+
+type fatalf interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func newBench(t fatalf, g Group) (*bench, func()) {
+	t.Helper()
+	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem(), Logger: pebbleLog{&store{log: slog.New(slog.DiscardHandler)}}})
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	topo, err := newTopology(g, testPartitions, topics.DeadLetters)
+	if err != nil {
+		t.Fatalf("topology: %v", err)
+	}
+	b := &bench{db: db, state: state{topo: topo, limits: DefaultConfig().limits(), store: db, pending: newBatch(1)}}
+	return b, func() { _ = db.Close() }
+}
+
+func (b *bench) since() int64 { return 1 }
+
+// call runs a callback of a batched input.
+func (b *bench) call(f func(tx *Tx) error) error {
+	b.begin(&b.tx, "key", "", time.UnixMicro(1), b)
+	return b.end(&b.tx, f(&b.tx))
+}
+
+// callAs runs a callback of a keyed input.
+func (b *bench) callAs(key string, f func(tx *Tx) error) error {
+	b.begin(&b.tx, key, key, time.UnixMicro(1), b)
+	return b.end(&b.tx, f(&b.tx))
+}
+
+// seal and land move the batches on as a committer would.
+func (b *bench) seal() {
+	if b.flying == nil {
+		b.flying, b.pending = b.pending, newBatch(1)
+		b.flying.sealed = true
+	}
+}
+
+func (b *bench) land(t fatalf) {
+	t.Helper()
+	if b.flying == nil {
+		return
+	}
+	out := b.db.NewBatch()
+	for i := range b.flying.writes {
+		if err := b.flying.copyTo(out, &b.flying.writes[i]); err != nil {
+			t.Fatalf("copy: %v", err)
+		}
+	}
+	if err := out.Commit(pebble.NoSync); err != nil {
+		t.Fatalf("commit: %v", err)
+	}
+	b.flying = nil
+}
+
+// group is a topology for tests of callbacks alone.
+func group() Group {
+	return Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"},
+		Timer: func(*Tx, Owner, []byte, time.Time) error { return nil }}
+}
+
+// hereOwners are owners of partition 0 of four.
+func hereOwners(n int) []string {
+	var owners []string
+	for i := 0; len(owners) < n; i++ {
+		if o := fmt.Sprintf("o%d", i); topics.Partition(o, testPartitions) == 0 {
+			owners = append(owners, o)
+		}
+	}
+	return owners
+}
+
+// TestReadsSeeWhatWasWrittenLast drives reads and writes, failing callbacks, commits under way and landed, against a
+// map of maps.
+func TestReadsSeeWhatWasWrittenLast(t *testing.T) {
+	owners := append(hereOwners(2), hereOwners(3)[2]+"\x01") // one that another is a prefix of, if it hashes here
+	owners = slices.DeleteFunc(owners, func(o string) bool { return topics.Partition(o, testPartitions) != 0 })
+	rows := rapid.SampledFrom([]string{"", "a", "a\x00", "ab", "b", "b\xff", "b\xff\xff", "c", "\x00", "\xff", "\xff\xff"})
+	rapid.Check(t, func(t *rapid.T) {
+		b, done := newBench(t, group())
+		defer done()
+		want := map[string]map[string]string{}
+		for _, o := range owners {
+			want[o] = map[string]string{}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"callback": func(t *rapid.T) {
+				fails := rapid.Bool().Draw(t, "fails")
+				next := map[string]map[string]string{}
+				for o := range want {
+					next[o] = maps.Clone(want[o])
+				}
+				err := b.call(func(tx *Tx) error {
+					for range rapid.IntRange(0, 12).Draw(t, "steps") {
+						step(t, tx, next, owners, rows)
+					}
+					if fails {
+						return schemas.Bad("on purpose")
+					}
+					return nil
+				})
+				if !fails {
+					if err != nil {
+						t.Fatalf("callback: %v", err)
+					}
+					want = next
+				}
+			},
+			"seal": func(t *rapid.T) { b.seal() },
+			"land": func(t *rapid.T) { b.land(t) },
+			"": func(t *rapid.T) {
+				for _, o := range owners {
+					same(t, b, o, want[o])
+				}
+			},
+		})
+	})
+}
+
+// step makes one random read or write and holds it against the model.
+func step(t *rapid.T, tx *Tx, model map[string]map[string]string, owners []string, rows *rapid.Generator[string]) {
+	owner := rapid.SampledFrom(owners).Draw(t, "owner")
+	o, m, row := tx.Of(owner), model[owner], rows.Draw(t, "row")
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	case 0, 1:
+		value := rapid.StringN(0, 5, -1).Draw(t, "value")
+		if err := o.Put([]byte(row), []byte(value)); err != nil {
+			t.Fatalf("put: %v", err)
+		}
+		m[row] = value
+	case 2:
+		if err := o.Delete([]byte(row)); err != nil {
+			t.Fatalf("delete: %v", err)
+		}
+		delete(m, row)
+	case 3:
+		got, err := o.Get([]byte(row))
+		want, found := m[row]
+		if err != nil || (got != nil) != found || string(got) != want {
+			t.Fatalf("get %q of %s: %q, %v; want %q, %v", row, owner, got, err, want, found)
+		}
+	case 4:
+		scanSame(t, o, m, drawScan(t, rows))
+	}
+}
+
+func drawScan(t *rapid.T, rows *rapid.Generator[string]) Scan {
+	s := Scan{Reverse: rapid.Bool().Draw(t, "reverse"), Limit: rapid.IntRange(0, 4).Draw(t, "limit")}
+	if rapid.Bool().Draw(t, "with prefix") {
+		s.Prefix = []byte(rows.Draw(t, "prefix"))
+	}
+	if rapid.Bool().Draw(t, "with from") {
+		s.From = []byte(rows.Draw(t, "from"))
+	}
+	return s
+}
+
+// scanned is what a scan should visit.
+func scanned(m map[string]string, s Scan) []string {
+	var out []string
+	for _, row := range slices.Sorted(maps.Keys(m)) {
+		before := s.From != nil && row < string(s.From)
+		beyond := s.From != nil && row > string(s.From)
+		if !strings.HasPrefix(row, string(s.Prefix)) || !s.Reverse && before || s.Reverse && beyond {
+			continue
+		}
+		out = append(out, row+"="+m[row])
+	}
+	if s.Reverse {
+		slices.Reverse(out)
+	}
+	if s.Limit > 0 && len(out) > s.Limit {
+		out = out[:s.Limit]
+	}
+	return out
+}
+
+func scanSame(t *rapid.T, o Owner, m map[string]string, s Scan) {
+	var got []string
+	// The visit writes to rows that the scan has yet to come to: that must not change it.
+	clobber := rapid.Bool().Draw(t, "write while scanning")
+	want := scanned(m, s)
+	err := o.Scan(s, func(row, value []byte) bool {
+		got = append(got, string(row)+"="+string(value))
+		if clobber {
+			name := append(bytes.Clone(row), 'x')
+			if err := o.Put(name, []byte("w")); err != nil {
+				t.Fatalf("put while scanning: %v", err)
+			}
+			if _, err := o.Get(name); err != nil {
+				t.Fatalf("get while scanning: %v", err)
+			}
+			m[string(name)] = "w"
+		}
+		return true
+	})
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("scan %+v: %q, %v; want %q", s, got, err, want)
+	}
+}
+
+// same holds all rows of an owner, read afresh, against the model.
+func same(t *rapid.T, b *bench, owner string, want map[string]string) {
+	got := map[string]string{}
+	err := b.scan(owner, Scan{}, func(row, value []byte) bool {
+		got[string(row)] = string(value)
+		return true
+	})
+	if err != nil || !maps.Equal(got, want) {
+		t.Fatalf("rows of %s: %q, %v; want %q", owner, got, err, want)
+	}
+}
+
+// What leaves the process has each row once: the last write.
+func TestReplacedWritesStayHere(t *testing.T) {
+	b, done := newBench(t, group())
+	defer done()
+	for i := range 5 {
+		err := b.callAs("k", func(tx *Tx) error {
+			if _, err := tx.Own().Get([]byte("n")); err != nil {
+				return err
+			}
+			return tx.Own().Put([]byte("n"), []byte{byte(i)})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.get("k", []byte("n")); err != nil {
+		t.Fatal(err)
+	}
+	records := new(flight).fill(b.pending, b.topo, 0)
+	if len(records) != 1 || !bytes.Equal(records[0].Value, []byte{4}) {
+		t.Errorf("records %v, want one with the last value", records)
+	}
+}
+
+func TestCallbackMayTouchOnlyItsOwners(t *testing.T) {
+	elsewhere := "user:1"
+	for topics.Partition(elsewhere, testPartitions) == 0 {
+		elsewhere += "1"
+	}
+	here := hereOwners(1)[0]
+	keyed := func(f func(tx *Tx) error) func(b *bench) error {
+		return func(b *bench) error { return b.callAs(here, f) }
+	}
+	batched := func(f func(tx *Tx) error) func(b *bench) error {
+		return func(b *bench) error { return b.call(f) }
+	}
+	put := func(owner string) func(tx *Tx) error {
+		return func(tx *Tx) error { return tx.Of(owner).Put([]byte("r"), nil) }
+	}
+	ignored := func(owner string) func(tx *Tx) error {
+		return func(tx *Tx) error { _ = tx.Of(owner).Put([]byte("r"), nil); return nil }
+	}
+	for _, c := range []struct {
+		name string
+		call func(b *bench) error
+		want string // in the error; "": none
+		bad  bool   // the record's fault
+	}{
+		{name: "keyed, own", call: keyed(put(here))},
+		{name: "keyed, another's", call: keyed(put("x")), want: `rows of "x"`},
+		{name: "keyed, another's, error ignored", call: keyed(ignored("x")), want: `rows of "x"`},
+		{name: "batched, of the partition", call: batched(put(here))},
+		{name: "batched, of another partition", call: batched(put(elsewhere)), want: "its partition is"},
+		{name: "batched, own", call: batched(func(tx *Tx) error { return tx.Own().Put(nil, nil) }), want: "no owner of its own"},
+		{name: "empty owner", call: batched(put("")), want: "empty owner", bad: true},
+		{name: "zero byte", call: batched(put("a\x00b")), want: "zero byte", bad: true},
+		{name: "undeclared topic", call: batched(func(tx *Tx) error { return tx.Emit("x", "k", nil) }), want: "not among the outputs"},
+		{name: "undeclared topic, error ignored", call: batched(func(tx *Tx) error { _ = tx.Emit("x", "k", nil); return nil }), want: "not among the outputs"},
+		{name: "no such partition", call: batched(func(tx *Tx) error { return tx.EmitTo("out", 4, "k", nil) }), want: "partition 4 of 4"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, done := newBench(t, group())
+			defer done()
+			err := c.call(b)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+			if bad := new(schemas.BadRecordError); errors.As(err, &bad) != c.bad {
+				t.Errorf("bad record %v, want %v", !c.bad, c.bad)
+			}
+			if written := len(b.pending.writes) + len(b.pending.emits); err != nil && written != 0 {
+				t.Errorf("%d writes left by a callback that failed", written)
+			}
+		})
+	}
+}
+
+func TestBoundsOfOneRecord(t *testing.T) {
+	long := func(n int) []byte { return make([]byte, n) }
+	limits := limits{rows: 3, bytes: 100, nameBytes: 20, valueBytes: 50}
+	for _, c := range []struct {
+		name string
+		call func(tx *Tx) error
+		want string // "": allowed
+	}{
+		{"as many rows", func(tx *Tx) error { return puts(tx, 3) }, ""},
+		{"too many rows", func(tx *Tx) error { return puts(tx, 4) }, "more than 3 rows"},
+		{"rows and records together", func(tx *Tx) error { return errors.Join(puts(tx, 3), tx.Emit("out", "k", nil)) }, "more than 3 rows"},
+		{"as long a value", func(tx *Tx) error { return tx.Own().Put(nil, long(50)) }, ""},
+		{"too long a value", func(tx *Tx) error { return tx.Own().Put(nil, long(51)) }, "row of 51 bytes"},
+		{"as long a name", func(tx *Tx) error { return tx.Own().Put(long(19), nil) }, ""},
+		{"too long a name", func(tx *Tx) error { return tx.Own().Put(long(20), nil) }, "row name of 21 bytes"},
+		{"too long a timer", func(tx *Tx) error { return tx.Own().SetTimer(time.Now(), long(10)) }, "timer name of 21 bytes"},
+		{"too long a record", func(tx *Tx) error { return tx.Emit("out", "k", long(51)) }, "emit to out: 51 bytes"},
+		{"too many bytes", func(tx *Tx) error {
+			return errors.Join(tx.Own().Put(nil, long(49)), tx.Emit("out", "k", long(49)))
+		}, "more than 100 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, done := newBench(t, group())
+			defer done()
+			b.limits = limits
+			err := b.callAs("k", func(tx *Tx) error {
+				_ = c.call(tx) // a breach fails the callback even if it is ignored
+				return nil
+			})
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+			if bad := new(schemas.BadRecordError); err != nil && !errors.As(err, &bad) {
+				t.Errorf("error %v is not the record's fault", err)
+			}
+		})
+	}
+}
+
+func puts(tx *Tx, n int) error {
+	for i := range n {
+		if err := tx.Own().Put([]byte{byte(i)}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestTransactionIsOfNoUseAfterItsCallback(t *testing.T) {
+	b, done := newBench(t, group())
+	defer done()
+	var kept Tx
+	var own Owner
+	if err := b.callAs("k", func(tx *Tx) error { own = tx.Own(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	kept = b.tx
+	if err := kept.Emit("out", "k", nil); !errors.Is(err, errUsedAfter) {
+		t.Errorf("emit: %v, want %v", err, errUsedAfter)
+	}
+	if err := own.Put(nil, nil); !errors.Is(err, errUsedAfter) {
+		t.Errorf("put: %v, want %v", err, errUsedAfter)
+	}
+	if _, err := own.Get(nil); !errors.Is(err, errUsedAfter) {
+		t.Errorf("get: %v, want %v", err, errUsedAfter)
+	}
+}
+
+func TestTimersAreOrderedByTimeThenOwner(t *testing.T) {
+	names := [][]byte{
+		timerName(-5, "b", nil), timerName(0, "a", []byte("x")), timerName(0, "b", nil), timerName(7, "a", nil), timerName(1<<40, "a", nil),
+	}
+	if !slices.IsSortedFunc(names, bytes.Compare) {
+		t.Errorf("not in order: %q", names)
+	}
+	got, err := parseTimer(timerName(-5, "user:1", []byte("a\x00b")))
+	if want := (timer{micros: -5, owner: "user:1", name: []byte("a\x00b")}); err != nil || got.micros != want.micros || got.owner != want.owner || !bytes.Equal(got.name, want.name) {
+		t.Errorf("parsed %+v, %v; want %+v", got, err, want)
+	}
+	for _, cut := range []string{"", "t", "t1234567", "t12345678owner"} {
+		if _, err := parseTimer([]byte(cut)); err == nil {
+			t.Errorf("parse %q: no error", cut)
+		}
+	}
+	if got := microsUp(time.Unix(0, 1001)); got != 2 {
+		t.Errorf("1001 ns round up to %d µs, want 2", got)
+	}
+}
+
+func TestAfterIsTheLeastKeyAbovePrefix(t *testing.T) {
+	for _, c := range []struct{ prefix, want string }{
+		{"a", "b"}, {"a\xff", "b"}, {"a\xff\xff", "b"}, {"ab", "ac"},
+	} {
+		if got := after([]byte(c.prefix)); string(got) != c.want {
+			t.Errorf("after %q: %q, want %q", c.prefix, got, c.want)
+		}
+	}
+	for _, none := range []string{"", "\xff", "\xff\xff"} {
+		if got := after([]byte(none)); got != nil {
+			t.Errorf("after %q: %q, want none", none, got)
+		}
+	}
+}

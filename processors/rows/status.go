@@ -1,0 +1,126 @@
+package rows
+
+import (
+	"sync"
+	"time"
+)
+
+// Status is what a group is doing in this process.
+type Status struct {
+	Group      string            `json:"group"`
+	Starts     int64             `json:"starts"` // times that Run was called
+	Joined     bool              `json:"joined"` // has its place in the consumer group; it may be one without partitions
+	Ready      bool              `json:"ready"`  // joined, and every partition is running
+	Partitions []PartitionStatus `json:"partitions"`
+	Counters   Counters          `json:"counters"`
+	PerSecond  float64           `json:"records_per_second"` // input records applied, over the last ten seconds
+}
+
+// Stage is how far a partition is in this process.
+type Stage string
+
+// The stages of a partition.
+const (
+	Recovering Stage = "recovering" // assigned, its rows being read from the changelog
+	RunningNow Stage = "running"    // assigned, recovered
+	Following  Stage = "standby"    // another's, of which a hot copy is kept
+)
+
+// PartitionStatus is one partition in this process.
+type PartitionStatus struct {
+	Partition int32            `json:"partition"`
+	Stage     Stage            `json:"stage"`
+	Table     int64            `json:"table_offset"`        // changelog offset up to which the local store is written, -1: none
+	End       int64            `json:"table_end,omitempty"` // while recovering: where that will be done
+	Applied   map[string]int64 `json:"applied,omitempty"`   // by input topic: offset of the last record applied, committed or about to be
+}
+
+// Counters count since the process began.
+type Counters struct {
+	Records     int64 `json:"records"`    // applied
+	Rows        int64 `json:"rows"`       // written
+	Deletes     int64 `json:"deletes"`    // rows deleted
+	Emitted     int64 `json:"emitted"`    // records
+	Commits     int64 `json:"commits"`    // transactions
+	Skipped     int64 `json:"skipped"`    // records read again
+	DeadLetters int64 `json:"deadLetter"` // records sent to the dead letters
+	Misplaced   int64 `json:"misplaced"`  // records sent on to the right partition
+	Recovered   int64 `json:"recovered"`  // changelog records read
+}
+
+// Status returns a snapshot.
+func (r *Runner) Status() Status {
+	s := Status{
+		Group: r.topo.name, Starts: r.runs.Load(), Joined: r.joined.Load(),
+		Counters: r.meter.counters(), PerSecond: r.meter.rate.perSecond(time.Now()),
+	}
+	s.Ready = s.Joined
+	for i := range r.slots {
+		if p, here := r.slots[i].status(int32(i)); here {
+			s.Partitions = append(s.Partitions, p)
+			s.Ready = s.Ready && p.Stage != Recovering
+		}
+	}
+	return s
+}
+
+func (at *slot) status(partition int32) (PartitionStatus, bool) {
+	at.mu.RLock()
+	defer at.mu.RUnlock()
+	if at.store == nil {
+		return PartitionStatus{}, false
+	}
+	s := PartitionStatus{Partition: partition, Stage: at.stage}
+	s.Table, s.End = at.store.progress()
+	if at.part != nil {
+		s.End, s.Applied = 0, at.part.appliedByTopic()
+	}
+	return s, true
+}
+
+func (p *part) appliedByTopic() map[string]int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	by := map[string]int64{}
+	for i, topic := range p.w.r.topo.reads() {
+		if p.applied[i] >= 0 {
+			by[topic] = p.applied[i]
+		}
+	}
+	return by
+}
+
+// rate counts over the last rateSeconds.
+type rate struct {
+	mu      sync.Mutex
+	seconds [rateSeconds]int64 // counts, by second modulo rateSeconds
+	last    int64              // second of the newest
+}
+
+const rateSeconds = 10
+
+func (r *rate) add(n int, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forget(now.Unix())
+	r.seconds[now.Unix()%rateSeconds] += int64(n)
+}
+
+func (r *rate) perSecond(now time.Time) float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forget(now.Unix())
+	sum := int64(0)
+	for _, n := range r.seconds {
+		sum += n
+	}
+	return float64(sum) / rateSeconds
+}
+
+// forget clears the seconds between the newest and now.
+func (r *rate) forget(now int64) {
+	for s := max(r.last+1, now-rateSeconds+1); s <= now; s++ {
+		r.seconds[s%rateSeconds] = 0
+	}
+	r.last = max(r.last, now)
+}
