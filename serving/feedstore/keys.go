@@ -66,11 +66,6 @@ func entryKey(user schemas.UserID, position int64) []byte {
 	return appendDown(prefix(kindEntry, user, 8), position)
 }
 
-// entriesEnd is the first key behind all entries of user.
-func entriesEnd(user schemas.UserID) []byte {
-	return append(key(kindEntry, user), 1)
-}
-
 // positionOf takes the position from the end of an entry's key.
 func positionOf(key []byte) int64 { return down(key[len(key)-8:]) }
 

@@ -56,8 +56,8 @@ func (w *writer) all(b Batch, t trimming) {
 		w.ids(string(d.User))
 		w.put(goneKey(d.User), appendUp(w.value[:0], int64(d.Time)))
 	}
-	for user, floor := range t.floors(b.Entries) {
-		w.trim(user, floor)
+	for user, cut := range t.cuts(b.Entries) {
+		w.trim(user, cut)
 	}
 }
 
@@ -113,12 +113,11 @@ func listed(followee schemas.Followee, p *schemas.PinVersion) bool {
 		slices.Contains(p.Interests, schemas.InterestID(followee)))
 }
 
-// trim raises the floor of user, and deletes what is at or below it with one range. What arrives there later is hidden
-// by the floor, and goes with the next trim.
-func (w *writer) trim(user schemas.UserID, floor int64) {
-	w.put(floorKey(user), appendUp(w.value[:0], floor))
+// trim raises the floor of user and deletes the cut with one range.
+func (w *writer) trim(user schemas.UserID, c cut) {
+	w.put(floorKey(user), appendUp(w.value[:0], c.floor))
 	if w.err == nil {
-		w.err = w.batch.DeleteRange(entryKey(user, floor), entriesEnd(user), nil)
+		w.err = w.batch.DeleteRange(entryKey(user, c.floor), entryKey(user, c.end), nil)
 	}
 }
 
@@ -130,18 +129,29 @@ func newTrimming(maxFeed int) trimming {
 	return trimming{keep: int64(maxFeed), step: int64(maxFeed) / 10}
 }
 
-// floors returns the highest floor that the entries of each user bring about; none for most.
-func (t trimming) floors(entries []schemas.FeedEntry) map[schemas.UserID]int64 {
-	var floors map[schemas.UserID]int64
+// cut is what is trimmed of a feed: the positions from floor down to, and without, end. It reaches down as far as a
+// whole feed, and not to the first position: ranges that all overlap cost the square of their number until they are
+// compacted. What arrives below the floor later, because an old part of the log is read again, is hidden by the floor,
+// and goes with the cuts that this part brings about again.
+type cut struct{ floor, end int64 }
+
+// cuts returns what the entries of each user bring about; nothing for most.
+func (t trimming) cuts(entries []schemas.FeedEntry) map[schemas.UserID]cut {
+	var cuts map[schemas.UserID]cut
 	for i := range entries {
 		e := &entries[i]
 		if e.Position%t.step != 0 || e.Position <= t.keep {
 			continue
 		}
-		if floors == nil {
-			floors = map[schemas.UserID]int64{}
+		if cuts == nil {
+			cuts = map[schemas.UserID]cut{}
 		}
-		floors[e.User] = max(floors[e.User], e.Position-t.keep)
+		floor := e.Position - t.keep
+		c := cut{floor: floor, end: floor - t.keep}
+		if old, ok := cuts[e.User]; ok {
+			c = cut{floor: max(c.floor, old.floor), end: min(c.end, old.end)}
+		}
+		cuts[e.User] = c
 	}
-	return floors
+	return cuts
 }

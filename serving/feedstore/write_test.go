@@ -1,0 +1,51 @@
+package feedstore
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// TestTrimmedRowsAreDeleted looks at the rows themselves: the floor alone would hide them from every read.
+func TestTrimmedRowsAreDeleted(t *testing.T) {
+	const keep, last = 40, 1000
+	for name, together := range map[string]int{"one by one": 1, "all at once": last, "in polls": 130} {
+		t.Run(name, func(t *testing.T) {
+			cfg := DefaultConfig()
+			cfg.MaxFeed = keep
+			s, err := Open(t.TempDir(), cfg, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for range 2 { // the second time the whole log is read again
+				for from := int64(1); from <= last; from += int64(together) {
+					var b Batch
+					for p := from; p < min(from+int64(together), last+1); p++ {
+						b.Entries = append(b.Entries, schemas.FeedEntry{User: "user:1", Position: p})
+					}
+					if err := s.Write(t.Context(), b); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n := rows(t, s); n < keep || n > keep+keep/10 {
+					t.Errorf("%d rows are kept, want %d to %d", n, keep, keep+keep/10)
+				}
+			}
+		})
+	}
+}
+
+func rows(t *testing.T, s *Store) (n int) {
+	t.Helper()
+	err := scan(context.Background(), s.db, []byte{kindEntry}, []byte{kindEntry + 1}, func(_, _ []byte) (bool, error) {
+		n++
+		return true, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
