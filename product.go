@@ -22,6 +22,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/serving/web"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -238,10 +239,13 @@ func (p *product) newGenerator() (*pools.Generator, error) {
 }
 
 func (p *product) openServer(context.Context) error {
-	var err error
+	console, err := web.Handler()
+	if err != nil {
+		return fmt.Errorf("console: %w", err)
+	}
 	p.server, err = api.Listen(p.cfg.HTTP, p.cfg.API, api.Deps{
 		Feed: p.feed, Pools: p.generator, Features: p.features, Publisher: p.publisher, Verbs: p.cfg.Verbs,
-		Status: p.status, Ready: p.missing,
+		Status: p.status, Ready: p.missing, Console: console,
 		Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
 	})
 	if err != nil {

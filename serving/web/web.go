@@ -1,0 +1,81 @@
+// Package web is the console: one page that shows a user's feed as its user sees it, the pools behind it, live features
+// and the state of the pipeline. Static files in the binary; nothing is built and nothing is loaded from elsewhere, and
+// the page is told so (Content-Security-Policy). It talks to the calls of package api alone.
+package web
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed static
+var static embed.FS
+
+// policy allows the page its own files and calls, and nothing else. Tiles are coloured by CSS custom properties that
+// the script sets through the CSSOM, which needs no exception.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// types are those of the files there are; the system's own table may lack or differ.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
+}
+
+// file is one static file with its entity tag.
+type file struct {
+	body []byte
+	etag string
+	kind string
+}
+
+// Handler serves the console at / and its files beside it; anything else is 404. It fails only if the program was built
+// without its files.
+func Handler() (http.Handler, error) {
+	files := map[string]file{}
+	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := static.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(body)
+		f := file{body: body, etag: `"` + hex.EncodeToString(sum[:8]) + `"`, kind: types[path.Ext(name)]}
+		files["/"+strings.TrimPrefix(name, "static/")] = f
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	files["/"] = files["/index.html"]
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(files, w, r) }), nil
+}
+
+func serve(files map[string]file, w http.ResponseWriter, r *http.Request) {
+	f, ok := files[r.URL.Path]
+	if !ok {
+		http.Error(w, "there is no such page; the console is at /", http.StatusNotFound)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-cache") // kept, but asked for each time: a new binary shows at once
+	h.Set("ETag", f.etag)
+	if r.Header.Get("If-None-Match") == f.etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", f.kind)
+	_, _ = w.Write(f.body) // an error means that the caller has gone
+}
