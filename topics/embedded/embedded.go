@@ -7,12 +7,11 @@
 //
 // What was acknowledged is in the operating system's hands and survives kill -9 of the process at any moment; with
 // Config.SyncWrites it is on the disk and survives a power failure too, at a tenth of the throughput. Nothing is ever
-// deleted or compacted while the broker runs: its compaction is not safe against a crash, and its retention would
-// take the compacted topics as well. So the directory grows until Config.MaxBytes stops the server with a FullError.
-// Config.CompactFactor rewrites it at a clean close.
+// deleted or compacted: kfake's compaction is not safe against a crash, and its retention would take the compacted
+// topics as well. So the directory grows until Config.MaxBytes stops the server with a FullError.
 //
-// One thing is weaker than on Kafka: killed between the markers of one transaction, a window of microseconds, the
-// broker applies half of it.
+// Killed while it ends a transaction, kfake by itself would keep half of it; what Start does about that stands in
+// recover.go.
 package embedded
 
 import (
@@ -25,6 +24,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -248,9 +248,13 @@ func (s *Server) listen(ctx context.Context) error {
 		return errors.Join(err, kafka.Close(), web.Close())
 	}
 	s.address = kafka.Addr().String()
+	if err := recoverDir(s.brokerDir()); err != nil {
+		return errors.Join(fmt.Errorf("open %s: %w", s.brokerDir(), err), kafka.Close(), s.registry.close())
+	}
 	if s.broker, err = kfake.NewCluster(s.brokerOptions(kafka)...); err != nil {
 		return errors.Join(fmt.Errorf("open %s: %w", s.brokerDir(), err), kafka.Close(), s.registry.close())
 	}
+	debug.FreeOSMemory() // the whole log went through it
 	return nil
 }
 
@@ -281,7 +285,7 @@ func (s *Server) brokerOptions(l net.Listener) []kfake.Opt {
 			"log.cleaner.backoff.ms":         never,      // compaction is not safe against a crash
 			"offsets.retention.minutes":      "5256000",  // ten years: a group keeps its place through any pause
 			"transactional.id.expiration.ms": never,      // an owner that was away is still fenced
-			"log.segment.bytes":              "67108864", // 64 MiB
+			"log.segment.bytes":              "16777216", // 16 MiB: a start reads a segment of every partition at once
 			"message.max.bytes":              "4194304",  // topics have no limits of their own here: the longest, a dead letter, fits
 			"default.replication.factor":     "1",
 		}),

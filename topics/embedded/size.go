@@ -11,7 +11,7 @@ import (
 
 // sizeInterval is how often the size of the directory is looked at. At a few hundred MB/s, more than the broker takes
 // in, the limit is overrun by about a gigabyte.
-const sizeInterval = 3 * time.Second
+const sizeInterval = time.Second
 
 // watch ends the server when the directory has outgrown its limit, or the registry cannot serve any more.
 func (s *Server) watch(ctx context.Context) {

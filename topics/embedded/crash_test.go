@@ -1,0 +1,253 @@
+package embedded_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// childDir, when set, makes the test binary a server on that directory, until it is killed.
+const childDir = "EMBEDDED_TEST_CHILD_DIR"
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(childDir)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	if err := serve(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func serve(dir string) error {
+	cfg := config(dir)
+	s, err := embedded.Start(context.Background(), cfg, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Println(strings.Join(s.Kafka(0).Brokers, ","), s.RegistryURL())
+	return s.Run(context.Background())
+}
+
+// child is a server in a process of its own.
+type child struct {
+	cmd      *exec.Cmd
+	kafka    topics.Kafka
+	registry string
+}
+
+func startChild(t *testing.T, dir string) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDir+"="+dir)
+	cmd.Stderr = t.Output()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("child said %q: %v", line, err)
+	}
+	var broker, registry string
+	if _, err := fmt.Sscan(line, &broker, &registry); err != nil {
+		t.Fatal(err)
+	}
+	return &child{cmd: cmd, kafka: topics.Kafka{Brokers: []string{broker}, Partitions: 4, Embedded: true}, registry: registry}
+}
+
+// kill ends the child as a crash does.
+func (c *child) kill(t *testing.T) {
+	t.Helper()
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := c.cmd.Wait(); !errors.As(err, &exit) {
+		t.Fatalf("child ended with %v, want it killed", err)
+	}
+}
+
+// acknowledged produces plain records and transactions of three until the broker is gone, and returns the values that
+// were acknowledged and those that never may appear.
+func (c *child) acknowledged(t *testing.T, round int, enough chan<- struct{}, killed <-chan struct{}) (kept, aborted []string) {
+	t.Helper()
+	plain, err := c.kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := c.kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // what was sent and not answered would be tried for ever
+		<-killed
+		plain.Close()
+		tx.Close()
+	}()
+	var mu sync.Mutex
+	note := func(to *[]string, values ...string) {
+		mu.Lock()
+		defer mu.Unlock()
+		*to = append(*to, values...)
+		if len(kept) > 500 {
+			select {
+			case enough <- struct{}{}:
+			default:
+			}
+		}
+	}
+	var gone atomic.Bool
+	var work sync.WaitGroup
+	work.Go(func() {
+		for i := 0; !gone.Load(); i++ {
+			v := fmt.Sprintf("plain-%d-%d", round, i)
+			if plain.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Key: []byte(v), Value: []byte(v)}).FirstErr() != nil {
+				gone.Store(true)
+				return
+			}
+			note(&kept, v)
+		}
+	})
+	work.Go(func() {
+		for i := 0; !gone.Load(); i++ {
+			values, ok := transaction(t, tx, fmt.Sprintf("tx-%d-%d", round, i), i%3 != 0)
+			switch {
+			case !ok:
+				gone.Store(true)
+			case i%3 != 0:
+				note(&kept, values...)
+			default:
+				note(&aborted, values...)
+			}
+		}
+	})
+	work.Wait()
+	return kept, aborted
+}
+
+// transaction says whether it was certainly ended as asked.
+func transaction(t *testing.T, tx *kgo.Client, name string, commit bool) ([]string, bool) {
+	if tx.BeginTransaction() != nil {
+		return nil, false
+	}
+	var values []string
+	var records []*kgo.Record
+	for i := range 3 {
+		v := fmt.Sprintf("%s-%d", name, i)
+		values = append(values, v)
+		records = append(records, &kgo.Record{Topic: "t", Key: []byte(v), Value: []byte(v)})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if tx.ProduceSync(ctx, records...).FirstErr() != nil {
+		return nil, false
+	}
+	return values, tx.EndTransaction(ctx, kgo.TransactionEndTry(commit)) == nil
+}
+
+// Killed at any moment and started again: every acknowledged record is there once, nothing that was aborted is, schema
+// ids are the same, and a transaction whose end nobody knows is there whole or not at all.
+func TestKilledBrokerHasEverythingAcknowledged(t *testing.T) {
+	dir := t.TempDir()
+	var kept, aborted []string
+	var id int
+	for round := range 4 {
+		c := startChild(t, dir)
+		if round == 0 {
+			createTopic(t, c.kafka, "t")
+			id = register(t, c.registry, "s", `"string"`)
+		}
+		enough := make(chan struct{}, 1)
+		killed := make(chan struct{})
+		go func() {
+			defer close(killed)
+			<-enough
+			c.kill(t)
+		}()
+		k, a := c.acknowledged(t, round, enough, killed)
+		kept, aborted = append(kept, k...), append(aborted, a...)
+	}
+	s := start(t, config(dir))
+	if got := register(t, s.RegistryURL(), "s", `"string"`); got != id {
+		t.Errorf("schema id is %d after the kills, was %d", got, id)
+	}
+	check(t, readAll(t, s.Kafka(0), "t"), kept, aborted)
+}
+
+func check(t *testing.T, got map[string]int, kept, aborted []string) {
+	t.Helper()
+	if len(kept) < 2000 || len(aborted) == 0 {
+		t.Errorf("%d records were kept and %d aborted, want more work for the test to mean something", len(kept), len(aborted))
+	}
+	for _, v := range kept {
+		if got[v] != 1 {
+			t.Errorf("%s was acknowledged and is there %d times", v, got[v])
+		}
+	}
+	for _, v := range aborted {
+		if got[v] != 0 {
+			t.Errorf("%s was aborted and is there", v)
+		}
+	}
+	whole := map[string]int{}
+	for v := range got {
+		if name, _, ok := cutLast(v); ok && strings.HasPrefix(v, "tx") {
+			whole[name]++
+		}
+	}
+	for name, n := range whole {
+		if n != 3 {
+			t.Errorf("%d of 3 records of transaction %s are there", n, name)
+		}
+	}
+}
+
+func cutLast(v string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(v, '-')
+	if i < 0 {
+		return v, "", false
+	}
+	return v[:i], v[i+1:], true
+}
+
+// readAll counts the committed values of a topic.
+func readAll(t *testing.T, k topics.Kafka, topic string) map[string]int {
+	t.Helper()
+	l, err := topics.NewLog(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ends, err := l.Ends(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]int{}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for p, end := range ends[topic] {
+		if err := l.ReadTo(ctx, topic, p, 0, end, func(r *kgo.Record) { values[string(r.Value)]++ }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return values
+}

@@ -1,0 +1,267 @@
+package embedded_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// crashImage is the directory of a broker that has been killed after one more transaction, with a record in each of
+// four partitions, behind a committed and an aborted one.
+func crashImage(t *testing.T, commit bool) string {
+	t.Helper()
+	dir := t.TempDir()
+	c := startChild(t, dir)
+	createTopic(t, c.kafka, "t")
+	tx, err := c.kafka.Transactional("tx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	for i, end := range []bool{true, false, commit} {
+		inAllPartitions(t, tx, fmt.Sprintf("tx%d", i), end)
+	}
+	c.kill(t)
+	return dir
+}
+
+func inAllPartitions(t *testing.T, tx *kgo.Client, name string, commit bool) {
+	t.Helper()
+	if err := tx.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	for p := range int32(4) {
+		r := &kgo.Record{Topic: "t", Partition: p, Value: fmt.Appendf(nil, "%s-%d", name, p)}
+		if err := tx.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.EndTransaction(context.Background(), kgo.TransactionEndTry(commit)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func segmentOf(dir string, partition int) string {
+	return filepath.Join(dir, "broker", "partitions", fmt.Sprintf("t-%d", partition), "0.dat")
+}
+
+// batches returns where each batch of a segment begins.
+func batches(data []byte) []int64 {
+	var at []int64
+	for next := int64(0); next < int64(len(data)); {
+		at = append(at, next)
+		next += 12 + int64(binary.BigEndian.Uint32(data[next+8:]))
+	}
+	return at
+}
+
+// cut takes the last batch of a partition away, as if the kill had come before it was written.
+func cut(t *testing.T, dir string, partition int) {
+	t.Helper()
+	path := segmentOf(dir, partition)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := batches(data)
+	if err := os.Truncate(path, at[len(at)-1]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func values(name string, partitions ...int) []string {
+	var all []string
+	for _, p := range partitions {
+		all = append(all, fmt.Sprintf("%s-%d", name, p))
+	}
+	return all
+}
+
+// A transaction whose end was interrupted is ended everywhere as it had begun to, over two crashes.
+func TestInterruptedEndOfATransaction(t *testing.T) {
+	tests := []struct {
+		name    string
+		commit  bool
+		without []int // partitions that did not get the marker
+		want    []string
+	}{
+		{"all have the commit", true, nil, values("tx2", 0, 1, 2, 3)},
+		{"one has the commit", true, []int{0, 1, 2}, values("tx2", 0, 1, 2, 3)},
+		{"none has the commit", true, []int{0, 1, 2, 3}, nil},
+		{"one has the abort", false, []int{1, 2, 3}, nil},
+		{"none has the abort", false, []int{0, 1, 2, 3}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := crashImage(t, tt.commit)
+			for _, p := range tt.without {
+				cut(t, dir, p)
+			}
+			want := append(values("tx0", 0, 1, 2, 3), tt.want...)
+			for range 2 {
+				c := startChild(t, dir)
+				checkValues(t, c.kafka, want)
+				tx, err := c.kafka.Transactional("tx") // the same producer goes on
+				if err != nil {
+					t.Fatal(err)
+				}
+				name := fmt.Sprintf("later%d", len(want))
+				inAllPartitions(t, tx, name, true)
+				tx.Close()
+				want = append(want, values(name, 0, 1, 2, 3)...)
+				c.kill(t)
+			}
+			checkValues(t, start(t, config(dir)).Kafka(0), want)
+		})
+	}
+}
+
+func checkValues(t *testing.T, k topics.Kafka, want []string) {
+	t.Helper()
+	got := readAll(t, k, "t")
+	for _, v := range want {
+		if got[v] != 1 {
+			t.Errorf("%s is there %d times, want once", v, got[v])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d records %v, want %d", len(got), got, len(want))
+	}
+}
+
+// Whoever was about to commit when the broker was killed is told that it is done, or is fenced; it does not go on in a
+// transaction that has been ended for it.
+func TestProducerThatLivesOn(t *testing.T) {
+	dir := t.TempDir()
+	c := startChild(t, dir)
+	createTopic(t, c.kafka, "t")
+	addr := c.kafka.Brokers[0]
+	tx, err := c.kafka.Transactional("tx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	inAllPartitions(t, tx, "tx0", true)
+	if err := tx.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Value: []byte("lost")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	c.kill(t)
+	cfg := config(dir)
+	cfg.Kafka = addr
+	s := start(t, cfg)
+	if err := tx.EndTransaction(t.Context(), kgo.TryCommit); err == nil {
+		t.Error("the commit of a transaction that the crash aborted went through")
+	}
+	checkValues(t, s.Kafka(0), values("tx0", 0, 1, 2, 3))
+}
+
+// What a crash can leave behind is mended, what it cannot is named.
+func TestDamagedLogs(t *testing.T) {
+	tests := []struct {
+		name   string
+		damage func(d []byte, at []int64) []byte // of partition 0, whose batches begin at; the last one is a marker
+		err    string
+	}{
+		{"none", func(d []byte, _ []int64) []byte { return d }, ""},
+		{"torn head", func(d []byte, at []int64) []byte { return append(d, d[at[5]:at[5]+7]...) }, ""},
+		{"torn body", func(d []byte, at []int64) []byte { return append(d, d[at[5]:at[5]+70]...) }, ""},
+		{"bit flipped", func(d []byte, at []int64) []byte { d[at[1]+65] ^= 1; return d }, "(wrong checksum)"},
+		{"zeros behind", func(d []byte, _ []int64) []byte { return append(d, make([]byte, 100)...) }, "a batch of 12 bytes"},
+		{"batch lost", func(d []byte, at []int64) []byte { return append(d[:at[4]], d[at[5]:]...) }, "batch at 5 stands where 4 should"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := crashImage(t, true)
+			path := segmentOf(dir, 0)
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, tt.damage(slices.Clone(data), batches(data)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := embedded.Start(t.Context(), config(dir), nil)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) || !strings.Contains(err.Error(), filepath.Dir(path)) {
+					t.Errorf("Start = %v, want %q of %s", err, tt.err, filepath.Dir(path))
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			checkValues(t, s.Kafka(0), append(values("tx0", 0, 1, 2, 3), values("tx2", 0, 1, 2, 3)...))
+		})
+	}
+}
+
+// The index lost its last entry: kfake would take every later batch for the one before it.
+func TestLostIndexEntry(t *testing.T) {
+	dir := crashImage(t, true)
+	index := strings.TrimSuffix(segmentOf(dir, 0), ".dat") + ".idx"
+	info, err := os.Stat(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(index, info.Size()-15); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, config(dir))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.Stat(index); err != nil || after.Size() != info.Size() {
+		t.Errorf("the index has %d bytes, %v, want %d", after.Size(), err, info.Size())
+	}
+}
+
+func wantFull(t *testing.T, err error, cfg embedded.Config) {
+	t.Helper()
+	var full *embedded.FullError
+	if !errors.As(err, &full) || full.Dir != cfg.Dir || full.Max != cfg.MaxBytes || full.Bytes <= cfg.MaxBytes {
+		t.Errorf("got %v, want a FullError of %s", err, cfg.Dir)
+	}
+}
+
+func TestFullDirectoryStopsTheServer(t *testing.T) {
+	cfg := config(t.TempDir())
+	cfg.MaxBytes = 2 << 20
+	s := start(t, cfg)
+	createTopic(t, s.Kafka(0), "t")
+	cl, err := s.Kafka(0).Client(kgo.ProducerBatchCompression(kgo.NoCompression()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	for range 3 {
+		r := &kgo.Record{Topic: "t", Value: make([]byte, 1<<20)}
+		if err := cl.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantFull(t, s.Run(t.Context()), cfg)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	_, err = embedded.Start(t.Context(), cfg, nil)
+	wantFull(t, err, cfg)
+	cfg.MaxBytes = 20 << 20 // raised, as the error says
+	if got := readAll(t, start(t, cfg).Kafka(0), "t"); len(got) != 1 {
+		t.Errorf("%d values after the limit was raised, want 1", len(got))
+	}
+}

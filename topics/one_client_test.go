@@ -1,0 +1,85 @@
+package topics_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// makers are the functions that make clients, or their configuration, with settings of their own.
+var makers = []string{"kgo.NewClient", "sarama.NewConfig", "goka.DefaultConfig", "sr.NewClient"}
+
+// allowed are the files whose work it is; tests may do as they like.
+var allowed = map[string][]string{
+	"topics/kafka.go":     {"kgo.NewClient", "sarama.NewConfig"},
+	"schemas/registry.go": {"sr.NewClient"},
+}
+
+// Every client is made in one place with the settings that all rely on: read committed, the one hash, all replicas.
+func TestClientsAreMadeInOnePlace(t *testing.T) {
+	found := map[string]bool{}
+	for _, path := range goFiles(t) {
+		for _, maker := range makersIn(t, filepath.Join("..", path)) {
+			if !slices.Contains(allowed[path], maker) {
+				t.Errorf("%s calls %s: use topics.Kafka", path, maker)
+			}
+			found[path+" "+maker] = true
+		}
+	}
+	for path, list := range allowed {
+		for _, maker := range list {
+			if !found[path+" "+maker] {
+				t.Errorf("%s does not call %s: was it looked at?", path, maker)
+			}
+		}
+	}
+}
+
+// goFiles returns the module's files without its tests, by path from its root.
+func goFiles(t *testing.T) []string {
+	t.Helper()
+	if _, err := os.Stat("../go.mod"); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && len(path) > 1 && strings.HasPrefix(d.Name(), ".") {
+			return fs.SkipDir
+		}
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+func makersIn(t *testing.T, path string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if pkg, ok := sel.X.(*ast.Ident); ok && slices.Contains(makers, pkg.Name+"."+sel.Sel.Name) {
+				calls = append(calls, pkg.Name+"."+sel.Sel.Name)
+			}
+		}
+		return true
+	})
+	return calls
+}
