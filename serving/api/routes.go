@@ -53,11 +53,20 @@ func (s *Server) handler() http.Handler {
 	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{}))
 	mux.Handle("/v1/", s.instrument("/v1/", s.problems(noSuchCall)))
-	if s.deps.Console != nil {
-		mux.Handle("GET /", s.deps.Console)
-	}
-	mux.Handle("/", s.instrument("/", s.problems(noSuchCall)))
+	mux.Handle("/", s.instrument("/", s.console()))
 	return s.identified(mux)
+}
+
+// console answers whatever is no call of the API.
+func (s *Server) console() http.Handler {
+	none := s.problems(noSuchCall)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.deps.Console == nil || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
+			none.ServeHTTP(w, r)
+			return
+		}
+		s.deps.Console.ServeHTTP(w, r)
+	})
 }
 
 func noSuchCall(_ http.ResponseWriter, r *http.Request) error {
