@@ -40,8 +40,8 @@ const (
 	maxBatchBytes  = 64 << 20 // more is no batch that any client here may write
 )
 
-// recoverDir prepares the broker's directory for kfake. It can be killed and run again at any point.
-func recoverDir(dir string) error {
+// recoverDir prepares the broker's directory for kfake, and flushes what it writes if sync says so. It can be killed and run again at any point.
+func recoverDir(dir string, sync bool) error {
 	var meta struct{ Version int }
 	if found, err := readJSON(filepath.Join(dir, "meta.json"), &meta); err != nil || !found || meta.Version != formatVersion {
 		return err // a new directory; one of another format is kfake's own affair, and so is a broken one
@@ -56,11 +56,11 @@ func recoverDir(dir string) error {
 		}
 	}
 	ends := settle(logs)
-	if err := endProducers(filepath.Join(dir, "pids.log"), ends); err != nil { // first: it is what makes a repeat harmless
+	if err := endProducers(filepath.Join(dir, "pids.log"), ends, sync); err != nil { // first: it is what makes a repeat harmless
 		return fmt.Errorf("write pids.log: %w", err)
 	}
 	for _, l := range logs {
-		if err := l.finish(ends); err != nil {
+		if err := l.finish(ends, sync); err != nil {
 			return fmt.Errorf("prepare log %s: %w", l.dir, err)
 		}
 	}
@@ -321,7 +321,7 @@ func wasCommitted(logs []*partitionLog, t txn) bool {
 }
 
 // finish ends the open transactions and writes index and snapshot.
-func (l *partitionLog) finish(ends map[txn]bool) error {
+func (l *partitionLog) finish(ends map[txn]bool, sync bool) error {
 	s := &l.snap.Segments[len(l.snap.Segments)-1]
 	for _, o := range l.open {
 		commit := ends[txn{o.ProducerID, o.epoch}]
@@ -341,7 +341,7 @@ func (l *partitionLog) finish(ends map[txn]bool) error {
 	slices.SortFunc(l.snap.AbortedTxns, func(a, b span) int { return cmp.Compare(a.LastOffset, b.LastOffset) })
 	for i := range l.snap.Segments {
 		s := &l.snap.Segments[i]
-		if err := replaceFile(l.path(s, ".idx"), s.index); err != nil {
+		if err := replaceFile(l.path(s, ".idx"), s.index, sync); err != nil {
 			return err
 		}
 	}
@@ -349,7 +349,7 @@ func (l *partitionLog) finish(ends map[txn]bool) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(l.dir, "snapshot.json"), data)
+	return replaceFile(filepath.Join(l.dir, "snapshot.json"), data, sync)
 }
 
 // endMarker is the control batch that the broker would have written.
@@ -398,7 +398,7 @@ type producerEntry struct {
 
 // endProducers gives the producers of settled transactions their next epoch: to whoever asks again, a commit that was
 // completed answers as done, one that was dropped as fenced.
-func endProducers(path string, ends map[txn]bool) error {
+func endProducers(path string, ends map[txn]bool, sync bool) error {
 	if len(ends) == 0 {
 		return nil
 	}
@@ -420,7 +420,7 @@ func endProducers(path string, ends map[txn]bool) error {
 		}
 		out = appendEntry(out, data)
 	}
-	return replaceFile(path, out)
+	return replaceFile(path, out, sync)
 }
 
 const entryHeadBytes = 10 // length, checksum, version

@@ -24,6 +24,7 @@ import (
 // away, or change modes that the file does not hold, is refused.
 type registry struct {
 	path   string
+	sync   bool // the file survives a power failure
 	log    *slog.Logger
 	fake   *srfake.Registry
 	addr   string
@@ -43,8 +44,8 @@ type entry struct {
 }
 
 // openRegistry reads the file and serves on l.
-func openRegistry(path string, l net.Listener, log *slog.Logger) (*registry, error) {
-	r := &registry{path: path, log: log, fake: srfake.NewRegistry(), addr: l.Addr().String(), failed: make(chan error, 1)}
+func openRegistry(path string, sync bool, l net.Listener, log *slog.Logger) (*registry, error) {
+	r := &registry{path: path, sync: sync, log: log, fake: srfake.NewRegistry(), addr: l.Addr().String(), failed: make(chan error, 1)}
 	if err := r.load(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -152,7 +153,7 @@ func (r *registry) remember(subject string, request, answer []byte) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", r.path, err)
 	}
-	if err := replaceFile(r.path, data); err != nil {
+	if err := replaceFile(r.path, data, r.sync); err != nil {
 		return fmt.Errorf("write %s: %w", r.path, err)
 	}
 	r.entries = append(r.entries, e)
@@ -177,14 +178,18 @@ func (a *heldAnswer) Header() http.Header         { return a.header }
 func (a *heldAnswer) WriteHeader(status int)      { a.status = status }
 func (a *heldAnswer) Write(p []byte) (int, error) { return a.body.Write(p) }
 
-// replaceFile writes data beside path and renames: after a crash at any moment path holds the old bytes or the new.
-func replaceFile(path string, data []byte) error {
+// replaceFile writes data beside path and renames: after a crash of the process at any moment path holds the old bytes
+// or the new; with sync also after one of the machine.
+func replaceFile(path string, data []byte, sync bool) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+	if sync && err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
