@@ -27,6 +27,7 @@ func runUntilDone(t *testing.T, w *wire, r *Runner, n int64) []error {
 		for ctx.Err() == nil {
 			if err := r.Run(ctx); err != nil {
 				errs = append(errs, err)
+				t.Logf("Run: %v", err)
 			}
 		}
 		done <- errs

@@ -67,7 +67,7 @@ var (
 func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	dir := filepath.Join(r.cfg.Dir, who.Topic, strconv.Itoa(int(who.Partition)))
 	s, err := r.tryStore(dir, who, end)
-	if err == nil || !(errors.Is(err, errForeign) || errors.Is(err, errAhead) || pebble.IsCorruptionError(err)) {
+	if err == nil || !ofStore(err) {
 		return s, err
 	}
 	r.log.Warn("local store removed, to be rebuilt from the changelog", "dir", dir, "reason", err)
@@ -75,6 +75,14 @@ func (r *Runner) openStore(who identity, end int64) (*store, error) {
 		return nil, fmt.Errorf("remove store: %w", err)
 	}
 	return r.tryStore(dir, who, end)
+}
+
+// ofStore tells whether an error of opening is the store's own fault, and not that of the disk or of another process.
+// Pebble does not mark all damage as such; but what the system refuses has the system's error, and a missing file is
+// damage.
+func ofStore(err error) bool {
+	var system syscall.Errno
+	return !errors.As(err, &system) || system == syscall.ENOENT
 }
 
 func (r *Runner) tryStore(dir string, who identity, end int64) (*store, error) {

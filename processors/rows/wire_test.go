@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,6 +187,24 @@ func eventually(t testing.TB, what string, cond func() bool) {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
+}
+
+// watched is a log that counts messages which start with prefix.
+func watched(t testing.TB, prefix string, hits *atomic.Int64) *slog.Logger {
+	return slog.New(watcher{slog.NewTextHandler(t.Output(), nil), prefix, hits})
+}
+
+type watcher struct {
+	slog.Handler
+	prefix string
+	hits   *atomic.Int64
+}
+
+func (h watcher) Handle(ctx context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, h.prefix) {
+		h.hits.Add(1)
+	}
+	return h.Handler.Handle(ctx, r)
 }
 
 func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,244 @@
+package rows
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// storesEqualLog opens every local store below the directories, which nobody may use, and holds it row by row against
+// the changelog up to the store's own offset. It returns the number of stores.
+func (w *wire) storesEqualLog(t testing.TB, dirs ...string) int {
+	t.Helper()
+	byPartition := map[int32][]*kgo.Record{}
+	for _, rec := range w.read(t, "t-table") {
+		byPartition[rec.Partition] = append(byPartition[rec.Partition], rec)
+	}
+	stores := 0
+	for _, dir := range dirs {
+		paths, err := filepath.Glob(filepath.Join(dir, "t-table", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			partition, err := strconv.Atoi(filepath.Base(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			storeEqualsLog(t, path, byPartition[int32(partition)])
+			stores++
+		}
+	}
+	return stores
+}
+
+func storeEqualsLog(t testing.TB, path string, log []*kgo.Record) {
+	t.Helper()
+	db, err := pebble.Open(path, &pebble.Options{FormatMajorVersion: pebble.FormatNewest, Logger: pebbleLog{&store{log: silent()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	got, offset := map[string]string{}, offsetNone
+	it, err := db.NewIter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for it.First(); it.Valid(); it.Next() {
+		if key := string(it.Key()); !isLocal(key) {
+			got[key] = string(it.Value())
+		} else if key[1] == offsetKind {
+			offset = int64(binary.BigEndian.Uint64(it.Value()))
+		}
+	}
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, rec := range log {
+		switch key := string(rec.Key); {
+		case rec.Offset > offset || isLocal(key):
+		case rec.Value == nil:
+			delete(want, key)
+		default:
+			want[key] = string(rec.Value)
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("store %s at offset %d has %d rows that differ from the changelog's %d", path, offset, len(got), len(want))
+	}
+}
+
+func TestDamagedStoreIsRebuilt(t *testing.T) {
+	t.Parallel()
+	const users, rounds = 400, 2
+	table := func(dir, partition string) string { return filepath.Join(dir, "t-table", partition) }
+	for _, c := range []struct {
+		name   string
+		damage func(t *testing.T, dir string)
+		intact bool // nothing need be rebuilt
+	}{
+		{"untouched", func(*testing.T, string) {}, true},
+		{"bits flipped in tables", func(t *testing.T, dir string) { flip(t, dir, "*.sst") }, false},
+		{"bits flipped in manifests", func(t *testing.T, dir string) { flip(t, dir, "MANIFEST-*") }, false},
+		{"tables cut", func(t *testing.T, dir string) { cut(t, dir, "*.sst") }, false},
+		{"manifests cut", func(t *testing.T, dir string) { cut(t, dir, "MANIFEST-*") }, true}, // that is an older state, from which to read on
+		{"table gone", func(t *testing.T, dir string) { remove(t, dir, "*.sst") }, false},
+		{"another partition's", func(t *testing.T, dir string) {
+			must(t, os.Rename(table(dir, "0"), table(dir, "x")))
+			must(t, os.Rename(table(dir, "1"), table(dir, "0")))
+			must(t, os.Rename(table(dir, "x"), table(dir, "1")))
+		}, false},
+		{"ahead of the log", func(t *testing.T, dir string) {
+			setLocal(t, table(dir, "0"), offsetKind, binary.BigEndian.AppendUint64(nil, 1<<40))
+		}, false},
+		{"without a mark", func(t *testing.T, dir string) { setLocal(t, table(dir, "0"), markerKind, nil) }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w, dir := newWire(t), t.TempDir()
+			r := newRunner(t, w, dir, w.counter("t-in"))
+			stop := start(t, r)
+			w.send(t, "t-in", 0, users, user)
+			eventually(t, "the first round is applied", func() bool { return r.Status().Counters.Records == users })
+			must(t, stop())
+			c.damage(t, dir)
+			var removed atomic.Int64
+			r = newRunner(t, w, dir, w.counter("t-in"))
+			r.log = watched(t, "local store removed", &removed)
+			w.send(t, "t-in", users, users, func(i int) string { return user(i - users) })
+			runUntilDone(t, w, r, users*rounds)
+			w.emittedOnce(t, users*rounds)
+			if stores := w.storesEqualLog(t, dir); stores != testPartitions {
+				t.Errorf("%d stores, want %d", stores, testPartitions)
+			}
+			if got := removed.Load() == 0; got != c.intact {
+				t.Errorf("%d stores removed: the damage was not hit, or none was done", removed.Load())
+			}
+		})
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func files(t *testing.T, dir, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "t-table", "*", pattern))
+	must(t, err)
+	if len(paths) == 0 {
+		t.Fatalf("no %s to damage", pattern)
+	}
+	return paths
+}
+
+// flip inverts a byte in every 64.
+func flip(t *testing.T, dir, pattern string) {
+	for _, path := range files(t, dir, pattern) {
+		data, err := os.ReadFile(path)
+		must(t, err)
+		for i := 20; i < len(data); i += 64 {
+			data[i] ^= 0xff
+		}
+		must(t, os.WriteFile(path, data, 0o644))
+	}
+}
+
+func cut(t *testing.T, dir, pattern string) {
+	for _, path := range files(t, dir, pattern) {
+		info, err := os.Stat(path)
+		must(t, err)
+		must(t, os.Truncate(path, info.Size()/2))
+	}
+}
+
+func remove(t *testing.T, dir, pattern string) {
+	for _, path := range files(t, dir, pattern) {
+		must(t, os.Remove(path))
+	}
+}
+
+// setLocal overwrites a local row of a store; nil removes it.
+func setLocal(t *testing.T, path string, kind byte, value []byte) {
+	t.Helper()
+	db, err := pebble.Open(path, &pebble.Options{FormatMajorVersion: pebble.FormatNewest, Logger: pebbleLog{&store{log: silent()}}})
+	must(t, err)
+	if value == nil {
+		err = db.Delete(reservedKey(kind), pebble.Sync)
+	} else {
+		err = db.Set(reservedKey(kind), value, pebble.Sync)
+	}
+	must(t, errors.Join(err, db.Close()))
+}
+
+func TestStoreInUseByAnotherProcessIsNamed(t *testing.T) {
+	t.Parallel()
+	w, dir := newWire(t), t.TempDir()
+	path := filepath.Join(dir, "t-table", "2")
+	must(t, os.MkdirAll(path, 0o755))
+	lock, err := pebble.LockDirectory(path, vfs.Default)
+	must(t, err)
+	defer lock.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err = newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
+	if err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("Run: %v, want an error that names %s", err, path)
+	}
+}
+
+func TestUnwritableDirectoryStopsTheStart(t *testing.T) {
+	t.Parallel()
+	w, dir := newWire(t), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "t-table"), nil, 0o644)) // a file where a directory must be
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
+	if err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("Run: %v, want an error that names the directory", err)
+	}
+}
+
+func TestFullDiskStopsCommitsUntilThereIsRoom(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	var free atomic.Int64
+	free.Store(1 << 40)
+	r.free = func(string) (int64, error) { return free.Load(), nil }
+	stop := start(t, r)
+	w.send(t, "t-in", 0, 10, user)
+	eventually(t, "the first are applied", func() bool { return r.Status().Counters.Records == 10 })
+	free.Store(1)
+	w.send(t, "t-in", 10, 10, func(i int) string { return user(i) })
+	eventually(t, "it has stopped", func() bool { return !r.Status().Joined })
+	var low *LowDiskError
+	if err := stop(); !errors.As(err, &low) || low.Free != 1 {
+		t.Errorf("Run: %v, want a LowDiskError", err)
+	}
+	if got := len(w.read(t, "t-out")); got != 10 {
+		t.Errorf("%d records emitted, want 10: a full disk commits nothing", got)
+	}
+	if err := r.Run(t.Context()); !errors.As(err, &low) {
+		t.Errorf("Run on the full disk: %v, want a LowDiskError", err)
+	}
+	free.Store(1 << 40)
+	runUntilDone(t, w, r, 20)
+	w.emittedOnce(t, 20)
+}

@@ -1,0 +1,198 @@
+package rows
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// fired records what a TimerFunc was called with.
+type fired struct {
+	mu   sync.Mutex
+	list []string
+	late []time.Duration // of the tick's time after the timer's
+}
+
+func (f *fired) note(tx *Tx, name []byte, at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.list = append(f.list, tx.Key()+"/"+string(name))
+	f.late = append(f.late, tx.Time().Sub(at))
+}
+
+func (f *fired) names() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.list)
+}
+
+// alarm is a group that sets a timer for each record: Time is after how many milliseconds of its arrival.
+func (w *wire) alarm(f *fired, then TimerFunc) Group {
+	return Group{
+		Name: "t", Outputs: []string{"t-out"},
+		Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
+			after := time.Duration(rec.Time) * time.Millisecond
+			return tx.Own().SetTimer(tx.Time().Add(after), fmt.Appendf(nil, "%d", rec.Time))
+		})},
+		Timer: func(tx *Tx, o Owner, name []byte, at time.Time) error {
+			if then != nil {
+				if err := then(tx, o, name, at); err != nil {
+					return err
+				}
+			}
+			f.note(tx, name, at)
+			_, err := add(o, 1)
+			return err
+		},
+	}
+}
+
+func TestTimersFireOnceInOrderAndNotBeforeTheirTime(t *testing.T) {
+	t.Parallel()
+	w, f := newWire(t), new(fired)
+	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
+	start(t, r)
+	for _, ms := range []int{300, 1, 150} {
+		w.send(t, "t-in", ms, 1, func(int) string { return "user:1" })
+	}
+	eventually(t, "all have fired", func() bool { return count(t, r, "user:1") == 3 })
+	if got, want := f.names(), []string{"user:1/1", "user:1/150", "user:1/300"}; !slices.Equal(got, want) {
+		t.Errorf("fired %v, want %v", got, want)
+	}
+	for i, late := range f.late {
+		if late < 0 || late > 2*time.Second {
+			t.Errorf("timer %d fired %v after its time", i, late)
+		}
+	}
+}
+
+func TestManyTimersAreWorkedOffInSteps(t *testing.T) {
+	t.Parallel()
+	w, f := newWire(t), new(fired)
+	cfg := w.config(t.TempDir())
+	cfg.TimersPerTick = 7
+	r, err := New(cfg, w.env(t), w.alarm(f, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, r)
+	const n = 100
+	w.send(t, "t-in", 400, n, func(int) string { return "user:1" }) // due from 400 to 500 ms on
+	eventually(t, "all have fired", func() bool { return count(t, r, "user:1") == n })
+	if got := len(f.names()); got != n {
+		t.Errorf("%d calls, want %d", got, n)
+	}
+	ticks := len(w.read(t, "t-ticks"))
+	if ticks < n/7 || ticks > n {
+		t.Errorf("%d ticks for %d timers, 7 a tick", ticks, n)
+	}
+}
+
+func TestTimersSurviveTheirOwner(t *testing.T) {
+	t.Parallel()
+	w, f := newWire(t), new(fired)
+	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
+	stop := start(t, r)
+	w.send(t, "t-in", 700, 1, func(int) string { return "user:1" })
+	eventually(t, "the timer is set", func() bool { return r.Status().Counters.Records == 1 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	r = newRunner(t, w, t.TempDir(), w.alarm(f, nil)) // an empty directory: all comes from the changelog
+	start(t, r)
+	eventually(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
+}
+
+func TestDroppedTimerDoesNotFire(t *testing.T) {
+	t.Parallel()
+	w, f := newWire(t), new(fired)
+	g := w.alarm(f, func(tx *Tx, o Owner, name []byte, at time.Time) error {
+		if string(name) == "400" { // the first takes back the second, which is due in the same tick
+			return o.DropTimer(at.Add(time.Microsecond), []byte("second"))
+		}
+		return nil
+	})
+	set := g.Inputs[0].handle
+	g.Inputs[0].handle = func(tx *Tx, value []byte) error {
+		if err := set(tx, value); err != nil {
+			return err
+		}
+		return tx.Own().SetTimer(tx.Time().Add(400*time.Millisecond+time.Microsecond), []byte("second"))
+	}
+	r := newRunner(t, w, t.TempDir(), g)
+	start(t, r)
+	w.send(t, "t-in", 400, 1, func(int) string { return "user:1" })
+	w.send(t, "t-in", 900, 1, func(int) string { return "user:2" })
+	eventually(t, "the last has fired", func() bool { return count(t, r, "user:2") == 2 })
+	if got, want := f.names(), []string{"user:1/400", "user:2/second", "user:2/900"}; !slices.Equal(got, want) {
+		t.Errorf("fired %v, want %v", got, want)
+	}
+}
+
+func TestBadTimerIsBuriedAndTheOthersFire(t *testing.T) {
+	t.Parallel()
+	w, f := newWire(t), new(fired)
+	r := newRunner(t, w, t.TempDir(), w.alarm(f, func(tx *Tx, o Owner, name []byte, _ time.Time) error {
+		if string(name) == "200" {
+			if err := o.Put([]byte("half"), nil); err != nil {
+				return err
+			}
+			return schemas.Bad("cannot be")
+		}
+		return nil
+	}))
+	start(t, r)
+	w.send(t, "t-in", 200, 3, func(int) string { return "user:1" })
+	eventually(t, "the others have fired", func() bool { return count(t, r, "user:1") == 2 })
+	letters := w.read(t, topics.DeadLetters)
+	if len(letters) != 1 {
+		t.Fatalf("%d dead letters, want 1", len(letters))
+	}
+	got, err := w.streams.DeadLetters.Decode(letters[0].Value)
+	if err != nil || got.Topic != "t-ticks" || string(got.Key) != "user:1" || string(got.Value) != "200" || got.Reason != "cannot be" {
+		t.Errorf("dead letter %+v, %v", got, err)
+	}
+	for _, rec := range w.read(t, "t-table") {
+		if strings.HasSuffix(string(rec.Key), "half") {
+			t.Error("a row of the bad timer's callback was written")
+		}
+	}
+}
+
+// A tick decides by its own time, which the broker gives on Kafka: when that clock is behind, a tick finds nothing due,
+// and another must follow.
+func TestTickFromAClockThatIsBehindFiresNothing(t *testing.T) {
+	t.Parallel()
+	w, f := newWire(t), new(fired)
+	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
+	start(t, r)
+	w.send(t, "t-in", 500, 1, func(int) string { return "user:1" })
+	early := &kgo.Record{Topic: "t-ticks", Partition: topics.Partition("user:1", testPartitions), Timestamp: time.UnixMilli(1)}
+	if err := w.client.ProduceSync(t.Context(), early).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "timer and tick are applied", func() bool { return r.Status().Counters.Records == 2 })
+	if got := f.names(); len(got) != 0 {
+		t.Errorf("fired %v by a tick of 1970", got)
+	}
+	eventually(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
+}
+
+func TestTimerWithoutTimerFuncIsRefused(t *testing.T) {
+	g := group()
+	g.Timer = nil
+	b, done := newBench(t, g)
+	defer done()
+	err := b.callAs("k", func(tx *Tx) error { _ = tx.Own().SetTimer(time.Now(), nil); return nil })
+	if err == nil || !strings.Contains(err.Error(), "no Timer") {
+		t.Errorf("error %v, want one that says so", err)
+	}
+}

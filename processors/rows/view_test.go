@@ -1,0 +1,125 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// twin is a group that keeps two rows of an owner equal.
+func (w *wire) twin() Group {
+	return Group{Name: "t", Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
+		n, err := add(tx.Own(), 1)
+		if err != nil {
+			return err
+		}
+		return tx.Own().Put([]byte("m"), []byte{byte(n >> 8), byte(n)})
+	})}}
+}
+
+func TestViewReadsOneCommitAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.twin())
+	start(t, r)
+	owner, n := user(1), 3000
+	for i := range n { // not waited for: they arrive while the view is read
+		w.client.Produce(t.Context(), w.record(t, "t-in", owner, i), nil)
+	}
+	last, reads := 0, 0
+	for last < n && !t.Failed() {
+		changed := r.View().Changed(owner)
+		err := r.View().Read(t.Context(), owner, func(s Snapshot) error {
+			a, err := s.Get([]byte("n"))
+			if err != nil {
+				return err
+			}
+			b, sum := []byte(nil), 0
+			err = s.Scan(Scan{Prefix: []byte("m")}, func(_, value []byte) bool { b = append(b, value...); return true })
+			if b != nil {
+				sum = int(b[0])<<8 | int(b[1])
+			}
+			if got := int(number(a)); err != nil || got != sum || int(s.Applied("t-in")) != got-1 {
+				t.Errorf("rows of one commit: n %d, m %d, applied %d, %v", got, sum, s.Applied("t-in"), err)
+			}
+			last = sum
+			return nil
+		})
+		var gone *NotHereError
+		if err != nil && !errors.As(err, &gone) {
+			t.Fatal(err)
+		}
+		reads++
+		if last < n {
+			select {
+			case <-changed:
+			case <-time.After(20 * time.Second):
+				t.Fatalf("nothing changed for 20 s, at %d", last)
+			}
+		}
+	}
+	if reads < 3 {
+		t.Errorf("%d reads: the test has not read between commits", reads)
+	}
+}
+
+func TestViewSaysWhenAPartitionIsNotHere(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.twin())
+	notHere := func(when string) {
+		t.Helper()
+		err := r.View().Read(t.Context(), "user:1", func(Snapshot) error { return nil })
+		var gone *NotHereError
+		if !errors.As(err, &gone) || gone.Group != "t" || gone.Owner != "user:1" || gone.Partition != r.partitionOf("user:1") {
+			t.Errorf("%s: %v, want a NotHereError", when, err)
+		}
+	}
+	session := func() (number uint64) {
+		eventually(t, "it is here", func() bool {
+			return r.View().Read(t.Context(), "user:1", func(s Snapshot) error { number = s.Session(); return nil }) == nil
+		})
+		return number
+	}
+	notHere("before Run")
+	arrives := r.View().Changed("user:1")
+	stop := start(t, r)
+	select {
+	case <-arrives:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the partition's arrival is no change")
+	}
+	first, leaves := session(), r.View().Changed("user:1")
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	<-leaves
+	notHere("after Run")
+	start(t, r)
+	if second := session(); second <= first {
+		t.Errorf("session %d after %d: it must never repeat", second, first)
+	}
+}
+
+func TestViewStopsForItsCaller(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.twin())
+	start(t, r)
+	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.View().Read(ctx, "user:1", func(Snapshot) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("read with a cancelled context: %v", err)
+	}
+	mine := errors.New("mine")
+	if err := r.View().Read(t.Context(), "user:1", func(Snapshot) error { return mine }); err != mine {
+		t.Errorf("read: %v, want the error of the function", err)
+	}
+	if err := r.View().Read(t.Context(), "", func(Snapshot) error { return nil }); err == nil {
+		t.Error("rows of the empty owner, the kernel's own, can be read")
+	}
+}
