@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,12 +25,12 @@ type fault struct {
 	delay time.Duration   // before the answer; heeds the caller's deadline
 	hang  <-chan struct{} // no answer before it is closed, whatever the deadline
 	err   error
-	hits  int
+	hits  atomic.Int64
 }
 
 func (f *fault) strike(ctx context.Context) error {
 	if f.delay > 0 || f.hang != nil || f.err != nil {
-		f.hits++
+		f.hits.Add(1)
 	}
 	if f.hang != nil {
 		<-f.hang

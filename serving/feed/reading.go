@@ -37,13 +37,14 @@ type reading struct {
 	onPage   map[schemas.PinID]bool
 	skipped  int           // invisible items passed over
 	left     time.Duration // of the time for the store
+	patience time.Duration // of the time to wait for entries on their way
 	broken   bool          // the store failed: it is not asked again
 	degraded []string
 }
 
 func (s *Service) newReading(user schemas.UserID) *reading {
 	return &reading{
-		svc: s, user: user, next: unknown, left: s.cfg.Store,
+		svc: s, user: user, next: unknown, left: s.cfg.Store, patience: s.cfg.Patience,
 		recent: map[int64]schemas.FeedEntry{}, stored: map[int64]schemas.FeedEntry{},
 		facts: newFacts(user), onPage: map[schemas.PinID]bool{},
 	}
@@ -116,13 +117,36 @@ func await[T any](r *reading, c *call[T]) (value T, ok bool) {
 func (r *reading) ended() bool { return r.next <= r.floor }
 
 // at returns the entry at a position, reading n more from the store if need be. found is false at the floor, at a
-// hole, and when the store is broken.
+// hole, and when the store is broken. A hole is most often an entry on its way: what a visit a moment ago froze reaches
+// the store within milliseconds. So it is looked for again for as long as Config.Patience allows.
 func (r *reading) at(ctx context.Context, position int64, n int) (e schemas.FeedEntry, found bool) {
-	if e, found = r.known(position); found {
-		return e, true
+	for {
+		if e, found = r.known(position); found {
+			return e, true
+		}
+		r.fetch(ctx, position+1, n)
+		if e, found = r.known(position); found || r.broken || position <= r.floor || !r.pause(ctx) {
+			return e, found
+		}
 	}
-	r.fetch(ctx, position+1, n)
-	return r.known(position)
+}
+
+// pause lets a store that lags catch up a little. It returns false when the patience of this answer is used up.
+func (r *reading) pause(ctx context.Context) bool {
+	const step = 5 * time.Millisecond
+	if r.patience < step || r.left < step {
+		return false
+	}
+	r.patience -= step
+	r.left -= step
+	timer := time.NewTimer(step)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // fetch reads at most n entries from the store.

@@ -89,6 +89,9 @@ type Config struct {
 	Generator time.Duration `yaml:"generator"`
 	// Store is how long an answer waits for the store, all its reads together, default 150 ms.
 	Store time.Duration `yaml:"store"`
+	// Patience is how much of that an answer spends waiting for frozen items that have not reached the store yet,
+	// before it is stale; default 75 ms, 0 to 1 minute.
+	Patience time.Duration `yaml:"patience"`
 	// Served is how long a visit waits for the acknowledgement of what it shows, default 500 ms.
 	Served time.Duration `yaml:"served"`
 	// MaxSkipped is how many invisible items an answer passes over before it is short, default 500, 1 to 10,000.
@@ -101,7 +104,8 @@ type Config struct {
 // DefaultConfig returns the defaults of every field.
 func DefaultConfig() Config {
 	return Config{
-		Generator: 150 * time.Millisecond, Store: 150 * time.Millisecond, Served: 500 * time.Millisecond,
+		Generator: 150 * time.Millisecond, Store: 150 * time.Millisecond, Patience: 75 * time.Millisecond,
+		Served: 500 * time.Millisecond,
 		MaxSkipped: 500, MaxCalls: 256,
 	}
 }
@@ -116,6 +120,9 @@ func (c Config) Validate() error {
 		if d.value < time.Millisecond || d.value > time.Minute {
 			problems = append(problems, fmt.Errorf("%s: %s: want 1ms to 1m", d.field, d.value))
 		}
+	}
+	if c.Patience < 0 || c.Patience > time.Minute {
+		problems = append(problems, fmt.Errorf("patience: %s: want 0s to 1m", c.Patience))
 	}
 	if c.MaxSkipped < 1 || c.MaxSkipped > 10_000 {
 		problems = append(problems, fmt.Errorf("max_skipped: %d: want 1 to 10000", c.MaxSkipped))

@@ -149,13 +149,13 @@ func (r *rig) checkSettled(t *testing.T, want schemas.Outcome) {
 func (r *rig) checkFaultsWereHit(t *testing.T) {
 	t.Helper()
 	for name, f := range map[string]*fault{"generator": &r.gen.fault, "feed": &r.store.feed, "facts": &r.store.facts} {
-		if set := f.delay > 0 || f.err != nil; set != (f.hits > 0) {
-			t.Errorf("%s: fault set %v, hit %d times", name, set, f.hits)
+		if set := f.delay > 0 || f.err != nil; set != (f.hits.Load() > 0) {
+			t.Errorf("%s: fault set %v, hit %d times", name, set, f.hits.Load())
 		}
 	}
 	chunk := r.gen.fault.delay < time.Second && r.gen.fault.err == nil
-	if set := r.log.fault.delay > 0 || r.log.fault.err != nil; chunk && set != (r.log.fault.hits > 0) {
-		t.Errorf("log: fault set %v, hit %d times", set, r.log.fault.hits)
+	if set := r.log.fault.delay > 0 || r.log.fault.err != nil; chunk && set != (r.log.fault.hits.Load() > 0) {
+		t.Errorf("log: fault set %v, hit %d times", set, r.log.fault.hits.Load())
 	}
 }
 
