@@ -566,16 +566,7 @@ func TestRealSetIsNotTooMuch(t *testing.T) {
 	}
 	start := time.Now()
 	p := New(Config{HalfLife: 24 * time.Hour})
-	for line := range d.Users(0) {
-		p.Apply(line)
-	}
-	for line := range d.Follows(0) {
-		p.Apply(line)
-	}
-	for line := range d.Pins(0) {
-		p.Apply(line)
-	}
-	for line := range d.Actions(0) {
+	for line := range d.Events(0) {
 		p.Apply(line)
 	}
 	users := p.Users()

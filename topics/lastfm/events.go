@@ -10,6 +10,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
+// Events yields all events, users first, then follows, pins and actions.
+func (d *Dataset) Events(shift time.Duration) iter.Seq[schemas.Line] {
+	return load.Concat(d.Users(shift), d.Follows(shift), d.Pins(shift), d.Actions(shift))
+}
+
 // Users yields the users, ascending.
 func (d *Dataset) Users(shift time.Duration) iter.Seq[schemas.Line] {
 	at := moved(utc(beginning), shift)

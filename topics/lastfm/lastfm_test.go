@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/smartfeed/smartfeed/internal/load"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -32,14 +31,9 @@ func tiny(t *testing.T) *Dataset {
 	return d
 }
 
-// all yields the events of every stream in the order of the import.
-func all(d *Dataset, shift time.Duration) iter.Seq[schemas.Line] {
-	return load.Concat(d.Users(shift), d.Follows(shift), d.Pins(shift), d.Actions(shift))
-}
-
 func TestEvents(t *testing.T) {
 	var got []byte
-	for line := range all(tiny(t), 0) {
+	for line := range tiny(t).Events(0) {
 		var err error
 		if got, err = schemas.AppendLine(got, line); err != nil {
 			t.Fatal(err)
@@ -80,7 +74,7 @@ func checkEvents(t *testing.T, d *Dataset, shift time.Duration, arrival schemas.
 	t.Helper()
 	ids := map[string]bool{}
 	n := 0
-	for line := range all(d, shift) {
+	for line := range d.Events(shift) {
 		n++
 		if err := line.Validate(arrival, schemas.DefaultVerbs()); err != nil {
 			t.Fatalf("event %d: %v", n, err)
@@ -112,9 +106,9 @@ func TestShiftMovesEveryTimeAlike(t *testing.T) {
 	last := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	shift := d.ShiftTo(last)
 	var original, latest schemas.Micros
-	next, stop := iter.Pull(all(d, 0))
+	next, stop := iter.Pull(d.Events(0))
 	defer stop()
-	for line := range all(d, shift) {
+	for line := range d.Events(shift) {
 		unmoved, _ := next()
 		original, latest = eventOf(unmoved).Time, eventOf(line).Time
 		if got := (latest - original).Time().Sub(schemas.Micros(0).Time()); got != shift {

@@ -2,7 +2,6 @@ package visits
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -11,7 +10,7 @@ import (
 // checkPage checks what holds for every answer by itself.
 func (r *Reader) checkPage(page Page) []error {
 	var problems []error
-	if len(page.Degraded) > 0 {
+	if len(page.Degraded) > 0 && !(r.cfg.Stale > 0 && page.stale()) {
 		problems = append(problems, fmt.Errorf("degraded: %v", page.Degraded))
 	}
 	if len(page.Items) > r.cfg.Limit {
@@ -22,6 +21,9 @@ func (r *Reader) checkPage(page Page) []error {
 	}
 	return problems
 }
+
+// stale says whether the page is short because the store is behind, and well but for that.
+func (p Page) stale() bool { return slices.Equal(p.Degraded, []string{"stale"}) && p.Next != nil }
 
 // checkItem holds an item against the pin as it is.
 func (r *Reader) checkItem(item Item) []error {
@@ -120,7 +122,7 @@ func (r *Reader) checkBest(source schemas.Source, items []Item, taken map[schema
 		if item.Pin != pool[i].Pin {
 			return []error{fmt.Errorf("%s is the %d. of %s, want %s", item.Pin, i+1, source, pool[i].Pin)}
 		}
-		if math.Abs(item.Score-pool[i].Score) > 1e-9*math.Abs(pool[i].Score) {
+		if !sameScore(item.Score, pool[i].Score) {
 			return []error{fmt.Errorf("%s: score %v, want %v", item.Pin, item.Score, pool[i].Score)}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -25,36 +26,61 @@ type HTTP struct {
 
 // Visit asks for the feed's top.
 func (h *HTTP) Visit(ctx context.Context, user schemas.UserID) (Page, error) {
-	return h.get(ctx, user, url.Values{"feed": {h.Feed}})
+	return h.page(ctx, user, url.Values{"feed": {h.Feed}})
 }
 
 // Older asks for the page of a cursor.
 func (h *HTTP) Older(ctx context.Context, user schemas.UserID, cursor string) (Page, error) {
-	return h.get(ctx, user, url.Values{"cursor": {cursor}})
+	return h.page(ctx, user, url.Values{"cursor": {cursor}})
 }
 
-func (h *HTTP) get(ctx context.Context, user schemas.UserID, query url.Values) (Page, error) {
+func (h *HTTP) page(ctx context.Context, user schemas.UserID, query url.Values) (page Page, err error) {
 	query.Set("limit", strconv.Itoa(h.Limit))
-	address := h.URL + "/v1/users/" + url.PathEscape(string(user)) + "/feed?" + query.Encode()
+	return page, h.get(ctx, user, "feed", query, &page)
+}
+
+// Pool asks for the n best candidates that a user has of a source, best first.
+func (h *HTTP) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, n int) ([]schemas.PoolItem, error) {
+	var answer struct {
+		Items []struct {
+			Pin   schemas.PinID `json:"pin"`
+			Score float64       `json:"score"`
+			Time  time.Time     `json:"time"`
+			schemas.Facets
+		} `json:"items"`
+	}
+	query := url.Values{"source": {string(source)}, "limit": {strconv.Itoa(n)}}
+	if err := h.get(ctx, user, "pools", query, &answer); err != nil {
+		return nil, err
+	}
+	items := make([]schemas.PoolItem, len(answer.Items))
+	for i, c := range answer.Items {
+		items[i] = schemas.PoolItem{Pin: c.Pin, Score: c.Score, Time: schemas.MicrosOf(c.Time), Facets: c.Facets}
+	}
+	return items, nil
+}
+
+// get reads the answer to one of the calls below a user.
+func (h *HTTP) get(ctx context.Context, user schemas.UserID, call string, query url.Values, answer any) error {
+	address := h.URL + "/v1/users/" + url.PathEscape(string(user)) + "/" + call + "?" + query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return Page{}, err
+		return err
 	}
 	resp, err := h.Client.Do(req)
 	if err != nil {
-		return Page{}, err
+		return err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil {
-		return Page{}, fmt.Errorf("read answer: %w", err)
+		return fmt.Errorf("read answer: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return Page{}, fmt.Errorf("%s: %s", resp.Status, body)
+		return fmt.Errorf("%s: %s", resp.Status, body)
 	}
-	var page Page
-	if err := json.Unmarshal(body, &page); err != nil {
-		return Page{}, fmt.Errorf("read answer: %w", err)
+	if err := json.Unmarshal(body, answer); err != nil {
+		return fmt.Errorf("read answer: %w", err)
 	}
-	return page, nil
+	return nil
 }

@@ -6,7 +6,7 @@
 //     feed without rules they are the best of each pool, in order and with the pool's scores;
 //   - the rest, and all pages after it, is what was shown before, the newest visit first, without what has become
 //     invisible: no gap, no repeat, no early end, whatever arrives meanwhile;
-//   - nothing is degraded.
+//   - nothing is degraded, but for being stale where that is allowed.
 //
 // The caller tells the product of events once they are worked off; what was shown the readers tell it themselves.
 package visits
@@ -56,6 +56,9 @@ type Config struct {
 	Limit int  // items of an answer, as the Feed asks for them
 	Cap   int  // candidates that a pool is sure to keep
 	Plain bool // the feed has no rules: each pool's best, in order, until nothing is left
+	// Stale is how long the store may be behind: answers may end early and say that they are stale, without being the
+	// end, and such a page is asked for again until this much time has passed without an item.
+	Stale time.Duration
 }
 
 // Reader is one user who reads a feed. It is not for concurrent use.

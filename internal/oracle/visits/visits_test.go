@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/oracle"
@@ -26,8 +27,9 @@ const (
 // answer goes through bend, which may spoil it.
 type fakeFeed struct {
 	product  *oracle.Product
-	frozen   []shown // oldest first; the position is the index
-	reversed bool    // a visit's items are frozen last first
+	frozen   []shown   // oldest first; the position is the index
+	reversed bool      // a visit's items are frozen last first
+	caughtUp time.Time // before, pages are stale
 	bend     func(call int, p *Page)
 	calls    int
 }
@@ -59,6 +61,9 @@ func (f *fakeFeed) Older(_ context.Context, user schemas.UserID, cursor string) 
 	below, err := strconv.Atoi(cursor)
 	if err != nil {
 		return Page{}, err
+	}
+	if time.Now().Before(f.caughtUp) {
+		return Page{Next: &cursor, Degraded: []string{"stale"}}, nil
 	}
 	var page Page
 	f.fill(&page, user, below)
@@ -266,6 +271,34 @@ func TestOrderOfFrozenItemsIsKept(t *testing.T) {
 	err := NewReader(config(), f, p, reader).ReadAll(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "the other way round") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A store that is behind answers short pages that have a next, until it has caught up.
+func TestStalePages(t *testing.T) {
+	tests := []struct {
+		name   string
+		stale  time.Duration
+		behind time.Duration
+		want   string
+	}{
+		{"allowed", time.Second, 500 * time.Millisecond, ""},
+		{"for too long", time.Second, time.Hour, "the store is behind for more than 1s"},
+		{"not allowed", 0, time.Millisecond, "degraded: [stale]"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := product(12)
+				cfg := config()
+				cfg.Stale = test.stale
+				f := &fakeFeed{product: p, caughtUp: time.Now().Add(test.behind)}
+				err := NewReader(cfg, f, p, reader).ReadAll(t.Context())
+				if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+					t.Errorf("error %v, want %q", err, test.want)
+				}
+			})
+		})
 	}
 }
 

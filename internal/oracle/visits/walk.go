@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -49,7 +50,7 @@ func (w *Walk) More() bool { return w.next != nil }
 func (w *Walk) Next(ctx context.Context) error {
 	w.page++
 	where := fmt.Sprintf("page %d below a visit of %s", w.page, w.reader.user)
-	page, err := w.reader.feed.Older(ctx, w.reader.user, *w.next)
+	page, err := w.fetch(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}
@@ -64,6 +65,28 @@ func (w *Walk) Next(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", where, errors.Join(problems...))
 	}
 	return nil
+}
+
+// retry is how long a stale store is left alone.
+const retry = 10 * time.Millisecond
+
+// fetch asks for the next page, and again while the store is so far behind that nothing of it can be shown.
+func (w *Walk) fetch(ctx context.Context) (Page, error) {
+	allowed := w.reader.cfg.Stale
+	for began := time.Now(); ; {
+		page, err := w.reader.feed.Older(ctx, w.reader.user, *w.next)
+		if err != nil || allowed == 0 || !page.stale() || len(page.Items) > 0 {
+			return page, err
+		}
+		if time.Since(began) > allowed {
+			return page, fmt.Errorf("the store is behind for more than %s", allowed)
+		}
+		select {
+		case <-time.After(retry):
+		case <-ctx.Done():
+			return page, context.Cause(ctx)
+		}
+	}
 }
 
 // Finish reads and checks pages to the end.
