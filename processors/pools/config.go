@@ -12,7 +12,7 @@ import (
 
 // Config are the caps of the pools. See DefaultConfig.
 type Config struct {
-	Cap     int           `yaml:"cap"`      // candidates of a user and source, and hidden ones; 10 to 10000
+	Cap     int           `yaml:"cap"`      // candidates of a user and source, and hidden ones; 10 to 1000000
 	Sources int           `yaml:"sources"`  // of a user, offered ones included; 3 to 100
 	SeenCap int           `yaml:"seen_cap"` // pins of a user remembered as seen, 1000 to 1000000
 	Frozen  int           `yaml:"frozen"`   // newest frozen entries of a user that a chunk carries, 100 to 1000
@@ -64,7 +64,7 @@ func DefaultGeneratorConfig() GeneratorConfig {
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
 	errs := []error{
-		between("cap", c.Cap, 10, 10_000),
+		between("cap", c.Cap, 10, 1_000_000),
 		between("sources", c.Sources, 3, 100),
 		between("seen_cap", c.SeenCap, 1000, 1_000_000),
 		between("frozen", c.Frozen, 100, 1000),

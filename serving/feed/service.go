@@ -105,7 +105,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Generator: 150 * time.Millisecond, Store: 150 * time.Millisecond, Patience: 75 * time.Millisecond,
-		Served: 500 * time.Millisecond,
+		Served:     500 * time.Millisecond,
 		MaxSkipped: 500, MaxCalls: 256,
 	}
 }

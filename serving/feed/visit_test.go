@@ -57,7 +57,7 @@ func TestVisit(t *testing.T) {
 		}, want: "*a *b *c f10 f9 f8 f7 f6", below: 6, settled: schemas.Acknowledged},
 		{name: "store behind too far", limit: 9, setup: func(r *rig) {
 			delete(r.store.entries, 6)
-		}, want: "*a *b *c f10 f9 f8 f7", below: 7, degraded: "stale", settled: schemas.Acknowledged},
+		}, want: "*a *b *c f10 f9 f8 f7", below: 7, degraded: "stale", settled: schemas.Acknowledged, within: 75 * ms},
 		{name: "hole not reached", limit: 7, setup: func(r *rig) {
 			delete(r.store.entries, 6)
 		}, want: "*a *b *c f10 f9 f8 f7", below: 7, settled: schemas.Acknowledged},

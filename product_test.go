@@ -1,0 +1,382 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/internal/oracle"
+	"github.com/smartfeed/smartfeed/internal/oracle/visits"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/topics/lastfm"
+	"github.com/smartfeed/smartfeed/topics/simulate"
+)
+
+// started is a product that runs in this process, as `smartfeed dev` runs it.
+type started struct {
+	*product
+	t    *testing.T
+	stop func()
+}
+
+// testConfig is a product on ports of its own.
+func testConfig(dir string) Config {
+	cfg := DefaultConfig()
+	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
+	cfg.settle()
+	return cfg
+}
+
+func start(t *testing.T, cfg Config) *started {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+	p, err := openProduct(t.Context(), cfg, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	s := &started{product: p, t: t}
+	s.stop = func() {
+		cancel()
+		if err := errors.Join(<-ended, p.Close()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		s.stop = func() {}
+	}
+	t.Cleanup(func() { s.stop() })
+	ready, done := context.WithTimeout(t.Context(), time.Minute)
+	defer done()
+	if !p.awaitReady(ready) {
+		t.Fatalf("not ready after a minute: %v", p.missing())
+	}
+	return s
+}
+
+// url is the address of a call.
+func (s *started) url(path string) string { return "http://" + s.server.Addr() + path }
+
+// run executes a command line against the product and returns what it printed.
+func (s *started) run(args ...string) (string, error) {
+	s.t.Helper()
+	return runCommand(s.t.Context(), append(args, "--kafka", s.kafka.Brokers[0], "--registry", s.broker.RegistryURL(),
+		"--partitions", strconv.Itoa(int(s.cfg.Partitions)), "--http", s.server.Addr())...)
+}
+
+func runCommand(ctx context.Context, args ...string) (string, error) {
+	var out, problems bytes.Buffer
+	if code := execute(ctx, args, nil, new(bytes.Buffer), &out, &problems); code != 0 {
+		return out.String(), fmt.Errorf("exit code %d: %s", code, problems.String())
+	}
+	return out.String(), nil
+}
+
+// lastAction is when the newest action of the imported set happened: now, to the second, as an import has it.
+func lastAction() time.Time { return time.Now().UTC().Truncate(time.Second) }
+
+// dataset is files of the Last.fm shape with the product that brute force makes of them.
+type dataset struct {
+	dir     string
+	last    time.Time
+	product *oracle.Product
+	users   []schemas.UserID // whom the tests look at: 50, spread over all
+}
+
+func readDataset(t *testing.T, dir string) *dataset {
+	t.Helper()
+	set, err := lastfm.Read(os.DirFS(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dataset{dir: dir, last: lastAction(), product: oracle.New(oracle.Config{HalfLife: DefaultConfig().Fanout.HalfLife})}
+	shift := set.ShiftTo(d.last)
+	for line := range set.Users(shift) {
+		d.product.Apply(line)
+	}
+	for line := range set.Follows(shift) {
+		d.product.Apply(line)
+	}
+	for line := range set.Pins(shift) {
+		d.product.Apply(line)
+	}
+	for line := range set.Actions(shift) {
+		d.product.Apply(line)
+	}
+	d.product.StopWaiting()
+	all := d.product.Users()
+	for i := 0; i < len(all) && len(d.users) < 50; i += max(1, len(all)/50) {
+		d.users = append(d.users, all[i])
+	}
+	return d
+}
+
+// generated writes a set of the Last.fm shape.
+func generated(t *testing.T, scale float64) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := simulate.LikeLastfm(scale, 7).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// lastfmDir is where the real files are: LASTFM_DIR, else beside the project.
+func lastfmDir(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("LASTFM_DIR")
+	if dir == "" {
+		dir = filepath.Join("..", "shared", "data", "lastfm-2k")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "user_artists.dat")); errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("the Last.fm files are not in %s: set LASTFM_DIR to where they are", dir)
+	}
+	return dir
+}
+
+func (s *started) importSet(d *dataset) {
+	s.t.Helper()
+	out, err := s.run("import", "lastfm", d.dir, "--last-action", d.last.Format(time.RFC3339))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Log(out)
+}
+
+// everyCap is above the supply of every pool of the sets here.
+const everyCap = 100_000
+
+func TestProductOfAGeneratedSet(t *testing.T) { testProduct(t, generated(t, 0.05)) }
+
+func TestProductOfLastfm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports the whole set twice: not with -short")
+	}
+	testProduct(t, lastfmDir(t))
+}
+
+// testProduct imports a set, with a cap above all supply and with the default one, and compares everything that can be
+// asked with brute force.
+func testProduct(t *testing.T, dir string) {
+	d := readDataset(t, dir)
+	for name, limit := range map[string]int{"cap above all supply": everyCap, "default cap": DefaultConfig().Pools.Cap} {
+		t.Run(name, func(t *testing.T) {
+			d := *d
+			cfg := testConfig(t.TempDir())
+			cfg.Pools.Cap = limit
+			s := start(t, cfg)
+			s.importSet(&d)
+			s.checkPools(&d, limit)
+			s.checkFeatures(&d)
+			s.checkItems(&d)
+			s.checkLists(&d)
+			if limit == DefaultConfig().Pools.Cap {
+				s.checkVisits(&d, limit)
+			}
+			s.checkNothingWasLost()
+		})
+	}
+}
+
+func (s *started) checkPools(d *dataset, limit int) {
+	s.t.Helper()
+	checked := 0
+	for _, user := range d.users {
+		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
+			want := d.product.Pool(user, source, limit)
+			got, err := s.generator.Pool(s.t.Context(), user, source, limit)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			if got.Total != len(want) {
+				s.t.Errorf("pool %s of %s holds %d, want %d", source, user, got.Total, len(want))
+			}
+			if diff := cmp.Diff(want, got.Items, cmpopts.EquateEmpty()); diff != "" {
+				s.t.Fatalf("pool %s of %s (-want +got):\n%.4000s", source, user, diff)
+			}
+			checked += len(want)
+		}
+	}
+	if checked == 0 {
+		s.t.Error("no candidate was compared")
+	}
+	s.t.Logf("%d candidates of %d users compared", checked, len(d.users))
+}
+
+// ask posts to /v1/features.
+func (s *started) ask(req feature.Request) map[string]map[string]any {
+	s.t.Helper()
+	body, err := json.Marshal(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	res, err := http.Post(s.url("/v1/features"), "application/json", bytes.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Values   map[string]map[string]any `json:"values"`
+		Degraded []string                  `json:"degraded"`
+	}
+	text, err := io.ReadAll(res.Body)
+	if err := errors.Join(err, json.Unmarshal(text, &answer)); err != nil || res.StatusCode != 200 || len(answer.Degraded) > 0 {
+		s.t.Fatalf("features: %d %s (%v)", res.StatusCode, text, err)
+	}
+	return answer.Values
+}
+
+func (s *started) checkFeatures(d *dataset) {
+	s.t.Helper()
+	at := d.last.Add(time.Second)
+	names := []string{"interests_24h", "authors_24h", "pins_24h", "last_actions"}
+	values := s.ask(feature.Request{Features: names, Users: d.users, At: &at})
+	liked := oracle.Feature{Verbs: []schemas.Verb{schemas.Click, schemas.Save}, Window: 24 * time.Hour}
+	counted := 0
+	for _, user := range d.users {
+		got := values[string(user)]
+		s.sameCounts(user, got["interests_24h"], d.product.CountBy(user, liked, "objectAttributes.interests", schemas.MicrosOf(at)))
+		s.sameCounts(user, got["authors_24h"], d.product.CountBy(user, liked, "objectAttributes.author", schemas.MicrosOf(at)))
+		pins := map[schemas.ID]bool{}
+		for _, a := range d.product.Matching(user, oracle.Feature{Window: 24 * time.Hour}, schemas.MicrosOf(at)) {
+			pins[a.Object] = true
+		}
+		if got["pins_24h"] != float64(len(pins)) {
+			s.t.Errorf("pins_24h of %s: got %v, want %d", user, got["pins_24h"], len(pins))
+		}
+		var want []string
+		for _, a := range d.product.Last(user, oracle.Feature{Window: 96 * time.Hour}, 20, schemas.MicrosOf(at)) {
+			want = append(want, string(a.Verb)+" "+string(a.Object))
+		}
+		if diff := cmp.Diff(want, actionsOf(got["last_actions"]), cmpopts.EquateEmpty()); diff != "" {
+			s.t.Errorf("last_actions of %s (-want +got):\n%s", user, diff)
+		}
+		counted += len(want)
+	}
+	if counted == 0 {
+		s.t.Error("no action was compared")
+	}
+}
+
+func (s *started) sameCounts(user schemas.UserID, got any, want map[string]int) {
+	s.t.Helper()
+	counts := map[string]int{}
+	groups, _ := got.(map[string]any)
+	for k, v := range groups {
+		n, _ := v.(float64)
+		counts[k] = int(math.Round(n))
+	}
+	if !maps.Equal(counts, want) {
+		s.t.Errorf("counts of %s (-want +got):\n%s", user, cmp.Diff(want, counts))
+	}
+}
+
+func actionsOf(v any) []string {
+	list, _ := v.([]any)
+	var out []string
+	for _, x := range list {
+		a, _ := x.(map[string]any)
+		out = append(out, fmt.Sprint(a["verb"], " ", a["object"]))
+	}
+	return out
+}
+
+// checkItems compares what all members did to pins. Counts move in steps of five minutes, and the window ends now: the
+// set's last action is long past or just now, so pins are compared whose actions are all inside of the window.
+func (s *started) checkItems(d *dataset) {
+	s.t.Helper()
+	var pins []schemas.PinID
+	want := map[schemas.PinID]map[string]int{}
+	oldest := schemas.MicrosOf(time.Now().Add(-23 * time.Hour))
+	for _, p := range d.product.Pins() {
+		steps := d.product.ItemCounts(p.ID)
+		if len(steps) == 0 || steps[0].Start < oldest || len(pins) == 500 {
+			continue
+		}
+		pins = append(pins, p.ID)
+		want[p.ID] = map[string]int{}
+		for _, step := range steps {
+			for verb, n := range step.Counts {
+				want[p.ID][verb] += int(n)
+			}
+		}
+	}
+	if len(pins) == 0 {
+		s.t.Fatal("no pin with actions in the window")
+	}
+	for pin, features := range s.ask(feature.Request{Features: []string{"pin_actions_24h"}, Pins: pins}) {
+		s.sameCounts(schemas.UserID(pin), features["pin_actions_24h"], want[schemas.PinID(pin)])
+	}
+}
+
+func (s *started) checkLists(d *dataset) {
+	s.t.Helper()
+	for _, user := range d.users[:10] {
+		want := d.product.List(schemas.Followee(user))
+		var got []schemas.PinID
+		cursor := ""
+		for {
+			page, err := s.feed.List(s.t.Context(), schemas.Followee(user), cursor, 100)
+			if err != nil || len(page.Degraded) > 0 {
+				s.t.Fatalf("list of %s: %v %v", user, page.Degraded, err)
+			}
+			for _, pin := range page.Items {
+				got = append(got, pin.ID)
+			}
+			if page.Next == nil {
+				break
+			}
+			cursor = *page.Next
+		}
+		if !slices.Equal(got, want) {
+			s.t.Errorf("list of %s (-want +got):\n%.2000s", user, cmp.Diff(want, got))
+		}
+	}
+}
+
+// checkVisits reads feeds over HTTP until nothing new is left: the plain one to its end, the one with rules for a while.
+func (s *started) checkVisits(d *dataset, limit int) {
+	s.t.Helper()
+	client := &http.Client{Timeout: 10 * time.Second}
+	for i, user := range d.users[:12] {
+		plain := i%2 == 0
+		name := map[bool]string{true: "plain", false: "home"}[plain]
+		from := &visits.HTTP{URL: s.url(""), Client: client, Feed: name, Limit: 50}
+		reader := visits.NewReader(visits.Config{Limit: 50, Cap: limit, Plain: plain}, from, d.product, user)
+		if err := reader.ReadAll(s.t.Context()); err != nil {
+			s.t.Errorf("%s of %s: %.3000v", name, user, err)
+		}
+		if reader.Shown() == 0 && len(d.product.Pool(user, schemas.Following, 1)) > 0 {
+			s.t.Errorf("nothing was shown to %s", user)
+		}
+	}
+}
+
+// checkNothingWasLost asks the status for what must not happen with good events.
+func (s *started) checkNothingWasLost() {
+	s.t.Helper()
+	for _, g := range s.groups {
+		st := g.Status()
+		if st.Counters.DeadLetters != 0 || st.Counters.Misplaced != 0 || st.Starts != 1 {
+			s.t.Errorf("%s: %d dead letters, %d misplaced, %d starts", st.Group, st.Counters.DeadLetters, st.Counters.Misplaced, st.Starts)
+		}
+	}
+}
