@@ -85,6 +85,13 @@ func (s *fakeStore) freeze(entries ...schemas.FeedEntry) {
 	}
 }
 
+// late is freeze while answers are made.
+func (s *fakeStore) late(e schemas.FeedEntry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.freeze(e)
+}
+
 func (s *fakeStore) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
 	s.mu.Lock()
 	s.reads++

@@ -132,7 +132,7 @@ func TestPagesJoin(t *testing.T) {
 			p.freeze(&schemas.Served{Items: []schemas.ServedItem{item(fmt.Sprint("n", p.offer))}})
 		}
 		cfg := DefaultConfig()
-		cfg.MaxSkipped = 4
+		cfg.MaxSkipped, cfg.Patience = 4, 0
 		svc, err := New(cfg, Deps{Generator: p, Store: p.store, Served: p, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry()})
 		if err != nil {
 			rt.Fatal(err)

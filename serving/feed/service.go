@@ -12,7 +12,8 @@
 //	served      the chunk was not acknowledged in time: no new items; the generator is told the outcome
 //	store       the chunk, and of the frozen feed what the generator remembers; of these two nothing is hidden that
 //	            only the store knows to hide, and titles are missing
-//	stale       the store lacks a position that was frozen: items down to the hole, Page.Next at it
+//	stale       the store lacks a position that was frozen, also after Config.Patience: items down to the hole,
+//	            Page.Next at it
 //
 // A frozen item is shown while any live edge justifies it and nothing hides it, by the edges and cards in the store at
 // the moment of the answer: nothing of them is cached here, because a block or a deletion must show in every answer

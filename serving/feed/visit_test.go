@@ -313,8 +313,8 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
-	err := Config{Served: time.Hour}.Validate()
-	for _, field := range []string{"generator", "store", "served", "max_skipped", "max_calls"} {
+	err := Config{Served: time.Hour, Patience: -1}.Validate()
+	for _, field := range []string{"generator", "store", "patience", "served", "max_skipped", "max_calls"} {
 		if err == nil || !strings.Contains(err.Error(), field+":") {
 			t.Errorf("got %v, want %s in it", err, field)
 		}
