@@ -1,6 +1,7 @@
 package visits
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,9 +35,11 @@ func (h *HTTP) Older(ctx context.Context, user schemas.UserID, cursor string) (P
 	return h.page(ctx, user, url.Values{"cursor": {cursor}})
 }
 
-func (h *HTTP) page(ctx context.Context, user schemas.UserID, query url.Values) (page Page, err error) {
+func (h *HTTP) page(ctx context.Context, user schemas.UserID, query url.Values) (Page, error) {
 	query.Set("limit", strconv.Itoa(h.Limit))
-	return page, h.get(ctx, user, "feed", query, &page)
+	var page Page
+	err := h.get(ctx, user, "feed", query, &page)
+	return page, err
 }
 
 // Pool asks for the n best candidates that a user has of a source, best first.
@@ -60,6 +63,25 @@ func (h *HTTP) Pool(ctx context.Context, user schemas.UserID, source schemas.Sou
 	return items, nil
 }
 
+// Features asks for features of users as of a moment. What is returned is by user, then by feature; what is missing is
+// not there.
+func (h *HTTP) Features(ctx context.Context, names []string, users []schemas.UserID, at time.Time) (map[schemas.UserID]map[string]json.RawMessage, error) {
+	question, err := json.Marshal(map[string]any{"features": names, "users": users, "at": at})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL+"/v1/features", bytes.NewReader(question))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	var answer struct {
+		Values map[schemas.UserID]map[string]json.RawMessage `json:"values"`
+	}
+	err = h.do(req, &answer)
+	return answer.Values, err
+}
+
 // get reads the answer to one of the calls below a user.
 func (h *HTTP) get(ctx context.Context, user schemas.UserID, call string, query url.Values, answer any) error {
 	address := h.URL + "/v1/users/" + url.PathEscape(string(user)) + "/" + call + "?" + query.Encode()
@@ -67,6 +89,11 @@ func (h *HTTP) get(ctx context.Context, user schemas.UserID, call string, query 
 	if err != nil {
 		return err
 	}
+	return h.do(req, answer)
+}
+
+// do reads the answer to a request.
+func (h *HTTP) do(req *http.Request, answer any) error {
 	resp, err := h.Client.Do(req)
 	if err != nil {
 		return err

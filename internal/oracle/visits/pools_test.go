@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -77,5 +80,23 @@ func TestPoolsOverHTTP(t *testing.T) {
 	defer server.Close()
 	if err := CheckPools(t.Context(), &HTTP{URL: server.URL, Client: server.Client()}, p, reader, 5); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestFeaturesOverHTTP(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		question, err := io.ReadAll(r.Body)
+		const want = `{"at":"1970-01-01T00:00:01Z","features":["f"],"users":["user:u"]}`
+		if err != nil || r.URL.Path != "/v1/features" || r.Method != http.MethodPost || string(question) != want {
+			http.Error(w, "unexpected "+string(question), http.StatusBadRequest)
+			return
+		}
+		fmt.Fprint(w, `{"values":{"user:u":{"f":{"a":1}}},"missing":[]}`)
+	}))
+	defer server.Close()
+	h := &HTTP{URL: server.URL, Client: server.Client()}
+	got, err := h.Features(t.Context(), []string{"f"}, []schemas.UserID{reader}, time.Unix(1, 0).UTC())
+	if err != nil || string(got[reader]["f"]) != `{"a":1}` {
+		t.Errorf("features %s, %v", got, err)
 	}
 }

@@ -1,12 +1,16 @@
 package visits
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/smartfeed/smartfeed/internal/oracle"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
 )
 
@@ -31,6 +35,67 @@ func imported(t *testing.T) *oracle.Product {
 		p.Apply(line)
 	}
 	return p
+}
+
+// What people did lately is a feature, as it should be.
+func TestServerFeatures(t *testing.T) {
+	p := imported(t)
+	h := &HTTP{URL: os.Getenv("SMARTFEED_SERVER"), Client: &http.Client{Timeout: 10 * time.Second}}
+	at, err := time.Parse(time.RFC3339, os.Getenv("SMARTFEED_LAST_ACTION"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var users []schemas.UserID
+	for i := 0; i < len(p.Users()); i += 40 {
+		users = append(users, p.Users()[i])
+	}
+	got, err := h.Features(t.Context(), []string{"interests_24h", "verbs_1h", "last_actions"}, users, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asOf, groups := schemas.MicrosOf(at), 0
+	for _, user := range users {
+		day := oracle.Feature{Verbs: []schemas.Verb{schemas.Click, schemas.Save}, Window: 24 * time.Hour}
+		want := p.CountBy(user, day, "objectAttributes.interests", asOf)
+		sameCounts(t, user, got[user]["interests_24h"], want)
+		sameCounts(t, user, got[user]["verbs_1h"], p.CountBy(user, oracle.Feature{Window: time.Hour}, "verb", asOf))
+		sameActions(t, user, got[user]["last_actions"], p.Last(user, oracle.Feature{Window: 96 * time.Hour}, 20, asOf))
+		groups += len(want)
+	}
+	if groups == 0 {
+		t.Error("nobody did anything")
+	}
+}
+
+func sameCounts(t *testing.T, user schemas.UserID, got json.RawMessage, want map[string]int) {
+	t.Helper()
+	counts := map[string]int{}
+	if err := json.Unmarshal(got, &counts); err != nil {
+		t.Errorf("%s: %v in %s", user, err, got)
+	}
+	if diff := cmp.Diff(want, counts); diff != "" {
+		t.Errorf("counts of %s (-want +got):\n%s", user, diff)
+	}
+}
+
+func sameActions(t *testing.T, user schemas.UserID, got json.RawMessage, want []*schemas.EnrichedAction) {
+	t.Helper()
+	type act struct {
+		Object    schemas.ID
+		Verb      schemas.Verb
+		Timestamp time.Time
+	}
+	var acts []act
+	if err := json.Unmarshal(got, &acts); err != nil {
+		t.Errorf("%s: %v in %s", user, err, got)
+	}
+	wanted := []act{}
+	for _, a := range want {
+		wanted = append(wanted, act{a.Object, a.Verb, a.Timestamp.Time()})
+	}
+	if diff := cmp.Diff(wanted, acts); diff != "" {
+		t.Errorf("last actions of %s (-want +got):\n%s", user, diff)
+	}
 }
 
 // A server that has imported the set holds what it should in its pools, and shows it as it should.

@@ -9,6 +9,7 @@
 //   - nothing is degraded, but for being stale where that is allowed.
 //
 // The caller tells the product of events once they are worked off; what was shown the readers tell it themselves.
+// HTTP reads feeds, and pools and features for comparison, from a server.
 package visits
 
 import (
