@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -37,6 +38,7 @@ type audience map[schemas.Followee]schemas.PinVersion
 // play applies events in order and returns the pin, what every followee was told last, and why events were dropped.
 func play(t rapid.TB, cfg Config, events ...*schemas.PinEvent) (*pin, audience, []string) {
 	p, told, drops := &pin{id: "pin:1"}, audience{}, []string(nil)
+	stored := map[string]bool{} // versions of attributes
 	for _, e := range events {
 		before := p.stamp
 		c := p.apply(e, cfg)
@@ -46,9 +48,23 @@ func play(t rapid.TB, cfg Config, events ...*schemas.PinEvent) (*pin, audience, 
 		for _, f := range c.tell {
 			told[f] = p.version()
 		}
+		if c.keep {
+			stored[e.ID] = true
+		}
+		for _, m := range c.forget {
+			delete(stored, m.id)
+		}
 		if c.drop != "" {
 			drops = append(drops, e.ID+" "+c.drop)
 		}
+	}
+	for _, m := range p.kept {
+		if !stored[m.id] {
+			t.Errorf("version %s is named but not stored", m.id)
+		}
+	}
+	if len(stored) != len(p.kept) {
+		t.Errorf("%d versions are stored, %d named", len(stored), len(p.kept))
 	}
 	return p, told, drops
 }
@@ -300,8 +316,8 @@ func checkAudience(t *rapid.T, told audience, want meaning) {
 	}
 	for f, got := range told {
 		got.Version = 0
-		if !sameForFollowees(got, version) {
-			t.Errorf("%s was last told\n%+v, want\n%+v", f, got, version)
+		if diff := gocmp.Diff(version, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("what %s was last told (-want +got):\n%s", f, diff)
 		}
 	}
 }

@@ -1,0 +1,196 @@
+package actors
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+const (
+	hour     = schemas.Micros(time.Hour / time.Microsecond)
+	halfLife = 24 * time.Hour
+)
+
+type nobody struct{}
+
+func (nobody) Has(schemas.UserID) bool { return false }
+
+type gone map[schemas.UserID]bool
+
+func (g gone) Has(user schemas.UserID) bool { return g[user] }
+
+func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*(1+math.Abs(want)) }
+
+func TestDecayed(t *testing.T) {
+	one := decayed{}.add(1, 0, halfLife)
+	tests := []struct {
+		name      string
+		got, want float64
+	}{
+		{"nothing", decayed{}.at(99*hour, halfLife), 0},
+		{"at once", one.at(0, halfLife), 1},
+		{"after a half-life", one.at(24*hour, halfLife), 0.5},
+		{"after three", one.at(72*hour, halfLife), 0.125},
+		{"before it happened", one.at(-24*hour, halfLife), 2},
+		{"a newer weight", one.add(1, 24*hour, halfLife).at(24*hour, halfLife), 1.5},
+		{"a late weight adds what is left of it", one.add(1, -24*hour, halfLife).at(0, halfLife), 1.5},
+		{"a negative weight", one.add(-3, 0, halfLife).at(0, halfLife), -2},
+		{"a thousand years", one.at(schemas.Micros(1000*365*24)*hour, halfLife), 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if !near(tt.got, tt.want) {
+				t.Errorf("got %v, want %v", tt.got, tt.want)
+			}
+		})
+	}
+}
+
+// In whatever order weights come, the sum is that of the formula.
+func TestDecayedSumInAnyOrder(t *testing.T) {
+	type weighed struct {
+		weight float64
+		at     schemas.Micros
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) weighed {
+			return weighed{rapid.Float64Range(-5, 5).Draw(t, "weight"), schemas.Micros(rapid.Int64Range(0, 240).Draw(t, "hour")) * hour}
+		}), 0, 20).Draw(t, "weights")
+		now := schemas.Micros(rapid.Int64Range(0, 480).Draw(t, "now")) * hour
+		var sum decayed
+		want := 0.0
+		for _, w := range rapid.Permutation(all).Draw(t, "order") {
+			sum = sum.add(w.weight, w.at, halfLife)
+			want += w.weight * math.Exp2(-(now-w.at).Time().Sub(schemas.Micros(0).Time()).Hours()/24)
+		}
+		if got := sum.at(now, halfLife); math.Abs(got-want) > 1e-6 {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+func TestFacets(t *testing.T) {
+	full := schemas.Facets{Author: "user:bob", Board: "board:a", Interests: []schemas.InterestID{"interest:x", "interest:y"}}
+	tests := []struct {
+		name    string
+		actor   schemas.UserID
+		facets  schemas.Facets
+		deleted DeletedUsers
+		want    []schemas.ID
+	}{
+		{"all", "user:eve", full, nobody{}, []schemas.ID{"user:bob", "board:a", "interest:x", "interest:y"}},
+		{"an own pin", "user:bob", full, nobody{}, []schemas.ID{"board:a", "interest:x", "interest:y"}},
+		{"of a deleted author", "user:eve", full, gone{"user:bob": true}, []schemas.ID{"board:a", "interest:x", "interest:y"}},
+		{"no pin", "user:eve", schemas.Facets{}, nobody{}, []schemas.ID{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := &schemas.EnrichedAction{Actor: tt.actor, ObjectAttributes: schemas.ObjectAttributes{Facets: tt.facets}}
+			if diff := gocmp.Diff(tt.want, facets(a, tt.deleted)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStrongestAndWeakest(t *testing.T) {
+	all := func() []schemas.Affinity {
+		return []schemas.Affinity{{Facet: "c", Value: 1}, {Facet: "a", Value: 1}, {Facet: "b", Value: 3}, {Facet: "d", Value: -2}, {Facet: "e", Value: 1e-6}}
+	}
+	tests := []struct {
+		name string
+		got  []schemas.Affinity
+		want string
+	}{
+		{"the two strongest", strongest(all(), 2), "b a"},
+		{"no negative or negligible ones", strongest(all(), 9), "b a c"},
+		{"strongest of none", strongest(nil, 9), ""},
+		{"all but three, dislikes count as much", weakest(all(), 3), "c e"},
+		{"none beyond the bound", weakest(all(), 5), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			for i, a := range tt.got {
+				if i > 0 {
+					got += " "
+				}
+				got += string(a.Facet)
+			}
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestFateOf(t *testing.T) {
+	event := func(verb schemas.Verb, at schemas.Micros, id string) *schemas.UserEvent {
+		return &schemas.UserEvent{Event: schemas.Event{Verb: verb, Time: at, ID: id}}
+	}
+	held, deleted := event(schemas.Update, 10, "m"), event(schemas.Delete, 10, "d")
+	tests := []struct {
+		name    string
+		held, e *schemas.UserEvent
+		want    fate
+	}{
+		{"first", nil, held, wins},
+		{"newer", held, event(schemas.Update, 11, "a"), wins},
+		{"older", held, event(schemas.Update, 9, "z"), loses},
+		{"same time, higher id", held, event(schemas.Update, 10, "n"), wins},
+		{"same time, lower id", held, event(schemas.Update, 10, "l"), loses},
+		{"repeat", held, held, repeated},
+		{"repeat with another body", held, event(schemas.Update, 99, "m"), repeated},
+		{"delete, even an older one", held, event(schemas.Delete, 1, "d"), deletes},
+		{"delete of an unknown user", nil, deleted, deletes},
+		{"repeat of the delete", deleted, deleted, repeated},
+		{"newer than the delete", deleted, event(schemas.Update, 99, "z"), ofDeleted},
+		{"another delete", deleted, event(schemas.Delete, 99, "z"), ofDeleted},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := fateOf(tt.held, tt.e); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// Any order and any repetition of a user's events ends in the newest update, or in the end of the user.
+func TestProfileConvergesInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 8).Draw(t, "events")
+		var events []*schemas.UserEvent
+		var newest *schemas.UserEvent
+		deleted := false
+		for i := range n {
+			e := &schemas.UserEvent{Event: schemas.Event{ID: fmt.Sprint(i), Verb: schemas.Update,
+				Time: schemas.Micros(rapid.IntRange(0, 3).Draw(t, "time"))}}
+			if rapid.IntRange(0, 9).Draw(t, "delete") == 0 {
+				e.Verb, deleted = schemas.Delete, true
+			}
+			if newest == nil || e.Time >= newest.Time { // ids rise
+				newest = e
+			}
+			events = append(events, e, e)
+		}
+		var held *schemas.UserEvent
+		for _, e := range rapid.Permutation(events).Draw(t, "order") {
+			if f := fateOf(held, e); f == wins || f == deletes {
+				held = e
+			}
+		}
+		if isDelete(held) != deleted {
+			t.Errorf("deleted: got %t, want %t", isDelete(held), deleted)
+		}
+		if !deleted && held != newest {
+			t.Errorf("got event %s, want %s", held.ID, newest.ID)
+		}
+	})
+}

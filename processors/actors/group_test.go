@@ -1,0 +1,312 @@
+package actors_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func TestMain(m *testing.M) {
+	// Sarama's metrics library has one goroutine for the whole process, which nothing ends.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
+}
+
+// gone is a fixed set of deleted users.
+type gone map[schemas.UserID]bool
+
+func (g gone) Has(user schemas.UserID) bool { return g[user] }
+
+func now() time.Time { return time.Now().Truncate(time.Millisecond) }
+
+func profile(user schemas.UserID, verb schemas.Verb, at time.Time, id string) *schemas.UserEvent {
+	return &schemas.UserEvent{
+		Event:      schemas.Event{ID: id, Time: schemas.MicrosOf(at), Actor: user, Verb: verb, Object: schemas.ID(user)},
+		Interests:  []schemas.InterestID{"interest:x"},
+		Attributes: map[string]string{"profile": id},
+		Embedding:  []float32{1, 2},
+	}
+}
+
+func action(user schemas.UserID, verb schemas.Verb, at time.Time, id string, f schemas.Facets) *schemas.EnrichedAction {
+	return &schemas.EnrichedAction{
+		ID: id, Timestamp: schemas.MicrosOf(at), Actor: user, Verb: verb, Object: "pin:1",
+		ObjectAttributes: schemas.ObjectAttributes{Facets: f},
+	}
+}
+
+func values[T any](records []proctest.Record[T]) []T {
+	list := make([]T, len(records))
+	for i, r := range records {
+		list[i] = *r.Value
+	}
+	return list
+}
+
+func TestActionsGetTheNewestProfile(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, gone{}))
+	at := now()
+	send := func(id string) {
+		t.Helper()
+		proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", action("user:eve", schemas.Click, at, id, schemas.Facets{Author: "user:ada"}))
+		w.WaitIdle()
+	}
+	update := func(at time.Time, id string) {
+		t.Helper()
+		proctest.Publish(w, w.Streams.Users, "user:eve", profile("user:eve", schemas.Update, at, id))
+		w.WaitIdle()
+	}
+	send("unknown")
+	update(at, "second")
+	update(at.Add(-time.Second), "first")
+	update(at.Add(time.Second), "second")
+	send("known")
+	proctest.Publish(w, w.Streams.ActionsJoined, "user:other", action("user:eve", schemas.Click, at, "strayed", schemas.Facets{}))
+	w.WaitIdle()
+
+	want := []schemas.EnrichedAction{
+		*action("user:eve", schemas.Click, at, "unknown", schemas.Facets{Author: "user:ada"}),
+		*action("user:eve", schemas.Click, at, "known", schemas.Facets{Author: "user:ada"}),
+	}
+	want[1].ActorAttributes = schemas.ActorAttributes{
+		Interests: []schemas.InterestID{"interest:x"}, Embedding: []float32{1, 2}, Attributes: map[string]string{"profile": "second"},
+	}
+	if diff := gocmp.Diff(want, values(proctest.Drain(w, w.Streams.ActionsEnriched)), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("actions (-want +got):\n%s", diff)
+	}
+	letters := values(proctest.Drain(w, w.Streams.DeadLetters))
+	if len(letters) != 1 || letters[0].Reason != `key "user:other": want the record's "user:eve"` {
+		t.Errorf("dead letters: got %v, want the one that strayed", letters)
+	}
+}
+
+func TestNothingFollowsADelete(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := actors.DefaultConfig()
+	w.Start("a", actors.Group(cfg, w.Streams, gone{"user:zoe": true}))
+	at := now()
+	liked := schemas.Facets{Author: "user:ada", Board: "board:a"}
+	proctest.Publish(w, w.Streams.Users, "user:eve", profile("user:eve", schemas.Update, at, "u"))
+	for i := range 3 { // the first sends affinities, the others set a timer to
+		proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", action("user:eve", schemas.Save, at, fmt.Sprint(i), liked))
+	}
+	w.WaitIdle()
+	proctest.Publish(w, w.Streams.Users, "user:eve",
+		profile("user:eve", schemas.Delete, at.Add(-time.Hour), "d"),
+		profile("user:eve", schemas.Delete, at.Add(-time.Hour), "d"),
+		profile("user:eve", schemas.Update, at.Add(time.Second), "late"))
+	w.WaitIdle()
+	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", action("user:eve", schemas.Save, at, "late", liked))
+	proctest.Publish(w, w.Streams.ActionsJoined, "user:zoe", action("user:zoe", schemas.Save, at, "of whom all have heard", liked))
+	w.WaitIdle()
+
+	want := []schemas.DeletedUser{{User: "user:eve", Time: schemas.MicrosOf(at.Add(-time.Hour))}}
+	if diff := gocmp.Diff(want, values(proctest.Drain(w, w.Streams.UsersDeleted))); diff != "" {
+		t.Errorf("deleted users (-want +got):\n%s", diff)
+	}
+	if got := len(proctest.Drain(w, w.Streams.ActionsEnriched)); got != 3 {
+		t.Errorf("%d actions went on, want the 3 before the delete", got)
+	}
+	rows := w.Rows(topics.Actors, "")
+	if len(rows) != 1 || rows[0].Owner != "user:eve" {
+		t.Errorf("rows: got %v, want nothing but the delete", rows)
+	}
+	sentOf := func(user schemas.UserID) (n int) {
+		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
+			if a.User == user {
+				n++
+			}
+		}
+		return n
+	}
+	before := sentOf("user:eve")
+	// A later timer of another user shows that the deleted one's has had its time.
+	for i := range 2 {
+		proctest.Publish(w, w.Streams.ActionsJoined, "user:bob", action("user:bob", schemas.Save, at, fmt.Sprint("b", i), liked))
+	}
+	w.Eventually("the other's affinities are sent twice", func() bool { return sentOf("user:bob") == 2 })
+	if got := sentOf("user:eve"); got != before {
+		t.Errorf("affinities were sent %d times after the end", got-before)
+	}
+}
+
+func TestAffinitiesAreSentAtMostOnceInATime(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := actors.DefaultConfig()
+	cfg.Every, cfg.Top = 700*time.Millisecond, 3
+	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
+	at := now()
+	const n = 40
+	for i := range n {
+		f := schemas.Facets{Author: "user:ada", Board: "board:a", Interests: []schemas.InterestID{"interest:x", schemas.InterestID(fmt.Sprintf("interest:%d", i))}}
+		proctest.Publish(w, w.Streams.ActionsJoined, "user:eve",
+			action("user:eve", schemas.Click, at, fmt.Sprint("c", i), f),
+			action("user:eve", schemas.Hide, at, fmt.Sprint("h", i), schemas.Facets{Board: "board:a"}))
+	}
+	// Both followees end at n clicks; the rest follows in the order of their ids.
+	want := []schemas.ID{"interest:x", "user:ada", "interest:0"}
+	w.Eventually("the last affinities are sent", func() bool {
+		all := values(proctest.Drain(w, w.Streams.Affinities))
+		if len(all) == 0 {
+			return false
+		}
+		last := all[len(all)-1]
+		return len(last.Top) == 3 && last.Top[0].Facet == want[0] && math.Abs(last.Top[0].Value-n) < 0.1
+	})
+	all := values(proctest.Drain(w, w.Streams.Affinities))
+	var got []schemas.ID
+	for _, a := range all[len(all)-1].Top {
+		got = append(got, a.Facet)
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("top (-want +got):\n%s", diff)
+	}
+	for i := range all[1:] {
+		if apart := all[i+1].Time.Time().Sub(all[i].Time.Time()); apart < cfg.Every {
+			t.Errorf("sent again after %s, want %s at least", apart, cfg.Every)
+		}
+	}
+}
+
+func TestEdgeWeightsMoveInStepsAndFade(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := actors.DefaultConfig()
+	cfg.HalfLife = 2 * time.Second // from 6 through 2.4 in 2.6 s
+	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
+	at := now()
+	liked := schemas.Facets{Author: "user:ada"}
+	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve",
+		action("user:eve", schemas.Click, at, "1", liked),
+		action("user:eve", schemas.Save, at, "2", liked),
+		action("user:eve", schemas.Save, at, "3", liked))
+	moves := func() (list []float32) {
+		for _, r := range proctest.Drain(w, w.Streams.EdgeWeights) {
+			if r.Key != "user:ada" || r.Value.User != "user:eve" || r.Value.Followee != "user:ada" {
+				t.Errorf("got %+v under key %q, want an edge from user:eve to user:ada", r.Value, r.Key)
+			}
+			list = append(list, r.Value.Weight)
+		}
+		return list
+	}
+	w.Eventually("the weight has faded to 1", func() bool { m := moves(); return len(m) > 0 && m[len(m)-1] == 1 })
+	if diff := gocmp.Diff([]float32{1.5, 1}, moves()); diff != "" {
+		t.Errorf("weights (-want +got):\n%s", diff)
+	}
+	all := values(proctest.Drain(w, w.Streams.EdgeWeights))
+	faded := all[1].Time.Time().Sub(at)
+	if want := time.Duration(math.Log2(7/2.4) * float64(cfg.HalfLife)); faded < want {
+		t.Errorf("faded after %s, want not before %s", faded, want)
+	}
+}
+
+func TestWeakFacetsGoBeyondTheBound(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := actors.DefaultConfig()
+	cfg.Top, cfg.MaxFacets = 1, 8
+	cfg.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}, {From: 0.05, Weight: 2}}
+	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
+	at := now()
+	for i := range 11 { // ten are kept without more ado, the eleventh cuts them to eight
+		verb := schemas.Save
+		if i < 3 {
+			verb = schemas.View
+		}
+		proctest.Publish(w, w.Streams.ActionsJoined, "user:eve",
+			action("user:eve", verb, at, fmt.Sprint(i), schemas.Facets{Board: schemas.BoardID(fmt.Sprintf("board:%02d", i))}))
+	}
+	w.WaitIdle()
+	weights := map[schemas.Followee]float32{}
+	for _, e := range values(proctest.Drain(w, w.Streams.EdgeWeights)) {
+		weights[e.Followee] = e.Weight
+	}
+	left := 0
+	for _, r := range w.Rows(topics.Actors, "user:eve") {
+		if r.Name[0] == 'f' {
+			left++
+		}
+	}
+	if left != 8 {
+		t.Errorf("%d affinities are left, want 8", left)
+	}
+	for board, weight := range weights {
+		want := float32(2)
+		if board < "board:03" {
+			want = 1
+		}
+		if weight != want {
+			t.Errorf("%s: weight %v, want %v", board, weight, want)
+		}
+	}
+}
+
+// Every action goes on exactly once and counts exactly once, in whatever order and while members are killed.
+func TestNothingIsLostOrDoubledWhenKilled(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := actors.DefaultConfig()
+	cfg.Every = 100 * time.Millisecond
+	group := actors.Group(cfg, w.Streams, gone{})
+	a := w.Start("a", group)
+	const users, perUser, rounds = 8, 6, 5
+	random := rand.New(rand.NewPCG(3, 4))
+	base := now().Add(-time.Hour)
+	want := map[schemas.UserID]float64{}
+	for round := range rounds {
+		for u := range users {
+			user := schemas.UserID(fmt.Sprintf("user:%d", u))
+			for i := range perUser {
+				at := base.Add(-time.Duration(random.IntN(1000)) * time.Hour)
+				want[user] += math.Exp2(-base.Sub(at).Hours() / cfg.HalfLife.Hours())
+				proctest.Publish(w, w.Streams.ActionsJoined, string(user),
+					action(user, schemas.Click, at, fmt.Sprint(user, round, i), schemas.Facets{Board: "board:a"}))
+			}
+		}
+		switch round {
+		case 1:
+			a.Kill()
+			w.Start("b", group)
+		case 2:
+			a.Restart()
+		}
+	}
+	w.WaitIdle()
+	seen := map[string]bool{}
+	for _, e := range values(proctest.Drain(w, w.Streams.ActionsEnriched)) {
+		if seen[e.ID] {
+			t.Errorf("action %s went on twice", e.ID)
+		}
+		seen[e.ID] = true
+	}
+	if got := len(seen); got != users*perUser*rounds {
+		t.Errorf("%d actions went on, want %d", got, users*perUser*rounds)
+	}
+	last := map[schemas.UserID]float64{}
+	w.Eventually("the affinities are those of all actions", func() bool {
+		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
+			since := a.Time.Time().Sub(base).Hours()
+			last[a.User] = a.Top[0].Value * math.Exp2(since/cfg.HalfLife.Hours())
+		}
+		for user, sum := range want {
+			if math.Abs(last[user]-sum) > 1e-6 {
+				return false
+			}
+		}
+		return true
+	})
+}
