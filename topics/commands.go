@@ -36,6 +36,7 @@ type Progress interface {
 // UsageError is a mistake on the command line.
 type UsageError struct{ Problem string }
 
+// Error returns the problem.
 func (e *UsageError) Error() string { return e.Problem }
 
 // Usage is true: the program ends with its exit code for wrong usage.

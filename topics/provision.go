@@ -41,6 +41,7 @@ type Conflict struct {
 	Advice string `json:"advice"`
 }
 
+// Error says what differs and what to do.
 func (c *Conflict) Error() string {
 	return fmt.Sprintf("topic %s: %s is %s and must be %s: %s", c.Topic, c.Key, c.Have, c.Want, c.Advice)
 }

@@ -25,6 +25,7 @@ type Published struct {
 	Seconds float64        `json:"seconds"`
 }
 
+// String is one line for people.
 func (p Published) String() string {
 	var parts []string
 	for _, stream := range []string{Users, Follows, Pins, Actions, Candidates} {

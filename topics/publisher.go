@@ -40,10 +40,12 @@ type PublishError struct {
 	Err     error
 }
 
+// Error says how many events are certain, and why not all.
 func (e *PublishError) Error() string {
 	return fmt.Sprintf("publish: %d of %d events are certain: %v", e.Certain, e.Events, e.Err)
 }
 
+// Unwrap returns why not all are certain.
 func (e *PublishError) Unwrap() error { return e.Err }
 
 // Publish returns nil when every event is acknowledged. If one cannot be encoded nothing is published. After any other

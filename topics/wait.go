@@ -44,6 +44,7 @@ type Lag struct {
 	Records int64  `json:"records"` // at most: markers and records of later events among them
 }
 
+// String is for people.
 func (l Lag) String() string { return fmt.Sprintf("%s: %d of %s", l.Group, l.Records, l.Topic) }
 
 // WaitState is what is still waited for.
@@ -52,6 +53,7 @@ type WaitState struct {
 	Err    error `json:"-"`      // why the brokers could not be asked the last time
 }
 
+// String is one line for people, "unknown" before the first look.
 func (s WaitState) String() string {
 	parts := make([]string, len(s.Behind), len(s.Behind)+1)
 	for i, l := range s.Behind {
@@ -72,10 +74,12 @@ type WaitError struct {
 	Cause error // of the context's end
 }
 
+// Error says why waiting ended and what is still behind.
 func (e *WaitError) Error() string {
 	return fmt.Sprintf("wait: %v: still behind: %s", e.Cause, e.State)
 }
 
+// Unwrap returns why waiting ended.
 func (e *WaitError) Unwrap() error { return e.Cause }
 
 // Wait returns nil when everything whose publication was acknowledged before the call has had its whole effect in every

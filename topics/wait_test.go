@@ -318,7 +318,7 @@ func TestReadersOfCatalogue(t *testing.T) {
 		"objects":     "pins actions impressions objects-ticks",
 		"pools":       "candidates affinities edges deliveries served pools-ticks",
 		"materialize": "publications pin-cards users-deleted edges feed-entries",
-		"features":    "item-features actions-enriched",
+		"features":    "pin-cards item-features actions-enriched",
 	}
 	for group, list := range want {
 		if got[group] != list {

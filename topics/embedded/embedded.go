@@ -82,6 +82,7 @@ func checkLoopback(addr string) error {
 // LockedError says that another process uses the directory.
 type LockedError struct{ Dir string }
 
+// Error says what to do.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("directory %s is in use by another process: stop it, or choose another directory", e.Dir)
 }
@@ -92,6 +93,7 @@ type FullError struct {
 	Bytes, Max int64
 }
 
+// Error says what to do.
 func (e *FullError) Error() string {
 	return fmt.Sprintf("directory %s holds %d bytes, more than max_bytes %d: raise the limit, or start anew in an empty directory",
 		e.Dir, e.Bytes, e.Max)
@@ -300,6 +302,7 @@ func (s *Server) brokerOptions(l net.Listener) []kfake.Opt {
 // brokerLog hands the broker's warnings and errors on; the rest would be a line a request.
 type brokerLog struct{ log *slog.Logger }
 
+// Logf is called by the broker.
 func (l *brokerLog) Logf(level kfake.LogLevel, format string, args ...any) {
 	switch level {
 	case kfake.LogLevelError:

@@ -1,0 +1,77 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+)
+
+// producerEntry is one entry of pids.log.
+type producerEntry struct {
+	Type    string `json:"type"` // init, endtx, timeout
+	PID     int64  `json:"pid"`
+	Epoch   int16  `json:"epoch"`
+	TxID    string `json:"txid,omitempty"`
+	Timeout int32  `json:"timeout,omitempty"`
+	Commit  *bool  `json:"commit,omitempty"`
+}
+
+// endProducers gives the producers of settled transactions their next epoch: to whoever asks again, a commit that was
+// completed answers as done, one that was dropped as fenced.
+func endProducers(path string, ends map[txn]bool, sync bool) error {
+	if len(ends) == 0 {
+		return nil
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	known, whole := readProducers(raw)
+	out := raw[:whole:whole]
+	for t, commit := range ends {
+		p, ok := known[t.pid]
+		if !ok || p.Epoch == math.MaxInt16 {
+			continue
+		}
+		next := producerEntry{Type: "init", PID: p.PID, Epoch: p.Epoch + 1, TxID: p.TxID, Timeout: p.Timeout, Commit: &commit}
+		data, err := json.Marshal(next)
+		if err != nil {
+			return err
+		}
+		out = appendEntry(out, data)
+	}
+	return replaceFile(path, out, sync)
+}
+
+const entryHeadBytes = 10 // length, checksum, version
+
+// readProducers returns the last state of each producer, and how many bytes are whole entries.
+func readProducers(raw []byte) (map[int64]producerEntry, int) {
+	known, at := map[int64]producerEntry{}, 0
+	for at+entryHeadBytes <= len(raw) {
+		end := at + 8 + int(binary.LittleEndian.Uint32(raw[at:]))
+		if end > len(raw) || end < at+entryHeadBytes ||
+			checksum(raw[at+8:end]) != binary.LittleEndian.Uint32(raw[at+4:]) {
+			break
+		}
+		var e producerEntry
+		if json.Unmarshal(raw[at+entryHeadBytes:end], &e) == nil {
+			if old, ok := known[e.PID]; ok && e.Type != "init" {
+				e.TxID, e.Timeout = old.TxID, old.Timeout
+			}
+			known[e.PID] = e
+		}
+		at = end
+	}
+	return known, at
+}
+
+func appendEntry(out, data []byte) []byte {
+	body := binary.LittleEndian.AppendUint16(nil, formatVersion)
+	body = append(body, data...)
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(body)))
+	out = binary.LittleEndian.AppendUint32(out, checksum(body))
+	return append(out, body...)
+}
