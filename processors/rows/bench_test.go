@@ -32,8 +32,7 @@ var benchRows = map[int]int{1: 200_000, 10: 600_000, 100: 1_200_000}
 func benchmark(b *testing.B, rows int, run func(*measure, *wire, int, int)) {
 	for range b.N {
 		b.StopTimer()
-		w, _ := newRemoteWire(b)
-		w.createAll(b)
+		w := newRemoteWire(b)
 		messages := benchRows[rows] / rows
 		w.backlog(b, messages)
 		runtime.GC()

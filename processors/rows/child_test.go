@@ -23,7 +23,7 @@ import (
 const roleVariable = "ROWS_TEST_ROLE"
 
 func roles() map[string]func(ctx context.Context) error {
-	return map[string]func(ctx context.Context) error{"broker": playBroker}
+	return map[string]func(ctx context.Context) error{"broker": playBroker, "member": playMember}
 }
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 // playBroker serves an embedded broker in the directory ROWS_TEST_DIR and says where.
 func playBroker(ctx context.Context) error {
 	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = os.Getenv("ROWS_TEST_DIR"), "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Dir, cfg.Kafka, cfg.Registry = os.Getenv("ROWS_TEST_DIR"), os.Getenv("ROWS_TEST_KAFKA"), os.Getenv("ROWS_TEST_REGISTRY")
 	server, err := embedded.Start(ctx, cfg, nil)
 	if err != nil {
 		return err
@@ -68,24 +68,24 @@ func child(t testing.TB, role string, env ...string) *exec.Cmd {
 }
 
 // newRemoteWire is newWire with the broker in a process of its own.
-func newRemoteWire(t testing.TB) (*wire, *exec.Cmd) {
+func newRemoteWire(t testing.TB) *wire {
 	t.Helper()
-	cmd := child(t, "broker", "ROWS_TEST_DIR="+t.TempDir())
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	w, _ := newTortureWire(t, t.TempDir())
+	return w
+}
+
+// serve starts a broker process on a directory, and returns the registry's URL.
+func (w *wire) serve(t testing.TB, dir, kafka, registry string) string {
+	t.Helper()
+	w.broker = child(t, "broker", "ROWS_TEST_DIR="+dir, "ROWS_TEST_KAFKA="+kafka, "ROWS_TEST_REGISTRY="+registry)
+	out, err := w.broker.StdoutPipe()
+	must(t, err)
+	must(t, w.broker.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	brokers, registry, _ := strings.Cut(strings.TrimSpace(line), " ")
-	w := &wire{kafka: topics.Kafka{Brokers: strings.Split(brokers, ","), Partitions: testPartitions, Embedded: true}}
-	w.connect(t, registry)
-	return w, cmd
+	must(t, err)
+	brokers, url, _ := strings.Cut(strings.TrimSpace(line), " ")
+	w.kafka = topics.Kafka{Brokers: strings.Split(brokers, ","), Partitions: testPartitions, Embedded: true}
+	return url
 }
 
 func (w *wire) connect(t testing.TB, registryURL string) {

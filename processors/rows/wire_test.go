@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,11 +24,12 @@ const testPartitions = 4
 
 // wire is an embedded broker with the topics of a group "t": t-in, t-in2, t-batch, t-out and its own.
 type wire struct {
-	*embedded.Server
-	kafka   topics.Kafka
-	streams *topics.Streams
-	client  *kgo.Client // produces to Record.Partition, reads nothing
-	admin   *kadm.Client
+	*embedded.Server           // in this process, or nil
+	broker           *exec.Cmd // in another
+	kafka            topics.Kafka
+	streams          *topics.Streams
+	client           *kgo.Client // produces to Record.Partition, reads nothing
+	admin            *kadm.Client
 }
 
 func newWire(t testing.TB) *wire {
