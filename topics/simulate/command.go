@@ -152,7 +152,7 @@ func ticks(ctx context.Context, perSecond float64) iter.Seq[time.Time] {
 	if perSecond > 0 {
 		limit = rate.Limit(perSecond)
 	}
-	const share = 100 // a hundredth of a second's events may come at once: timers are no finer
+	const share = 10 // a tenth of a second's events may come at once, to catch up on a busy machine
 	limiter := rate.NewLimiter(limit, 1+int(perSecond/share))
 	return func(yield func(time.Time) bool) {
 		for limiter.Wait(ctx) == nil && yield(time.Now()) {

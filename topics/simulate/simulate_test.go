@@ -174,6 +174,28 @@ func TestPinsGetNewer(t *testing.T) {
 	}
 }
 
+// A pin is on the board that its first interest has given the name, if the author has any.
+func TestPinsAreOnTheirBoards(t *testing.T) {
+	for boards := range 4 {
+		cfg := DefaultConfig()
+		cfg.BoardsPerUser = boards
+		w := newWorld(cfg)
+		for line := range load.Concat(w.pins(noon()), acting(cfg, "run", 1000)) {
+			pin, ok := line.Event.(*schemas.PinEvent)
+			if !ok {
+				continue
+			}
+			want := schemas.BoardID("")
+			if boards > 0 {
+				want = schemas.BoardID("board:" + schemas.ID(pin.Actor).Name() + "-" + schemas.ID(pin.Interests[0]).Name())
+			}
+			if pin.Board != want {
+				t.Fatalf("%d boards: %s is on %q, want %q", boards, pin.Object, pin.Board, want)
+			}
+		}
+	}
+}
+
 func TestFewHaveMost(t *testing.T) {
 	cfg := DefaultConfig()
 	authors, followers := map[schemas.ID]int{}, map[schemas.ID]int{}

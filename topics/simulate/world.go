@@ -128,10 +128,10 @@ func (w *world) pin(n int) pin {
 	return w.newPin(r, author, fmt.Sprintf("%s-%d", w.userName(author), n))
 }
 
-// newPin makes up a pin: of one of the author's tastes, every third time of a second one too.
+// newPin makes up a pin: of one of the tastes that the author has a board for, every third time of a second one too.
 func (w *world) newPin(r *rand.Rand, author int, name string) pin {
 	tastes := w.tastes(author)
-	about := popular(r, len(tastes))
+	about := popular(r, min(len(tastes), max(1, w.BoardsPerUser)))
 	p := pin{
 		id:        schemas.PinID("pin:" + name),
 		author:    author,
@@ -142,7 +142,7 @@ func (w *world) newPin(r *rand.Rand, author int, name string) pin {
 		p.interests = []int{tastes[about], second}
 	}
 	if w.BoardsPerUser > 0 {
-		p.board = w.board(author, min(about, w.BoardsPerUser-1))
+		p.board = w.board(author, about)
 	}
 	p.embedding = w.embedding(r, p.interests)
 	return p
