@@ -95,26 +95,26 @@ func parseCandidate(prefix int, name, value string) (candidateRow, error) {
 // candidateRows reads all rows of a source, best first. Their strings share one piece of memory.
 func candidateRows(t table, source schemas.Source) ([]candidateRow, error) {
 	prefix := sourcePrefix(source)
-	var buf []byte
+	var text strings.Builder
 	var ends []int // of names and values in turn
 	err := t.Scan(rows.Scan{Prefix: prefix}, func(row, value []byte) bool {
-		buf = append(buf, row...)
-		ends = append(ends, len(buf))
-		buf = append(buf, value...)
-		ends = append(ends, len(buf))
+		text.Write(row)
+		ends = append(ends, text.Len())
+		text.Write(value)
+		ends = append(ends, text.Len())
 		return true
 	})
 	if err != nil {
 		return nil, err
 	}
-	all, start := string(buf), 0
-	list := make([]candidateRow, 0, len(ends)/2)
-	for i := 0; i < len(ends); i += 2 {
-		r, err := parseCandidate(len(prefix), all[start:ends[i]], all[ends[i]:ends[i+1]])
-		if err != nil {
+	all, start := text.String(), 0
+	list := make([]candidateRow, len(ends)/2)
+	for i := range list {
+		name, value := ends[2*i], ends[2*i+1]
+		if list[i], err = parseCandidate(len(prefix), all[start:name], all[name:value]); err != nil {
 			return nil, err
 		}
-		list, start = append(list, r), ends[i+1]
+		start = value
 	}
 	return list, nil
 }

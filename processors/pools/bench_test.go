@@ -1,0 +1,68 @@
+package pools_test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// BenchmarkDeliveries delivers pins to 100 users at a time, everybody's pool being full many times over before: what a
+// delivery costs must not grow with what was offered before. CPU is that of the whole process, the embedded broker with
+// it.
+func BenchmarkDeliveries(b *testing.B) {
+	for _, before := range []int{0, 5_000} {
+		b.Run(fmt.Sprintf("after=%d", before), func(b *testing.B) {
+			w := proctest.NewOf(b, 1)
+			w.Start("a", pools.Group(pools.DefaultConfig(), w.Streams, deleted{}))
+			users := make([]schemas.UserID, 100)
+			for i := range users {
+				users[i] = schemas.UserID(fmt.Sprintf("user:%d", i))
+				proctest.Publish(w, w.Streams.Edges, string(users[i]),
+					&schemas.Edge{User: users[i], Other: "user:a", Kind: schemas.FollowEdge, Live: true, Time: 1})
+			}
+			offer(w, users, 0, before)
+			w.WaitIdle()
+			const records = 5000
+			b.ResetTimer()
+			for range b.N {
+				start := cpu(b)
+				offer(w, users, before, records)
+				w.WaitIdle()
+				b.ReportMetric((cpu(b)-start).Seconds()*1e6/records/float64(len(users)), "cpu-µs/delivery")
+				before += records
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N)/records/float64(len(users)), "µs/delivery")
+		})
+	}
+}
+
+// offer delivers n pins, each newer than the ones before.
+func offer(w *proctest.Wire, users []schemas.UserID, from, n int) {
+	const batch = 500
+	for n > 0 {
+		var list []*schemas.Delivery
+		for range min(n, batch) {
+			p := pin(from, schemas.Micros(from), "user:a")
+			p.Board = "board:about-the-usual-length"
+			p.Interests = []schemas.InterestID{"interest:1", "interest:22", "interest:333", "interest:4444"}
+			list = append(list, &schemas.Delivery{Source: schemas.Following, Pins: []schemas.DeliveredPin{p}, Users: users})
+			from++
+		}
+		proctest.PublishTo(w, w.Streams.Deliveries, 0, "user:a", time.Time{}, list...)
+		n -= len(list)
+	}
+}
+
+// cpu is what the process has used so far.
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
