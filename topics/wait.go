@@ -83,9 +83,9 @@ func (e *WaitError) Error() string {
 func (e *WaitError) Unwrap() error { return e.Cause }
 
 // Wait returns nil when everything whose publication was acknowledged before the call has had its whole effect in every
-// reader, whatever came of it on the way included, and a *WaitError when ctx ends before. Records that an event of
-// after since began are not waited for, so that Wait ends while events keep coming. Brokers that are away are asked
-// again.
+// reader, whatever came of it on the way included, and a *WaitError when ctx ends before. since is the caller's now;
+// records that a later event began are not waited for, so that Wait ends while events keep coming. The clock that
+// stamps records may be up to schemas.MaxAhead before the caller's. Brokers that are away are asked again.
 //
 // No readers: those of the catalogue. In any case every process that holds a topic whole is waited for. progress, which
 // may be nil, is called after each look at the brokers.
@@ -148,7 +148,8 @@ type waiter struct {
 	log      *Log
 	since    schemas.Micros
 	readers  []Reader
-	before   Offsets // ends at the first look: what lies below was there at the call
+	before   Offsets        // ends at the first look: what lies below was there at the call
+	latest   schemas.Micros // newest timestamp at the first look, on the clock that stamps records
 	starts   Offsets
 	backlogs map[place]*backlog
 	last     WaitState
@@ -235,7 +236,7 @@ func atOf(partitions map[int32]kadm.OffsetResponse) map[int32]int64 {
 	return at
 }
 
-// ends returns the ends of all topics; the first ones are kept.
+// ends returns the ends of all topics. The first time it also notes what was there at the call.
 func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
 	topics := map[string]bool{}
 	for _, r := range readers {
@@ -245,15 +246,24 @@ func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
 	}
 	names := slices.Sorted(maps.Keys(topics))
 	ends, err := w.log.Ends(ctx, names...)
-	if err == nil && w.before == nil {
-		w.starts, err = w.log.Starts(ctx, names...)
+	if err != nil || w.before != nil {
+		return ends, err
 	}
-	if err != nil {
+	if w.starts, err = w.log.Starts(ctx, names...); err != nil {
 		return nil, err
 	}
-	if w.before == nil {
-		w.before = ends
+	newest, err := w.log.admin.ListMaxTimestampOffsets(ctx, names...)
+	if err != nil {
+		return nil, fmt.Errorf("list newest timestamps: %w", err)
 	}
+	newest.Each(func(o kadm.ListedOffset) {
+		// The caller's clock may be behind the one that stamps records, though not by much: a record from the far future
+		// would have Wait wait for everything that comes.
+		if at := schemas.MicrosOf(time.UnixMilli(o.Timestamp)); at.Time().Sub(w.since.Time()) <= schemas.MaxAhead {
+			w.latest = max(w.latest, at)
+		}
+	})
+	w.before = ends
 	return ends, nil
 }
 
@@ -267,7 +277,7 @@ func (w *waiter) lag(ctx context.Context, group, topic string, committed, ends m
 		}
 		at := place{group, topic, p}
 		if w.backlogs[at] == nil {
-			w.backlogs[at] = &backlog{before: w.before[topic][p], since: w.since, lastOld: -1}
+			w.backlogs[at] = &backlog{before: w.before[topic][p], since: max(w.since, w.latest), lastOld: -1}
 		}
 		pending, err := w.backlogs[at].pending(from, ends[p], func(from int64) ([]*kgo.Record, int64, error) {
 			return w.log.Read(ctx, topic, p, from)

@@ -131,6 +131,26 @@ func TestWaitIsExactUnderTraffic(t *testing.T) {
 	_ = stopTraffic()
 }
 
+// The caller's clock is two minutes behind the one that stamps records.
+func TestWaitWithASlowClock(t *testing.T) {
+	w := newWire(t)
+	p := &pipeline{w: w, slow: 30 * time.Millisecond}
+	p.run(t)
+	for round := range 3 {
+		prefix := fmt.Sprintf("r%d-", round)
+		w.produce(t, topics.Pins, numbered(prefix, 20)...)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		err := topics.Wait(ctx, w.kafka, schemas.MicrosOf(time.Now().Add(-2*time.Minute)), nil, pipelineReaders...)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.effects(prefix); got != 60 {
+			t.Fatalf("round %d: Wait returned after %d effects of 60", round, got)
+		}
+	}
+}
+
 func TestWaitReturnsSoonAfterTheLastEffect(t *testing.T) {
 	w := newWire(t)
 	p := &pipeline{w: w}

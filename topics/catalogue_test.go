@@ -1,0 +1,59 @@
+package topics_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func TestCatalogue(t *testing.T) {
+	profiles := map[string]topics.Profile{"embedded": {Embedded: true}, "real": {}, "own": {Partitions: 16, Replicas: 2}}
+	partitions := map[string]int32{"embedded": topics.EmbeddedPartitions, "real": topics.RealPartitions, "own": 16}
+	inSync := map[string]int16{"embedded": 1, "real": 2, "own": 1}
+	for name, profile := range profiles {
+		seen := map[string]bool{}
+		for _, topic := range topics.Catalogue(profile) {
+			if seen[topic.Name] {
+				t.Errorf("%s: topic %s stands there twice", name, topic.Name)
+			}
+			seen[topic.Name] = true
+			if topic.Key == "" || len(topic.Writers) == 0 {
+				t.Errorf("%s: topic %s has key %q and writers %v", name, topic.Name, topic.Key, topic.Writers)
+			}
+			if topic.Partitions != partitions[name] || topic.InSync != inSync[name] || topic.AppendTime == profile.Embedded {
+				t.Errorf("%s: topic %s has %d partitions, %d in sync, broker's clock %v",
+					name, topic.Name, topic.Partitions, topic.InSync, topic.AppendTime)
+			}
+		}
+		for _, group := range topics.RowGroups() {
+			if !seen[topics.TableOf(group)] || !seen[topics.TicksOf(group)] {
+				t.Errorf("%s: group %s has no table or no ticks", name, group)
+			}
+		}
+	}
+}
+
+// What decides whether something can be lost: the inputs that everything can be made from again are kept for ever, what
+// is read whole or recovered from is compacted, nothing else is kept for ever.
+func TestWhatIsKept(t *testing.T) {
+	for _, topic := range topics.Catalogue(topics.Profile{}) {
+		want := "for a time"
+		switch {
+		case topic.Name == topics.Pins, topic.Name == topics.Follows, topic.Name == topics.Users:
+			want = "for ever"
+		case topic.Whole, strings.HasSuffix(topic.Name, "-table"):
+			want = "compacted"
+		}
+		got := "for a time"
+		switch {
+		case topic.Compact:
+			got = "compacted"
+		case topic.Retention == 0:
+			got = "for ever"
+		}
+		if got != want {
+			t.Errorf("topic %s is kept %s, want %s", topic.Name, got, want)
+		}
+	}
+}
