@@ -363,7 +363,7 @@ func TestReferenceItems(t *testing.T) {
 
 func TestAStepCountsWhileAMillisecondOfItIsInTheWindow(t *testing.T) {
 	start := now / schemas.ItemStep * schemas.ItemStep
-	counts := []schemas.ItemCounts{{Start: start, Counts: map[string]int64{"save": 1}}}
+	counts := []schemas.ItemCounts{{Pin: "pin:1", Start: start, Counts: map[string]int64{"save": 1}}}
 	d := define(t, "entity: pin", "aggregate: count", "window: 1h")
 	tests := map[string]struct {
 		at   schemas.Micros
@@ -374,9 +374,18 @@ func TestAStepCountsWhileAMillisecondOfItIsInTheWindow(t *testing.T) {
 		"its last is the first in": {start + schemas.ItemStep + hour - 1001, 1},
 		"its last is out":          {start + schemas.ItemStep + hour - 1000, 0},
 	}
+	store := openTest(t, t.TempDir(), DefaultConfig())
+	mustWrite(t, store, Batch{Counts: []*schemas.ItemCounts{&counts[0]}})
 	for name, tt := range tests {
 		if got := ReferenceItems(d, tt.at, counts).Value; got != tt.want {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+		got, err := store.Items(t.Context(), []schemas.PinID{"pin:1"}, tt.at, []Definition{d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got[0][0].Value != tt.want {
+			t.Errorf("%s: the store has %v, want %v", name, got[0][0].Value, tt.want)
 		}
 	}
 }

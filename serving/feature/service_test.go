@@ -135,6 +135,15 @@ func TestAnswer(t *testing.T) {
 				{"entity":"user:2|pin:1","feature":"pair_price","reason":"empty"}],
 			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
 		},
+		"missing once": {
+			`{"features":["mean_price","mean_price"],"users":["user:2","user:2"]}`,
+			`{"values":{"user:2":{"mean_price":null}},"missing":[{"entity":"user:2","feature":"mean_price","reason":"empty"}],
+			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
+		},
+		"a pair beside its user": {
+			`{"features":["newest","saves","pair_pin"],"users":["user:2"],"pairs":[["user:1","pin:2"]]}`,
+			`{"values":{"user:2":{"newest":[],"saves":0},"user:1|pin:2":{"pair_pin":1}},"missing":[],"degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
+		},
 		"deleted users": {
 			`{"features":["saves","pair_pin"],"users":["user:gone"],"pairs":[["user:gone","pin:1"]]}`,
 			`{"values":{"user:gone":{"saves":null},"user:gone|pin:1":{"pair_pin":null}},
@@ -436,6 +445,12 @@ func TestTheDeadlineIsKeptWhateverTheStoreDoes(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWhatComesAfterTheAnswerIsNotNoted(t *testing.T) {
+	s, _ := serviceOf{store: empty{}}.start(t)
+	f := s.gather(t.Context(), nil)
+	f.note(t.Context(), task{}, func(*findings) { t.Error("noted") }, nil)
 }
 
 func TestACallerWhoLeavesGetsItsError(t *testing.T) {

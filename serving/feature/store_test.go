@@ -171,14 +171,15 @@ func TestSweepDeletesDaysThatHaveExpired(t *testing.T) {
 
 func TestWhatHasExpiredIsNotWritten(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
-	b := saves("user:1", 2, now-96*hour+1000) // the first is kept, the second expires now
-	b.Counts = []*schemas.ItemCounts{{Pin: "pin:1", Start: (now - 97*hour) / schemas.ItemStep * schemas.ItemStep}}
+	b := saves("user:1", 2, now-96*hour+1000)                           // the first is kept, the second expires now
+	straddling := (now - 96*hour) / schemas.ItemStep * schemas.ItemStep // its end is kept
+	b.Counts = []*schemas.ItemCounts{{Pin: "pin:1", Start: straddling}, {Pin: "pin:1", Start: straddling - schemas.ItemStep}}
 	mustWrite(t, s, b)
 	if got := rowsOf(t, s, actionTable); got != 1 {
 		t.Errorf("got %d actions, want 1", got)
 	}
-	if got := rowsOf(t, s, itemTable); got != 0 {
-		t.Errorf("got %d steps, want 0", got)
+	if got := rowsOf(t, s, itemTable); got != 1 {
+		t.Errorf("got %d steps, want 1", got)
 	}
 }
 
