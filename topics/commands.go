@@ -95,8 +95,19 @@ func run(setup func(*cobra.Command) (Setup, error), f func(cmd *cobra.Command, s
 	}
 }
 
+// parent is a command that only has commands below it: to call it by itself is wrong usage.
+func parent(use, short string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, RunE: func(cmd *cobra.Command, args []string) error {
+		var names []string
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		return &UsageError{fmt.Sprintf("%s needs one of the commands %s, not %q", cmd.CommandPath(), strings.Join(names, ", "), args)}
+	}}
+}
+
 func topicsCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
-	cmd := &cobra.Command{Use: "topics", Short: "compare the brokers' topics with the catalogue, and make them so"}
+	cmd := parent("topics", "compare the brokers' topics with the catalogue, and make them so")
 	var asJSON bool
 	add := func(use, short string, f func(cmd *cobra.Command, s Setup, want []Topic) error) {
 		cmd.AddCommand(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,

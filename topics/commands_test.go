@@ -100,6 +100,17 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
+func TestWrongUsage(t *testing.T) {
+	w := newBareWire(t)
+	for _, args := range [][]string{{"topics"}, {"topics", "bogus"}, {"deadletters"}, {"deadletters", "retry", "x"}, {"wait", "x"}} {
+		_, _, err := w.smartfeed(t, "", args...)
+		var usage *topics.UsageError
+		if cobras := err != nil && strings.HasPrefix(err.Error(), "unknown command"); !cobras && !errors.As(err, &usage) {
+			t.Errorf("%v = %v, want wrong usage", args, err)
+		}
+	}
+}
+
 func TestPublishFilesAndStandardInput(t *testing.T) {
 	w := newWire(t)
 	a := write(t, goodLines(100)+"\n  \n"+otherGood) // empty lines, no line feed at the end

@@ -217,7 +217,7 @@ func (r *retrier) flush(ctx context.Context) error {
 }
 
 func deadLettersCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
-	cmd := &cobra.Command{Use: "deadletters", Short: "look at records that could not be worked off, and try them again"}
+	cmd := parent("deadletters", "look at records that could not be worked off, and try them again")
 	var (
 		asJSON bool
 		limit  int
