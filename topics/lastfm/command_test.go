@@ -17,10 +17,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/smartfeed/smartfeed/internal/load/loadtest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
+	"github.com/smartfeed/smartfeed/topics/load/loadtest"
 )
 
 // workOff reads, as every consumer of the catalogue, what there is, and does nothing with it.

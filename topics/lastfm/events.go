@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/load"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics/load"
 )
 
 // Events yields all events, users first, then follows, pins and actions.

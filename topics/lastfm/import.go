@@ -6,9 +6,9 @@ import (
 	"iter"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/load"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/load"
 )
 
 // Importer publishes a Dataset.

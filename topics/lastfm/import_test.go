@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/smartfeed/smartfeed/internal/load"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/load"
 )
 
 // log is a Publisher that writes down what happens in which order, acknowledging from another goroutine.
