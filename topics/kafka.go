@@ -129,14 +129,16 @@ func (k Kafka) Sarama() *sarama.Config {
 	c.Consumer.Offsets.Initial = sarama.OffsetOldest                // a new group wants all there is
 	c.Consumer.Offsets.AutoCommit.Interval = 100 * time.Millisecond // Wait reads the committed offsets
 	c.Consumer.Offsets.Retry.Max = 5                                // a moved coordinator costs a few
-	c.Consumer.MaxWaitTime = 500 * time.Millisecond                 // of an empty fetch; records end the wait at once
-	c.Consumer.Fetch.Default = 1 << 20                              // a partition
-	c.Consumer.Return.Errors = true                                 // Goka drains them
-	c.Consumer.Group.Session.Timeout = 6 * time.Second              // a dead owner is noticed in this time; the brokers' default minimum
-	c.Consumer.Group.Heartbeat.Interval = time.Second               // a sixth
-	c.Consumer.Group.Rebalance.Timeout = k.rebalanceTimeout()       // for everybody to hand over
-	c.Consumer.Group.Rebalance.Retry.Max = 20                       // a group moves while its members come up
-	c.Consumer.Group.Rebalance.Retry.Backoff = 250 * time.Millisecond
+	// Brokers answer one connection in order, and sarama commits on the one it fetches from: a commit waits behind an
+	// empty fetch.
+	c.Consumer.MaxWaitTime = 50 * time.Millisecond
+	c.Consumer.Fetch.Default = 1 << 20                        // a partition
+	c.Consumer.Return.Errors = true                           // Goka drains them
+	c.Consumer.Group.Session.Timeout = 6 * time.Second        // a dead owner is noticed in this time; the brokers' default minimum
+	c.Consumer.Group.Heartbeat.Interval = time.Second         // a sixth
+	c.Consumer.Group.Rebalance.Timeout = k.rebalanceTimeout() // for everybody to hand over
+	c.Consumer.Group.Rebalance.Retry.Max = 20                 // a group moves while its members come up
+	c.Consumer.Group.Rebalance.Retry.Backoff = 2500 * time.Millisecond
 	c.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{goka.CopartitioningStrategy} // inputs and table together
 
 	c.Producer.Partitioner = sarama.NewCustomHashPartitioner(NewHasher) // one hash for all
