@@ -195,7 +195,7 @@ func TestConfig(t *testing.T) {
 		t.Errorf("the generator's default is not valid: %v", err)
 	}
 	err := Config{Cap: 9, Sources: 101, SeenCap: 1, Frozen: 99, Expiry: 1}.Validate()
-	want := "cap 9: from 10 to 10000\nsources 101: from 3 to 100\nseen_cap 1: from 1000 to 1000000\n" +
+	want := "cap 9: from 10 to 1000000\nsources 101: from 3 to 100\nseen_cap 1: from 1000 to 1000000\n" +
 		"frozen 99: from 100 to 1000\nexpiry 1ns: at least 1m, or 0 for none"
 	if got := err.Error(); got != want {
 		t.Errorf("got %q, want %q", got, want)

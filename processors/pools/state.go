@@ -43,7 +43,8 @@ func (s *state) refuses(created schemas.Micros) bool { return s.Unseen > 0 && cr
 func (s *state) refuse(before schemas.Micros) { s.Refused = max(s.Refused, before) }
 
 // show applies a Served that was not applied before: it returns the frozen entries of the items that are not among seen,
-// and counts the others. seen learns what is shown.
+// and counts the others. seen learns what is shown. A frozen feed is read from the highest position down, so the item
+// that was shown first gets the highest: a reload shows the visit as it was.
 func (s *state) show(rec *schemas.Served, seen map[schemas.PinID]bool) (entries []schemas.FeedEntry, repeats int) {
 	for i := range rec.Items {
 		item := &rec.Items[i]
@@ -52,10 +53,12 @@ func (s *state) show(rec *schemas.Served, seen map[schemas.PinID]bool) (entries 
 			continue
 		}
 		seen[item.Pin] = true
+		entries = append(entries, schemas.FeedEntry{User: rec.User, Time: rec.Time, ServedItem: *item})
+	}
+	slices.Reverse(entries)
+	for i := range entries {
 		s.Head++
-		entries = append(entries, schemas.FeedEntry{
-			User: rec.User, Position: s.Head, Time: rec.Time, ServedItem: *item,
-		})
+		entries[i].Position = s.Head
 	}
 	s.Mix = rec.Mix
 	s.ServedBy = append([]string{rec.ID}, s.ServedBy[:min(len(s.ServedBy), servedKept-1)]...)

@@ -17,8 +17,8 @@ func TestShowGivesDensePositionsToWhatIsNew(t *testing.T) {
 	}
 	entries, repeats := st.show(rec, map[schemas.PinID]bool{"pin:seen": true})
 	want := []schemas.FeedEntry{
-		{User: owner, Position: 8, Time: 5, ServedItem: schemas.ServedItem{Pin: "pin:a"}},
-		{User: owner, Position: 9, Time: 5, ServedItem: schemas.ServedItem{Pin: "pin:b"}},
+		{User: owner, Position: 8, Time: 5, ServedItem: schemas.ServedItem{Pin: "pin:b"}},
+		{User: owner, Position: 9, Time: 5, ServedItem: schemas.ServedItem{Pin: "pin:a"}},
 	}
 	if diff := cmp.Diff(want, entries); diff != "" || repeats != 2 {
 		t.Errorf("%d repeats, want 2; entries (-want +got):\n%s", repeats, diff)

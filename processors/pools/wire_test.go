@@ -216,7 +216,7 @@ func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 	}
 	r.WaitIdle()
 	shown := map[schemas.PinID]bool{}
-	var order []schemas.PinID
+	var order []schemas.PinID // as frozen, the oldest first
 	for v := 0; ; v++ {
 		got := r.visit(user, fmt.Sprintf("visit-%d", v), 2)
 		for _, p := range got {
@@ -225,6 +225,7 @@ func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 			}
 			shown[p] = true
 		}
+		slices.Reverse(got) // what was shown first is frozen on top
 		order = append(order, got...)
 		if len(got) == 0 {
 			break
@@ -260,6 +261,32 @@ func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 		}
 	}
 	r.checkRecent(user, order)
+}
+
+// A partition moves from one process to another and back, each with a generator of its own, while a user visits: the new
+// owner knows what the old one showed, for it has applied all of served before it answers.
+func TestVisitsGoOnWhenThePartitionMoves(t *testing.T) {
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100})
+	const user, pins = schemas.UserID("user:mover"), 42
+	for n := range pins {
+		r.deliver(schemas.Related, user, 1, pin(n, schemas.Micros(1000+n), "user:a"))
+	}
+	r.WaitIdle()
+	shown := map[schemas.PinID]bool{}
+	for v, name := range []string{"b", "a", "b", "a", "b", "a"} {
+		for _, p := range r.visit(user, fmt.Sprintf("move-%d", v), 1) {
+			if shown[p] {
+				t.Errorf("visit %d: %s again", v, p)
+			}
+			shown[p] = true
+		}
+		r.member.Stop() // the Served is in the log, and perhaps not applied
+		r.member = r.Start(name, pools.Group(r.cfg, r.Streams, gone))
+		r.attach()
+	}
+	if len(shown) != pins {
+		t.Errorf("%d of %d pins were shown", len(shown), pins)
+	}
 }
 
 // checkRecent asks for a chunk that has nothing new, and expects what was shown, newest first.

@@ -70,7 +70,6 @@ type Reader struct {
 	user    schemas.UserID
 	news    map[schemas.PinID]bool // what was ever new
 	history []visit                // newest first
-	order   [2]error               // by track: where a walk has left it
 }
 
 // visit is what one visit showed as new, in its order.
@@ -101,7 +100,7 @@ func (r *Reader) Visit(ctx context.Context) (*Walk, error) {
 		fresh++
 	}
 	problems := append(r.checkPage(page), r.checkNew(page.Items[:fresh])...)
-	w := &Walk{reader: r, next: page.Next, fresh: fresh, held: map[schemas.PinID]bool{}, tracks: r.tracks()}
+	w := &Walk{reader: r, next: page.Next, fresh: fresh, held: map[schemas.PinID]bool{}, track: r.track()}
 	r.remember(page.Items[:fresh])
 	problems = append(problems, w.take(page.Items)...)
 	if len(problems) > 0 {

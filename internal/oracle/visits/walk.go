@@ -18,26 +18,22 @@ type Walk struct {
 	page   int
 	fresh  int                    // new items of the visit
 	held   map[schemas.PinID]bool // by the visit and its pages
-	tracks []*track
+	track  *track
 }
 
-// track is what a walk still has to show, in one of the two orders in which the items of one visit may have been
-// frozen: as they were shown, or the other way round. Every walk of a user has to keep to the same one.
+// track is what a walk still has to show: what was frozen before, the newest visit first, each as it was shown.
 type track struct {
 	left []shown
 	lost error // where the walk left this track
 }
 
-// tracks returns the ways down from the newest visit so far.
-func (r *Reader) tracks() []*track {
-	same, reversed := &track{}, &track{}
+// track returns the way down from the newest visit so far.
+func (r *Reader) track() *track {
+	t := &track{}
 	for _, v := range r.history {
-		same.left = append(same.left, v...)
-		back := slices.Clone(v)
-		slices.Reverse(back)
-		reversed.left = append(reversed.left, back...)
+		t.left = append(t.left, v...)
 	}
-	return []*track{same, reversed}
+	return t
 }
 
 // New returns how many items were new to the user.
@@ -112,18 +108,14 @@ func (w *Walk) take(items []Item) []error {
 			problems = append(problems, fmt.Errorf("%s: new below what is not", item.Pin))
 		}
 		if frozen = frozen || !item.New; !item.New {
-			for _, t := range w.tracks {
-				t.follow(w.reader, item.Pin)
-			}
+			w.track.follow(w.reader, item.Pin)
 		}
 	}
 	if w.next == nil {
-		for _, t := range w.tracks {
-			t.end(w.reader)
-		}
+		w.track.end(w.reader)
 	}
-	if err := w.reader.keep(w.tracks); err != nil {
-		problems = append(problems, err)
+	if w.track.lost != nil {
+		problems = append(problems, w.track.lost)
 	}
 	return problems
 }
@@ -155,17 +147,4 @@ func (t *track) passOver(r *Reader, gap []shown, where string) {
 			return
 		}
 	}
-}
-
-// keep returns an error when a walk has left both tracks, or the one that all walks so far have kept to.
-func (r *Reader) keep(tracks []*track) error {
-	for i, t := range tracks {
-		if t.lost != nil && r.order[i] == nil {
-			r.order[i] = t.lost
-		}
-	}
-	if r.order[0] != nil && r.order[1] != nil {
-		return fmt.Errorf("%w (or, with each visit the other way round, %w)", r.order[0], r.order[1])
-	}
-	return nil
 }
