@@ -210,7 +210,8 @@ func testBackfill(t *testing.T, w *proctest.Wire) {
 	}
 	slices.SortFunc(want, func(a, b brought) int { return cmp.Compare(a.Pin, b.Pin) })
 	w.WaitIdle()
-	publish(w, follow("back", 0, "user:fan", schemas.Follow, "board:back"))
+	publish(w, follow("back", 0, "user:fan", schemas.Follow, "board:back"),
+		follow("again", 1, "user:fan", schemas.Follow, "board:back")) // brings nothing more
 	w.WaitIdle()
 	expect(t, w, "board:back", want)
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {

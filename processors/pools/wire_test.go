@@ -452,6 +452,9 @@ func testFrozen(t *testing.T, r *rig) {
 	if n := len(chunk.Recent); n != 100 || chunk.Recent[0].Position != 140 || chunk.Recent[99].Position != 41 || chunk.Head != 140 {
 		t.Errorf("%d entries, head %d", n, chunk.Head)
 	}
+	if n := r.count(user, 'e'); n != 100 {
+		t.Errorf("%d frozen rows, want 100", n)
+	}
 }
 
 func testEdgeLater(t *testing.T, r *rig) {
@@ -485,13 +488,20 @@ func testForget(t *testing.T, r *rig) {
 	if diff := gocmp.Diff(want, placesOf(r.pool(user, schemas.Related))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	seen := 0
-	for _, row := range r.Rows(topics.Pools, string(user)) {
-		if row.Name[0] == 's' {
-			seen++
+	for _, kind := range []byte{'s', 'i'} {
+		if n := r.count(user, kind); n != 1000 {
+			t.Errorf("%d rows %q of what was seen, want 1000", n, kind)
 		}
 	}
-	if seen != 1000 {
-		t.Errorf("%d seen rows, want 1000", seen)
+}
+
+// count counts a user's rows of a kind.
+func (r *rig) count(user schemas.UserID, kind byte) int {
+	n := 0
+	for _, row := range r.Rows(topics.Pools, string(user)) {
+		if row.Name[0] == kind {
+			n++
+		}
 	}
+	return n
 }
