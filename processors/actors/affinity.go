@@ -21,7 +21,7 @@ func (d decayed) add(weight float64, at schemas.Micros, halfLife time.Duration) 
 	switch {
 	case d == decayed{}:
 		return decayed{weight, at}
-	case at <= d.time:
+	case at <= d.time: // the sum stays where it is: as of long ago it might be infinite
 		return decayed{d.sum + weight*left(d.time-at, halfLife), d.time}
 	}
 	return decayed{d.sum*left(at-d.time, halfLife) + weight, at}

@@ -40,6 +40,7 @@ func TestDecayed(t *testing.T) {
 		{"before it happened", one.at(-24*hour, halfLife), 2},
 		{"a newer weight", one.add(1, 24*hour, halfLife).at(24*hour, halfLife), 1.5},
 		{"a late weight adds what is left of it", one.add(1, -24*hour, halfLife).at(0, halfLife), 1.5},
+		{"a weight of long ago adds nothing, and harms nothing", one.add(1, schemas.Micros(-1000*365*24)*hour, halfLife).at(0, halfLife), 1},
 		{"a negative weight", one.add(-3, 0, halfLife).at(0, halfLife), -2},
 		{"a thousand years", one.at(schemas.Micros(1000*365*24)*hour, halfLife), 0},
 	}

@@ -94,6 +94,18 @@ func TestFacetFadesOnTime(t *testing.T) {
 	})
 }
 
+// fanout goes by the time of a weight, so two moves in one millisecond must not have the same.
+func TestFacetMovesAreOrdered(t *testing.T) {
+	cfg := DefaultConfig()
+	f := facet{told: unmoved}
+	for i, sum := range []float64{3, 8, 0} {
+		f.decayed = decayed{sum, 1000}
+		if !f.move(cfg, 1000) || f.moved != schemas.Micros(1000+i) {
+			t.Errorf("move %d: got time %d, want %d", i, f.moved, 1000+i)
+		}
+	}
+}
+
 func TestConfig(t *testing.T) {
 	inf := math.Inf(-1)
 	tests := []struct {

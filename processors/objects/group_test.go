@@ -126,6 +126,26 @@ func TestPinsOnTheWire(t *testing.T) {
 	checkDeadLetters(t, w, `key "pin:3": want the record's "pin:4"`)
 }
 
+func TestADeletedPinAnswersNothing(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	at := now()
+	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "c"), pinAt(schemas.Delete, "pin:1", at, "d"))
+	w.WaitIdle()
+	proctest.Publish(w, w.Streams.Actions, "pin:1", actionAt(schemas.Click, "pin:1", at, "late"))
+	proctest.Publish(w, w.Streams.Impressions, "pin:1", &schemas.Impression{Pin: "pin:1", User: "user:eve", Time: schemas.MicrosOf(at)})
+	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Update, "pin:1", at.Add(time.Second), "u"))
+	w.WaitIdle()
+	got := []int{
+		len(proctest.Drain(w, w.Streams.ActionsJoined)), len(proctest.Drain(w, w.Streams.ItemFeatures)),
+		len(proctest.Drain(w, w.Streams.PinCards)), len(w.Rows(topics.Objects, "pin:1")),
+	}
+	if want := []int{0, 0, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("actions joined, counts, cards, rows: got %v, want %v", got, want)
+	}
+}
+
 func checkCards(t *testing.T, w *proctest.Wire) {
 	t.Helper()
 	var titles []string
