@@ -318,6 +318,7 @@ func TestPools(t *testing.T) {
 		"deleted users get nothing":                 testDeletedUser,
 		"the newest hundred entries are kept":       testFrozen,
 		"a delivery waits for its edge":             testEdgeLater,
+		"a late repeat of a visit changes nothing":  testRepeat,
 		"the oldest seen are forgotten and refused": testForget,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -454,6 +455,21 @@ func testFrozen(t *testing.T, r *rig) {
 	}
 	if n := r.count(user, 'e'); n != 100 {
 		t.Errorf("%d frozen rows, want 100", n)
+	}
+}
+
+func testRepeat(t *testing.T, r *rig) {
+	const user = schemas.UserID("user:twice")
+	served := func(id string, shown float64) *schemas.Served {
+		return &schemas.Served{ID: id, User: user, Items: []schemas.ServedItem{{Pin: schemas.PinID("pin:" + id)}}, Mix: map[string]float64{"related": shown}}
+	}
+	proctest.Publish(r.Wire, r.Streams.Served, string(user), served("one", 1), served("two", 2))
+	r.WaitIdle()
+	before := r.Rows(topics.Pools, string(user))
+	proctest.Publish(r.Wire, r.Streams.Served, string(user), served("one", 1))
+	r.WaitIdle()
+	if diff := gocmp.Diff(before, r.Rows(topics.Pools, string(user))); diff != "" || len(before) == 0 {
+		t.Errorf("rows before and after (-want +got):\n%s", diff)
 	}
 }
 
