@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"os"
 	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -26,22 +28,73 @@ func BenchmarkRows(b *testing.B) {
 	}
 }
 
+// BenchmarkDeliveries puts rows of 110 bytes blindly, a hundred owners a message, as a fan-out does.
+// ROWS_BENCH_ROWS says how many, 1,000,000 by default.
+func BenchmarkDeliveries(b *testing.B) {
+	rows := 1_000_000
+	if text := os.Getenv("ROWS_BENCH_ROWS"); text != "" {
+		var err error
+		if rows, err = strconv.Atoi(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+	owners := make([][]string, testPartitions)
+	for i := range 30_000 {
+		owner := fmt.Sprintf("user:%d", i)
+		p := topics.Partition(owner, testPartitions)
+		owners[p] = append(owners[p], owner)
+	}
+	deliver := Input{topic: "t-batch", batched: true, handle: func(tx *Tx, value []byte) error {
+		id := binary.BigEndian.Uint64(value)
+		var row [41]byte    // kind, source, score, pin, version
+		var facets [60]byte // author, board, interests
+		row[0] = 'c'
+		copy(row[1:], "following")
+		copy(facets[:], "user:1234567 board:987654 interest:12 interest:345 2026")
+		binary.BigEndian.PutUint64(row[10:], id*2654435761)
+		binary.BigEndian.PutUint64(row[18:], id)
+		mine := owners[tx.Partition()]
+		for i := range uint64(100) {
+			if err := tx.Of(mine[(id*7919+i*31)%uint64(len(mine))]).Put(row[:], facets[:]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	for range b.N {
+		b.StopTimer()
+		w := newRemoteWire(b)
+		for i := range rows / 100 {
+			w.client.Produce(b.Context(), &kgo.Record{
+				Topic: "t-batch", Partition: int32(i % testPartitions), Value: binary.BigEndian.AppendUint64(nil, uint64(i)),
+			}, nil)
+		}
+		if err := w.client.Flush(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		m := &measure{B: b}
+		workOff(m, w, Group{Name: "t", Inputs: []Input{deliver}}, 100, rows/100)
+		m.report()
+	}
+}
+
 // benchRows is the number of rows of one run, by rows a message.
-var benchRows = map[int]int{1: 200_000, 10: 600_000, 100: 1_200_000}
+func benchRows(rowsAMessage int) int {
+	return map[int]int{1: 200_000, 10: 600_000, 100: 1_200_000}[rowsAMessage]
+}
 
 func benchmark(b *testing.B, rows int, run func(*measure, *wire, int, int)) {
 	for range b.N {
 		b.StopTimer()
 		w := newRemoteWire(b)
-		messages := benchRows[rows] / rows
+		messages := benchRows(rows) / rows
 		w.backlog(b, messages)
 		runtime.GC()
 		b.StartTimer()
 		m := &measure{B: b}
 		run(m, w, rows, messages)
-		b.ReportMetric(m.used.Seconds()*1e6/float64(m.rows), "cpu-µs/row")
-		b.ReportMetric(float64(m.rows)/m.took.Seconds(), "rows/s")
-		b.ReportMetric(0, "ns/op")
+		m.report()
 	}
 }
 
@@ -59,6 +112,22 @@ func (m *measure) begin() { m.began, m.before = time.Now(), cpu(m.B) }
 
 func (m *measure) end(rows int) {
 	m.took, m.used, m.rows = time.Since(m.began), cpu(m.B)-m.before, rows
+}
+
+func (m *measure) report() {
+	m.ReportMetric(m.used.Seconds()*1e6/float64(m.rows), "cpu-µs/row")
+	m.ReportMetric(float64(m.rows)/m.took.Seconds(), "rows/s")
+	m.ReportMetric(peakMB(), "peak-MB")
+	m.ReportMetric(0, "ns/op")
+}
+
+// peakMB is the greatest resident size of the process so far.
+func peakMB() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return float64(u.Maxrss) / 1024
 }
 
 func cpu(b *testing.B) time.Duration {
@@ -110,6 +179,12 @@ func runGroup(b *measure, w *wire, rows, messages int) {
 		}
 		return tx.Emit("t-out", tx.Key(), value)
 	}}}}
+	workOff(b, w, g, rows, messages)
+}
+
+// workOff runs a group until it has applied all messages.
+func workOff(b *measure, w *wire, g Group, rows, messages int) {
+	b.Helper()
 	cfg := DefaultConfig()
 	cfg.Dir = b.TempDir()
 	r, err := New(cfg, w.env(b.B), g)

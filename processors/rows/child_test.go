@@ -3,10 +3,12 @@ package rows
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,6 +31,7 @@ func roles() map[string]func(ctx context.Context) error {
 func TestMain(m *testing.M) {
 	role := os.Getenv(roleVariable)
 	if role == "" {
+		parallel(8)
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -36,6 +39,17 @@ func TestMain(m *testing.M) {
 	if err := roles()[role](ctx); err != nil {
 		fmt.Fprintln(os.Stderr, role+":", err)
 		os.Exit(1)
+	}
+}
+
+// parallel runs more tests at once than there are processors, unless the command line says how many: most of the time
+// they wait for timers.
+func parallel(n int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(n))
 	}
 }
 

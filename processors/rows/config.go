@@ -50,7 +50,7 @@ func DefaultConfig() Config {
 		MaxValueBytes:    1 << 20,
 		TimersPerTick:    256,
 		CacheBytes:       128 << 20,
-		MemTableBytes:    128 << 20,
+		MemTableBytes:    256 << 20,
 		MinDiskBytes:     256 << 20,
 		SessionTimeout:   6 * time.Second,
 		Grace:            3 * time.Second,
