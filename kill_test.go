@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/oracle/visits"
+)
+
+// childVariable makes the test binary the program itself, so that a test can kill it.
+const childVariable = "SMARTFEED_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		os.Unsetenv(childVariable)
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// child is `smartfeed dev` in a process of its own.
+type child struct {
+	t     *testing.T
+	args  []string
+	http  string
+	flags []string // how other commands reach it
+	cmd   *exec.Cmd
+}
+
+// newChild takes free ports and keeps them over restarts, as a person would.
+func newChild(t *testing.T, dir string) *child {
+	t.Helper()
+	kafka, registry, web := freePort(t), freePort(t), freePort(t)
+	c := &child{t: t, http: "http://" + web, flags: []string{"--kafka", kafka, "--registry", registry}}
+	c.args = append([]string{"dev", "--dir", dir, "--http", web}, c.flags...)
+	t.Cleanup(c.kill)
+	return c
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (c *child) start() {
+	c.t.Helper()
+	c.cmd = exec.Command(os.Args[0], c.args...)
+	c.cmd.Env = append(os.Environ(), childVariable+"=1")
+	c.cmd.Stderr = c.t.Output()
+	if err := c.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.until("ready", func() bool {
+		res, err := http.Get(c.http + "/readyz")
+		if err != nil {
+			return false
+		}
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+}
+
+// until polls a condition for at most a minute.
+func (c *child) until(what string, cond func() bool) {
+	c.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !cond() {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("not %s after a minute", what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (c *child) kill() {
+	if c.cmd == nil || c.cmd.ProcessState != nil {
+		return
+	}
+	_ = c.cmd.Process.Signal(syscall.SIGKILL) // it may have ended by itself; Wait tells
+	_ = c.cmd.Wait()
+}
+
+// records is how many input records the groups have applied since the process began.
+func (c *child) records() (n int64) {
+	res, err := http.Get(c.http + "/v1/status")
+	if err != nil {
+		return 0
+	}
+	defer res.Body.Close()
+	var st struct {
+		Groups []struct {
+			Counters struct {
+				Records int64 `json:"records"`
+			} `json:"counters"`
+		} `json:"groups"`
+	}
+	if json.NewDecoder(res.Body).Decode(&st) != nil {
+		return 0
+	}
+	for _, g := range st.Groups {
+		n += g.Counters.Records
+	}
+	return n
+}
+
+// testKills imports a set while the program is killed again and again, and compares what there is at the end with brute
+// force: nothing missing, nothing double.
+func testKills(t *testing.T, dir string, kills int, most int64) {
+	d := readDataset(t, dir)
+	c := newChild(t, t.TempDir())
+	c.start()
+	import_ := func(ctx context.Context) error {
+		_, err := runCommand(ctx, append([]string{"import", "lastfm", d.dir, "--last-action", d.last.Format(time.RFC3339)}, c.flags...)...)
+		return err
+	}
+	for k := range kills {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- import_(ctx) }()
+		goal := rand.Int64N(most) + 1
+		finished := false
+		c.until(fmt.Sprintf("past %d records", goal), func() bool {
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Fatalf("the import ended before the kill: %v", err)
+				}
+				finished = true
+			default:
+			}
+			return finished || c.records() >= goal
+		})
+		if finished {
+			t.Fatalf("kill %d came too late: the import was over after %d records", k, c.records())
+		}
+		t.Logf("kill %d after %d records", k+1, c.records())
+		c.kill()
+		cancel()
+		if err := <-ended; err == nil {
+			t.Error("the import did not notice the kill")
+		}
+		c.start()
+	}
+	if err := import_(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.compare(d)
+}
+
+// compare asks the program over HTTP.
+func (c *child) compare(d *dataset) {
+	c.t.Helper()
+	limit := DefaultConfig().Pools.Cap
+	server := &visits.HTTP{URL: c.http, Client: &http.Client{Timeout: 10 * time.Second}}
+	for _, user := range d.users {
+		if err := visits.CheckPools(c.t.Context(), server, d.product, user, limit); err != nil {
+			c.t.Errorf("pools of %s: %.3000v", user, err)
+		}
+	}
+	at := door{c.t, c.http}
+	at.checkFeatures(d)
+	at.checkItems(d)
+	at.checkVisits(d, limit)
+}
+
+func TestKilledInTheMiddleOfAnImport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: not with -short")
+	}
+	testKills(t, generated(t, 0.05), 5, 15_000)
+}
+
+// The directory belongs to one process, whatever ports it is given.
+func TestSecondProcessIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	first := newChild(t, dir)
+	first.start()
+	second := newChild(t, dir)
+	cmd := exec.Command(os.Args[0], second.args...)
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	out, err := cmd.CombinedOutput()
+	if err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "in use by another process") || !strings.Contains(string(out), dir) {
+		t.Errorf("second process: %v, %s", err, out)
+	}
+}
