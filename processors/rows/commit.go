@@ -26,7 +26,6 @@ func (p *part) run() {
 		p.w.r.shared.pace.commit(last)
 		if err := p.commit(b); err != nil {
 			p.mu.Lock()
-			p.spoiled = true
 			p.fail(fmt.Errorf("commit %s/%d: %w", p.w.r.topo.table, p.id, err))
 			p.mu.Unlock()
 			return

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -71,6 +72,43 @@ func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
 			must(t, stopA())
 			must(t, stopB())
 		})
+	}
+}
+
+// Goka is done recovering when the record just before the end arrives; after a transaction that is a marker.
+func TestTableConsumerHandsOnMarkers(t *testing.T) {
+	t.Parallel()
+	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
+		w := newWire(t)
+		w.tableTransaction(t, "another", end)
+		consumer := newTableConsumer(w.kafka)
+		reading, err := consumer.ConsumePartition("t-table", 1, sarama.OffsetOldest)
+		must(t, err)
+		rows, last := 0, int64(-1)
+		for last < 1 { // a row at 0, a marker at 1
+			select {
+			case m := <-reading.Messages():
+				last = m.Offset
+				if !isLocal(string(m.Key)) {
+					rows++
+				} else if m.Value != nil {
+					t.Errorf("the marker is handed on as a row: %q", m.Value)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("end %v: nothing after offset %d", end, last)
+			}
+		}
+		if want := map[kgo.TransactionEndTry]int{kgo.TryCommit: 1, kgo.TryAbort: 0}[end]; rows != want {
+			t.Errorf("end %v: %d rows, want %d", end, rows, want)
+		}
+		if got := reading.HighWaterMarkOffset(); got != 2 {
+			t.Errorf("end %v: high watermark %d, want 2", end, got)
+		}
+		reading.AsyncClose()
+		for range reading.Messages() {
+			t.Error("a message after the last")
+		}
+		must(t, consumer.Close())
 	}
 }
 

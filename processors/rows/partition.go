@@ -40,8 +40,8 @@ type part struct {
 	record  goka.Context // being worked off
 	spare   *batch
 	applied []int64 // by input, pending records included
-	err     error   // why no record is taken any more; what is pending may still be committed …
-	spoiled bool    // … unless it is half a record's, or the commit before it failed
+	err     error   // why no record is taken any more; what is pending is still committed …
+	spoiled bool    // … unless it holds half a record's writes
 	started bool
 	closing bool
 }

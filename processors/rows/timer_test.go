@@ -1,10 +1,13 @@
 package rows
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,7 +119,7 @@ func TestDroppedTimerDoesNotFire(t *testing.T) {
 	w, f := newWire(t), new(fired)
 	g := w.alarm(f, func(tx *Tx, o Owner, name []byte, at time.Time) error {
 		if string(name) == "400" { // the first takes back the second, which is due in the same tick
-			return o.DropTimer(at.Add(time.Microsecond), []byte("second"))
+			return o.DropTimer(at, []byte("second"))
 		}
 		return nil
 	})
@@ -125,7 +128,7 @@ func TestDroppedTimerDoesNotFire(t *testing.T) {
 		if err := set(tx, value); err != nil {
 			return err
 		}
-		return tx.Own().SetTimer(tx.Time().Add(400*time.Millisecond+time.Microsecond), []byte("second"))
+		return tx.Own().SetTimer(tx.Time().Add(400*time.Millisecond), []byte("second"))
 	}
 	r := newRunner(t, w, t.TempDir(), g)
 	start(t, r)
@@ -166,6 +169,37 @@ func TestBadTimerIsBuriedAndTheOthersFire(t *testing.T) {
 		if strings.HasSuffix(string(rec.Key), "half") {
 			t.Error("a row of the bad timer's callback was written")
 		}
+	}
+}
+
+// A timer whose callback fails stops the partition and is there again, like a record.
+func TestFailedTimerIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	w, f := newWire(t), new(fired)
+	var tries atomic.Int64
+	r := newRunner(t, w, t.TempDir(), w.alarm(f, func(_ *Tx, _ Owner, name []byte, _ time.Time) error {
+		if string(name) == "second" && tries.Add(1) < 3 {
+			return errors.New("dependency is away")
+		}
+		return nil
+	}))
+	set := r.topo.inputs[0].handle
+	r.topo.inputs[0].handle = func(tx *Tx, value []byte) error {
+		return errors.Join(set(tx, value), tx.Own().SetTimer(tx.Time().Add(300*time.Millisecond), []byte("second")))
+	}
+	w.send(t, "t-in", 300, 1, func(int) string { return "user:1" })
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			_ = r.Run(ctx)
+		}
+	})
+	eventually(t, "both have fired", func() bool { return count(t, r, "user:1") == 2 })
+	if got := tries.Load(); got != 3 {
+		t.Errorf("%d tries, want 3", got)
 	}
 }
 
