@@ -29,23 +29,26 @@ type Config struct {
 	MaxHeaderBytes  int           `yaml:"max_header_bytes"`  // of a request's line and header, 1 KiB-1 MiB; default 16 KiB
 	MaxEventsBytes  int64         `yaml:"max_events_bytes"`  // of the body of POST /v1/events, 64 KiB-64 MiB; default 8 MiB
 	MaxEvents       int           `yaml:"max_events"`        // lines of it, 1-1,000,000; default 20,000
+	MaxBodiesBytes  int64         `yaml:"max_bodies_bytes"`  // of all bodies of POST /v1/events at once, more are refused with 503; max_events_bytes-4 GiB; default 64 MiB
 	MaxFeatureBytes int64         `yaml:"max_feature_bytes"` // of the body of POST /v1/features, 1 KiB-16 MiB; default 1 MiB
 	HeaderTimeout   time.Duration `yaml:"header_timeout"`    // to receive a header, 100ms-5m; default 5s
 	ReadTimeout     time.Duration `yaml:"read_timeout"`      // to receive a request, 100ms-5m; default 30s
-	WriteTimeout    time.Duration `yaml:"write_timeout"`     // from the end of the header to the end of the answer, 100ms-5m; default 60s
+	WriteTimeout    time.Duration `yaml:"write_timeout"`     // from the end of the header to the end of the answer, of a stream for each event, 100ms-5m; default 60s
 	IdleTimeout     time.Duration `yaml:"idle_timeout"`      // of a connection between requests, 100ms-1h; default 2m
 	PublishTimeout  time.Duration `yaml:"publish_timeout"`   // for the broker to acknowledge events, 100ms-5m; default 15s
 	MaxRequests     int           `yaml:"max_requests"`      // under way at once, more are refused with 503; 1-1,000,000; default 512
 	MaxStreams      int           `yaml:"max_streams"`       // event streams open at once, more are refused with 503; 1-1,000,000; default 256
+	StreamPoll      time.Duration `yaml:"stream_poll"`       // between two looks of a stream at its count, 10ms-1m; default 250ms
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`  // for requests under way when the server stops, 100ms-5m; default 10s
 }
 
 // DefaultConfig returns the defaults of every field.
 func DefaultConfig() Config {
 	return Config{
-		MaxHeaderBytes: 16 << 10, MaxEventsBytes: 8 << 20, MaxEvents: 20_000, MaxFeatureBytes: 1 << 20,
+		MaxHeaderBytes: 16 << 10, MaxEventsBytes: 8 << 20, MaxEvents: 20_000, MaxBodiesBytes: 64 << 20, MaxFeatureBytes: 1 << 20,
 		HeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-		PublishTimeout: 15 * time.Second, MaxRequests: 512, MaxStreams: 256, ShutdownTimeout: 10 * time.Second,
+		PublishTimeout: 15 * time.Second, MaxRequests: 512, MaxStreams: 256, StreamPoll: 250 * time.Millisecond,
+		ShutdownTimeout: 10 * time.Second,
 	}
 }
 
@@ -65,6 +68,7 @@ func (c Config) Validate() error {
 	number("max_header_bytes", int64(c.MaxHeaderBytes), 1<<10, 1<<20)
 	number("max_events_bytes", c.MaxEventsBytes, 64<<10, 64<<20)
 	number("max_events", int64(c.MaxEvents), 1, 1_000_000)
+	number("max_bodies_bytes", c.MaxBodiesBytes, max(c.MaxEventsBytes, 64<<10), 4<<30)
 	number("max_feature_bytes", c.MaxFeatureBytes, 1<<10, 16<<20)
 	number("max_requests", int64(c.MaxRequests), 1, 1_000_000)
 	number("max_streams", int64(c.MaxStreams), 1, 1_000_000)
@@ -74,7 +78,12 @@ func (c Config) Validate() error {
 	duration("write_timeout", c.WriteTimeout, least, most)
 	duration("idle_timeout", c.IdleTimeout, least, time.Hour)
 	duration("publish_timeout", c.PublishTimeout, least, most)
+	duration("stream_poll", c.StreamPoll, 10*time.Millisecond, time.Minute)
 	duration("shutdown_timeout", c.ShutdownTimeout, least, most)
+	if work := c.ReadTimeout + c.PublishTimeout; c.WriteTimeout < work {
+		problems = append(problems, fmt.Errorf("write_timeout: %s: want at least read_timeout + publish_timeout, %s, "+
+			"or what they bring is not answered", c.WriteTimeout, work))
+	}
 	return errors.Join(problems...)
 }
 
@@ -102,7 +111,7 @@ type Publisher interface {
 	Publish(ctx context.Context, lines []schemas.Line) error
 }
 
-// Deps are what the server asks. Every part is needed.
+// Deps are what the server asks. Every part is needed where nothing else is said.
 type Deps struct {
 	Feed      Feed
 	Pools     Pools
@@ -111,7 +120,7 @@ type Deps struct {
 	Verbs     schemas.Verbs             // of actions, for validation
 	Status    func(context.Context) any // GET /v1/status, encoded as JSON
 	Ready     func() (missing []string) // what is missing to serve; empty: ready
-	Console   http.Handler              // GET / and below
+	Console   http.Handler              // GET / and below; nil: there is none
 	Metrics   prometheus.Registerer     // of the server's own
 	Gatherer  prometheus.Gatherer       // GET /metrics
 	Now       func() time.Time          // nil: time.Now
@@ -123,12 +132,12 @@ type Server struct {
 	cfg      Config
 	deps     Deps
 	log      *slog.Logger
-	listener net.Listener
-	http     *http.Server
+	addr     string
+	listener net.Listener // until a Run takes it
 	requests *semaphore.Weighted
 	streams  *semaphore.Weighted
+	bodies   *semaphore.Weighted // bytes
 	metrics  *metrics
-	stopping chan struct{} // closed when the server begins to stop, for streams
 }
 
 // Listen checks the configuration and takes the address, so that a port in use is an error at start. Serve with Run.
@@ -139,8 +148,12 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 	if err := checkExposure(addr, cfg.Insecure); err != nil {
 		return nil, fmt.Errorf("http server: %w", err)
 	}
-	s := &Server{cfg: cfg, deps: deps, log: deps.Log, stopping: make(chan struct{}),
-		requests: semaphore.NewWeighted(int64(cfg.MaxRequests)), streams: semaphore.NewWeighted(int64(cfg.MaxStreams))}
+	s := &Server{
+		cfg: cfg, deps: deps, log: deps.Log,
+		requests: semaphore.NewWeighted(int64(cfg.MaxRequests)),
+		streams:  semaphore.NewWeighted(int64(cfg.MaxStreams)),
+		bodies:   semaphore.NewWeighted(cfg.MaxBodiesBytes),
+	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -148,20 +161,12 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		s.deps.Now = time.Now
 	}
 	var err error
-	if s.metrics, err = newMetrics(deps.Metrics); err != nil {
-		return nil, fmt.Errorf("http server: register metrics: %w", err)
-	}
 	if s.listener, err = net.Listen("tcp", addr); err != nil {
 		return nil, fmt.Errorf("http server: listen on %s: %w", addr, err)
 	}
-	s.http = &http.Server{
-		Handler:           s.handler(),
-		ReadHeaderTimeout: cfg.HeaderTimeout,
-		ReadTimeout:       cfg.ReadTimeout,
-		WriteTimeout:      cfg.WriteTimeout,
-		IdleTimeout:       cfg.IdleTimeout,
-		MaxHeaderBytes:    cfg.MaxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // broken connections: nobody's concern
+	s.addr = s.listener.Addr().String()
+	if s.metrics, err = newMetrics(deps.Metrics); err != nil {
+		return nil, errors.Join(fmt.Errorf("http server: register metrics: %w", err), s.Close())
 	}
 	return s, nil
 }
@@ -181,32 +186,78 @@ func checkExposure(addr string, insecure bool) error {
 }
 
 // Addr is the address that the server listens on, with the port that a port 0 became.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+func (s *Server) Addr() string { return s.addr }
 
 // Run serves until ctx ends; then it takes no new requests, ends the streams and waits for the requests under way, at
-// most the shutdown time-out. It is called once.
+// most the shutdown time-out. It may be called again after it returned: then it takes the same address anew.
 func (s *Server) Run(ctx context.Context) error {
+	listener, err := s.take()
+	if err != nil {
+		return err
+	}
+	server := s.server(ctx.Done())
 	served := make(chan error, 1)
-	go func() { served <- s.http.Serve(s.listener) }()
+	go func() { served <- server.Serve(listener) }()
 	select {
 	case err := <-served:
-		return fmt.Errorf("serve http on %s: %w", s.Addr(), err)
+		return errors.Join(fmt.Errorf("serve http on %s: %w", s.addr, err), server.Close())
 	case <-ctx.Done():
 	}
-	close(s.stopping)
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
 	defer cancel()
-	err := s.http.Shutdown(stop)
+	err = server.Shutdown(stop)
 	<-served
 	if err != nil {
-		return errors.Join(fmt.Errorf("stop http server: requests still under way: %w", err), s.http.Close())
+		return errors.Join(fmt.Errorf("stop http server: requests still under way: %w", err), server.Close())
 	}
 	return nil
 }
 
-// Close gives the address back if Run was never called.
+// take returns what Listen has opened, to the first Run, and listens again for the others.
+func (s *Server) take() (net.Listener, error) {
+	listener := s.listener
+	s.listener = nil
+	if listener != nil {
+		return listener, nil
+	}
+	listener, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return nil, fmt.Errorf("http server: listen on %s again: %w", s.addr, err)
+	}
+	return listener, nil
+}
+
+// server has every bound of a connection. stopping is closed when it begins to stop.
+func (s *Server) server(stopping <-chan struct{}) *http.Server {
+	return &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: s.cfg.HeaderTimeout,
+		ReadTimeout:       s.cfg.ReadTimeout,
+		WriteTimeout:      s.cfg.WriteTimeout,
+		IdleTimeout:       s.cfg.IdleTimeout,
+		MaxHeaderBytes:    s.cfg.MaxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // broken connections: nobody's concern
+		BaseContext: func(net.Listener) context.Context {
+			return context.WithValue(context.Background(), stoppingKey{}, stopping)
+		},
+	}
+}
+
+// stoppingKey is where a request's context has the channel that is closed when its server begins to stop. The context
+// itself goes on then: requests under way are to be answered, and only streams end at once.
+type stoppingKey struct{}
+
+func stopping(r *http.Request) <-chan struct{} {
+	c, _ := r.Context().Value(stoppingKey{}).(<-chan struct{})
+	return c
+}
+
+// Close gives the address back if Run was never called. Call it when Run is not running.
 func (s *Server) Close() error {
-	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+	if s.listener == nil {
+		return nil
+	}
+	if err := s.listener.Close(); err != nil {
 		return fmt.Errorf("close http server: %w", err)
 	}
 	return nil

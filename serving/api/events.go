@@ -2,102 +2,172 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
-// maxProblems is how many bad lines an answer names one by one: enough to see what is wrong, and bounded.
-const maxProblems = 1000
+// accepted is the answer of POST /v1/events.
+type accepted struct {
+	Accepted int `json:"accepted"`
+}
 
 // events publishes the lines of the body, all or none: a bad line publishes nothing. It answers when the broker has
 // acknowledged every event. Sent again, events have no second effect: they have ids.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
-	if err := errors.Join(parametersOf(r).err(), contentType(r, "application/x-ndjson")); err != nil {
+	if err := errors.Join(parametersOf(r).err(), checkContent(r, "application/x-ndjson")); err != nil {
 		return err
 	}
-	body := http.MaxBytesReader(w, r.Body, s.cfg.MaxEventsBytes)
-	lines, err := s.readLines(body)
+	release, err := s.room(r)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.PublishTimeout)
+	defer release()
+	lines, err := s.readLines(http.MaxBytesReader(w, r.Body, s.cfg.MaxEventsBytes))
+	if err != nil {
+		return err
+	}
+	if err := s.publish(r.Context(), lines); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusAccepted, accepted{len(lines)})
+}
+
+// room takes the body's bytes off what all bodies may have at once; a body of unknown length may become the longest.
+func (s *Server) room(r *http.Request) (release func(), err error) {
+	size := r.ContentLength
+	if size > s.cfg.MaxEventsBytes {
+		return nil, &http.MaxBytesError{Limit: s.cfg.MaxEventsBytes}
+	}
+	if size < 0 {
+		size = s.cfg.MaxEventsBytes
+	}
+	if !s.bodies.TryAcquire(size) {
+		return nil, unavailable("%d bytes of events are being worked off, which is the most", s.cfg.MaxBodiesBytes)
+	}
+	return func() { s.bodies.Release(size) }, nil
+}
+
+func (s *Server) publish(ctx context.Context, lines []schemas.Line) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.PublishTimeout)
 	defer cancel()
-	if err := s.deps.Publisher.Publish(ctx, lines); err != nil {
+	err := s.deps.Publisher.Publish(ctx, lines)
+	var uncertain *topics.PublishError
+	if errors.As(err, &uncertain) {
 		return fmt.Errorf("%w (%w)", unavailable("the broker has not acknowledged every event: send them again"), err)
 	}
-	return writeJSON(w, http.StatusAccepted, map[string]int{"accepted": len(lines)})
+	return err
 }
 
 // readLines parses and validates every line of the body. Blank lines are passed over.
 func (s *Server) readLines(body io.Reader) ([]schemas.Line, error) {
-	scanner := bufio.NewScanner(body)
-	scanner.Buffer(nil, schemas.MaxLineBytes)
-	now := schemas.MicrosOf(s.deps.Now())
 	var (
+		now   = schemas.MicrosOf(s.deps.Now())
+		cut   = lineCutter{in: bufio.NewReaderSize(body, 64<<10)}
 		lines []schemas.Line
-		bad   []string
-		n     int
+		bad   badLines
 	)
-	for n = 1; scanner.Scan(); n++ {
-		if len(scanner.Bytes()) == 0 {
+	for n := 1; ; n++ {
+		text, err := cut.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return lines, bad.err(len(lines))
+		case err != nil && !errors.Is(err, errLongLine):
+			return nil, readError(err)
+		case err == nil && len(text) == 0:
 			continue
-		}
-		if len(lines)+len(bad) == s.cfg.MaxEvents {
+		case len(lines)+len(bad.told) == s.cfg.MaxEvents:
 			return nil, problem(http.StatusRequestEntityTooLarge, "more than %d events", s.cfg.MaxEvents)
 		}
-		line, err := schemas.ParseLine(scanner.Bytes())
-		if err == nil {
-			err = line.Validate(now, s.deps.Verbs)
-		}
+		line, err := s.parseLine(text, err, now)
 		if err != nil {
-			bad = append(bad, fmt.Sprintf("line %d: %v", n, err))
+			bad.tell(n, err)
 			continue
 		}
 		lines = append(lines, line)
 	}
-	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
-		bad = append(bad, fmt.Sprintf("line %d: longer than %d bytes", n, schemas.MaxLineBytes))
-	} else if err != nil {
-		return nil, readError(err)
-	}
-	return lines, badLines(lines, bad)
 }
 
-func badLines(lines []schemas.Line, bad []string) error {
+// parseLine returns the event of a line that could be read.
+func (s *Server) parseLine(text []byte, read error, now schemas.Micros) (schemas.Line, error) {
+	if read != nil {
+		return schemas.Line{}, read
+	}
+	line, err := schemas.ParseLine(text)
+	if err == nil {
+		err = line.Validate(now, s.deps.Verbs)
+	}
+	return line, err
+}
+
+// errLongLine says that a line is longer than an event can be.
+var errLongLine = fmt.Errorf("longer than %d bytes", schemas.MaxLineBytes)
+
+// lineCutter cuts a body into lines.
+type lineCutter struct {
+	in   *bufio.Reader
+	line []byte
+}
+
+// next returns the next line without the space around it; it stands until the next call. A line that is too long is
+// read to its end and not kept, errLongLine; after the last line comes io.EOF.
+func (c *lineCutter) next() ([]byte, error) {
+	c.line = c.line[:0]
+	for {
+		part, err := c.in.ReadSlice('\n')
+		const most = schemas.MaxLineBytes + len("\r\n")
+		room := most + 1 - len(c.line) // one more shows that it is too long
+		c.line = append(c.line, part[:min(len(part), room)]...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && (!errors.Is(err, io.EOF) || len(c.line) == 0):
+			return nil, err
+		}
+		line := bytes.Trim(c.line, " \t\r\n")
+		if len(line) > schemas.MaxLineBytes || len(c.line) > most {
+			return nil, errLongLine
+		}
+		return line, nil
+	}
+}
+
+// maxTold bounds the problems that an answer tells in full, in bytes; of the lines beyond it tells the numbers.
+const maxTold = 4 << 20
+
+// badLines gathers what is wrong, by line.
+type badLines struct {
+	told  []string
+	bytes int
+}
+
+func (b *badLines) tell(line int, problem error) {
+	text := fmt.Sprintf("line %d: %v", line, problem)
+	if b.bytes += len(text); b.bytes > maxTold {
+		text = fmt.Sprintf("line %d", line)
+	}
+	b.told = append(b.told, text)
+}
+
+// err returns a 400 if a line is bad, or if there is no line at all.
+func (b *badLines) err(good int) error {
 	switch {
-	case len(bad) > 0:
-		p := problem(http.StatusBadRequest, "%d lines are bad; nothing was published", len(bad))
-		p.Errors = bad[:min(len(bad), maxProblems)]
+	case len(b.told) == 1:
+		p := problem(http.StatusBadRequest, "%s; nothing was published", b.told[0])
+		p.Errors = b.told
 		return p
-	case len(lines) == 0:
+	case len(b.told) > 1:
+		p := problem(http.StatusBadRequest, "%d lines are bad; nothing was published", len(b.told))
+		p.Errors = b.told
+		return p
+	case good == 0:
 		return problem(http.StatusBadRequest, "the body holds no event")
-	}
-	return nil
-}
-
-// readError tells a body that is too large or too slow from one whose sender has gone.
-func readError(err error) error {
-	var tooBig *http.MaxBytesError
-	if errors.As(err, &tooBig) {
-		return err
-	}
-	return problem(http.StatusRequestTimeout, "the body did not arrive whole")
-}
-
-// contentType refuses a body that says it is something else. A body that says nothing is taken for what is wanted.
-func contentType(r *http.Request, want string) error {
-	given := r.Header.Get("Content-Type")
-	if given == "" {
-		return nil
-	}
-	if media, _, err := mime.ParseMediaType(given); err != nil || media != want {
-		return problem(http.StatusUnsupportedMediaType, "the body is %q; wanted is %s", given, want)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,25 +10,33 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
+// definitionList is the answer of GET /v1/features.
+type definitionList struct {
+	Features []feature.Definition `json:"features"`
+}
+
 func (s *Server) definitions(w http.ResponseWriter, r *http.Request) error {
 	if err := parametersOf(r).err(); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, map[string][]feature.Definition{"features": s.deps.Features.Definitions()})
+	all := s.deps.Features.Definitions()
+	if all == nil {
+		all = []feature.Definition{}
+	}
+	return writeJSON(w, http.StatusOK, definitionList{all})
 }
 
 func (s *Server) features(w http.ResponseWriter, r *http.Request) error {
-	if err := errors.Join(parametersOf(r).err(), contentType(r, "application/json")); err != nil {
+	if err := errors.Join(parametersOf(r).err(), checkContent(r, "application/json")); err != nil {
 		return err
 	}
-	var req feature.Request
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, s.cfg.MaxFeatureBytes))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&req); err != nil {
-		return badJSON(err)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxFeatureBytes))
+	if err != nil {
+		return readError(err)
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return problem(http.StatusBadRequest, "something follows the JSON object")
+	req, err := parseFeatures(body)
+	if err != nil {
+		return err
 	}
 	answer, err := s.deps.Features.Answer(r.Context(), req)
 	if err != nil {
@@ -36,10 +45,21 @@ func (s *Server) features(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, answer)
 }
 
-func badJSON(err error) error {
-	var tooBig *http.MaxBytesError
-	if errors.As(err, &tooBig) {
-		return err
+// parseFeatures takes one JSON object without unknown fields; what it asks for is checked by who answers it.
+func parseFeatures(body []byte) (req feature.Request, err error) {
+	// Unmarshal refuses what follows the object, which a Decoder would leave unread.
+	var whole json.RawMessage
+	if err := json.Unmarshal(body, &whole); err != nil {
+		return req, badJSON(err)
 	}
+	dec := json.NewDecoder(bytes.NewReader(whole))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&req); err != nil {
+		return req, badJSON(err)
+	}
+	return req, nil
+}
+
+func badJSON(err error) error {
 	return problem(http.StatusBadRequest, "the body is not the JSON object that is wanted: %v", err)
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -17,6 +16,8 @@ const (
 	DefaultFeed = "home"
 )
 
+// feed answers a visit or, with a cursor, an older page. All feeds of a user have the same older items, so with a cursor
+// the feed's name does not matter.
 func (s *Server) feed(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
 	user, limit := p.user(), p.limit(defaultLimit, feed.MaxLimit)
@@ -40,6 +41,7 @@ func (s *Server) feed(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, page)
 }
 
+// count is the answer of feed/new, and the data of a stream's events.
 type count struct {
 	Count int `json:"count"`
 }
@@ -57,69 +59,13 @@ func (s *Server) waiting(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, count{n})
 }
 
-// pollEvery is how often a stream looks whether its count has changed: a new pin is in its pools within half a second,
-// and one more tenth is not noticed.
-const pollEvery = 250 * time.Millisecond
-
-// silence is after how long a stream that has nothing to say sends a comment, so that no proxy takes it for dead.
-const silence = 15 * time.Second
-
-func (s *Server) waitingStream(w http.ResponseWriter, r *http.Request) error {
-	p := parametersOf(r)
-	user := p.user()
-	if err := p.err(); err != nil {
-		return err
-	}
-	control := http.NewResponseController(w)
-	if err := control.SetWriteDeadline(time.Time{}); err != nil {
-		return fmt.Errorf("stream new items of %s: %w", user, err)
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not gather events
-	w.WriteHeader(http.StatusOK)
-	s.streamCounts(w, control, r, user)
-	return nil
-}
-
-// streamCounts sends the count whenever it has changed, until the caller or the server goes.
-func (s *Server) streamCounts(w http.ResponseWriter, control *http.ResponseController, r *http.Request, user schemas.UserID) {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	last, spoke := -1, time.Now()
-	for {
-		text := ""
-		if n, err := s.deps.Feed.Waiting(r.Context(), user); err == nil && n != last {
-			last, text = n, fmt.Sprintf("event: new\ndata: {\"count\":%d}\n\n", n)
-		} else if time.Since(spoke) > silence {
-			text = ": still here\n\n"
-		}
-		if text != "" {
-			spoke = time.Now()
-			if _, err := io.WriteString(w, text); err != nil || control.Flush() != nil {
-				return
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-r.Context().Done():
-			return
-		case <-s.stopping:
-			return
-		}
-	}
-}
-
 func (s *Server) pool(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
-	user, limit, source := p.user(), p.limit(defaultLimit, maxPoolLimit), p.text("source")
-	if source == "" {
-		p.wrong("source is missing: following, interest, or another source")
-	}
+	user, source, limit := p.user(), p.source(), p.limit(defaultLimit, maxPoolLimit)
 	if err := p.err(); err != nil {
 		return err
 	}
-	pool, err := s.deps.Pools.Pool(r.Context(), user, schemas.Source(source), limit)
+	pool, err := s.deps.Pools.Pool(r.Context(), user, source, limit)
 	if err != nil {
 		return fmt.Errorf("%w (%w)", unavailable("the pools cannot be read at the moment"), err)
 	}
@@ -132,10 +78,11 @@ type poolItem struct {
 	Score     float64              `json:"score"`
 	Time      time.Time            `json:"time"`
 	Author    schemas.UserID       `json:"author"`
-	Board     schemas.BoardID      `json:"board,omitempty"`
-	Interests []schemas.InterestID `json:"interests,omitempty"`
+	Board     *schemas.BoardID     `json:"board"` // nil: on none
+	Interests []schemas.InterestID `json:"interests"`
 }
 
+// poolBody is the answer of a pool.
 type poolBody struct {
 	Source schemas.Source `json:"source"`
 	Total  int            `json:"total"`
@@ -144,10 +91,33 @@ type poolBody struct {
 
 func poolAnswer(pool *schemas.Pool) poolBody {
 	body := poolBody{Source: pool.Source, Total: pool.Total, Items: make([]poolItem, len(pool.Items))}
-	for i, c := range pool.Items {
-		body.Items[i] = poolItem{c.Pin, c.Score, c.Time.Time(), c.Author, c.Board, c.Interests}
+	for i := range pool.Items {
+		body.Items[i] = poolItemOf(&pool.Items[i])
 	}
 	return body
+}
+
+func poolItemOf(c *schemas.PoolItem) poolItem {
+	item := poolItem{Pin: c.Pin, Score: c.Score, Time: writable(c.Time.Time()), Author: c.Author, Interests: c.Interests}
+	if c.Board != "" {
+		item.Board = &c.Board
+	}
+	if item.Interests == nil {
+		item.Interests = []schemas.InterestID{}
+	}
+	return item
+}
+
+// writable moves a time to the nearest that RFC 3339 can write, years 1 to 9999: what other systems offer as candidates
+// may claim any.
+func writable(t time.Time) time.Time {
+	switch {
+	case t.Year() < 1:
+		return time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
+	case t.Year() > 9999:
+		return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	}
+	return t
 }
 
 // list answers what a followee published.

@@ -54,14 +54,17 @@ func (s *Server) instrument(route string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		answer := &answer{ResponseWriter: w, status: http.StatusOK}
+		defer func() { s.note(r, route, answer, time.Since(start)) }() // also of an answer that was given up
 		next.ServeHTTP(answer, r)
-		took := time.Since(start)
-		s.metrics.seconds.WithLabelValues(route, method(r.Method), strconv.Itoa(answer.status)).Observe(took.Seconds())
-		s.log.LogAttrs(r.Context(), slog.LevelDebug, "request",
-			slog.String("method", r.Method), slog.String("route", route), slog.String("path", r.URL.Path),
-			slog.Int("code", answer.status), slog.Int64("bytes", answer.bytes), slog.Duration("took", took),
-			slog.String("request", w.Header().Get(requestID)))
 	})
+}
+
+func (s *Server) note(r *http.Request, route string, a *answer, took time.Duration) {
+	s.metrics.seconds.WithLabelValues(route, method(r.Method), strconv.Itoa(a.status)).Observe(took.Seconds())
+	s.log.LogAttrs(r.Context(), slog.LevelDebug, "request",
+		slog.String("method", r.Method), slog.String("route", route), slog.String("path", r.URL.Path),
+		slog.Int("code", a.status), slog.Int64("bytes", a.bytes), slog.Duration("took", took),
+		slog.String("request", a.Header().Get(requestID)))
 }
 
 // method keeps the label's values few: a caller can invent methods.
@@ -76,16 +79,20 @@ func method(m string) string {
 // answer remembers what was answered.
 type answer struct {
 	http.ResponseWriter
+	begun  bool
 	status int
 	bytes  int64
 }
 
 func (a *answer) WriteHeader(status int) {
-	a.status = status
+	if !a.begun {
+		a.begun, a.status = true, status
+	}
 	a.ResponseWriter.WriteHeader(status)
 }
 
 func (a *answer) Write(p []byte) (int, error) {
+	a.begun = true
 	n, err := a.ResponseWriter.Write(p)
 	a.bytes += int64(n)
 	return n, err

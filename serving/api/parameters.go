@@ -1,10 +1,14 @@
 package api
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -29,7 +33,7 @@ func parametersOf(r *http.Request) *parameters {
 
 func (p *parameters) wrong(problem string) { p.problems = append(p.problems, problem) }
 
-// text returns a query parameter, "" if it is absent.
+// text returns a query parameter, "" if it is absent or empty.
 func (p *parameters) text(name string) string {
 	p.known[name] = true
 	values := p.query[name]
@@ -51,9 +55,30 @@ func (p *parameters) limit(byDefault, most int) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		p.wrong("limit " + strconv.Quote(text) + " is no number from 1 to " + strconv.Itoa(most))
+		p.wrong("limit " + quote(text) + " is no number from 1 to " + strconv.Itoa(most))
 	}
 	return n
+}
+
+// source returns the parameter source, which must be there.
+func (p *parameters) source() schemas.Source {
+	text := p.text("source")
+	switch {
+	case text == "":
+		p.wrong("source is missing: following, interest, or a source of candidates")
+	case len(text) > schemas.MaxSourceBytes, !utf8.ValidString(text), strings.ContainsFunc(text, unicode.IsControl):
+		p.wrong("source " + quote(text) + " is no name of a source")
+	}
+	return schemas.Source(text)
+}
+
+// quote quotes what a caller sent, at most 64 bytes of it.
+func quote(text string) string {
+	const most = 64
+	if len(text) > most {
+		return strconv.Quote(text[:most]) + "…"
+	}
+	return strconv.Quote(text)
 }
 
 // id parses a wildcard of the path.
@@ -67,17 +92,15 @@ func id[T ~string](p *parameters, name string, parse func(string) (T, error)) T 
 
 // err returns a 400 that names every problem, unknown query parameters among them, or nil.
 func (p *parameters) err() error {
-	for name := range p.query {
+	for _, name := range slices.Sorted(maps.Keys(p.query)) {
 		if !p.known[name] {
-			p.wrong("no parameter " + strconv.Quote(name) + " is known here")
+			p.wrong("no parameter " + quote(name) + " is known here")
 		}
 	}
 	if len(p.problems) == 0 {
 		return nil
 	}
-	bad := problem(http.StatusBadRequest, "%s", strings.Join(p.problems, "; "))
-	bad.Errors = p.problems
-	return bad
+	return listed(p.problems)
 }
 
 func (p *parameters) user() schemas.UserID { return id(p, "user", schemas.ParseUserID) }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -43,9 +45,7 @@ func problemOf(err error) *Problem {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &request):
-		p = problem(http.StatusBadRequest, "the request has %d problems", len(request.Problems))
-		p.Errors = request.Problems
-		return p
+		return listed(request.Problems)
 	case errors.Is(err, feed.ErrBadLimit), errors.Is(err, feed.ErrBadCursor), errors.Is(err, schemas.ErrUnknownFeed):
 		return problem(http.StatusBadRequest, "%v", err)
 	case errors.As(err, &tooBig):
@@ -56,6 +56,16 @@ func problemOf(err error) *Problem {
 	return problem(http.StatusInternalServerError, "the request could not be worked off; its id is in the log")
 }
 
+// listed is a 400 that names every problem of a request.
+func listed(problems []string) *Problem {
+	p := problem(http.StatusBadRequest, "%s", strings.Join(problems[:min(len(problems), 3)], "; "))
+	if more := len(problems) - 3; more > 0 {
+		p.Detail += fmt.Sprintf("; and %d more", more)
+	}
+	p.Errors = problems
+	return p
+}
+
 // unavailable is a 503 that asks the caller to come again in a second.
 func unavailable(format string, args ...any) *Problem {
 	p := problem(http.StatusServiceUnavailable, format, args...)
@@ -63,36 +73,45 @@ func unavailable(format string, args ...any) *Problem {
 	return p
 }
 
-func (s *Server) writeProblem(w http.ResponseWriter, r *http.Request, err error) {
+// answerError answers what a handler returned. What has a cause inside, and is not just an answer, is logged; a caller
+// who has gone is no cause.
+func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
-	if p.Status >= http.StatusInternalServerError {
+	if _, bare := err.(*Problem); !bare && p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.log.LogAttrs(r.Context(), slog.LevelWarn, "request failed",
 			slog.String("method", r.Method), slog.String("path", r.URL.Path),
 			slog.String("request", w.Header().Get(requestID)), slog.Any("error", err))
 	}
+	if a, ok := w.(*answer); ok && a.begun {
+		panic(http.ErrAbortHandler)
+	}
 	if p.retryAfter > 0 {
-		w.Header().Set("Retry-After", fmt.Sprint(p.retryAfter))
+		w.Header().Set("Retry-After", strconv.Itoa(p.retryAfter))
+	}
+	body, err := json.Marshal(p)
+	if err != nil { // it is made of text and numbers: this cannot be
+		w.WriteHeader(p.Status)
+		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	write(w, p.Status, "application/problem+json", p)
+	write(w, p.Status, "application/problem+json", body)
 }
 
 // writeJSON answers a value. Nothing here may be kept by caches: feeds and features are different a moment later.
 func writeJSON(w http.ResponseWriter, status int, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
 	w.Header().Set("Cache-Control", "no-store")
-	write(w, status, "application/json", value)
+	write(w, status, "application/json", append(body, '\n'))
 	return nil
 }
 
 // write sends a body whole. An error of the connection is nobody's to handle: the caller has gone.
-func write(w http.ResponseWriter, status int, contentType string, value any) {
-	body, err := json.Marshal(value)
-	if err != nil {
-		http.Error(w, "the answer could not be encoded", http.StatusInternalServerError)
-		return
-	}
+func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Content-Length", fmt.Sprint(len(body)+1))
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n'))
+	_, _ = w.Write(body)
 }

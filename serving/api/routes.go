@@ -3,9 +3,11 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"runtime/debug"
+	"slices"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -13,19 +15,28 @@ import (
 // handler is a call of the API. What it returns is answered as a problem document.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// route is one call. Streams are bounded by a number of their own and not by time.
+// route is one call.
 type route struct {
 	method, path string
 	handle       handler
-	stream       bool
+	kind         kind
 }
+
+// kind is how a call is bounded.
+type kind int
+
+const (
+	request kind = iota // by time, and by the number of requests at once
+	stream              // by the number of streams at once, and not by time
+	probe               // by time only: who watches the server is answered also when it is full
+)
 
 // routes are all calls of the API, in the order of the document that describes them.
 func (s *Server) routes() []route {
 	return []route{
 		{method: "GET", path: "/v1/users/{user}/feed", handle: s.feed},
 		{method: "GET", path: "/v1/users/{user}/feed/new", handle: s.waiting},
-		{method: "GET", path: "/v1/users/{user}/feed/events", handle: s.waitingStream, stream: true},
+		{method: "GET", path: "/v1/users/{user}/feed/events", handle: s.waitingStream, kind: stream},
 		{method: "GET", path: "/v1/users/{user}/pools", handle: s.pool},
 		{method: "GET", path: "/v1/users/{user}/pins", handle: list(s, "user", schemas.ParseUserID)},
 		{method: "GET", path: "/v1/boards/{board}/pins", handle: list(s, "board", schemas.ParseBoardID)},
@@ -35,8 +46,9 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/events", handle: s.events},
 		{method: "GET", path: "/v1/status", handle: s.status},
 		{method: "GET", path: "/v1/openapi.json", handle: s.openAPI},
-		{method: "GET", path: "/healthz", handle: s.healthy},
-		{method: "GET", path: "/readyz", handle: s.ready},
+		{method: "GET", path: "/healthz", handle: s.healthy, kind: probe},
+		{method: "GET", path: "/readyz", handle: s.ready, kind: probe},
+		{method: "GET", path: "/metrics", handle: s.scrape(), kind: probe},
 	}
 }
 
@@ -49,31 +61,34 @@ func (s *Server) handler() http.Handler {
 		allowed[r.path] = append(allowed[r.path], r.method)
 	}
 	for path, methods := range allowed { // a pattern without a method is less specific: it gets the rest
-		mux.Handle(path, s.instrument(path, s.problems(wrongMethod(methods))))
+		mux.Handle(path, s.instrument(path, s.problems(wrongMethod(methods...))))
 	}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{}))
 	mux.Handle("/v1/", s.instrument("/v1/", s.problems(noSuchCall)))
-	mux.Handle("/", s.instrument("/", s.console()))
+	mux.Handle("/", s.instrument("/", s.problems(s.console)))
 	return s.identified(mux)
 }
 
 // console answers whatever is no call of the API.
-func (s *Server) console() http.Handler {
-	none := s.problems(noSuchCall)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.deps.Console == nil || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
-			none.ServeHTTP(w, r)
-			return
-		}
-		s.deps.Console.ServeHTTP(w, r)
-	})
+func (s *Server) console(w http.ResponseWriter, r *http.Request) error {
+	switch {
+	case s.deps.Console == nil:
+		return noSuchCall(w, r)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return wrongMethod(http.MethodGet)(w, r)
+	}
+	s.deps.Console.ServeHTTP(w, r)
+	return nil
 }
 
 func noSuchCall(_ http.ResponseWriter, r *http.Request) error {
 	return problem(http.StatusNotFound, "there is no %s %s; /v1/openapi.json lists what there is", r.Method, r.URL.Path)
 }
 
-func wrongMethod(methods []string) handler {
+// wrongMethod names the methods that there are; net/http answers HEAD wherever there is GET.
+func wrongMethod(methods ...string) handler {
+	if slices.Contains(methods, http.MethodGet) {
+		methods = append(slices.Clone(methods), http.MethodHead)
+	}
 	allow := strings.Join(methods, ", ")
 	return func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", allow)
@@ -81,34 +96,53 @@ func wrongMethod(methods []string) handler {
 	}
 }
 
-// bounded refuses what is above the number of requests, or of streams, at once.
+// bounded refuses what another site has a browser send, and what is above the number of requests, or of streams, at
+// once.
 func (s *Server) bounded(r route) http.Handler {
-	places, most := s.requests, s.cfg.MaxRequests
-	if r.stream {
-		places, most = s.streams, s.cfg.MaxStreams
-	}
+	foreign := http.NewCrossOriginProtection()
 	return s.problems(func(w http.ResponseWriter, req *http.Request) error {
+		if err := foreign.Check(req); err != nil {
+			return problem(http.StatusForbidden, "pages of other sites may not send this")
+		}
+		places, most := s.places(r.kind)
+		if places == nil {
+			return r.handle(w, req)
+		}
 		if !places.TryAcquire(1) {
-			return unavailable("%d requests are under way, which is the most", most)
+			return unavailable("%d requests of this kind are under way, which is the most", most)
 		}
 		defer places.Release(1)
 		return r.handle(w, req)
 	})
 }
 
-// problems answers what h returns, and a panic as what it is: a mistake of this program, for this request alone.
+// places are what calls of a kind take one of, and how many there are; nil: as many as come.
+func (s *Server) places(k kind) (*semaphore.Weighted, int) {
+	switch k {
+	case stream:
+		return s.streams, s.cfg.MaxStreams
+	case probe:
+		return nil, 0
+	}
+	return s.requests, s.cfg.MaxRequests
+}
+
+// problems answers what h returns, and a panic as what it is: a mistake of this program, for this request alone. Of an
+// answer that has begun nothing can be taken back: the connection is given up, so that nobody takes it for whole.
 func (s *Server) problems(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			if cause := recover(); cause != nil {
-				if cause == http.ErrAbortHandler {
-					panic(cause) // net/http's own way to give a connection up
-				}
-				s.writeProblem(w, r, fmt.Errorf("handle request: panic: %v", cause))
+			cause := recover()
+			if cause == nil {
+				return
 			}
+			if cause == http.ErrAbortHandler {
+				panic(cause) // net/http's own way to give a connection up
+			}
+			s.answerError(w, r, fmt.Errorf("handle request: panic: %v\n%s", cause, debug.Stack()))
 		}()
 		if err := h(w, r); err != nil {
-			s.writeProblem(w, r, err)
+			s.answerError(w, r, err)
 		}
 	})
 }
