@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/progress"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
 	"github.com/smartfeed/smartfeed/topics/simulate"
@@ -39,7 +42,7 @@ before it; "smartfeed config show" prints them all.`,
 	defaults := DefaultConfig()
 	config.AddFlags(&defaults, root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.file, "config", "", "configuration file (default smartfeed.yaml, if there is one)")
-	root.AddCommand(p.devCommand(), p.importCommand(), simulate.Command(p.setup), p.configCommand(), p.versionCommand())
+	root.AddCommand(p.devCommand(), p.importCommand(), simulate.Command(p.setup), p.configCommand(), idCommand(), p.versionCommand())
 	root.AddCommand(topics.Commands(p.setup)...)
 	return root
 }
@@ -51,7 +54,6 @@ func (p *program) load(cmd *cobra.Command) (Config, error) {
 	if err := config.Load(&cfg, src); err != nil {
 		return Config{}, usageError{err}
 	}
-	cfg.settle()
 	return cfg, nil
 }
 
@@ -94,13 +96,13 @@ func (p *program) setup(cmd *cobra.Command) (topics.Setup, error) {
 }
 
 func (p *program) importCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "import", Short: "publish events made of other people's data", Args: noArguments}
+	cmd := group("import", "publish events made of other people's data")
 	cmd.AddCommand(lastfm.Command(p.setup))
 	return cmd
 }
 
 func (p *program) configCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "check and show the configuration", Args: noArguments}
+	cmd := group("config", "check and show the configuration")
 	cmd.AddCommand(&cobra.Command{
 		Use: "check", Short: "report every mistake in the configuration", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -108,6 +110,62 @@ func (p *program) configCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "the configuration is in order")
+			return nil
+		},
+	}, &cobra.Command{
+		Use: "show", Short: "print every value as it is in force, as a configuration file", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			return cfg.write(cmd.OutOrStdout())
+		},
+	})
+	return cmd
+}
+
+// group is a command that only holds others; by itself it is wrong usage.
+func group(use, short string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageError{fmt.Errorf("%s needs one of its commands", cmd.CommandPath())}
+		}}
+}
+
+// idCommand makes and takes apart sharded ids.
+func idCommand() *cobra.Command {
+	cmd := group("id", "make and take apart sharded ids")
+	cmd.AddCommand(&cobra.Command{
+		Use: "make SHARD TYPE LOCAL", Short: "print the id of these parts", Args: cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var parts [3]uint64
+			for i, bits := range []int{32, 32, 64} {
+				var err error
+				if parts[i], err = strconv.ParseUint(args[i], 10, bits); err != nil {
+					return usageError{fmt.Errorf("%q is no whole number of the size wanted", args[i])}
+				}
+			}
+			id, err := schemas.MakeShardedID(uint32(parts[0]), uint32(parts[1]), parts[2])
+			if err != nil {
+				return usageError{err}
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), id)
+			return nil
+		},
+	}, &cobra.Command{
+		Use: "split ID", Short: "print shard, type and local of an id, with or without its kind", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
+			if _, rest, found := strings.Cut(name, ":"); found {
+				name = rest
+			}
+			id, err := schemas.ParseShardedID(name)
+			if err != nil {
+				return usageError{err}
+			}
+			shard, typ, local := id.Split()
+			fmt.Fprintf(cmd.OutOrStdout(), "shard %d type %d local %d\n", shard, typ, local)
 			return nil
 		},
 	})

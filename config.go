@@ -3,10 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/processors/actors"
@@ -34,7 +37,7 @@ type Config struct {
 	Registry   string        `yaml:"registry" help:"schema registry, URL or host:port; of dev: where its own one listens"`
 	Features   string        `yaml:"features" help:"file of feature definitions; without it the built-in ones"`
 	Partitions int32         `yaml:"partitions" help:"of every topic of the groups; can never change once the topics exist"`
-	Verbs      schemas.Verbs `yaml:"verbs" help:"verbs of actions with their weights; replaces the built-in ones"`
+	Verbs      schemas.Verbs `yaml:"verbs" help:"verbs of actions with their weights; added to the built-in ones"`
 	Log        LogConfig     `yaml:"log"`
 
 	Embedded EmbeddedConfig `yaml:"embedded"`
@@ -62,7 +65,7 @@ type LogConfig struct {
 // EmbeddedConfig bounds what `smartfeed dev` runs in place of a broker.
 type EmbeddedConfig struct {
 	MaxBytes   int64 `yaml:"max_bytes"`   // of the broker's files; above it the program stops, at least 1 MiB
-	SyncWrites bool  `yaml:"sync_writes"` // fsync every batch of records: survives a power failure, at a tenth of the throughput
+	SyncWrites bool  `yaml:"sync_writes"` // fsync every batch of records: survives a power failure, for two thirds of the throughput
 }
 
 // DefaultConfig is for one process on one machine.
@@ -91,8 +94,9 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every value that is out of its bounds, with its path.
+// Validate hands shared values to the parts and reports every value that is out of its bounds, with its path.
 func (c *Config) Validate() error {
+	c.settle()
 	return errors.Join(
 		c.validateOwn(),
 		config.Under("rows", c.Rows.Validate()),
@@ -131,7 +135,17 @@ func (c *Config) validateOwn() error {
 	return errors.Join(problems...)
 }
 
-// settle hands values that several parts share to each of them, after everything has been read.
+// write prints the configuration as the file that gives it.
+func (c *Config) write(w io.Writer) error {
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	if err := enc.Encode(c); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	return enc.Close()
+}
+
+// settle hands values that several parts share to each of them.
 func (c *Config) settle() {
 	c.Objects.Verbs, c.Actors.Verbs = c.Verbs, c.Verbs
 }

@@ -186,6 +186,13 @@ func TestKilledInTheMiddleOfAnImport(t *testing.T) {
 	testKills(t, generated(t, 0.05), 5, 15_000)
 }
 
+func TestKilledInTheMiddleOfLastfm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports the whole set: not with -short")
+	}
+	testKills(t, lastfmDir(t), 5, 300_000)
+}
+
 // The directory belongs to one process, whatever ports it is given.
 func TestSecondProcessIsRefused(t *testing.T) {
 	dir := t.TempDir()

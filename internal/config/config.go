@@ -3,7 +3,8 @@
 //
 // The struct's yaml tags name everything: the field Pools.Cap with tags pools and cap is pools.cap in error messages
 // and as the flag --pools.cap, and SMARTFEED_POOLS_CAP in the environment. Every value, wherever it comes from, is
-// written as it is in YAML: 90s, [a, b], true; a list of strings may also be given as a,b.
+// written as it is in YAML: 90s, [a, b], true; a list of strings may also be given as a,b. The keys of a map are added to
+// those there are.
 //
 // All mistakes are reported together: keys that do not exist and values of the wrong type with the line of the file,
 // the name of the variable or of the flag; and then what Validate of the struct finds, with the line if the file has
@@ -287,6 +288,12 @@ func set(v reflect.Value, text string) error {
 		return nil
 	}
 	fresh := reflect.New(v.Type())
+	if v.Kind() == reflect.Map { // as in a file: keys are added
+		fresh.Elem().Set(reflect.MakeMap(v.Type()))
+		for _, k := range v.MapKeys() {
+			fresh.Elem().SetMapIndex(k, v.MapIndex(k))
+		}
+	}
 	if err := yaml.Unmarshal([]byte(text), fresh.Interface()); err != nil {
 		return fmt.Errorf("%q is no %s", text, v.Type())
 	}

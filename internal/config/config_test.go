@@ -64,14 +64,14 @@ func TestEachPlaceOverridesTheOneBefore(t *testing.T) {
 	got := defaults()
 	err := Load(got, Source{
 		File:    file,
-		Environ: []string{"HOME=/x", "SMARTFEED_DIR=fromenv", "SMARTFEED_POOLS_CAP=8", "SMARTFEED_CONFIG=" + file},
+		Environ: []string{"HOME=/x", "SMARTFEED_DIR=fromenv", "SMARTFEED_SHARES={interest: 0.25}", "SMARTFEED_POOLS_CAP=8", "SMARTFEED_CONFIG=" + file},
 		Flags:   parsed(t, "--pools.cap=9", "--loud", "--kafka", "d:1,e:2"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &product{Dir: "fromenv", Kafka: []string{"d:1", "e:2"}, Loud: true,
-		Pools: pool{Cap: 9, HalfLife: 90 * time.Second}, Shares: map[string]float64{"related": 0.5}}
+		Pools: pool{Cap: 9, HalfLife: 90 * time.Second}, Shares: map[string]float64{"related": 0.5, "interest": 0.25}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

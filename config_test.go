@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/config"
+)
+
+const exampleFile = "smartfeed.example.yaml"
+
+// The example holds every value with its default; UPDATE=1 writes it anew.
+func TestExampleFileIsTheWholeConfiguration(t *testing.T) {
+	want := DefaultConfig()
+	var text bytes.Buffer
+	text.WriteString("# Every value with its default. Keep what you change; `smartfeed config check` reports mistakes with their line.\n")
+	if err := want.write(&text); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(exampleFile, text.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(text.String(), string(file)); diff != "" {
+		t.Errorf("%s is not what `smartfeed config show` prints (UPDATE=1 go test . writes it):\n%s", exampleFile, diff)
+	}
+	got := Config{}
+	if err := config.Load(&got, config.Source{File: exampleFile}); err != nil {
+		t.Fatal(err)
+	}
+	got.settle()
+	want.settle()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the example read back (-default +example):\n%s", diff)
+	}
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	cfg := DefaultConfig()
+	if err := cfg.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestIDCommand(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		out  string
+		fail string
+	}{
+		{args: []string{"id", "make", "3429", "1", "7075733"}, out: "241294492511762325\n"},
+		{args: []string{"id", "split", "pin:241294492511762325"}, out: "shard 3429 type 1 local 7075733\n"},
+		{args: []string{"id", "make", "65536", "1", "1"}, fail: "shard 65536"},
+		{args: []string{"id", "make", "x", "1", "1"}, fail: `"x" is no whole number`},
+		{args: []string{"id", "split", "pin:01"}, fail: "exit code 2"},
+		{args: []string{"id"}, fail: "needs one of its commands"},
+	} {
+		out, err := runCommand(t.Context(), c.args...)
+		if c.fail == "" && (err != nil || out != c.out) {
+			t.Errorf("%v: %q %v, want %q", c.args, out, err, c.out)
+		}
+		if c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
+			t.Errorf("%v: %v, want %q in it", c.args, err, c.fail)
+		}
+	}
+}
