@@ -3,9 +3,11 @@ package rows
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -28,9 +30,9 @@ func BenchmarkRows(b *testing.B) {
 	}
 }
 
-// BenchmarkDeliveries puts rows of 110 bytes blindly, a hundred owners a message, as a fan-out does.
+// BenchmarkRowsDelivered puts rows of 110 bytes blindly, a hundred owners a message, as a fan-out does.
 // ROWS_BENCH_ROWS says how many, 1,000,000 by default.
-func BenchmarkDeliveries(b *testing.B) {
+func BenchmarkRowsDelivered(b *testing.B) {
 	rows := 1_000_000
 	if text := os.Getenv("ROWS_BENCH_ROWS"); text != "" {
 		var err error
@@ -38,13 +40,39 @@ func BenchmarkDeliveries(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+	for range b.N {
+		b.StopTimer()
+		w := newRemoteWire(b)
+		w.deliveries(b, rows/100)
+		b.StartTimer()
+		m := &measure{B: b}
+		workOff(m, w, delivered(), 100, rows/100)
+		m.report()
+	}
+}
+
+// deliveries fills t-batch with numbered records.
+func (w *wire) deliveries(b *testing.B, messages int) {
+	b.Helper()
+	for i := range messages {
+		w.client.Produce(b.Context(), &kgo.Record{
+			Topic: "t-batch", Partition: int32(i % testPartitions), Value: binary.BigEndian.AppendUint64(nil, uint64(i)),
+		}, nil)
+	}
+	if err := w.client.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// delivered is a group that puts a row for a hundred owners a message.
+func delivered() Group {
 	owners := make([][]string, testPartitions)
 	for i := range 30_000 {
 		owner := fmt.Sprintf("user:%d", i)
 		p := topics.Partition(owner, testPartitions)
 		owners[p] = append(owners[p], owner)
 	}
-	deliver := Input{topic: "t-batch", batched: true, handle: func(tx *Tx, value []byte) error {
+	return Group{Name: "t", Inputs: []Input{{topic: "t-batch", batched: true, handle: func(tx *Tx, value []byte) error {
 		id := binary.BigEndian.Uint64(value)
 		var row [41]byte    // kind, source, score, pin, version
 		var facets [60]byte // author, board, interests
@@ -60,23 +88,71 @@ func BenchmarkDeliveries(b *testing.B) {
 			}
 		}
 		return nil
-	}}
-	for range b.N {
-		b.StopTimer()
-		w := newRemoteWire(b)
-		for i := range rows / 100 {
+	}}}}
+}
+
+// BenchmarkRowsHop measures how long a record takes through a group, from being produced to being read committed, at
+// 500 records a second.
+func BenchmarkRowsHop(b *testing.B) {
+	w := newRemoteWire(b)
+	g := Group{Name: "t", Outputs: []string{"t-out"}, Inputs: []Input{{topic: "t-in", handle: func(tx *Tx, value []byte) error {
+		_, err := add(tx.Own(), 1)
+		return errors.Join(err, tx.Emit("t-out", tx.Key(), value))
+	}}}}
+	cfg := DefaultConfig()
+	cfg.Dir = b.TempDir()
+	r, err := New(cfg, w.env(b), g)
+	must(b, err)
+	stop := start(b, r)
+	eventually(b, "the group is ready", func() bool { return r.Status().Ready })
+	consumer, err := w.kafka.Client(kgo.ConsumeTopics("t-out"))
+	must(b, err)
+	defer consumer.Close()
+	const n = 1500
+	began := time.Now()
+	go func() {
+		for i := range n {
+			time.Sleep(time.Until(began.Add(time.Duration(i) * 2 * time.Millisecond)))
+			owner := benchOwner(i)
 			w.client.Produce(b.Context(), &kgo.Record{
-				Topic: "t-batch", Partition: int32(i % testPartitions), Value: binary.BigEndian.AppendUint64(nil, uint64(i)),
+				Topic: "t-in", Partition: topics.Partition(owner, testPartitions), Key: []byte(owner),
+				Value: binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano())),
 			}, nil)
 		}
-		if err := w.client.Flush(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		b.StartTimer()
-		m := &measure{B: b}
-		workOff(m, w, Group{Name: "t", Inputs: []Input{deliver}}, 100, rows/100)
-		m.report()
+	}()
+	before := cpu(b)
+	var took []time.Duration
+	for len(took) < n {
+		consumer.PollFetches(b.Context()).EachRecord(func(rec *kgo.Record) {
+			took = append(took, time.Since(time.Unix(0, int64(binary.BigEndian.Uint64(rec.Value)))))
+		})
 	}
+	took = took[n/5:] // connections are made meanwhile
+	slices.Sort(took)
+	b.ReportMetric(took[len(took)/2].Seconds()*1e3, "p50-ms")
+	b.ReportMetric(took[len(took)*99/100].Seconds()*1e3, "p99-ms")
+	b.ReportMetric(100*(cpu(b)-before).Seconds()/time.Since(began).Seconds(), "cpu-%")
+	b.ReportMetric(0, "ns/op")
+	must(b, stop())
+}
+
+// BenchmarkRowsRecovered measures how long a new owner with an empty directory takes to be ready, by a million rows.
+func BenchmarkRowsRecovered(b *testing.B) {
+	const rows = 1_000_000
+	w := newRemoteWire(b)
+	w.deliveries(b, rows/100)
+	workOff(&measure{B: b}, w, delivered(), 100, rows/100)
+	cfg := DefaultConfig()
+	cfg.Dir = b.TempDir()
+	r, err := New(cfg, w.env(b), delivered())
+	must(b, err)
+	began, before := time.Now(), cpu(b)
+	stop := start(b, r)
+	eventually(b, "the new owner is ready", func() bool { return r.Status().Ready })
+	b.ReportMetric(time.Since(began).Seconds(), "s")
+	b.ReportMetric((cpu(b)-before).Seconds()*1e6/rows, "cpu-µs/row")
+	b.ReportMetric(0, "ns/op")
+	must(b, stop())
 }
 
 // benchRows is the number of rows of one run, by rows a message.

@@ -1,2 +1,58 @@
 // Package rows makes a Goka group exactly once, on many small ordered rows per owner.
+//
+//	key     owner 0x00 row; the partition is the owner's, topics.Partition
+//	table   <group>-table: the changelog, from which any process can recover every partition
+//	local   one Pebble store a partition, at most two memtables behind the changelog after a crash
+//	in      the group's inputs, and <group>-ticks if it has timers
+//	out     its outputs, dead-letters, its own loop and ticks
+//
+// A group is a Group literal: inputs with their callbacks, the topics these emit to, what works off timers. A Runner
+// runs it in this process, with other processes of the same consumer group; a View reads the rows that are here.
+//
+// # What is promised
+//
+// A callback's rows and records, and the fact that its input record is applied, move in one Kafka transaction: all of
+// it or none, once, whatever is killed, stopped or handed over, so that callbacks need not be idempotent. Everything
+// that reads these topics must read committed. The consumer group's own offsets say, for others to see, what is durable
+// already; where work goes on after a restart is what the rows say.
+//
+// One thing is weaker on the embedded broker: killed between two markers of one transaction, it can apply half of it.
+//
+// # How
+//
+// A callback fills memory only: rows, records, the offset it has applied. It reads what is pending, what is being
+// committed and the local store as one. A committer for each partition sends what has gathered as one transaction and
+// then writes the local store. The first record after a rest is committed at once, then a gap is kept between commits
+// (Config.Gap), and one batch fills while the other is on its way.
+//
+// Each partition has a transactional id of its own. A new owner initialises it before Goka asks where the changelog
+// ends: that refuses whatever a former owner still tries, and ends what it left open. A record written after that, the
+// fence, makes the log end with a record even if a crashed broker left an aborted transaction there without a marker.
+// Goka recovers the rows through a consumer that shows it markers, because it waits for the last record before the end.
+//
+// A commit whose outcome is unknown is never guessed at: the partition ends, and with it Run; started again, the
+// initialisation settles it and recovery reads what became of it. The local store is written after Kafka only, without
+// a write-ahead log of its own: the changelog is that. A store that is damaged, foreign or ahead of its log is removed
+// and rebuilt.
+//
+// # What becomes of an error
+//
+//	a bad record      (*schemas.BadRecordError: cannot be decoded, refused by the callback, breaks a bound) is undone,
+//	                  sent to the dead letters, and counted; the partition goes on
+//	any other error   undoes the record, commits what came before it, and is returned by Run; the supervisor runs it
+//	                  again, and the record is tried again
+//	a panic           drops what is pending, and ends Run with the panic's text and place
+//	a *FatalError     of Run cannot be mended by running it again: it says what must be done first
+//	a full disk       a *LowDiskError; nothing is committed until there is room
+//
+// # Bounds
+//
+// A batch closes at Config.MaxBatchBytes or MaxBatchMessages; each partition has two at most. What one record may write
+// is bounded by MaxRecordRows, MaxRecordBytes, MaxValueBytes; beyond, it is a bad one. Block cache, memtables and the
+// pace of commits are of the process, not of each partition: see Shared. A row's name and its owner have 4 KiB together.
+//
+// # Clocks
+//
+// The only now in a callback is its record's timestamp. Timers are rows, too: see Owner.SetTimer. A timer fires by a
+// tick, a record whose timestamp decides what is due.
 package rows

@@ -2,7 +2,6 @@ package rows
 
 import (
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -77,20 +76,4 @@ func (p *pace) gap() time.Duration { return time.Duration(p.current.Load()) }
 func (p *pace) gapAt(commits int64) time.Duration {
 	over := min(max(commits-p.perSecond, 0), p.perSecond)
 	return p.least + time.Duration(int64(p.most-p.least)*over/p.perSecond)
-}
-
-// pebbleLog passes on what Pebble says of errors.
-type pebbleLog struct{ s *store }
-
-func (l pebbleLog) Infof(string, ...any) {}
-
-func (l pebbleLog) Errorf(format string, args ...any) {
-	l.s.log.Warn("store: "+fmt.Sprintf(format, args...), "dir", l.s.dir)
-}
-
-// Fatalf ends the process, as Pebble demands of it: its manifest cannot be written. Nothing is lost, since Kafka has
-// every commit, and nothing goes on that could be wrong.
-func (l pebbleLog) Fatalf(format string, args ...any) {
-	l.s.log.Error("store cannot go on, the process ends: "+fmt.Sprintf(format, args...), "dir", l.s.dir)
-	os.Exit(1)
 }

@@ -1,0 +1,82 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lovoo/goka"
+)
+
+type gokaContext = goka.Context
+
+// fakeRecord is a record as Goka shows it to a callback.
+type fakeRecord struct {
+	gokaContext
+	topic  string
+	key    string
+	offset int64
+	at     time.Time
+}
+
+func (r fakeRecord) Topic() goka.Stream    { return goka.Stream(r.topic) }
+func (r fakeRecord) Key() string           { return r.key }
+func (r fakeRecord) Offset() int64         { return r.offset }
+func (r fakeRecord) Timestamp() time.Time  { return r.at }
+func (r fakeRecord) Headers() goka.Headers { return nil }
+
+// newPart is a partition without Kafka: what its callbacks write stays pending.
+func newPart(t *testing.T, g Group) *part {
+	t.Helper()
+	b, done := newBench(t, g)
+	t.Cleanup(done)
+	r := &Runner{cfg: DefaultConfig(), topo: b.topo, log: silent()}
+	var err error
+	r.meter, err = newMeter(nil, g.Name)
+	must(t, err)
+	w := &work{r: r}
+	w.ctx, w.cancel = context.WithCancelCause(t.Context())
+	p := &part{w: w, store: &store{db: b.db}, kick: make(chan struct{}, 1), applied: []int64{-1, -1}}
+	p.room, p.state = sync.NewCond(&p.mu), b.state
+	p.state.pending = newBatch(2)
+	return p
+}
+
+// A tick that fails on its second timer leaves nothing of the first, nor of its own, behind what was pending before.
+func TestFailedTickLeavesNothing(t *testing.T) {
+	t.Parallel()
+	key, broken := hereOwners(1)[0], errors.New("dependency is away")
+	calls := 0
+	p := newPart(t, Group{Name: "g",
+		Inputs: []Input{{topic: "in", handle: func(tx *Tx, _ []byte) error {
+			return errors.Join(tx.Own().SetTimer(tx.Time(), []byte("a")), tx.Own().SetTimer(tx.Time(), []byte("b")))
+		}}},
+		Timer: func(_ *Tx, o Owner, name []byte, _ time.Time) error {
+			if calls++; string(name) == "b" {
+				return broken
+			}
+			return o.Put([]byte("fired"), name)
+		},
+	})
+	p.handle(fakeRecord{topic: "in", key: key, offset: 4, at: time.UnixMilli(5)}, 0, nil)
+	before := p.state.pending.mark()
+	p.handle(fakeRecord{topic: "g-ticks", offset: 9, at: time.UnixMilli(6)}, 1, nil)
+	if calls != 2 {
+		t.Errorf("%d timers called, want 2", calls)
+	}
+	if after := p.state.pending.mark(); after != before {
+		t.Errorf("the tick left %+v behind %+v", after, before)
+	}
+	if p.applied[0] != 4 || p.applied[1] != -1 || p.state.pending.messages != 1 || p.spoiled {
+		t.Errorf("applied %v, %d messages pending, spoiled %v; want the first record alone", p.applied, p.state.pending.messages, p.spoiled)
+	}
+	if !errors.Is(p.err, broken) || !errors.Is(context.Cause(p.w.ctx), broken) {
+		t.Errorf("partition ended with %v, the group with %v; want the timer's error", p.err, context.Cause(p.w.ctx))
+	}
+	p.handle(fakeRecord{topic: "in", key: key, offset: 5, at: time.UnixMilli(7)}, 0, nil)
+	if p.applied[0] != 4 {
+		t.Error("a record was taken after the failure")
+	}
+}

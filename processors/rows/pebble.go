@@ -1,0 +1,54 @@
+package rows
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+)
+
+// options are all settings of Pebble.
+func (s *store) options(shared *Shared) *pebble.Options {
+	o := &pebble.Options{
+		FormatMajorVersion: pebble.FormatNewest, // a store is rebuilt, never handed to an older program
+		Cache:              shared.cache,        // one for the process: memory does not grow with the partitions
+		MemTableSize:       shared.memTable(),   // the process's budget, split
+		// The changelog is the write-ahead log. What a crash takes from memory, at most two memtables, is read again.
+		DisableWAL:                  true,
+		MemTableStopWritesThreshold: 2,        // one filling, one being flushed: then writing waits, memory is bounded
+		L0CompactionThreshold:       8,        // layers of overlapping rows that a scan may have to look into: at 4, importing costs a third more …
+		L0StopWritesThreshold:       24,       // … and where writing waits for compaction
+		LBaseMaxBytes:               64 << 20, // a partition is small: keep few levels
+		MaxOpenFiles:                1000,     // descriptors, a store
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		Logger:                      pebbleLog{s},
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) { s.log.Warn("store: background work failed", "dir", s.dir, "error", err) },
+			DataCorruption:  func(info pebble.DataCorruptionInfo) { s.damaged(info.Details) },
+		},
+	}
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = 8 << 10                   // rows are short, scans read runs of them
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most gets are of rows that are not there (1 % false positives)
+		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+	}
+	return o
+}
+
+// pebbleLog passes on what Pebble says of errors.
+type pebbleLog struct{ s *store }
+
+func (l pebbleLog) Infof(string, ...any) {}
+
+func (l pebbleLog) Errorf(format string, args ...any) {
+	l.s.log.Warn("store: "+fmt.Sprintf(format, args...), "dir", l.s.dir)
+}
+
+// Fatalf ends the process, as Pebble demands of it: its manifest cannot be written. Nothing is lost, since Kafka has
+// every commit, and nothing goes on that could be wrong.
+func (l pebbleLog) Fatalf(format string, args ...any) {
+	l.s.log.Error("store cannot go on, the process ends: "+fmt.Sprintf(format, args...), "dir", l.s.dir)
+	os.Exit(1)
+}
