@@ -1,0 +1,279 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feed"
+)
+
+// UsageError is a mistake on the command line.
+type UsageError struct{ Problem string }
+
+func (e *UsageError) Error() string { return e.Problem }
+
+// Usage is true: the program ends with its exit code for wrong usage.
+func (e *UsageError) Usage() bool { return true }
+
+// Commands returns query, which asks a running server. addr is called when one of its subcommands runs, and returns the
+// server's host:port or URL.
+func Commands(addr func(*cobra.Command) (string, error)) []*cobra.Command {
+	q := &querying{addr: addr}
+	cmd := &cobra.Command{
+		Use:   "query",
+		Short: "ask a running server for feeds, pools, features and its state",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().BoolVar(&q.asJSON, "json", false, "print the answer as it is")
+	cmd.AddCommand(q.feedCommand(), q.poolCommand(), q.featureCommand(), q.statusCommand())
+	return []*cobra.Command{cmd}
+}
+
+// querying is what the subcommands of query have in common.
+type querying struct {
+	addr   func(*cobra.Command) (string, error)
+	asJSON bool
+}
+
+func (q *querying) client(cmd *cobra.Command) (*client, error) {
+	addr, err := q.addr(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(addr)
+}
+
+// show prints an answer: as it is, or read into a T and as a table.
+func show[T any](q *querying, cmd *cobra.Command, answer json.RawMessage, table func(*tables, T)) (T, error) {
+	var v T
+	if err := json.Unmarshal(answer, &v); err != nil {
+		return v, fmt.Errorf("read answer: %w", err)
+	}
+	if q.asJSON {
+		_, err := cmd.OutOrStdout().Write(answer)
+		return v, err
+	}
+	out := newTables(cmd.OutOrStdout())
+	table(out, v)
+	return v, out.flush()
+}
+
+func (q *querying) feedCommand() *cobra.Command {
+	var (
+		name, cursor string
+		limit        int
+		all          bool
+	)
+	cmd := &cobra.Command{
+		Use:   "feed USER",
+		Short: "visit a user's feed, or read on in it",
+		Long: `Without --cursor this is a visit: the new items on top count as shown from then on. With the cursor of the page before,
+the older items that follow it. --all reads on to the end; with --json it prints a page a line.`,
+		Example: "  smartfeed query feed user:ada --limit 10",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			user, err := schemas.ParseUserID(args[0])
+			if err != nil {
+				return &UsageError{err.Error()}
+			}
+			query := url.Values{}
+			if cursor != "" {
+				query.Set("cursor", cursor)
+			} else if name != "" {
+				query.Set("feed", name)
+			}
+			query.Set("limit", strconv.Itoa(limit))
+			return q.feed(cmd, user, query, all)
+		},
+	}
+	cmd.Flags().StringVar(&name, "feed", "", "named feed of the visit (default home)")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "read on from here")
+	cmd.Flags().IntVar(&limit, "limit", defaultLimit, fmt.Sprintf("items of a page, 1-%d", feed.MaxLimit))
+	cmd.Flags().BoolVar(&all, "all", false, "every page, to the end")
+	return cmd
+}
+
+// feed prints one page, or all of them.
+func (q *querying) feed(cmd *cobra.Command, user schemas.UserID, query url.Values, all bool) error {
+	c, err := q.client(cmd)
+	if err != nil {
+		return err
+	}
+	for shown := 0; ; {
+		answer, err := c.get(cmd.Context(), query, "v1", "users", string(user), "feed")
+		if err != nil {
+			return err
+		}
+		page, err := show(q, cmd, answer, func(t *tables, p feed.Page) { t.feed(p, shown, !all) })
+		if err != nil || !all || page.Next == nil {
+			return err
+		}
+		if *page.Next == query.Get("cursor") {
+			return fmt.Errorf("read all of %s: the feed does not go on: without %s", user, strings.Join(page.Degraded, ", "))
+		}
+		shown += len(page.Items)
+		query.Del("feed")
+		query.Set("cursor", *page.Next)
+	}
+}
+
+func (q *querying) poolCommand() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:     "pool USER SOURCE",
+		Short:   "what waits for a user from one source, best first",
+		Example: "  smartfeed query pool user:ada interest",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			user, err := schemas.ParseUserID(args[0])
+			if err != nil {
+				return &UsageError{err.Error()}
+			}
+			c, err := q.client(cmd)
+			if err != nil {
+				return err
+			}
+			query := url.Values{"source": {args[1]}, "limit": {strconv.Itoa(limit)}}
+			answer, err := c.get(cmd.Context(), query, "v1", "users", string(user), "pools")
+			if err != nil {
+				return err
+			}
+			_, err = show(q, cmd, answer, (*tables).pool)
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", defaultLimit, fmt.Sprintf("candidates, 1-%d", maxPoolLimit))
+	return cmd
+}
+
+// asked are the entities and the time of query feature, as they stand on the command line.
+type asked struct {
+	users, pins, pairs []string
+	at                 string
+}
+
+func (q *querying) featureCommand() *cobra.Command {
+	var a asked
+	cmd := &cobra.Command{
+		Use:   "feature [NAME...]",
+		Short: "values of features; without a name the features there are",
+		Example: `  smartfeed query feature
+  smartfeed query feature interests_24h last_actions --user user:ada
+  smartfeed query feature pair_author_96h --pair 'user:ada|pin:42'`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			req, err := a.request(names)
+			if err != nil {
+				return err
+			}
+			c, err := q.client(cmd)
+			if err != nil {
+				return err
+			}
+			if len(names) == 0 {
+				return q.definitions(cmd, c)
+			}
+			answer, err := c.post(cmd.Context(), req, "v1", "features")
+			if err != nil {
+				return err
+			}
+			_, err = show(q, cmd, answer, (*tables).features)
+			return err
+		},
+	}
+	cmd.Flags().StringArrayVar(&a.users, "user", nil, "of this user (repeatable)")
+	cmd.Flags().StringArrayVar(&a.pins, "pin", nil, "of this pin (repeatable)")
+	cmd.Flags().StringArrayVar(&a.pairs, "pair", nil, "of this pair, USER|PIN (repeatable)")
+	cmd.Flags().StringVar(&a.at, "at", "", "where windows end, RFC 3339 (default now)")
+	return cmd
+}
+
+func (q *querying) definitions(cmd *cobra.Command, c *client) error {
+	answer, err := c.get(cmd.Context(), nil, "v1", "features")
+	if err != nil {
+		return err
+	}
+	_, err = show(q, cmd, answer, (*tables).definitions)
+	return err
+}
+
+// request puts the flags together; what is wrong with them is a *UsageError.
+func (a asked) request(names []string) (feature.Request, error) {
+	req := feature.Request{Features: names}
+	if (len(names) > 0) != (len(a.users)+len(a.pins)+len(a.pairs) > 0) {
+		return req, &UsageError{"want names of features and a --user, --pin or --pair; or none of them, to list the features"}
+	}
+	var err error
+	if req.Users, err = parsed(a.users, schemas.ParseUserID); err != nil {
+		return req, err
+	}
+	if req.Pins, err = parsed(a.pins, schemas.ParsePinID); err != nil {
+		return req, err
+	}
+	if req.Pairs, err = parsed(a.pairs, parsePair); err != nil {
+		return req, err
+	}
+	if a.at != "" {
+		at, err := time.Parse(time.RFC3339, a.at)
+		if err != nil {
+			return req, &UsageError{fmt.Sprintf("--at %q: want a time like 2026-11-20T10:00:00Z", a.at)}
+		}
+		req.At = &at
+	}
+	return req, nil
+}
+
+func parsed[T any](texts []string, parse func(string) (T, error)) ([]T, error) {
+	all := make([]T, 0, len(texts))
+	for _, text := range texts {
+		v, err := parse(text)
+		if err != nil {
+			return nil, &UsageError{err.Error()}
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// parsePair reads a pair as answers name it, user:…|pin:…. A name that has |pin: inside is taken to end there.
+func parsePair(text string) (feature.UserPin, error) {
+	user, pin, ok := strings.Cut(text, "|pin:")
+	if !ok {
+		return feature.UserPin{}, fmt.Errorf("pair %s: want USER|PIN", quote(text))
+	}
+	u, err := schemas.ParseUserID(user)
+	if err != nil {
+		return feature.UserPin{}, err
+	}
+	p, err := schemas.ParsePinID("pin:" + pin)
+	return feature.UserPin{User: u, Pin: p}, err
+}
+
+func (q *querying) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "the state of every part of a running server",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := q.client(cmd)
+			if err != nil {
+				return err
+			}
+			answer, err := c.get(cmd.Context(), nil, "v1", "status")
+			if err != nil {
+				return err
+			}
+			_, err = show(q, cmd, answer, (*tables).status)
+			return err
+		},
+	}
+}
