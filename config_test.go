@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/config"
 )
@@ -39,7 +40,7 @@ func TestExampleFileIsTheWholeConfiguration(t *testing.T) {
 	}
 	got.settle()
 	want.settle()
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the example read back (-default +example):\n%s", diff)
 	}
 }
