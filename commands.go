@@ -12,6 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
 	"github.com/smartfeed/smartfeed/topics/simulate"
@@ -44,6 +45,7 @@ before it; "smartfeed config show" prints them all.`,
 	root.PersistentFlags().StringVar(&p.file, "config", "", "configuration file (default smartfeed.yaml, if there is one)")
 	root.AddCommand(p.devCommand(), p.importCommand(), simulate.Command(p.setup), p.configCommand(), idCommand(), p.versionCommand())
 	root.AddCommand(topics.Commands(p.setup)...)
+	root.AddCommand(api.Commands(p.server)...)
 	return root
 }
 
@@ -93,6 +95,12 @@ func (p *program) setup(cmd *cobra.Command) (topics.Setup, error) {
 		Kafka: cfg.kafka(), Registry: cfg.registryURL(), Verbs: cfg.Verbs, Log: logger(cmd, cfg.Log),
 		Progress: func(what string, total int) topics.Progress { return reporter.Start(what, total) },
 	}, nil
+}
+
+// server is the address of the HTTP server that a command asks.
+func (p *program) server(cmd *cobra.Command) (string, error) {
+	cfg, err := p.load(cmd)
+	return cfg.HTTP, err
 }
 
 func (p *program) importCommand() *cobra.Command {
