@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -213,6 +214,54 @@ func (w *wire) failEndTxn(t *testing.T, applied bool, times int64) *atomic.Int64
 		return resp, nil, true
 	})
 	return hits
+}
+
+// Kafka has the commit and the local store has not: recovery brings it.
+func TestStoreThatFailsAfterTheCommitIsBroughtUpToDate(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	w, dir := newWire(t), t.TempDir()
+	r := newRunner(t, w, dir, w.counter("t-in"))
+	var hits atomic.Int64
+	r.crash = func(at point) {
+		if at == afterEnd && hits.Add(1) == 3 {
+			for i := range r.slots {
+				if s := r.slots[i].store; s != nil {
+					s.mu.Lock()
+					s.closed = true // for apply, as if the disk had gone
+					s.mu.Unlock()
+				}
+			}
+		}
+	}
+	for i := range n {
+		w.client.Produce(t.Context(), w.record(t, "t-in", user(i), i), nil)
+	}
+	errs := runUntilDone(t, w, r, n)
+	if len(errs) == 0 || !errors.Is(errs[0], errClosed) {
+		t.Errorf("errors %v, want the store's", errs)
+	}
+	w.emittedOnce(t, n)
+	w.countedOnce(t, n)
+}
+
+// What Run has started has ended when it returns.
+func TestRunLeavesNothingRunning(t *testing.T) {
+	w := newRemoteWire(t) // a broker in this process has goroutines for each connection
+	w.send(t, "t-in", 0, 20, user)
+	running := goleak.IgnoreCurrent()
+	g := w.counter("t-in")
+	g.Timer = func(*Tx, Owner, []byte, time.Time) error { return nil }
+	r := newRunner(t, w, t.TempDir(), g)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
+	cancel()
+	must(t, <-done)
+	r.shared.Close()
+	goleak.VerifyNone(t, running,
+		goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick")) // sarama's, one for the process
 }
 
 // A hung broker at the commit: Run ends within its grace, and later the records are worked off once.

@@ -1,0 +1,98 @@
+package rows
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestGapGrowsWithTheProcessesCommits(t *testing.T) {
+	p := newPace(10*time.Millisecond, 50*time.Millisecond, 400)
+	for _, c := range []struct {
+		commits int64
+		want    time.Duration
+	}{{0, 10}, {400, 10}, {500, 20}, {600, 30}, {800, 50}, {10_000, 50}} {
+		if got := p.gapAt(c.commits); got != c.want*time.Millisecond {
+			t.Errorf("gap at %d commits a second: %v, want %v ms", c.commits, got, c.want)
+		}
+	}
+}
+
+func TestGapFollowsTheLastSecond(t *testing.T) {
+	p := newPace(10*time.Millisecond, 50*time.Millisecond, 10)
+	second := time.Unix(100, 0)
+	for range 15 {
+		p.commit(second)
+	}
+	if got := p.gap(); got != 10*time.Millisecond {
+		t.Errorf("gap within the first second %v, want the least", got)
+	}
+	p.commit(second.Add(time.Second))
+	if got := p.gap(); got != 30*time.Millisecond {
+		t.Errorf("gap after 15 commits in a second %v, want 30 ms", got)
+	}
+	p.commit(second.Add(time.Minute)) // a rest: what was a minute ago does not count
+	if got := p.gap(); got != 10*time.Millisecond {
+		t.Errorf("gap after a rest %v, want the least", got)
+	}
+}
+
+func TestMemTablesShareTheBudget(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.MemTableBytes = 64 << 20
+	s, err := NewShared(cfg)
+	must(t, err)
+	defer s.Close()
+	for _, c := range []struct {
+		stores int64
+		want   uint64
+	}{{0, 32 << 20}, {4, 8 << 20}, {16, 2 << 20}, {1000, 1 << 20}} {
+		s.stores.Store(c.stores)
+		if got := s.memTable(); got != c.want {
+			t.Errorf("memtable with %d stores: %d, want %d", c.stores, got, c.want)
+		}
+	}
+	s.memTables = 1 << 40
+	if got := s.memTable(); got != 64<<20 {
+		t.Errorf("memtable of a huge budget: %d, want 64 MiB", got)
+	}
+}
+
+func TestRateIsOfTheLastTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r rate
+		for range 20 {
+			r.add(30, time.Now())
+			time.Sleep(time.Second)
+		}
+		if got := r.perSecond(time.Now()); got != 27 { // nine whole seconds and the one that has begun
+			t.Errorf("%v a second, want 27", got)
+		}
+		time.Sleep(5 * time.Second)
+		if got := r.perSecond(time.Now()); got != 12 {
+			t.Errorf("%v a second five seconds later, want 12", got)
+		}
+		time.Sleep(time.Hour)
+		if got := r.perSecond(time.Now()); got != 0 {
+			t.Errorf("%v a second an hour later, want 0", got)
+		}
+	})
+}
+
+func TestOutsizedMemoryIsNotKept(t *testing.T) {
+	b := newBatch(1)
+	b.data = make([]byte, maxKept+1)
+	b.writes = make([]write, maxKept/writeBytes+1)
+	b.reset()
+	if cap(b.data) != 0 || cap(b.writes) != 0 {
+		t.Errorf("an empty batch keeps %d bytes and %d writes", cap(b.data), cap(b.writes))
+	}
+	f := &flight{}
+	for range maxFlight + 1 {
+		f.next()
+	}
+	f.reset()
+	if cap(f.records) != 0 {
+		t.Errorf("an empty flight keeps %d records", cap(f.records))
+	}
+}
