@@ -226,11 +226,7 @@ func TestStoreThatFailsAfterTheCommitIsBroughtUpToDate(t *testing.T) {
 	r.crash = func(at point) {
 		if at == afterEnd && hits.Add(1) == 3 {
 			for i := range r.slots {
-				if s := r.slots[i].store; s != nil {
-					s.mu.Lock()
-					s.closed = true // for apply, as if the disk had gone
-					s.mu.Unlock()
-				}
+				breakStore(r.slots[i].part)
 			}
 		}
 	}
@@ -243,6 +239,20 @@ func TestStoreThatFailsAfterTheCommitIsBroughtUpToDate(t *testing.T) {
 	}
 	w.emittedOnce(t, n)
 	w.countedOnce(t, n)
+}
+
+// breakStore has the partition's store refuse all writes, as if the disk had gone, until the committer has ended.
+func breakStore(p *part) {
+	set := func(broken bool) {
+		p.store.mu.Lock()
+		defer p.store.mu.Unlock()
+		p.store.closed = broken
+	}
+	set(true)
+	p.wg.Go(func() {
+		<-p.ended
+		set(false)
+	})
 }
 
 // What Run has started has ended when it returns.
