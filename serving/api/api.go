@@ -136,6 +136,7 @@ type Server struct {
 	listener net.Listener // until a Run takes it
 	requests *semaphore.Weighted
 	streams  *semaphore.Weighted
+	scrapes  *semaphore.Weighted
 	bodies   *semaphore.Weighted // bytes
 	metrics  *metrics
 }
@@ -152,6 +153,7 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		cfg: cfg, deps: deps, log: deps.Log,
 		requests: semaphore.NewWeighted(int64(cfg.MaxRequests)),
 		streams:  semaphore.NewWeighted(int64(cfg.MaxStreams)),
+		scrapes:  semaphore.NewWeighted(maxScrapes),
 		bodies:   semaphore.NewWeighted(cfg.MaxBodiesBytes),
 	}
 	if s.log == nil {

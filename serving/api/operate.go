@@ -54,7 +54,7 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) error {
 const maxScrapes = 4
 
 func (s *Server) scrape() handler {
-	metrics := promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
+	metrics := promhttp.HandlerFor(s.deps.Gatherer, promhttp.HandlerOpts{})
 	return func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "no-store")
 		metrics.ServeHTTP(w, r)

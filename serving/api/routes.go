@@ -26,9 +26,10 @@ type route struct {
 type kind int
 
 const (
-	request kind = iota // by time, and by the number of requests at once
-	stream              // by the number of streams at once, and not by time
-	probe               // by time only: who watches the server is answered also when it is full
+	request  kind = iota // by time, and by the number of requests at once
+	stream               // by the number of streams at once, and not by time
+	probe                // by time only: who watches the server is answered also when it is full
+	scraping             // by time, and by the number of scrapes at once
 )
 
 // routes are all calls of the API, in the order of the document that describes them.
@@ -48,7 +49,7 @@ func (s *Server) routes() []route {
 		{method: "GET", path: "/v1/openapi.json", handle: s.openAPI},
 		{method: "GET", path: "/healthz", handle: s.healthy, kind: probe},
 		{method: "GET", path: "/readyz", handle: s.ready, kind: probe},
-		{method: "GET", path: "/metrics", handle: s.scrape(), kind: probe},
+		{method: "GET", path: "/metrics", handle: s.scrape(), kind: scraping},
 	}
 }
 
@@ -123,6 +124,8 @@ func (s *Server) places(k kind) (*semaphore.Weighted, int) {
 		return s.streams, s.cfg.MaxStreams
 	case probe:
 		return nil, 0
+	case scraping:
+		return s.scrapes, maxScrapes
 	}
 	return s.requests, s.cfg.MaxRequests
 }

@@ -1,0 +1,550 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+const save = `{"stream":"actions","id":"e-81","time":"2026-11-20T10:00:00.123Z","actor":"user:7","verb":"save","object":"pin:42"}`
+
+// asking is one request and what must come of it.
+type asking struct {
+	name         string
+	route        string // of the document; "": none
+	method, path string
+	header       []string
+	body         string
+	fakes        fakesMaker
+	change       func(*Config, *Deps)
+	prepare      func(*Server)
+	slow, gone   bool // the body's end never comes; its sender has gone
+	plain        bool // over a connection that has no deadlines
+	code         int
+	says         string // stands in the answer
+}
+
+// fill takes every place there is.
+func fill(s *Server) {
+	s.requests.TryAcquire(int64(s.cfg.MaxRequests))
+	s.streams.TryAcquire(int64(s.cfg.MaxStreams))
+}
+
+type fakesMaker func() *fakes
+
+func broken(err error) fakesMaker { return func() *fakes { return &fakes{fail: err} } }
+
+func lacking() *fakes { return &fakes{missing: []string{"pools is waiting"}} }
+
+var askings = slices.Concat(readings(), featureAskings(), eventAskings(), operations(), strays())
+
+// readings are the calls that read what belongs to an id.
+func readings() []asking {
+	var all []asking
+	for _, c := range []struct{ route, path, query string }{
+		{"/v1/users/{user}/feed", "/v1/users/%s/feed", ""},
+		{"/v1/users/{user}/feed/new", "/v1/users/%s/feed/new", ""},
+		{"/v1/users/{user}/feed/events", "/v1/users/%s/feed/events", ""},
+		{"/v1/users/{user}/pools", "/v1/users/%s/pools", "?source=interest"},
+		{"/v1/users/{user}/pins", "/v1/users/%s/pins", ""},
+		{"/v1/boards/{board}/pins", "/v1/boards/%s/pins", ""},
+		{"/v1/interests/{interest}/pins", "/v1/interests/%s/pins", ""},
+	} {
+		kind := strings.TrimSuffix(strings.Split(c.path, "/")[2], "s")
+		get := func(name, id, query string, code int, says string) asking {
+			return asking{name: name, route: c.route, method: "GET", path: fmt.Sprintf(c.path, id) + query, code: code, says: says}
+		}
+		unknown := "?verbose=1"
+		if c.query != "" {
+			unknown = c.query + "&verbose=1"
+		}
+		all = append(all,
+			get("good", kind+":a", c.query, 200, ""),
+			get("percent-encoded slash", kind+":a%2Fb%3Fc", c.query, 200, ""),
+			get("percent-encoded colon and letters", kind+"%3A%C3%A4", c.query, 200, ""),
+			get("longest id", kind+":"+strings.Repeat("x", 256-len(kind)-1), c.query, 200, ""),
+			get("id too long", kind+":"+strings.Repeat("x", 256-len(kind)), c.query, 400, "at most 256"),
+			get("zero byte", kind+":a%00", c.query, 400, "control character"),
+			get("no UTF-8", kind+":%ff", c.query, 400, "UTF-8"),
+			get("no kind", "a", c.query, 400, "kind:name"),
+			get("no name", kind+":", c.query, 400, "no name"),
+			get("another kind", "pin:1", c.query, 400, "want "+kind),
+			get("unknown parameter", kind+":a", unknown, 400, `no parameter \"verbose\"`),
+			get("malformed query", kind+":a", "?limit=%zz", 400, "malformed"),
+		)
+		failing := get("broken", kind+":a", c.query, 500, "its id is in the log")
+		failing.fakes = broken(errBroken)
+		late := get("late", kind+":a", c.query, 503, "")
+		late.fakes = broken(fmt.Errorf("read: %w", context.DeadlineExceeded))
+		full := get("no place", kind+":a", c.query, 503, "which is the most")
+		full.prepare = fill
+		switch {
+		case strings.HasSuffix(c.path, "/events"): // a stream lives on without counts
+			failing.fakes, failing.plain = nil, true
+			all = append(all, failing, full)
+		case strings.HasSuffix(c.path, "/new"), strings.HasSuffix(c.path, "/pools"):
+			failing.change, failing.fakes = func(_ *Config, d *Deps) { d.Feed, d.Pools = nil, nil }, nil
+			late.says = "cannot be read"
+			all = append(all, failing, late, full)
+		default:
+			all = append(all, failing, late, full)
+		}
+	}
+	return append(all, limits()...)
+}
+
+// limits are the parameters of a page.
+func limits() []asking {
+	get := func(name, route, path string, code int, says string) asking {
+		return asking{name: name, route: route, method: "GET", path: path, code: code, says: says}
+	}
+	const (
+		home, homePath = "/v1/users/{user}/feed", "/v1/users/user:a/feed"
+		pool, poolPath = "/v1/users/{user}/pools", "/v1/users/user:a/pools"
+		pins, pinsPath = "/v1/boards/{board}/pins", "/v1/boards/board:a/pins"
+	)
+	all := []asking{
+		get("pool of 1000", pool, poolPath+"?source=x&limit=1000", 200, `"total":7`),
+		get("pool of 1001", pool, poolPath+"?source=x&limit=1001", 400, "1 to 1000"),
+		get("pool without source", pool, poolPath, 400, "source is missing"),
+		get("source with a zero byte", pool, poolPath+"?source=a%00", 400, "no name of a source"),
+		get("source too long", pool, poolPath+"?source="+strings.Repeat("x", 65), 400, "no name of a source"),
+		get("times beyond RFC 3339", pool, poolPath+"?source=x", 200, `"time":"9999-12-31T23:59:59Z"`),
+		get("named feed", home, homePath+"?feed=plain", 200, ""),
+		get("unknown feed", home, homePath+"?feed=other", 400, "unknown feed"),
+		get("next page", home, homePath+"?cursor=good&limit=3", 200, `"next":null`),
+		get("forged cursor", home, homePath+"?cursor=forged", 400, "bad cursor"),
+		get("forged cursor of a list", pins, pinsPath+"?cursor=forged", 400, "bad cursor"),
+		get("every problem", home, "/v1/users/pin:1/feed?limit=0&x=1", 400, `"errors":["id \"pin:1\": want user:…","limit \"0\"`),
+	}
+	for _, at := range []struct{ route, path string }{{home, homePath}, {pins, pinsPath}} {
+		all = append(all,
+			get("limit 1", at.route, at.path+"?limit=1", 200, ""),
+			get("limit 100", at.route, at.path+"?limit=100", 200, ""),
+			get("limit 0", at.route, at.path+"?limit=0", 400, "1 to 100"),
+			get("limit 101", at.route, at.path+"?limit=101", 400, "1 to 100"),
+			get("limit -1", at.route, at.path+"?limit=-1", 400, "1 to 100"),
+			get("limit abc", at.route, at.path+"?limit=abc", 400, `limit \"abc\" is no number`),
+			get("limit beyond an int", at.route, at.path+"?limit=99999999999999999999", 400, "is no number"),
+			get("limit twice", at.route, at.path+"?limit=1&limit=2", 400, "limit is given 2 times"),
+		)
+	}
+	return all
+}
+
+func featureAskings() []asking {
+	const good = `{"features":["interests"],"users":["user:a"],"pairs":[["user:a","pin:1"]],"at":"2026-11-20T10:00:00Z"}`
+	post := func(name, body string, code int, says string) asking {
+		return asking{name: name, route: "/v1/features", method: "POST", path: "/v1/features", body: body, code: code, says: says}
+	}
+	get := func(name, query string, code int, says string) asking {
+		return asking{name: name, route: "/v1/features", method: "GET", path: "/v1/features" + query, code: code, says: says}
+	}
+	with := func(a asking, change func(*asking)) asking {
+		change(&a)
+		return a
+	}
+	return []asking{
+		get("definitions", "", 200, `"name":"interests"`),
+		get("definitions with a parameter", "?x", 400, "no parameter"),
+		with(get("definitions broken", "", 500, ""), func(a *asking) { a.fakes = broken(errBroken) }),
+		with(get("definitions, no place", "", 503, ""), func(a *asking) { a.prepare = fill }),
+		post("good", good, 200, `"number":1.25`),
+		post("unknown field", `{"features":["a"],"people":[]}`, 400, `unknown field \"people\"`),
+		post("no JSON", `features`, 400, "not the JSON object"),
+		post("cut", good[:20], 400, "not the JSON object"),
+		post("empty", ``, 400, "not the JSON object"),
+		post("two objects", good+good, 400, "not the JSON object"),
+		post("a list", `[]`, 400, "not the JSON object"),
+		post("another type", `{"features":[1]}`, 400, "not the JSON object"),
+		post("a pair of three", `{"pairs":[["a","b","c"]]}`, 400, "want [user, pin]"),
+		post("a time that is none", `{"at":"yesterday"}`, 400, "not the JSON object"),
+		post("deep", strings.Repeat(`{"features":`, 80_000), 400, "not the JSON object"),
+		post("what the service refuses", `{}`, 400, `"errors":["features: want at least one name","no users, pins or pairs"]`),
+		post("largest body", good+strings.Repeat(" ", 1<<20-len(good)), 200, ""),
+		post("body too large", good+strings.Repeat(" ", 1<<20-len(good)+1), 413, "1048576 bytes"),
+		with(post("another content type", good, 415, ""), func(a *asking) { a.header = []string{"Content-Type", "text/plain"} }),
+		with(post("malformed content type", good, 415, ""), func(a *asking) { a.header = []string{"Content-Type", ";;"} }),
+		with(post("packed", good, 415, "packed"), func(a *asking) { a.header = []string{"Content-Encoding", "gzip"} }),
+		with(post("content type with a charset", good, 200, ""), func(a *asking) {
+			a.header = []string{"Content-Type", "application/json; charset=utf-8"}
+		}),
+		with(post("from another site", good, 403, "other sites"), func(a *asking) { a.header = []string{"Sec-Fetch-Site", "cross-site"} }),
+		with(post("broken", good, 500, ""), func(a *asking) { a.fakes = broken(errBroken) }),
+		with(post("slow", good[:20], 408, "in time"), func(a *asking) { a.slow = true }),
+		with(post("gone", good[:20], 400, "whole"), func(a *asking) { a.gone = true }),
+		with(post("no place", good, 503, ""), func(a *asking) { a.prepare = fill }),
+		with(post("parameter", good, 400, "no parameter"), func(a *asking) { a.path += "?users=user:a" }),
+	}
+}
+
+func eventAskings() []asking {
+	post := func(name, body string, code int, says string) asking {
+		return asking{name: name, route: "/v1/events", method: "POST", path: "/v1/events", body: body, code: code, says: says}
+	}
+	with := func(a asking, change func(*asking)) asking {
+		change(&a)
+		return a
+	}
+	line := func(old, new string) string { return strings.Replace(save, old, new, 1) }
+	uncertain := &topics.PublishError{Certain: 1, Events: 2, Err: context.DeadlineExceeded}
+	return []asking{
+		post("one line", save, 202, `{"accepted":1}`),
+		post("blank lines and carriage returns", "\r\n\n \t\n"+save+"\r\n\n", 202, `{"accepted":1}`),
+		post("empty", "", 400, "holds no event"),
+		post("blank", "\n\n", 400, "holds no event"),
+		post("bad lines", save+"\nnonsense\n"+save+"\n"+line("save", "dance")+"\n", 400, `"errors":["line 2: not JSON`),
+		post("one bad line", save+"\n\n{}", 400, `"detail":"line 3: stream: missing`),
+		post("unknown verb", line("save", "dance"), 400, "unknown verb"),
+		post("future", line("10:00:00.123", "12:05:01"), 400, "5m1s ahead"),
+		post("not quite the future", line("10:00:00.123", "12:05:00"), 202, ""),
+		post("malformed id", line("pin:42", "pin"), 400, "kind:name"),
+		post("unknown stream", line("actions", "acts"), 400, "unknown stream"),
+		post("no UTF-8", line("e-81", "\xff"), 400, "UTF-8"),
+		post("line too long, and one after it", line("e-81", strings.Repeat("x", 1<<20))+"\n"+line("save", "dance"), 400,
+			`"errors":["line 1: longer than 1048576 bytes","line 2: verb`),
+		post("20,000 lines", strings.Repeat(save+"\n", 20_000), 202, `{"accepted":20000}`),
+		post("20,001 lines", strings.Repeat(save+"\n", 20_001), 413, "more than 20000 events"),
+		post("20,001 lines, all bad", strings.Repeat("x\n", 20_001), 413, "more than 20000 events"),
+		post("10,000 lines of 4 MiB", strings.Repeat(line("e-81", strings.Repeat("x", 128))+strings.Repeat(" ", 200)+"\n", 10_000), 202, ""),
+		post("10 MB", strings.Repeat(save+strings.Repeat(" ", 1<<20-200)+"\n", 10), 413, "larger than 8388608 bytes"),
+		with(post("10 MB of unknown length", strings.Repeat(save+strings.Repeat(" ", 1<<20-200)+"\n", 10), 413, "larger"),
+			func(a *asking) { a.header = []string{"Transfer-Encoding", "chunked"} }),
+		with(post("another content type", save, 415, "application/x-ndjson"), func(a *asking) {
+			a.header = []string{"Content-Type", "application/json"}
+		}),
+		with(post("right content type", save, 202, ""), func(a *asking) { a.header = []string{"Content-Type", "application/x-ndjson"} }),
+		with(post("packed", save, 415, "packed"), func(a *asking) { a.header = []string{"Content-Encoding", "gzip"} }),
+		with(post("from another site", save, 403, ""), func(a *asking) { a.header = []string{"Origin", "https://evil.example"} }),
+		with(post("from the console", save, 202, ""), func(a *asking) {
+			a.header = []string{"Sec-Fetch-Site", "same-origin", "Origin", "http://server"}
+		}),
+		with(post("broker away", save, 503, "send them again"), func(a *asking) { a.fakes = broken(fmt.Errorf("x: %w", uncertain)) }),
+		with(post("cannot be encoded", save, 500, ""), func(a *asking) { a.fakes = broken(errBroken) }),
+		with(post("slow", save, 408, "in time"), func(a *asking) { a.slow = true }),
+		with(post("gone", save, 400, "whole"), func(a *asking) { a.gone = true }),
+		with(post("no place", save, 503, ""), func(a *asking) { a.prepare = fill }),
+		with(post("no room for the body", strings.Repeat(" ", 1<<20)+save, 503, "bytes of events"), func(a *asking) {
+			a.change = func(c *Config, _ *Deps) { c.MaxEventsBytes, c.MaxBodiesBytes = 2<<20, 2<<20 }
+			a.prepare = func(s *Server) { s.bodies.TryAcquire(1 << 20) }
+		}),
+		with(post("parameter", save, 400, "no parameter"), func(a *asking) { a.path += "?sync=1" }),
+	}
+}
+
+func operations() []asking {
+	get := func(route, name string, code int, says string, change func(*asking)) asking {
+		a := asking{name: name, route: route, method: "GET", path: route, code: code, says: says}
+		if change != nil {
+			change(&a)
+		}
+		return a
+	}
+	fail := func(a *asking) { a.fakes = broken(errBroken) }
+	full := func(a *asking) { a.prepare = fill }
+	parameter := func(a *asking) { a.path += "?x=1" }
+	return []asking{
+		get("/v1/status", "good", 200, `"version":"v1"`, nil),
+		get("/v1/status", "parameter", 400, "", parameter),
+		get("/v1/status", "without JSON", 500, "", fail),
+		get("/v1/status", "no place", 503, "", full),
+		get("/v1/openapi.json", "good", 200, `"openapi": "3.1.0"`, nil),
+		get("/v1/openapi.json", "parameter", 400, "", parameter),
+		get("/v1/openapi.json", "no place", 503, "", full),
+		get("/healthz", "good", 200, `{"status":"alive"}`, nil),
+		get("/healthz", "no place", 200, "", full),
+		get("/readyz", "good", 200, `{"ready":true,"missing":[]}`, nil),
+		get("/readyz", "no place", 200, "", full),
+		get("/readyz", "not ready", 503, `{"ready":false,"missing":["pools is waiting"]}`, func(a *asking) { a.fakes = lacking }),
+		get("/readyz", "broken", 500, "", fail),
+		get("/metrics", "good", 200, "", nil),
+		get("/metrics", "no place", 200, "", full),
+		get("/metrics", "too many scrapes", 503, "", func(a *asking) {
+			a.prepare = func(s *Server) { s.scrapes.TryAcquire(maxScrapes) }
+		}),
+		get("/metrics", "broken", 500, "secret inside", fail),
+	}
+}
+
+// strays are requests that no route takes.
+func strays() []asking {
+	return []asking{
+		{name: "console", method: "GET", path: "/", code: 200, says: "the console"},
+		{name: "no console", method: "GET", path: "/", code: 404, change: func(_ *Config, d *Deps) { d.Console = nil }},
+		{name: "console by POST", method: "POST", path: "/", code: 405},
+		{name: "no such call", method: "GET", path: "/v1/nothing", code: 404, says: "/v1/openapi.json"},
+		{name: "deeper than a call", method: "GET", path: "/v1/users/user:a/feed/new/x", code: 404},
+		{name: "wrong method", method: "DELETE", path: "/v1/users/user:a/feed", code: 405},
+		{name: "wrong method of two", method: "PUT", path: "/v1/features", code: 405},
+		{name: "GET where there is POST only", method: "GET", path: "/v1/events", code: 405},
+		{name: "POST to the metrics", method: "POST", path: "/metrics", code: 405},
+		{name: "OPTIONS", method: "OPTIONS", path: "/v1/status", code: 405},
+		{name: "invented method", method: "BREW", path: "/v1/status", code: 405},
+	}
+}
+
+// answered does what a says, and returns the answer with its body.
+func answered(t *testing.T, a asking) (*http.Response, []byte) {
+	t.Helper()
+	f := &fakes{}
+	if a.fakes != nil {
+		f = a.fakes()
+	}
+	s := listen(t, f, a.change)
+	if a.prepare != nil {
+		a.prepare(s)
+	}
+	handler := s.handler()
+	if a.plain {
+		handler = withoutDeadlines(handler)
+	}
+	sent := io.Reader(strings.NewReader(a.body))
+	switch {
+	case a.slow:
+		sent = io.MultiReader(sent, iotest.ErrReader(os.ErrDeadlineExceeded))
+	case a.gone:
+		sent = io.MultiReader(sent, iotest.ErrReader(io.ErrUnexpectedEOF))
+	}
+	res := askHandler(handler, a.method, a.path, sent, a.header...)
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.code >= 400 && len(f.published) > 0 {
+		t.Errorf("%d events were published", len(f.published[0]))
+	}
+	return res, body
+}
+
+func TestAnswers(t *testing.T) {
+	for _, a := range askings {
+		t.Run(a.method+" "+a.route+" "+a.name, func(t *testing.T) {
+			res, body := answered(t, a)
+			if res.StatusCode != a.code {
+				t.Fatalf("got %d %.300s, want %d", res.StatusCode, body, a.code)
+			}
+			if !strings.Contains(string(body), a.says) {
+				t.Errorf("got %.500s, want %s in it", body, a.says)
+			}
+			if strings.Contains(string(body), "secret") && a.route != "/metrics" {
+				t.Errorf("the answer names insides: %s", body)
+			}
+			checkHeader(t, a, res)
+			if kind := res.Header.Get("Content-Type"); kind == "application/problem+json" {
+				checkProblem(t, a.code, body)
+			} else if a.code >= 400 && a.code != 503 && a.route != "/metrics" {
+				t.Errorf("got a %d of type %q, want a problem document", a.code, kind)
+			}
+		})
+	}
+}
+
+// checkHeader holds what every answer has.
+func checkHeader(t *testing.T, a asking, res *http.Response) {
+	t.Helper()
+	if res.Header.Get("X-Request-Id") == "" {
+		t.Error("no request id")
+	}
+	if got := res.Header.Get("Cache-Control"); got != "no-store" && !strings.HasSuffix(a.path, "openapi.json") && a.path != "/" {
+		t.Errorf("Cache-Control: got %q, want no-store", got)
+	}
+	if got := res.Header.Get("Retry-After"); (got != "") != (a.code == 503) {
+		t.Errorf("Retry-After of a %d: got %q", a.code, got)
+	}
+	if got := res.Header.Get("Allow"); (got != "") != (a.code == 405) {
+		t.Errorf("Allow of a %d: got %q", a.code, got)
+	}
+}
+
+func checkProblem(t *testing.T, code int, body []byte) {
+	t.Helper()
+	var p Problem
+	if err := json.Unmarshal(body, &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.Status != code || p.Title != http.StatusText(code) || p.Type != "about:blank" || p.Detail == "" {
+		t.Errorf("got %+v, want a whole problem of a %d", p, code)
+	}
+}
+
+func TestAllowNamesMethods(t *testing.T) {
+	s := listen(t, &fakes{}, nil)
+	for path, want := range map[string]string{
+		"/v1/features": "GET, POST, HEAD", "/v1/events": "POST", "/v1/status": "GET, HEAD", "/": "GET, HEAD",
+	} {
+		if got := ask(s, "PATCH", path, "").Header.Get("Allow"); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestVisitGetsWhatWasAsked(t *testing.T) {
+	f := &fakes{}
+	s := listen(t, f, nil)
+	ask(s, "GET", "/v1/users/user:a%2Fb/feed", "")
+	ask(s, "GET", "/v1/users/user:%C3%A4/feed?limit=7&feed=plain", "")
+	ask(s, "GET", "/v1/users/user:a/feed?limit=7&feed=other&cursor=good", "")
+	want := []visit{{"user:a/b", "home", 25}, {"user:ä", "plain", 7}}
+	if !slices.Equal(f.visits, want) {
+		t.Errorf("got %v, want %v", f.visits, want)
+	}
+}
+
+func TestPublishesWhatWasSent(t *testing.T) {
+	f := &fakes{}
+	s := listen(t, f, nil)
+	ask(s, "POST", "/v1/events", save+"\n\n"+strings.Replace(save, "e-81", "e-82", 1))
+	if len(f.published) != 1 || len(f.published[0]) != 2 {
+		t.Fatalf("got %v, want one publication of two", f.published)
+	}
+	for i, want := range []string{"e-81", "e-82"} {
+		if got := f.published[0][i].Event.(*schemas.ActionEvent).ID; got != want {
+			t.Errorf("event %d: got %s, want %s", i, got, want)
+		}
+	}
+}
+
+func TestFeaturesRequestArrives(t *testing.T) {
+	f := &fakes{}
+	s := listen(t, f, nil)
+	ask(s, "POST", "/v1/features", `{"features":["interests"],"pairs":[["user:a","pin:1"]],"at":"2026-11-20T10:00:00Z"}`)
+	at := now.Add(-2 * time.Hour)
+	if len(f.asked) != 1 {
+		t.Fatalf("got %v, want one request", f.asked)
+	}
+	got, want := f.asked[0], feature.Request{Features: []string{"interests"}, Pairs: []feature.UserPin{{User: "user:a", Pin: "pin:1"}}, At: &at}
+	if !slices.Equal(got.Features, want.Features) || !slices.Equal(got.Pairs, want.Pairs) || got.At == nil || !got.At.Equal(at) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// Every bad line is named, however many there are; their problems stop at a bound.
+func TestEveryBadLineIsNamed(t *testing.T) {
+	s := listen(t, &fakes{}, nil)
+	unknown := `{"stream":"pins"` + strings.Repeat(`,"`+strings.Repeat("x", 60)+`%d":1`, 6) + "}\n"
+	var body strings.Builder
+	for range 15_000 {
+		fmt.Fprintf(&body, unknown, 1, 2, 3, 4, 5, 6)
+	}
+	res := ask(s, "POST", "/v1/events", body.String())
+	var p Problem
+	if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for i, e := range p.Errors {
+		if !strings.HasPrefix(e, fmt.Sprintf("line %d", i+1)) {
+			t.Fatalf("problem %d: got %s", i, e)
+		}
+		total += len(e)
+	}
+	if len(p.Errors) != 15_000 || total < maxTold/2 || total > maxTold+15_000*len("line 15000") {
+		t.Errorf("got %d problems of %d bytes, want 15000 of about %d", len(p.Errors), total, maxTold)
+	}
+	if got, want := p.Errors[14_999], "line 15000"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestRequestIDs(t *testing.T) {
+	s := listen(t, &fakes{}, nil)
+	for name, c := range map[string]struct {
+		given string
+		kept  bool
+	}{
+		"own":        {"trace-1/a", true},
+		"longest":    {strings.Repeat("x", 64), true},
+		"too long":   {strings.Repeat("x", 65), false},
+		"with space": {"a b", false},
+		"not ASCII":  {"ä", false},
+		"none":       {"", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ask(s, "GET", "/healthz", "", "X-Request-Id", c.given).Header.Get("X-Request-Id")
+			if (got == c.given) != c.kept || got == "" {
+				t.Errorf("got %q of %q, want it kept: %v", got, c.given, c.kept)
+			}
+		})
+	}
+}
+
+func TestPanicIsAProblemOfItsRequest(t *testing.T) {
+	var log logged
+	broken := true
+	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
+		d.Log = log.logger(slog.LevelInfo)
+		d.Ready = func() []string {
+			if broken {
+				panic("no such part")
+			}
+			return nil
+		}
+	})
+	res := ask(s, "GET", "/readyz", "", "X-Request-Id", "mine")
+	if res.StatusCode != 500 {
+		t.Errorf("got %d, want 500", res.StatusCode)
+	}
+	for _, want := range []string{"no such part", "request=mine", "answers_test.go"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("got log %s, want %s in it", &log, want)
+		}
+	}
+	broken = false
+	if res := ask(s, "GET", "/readyz", ""); res.StatusCode != 200 {
+		t.Errorf("next request: got %d, want 200", res.StatusCode)
+	}
+}
+
+// A refusal under load is no news for the log, and neither is a caller who has gone.
+func TestLogHasCausesOnly(t *testing.T) {
+	var log logged
+	f := &fakes{fail: errBroken}
+	s := listen(t, f, func(_ *Config, d *Deps) { d.Log = log.logger(slog.LevelInfo) })
+	s.requests.TryAcquire(int64(s.cfg.MaxRequests))
+	if res := ask(s, "GET", "/v1/users/user:a/feed", ""); res.StatusCode != 503 || log.String() != "" {
+		t.Errorf("no place: got %d and log %s", res.StatusCode, &log)
+	}
+	s.requests.Release(int64(s.cfg.MaxRequests))
+	if res := ask(s, "GET", "/v1/users/user:a/feed", ""); res.StatusCode != 500 || !strings.Contains(log.String(), errBroken.Error()) {
+		t.Errorf("broken: got %d and log %s, want the cause in it", res.StatusCode, &log)
+	}
+}
+
+func TestAccessLogAndMetricsHaveOneShape(t *testing.T) {
+	var log logged
+	s := listen(t, &fakes{}, func(_ *Config, d *Deps) { d.Log = log.logger(slog.LevelDebug) })
+	ask(s, "GET", "/v1/users/user:a/feed?limit=0", "", "X-Request-Id", "mine")
+	ask(s, "BREW", "/v1/users/user:a/feed", "")
+	for _, want := range []string{
+		"msg=request method=GET route=/v1/users/{user}/feed path=/v1/users/user:a/feed code=400 bytes=", "request=mine",
+		"method=BREW route=/v1/users/{user}/feed path=/v1/users/user:a/feed code=405",
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("got log %s, want %s in it", &log, want)
+		}
+	}
+	metrics, err := io.ReadAll(ask(s, "GET", "/metrics", "").Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, labels := range []string{
+		`{code="400",method="GET",route="/v1/users/{user}/feed"}`, `{code="405",method="other",route="/v1/users/{user}/feed"}`,
+	} {
+		if want := "smartfeed_http_request_seconds_count" + labels + " 1"; !strings.Contains(string(metrics), want) {
+			t.Errorf("got %s, want %s in it", metrics, want)
+		}
+	}
+}

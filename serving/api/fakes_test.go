@@ -1,0 +1,271 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feed"
+)
+
+// now is the server's clock in these tests.
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+var errBroken = errors.New("secret inside")
+
+// fakes stand for everything behind the server. The zero value answers well; fail makes every call fail.
+type fakes struct {
+	fail    error
+	hold    func(context.Context) // called by visits, publications and counts; nil: nothing is held
+	missing []string
+
+	mu        sync.Mutex
+	count     int
+	counted   int // times that Waiting was called
+	visits    []visit
+	published [][]schemas.Line
+	asked     []feature.Request
+}
+
+type visit struct {
+	user  schemas.UserID
+	feed  string
+	limit int
+}
+
+const goodCursor = "good"
+
+func text(s string) *string { return &s }
+
+func somePin() feed.Pin {
+	board := schemas.BoardID("board:b")
+	return feed.Pin{ID: "pin:1", Time: now, Author: "user:a", Board: &board, Interests: []schemas.InterestID{"interest:tea"},
+		Title: "Oolong", Link: "https://pins.example/1"}
+}
+
+func (f *fakes) held(ctx context.Context) error {
+	if f.hold != nil {
+		f.hold(ctx)
+	}
+	return f.fail
+}
+
+func (f *fakes) Visit(ctx context.Context, user schemas.UserID, name string, limit int) (feed.Page, error) {
+	f.mu.Lock()
+	f.visits = append(f.visits, visit{user, name, limit})
+	f.mu.Unlock()
+	if name != "home" && name != "plain" {
+		return feed.Page{}, schemas.ErrUnknownFeed
+	}
+	return feed.Page{
+		Items: []feed.Item{{Pin: somePin(), New: true, Source: "following", Score: 1.5}}, Next: text(goodCursor), Degraded: []string{},
+	}, f.held(ctx)
+}
+
+func (f *fakes) Older(ctx context.Context, _ schemas.UserID, cursor string, _ int) (feed.Page, error) {
+	if cursor != goodCursor {
+		return feed.Page{}, feed.ErrBadCursor
+	}
+	pin := somePin()
+	pin.ID, pin.Board, pin.Interests = "pin:2", nil, []schemas.InterestID{}
+	return feed.Page{Items: []feed.Item{{Pin: pin, Source: "interest", Score: 1}}, Degraded: []string{"store"}}, f.held(ctx)
+}
+
+func (f *fakes) Waiting(ctx context.Context, _ schemas.UserID) (int, error) {
+	err := f.held(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counted++
+	return f.count, err
+}
+
+func (f *fakes) set(count int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count = count
+}
+
+func (f *fakes) List(ctx context.Context, _ schemas.Followee, cursor string, _ int) (feed.ListPage, error) {
+	if cursor != "" && cursor != goodCursor {
+		return feed.ListPage{}, feed.ErrBadCursor
+	}
+	return feed.ListPage{Items: []feed.Pin{somePin()}, Degraded: []string{}}, f.held(ctx)
+}
+
+func (f *fakes) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
+	items := []schemas.PoolItem{
+		{Pin: "pin:1", Score: 2, Time: schemas.MicrosOf(now), Facets: schemas.Facets{Author: "user:a", Board: "board:b"}},
+		{Pin: "pin:2", Score: 1, Time: -1 << 63, Facets: schemas.Facets{Author: "user:a"}},
+		{Pin: "pin:3", Score: 0, Time: 1<<63 - 1, Facets: schemas.Facets{Author: "user:a"}},
+	}
+	return &schemas.Pool{Source: source, Total: 7, Items: items[:min(limit, len(items))]}, f.fail
+}
+
+func (f *fakes) Answer(_ context.Context, req feature.Request) (feature.Answer, error) {
+	f.mu.Lock()
+	f.asked = append(f.asked, req)
+	f.mu.Unlock()
+	if len(req.Features) == 0 {
+		return feature.Answer{}, &feature.RequestError{Problems: []string{"features: want at least one name", "no users, pins or pairs"}}
+	}
+	return feature.Answer{
+		Values: map[string]map[string]feature.Value{"user:a": {
+			"interests": feature.Groups{"interest:tea": 2, "interest:art": 3}, "number": feature.Number(1.25), "none": nil,
+			"last":  feature.Last{{Object: "pin:1", Verb: "save", Timestamp: now}},
+			"top":   feature.Top{{Value: "interest:tea", Count: 1234567}},
+			"taste": feature.Vector{0.5, 1, 2, 3, 4},
+		}},
+		Missing:  []feature.Missing{{Entity: "user:a", Feature: "none", Reason: feature.Empty}},
+		Degraded: []string{}, AsOf: now,
+	}, f.fail
+}
+
+func (f *fakes) Definitions() []feature.Definition {
+	if f.fail != nil {
+		panic(f.fail) // it has no other way to fail
+	}
+	return []feature.Definition{{Name: "interests", Description: "what it counts", Entity: feature.User, Window: time.Hour, Aggregate: feature.Count}}
+}
+
+func (f *fakes) Publish(ctx context.Context, lines []schemas.Line) error {
+	if err := f.held(ctx); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.published = append(f.published, lines)
+	return nil
+}
+
+// brokenMetric cannot be gathered.
+type brokenMetric struct{ err error }
+
+func (m brokenMetric) desc() *prometheus.Desc {
+	return prometheus.NewDesc("broken", "Broken.", nil, nil)
+}
+func (m brokenMetric) Describe(to chan<- *prometheus.Desc) { to <- m.desc() }
+func (m brokenMetric) Collect(to chan<- prometheus.Metric) {
+	to <- prometheus.NewInvalidMetric(m.desc(), m.err)
+}
+
+func (f *fakes) status(context.Context) any {
+	if f.fail != nil {
+		return f.hold // a function has no JSON
+	}
+	return map[string]any{
+		"version": "v1", "ready": true, "missing": []string{},
+		"parts": []any{map[string]any{"name": "pools", "condition": "running", "since": now, "restarts": 2, "last_error": "it broke"}},
+		"groups": []any{map[string]any{
+			"group": "pools", "starts": 1, "joined": true, "ready": true,
+			"partitions": []any{map[string]any{"partition": 0, "stage": "running", "table_offset": 5}},
+			"counters":   map[string]any{"records": 12, "deadLetter": 3}, "records_per_second": 1.5, "lag": map[string]any{"served": 2, "edges": 1},
+		}},
+	}
+}
+
+func (f *fakes) ready() []string {
+	if f.fail != nil {
+		panic(f.fail)
+	}
+	return f.missing
+}
+
+func (f *fakes) deps() Deps {
+	registry := prometheus.NewRegistry()
+	if f.fail != nil {
+		registry.MustRegister(brokenMetric{f.fail})
+	}
+	return Deps{
+		Feed: f, Pools: f, Features: f, Publisher: f, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
+		Metrics: registry, Gatherer: registry, Now: func() time.Time { return now },
+		Console: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the console")) }),
+	}
+}
+
+// listen makes a server on a free port; tests call its handler, or Run.
+func listen(t *testing.T, f *fakes, change func(*Config, *Deps)) *Server {
+	t.Helper()
+	cfg, deps := DefaultConfig(), f.deps()
+	if change != nil {
+		change(&cfg, &deps)
+	}
+	s, err := Listen("127.0.0.1:0", cfg, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// recorder takes deadlines, as a connection does.
+type recorder struct{ *httptest.ResponseRecorder }
+
+func (recorder) SetReadDeadline(time.Time) error  { return nil }
+func (recorder) SetWriteDeadline(time.Time) error { return nil }
+
+// withoutDeadlines hides them from h.
+func withoutDeadlines(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(struct{ http.ResponseWriter }{w}, r)
+	})
+}
+
+// ask has the server's handler answer one request. A stream ends after its first event.
+func ask(s *Server, method, path, body string, header ...string) *http.Response {
+	return askHandler(s.handler(), method, path, strings.NewReader(body), header...)
+}
+
+func askHandler(h http.Handler, method, path string, body io.Reader, header ...string) *http.Response {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if strings.Contains(path, "/feed/events") {
+		cancel()
+	}
+	r := httptest.NewRequestWithContext(ctx, method, "http://server"+path, body)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := recorder{httptest.NewRecorder()}
+	if r.Header.Get("Transfer-Encoding") == "chunked" {
+		r.ContentLength = -1
+	}
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+// logged keeps what a server logs.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logged) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level}))
+}

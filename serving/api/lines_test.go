@@ -1,0 +1,80 @@
+package api
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// cutAll returns the lines of a body, "!" for one that is too long.
+func cutAll(t interface{ Fatal(...any) }, body io.Reader, buffer int) []string {
+	cut := lineCutter{in: bufio.NewReaderSize(body, buffer)}
+	lines := []string{}
+	for {
+		line, err := cut.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return lines
+		case errors.Is(err, errLongLine):
+			line = []byte("!")
+		case err != nil:
+			t.Fatal(err)
+		}
+		lines = append(lines, string(line))
+	}
+}
+
+// splitAll does the same with the whole body in hand.
+func splitAll(body string) []string {
+	lines := strings.Split(body, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	for i, l := range lines {
+		short := strings.Trim(l, " \t\r")
+		if lines[i] = short; len(short) > schemas.MaxLineBytes || len(l) > schemas.MaxLineBytes+1 {
+			lines[i] = "!"
+		}
+	}
+	return lines
+}
+
+// However a body arrives, and wherever a buffer ends, its lines are the same.
+func TestLinesAreCutAsSplit(t *testing.T) {
+	const most = schemas.MaxLineBytes
+	rapid.Check(t, func(t *rapid.T) {
+		line := rapid.OneOf(
+			rapid.StringMatching(`[a \t\r]{0,20}`),
+			rapid.Map(rapid.IntRange(15, 35), func(n int) string { return strings.Repeat("x", n) }),
+			rapid.Map(rapid.IntRange(most-2, most+3), func(n int) string { return strings.Repeat("x", n) }))
+		body := strings.Join(rapid.SliceOfN(line, 0, 5).Draw(t, "lines"), "\n") + rapid.SampledFrom([]string{"", "\n", "\r\n"}).Draw(t, "end")
+		want := splitAll(body)
+		for name, in := range map[string]io.Reader{
+			"whole": strings.NewReader(body), "halves": iotest.HalfReader(strings.NewReader(body)),
+			"end with the last bytes": iotest.DataErrReader(strings.NewReader(body)),
+		} {
+			got := cutAll(t, in, rapid.SampledFrom([]int{16, 4096}).Draw(t, "buffer"))
+			if strings.Join(got, "\n") != strings.Join(want, "\n") || len(got) != len(want) {
+				t.Fatalf("%s: got %d lines, want %d of %.200q", name, len(got), len(want), body)
+			}
+		}
+	})
+}
+
+// An error in the middle of a line is not the end of the body.
+func TestCutEndsWithTheReadersError(t *testing.T) {
+	cut := lineCutter{in: bufio.NewReader(io.MultiReader(strings.NewReader("whole\nhalf"), iotest.ErrReader(io.ErrUnexpectedEOF)))}
+	if line, err := cut.next(); string(line) != "whole" || err != nil {
+		t.Fatalf("got %q, %v, want the whole line", line, err)
+	}
+	if line, err := cut.next(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %q, %v, want the reader's error", line, err)
+	}
+}

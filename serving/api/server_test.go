@@ -1,0 +1,151 @@
+package api
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDefaultConfigIsValid(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("got %v, want nil", err)
+	}
+}
+
+func TestValidateNamesEveryField(t *testing.T) {
+	err := Config{}.Validate()
+	if err == nil {
+		t.Fatal("got nil, want every field's problem")
+	}
+	fields := reflect.TypeFor[Config]()
+	for i := range fields.NumField() {
+		name := fields.Field(i).Tag.Get("yaml")
+		if name != "insecure" && !strings.Contains(err.Error(), name+": 0") {
+			t.Errorf("got %v, want %s in it", err, name)
+		}
+	}
+}
+
+func TestValidateBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Config)
+		want   string // "": valid
+	}{
+		"least header":         {func(c *Config) { c.MaxHeaderBytes = 1 << 10 }, ""},
+		"header too large":     {func(c *Config) { c.MaxHeaderBytes = 1<<20 + 1 }, "max_header_bytes: 1048577: want 1024 to 1048576"},
+		"bodies below one":     {func(c *Config) { c.MaxBodiesBytes = c.MaxEventsBytes - 1 }, "max_bodies_bytes: 8388607: want 8388608"},
+		"bodies of one":        {func(c *Config) { c.MaxBodiesBytes = c.MaxEventsBytes }, ""},
+		"no time to answer in": {func(c *Config) { c.WriteTimeout = 44 * time.Second }, "write_timeout: 44s: want at least"},
+		"just enough time":     {func(c *Config) { c.WriteTimeout = 45 * time.Second }, ""},
+		"poll too often":       {func(c *Config) { c.StreamPoll = time.Millisecond }, "stream_poll: 1ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := DefaultConfig()
+			c.change(&cfg)
+			err := cfg.Validate()
+			if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestExposure(t *testing.T) {
+	for addr, refused := range map[string]bool{
+		"127.0.0.1:80": false, "127.9.9.9:80": false, "[::1]:80": false, "localhost:80": false,
+		"0.0.0.0:80": true, ":80": true, "[::]:80": true, "192.0.2.1:80": true, "example.com:80": true, "127.0.0.1.example.com:80": true,
+	} {
+		if err := checkExposure(addr, false); (err != nil) != refused {
+			t.Errorf("%s: got %v, want it refused: %v", addr, err, refused)
+		}
+		if err := checkExposure(addr, true); err != nil {
+			t.Errorf("%s, insecure: got %v, want nil", addr, err)
+		}
+	}
+	if err := checkExposure("127.0.0.1", true); err == nil {
+		t.Error("no port: got nil, want an error")
+	}
+}
+
+func TestListenRefuses(t *testing.T) {
+	taken := listen(t, &fakes{}, nil)
+	invalid := DefaultConfig()
+	invalid.MaxEvents = 0
+	for name, c := range map[string]struct {
+		addr string
+		cfg  Config
+		want string
+	}{
+		"address of all interfaces": {"0.0.0.0:0", DefaultConfig(), "set api.insecure"},
+		"port in use":               {taken.Addr(), DefaultConfig(), "listen on " + taken.Addr() + ": listen tcp " + taken.Addr() + ": bind: address already in use"},
+		"invalid configuration":     {"127.0.0.1:0", invalid, "max_events: 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Listen(c.addr, c.cfg, (&fakes{}).deps()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s in it", err, c.want)
+			}
+		})
+	}
+}
+
+// What fails after the address was taken gives it back.
+func TestListenGivesTheAddressBack(t *testing.T) {
+	first := listen(t, &fakes{}, nil)
+	addr := first.Addr()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	first.listener = nil
+	deps := (&fakes{}).deps()
+	if _, err := newMetrics(deps.Metrics); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(addr, DefaultConfig(), deps); err == nil || !strings.Contains(err.Error(), "register metrics") {
+		t.Fatalf("got %v, want metrics that are there already", err)
+	}
+	again, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatalf("the address is still taken: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunAgainServesOnTheSameAddress(t *testing.T) {
+	s := listen(t, &fakes{}, nil)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	for range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		res, err := client.Get("http://" + s.Addr() + "/healthz") // a first Run has the listener already; a second one:
+		for deadline := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(deadline); {
+			res, err = client.Get("http://" + s.Addr() + "/healthz")
+		}
+		if err != nil || res.StatusCode != 200 {
+			t.Fatalf("got %v, %v, want 200", res, err)
+		}
+		if err := res.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: got %v, want nil", err)
+		}
+	}
+}
+
+func TestRunEndsWhenItsListenerDoes(t *testing.T) {
+	s := listen(t, &fakes{}, nil)
+	if err := s.listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "serve http on "+s.Addr()) {
+		t.Errorf("got %v, want that it cannot serve", err)
+	}
+}

@@ -1,0 +1,160 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const countsPath = "/v1/users/user:a/feed/events"
+
+// counts opens a stream.
+func counts(t *testing.T, w *wire) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, res := w.get(t, countsPath)
+	if got := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || got != "text/event-stream" {
+		t.Fatalf("got %d %q, want 200 text/event-stream", res.StatusCode, got)
+	}
+	return conn, bufio.NewReader(res.Body)
+}
+
+// nextEvent reads up to the blank line that ends an event or a comment.
+func nextEvent(t *testing.T, in *bufio.Reader) string {
+	t.Helper()
+	var event strings.Builder
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatalf("got %v after %q", err, event.String())
+		}
+		if line == "\n" {
+			return event.String()
+		}
+		event.WriteString(line)
+	}
+}
+
+func TestStreamSendsCountsAsTheyChange(t *testing.T) {
+	f := &fakes{count: 3}
+	onWire(t, f, nil, func(t *testing.T, w *wire) {
+		conn, in := counts(t, w)
+		defer conn.Close()
+		if got, want := nextEvent(t, in), "event: new\ndata: {\"count\":3}\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		time.Sleep(2 * time.Second) // nothing changes
+		f.set(5)
+		start := time.Now()
+		if got, want := nextEvent(t, in), "event: new\ndata: {\"count\":5}\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if took := time.Since(start); took > w.cfg.StreamPoll {
+			t.Errorf("a change took %s, want at most %s", took, w.cfg.StreamPoll)
+		}
+	})
+}
+
+// The deadlines of a request are not those of a stream, and silence is broken before a proxy takes it for the end.
+func TestStreamOutlivesDeadlines(t *testing.T) {
+	f := &fakes{}
+	onWire(t, f, nil, func(t *testing.T, w *wire) {
+		conn, in := counts(t, w)
+		defer conn.Close()
+		nextEvent(t, in)
+		start := time.Now()
+		for time.Since(start) < 10*w.cfg.WriteTimeout {
+			before := time.Now()
+			if got := nextEvent(t, in); got != ": still here\n" {
+				t.Fatalf("got %q, want a comment", got)
+			}
+			if took := time.Since(before); took < silence || took > silence+w.cfg.StreamPoll {
+				t.Fatalf("a comment after %s, want %s", took, silence)
+			}
+		}
+	})
+}
+
+func TestStreamGoesOnWhileCountsFail(t *testing.T) {
+	f := &fakes{count: 1}
+	onWire(t, f, nil, func(t *testing.T, w *wire) {
+		conn, in := counts(t, w)
+		defer conn.Close()
+		nextEvent(t, in)
+		failures := 0
+		f.hold = func(context.Context) {
+			if f.fail = errors.New("away"); failures == 3 {
+				f.fail = nil
+				f.set(2)
+			}
+			failures++
+		}
+		if got, want := nextEvent(t, in), "event: new\ndata: {\"count\":2}\n"; got != want || failures < 4 {
+			t.Errorf("got %q after %d looks, want %q after 4", got, failures, want)
+		}
+	})
+}
+
+func TestStreamEndsWithTheServer(t *testing.T) {
+	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
+		conn, in := counts(t, w)
+		defer conn.Close()
+		nextEvent(t, in)
+		start := time.Now()
+		w.stop()
+		if _, err := in.ReadString('\n'); !errors.Is(err, io.EOF) {
+			t.Errorf("got %v, want the end", err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("the end took %s", took)
+		}
+	})
+}
+
+// A stream whose caller has gone, or does not read, gives its place back.
+func TestStreamGivesItsPlaceBack(t *testing.T) {
+	for name, leave := range map[string]func(w *wire, conn net.Conn) error{
+		"caller gone": func(_ *wire, conn net.Conn) error { return conn.Close() },
+		"caller does not read": func(w *wire, _ net.Conn) error {
+			time.Sleep(silence + w.cfg.WriteTimeout + w.cfg.StreamPoll)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := func(c *Config, _ *Deps) { c.MaxStreams = 1 }
+			onWire(t, &fakes{}, one, func(t *testing.T, w *wire) {
+				conn, in := counts(t, w)
+				defer conn.Close()
+				nextEvent(t, in)
+				if got := w.code(t, countsPath); got != 503 {
+					t.Errorf("second stream: got %d, want 503", got)
+				}
+				if got := w.code(t, "/v1/users/user:a/feed"); got != 200 {
+					t.Errorf("a request beside it: got %d, want 200", got)
+				}
+				if err := leave(w, conn); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				again, _ := counts(t, w)
+				if err := again.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestHeadOfAStreamEnds(t *testing.T) {
+	f := &fakes{}
+	res := ask(listen(t, f, nil), "HEAD", countsPath, "")
+	if res.StatusCode != 200 || f.counted > 0 {
+		t.Errorf("got %d after %d counts, want 200 and none", res.StatusCode, f.counted)
+	}
+}

@@ -1,0 +1,328 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// pipes is a listener whose connections hold no byte: who does not read lets the other side wait. With synctest, time
+// passes as soon as everybody waits.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial(t *testing.T) net.Conn {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+	case <-p.closed:
+		t.Fatal("the server takes no connections")
+	}
+	return ours
+}
+
+// wire is a server under way on pipes.
+type wire struct {
+	*Server
+	pipes *pipes
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// onWire runs f with a server in a bubble of its own time, and stops the server.
+func onWire(t *testing.T, f *fakes, change func(*Config, *Deps), test func(t *testing.T, w *wire)) {
+	t.Helper()
+	s := listen(t, f, change)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		w := &wire{Server: s, stop: cancel, ended: make(chan error, 1),
+			pipes: &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}}
+		s.listener = w.pipes
+		go func() { w.ended <- s.Run(ctx) }()
+		test(t, w)
+		cancel()
+		<-w.ended
+		close(w.ended)
+		synctest.Wait()
+	})
+}
+
+// send opens a connection and writes text into it.
+func (w *wire) send(t *testing.T, text string) net.Conn {
+	t.Helper()
+	conn := w.pipes.dial(t)
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// get sends a request and returns the connection and the answer's header; its body is unread.
+func (w *wire) get(t *testing.T, path string) (net.Conn, *http.Response) {
+	t.Helper()
+	conn := w.send(t, "GET "+path+" HTTP/1.1\r\nHost: server\r\n\r\n")
+	return conn, readAnswer(t, conn)
+}
+
+func readAnswer(t *testing.T, conn net.Conn) *http.Response {
+	t.Helper()
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func (w *wire) code(t *testing.T, path string) int {
+	t.Helper()
+	conn, res := w.get(t, path)
+	defer conn.Close()
+	return res.StatusCode
+}
+
+// closedAfter waits until the server has closed conn and returns how long that took, and what it sent.
+func closedAfter(t *testing.T, conn net.Conn) (time.Duration, string) {
+	t.Helper()
+	start := time.Now()
+	got, err := io.ReadAll(conn)
+	if err != nil && err != io.ErrClosedPipe {
+		t.Fatal(err)
+	}
+	return time.Since(start), string(got)
+}
+
+func TestSlowHeaderIsCutOff(t *testing.T) {
+	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
+		conn := w.send(t, "GET /healthz HTTP/1.1\r\nHost: ser")
+		took, got := closedAfter(t, conn)
+		if took != w.cfg.HeaderTimeout || got != "" {
+			t.Errorf("got %q after %s, want nothing after %s", got, took, w.cfg.HeaderTimeout)
+		}
+	})
+}
+
+// A sender who always sends a little more is cut off like one who has stopped.
+func TestSlowBodyIsCutOff(t *testing.T) {
+	for path, kind := range map[string]string{"/v1/events": "application/x-ndjson", "/v1/features": "application/json"} {
+		t.Run(path, func(t *testing.T) {
+			f := &fakes{}
+			onWire(t, f, nil, func(t *testing.T, w *wire) {
+				start := time.Now()
+				conn := w.send(t, "POST "+path+" HTTP/1.1\r\nHost: server\r\nContent-Type: "+kind+"\r\nContent-Length: 9999\r\n\r\n")
+				gone := make(chan struct{})
+				go func() {
+					defer close(gone)
+					for {
+						if _, err := conn.Write([]byte(" ")); err != nil {
+							return
+						}
+						time.Sleep(time.Second)
+					}
+				}()
+				res := readAnswer(t, conn)
+				if took := time.Since(start); res.StatusCode != 408 || took != w.cfg.ReadTimeout {
+					t.Errorf("got %d after %s, want 408 after %s", res.StatusCode, took, w.cfg.ReadTimeout)
+				}
+				if err := conn.Close(); err != nil {
+					t.Error(err)
+				}
+				<-gone
+			})
+			if len(f.published)+len(f.asked) > 0 {
+				t.Error("half a body had an effect")
+			}
+		})
+	}
+}
+
+func TestIdleConnectionIsClosed(t *testing.T) {
+	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
+		conn, res := w.get(t, "/healthz")
+		if _, err := io.Copy(io.Discard, res.Body); err != nil {
+			t.Fatal(err)
+		}
+		if took, _ := closedAfter(t, conn); took != w.cfg.IdleTimeout {
+			t.Errorf("closed after %s, want %s", took, w.cfg.IdleTimeout)
+		}
+	})
+}
+
+// Who does not read an answer loses it, and the place it took is free again.
+func TestSlowReaderIsCutOff(t *testing.T) {
+	one := func(c *Config, _ *Deps) { c.MaxRequests = 1 }
+	onWire(t, &fakes{}, one, func(t *testing.T, w *wire) {
+		conn := w.send(t, "GET /v1/openapi.json HTTP/1.1\r\nHost: server\r\n\r\n")
+		defer conn.Close()
+		synctest.Wait()
+		if got := w.code(t, "/v1/status"); got != 503 {
+			t.Errorf("while nobody reads: got %d, want 503", got)
+		}
+		time.Sleep(w.cfg.WriteTimeout)
+		synctest.Wait()
+		if got := w.code(t, "/v1/status"); got != 200 {
+			t.Errorf("after the write time-out: got %d, want 200", got)
+		}
+	})
+}
+
+func TestHeaderTooLarge(t *testing.T) {
+	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
+		conn := w.pipes.dial(t)
+		defer conn.Close()
+		go func() { // the server stops reading before the end
+			_, _ = fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: server\r\nX-Long: %s\r\n\r\n", strings.Repeat("x", 10*w.cfg.MaxHeaderBytes))
+		}()
+		if res := readAnswer(t, conn); res.StatusCode != 431 {
+			t.Errorf("got %d, want 431", res.StatusCode)
+		}
+	})
+}
+
+func TestRequestsAtOnceAreBounded(t *testing.T) {
+	release := make(chan struct{})
+	f := &fakes{hold: func(context.Context) { <-release }}
+	two := func(c *Config, _ *Deps) { c.MaxRequests = 2 }
+	onWire(t, f, two, func(t *testing.T, w *wire) {
+		release = make(chan struct{})
+		codes := make(chan int)
+		for range 2 {
+			go func() { codes <- w.code(t, "/v1/users/user:a/feed") }()
+		}
+		synctest.Wait()
+		conn, res := w.get(t, "/v1/users/user:a/feed")
+		if res.StatusCode != 503 || res.Header.Get("Retry-After") != "1" {
+			t.Errorf("third: got %d, Retry-After %q, want 503 and 1", res.StatusCode, res.Header.Get("Retry-After"))
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := w.code(t, "/healthz"); got != 200 {
+			t.Errorf("probe of a full server: got %d, want 200", got)
+		}
+		close(release)
+		if a, b := <-codes, <-codes; a != 200 || b != 200 {
+			t.Errorf("the two: got %d and %d, want 200", a, b)
+		}
+		if got := w.code(t, "/v1/users/user:a/feed"); got != 200 {
+			t.Errorf("afterwards: got %d, want 200", got)
+		}
+	})
+}
+
+func TestBrokerThatDoesNotAnswer(t *testing.T) {
+	f := &fakes{}
+	slow := func(_ *Config, d *Deps) { d.Publisher = silentBroker{} }
+	onWire(t, f, slow, func(t *testing.T, w *wire) {
+		start := time.Now()
+		conn := w.send(t, fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: server\r\nContent-Length: %d\r\n\r\n%s", len(save), save))
+		defer conn.Close()
+		res := readAnswer(t, conn)
+		if took := time.Since(start); res.StatusCode != 503 || took != w.cfg.PublishTimeout || res.Header.Get("Retry-After") == "" {
+			t.Errorf("got %d after %s, want 503 after %s, and when to come again", res.StatusCode, took, w.cfg.PublishTimeout)
+		}
+	})
+}
+
+// silentBroker acknowledges nothing.
+type silentBroker struct{}
+
+func (silentBroker) Publish(ctx context.Context, lines []schemas.Line) error {
+	<-ctx.Done()
+	return &topics.PublishError{Events: len(lines), Err: ctx.Err()}
+}
+
+func TestPanicInTheMiddleOfAnAnswerEndsItsConnection(t *testing.T) {
+	f := &fakes{count: 1}
+	f.hold = func(context.Context) {
+		if f.counted > 0 { // the first count has been sent
+			panic("no such part")
+		}
+	}
+	onWire(t, f, nil, func(t *testing.T, w *wire) {
+		conn, res := w.get(t, "/v1/users/user:a/feed/events")
+		defer conn.Close()
+		got, err := io.ReadAll(res.Body)
+		if err != io.ErrUnexpectedEOF || string(got) != "event: new\ndata: {\"count\":1}\n\n" {
+			t.Errorf("got %q, %v, want one event and an answer cut off", got, err)
+		}
+		if got := w.code(t, "/healthz"); got != 200 {
+			t.Errorf("next request: got %d, want 200", got)
+		}
+	})
+}
+
+func TestShutdownAnswersWhatIsUnderWay(t *testing.T) {
+	f := &fakes{hold: func(context.Context) { time.Sleep(3 * time.Second) }}
+	onWire(t, f, nil, func(t *testing.T, w *wire) {
+		code := make(chan int)
+		go func() { code <- w.code(t, "/v1/users/user:a/feed") }()
+		synctest.Wait()
+		w.stop()
+		synctest.Wait()
+		select {
+		case <-w.pipes.closed:
+		default:
+			t.Error("the listener is open while the server stops")
+		}
+		if got := <-code; got != 200 {
+			t.Errorf("got %d, want 200", got)
+		}
+		err := <-w.ended
+		w.ended <- err
+		if err != nil {
+			t.Errorf("Run: got %v, want nil", err)
+		}
+	})
+}
+
+// What is still under way at the end of the time-out loses its connection, and with it its context.
+func TestShutdownHasAnEnd(t *testing.T) {
+	f := &fakes{hold: func(ctx context.Context) { <-ctx.Done() }}
+	onWire(t, f, nil, func(t *testing.T, w *wire) {
+		conn := w.send(t, "GET /v1/users/user:a/feed HTTP/1.1\r\nHost: server\r\n\r\n")
+		defer conn.Close()
+		synctest.Wait()
+		start := time.Now()
+		w.stop()
+		err := <-w.ended
+		w.ended <- err
+		if took := time.Since(start); err == nil || took != w.cfg.ShutdownTimeout {
+			t.Errorf("Run: got %v after %s, want an error after %s", err, took, w.cfg.ShutdownTimeout)
+		}
+	})
+}
