@@ -23,6 +23,7 @@ const (
 type client struct {
 	base *url.URL
 	http *http.Client
+	most int64 // bytes of an answer
 }
 
 // newClient takes host:port or a URL.
@@ -37,7 +38,7 @@ func newClient(addr string) (*client, error) {
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, &UsageError{fmt.Sprintf("server %q: want host:port or a URL", addr)}
 	}
-	return &client{base: base, http: &http.Client{Timeout: clientTimeout}}, nil
+	return &client{base: base, http: &http.Client{Timeout: clientTimeout}, most: maxAnswer}, nil
 }
 
 // get asks path, whose segments are given unescaped, and returns the answer as it is.
@@ -72,12 +73,12 @@ func (c *client) call(ctx context.Context, method string, query url.Values, body
 		return nil, fmt.Errorf("ask the server: %w", err) // it names method and address
 	}
 	defer func() { _ = res.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	answer, err := io.ReadAll(io.LimitReader(res.Body, c.most+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read answer of %s: %w", to, err)
-	case len(answer) > maxAnswer:
-		return nil, fmt.Errorf("answer of %s is longer than %d bytes", to, maxAnswer)
+	case int64(len(answer)) > c.most:
+		return nil, fmt.Errorf("answer of %s is longer than %d bytes", to, c.most)
 	case res.StatusCode != http.StatusOK:
 		return nil, refusal(to, res, answer)
 	}

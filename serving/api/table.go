@@ -134,10 +134,12 @@ type values struct {
 }
 
 func (t *tables) features(v values) {
-	t.row("ENTITY", "FEATURE", "VALUE", "")
+	t.row("ENTITY", "FEATURE", "VALUE")
 	for _, entity := range slices.Sorted(maps.Keys(v.Values)) {
 		for _, name := range slices.Sorted(maps.Keys(v.Values[entity])) {
-			t.value(entity, name, v.Values[entity][name])
+			for _, text := range spelled(v.Values[entity][name]) {
+				t.row(entity, name, text)
+			}
 		}
 	}
 	for _, m := range v.Missing {
@@ -147,42 +149,38 @@ func (t *tables) features(v values) {
 	t.row("as of " + local(v.AsOf))
 }
 
-// value writes a row for each part of a value: the groups, greatest first, or the entries of a list.
-func (t *tables) value(entity, name string, value any) {
+// spelled writes a value, a text for each of its parts: the groups, greatest first, or the entries of a list.
+func spelled(value any) (texts []string) {
 	switch v := value.(type) {
 	case map[string]any:
 		groups := slices.Sorted(maps.Keys(v))
 		slices.SortStableFunc(groups, func(a, b string) int { return compareNumbers(v[b], v[a]) })
 		for _, g := range groups {
-			t.row(entity, name, cell(v[g]), g)
-		}
-		if len(groups) == 0 {
-			t.row(entity, name, "none")
+			texts = append(texts, cell(v[g])+" "+g)
 		}
 	case []any:
-		t.list(entity, name, v)
+		texts = spelledList(v)
 	default:
-		t.row(entity, name, cell(v))
+		return []string{cell(v)}
 	}
+	if len(texts) == 0 {
+		return []string{"none"}
+	}
+	return texts
 }
 
-func (t *tables) list(entity, name string, list []any) {
-	if len(list) == 0 {
-		t.row(entity, name, "none")
-		return
-	}
-	if _, ok := list[0].(float64); ok {
-		t.row(entity, name, vector(list))
-		return
-	}
+func spelledList(list []any) (texts []string) {
 	for _, entry := range list {
-		e, _ := entry.(map[string]any)
-		if value, ok := e["value"]; ok { // of top
-			t.row(entity, name, cell(e["count"]), cell(value))
-			continue
+		switch e, _ := entry.(map[string]any); {
+		case e == nil: // a number
+			return []string{vector(list)}
+		case e["value"] != nil: // of top
+			texts = append(texts, cell(e["count"])+" "+cell(e["value"]))
+		default: // of last
+			texts = append(texts, cell(e["verb"])+" "+cell(e["object"])+" at "+cell(e["timestamp"]))
 		}
-		t.row(entity, name, cell(e["verb"]), cell(e["object"]), cell(e["timestamp"]))
 	}
+	return texts
 }
 
 // vector writes the first numbers of a vector and how many there are.

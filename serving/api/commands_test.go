@@ -1,0 +1,273 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/serving/feed"
+)
+
+// serveTo runs a server of f's answers and returns its address.
+func serveTo(t *testing.T, f *fakes) string {
+	t.Helper()
+	server := httptest.NewServer(listen(t, f, nil).handler())
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// query runs one command line.
+func query(t *testing.T, addr string, args ...string) (string, error) {
+	t.Helper()
+	root := &cobra.Command{Use: "smartfeed", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(Commands(func(*cobra.Command) (string, error) { return addr, nil })...)
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(io.Discard)
+	root.SetArgs(append([]string{"query"}, args...))
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// table joins lines, and moves the fakes' time to where this machine is.
+func table(lines ...string) string {
+	at := now.Local().Format(time.DateTime)
+	return strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "2026-11-20 12:00:00", at)
+}
+
+func TestTables(t *testing.T) {
+	addr := serveTo(t, &fakes{})
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"visit": {[]string{"feed", "user:a"}, table(
+			"     PIN    SOURCE     SCORE  CREATED              AUTHOR  TITLE",
+			"new  pin:1  following  1.500  2026-11-20 12:00:00  user:a  Oolong",
+			"older: --cursor good")},
+		"older page": {[]string{"feed", "user:a", "--cursor", "good"}, table(
+			"  PIN    SOURCE    SCORE  CREATED              AUTHOR  TITLE",
+			"  pin:2  interest  1.000  2026-11-20 12:00:00  user:a  Oolong",
+			"answered without: store",
+			"that is all")},
+		"all pages": {[]string{"feed", "user:a", "--all"}, table(
+			"     PIN    SOURCE     SCORE  CREATED              AUTHOR  TITLE",
+			"new  pin:1  following  1.500  2026-11-20 12:00:00  user:a  Oolong",
+			"  pin:2  interest  1.000  2026-11-20 12:00:00  user:a  Oolong",
+			"answered without: store")},
+		"pool": {[]string{"pool", "user:a", "interest", "--limit", "1"}, table(
+			"PIN    SCORE  CREATED              AUTHOR  BOARD",
+			"pin:1  2.000  2026-11-20 12:00:00  user:a  board:b",
+			"1 of 7 that wait")},
+		"definitions": {[]string{"feature"}, table(
+			"NAME       OF    WINDOW  AGGREGATE  MEANING",
+			"interests  user  1h      count      what it counts")},
+		"features": {[]string{"feature", "interests", "--user", "user:a"}, table(
+			"ENTITY  FEATURE    VALUE",
+			"user:a  interests  3 interest:art",
+			"user:a  interests  2 interest:tea",
+			"user:a  last       save pin:1 at 2026-11-20T12:00:00Z",
+			"user:a  none       none",
+			"user:a  number     1.25",
+			"user:a  taste      [0.5 1 2 3 …] 5 numbers",
+			"user:a  top        1234567 interest:tea",
+			"missing: none of user:a: empty",
+			"as of 2026-11-20 12:00:00")},
+		"status": {[]string{"status"}, table(
+			"smartfeed v1 is ready",
+			"",
+			"PART   CONDITION  SINCE                RESTARTS  LAST ERROR",
+			"pools  running    2026-11-20 12:00:00  2         it broke",
+			"",
+			"GROUP  PARTITIONS  RECORDS  PER SECOND  LAG  DEAD LETTERS",
+			"pools  1           12       1.5         3    3")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := query(t, addr, c.args...)
+			if err != nil || got != c.want {
+				t.Errorf("got %v\n%s\nwant\n%s", err, got, c.want)
+			}
+		})
+	}
+}
+
+func TestJSONIsTheAnswerAsItIs(t *testing.T) {
+	f := &fakes{}
+	addr := serveTo(t, f)
+	for _, c := range []struct{ command, path string }{
+		{"feed user:a", "/v1/users/user:a/feed"},
+		{"pool user:a interest --limit 2", "/v1/users/user:a/pools?source=interest&limit=2"},
+		{"feature", "/v1/features"},
+		{"status", "/v1/status"},
+	} {
+		res, err := http.Get(addr + c.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := io.ReadAll(res.Body)
+		if err := errors.Join(err, res.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := query(t, addr, append(strings.Fields(c.command), "--json")...)
+		if err != nil || got != string(want) {
+			t.Errorf("%s: got %v %s, want %s", c.command, err, got, want)
+		}
+	}
+	pages, err := query(t, addr, "feed", "user:a", "--all", "--json")
+	if lines := strings.Split(strings.TrimSpace(pages), "\n"); err != nil || len(lines) != 2 || !json.Valid([]byte(lines[1])) {
+		t.Errorf("all pages: got %v %s, want two lines of JSON", err, pages)
+	}
+}
+
+func TestIDsTravelWhole(t *testing.T) {
+	f := &fakes{}
+	addr := serveTo(t, f)
+	if _, err := query(t, addr, "feed", "user:a/../b?c=%2F ä", "--feed", "plain", "--limit", "7"); err != nil {
+		t.Fatal(err)
+	}
+	want := visit{"user:a/../b?c=%2F ä", "plain", 7}
+	if len(f.visits) != 1 || f.visits[0] != want {
+		t.Errorf("got %v, want %v", f.visits, want)
+	}
+	if _, err := query(t, addr, "feature", "interests", "--pair", "user:a|b|pin:1|pin:2", "--pin", "pin:a,b", "--at", "2026-11-20T10:00:00Z"); err != nil {
+		t.Fatal(err)
+	}
+	got := f.asked[0]
+	if len(got.Pairs) != 1 || got.Pairs[0].User != "user:a|b" || got.Pairs[0].Pin != "pin:1|pin:2" || got.Pins[0] != "pin:a,b" ||
+		!got.At.Equal(now.Add(-2*time.Hour)) {
+		t.Errorf("got %+v, want the pair, the pin and the time", got)
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	for name, line := range map[string]string{
+		"feed of no user":            "feed pin:1",
+		"feed of a bare name":        "feed ada",
+		"pool of no user":            "pool pin:1 interest",
+		"feature of no user":         "feature a --user pin:1",
+		"feature of no pin":          "feature a --pin user:1",
+		"feature of half a pair":     "feature a --pair user:1",
+		"feature of a pair reversed": "feature a --pair pin:1|pin:2",
+		"names alone":                "feature a",
+		"entities alone":             "feature --user user:a",
+		"a time that is none":        "feature a --user user:a --at yesterday",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := query(t, "127.0.0.1:1", strings.Fields(line)...) // nobody is asked
+			var usage interface{ Usage() bool }
+			if !errors.As(err, &usage) || !usage.Usage() {
+				t.Errorf("got %v, want wrong usage", err)
+			}
+		})
+	}
+	if _, err := query(t, "ftp://server", "status"); !errors.As(err, new(*UsageError)) {
+		t.Errorf("another scheme: got %v, want wrong usage", err)
+	}
+	for _, line := range []string{"feed", "feed a b", "pool user:a", "status now", "nothing"} {
+		if _, err := query(t, "127.0.0.1:1", strings.Fields(line)...); err == nil {
+			t.Errorf("%s: got nil, want an error", line)
+		}
+	}
+}
+
+func TestRefusalsAreToldInWords(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	stranger := httptest.NewServer(http.NotFoundHandler())
+	defer stranger.Close()
+	talker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
+	defer talker.Close()
+	f := &fakes{}
+	good := serveTo(t, f)
+	for name, c := range map[string]struct {
+		addr, line string
+		want       []string
+	}{
+		"problem":          {good, "feed user:a --limit 101", []string{"/v1/users/user:a/feed?limit=101: 400 Bad Request", "1 to 100"}},
+		"several problems": {good, "pool user:a " + strings.Repeat("x", 65) + " --limit 0", []string{
+			"400 Bad Request", "\n  source ", "\n  limit \"0\" is no number",
+		}},
+		"forged cursor":    {good, "feed user:a --cursor forged", []string{"bad cursor"}},
+		"nobody there":     {closed.URL, "status", []string{"ask the server", "connection refused"}},
+		"somebody else":    {stranger.URL, "status", []string{"404 Not Found"}},
+		"no JSON":          {talker.URL, "status", []string{"read answer"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := query(t, c.addr, strings.Fields(c.line)...)
+			if err == nil || errors.As(err, new(*UsageError)) {
+				t.Fatalf("got %v, want a failure that is no wrong usage", err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %s in it", err, want)
+				}
+			}
+		})
+	}
+}
+
+// A feed that answers the same place again and again, as it does without its store, is not read for ever.
+func TestAllStopsWhereTheFeedDoes(t *testing.T) {
+	asked := 0
+	stuck := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		_ = json.NewEncoder(w).Encode(feed.Page{Items: []feed.Item{}, Next: text("here"), Degraded: []string{"store"}})
+	}))
+	defer stuck.Close()
+	_, err := query(t, stuck.URL, "feed", "user:a", "--all")
+	if err == nil || !strings.Contains(err.Error(), "without store") || asked != 2 {
+		t.Errorf("got %v after %d pages, want that it does not go on after 2", err, asked)
+	}
+}
+
+func TestTablesHoldNoControlCharacters(t *testing.T) {
+	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		pin := somePin()
+		pin.Title = "a\x1b[2Jb\nc\td\u202e"
+		_ = json.NewEncoder(w).Encode(feed.Page{Items: []feed.Item{{Pin: pin}}, Degraded: []string{}})
+	}))
+	defer hostile.Close()
+	got, err := query(t, hostile.URL, "feed", "user:a")
+	if err != nil || !strings.Contains(got, "a�[2Jb�c�d�") {
+		t.Errorf("got %v %q, want a title without control characters", err, got)
+	}
+}
+
+func TestServerAddresses(t *testing.T) {
+	for addr, want := range map[string]string{
+		"127.0.0.1:8080": "http://127.0.0.1:8080", ":8080": "http://127.0.0.1:8080", "[::1]:80": "http://[::1]:80",
+		"https://feeds.example/base": "https://feeds.example/base", "ftp://x": "", "http://": "", "": "", "http://a b": "",
+	} {
+		c, err := newClient(addr)
+		got := ""
+		if err == nil {
+			got = c.base.String()
+		}
+		if got != want {
+			t.Errorf("%q: got %q, %v, want %q", addr, got, err, want)
+		}
+	}
+}
+
+func TestAnswersTooLongAreNotRead(t *testing.T) {
+	long := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `"12345"`) }))
+	defer long.Close()
+	c, err := newClient(long.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for most, refused := range map[int64]bool{6: true, 7: false} {
+		c.most = most
+		if _, err := c.get(t.Context(), nil); (err != nil) != refused {
+			t.Errorf("7 bytes of at most %d: got %v, want it refused: %v", most, err, refused)
+		}
+	}
+}
