@@ -63,8 +63,11 @@ func TestTimersFireOnceInOrderAndNotBeforeTheirTime(t *testing.T) {
 	w, f := newWire(t), new(fired)
 	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
 	start(t, r)
+	now := time.Now()
 	for _, ms := range []int{300, 1, 150} {
-		w.send(t, "t-in", ms, 1, func(int) string { return "user:1" })
+		rec := w.record(t, "t-in", "user:1", ms)
+		rec.Timestamp = now // of all, so that they are due in this order however long the sending takes
+		must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 	}
 	eventually(t, "all have fired", func() bool { return count(t, r, "user:1") == 3 })
 	if got, want := f.names(), []string{"user:1/1", "user:1/150", "user:1/300"}; !slices.Equal(got, want) {
