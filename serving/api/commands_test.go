@@ -191,14 +191,14 @@ func TestRefusalsAreToldInWords(t *testing.T) {
 		addr, line string
 		want       []string
 	}{
-		"problem":          {good, "feed user:a --limit 101", []string{"/v1/users/user:a/feed?limit=101: 400 Bad Request", "1 to 100"}},
+		"problem": {good, "feed user:a --limit 101", []string{"/v1/users/user:a/feed?limit=101: 400 Bad Request", "1 to 100"}},
 		"several problems": {good, "pool user:a " + strings.Repeat("x", 65) + " --limit 0", []string{
 			"400 Bad Request", "\n  source ", "\n  limit \"0\" is no number",
 		}},
-		"forged cursor":    {good, "feed user:a --cursor forged", []string{"bad cursor"}},
-		"nobody there":     {closed.URL, "status", []string{"ask the server", "connection refused"}},
-		"somebody else":    {stranger.URL, "status", []string{"404 Not Found"}},
-		"no JSON":          {talker.URL, "status", []string{"read answer"}},
+		"forged cursor": {good, "feed user:a --cursor forged", []string{"bad cursor"}},
+		"nobody there":  {closed.URL, "status", []string{"ask the server", "connection refused"}},
+		"somebody else": {stranger.URL, "status", []string{"404 Not Found"}},
+		"no JSON":       {talker.URL, "status", []string{"read answer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := query(t, c.addr, strings.Fields(c.line)...)
