@@ -43,7 +43,7 @@ type Counters struct {
 	Emitted     int64 `json:"emitted"`    // records
 	Commits     int64 `json:"commits"`    // transactions
 	Skipped     int64 `json:"skipped"`    // records read again
-	DeadLetters int64 `json:"dead_letters"` // records sent to the dead letters
+	DeadLetters int64 `json:"deadLetter"` // records sent to the dead letters
 	Misplaced   int64 `json:"misplaced"`  // records sent on to the right partition
 	Recovered   int64 `json:"recovered"`  // changelog records read
 }
