@@ -7,9 +7,11 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -36,7 +38,7 @@ type file struct {
 	kind string
 }
 
-// Handler serves the console at / and its files beside it; anything else is 404. It fails only if the program was built
+// Handler serves the console at / and its files beside it; anything else is a 404. It is for GET and HEAD. It fails only if the program was built
 // without its files.
 func Handler() (http.Handler, error) {
 	files := map[string]file{}
@@ -54,7 +56,7 @@ func Handler() (http.Handler, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the console's files: %w", err)
 	}
 	files["/"] = files["/index.html"]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(files, w, r) }), nil
@@ -63,7 +65,7 @@ func Handler() (http.Handler, error) {
 func serve(files map[string]file, w http.ResponseWriter, r *http.Request) {
 	f, ok := files[r.URL.Path]
 	if !ok {
-		http.Error(w, "there is no such page; the console is at /", http.StatusNotFound)
+		notFound(w)
 		return
 	}
 	h := w.Header()
@@ -77,5 +79,15 @@ func serve(files map[string]file, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Content-Type", f.kind)
+	h.Set("Content-Length", strconv.Itoa(len(f.body)))
 	_, _ = w.Write(f.body) // an error means that the caller has gone
+}
+
+// notFound answers as the API does (RFC 9457).
+func notFound(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = w.Write([]byte(`{"type":"about:blank","title":"Not Found","status":404,` +
+		`"detail":"there is no such page; the console is at /, the calls of the API are in /v1/openapi.json"}` + "\n"))
 }
