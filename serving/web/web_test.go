@@ -1,6 +1,8 @@
 package web
 
 import (
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -45,8 +47,13 @@ func TestFilesAndTheirTypes(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/nothing", "/static/console.js", "/../go.mod"} {
-		if res := get(h, path); res.StatusCode != 404 {
-			t.Errorf("%s: %d, want 404", path, res.StatusCode)
+		res := get(h, path)
+		var problem struct{ Status int }
+		if err := json.NewDecoder(res.Body).Decode(&problem); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if got := res.Header.Get("Content-Type"); res.StatusCode != 404 || problem.Status != 404 || got != "application/problem+json" {
+			t.Errorf("%s: %d %q, want a problem of a 404", path, res.StatusCode, got)
 		}
 	}
 }
@@ -54,18 +61,54 @@ func TestFilesAndTheirTypes(t *testing.T) {
 // What the policy forbids would be dead in a browser, and what the page names must be there.
 func TestPageKeepsItsPolicy(t *testing.T) {
 	h := handler(t)
-	body := new(strings.Builder)
-	if err := get(h, "/").Write(body); err != nil {
-		t.Fatal(err)
-	}
+	body := text(t, h, "/")
 	for _, bad := range []string{"style=", "onclick=", "<script>", "http://", "https://"} {
-		if strings.Contains(body.String(), bad) {
+		if strings.Contains(body, bad) {
 			t.Errorf("the page has %s", bad)
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?:src|href)="(/[^"]*)"`).FindAllStringSubmatch(body.String(), -1) {
+	for _, m := range regexp.MustCompile(`(?:src|href)="(/[^"]*)"`).FindAllStringSubmatch(body, -1) {
 		if res := get(h, m[1]); res.StatusCode != 200 {
 			t.Errorf("the page names %s: %d", m[1], res.StatusCode)
+		}
+	}
+}
+
+func text(t *testing.T, h http.Handler, path string) string {
+	t.Helper()
+	body, err := io.ReadAll(get(h, path).Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// What comes from the API must not become markup or code, and what the script looks for must be on the page.
+func TestScriptKeepsToThePage(t *testing.T) {
+	h := handler(t)
+	page, script := text(t, h, "/"), text(t, h, "/console.js")
+	for _, bad := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "http://", "https://", "//cdn"} {
+		if strings.Contains(script, bad) {
+			t.Errorf("the script has %s", bad)
+		}
+	}
+	looked := regexp.MustCompile(`\$\('([\w-]+)'\)`).FindAllStringSubmatch(script, -1)
+	if len(looked) < 10 {
+		t.Fatalf("the script looks for %d elements, want those of the page", len(looked))
+	}
+	for _, m := range looked {
+		if !strings.Contains(page, `id="`+m[1]+`"`) {
+			t.Errorf("the script looks for #%s, which is not on the page", m[1])
+		}
+	}
+}
+
+// A name without a label is nothing to a screen reader.
+func TestFieldsHaveLabels(t *testing.T) {
+	page := text(t, handler(t), "/")
+	for _, m := range regexp.MustCompile(`<(?:input|select) id="(\w+)"`).FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(page, `<label for="`+m[1]+`">`) {
+			t.Errorf("#%s has no label", m[1])
 		}
 	}
 }

@@ -12,6 +12,7 @@ let shown = 0; // items on the page
 let frozen = false; // an item that was shown before is on the page
 let mix = new Map(); // items on the page by source
 let sources = new Set(); // whose pools are shown
+let known = false; // the API knows the user: what changes by itself is asked for
 let events = null; // the stream of new-item counts
 let visit = 0; // numbers visits, so that a late answer of an earlier one is dropped
 let definitions = []; // of the features of a user
@@ -69,8 +70,10 @@ async function visitFeed() {
     const page = await call(path(`feed?limit=${pageSize}&feed=${encodeURIComponent($('name').value)}`));
     if (mine !== visit) return;
     clear();
-    remember(user);
     show(page);
+    if (!known) listen();
+    known = true;
+    remember(user);
     say(`${page.items.length} items, ${page.items.filter((i) => i.new).length} of them new`);
   } catch (error) {
     if (mine !== visit) return;
@@ -200,7 +203,6 @@ function eventID() {
 // ---- new items
 
 function listen() {
-  if (events) events.close();
   events = new EventSource(path('feed/events'));
   events.addEventListener('new', (e) => {
     const { count } = JSON.parse(e.data);
@@ -212,9 +214,9 @@ function listen() {
 // ---- pools, features, pipeline
 
 async function pools() {
-  const asked = user;
+  const mine = visit;
   const all = await Promise.all([...sources].map((s) => call(path(`pools?source=${encodeURIComponent(s)}&limit=${poolSize}`))));
-  if (asked === user) put('pools', all.sort((a, b) => b.total - a.total), (list) => list.map(pool));
+  if (mine === visit) put('pools', all.sort((a, b) => b.total - a.total), (list) => list.map(pool));
 }
 
 // pool shows scores as what they are below the best: they are large, and only their differences count.
@@ -236,11 +238,11 @@ function row(label, value, part) {
 }
 
 async function features() {
-  const asked = user;
+  const mine = visit;
   if (!definitions.length) return;
   const answer = await call('/v1/features', { method: 'POST', headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify({ features: definitions.map((d) => d.name), users: [user] }) });
-  if (asked !== user) return;
+  if (mine !== visit) return;
   $('features-as-of').textContent = ` at ${new Date(answer.as_of).toLocaleTimeString()}`;
   const values = answer.values[user] || {};
   put('features', definitions.map((d) => [d, values[d.name]]), (list) => list.map(([d, v]) => feature(d, v)));
@@ -299,10 +301,10 @@ function state(text, good) {
 async function look() {
   if (!document.hidden) {
     const rounds = [pipeline()];
-    if (user) rounds.push(pools(), features());
+    if (known) rounds.push(pools(), features());
     const failed = (await Promise.allSettled(rounds)).find((r) => r.status === 'rejected' && r.reason instanceof TypeError);
     if (failed) state('the server does not answer', false);
-    else if (user && events.readyState === EventSource.CLOSED && shown > 0) listen(); // it was refused: browsers do not try again
+    else if (known && events.readyState === EventSource.CLOSED) listen(); // it was refused: browsers do not try again
   }
   setTimeout(look, every);
 }
@@ -315,17 +317,27 @@ function choose(id, feed) {
   $('user').value = id;
   $('name').value = feed;
   document.title = `${name(id)} · smartfeed console`;
-  sources = new Set(['following', 'interest']);
-  clear();
-  $('mix').textContent = '';
-  $('more').hidden = true;
-  notice('');
-  listen();
+  leave();
   visitFeed();
 }
 
-// known are the users looked at before; a browser may not let a page remember.
-function known() {
+// leave takes what belongs to the user before off the page.
+function leave() {
+  if (events) events.close();
+  known = false;
+  sources = new Set(['following', 'interest']);
+  clear();
+  $('mix').textContent = '';
+  $('features-as-of').textContent = '';
+  $('more').hidden = true;
+  $('fresh').hidden = true;
+  notice('');
+  put('pools', null, () => []);
+  put('features', null, () => []);
+}
+
+// lookedAt are the users of before; a browser may not let a page remember.
+function lookedAt() {
   try {
     const list = JSON.parse(localStorage.getItem('users') || '[]');
     return Array.isArray(list) ? list.filter((u) => typeof u === 'string') : [];
@@ -335,13 +347,13 @@ function known() {
 }
 
 function remember(id) {
-  const list = [id, ...known().filter((u) => u !== id)].slice(0, 20);
+  const list = [id, ...lookedAt().filter((u) => u !== id)].slice(0, 20);
   try { localStorage.setItem('users', JSON.stringify(list)); } catch { /* then it does not */ }
   suggest();
 }
 
 function suggest() {
-  const all = [...new Set([...known(), ...demoUsers])];
+  const all = [...new Set([...lookedAt(), ...demoUsers])];
   $('users').replaceChildren(...all.map((u) => { const o = element('option'); o.value = u; return o; }));
   if ($('suggested')) {
     $('suggested').replaceChildren(...all.slice(0, 8).map((u) => {
