@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,20 +84,21 @@ func TestStreamOutlivesDeadlines(t *testing.T) {
 
 func TestStreamGoesOnWhileCountsFail(t *testing.T) {
 	f := &fakes{count: 1}
+	var looks atomic.Int64
+	f.hold = func(context.Context) { // the first look is answered, the next three fail
+		f.fail = nil
+		if n := looks.Add(1); n > 1 && n < 5 {
+			f.fail = errors.New("away")
+		} else if n == 5 {
+			f.set(2)
+		}
+	}
 	onWire(t, f, nil, func(t *testing.T, w *wire) {
 		conn, in := counts(t, w)
 		defer conn.Close()
 		nextEvent(t, in)
-		failures := 0
-		f.hold = func(context.Context) {
-			if f.fail = errors.New("away"); failures == 3 {
-				f.fail = nil
-				f.set(2)
-			}
-			failures++
-		}
-		if got, want := nextEvent(t, in), "event: new\ndata: {\"count\":2}\n"; got != want || failures < 4 {
-			t.Errorf("got %q after %d looks, want %q after 4", got, failures, want)
+		if got, want := nextEvent(t, in), "event: new\ndata: {\"count\":2}\n"; got != want || looks.Load() < 5 {
+			t.Errorf("got %q after %d looks, want %q after 5", got, looks.Load(), want)
 		}
 	})
 }
