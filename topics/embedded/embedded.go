@@ -99,6 +99,9 @@ func (e *FullError) Error() string {
 		e.Dir, e.Bytes, e.Max)
 }
 
+// Fatal is true: the supervisor ends the program instead of starting the broker again.
+func (e *FullError) Fatal() bool { return true }
+
 // Server is a running broker and registry. Close it.
 type Server struct {
 	cfg      Config
