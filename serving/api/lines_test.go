@@ -78,3 +78,14 @@ func TestCutEndsWithTheReadersError(t *testing.T) {
 		t.Errorf("got %q, %v, want the reader's error", line, err)
 	}
 }
+
+// Of a line that is too long no more is kept than shows that it is.
+func TestLongLinesAreNotKept(t *testing.T) {
+	cut := lineCutter{in: bufio.NewReader(strings.NewReader(strings.Repeat("x", 8<<20)))}
+	if _, err := cut.next(); !errors.Is(err, errLongLine) {
+		t.Fatalf("got %v, want %v", err, errLongLine)
+	}
+	if got, most := len(cut.line), schemas.MaxLineBytes+3; got > most {
+		t.Errorf("got %d bytes kept, want at most %d", got, most)
+	}
+}

@@ -170,6 +170,18 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 	}
 }
 
+// A body that says how large it is takes no time of the server, and none of what all bodies may have.
+func TestTooLargeBodyIsRefusedUnread(t *testing.T) {
+	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
+		start := time.Now()
+		conn := w.send(t, fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: server\r\nContent-Length: %d\r\n\r\n", w.cfg.MaxEventsBytes+1))
+		defer conn.Close()
+		if res := readAnswer(t, conn); res.StatusCode != 413 || time.Since(start) > 0 {
+			t.Errorf("got %d after %s, want 413 at once", res.StatusCode, time.Since(start))
+		}
+	})
+}
+
 func TestIdleConnectionIsClosed(t *testing.T) {
 	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
 		conn, res := w.get(t, "/healthz")
@@ -323,6 +335,9 @@ func TestShutdownHasAnEnd(t *testing.T) {
 		w.ended <- err
 		if took := time.Since(start); err == nil || took != w.cfg.ShutdownTimeout {
 			t.Errorf("Run: got %v after %s, want an error after %s", err, took, w.cfg.ShutdownTimeout)
+		}
+		if took, _ := closedAfter(t, conn); took != 0 {
+			t.Errorf("the connection was closed %s after Run returned", took)
 		}
 	})
 }
