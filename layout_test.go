@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,7 +30,7 @@ func TestImportsRunOneWay(t *testing.T) {
 		seen[layer] = true
 		for _, imp := range imports {
 			below, _, _ := strings.Cut(imp, "/")
-			if ruled && !contains(allowed, below) {
+			if ruled && !slices.Contains(allowed, below) {
 				t.Errorf("%s imports %s: %s may import %v only", path, imp, layer, allowed)
 			}
 			if from, to := groupOf(path), groupOf(imp); from != "" && to != "" && from != to {
@@ -51,15 +52,6 @@ func groupOf(path string) string {
 		}
 	}
 	return ""
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // packages maps each package of the module, without the module's path, to the module's packages it imports outside
