@@ -18,7 +18,8 @@ type batch struct {
 	logs    [][]ownerLog // what owners points to, logsPerChunk each, for the next use too
 	news    []int32      // scratch of ordered
 	applied []int64      // by input: offset of the last record applied, -1: none
-	counts  []string
+	counts  []string     // reasons of records dropped on purpose
+	letters []string     // reasons of records sent to the dead letters
 
 	messages int
 	skipped  []int32 // writes that a later one of the same row made superfluous
@@ -85,7 +86,7 @@ func (b *batch) reset() {
 		b.writes = nil
 	}
 	b.data, b.writes, b.emits, b.moved = b.data[:0], b.writes[:0], b.emits[:0], b.moved[:0]
-	b.counts, b.skipped = b.counts[:0], b.skipped[:0]
+	b.counts, b.letters, b.skipped = b.counts[:0], b.letters[:0], b.skipped[:0]
 	clear(b.owners)
 	for i := range b.applied {
 		b.applied[i] = -1
@@ -228,10 +229,10 @@ func (b *batch) get(owner string, row []byte) (w *write, found bool) {
 }
 
 // mark is a point to which a batch can be taken back.
-type mark struct{ data, writes, emits, moved, counts, skipped int }
+type mark struct{ data, writes, emits, moved, counts, letters, skipped int }
 
 func (b *batch) mark() mark {
-	return mark{len(b.data), len(b.writes), len(b.emits), len(b.moved), len(b.counts), len(b.skipped)}
+	return mark{len(b.data), len(b.writes), len(b.emits), len(b.moved), len(b.counts), len(b.letters), len(b.skipped)}
 }
 
 // undo takes back everything since m. The owners concerned are put in order anew when they are next read.
@@ -246,5 +247,5 @@ func (b *batch) undo(m mark) {
 		l.sorted, l.indexed, l.shared = nil, -1, false
 	}
 	b.data, b.writes, b.emits, b.moved = b.data[:m.data], b.writes[:m.writes], b.emits[:m.emits], b.moved[:m.moved]
-	b.counts, b.skipped = b.counts[:m.counts], b.skipped[:m.skipped]
+	b.counts, b.letters, b.skipped = b.counts[:m.counts], b.letters[:m.letters], b.skipped[:m.skipped]
 }

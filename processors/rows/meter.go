@@ -18,6 +18,7 @@ type meter struct {
 	owned                             prometheus.Gauge
 	latency                           prometheus.Observer
 	dropped                           *prometheus.CounterVec // of the group, by reason
+	drops, letters                    reasons                // the same for this process to read
 }
 
 func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
@@ -82,8 +83,14 @@ func (m *meter) committed(b *batch, took time.Duration) {
 	m.rate.add(b.messages, time.Now())
 	m.commits.count(1)
 	m.latency.Observe(took.Seconds())
+	m.misplaced.count(len(b.moved))
+	m.deadLetters.count(len(b.letters))
 	for _, reason := range b.counts {
 		m.dropped.WithLabelValues(reason).Inc()
+		m.drops.count(reason)
+	}
+	for _, reason := range b.letters {
+		m.letters.count(kindOf(reason))
 	}
 }
 

@@ -170,7 +170,7 @@ func (p *part) bury(err error, key, value []byte) error {
 		partition: topics.Partition(letter.Topic, topo.partitions),
 		key:       b.keepString(letter.Topic), value: b.keep(framed), since: p.since(),
 	})
-	p.w.r.meter.deadLetters.count(1)
+	b.letters = append(b.letters, bad.Reason)
 	return nil
 }
 
@@ -182,7 +182,6 @@ func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
 		partition: partition, key: b.keepString(ctx.Key()), value: b.keep(value), noValue: value == nil,
 		moved: int32(len(b.moved)), since: p.since(),
 	})
-	p.w.r.meter.misplaced.count(1)
 }
 
 // MarkRecovered is called by Goka when all rows are here: it reads how far each input has been applied.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -242,7 +243,7 @@ func TestDropsAreCountedByReason(t *testing.T) {
 	g := Group{Name: "t", Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
 		tx.Count("bot")
 		if rec.Time == 2 {
-			return schemas.Bad("undone")
+			return schemas.Bad(fmt.Sprintf("undone %d of %q", rec.Time, tx.Key()))
 		}
 		return nil
 	})}}
@@ -260,6 +261,13 @@ func TestDropsAreCountedByReason(t *testing.T) {
 	start(t, r)
 	w.send(t, "t-in", 0, 5, func(int) string { return "user:1" })
 	eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 5 })
+	status := r.Status()
+	if want := map[string]int64{"bot": 4}; !maps.Equal(status.Dropped, want) {
+		t.Errorf("dropped %v, want %v", status.Dropped, want)
+	}
+	if want := map[string]int64{"undone … of …": 1}; !maps.Equal(status.Letters, want) {
+		t.Errorf("dead letters %v, want %v", status.Letters, want)
+	}
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,9 @@ type Status struct {
 	Ready      bool              `json:"ready"`  // joined, and every partition is running
 	Partitions []PartitionStatus `json:"partitions"`
 	Counters   Counters          `json:"counters"`
-	PerSecond  float64           `json:"records_per_second"` // input records applied, over the last ten seconds
+	Dropped    map[string]int64  `json:"dropped,omitempty"`      // by reason: records dropped on purpose, since the process began
+	Letters    map[string]int64  `json:"dead_letters,omitempty"` // by reason, names and numbers in it left out: the same of dead letters
+	PerSecond  float64           `json:"records_per_second"`     // input records applied, over the last ten seconds
 }
 
 // Stage is how far a partition is in this process.
@@ -52,7 +54,8 @@ type Counters struct {
 func (r *Runner) Status() Status {
 	s := Status{
 		Group: r.topo.name, Starts: r.runs.Load(), Joined: r.joined.Load(),
-		Counters: r.meter.counters(), PerSecond: r.meter.rate.perSecond(time.Now()),
+		Counters: r.meter.counters(), Dropped: r.meter.drops.snapshot(), Letters: r.meter.letters.snapshot(),
+		PerSecond: r.meter.rate.perSecond(time.Now()),
 	}
 	s.Ready = s.Joined
 	for i := range r.slots {

@@ -1,0 +1,47 @@
+package rows
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+)
+
+func TestReasonsOfOneKindAreCountedAsOne(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, reason, want string }{
+		{"no place for data", "empty owner", "empty owner"},
+		{"quoted", `key "pin:3": want the record's "pin:4"`, `key …: want the record's …`},
+		{"quote in a quote", `source "a\"b" is not one`, `source … is not one`},
+		{"quote without an end", `key "pin:3`, `key …`},
+		{"numbers", "quality -1.5e-09: from 0 to 1", "quality …: from … to …"},
+		{"long", strings.Repeat("ä", 150), strings.Repeat("ä", 100)},
+		{"cut inside a rune", "x" + strings.Repeat("ä", 150), "x" + strings.Repeat("ä", 99)},
+	} {
+		if got := kindOf(c.reason); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestReasonsDoNotFillTheMemory(t *testing.T) {
+	t.Parallel()
+	var r reasons
+	if got := r.snapshot(); got != nil {
+		t.Errorf("nothing counted: %v, want nil", got)
+	}
+	want := map[string]int64{otherReason: 40}
+	for i := range mostReasons + 20 {
+		reason := fmt.Sprint("reason ", i)
+		if i < mostReasons {
+			want[reason] = 2
+		}
+		r.count(reason)
+	}
+	for i := range mostReasons + 20 {
+		r.count(fmt.Sprint("reason ", i))
+	}
+	if got := r.snapshot(); !maps.Equal(got, want) {
+		t.Errorf("%d reasons, want %d: %v", len(got), len(want), got)
+	}
+}
