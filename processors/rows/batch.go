@@ -20,6 +20,7 @@ type batch struct {
 	applied []int64      // by input: offset of the last record applied, -1: none
 	counts  []string     // reasons of records dropped on purpose
 	letters []string     // reasons of records sent to the dead letters
+	effects []effect     // what callbacks count
 
 	messages int
 	skipped  []int32 // writes that a later one of the same row made superfluous
@@ -40,6 +41,12 @@ type write struct {
 	row      uint32
 	deleted  bool
 	replaced bool // by a later write of the batch: need not leave the process
+}
+
+// effect is an amount that a callback counts under a name.
+type effect struct {
+	name string
+	n    int
 }
 
 // emit is a record for a topic.
@@ -86,7 +93,7 @@ func (b *batch) reset() {
 		b.writes = nil
 	}
 	b.data, b.writes, b.emits, b.moved = b.data[:0], b.writes[:0], b.emits[:0], b.moved[:0]
-	b.counts, b.letters, b.skipped = b.counts[:0], b.letters[:0], b.skipped[:0]
+	b.counts, b.letters, b.effects, b.skipped = b.counts[:0], b.letters[:0], b.effects[:0], b.skipped[:0]
 	clear(b.owners)
 	for i := range b.applied {
 		b.applied[i] = -1
@@ -229,10 +236,12 @@ func (b *batch) get(owner string, row []byte) (w *write, found bool) {
 }
 
 // mark is a point to which a batch can be taken back.
-type mark struct{ data, writes, emits, moved, counts, letters, skipped int }
+type mark struct{ data, writes, emits, moved, counts, letters, effects, skipped int }
 
 func (b *batch) mark() mark {
-	return mark{len(b.data), len(b.writes), len(b.emits), len(b.moved), len(b.counts), len(b.letters), len(b.skipped)}
+	return mark{
+		len(b.data), len(b.writes), len(b.emits), len(b.moved), len(b.counts), len(b.letters), len(b.effects), len(b.skipped),
+	}
 }
 
 // undo takes back everything since m. The owners concerned are put in order anew when they are next read.
@@ -247,5 +256,6 @@ func (b *batch) undo(m mark) {
 		l.sorted, l.indexed, l.shared = nil, -1, false
 	}
 	b.data, b.writes, b.emits, b.moved = b.data[:m.data], b.writes[:m.writes], b.emits[:m.emits], b.moved[:m.moved]
-	b.counts, b.letters, b.skipped = b.counts[:m.counts], b.letters[:m.letters], b.skipped[:m.skipped]
+	b.counts, b.letters = b.counts[:m.counts], b.letters[:m.letters]
+	b.effects, b.skipped = b.effects[:m.effects], b.skipped[:m.skipped]
 }

@@ -19,6 +19,8 @@ type meter struct {
 	latency                           prometheus.Observer
 	dropped                           *prometheus.CounterVec // of the group, by reason
 	drops, letters                    reasons                // the same for this process to read
+	affected                          *prometheus.CounterVec // effects of the group, by name
+	effects                           reasons                // the same for this process to read
 }
 
 func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
@@ -36,7 +38,8 @@ func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
 		recovered:   f.counter("rows_recovered_total", "Changelog records read to recover or follow partitions."),
 		owned:       f.gauge("partitions_owned", "Partitions recovered and worked on."),
 		latency:     f.histogram("commit_seconds", "Time a transaction takes, local store included."),
-		dropped:     f.vector("records_dropped_total", "Input records dropped on purpose, by reason."),
+		dropped:     f.vector("records_dropped_total", "reason", "Input records dropped on purpose, by reason."),
+		affected:    f.vector("effects_total", "effect", "What rules of the group did, by name; the group's package says what is counted."),
 	}
 	if err := errors.Join(f.errs...); err != nil {
 		return nil, fmt.Errorf("rows: %w", err)
@@ -89,6 +92,10 @@ func (m *meter) committed(b *batch, took time.Duration) {
 		m.dropped.WithLabelValues(reason).Inc()
 		m.drops.count(reason)
 	}
+	for _, e := range b.effects {
+		m.affected.WithLabelValues(e.name).Add(float64(e.n))
+		m.effects.add(e.name, e.n)
+	}
 	for _, reason := range b.letters {
 		m.letters.count(kindOf(reason))
 	}
@@ -108,9 +115,9 @@ func (f *family) counter(name, help string) *tally {
 	return &tally{Counter: register(f, prometheus.NewCounterVec(opts, []string{"group"})).WithLabelValues(f.group)}
 }
 
-func (f *family) vector(name, help string) *prometheus.CounterVec {
+func (f *family) vector(name, label, help string) *prometheus.CounterVec {
 	opts := prometheus.CounterOpts{Name: metricPrefix + name, Help: help}
-	return register(f, prometheus.NewCounterVec(opts, []string{"group", "reason"})).MustCurryWith(prometheus.Labels{"group": f.group})
+	return register(f, prometheus.NewCounterVec(opts, []string{"group", label})).MustCurryWith(prometheus.Labels{"group": f.group})
 }
 
 func (f *family) gauge(name, help string) prometheus.Gauge {

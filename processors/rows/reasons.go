@@ -18,7 +18,9 @@ const (
 	otherReason = "other" // takes the rest
 )
 
-func (r *reasons) count(reason string) {
+func (r *reasons) count(reason string) { r.add(reason, 1) }
+
+func (r *reasons) add(reason string, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.n == nil {
@@ -27,7 +29,7 @@ func (r *reasons) count(reason string) {
 	if _, known := r.n[reason]; !known && len(r.n) >= mostReasons {
 		reason = otherReason
 	}
-	r.n[reason]++
+	r.n[reason] += int64(n)
 }
 
 // snapshot returns nil if nothing has been counted.

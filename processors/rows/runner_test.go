@@ -242,6 +242,7 @@ func TestDropsAreCountedByReason(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	g := Group{Name: "t", Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
 		tx.Count("bot")
+		tx.Effect("spared", 10)
 		if rec.Time == 2 {
 			return schemas.Bad(fmt.Sprintf("undone %d of %q", rec.Time, tx.Key()))
 		}
@@ -268,6 +269,9 @@ func TestDropsAreCountedByReason(t *testing.T) {
 	if want := map[string]int64{"undone … of …": 1}; !maps.Equal(status.Letters, want) {
 		t.Errorf("dead letters %v, want %v", status.Letters, want)
 	}
+	if want := map[string]int64{"spared": 40}; !maps.Equal(status.Effects, want) {
+		t.Errorf("effects %v, want %v", status.Effects, want)
+	}
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +287,7 @@ func TestDropsAreCountedByReason(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{
-		"records_dropped_total t bot": 4, "dead_letters_total t": 1, "records_applied_total t": 5, "records_applied_total other": 0,
+		"records_dropped_total t bot": 4, "dead_letters_total t": 1, "effects_total spared t": 40, "records_applied_total t": 5, "records_applied_total other": 0,
 	} {
 		if value, there := got[name]; !there || value != want {
 			t.Errorf("metric %s: %v, want %v; all: %v", name, value, want, got)

@@ -15,6 +15,7 @@ type Status struct {
 	Counters   Counters          `json:"counters"`
 	Dropped    map[string]int64  `json:"dropped,omitempty"`      // by reason: records dropped on purpose, since the process began
 	Letters    map[string]int64  `json:"dead_letters,omitempty"` // by reason, names and numbers in it left out: the same of dead letters
+	Effects    map[string]int64  `json:"effects,omitempty"`      // by name: what the group's rules did, see Tx.Effect
 	PerSecond  float64           `json:"records_per_second"`     // input records applied, over the last ten seconds
 }
 
@@ -55,7 +56,7 @@ func (r *Runner) Status() Status {
 	s := Status{
 		Group: r.topo.name, Starts: r.runs.Load(), Joined: r.joined.Load(),
 		Counters: r.meter.counters(), Dropped: r.meter.drops.snapshot(), Letters: r.meter.letters.snapshot(),
-		PerSecond: r.meter.rate.perSecond(time.Now()),
+		Effects: r.meter.effects.snapshot(), PerSecond: r.meter.rate.perSecond(time.Now()),
 	}
 	s.Ready = s.Joined
 	for i := range r.slots {

@@ -211,6 +211,14 @@ func (tx *Tx) Count(reason string) {
 	}
 }
 
+// Effect adds n to the group's counter of effects by name: a fixed, short set of words, for what a rule did that rows and
+// records do not tell.
+func (tx *Tx) Effect(name string, n int) {
+	if tx.s != nil && n > 0 {
+		tx.s.pending.effects = append(tx.s.pending.effects, effect{name, n})
+	}
+}
+
 // Send encodes rec and emits it to the stream's topic under key.
 func Send[T any](tx *Tx, s topics.Stream[T], key string, rec *T) error {
 	value, err := s.Encode(rec)
