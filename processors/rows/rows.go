@@ -32,7 +32,7 @@ func Keyed[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) Input {
 }
 
 // Batched declares an input that is produced to an explicit partition; its callback may touch rows of every owner of
-// that partition.
+// that partition. A record that names one of another partition is a bad one.
 func Batched[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) Input {
 	return Input{topic: s.Name, batched: true, handle: decoded(s, f)}
 }

@@ -208,6 +208,35 @@ func TestBatchedInputWritesToOwnersOfItsPartition(t *testing.T) {
 	}
 }
 
+// The owners of a batched record came with it: one of another partition is the record's fault, not the group's.
+func TestBatchedRecordWithAnOwnerOfAnotherPartitionIsBuried(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	here, elsewhere := hereOwners(1)[0], user(0) // here: of partition 0
+	for i := 1; topics.Partition(elsewhere, testPartitions) == 0; i++ {
+		elsewhere = user(i)
+	}
+	g := Group{Name: "t", Inputs: []Input{Batched(w.stream("t-batch"), func(tx *Tx, rec *schemas.DeletedUser) error {
+		for _, o := range []string{here, string(rec.User)} {
+			if _, err := add(tx.Of(o), 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	})}}
+	r := newRunner(t, w, t.TempDir(), g)
+	start(t, r)
+	for i, owner := range []string{elsewhere, here} {
+		rec := w.record(t, "t-batch", owner, i)
+		rec.Partition = 0
+		must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
+	}
+	eventually(t, "the good one is counted", func() bool { return count(t, r, here) == 2 })
+	if got := r.Status(); got.Counters.DeadLetters != 1 || got.Starts != 1 {
+		t.Errorf("%d dead letters after %d starts, want 1 after 1", got.Counters.DeadLetters, got.Starts)
+	}
+}
+
 func TestRecordLongerThanABatchIsCommitted(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)

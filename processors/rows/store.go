@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/lovoo/goka/storage"
 )
 
@@ -27,6 +28,7 @@ type store struct {
 	end  int64 // of the changelog when the store was opened
 	log  *slog.Logger
 	read *tally // changelog records
+	lock *pebble.Lock
 	db   *pebble.DB
 
 	mu     sync.Mutex // guards what follows
@@ -64,18 +66,47 @@ var (
 // of the log is removed, and an empty one is opened in its place: the changelog has all of it.
 func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	dir := filepath.Join(r.cfg.Dir, who.Topic, strconv.Itoa(int(who.Partition)))
-	s, err := r.tryStore(dir, who, end)
-	if err == nil || !ofStore(err) {
-		return s, err
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
 	}
-	r.log.Warn("local store removed, to be rebuilt from the changelog", "dir", dir, "reason", err)
-	if err := os.RemoveAll(dir); err != nil {
-		return nil, fmt.Errorf("remove store: %w", err)
+	lock, err := pebble.LockDirectory(dir, vfs.Default)
+	if err != nil { // held by this process, by another, or the disk: it says nothing of what is in the store
+		return nil, fmt.Errorf("lock store %s, which one process may use at a time: %w", dir, err)
 	}
-	return r.tryStore(dir, who, end)
+	s, err := r.tryStore(dir, lock, who, end)
+	if err != nil && ofStore(err) {
+		r.log.Warn("local store removed, to be rebuilt from the changelog", "dir", dir, "reason", err)
+		if err = clearStore(dir); err == nil {
+			s, err = r.tryStore(dir, lock, who, end)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return s, nil
 }
 
-// ofStore tells whether an error of opening is the store's own fault, and not that of the disk or of another process.
+// lockFile is Pebble's, in a store's directory.
+const lockFile = "LOCK"
+
+// clearStore removes what is in a store's directory but for the lock, which this process holds.
+func clearStore(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("remove store: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() == lockFile {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return fmt.Errorf("remove store: %w", err)
+		}
+	}
+	return nil
+}
+
+// ofStore tells whether an error of opening is the store's own fault, and not that of the disk.
 // Pebble does not mark all damage as such; but what the system refuses has the system's error, and a missing file is
 // damage.
 func ofStore(err error) bool {
@@ -83,15 +114,14 @@ func ofStore(err error) bool {
 	return !errors.As(err, &system) || system == syscall.ENOENT
 }
 
-func (r *Runner) tryStore(dir string, who identity, end int64) (*store, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+// tryStore opens the store as it is. Its Close gives the lock back.
+func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64) (*store, error) {
+	s := &store{
+		dir: dir, who: who, end: end, lock: lock, log: r.log, read: r.meter.recovered, offset: offsetNone, told: time.Now(),
 	}
-	s := &store{dir: dir, who: who, end: end, log: r.log, read: r.meter.recovered, offset: offsetNone, told: time.Now()}
-	db, err := pebble.Open(dir, s.options(r.shared))
-	if errors.Is(err, syscall.EAGAIN) {
-		return nil, fmt.Errorf("open store %s: another process uses it: %w", dir, err)
-	}
+	options := s.options(r.shared)
+	options.Lock = lock
+	db, err := pebble.Open(dir, options)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
@@ -341,9 +371,9 @@ func (s *store) Close() error {
 	err := s.check(s.db.Close())
 	if s.damage.Load() != nil {
 		s.log.Warn("local store removed, to be rebuilt from the changelog", "dir", s.dir, "reason", *s.damage.Load())
-		return os.RemoveAll(s.dir)
+		err = clearStore(s.dir)
 	}
-	if err != nil {
+	if err := errors.Join(err, s.lock.Close()); err != nil {
 		return fmt.Errorf("close store %s: %w", s.dir, err)
 	}
 	return nil

@@ -1,12 +1,17 @@
 package rows
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -187,20 +192,86 @@ func setLocal(t *testing.T, path string, kind byte, value []byte) {
 	must(t, errors.Join(err, db.Close()))
 }
 
-func TestStoreInUseByAnotherProcessIsNamed(t *testing.T) {
+// A store that is locked is in use, and not damaged.
+func TestStoreInUseIsNamedAndKept(t *testing.T) {
 	t.Parallel()
-	w, dir := newWire(t), t.TempDir()
-	path := filepath.Join(dir, "t-table", "2")
-	must(t, os.MkdirAll(path, 0o755))
+	for _, c := range []struct {
+		name string
+		lock func(t *testing.T, path string)
+	}{
+		{"by this process", func(t *testing.T, path string) {
+			lock, err := pebble.LockDirectory(path, vfs.Default)
+			must(t, err)
+			t.Cleanup(func() { must(t, lock.Close()) })
+		}},
+		{"by another process", lockElsewhere},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w, dir := newWire(t), t.TempDir()
+			r := newRunner(t, w, dir, w.counter("t-in"))
+			stop := start(t, r)
+			w.send(t, "t-in", 0, 40, user)
+			eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
+			must(t, stop())
+			path := filepath.Join(dir, "t-table", "2")
+			c.lock(t, path)
+			before := tables(t, path)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			r = newRunner(t, w, dir, w.counter("t-in"))
+			var removed atomic.Int64
+			r.log = watched(t, "local store removed", &removed)
+			if err := r.Run(ctx); err == nil || !strings.Contains(err.Error(), "lock store "+path) {
+				t.Errorf("Run: %v, want an error that names %s", err, path)
+			}
+			if after := tables(t, path); removed.Load() != 0 || len(after) == 0 || !slices.Equal(after, before) {
+				t.Errorf("%d stores removed; files %v, before %v", removed.Load(), after, before)
+			}
+		})
+	}
+}
+
+// tables are the files of rows in one store.
+func tables(t *testing.T, path string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(path, "*.sst"))
+	must(t, err)
+	return paths
+}
+
+// lockElsewhere has another process lock a store until the end of the test.
+func lockElsewhere(t *testing.T, path string) {
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestHoldLock$")
+	cmd.Env = append(os.Environ(), lockVariable+"="+path)
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		must(t, in.Close())
+		_, _ = io.Copy(io.Discard, out)
+		must(t, cmd.Wait())
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "locked\n" {
+		t.Fatalf("the other process says %q, %v", line, err)
+	}
+}
+
+const lockVariable = "ROWS_TEST_LOCK"
+
+// TestHoldLock is the other process of lockElsewhere.
+func TestHoldLock(t *testing.T) {
+	path := os.Getenv(lockVariable)
+	if path == "" {
+		t.Skip(lockVariable + " names no directory")
+	}
 	lock, err := pebble.LockDirectory(path, vfs.Default)
 	must(t, err)
-	defer lock.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	err = newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
-	if err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("Run: %v, want an error that names %s", err, path)
-	}
+	fmt.Println("locked")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	must(t, errors.Join(err, lock.Close()))
 }
 
 func TestUnwritableDirectoryStopsTheStart(t *testing.T) {

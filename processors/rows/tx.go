@@ -99,8 +99,8 @@ func (tx *Tx) Own() Owner {
 	return Owner{tx: tx, name: tx.owner}
 }
 
-// Of returns the rows of an owner: of a keyed input only the record's key, of a batched one any owner of the partition;
-// using the rows of another is an error.
+// Of returns the rows of an owner: of a keyed input only the record's key, anything else is an error; of a batched one
+// any owner of the partition: the owners came with the record, so that another's makes it a bad one.
 func (tx *Tx) Of(owner string) Owner {
 	if tx.s == nil {
 		tx.fail(errUsedAfter)
@@ -125,7 +125,7 @@ func (tx *Tx) allowed(owner string) error {
 		return fmt.Errorf("rows of %q: the record's key is %q", owner, tx.owner)
 	}
 	if p := topics.Partition(owner, tx.s.topo.partitions); p != tx.s.id {
-		return fmt.Errorf("rows of %q: its partition is %d, the record's %d", owner, p, tx.s.id)
+		return schemas.Bad(fmt.Sprintf("rows of %q: its partition is %d, the record's %d", owner, p, tx.s.id))
 	}
 	return nil
 }
