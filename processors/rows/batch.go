@@ -23,6 +23,7 @@ type batch struct {
 	effects []effect     // what callbacks count
 
 	messages int
+	passed   bool    // applied offsets have moved over what is no record
 	skipped  []int32 // writes that a later one of the same row made superfluous
 	timers   bool    // timers were set, dropped or worked off
 	ticked   bool    // a tick was worked off …
@@ -98,10 +99,13 @@ func (b *batch) reset() {
 	for i := range b.applied {
 		b.applied[i] = -1
 	}
-	b.messages, b.timers, b.ticked, b.chained, b.sealed = 0, false, false, false, false
+	b.messages, b.passed, b.timers, b.ticked, b.chained, b.sealed = 0, false, false, false, false, false
 }
 
 const writeBytes = 28
+
+// waits tells whether there is something to commit.
+func (b *batch) waits() bool { return b.messages > 0 || b.passed }
 
 // bytes approximates what the batch weighs on the wire.
 func (b *batch) bytes() int { return len(b.data) + 16*(len(b.writes)+len(b.emits)) }

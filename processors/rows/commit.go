@@ -62,7 +62,7 @@ func (p *part) await(last time.Time) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.spoiled && (p.state.pending.messages > 0 || !p.last())
+	return !p.spoiled && (p.state.pending.waits() || !p.last())
 }
 
 // last tells whether no record will be added any more. mu is held.
@@ -72,7 +72,7 @@ func (p *part) last() bool { return p.err != nil || p.closing }
 func (p *part) waiting() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last() || p.state.pending.messages > 0
+	return p.last() || p.state.pending.waits()
 }
 
 // urgent tells whether the gap need not be kept.
@@ -87,7 +87,7 @@ func (p *part) seal() *batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.state.pending
-	if p.spoiled || b.messages == 0 {
+	if p.spoiled || !b.waits() {
 		return nil
 	}
 	for i, topic := range p.w.r.topo.reads() {

@@ -42,7 +42,8 @@
 //	any other error   undoes the record, commits what came before it, and is returned by Run; the supervisor runs it
 //	                  again, and the record is tried again
 //	a panic           drops what is pending, and ends Run with the panic's text and place
-//	a *FatalError     of Run cannot be mended by running it again: it says what must be done first
+//	a *FatalError     of Run cannot be mended by running it again: it says what must be done first; an input that was
+//	                  made anew, ends before what is applied, or begins after it
 //	a full disk       a *LowDiskError; nothing is committed until there is room
 //
 // # Bounds

@@ -27,7 +27,7 @@ type part struct {
 	cancel  context.CancelFunc // ends waiting for brokers
 	kick    chan struct{}      // something to commit, or to think about
 	timers  *scheduler         // nil: the group has none
-	wg      sync.WaitGroup     // committer and timers
+	wg      sync.WaitGroup     // committer, rest and timers
 	ended   chan struct{}      // closed when the committer has ended
 
 	// What recovery found, by input. A topic without it has never been applied.
@@ -220,6 +220,7 @@ func (p *part) start() bool {
 	}
 	p.started = true
 	p.wg.Go(p.run)
+	p.wg.Go(p.rest)
 	if p.timers != nil {
 		p.wg.Go(p.timers.run)
 	}

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -340,7 +341,7 @@ func TestPlaceOfAnInput(t *testing.T) {
 	t.Parallel()
 	id := [16]byte{1}
 	for _, c := range []struct {
-		name             string
+		name, topic      string
 		found            bool
 		at               position
 		start, end, want int64
@@ -349,17 +350,20 @@ func TestPlaceOfAnInput(t *testing.T) {
 		{name: "never applied", start: 3, end: 9, want: 3},
 		{name: "after the last applied", found: true, at: position{id, 5}, start: 3, end: 9, want: 6},
 		{name: "at the end", found: true, at: position{id, 8}, start: 3, end: 9, want: 9},
-		{name: "log starts later", found: true, at: position{id, 1}, start: 3, end: 9, want: 3},
+		{name: "log starts just after the last applied", found: true, at: position{id, 2}, start: 3, end: 9, want: 3},
+		{name: "log starts later", found: true, at: position{id, 1}, start: 3, end: 9, fatal: "begins at 3, but t has applied it only up to 1"},
+		{name: "ticks start later", topic: "t-ticks", found: true, at: position{id, 1}, start: 3, end: 9, want: 3},
 		{name: "log ends before", found: true, at: position{id, 9}, start: 3, end: 9, fatal: "records were lost"},
 		{name: "another topic", found: true, at: position{[16]byte{2}, 5}, start: 3, end: 9, fatal: "was made anew"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &work{r: &Runner{topo: &topology{name: "t"}, log: silent()}}
+			w := &work{r: &Runner{topo: &topology{name: "t", ticks: "t-ticks"}}}
+			c.topic = cmp.Or(c.topic, "in")
 			p := &part{w: w, recovered: map[int]position{}}
 			if c.found {
 				p.recovered[0] = c.at
 			}
-			got, err := (&session{ids: map[string][16]byte{"in": id}}).next(p, 0, "in", c.start, c.end)
+			got, err := (&session{ids: map[string][16]byte{c.topic: id}}).next(p, 0, c.topic, c.start, c.end)
 			var fatal *FatalError
 			switch {
 			case c.fatal != "":

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -27,6 +28,7 @@ type Runner struct {
 	runs    atomic.Int64
 	crash   func(point) // of tests; nil: none
 	free    func(dir string) (int64, error)
+	resting time.Duration // between two looks at what stands behind the applied records: restEvery
 }
 
 // point is a place where tests let a process die.
@@ -67,7 +69,7 @@ func New(cfg Config, env Env, g Group) (*Runner, error) {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
 	r := &Runner{
-		cfg: cfg, env: env, topo: topo, shared: env.Shared, log: env.Log, free: freeBytes,
+		cfg: cfg, env: env, topo: topo, shared: env.Shared, log: env.Log, free: freeBytes, resting: restEvery,
 		flights: sync.Pool{New: func() any { return new(flight) }},
 		slots:   make([]slot, env.Kafka.Partitions),
 	}

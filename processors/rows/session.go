@@ -166,9 +166,10 @@ func (s *session) next(p *part, input int, topic string, start, end int64) (int6
 		return 0, &FatalError{fmt.Errorf("%s/%d ends at %d, but %s has applied it up to %d: records were lost; restore the topic, or rebuild the group",
 			topic, p.id, end, p.w.r.topo.name, at.offset)}
 	}
-	if start > at.offset+1 {
-		p.w.r.log.Error("records may have been deleted before they were applied", "topic", topic, "partition", p.id,
-			"applied", at.offset, "first left", start)
+	if start > at.offset+1 && topic != p.w.r.topo.ticks { // a lost tick is sent again
+		return 0, &FatalError{fmt.Errorf("%s/%d begins at %d, but %s has applied it only up to %d: its retention took records before they "+
+			"were worked off; restore the topic, or rebuild the group, and keep the topic for longer than the group may stand still",
+			topic, p.id, start, p.w.r.topo.name, at.offset)}
 	}
 	return max(start, at.offset+1), nil
 }

@@ -27,6 +27,7 @@ type work struct {
 	plain  *kgo.Client // not transactional: fences, ticks, questions
 	admin  *kadm.Client
 	tables *tableConsumer
+	log    *topics.Log // reads inputs, over markers
 
 	mu      sync.Mutex
 	session *session
@@ -38,7 +39,12 @@ func newWork(ctx context.Context, r *Runner) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &work{r: r, plain: plain, admin: kadm.NewClient(plain), tables: newTableConsumer(r.env.Kafka)}
+	log, err := topics.NewLog(r.env.Kafka)
+	if err != nil {
+		plain.Close()
+		return nil, err
+	}
+	w := &work{r: r, plain: plain, admin: kadm.NewClient(plain), tables: newTableConsumer(r.env.Kafka), log: log}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	return w, nil
 }
@@ -47,6 +53,7 @@ func newWork(ctx context.Context, r *Runner) (*work, error) {
 func (w *work) close() {
 	w.cancel(nil)
 	w.plain.Close()
+	w.log.Close()
 }
 
 // abandoned tells whether nothing more may be committed or flushed.

@@ -1,0 +1,80 @@
+package rows
+
+import (
+	"fmt"
+	"time"
+)
+
+// A log that begins after the last record applied has lost records, or markers only: those of the transactions that
+// brought the last ones. The consumer does not show them, and once retention has taken them nobody can tell. So each
+// partition looks at what stands behind its applied records from time to time, and counts as applied what is none.
+
+// restEvery is how often. Retention takes days, and is not exact.
+const restEvery = 10 * time.Minute
+
+// rest looks until the partition is closed.
+func (p *part) rest() {
+	ticker := time.NewTicker(p.w.r.resting)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-p.ctx.Done():
+			return
+		}
+		for i, topic := range p.w.r.topo.reads() {
+			if err := p.passMarkers(i, topic); err != nil && p.ctx.Err() == nil {
+				p.w.r.log.Debug("what is behind the applied records is not known, it is asked for again", "error", err)
+			}
+		}
+	}
+}
+
+// passMarkers moves the applied offset of an input over markers and aborted records, up to the next that is to be
+// applied.
+func (p *part) passMarkers(input int, topic string) error {
+	applied := p.appliedOf(input)
+	if applied < 0 {
+		return nil // it begins at the start of the log in any case
+	}
+	next := applied + 1
+	for {
+		records, to, err := p.w.log.Read(p.ctx, topic, p.id, next)
+		if err != nil {
+			return fmt.Errorf("look behind applied records: %w", err)
+		}
+		if len(records) > 0 { // which come to handle; the markers before them with them
+			return nil
+		}
+		if to == next {
+			break
+		}
+		next = to
+	}
+	starts, err := p.w.log.Starts(p.ctx, topic)
+	if err != nil {
+		return fmt.Errorf("look behind applied records: %w", err)
+	}
+	if starts[topic][p.id] <= applied+1 { // else the log was read from its start, and what was before it is lost
+		p.passed(input, applied, next-1)
+	}
+	return nil
+}
+
+func (p *part) appliedOf(input int) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.applied[input]
+}
+
+// passed counts everything up to an offset as applied, if the last record applied is still the same.
+func (p *part) passed(input int, from, to int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if to <= from || p.applied[input] != from || p.last() {
+		return
+	}
+	p.applied[input], p.state.pending.applied[input] = to, to
+	p.state.pending.passed = true
+	p.wake()
+}

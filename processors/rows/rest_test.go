@@ -1,0 +1,137 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// retain has t-in begin at an offset in every partition, as retention would.
+func (w *wire) retain(t *testing.T, at func(partition int32) int64) {
+	t.Helper()
+	offsets := kadm.Offsets{}
+	for p := range int32(testPartitions) {
+		offsets.AddOffset("t-in", p, at(p), -1)
+	}
+	done, err := w.admin.DeleteRecords(t.Context(), offsets)
+	if err != nil || done.Error() != nil {
+		t.Fatal(err, done.Error())
+	}
+}
+
+// ends returns where each partition of t-in ends.
+func (w *wire) ends(t *testing.T) func(partition int32) int64 {
+	t.Helper()
+	ends, err := w.admin.ListEndOffsets(t.Context(), "t-in")
+	must(t, err)
+	return func(p int32) int64 {
+		end, _ := ends.Lookup("t-in", p)
+		return end.Offset
+	}
+}
+
+// sendInTransaction sends a record to each partition of t-in, which a marker then follows.
+func (w *wire) sendInTransaction(t *testing.T, end kgo.TransactionEndTry) {
+	t.Helper()
+	client, err := w.kafka.Transactional("upstream")
+	must(t, err)
+	defer client.Close()
+	must(t, client.BeginTransaction())
+	for p := range int32(testPartitions) {
+		rec := w.record(t, "t-in", ownerIn(p), 0)
+		must(t, client.ProduceSync(t.Context(), rec).FirstErr())
+	}
+	must(t, client.EndTransaction(t.Context(), end))
+}
+
+// ownerIn is an owner of a partition.
+func ownerIn(partition int32) string {
+	for i := 0; ; i++ {
+		if (&Runner{topo: &topology{partitions: testPartitions}}).partitionOf(user(i)) == partition {
+			return user(i)
+		}
+	}
+}
+
+func TestRecordsTakenUnreadStopTheGroup(t *testing.T) {
+	t.Parallel()
+	w, dir := newWire(t), t.TempDir()
+	r := newRunner(t, w, dir, w.counter("t-in"))
+	stop := start(t, r)
+	w.send(t, "t-in", 0, 40, user)
+	eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
+	must(t, stop())
+	w.send(t, "t-in", 40, 40, user)
+	w.retain(t, w.ends(t))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
+	var fatal *FatalError
+	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "t-in/") || !strings.Contains(err.Error(), "restore the topic, or rebuild the group") {
+		t.Errorf("Run: %v, want a fatal error that names the topic and what to do", err)
+	}
+}
+
+// What stands behind the last record applied is a marker or was aborted: retention may take it.
+func TestMarkersTakenUnreadStopNothing(t *testing.T) {
+	t.Parallel()
+	w, dir := newWire(t), t.TempDir()
+	r := newRunner(t, w, dir, w.counter("t-in"))
+	r.resting = 20 * time.Millisecond
+	stop := start(t, r)
+	w.sendInTransaction(t, kgo.TryCommit)
+	w.sendInTransaction(t, kgo.TryAbort)
+	eventually(t, "markers and aborted records are passed", func() bool { return w.committed(t, "t-in") == 4*testPartitions })
+	if got := r.Status().Counters; got.Records != testPartitions {
+		t.Errorf("%d records applied, want %d: what is passed is none", got.Records, testPartitions)
+	}
+	must(t, stop())
+	w.retain(t, w.ends(t))
+	r = newRunner(t, w, dir, w.counter("t-in"))
+	start(t, r)
+	w.send(t, "t-in", 1, testPartitions, func(i int) string { return ownerIn(int32(i - 1)) })
+	for p := range int32(testPartitions) {
+		eventually(t, "the owner of the partition has both", func() bool { return count(t, r, ownerIn(p)) == 2 })
+	}
+}
+
+// A record that nobody has applied yet is not passed, even if it is read by the way.
+func TestRecordsAreNotPassed(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	w.sendInTransaction(t, kgo.TryCommit)
+	w.sendInTransaction(t, kgo.TryAbort)
+	w.send(t, "t-in", 1, 1, func(int) string { return ownerIn(0) })
+	r := newRunner(t, w, t.TempDir(), w.counter("t-out")) // reads another topic
+	start(t, r)
+	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	for _, c := range []struct {
+		name          string
+		partition     int32
+		applied, want int64
+		retain        bool
+	}{
+		{name: "never applied", partition: 0, applied: -1, want: -1},
+		{name: "marker behind, then a record", partition: 0, applied: 0, want: 0},
+		{name: "markers alone behind", partition: 1, applied: 0, want: 3},
+		{name: "at the end", partition: 1, applied: 3, want: 3},
+		{name: "unread records taken", partition: 2, applied: 0, want: 0, retain: true},
+	} {
+		if c.retain {
+			w.retain(t, func(int32) int64 { return 2 })
+		}
+		p := r.slots[c.partition].part
+		p.mu.Lock()
+		p.applied[0] = c.applied
+		p.mu.Unlock()
+		must(t, p.passMarkers(0, "t-in"))
+		if got := p.appliedOf(0); got != c.want {
+			t.Errorf("%s: applied up to %d, want %d", c.name, got, c.want)
+		}
+	}
+}
