@@ -8,6 +8,14 @@ type Delivery struct {
 	Pins    []DeliveredPin `avro:"pins" json:"pins"`
 	Users   []UserID       `avro:"users" json:"users"`
 	Weights []float32      `avro:"weights" json:"weights,omitempty"` // of Users, in their order; empty: all 1
+
+	// Then is a record of the topic fanout-loop that is to be sent on under ThenKey once this delivery is applied; empty:
+	// none. So a long walk goes no faster than its deliveries are worked off, and never queues before those of others.
+	Then    []byte `avro:"then" json:"then,omitempty"`
+	ThenKey string `avro:"then_key" json:"then_key,omitempty"`
+
+	// Asked ends a followee's answer to an EdgeMode, whose Asked it is; 0: it ends none. Users is then the one who asked.
+	Asked Micros `avro:"asked" json:"asked,omitempty"`
 }
 
 // DeliveredPin is a pin with its write-time score before the receiver's edge weight.

@@ -18,4 +18,6 @@ type Edge struct {
 	Kind  EdgeKind `avro:"kind" json:"kind"`
 	Live  bool     `avro:"live" json:"live"`
 	Time  Micros   `avro:"time" json:"time"` // event time of the change
+	// Weight is of a live FollowEdge how much User cares for Other; 0 says nothing, which is 1.
+	Weight float32 `avro:"weight" json:"weight,omitempty"`
 }

@@ -63,6 +63,12 @@ func schemaFile(rec any) string {
 		return "deleted_user"
 	case *DeadLetter:
 		return "dead_letter"
+	case *EdgeMode:
+		return "edge_mode"
+	case *PulledPin:
+		return "pulled_pin"
+	case *Return:
+		return "return"
 	case *FanoutStep:
 		return "fanout_step"
 	case *Tick:

@@ -66,6 +66,8 @@ func settle(wire any) {
 			c.Candidate.Interests = distinct(c.Candidate.Interests)
 			w.Offer.Candidates[i] = c.Candidate
 		}
+	case *Delivery:
+		w.Then = slices.Clip(w.Then)
 	case *DeadLetter: // the library's slices run on into memory of other records
 		w.Key, w.Value = slices.Clip(w.Key), slices.Clip(w.Value)
 	}

@@ -22,7 +22,10 @@ const (
 	Affinities      = "affinities"       // user
 	UsersDeleted    = "users-deleted"    // user, compacted
 	Edges           = "edges"            // user
-	FanoutLoop      = "fanout-loop"      // followee
+	FanoutLoop      = "fanout-loop"      // followee, or a shard of it
+	EdgeModes       = "edge-modes"       // followee
+	RecentsPulled   = "recents-pulled"   // followee and slot, compacted
+	Returns         = "returns"          // user
 	Deliveries      = "deliveries"       // followee, in the partition of the users it brings something to
 	Served          = "served"           // user
 	FeedEntries     = "feed-entries"     // user
@@ -154,8 +157,11 @@ func derived() []Topic {
 		{Name: Affinities, Key: "user", Record: "Affinities", Writers: []string{Actors}, Readers: []string{Pools}},
 		{Name: UsersDeleted, Key: "user", Record: "DeletedUser", Compact: true, Whole: true, Writers: []string{Actors}, Readers: []string{Materialize}},
 		{Name: Edges, Key: "user", Record: "Edge", Writers: []string{Fanout}, Readers: []string{Pools, Materialize}},
-		{Name: FanoutLoop, Key: "followee", Record: "FanoutStep", Writers: []string{Fanout}, Readers: []string{Fanout}},
+		{Name: FanoutLoop, Key: "followee or shard", Record: "FanoutStep", Writers: []string{Fanout, Pools}, Readers: []string{Fanout}},
 		{Name: Deliveries, Key: "followee", Record: "Delivery", Explicit: true, Writers: []string{Fanout}, Readers: []string{Pools}},
+		{Name: EdgeModes, Key: "followee", Record: "EdgeMode", Writers: []string{Pools}, Readers: []string{Fanout}},
+		{Name: RecentsPulled, Key: "followee and slot", Record: "PulledPin", Compact: true, Whole: true, Explicit: true, Writers: []string{Fanout}},
+		{Name: Returns, Key: "user", Record: "Return", Writers: []string{Serving}, Readers: []string{Pools}},
 		{Name: Served, Key: "user", Record: "Served", Writers: []string{Serving}, Readers: []string{Pools}},
 		{Name: FeedEntries, Key: "user", Record: "FeedEntry", Writers: []string{Pools}, Readers: []string{Materialize}},
 		{Name: Impressions, Key: "pin", Record: "Impression", Writers: []string{Pools}, Readers: []string{Objects}},

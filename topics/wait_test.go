@@ -334,9 +334,9 @@ func TestReadersOfCatalogue(t *testing.T) {
 	}
 	want := map[string]string{
 		"actors":      "users actions-joined actors-ticks",
-		"fanout":      "follows publications edge-weights fanout-loop fanout-ticks",
+		"fanout":      "follows publications edge-weights fanout-loop edge-modes fanout-ticks",
 		"objects":     "pins actions impressions objects-ticks",
-		"pools":       "candidates affinities edges deliveries served pools-ticks",
+		"pools":       "candidates affinities edges deliveries returns served pools-ticks",
 		"materialize": "publications pin-cards users-deleted edges feed-entries",
 		"features":    "pin-cards item-features actions-enriched",
 	}

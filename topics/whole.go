@@ -23,6 +23,8 @@ type Whole[T any] struct {
 	instance string
 	log      *slog.Logger
 
+	changed func(key string, was, is *T) // nil: nobody is told
+
 	ready     chan struct{}
 	readyOnce sync.Once
 
@@ -39,6 +41,11 @@ func NewWhole[T any](k Kafka, s Stream[T], instance string, log *slog.Logger) *W
 		ready: make(chan struct{}), newest: map[string]*T{},
 	}
 }
+
+// OnChange has f called whenever the newest record of a key changes, with the one before and the new one; nil is none.
+// What f does is seen before the record's offset is committed, so Wait knows of it. f is called by one goroutine at a
+// time and must not ask w. Set it before Run.
+func (w *Whole[T]) OnChange(f func(key string, was, is *T)) { w.changed = f }
 
 // WholeGroup returns the consumer group of a process that holds a topic whole.
 func WholeGroup(topic, instance string) string { return wholePrefix(topic) + instance }
@@ -165,12 +172,21 @@ func (w *Whole[T]) apply(r *kgo.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.next[r.Topic][r.Partition] = r.Offset + 1
-	switch {
-	case err != nil:
-	case rec == nil:
-		delete(w.newest, string(r.Key))
-	default:
-		w.newest[string(r.Key)] = rec
+	if err == nil {
+		w.put(string(r.Key), rec)
+	}
+}
+
+// put makes a record the newest of its key; nil is a tombstone.
+func (w *Whole[T]) put(key string, rec *T) {
+	was := w.newest[key]
+	if rec == nil {
+		delete(w.newest, key)
+	} else {
+		w.newest[key] = rec
+	}
+	if w.changed != nil {
+		w.changed(key, was, rec)
 	}
 }
 

@@ -82,6 +82,35 @@ func TestWholeHoldsTheNewestOfEveryKey(t *testing.T) {
 	}
 }
 
+func TestWholeTellsWhatChanges(t *testing.T) {
+	w := newWire(t)
+	w.send(t, w.deleted(t, "user:a", 1), w.deleted(t, "user:a", 2))
+	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
+	told := make(chan string, 10)
+	whole.OnChange(func(key string, was, is *schemas.DeletedUser) {
+		at := func(d *schemas.DeletedUser) schemas.Micros {
+			if d == nil {
+				return 0
+			}
+			return d.Time
+		}
+		told <- fmt.Sprintf("%s %d %d", key, at(was), at(is))
+	})
+	running(t, whole.Run)
+	waitReady(t, whole.Ready())
+	w.send(t, w.deleted(t, "user:a", 0))
+	for _, want := range []string{"user:a 0 1", "user:a 1 2", "user:a 2 0"} {
+		select {
+		case got := <-told:
+			if got != want {
+				t.Errorf("told %q, want %q", got, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("not told %q", want)
+		}
+	}
+}
+
 // A new process under an old name has committed nothing that it has not read.
 func TestWholeStartsOverInANewProcess(t *testing.T) {
 	w := newWire(t)
