@@ -5,6 +5,10 @@ import "errors"
 // ErrUnknownFeed says that no feed of that name is configured.
 var ErrUnknownFeed = errors.New("unknown feed")
 
+// ErrElsewhere says that a user's pools are not in this process at the moment: their partition is another's, or is still
+// being recovered.
+var ErrElsewhere = errors.New("partition elsewhere")
+
 // ChunkRequest asks the content generator for what a visit shows.
 type ChunkRequest struct {
 	Served string `json:"served"` // the id of the Served record the caller will publish; unique

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // View is a read-only window on the committed rows of the local, recovered partitions of a group. It never blocks
@@ -26,6 +28,9 @@ type NotHereError struct {
 func (e *NotHereError) Error() string {
 	return fmt.Sprintf("%s: partition %d of %q is not here", e.Group, e.Partition, e.Owner)
 }
+
+// Unwrap tells readers who know nothing of rows.
+func (e *NotHereError) Unwrap() error { return schemas.ErrElsewhere }
 
 // Snapshot is one owner's rows at one commit of its partition.
 type Snapshot interface {

@@ -1,0 +1,230 @@
+package peers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Deps are what a Client asks.
+type Deps struct {
+	Groups     Groups // of the brokers
+	Group      string // whose members have the pools
+	Topic      string // an input of that group
+	Partitions int32  // of it
+	Metrics    prometheus.Registerer
+}
+
+// Client is the content generator of all users, wherever their pools are. It is safe for concurrent use. Close it.
+type Client struct {
+	partitions int32
+	owners     owners
+	http       *http.Client
+	transport  *http.Transport
+	asked      *prometheus.CounterVec // by call and outcome
+
+	settling chan settlement
+	stop     context.CancelFunc
+	settlers sync.WaitGroup
+}
+
+const (
+	// settlers is how many settlements are on their way at once, and settleQueue how many may wait; what is more is
+	// dropped, and the generator settles it by itself.
+	settlers      = 4
+	settleQueue   = 1024
+	settleTimeout = 2 * time.Second
+
+	// pause is between two looks for an owner whom the group does not know yet.
+	pause = 10 * time.Millisecond
+
+	idlePerPeer = 128 // connections kept: as many as calls to one generator are usually under way
+)
+
+// NewClient registers its metrics; it connects to nobody yet.
+func NewClient(deps Deps) (*Client, error) {
+	transport := &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: time.Second}).DialContext, // a peer that is gone
+		MaxIdleConnsPerHost: idlePerPeer,
+		IdleConnTimeout:     time.Minute,
+	}
+	c := &Client{
+		partitions: deps.Partitions,
+		owners:     owners{groups: deps.Groups, group: deps.Group, topic: deps.Topic},
+		transport:  transport,
+		http:       &http.Client{Transport: transport},
+		settling:   make(chan settlement, settleQueue),
+		asked: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "smartfeed_peer_calls_total", Help: "Calls to processes that have pools, by call and outcome.",
+		}, []string{"call", "outcome"}),
+	}
+	if deps.Metrics != nil {
+		if err := deps.Metrics.Register(c.asked); err != nil {
+			return nil, fmt.Errorf("peers: register metrics: %w", err)
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	for range settlers {
+		c.settlers.Go(func() { c.settleAll(ctx) })
+	}
+	return c, nil
+}
+
+// Close drops the settlements that are not sent yet. Call it when no call is under way.
+func (c *Client) Close() {
+	c.stop()
+	c.settlers.Wait()
+	c.transport.CloseIdleConnections()
+}
+
+// Chunk asks the generator that has the user's pools. Beside that one's errors it fails with one that is
+// schemas.ErrElsewhere when nobody has them until ctx ends.
+func (c *Client) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
+	return ask[*schemas.Chunk](ctx, c, callChunk, r.User, r)
+}
+
+// Settle passes on what became of a Served. It does not block: what cannot be passed on is settled by the generator
+// itself, later.
+func (c *Client) Settle(user schemas.UserID, served string, o schemas.Outcome) {
+	select {
+	case c.settling <- settlement{user, served, o}:
+	default:
+		c.count(callSettle, errors.New("too many"))
+	}
+}
+
+// settleAll sends settlements until ctx ends.
+func (c *Client) settleAll(ctx context.Context) {
+	for {
+		select {
+		case s := <-c.settling:
+			c.settle(ctx, s)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *Client) settle(ctx context.Context, s settlement) {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	// It has no one to answer to: the outcome is in the metrics.
+	_, _ = ask[struct{}](ctx, c, callSettle, s.User, s)
+}
+
+// Waiting counts the pins that a visit could bring.
+func (c *Client) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
+	a, err := ask[waitingAnswer](ctx, c, callWaiting, user, waitingRequest{user})
+	return a.Count, err
+}
+
+// Pool returns the best candidates of a user and source.
+func (c *Client) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
+	return ask[*schemas.Pool](ctx, c, callPool, user, poolRequest{user, source, limit})
+}
+
+// ask sends a call to the owner of the user's partition, and looks for another one while that is not the owner.
+func ask[Resp any](ctx context.Context, c *Client, call string, user schemas.UserID, request any) (resp Resp, err error) {
+	defer func() { c.count(call, err) }()
+	body, err := json.Marshal(request)
+	if err != nil {
+		return resp, fmt.Errorf("encode %s: %w", call, err)
+	}
+	partition := topics.Partition(string(user), c.partitions)
+	for {
+		resp, err = once[Resp](ctx, c, call, partition, body)
+		if !errors.Is(err, schemas.ErrElsewhere) {
+			break
+		}
+		if !sleep(ctx, pause) {
+			break
+		}
+	}
+	if err != nil {
+		return resp, fmt.Errorf("ask for %s of %s: %w", call, user, err)
+	}
+	return resp, nil
+}
+
+// once asks whoever is known to be the owner. When that one is not, or does not listen, nothing was worked off: the
+// error is schemas.ErrElsewhere. After any failure the next call looks anew: one that hangs says nothing, and the group
+// has another owner before long.
+func once[Resp any](ctx context.Context, c *Client, call string, partition int32, body []byte) (resp Resp, err error) {
+	address, err := c.owners.owner(ctx, partition)
+	if err != nil {
+		return resp, err
+	}
+	answered, err := c.post(ctx, "http://"+address+Path+call, body)
+	if err == nil {
+		err = json.Unmarshal(answered, &resp)
+	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		err = fmt.Errorf("%w: %w", schemas.ErrElsewhere, err)
+	}
+	if err != nil && !errors.Is(err, schemas.ErrUnknownFeed) {
+		c.owners.forget(partition, address)
+	}
+	return resp, err
+}
+
+func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	// Go sends a request again by itself when a kept connection turns out to be closed, if it may: without GetBody it
+	// may not, once bytes of it have gone out.
+	req.GetBody = nil
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, errorOf(resp)
+	}
+	answered, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if len(answered) > maxAnswer {
+		return nil, fmt.Errorf("answer of more than %d bytes", maxAnswer)
+	}
+	return answered, err
+}
+
+func (c *Client) count(call string, err error) {
+	outcome := "answered"
+	switch {
+	case errors.Is(err, schemas.ErrElsewhere):
+		outcome = "elsewhere"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		outcome = "late"
+	case err != nil && !errors.Is(err, schemas.ErrUnknownFeed):
+		outcome = "failed"
+	}
+	c.asked.WithLabelValues(call, outcome).Inc()
+}
+
+// sleep returns false when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,148 @@
+// Package peers lets a process that serves ask the one that has a user's pools.
+//
+// The content generator reads the rows of the group pools where they are, in the process that owns the user's partition.
+// Which one that is the group's own metadata say: a process that can be asked names its address in its client id (see
+// ClientID), and the brokers tell every member's client id and partitions. So there is no registry of processes beside
+// Kafka, and a process that takes a partition over is found as soon as the group knows it.
+//
+// A call is one POST of JSON below Path. The owner of a moment ago answers 421 Misdirected Request; then, or when
+// nothing listens at the address, the Client reads the metadata again and asks once more, until its context ends. A
+// request that may have been worked off is never sent twice: a chunk that was handed out and lost is settled by the
+// generator itself.
+package peers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Path is below which a process answers its peers.
+const Path = "/peer/"
+
+// Bounds of a call's bodies, bytes.
+const (
+	maxRequest = 64 << 10
+	maxAnswer  = 16 << 20 // a pool of 1,000 candidates of the longest ids and facets is above any real one
+)
+
+// Generator is what peers ask: the content generator of the pools that are here. It fails with an error that is
+// schemas.ErrElsewhere for users whose pools are not.
+type Generator interface {
+	Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error)
+	Settle(user schemas.UserID, served string, o schemas.Outcome)
+	Waiting(ctx context.Context, user schemas.UserID) (int, error)
+	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
+}
+
+// ClientID is the client id of a process that can be asked at address, host:port.
+func ClientID(address string) string { return topics.DefaultClientID + "@" + address }
+
+// addressOf returns the address in a client id, "" if it holds none.
+func addressOf(clientID string) string {
+	_, address, _ := strings.Cut(clientID, "@")
+	return address
+}
+
+// The calls, and what they carry beside what schemas has.
+const (
+	callChunk   = "chunk"
+	callSettle  = "settle"
+	callWaiting = "waiting"
+	callPool    = "pool"
+)
+
+type settlement struct {
+	User    schemas.UserID  `json:"user"`
+	Served  string          `json:"served"`
+	Outcome schemas.Outcome `json:"outcome"`
+}
+
+type waitingRequest struct {
+	User schemas.UserID `json:"user"`
+}
+
+type waitingAnswer struct {
+	Count int `json:"count"`
+}
+
+type poolRequest struct {
+	User   schemas.UserID `json:"user"`
+	Source schemas.Source `json:"source"`
+	Limit  int            `json:"limit"`
+}
+
+// Handler answers the calls of peers, below Path.
+func Handler(g Generator) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST "+Path+callChunk, answer(g.Chunk))
+	mux.Handle("POST "+Path+callSettle, answer(func(_ context.Context, r settlement) (struct{}, error) {
+		g.Settle(r.User, r.Served, r.Outcome)
+		return struct{}{}, nil
+	}))
+	mux.Handle("POST "+Path+callWaiting, answer(func(ctx context.Context, r waitingRequest) (waitingAnswer, error) {
+		n, err := g.Waiting(ctx, r.User)
+		return waitingAnswer{n}, err
+	}))
+	mux.Handle("POST "+Path+callPool, answer(func(ctx context.Context, r poolRequest) (*schemas.Pool, error) {
+		return g.Pool(ctx, r.User, r.Source, r.Limit)
+	}))
+	return mux
+}
+
+// answer makes a handler of a call.
+func answer[Req, Resp any](call func(context.Context, Req) (Resp, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req Req
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req); err != nil {
+			http.Error(w, "decode request: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		resp, err := call(r.Context(), req)
+		if err != nil {
+			http.Error(w, err.Error(), statusOf(err))
+			return
+		}
+		body, err := json.Marshal(resp)
+		if err != nil {
+			http.Error(w, "encode answer: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body) // the caller may have gone
+	})
+}
+
+// statusOf and errorOf are each other's inverse for the errors that a caller tells apart.
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, schemas.ErrElsewhere):
+		return http.StatusMisdirectedRequest
+	case errors.Is(err, schemas.ErrUnknownFeed):
+		return http.StatusNotFound
+	}
+	return http.StatusServiceUnavailable
+}
+
+func errorOf(resp *http.Response) error {
+	const enough = 1 << 10
+	text, err := io.ReadAll(io.LimitReader(resp.Body, enough))
+	if err != nil {
+		return fmt.Errorf("read error answer: %w", err)
+	}
+	said := strings.TrimSpace(string(text))
+	switch resp.StatusCode {
+	case http.StatusMisdirectedRequest:
+		return fmt.Errorf("%s: %w", said, schemas.ErrElsewhere)
+	case http.StatusNotFound:
+		return fmt.Errorf("%s: %w", said, schemas.ErrUnknownFeed)
+	}
+	return fmt.Errorf("%s: %s", resp.Status, said)
+}
