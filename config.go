@@ -32,6 +32,7 @@ import (
 type Config struct {
 	Dir        string        `yaml:"dir" help:"directory of all state; one process at a time uses it"`
 	HTTP       string        `yaml:"http" help:"host:port that the HTTP server listens on, or is asked at"`
+	Advertise  string        `yaml:"advertise" help:"host:port at which other processes reach this one's HTTP server; empty: what http says"`
 	Admin      string        `yaml:"admin" help:"host:port of profiles (pprof); empty: none"`
 	Kafka      []string      `yaml:"kafka" help:"brokers, host:port[,host:port…]; of dev: where its own broker listens"`
 	Registry   string        `yaml:"registry" help:"schema registry, URL or host:port; of dev: where its own one listens"`
@@ -121,9 +122,9 @@ func (c *Config) validateOwn() error {
 	if len(c.Kafka) == 0 {
 		problems = append(problems, errors.New("kafka: is empty: at least one host:port is needed"))
 	}
-	for _, addr := range append([]string{c.HTTP}, c.Kafka...) {
+	for _, addr := range append([]string{c.HTTP, c.peerAddress()}, c.Kafka...) {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
-			problems = append(problems, fmt.Errorf("http or kafka: %q is not host:port", addr))
+			problems = append(problems, fmt.Errorf("http, advertise or kafka: %q is not host:port", addr))
 		}
 	}
 	if c.Partitions < 1 || c.Partitions > 1024 || c.Partitions&(c.Partitions-1) != 0 {
@@ -156,6 +157,14 @@ func (c *Config) below(path string) string {
 		return path
 	}
 	return filepath.Join(c.Dir, path)
+}
+
+// peerAddress is where other processes ask this one.
+func (c *Config) peerAddress() string {
+	if c.Advertise != "" {
+		return c.Advertise
+	}
+	return c.HTTP
 }
 
 // registryURL is the registry's address as a client takes it.

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -32,23 +30,13 @@ registry at --registry, on this machine.`,
 			if err != nil {
 				return err
 			}
-			return runDev(cmd.Context(), cfg, demo, cmd)
+			return runProduct(cmd, cfg, everything(), func(ctx context.Context, product *product) error {
+				return product.welcome(ctx, cmd.OutOrStdout(), demo)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&demo, "demo", false, "load a small made-up product and let its people act")
 	return cmd
-}
-
-func runDev(ctx context.Context, cfg Config, demo bool, cmd *cobra.Command) (err error) {
-	product, err := openProduct(ctx, cfg, logger(cmd, cfg.Log))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, product.Close()) }()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return product.Run(ctx) })
-	group.Go(func() error { return product.welcome(ctx, cmd.OutOrStdout(), demo) })
-	return group.Wait()
 }
 
 // welcome says where things are as soon as they can be used, and runs the demo.

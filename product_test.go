@@ -47,8 +47,13 @@ func testConfig(dir string) Config {
 
 func start(t *testing.T, cfg Config) *started {
 	t.Helper()
+	return startPieces(t, cfg, everything())
+}
+
+func startPieces(t *testing.T, cfg Config, pieces []opener) *started {
+	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
-	p, err := openProduct(t.Context(), cfg, log)
+	p, err := openProduct(t.Context(), cfg, log, pieces)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +83,7 @@ func (s *started) url(path string) string { return "http://" + s.server.Addr() +
 // run executes a command line against the product and returns what it printed.
 func (s *started) run(args ...string) (string, error) {
 	s.t.Helper()
-	return runCommand(s.t.Context(), append(args, "--kafka", s.kafka.Brokers[0], "--registry", s.broker.RegistryURL(),
+	return runCommand(s.t.Context(), append(args, "--kafka", s.kafka.Brokers[0], "--registry", s.registryURL(),
 		"--partitions", strconv.Itoa(int(s.cfg.Partitions)), "--http", s.server.Addr())...)
 }
 

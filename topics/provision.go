@@ -197,6 +197,19 @@ func Apply(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
 	return plan, awaitTopics(ctx, adm, plan.Create)
 }
 
+// VerifyAll holds the whole catalogue against the brokers: what a process asks before it works on them. The error names
+// every difference, and the command that mends those that can be mended.
+func VerifyAll(ctx context.Context, k Kafka) (Profile, error) {
+	profile, err := ProfileOf(ctx, k)
+	if err != nil {
+		return profile, err
+	}
+	if err := Verify(ctx, k, Catalogue(profile)); err != nil {
+		return profile, fmt.Errorf("%w\n(\"smartfeed topics apply\" creates what is missing and alters what can be altered)", err)
+	}
+	return profile, nil
+}
+
 // Verify returns every difference between a catalogue and the brokers, nil if there is none.
 func Verify(ctx context.Context, k Kafka, want []Topic) error {
 	plan, err := Differences(ctx, k, want)

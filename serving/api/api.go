@@ -111,16 +111,18 @@ type Publisher interface {
 	Publish(ctx context.Context, lines []schemas.Line) error
 }
 
-// Deps are what the server asks. Every part is needed where nothing else is said.
+// Deps are what the server asks. Every part is needed where nothing else is said. Calls whose collaborator is nil are
+// not there: a process that only computes answers for its state alone.
 type Deps struct {
-	Feed      Feed
-	Pools     Pools
-	Features  Features
-	Publisher Publisher
+	Feed      Feed                      // nil: none
+	Pools     Pools                     // nil: none
+	Features  Features                  // nil: none
+	Publisher Publisher                 // nil: none
 	Verbs     schemas.Verbs             // of actions, for validation
 	Status    func(context.Context) any // GET /v1/status, encoded as JSON
 	Ready     func() (missing []string) // what is missing to serve; empty: ready
 	Console   http.Handler              // GET / and below; nil: there is none
+	Peer      http.Handler              // what other processes of the product ask, below peers.Path; nil: nothing
 	Metrics   prometheus.Registerer     // of the server's own
 	Gatherer  prometheus.Gatherer       // GET /metrics
 	Now       func() time.Time          // nil: time.Now

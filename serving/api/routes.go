@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/peers"
 )
 
 // handler is a call of the API. What it returns is answered as a problem document.
@@ -32,25 +33,42 @@ const (
 	scraping             // by time, and by the number of scrapes at once
 )
 
-// routes are all calls of the API, in the order of the document that describes them.
+// routes are the calls of the API whose collaborators are here, in the order of the document that describes them.
 func (s *Server) routes() []route {
-	return []route{
-		{method: "GET", path: "/v1/users/{user}/feed", handle: s.feed},
-		{method: "GET", path: "/v1/users/{user}/feed/new", handle: s.waiting},
-		{method: "GET", path: "/v1/users/{user}/feed/events", handle: s.waitingStream, kind: stream},
-		{method: "GET", path: "/v1/users/{user}/pools", handle: s.pool},
-		{method: "GET", path: "/v1/users/{user}/pins", handle: list(s, "user", schemas.ParseUserID)},
-		{method: "GET", path: "/v1/boards/{board}/pins", handle: list(s, "board", schemas.ParseBoardID)},
-		{method: "GET", path: "/v1/interests/{interest}/pins", handle: list(s, "interest", schemas.ParseInterestID)},
-		{method: "GET", path: "/v1/features", handle: s.definitions},
-		{method: "POST", path: "/v1/features", handle: s.features},
-		{method: "POST", path: "/v1/events", handle: s.events},
-		{method: "GET", path: "/v1/status", handle: s.status},
-		{method: "GET", path: "/v1/openapi.json", handle: s.openAPI},
-		{method: "GET", path: "/healthz", handle: s.healthy, kind: probe},
-		{method: "GET", path: "/readyz", handle: s.ready, kind: probe},
-		{method: "GET", path: "/metrics", handle: s.scrape(), kind: scraping},
+	return slices.Concat(
+		present(s.deps.Feed != nil,
+			route{method: "GET", path: "/v1/users/{user}/feed", handle: s.feed},
+			route{method: "GET", path: "/v1/users/{user}/feed/new", handle: s.waiting},
+			route{method: "GET", path: "/v1/users/{user}/feed/events", handle: s.waitingStream, kind: stream},
+			route{method: "GET", path: "/v1/users/{user}/pins", handle: list(s, "user", schemas.ParseUserID)},
+			route{method: "GET", path: "/v1/boards/{board}/pins", handle: list(s, "board", schemas.ParseBoardID)},
+			route{method: "GET", path: "/v1/interests/{interest}/pins", handle: list(s, "interest", schemas.ParseInterestID)},
+		),
+		present(s.deps.Pools != nil,
+			route{method: "GET", path: "/v1/users/{user}/pools", handle: s.pool},
+		),
+		present(s.deps.Features != nil,
+			route{method: "GET", path: "/v1/features", handle: s.definitions},
+			route{method: "POST", path: "/v1/features", handle: s.features},
+		),
+		present(s.deps.Publisher != nil,
+			route{method: "POST", path: "/v1/events", handle: s.events},
+		),
+		[]route{
+			{method: "GET", path: "/v1/status", handle: s.status},
+			{method: "GET", path: "/v1/openapi.json", handle: s.openAPI},
+			{method: "GET", path: "/healthz", handle: s.healthy, kind: probe},
+			{method: "GET", path: "/readyz", handle: s.ready, kind: probe},
+			{method: "GET", path: "/metrics", handle: s.scrape(), kind: scraping},
+		})
+}
+
+// present are routes, if their collaborator is here.
+func present(here bool, routes ...route) []route {
+	if !here {
+		return nil
 	}
+	return routes
 }
 
 // handler puts the routes together with what every request goes through.
@@ -64,9 +82,18 @@ func (s *Server) handler() http.Handler {
 	for path, methods := range allowed { // a pattern without a method is less specific: it gets the rest
 		mux.Handle(path, s.instrument(path, s.problems(wrongMethod(methods...))))
 	}
+	if s.deps.Peer != nil {
+		mux.Handle(peers.Path, s.instrument(peers.Path, s.bounded(route{handle: s.peer})))
+	}
 	mux.Handle("/v1/", s.instrument("/v1/", s.problems(noSuchCall)))
 	mux.Handle("/", s.instrument("/", s.problems(s.console)))
 	return s.identified(mux)
+}
+
+// peer answers another process of the product.
+func (s *Server) peer(w http.ResponseWriter, r *http.Request) error {
+	s.deps.Peer.ServeHTTP(w, r)
+	return nil
 }
 
 // console answers whatever is no call of the API.
@@ -82,7 +109,7 @@ func (s *Server) console(w http.ResponseWriter, r *http.Request) error {
 }
 
 func noSuchCall(_ http.ResponseWriter, r *http.Request) error {
-	return problem(http.StatusNotFound, "there is no %s %s; /v1/openapi.json lists what there is", r.Method, r.URL.Path)
+	return problem(http.StatusNotFound, "there is no %s %s in this process; /v1/openapi.json lists what there can be", r.Method, r.URL.Path)
 }
 
 // wrongMethod names the methods that there are; net/http answers HEAD wherever there is GET.

@@ -124,4 +124,3 @@ func assignment(group kadm.DescribedGroup, topic string) map[int32]string {
 	}
 	return by
 }
-

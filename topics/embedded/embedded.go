@@ -214,18 +214,28 @@ func (s *Server) release() {
 	}
 }
 
+// LockDir makes sure that no other process uses a directory of state, with a broker in it or without, until the lock is
+// given back or the process ends. It fails with a *LockedError when one does. The directory must exist.
+func LockDir(dir string) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(dir, "lock"))
+	held, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock directory %s: %w", dir, err)
+	}
+	if !held {
+		return nil, &LockedError{Dir: dir}
+	}
+	return lock, nil
+}
+
 // openDir makes sure that this process, alone, can write the directory and that it is below its limit.
 func (s *Server) openDir() error {
 	if err := os.MkdirAll(s.brokerDir(), 0o750); err != nil {
 		return err
 	}
-	lock := flock.New(filepath.Join(s.cfg.Dir, "lock"))
-	held, err := lock.TryLock()
+	lock, err := LockDir(s.cfg.Dir)
 	if err != nil {
-		return fmt.Errorf("lock directory %s: %w", s.cfg.Dir, err)
-	}
-	if !held {
-		return &LockedError{Dir: s.cfg.Dir}
+		return err
 	}
 	s.lock = lock
 	probe, err := os.CreateTemp(s.brokerDir(), "probe-*.tmp")

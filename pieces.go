@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/materialize"
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/serving/peers"
+	"github.com/smartfeed/smartfeed/serving/web"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+func (p *product) openBroker(ctx context.Context) error {
+	var err error
+	if p.broker, err = embedded.Start(ctx, p.cfg.broker(), p.log.With("part", "broker")); err != nil {
+		return err
+	}
+	p.opened(p.broker.Close)
+	p.part("broker", p.broker.Run)
+	p.kafka = p.broker.Kafka(p.cfg.Partitions)
+	profile := topics.Profile{Embedded: true, Partitions: p.cfg.Partitions}
+	if _, err := topics.Apply(ctx, p.kafka, topics.Catalogue(profile)); err != nil {
+		return fmt.Errorf("%w\n(%s was made with other settings: set partitions to what it has, or use another directory)", err, p.cfg.Dir)
+	}
+	return nil
+}
+
+// openDir takes the directory of all state, for this process alone.
+func (p *product) openDir(context.Context) error {
+	if err := os.MkdirAll(p.cfg.Dir, 0o750); err != nil {
+		return err
+	}
+	lock, err := embedded.LockDir(p.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	p.opened(lock.Unlock)
+	return nil
+}
+
+// openKafka reaches brokers that are elsewhere. Their topics must be as the catalogue has them: a process that began on
+// others would put owners into the wrong partitions.
+func (p *product) openKafka(ctx context.Context) error {
+	p.kafka = p.cfg.kafka()
+	p.kafka.ClientID = peers.ClientID(p.cfg.peerAddress())
+	profile, err := topics.VerifyAll(ctx, p.kafka)
+	p.kafka.Embedded = profile.Embedded
+	return err
+}
+
+// registryURL is where the registry is: the broker's own, or the one that the configuration names.
+func (p *product) registryURL() string {
+	if p.broker != nil {
+		return p.broker.RegistryURL()
+	}
+	return p.cfg.registryURL()
+}
+
+func (p *product) openStreams(ctx context.Context) error {
+	registry, err := schemas.NewRegistry(p.registryURL())
+	if err != nil {
+		return err
+	}
+	if p.streams, err = topics.Open(ctx, registry); err != nil {
+		return err
+	}
+	if p.publisher, err = topics.NewPublisher(p.kafka, p.streams); err != nil {
+		return err
+	}
+	p.opened(closed(p.publisher.Close))
+	if p.ends, err = topics.NewLog(p.kafka); err != nil {
+		return err
+	}
+	p.opened(closed(p.ends.Close))
+	p.deleted = topics.NewDeletedUsers(p.kafka, p.streams, p.instance(), p.log)
+	p.part("users-deleted", p.deleted.Run)
+	return nil
+}
+
+// instance names this process among those of the product. It is the same after a restart: what it held whole before is
+// not waited for under another name.
+func (p *product) instance() string {
+	if p.broker != nil {
+		return "dev"
+	}
+	return p.cfg.peerAddress()
+}
+
+// openGroups has the named groups run here. With pools among them the content generator is here, too.
+func openGroups(names []string) opener {
+	return func(p *product, _ context.Context) error {
+		cfg := p.cfg.Rows
+		cfg.Dir = p.cfg.below(cfg.Dir)
+		shared, err := rows.NewShared(cfg)
+		if err != nil {
+			return err
+		}
+		p.opened(closed(shared.Close))
+		env := rows.Env{Kafka: p.kafka, Streams: p.streams, Log: p.log, Metrics: p.metrics, Shared: shared}
+		for _, name := range names {
+			runner, err := rows.New(cfg, env, p.group(name))
+			if err != nil {
+				return err
+			}
+			p.groups = append(p.groups, runner)
+			p.part(name, runner.Run)
+			if name == topics.Pools {
+				p.openGenerator(runner.View())
+			}
+		}
+		return nil
+	}
+}
+
+// groupNames are the groups that keep rows, in the order of the flow.
+func groupNames() []string {
+	return []string{topics.Objects, topics.Actors, topics.Fanout, topics.Pools}
+}
+
+// group returns the definition of one of groupNames.
+func (p *product) group(name string) rows.Group {
+	switch name {
+	case topics.Objects:
+		return objects.Group(p.cfg.Objects, p.streams, p.deleted)
+	case topics.Actors:
+		return actors.Group(p.cfg.Actors, p.streams, p.deleted)
+	case topics.Fanout:
+		return fanout.Group(p.cfg.Fanout, p.cfg.Partitions, p.streams, p.deleted)
+	default:
+		return pools.Group(p.cfg.Pools, p.streams, p.deleted)
+	}
+}
+
+// openGenerator makes the content generator on the pools that are here.
+func (p *product) openGenerator(view *rows.View) {
+	p.local = pools.NewGenerator(p.cfg.Pools, p.cfg.Generator, pools.Deps{
+		Rows: view, End: pools.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted,
+	})
+	p.generator = p.local
+}
+
+// openPeers makes a content generator that asks the processes that have the pools.
+func (p *product) openPeers(context.Context) error {
+	admin, err := p.kafka.Admin()
+	if err != nil {
+		return err
+	}
+	p.opened(closed(admin.Close))
+	client, err := peers.NewClient(peers.Deps{
+		Groups: admin, Group: topics.Pools, Topic: topics.Deliveries, Partitions: p.cfg.Partitions, Metrics: p.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	p.opened(closed(client.Close))
+	p.generator = client
+	return nil
+}
+
+func (p *product) openFeatures(context.Context) error {
+	definitions, err := feature.Load(p.cfg.Features)
+	if err != nil {
+		return err
+	}
+	metrics, err := feature.NewMetrics(p.metrics)
+	if err != nil {
+		return err
+	}
+	store, err := feature.OpenEmbedded(p.cfg.below("features"), p.cfg.Feature, p.log, time.Now)
+	if err != nil {
+		return err
+	}
+	p.opened(store.Close)
+	sink, err := feature.NewSink(p.cfg.Feature, feature.SinkDeps{
+		Kafka: p.kafka, Streams: p.streams, Store: store, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	p.part(topics.Features, sink.Run)
+	p.features, err = feature.NewService(p.cfg.Feature, feature.Deps{
+		Store: store, Definitions: definitions, Deleted: p.deleted, Metrics: metrics, Log: p.log, Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	p.opened(closed(p.features.Close))
+	return nil
+}
+
+func (p *product) openFeed(context.Context) error {
+	store, err := feedstore.Open(p.cfg.below("feed"), p.cfg.FeedStore, p.log)
+	if err != nil {
+		return err
+	}
+	p.opened(store.Close)
+	sink, err := materialize.New(p.cfg.Materialize, materialize.Env{
+		Kafka: p.kafka, Streams: p.streams, Store: store, Metrics: p.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	p.part(p.cfg.Materialize.Group(), sink.Run)
+	client, err := p.kafka.Client()
+	if err != nil {
+		return err
+	}
+	p.opened(closed(client.Close))
+	key, err := feed.LoadKey(p.cfg.below("cursor.key"))
+	if err != nil {
+		return err
+	}
+	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
+		Generator: p.generator, Store: store, Served: feed.NewServedTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	p.opened(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), p.cfg.API.ShutdownTimeout)
+		defer cancel()
+		return p.feed.Close(ctx)
+	})
+	return nil
+}
+
+// openServer serves whatever of the calls this process can answer.
+func (p *product) openServer(context.Context) error {
+	deps := api.Deps{
+		Publisher: p.publisher, Verbs: p.cfg.Verbs, Status: p.status, Ready: p.missing,
+		Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
+	}
+	if p.local != nil {
+		deps.Peer = peers.Handler(p.local)
+	}
+	if p.feed != nil {
+		console, err := web.Handler()
+		if err != nil {
+			return fmt.Errorf("console: %w", err)
+		}
+		deps.Feed, deps.Pools, deps.Features, deps.Console = p.feed, p.generator, p.features, console
+	}
+	var err error
+	if p.server, err = api.Listen(p.cfg.HTTP, p.cfg.API, deps); err != nil {
+		return err
+	}
+	p.opened(p.server.Close)
+	p.part("http", p.server.Run)
+	return p.openAdmin()
+}
+
+func (p *product) openAdmin() error {
+	if p.cfg.Admin == "" {
+		return nil
+	}
+	a, err := listenAdmin(p.cfg.Admin)
+	if err != nil {
+		return err
+	}
+	p.opened(closeListener(a.listener))
+	p.part("admin", a.Run)
+	return nil
+}

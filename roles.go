@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+)
+
+// everything is all roles in one process, with a broker and a registry of its own.
+func everything() []opener {
+	return []opener{
+		(*product).openBroker, (*product).openStreams, openGroups(groupNames()),
+		(*product).openFeatures, (*product).openFeed, (*product).openServer,
+	}
+}
+
+// processing is the named groups, on brokers that are elsewhere.
+func processing(names []string) []opener {
+	return []opener{
+		(*product).openDir, (*product).openKafka, (*product).openStreams, openGroups(names), (*product).openServer,
+	}
+}
+
+// serving is what answers, on brokers and pools that are elsewhere. The stores it opens are embedded ones, which one
+// process alone can use: so it also fills them.
+func serving() []opener {
+	return []opener{
+		(*product).openDir, (*product).openKafka, (*product).openStreams, (*product).openPeers,
+		(*product).openFeatures, (*product).openFeed, (*product).openServer,
+	}
+}
+
+func (p *program) processCommand() *cobra.Command {
+	all := strings.Join(groupNames(), ", ")
+	return &cobra.Command{
+		Use:   "process [GROUP…]",
+		Short: "run groups on the brokers at --kafka",
+		Long: fmt.Sprintf(`Run the named groups, without a name all of them (%s), on the brokers at --kafka and the registry at --registry, with
+local copies of their rows below --dir. Any number of processes share the partitions; one that ends or is killed leaves
+its own to the others. Whoever serves asks the process that has a user's pools, at --advertise (default: --http).
+
+The topics must be there: see "smartfeed topics apply".`, all),
+		ValidArgs: groupNames(),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if len(names) == 0 {
+				names = groupNames()
+			}
+			if err := checkGroups(names); err != nil {
+				return err
+			}
+			return p.runRole(cmd, processing(names))
+		},
+	}
+}
+
+// checkGroups reports every name that is no group's, and every group named twice.
+func checkGroups(names []string) error {
+	var problems []error
+	for i, name := range names {
+		switch {
+		case !slices.Contains(groupNames(), name):
+			problems = append(problems, fmt.Errorf("there is no group %q, but %s", name, strings.Join(groupNames(), ", ")))
+		case slices.Contains(names[:i], name):
+			problems = append(problems, fmt.Errorf("group %s is named twice", name))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+func (p *program) serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "answer feeds and features, on the brokers at --kafka",
+		Long: `Answer over HTTP: feeds, pools, lists, features, events, the console. Chunks and pools are asked of the processes that run
+the group pools; without them feeds go on with what is frozen. The embedded stores below --dir are this process's own,
+and it fills them from the topics.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.runRole(cmd, serving()) },
+	}
+}
+
+// runRole runs a part of the product until it is told to end.
+func (p *program) runRole(cmd *cobra.Command, pieces []opener) error {
+	cfg, err := p.load(cmd)
+	if err != nil {
+		return err
+	}
+	if err := checkPort(cfg.peerAddress()); err != nil {
+		return err
+	}
+	return runProduct(cmd, cfg, pieces, func(ctx context.Context, product *product) error {
+		if product.awaitReady(ctx) {
+			fmt.Fprintf(cmd.OutOrStdout(), "smartfeed is ready\n  http   http://%s/\n  kafka  %s\n  state  %s\n",
+				product.server.Addr(), strings.Join(product.kafka.Brokers, ","), cfg.Dir)
+		}
+		return nil
+	})
+}
+
+// checkPort refuses the port 0: others find this process under its address.
+func checkPort(address string) error {
+	if _, port, err := net.SplitHostPort(address); err == nil && port == "0" {
+		return usageError{fmt.Errorf("--http %s: other processes must know the port: give one, or --advertise", address)}
+	}
+	return nil
+}
+
+// runProduct opens, runs and closes a product, with then beside it.
+func runProduct(cmd *cobra.Command, cfg Config, pieces []opener, then func(context.Context, *product) error) (err error) {
+	product, err := openProduct(cmd.Context(), cfg, logger(cmd, cfg.Log), pieces)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, product.Close()) }()
+	group, ctx := errgroup.WithContext(cmd.Context())
+	group.Go(func() error { return product.Run(ctx) })
+	group.Go(func() error { return then(ctx, product) })
+	return group.Wait()
+}

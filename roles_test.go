@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// startBroker runs a broker and a registry with every topic, as real ones stand beside the processes of the roles.
+func startBroker(t *testing.T) *embedded.Server {
+	t.Helper()
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+	broker, err := embedded.Start(t.Context(), cfg, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if out, err := runCommand(t.Context(), "topics", "apply", "--kafka", broker.Kafka(0).Brokers[0], "--registry", broker.RegistryURL()); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return broker
+}
+
+// roleConfig is a process of its own on a broker.
+func roleConfig(t *testing.T, broker *embedded.Server) Config {
+	t.Helper()
+	cfg := testConfig(t.TempDir())
+	cfg.Kafka, cfg.Registry, cfg.HTTP = broker.Kafka(0).Brokers, broker.RegistryURL(), freeAddress(t)
+	return cfg
+}
+
+// freeAddress is one that nobody listens on at the moment.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// Two processes share the groups and a third answers; then one of the two leaves, and the other has all pools.
+func TestRolesInProcessesOfTheirOwn(t *testing.T) {
+	d := readDataset(t, generated(t, 0.03))
+	limit := DefaultConfig().Pools.Cap
+	broker := startBroker(t)
+	first := startPieces(t, roleConfig(t, broker), processing(groupNames()))
+	second := startPieces(t, roleConfig(t, broker), processing(groupNames()))
+	front := startPieces(t, roleConfig(t, broker), serving())
+	front.importSet(d)
+	for _, s := range []*started{first, second} {
+		if n := s.partitions(topics.Pools); n == 0 || n == int(s.cfg.Partitions) {
+			t.Fatalf("one process has %d of %d partitions of pools: want some, not all", n, s.cfg.Partitions)
+		}
+	}
+	front.checkPools(d, limit)
+	front.door().checkFeatures(d)
+	front.checkLists(d)
+
+	first.stop()
+	front.awaitPools(d.users)
+	if n := second.partitions(topics.Pools); n != int(second.cfg.Partitions) {
+		t.Errorf("the process that stayed has %d partitions of pools, want all %d", n, second.cfg.Partitions)
+	}
+	front.checkPools(d, limit)
+	front.door().checkVisits(d, limit)
+	second.checkNothingWasLost()
+}
+
+// partitions counts those of a group that run here.
+func (s *started) partitions(group string) int {
+	for _, g := range s.groups {
+		if st := g.Status(); st.Group == group {
+			return len(st.Partitions)
+		}
+	}
+	return 0
+}
+
+// awaitPools returns when the pools of all users can be asked.
+func (s *started) awaitPools(users []schemas.UserID) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	for _, user := range users {
+		if _, err := s.generator.Pool(ctx, user, schemas.Following, 1); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func TestRolesSayWhatIsWrong(t *testing.T) {
+	broker := startBroker(t)
+	used := roleConfig(t, broker)
+	startPieces(t, used, processing([]string{topics.Objects}))
+	flags := func(partitions, http, dir string) []string {
+		return []string{"--kafka", used.Kafka[0], "--registry", used.Registry, "--partitions", partitions, "--http", http, "--dir", dir}
+	}
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no such group":       {append([]string{"process", "feeds"}, flags("4", "127.0.0.1:1", t.TempDir())...), `there is no group "feeds", but objects`},
+		"named twice":         {append([]string{"process", "pools", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "named twice"},
+		"no fixed port":       {append([]string{"process"}, flags("4", "127.0.0.1:0", t.TempDir())...), "give one, or --advertise"},
+		"other partitions":    {append([]string{"process"}, flags("8", "127.0.0.1:1", t.TempDir())...), "partitions is 4 and must be 8"},
+		"directory in use":    {append([]string{"serve"}, flags("4", "127.0.0.1:1", used.Dir)...), "another process"},
+		"no broker":           {[]string{"process", "--kafka", "127.0.0.1:1", "--http", "127.0.0.1:1", "--dir", t.TempDir()}, "127.0.0.1:1"},
+		"arguments for serve": {append([]string{"serve", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "takes no arguments"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if out, err := runCommand(ctx, c.args...); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, %s\nwant an error that says %q", err, out, c.says)
+			}
+		})
+	}
+}
