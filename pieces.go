@@ -160,7 +160,8 @@ func (p *product) openPeers(context.Context) error {
 	}
 	p.opened(closed(admin.Close))
 	client, err := peers.NewClient(peers.Deps{
-		Groups: admin, Group: topics.Pools, Topic: topics.Deliveries, Partitions: p.cfg.Partitions, Metrics: p.metrics,
+		Directory:  peers.Members{Admin: admin, Group: topics.Pools, Topic: topics.Deliveries},
+		Partitions: p.cfg.Partitions, Metrics: p.metrics,
 	})
 	if err != nil {
 		return err

@@ -20,11 +20,9 @@ import (
 
 // Deps are what a Client asks.
 type Deps struct {
-	Groups     Groups // of the brokers
-	Group      string // whose members have the pools
-	Topic      string // an input of that group
-	Partitions int32  // of it
-	Metrics    prometheus.Registerer
+	Directory  Directory
+	Partitions int32                 // of the group that has the pools
+	Metrics    prometheus.Registerer // nil: none
 }
 
 // Client is the content generator of all users, wherever their pools are. It is safe for concurrent use. Close it.
@@ -62,7 +60,7 @@ func NewClient(deps Deps) (*Client, error) {
 	}
 	c := &Client{
 		partitions: deps.Partitions,
-		owners:     owners{groups: deps.Groups, group: deps.Group, topic: deps.Topic},
+		owners:     owners{directory: deps.Directory},
 		transport:  transport,
 		http:       &http.Client{Transport: transport},
 		settling:   make(chan settlement, settleQueue),

@@ -7,33 +7,71 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Groups tells the members of consumer groups. *kadm.Client is one.
-type Groups interface {
-	DescribeGroups(ctx context.Context, groups ...string) (kadm.DescribedGroups, error)
+// Directory tells who can be asked.
+type Directory interface {
+	// Owners returns the address of the process that has each partition; one that nobody has is left out.
+	Owners(ctx context.Context) (map[int32]string, error)
 }
 
-// owners knows which address has which partition of a group, as the brokers last said.
+// Members is the directory that the brokers keep of a group: those of its members that name an address.
+type Members struct {
+	Admin *kadm.Client
+	Group string
+	Topic string // an input of the group: how it is assigned the group is
+}
+
+// Owners asks the brokers.
+func (m Members) Owners(ctx context.Context) (map[int32]string, error) {
+	described, err := m.Admin.DescribeGroups(ctx, m.Group)
+	if err == nil {
+		err = described[m.Group].Err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask for the members of group %s: %w", m.Group, err)
+	}
+	by := map[int32]string{}
+	for _, member := range described[m.Group].Members {
+		assigned, ok := member.Assigned.AsConsumer()
+		if address := addressOf(member.ClientID); ok && address != "" {
+			note(by, assigned, m.Topic, address)
+		}
+	}
+	return by, nil
+}
+
+// note enters a member's partitions of a topic.
+func note(by map[int32]string, assigned *kmsg.ConsumerMemberAssignment, topic, address string) {
+	for _, t := range assigned.Topics {
+		if t.Topic != topic {
+			continue
+		}
+		for _, p := range t.Partitions {
+			by[p] = address
+		}
+	}
+}
+
+// owners is what the directory last said.
 type owners struct {
-	groups Groups
-	group  string
-	topic  string // an input of the group: its assignment is the group's
+	directory Directory
 
 	flight singleflight.Group
 	mu     sync.RWMutex
 	known  map[int32]string // address by partition
-	asked  time.Time        // when the brokers were last asked
+	asked  time.Time        // when the directory was last asked
 }
 
-// freshness is how long what the brokers said is not asked again: that is how often all the calls that fail in a
-// rebalance can trouble them, together.
+// freshness is how long the directory is not asked again: that is how often all the calls that fail in a rebalance can
+// trouble the brokers, together.
 const freshness = 50 * time.Millisecond
 
-// refreshTimeout bounds one question to the brokers. It outlives the call that asked: others wait for the same answer.
+// refreshTimeout bounds one question to the directory. It outlives the call that asked: others wait for the same answer.
 const refreshTimeout = 5 * time.Second
 
 // owner returns the address of the process that has the partition. Without one that can be asked the error is
@@ -48,7 +86,7 @@ func (o *owners) owner(ctx context.Context, partition int32) (string, error) {
 	if address, ok := o.lookUp(partition); ok {
 		return address, nil
 	}
-	return "", fmt.Errorf("nobody who can be asked has partition %d of group %s: %w", partition, o.group, schemas.ErrElsewhere)
+	return "", fmt.Errorf("nobody who can be asked has partition %d: %w", partition, schemas.ErrElsewhere)
 }
 
 func (o *owners) lookUp(partition int32) (string, bool) {
@@ -67,9 +105,9 @@ func (o *owners) forget(partition int32, address string) {
 	}
 }
 
-// refresh asks the brokers, once for all who wait.
+// refresh asks the directory, once for all who wait.
 func (o *owners) refresh(ctx context.Context) error {
-	done := o.flight.DoChan(o.group, func() (any, error) {
+	done := o.flight.DoChan("owners", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
 		defer cancel()
 		return nil, o.ask(ctx)
@@ -78,11 +116,11 @@ func (o *owners) refresh(ctx context.Context) error {
 	case r := <-done:
 		return r.Err
 	case <-ctx.Done():
-		return fmt.Errorf("look for the owner in group %s: %w", o.group, ctx.Err())
+		return fmt.Errorf("look for the owner: %w", ctx.Err())
 	}
 }
 
-// ask reads the group's assignment, if that is not known well enough.
+// ask reads the directory, if what it said is not fresh.
 func (o *owners) ask(ctx context.Context) error {
 	o.mu.RLock()
 	asked := o.asked
@@ -90,37 +128,12 @@ func (o *owners) ask(ctx context.Context) error {
 	if time.Since(asked) < freshness {
 		return nil
 	}
-	described, err := o.groups.DescribeGroups(ctx, o.group)
-	if err == nil {
-		err = described[o.group].Err
-	}
+	known, err := o.directory.Owners(ctx)
 	if err != nil {
-		return fmt.Errorf("ask for the members of group %s: %w", o.group, err)
+		return err
 	}
-	known := assignment(described[o.group], o.topic)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.known, o.asked = known, time.Now()
 	return nil
-}
-
-// assignment returns who has which partition of a topic. Members that name no address are left out.
-func assignment(group kadm.DescribedGroup, topic string) map[int32]string {
-	by := map[int32]string{}
-	for _, m := range group.Members {
-		address := addressOf(m.ClientID)
-		assigned, ok := m.Assigned.AsConsumer()
-		if address == "" || !ok {
-			continue
-		}
-		for _, t := range assigned.Topics {
-			if t.Topic != topic {
-				continue
-			}
-			for _, p := range t.Partitions {
-				by[p] = address
-			}
-		}
-	}
-	return by
 }

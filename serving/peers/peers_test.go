@@ -1,0 +1,289 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/goleak"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+const user = schemas.UserID("user:7")
+
+// fakeGenerator answers for the pools of one process.
+type fakeGenerator struct {
+	name    string
+	calls   atomic.Int64
+	err     error         // of every call
+	hang    chan struct{} // calls wait for it, or for their end; nil: they do not
+	settled chan settlement
+}
+
+func (g *fakeGenerator) answer(ctx context.Context) error {
+	g.calls.Add(1)
+	if g.hang != nil {
+		select {
+		case <-g.hang:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return g.err
+}
+
+func (g *fakeGenerator) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
+	if err := g.answer(ctx); err != nil {
+		return nil, err
+	}
+	item := schemas.ServedItem{Pin: "pin:1", Source: schemas.Following, Score: 1.0 / 3, Created: 5,
+		Facets: schemas.Facets{Author: "user:8", Interests: []schemas.InterestID{"interest:tea"}}}
+	return &schemas.Chunk{
+		Served: schemas.Served{ID: r.Served, User: r.User, Time: r.Time, Feed: r.Feed, Items: []schemas.ServedItem{item},
+			Mix: map[string]float64{g.name: 0.1}},
+		Head: 9, Floor: 2, Recent: []schemas.FeedEntry{{User: r.User, Position: 9, Time: 4, ServedItem: item}},
+	}, nil
+}
+
+func (g *fakeGenerator) Settle(user schemas.UserID, served string, o schemas.Outcome) {
+	g.settled <- settlement{user, served, o}
+}
+
+func (g *fakeGenerator) Waiting(ctx context.Context, _ schemas.UserID) (int, error) {
+	return 17, g.answer(ctx)
+}
+
+func (g *fakeGenerator) Pool(ctx context.Context, _ schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
+	return &schemas.Pool{Source: source, Total: limit, Items: []schemas.PoolItem{{Pin: "pin:1", Score: -2.5}}}, g.answer(ctx)
+}
+
+// directory is what the group says, and how often it was asked.
+type directory struct {
+	mu     sync.Mutex
+	owner  string
+	err    error
+	looked atomic.Int64
+}
+
+func (d *directory) is(owner string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.owner, d.err = owner, err
+}
+
+func (d *directory) Owners(context.Context) (map[int32]string, error) {
+	d.looked.Add(1)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.owner == "" {
+		return nil, d.err
+	}
+	return map[int32]string{0: d.owner}, d.err
+}
+
+// process serves a generator and returns its address.
+func process(t *testing.T, g *fakeGenerator) string {
+	t.Helper()
+	s := httptest.NewServer(Handler(g))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func client(t *testing.T, d *directory) *Client {
+	t.Helper()
+	c, err := NewClient(Deps{Directory: d, Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var request = schemas.ChunkRequest{Served: "s-1", User: user, Feed: "home", Limit: 25, Time: 77}
+
+func TestCallsArriveAndComeBackWhole(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	g := &fakeGenerator{name: "a", settled: make(chan settlement, 1)}
+	s := httptest.NewServer(Handler(g))
+	defer s.Close()
+	c, err := NewClient(Deps{Directory: &directory{owner: s.Listener.Addr().String()}, Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	want, _ := g.Chunk(t.Context(), request)
+	got, err := c.Chunk(t.Context(), request)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("chunk: %v (-want +got):\n%s", err, diff)
+	}
+	if n, err := c.Waiting(t.Context(), user); n != 17 || err != nil {
+		t.Errorf("waiting: got %d, %v, want 17", n, err)
+	}
+	wantPool, _ := g.Pool(t.Context(), user, "x", 3)
+	if got, err := c.Pool(t.Context(), user, "x", 3); err != nil || cmp.Diff(wantPool, got) != "" {
+		t.Errorf("pool: %v (-want +got):\n%s", err, cmp.Diff(wantPool, got))
+	}
+	c.Settle(user, "s-1", schemas.Failed)
+	if got, want := <-g.settled, (settlement{user, "s-1", schemas.Failed}); got != want {
+		t.Errorf("settled: got %v, want %v", got, want)
+	}
+}
+
+func TestErrorsKeepTheirMeaning(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		err   error
+		is    error
+		asked int64 // calls that reach the process; 0: more than one
+	}{
+		{"a feed that nobody knows", schemas.ErrUnknownFeed, schemas.ErrUnknownFeed, 1},
+		{"not the owner", schemas.ErrElsewhere, schemas.ErrElsewhere, 0},
+		{"something broken", errors.New("disk on fire"), nil, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := &fakeGenerator{err: c.err}
+			_, err := client(t, &directory{owner: process(t, g)}).Chunk(within(t, 200*time.Millisecond), request)
+			if err == nil || !strings.Contains(err.Error(), c.err.Error()) || c.is != nil && !errors.Is(err, c.is) {
+				t.Errorf("got %v, want %v", err, c.err)
+			}
+			if n := g.calls.Load(); c.asked > 0 && n != c.asked || c.asked == 0 && n < 2 {
+				t.Errorf("the process was asked %d times, want %d (0: again and again)", n, c.asked)
+			}
+		})
+	}
+}
+
+// The owner of a moment ago says that it is not, or has gone: the next one is found within the same call.
+func TestAnotherOwnerIsFound(t *testing.T) {
+	next := &fakeGenerator{name: "next"}
+	for name, former := range map[string]func(*testing.T) string{
+		"it says so": func(t *testing.T) string { return process(t, &fakeGenerator{err: schemas.ErrElsewhere}) },
+		"it is gone": func(t *testing.T) string {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			return l.Addr().String()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &directory{owner: former(t)}
+			c := client(t, d)
+			if _, err := c.Chunk(within(t, 20*time.Millisecond), request); !errors.Is(err, schemas.ErrElsewhere) && !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("the former owner answers: %v", err)
+			}
+			d.is(process(t, next), nil)
+			chunk, err := c.Chunk(within(t, 5*time.Second), request)
+			if err != nil || chunk.Served.Mix["next"] == 0 {
+				t.Errorf("got %v, %v, want the next owner's chunk", chunk, err)
+			}
+		})
+	}
+}
+
+// One that hangs says nothing: it is left when the group has another owner.
+func TestAHangingOwnerIsLeft(t *testing.T) {
+	hanging := &fakeGenerator{hang: make(chan struct{})}
+	defer close(hanging.hang)
+	d := &directory{owner: process(t, hanging)}
+	c := client(t, d)
+	if _, err := c.Chunk(within(t, 50*time.Millisecond), request); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v, want the deadline", err)
+	}
+	if hanging.calls.Load() != 1 {
+		t.Fatalf("the hanging process was asked %d times, want once", hanging.calls.Load())
+	}
+	d.is(process(t, &fakeGenerator{name: "next"}), nil)
+	if chunk, err := c.Chunk(within(t, 5*time.Second), request); err != nil || chunk.Served.Mix["next"] == 0 {
+		t.Errorf("got %v, %v, want the next owner's chunk", chunk, err)
+	}
+}
+
+// However many calls fail, the brokers are asked a bounded number of times.
+func TestTheDirectoryIsNotStormed(t *testing.T) {
+	d := &directory{}
+	c := client(t, d)
+	began := time.Now()
+	ctx := within(t, 300*time.Millisecond)
+	var calls sync.WaitGroup
+	for range 200 {
+		calls.Go(func() {
+			if _, err := c.Waiting(ctx, user); err == nil {
+				t.Error("nobody has the pools, and yet there is an answer")
+			}
+		})
+	}
+	calls.Wait()
+	if most := int64(time.Since(began)/freshness) + 1; d.looked.Load() < 2 || d.looked.Load() > most {
+		t.Errorf("the directory was asked %d times, want 2 to %d", d.looked.Load(), most)
+	}
+}
+
+func TestABrokenDirectoryIsTheError(t *testing.T) {
+	broken := errors.New("no broker answers")
+	if _, err := client(t, &directory{err: broken}).Chunk(t.Context(), request); !errors.Is(err, broken) {
+		t.Errorf("got %v, want %v", err, broken)
+	}
+}
+
+// Settle must never hold up an answer.
+func TestSettleDoesNotBlock(t *testing.T) {
+	c := client(t, &directory{}) // nobody there
+	for range settleQueue + settlers + 10 {
+		c.Settle(user, "s", schemas.Acknowledged)
+	}
+	var dropped dto.Metric
+	if err := c.asked.WithLabelValues(callSettle, "failed").Write(&dropped); err != nil {
+		t.Fatal(err)
+	}
+	if dropped.GetCounter().GetValue() < 1 {
+		t.Error("no settlement was dropped: the queue was not full")
+	}
+}
+
+func TestHandlerRefusesWhatIsNoCall(t *testing.T) {
+	h := Handler(&fakeGenerator{})
+	for _, c := range []struct {
+		name, method, path, body string
+		code                     int
+	}{
+		{"no JSON", "POST", Path + callChunk, "{", http.StatusBadRequest},
+		{"too long", "POST", Path + callChunk, `{"user":"` + strings.Repeat("x", maxRequest) + `"}`, http.StatusBadRequest},
+		{"not posted", "GET", Path + callChunk, "", http.StatusMethodNotAllowed},
+		{"no such call", "POST", Path + "erase", "{}", http.StatusNotFound},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(c.method, c.path, strings.NewReader(c.body)))
+			if w.Code != c.code {
+				t.Errorf("got %d %s, want %d", w.Code, w.Body, c.code)
+			}
+		})
+	}
+}
+
+func TestClientIDHoldsTheAddress(t *testing.T) {
+	for id, want := range map[string]string{ClientID("10.0.0.1:8080"): "10.0.0.1:8080", "smartfeed": "", "other@h:1": "h:1"} {
+		if got := addressOf(id); got != want {
+			t.Errorf("address in %q: got %q, want %q", id, got, want)
+		}
+	}
+}
