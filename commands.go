@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -94,6 +95,7 @@ func (p *program) setup(cmd *cobra.Command) (topics.Setup, error) {
 	return topics.Setup{
 		Kafka: cfg.kafka(), Registry: cfg.registryURL(), Verbs: cfg.Verbs, Log: logger(cmd, cfg.Log),
 		Progress: func(what string, total int) topics.Progress { return reporter.Start(what, total) },
+		Work:     func(ctx context.Context) (topics.Work, error) { return askWork(ctx, cfg.HTTP) },
 	}, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -41,21 +40,14 @@ type child struct {
 // newChild takes free ports and keeps them over restarts, as a person would.
 func newChild(t *testing.T, dir string) *child {
 	t.Helper()
-	kafka, registry, web := freePort(t), freePort(t), freePort(t)
+	kafka, registry, web := freeAddress(t), freeAddress(t), freeAddress(t)
 	c := &child{t: t, http: "http://" + web, flags: []string{"--kafka", kafka, "--registry", registry}}
 	c.args = append([]string{"dev", "--dir", dir, "--http", web}, c.flags...)
+	for _, wait := range []string{"generator", "store", "patience", "served"} {
+		c.args = append(c.args, "--feed."+wait, patience.String())
+	}
 	t.Cleanup(c.kill)
 	return c
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (c *child) start() {

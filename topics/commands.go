@@ -24,6 +24,8 @@ type Setup struct {
 	// Progress starts telling a person about a piece of work, of so many steps or, if that is negative, of nobody knows
 	// how many; nil: nobody is told.
 	Progress func(what string, total int) Progress
+	// Work asks what the processes that work the topics off have done so far; nil: nobody can be asked.
+	Work func(ctx context.Context) (Work, error)
 }
 
 // Progress tells a person how far one piece of work is.

@@ -33,6 +33,7 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 			}
 		}
 	}
+	tx.Effect(effectDeliveries, len(d.Pins)*len(d.Users))
 	for _, user := range p.due {
 		if err := g.trim(tx, tx.Of(string(user)), user, d.Source); err != nil {
 			return err

@@ -62,6 +62,8 @@ type group struct {
 
 // Reasons of what is dropped on purpose.
 const (
+	effectDeliveries = topics.Deliveries // pins put into the pools of users, one for each of both
+
 	dropDeletedUser = "deleted_user" // the owner is gone
 	dropRepeat      = "repeat"       // a Served that was applied before
 	dropShown       = "shown"        // an item of a Served that was seen before

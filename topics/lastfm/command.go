@@ -3,6 +3,7 @@ package lastfm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +22,10 @@ type Summary struct {
 	LastAction time.Time `json:"last_action"` // give it to --last-action to import the same again
 	Phases     []Phase   `json:"phases"`
 	Seconds    float64   `json:"seconds"`
+
+	// What came of the events, when all of them were waited for and the processes could be asked.
+	Work   *topics.Work `json:"work,omitempty"`
+	NoWork string       `json:"-"` // why it is not known
 }
 
 // options are the command's flags.
@@ -77,12 +82,38 @@ func run(cmd *cobra.Command, dir string, o options, setup func(*cobra.Command) (
 	if !o.json {
 		announce(cmd.ErrOrStderr(), d.Counts(), last)
 	}
+	before, unknown := work(cmd.Context(), s)
 	phases, err := publish(cmd.Context(), s, o, d, last)
 	if err != nil {
 		return fmt.Errorf("%w (to take it up: --last-action %s)", err, last.Format(time.RFC3339))
 	}
 	summary := Summary{Counts: d.Counts(), LastAction: last, Phases: phases, Seconds: time.Since(began).Seconds()}
+	if o.wait {
+		summary.addWork(cmd.Context(), s, before, unknown)
+	}
 	return summary.print(cmd.OutOrStdout(), o.json)
+}
+
+// work asks what has been done so far.
+func work(ctx context.Context, s topics.Setup) (topics.Work, error) {
+	if s.Work == nil {
+		return topics.Work{}, errors.New("nobody is there to be asked")
+	}
+	return s.Work(ctx)
+}
+
+// addWork tells what came of the events, if that was known before them and is known now.
+func (s *Summary) addWork(ctx context.Context, setup topics.Setup, before topics.Work, unknown error) {
+	var now topics.Work
+	if unknown == nil {
+		now, unknown = work(ctx, setup)
+	}
+	if unknown != nil {
+		s.NoWork = unknown.Error()
+		return
+	}
+	done := now.Since(before)
+	s.Work = &done
 }
 
 // last returns when the last action is to happen.
@@ -143,6 +174,22 @@ func (s Summary) print(out io.Writer, asJSON bool) error {
 		}
 		fmt.Fprintln(out)
 	}
-	_, err := fmt.Fprintf(out, "%-18s %7d events in %.1f s\n", "imported", events, s.Seconds)
-	return err
+	fmt.Fprintf(out, "%-18s %7d events in %.1f s\n", "imported", events, s.Seconds)
+	return s.printWork(out)
+}
+
+func (s Summary) printWork(out io.Writer) error {
+	var lines []string
+	switch {
+	case s.Work != nil:
+		lines = s.Work.Lines()
+	case s.NoWork != "":
+		lines = []string{"deliveries and drops are not known: " + s.NoWork}
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }

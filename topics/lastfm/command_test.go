@@ -124,6 +124,40 @@ func TestImportTwiceIsTheSameTwice(t *testing.T) {
 	}
 }
 
+// What came of the events ends the summary, whether it can be asked or not.
+func TestWorkIsToldAtTheEnd(t *testing.T) {
+	s := loadtest.Wire(t)
+	workOff(t, s.Kafka)
+	asked := int64(0)
+	counting := func(context.Context) (topics.Work, error) {
+		asked++
+		return topics.Work{Deliveries: 100 * asked, Dropped: map[string]int64{"pools: cap": 10 * asked}}, nil
+	}
+	broken := func(context.Context) (topics.Work, error) { return topics.Work{}, errors.New("nobody answers") }
+	for _, c := range []struct {
+		name string
+		work func(context.Context) (topics.Work, error)
+		want []string
+	}{
+		{"counted", counting, []string{"deliveries              100\n", "dropped                  10  pools: cap\n", "dead letters              0\n"}},
+		{"broken", broken, []string{"deliveries and drops are not known: nobody answers\n"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := s
+			s.Work = c.work
+			out, errOut, err := importTiny(t, s)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, errOut)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("got\n%swant %q in it", out, want)
+				}
+			}
+		})
+	}
+}
+
 func TestNobodyWorksItOff(t *testing.T) {
 	_, _, err := importTiny(t, loadtest.Wire(t), "--timeout", "300ms", "--original-times")
 	for _, want := range []string{"import users and follows: ", "not worked off within 300ms", "fanout", "--last-action 2011-06-01T00:00:04Z"} {

@@ -1,0 +1,59 @@
+package topics
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Work is what the processes that work the topics off have done so far.
+type Work struct {
+	Deliveries  int64            `json:"deliveries"`             // pins put into the pools of users, one for each of both
+	Dropped     map[string]int64 `json:"dropped,omitempty"`      // by "group: reason", on purpose
+	DeadLetters map[string]int64 `json:"dead_letters,omitempty"` // by "group: reason"
+}
+
+// Since returns what was done after before. A process that was started again counts from nothing: what is less than
+// before is taken as it is.
+func (w Work) Since(before Work) Work {
+	return Work{
+		Deliveries:  since(w.Deliveries, before.Deliveries),
+		Dropped:     sinceEach(w.Dropped, before.Dropped),
+		DeadLetters: sinceEach(w.DeadLetters, before.DeadLetters),
+	}
+}
+
+func since(now, before int64) int64 {
+	if now < before {
+		return now
+	}
+	return now - before
+}
+
+func sinceEach(now, before map[string]int64) map[string]int64 {
+	left := map[string]int64{}
+	for reason, n := range now {
+		if n = since(n, before[reason]); n > 0 {
+			left[reason] = n
+		}
+	}
+	return left
+}
+
+// Lines are for people: what was delivered, dropped, and sent to the dead letters.
+func (w Work) Lines() []string {
+	lines := []string{fmt.Sprintf("%-18s %8d", "deliveries", w.Deliveries)}
+	for _, part := range []struct {
+		name string
+		by   map[string]int64
+	}{{"dropped", w.Dropped}, {"dead letters", w.DeadLetters}} {
+		if len(part.by) == 0 {
+			lines = append(lines, fmt.Sprintf("%-18s %8d", part.name, 0))
+		}
+		for _, reason := range slices.Sorted(maps.Keys(part.by)) {
+			lines = append(lines, fmt.Sprintf("%-18s %8d  %s", part.name, part.by[reason], strings.TrimSpace(reason)))
+		}
+	}
+	return lines
+}

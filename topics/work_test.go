@@ -1,0 +1,38 @@
+package topics
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWorkSince(t *testing.T) {
+	before := Work{Deliveries: 10, Dropped: map[string]int64{"pools: cap": 5, "pools: seen": 2, "objects: bot": 7}}
+	now := Work{
+		Deliveries:  25,
+		Dropped:     map[string]int64{"pools: cap": 9, "pools: seen": 2, "objects: bot": 3},
+		DeadLetters: map[string]int64{"objects: key": 1},
+	}
+	want := Work{
+		Deliveries:  15,
+		Dropped:     map[string]int64{"pools: cap": 4, "objects: bot": 3}, // objects was started again
+		DeadLetters: map[string]int64{"objects: key": 1},
+	}
+	if diff := cmp.Diff(want, now.Since(before)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWorkLines(t *testing.T) {
+	w := Work{Deliveries: 3, Dropped: map[string]int64{"pools: seen": 2, "objects: bot": 7}}
+	want := strings.Join([]string{
+		"deliveries                3",
+		"dropped                   7  objects: bot",
+		"dropped                   2  pools: seen",
+		"dead letters              0",
+	}, "\n")
+	if got := strings.Join(w.Lines(), "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
