@@ -206,7 +206,7 @@ func peakMB() float64 {
 	return float64(u.Maxrss) / 1024
 }
 
-func cpu(b *testing.B) time.Duration {
+func cpu(b testing.TB) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

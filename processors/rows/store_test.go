@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -242,20 +240,8 @@ func tables(t *testing.T, path string) []string {
 
 // lockElsewhere has another process lock a store until the end of the test.
 func lockElsewhere(t *testing.T, path string) {
-	cmd := exec.Command(os.Args[0], "-test.run", "^TestHoldLock$")
-	cmd.Env = append(os.Environ(), lockVariable+"="+path)
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	t.Cleanup(func() {
-		must(t, in.Close())
-		_, _ = io.Copy(io.Discard, out)
-		must(t, cmd.Wait())
-	})
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "locked\n" {
-		t.Fatalf("the other process says %q, %v", line, err)
+	if lines := elsewhere(t, "TestHoldLock", lockVariable, path); !lines.Scan() || lines.Text() != "locked" {
+		t.Fatalf("the other process says %q, %v", lines.Text(), lines.Err())
 	}
 }
 

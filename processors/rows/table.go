@@ -24,6 +24,9 @@ type tableConsumer struct {
 	wg   sync.WaitGroup
 }
 
+// tableFetchBytes is how much of a partition is fetched at a time; a longer single batch comes whole.
+const tableFetchBytes = 256 << 10
+
 var errUnused = errors.New("not used by rows")
 
 func newTableConsumer(k topics.Kafka) *tableConsumer {
@@ -43,6 +46,10 @@ func (c *tableConsumer) ConsumePartition(topic string, partition int32, offset i
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {partition: from}}),
 		kgo.KeepControlRecords(),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // a table that lost records is no table
+		// One fetch is being handed on and one is on its way, in every partition at the same time, and in memory a short
+		// row is five times what it is on the wire.
+		kgo.FetchMaxBytes(tableFetchBytes),
+		kgo.FetchMaxPartitionBytes(tableFetchBytes),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("read table %s/%d: %w", topic, partition, err)

@@ -1,0 +1,197 @@
+package rows
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// What ten million rows cost: in memory, at a restart, to a new owner. The group runs in a process of its own, so that
+// what is measured is its own.
+
+// elsewhere runs a test of this binary in another process, as which it sees the variable and does its work. It returns
+// the lines that the process prints, and ends with it.
+func elsewhere(t testing.TB, test, variable, value string) *bufio.Scanner {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run", "^"+test+"$", "-test.timeout", "5m")
+	cmd.Env = append(os.Environ(), variable+"="+value)
+	cmd.Stderr = t.Output()
+	in, err := cmd.StdinPipe() // its end tells the process to end
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	t.Cleanup(func() {
+		must(t, in.Close())
+		for lines.Scan() {
+		}
+		must(t, cmd.Wait())
+	})
+	return lines
+}
+
+const largeVariable = "ROWS_TEST_LARGE"
+
+// largeRun is what the other process is to do.
+type largeRun struct {
+	brokers, registry, group, dir string
+	partitions                    int32
+	messages                      int // to apply; 0: none, be ready
+}
+
+func (l largeRun) String() string {
+	return fmt.Sprintf("%s %s %s %s %d %d", l.brokers, l.registry, l.group, l.dir, l.partitions, l.messages)
+}
+
+// run starts the process, and returns what it has measured.
+func (l largeRun) run(b *testing.B) (m largeMeasure) {
+	b.Helper()
+	measured := false
+	var said []string
+	for lines := elsewhere(b, "TestRunLarge", largeVariable, l.String()); lines.Scan(); {
+		n, _ := fmt.Sscanf(lines.Text(), largeFormat, &m.ready, &m.cpu, &m.resident, &m.peak)
+		measured = measured || n == 4
+		said = append(said, lines.Text())
+	}
+	if !measured {
+		b.Fatal("the process has measured nothing:\n" + strings.Join(said, "\n"))
+	}
+	return m
+}
+
+// largeMeasure is of a group that is ready and has applied what it was to.
+type largeMeasure struct {
+	ready, cpu     float64 // seconds from the call of Run
+	resident, peak float64 // MiB
+}
+
+const largeFormat = "measured ready %f cpu %f resident %f peak %f"
+
+// TestRunLarge is the process of a largeRun.
+func TestRunLarge(t *testing.T) {
+	var l largeRun
+	if n, _ := fmt.Sscan(os.Getenv(largeVariable), &l.brokers, &l.registry, &l.group, &l.dir, &l.partitions, &l.messages); n != 6 {
+		t.Skip(largeVariable + " says nothing to do")
+	}
+	w := &wire{kafka: topics.Kafka{Brokers: []string{l.brokers}, Partitions: l.partitions, Embedded: true}}
+	registry, err := schemas.NewRegistry(l.registry)
+	must(t, err)
+	w.streams, err = topics.Open(t.Context(), registry)
+	must(t, err)
+	cfg := DefaultConfig()
+	cfg.Dir = l.dir
+	r, err := New(cfg, Env{Kafka: w.kafka, Streams: w.streams}, largeGroup(l.group, l.partitions))
+	must(t, err)
+	began := time.Now()
+	stop := start(t, r)
+	for !r.Status().Ready {
+		time.Sleep(time.Millisecond)
+	}
+	m := largeMeasure{ready: time.Since(began).Seconds(), cpu: cpu(t).Seconds()}
+	for r.Status().Counters.Records < int64(l.messages) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	m.resident, m.peak = memory(t, "VmRSS"), memory(t, "VmHWM")
+	fmt.Printf(largeFormat+"\n", m.ready, m.cpu, m.resident, m.peak)
+	must(t, stop())
+}
+
+// memory reads a line of what the system says of this process, in MiB.
+func memory(t testing.TB, line string) float64 {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	must(t, err)
+	for text := range strings.Lines(string(status)) {
+		if rest, found := strings.CutPrefix(text, line+":"); found {
+			kb, err := strconv.Atoi(strings.Fields(rest)[0])
+			must(t, err)
+			return float64(kb) / 1024
+		}
+	}
+	t.Fatal("no line " + line)
+	return 0
+}
+
+// largeGroup puts a hundred rows of sixty bytes, owner included, a message.
+func largeGroup(name string, partitions int32) Group {
+	owners := ownersByPartition(partitions)
+	return Group{Name: name, Inputs: []Input{{topic: name + "-in", batched: true, handle: func(tx *Tx, value []byte) error {
+		id := binary.BigEndian.Uint64(value)
+		var row [17]byte    // kind, score, id
+		var facets [31]byte // with 11 bytes of owner and one between them: 60
+		row[0] = 'c'
+		binary.BigEndian.PutUint64(row[1:], id*2654435761)
+		binary.BigEndian.PutUint64(row[9:], id)
+		copy(facets[:], strconv.FormatUint(id*11400714819323198485, 36))
+		mine := owners[tx.Partition()]
+		for i := range uint64(100) {
+			if err := tx.Of(mine[(id*7919+i*31)%uint64(len(mine))]).Put(row[:], facets[:]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}}}
+}
+
+// ownersByPartition are thirty thousand owners of eleven bytes.
+func ownersByPartition(partitions int32) [][]string {
+	owners := make([][]string, partitions)
+	for i := range 30_000 {
+		owner := fmt.Sprintf("user:%06d", i)
+		p := topics.Partition(owner, partitions)
+		owners[p] = append(owners[p], owner)
+	}
+	return owners
+}
+
+// newLarge has a broker with the topics of a group and its backlog.
+func newLarge(b *testing.B, group string, partitions int32, messages int) largeRun {
+	b.Helper()
+	w, registry := newTortureWire(b, b.TempDir())
+	_, err := w.admin.CreateTopics(b.Context(), partitions, 1, nil, group+"-in", group+"-table")
+	must(b, err)
+	for i := range messages {
+		w.client.Produce(b.Context(), &kgo.Record{
+			Topic: group + "-in", Partition: int32(i) % partitions, Value: binary.BigEndian.AppendUint64(nil, uint64(i)),
+		}, nil)
+	}
+	must(b, w.client.Flush(b.Context()))
+	return largeRun{brokers: w.kafka.Brokers[0], registry: registry, group: group, dir: b.TempDir(), partitions: partitions, messages: messages}
+}
+
+// BenchmarkRowsLarge writes ten million rows of sixty bytes in eight partitions, starts the group again on its store,
+// and then without one.
+func BenchmarkRowsLarge(b *testing.B) {
+	const rows = 10_000_000
+	l := newLarge(b, "large", 8, rows/100)
+	written := l.run(b)
+	b.ReportMetric(written.peak, "peak-MiB")
+	l.messages = 0
+	b.ReportMetric(l.run(b).ready, "warm-start-s")
+	l.dir = b.TempDir()
+	recovered := l.run(b)
+	b.ReportMetric(rows/recovered.ready/1e6, "recovered-Mrows/s")
+	b.ReportMetric(recovered.cpu*1e6/rows, "recovered-cpu-µs/row")
+	b.ReportMetric(recovered.peak, "recovered-peak-MiB")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkRowsIdle holds 64 partitions without work.
+func BenchmarkRowsIdle(b *testing.B) {
+	m := newLarge(b, "idle", 64, 0).run(b)
+	b.ReportMetric(m.ready, "ready-s")
+	b.ReportMetric(m.resident, "resident-MiB")
+	b.ReportMetric(0, "ns/op")
+}
