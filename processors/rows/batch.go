@@ -18,9 +18,8 @@ type batch struct {
 	logs    [][]ownerLog // what owners points to, logsPerChunk each, for the next use too
 	news    []int32      // scratch of ordered
 	applied []int64      // by input: offset of the last record applied, -1: none
-	counts  []string     // reasons of records dropped on purpose
+	counts  []counted    // what callbacks count: drops by reason, effects by name
 	letters []string     // reasons of records sent to the dead letters
-	effects []effect     // what callbacks count
 
 	messages int
 	passed   bool    // applied offsets have moved over what is no record
@@ -44,10 +43,11 @@ type write struct {
 	replaced bool // by a later write of the batch: need not leave the process
 }
 
-// effect is an amount that a callback counts under a name.
-type effect struct {
-	name string
-	n    int
+// counted is what a callback counts: drops under their reason, or an effect under its name.
+type counted struct {
+	name    string
+	n       int
+	dropped bool
 }
 
 // emit is a record for a topic.
@@ -94,7 +94,7 @@ func (b *batch) reset() {
 		b.writes = nil
 	}
 	b.data, b.writes, b.emits, b.moved = b.data[:0], b.writes[:0], b.emits[:0], b.moved[:0]
-	b.counts, b.letters, b.effects, b.skipped = b.counts[:0], b.letters[:0], b.effects[:0], b.skipped[:0]
+	b.counts, b.letters, b.skipped = b.counts[:0], b.letters[:0], b.skipped[:0]
 	clear(b.owners)
 	for i := range b.applied {
 		b.applied[i] = -1
@@ -240,11 +240,11 @@ func (b *batch) get(owner string, row []byte) (w *write, found bool) {
 }
 
 // mark is a point to which a batch can be taken back.
-type mark struct{ data, writes, emits, moved, counts, letters, effects, skipped int }
+type mark struct{ data, writes, emits, moved, counts, letters, skipped int }
 
 func (b *batch) mark() mark {
 	return mark{
-		len(b.data), len(b.writes), len(b.emits), len(b.moved), len(b.counts), len(b.letters), len(b.effects), len(b.skipped),
+		len(b.data), len(b.writes), len(b.emits), len(b.moved), len(b.counts), len(b.letters), len(b.skipped),
 	}
 }
 
@@ -260,6 +260,5 @@ func (b *batch) undo(m mark) {
 		l.sorted, l.indexed, l.shared = nil, -1, false
 	}
 	b.data, b.writes, b.emits, b.moved = b.data[:m.data], b.writes[:m.writes], b.emits[:m.emits], b.moved[:m.moved]
-	b.counts, b.letters = b.counts[:m.counts], b.letters[:m.letters]
-	b.effects, b.skipped = b.effects[:m.effects], b.skipped[:m.skipped]
+	b.counts, b.letters, b.skipped = b.counts[:m.counts], b.letters[:m.letters], b.skipped[:m.skipped]
 }

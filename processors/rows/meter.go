@@ -88,17 +88,22 @@ func (m *meter) committed(b *batch, took time.Duration) {
 	m.latency.Observe(took.Seconds())
 	m.misplaced.count(len(b.moved))
 	m.deadLetters.count(len(b.letters))
-	for _, reason := range b.counts {
-		m.dropped.WithLabelValues(reason).Inc()
-		m.drops.count(reason)
-	}
-	for _, e := range b.effects {
-		m.affected.WithLabelValues(e.name).Add(float64(e.n))
-		m.effects.add(e.name, e.n)
+	for _, c := range b.counts {
+		m.told(c)
 	}
 	for _, reason := range b.letters {
 		m.letters.count(kindOf(reason))
 	}
+}
+
+// told counts what a callback counted.
+func (m *meter) told(c counted) {
+	counter, here := m.affected, &m.effects
+	if c.dropped {
+		counter, here = m.dropped, &m.drops
+	}
+	counter.WithLabelValues(c.name).Add(float64(c.n))
+	here.add(c.name, c.n)
 }
 
 // family makes the metrics of one group, and registers each name once a process.

@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -42,6 +43,31 @@ func newPart(t *testing.T, g Group) *part {
 	p.room, p.state = sync.NewCond(&p.mu), b.state
 	p.state.pending = newBatch(2)
 	return p
+}
+
+// What a callback counts is added up within its record, and is gone when the callback fails.
+func TestCountsBelongToTheirRecord(t *testing.T) {
+	t.Parallel()
+	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}})
+	each := []counted{{"late", 2, true}, {"late", 5, false}, {"done", 7, false}}
+	for i, c := range []struct {
+		err  error
+		want []counted
+	}{{nil, each}, {errors.New("broken"), each}, {nil, slices.Concat(each, each)}} {
+		var tx Tx
+		p.state.begin(&tx, "key", "key", time.UnixMilli(5), nil)
+		tx.Count("late")
+		tx.Count("late")
+		tx.Effect("late", 5) // another kind under the same word
+		tx.Effect("done", 3)
+		tx.Effect("done", 4)
+		if err := p.state.end(&tx, c.err); err != c.err {
+			t.Fatal(err)
+		}
+		if got := p.state.pending.counts; !slices.Equal(got, c.want) {
+			t.Errorf("after record %d: counted %v, want %v", i, got, c.want)
+		}
+	}
 }
 
 // A tick that fails on its second timer leaves nothing of the first, nor of its own, behind what was pending before.

@@ -205,18 +205,23 @@ func (tx *Tx) begunAt() int64 {
 }
 
 // Count adds one to the group's counter of records dropped on purpose, by reason: a fixed, short set of words.
-func (tx *Tx) Count(reason string) {
-	if tx.s != nil {
-		tx.s.pending.counts = append(tx.s.pending.counts, reason)
-	}
-}
+func (tx *Tx) Count(reason string) { tx.count(counted{reason, 1, true}) }
 
 // Effect adds n to the group's counter of effects by name: a fixed, short set of words, for what a rule did that rows and
 // records do not tell.
-func (tx *Tx) Effect(name string, n int) {
-	if tx.s != nil && n > 0 {
-		tx.s.pending.effects = append(tx.s.pending.effects, effect{name, n})
+func (tx *Tx) Effect(name string, n int) { tx.count(counted{name, n, false}) }
+
+// count adds to what the callback counted last, if that was the same: a trim drops hundreds for one reason.
+func (tx *Tx) count(c counted) {
+	if tx.s == nil || c.n <= 0 {
+		return
 	}
+	list := &tx.s.pending.counts
+	if last := len(*list) - 1; last >= tx.start.counts && (*list)[last].name == c.name && (*list)[last].dropped == c.dropped {
+		(*list)[last].n += c.n
+		return
+	}
+	*list = append(*list, c)
 }
 
 // Send encodes rec and emits it to the stream's topic under key.
