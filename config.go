@@ -149,6 +149,7 @@ func (c *Config) write(w io.Writer) error {
 // settle hands values that several parts share to each of them.
 func (c *Config) settle() {
 	c.Objects.Verbs, c.Actors.Verbs = c.Verbs, c.Verbs
+	c.Generator.FeedMax = c.FeedStore.MaxFeed
 }
 
 // below resolves a path against the directory of all state.

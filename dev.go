@@ -70,12 +70,21 @@ func (p *product) demo(ctx context.Context, out io.Writer) error {
 	setup := topics.Setup{Kafka: p.kafka, Registry: p.broker.RegistryURL(), Verbs: p.cfg.Verbs, Log: p.log}
 	cfg := simulate.DefaultConfig()
 	cfg.Rate = demoRate
-	if _, err := simulate.Run(ctx, setup, cfg, 0); err != nil || ctx.Err() != nil {
-		return unlessEnded(ctx, err)
+	_, err := simulate.Run(ctx, setup, cfg, simulate.Forever, func(ctx context.Context) error {
+		if err := topics.Wait(ctx, p.kafka, schemas.MicrosOf(time.Now()), nil); err != nil {
+			return err
+		}
+		p.invite(out)
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil // told to end
 	}
-	if err := topics.Wait(ctx, p.kafka, schemas.MicrosOf(time.Now()), nil); err != nil {
-		return unlessEnded(ctx, err)
-	}
+	return err
+}
+
+// invite says what can be tried with the demo product.
+func (p *product) invite(out io.Writer) {
 	user := simulate.DemoUsers(1)[0]
 	fmt.Fprintf(out, `the demo product is loaded and goes on gently; try
   open http://%[1]s/?user=%[2]s
@@ -84,14 +93,4 @@ func (p *product) demo(ctx context.Context, out io.Writer) error {
   smartfeed query feature interests_24h --user %[2]s
 stop with ctrl-c; what is in %[3]s stays
 `, p.server.Addr(), user, p.cfg.Dir)
-	_, err := simulate.Run(ctx, setup, cfg, simulate.Forever)
-	return unlessEnded(ctx, err)
-}
-
-// unlessEnded drops the error of work that was told to stop.
-func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }

@@ -2,12 +2,10 @@ package topics
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -158,44 +156,4 @@ func (p *Publisher) Bury(ctx context.Context, group string, r *kgo.Record, reaso
 		return fmt.Errorf("bury record %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
 	return nil
-}
-
-// Recorder puts single records into topics and tells a failure that is certain from one that is not. Other than a
-// Publisher it gives a record up when its context ends or DeliveryTimeout has passed, even if it was sent: it is not
-// sent again after that. Safe for concurrent use. Close it.
-type Recorder struct{ client *kgo.Client }
-
-// NewRecorder makes a recorder. It dials nothing yet.
-func NewRecorder(k Kafka) (*Recorder, error) {
-	client, err := k.Client(kgo.AllowIdempotentProduceCancellation())
-	if err != nil {
-		return nil, err
-	}
-	return &Recorder{client: client}, nil
-}
-
-// Close ends the connections.
-func (r *Recorder) Close() { r.client.Close() }
-
-// Record puts a value under a key into the key's partition. It is acknowledged with a nil error only; an error comes
-// with Failed when the record is certainly not in the log, else with Unknown.
-func (r *Recorder) Record(ctx context.Context, topic, key string, value []byte) (schemas.Outcome, error) {
-	if err := ctx.Err(); err != nil {
-		return schemas.Failed, fmt.Errorf("record in %s: %w", topic, err)
-	}
-	err := r.client.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte(key), Value: value}).FirstErr()
-	if err == nil {
-		return schemas.Acknowledged, nil
-	}
-	return outcome(err), fmt.Errorf("record in %s: %w", topic, err)
-}
-
-// outcome tells what an error says about the log. An answer of the brokers that does not allow trying again means that
-// they have not taken it; of everything else nobody knows.
-func outcome(err error) schemas.Outcome {
-	var answer *kerr.Error
-	if errors.As(err, &answer) && !answer.Retriable {
-		return schemas.Failed
-	}
-	return schemas.Unknown
 }

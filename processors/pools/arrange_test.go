@@ -203,7 +203,7 @@ func TestConfig(t *testing.T) {
 	err = GeneratorConfig{Head: 100, Feeds: map[string]Feed{
 		"x": {Shares: map[schemas.Source]float64{"s": -1}, Memory: 10, Affinity: math.NaN(), Caps: Caps{Author: -1}},
 	}}.Validate()
-	want = "feed_max 0: from 100 to 1000000000\nfeeds.x.caps.author -1: from 0 to 100\nfeeds.x.others 0: must be positive\n" +
+	want = "feed_max 0: from 10 to 1000000000\nfeeds.x.caps.author -1: from 0 to 100\nfeeds.x.others 0: must be positive\n" +
 		"feeds.x.affinity NaN: from 0 to 100\nfeeds.x.shares.s -1: must be positive"
 	if got := err.Error(); got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -22,7 +22,7 @@ type Config struct {
 // GeneratorConfig are the feeds that are made of the pools. See DefaultGeneratorConfig.
 type GeneratorConfig struct {
 	Head    int             `yaml:"head"`     // best candidates of each source that a chunk is made of, 100 to 1000
-	FeedMax int             `yaml:"feed_max"` // frozen entries of a user that the feed store keeps, at least 100
+	FeedMax int             `yaml:"-"` // frozen entries of a user that the feed store keeps, at least 10; its own setting is handed here
 	Feeds   map[string]Feed `yaml:"feeds"`    // by name: "home", "plain" …
 }
 
@@ -79,7 +79,7 @@ func (c Config) Validate() error {
 func (c GeneratorConfig) Validate() error {
 	errs := []error{
 		between("head", c.Head, 100, 1000),
-		between("feed_max", c.FeedMax, 100, 1_000_000_000),
+		between("feed_max", c.FeedMax, 10, 1_000_000_000),
 	}
 	if len(c.Feeds) == 0 {
 		errs = append(errs, errors.New("feeds: at least one is needed"))

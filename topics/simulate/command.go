@@ -55,7 +55,7 @@ that is there.`,
 			if err != nil {
 				return err
 			}
-			summary, err := Run(cmd.Context(), s, cfg, lasting)
+			summary, err := Run(cmd.Context(), s, cfg, lasting, nil)
 			if err != nil {
 				return err
 			}
@@ -87,9 +87,9 @@ func check(cfg Config, span string) (time.Duration, error) {
 	return lasting, errors.Join(cfg.Validate(), err)
 }
 
-// Run loads the product and then lets people act for so long, or until ctx ends, which is no error. With a duration of 0
-// it only loads. s names brokers and registry, which must be there with their topics.
-func Run(ctx context.Context, s topics.Setup, cfg Config, lasting time.Duration) (Summary, error) {
+// Run loads the product, calls loaded if there is one, and then lets people act for so long, or until ctx ends, which is
+// no error. With a duration of 0 it only loads. s names brokers and registry, which must be there with their topics.
+func Run(ctx context.Context, s topics.Setup, cfg Config, lasting time.Duration, loaded func(context.Context) error) (Summary, error) {
 	began := time.Now()
 	summary := Summary{Run: strconv.FormatInt(began.UnixMilli(), 36)}
 	publisher, err := load.Open(ctx, s)
@@ -98,7 +98,11 @@ func Run(ctx context.Context, s topics.Setup, cfg Config, lasting time.Duration)
 	}
 	defer publisher.Close()
 	w := newWorld(cfg)
-	if summary.Loaded, err = w.load(ctx, s, publisher, began); err != nil || lasting == 0 {
+	summary.Loaded, err = w.load(ctx, s, publisher, began)
+	if err == nil && loaded != nil {
+		err = loaded(ctx)
+	}
+	if err != nil || lasting == 0 {
 		return summary, err
 	}
 	var acknowledged atomic.Int64
