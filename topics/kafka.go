@@ -1,8 +1,10 @@
 package topics
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -19,6 +21,9 @@ type Kafka struct {
 	Partitions int32    // of every co-partitioned topic, frozen when the topics are created
 	ClientID   string   // shown in the brokers' logs and quotas, default "smartfeed"
 	Embedded   bool     // the brokers are the embedded one
+
+	// Dial opens every connection, nil: plain TCP. For tests that cut and hold connections.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // DefaultClientID is the client id of a Kafka that names none.
@@ -38,7 +43,11 @@ func (k Kafka) Client(opts ...kgo.Opt) (*kgo.Client, error) {
 	if len(k.Brokers) == 0 {
 		return nil, errors.New("make kafka client: no broker address")
 	}
-	client, err := kgo.NewClient(append(k.settings(), opts...)...)
+	settings := k.settings()
+	if k.Dial != nil {
+		settings = append(settings, kgo.Dialer(k.Dial))
+	}
+	client, err := kgo.NewClient(append(settings, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("make kafka client: %w", err)
 	}
@@ -116,8 +125,10 @@ const batchOverhead = 64 << 10
 func (k Kafka) Sarama() *sarama.Config {
 	c := sarama.NewConfig()
 	c.ClientID = k.clientID()
-	c.Version = sarama.V3_6_0_0           // read committed and transactions need 0.11; both embedded and real brokers speak this
-	c.ChannelBufferSize = 256             // of every partition: records waiting for a callback
+	c.Version = sarama.V3_6_0_0 // read committed and transactions need 0.11; both embedded and real brokers speak this
+	c.ChannelBufferSize = 256   // of every partition: records waiting for a callback
+	c.Net.Proxy.Enable = k.Dial != nil
+	c.Net.Proxy.Dialer = dialer(k.Dial)
 	c.Net.DialTimeout = 5 * time.Second   // as for franz-go
 	c.Net.ReadTimeout = 15 * time.Second  // above the rebalance time-out, for which a join is held
 	c.Net.WriteTimeout = 10 * time.Second // a hung broker shows
@@ -146,6 +157,14 @@ func (k Kafka) Sarama() *sarama.Config {
 	c.Producer.Return.Successes = true                                  // Goka insists
 	c.Producer.Return.Errors = true
 	return c
+}
+
+// dialer opens sarama's connections.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Dial is what sarama calls.
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	return d(context.Background(), network, address)
 }
 
 // rebalanceTimeout is shorter on the embedded broker: a member that dies while it joins is noticed there only when the

@@ -1,0 +1,324 @@
+package rows
+
+import (
+	"context"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/faultnet"
+)
+
+// What brokers do to a group that works: leaders and coordinators move, answers get lost, records are refused, members
+// come and go. Numbered records flow meanwhile; in the end the rows count each once, the outputs hold each once, and
+// each store equals the changelog.
+
+// cluster is a wire of several brokers.
+type cluster struct {
+	*wire
+	brokers *kfake.Cluster
+	net     *faultnet.Net // of the members alone
+}
+
+func newCluster(t *testing.T, brokers int, opts ...kfake.Opt) *cluster {
+	t.Helper()
+	c := &cluster{wire: &wire{}, net: faultnet.New()}
+	var err error
+	c.brokers, err = kfake.NewCluster(append(opts,
+		kfake.NumBrokers(brokers), kfake.DataDir(t.TempDir()), kfake.GroupMinSessionTimeout(time.Second), kfake.SleepOutOfOrder())...)
+	must(t, err)
+	t.Cleanup(c.brokers.Close)
+	registry := srfake.New()
+	t.Cleanup(registry.Close)
+	c.kafka = topics.Kafka{Brokers: c.brokers.ListenAddrs(), Partitions: testPartitions, Embedded: true}
+	c.connect(t, registry.URL())
+	c.createAll(t)
+	return c
+}
+
+// crew is the members of the group, in this process.
+type crew struct {
+	t    *testing.T
+	c    *cluster
+	dirs []string
+	at   func(point)  // what members do at points where a process may die; nil: nothing
+	errs atomic.Int64 // ends of a Run with an error
+	late atomic.Int64 // last commits of a partition refused
+	wg   sync.WaitGroup
+}
+
+// join starts a member, as often as it fails, until leave is called.
+func (m *crew) join(dir string) (leave func()) {
+	env := m.c.env(m.t)
+	env.Kafka.Dial = m.c.net.Dial
+	r, err := New(m.c.config(dir), env, tortureGroup(m.c.wire))
+	must(m.t, err)
+	r.log = watched(m.t, "last records of a partition not committed", &m.late)
+	r.crash = m.at
+	ctx, cancel := context.WithCancel(m.t.Context())
+	done := make(chan struct{})
+	m.wg.Go(func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if err := r.Run(ctx); err != nil {
+				m.errs.Add(1)
+				m.t.Logf("a member's run: %v", err)
+			}
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	})
+	return func() { cancel(); <-done }
+}
+
+// newCrew starts two members.
+func newCrew(t *testing.T, c *cluster) (m *crew, leave func()) {
+	t.Helper()
+	m = &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}}
+	first, second := m.join(m.dirs[0]), m.join(m.dirs[1])
+	return m, func() { first(); second() }
+}
+
+// churn is how long disturbances last: two seconds, or what ROWS_CHURN says.
+func churn(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("ROWS_CHURN")
+	if text == "" {
+		return 2 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	must(t, err)
+	return d
+}
+
+// disturb calls f again and again, while records flow.
+func disturb(t *testing.T, every time.Duration, f func(i int)) {
+	t.Helper()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for i, end := 0, time.Now().Add(churn(t)); time.Now().Before(end); i++ {
+		f(i)
+		<-tick.C
+	}
+}
+
+// settled ends the disturbance's records, and holds everything against them.
+func (m *crew) settled(d *driver, leave func()) {
+	m.t.Helper()
+	d.cancel()
+	<-d.done
+	d.caughtUp(m.t, "at the end")
+	leave()
+	d.holdsAll(m.t, m.dirs...)
+}
+
+func TestLeadersAndCoordinatorsMove(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	m, leave := newCrew(t, c)
+	d := drive(t, c.wire, 300)
+	leaders := map[int32]bool{}
+	disturb(t, 100*time.Millisecond, func(i int) {
+		c.brokers.ShufflePartitionLeaders()
+		leaders[c.brokers.LeaderFor("t-table", 0)] = true
+		if i%4 == 0 {
+			c.brokers.RehashCoordinators()
+		}
+	})
+	m.settled(d, leave)
+	if len(leaders) < 2 {
+		t.Errorf("leaders of one partition were %v: none moved", leaders)
+	}
+}
+
+// A broker does what it is asked, and the answer is lost with the connection.
+func TestAnswersLostAfterTheDeed(t *testing.T) {
+	t.Parallel()
+	always := []kmsg.Key{kmsg.Produce, kmsg.EndTxn, kmsg.OffsetCommit} // TxnOffsetCommit is not used: the rows say what is applied
+	for _, c := range []struct {
+		name string
+		keys []kmsg.Key // that must be hit
+		opts []kfake.Opt
+	}{
+		{"partitions join a transaction by themselves", always, nil},
+		{"partitions are added to a transaction", append(always, kmsg.AddPartitionsToTxn), []kfake.Opt{kfake.MaxVersions(kversion.V3_9_0())}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newCluster(t, 3, c.opts...)
+			lost := append(c.keys, kmsg.InitProducerID, kmsg.JoinGroup, kmsg.SyncGroup, kmsg.ListOffsets) // at starts
+			for _, key := range lost {
+				w.net.Cut(key, 5)
+			}
+			m, leave := newCrew(t, w)
+			d := drive(t, w.wire, 300)
+			disturb(t, 50*time.Millisecond, func(int) {})
+			for _, key := range c.keys {
+				eventually(t, "an answer to "+key.Name()+" is lost", func() bool { return w.net.Cuts(key) > 0 })
+			}
+			for _, key := range lost {
+				t.Logf("%s: %d answers lost", key.Name(), w.net.Cuts(key))
+				w.net.Cut(key, 0)
+			}
+			m.settled(d, leave)
+		})
+	}
+}
+
+// A broker does what it is asked, and says that it does not know.
+func TestAnswersOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	m, leave := newCrew(t, c)
+	d := drive(t, c.wire, 300)
+	var faults []*kfake.FaultHandle
+	disturb(t, 50*time.Millisecond, func(int) {
+		faults = append(faults,
+			c.brokers.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "t-table", Err: kerr.RequestTimedOut}),
+			c.brokers.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Group: "t", Err: kerr.RequestTimedOut}))
+	})
+	wantHits(t, faults, 20)
+	m.settled(d, leave)
+}
+
+// An emit is refused for good while the rows beside it are taken: nothing of the transaction may stay.
+func TestRefusedEmitTakesItsRowsWithIt(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	m, leave := newCrew(t, c)
+	d := drive(t, c.wire, 300)
+	var faults []*kfake.FaultHandle
+	disturb(t, 400*time.Millisecond, func(int) {
+		faults = append(faults, c.brokers.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "t-out", Err: kerr.InvalidRecord}))
+	})
+	wantHits(t, faults, 3)
+	if m.errs.Load() == 0 {
+		t.Error("no run ended: the refusal was not noticed")
+	}
+	m.settled(d, leave)
+}
+
+func wantHits(t *testing.T, faults []*kfake.FaultHandle, least int) {
+	t.Helper()
+	hits := 0
+	for _, f := range faults {
+		hits += f.Hits()
+		f.Remove()
+	}
+	if hits < least {
+		t.Errorf("%d faults hit, want at least %d", hits, least)
+	}
+	t.Logf("%d faults hit", hits)
+}
+
+// A member joins and leaves every two seconds, for two minutes with ROWS_CHURN=2m.
+func TestMembersJoinAndLeave(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	m := &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}}
+	stay := m.join(m.dirs[0])
+	d := drive(t, c.wire, 200)
+	stalls := watchStalls(d)
+	end := time.Now().Add(3 * churn(t))
+	changes := 0
+	for ; time.Now().Before(end); changes += 2 {
+		leave := m.join(m.dirs[1])
+		pauseFor(t, time.Second)
+		leave()
+		pauseFor(t, time.Second)
+	}
+	longest := stalls()
+	t.Logf("%d changes, longest stall %v", changes, longest)
+	if longest > 5*time.Second {
+		t.Errorf("for %v nothing came out, want at most 5 s", longest)
+	}
+	if m.errs.Load() != 0 {
+		t.Errorf("%d runs ended with an error", m.errs.Load())
+	}
+	m.settled(d, stay)
+}
+
+// pauseFor lets records flow for a while.
+func pauseFor(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}
+
+// watchStalls notes how long it takes at most until the record that was sent last has come out. The function returned
+// ends it.
+func watchStalls(d *driver) (longest func() time.Duration) {
+	ctx, cancel := context.WithCancel(context.Background())
+	found := make(chan time.Duration, 1)
+	go func() {
+		var worst time.Duration
+		for ctx.Err() == nil {
+			began, last := time.Now(), d.sent.Load()
+			for d.out.Load() < last && ctx.Err() == nil {
+				time.Sleep(5 * time.Millisecond)
+			}
+			worst = max(worst, time.Since(began))
+			time.Sleep(5 * time.Millisecond)
+		}
+		found <- worst
+	}()
+	return func() time.Duration { cancel(); return <-found }
+}
+
+// A member's connections stand still past its session time-out, and then all it was about to say is said.
+func TestMemberHeldPastItsSession(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	held := faultnet.New()
+	m := &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}}
+	stay := m.join(m.dirs[0])
+	other := *c
+	other.net = held
+	var armed atomic.Bool
+	late := &crew{t: t, c: &other, at: func(at point) { // inside an open transaction
+		if at == beforeEnd && armed.CompareAndSwap(true, false) {
+			held.Hold()
+		}
+	}}
+	leave := late.join(m.dirs[1])
+	d := drive(t, c.wire, 300)
+	for range 2 {
+		eventually(t, "both have a share", func() bool { return len(c.members(t)) == 2 })
+		armed.Store(true)
+		eventually(t, "the held member's session is over", func() bool { return len(c.members(t)) == 1 })
+		d.caughtUp(t, "while a member is held") // the other has taken over
+		held.Release()
+		d.caughtUp(t, "after it went on")
+	}
+	m.settled(d, func() { stay(); leave() })
+	if late.errs.Load()+late.late.Load() == 0 {
+		t.Error("none of the held member's commits was refused")
+	}
+}
+
+// members are those of the group, if it is stable.
+func (c *cluster) members(t *testing.T) []string {
+	t.Helper()
+	described, err := c.admin.DescribeGroups(t.Context(), "t")
+	must(t, err)
+	var ids []string
+	if g := described["t"]; g.State == "Stable" {
+		for _, m := range g.Members {
+			ids = append(ids, m.MemberID)
+		}
+	}
+	return ids
+}
