@@ -193,7 +193,7 @@ func (p *product) openFeatures(context.Context) error {
 	}
 	p.part(topics.Features, sink.Run)
 	p.features, err = feature.NewService(p.cfg.Feature, feature.Deps{
-		Store: store, Definitions: definitions, Deleted: p.deleted, Metrics: metrics, Log: p.log, Now: time.Now,
+		Store: store, Definitions: definitions, Deleted: p.deleted, Fresh: sink.Fresh, Metrics: metrics, Log: p.log, Now: time.Now,
 	})
 	if err != nil {
 		return err

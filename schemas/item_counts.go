@@ -4,8 +4,12 @@ package schemas
 // of the same pin and step replaces the earlier.
 type ItemCounts struct {
 	Pin    PinID            `avro:"pin" json:"pin"`
-	Start  Micros           `avro:"start" json:"start"`   // a multiple of ItemStep; the step is [Start, Start+ItemStep)
-	Counts map[string]int64 `avro:"counts" json:"counts"` // by verb, impressions under ImpressionCount
+	Start  Micros           `avro:"start" json:"start"`             // a multiple of ItemStep; the step is [Start, Start+ItemStep)
+	Counts map[string]int64 `avro:"counts" json:"counts"`           // by verb, impressions under ImpressionCount
+	Actors Sketch           `avro:"actors" json:"actors,omitempty"` // who acted in the step; who was only shown the pin did not
+	// Embedding is the decayed mean of the embeddings of those who acted on the pin of late, as of this record and
+	// whatever its step. Empty: it has not changed, or nobody had one.
+	Embedding []float32 `avro:"embedding" json:"embedding,omitempty"`
 }
 
 // ItemStep is the resolution of item features.

@@ -53,6 +53,10 @@ func schemaFile(rec any) string {
 		return "enriched_action"
 	case *ItemCounts:
 		return "item_counts"
+	case *PinAttributes:
+		return "pin_attributes"
+	case *PinActor:
+		return "pin_actor"
 	case *Served:
 		return "served"
 	case *FeedEntry:

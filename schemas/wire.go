@@ -68,6 +68,8 @@ func settle(wire any) {
 		}
 	case *Delivery:
 		w.Then = slices.Clip(w.Then)
+	case *ItemCounts:
+		w.Actors = slices.Clip(w.Actors)
 	case *DeadLetter: // the library's slices run on into memory of other records
 		w.Key, w.Value = slices.Clip(w.Key), slices.Clip(w.Value)
 	}

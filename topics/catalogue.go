@@ -15,6 +15,8 @@ const (
 
 	Publications    = "publications"     // followee
 	PinCards        = "pin-cards"        // pin
+	PinAttributes   = "pin-attributes"   // pin
+	PinActors       = "pin-actors"       // pin
 	ActionsJoined   = "actions-joined"   // actor
 	ActionsEnriched = "actions-enriched" // actor
 	ItemFeatures    = "item-features"    // pin
@@ -150,9 +152,11 @@ func derived() []Topic {
 	list := []Topic{
 		{Name: Publications, Key: "followee", Record: "Publication", Writers: []string{Objects}, Readers: []string{Fanout, Materialize}},
 		{Name: PinCards, Key: "pin", Record: "Card", Writers: []string{Objects}, Readers: []string{Materialize, Features}},
+		{Name: PinAttributes, Key: "pin", Record: "PinAttributes", Writers: []string{Objects}, Readers: []string{Features}},
 		{Name: ActionsJoined, Key: "actor", Record: "EnrichedAction", Writers: []string{Objects}, Readers: []string{Actors}},
 		{Name: ItemFeatures, Key: "pin", Record: "ItemCounts", Writers: []string{Objects}, Readers: []string{Features}},
 		{Name: ActionsEnriched, Key: "actor", Record: "EnrichedAction", Writers: []string{Actors}, Readers: []string{Features}},
+		{Name: PinActors, Key: "pin", Record: "PinActor", Writers: []string{Actors}, Readers: []string{Objects}},
 		{Name: EdgeWeights, Key: "followee", Record: "EdgeWeight", Writers: []string{Actors}, Readers: []string{Fanout}},
 		{Name: Affinities, Key: "user", Record: "Affinities", Writers: []string{Actors}, Readers: []string{Pools}},
 		{Name: UsersDeleted, Key: "user", Record: "DeletedUser", Compact: true, Whole: true, Writers: []string{Actors}, Readers: []string{Materialize}},

@@ -32,6 +32,8 @@ func Open(ctx context.Context, r Registry) (*Streams, error) {
 
 		Publications:    bind[schemas.Publication](b, Publications),
 		PinCards:        bind[schemas.Card](b, PinCards),
+		PinAttributes:   bind[schemas.PinAttributes](b, PinAttributes),
+		PinActors:       bind[schemas.PinActor](b, PinActors),
 		ActionsJoined:   bind[schemas.EnrichedAction](b, ActionsJoined),
 		ActionsEnriched: bind[schemas.EnrichedAction](b, ActionsEnriched),
 		ItemFeatures:    bind[schemas.ItemCounts](b, ItemFeatures),

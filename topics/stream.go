@@ -31,6 +31,8 @@ type Streams struct {
 
 	Publications    Stream[schemas.Publication]
 	PinCards        Stream[schemas.Card]
+	PinAttributes   Stream[schemas.PinAttributes]
+	PinActors       Stream[schemas.PinActor]
 	ActionsJoined   Stream[schemas.EnrichedAction]
 	ActionsEnriched Stream[schemas.EnrichedAction]
 	ItemFeatures    Stream[schemas.ItemCounts]

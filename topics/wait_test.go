@@ -335,10 +335,10 @@ func TestReadersOfCatalogue(t *testing.T) {
 	want := map[string]string{
 		"actors":      "users actions-joined actors-ticks",
 		"fanout":      "follows publications edge-weights fanout-loop edge-modes fanout-ticks",
-		"objects":     "pins actions impressions objects-ticks",
+		"objects":     "pins actions pin-actors impressions objects-ticks",
 		"pools":       "candidates affinities edges deliveries returns served pools-ticks",
 		"materialize": "publications pin-cards users-deleted edges feed-entries",
-		"features":    "pin-cards item-features actions-enriched",
+		"features":    "pin-cards pin-attributes item-features actions-enriched",
 	}
 	for group, list := range want {
 		if got[group] != list {

@@ -3,13 +3,15 @@
 //	owner   user
 //	in      users, actions-joined
 //	rows    the profile, one affinity a facet (author, board, interest), when affinities were last sent
-//	out     actions-enriched and affinities (key user), edge-weights (key followee), users-deleted (key user)
+//	out     actions-enriched and affinities (key user), edge-weights (key followee), users-deleted (key user),
+//	        pin-actors (key pin)
 //	timers  affinities that are due, edge weights that fade
 //
 // Profiles. The update that is newest by event time, then id, wins. Delete is final: it says so on users-deleted,
 // clears everything the user had, and whatever comes of the user afterwards is dropped.
 //
-// Actions. Each that comes in goes out once, with the newest known profile; it never waits for one.
+// Actions. Each that comes in goes out once, with the newest known profile, which it never waits for, and with those of
+// its attributes that Config.Joins names. Of verbs in Config.EmbeddingVerbs the actor's embedding goes to the pin.
 //
 // Affinities. For a user and a facet, over the actions on pins that had the facet when they were acted on,
 //
@@ -28,6 +30,7 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -56,7 +59,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 			rows.Keyed(s.Users, g.user),
 			rows.Keyed(s.ActionsJoined, g.action),
 		},
-		Outputs: []string{topics.ActionsEnriched, topics.EdgeWeights, topics.Affinities, topics.UsersDeleted},
+		Outputs: []string{topics.ActionsEnriched, topics.EdgeWeights, topics.Affinities, topics.UsersDeleted, topics.PinActors},
 		Timer:   g.timer,
 	}
 }
@@ -108,10 +111,23 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 		return nil
 	}
 	a.ActorAttributes = attributes(profile)
-	if err := rows.Send(tx, t.streams.ActionsEnriched, string(a.Actor), a); err != nil {
+	joined := g.cfg.Joins.apply(*a)
+	if err := rows.Send(tx, t.streams.ActionsEnriched, string(a.Actor), &joined); err != nil {
+		return err
+	}
+	if err := g.present(tx, a); err != nil {
 		return err
 	}
 	return t.care(a)
+}
+
+// present tells a pin the embedding of who acted on it.
+func (g *group) present(tx *rows.Tx, a *schemas.EnrichedAction) error {
+	if len(a.ActorAttributes.Embedding) == 0 || !slices.Contains(g.cfg.EmbeddingVerbs, a.Verb) {
+		return nil
+	}
+	actor := schemas.PinActor{Pin: schemas.PinID(a.Object), Time: a.Timestamp, Embedding: a.ActorAttributes.Embedding}
+	return rows.Send(tx, g.streams.PinActors, string(actor.Pin), &actor)
 }
 
 // timer sends affinities that are due, or moves an edge weight that has faded.

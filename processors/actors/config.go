@@ -21,6 +21,11 @@ type Config struct {
 	MaxFacets int           `yaml:"max_facets"` // affinities kept of a user, give or take a quarter; Top to 10,000, default 1000
 	Steps     Steps         `yaml:"steps"`      // at most 20; default 0.5 below -2, 1, 1.5 from 3, 2 from 8, 3 from 20
 	Band      float64       `yaml:"band"`       // an edge leaves its step this share below the step's start; 0-0.9, default 0.2
+
+	Joins Joins `yaml:"joins"` // which attributes actions of a verb go on with; at most 64 verbs; default none: all
+	// EmbeddingVerbs are the verbs whose actors' embeddings go into the mean that is kept of a pin's recent actors.
+	// Default closeup, click, save; none: no means are kept.
+	EmbeddingVerbs []schemas.Verb `yaml:"embedding_verbs"`
 }
 
 // DefaultConfig returns the configuration that the field comments state.
@@ -33,6 +38,8 @@ func DefaultConfig() Config {
 		MaxFacets: 1000,
 		Steps:     Steps{{math.Inf(-1), 0.5}, {-2, 1}, {3, 1.5}, {8, 2}, {20, 3}},
 		Band:      0.2,
+
+		EmbeddingVerbs: []schemas.Verb{schemas.Closeup, schemas.Click, schemas.Save},
 	}
 }
 
@@ -46,7 +53,19 @@ func (c Config) Validate() error {
 		within("max_facets", c.MaxFacets, c.Top, 10_000),
 		within("band", c.Band, 0, 0.9),
 		c.Steps.validate("steps"),
+		c.Joins.validate("joins"),
+		c.validateEmbeddingVerbs(),
 	)
+}
+
+func (c Config) validateEmbeddingVerbs() error {
+	var errs []error
+	for _, v := range c.EmbeddingVerbs {
+		if _, known := c.Verbs[v]; !known {
+			errs = append(errs, fmt.Errorf("embedding_verbs: unknown verb %q", v))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func within[T int | float64 | time.Duration](name string, v, low, high T) error {

@@ -313,3 +313,51 @@ func TestNothingIsLostOrDoubledWhenKilled(t *testing.T) {
 		return true
 	})
 }
+
+func TestJoinsAndWhatPinsHearOfTheirActors(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := actors.DefaultConfig()
+	cfg.Joins = actors.Joins{schemas.Click: {Object: []string{"board"}, Actor: []string{"profile"}}}
+	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
+	at := now()
+	proctest.Publish(w, w.Streams.Users, "user:eve", profile("user:eve", schemas.Update, at, "p"))
+	w.WaitIdle()
+	both := schemas.Facets{Author: "user:ada", Board: "board:a"}
+	for _, verb := range []schemas.Verb{schemas.Click, schemas.Save, schemas.View} {
+		proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", action("user:eve", verb, at, string(verb), both))
+	}
+	proctest.Publish(w, w.Streams.ActionsJoined, "user:bob", action("user:bob", schemas.Save, at, "without embedding", both))
+	w.WaitIdle()
+
+	got := map[string]schemas.EnrichedAction{}
+	for _, a := range values(proctest.Drain(w, w.Streams.ActionsEnriched)) {
+		got[a.ID] = a
+	}
+	if a := got["click"]; a.ObjectAttributes.Author != "" || a.ObjectAttributes.Board != "board:a" ||
+		len(a.ActorAttributes.Interests)+len(a.ActorAttributes.Embedding) > 0 || a.ActorAttributes.Attributes["profile"] != "p" {
+		t.Errorf("click: got %+v, want the board and the profile alone", a)
+	}
+	if a := got["save"]; a.ObjectAttributes.Author != "user:ada" || len(a.ActorAttributes.Embedding) != 2 {
+		t.Errorf("save: got %+v, want everything", a)
+	}
+	want := []schemas.PinActor{ // of views nothing is told
+		{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 2}},
+		{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 2}},
+	}
+	records := proctest.Drain(w, w.Streams.PinActors)
+	if diff := gocmp.Diff(want, values(records)); diff != "" {
+		t.Errorf("what pins hear (-want +got):\n%s", diff)
+	}
+	// What is not joined is cared for all the same: 4.1 for the author, 1 of it the click's.
+	w.Eventually("the author is cared for with the click's weight", func() bool {
+		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
+			for _, top := range a.Top {
+				if a.User == "user:eve" && top.Facet == "user:ada" && top.Value > 4 {
+					return true
+				}
+			}
+		}
+		return false
+	})
+}

@@ -22,8 +22,12 @@ type Config struct {
 	// Default none.
 	Quality []QualityRule `yaml:"quality"`
 
-	Remember     time.Duration `yaml:"remember"`      // how long after its arrival an action's repeat is known; 1m-720h, default 96h
-	CountFor     time.Duration `yaml:"count_for"`     // how long the counts of a step are kept; 1h-720h, default 96h, the longest window of a feature
+	Remember time.Duration `yaml:"remember"`  // how long after its arrival an action's repeat is known; 1m-720h, default 96h
+	CountFor time.Duration `yaml:"count_for"` // how long the counts of a step are kept; 1h-720h, default 96h, the longest window of a feature
+	// ActorsHalfLife is after which time somebody who acted counts half in the mean embedding of a pin's recent actors;
+	// 1m-720h, default 24h.
+	ActorsHalfLife time.Duration `yaml:"actors_half_life"`
+
 	Hold         time.Duration `yaml:"hold"`          // how long an action waits for its pin; 0-1h, default 60s
 	MaxHeld      int           `yaml:"max_held"`      // actions that wait for one pin; the next goes on without it; 0-1000, default 100
 	Versions     int           `yaml:"versions"`      // versions of a pin's attributes kept for joins; 1-64, default 8
@@ -49,10 +53,13 @@ type QualityRule struct {
 // DefaultConfig returns the configuration that the field comments state.
 func DefaultConfig() Config {
 	return Config{
-		Verbs:        schemas.DefaultVerbs(),
-		Bots:         []BotRule{{Attribute: "bot", Equals: "true"}},
-		Remember:     96 * time.Hour,
-		CountFor:     96 * time.Hour,
+		Verbs:    schemas.DefaultVerbs(),
+		Bots:     []BotRule{{Attribute: "bot", Equals: "true"}},
+		Remember: 96 * time.Hour,
+		CountFor: 96 * time.Hour,
+
+		ActorsHalfLife: 24 * time.Hour,
+
 		Hold:         time.Minute,
 		MaxHeld:      100,
 		Versions:     8,
@@ -73,6 +80,7 @@ func (c Config) Validate() error {
 		c.Verbs.Validate(),
 		within("remember", c.Remember, time.Minute, 720*time.Hour),
 		within("count_for", c.CountFor, time.Hour, 720*time.Hour),
+		within("actors_half_life", c.ActorsHalfLife, time.Minute, 720*time.Hour),
 		within("hold", c.Hold, 0, time.Hour),
 		within("max_held", c.MaxHeld, 0, 1000),
 		within("versions", c.Versions, 1, 64),

@@ -3,6 +3,7 @@ package objects_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -389,4 +390,69 @@ func checkLastBoards(t *testing.T, w *proctest.Wire, newest int) {
 			t.Errorf("%v was last told of %s, want %s", e, v.Board, want)
 		}
 	}
+}
+
+func TestAttributesFollowTheNewestVersion(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	at := now()
+	with := func(v ...float32) func(*schemas.PinEvent) { return func(e *schemas.PinEvent) { e.Embedding = v } }
+	proctest.Publish(w, w.Streams.Pins, "pin:1",
+		pinAt(schemas.Update, "pin:1", at, "u", with(1)), // no version before the create
+		pinAt(schemas.Create, "pin:1", at.Add(-time.Minute), "c", with(2)),
+		pinAt(schemas.Update, "pin:1", at.Add(-time.Second), "old", with(3)),
+		pinAt(schemas.Update, "pin:1", at.Add(time.Second), "new", with(4)),
+		pinAt(schemas.Delete, "pin:1", at, "d"))
+	w.WaitIdle()
+	attributes := func(id string) map[string]string { return map[string]string{"version": id} }
+	want := []schemas.PinAttributes{
+		{Pin: "pin:1", Attributes: attributes("u"), Embedding: []float32{1}},
+		{Pin: "pin:1", Attributes: attributes("new"), Embedding: []float32{4}},
+		{Pin: "pin:1"},
+	}
+	got := values(proctest.Drain(w, w.Streams.PinAttributes))
+	ignore := cmpopts.IgnoreFields(schemas.PinAttributes{}, "Version")
+	if diff := gocmp.Diff(want, got, ignore, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("attributes (-want +got):\n%s", diff)
+	}
+	if !slices.IsSortedFunc(got, func(a, b schemas.PinAttributes) int { return cmp.Compare(a.Version, b.Version) }) {
+		t.Errorf("versions do not ascend: %v", got)
+	}
+}
+
+func TestCountsKnowWhoActed(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	at := now()
+	by := func(user schemas.UserID) func(*schemas.ActionEvent) {
+		return func(e *schemas.ActionEvent) { e.Actor = user }
+	}
+	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "c"))
+	for i := range 40 {
+		proctest.Publish(w, w.Streams.Actions, "pin:1",
+			actionAt(schemas.Click, "pin:1", at, fmt.Sprint("a", i), by(schemas.UserID(fmt.Sprint("user:", i%20)))))
+	}
+	proctest.Publish(w, w.Streams.Impressions, "pin:1", &schemas.Impression{Pin: "pin:1", User: "user:shown", Time: schemas.MicrosOf(at)})
+	proctest.Publish(w, w.Streams.PinActors, "pin:1",
+		&schemas.PinActor{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 0}},
+		&schemas.PinActor{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{0, 3}},
+		&schemas.PinActor{Pin: "pin:1", Time: schemas.MicrosOf(at) - 1, Embedding: []float32{5}}, // of another model
+		&schemas.PinActor{Pin: "pin:other", Time: schemas.MicrosOf(at), Embedding: []float32{5}})
+	w.WaitIdle()
+	all := values(proctest.Drain(w, w.Streams.ItemFeatures))
+	last := all[len(all)-1]
+	u := &schemas.Union{}
+	u.Merge(last.Actors)
+	if got := u.Estimate(); got < 19.5 || got > 20.5 {
+		t.Errorf("%.2f actors, want about 20", got)
+	}
+	if want := map[string]int64{"click": 40, schemas.ImpressionCount: 1}; !maps.Equal(last.Counts, want) {
+		t.Errorf("counts: got %v, want %v", last.Counts, want)
+	}
+	if diff := gocmp.Diff([]float32{0.5, 1.5}, last.Embedding); diff != "" {
+		t.Errorf("mean of actors (-want +got):\n%s", diff)
+	}
+	checkDeadLetters(t, w, `key "pin:1": want the record's "pin:other"`)
 }

@@ -2,26 +2,32 @@
 // to it.
 //
 //	owner   pin
-//	in      pins, actions, impressions
-//	rows    the pin, the last versions of its attributes, remembered and held actions, counts per step of time
-//	out     publications (key followee), pin-cards and item-features (key pin), actions-joined (key actor)
+//	in      pins, actions, impressions, pin-actors
+//	rows    the pin, the last versions of its attributes, remembered and held actions, counts and actors per step of
+//	        time, the mean of recent actors
+//	out     publications (key followee), pin-cards, pin-attributes and item-features (key pin), actions-joined (key actor)
 //	timers  remembered actions, held actions and old counts run out
 //
 // Pins. The earliest create, by event time and then id, gives author, creation and quality; the newest create or
 // update gives everything else. So any order and any repetition of a pin's events ends in the same pin. Each change
 // gets a new version number: the event's time, or one more than the pin's last number if that is not lower. A change of
 // what followees go by (author, board, interests, creation, quality) is published to each followee of the pin, present
-// and former, so that whoever had it learns that it has gone; any change goes to pin-cards. An update before the
-// create is kept for joins and published with it. Pin events are the producers' word: who updates or deletes a pin is
-// not compared with its author. Delete is final; a deleted pin answers nothing any more.
+// and former, so that whoever had it learns that it has gone; any change goes to pin-cards and pin-attributes. An update
+// before the create is kept for joins and published with it. Pin events are the producers' word: who updates or deletes
+// a pin is not compared with its author. Delete is final; a deleted pin answers nothing any more.
 //
 // Actions. Each goes on once, with the attributes that its pin had at the time of the action, or the oldest known. A
 // repeat is known by its event id for Config.Remember after its arrival. An action that comes before its pin is held
 // until the pin comes, for Config.Hold at most.
 //
 // Counts. Every action and impression counts once, in the step of schemas.ItemStep that its event time falls into; each
-// change emits the new counts of that step. Steps older than Config.CountFor are gone, what comes too late for its
-// step is not counted.
+// change emits the new counts of that step, with a sketch of who acted in it. Steps older than Config.CountFor are gone,
+// what comes too late for its step is not counted.
+//
+// Recent actors. The embeddings of people who act on a pin come back over pin-actors, by way of the group that knows
+// them; their mean is kept, each weighed by 2^(−age/Config.ActorsHalfLife), by event time, and emitted with its step's
+// counts. One of another length than the mean's is of another model: it begins a new mean if it is newer, else it is
+// left out.
 //
 // What is dropped is counted by reason: no_actor, bot, deleted_user, deleted_pin, repeat; held_full, no_object and
 // late_count name actions that went on without something.
@@ -50,8 +56,9 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 			rows.Keyed(s.Pins, g.pin),
 			rows.Keyed(s.Actions, g.action),
 			rows.Keyed(s.Impressions, g.impression),
+			rows.Keyed(s.PinActors, g.actor),
 		},
-		Outputs: []string{topics.Publications, topics.PinCards, topics.ActionsJoined, topics.ItemFeatures},
+		Outputs: []string{topics.Publications, topics.PinCards, topics.PinAttributes, topics.ActionsJoined, topics.ItemFeatures},
 		Timer:   g.timer,
 	}
 }
@@ -98,7 +105,7 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 	if err := t.change(p, c, e); err != nil {
 		return err
 	}
-	if err := t.publish(p, c); err != nil {
+	if err := t.publish(p, c, e); err != nil {
 		return err
 	}
 	if first || p.deleted() {
@@ -130,7 +137,7 @@ func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
 		tx.Count(dropRepeat)
 		return nil
 	}
-	if err := t.tally(p.id, string(e.Verb), e.Time); err != nil {
+	if err := t.tally(p.id, string(e.Verb), e.Time, e.Actor); err != nil {
 		return err
 	}
 	if len(p.kept) == 0 {
@@ -168,7 +175,24 @@ func (g *group) impression(tx *rows.Tx, i *schemas.Impression) error {
 		tx.Count(dropDeletedPin)
 		return nil
 	}
-	return t.tally(i.Pin, schemas.ImpressionCount, i.Time)
+	return t.tally(i.Pin, schemas.ImpressionCount, i.Time, nobody)
+}
+
+// actor adds somebody's embedding to the mean of the pin's recent actors.
+func (g *group) actor(tx *rows.Tx, a *schemas.PinActor) error {
+	if tx.Key() != string(a.Pin) {
+		return schemas.Bad(fmt.Sprintf("key %.64q: want the record's %.64q", tx.Key(), a.Pin))
+	}
+	t := g.table(tx, tx.Own())
+	p, err := t.pin(a.Pin)
+	if err != nil {
+		return err
+	}
+	if p.deleted() {
+		tx.Count(dropDeletedPin)
+		return nil
+	}
+	return t.addActor(a)
 }
 
 // timer ends a remembered action, a held action or a step of counts.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -17,6 +18,7 @@ const (
 	rememberRow = 'a' // event id of an action → arrival; has a timer
 	heldRow     = 'h' // arrival, event id → an action that waits for its pin, as a record of actions; has a timer
 	countRow    = 's' // start of the step → counts, as a record of item-features; has a timer
+	actorsRow   = 'm' // → the mean of recent actors, see mean.encode
 )
 
 // table is the rows of one pin during one callback, and what goes out because of them.
@@ -61,8 +63,8 @@ func (t table) change(p *pin, c change, e *schemas.PinEvent) error {
 	return t.own.Put([]byte{pinRow}, p.encode())
 }
 
-// publish sends a new version to everybody who must hear of it.
-func (t table) publish(p *pin, c change) error {
+// publish sends a new version to everybody who must hear of it. e is the event that made it.
+func (t table) publish(p *pin, c change, e *schemas.PinEvent) error {
 	if !c.version {
 		return nil
 	}
@@ -74,7 +76,39 @@ func (t table) publish(p *pin, c change) error {
 		}
 	}
 	card := p.card()
-	return rows.Send(t.tx, t.streams.PinCards, string(p.id), &card)
+	if err := rows.Send(t.tx, t.streams.PinCards, string(p.id), &card); err != nil {
+		return err
+	}
+	return t.publishAttributes(p, e)
+}
+
+// publishAttributes sends what the newest create or update says, of a deleted pin nothing.
+func (t table) publishAttributes(p *pin, e *schemas.PinEvent) error {
+	rec := schemas.PinAttributes{Pin: p.id, Version: p.stamp}
+	switch {
+	case p.deleted():
+		if err := t.own.Delete([]byte{actorsRow}); err != nil {
+			return err
+		}
+	case p.kept[0].id == e.ID:
+		rec.Attributes, rec.Embedding = e.Attributes, e.Embedding
+	default:
+		head, err := t.version(p, p.kept[0])
+		if err != nil {
+			return err
+		}
+		rec.Attributes, rec.Embedding = head.Attributes, head.Embedding
+	}
+	return rows.Send(t.tx, t.streams.PinAttributes, string(p.id), &rec)
+}
+
+// version reads one of the versions whose attributes are kept.
+func (t table) version(p *pin, m moment) (*schemas.PinEvent, error) {
+	version, err := get(t.own, versionName(m), t.streams.Pins)
+	if err == nil && version == nil {
+		err = fmt.Errorf("read version %d %q of %s: it is gone", m.time, m.id, p.id)
+	}
+	return version, err
 }
 
 // remember notes the event id of an action, and says whether it was known.
@@ -90,45 +124,82 @@ func (t table) remember(id string) (bool, error) {
 	return false, t.own.SetTimer(t.tx.Time().Add(t.cfg.Remember), name)
 }
 
+// nobody is who is told of when a pin was only shown.
+const nobody schemas.UserID = ""
+
 // tally adds one to what happened to the pin in the step of time at, and sends the step's counts.
-func (t table) tally(id schemas.PinID, what string, at schemas.Micros) error {
+func (t table) tally(id schemas.PinID, what string, at schemas.Micros, actor schemas.UserID) error {
 	start := stepOf(at)
-	end := (start + schemas.ItemStep).Time().Add(t.cfg.CountFor)
+	end := t.stepEnd(start)
 	if !end.After(t.tx.Time()) {
 		t.tx.Count(lackLateCount)
 		return nil
 	}
-	name := appendTime([]byte{countRow}, start)
-	counts, err := get(t.own, name, t.streams.ItemFeatures)
+	counts, err := t.counts(start)
 	if err != nil {
 		return err
 	}
 	if counts == nil {
 		counts = &schemas.ItemCounts{Pin: id, Start: start, Counts: map[string]int64{}}
-		if err := t.own.SetTimer(end, name); err != nil {
+		if err := t.own.SetTimer(end, countName(start)); err != nil {
 			return err
 		}
 	}
 	counts.Counts[what]++
+	if actor != nobody {
+		counts.Actors = counts.Actors.Add(string(actor))
+	}
 	value, err := t.streams.ItemFeatures.Encode(counts)
 	if err != nil {
 		return fmt.Errorf("encode counts of %s: %w", id, err)
 	}
-	if err := t.own.Put(name, value); err != nil {
+	if err := t.own.Put(countName(start), value); err != nil {
 		return err
 	}
 	return t.tx.Emit(t.streams.ItemFeatures.Name, string(id), value)
 }
 
-// join sends an action on with the attributes that the pin had when it happened.
-func (t table) join(p *pin, e *schemas.ActionEvent) error {
-	m := p.asOf(e.Time)
-	version, err := get(t.own, versionName(m), t.streams.Pins)
+// stepEnd returns when the counts of a step are given up.
+func (t table) stepEnd(start schemas.Micros) time.Time {
+	return (start + schemas.ItemStep).Time().Add(t.cfg.CountFor)
+}
+
+// counts reads the counts of a step, nil if there are none.
+func (t table) counts(start schemas.Micros) (*schemas.ItemCounts, error) {
+	return get(t.own, countName(start), t.streams.ItemFeatures)
+}
+
+func countName(start schemas.Micros) []byte { return appendTime([]byte{countRow}, start) }
+
+// addActor adds an embedding to the mean of the pin's recent actors and sends the mean with the counts of its step.
+func (t table) addActor(a *schemas.PinActor) error {
+	value, err := t.own.Get([]byte{actorsRow})
 	if err != nil {
 		return err
 	}
-	if version == nil {
-		return fmt.Errorf("join action with %s: version %d %q is gone", p.id, m.time, m.id)
+	m, err := decodeMean(value)
+	if err != nil {
+		return fmt.Errorf("read actors of %s: %w", a.Pin, err)
+	}
+	if !m.add(a.Embedding, a.Time, t.cfg.ActorsHalfLife) {
+		return nil
+	}
+	if err := t.own.Put([]byte{actorsRow}, m.encode()); err != nil {
+		return err
+	}
+	counts, err := t.counts(stepOf(a.Time))
+	if err != nil || counts == nil { // nil: the step's time is over, and with it what this action says
+		return err
+	}
+	counts.Embedding = m.vector()
+	return rows.Send(t.tx, t.streams.ItemFeatures, string(a.Pin), counts)
+}
+
+// join sends an action on with the attributes that the pin had when it happened.
+func (t table) join(p *pin, e *schemas.ActionEvent) error {
+	version, err := t.version(p, p.asOf(e.Time))
+	if err != nil {
+		return err
 	}
 	return t.sendOn(e, attributes(p.origin.author, version))
 }

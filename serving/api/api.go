@@ -103,6 +103,7 @@ type Pools interface {
 // Features answers what recommenders ask; feature.Service does.
 type Features interface {
 	Answer(ctx context.Context, req feature.Request) (feature.Answer, error)
+	Attributes(ctx context.Context, req feature.AttributesRequest) (feature.AttributesAnswer, error)
 	Definitions() []feature.Definition
 }
 

@@ -131,6 +131,19 @@ func (f *fakes) Answer(_ context.Context, req feature.Request) (feature.Answer, 
 	}, f.fail
 }
 
+func (f *fakes) Attributes(_ context.Context, req feature.AttributesRequest) (feature.AttributesAnswer, error) {
+	if len(req.Pins) == 0 {
+		return feature.AttributesAnswer{}, &feature.RequestError{Problems: []string{"no pins"}}
+	}
+	return feature.AttributesAnswer{
+		Pins: map[schemas.PinID]feature.Attributes{"pin:1": {
+			Author: "user:a", Board: "board:b", Interests: []schemas.InterestID{"interest:tea"},
+			Attributes: map[string]string{"colour": "red"}, Embedding: []float32{0.5, 1},
+		}},
+		Missing: []feature.MissingPin{{Entity: "pin:2", Reason: feature.Unknown}}, Degraded: []string{},
+	}, f.fail
+}
+
 func (f *fakes) Definitions() []feature.Definition {
 	if f.fail != nil {
 		panic(f.fail) // it has no other way to fail

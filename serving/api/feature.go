@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -27,6 +28,15 @@ func (s *Server) definitions(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) features(w http.ResponseWriter, r *http.Request) error {
+	return answerJSON(s, w, r, s.deps.Features.Answer)
+}
+
+func (s *Server) attributes(w http.ResponseWriter, r *http.Request) error {
+	return answerJSON(s, w, r, s.deps.Features.Attributes)
+}
+
+// answerJSON reads the request that the body holds, and writes what it is answered.
+func answerJSON[Q, A any](s *Server, w http.ResponseWriter, r *http.Request, ask func(context.Context, Q) (A, error)) error {
 	if err := errors.Join(parametersOf(r).err(), checkContent(r, "application/json")); err != nil {
 		return err
 	}
@@ -34,19 +44,19 @@ func (s *Server) features(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return readError(err)
 	}
-	req, err := parseFeatures(body)
+	req, err := parseBody[Q](body)
 	if err != nil {
 		return err
 	}
-	answer, err := s.deps.Features.Answer(r.Context(), req)
+	answer, err := ask(r.Context(), req)
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, answer)
 }
 
-// parseFeatures takes one JSON object without unknown fields; what it asks for is checked by who answers it.
-func parseFeatures(body []byte) (req feature.Request, err error) {
+// parseBody takes one JSON object without unknown fields; what it asks for is checked by who answers it.
+func parseBody[Q any](body []byte) (req Q, err error) {
 	// Unmarshal refuses what follows the object, which a Decoder would leave unread.
 	var whole json.RawMessage
 	if err := json.Unmarshal(body, &whole); err != nil {

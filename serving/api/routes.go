@@ -50,6 +50,7 @@ func (s *Server) routes() []route {
 		present(s.deps.Features != nil,
 			route{method: "GET", path: "/v1/features", handle: s.definitions},
 			route{method: "POST", path: "/v1/features", handle: s.features},
+			route{method: "POST", path: "/v1/features/attributes", handle: s.attributes},
 		),
 		present(s.deps.Publisher != nil,
 			route{method: "POST", path: "/v1/events", handle: s.events},

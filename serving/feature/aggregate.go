@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"math"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -34,7 +35,7 @@ func newPlan(defs []Definition, span Span, maxGroups int) *plan {
 		if i == 0 || w.after < p.widest.after {
 			p.widest = w
 		}
-		p.features[i] = planned{def: d, window: w, into: newAggregate(d, maxGroups)}
+		p.features[i] = planned{def: d, window: w, into: newAggregate(d, w.upTo, maxGroups)}
 	}
 	return p
 }
@@ -95,27 +96,30 @@ func (c *Condition) holds(r *row) bool {
 	return false
 }
 
-func newAggregate(d Definition, maxGroups int) aggregate {
+// newAggregate gathers for a definition that is no ratio, with windows that end at asOf.
+func newAggregate(d Definition, asOf millis, maxGroups int) aggregate {
 	switch d.Aggregate {
 	case TakeLast:
 		return &lastActions{n: d.N, last: make(Last, 0, d.N)}
 	case TakeTop:
 		return &topValues{of: d.Of, n: d.N, counts: map[string]int64{}, max: maxGroups}
-	case MeanEmbedding:
-		return &meanVector{of: d.Of}
+	case MeanEmbedding, Cosine:
+		return &meanVector{def: d}
 	}
 	if d.GroupBy.isZero() {
-		return &scalar{def: d, max: maxGroups}
+		return &scalar{def: d, asOf: asOf}
 	}
-	return &grouped{def: d, tallies: map[string]*tally{}, max: maxGroups}
+	return &grouped{def: d, asOf: asOf, tallies: map[string]*tally{}, max: maxGroups}
 }
 
 // tally is what any scalar aggregate needs to know of its rows.
 type tally struct {
 	rows          int
+	asOf          millis // as of when rows are weighed
+	weight        float64
 	sum, min, max float64
 	distinct      map[string]struct{}
-	capped        bool
+	many          *schemas.Union // instead of distinct, beyond ExactDistinct
 }
 
 // measure is what one row brings: nothing, a number or values.
@@ -142,32 +146,48 @@ func (d *Definition) measure(r *row) (measure, bool) {
 	return measure{}, true
 }
 
-func (t *tally) add(m measure, maxValues int) {
+// add adds a row of a time, no earlier one than those after it; asOf is where the window ends.
+func (t *tally) add(d *Definition, m measure, at, asOf millis) {
+	if t.rows == 0 {
+		t.min, t.max, t.asOf = m.number, m.number, asOf
+		if d.Aggregate.isMean() {
+			t.asOf = at
+		}
+	}
+	w := d.weight(t.asOf - at)
 	t.rows++
-	t.sum += m.number
-	if t.rows == 1 || m.number < t.min {
-		t.min = m.number
-	}
-	if t.rows == 1 || m.number > t.max {
-		t.max = m.number
-	}
+	t.weight += w
+	t.sum += m.number * w
+	t.min, t.max = min(t.min, m.number), max(t.max, m.number)
 	for _, v := range m.values {
-		t.addValue(v, maxValues)
+		t.addValue(v)
 	}
 }
 
-func (t *tally) addValue(v string, maxValues int) {
-	if _, ok := t.distinct[v]; ok {
-		return
-	}
-	if len(t.distinct) >= maxValues {
-		t.capped = true
+func (t *tally) addValue(v string) {
+	if t.many != nil {
+		t.many.Add(v)
 		return
 	}
 	if t.distinct == nil {
 		t.distinct = map[string]struct{}{}
 	}
 	t.distinct[v] = struct{}{}
+	if len(t.distinct) <= ExactDistinct {
+		return
+	}
+	t.many = &schemas.Union{}
+	for v := range t.distinct {
+		t.many.Add(v)
+	}
+	t.distinct = nil
+}
+
+func (t *tally) different() float64 {
+	if t.many != nil {
+		return math.Round(t.many.Estimate())
+	}
+	return float64(len(t.distinct))
 }
 
 func (t *tally) result(d *Definition) Result {
@@ -186,45 +206,38 @@ func (t *tally) value(d *Definition) float64 {
 	case Sum:
 		return t.sum
 	case Mean:
-		return t.sum / float64(t.rows)
+		return t.sum / t.weight
 	case Min:
 		return t.min
 	case Max:
 		return t.max
 	case CountDistinct:
-		return float64(len(t.distinct))
+		return t.different()
 	}
-	return d.scale(float64(t.rows))
+	return d.scale(t.weight)
 }
 
 // scalar is count, rate, sum, mean, min, max or distinct without grouping.
 type scalar struct {
 	def   Definition
+	asOf  millis
 	tally tally
-	max   int
 }
 
 func (s *scalar) add(r *row) {
 	if m, ok := s.def.measure(r); ok {
-		s.tally.add(m, s.max)
+		s.tally.add(&s.def, m, r.time, s.asOf)
 	}
 }
 
-func (s *scalar) result() Result {
-	res := s.tally.result(&s.def)
-	if s.tally.capped {
-		res.Reasons = append(res.Reasons, Cap)
-	}
-	return res
-}
+func (s *scalar) result() Result { return s.tally.result(&s.def) }
 
-// grouped is a scalar aggregate for each group. It opens at most max groups, or rather values in all groups together:
-// the newest.
+// grouped is a scalar aggregate for each group. It opens at most max groups: the newest.
 type grouped struct {
 	def     Definition
+	asOf    millis
 	tallies map[string]*tally
 	max     int
-	values  int
 	capped  bool
 	groups  []string
 }
@@ -240,9 +253,7 @@ func (g *grouped) add(r *row) {
 	}
 	for _, name := range g.groups {
 		if t := g.tally(name); t != nil {
-			before := len(t.distinct)
-			t.add(m, before+g.max-g.values)
-			g.values += len(t.distinct) - before
+			t.add(&g.def, m, r.time, g.asOf)
 		}
 	}
 }
@@ -264,7 +275,6 @@ func (g *grouped) tally(name string) *tally {
 func (g *grouped) result() Result {
 	groups, res := make(Groups, len(g.tallies)), Result{}
 	for name, t := range g.tallies {
-		g.capped = g.capped || t.capped
 		if n, ok := t.result(&g.def).Value.(Number); ok {
 			groups[name] = float64(n)
 		}
@@ -319,34 +329,36 @@ func (t *topValues) result() Result {
 	return res
 }
 
-// meanVector is mean_embedding.
+// meanVector is mean_embedding, and what cosine compares with.
 type meanVector struct {
-	of  Path
-	sum Vector
-	n   int
+	def    Definition
+	sum    Vector
+	newest millis // time of the first that was added, as of which the others are weighed
+	weight float64
 }
 
 func (m *meanVector) add(r *row) {
-	v := r.vector(m.of)
+	v := r.vector(m.def.Of)
 	if m.sum == nil && v != "" {
-		m.sum = make(Vector, len(v)/4)
+		m.sum, m.newest = make(Vector, len(v)/4), r.time
 	}
 	if v == "" || len(v) != 4*len(m.sum) {
 		return
 	}
-	m.n++
+	w := m.def.weight(m.newest - r.time)
+	m.weight += w
 	for i := range m.sum {
-		m.sum[i] += element(v, i)
+		m.sum[i] += element(v, i) * w
 	}
 }
 
 func (m *meanVector) result() Result {
-	if m.n == 0 {
+	if m.sum == nil {
 		return absent(Empty)
 	}
 	mean := make(Vector, len(m.sum))
 	for i, x := range m.sum {
-		if mean[i] = x / float64(m.n); !finite(mean[i]) {
+		if mean[i] = x / m.weight; !finite(mean[i]) {
 			return absent(Overflow)
 		}
 	}

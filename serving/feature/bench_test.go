@@ -102,20 +102,39 @@ func bareScan(store *EmbeddedStore, user string) error {
 	})
 }
 
-// BenchmarkItems reads the counts of 50 pins that were acted on in each step of a day.
+// BenchmarkItems reads the features of a thousand pins that were acted on in every step of a day, or now and then.
 func BenchmarkItems(b *testing.B) {
+	for name, every := range map[string]schemas.Micros{"busy": 1, "ordinary": 24} {
+		b.Run(name, func(b *testing.B) { benchmarkItems(b, every) })
+	}
+}
+
+func benchmarkItems(b *testing.B, every schemas.Micros) {
 	store := openTest(b, b.TempDir(), DefaultConfig())
 	var pins []schemas.PinID
 	start := now / schemas.ItemStep * schemas.ItemStep
-	for p := range 50 {
+	for p := range 1000 {
 		pins = append(pins, schemas.PinID(fmt.Sprint("pin:", p)))
 		var batch Batch
-		for s := range schemas.Micros(288) {
-			batch.Counts = append(batch.Counts, &schemas.ItemCounts{Pin: pins[p], Start: start - s*schemas.ItemStep, Counts: map[string]int64{"save": 1, "click": 3, "impression": 90}})
+		for s := schemas.Micros(0); s < 288; s += every {
+			batch.Counts = append(batch.Counts, &schemas.ItemCounts{
+				Pin: pins[p], Start: start - s*schemas.ItemStep, Counts: map[string]int64{"save": 1, "click": 3, "impression": 90},
+				Actors: schemas.Sketch(nil).Add(fmt.Sprint(s)).Add(fmt.Sprint(p)), Embedding: make([]float32, 16),
+			})
 		}
 		mustWrite(b, store, batch)
 	}
-	defs := []Definition{{Entity: Pin, Aggregate: Count, GroupBy: Path{part: verbPart}, Window: Kept}, {Entity: Pin, Aggregate: Rate, Window: Kept / 96}}
+	defs, err := Parse("f", []byte(`
+features:
+- {name: a, entity: pin, window: 96h, aggregate: count, group_by: verb}
+- {name: b, entity: pin, window: 1h, aggregate: rate}
+- {name: c, entity: pin, window: 24h, aggregate: count, half_life: 6h}
+- {name: d, entity: pin, window: 24h, aggregate: distinct}
+- {name: e, entity: pin, aggregate: mean_embedding}
+`))
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := store.Items(context.Background(), pins, now, defs); err != nil {

@@ -255,39 +255,60 @@ func cutCount(s string) (verb string, count uint64, rest string, ok bool) {
 	return verb, count, rest[n:], true
 }
 
-// appendPin appends the facets and attributes of a pin; attributes may be nil where only facets are known.
-func appendPin(dst []byte, facets schemas.Facets, attributes map[string]string) []byte {
-	dst = appendText(dst, string(facets.Author))
-	dst = appendText(dst, string(facets.Board))
-	dst = appendTexts(dst, members(facets.Interests))
-	return appendAttributes(dst, attributes)
+// appendFacets appends the facets of a pin.
+func appendFacets(dst []byte, f schemas.Facets) []byte {
+	dst = appendText(dst, string(f.Author))
+	dst = appendText(dst, string(f.Board))
+	return appendTexts(dst, members(f.Interests))
 }
 
-// decodePin reads what appendPin wrote.
-func decodePin(s string) (schemas.Facets, map[string]string, error) {
-	var fields [4]string
+// decodeFacets reads what appendFacets wrote.
+func decodeFacets(s string) (schemas.Facets, error) {
+	var fields [3]string
 	for i := range fields {
 		var ok bool
 		if fields[i], s, ok = cutText(s); !ok {
-			return schemas.Facets{}, nil, errCorrupt
+			return schemas.Facets{}, errCorrupt
 		}
 	}
 	if s != "" {
-		return schemas.Facets{}, nil, errCorrupt
+		return schemas.Facets{}, errCorrupt
 	}
 	var r row
 	facets := schemas.Facets{Author: schemas.UserID(fields[0]), Board: schemas.BoardID(fields[1])}
 	for _, i := range r.texts(fields[2]) {
 		facets.Interests = append(facets.Interests, schemas.InterestID(i))
 	}
+	return facets, nil
+}
+
+// decodeAttributes reads what appendAttributes wrote.
+func decodeAttributes(s string) (map[string]string, error) {
+	block, rest, ok := cutText(s)
+	if !ok || rest != "" {
+		return nil, errCorrupt
+	}
 	attributes := map[string]string{}
-	for rest := fields[3]; rest != ""; {
-		k, after, ok := cutText(rest)
+	for block != "" {
+		k, after, ok := cutText(block)
 		v, after, more := cutText(after)
 		if !ok || !more {
-			return schemas.Facets{}, nil, errCorrupt
+			return nil, errCorrupt
 		}
-		attributes[k], rest = v, after
+		attributes[k], block = v, after
 	}
-	return facets, attributes, nil
+	return attributes, nil
+}
+
+// decodeVector reads what appendVector wrote.
+func decodeVector(s string) ([]float32, error) {
+	block, rest, ok := cutText(s)
+	if !ok || rest != "" || len(block)%4 != 0 {
+		return nil, errCorrupt
+	}
+	v := make([]float32, len(block)/4)
+	for i := range v {
+		v[i] = float32(element(block, i))
+	}
+	return v, nil
 }

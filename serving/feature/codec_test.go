@@ -98,8 +98,11 @@ func FuzzDecodeRow(f *testing.F) {
 				t.Errorf("%s: %d values out of %d bytes", p, len(r.list), len(s))
 			}
 		}
-		if _, _, err := decodePin(s); err == nil {
-			return
+		_, _ = decodeFacets(s)
+		_, _ = decodeAttributes(s)
+		_, _ = decodeVector(s)
+		for rest, more := s, true; more && rest != ""; {
+			_, rest, more = cutStep(rest)
 		}
 	})
 }
@@ -119,10 +122,57 @@ func TestEveryTruncationOfARowIsCorrupt(t *testing.T) {
 }
 
 func TestEveryTruncationOfAPinIsCorrupt(t *testing.T) {
-	whole := string(appendPin(nil, schemas.Facets{Author: "user:1", Interests: []schemas.InterestID{"interest:1"}}, map[string]string{"a": "b"}))
-	for n := range len(whole) {
-		if _, _, err := decodePin(whole[:n]); err == nil {
-			t.Errorf("%d of %d bytes were decoded", n, len(whole))
+	facets := appendFacets(nil, schemas.Facets{Author: "user:1", Interests: []schemas.InterestID{"interest:1"}})
+	attributes := appendAttributes(nil, map[string]string{"a": "b"})
+	vector := appendVector(nil, []float32{1, 2})
+	rows := map[string]struct {
+		whole  []byte
+		decode func(string) error
+	}{
+		"facets":     {facets, func(s string) error { _, err := decodeFacets(s); return err }},
+		"attributes": {attributes, func(s string) error { _, err := decodeAttributes(s); return err }},
+		"vector":     {vector, func(s string) error { _, err := decodeVector(s); return err }},
+	}
+	for name, r := range rows {
+		for n := range len(r.whole) {
+			if r.decode(string(r.whole[:n])) == nil {
+				t.Errorf("%s: %d of %d bytes were decoded", name, n, len(r.whole))
+			}
+		}
+		if err := r.decode(string(r.whole)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if r.decode(string(r.whole)+"\x00") == nil {
+			t.Errorf("%s: a byte too many was decoded", name)
 		}
 	}
+}
+
+// A day is the steps put last, in their order, whatever the order in which they were put.
+func TestADayHoldsTheLastOfEachStep(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var d day
+		want := map[uint64]string{}
+		for i := range rapid.IntRange(0, 30).Draw(t, "puts") {
+			number := rapid.Uint64Range(0, uint64(stepsADay)-1).Draw(t, "number")
+			c := &schemas.ItemCounts{Counts: map[string]int64{"save": int64(i + 1)}, Actors: schemas.Sketch{1, byte(i)}}
+			var err error
+			if d, err = d.put(number, c); err != nil {
+				t.Fatal(err)
+			}
+			want[number] = string(appendCounts(nil, c.Counts)) + string(c.Actors)
+		}
+		last := -1
+		for rest := string(d); rest != ""; {
+			s, after, ok := cutStep(rest)
+			if !ok || int(s.number) <= last || want[s.number] != s.counts+s.actors {
+				t.Fatalf("step %d after %d: %q, want %q", s.number, last, s.counts+s.actors, want[s.number])
+			}
+			last, rest = int(s.number), after
+			delete(want, s.number)
+		}
+		if len(want) > 0 {
+			t.Fatalf("%d steps are not there", len(want))
+		}
+	})
 }

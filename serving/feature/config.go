@@ -12,6 +12,8 @@ type Config struct {
 	Concurrency int           `yaml:"concurrency"`  // scans under way in this process, 1 to 1024, default 8
 	MaxActions  int           `yaml:"max_actions"`  // of one user looked at for one answer, the newest, 1 to 10,000,000, default 100,000
 	MaxGroups   int           `yaml:"max_groups"`   // of one value: groups, or different values of distinct and top, 1 to 1,000,000, default 10,000
+	BreakAfter  int           `yaml:"break_after"`  // answers one after the other without all values: then the store is left alone, 1 to 1,000,000, default 20
+	BreakFor    time.Duration `yaml:"break_for"`    // how long, until one answer tries again, 10 ms to 10 m, default 1 s
 	SweepEvery  time.Duration `yaml:"sweep_every"`  // how often expired days are deleted, 1 s to 96 h, default 1 h; reads never show them
 	CacheMaxMB  int           `yaml:"cache_max_mb"` // block cache of the embedded store in MiB, 1 to 65,536, default 64
 }
@@ -23,6 +25,8 @@ func DefaultConfig() Config {
 		Concurrency: 8,
 		MaxActions:  100_000,
 		MaxGroups:   10_000,
+		BreakAfter:  20,
+		BreakFor:    time.Second,
 		SweepEvery:  time.Hour,
 		CacheMaxMB:  64,
 	}
@@ -35,6 +39,8 @@ func (c Config) Validate() error {
 		within("concurrency", c.Concurrency, 1, 1024),
 		within("max_actions", c.MaxActions, 1, 10_000_000),
 		within("max_groups", c.MaxGroups, 1, 1_000_000),
+		within("break_after", c.BreakAfter, 1, 1_000_000),
+		within("break_for", c.BreakFor, 10*time.Millisecond, 10*time.Minute),
 		within("sweep_every", c.SweepEvery, time.Second, Kept),
 		within("cache_max_mb", c.CacheMaxMB, 1, 1<<16),
 	)

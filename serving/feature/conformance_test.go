@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -40,7 +41,16 @@ func conforms(t *testing.T, store filled) {
 		pins++
 		checkPins(t, store, schemas.PinID(fmt.Sprintf("pin:own-%d", pins)))
 	}))
+	t.Run("many different values", func(t *testing.T) { checkManyValues(t, store) })
 	t.Run("rows of others", func(t *testing.T) { checkNeighbours(t, store) })
+}
+
+// equal is what stores are held to: sums of weights may be added in another order. Counts are whole numbers, and exact.
+var equal = cmp.Options{
+	cmpopts.EquateApprox(1e-9, 1e-12),
+	cmp.Comparer(func(a, b Number) bool {
+		return math.Abs(float64(a-b)) <= max(1e-12, 1e-9*math.Abs(float64(a)))
+	}),
 }
 
 func rounds() int {
@@ -63,7 +73,7 @@ func checkActions(t *rapid.T, store filled, user schemas.UserID) {
 		want := Reference(d, span, all)
 		slices.Sort(want.Reasons)
 		slices.Sort(got[i].Reasons)
-		if diff := cmp.Diff(want, got[i]); diff != "" {
+		if diff := cmp.Diff(want, got[i], equal); diff != "" {
 			t.Fatalf("%+v as of %d (-reference +store):\n%s", d, span.AsOf, diff)
 		}
 	}
@@ -100,87 +110,94 @@ func checkItems(t *rapid.T, store filled, pin schemas.PinID) {
 	for _, s := range slices.Compact(steps) {
 		c := schemas.ItemCounts{Pin: pin, Start: (at/schemas.ItemStep + schemas.Micros(s)) * schemas.ItemStep}
 		c.Counts = rapid.MapOfN(rapid.SampledFrom([]string{"save", "click", schemas.ImpressionCount}), rapid.Int64Range(0, 5), 0, 3).Draw(t, "counts")
+		for range rapid.IntRange(0, 5).Draw(t, "actors") {
+			c.Actors = c.Actors.Add(fmt.Sprint("user:", rapid.IntRange(0, 20).Draw(t, "actor")))
+		}
+		c.Embedding = rapid.SliceOfN(rapid.Float32Range(-3, 3), 0, 2).Draw(t, "embedding")
 		early := c
 		early.Counts = map[string]int64{"save": 9, "view": 9} // replaced by what comes later
+		early.Actors, early.Embedding = schemas.Sketch(nil).Add("user:early"), nil
 		if err := store.Write(Batch{Counts: []*schemas.ItemCounts{&early, &c}}); err != nil {
 			t.Fatal(err)
 		}
 		last = append(last, c)
 	}
-	var defs []Definition
-	for _, w := range rapid.SliceOfNDistinct(rapid.SampledFrom(append(windows(), 5*time.Minute)), 1, 3, rapid.ID[time.Duration]).Draw(t, "windows") {
-		d := Definition{Entity: Pin, Window: w, Aggregate: rapid.SampledFrom([]Aggregate{Count, Rate}).Draw(t, "aggregate")}
-		d.Verbs = rapid.SampledFrom([][]schemas.Verb{nil, {"save"}, {"impression", "click"}}).Draw(t, "verbs")
-		d.GroupBy = rapid.SampledFrom([]Path{{}, {part: verbPart}}).Draw(t, "group")
-		defs = append(defs, d)
-	}
-	got, err := store.Items(context.Background(), []schemas.PinID{pin, pin + "-none"}, at, defs)
+	defs := itemDefinitions(t)
+	got, err := store.Items(context.Background(), []schemas.PinID{pin, pin + "-none", pin}, at, defs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, d := range defs {
-		if diff := cmp.Diff(ReferenceItems(d, at, last), got[0][i]); diff != "" {
-			t.Fatalf("%+v at %d (-reference +store):\n%s", d, at, diff)
-		}
-		if diff := cmp.Diff(ReferenceItems(d, at, nil), got[1][i]); diff != "" {
-			t.Fatalf("%+v of a pin without counts (-reference +store):\n%s", d, diff)
+		for j, all := range [][]schemas.ItemCounts{last, nil, last} {
+			if diff := cmp.Diff(ReferenceItems(d, at, all), got[j][i], equal); diff != "" {
+				t.Fatalf("%+v at %d of %d steps (-reference +store):\n%s", d, at, len(all), diff)
+			}
 		}
 	}
 }
 
-// checkPins writes cards and actions in any order: the newest of each counts.
-func checkPins(t *rapid.T, store filled, pin schemas.PinID) {
-	type known struct {
-		at     schemas.Micros
-		own    schemas.ObjectAttributes
-		gone   bool
-		byCard bool
+// itemDefinitions are some of pins, of every aggregate that they have.
+func itemDefinitions(t *rapid.T) []Definition {
+	var defs []Definition
+	for _, w := range rapid.SliceOfNDistinct(rapid.SampledFrom(append(windows(), 5*time.Minute)), 1, 3, rapid.ID[time.Duration]).Draw(t, "windows") {
+		d := Definition{Entity: Pin, Window: w, Aggregate: rapid.SampledFrom([]Aggregate{Count, Count, Rate, CountDistinct, MeanEmbedding}).Draw(t, "aggregate")}
+		switch d.Aggregate {
+		case Count, Rate:
+			d.Verbs = rapid.SampledFrom([][]schemas.Verb{nil, {"save"}, {"impression", "click"}}).Draw(t, "verbs")
+			d.GroupBy = rapid.SampledFrom([]Path{{}, {part: verbPart}}).Draw(t, "group")
+		case MeanEmbedding:
+			d.Window, d.Of = 0, Path{part: actorEmbedding}
+		case CountDistinct:
+			d.Of = Path{part: actorPart}
+		}
+		if d.Aggregate == Count {
+			d.HalfLife = rapid.SampledFrom([]time.Duration{0, MinHalfLife, 7 * time.Hour}).Draw(t, "half-life")
+		}
+		defs = append(defs, d)
 	}
-	all := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) known {
-		k := known{at: now - schemas.Micros(rapid.IntRange(0, 50).Draw(t, "age")), byCard: rapid.Bool().Draw(t, "card")}
-		k.own.Facets = schemas.Facets{Author: rapid.SampledFrom([]schemas.UserID{"user:a", "user:b"}).Draw(t, "author")}
-		if !k.byCard {
-			k.own.Attributes = map[string]string{"x": rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "x")}
-		}
-		k.gone = k.byCard && rapid.IntRange(0, 9).Draw(t, "gone") == 0
-		return k
-	}), 0, 6, func(k known) [2]any { return [2]any{k.at, k.byCard} }).Draw(t, "known")
-	for _, k := range rapid.Permutation(append(all, all...)).Draw(t, "order") {
-		b := Batch{}
-		if k.byCard {
-			b.Cards = []*schemas.Card{{PinVersion: schemas.PinVersion{Pin: pin, Version: schemas.Version(k.at), Facets: k.own.Facets, Deleted: k.gone}}}
-		} else {
-			b.Actions = []*schemas.EnrichedAction{{ID: fmt.Sprint(k.at), Actor: "user:any", Object: schemas.ID(pin), Verb: "save", Timestamp: k.at, ObjectAttributes: k.own}}
-		}
+	return defs
+}
+
+// checkPins writes cards and attributes in any order, some again: the highest version of each counts.
+func checkPins(t *rapid.T, store filled, pin schemas.PinID) {
+	var want PinAttributes
+	var batches []Batch
+	known, deleted := false, false
+	for v := range rapid.IntRange(0, 4).Draw(t, "cards") {
+		c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: schemas.Version(v)}}
+		c.Author = rapid.SampledFrom([]schemas.UserID{"user:a", "user:b"}).Draw(t, "author")
+		c.Interests = rapid.SliceOfNDistinct(rapid.SampledFrom([]schemas.InterestID{"interest:a", "interest:b"}), 0, 2, rapid.ID).Draw(t, "interests")
+		c.Deleted = rapid.IntRange(0, 9).Draw(t, "deleted") == 0
+		want.Facets, known, deleted = c.Facets, true, c.Deleted
+		batches = append(batches, Batch{Cards: []*schemas.Card{c}})
+	}
+	for v := range rapid.IntRange(0, 4).Draw(t, "versions") {
+		p := &schemas.PinAttributes{Pin: pin, Version: schemas.Version(v)}
+		p.Attributes = rapid.MapOfN(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1"}), 0, 2).Draw(t, "attributes")
+		p.Embedding = vectors().Draw(t, "embedding")
+		want.Attributes, want.Embedding = p.Attributes, p.Embedding
+		batches = append(batches, Batch{Pins: []*schemas.PinAttributes{p}})
+	}
+	for _, b := range rapid.Permutation(append(batches, batches...)).Draw(t, "order") {
 		if err := store.Write(b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	slices.SortFunc(all, func(a, b known) int { return int(a.at - b.at) })
-	want, byCard, deleted := PinAttributes{}, false, false
-	for _, k := range all {
-		if k.byCard {
-			want.Facets, byCard, deleted = k.own.Facets, true, k.gone
+	for _, embeddings := range []bool{true, false} {
+		wanted := map[schemas.PinID]PinAttributes{}
+		if !embeddings {
+			want.Embedding = nil
 		}
-	}
-	for _, k := range all {
-		if !k.byCard && !byCard {
-			want.Facets = k.own.Facets
+		if known && !deleted {
+			wanted[pin] = want
 		}
-		if !k.byCard {
-			want.Attributes = k.own.Attributes
+		got, err := store.Pins(context.Background(), []schemas.PinID{pin, pin + "-none"}, embeddings)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	got, err := store.Pins(context.Background(), []schemas.PinID{pin, pin + "-none"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wanted := map[schemas.PinID]PinAttributes{}
-	if len(all) > 0 && !deleted {
-		wanted[pin] = want
-	}
-	if diff := cmp.Diff(wanted, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Fatalf("(-want +got):\n%s", diff)
+		if diff := cmp.Diff(wanted, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
 	}
 }
 
@@ -203,6 +220,31 @@ func checkNeighbours(t *testing.T, store filled) {
 		}
 		if want := Number(i + 1); got[0].Value != want {
 			t.Errorf("%s: got %v actions, want %v", u, got[0].Value, want)
+		}
+	}
+}
+
+// checkManyValues crosses the bound beyond which different values are estimated.
+func checkManyValues(t *testing.T, store filled) {
+	all := saves("user:many", 2*ExactDistinct, now)
+	if err := store.Write(all); err != nil {
+		t.Fatal(err)
+	}
+	var actions []schemas.EnrichedAction
+	for _, a := range all.Actions {
+		actions = append(actions, *a)
+	}
+	for n, exact := range map[int]bool{ExactDistinct - 1: true, ExactDistinct: true, 2 * ExactDistinct: false} {
+		d := Definition{Entity: User, Window: time.Duration(n) * time.Millisecond, Aggregate: CountDistinct, Of: Path{part: objectPart}}
+		got, err := store.Actions(t.Context(), "user:many", Span{Now: now, AsOf: now}, []Definition{d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := Reference(d, Span{Now: now, AsOf: now}, actions).Value; got[0].Value != want {
+			t.Errorf("%d values: got %v, want %v as the reference", n, got[0].Value, want)
+		}
+		if x := float64(got[0].Value.(Number)); exact && x != float64(n) || math.Abs(x-float64(n)) > 0.05*float64(n) {
+			t.Errorf("%d values: got %v", n, x)
 		}
 	}
 }

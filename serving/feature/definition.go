@@ -3,6 +3,7 @@ package feature
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -21,8 +22,14 @@ type Definition struct {
 	Where       []Condition    // all must hold
 	GroupBy     Path           // zero: no grouping
 	Aggregate   Aggregate
-	Of          Path // zero where the aggregate takes none
-	N           int  // of TakeLast and TakeTop: 1 to MaxN, default DefaultN
+	Of          Path          // zero where the aggregate takes none
+	N           int           // of TakeLast and TakeTop: 1 to MaxN, default DefaultN
+	HalfLife    time.Duration // an action counts half after it; MinHalfLife to MaxHalfLife, 0: all count the same
+	// Lookup takes the pins' embeddings as they are now, by key, where otherwise they are taken as they were stored with
+	// the actions: for vectors too wide to be stored with each action.
+	Lookup bool
+	// Of Ratio: two definitions of the same entity and grouping.
+	Numerator, Denominator *Definition
 }
 
 // Condition holds for an action that has one of the values In at Path.
@@ -40,6 +47,8 @@ const (
 	MaxValues      = 100 // of one Condition
 	MaxN           = 1000
 	DefaultN       = 10
+	MinHalfLife    = time.Minute
+	MaxHalfLife    = 100 * Kept
 	MaxFileBytes   = 1 << 20
 )
 
@@ -60,19 +69,29 @@ type Aggregate string
 // The aggregates. Mean, Min, Max, MeanEmbedding have no value without something to take it of; the others are 0 or
 // empty then.
 const (
-	Count         Aggregate = "count"    // of actions
-	Rate          Aggregate = "rate"     // actions per hour of the whole window
-	Sum           Aggregate = "sum"      // of the numbers at Of
-	Mean          Aggregate = "mean"     // likewise
-	Min           Aggregate = "min"      // likewise
-	Max           Aggregate = "max"      // likewise
-	CountDistinct Aggregate = "distinct" // number of different values at Of, by default of objects
-	TakeLast      Aggregate = "last"     // the newest N actions
-	TakeTop       Aggregate = "top"      // the N most frequent values at Of, by default objects
+	Count Aggregate = "count" // of actions
+	Rate  Aggregate = "rate"  // actions per hour of the whole window
+	Sum   Aggregate = "sum"   // of the numbers at Of
+	Mean  Aggregate = "mean"  // likewise
+	Min   Aggregate = "min"   // likewise
+	Max   Aggregate = "max"   // likewise
+	// CountDistinct is the number of different values at Of, by default of objects. Up to ExactDistinct it is exact,
+	// beyond it is the estimate of a schemas.Union, rounded; of a pin, whose actors come as sketches, always.
+	CountDistinct Aggregate = "distinct"
+	TakeLast      Aggregate = "last" // the newest N actions
+	TakeTop       Aggregate = "top"  // the N most frequent values at Of, by default objects
 	// MeanEmbedding is the element-wise mean of the embeddings at Of that are as long as the newest one; shorter and
 	// longer ones are of another model and are skipped in silence.
 	MeanEmbedding Aggregate = "mean_embedding"
+	// Cosine, of a pair, is the cosine of the pin's embedding and the user's MeanEmbedding; none where one of the two
+	// is the zero vector, or they differ in length.
+	Cosine Aggregate = "cosine"
+	// Ratio is Numerator divided by Denominator, none where that is 0; with a grouping, group by group.
+	Ratio Aggregate = "ratio"
 )
+
+// ExactDistinct is up to how many different values CountDistinct is exact.
+const ExactDistinct = 1000
 
 // takes says what an aggregate is taken of.
 type takes uint8
@@ -82,6 +101,7 @@ const (
 	numbersAt
 	valuesAt
 	vectorsAt
+	twoParts // of a ratio
 )
 
 // rule is what goes together with an aggregate.
@@ -89,13 +109,18 @@ type rule struct {
 	of      takes
 	grouped bool // may have group_by
 	n       bool // has n
+	decays  bool // may have half_life
 }
 
 func (a Aggregate) rule() (rule, bool) {
 	switch a {
-	case Count, Rate:
+	case Count:
+		return rule{of: nothing, grouped: true, decays: true}, true
+	case Rate:
 		return rule{of: nothing, grouped: true}, true
-	case Sum, Mean, Min, Max:
+	case Sum, Mean:
+		return rule{of: numbersAt, grouped: true, decays: true}, true
+	case Min, Max:
 		return rule{of: numbersAt, grouped: true}, true
 	case CountDistinct:
 		return rule{of: valuesAt, grouped: true}, true
@@ -103,8 +128,10 @@ func (a Aggregate) rule() (rule, bool) {
 		return rule{of: nothing, n: true}, true
 	case TakeTop:
 		return rule{of: valuesAt, n: true}, true
-	case MeanEmbedding:
-		return rule{of: vectorsAt}, true
+	case MeanEmbedding, Cosine:
+		return rule{of: vectorsAt, decays: true}, true
+	case Ratio:
+		return rule{of: twoParts}, true
 	}
 	return rule{}, false
 }
@@ -113,6 +140,18 @@ func (a Aggregate) rule() (rule, bool) {
 func (a Aggregate) zeroWhenEmpty() bool {
 	return a == Count || a == Rate || a == Sum || a == CountDistinct
 }
+
+// weight returns what an action counts so long after it.
+func (d *Definition) weight(age millis) float64 {
+	if d.HalfLife == 0 {
+		return 1
+	}
+	return math.Exp2(-float64(age) / float64(durationMillis(d.HalfLife)))
+}
+
+// isMean says that weights cancel out. Of a mean they are taken as of the newest action and not as of the end of the
+// window, where all of them could be 0.
+func (a Aggregate) isMean() bool { return a == Mean || a == MeanEmbedding || a == Cosine }
 
 // countsItem says whether the definition, of a pin, counts a verb.
 func (d Definition) countsItem(v schemas.Verb) bool {
@@ -133,17 +172,51 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 		Description string              `json:"description,omitempty"`
 		Entity      Entity              `json:"entity"`
 		Verbs       []schemas.Verb      `json:"verbs,omitempty"`
-		Window      string              `json:"window"`
+		Window      string              `json:"window,omitempty"`
 		Where       map[string][]string `json:"where,omitempty"`
 		GroupBy     string              `json:"group_by,omitempty"`
 		Aggregate   Aggregate           `json:"aggregate"`
 		Of          string              `json:"of,omitempty"`
 		N           int                 `json:"n,omitempty"`
-	}{d.Name, d.Description, d.Entity, d.Verbs, short(d.Window), where, d.GroupBy.String(), d.Aggregate, d.Of.String(), d.N})
+		HalfLife    string              `json:"half_life,omitempty"`
+		Lookup      bool                `json:"lookup,omitempty"`
+		Numerator   string              `json:"numerator,omitempty"`
+		Denominator string              `json:"denominator,omitempty"`
+	}{
+		d.Name, d.Description, d.Entity, d.Verbs, d.windowText(), where, d.GroupBy.String(), d.Aggregate, d.Of.String(), d.N,
+		shortOrNone(d.HalfLife), d.Lookup, d.Numerator.nameOrNone(), d.Denominator.nameOrNone(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("write definition %s: %w", d.Name, err)
 	}
 	return text, nil
+}
+
+// windowText is empty where a definition has no window of its own.
+func (d Definition) windowText() string {
+	if d.hasNoWindow() {
+		return ""
+	}
+	return short(d.Window)
+}
+
+// hasNoWindow says of a ratio, which has those of its parts, and of the mean that a pin's row holds.
+func (d Definition) hasNoWindow() bool {
+	return d.Aggregate == Ratio || d.Entity == Pin && d.Aggregate == MeanEmbedding
+}
+
+func (d *Definition) nameOrNone() string {
+	if d == nil {
+		return ""
+	}
+	return d.Name
+}
+
+func shortOrNone(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return short(d)
 }
 
 // short writes 24h where Duration.String writes 24h0m0s.

@@ -25,7 +25,7 @@ func definitions() *rapid.Generator[Definition] {
 		d := Definition{
 			Name:      "f",
 			Entity:    User,
-			Aggregate: rapid.SampledFrom([]Aggregate{Count, Rate, Sum, Mean, Min, Max, CountDistinct, TakeLast, TakeTop, MeanEmbedding}).Draw(t, "aggregate"),
+			Aggregate: rapid.SampledFrom([]Aggregate{Count, Rate, Sum, Mean, Min, Max, CountDistinct, TakeLast, TakeTop, MeanEmbedding, Cosine}).Draw(t, "aggregate"),
 			Window:    rapid.SampledFrom(windows()).Draw(t, "window"),
 			Verbs:     rapid.SliceOfNDistinct(rapid.SampledFrom(verbs()), 0, 2, rapid.ID[schemas.Verb]).Draw(t, "verbs"),
 			Where:     rapid.SliceOfNDistinct(conditions(), 0, 2, func(c Condition) Path { return c.Path }).Draw(t, "where"),
@@ -37,6 +37,9 @@ func definitions() *rapid.Generator[Definition] {
 			}
 			return 1
 		})
+		if r, _ := d.Aggregate.rule(); r.decays {
+			d.HalfLife = rapid.SampledFrom([]time.Duration{0, 0, MinHalfLife, 5 * time.Hour, MaxHalfLife}).Draw(t, "half-life")
+		}
 		d.Verbs, d.Where = nilIfEmpty(d.Verbs), nilIfEmpty(d.Where)
 		complete(t, &d)
 		return d
@@ -62,6 +65,9 @@ func complete(t *rapid.T, d *Definition) {
 	}
 	if r.n {
 		d.N = rapid.IntRange(1, 4).Draw(t, "n")
+	}
+	if d.Aggregate == Cosine {
+		d.Entity = Pair
 	}
 	if r.grouped && rapid.Bool().Draw(t, "grouped") {
 		d.GroupBy = rapid.SampledFrom(valuePaths()).Draw(t, "group_by")

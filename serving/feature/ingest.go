@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -42,6 +43,7 @@ type Sink struct {
 	deps     SinkDeps
 	inputs   map[string]input
 	watchers watchers
+	newest   atomic.Int64 // arrival, in microseconds, of the newest action written; 0: none
 }
 
 // NewSink makes a sink. It fails when cfg is not valid.
@@ -58,6 +60,12 @@ func (s *Sink) Watch(user schemas.UserID) (changed <-chan struct{}, stop func())
 	return s.watchers.watch(user)
 }
 
+// Fresh returns when the newest action arrived that has been written; not known before the first one.
+func (s *Sink) Fresh() (arrived time.Time, known bool) {
+	at := s.newest.Load()
+	return schemas.Micros(at).Time(), at != 0
+}
+
 // Run consumes and sweeps until ctx ends (nil) or something breaks (the error). What was handed over and not committed
 // comes again: Run may be called again.
 func (s *Sink) Run(ctx context.Context) error {
@@ -67,7 +75,8 @@ func (s *Sink) Run(ctx context.Context) error {
 			Kafka: s.deps.Kafka,
 			Group: topics.Features,
 			Topics: []string{
-				s.deps.Streams.ActionsEnriched.Name, s.deps.Streams.ItemFeatures.Name, s.deps.Streams.PinCards.Name,
+				s.deps.Streams.ActionsEnriched.Name, s.deps.Streams.ItemFeatures.Name,
+				s.deps.Streams.PinCards.Name, s.deps.Streams.PinAttributes.Name,
 			},
 		}, s.handle)
 	})
@@ -104,9 +113,21 @@ func (s *Sink) handle(ctx context.Context, records []*kgo.Record) error {
 	if err := s.deps.Store.Write(batch); err != nil {
 		return err
 	}
+	s.noteArrivals(records)
 	s.measure(batch)
 	s.watchers.wake(batch.Actions)
 	return nil
+}
+
+// noteArrivals notes how far the store is. One Run at a time calls it.
+func (s *Sink) noteArrivals(records []*kgo.Record) {
+	newest := s.newest.Load()
+	for _, r := range records {
+		if r.Topic == s.deps.Streams.ActionsEnriched.Name {
+			newest = max(newest, int64(topics.SinceOf(r)))
+		}
+	}
+	s.newest.Store(newest)
 }
 
 // bury sends a bad record to the dead letters; any other failure it returns.
@@ -124,6 +145,7 @@ func (s *Sink) measure(b Batch) {
 	rows.WithLabelValues(s.deps.Streams.ActionsEnriched.Name).Add(float64(len(b.Actions)))
 	rows.WithLabelValues(s.deps.Streams.ItemFeatures.Name).Add(float64(len(b.Counts)))
 	rows.WithLabelValues(s.deps.Streams.PinCards.Name).Add(float64(len(b.Cards)))
+	rows.WithLabelValues(s.deps.Streams.PinAttributes.Name).Add(float64(len(b.Pins)))
 	if len(b.Actions) == 0 {
 		return
 	}
@@ -146,6 +168,7 @@ func inputs(s *topics.Streams) map[string]input {
 		s.ActionsEnriched.Name: read(s.ActionsEnriched, checkAction, func(b *Batch, a *schemas.EnrichedAction) { b.Actions = append(b.Actions, a) }),
 		s.ItemFeatures.Name:    read(s.ItemFeatures, checkCounts, func(b *Batch, c *schemas.ItemCounts) { b.Counts = append(b.Counts, c) }),
 		s.PinCards.Name:        read(s.PinCards, checkCard, func(b *Batch, c *schemas.Card) { b.Cards = append(b.Cards, c) }),
+		s.PinAttributes.Name:   read(s.PinAttributes, checkPin, func(b *Batch, p *schemas.PinAttributes) { b.Pins = append(b.Pins, p) }),
 	}
 }
 
@@ -197,4 +220,9 @@ func checkCounts(c *schemas.ItemCounts) (string, error) {
 func checkCard(c *schemas.Card) (string, error) {
 	_, err := schemas.ParsePinID(string(c.Pin))
 	return string(c.Pin), err
+}
+
+func checkPin(p *schemas.PinAttributes) (string, error) {
+	_, err := schemas.ParsePinID(string(p.Pin))
+	return string(p.Pin), err
 }

@@ -138,7 +138,7 @@ func (w *wire) lag(t testing.TB) int64 {
 		t.Fatal(err)
 	}
 	defer admin.Close()
-	ends, err := admin.ListEndOffsets(t.Context(), topics.ActionsEnriched, topics.ItemFeatures, topics.PinCards)
+	ends, err := admin.ListEndOffsets(t.Context(), topics.ActionsEnriched, topics.ItemFeatures, topics.PinCards, topics.PinAttributes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +157,9 @@ func (w *wire) lag(t testing.TB) int64 {
 func TestActionsBecomeFeatures(t *testing.T) {
 	w := newWire(t)
 	sink := w.sink(t, w.store, w.publisher)
+	if _, known := sink.Fresh(); known {
+		t.Error("something is fresh before anything has come")
+	}
 	changed, stopWatching := sink.Watch("user:1")
 	defer stopWatching()
 	stop := running(t, sink.Run)
@@ -170,6 +173,8 @@ func TestActionsBecomeFeatures(t *testing.T) {
 	}
 	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Quality: 1}}
 	w.produce(t, topics.PinCards, "pin:9", encoded(t, w.streams.PinCards, card))
+	own := &schemas.PinAttributes{Pin: "pin:9", Version: 1, Attributes: map[string]string{"a": "b"}, Embedding: []float32{7}}
+	w.produce(t, topics.PinAttributes, "pin:9", encoded(t, w.streams.PinAttributes, own))
 
 	old := saves("user:1", 1, now-97*hour).Actions[0]
 	w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, old))
@@ -181,8 +186,8 @@ func TestActionsBecomeFeatures(t *testing.T) {
 		return err == nil && got[0][0].Value == Number(7)
 	})
 	eventually(t, "the card", func() bool {
-		got, err := w.store.Pins(t.Context(), []schemas.PinID{"pin:9"})
-		return err == nil && got["pin:9"].Author == "user:ada"
+		got, err := w.store.Pins(t.Context(), []schemas.PinID{"pin:9"}, true)
+		return err == nil && got["pin:9"].Author == "user:ada" && got["pin:9"].Attributes["a"] == "b" && len(got["pin:9"].Embedding) == 1
 	})
 	select {
 	case <-changed:
@@ -193,8 +198,11 @@ func TestActionsBecomeFeatures(t *testing.T) {
 	if got := counted(t, w.registry, "smartfeed_features_freshness_seconds"); got < 1 {
 		t.Errorf("freshness: got %v s, want at least the second by which the newest action is old", got)
 	}
-	if got := counted(t, w.registry, "smartfeed_features_rows_total"); got != 8 {
-		t.Errorf("rows: got %v, want 8", got)
+	if arrived, known := sink.Fresh(); !known || time.Since(arrived) > time.Minute || time.Since(arrived) < 0 {
+		t.Errorf("fresh to %v, %v, want a moment ago", arrived, known)
+	}
+	if got := counted(t, w.registry, "smartfeed_features_rows_total"); got != 9 {
+		t.Errorf("rows: got %v, want 9", got)
 	}
 	if got := counted(t, w.registry, "smartfeed_features_expired_total"); got != 1 {
 		t.Errorf("expired: got %v, want 1", got)
@@ -212,14 +220,15 @@ func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
 		value      []byte
 		reason     string
 	}{
-		"no frame":       {topics.ActionsEnriched, "user:1", []byte("?"), ""},
-		"wrong key":      {topics.ActionsEnriched, "user:2", encoded(t, w.streams.ActionsEnriched, good), `key "user:2": want "user:1"`},
-		"bad actor":      {topics.ActionsEnriched, "x", encoded(t, w.streams.ActionsEnriched, &schemas.EnrichedAction{ID: "1", Actor: "x", Verb: "save", Object: "pin:1"}), "x"},
-		"no id, no verb": {topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, &schemas.EnrichedAction{Actor: "user:1", Object: "pin:1"}), "no verb"},
-		"zero in id":     {topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, &schemas.EnrichedAction{ID: "a\x00", Verb: "save", Actor: "user:1", Object: "pin:1"}), "none of them zero"},
-		"off the step":   {topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, &schemas.ItemCounts{Pin: "pin:1", Start: 1}), "multiple"},
-		"negative count": {topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, &schemas.ItemCounts{Pin: "pin:1", Counts: map[string]int64{"save": -1}}), "below 0"},
-		"card of a user": {topics.PinCards, "user:1", encoded(t, w.streams.PinCards, &schemas.Card{PinVersion: schemas.PinVersion{Pin: "user:1"}}), "pin"},
+		"no frame":             {topics.ActionsEnriched, "user:1", []byte("?"), ""},
+		"wrong key":            {topics.ActionsEnriched, "user:2", encoded(t, w.streams.ActionsEnriched, good), `key "user:2": want "user:1"`},
+		"bad actor":            {topics.ActionsEnriched, "x", encoded(t, w.streams.ActionsEnriched, &schemas.EnrichedAction{ID: "1", Actor: "x", Verb: "save", Object: "pin:1"}), "x"},
+		"no id, no verb":       {topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, &schemas.EnrichedAction{Actor: "user:1", Object: "pin:1"}), "no verb"},
+		"zero in id":           {topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, &schemas.EnrichedAction{ID: "a\x00", Verb: "save", Actor: "user:1", Object: "pin:1"}), "none of them zero"},
+		"off the step":         {topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, &schemas.ItemCounts{Pin: "pin:1", Start: 1}), "multiple"},
+		"negative count":       {topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, &schemas.ItemCounts{Pin: "pin:1", Counts: map[string]int64{"save": -1}}), "below 0"},
+		"attributes of a user": {topics.PinAttributes, "user:1", encoded(t, w.streams.PinAttributes, &schemas.PinAttributes{Pin: "user:1"}), "pin"},
+		"card of a user":       {topics.PinCards, "user:1", encoded(t, w.streams.PinCards, &schemas.Card{PinVersion: schemas.PinVersion{Pin: "user:1"}}), "pin"},
 	}
 	for _, tt := range tests {
 		w.produce(t, tt.topic, tt.key, tt.value)

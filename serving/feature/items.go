@@ -1,28 +1,60 @@
 package feature
 
 import (
+	"math"
+
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// itemPlan evaluates definitions of entity pin over one scan of a pin's steps.
+// itemPlan evaluates definitions of entity pin over the days of one pin after the other.
 type itemPlan struct {
 	now      millis
+	counts   bool // a definition is over steps
+	means    bool // a definition is the mean of recent actors
 	features []plannedItem
+	mean     []float32 // of the present pin's recent actors; empty: none
 }
 
 type plannedItem struct {
-	def    Definition
-	after  millis // the last millisecond before the window
-	total  float64
-	groups map[string]float64
+	def     Definition
+	after   millis             // the last millisecond before the window
+	weights []float64          // what a step counts, by its age in steps; NaN: not yet known
+	total   float64            // of the present pin
+	groups  map[string]float64 // of the present pin; nil without a grouping
+	actors  *schemas.Union     // of the present pin; nil where actors are not counted
+	reached bool               // by the window: the present step
 }
 
 func newItemPlan(defs []Definition, now millis) *itemPlan {
 	p := &itemPlan{now: now, features: make([]plannedItem, len(defs))}
 	for i, d := range defs {
-		p.features[i] = plannedItem{def: d, after: now - durationMillis(d.Window), groups: map[string]float64{}}
+		f := plannedItem{def: d, after: now - durationMillis(d.Window)}
+		switch d.Aggregate {
+		case MeanEmbedding:
+			p.means, f.after = true, now
+		case CountDistinct:
+			p.counts, f.actors = true, &schemas.Union{}
+		default:
+			p.counts = true
+		}
+		p.features[i] = f
 	}
 	return p
+}
+
+// begin forgets the pin before.
+func (p *itemPlan) begin() {
+	p.mean = nil
+	for i := range p.features {
+		f := &p.features[i]
+		f.total = 0
+		if !f.def.GroupBy.isZero() {
+			f.groups = map[string]float64{}
+		}
+		if f.actors != nil {
+			*f.actors = schemas.Union{}
+		}
+	}
 }
 
 // first returns the earliest start of a step that the widest window reaches into.
@@ -34,47 +66,109 @@ func (p *itemPlan) first() millis {
 	return first
 }
 
-// add gives the counts of the step that begins at start to every definition whose window reaches into it.
-func (p *itemPlan) add(start millis, counts string) error {
-	if start > p.now {
-		return nil
-	}
-	for counts != "" {
-		verb, n, rest, ok := cutCount(counts)
+// addDay gives each step of a day to every definition whose window reaches into it.
+func (p *itemPlan) addDay(number int32, row string) error {
+	for row != "" {
+		s, rest, ok := cutStep(row)
 		if !ok {
 			return errCorrupt
 		}
-		for i := range p.features {
-			if f := &p.features[i]; f.after < start+stepMillis-1 {
-				f.add(verb, n)
-			}
+		start := millis(number)*dayMillis + millis(s.number)*stepMillis
+		if start > p.now {
+			return nil
 		}
-		counts = rest
+		if err := p.addStep(start, s); err != nil {
+			return err
+		}
+		row = rest
 	}
 	return nil
 }
 
-func (f *plannedItem) add(verb string, n uint64) {
+func (p *itemPlan) addStep(start millis, s step) error {
+	for i := range p.features {
+		f := &p.features[i]
+		f.reached = f.after < start+stepMillis-1
+		if f.reached && f.actors != nil {
+			f.actors.Merge(schemas.Sketch(s.actors))
+		}
+	}
+	for counts := s.counts; counts != ""; {
+		verb, n, rest, ok := cutCount(counts)
+		if !ok {
+			return errCorrupt
+		}
+		counts = rest
+		for i := range p.features {
+			if f := &p.features[i]; f.reached {
+				f.add(verb, float64(n), p.now-start)
+			}
+		}
+	}
+	return nil
+}
+
+// weight returns what a step counts that began so long ago. Of all pins the ages are the same: all steps begin at
+// multiples of their length.
+func (f *plannedItem) weight(age millis) float64 {
+	if f.def.HalfLife == 0 {
+		return 1
+	}
+	i := int(age / stepMillis)
+	for len(f.weights) <= i {
+		f.weights = append(f.weights, math.NaN())
+	}
+	if math.IsNaN(f.weights[i]) {
+		f.weights[i] = f.def.weight(age)
+	}
+	return f.weights[i]
+}
+
+func (f *plannedItem) add(verb string, n float64, age millis) {
 	if !f.def.countsItem(schemas.Verb(verb)) {
 		return
 	}
-	f.total += float64(n)
-	if !f.def.GroupBy.isZero() {
-		f.groups[verb] += float64(n)
+	n *= f.weight(age)
+	f.total += n
+	if f.groups != nil {
+		f.groups[verb] += n
 	}
 }
 
+// results returns the results of the present pin.
 func (p *itemPlan) results() []Result {
 	out := make([]Result, len(p.features))
-	for i, f := range p.features {
-		if f.def.GroupBy.isZero() {
-			out[i] = Result{Value: Number(f.def.scale(f.total))}
-			continue
-		}
-		for verb, n := range f.groups {
-			f.groups[verb] = f.def.scale(n)
-		}
-		out[i] = Result{Value: Groups(f.groups)}
+	for i := range p.features {
+		out[i] = p.features[i].result(p.mean)
 	}
 	return out
+}
+
+func (f *plannedItem) result(mean []float32) Result {
+	switch {
+	case f.def.Aggregate == MeanEmbedding:
+		return vectorOf(mean)
+	case f.actors != nil:
+		return Result{Value: Number(math.Round(f.actors.Estimate()))}
+	case f.groups == nil:
+		return Result{Value: Number(f.def.scale(f.total))}
+	}
+	for verb, n := range f.groups {
+		f.groups[verb] = f.def.scale(n)
+	}
+	return Result{Value: Groups(f.groups)}
+}
+
+// vectorOf returns an embedding as a value.
+func vectorOf(embedding []float32) Result {
+	if len(embedding) == 0 {
+		return absent(Empty)
+	}
+	v := make(Vector, len(embedding))
+	for i, x := range embedding {
+		if v[i] = float64(x); !finite(v[i]) {
+			return absent(Overflow)
+		}
+	}
+	return Result{Value: v}
 }

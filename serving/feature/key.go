@@ -10,9 +10,11 @@ import (
 // The keys of the embedded store. Numbers are big-endian with the sign turned around, so that bytes sort as times do.
 //
 //	'a' day  actor 0x00  time, id: both descending  → appendAction
-//	'i' day  pin   0x00  start of the step          → appendCounts
-//	'p' pin  0x00  'c'                              → rank, deleted, appendPin: from the newest card
-//	'p' pin  0x00  'a'                              → rank, deleted, appendPin: from the newest action
+//	'i' day  pin   0x00                             → day: what happened to the pin
+//	'p' pin  0x00  'c'                              → rank, deleted, appendFacets: the newest card
+//	'p' pin  0x00  'v'                              → rank, appendAttributes: those of the newest version
+//	'p' pin  0x00  'e'                              → rank, appendVector: the newest version's embedding
+//	'p' pin  0x00  'm'                              → appendVector: the mean of recent actors' embeddings
 //
 // The day stands before the actor because of how actions leave: after 96 hours a whole day of all actors goes with one
 // range deletion, for which Pebble drops files without reading them. Deleting each actor's tail would leave a range
@@ -22,8 +24,10 @@ const (
 	itemTable   = 'i'
 	pinTable    = 'p'
 
-	cardRow   = 'c'
-	actionRow = 'a'
+	cardRow       = 'c'
+	attributesRow = 'v'
+	embeddingRow  = 'e'
+	actorsRow     = 'm'
 )
 
 const (
@@ -70,16 +74,8 @@ func cutActionKey(rest []byte) (t millis, ok bool) {
 	return ^millis(binary.BigEndian.Uint64(rest) ^ 1<<63), true
 }
 
-func itemKey(dst []byte, pin schemas.PinID, start millis) []byte {
-	return appendMillis(dayPrefix(dst, itemTable, dayOf(start), string(pin)), start)
-}
-
-// cutItemKey reads the start from what follows the prefix in the key of a step.
-func cutItemKey(rest []byte) (start millis, ok bool) {
-	if len(rest) != 8 {
-		return 0, false
-	}
-	return millis(binary.BigEndian.Uint64(rest) ^ 1<<63), true
+func itemKey(dst []byte, pin schemas.PinID, day int32) []byte {
+	return dayPrefix(dst, itemTable, day, string(pin))
 }
 
 func pinKey(dst []byte, pin schemas.PinID, row byte) []byte {

@@ -16,6 +16,7 @@ type Metrics struct {
 	bad       *prometheus.CounterVec
 	expired   prometheus.Counter
 	freshness prometheus.Gauge
+	open      prometheus.Gauge
 }
 
 // NewMetrics registers the metrics. It fails when reg has one of them already.
@@ -46,9 +47,13 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "smartfeed_features_freshness_seconds",
 			Help: "Age of the newest action of the last batch when the batch was on disk.",
 		}),
+		open: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "smartfeed_features_breaker_open",
+			Help: "1 while the feature store is left alone, because answers lacked values one after the other.",
+		}),
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.rows, m.bad, m.expired, m.freshness} {
+	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.rows, m.bad, m.expired, m.freshness, m.open} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -61,5 +66,12 @@ func (m *Metrics) answered(took time.Duration, degraded []string) {
 	m.answers.Observe(took.Seconds())
 	for _, reason := range degraded {
 		m.degraded.WithLabelValues(reason).Inc()
+	}
+}
+
+func (m *Metrics) breaker(open bool) {
+	m.open.Set(0)
+	if open {
+		m.open.Set(1)
 	}
 }

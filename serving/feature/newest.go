@@ -10,12 +10,12 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// rankBytes is how long the rank of a pin's row is, the moment by which the newer of two is known.
+// rankBytes is how long the rank of a pin's row is, the version by which the newer of two is known.
 const rankBytes = 8
 
 // appendRank starts the value of a pin's row.
-func appendRank(dst []byte, m schemas.Micros) []byte {
-	return binary.BigEndian.AppendUint64(dst, uint64(m)^1<<63)
+func appendRank(dst []byte, v schemas.Version) []byte {
+	return binary.BigEndian.AppendUint64(dst, uint64(v)^1<<63)
 }
 
 // newestMerger keeps of all values put under a key the one with the highest rank, and of equal ranks the greater in

@@ -8,8 +8,14 @@ import (
 
 // pick returns a pair's value out of the user's groups: the number of the pin's own group; over a list attribute the
 // groups that are the pin's. A group without actions has what the aggregate has without actions, in a list it is left
-// out.
+// out. Of Cosine the user's value is a vector, which is compared with the pin's.
 func pick(def Definition, of Result, pin schemas.PinID, own PinAttributes, known bool) Result {
+	if mean, ok := of.Value.(Vector); ok {
+		if !known {
+			return absent(Unknown)
+		}
+		return cosine(mean, own.Embedding, of.Reasons)
+	}
 	groups, ok := of.Value.(Groups)
 	if !ok {
 		return of

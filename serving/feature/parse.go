@@ -76,6 +76,7 @@ func Parse(name string, text []byte) ([]Definition, error) {
 type parser struct {
 	file     string
 	feature  string // being read
+	parts    parts  // of it
 	mistakes []error
 }
 
@@ -141,14 +142,21 @@ func (p *parser) top(n *yaml.Node) []Definition {
 func (p *parser) definitions(list *yaml.Node) []Definition {
 	defs := []Definition{}
 	first := map[string]int{}
-	for _, n := range list.Content {
+	var ratios []ratio
+	for i, n := range list.Content {
 		d, lines := p.definition(resolve(n))
 		if line, ok := first[d.Name]; ok && d.Name != "" {
 			p.at(lines.of("name"), "name: already the name of the feature in line %d", line)
 		}
 		first[d.Name] = lines.of("name")
 		defs = append(defs, d)
-		p.feature = ""
+		if d.Aggregate == Ratio {
+			ratios = append(ratios, ratio{i, p.parts, lines})
+		}
+		p.feature, p.parts = "", parts{}
+	}
+	for _, r := range ratios {
+		p.ratio(defs, r)
 	}
 	return defs
 }
@@ -209,6 +217,14 @@ func (p *parser) key(d *Definition, key, value *yaml.Node) {
 		d.Of = p.path(value, "of")
 	case "n":
 		d.N = p.n(value)
+	case "half_life":
+		d.HalfLife = p.halfLife(value)
+	case "lookup":
+		d.Lookup = p.flag(value, "lookup")
+	case "numerator":
+		p.parts.numerator = p.text(value, "numerator")
+	case "denominator":
+		p.parts.denominator = p.text(value, "denominator")
 	default:
 		p.at(key.Line, "unknown key %q", key.Value)
 	}
@@ -233,7 +249,7 @@ func (p *parser) entity(v *yaml.Node) Entity {
 func (p *parser) aggregate(v *yaml.Node) Aggregate {
 	a := Aggregate(p.text(v, "aggregate"))
 	if _, ok := a.rule(); !ok {
-		p.at(v.Line, "aggregate %q: want count, sum, mean, min, max, distinct, last, top, rate or mean_embedding", a)
+		p.at(v.Line, "aggregate %q: want count, sum, mean, min, max, distinct, last, top, rate, mean_embedding, cosine or ratio", a)
 	}
 	return a
 }
@@ -260,6 +276,25 @@ func (p *parser) window(v *yaml.Node) time.Duration {
 		p.at(v.Line, "window %s: want a whole number of milliseconds", short(d))
 	}
 	return d
+}
+
+func (p *parser) halfLife(v *yaml.Node) time.Duration {
+	d, err := time.ParseDuration(v.Value)
+	switch {
+	case v.Kind != yaml.ScalarNode || err != nil:
+		p.at(v.Line, "half_life %q: want a duration such as 90m or 24h", v.Value)
+	case d < MinHalfLife || d > MaxHalfLife:
+		p.at(v.Line, "half_life %s: want %s to %s", short(d), short(MinHalfLife), short(MaxHalfLife))
+	}
+	return d
+}
+
+func (p *parser) flag(v *yaml.Node, what string) bool {
+	set, err := strconv.ParseBool(v.Value)
+	if v.Kind != yaml.ScalarNode || err != nil {
+		p.at(v.Line, "%s %q: want true or false", what, v.Value)
+	}
+	return set
 }
 
 func (p *parser) where(v *yaml.Node) []Condition {

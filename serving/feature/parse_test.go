@@ -54,6 +54,11 @@ features:
   - {name: vector, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding, window: 2m}
   - {name: pin_rate, entity: pin, aggregate: rate, verbs: save, window: 1h, group_by: verb}
   - {name: pair_author, entity: pair, aggregate: count, group_by: objectAttributes.author}
+  - {name: decayed, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding, half_life: 90m, lookup: true}
+  - {name: share, entity: pin, aggregate: ratio, numerator: pin_rate, denominator: pin_rate}
+  - {name: actors, entity: pin, aggregate: distinct, window: 1h}
+  - {name: crowd, entity: pin, aggregate: mean_embedding}
+  - {name: close, entity: pair, aggregate: cosine}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +78,14 @@ features:
 		{Name: "vector", Entity: User, Window: 2 * time.Minute, Aggregate: MeanEmbedding, Of: mustPath(t, "objectAttributes.embedding")},
 		{Name: "pin_rate", Entity: Pin, Verbs: []schemas.Verb{"save"}, Window: time.Hour, Aggregate: Rate, GroupBy: mustPath(t, "verb")},
 		{Name: "pair_author", Entity: Pair, Window: Kept, Aggregate: Count, GroupBy: mustPath(t, "objectAttributes.author")},
+		{
+			Name: "decayed", Entity: User, Window: Kept, Aggregate: MeanEmbedding, Of: mustPath(t, "objectAttributes.embedding"),
+			HalfLife: 90 * time.Minute, Lookup: true,
+		},
+		{Name: "share", Entity: Pin, Aggregate: Ratio, GroupBy: mustPath(t, "verb"), Numerator: &got[4], Denominator: &got[4]},
+		{Name: "actors", Entity: Pin, Window: time.Hour, Aggregate: CountDistinct, Of: mustPath(t, "actor")},
+		{Name: "crowd", Entity: Pin, Aggregate: MeanEmbedding, Of: mustPath(t, "actorAttributes.embedding")},
+		{Name: "close", Entity: Pair, Window: Kept, Aggregate: Cosine, Of: mustPath(t, "objectAttributes.embedding")},
 	}
 	if diff := cmp.Diff(want, got, comparePaths); diff != "" {
 		t.Errorf("definitions (-want +got):\n%s", diff)
@@ -85,50 +98,79 @@ func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
 		text string
 		want []string // parts of the messages, in their order
 	}{
-		"empty file":       {"", []string{"f:1: no features"}},
-		"no list":          {"features: 3", []string{"f:1: features: want a list"}},
-		"unknown top key":  {"features: []\nfeeds: []", []string{`f:2: unknown key "feeds"`}},
-		"syntax":           {"features:\n  - {", []string{"f:2: did not find expected node content"}},
-		"two documents":    {"features: []\n---\nfeatures: []", []string{"f:1: more than one document"}},
-		"not a mapping":    {"features: [7]", []string{"f:1: a feature: want keys with values"}},
-		"nothing said":     {"features:\n- {}", []string{"f:2: no name", "f:2: no entity", "f:2: no aggregate"}},
-		"bad name":         {"features: [{name: A, " + valid + "}]", []string{`feature A: name "A": want [a-z]`}},
-		"long name":        {"features: [{name: " + strings.Repeat("a", 65) + ", " + valid + "}]", []string{"at most 64 bytes"}},
-		"name twice":       {"features:\n- {name: a, " + valid + "}\n- {name: a, " + valid + "}", []string{"f:3: feature a: name: already the name of the feature in line 2"}},
-		"key twice":        {"features:\n- name: a\n  name: b\n  entity: user\n  aggregate: count", []string{`f:3: feature a: a feature: the key "name" twice`}},
-		"unknown key":      {"features:\n- name: a\n  entity: user\n  agregate: count", []string{`f:4: feature a: unknown key "agregate"`}},
-		"unknown entity":   {"features: [{name: a, entity: board, aggregate: count}]", []string{`entity "board": want user, pin or pair`}},
-		"bad aggregate":    {"features: [{name: a, entity: user, aggregate: median}]", []string{`aggregate "median": want count`}},
-		"no duration":      {"features: [{name: a, " + valid + ", window: 24}]", []string{`window "24": want a duration`}},
-		"days":             {"features: [{name: a, " + valid + ", window: 1d}]", []string{`window "1d": want a duration`}},
-		"window too long":  {"features: [{name: a, " + valid + ", window: 96h1ms}]", []string{"want more than 0 and at most 96h"}},
-		"no window at all": {"features: [{name: a, " + valid + ", window: 0s}]", []string{"window 0s: want more than 0"}},
-		"microseconds":     {"features: [{name: a, " + valid + ", window: 1500us}]", []string{"window 1.5ms: want a whole number of milliseconds"}},
-		"null verb":        {"features: [{name: a, " + valid + ", verbs: [null]}]", []string{"verbs: want a text", "an empty verb"}},
-		"verb twice":       {"features: [{name: a, " + valid + ", verbs: [save, save]}]", []string{`verbs: "save" twice`}},
-		"impressions":      {"features: [{name: a, " + valid + ", verbs: impression}]", []string{"impressions are counted for entity pin only"}},
-		"where a list":     {"features: [{name: a, " + valid + ", where: [x]}]", []string{"where: want keys with values"}},
-		"where no path":    {"features: [{name: a, " + valid + ", where: {device: ios}}]", []string{`where "device": want verb, object, actor`}},
-		"where no values":  {"features: [{name: a, " + valid + ", where: {verb: []}}]", []string{"where verb: no values"}},
-		"where a vector":   {"features: [{name: a, " + valid + ", where: {objectAttributes.embedding: 1}}]", []string{"an embedding has no values to compare"}},
-		"path of a map":    {"features: [{name: a, " + valid + ", group_by: objectAttributes}]", []string{`group_by "objectAttributes": want`}},
-		"empty below map":  {"features: [{name: a, " + valid + ", group_by: objectAttributes.}]", []string{`group_by "objectAttributes.": want`}},
-		"group a vector":   {"features: [{name: a, " + valid + ", group_by: actorAttributes.embedding}]", []string{"an embedding has no values to group by"}},
-		"of of count":      {"features: [{name: a, " + valid + ", of: object}]", []string{"of: count is taken of actions: want none"}},
-		"n of count":       {"features: [{name: a, " + valid + ", n: 3}]", []string{"n: count has no length"}},
-		"n too large":      {"features: [{name: a, entity: user, aggregate: last, n: 1001}]", []string{`n "1001": want a whole number from 1 to 1000`}},
-		"n zero":           {"features: [{name: a, entity: user, aggregate: last, n: 0}]", []string{`n "0": want`}},
-		"sum of nothing":   {"features: [{name: a, entity: user, aggregate: sum}]", []string{`of "": sum is taken of numbers`}},
-		"sum of ids":       {"features: [{name: a, entity: user, aggregate: max, of: object}]", []string{`of "object": max is taken of numbers`}},
-		"distinct vectors": {"features: [{name: a, entity: user, aggregate: distinct, of: objectAttributes.embedding}]", []string{"an embedding has no values to count"}},
-		"mean of text":     {"features: [{name: a, entity: user, aggregate: mean_embedding, of: verb}]", []string{"want objectAttributes.embedding or"}},
-		"last by group":    {"features: [{name: a, entity: user, aggregate: last, group_by: verb}]", []string{"group_by: last is not taken by group"}},
-		"pin mean":         {"features: [{name: a, entity: pin, aggregate: mean, of: objectAttributes.x}]", []string{"aggregate mean: a pin has counts by verb and time only", "of: a pin has counts"}},
-		"pin where":        {"features:\n- name: a\n  entity: pin\n  aggregate: count\n  where: {verb: save}", []string{"f:5: feature a: where: a pin has counts"}},
-		"pin by author":    {"features: [{name: a, entity: pin, aggregate: rate, group_by: objectAttributes.author}]", []string{"want verb or none"}},
-		"pair no group":    {"features: [{name: a, entity: pair, aggregate: count}]", []string{`group_by "": a pair has the user's value`}},
-		"pair by verb":     {"features: [{name: a, entity: pair, aggregate: count, group_by: verb}]", []string{`group_by "verb": a pair has`}},
-		"pair of last":     {"features: [{name: a, entity: pair, aggregate: last, group_by: object}]", []string{"last is not taken by group"}},
+		"empty file":         {"", []string{"f:1: no features"}},
+		"no list":            {"features: 3", []string{"f:1: features: want a list"}},
+		"unknown top key":    {"features: []\nfeeds: []", []string{`f:2: unknown key "feeds"`}},
+		"syntax":             {"features:\n  - {", []string{"f:2: did not find expected node content"}},
+		"two documents":      {"features: []\n---\nfeatures: []", []string{"f:1: more than one document"}},
+		"not a mapping":      {"features: [7]", []string{"f:1: a feature: want keys with values"}},
+		"nothing said":       {"features:\n- {}", []string{"f:2: no name", "f:2: no entity", "f:2: no aggregate"}},
+		"bad name":           {"features: [{name: A, " + valid + "}]", []string{`feature A: name "A": want [a-z]`}},
+		"long name":          {"features: [{name: " + strings.Repeat("a", 65) + ", " + valid + "}]", []string{"at most 64 bytes"}},
+		"name twice":         {"features:\n- {name: a, " + valid + "}\n- {name: a, " + valid + "}", []string{"f:3: feature a: name: already the name of the feature in line 2"}},
+		"key twice":          {"features:\n- name: a\n  name: b\n  entity: user\n  aggregate: count", []string{`f:3: feature a: a feature: the key "name" twice`}},
+		"unknown key":        {"features:\n- name: a\n  entity: user\n  agregate: count", []string{`f:4: feature a: unknown key "agregate"`}},
+		"unknown entity":     {"features: [{name: a, entity: board, aggregate: count}]", []string{`entity "board": want user, pin or pair`}},
+		"bad aggregate":      {"features: [{name: a, entity: user, aggregate: median}]", []string{`aggregate "median": want count`}},
+		"no duration":        {"features: [{name: a, " + valid + ", window: 24}]", []string{`window "24": want a duration`}},
+		"days":               {"features: [{name: a, " + valid + ", window: 1d}]", []string{`window "1d": want a duration`}},
+		"window too long":    {"features: [{name: a, " + valid + ", window: 96h1ms}]", []string{"want more than 0 and at most 96h"}},
+		"no window at all":   {"features: [{name: a, " + valid + ", window: 0s}]", []string{"window 0s: want more than 0"}},
+		"microseconds":       {"features: [{name: a, " + valid + ", window: 1500us}]", []string{"window 1.5ms: want a whole number of milliseconds"}},
+		"null verb":          {"features: [{name: a, " + valid + ", verbs: [null]}]", []string{"verbs: want a text", "an empty verb"}},
+		"verb twice":         {"features: [{name: a, " + valid + ", verbs: [save, save]}]", []string{`verbs: "save" twice`}},
+		"impressions":        {"features: [{name: a, " + valid + ", verbs: impression}]", []string{"impressions are counted for entity pin only"}},
+		"where a list":       {"features: [{name: a, " + valid + ", where: [x]}]", []string{"where: want keys with values"}},
+		"where no path":      {"features: [{name: a, " + valid + ", where: {device: ios}}]", []string{`where "device": want verb, object, actor`}},
+		"where no values":    {"features: [{name: a, " + valid + ", where: {verb: []}}]", []string{"where verb: no values"}},
+		"where a vector":     {"features: [{name: a, " + valid + ", where: {objectAttributes.embedding: 1}}]", []string{"an embedding has no values to compare"}},
+		"path of a map":      {"features: [{name: a, " + valid + ", group_by: objectAttributes}]", []string{`group_by "objectAttributes": want`}},
+		"empty below map":    {"features: [{name: a, " + valid + ", group_by: objectAttributes.}]", []string{`group_by "objectAttributes.": want`}},
+		"group a vector":     {"features: [{name: a, " + valid + ", group_by: actorAttributes.embedding}]", []string{"an embedding has no values to group by"}},
+		"of of count":        {"features: [{name: a, " + valid + ", of: object}]", []string{"of: count is taken of actions: want none"}},
+		"n of count":         {"features: [{name: a, " + valid + ", n: 3}]", []string{"n: count has no length"}},
+		"n too large":        {"features: [{name: a, entity: user, aggregate: last, n: 1001}]", []string{`n "1001": want a whole number from 1 to 1000`}},
+		"n zero":             {"features: [{name: a, entity: user, aggregate: last, n: 0}]", []string{`n "0": want`}},
+		"sum of nothing":     {"features: [{name: a, entity: user, aggregate: sum}]", []string{`of "": sum is taken of numbers`}},
+		"sum of ids":         {"features: [{name: a, entity: user, aggregate: max, of: object}]", []string{`of "object": max is taken of numbers`}},
+		"distinct vectors":   {"features: [{name: a, entity: user, aggregate: distinct, of: objectAttributes.embedding}]", []string{"an embedding has no values to count"}},
+		"mean of text":       {"features: [{name: a, entity: user, aggregate: mean_embedding, of: verb}]", []string{"want objectAttributes.embedding or"}},
+		"last by group":      {"features: [{name: a, entity: user, aggregate: last, group_by: verb}]", []string{"group_by: last is not taken by group"}},
+		"pin mean":           {"features: [{name: a, entity: pin, aggregate: mean, of: objectAttributes.x}]", []string{"aggregate mean: a pin has counts by verb and time, its actors, and"}},
+		"pin where":          {"features:\n- name: a\n  entity: pin\n  aggregate: count\n  where: {verb: save}", []string{"f:5: feature a: where: a pin has counts"}},
+		"pin by author":      {"features: [{name: a, entity: pin, aggregate: rate, group_by: objectAttributes.author}]", []string{"want verb or none"}},
+		"pair no group":      {"features: [{name: a, entity: pair, aggregate: count}]", []string{`group_by "": a pair has the user's value`}},
+		"pair by verb":       {"features: [{name: a, entity: pair, aggregate: count, group_by: verb}]", []string{`group_by "verb": a pair has`}},
+		"pair of last":       {"features: [{name: a, entity: pair, aggregate: last, group_by: object}]", []string{"last is not taken by group"}},
+		"pin vector of time": {"features: [{name: a, entity: pin, aggregate: mean_embedding, window: 1h}]", []string{"window: the mean of a pin's recent actors is kept as one vector"}},
+		"pin distinct pins":  {"features: [{name: a, entity: pin, aggregate: distinct, of: object}]", []string{`of "object": of a pin it is actor`}},
+		"pin actors by verb": {"features: [{name: a, entity: pin, aggregate: distinct, verbs: save}]", []string{"verbs: a pin has counts"}},
+		"short half-life":    {"features: [{name: a, " + valid + ", half_life: 59s}]", []string{"half_life 59s: want 1m to 9600h"}},
+		"no half-life":       {"features: [{name: a, " + valid + ", half_life: soon}]", []string{`half_life "soon": want a duration`}},
+		"decaying rate":      {"features: [{name: a, entity: user, aggregate: rate, half_life: 1h}]", []string{"half_life: rate does not decay"}},
+		"lookup of counts":   {"features: [{name: a, " + valid + ", lookup: true}]", []string{"lookup: only objectAttributes.embedding"}},
+		"lookup perhaps":     {"features: [{name: a, " + valid + ", lookup: perhaps}]", []string{`lookup "perhaps": want true or false`}},
+		"cosine of a user":   {"features: [{name: a, entity: user, aggregate: cosine}]", []string{"aggregate cosine: compares a pin with a user: want entity pair"}},
+		"cosine of a text":   {"features: [{name: a, entity: pair, aggregate: cosine, of: verb}]", []string{`of "verb": want objectAttributes.embedding`}},
+		"cosine by group":    {"features: [{name: a, entity: pair, aggregate: cosine, group_by: object}]", []string{"group_by: cosine is not taken by group"}},
+		"ratio of nothing":   {"features: [{name: a, entity: user, aggregate: ratio}]", []string{"no numerator: want the name", "no denominator: want the name"}},
+		"ratio with a window": {
+			"features:\n- {name: c, " + valid + "}\n- {name: a, entity: user, aggregate: ratio, numerator: c, denominator: c,\n   window: 1h}",
+			[]string{"f:4: feature a: window: a ratio has those of its parts"},
+		},
+		"ratio of unknowns": {
+			"features:\n- {name: a, entity: user, aggregate: ratio, numerator: b, denominator: a}",
+			[]string{`numerator "b": there is no such feature`, "denominator a: want a feature of entity user that is a number"},
+		},
+		"ratio of others": {
+			"features:\n- {name: p, entity: pin, aggregate: count}\n- {name: l, entity: user, aggregate: last}\n- {name: a, entity: user, aggregate: ratio, numerator: p, denominator: l}",
+			[]string{"f:4: feature a: numerator p: want a feature of entity user", "f:4: feature a: denominator l: want"},
+		},
+		"ratio of other groups": {
+			"features:\n- {name: b, " + valid + "}\n- {name: g, " + valid + ", group_by: verb}\n- {name: a, entity: user, aggregate: ratio, numerator: b, denominator: g}",
+			[]string{"denominator g: want the same group_by as b"},
+		},
+		"parts of a count": {"features: [{name: a, " + valid + ", numerator: a}]", []string{"numerator: count is no ratio"}},
 		"several at once": {
 			"features:\n- {name: A, entity: user, aggregate: count}\n- {name: b, entity: us, aggregate: count}\n- {name: c, entity: user, aggregate: count, window: 97h}",
 			[]string{"f:2:", "f:3:", "f:4:"},
@@ -181,8 +223,8 @@ func TestBuiltinIsValid(t *testing.T) {
 	}
 	want := map[Entity]map[Aggregate]bool{
 		User: {Count: true, Rate: true, CountDistinct: true, TakeLast: true, TakeTop: true, MeanEmbedding: true},
-		Pin:  {Count: true, Rate: true},
-		Pair: {Count: true},
+		Pin:  {Count: true, Rate: true, CountDistinct: true, MeanEmbedding: true, Ratio: true},
+		Pair: {Count: true, Cosine: true},
 	}
 	if diff := cmp.Diff(want, have); diff != "" {
 		t.Errorf("kinds of built-in features (-want +got):\n%s", diff)
@@ -249,7 +291,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, d := range defs {
-			if d.Window <= 0 || d.Window > Kept || d.Name == "" {
+			if !d.hasNoWindow() && d.Window <= 0 || d.Window > Kept || d.Name == "" {
 				t.Errorf("accepted %+v", d)
 			}
 		}

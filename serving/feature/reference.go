@@ -10,44 +10,63 @@ import (
 )
 
 // Reference evaluates a definition of entity user or pair over all actions of one user, by brute force: it is what a
-// definition means. Of a pair it returns the user's groups, out of which the pin's own are picked. The order of the
-// actions does not matter; those that Span does not keep are ignored.
+// definition means. Of a pair it returns the user's groups, out of which the pin's own are picked, or of Cosine the
+// vector that the pin's is compared with. The order of the actions does not matter; those that Span does not keep are
+// ignored. What Lookup says is ignored, too: embeddings are those of the actions.
 func Reference(def Definition, span Span, actions []schemas.EnrichedAction) Result {
+	if def.Aggregate == Ratio {
+		return divide(def, Reference(*def.Numerator, span, actions), Reference(*def.Denominator, span, actions))
+	}
 	win := span.stretch(def.Window)
 	rows := slices.DeleteFunc(slices.Clone(actions), func(a schemas.EnrichedAction) bool {
 		return !win.holds(floor(a.Timestamp)) || !def.matches(&a)
 	})
 	slices.SortFunc(rows, newestFirst)
-	res := referenceValue(def, rows)
+	res := referenceValue(def, win.upTo, rows)
 	if win.cut {
 		res.Reasons = append(res.Reasons, Window)
 	}
 	return res
 }
 
-// ReferenceItems evaluates a definition of entity pin over all counts of one pin, of which each step comes once.
+// ReferenceItems evaluates a definition of entity pin over all counts of one pin, of which each step comes once. The
+// mean of recent actors is the last one that comes.
 func ReferenceItems(def Definition, now schemas.Micros, counts []schemas.ItemCounts) Result {
-	groups := map[string]float64{}
+	if def.Aggregate == Ratio {
+		return divide(def, ReferenceItems(*def.Numerator, now, counts), ReferenceItems(*def.Denominator, now, counts))
+	}
+	groups, actors := map[string]float64{}, &schemas.Union{}
+	var mean []float32
 	total := 0.0
 	for _, c := range counts {
+		if len(c.Embedding) > 0 {
+			mean = c.Embedding
+		}
 		first, last := floor(c.Start), floor(c.Start+schemas.ItemStep)-1
 		if first > floor(now) || last <= floor(now)-durationMillis(def.Window) {
 			continue
 		}
+		actors.Merge(c.Actors)
+		weight := def.weight(floor(now) - first)
 		for verb, n := range c.Counts {
 			if def.countsItem(schemas.Verb(verb)) && n > 0 {
-				groups[verb] += float64(n)
-				total += float64(n)
+				groups[verb] += float64(n) * weight
+				total += float64(n) * weight
 			}
 		}
 	}
-	if !def.GroupBy.isZero() {
-		for verb, n := range groups {
-			groups[verb] = def.scale(n)
-		}
-		return Result{Value: Groups(groups)}
+	switch {
+	case def.Aggregate == MeanEmbedding:
+		return vectorOf(mean)
+	case def.Aggregate == CountDistinct:
+		return Result{Value: Number(math.Round(actors.Estimate()))}
+	case def.GroupBy.isZero():
+		return Result{Value: Number(def.scale(total))}
 	}
-	return Result{Value: Number(def.scale(total))}
+	for verb, n := range groups {
+		groups[verb] = def.scale(n)
+	}
+	return Result{Value: Groups(groups)}
 }
 
 func newestFirst(a, b schemas.EnrichedAction) int {
@@ -66,19 +85,19 @@ func (d Definition) matches(a *schemas.EnrichedAction) bool {
 	return true
 }
 
-func referenceValue(def Definition, rows []schemas.EnrichedAction) Result {
+func referenceValue(def Definition, asOf millis, rows []schemas.EnrichedAction) Result {
 	switch def.Aggregate {
 	case TakeLast:
 		return Result{Value: referenceLast(def, rows)}
 	case TakeTop:
 		return Result{Value: referenceTop(def, rows)}
-	case MeanEmbedding:
+	case MeanEmbedding, Cosine:
 		return referenceVector(def, rows)
 	}
 	if def.GroupBy.isZero() {
-		return referenceScalar(def, rows)
+		return referenceScalar(def, asOf, rows)
 	}
-	return referenceGroups(def, rows)
+	return referenceGroups(def, asOf, rows)
 }
 
 func referenceLast(def Definition, rows []schemas.EnrichedAction) Last {
@@ -113,21 +132,36 @@ func topOf(counts map[string]int64, n int) Top {
 
 func referenceVector(def Definition, rows []schemas.EnrichedAction) Result {
 	var vectors [][]float32
+	var weights []float64
+	var newest millis
 	for _, a := range rows {
 		v := def.Of.vectorOf(&a)
-		if len(v) > 0 && (len(vectors) == 0 || len(v) == len(vectors[0])) {
-			vectors = append(vectors, v)
+		if len(v) == 0 || len(vectors) > 0 && len(v) != len(vectors[0]) {
+			continue
 		}
+		if len(vectors) == 0 {
+			newest = floor(a.Timestamp)
+		}
+		vectors = append(vectors, v)
+		weights = append(weights, def.weight(newest-floor(a.Timestamp)))
 	}
+	return meanOf(vectors, weights)
+}
+
+// meanOf returns the weighted mean of vectors of one length.
+func meanOf(vectors [][]float32, weights []float64) Result {
 	if len(vectors) == 0 {
 		return absent(Empty)
 	}
-	mean := make(Vector, len(vectors[0]))
+	mean, total := make(Vector, len(vectors[0])), 0.0
+	for _, w := range weights {
+		total += w
+	}
 	for i := range mean {
-		for _, v := range vectors {
-			mean[i] += float64(v[i])
+		for j, v := range vectors {
+			mean[i] += float64(v[i]) * weights[j]
 		}
-		mean[i] /= float64(len(vectors))
+		mean[i] /= total
 		if !finite(mean[i]) {
 			return absent(Overflow)
 		}
@@ -135,7 +169,7 @@ func referenceVector(def Definition, rows []schemas.EnrichedAction) Result {
 	return Result{Value: mean}
 }
 
-func referenceGroups(def Definition, rows []schemas.EnrichedAction) Result {
+func referenceGroups(def Definition, asOf millis, rows []schemas.EnrichedAction) Result {
 	byGroup := map[string][]schemas.EnrichedAction{}
 	for _, a := range rows {
 		for _, g := range def.GroupBy.valuesOf(&a) {
@@ -147,7 +181,7 @@ func referenceGroups(def Definition, rows []schemas.EnrichedAction) Result {
 		if len(measured(def, members)) == 0 {
 			continue
 		}
-		one := referenceScalar(def, members)
+		one := referenceScalar(def, asOf, members)
 		if one.Value == nil {
 			res.Reasons = one.Reasons // Overflow: the only one, as there is something measured
 			continue
@@ -167,56 +201,81 @@ func measured(def Definition, rows []schemas.EnrichedAction) []schemas.EnrichedA
 		case def.Aggregate == CountDistinct:
 			return len(def.Of.valuesOf(&a)) == 0
 		}
-		return len(numbers(def, []schemas.EnrichedAction{a})) == 0
+		return len(numbers(def, asOfAny, []schemas.EnrichedAction{a})) == 0
 	})
 }
 
-func numbers(def Definition, rows []schemas.EnrichedAction) []float64 {
-	var out []float64
+// asOfAny is for whoever does not look at weights.
+const asOfAny millis = 0
+
+// weighed is a number with what it counts.
+type weighed struct{ x, weight float64 }
+
+func numbers(def Definition, asOf millis, rows []schemas.EnrichedAction) []weighed {
+	var out []weighed
 	for _, a := range rows {
 		for _, v := range def.Of.valuesOf(&a) {
-			if x, ok := number(v); ok {
-				out = append(out, x)
+			x, ok := number(v)
+			if !ok {
+				continue
 			}
+			if len(out) == 0 && def.Aggregate.isMean() {
+				asOf = floor(a.Timestamp)
+			}
+			out = append(out, weighed{x, def.weight(asOf - floor(a.Timestamp))})
 		}
 	}
 	return out
 }
 
-func referenceScalar(def Definition, rows []schemas.EnrichedAction) Result {
+func referenceScalar(def Definition, asOf millis, rows []schemas.EnrichedAction) Result {
 	switch def.Aggregate {
 	case Count, Rate:
-		return Result{Value: Number(def.scale(float64(len(rows))))}
-	case CountDistinct:
-		values := map[string]bool{}
+		total := 0.0
 		for _, a := range rows {
-			for _, v := range def.Of.valuesOf(&a) {
-				values[v] = true
-			}
+			total += def.weight(asOf - floor(a.Timestamp))
 		}
-		return Result{Value: Number(len(values))}
+		return Result{Value: Number(def.scale(total))}
+	case CountDistinct:
+		return Result{Value: referenceDistinct(def, rows)}
 	}
-	return referenceNumber(def.Aggregate, numbers(def, rows))
+	return referenceNumber(def.Aggregate, numbers(def, asOf, rows))
 }
 
-func referenceNumber(a Aggregate, xs []float64) Result {
+func referenceDistinct(def Definition, rows []schemas.EnrichedAction) Number {
+	values, union := map[string]bool{}, &schemas.Union{}
+	for _, a := range rows {
+		for _, v := range def.Of.valuesOf(&a) {
+			values[v] = true
+			union.Add(v)
+		}
+	}
+	if len(values) > ExactDistinct {
+		return Number(math.Round(union.Estimate()))
+	}
+	return Number(len(values))
+}
+
+func referenceNumber(a Aggregate, xs []weighed) Result {
 	if len(xs) == 0 && a != Sum {
 		return absent(Empty)
 	}
-	sum := 0.0
+	sum, total := 0.0, 0.0
+	least, most := math.Inf(1), math.Inf(-1)
 	for _, x := range xs {
-		sum += x
+		sum, total = sum+x.x*x.weight, total+x.weight
+		least, most = min(least, x.x), max(most, x.x)
 	}
 	x := sum
 	switch a {
 	case Mean:
-		x = sum / float64(len(xs))
+		x = sum / total
 	case Min:
-		x = slices.Min(xs)
+		x = least
 	case Max:
-		x = slices.Max(xs)
+		x = most
 	}
-	if math.IsInf(x, 0) || math.IsNaN(x) {
+	if !finite(x) {
 		return absent(Overflow)
 	}
 	return Result{Value: Number(x)}

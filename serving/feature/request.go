@@ -59,6 +59,9 @@ type Answer struct {
 	Missing  []Missing                   `json:"missing"`  // in the order of the request, never nil
 	Degraded []string                    `json:"degraded"` // "deadline", "store": why features have no value that have one; never nil
 	AsOf     time.Time                   `json:"as_of"`    // UTC, floored to milliseconds
+	// Fresh is when the newest action arrived that was in the store when this answer was begun; null: not known, as
+	// when none has come since the start.
+	Fresh *time.Time `json:"fresh"`
 }
 
 // Missing says that a feature of an entity, or a part of it, is not in the answer.
@@ -82,6 +85,9 @@ type query struct {
 
 	ofUser, ofPin, ofPair []Definition
 
+	actions compiled // ofUser, then ofPair: what is evaluated over a user's actions, in one scan
+	items   compiled // ofPin
+
 	span Span
 }
 
@@ -93,6 +99,7 @@ func (r Request) checked(defs map[string]Definition, now schemas.Micros) (query,
 		q.span.AsOf = schemas.MicrosOf(*r.At)
 	}
 	c.features(&q, r.Features, defs)
+	q.actions, q.items = compile(slices.Concat(q.ofUser, q.ofPair)), compile(q.ofPin)
 	q.users = unique(c, "users", r.Users, func(u schemas.UserID) error {
 		_, err := schemas.ParseUserID(string(u))
 		return err

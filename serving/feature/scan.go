@@ -85,69 +85,75 @@ func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, pre
 	return true, nil
 }
 
-// Items implements Store with one scan a pin in the widest window.
+// Items implements Store with one read for each day of a pin that the widest window reaches into.
 func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error) {
 	out := make([][]Result, len(pins))
+	p := newItemPlan(defs, floor(now))
 	err := s.use(func(db *pebble.DB) error {
-		return scanTable(ctx, db, itemTable, func(it *pebble.Iterator) error {
-			for i, pin := range pins {
-				p := newItemPlan(defs, floor(now))
-				if err := scanItems(ctx, it, pin, p); err != nil {
-					return fmt.Errorf("pin %s: %w", pin, err)
-				}
-				out[i] = p.results()
+		for i, pin := range pins {
+			if err := readItem(ctx, db, pin, p); err != nil {
+				return fmt.Errorf("pin %s: %w", pin, err)
 			}
-			return nil
-		})
+			out[i] = p.results()
+		}
+		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read item counts: %w", err)
+		return nil, fmt.Errorf("read items: %w", err)
 	}
 	return out, nil
 }
 
-func scanItems(ctx context.Context, it *pebble.Iterator, pin schemas.PinID, p *itemPlan) error {
-	first, last := p.first(), p.now
-	var prefix, from []byte
-	for day := dayOf(first); day <= dayOf(last); day++ {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		prefix = dayPrefix(prefix[:0], itemTable, day, string(pin))
-		from = appendMillis(append(from[:0], prefix...), first)
-		for it.SeekGE(from); it.Valid() && bytes.HasPrefix(it.Key(), prefix); it.Next() {
-			if err := scanStep(it, len(prefix), p); err != nil {
+// readItem gives the plan what is known of a pin.
+func readItem(ctx context.Context, db *pebble.DB, pin schemas.PinID, p *itemPlan) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.begin()
+	var key []byte
+	if p.counts {
+		for day := dayOf(p.first()); day <= dayOf(p.now); day++ {
+			key = itemKey(key[:0], pin, day)
+			value, _, err := getRow(db, key)
+			if err == nil {
+				err = p.addDay(day, value)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		if err := it.Error(); err != nil {
-			return err
-		}
 	}
-	return nil
+	if !p.means {
+		return nil
+	}
+	value, found, err := getRow(db, pinKey(key[:0], pin, actorsRow))
+	if err == nil && found {
+		p.mean, err = decodeVector(value)
+	}
+	return err
 }
 
-func scanStep(it *pebble.Iterator, prefix int, p *itemPlan) error {
-	start, ok := cutItemKey(it.Key()[prefix:])
-	if !ok {
-		return errCorrupt
+// getRow returns a copy of a row; "" for none.
+func getRow(db *pebble.DB, key []byte) (value string, found bool, err error) {
+	bytes, closer, err := db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return "", false, nil
 	}
-	value, err := it.ValueAndErr()
 	if err != nil {
-		return err
+		return "", false, err
 	}
-	return p.add(start, string(value))
+	return string(bytes), true, closer.Close()
 }
 
-// Pins implements Store with two gets a pin.
-func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]PinAttributes, error) {
+// Pins implements Store with two or three reads a pin.
+func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, error) {
 	out := make(map[schemas.PinID]PinAttributes, len(pins))
 	err := s.use(func(db *pebble.DB) error {
 		for _, pin := range pins {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			a, known, err := readPin(db, pin)
+			a, known, err := readPin(db, pin, embeddings)
 			if err != nil {
 				return fmt.Errorf("pin %s: %w", pin, err)
 			}
@@ -163,42 +169,43 @@ func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID) (map[sch
 	return out, nil
 }
 
-// readPin returns what is known of a pin that was not deleted: attributes from its newest action, facets from its newest
-// card, or without one from the action too.
-func readPin(db *pebble.DB, pin schemas.PinID) (PinAttributes, bool, error) {
-	card, err := getPin(db, pin, cardRow)
-	if err != nil || card.deleted {
+// readPin returns what is known of a pin that has a card and was not deleted.
+func readPin(db *pebble.DB, pin schemas.PinID, embedding bool) (known PinAttributes, ok bool, err error) {
+	card, found, err := getRanked(db, pin, cardRow)
+	if err != nil || !found {
 		return PinAttributes{}, false, err
 	}
-	action, err := getPin(db, pin, actionRow)
-	if err != nil {
+	if card == "" {
+		return PinAttributes{}, false, errCorrupt
+	}
+	if deleted := card[0] == 1; deleted {
+		return PinAttributes{}, false, nil
+	}
+	if known.Facets, err = decodeFacets(card[1:]); err != nil {
 		return PinAttributes{}, false, err
 	}
-	known := PinAttributes{Facets: card.Facets, Attributes: action.Attributes}
-	if !card.found {
-		known.Facets = action.Facets
+	attributes, found, err := getRanked(db, pin, attributesRow)
+	if err == nil && found {
+		known.Attributes, err = decodeAttributes(attributes)
 	}
-	return known, card.found || action.found, nil
+	if err != nil || !embedding {
+		return known, err == nil, err
+	}
+	vector, found, err := getRanked(db, pin, embeddingRow)
+	if err == nil && found {
+		known.Embedding, err = decodeVector(vector)
+	}
+	return known, err == nil, err
 }
 
-type pinRow struct {
-	PinAttributes
-	found, deleted bool
-}
-
-func getPin(db *pebble.DB, pin schemas.PinID, row byte) (pinRow, error) {
-	value, closer, err := db.Get(pinKey(nil, pin, row))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return pinRow{}, nil
+// getRanked returns a pin's row without its rank.
+func getRanked(db *pebble.DB, pin schemas.PinID, row byte) (value string, found bool, err error) {
+	value, found, err = getRow(db, pinKey(nil, pin, row))
+	if err != nil || !found {
+		return "", false, err
 	}
-	if err != nil {
-		return pinRow{}, err
+	if len(value) < rankBytes {
+		return "", false, errCorrupt
 	}
-	defer closer.Close()
-	if len(value) <= rankBytes {
-		return pinRow{}, errCorrupt
-	}
-	r := pinRow{found: true, deleted: value[rankBytes] == 1}
-	r.Facets, r.Attributes, err = decodePin(string(value[rankBytes+1:]))
-	return r, err
+	return value[rankBytes:], true, nil
 }

@@ -2,7 +2,6 @@ package feature
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -21,6 +20,7 @@ type Deps struct {
 	Deleted     interface {
 		Has(user schemas.UserID) bool
 	} // whose features are null, with the reason Erased
+	Fresh   func() (arrived time.Time, known bool) // Answer.Fresh; nil: never known
 	Metrics *Metrics
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -33,6 +33,7 @@ type Service struct {
 	byName map[string]Definition
 	scans  *semaphore.Weighted
 	under  sync.WaitGroup // scans under way, also those that nobody waits for any more
+	breaks *breaker
 }
 
 // NewService makes a service. It fails when cfg is not valid or two definitions have one name.
@@ -41,6 +42,7 @@ func NewService(cfg Config, deps Deps) (*Service, error) {
 		return nil, fmt.Errorf("feature service: %w", err)
 	}
 	s := &Service{cfg: cfg, deps: deps, byName: map[string]Definition{}, scans: semaphore.NewWeighted(int64(cfg.Concurrency))}
+	s.breaks = newBreaker(cfg, deps.Now)
 	for _, d := range deps.Definitions {
 		if _, ok := s.byName[d.Name]; ok {
 			return nil, fmt.Errorf("feature service: two definitions of %s", d.Name)
@@ -65,15 +67,29 @@ func (s *Service) Answer(ctx context.Context, req Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	within, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
-	defer cancel()
-	got := s.gather(within, s.tasks(q))
-	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	answer := Answer{Fresh: s.fresh()}
+	got, err := s.within(ctx, func(ctx context.Context, f *findings) {
+		s.gather(ctx, f, s.tasks(q))
+		s.gather(ctx, f, s.lookups(q, f))
+	})
+	if err != nil {
 		return Answer{}, err
 	}
-	answer := s.assemble(q, got)
+	s.assemble(&answer, q, got)
 	s.deps.Metrics.answered(s.deps.Now().Sub(start), answer.Degraded)
 	return answer, nil
+}
+
+func (s *Service) fresh() *time.Time {
+	if s.deps.Fresh == nil {
+		return nil
+	}
+	arrived, known := s.deps.Fresh()
+	if !known {
+		return nil
+	}
+	arrived = arrived.UTC()
+	return &arrived
 }
 
 // findings are what scans brought until the answer is made.
@@ -86,6 +102,22 @@ type findings struct {
 	asked  map[schemas.PinID]bool // of pins: looked up
 	failed map[string]bool        // users and pins whose scan failed
 	err    error                  // the first failure
+	late   bool                   // scans had not ended at the deadline
+
+	allFailed bool // the store was not asked
+}
+
+func newFindings() *findings {
+	return &findings{
+		users: map[schemas.UserID][]Result{}, items: map[schemas.PinID][]Result{},
+		pins: map[schemas.PinID]PinAttributes{}, asked: map[schemas.PinID]bool{}, failed: map[string]bool{},
+	}
+}
+
+func (f *findings) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
 }
 
 // task is one scan. It returns how to note what it found.
@@ -108,9 +140,29 @@ func (s *Service) tasks(q query) []task {
 		}
 	}
 	if q.needsPins() {
-		for pins := range slices.Chunk(q.paired(), pinsPerScan) {
-			all = append(all, s.pinTask(pins))
+		all = append(all, s.pinTasks(q.paired(), q.compares())...)
+	}
+	return all
+}
+
+// lookups are the tasks of the second step: the embeddings of the pins that the first step's actions were on.
+func (s *Service) lookups(q query, f *findings) []task {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var pins []schemas.PinID
+	for _, results := range f.users {
+		for i := range q.actions.defs {
+			pins = append(pins, q.actions.lookups(i, results)...)
 		}
+	}
+	slices.Sort(pins)
+	return s.pinTasks(slices.Compact(pins), true)
+}
+
+func (s *Service) pinTasks(pins []schemas.PinID, embeddings bool) []task {
+	var all []task
+	for pins := range slices.Chunk(pins, pinsPerScan) {
+		all = append(all, s.pinTask(pins, embeddings))
 	}
 	return all
 }
@@ -130,12 +182,17 @@ func (q query) scanned() []schemas.UserID {
 	return slices.Compact(users)
 }
 
-// defsOf returns what is evaluated over a user's actions in one scan: features of the user, then of its pairs.
-func (q query) defsOf() []Definition { return slices.Concat(q.ofUser, q.ofPair) }
-
 // needsPins says that a feature looks something up that is not the pin's id.
 func (q query) needsPins() bool {
-	return slices.ContainsFunc(q.ofPair, func(d Definition) bool { return d.GroupBy.part != objectPart })
+	return slices.ContainsFunc(q.ofPair, Definition.needsPin)
+}
+
+// needsPin says of a pair that its pin is looked up.
+func (d Definition) needsPin() bool { return d.GroupBy.part != objectPart }
+
+// compares says that a feature needs the embeddings of the pairs' pins.
+func (q query) compares() bool {
+	return slices.ContainsFunc(q.ofPair, func(d Definition) bool { return d.Aggregate == Cosine })
 }
 
 func (q query) paired() []schemas.PinID {
@@ -149,14 +206,14 @@ func (q query) paired() []schemas.PinID {
 
 func (s *Service) userTask(user schemas.UserID, q query) task {
 	return task{entities: []string{string(user)}, scan: func(ctx context.Context) (func(*findings), error) {
-		results, err := s.deps.Store.Actions(ctx, user, q.span, q.defsOf())
+		results, err := s.deps.Store.Actions(ctx, user, q.span, q.actions.scanned)
 		return func(f *findings) { f.users[user] = results }, err
 	}}
 }
 
 func (s *Service) itemTask(pins []schemas.PinID, q query) task {
 	return task{entities: texts(pins), scan: func(ctx context.Context) (func(*findings), error) {
-		results, err := s.deps.Store.Items(ctx, pins, q.span.Now, q.ofPin)
+		results, err := s.deps.Store.Items(ctx, pins, q.span.Now, q.items.scanned)
 		return func(f *findings) {
 			for i, pin := range pins {
 				f.items[pin] = results[i]
@@ -165,9 +222,9 @@ func (s *Service) itemTask(pins []schemas.PinID, q query) task {
 	}}
 }
 
-func (s *Service) pinTask(pins []schemas.PinID) task {
+func (s *Service) pinTask(pins []schemas.PinID, embeddings bool) task {
 	return task{entities: texts(pins), scan: func(ctx context.Context) (func(*findings), error) {
-		known, err := s.deps.Store.Pins(ctx, pins)
+		known, err := s.deps.Store.Pins(ctx, pins, embeddings)
 		return func(f *findings) {
 			for _, pin := range pins {
 				f.asked[pin] = true
@@ -187,14 +244,10 @@ func texts(pins []schemas.PinID) []string {
 	return out
 }
 
-// gather runs the tasks, no more at once than Config.Concurrency in the whole process, and returns what they found when
-// all are done or ctx has ended. A scan that does not heed ctx goes on behind the back of the answer; it keeps its place
-// among the scans until it returns.
-func (s *Service) gather(ctx context.Context, tasks []task) *findings {
-	f := &findings{
-		users: map[schemas.UserID][]Result{}, items: map[schemas.PinID][]Result{},
-		pins: map[schemas.PinID]PinAttributes{}, asked: map[schemas.PinID]bool{}, failed: map[string]bool{},
-	}
+// gather runs the tasks, no more at once than Config.Concurrency in the whole process, and returns when all are done or
+// ctx has ended. A scan that does not heed ctx goes on behind the back of the answer; it keeps its place among the scans
+// until it returns.
+func (s *Service) gather(ctx context.Context, f *findings, tasks []task) {
 	queue := make(chan task, len(tasks))
 	for _, t := range tasks {
 		queue <- t
@@ -214,10 +267,11 @@ func (s *Service) gather(ctx context.Context, tasks []task) *findings {
 	case <-done:
 	case <-ctx.Done():
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
-	return f
+	if len(tasks) > 0 && ctx.Err() != nil {
+		f.mu.Lock()
+		f.late = true
+		f.mu.Unlock()
+	}
 }
 
 func (s *Service) work(ctx context.Context, queue <-chan task, f *findings) {
@@ -250,32 +304,32 @@ func (f *findings) note(ctx context.Context, t task, note func(*findings), err e
 
 // lacking returns why there are no findings about a user or pin.
 func (f *findings) lacking(entity string) Result {
-	if f.failed[entity] {
+	if f.allFailed || f.failed[entity] {
 		return absent(Failed)
 	}
 	return absent(Deadline)
 }
 
-// assemble makes the answer, in the order of the request.
-func (s *Service) assemble(q query, f *findings) Answer {
-	b := &builder{Answer{
-		Values: map[string]map[string]Value{}, Missing: []Missing{}, Degraded: []string{}, AsOf: floor(q.span.AsOf).time(),
-	}}
+// assemble fills the answer, in the order of the request.
+func (s *Service) assemble(answer *Answer, q query, f *findings) {
+	b := &builder{answer}
+	b.Values, b.Missing, b.Degraded, b.AsOf = map[string]map[string]Value{}, []Missing{}, []string{}, floor(q.span.AsOf).time()
+	users := s.settleUsers(q, f)
 	for _, u := range q.users {
 		for i, d := range q.ofUser {
-			b.add(string(u), d.Name, s.ofUser(u, i, f))
+			b.add(string(u), d.Name, users[u][i])
 		}
 		b.entity(string(u))
 	}
 	for _, p := range q.pins {
-		for i, d := range q.ofPin {
-			b.add(string(p), d.Name, f.ofItem(p, i))
+		for i, r := range f.ofItem(p, q.items) {
+			b.add(string(p), q.ofPin[i].Name, r)
 		}
 		b.entity(string(p))
 	}
 	for _, p := range q.pairs {
 		for i, d := range q.ofPair {
-			b.add(p.String(), d.Name, s.ofPair(p, d, len(q.ofUser)+i, f))
+			b.add(p.String(), d.Name, f.ofPair(p, d, users[p.User][len(q.ofUser)+i]))
 		}
 		b.entity(p.String())
 	}
@@ -283,38 +337,70 @@ func (s *Service) assemble(q query, f *findings) Answer {
 		s.deps.Log.Warn("features: answer without all values", "error", f.err)
 	}
 	slices.Sort(b.Degraded)
-	return b.Answer
 }
 
-// ofUser returns the i-th result of the user's scan.
-func (s *Service) ofUser(user schemas.UserID, i int, f *findings) Result {
-	if s.deps.Deleted.Has(user) {
-		return absent(Erased)
+// settleUsers returns the results of q.actions for each user that is asked for, by itself or in a pair.
+func (s *Service) settleUsers(q query, f *findings) map[schemas.UserID][]Result {
+	vectors := make(map[schemas.PinID][]float32, len(f.pins))
+	for pin, a := range f.pins {
+		vectors[pin] = a.Embedding
 	}
-	if results, ok := f.users[user]; ok {
-		return results[i]
+	all := map[schemas.UserID][]Result{}
+	for _, u := range q.users {
+		all[u] = s.settleUser(u, q, f, vectors)
 	}
-	return f.lacking(string(user))
+	for _, p := range q.pairs {
+		if _, ok := all[p.User]; !ok {
+			all[p.User] = s.settleUser(p.User, q, f, vectors)
+		}
+	}
+	return all
 }
 
-func (f *findings) ofItem(pin schemas.PinID, i int) Result {
+func (s *Service) settleUser(u schemas.UserID, q query, f *findings, vectors map[schemas.PinID][]float32) []Result {
+	scanned, ok := f.users[u]
+	switch {
+	case s.deps.Deleted.Has(u):
+		return repeated(absent(Erased), len(q.actions.defs))
+	case !ok:
+		return repeated(f.lacking(string(u)), len(q.actions.defs))
+	}
+	results := q.actions.settled(scanned, vectors)
+	for i := range results {
+		for _, pin := range q.actions.lookups(i, scanned) {
+			if !f.asked[pin] {
+				results[i] = f.lacking(string(pin))
+			}
+		}
+	}
+	return results
+}
+
+func repeated(r Result, n int) []Result {
+	all := make([]Result, n)
+	for i := range all {
+		all[i] = r
+	}
+	return all
+}
+
+func (f *findings) ofItem(pin schemas.PinID, items compiled) []Result {
 	if results, ok := f.items[pin]; ok {
-		return results[i]
+		return items.settled(results, nil)
 	}
-	return f.lacking(string(pin))
+	return repeated(f.lacking(string(pin)), len(items.defs))
 }
 
-func (s *Service) ofPair(p UserPin, d Definition, i int, f *findings) Result {
-	groups := s.ofUser(p.User, i, f)
-	if groups.Value != nil && d.GroupBy.part != objectPart && !f.asked[p.Pin] {
+func (f *findings) ofPair(p UserPin, d Definition, ofUser Result) Result {
+	if ofUser.Value != nil && d.needsPin() && !f.asked[p.Pin] {
 		return f.lacking(string(p.Pin))
 	}
 	own, known := f.pins[p.Pin]
-	return pick(d, groups, p.Pin, own, known)
+	return pick(d, ofUser, p.Pin, own, known)
 }
 
 // builder fills an answer.
-type builder struct{ Answer }
+type builder struct{ *Answer }
 
 // entity gives an entity its place, also without any feature.
 func (b *builder) entity(name string) map[string]Value {
@@ -328,8 +414,14 @@ func (b *builder) add(entity, feature string, r Result) {
 	b.entity(entity)[feature] = r.Value
 	for _, reason := range r.Reasons {
 		b.Missing = append(b.Missing, Missing{Entity: entity, Feature: feature, Reason: reason})
-		if degrades := reason == Deadline || reason == Failed; degrades && !slices.Contains(b.Degraded, string(reason)) {
-			b.Degraded = append(b.Degraded, string(reason))
-		}
+		b.Degraded = degraded(b.Degraded, reason)
 	}
+}
+
+// degraded adds a reason that says that the store, and not what is in it, is why there is no value.
+func degraded(list []string, reason Reason) []string {
+	if (reason == Deadline || reason == Failed) && !slices.Contains(list, string(reason)) {
+		list = append(list, string(reason))
+	}
+	return list
 }

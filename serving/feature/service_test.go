@@ -28,6 +28,21 @@ features:
 - {name: pair_author, entity: pair, group_by: objectAttributes.author, aggregate: count}
 - {name: pair_pin, entity: pair, group_by: object, aggregate: count}
 - {name: pair_interests, entity: pair, group_by: objectAttributes.interests, aggregate: count}
+- {name: decayed, entity: user, verbs: save, aggregate: count, half_life: 1h}
+- {name: save_share, entity: user, aggregate: ratio, numerator: saves, denominator: all}
+- {name: all, entity: user, aggregate: count}
+- {name: price_share, entity: user, aggregate: ratio, numerator: all, denominator: price}
+- {name: price, entity: user, aggregate: sum, of: objectAttributes.price, where: {objectAttributes.colour: red}}
+- {name: taste_now, entity: user, verbs: save, aggregate: mean_embedding, of: objectAttributes.embedding, lookup: true}
+- {name: pin_actors, entity: pin, aggregate: distinct}
+- {name: pin_crowd, entity: pin, aggregate: mean_embedding}
+- {name: pin_decayed, entity: pin, aggregate: count, half_life: 90m}
+- {name: pin_save_share, entity: pin, aggregate: ratio, numerator: pin_saves, denominator: pin_all}
+- {name: pin_all, entity: pin, aggregate: count}
+- {name: pair_close, entity: pair, aggregate: cosine}
+- {name: pair_close_now, entity: pair, verbs: save, aggregate: cosine, lookup: true}
+- {name: pair_author_saves, entity: pair, verbs: save, group_by: objectAttributes.author, aggregate: count}
+- {name: pair_author_share, entity: pair, aggregate: ratio, numerator: pair_author_saves, denominator: pair_author}
 - {name: pair_price, entity: pair, group_by: objectAttributes.colour, aggregate: mean, of: objectAttributes.price}
 `
 
@@ -81,17 +96,25 @@ func history(t *testing.T) *EmbeddedStore {
 	}
 	vase := schemas.ObjectAttributes{
 		Facets:     schemas.Facets{Author: "user:ada", Interests: []schemas.InterestID{"interest:1", "interest:2"}},
-		Attributes: map[string]string{"colour": "blue", "price": "10"},
+		Attributes: map[string]string{"colour": "blue", "price": "10"}, Embedding: []float32{3, 4},
 	}
 	mustWrite(t, s, Batch{
 		Actions: []*schemas.EnrichedAction{
 			on("a", hour, schemas.Save, "pin:1", vase), on("b", 2*hour, schemas.Click, "pin:1", vase),
 			on("c", 3*hour, schemas.Save, "pin:2", schemas.ObjectAttributes{Facets: schemas.Facets{Author: "user:bob"}}),
 		},
-		Counts: []*schemas.ItemCounts{{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 7, "click": 3}}},
+		Counts: []*schemas.ItemCounts{{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 7, "click": 3}, Actors: schemas.Sketch(nil).Add("user:1").Add("user:2"), Embedding: []float32{0.5, 2}}},
 		Cards: []*schemas.Card{
 			{PinVersion: schemas.PinVersion{Pin: "pin:3", Version: 1, Facets: schemas.Facets{Author: "user:ada", Interests: []schemas.InterestID{"interest:2", "interest:9"}}}},
+			{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Facets: vase.Facets}},
+			{PinVersion: schemas.PinVersion{Pin: "pin:2", Version: 1, Facets: schemas.Facets{Author: "user:bob"}}},
 			{PinVersion: schemas.PinVersion{Pin: "pin:4", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Deleted: true}},
+		},
+		Pins: []*schemas.PinAttributes{
+			{Pin: "pin:1", Version: 1, Attributes: vase.Attributes, Embedding: []float32{0, 1}}, // since then another model's
+			{Pin: "pin:2", Version: 1, Embedding: []float32{2, 1}},
+			{Pin: "pin:3", Version: 1, Embedding: []float32{4, 3}},
+			{Pin: "pin:4", Version: 1, Embedding: []float32{4, 3}},
 		},
 	})
 	return s
@@ -105,20 +128,20 @@ func TestAnswer(t *testing.T) {
 				"user:1":{"mean_price":10,"newest":[{"object":"pin:1","verb":"save","timestamp":"2023-11-14T21:13:20.123Z"}],"saves":2},
 				"user:2":{"mean_price":null,"newest":[],"saves":0}},
 			 "missing":[{"entity":"user:2","feature":"mean_price","reason":"empty"}],
-			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
+			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
 		"pins, at changes nothing": {
-			`{"features":["pin_saves"],"pins":["pin:1","pin:none"],"at":"2001-01-01T00:00:00Z"}`,
-			`{"values":{"pin:1":{"pin_saves":7},"pin:none":{"pin_saves":0}},"missing":[],"degraded":[],"as_of":"2001-01-01T00:00:00Z"}`,
+			`{"features":["pin_saves"],"pins":["pin:1","pin:none"],"at":"2001-01-01T00:00:00Z","fresh":null}`,
+			`{"values":{"pin:1":{"pin_saves":7},"pin:none":{"pin_saves":0}},"missing":[],"degraded":[],"as_of":"2001-01-01T00:00:00Z","fresh":null}`,
 		},
 		"at": {
 			`{"features":["saves"],"users":["user:1"],"at":"2023-11-14T20:00:00.0009+00:00"}`,
 			`{"values":{"user:1":{"saves":1}},
-			 "missing":[{"entity":"user:1","feature":"saves","reason":"window"}],"degraded":[],"as_of":"2023-11-14T20:00:00Z"}`,
+			 "missing":[{"entity":"user:1","feature":"saves","reason":"window"}],"degraded":[],"as_of":"2023-11-14T20:00:00Z","fresh":null}`,
 		},
 		"each feature for its kind, repeats once": {
 			`{"features":["saves","pin_saves","saves"],"users":["user:1","user:1"],"pins":["pin:1"],"pairs":[["user:1","pin:1"]]}`,
-			`{"values":{"user:1":{"saves":2},"pin:1":{"pin_saves":7},"user:1|pin:1":{}},"missing":[],"degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
+			`{"values":{"user:1":{"saves":2},"pin:1":{"pin_saves":7},"user:1|pin:1":{}},"missing":[],"degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
 		"pairs": {
 			`{"features":["pair_author","pair_pin","pair_interests","pair_price"],"pairs":[["user:1","pin:1"],["user:1","pin:3"],["user:1","pin:4"],["user:2","pin:1"]]}`,
@@ -133,22 +156,57 @@ func TestAnswer(t *testing.T) {
 				{"entity":"user:1|pin:4","feature":"pair_interests","reason":"pin"},
 				{"entity":"user:1|pin:4","feature":"pair_price","reason":"pin"},
 				{"entity":"user:2|pin:1","feature":"pair_price","reason":"empty"}],
-			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
+			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
+		},
+		"decay, ratios": {
+			`{"features":["decayed","save_share","price_share"],"users":["user:1","user:2"]}`,
+			`{"values":{"user:1":{"decayed":0.625,"save_share":0.6666666666666666,"price_share":null},
+			  "user:2":{"decayed":0,"save_share":null,"price_share":null}},
+			 "missing":[{"entity":"user:1","feature":"price_share","reason":"empty"},
+				{"entity":"user:2","feature":"save_share","reason":"empty"},{"entity":"user:2","feature":"price_share","reason":"empty"}],
+			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
+		},
+		"embeddings by key": {
+			`{"features":["taste_now"],"users":["user:1","user:2"]}`,
+			`{"values":{"user:1":{"taste_now":[1,1]},"user:2":{"taste_now":null}},
+			 "missing":[{"entity":"user:2","feature":"taste_now","reason":"empty"}],"degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
+		},
+		"what pins know of their actors": {
+			`{"features":["pin_actors","pin_crowd","pin_save_share"],"pins":["pin:1","pin:none"]}`,
+			`{"values":{"pin:1":{"pin_actors":2,"pin_crowd":[0.5,2],"pin_save_share":0.7},"pin:none":{"pin_actors":0,"pin_crowd":null,"pin_save_share":null}},
+			 "missing":[{"entity":"pin:none","feature":"pin_crowd","reason":"empty"},{"entity":"pin:none","feature":"pin_save_share","reason":"empty"}],
+			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
+		},
+		"pairs compared": {
+			`{"features":["pair_close","pair_close_now","pair_author_share"],"pairs":[["user:1","pin:3"],["user:1","pin:4"],["user:2","pin:3"],["user:1","pin:2"]]}`,
+			`{"values":{
+				"user:1|pin:3":{"pair_close":0.96,"pair_close_now":0.9899494936611665,"pair_author_share":0.5},
+				"user:1|pin:4":{"pair_close":null,"pair_close_now":null,"pair_author_share":null},
+				"user:2|pin:3":{"pair_close":null,"pair_close_now":null,"pair_author_share":null},
+				"user:1|pin:2":{"pair_close":0.8944271909999159,"pair_close_now":0.9486832980505138,"pair_author_share":1}},
+			 "missing":[
+				{"entity":"user:1|pin:4","feature":"pair_close","reason":"pin"},
+				{"entity":"user:1|pin:4","feature":"pair_close_now","reason":"pin"},
+				{"entity":"user:1|pin:4","feature":"pair_author_share","reason":"pin"},
+				{"entity":"user:2|pin:3","feature":"pair_close","reason":"empty"},
+				{"entity":"user:2|pin:3","feature":"pair_close_now","reason":"empty"},
+				{"entity":"user:2|pin:3","feature":"pair_author_share","reason":"empty"}],
+			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
 		"missing once": {
 			`{"features":["mean_price","mean_price"],"users":["user:2","user:2"]}`,
 			`{"values":{"user:2":{"mean_price":null}},"missing":[{"entity":"user:2","feature":"mean_price","reason":"empty"}],
-			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
+			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
 		"a pair beside its user": {
 			`{"features":["newest","saves","pair_pin"],"users":["user:2"],"pairs":[["user:1","pin:2"]]}`,
-			`{"values":{"user:2":{"newest":[],"saves":0},"user:1|pin:2":{"pair_pin":1}},"missing":[],"degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
+			`{"values":{"user:2":{"newest":[],"saves":0},"user:1|pin:2":{"pair_pin":1}},"missing":[],"degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
 		"deleted users": {
 			`{"features":["saves","pair_pin"],"users":["user:gone"],"pairs":[["user:gone","pin:1"]]}`,
 			`{"values":{"user:gone":{"saves":null},"user:gone|pin:1":{"pair_pin":null}},
 			 "missing":[{"entity":"user:gone","feature":"saves","reason":"deleted"},{"entity":"user:gone|pin:1","feature":"pair_pin","reason":"deleted"}],
-			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z"}`,
+			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
 	}
 	s, _ := serviceOf{store: history(t), deleted: deleted{"user:gone": true}}.start(t)
@@ -166,7 +224,7 @@ func TestAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(decoded(t, tt.want), decoded(t, string(got))); diff != "" {
+			if diff := cmp.Diff(decoded(t, tt.want), decoded(t, string(got)), equal); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -294,14 +352,14 @@ func (f *faulty) Items(ctx context.Context, pins []schemas.PinID, now schemas.Mi
 	return f.Store.Items(ctx, pins, now, defs)
 }
 
-func (f *faulty) Pins(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]PinAttributes, error) {
+func (f *faulty) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, error) {
 	f.hits.Add(1)
 	if f.pins != nil {
 		if err := f.pins(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return f.Store.Pins(ctx, pins)
+	return f.Store.Pins(ctx, pins, embeddings)
 }
 
 // empty is a store without rows.
@@ -313,13 +371,15 @@ func (empty) Actions(_ context.Context, _ schemas.UserID, span Span, defs []Defi
 
 func (empty) Items(_ context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error) {
 	out := make([][]Result, len(pins))
+	p := newItemPlan(defs, floor(now))
 	for i := range out {
-		out[i] = newItemPlan(defs, floor(now)).results()
+		p.begin()
+		out[i] = p.results()
 	}
 	return out, nil
 }
 
-func (empty) Pins(context.Context, []schemas.PinID) (map[schemas.PinID]PinAttributes, error) {
+func (empty) Pins(context.Context, []schemas.PinID, bool) (map[schemas.PinID]PinAttributes, error) {
 	return nil, nil
 }
 
@@ -449,7 +509,9 @@ func TestTheDeadlineIsKeptWhateverTheStoreDoes(t *testing.T) {
 
 func TestWhatComesAfterTheAnswerIsNotNoted(t *testing.T) {
 	s, _ := serviceOf{store: empty{}}.start(t)
-	f := s.gather(t.Context(), nil)
+	f := newFindings()
+	s.gather(t.Context(), f, nil)
+	f.close()
 	f.note(t.Context(), task{}, func(*findings) { t.Error("noted") }, nil)
 }
 
@@ -553,10 +615,12 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
-	bad := Config{Deadline: time.Hour, Concurrency: 1025, MaxActions: -1, MaxGroups: 0, SweepEvery: time.Millisecond, CacheMaxMB: 0}
+	bad := Config{Deadline: time.Hour, Concurrency: 1025, MaxActions: -1, MaxGroups: 0, BreakFor: time.Hour, SweepEvery: time.Millisecond, CacheMaxMB: 0}
 	want := []string{
 		"deadline: 1h0m0s: want 1ms to 1m0s", "concurrency: 1025: want 1 to 1024", "max_actions: -1: want 1 to 10000000",
-		"max_groups: 0: want 1 to 1000000", "sweep_every: 1ms: want 1s to 96h0m0s", "cache_max_mb: 0: want 1 to 65536",
+		"max_groups: 0: want 1 to 1000000",
+		"break_after: 0: want 1 to 1000000", "break_for: 1h0m0s: want 10ms to 10m0s",
+		"sweep_every: 1ms: want 1s to 96h0m0s", "cache_max_mb: 0: want 1 to 65536",
 	}
 	if diff := cmp.Diff(want, strings.Split(bad.Validate().Error(), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,15 +24,16 @@ type Store interface {
 	// Items evaluates definitions of entity pin over each pin's counts, as ReferenceItems does: for each pin the results
 	// in the order of the definitions.
 	Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error)
-	// Pins returns what is known of the pins themselves, for pairs. Pins of which nothing is known, and deleted ones, are
-	// not in the map.
-	Pins(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]PinAttributes, error)
+	// Pins returns what is known of the pins themselves, with their embeddings if these are asked for. Pins of which
+	// nothing is known, and deleted ones, are not in the map.
+	Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, error)
 }
 
-// PinAttributes are a pin's own: facets as of its newest card, attributes as of the newest action on it that is known.
+// PinAttributes are a pin's own as of its newest version.
 type PinAttributes struct {
 	schemas.Facets
 	Attributes map[string]string
+	Embedding  []float32 // empty: none, or not asked for
 }
 
 // Batch is what one Write makes durable.
@@ -39,6 +41,7 @@ type Batch struct {
 	Actions []*schemas.EnrichedAction
 	Counts  []*schemas.ItemCounts
 	Cards   []*schemas.Card
+	Pins    []*schemas.PinAttributes
 }
 
 // ErrClosed is returned by every method of a closed store.
@@ -51,6 +54,8 @@ type EmbeddedStore struct {
 
 	mu sync.RWMutex // held for reading while db is used
 	db *pebble.DB   // nil when closed
+
+	items sync.Mutex // held while days of pins are read and written again
 }
 
 // OpenEmbedded opens the store in dir, which it makes if need be and which no other process may have open. Close it.
@@ -117,12 +122,17 @@ func (s *EmbeddedStore) use(f func(db *pebble.DB) error) error {
 	return f(s.db)
 }
 
-// Write puts a batch on disk before it returns. Actions and cards may come again, in any order: that changes nothing.
-// Of two counts of one step the one written later replaces the other. What has left the kept time is not written.
+// Write puts a batch on disk before it returns. Actions, cards and attributes may come again, in any order: that changes
+// nothing. Of two counts of one step the one written later replaces the other. What has left the kept time is not
+// written.
 func (s *EmbeddedStore) Write(batch Batch) error {
 	err := s.use(func(db *pebble.DB) error {
-		w := &writer{batch: db.NewBatch(), kept: keptAfter(schemas.MicrosOf(s.now()))}
+		w := &writer{db: db, batch: db.NewBatch(), kept: keptAfter(schemas.MicrosOf(s.now())), days: map[string]day{}}
 		defer w.batch.Close()
+		if len(batch.Counts) > 0 {
+			s.items.Lock()
+			defer s.items.Unlock()
+		}
 		if err := w.all(batch); err != nil {
 			return err
 		}
@@ -136,8 +146,10 @@ func (s *EmbeddedStore) Write(batch Batch) error {
 
 // writer turns records into rows of one batch.
 type writer struct {
+	db         *pebble.DB
 	batch      *pebble.Batch
-	kept       millis // later ones are kept
+	kept       millis         // later ones are kept
+	days       map[string]day // of pins, by key, with the steps of this batch
 	key, value []byte
 }
 
@@ -153,7 +165,17 @@ func (w *writer) all(b Batch) error {
 		}
 	}
 	for _, c := range b.Cards {
-		if err := w.pin(c.Pin, cardRow, schemas.Micros(c.Version), c.Deleted, c.Facets, nil); err != nil {
+		if err := w.card(c); err != nil {
+			return err
+		}
+	}
+	for _, p := range b.Pins {
+		if err := w.pin(p); err != nil {
+			return err
+		}
+	}
+	for key, d := range w.days {
+		if err := w.batch.Set([]byte(key), d, nil); err != nil {
 			return err
 		}
 	}
@@ -167,34 +189,64 @@ func (w *writer) action(a *schemas.EnrichedAction) error {
 	}
 	w.key = actionKey(w.key[:0], a.Actor, t, a.ID)
 	w.value = appendAction(w.value[:0], a)
-	if err := w.batch.Set(w.key, w.value, nil); err != nil {
-		return err
-	}
-	if a.ObjectAttributes.Author == "" { // the action waited for its pin in vain, or is not on a pin
-		return nil
-	}
-	o := &a.ObjectAttributes
-	return w.pin(schemas.PinID(a.Object), actionRow, a.Timestamp, false, o.Facets, o.Attributes)
+	return w.batch.Set(w.key, w.value, nil)
 }
 
 func (w *writer) counts(c *schemas.ItemCounts) error {
+	if len(c.Embedding) > 0 {
+		w.key = pinKey(w.key[:0], c.Pin, actorsRow)
+		w.value = appendVector(w.value[:0], c.Embedding)
+		if err := w.batch.Set(w.key, w.value, nil); err != nil {
+			return err
+		}
+	}
 	start := floor(c.Start)
 	if start+stepMillis <= w.kept {
 		return nil
 	}
-	w.key = itemKey(w.key[:0], c.Pin, start)
-	w.value = appendCounts(w.value[:0], c.Counts)
-	return w.batch.Set(w.key, w.value, nil)
+	w.key = itemKey(w.key[:0], c.Pin, dayOf(start))
+	d, err := w.day(w.key)
+	if err != nil {
+		return err
+	}
+	w.days[string(w.key)], err = d.put(stepOf(start), c)
+	return err
 }
 
-func (w *writer) pin(pin schemas.PinID, row byte, rank schemas.Micros, deleted bool, f schemas.Facets, attributes map[string]string) error {
-	w.key = pinKey(w.key[:0], pin, row)
-	w.value = appendRank(w.value[:0], rank)
+// day returns a pin's day as it is with the steps of this batch so far.
+func (w *writer) day(key []byte) (day, error) {
+	if d, ok := w.days[string(key)]; ok {
+		return d, nil
+	}
+	value, closer, err := w.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Clone(value), closer.Close()
+}
+
+func (w *writer) card(c *schemas.Card) error {
+	w.key = pinKey(w.key[:0], c.Pin, cardRow)
+	w.value = appendRank(w.value[:0], c.Version)
 	mark := byte(0)
-	if deleted {
+	if c.Deleted {
 		mark = 1
 	}
-	w.value = appendPin(append(w.value, mark), f, attributes)
+	w.value = appendFacets(append(w.value, mark), c.Facets)
+	return w.batch.Merge(w.key, w.value, nil)
+}
+
+func (w *writer) pin(p *schemas.PinAttributes) error {
+	w.key = pinKey(w.key[:0], p.Pin, attributesRow)
+	w.value = appendAttributes(appendRank(w.value[:0], p.Version), p.Attributes)
+	if err := w.batch.Merge(w.key, w.value, nil); err != nil {
+		return err
+	}
+	w.key = pinKey(w.key[:0], p.Pin, embeddingRow)
+	w.value = appendVector(appendRank(w.value[:0], p.Version), p.Embedding)
 	return w.batch.Merge(w.key, w.value, nil)
 }
 

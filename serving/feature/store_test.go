@@ -92,8 +92,8 @@ func TestBeyondMaxGroupsTheNewestAreCounted(t *testing.T) {
 		want  Result
 	}{
 		"groups":          {[]string{"aggregate: count", "group_by: object"}, Result{Groups{"pin:0": 2, "pin:1": 1}, capped}},
-		"distinct":        {[]string{"aggregate: distinct"}, Result{Number(2), capped}},
-		"distinct groups": {[]string{"aggregate: distinct", "group_by: verb"}, Result{Groups{"save": 2, "click": 0}, capped}},
+		"distinct":        {[]string{"aggregate: distinct"}, Result{Value: Number(3)}},
+		"distinct groups": {[]string{"aggregate: distinct", "group_by: object"}, Result{Groups{"pin:0": 1, "pin:1": 1}, capped}},
 		"top":             {[]string{"aggregate: top"}, Result{Top{{"pin:0", 2}, {"pin:1", 1}}, capped}},
 		"fits":            {[]string{"aggregate: count", "group_by: verb"}, Result{Value: Groups{"save": 3, "click": 1}}},
 	}
@@ -165,7 +165,7 @@ func TestSweepDeletesDaysThatHaveExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := rowsOf(t, s, itemTable); got != 0 {
-		t.Errorf("got %d steps, want 0", got)
+		t.Errorf("got %d days, want 0", got)
 	}
 }
 
@@ -173,13 +173,18 @@ func TestWhatHasExpiredIsNotWritten(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	b := saves("user:1", 2, now-96*hour+1000)                           // the first is kept, the second expires now
 	straddling := (now - 96*hour) / schemas.ItemStep * schemas.ItemStep // its end is kept
-	b.Counts = []*schemas.ItemCounts{{Pin: "pin:1", Start: straddling}, {Pin: "pin:1", Start: straddling - schemas.ItemStep}}
+	b.Counts = []*schemas.ItemCounts{
+		{Pin: "pin:1", Start: straddling, Counts: map[string]int64{"save": 2}},
+		{Pin: "pin:1", Start: straddling - schemas.ItemStep, Counts: map[string]int64{"save": 1}},
+	}
 	mustWrite(t, s, b)
 	if got := rowsOf(t, s, actionTable); got != 1 {
 		t.Errorf("got %d actions, want 1", got)
 	}
-	if got := rowsOf(t, s, itemTable); got != 1 {
-		t.Errorf("got %d steps, want 1", got)
+	c := define(t, "entity: pin", "aggregate: count")
+	got, err := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, []Definition{c})
+	if err != nil || got[0][0].Value != Number(2) {
+		t.Errorf("got %v, %v, want the 2 of the step whose end is kept", got, err)
 	}
 }
 
@@ -209,7 +214,7 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	}
 	_, errActions := s.Actions(t.Context(), "user:1", Span{}, nil)
 	_, errItems := s.Items(t.Context(), nil, 0, nil)
-	_, errPins := s.Pins(t.Context(), nil)
+	_, errPins := s.Pins(t.Context(), nil, true)
 	for name, err := range map[string]error{
 		"Write": s.Write(Batch{}), "Sweep": s.Sweep(), "Actions": errActions, "Items": errItems, "Pins": errPins,
 	} {
@@ -224,7 +229,7 @@ func TestADamagedRowIsAnError(t *testing.T) {
 	err := s.use(func(db *pebble.DB) error {
 		return errors.Join(
 			db.Set(actionKey(nil, "user:1", floor(now), "x"), []byte{actionVersion, 200}, pebble.Sync),
-			db.Set(itemKey(nil, "pin:1", floor(now)/stepMillis*stepMillis), []byte{9}, pebble.Sync),
+			db.Set(itemKey(nil, "pin:1", dayOf(floor(now))), []byte{9}, pebble.Sync),
 			db.Merge(pinKey(nil, "pin:1", cardRow), []byte("short"), pebble.Sync),
 		)
 	})
@@ -234,7 +239,7 @@ func TestADamagedRowIsAnError(t *testing.T) {
 	defs := []Definition{{Entity: User, Aggregate: Count, Window: time.Hour}}
 	_, errActions := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, defs)
 	_, errItems := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, defs)
-	_, errPins := s.Pins(t.Context(), []schemas.PinID{"pin:1"})
+	_, errPins := s.Pins(t.Context(), []schemas.PinID{"pin:1"}, true)
 	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {
 		if !errors.Is(err, errCorrupt) {
 			t.Errorf("%s: got %v, want %v", name, err, errCorrupt)
@@ -249,7 +254,7 @@ func TestAScanHeedsItsContext(t *testing.T) {
 	cancel()
 	_, errActions := s.Actions(ctx, "user:1", Span{AsOf: now, Now: now}, []Definition{{Aggregate: Count, Window: time.Hour}})
 	_, errItems := s.Items(ctx, []schemas.PinID{"pin:1"}, now, nil)
-	_, errPins := s.Pins(ctx, []schemas.PinID{"pin:1"})
+	_, errPins := s.Pins(ctx, []schemas.PinID{"pin:1"}, true)
 	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want %v", name, err, context.Canceled)

@@ -54,12 +54,12 @@ type Reason string
 // The reasons. With Window and Cap there is a value all the same, of the part that was looked at; with Overflow there
 // may be one, of the other groups; with every other reason the value is null.
 const (
-	Empty     Reason = "empty"     // nothing to take a mean, minimum or maximum of
+	Empty     Reason = "empty"     // nothing to take a mean, minimum, maximum or cosine of, or to divide by
 	Window    Reason = "window"    // the window reaches back further than what is kept
 	Cap       Reason = "cap"       // more actions or groups than Config allows: the newest were looked at
 	Overflow  Reason = "overflow"  // beyond the range of a float64
 	Unknown   Reason = "pin"       // of a pair: nothing is known of the pin, or it was deleted
-	Attribute Reason = "attribute" // of a pair: the pin has no such attribute
+	Attribute Reason = "attribute" // of a pair: the pin has no such attribute, or no embedding of the user's length
 	Erased    Reason = "deleted"   // the user was deleted
 	Deadline  Reason = "deadline"  // not evaluated in time
 	Failed    Reason = "store"     // the store could not be read

@@ -1,0 +1,92 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Joins say, for a verb, which attributes its actions go on with; a verb without an entry keeps all. What is left out is
+// left out of actions-enriched, and so of every feature; affinities see it all the same.
+type Joins map[schemas.Verb]Join
+
+// Join names what is kept of each of the three maps, as paths of features name it: author, board, interests and
+// embedding of the object, interests and embedding of the actor, board and surface of the verb; any other name is a key
+// of the attributes. No list: all. An empty one: nothing.
+type Join struct {
+	Object []string `yaml:"object"`
+	Actor  []string `yaml:"actor"`
+	Verb   []string `yaml:"verb"`
+}
+
+// Bounds of Joins.
+const (
+	maxJoins     = 64
+	maxJoinNames = 256 // of one list
+)
+
+func (j Joins) validate(name string) error {
+	if len(j) > maxJoins {
+		return fmt.Errorf("%s: %d verbs, at most %d", name, len(j), maxJoins)
+	}
+	var errs []error
+	for _, verb := range slices.Sorted(maps.Keys(j)) {
+		for _, list := range [][]string{j[verb].Object, j[verb].Actor, j[verb].Verb} {
+			if len(list) > maxJoinNames {
+				errs = append(errs, fmt.Errorf("%s.%s: %d names, at most %d", name, verb, len(list), maxJoinNames))
+			}
+			if slices.Contains(list, "") {
+				errs = append(errs, fmt.Errorf("%s.%s: an empty name", name, verb))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// apply returns the action with what its verb keeps.
+func (j Joins) apply(a schemas.EnrichedAction) schemas.EnrichedAction {
+	rule, ok := j[a.Verb]
+	if !ok {
+		return a
+	}
+	if rule.Object != nil {
+		o := &a.ObjectAttributes
+		keep(&o.Author, rule.Object, "author")
+		keep(&o.Board, rule.Object, "board")
+		keep(&o.Interests, rule.Object, "interests")
+		keep(&o.Embedding, rule.Object, "embedding")
+		o.Attributes = only(o.Attributes, rule.Object)
+	}
+	if rule.Actor != nil {
+		keep(&a.ActorAttributes.Interests, rule.Actor, "interests")
+		keep(&a.ActorAttributes.Embedding, rule.Actor, "embedding")
+		a.ActorAttributes.Attributes = only(a.ActorAttributes.Attributes, rule.Actor)
+	}
+	if rule.Verb != nil {
+		keep(&a.VerbAttributes.Board, rule.Verb, "board")
+		keep(&a.VerbAttributes.Surface, rule.Verb, "surface")
+		a.VerbAttributes.Attributes = only(a.VerbAttributes.Attributes, rule.Verb)
+	}
+	return a
+}
+
+// keep empties a field that is not named.
+func keep[T any](field *T, names []string, name string) {
+	if !slices.Contains(names, name) {
+		*field = *new(T)
+	}
+}
+
+// only returns the attributes that are named; the map itself is shared and stays as it is.
+func only(attributes map[string]string, names []string) map[string]string {
+	kept := map[string]string{}
+	for _, name := range names {
+		if value, ok := attributes[name]; ok {
+			kept[name] = value
+		}
+	}
+	return kept
+}

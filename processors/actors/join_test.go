@@ -1,0 +1,72 @@
+package actors
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestJoinsKeepWhatTheyName(t *testing.T) {
+	whole := schemas.EnrichedAction{
+		ID: "e", Actor: "user:1", Verb: "view", Object: "pin:1",
+		ActorAttributes: schemas.ActorAttributes{
+			Interests: []schemas.InterestID{"interest:a"}, Embedding: []float32{1}, Attributes: map[string]string{"age": "7", "embedding": "text"},
+		},
+		VerbAttributes: schemas.VerbAttributes{Board: "board:v", Surface: "home", Attributes: map[string]string{"device": "ios"}},
+		ObjectAttributes: schemas.ObjectAttributes{
+			Facets:    schemas.Facets{Author: "user:2", Board: "board:o", Interests: []schemas.InterestID{"interest:o"}},
+			Embedding: []float32{2}, Attributes: map[string]string{"price": "3", "colour": "red"},
+		},
+	}
+	bare := schemas.EnrichedAction{ID: "e", Actor: "user:1", Verb: "view", Object: "pin:1"}
+	with := func(change func(*schemas.EnrichedAction)) schemas.EnrichedAction {
+		a := bare
+		change(&a)
+		return a
+	}
+	tests := map[string]struct {
+		joins Joins
+		want  schemas.EnrichedAction
+	}{
+		"no rules":              {nil, whole},
+		"a rule for others":     {Joins{"save": {Object: []string{}}}, whole},
+		"a rule without a list": {Joins{"view": {}}, whole},
+		"nothing":               {Joins{"view": {Object: []string{}, Actor: []string{}, Verb: []string{}}}, bare},
+		"of the object": {Joins{"view": {Object: []string{"author", "price", "absent"}, Actor: []string{}, Verb: []string{}}},
+			with(func(a *schemas.EnrichedAction) {
+				a.ObjectAttributes.Author, a.ObjectAttributes.Attributes = "user:2", map[string]string{"price": "3"}
+			})},
+		"of the actor": {Joins{"view": {Object: []string{}, Actor: []string{"embedding"}, Verb: []string{}}},
+			with(func(a *schemas.EnrichedAction) {
+				a.ActorAttributes.Embedding, a.ActorAttributes.Attributes = []float32{1}, map[string]string{"embedding": "text"}
+			})},
+		"of the verb": {Joins{"view": {Object: []string{}, Actor: []string{}, Verb: []string{"board", "surface", "device"}}},
+			with(func(a *schemas.EnrichedAction) { a.VerbAttributes = whole.VerbAttributes })},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, tt.joins.apply(whole), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if len(whole.ObjectAttributes.Attributes) != 2 {
+		t.Error("the attributes that were given have changed")
+	}
+}
+
+func TestJoinsAreBounded(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Joins = Joins{"view": {Object: []string{""}}, "save": {Verb: make([]string, maxJoinNames+1)}}
+	cfg.EmbeddingVerbs = []schemas.Verb{"nod"}
+	err := cfg.Validate()
+	for _, want := range []string{"joins.view: an empty name", "joins.save: 257 names, at most 256", `embedding_verbs: unknown verb "nod"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+}

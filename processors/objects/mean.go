@@ -1,0 +1,83 @@
+package objects
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// mean is the decayed mean of vectors as of the newest one's time, each weighed by what is left of it. The zero value is
+// of none.
+type mean struct {
+	time   schemas.Micros
+	weight float64
+	of     []float64
+}
+
+// add adds a vector of time at, and says whether it did: an older one of another length is left out.
+func (m *mean) add(v []float32, at schemas.Micros, halfLife time.Duration) bool {
+	newer := at > m.time || m.weight == 0
+	if len(v) != len(m.of) {
+		if !newer {
+			return false
+		}
+		*m = mean{of: make([]float64, len(v))}
+	}
+	weight := 1.0
+	if newer {
+		m.weight *= left(at-m.time, halfLife)
+		m.time = at
+	} else {
+		weight = left(m.time-at, halfLife)
+	}
+	m.weight += weight
+	for i, x := range v {
+		m.of[i] += (float64(x) - m.of[i]) * weight / m.weight
+	}
+	return true
+}
+
+// left is what is left of 1 after an age.
+func left(age schemas.Micros, halfLife time.Duration) float64 {
+	return math.Exp2(-float64(age) / float64(halfLife.Microseconds()))
+}
+
+func (m *mean) vector() []float32 {
+	v := make([]float32, len(m.of))
+	for i, x := range m.of {
+		v[i] = float32(x)
+	}
+	return v
+}
+
+// formatMean is the first byte of the row. Another one is another layout.
+const formatMean = 1
+
+// encode returns format, time, weight, elements; the numbers eight bytes each, big-endian.
+func (m *mean) encode() []byte {
+	b := make([]byte, 0, 17+8*len(m.of))
+	b = append(b, formatMean)
+	b = binary.BigEndian.AppendUint64(b, uint64(m.time))
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(m.weight))
+	for _, x := range m.of {
+		b = binary.BigEndian.AppendUint64(b, math.Float64bits(x))
+	}
+	return b
+}
+
+// decodeMean is the reverse of encode; no bytes are the mean of nothing.
+func decodeMean(b []byte) (*mean, error) {
+	if len(b) == 0 {
+		return &mean{}, nil
+	}
+	if b[0] != formatMean || len(b) < 17 || len(b)%8 != 1 {
+		return nil, errTorn
+	}
+	m := &mean{time: schemas.Micros(binary.BigEndian.Uint64(b[1:])), weight: math.Float64frombits(binary.BigEndian.Uint64(b[9:]))}
+	for rest := b[17:]; len(rest) > 0; rest = rest[8:] {
+		m.of = append(m.of, math.Float64frombits(binary.BigEndian.Uint64(rest)))
+	}
+	return m, nil
+}

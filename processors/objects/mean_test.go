@@ -1,0 +1,101 @@
+package objects
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestMeanIsThatOfAllInAnyOrder(t *testing.T) {
+	const halfLife = time.Hour
+	start := schemas.Micros(1_700_000_000_000_000)
+	type one struct {
+		at schemas.Micros
+		v  []float32
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		dim := rapid.IntRange(1, 3).Draw(t, "elements")
+		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) one {
+			return one{
+				start + schemas.Micros(rapid.Int64Range(0, 5*3600e6).Draw(t, "time")),
+				rapid.SliceOfN(rapid.Float32Range(-5, 5), dim, dim).Draw(t, "vector"),
+			}
+		}), 1, 20).Draw(t, "vectors")
+		m, newest := &mean{}, start
+		for _, x := range all {
+			if !m.add(x.v, x.at, halfLife) {
+				t.Fatal("a vector was left out")
+			}
+			m = reread(t, m)
+			newest = max(newest, x.at)
+		}
+		want, total := make([]float64, dim), 0.0
+		for _, x := range all {
+			w := math.Exp2(-float64(newest-x.at) / 3600e6)
+			total += w
+			for i, e := range x.v {
+				want[i] += w * float64(e)
+			}
+		}
+		for i := range want {
+			want[i] /= total
+		}
+		if diff := cmp.Diff(want, m.of, cmpopts.EquateApprox(1e-9, 1e-9)); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func reread(t *rapid.T, m *mean) *mean {
+	got, err := decodeMean(m.encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(m, got, cmp.AllowUnexported(mean{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("read again (-want +got):\n%s", diff)
+	}
+	return got
+}
+
+func TestMeanOfAnotherModelBeginsAnew(t *testing.T) {
+	m := &mean{}
+	steps := []struct {
+		name  string
+		v     []float32
+		at    schemas.Micros
+		taken bool
+		want  []float32
+	}{
+		{"first", []float32{1, 2}, 100, true, []float32{1, 2}},
+		{"older, of another length", []float32{9}, 99, false, []float32{1, 2}},
+		{"newer, of another length", []float32{9}, 101, true, []float32{9}},
+		{"at the same time", []float32{7}, 101, true, []float32{8}},
+	}
+	for _, s := range steps {
+		if taken := m.add(s.v, s.at, time.Hour); taken != s.taken {
+			t.Errorf("%s: taken %v, want %v", s.name, taken, s.taken)
+		}
+		if diff := cmp.Diff(s.want, m.vector()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", s.name, diff)
+		}
+	}
+}
+
+func TestTornMeansAreRefused(t *testing.T) {
+	whole := (&mean{time: 1, weight: 1, of: []float64{1, 2}}).encode()
+	for _, n := range []int{1, 8, 16, len(whole) - 1} {
+		if _, err := decodeMean(whole[:n]); err == nil {
+			t.Errorf("%d of %d bytes were read", n, len(whole))
+		}
+	}
+	whole[0]++
+	if _, err := decodeMean(whole); err == nil {
+		t.Error("another layout was read")
+	}
+}

@@ -1,0 +1,162 @@
+package schemas
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Sketch counts different texts in little memory, whatever their number and repetitions: a HyperLogLog (Flajolet et
+// al., 2007) of 4,096 registers of four bits, whose estimate has a standard error of 1.6 percent; of up to some hundred
+// texts it is off by less than one. The nil Sketch is empty.
+//
+// It is what records hold: two bytes a register that is set, ascending, each the register's number in its upper twelve
+// bits and its rank in the lower four, big-endian; as soon as that would be longer, all ranks, two a byte. Sketches of
+// the same texts are the same bytes.
+type Sketch []byte
+
+const (
+	sketchBits      = 12
+	sketchRegisters = 1 << sketchBits
+	sketchMaxRank   = 15 // of four bits: enough for 100 million texts
+	sketchDense     = sketchRegisters / 2
+)
+
+// sketched returns the register that a text falls into, and its rank there.
+func sketched(text string) (register int, rank uint8) {
+	h := xxhash.Sum64String(text)
+	zeros := bits.LeadingZeros64(h << sketchBits)
+	return int(h >> (64 - sketchBits)), uint8(min(zeros+1, sketchMaxRank))
+}
+
+// Add returns the sketch with a text, which may have been added before. The receiver must not be used any more.
+func (s Sketch) Add(text string) Sketch {
+	register, rank := sketched(text)
+	if len(s) == sketchDense {
+		s.raise(register, rank)
+		return s
+	}
+	i, found := s.find(register)
+	switch {
+	case found:
+		at := s[2*i+1] & 0x0f
+		s[2*i+1] = s[2*i+1]&0xf0 | max(at, rank)
+		return s
+	case len(s)+2 < sketchDense:
+		return slices.Insert(s, 2*i, byte(register>>4), byte(register<<4)|rank)
+	}
+	dense := make(Sketch, sketchDense)
+	s.each(func(r int, rank uint8) { dense.raise(r, rank) })
+	dense.raise(register, rank)
+	return dense
+}
+
+// find returns where a register is, or belongs, among the pairs.
+func (s Sketch) find(register int) (int, bool) {
+	low, high := 0, len(s)/2
+	for low < high {
+		mid := (low + high) / 2
+		if int(binary.BigEndian.Uint16(s[2*mid:])>>4) < register {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low, low < len(s)/2 && int(binary.BigEndian.Uint16(s[2*low:])>>4) == register
+}
+
+// raise sets a register of the dense form to rank, if it is not higher.
+func (s Sketch) raise(register int, rank uint8) {
+	shift := 4 * (register % 2)
+	if at := s[register/2] >> shift & 0x0f; at < rank {
+		s[register/2] += (rank - at) << shift
+	}
+}
+
+// each visits the registers that are set.
+func (s Sketch) each(visit func(register int, rank uint8)) {
+	if len(s) != sketchDense {
+		for i := 0; i+1 < len(s); i += 2 {
+			pair := binary.BigEndian.Uint16(s[i:])
+			visit(int(pair>>4), uint8(pair&0x0f))
+		}
+		return
+	}
+	for i, b := range s {
+		for half, rank := range [2]uint8{b & 0x0f, b >> 4} {
+			if rank > 0 {
+				visit(2*i+half, rank)
+			}
+		}
+	}
+}
+
+// Union is what several sketches, and single texts, have together. The zero Union is empty.
+type Union struct {
+	ranks [sketchRegisters]uint8
+	with  [sketchMaxRank + 1]uint16 // how many registers have a rank; of rank 0, the rest, not counted
+}
+
+// Add adds one text.
+func (u *Union) Add(text string) { u.raise(sketched(text)) }
+
+// Merge adds all that a sketch has seen. Bytes that are no sketch add something, but do no harm.
+func (u *Union) Merge(s Sketch) { s.each(u.raise) }
+
+func (u *Union) raise(register int, rank uint8) {
+	at := u.ranks[register]
+	if rank <= at {
+		return
+	}
+	u.ranks[register] = rank
+	u.with[rank]++
+	if at > 0 {
+		u.with[at]--
+	}
+}
+
+// Estimate returns how many different texts were added, by Ertl's estimator, which needs no correction for few or many
+// (New cardinality estimation algorithms for HyperLogLog sketches, 2017, algorithm 6).
+func (u *Union) Estimate() float64 {
+	const m = sketchRegisters
+	none := m
+	for _, n := range u.with {
+		none -= int(n)
+	}
+	if none == m {
+		return 0
+	}
+	z := m * tau(1-float64(u.with[sketchMaxRank])/m)
+	for rank := sketchMaxRank - 1; rank >= 1; rank-- {
+		z = (z + float64(u.with[rank])) / 2
+	}
+	z += m * sigma(float64(none)/m)
+	return m * m / (2 * math.Ln2 * z)
+}
+
+// sigma is for the registers that are empty: x + x² + 2x⁴ + 4x⁸ …; x is less than 1.
+func sigma(x float64) float64 {
+	sum, factor := x, 1.0
+	for last := -1.0; sum != last; factor *= 2 {
+		x *= x
+		last, sum = sum, sum+x*factor
+	}
+	return sum
+}
+
+// tau is for the registers that are full: (1−x−½(1−√x)²−¼(1−√√x)²…)/3.
+func tau(x float64) float64 {
+	if x == 0 || x == 1 {
+		return 0
+	}
+	sum, factor := 1-x, 1.0
+	for last := -1.0; sum != last; {
+		x = math.Sqrt(x)
+		factor /= 2
+		last, sum = sum, sum-(1-x)*(1-x)*factor
+	}
+	return sum / 3
+}

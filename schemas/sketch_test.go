@@ -1,0 +1,80 @@
+package schemas
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestSketchEstimatesWithinItsError(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 10, 50, 100, 300, 1000, 3000, 10_000, 100_000} {
+		// The mean over several sets has the error of one, divided by the root of their number.
+		const sets = 8
+		sum, worst := 0.0, 0.0
+		for set := range sets {
+			u := &Union{}
+			for i := range n {
+				u.Add(fmt.Sprintf("user:%d-%d", set, i))
+			}
+			off := u.Estimate() - float64(n)
+			sum += off
+			worst = max(worst, math.Abs(off))
+		}
+		sigma := max(0.016*float64(n), 0.5)
+		if mean := math.Abs(sum / sets); mean > 3*sigma/math.Sqrt(sets) {
+			t.Errorf("%d texts: off by %.1f on average, want at most %.1f", n, mean, 3*sigma/math.Sqrt(sets))
+		}
+		if worst > 4*sigma+0.5 {
+			t.Errorf("%d texts: off by %.1f at worst, want at most %.1f", n, worst, 4*sigma+0.5)
+		}
+	}
+}
+
+func TestSketchesOfTheSameTextsAreTheSameBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.SampledFrom([]int{0, 5, 900, 1023, 1100, 5000}).Draw(t, "texts")
+		texts := make([]string, n)
+		for i := range texts {
+			texts[i] = fmt.Sprint(i)
+		}
+		var one, other, half Sketch
+		union, parts := &Union{}, &Union{}
+		for i, text := range texts {
+			one = one.Add(text)
+			union.Add(text)
+			if i%2 == 0 {
+				half = half.Add(text)
+			} else {
+				parts.Add(text)
+			}
+		}
+		for _, text := range rapid.Permutation(texts).Draw(t, "order") {
+			other = other.Add(text).Add(text)
+		}
+		if !bytes.Equal(one, other) {
+			t.Fatalf("%d texts in two orders are %d and %d bytes that differ", n, len(one), len(other))
+		}
+		if len(one) > sketchDense || n < 100 && len(one) > 2*n {
+			t.Fatalf("%d texts take %d bytes", n, len(one))
+		}
+		parts.Merge(half)
+		merged := &Union{}
+		merged.Merge(one)
+		if *merged != *union || *parts != *union {
+			t.Fatalf("a sketch of %d texts, its halves and the union of the texts differ", n)
+		}
+	})
+}
+
+func TestUnionTakesAnyBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		u := &Union{}
+		u.Merge(rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(t, "bytes"))
+		if got := u.Estimate(); math.IsNaN(got) || got < 0 {
+			t.Fatalf("estimate %v", got)
+		}
+	})
+}

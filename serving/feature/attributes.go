@@ -1,0 +1,109 @@
+package feature
+
+import (
+	"context"
+	"errors"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// AttributesRequest is the second of two steps: the first asks for a user's last actions, this one for what is known now
+// of the pins they were on. It is for models that put features together themselves, and for embeddings that are too
+// wide to be stored with every action.
+type AttributesRequest struct {
+	Pins       []schemas.PinID `json:"pins"`                 // 1 to MaxEntities; what comes twice is answered once
+	Embeddings bool            `json:"embeddings,omitempty"` // false: without
+}
+
+// AttributesAnswer has the attributes of the pins asked for.
+type AttributesAnswer struct {
+	Pins     map[schemas.PinID]Attributes `json:"pins"`     // never nil
+	Missing  []MissingPin                 `json:"missing"`  // in the order of the request, never nil
+	Degraded []string                     `json:"degraded"` // as in Answer
+}
+
+// Attributes are a pin's own as of its newest version, under the names that paths have.
+type Attributes struct {
+	Author     schemas.UserID       `json:"author"`
+	Board      schemas.BoardID      `json:"board,omitempty"`
+	Interests  []schemas.InterestID `json:"interests"`
+	Attributes map[string]string    `json:"attributes"`
+	Embedding  []float32            `json:"embedding,omitempty"` // absent: none, or not asked for
+}
+
+// MissingPin says that there is nothing about a pin in the answer: Unknown, Deadline or Failed.
+type MissingPin struct {
+	Entity schemas.PinID `json:"entity"`
+	Reason Reason        `json:"reason"`
+}
+
+// Attributes looks pins up by key, within the deadline. Its errors are those of Answer.
+func (s *Service) Attributes(ctx context.Context, req AttributesRequest) (AttributesAnswer, error) {
+	c := &checker{}
+	pins := unique(c, "pins", req.Pins, func(p schemas.PinID) error {
+		_, err := schemas.ParsePinID(string(p))
+		return err
+	})
+	if len(req.Pins) == 0 {
+		c.problem("no pins")
+	}
+	if len(c.problems) > 0 {
+		return AttributesAnswer{}, &RequestError{Problems: c.problems}
+	}
+	f, err := s.within(ctx, func(ctx context.Context, f *findings) { s.gather(ctx, f, s.pinTasks(pins, req.Embeddings)) })
+	if err != nil {
+		return AttributesAnswer{}, err
+	}
+	answer := AttributesAnswer{Pins: map[schemas.PinID]Attributes{}, Missing: []MissingPin{}, Degraded: []string{}}
+	for _, pin := range pins {
+		answer.add(pin, f)
+	}
+	return answer, nil
+}
+
+func (a *AttributesAnswer) add(pin schemas.PinID, f *findings) {
+	own, known := f.pins[pin]
+	reason := Unknown
+	switch {
+	case known:
+		a.Pins[pin] = Attributes{own.Author, own.Board, orEmpty(own.Interests), own.Attributes, own.Embedding}
+		return
+	case !f.asked[pin]:
+		reason = f.lacking(string(pin)).Reasons[0]
+		a.Degraded = degraded(a.Degraded, reason)
+	}
+	a.Missing = append(a.Missing, MissingPin{pin, reason})
+}
+
+// orEmpty has lists written as [] and not as null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// within does work with the store within the deadline, unless the store is left alone. The error is that of ctx when the
+// caller has gone.
+func (s *Service) within(ctx context.Context, work func(context.Context, *findings)) (*findings, error) {
+	f := newFindings()
+	if !s.breaks.allow() {
+		f.closed, f.allFailed = true, true
+		return f, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
+	defer cancel()
+	work(limited, f)
+	f.close()
+	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		s.breaks.done(unknown)
+		return nil, err
+	}
+	how := went
+	if f.err != nil || f.late {
+		how = broke
+	}
+	s.breaks.done(how)
+	s.deps.Metrics.breaker(s.breaks.open())
+	return f, nil
+}

@@ -1,0 +1,171 @@
+package feature
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// What a definition is put together from. Stores evaluate definitions that stand for themselves over rows: scanned says
+// which ones those are, settled makes of their results what was asked for. A ratio is two of them; of a lookup the rows
+// tell how much each pin counts, and the vectors come by key.
+
+// scanned returns the definitions that stores evaluate for d.
+func (d Definition) scanned() []Definition {
+	switch {
+	case d.Aggregate == Ratio:
+		return []Definition{*d.Numerator, *d.Denominator}
+	case d.Lookup:
+		d.Aggregate, d.GroupBy, d.Of = Count, Path{part: objectPart}, Path{}
+	}
+	return []Definition{d}
+}
+
+// settled returns the result of d, given those of scanned. vectors are the embeddings as they are now of the pins that a
+// lookup names.
+func (d Definition) settled(parts []Result, vectors map[schemas.PinID][]float32) Result {
+	switch {
+	case d.Aggregate == Ratio:
+		return divide(d, parts[0], parts[1])
+	case d.Lookup:
+		return lookedUp(parts[0], vectors)
+	}
+	return parts[0]
+}
+
+// compiled is a list of definitions with what is scanned for it.
+type compiled struct {
+	defs    []Definition
+	scanned []Definition
+	from    []int // where those of a definition begin; one more at the end
+}
+
+func compile(defs []Definition) compiled {
+	c := compiled{defs: defs, from: []int{0}}
+	for _, d := range defs {
+		c.scanned = append(c.scanned, d.scanned()...)
+		c.from = append(c.from, len(c.scanned))
+	}
+	return c
+}
+
+// settled returns the results of the definitions, given those of scanned.
+func (c compiled) settled(results []Result, vectors map[schemas.PinID][]float32) []Result {
+	out := make([]Result, len(c.defs))
+	for i, d := range c.defs {
+		out[i] = d.settled(results[c.from[i]:c.from[i+1]], vectors)
+	}
+	return out
+}
+
+// lookups returns the pins whose embeddings the i-th definition needs by key, given what was scanned for all.
+func (c compiled) lookups(i int, results []Result) []schemas.PinID {
+	if !c.defs[i].Lookup {
+		return nil
+	}
+	groups, _ := results[c.from[i]].Value.(Groups)
+	pins := make([]schemas.PinID, 0, len(groups))
+	for pin := range groups {
+		pins = append(pins, schemas.PinID(pin))
+	}
+	return pins
+}
+
+// divide returns a ratio, of a grouping group by group. A group of the denominator that the numerator does not have
+// counts 0 there, if the numerator's aggregate of no actions is 0.
+func divide(d Definition, of, by Result) Result {
+	reasons := slices.Compact(slices.Sorted(slices.Values(slices.Concat(of.Reasons, by.Reasons))))
+	switch by := by.Value.(type) {
+	case Number:
+		if of, ok := of.Value.(Number); ok && by != 0 {
+			return quotient(float64(of)/float64(by), reasons)
+		}
+	case Groups:
+		if of, ok := of.Value.(Groups); ok {
+			return divideGroups(d, of, by, reasons)
+		}
+	}
+	if of.Value != nil && by.Value != nil {
+		reasons = append([]Reason{Empty}, reasons...)
+	}
+	return Result{Reasons: reasons}
+}
+
+func quotient(x float64, reasons []Reason) Result {
+	if !finite(x) {
+		return Result{Reasons: append(reasons, Overflow)}
+	}
+	return Result{Value: Number(x), Reasons: reasons}
+}
+
+func divideGroups(d Definition, of, by Groups, reasons []Reason) Result {
+	groups := Groups{}
+	for name, divisor := range by {
+		dividend, ok := of[name]
+		if divisor == 0 || !ok && !d.Numerator.Aggregate.zeroWhenEmpty() {
+			continue
+		}
+		if x := dividend / divisor; finite(x) {
+			groups[name] = x
+		} else if !slices.Contains(reasons, Overflow) {
+			reasons = append(reasons, Overflow)
+		}
+	}
+	return Result{Value: groups, Reasons: reasons}
+}
+
+// lookedUp returns the mean of the vectors of pins, each weighed by its group. Vectors of another length than the one
+// that weighs most in all, of equal ones the longer, are of another model and skipped.
+func lookedUp(of Result, vectors map[schemas.PinID][]float32) Result {
+	groups, ok := of.Value.(Groups)
+	if !ok {
+		return of
+	}
+	length := dominant(groups, vectors)
+	var all [][]float32
+	var weights []float64
+	for _, pin := range slices.Sorted(maps.Keys(groups)) {
+		if v := vectors[schemas.PinID(pin)]; length > 0 && len(v) == length {
+			all, weights = append(all, v), append(weights, groups[pin])
+		}
+	}
+	res := meanOf(all, weights)
+	res.Reasons = append(res.Reasons, of.Reasons...)
+	return res
+}
+
+// dominant returns the length of the vectors that weigh most together; 0 if there are none that weigh anything.
+func dominant(groups Groups, vectors map[schemas.PinID][]float32) int {
+	weights := map[int]float64{}
+	for pin, weight := range groups {
+		if n := len(vectors[schemas.PinID(pin)]); n > 0 {
+			weights[n] += weight
+		}
+	}
+	length := 0
+	for n, weight := range weights {
+		if weight > weights[length] || weight == weights[length] && n > length && weight > 0 {
+			length = n
+		}
+	}
+	return length
+}
+
+// cosine compares a user's mean with a pin's embedding.
+func cosine(mean Vector, of []float32, reasons []Reason) Result {
+	if len(of) != len(mean) {
+		return Result{Reasons: append([]Reason{Attribute}, reasons...)}
+	}
+	dot, a, b := 0.0, 0.0, 0.0
+	for i, x := range mean {
+		y := float64(of[i])
+		dot, a, b = dot+x*y, a+x*x, b+y*y
+	}
+	if a == 0 || b == 0 {
+		return Result{Reasons: append([]Reason{Empty}, reasons...)}
+	}
+	// The root of each by itself: the product of the squares could overflow.
+	return quotient(min(1, max(-1, dot/math.Sqrt(a)/math.Sqrt(b))), reasons)
+}
