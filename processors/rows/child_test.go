@@ -81,15 +81,17 @@ func child(t testing.TB, role string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// newRemoteWire is newWire with the broker in a process of its own.
+// newRemoteWire is newWire with the broker in a process of its own: the one that realKafka names, or an embedded one.
 func newRemoteWire(t testing.TB) *wire {
 	t.Helper()
-	w, _ := newTortureWire(t, t.TempDir())
-	return w
+	if os.Getenv(realKafka) != "" {
+		return newRealWire(t)
+	}
+	return newTortureWire(t, t.TempDir())
 }
 
-// serve starts a broker process on a directory, and returns the registry's URL.
-func (w *wire) serve(t testing.TB, dir, kafka, registry string) string {
+// serve starts a broker process on a directory.
+func (w *wire) serve(t testing.TB, dir, kafka, registry string) {
 	t.Helper()
 	w.broker = child(t, "broker", "ROWS_TEST_DIR="+dir, "ROWS_TEST_KAFKA="+kafka, "ROWS_TEST_REGISTRY="+registry)
 	out, err := w.broker.StdoutPipe()
@@ -99,10 +101,10 @@ func (w *wire) serve(t testing.TB, dir, kafka, registry string) string {
 	must(t, err)
 	brokers, url, _ := strings.Cut(strings.TrimSpace(line), " ")
 	w.kafka = topics.Kafka{Brokers: strings.Split(brokers, ","), Partitions: testPartitions, Embedded: true}
-	return url
+	w.registry = url
 }
 
-func (w *wire) connect(t testing.TB, registryURL string) {
+func (w *wire) connect(t testing.TB) {
 	t.Helper()
 	var err error
 	if w.client, err = w.kafka.Client(manual, kgo.RecordDeliveryTimeout(0)); err != nil {
@@ -110,7 +112,7 @@ func (w *wire) connect(t testing.TB, registryURL string) {
 	}
 	t.Cleanup(w.client.Close)
 	w.admin = kadm.NewClient(w.client)
-	registry, err := schemas.NewRegistry(registryURL)
+	registry, err := schemas.NewRegistry(w.registry)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,12 @@ import (
 
 // The torture: two members in processes of their own share a group, the broker in a third, while a driver sends
 // numbered records. Members are killed and stopped, at any moment and at the worst ones; then the rows must count every
-// record once, the outputs hold each once, and each local store equal the changelog at its offset.
+// record once, the outputs hold each once, and each local store equal the changelog at its offset. A round of members
+// kills six times and stops twice, a round of brokers kills two.
 //
-//	ROWS_TORTURE=40 go test -run Torture -timeout 10m ./processors/rows      40 rounds instead of one
+//	ROWS_TORTURE=17 go test -run TestTorture -timeout 30m ./processors/rows      17 rounds instead of one
+//
+// The same on real brokers is TestRealKafkaTorture…: make test-services, make nightly.
 
 // What a member does on a signal, once it is about to end a transaction, or has ended one.
 const (
@@ -61,7 +64,9 @@ func tortureGroup(w *wire) Group {
 
 // playMember runs the torture's group until it is told to end.
 func playMember(ctx context.Context) error {
-	w := &wire{kafka: topics.Kafka{Brokers: []string{os.Getenv("ROWS_TEST_KAFKA")}, Partitions: testPartitions, Embedded: true}}
+	w := &wire{kafka: topics.Kafka{
+		Brokers: strings.Split(os.Getenv("ROWS_TEST_KAFKA"), ","), Partitions: testPartitions, Embedded: os.Getenv("ROWS_TEST_EMBEDDED") != "",
+	}}
 	registry, err := schemas.NewRegistry(os.Getenv("ROWS_TEST_REGISTRY"))
 	if err != nil {
 		return err
@@ -124,7 +129,7 @@ type member struct {
 	lines []string // its warnings, and the errors of its runs
 }
 
-func newMember(t testing.TB, w *wire, registry string, env ...string) *member {
+func newMember(t testing.TB, w *wire, env ...string) *member {
 	t.Helper()
 	m := &member{t: t, dir: t.TempDir()}
 	t.Cleanup(func() {
@@ -132,7 +137,10 @@ func newMember(t testing.TB, w *wire, registry string, env ...string) *member {
 			t.Logf("the member in %s said:\n%s", m.dir, m.said())
 		}
 	})
-	m.env = append(env, "ROWS_TEST_KAFKA="+w.kafka.Brokers[0], "ROWS_TEST_REGISTRY="+registry, "ROWS_TEST_DIR="+m.dir)
+	m.env = append(env, "ROWS_TEST_KAFKA="+strings.Join(w.kafka.Brokers, ","), "ROWS_TEST_REGISTRY="+w.registry, "ROWS_TEST_DIR="+m.dir)
+	if w.kafka.Embedded {
+		m.env = append(m.env, "ROWS_TEST_EMBEDDED=yes")
+	}
 	m.start()
 	return m
 }
@@ -160,13 +168,16 @@ func (m *member) signal(s syscall.Signal) {
 	must(m.t, m.cmd.Process.Signal(s))
 }
 
-// reborn waits for the process to be gone, and starts it again.
+// reborn waits for the process to be killed, and starts it again.
 func (m *member) reborn() {
 	m.t.Helper()
 	select {
 	case <-m.done:
 	case <-time.After(20 * time.Second):
 		m.t.Fatal("the member has not died")
+	}
+	if s := m.cmd.ProcessState.Sys().(syscall.WaitStatus); s.Signal() != syscall.SIGKILL {
+		m.t.Fatalf("the member was not killed: %v", m.cmd.ProcessState)
 	}
 	m.start()
 }
@@ -362,31 +373,68 @@ func tortureRounds(t testing.TB) int {
 	return n
 }
 
+// faults counts what a torture did, each while the driver was sending.
+type faults struct {
+	d            *driver
+	sent         int64 // when the last was done
+	kills, stops int
+}
+
+// during holds that the driver still sends, and has sent since the last fault.
+func (f *faults) during(t testing.TB) {
+	t.Helper()
+	eventually(t, "the driver sends", func() bool { return f.d.sent.Load() > f.sent })
+	f.sent = f.d.sent.Load()
+	select {
+	case <-f.d.done:
+		t.Fatal("the driver has ended")
+	default:
+	}
+}
+
+func (f *faults) kill(t testing.TB, m *member, s syscall.Signal) {
+	t.Helper()
+	f.during(t)
+	m.signal(s)
+	m.reborn()
+	f.kills++
+	f.d.caughtUp(t, "after a member died")
+}
+
+// stop has a member stand still inside an open transaction, until the other has taken over and fenced it.
+func (f *faults) stop(t testing.TB, m *member) {
+	t.Helper()
+	f.during(t)
+	before := len(m.said())
+	m.signal(signalStop)
+	eventually(t, "the member stands still", m.stopped)
+	f.stops++
+	f.d.caughtUp(t, "while a member stands still")
+	m.signal(syscall.SIGCONT)
+	eventually(t, "the member that stood still has its commit refused", func() bool {
+		return strings.Contains(m.said()[before:], "commit t-table/")
+	})
+	f.d.caughtUp(t, "after it went on")
+}
+
 func TestTortureOfMembers(t *testing.T) {
 	t.Parallel()
-	w, registry := newTortureWire(t, t.TempDir())
-	a, b := newMember(t, w, registry), newMember(t, w, registry, "ROWS_TEST_STANDBY=1")
+	tortureOfMembers(t, newTortureWire(t, t.TempDir()))
+}
+
+func tortureOfMembers(t *testing.T, w *wire) {
+	a, b := newMember(t, w), newMember(t, w, "ROWS_TEST_STANDBY=1")
 	d := drive(t, w, 400)
+	f := &faults{d: d}
 	for range tortureRounds(t) {
 		for _, fault := range []syscall.Signal{syscall.SIGKILL, signalEarly, signalLate} {
-			for _, m := range []*member{a, b} {
-				m.signal(fault)
-				m.reborn()
-				d.caughtUp(t, "after a member died")
-			}
+			f.kill(t, a, fault)
+			f.kill(t, b, fault)
 		}
-		for _, m := range []*member{a, b} {
-			before := len(m.said())
-			m.signal(signalStop)
-			eventually(t, "the member stands still", m.stopped)
-			d.caughtUp(t, "while a member stands still") // the other has taken over, and fenced it
-			m.signal(syscall.SIGCONT)
-			eventually(t, "the member that stood still has its commit refused", func() bool {
-				return strings.Contains(m.said()[before:], "commit t-table/")
-			})
-			d.caughtUp(t, "after it went on")
-		}
+		f.stop(t, a)
+		f.stop(t, b)
 	}
+	t.Logf("%d kills, %d stops", f.kills, f.stops)
 	d.verify(t, a, b)
 }
 
@@ -395,24 +443,35 @@ func TestTortureOfMembers(t *testing.T) {
 func TestTortureOfTheBroker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	w, registry := newTortureWire(t, dir)
-	a, b := newMember(t, w, registry), newMember(t, w, registry, "ROWS_TEST_STANDBY=1")
-	d := drive(t, w, 400)
-	for range 2 * tortureRounds(t) {
+	w := newTortureWire(t, dir)
+	tortureOfBrokers(t, w, func(d *driver) {
 		must(t, w.broker.Process.Kill())
 		_ = w.broker.Wait()
-		w.serve(t, dir, w.kafka.Brokers[0], strings.TrimPrefix(registry, "http://"))
+		w.serve(t, dir, w.kafka.Brokers[0], strings.TrimPrefix(w.registry, "http://"))
+	})
+}
+
+// tortureOfBrokers has a broker die under load, again and again.
+func tortureOfBrokers(t *testing.T, w *wire, die func(d *driver)) {
+	a, b := newMember(t, w), newMember(t, w, "ROWS_TEST_STANDBY=1")
+	d := drive(t, w, 400)
+	f := &faults{d: d}
+	for range 2 * tortureRounds(t) {
+		f.during(t)
+		die(d)
+		f.kills++
 		d.caughtUp(t, "after the broker died")
 	}
+	t.Logf("%d kills", f.kills)
 	d.verify(t, a, b)
 }
 
 // newTortureWire has the broker in a process of its own, on a directory.
-func newTortureWire(t testing.TB, dir string) (w *wire, registry string) {
+func newTortureWire(t testing.TB, dir string) *wire {
 	t.Helper()
-	w = &wire{}
-	registry = w.serve(t, dir, "127.0.0.1:0", "127.0.0.1:0")
-	w.connect(t, registry)
+	w := &wire{}
+	w.serve(t, dir, "127.0.0.1:0", "127.0.0.1:0")
+	w.connect(t)
 	w.createAll(t)
-	return w, registry
+	return w
 }

@@ -27,6 +27,7 @@ type wire struct {
 	*embedded.Server           // in this process, or nil
 	broker           *exec.Cmd // in another
 	kafka            topics.Kafka
+	registry         string // its URL
 	streams          *topics.Streams
 	client           *kgo.Client // produces to Record.Partition, reads nothing
 	admin            *kadm.Client
@@ -45,8 +46,8 @@ func newWire(t testing.TB) *wire {
 			t.Error(err)
 		}
 	})
-	w := &wire{Server: server, kafka: server.Kafka(testPartitions)}
-	w.connect(t, server.RegistryURL())
+	w := &wire{Server: server, kafka: server.Kafka(testPartitions), registry: server.RegistryURL()}
+	w.connect(t)
 	w.createAll(t)
 	return w
 }
@@ -56,12 +57,16 @@ var manual = kgo.RecordPartitioner(kgo.ManualPartitioner())
 
 func (w *wire) createAll(t testing.TB) {
 	t.Helper()
-	w.create(t, "t-in", "t-in2", "t-batch", "t-out", "t-table", "t-loop", "t-ticks", topics.DeadLetters)
+	w.create(t, groupTopics()...)
+}
+
+func groupTopics() []string {
+	return []string{"t-in", "t-in2", "t-batch", "t-out", "t-table", "t-loop", "t-ticks", topics.DeadLetters}
 }
 
 func (w *wire) create(t testing.TB, names ...string) {
 	t.Helper()
-	made, err := w.admin.CreateTopics(t.Context(), testPartitions, 1, nil, names...)
+	made, err := w.admin.CreateTopics(t.Context(), testPartitions, -1, nil, names...)
 	if err != nil || made.Error() != nil {
 		t.Fatal(err, made.Error())
 	}

@@ -1,0 +1,128 @@
+package rows
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+const (
+	// realKafka names the variable with the addresses of Kafka brokers that tests may use; they leave topics behind.
+	realKafka = "SMARTFEED_TEST_KAFKA"
+	// realServices names the variable with the names, in the same order, by which .ci/services kills and starts them.
+	realServices = "SMARTFEED_TEST_SERVICES"
+)
+
+// newRealWire is Apache Kafka, emptied of what an earlier test has left, and an embedded registry.
+func newRealWire(t testing.TB) *wire {
+	t.Helper()
+	addrs := os.Getenv(realKafka)
+	if addrs == "" {
+		t.Skipf("set %s to the addresses of Kafka brokers", realKafka)
+	}
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	server, err := embedded.Start(t.Context(), cfg, nil)
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Close()) })
+	w := &wire{kafka: topics.Kafka{Brokers: strings.Split(addrs, ","), Partitions: testPartitions}, registry: server.RegistryURL()}
+	profile, err := topics.ProfileOf(t.Context(), w.kafka)
+	must(t, err)
+	if profile.Embedded {
+		t.Fatalf("%s is an embedded broker", addrs)
+	}
+	w.connect(t)
+	w.empty(t)
+	w.createAll(t)
+	eventually(t, "every partition has a leader", w.led)
+	return w
+}
+
+// empty takes away the group and its topics.
+func (w *wire) empty(t testing.TB) {
+	t.Helper()
+	eventually(t, "the group is gone", func() bool {
+		_, err := w.admin.DeleteGroup(t.Context(), "t")
+		return err == nil || strings.Contains(err.Error(), "GROUP_ID_NOT_FOUND")
+	})
+	_, err := w.admin.DeleteTopics(t.Context(), groupTopics()...)
+	must(t, err)
+	eventually(t, "the topics are gone", func() bool {
+		left, err := w.admin.ListTopics(t.Context())
+		return err == nil && !slices.ContainsFunc(groupTopics(), left.Has)
+	})
+}
+
+// led tells whether every partition of the group's topics has a leader and all of its replicas.
+func (w *wire) led() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	all, err := w.admin.ListTopics(ctx, groupTopics()...)
+	if err != nil || all.Error() != nil {
+		return false
+	}
+	complete := true
+	all.EachPartition(func(p kadm.PartitionDetail) {
+		complete = complete && p.Err == nil && p.Leader >= 0 && len(p.ISR) == len(p.Replicas)
+	})
+	return complete
+}
+
+// moved has every partition led by its first replica again, as an operator does after a restart.
+func (w *wire) moved(t testing.TB) {
+	t.Helper()
+	eventually(t, "all replicas are in sync", w.led)
+	_, err := w.admin.ElectLeaders(t.Context(), kadm.ElectPreferredReplica, nil)
+	must(t, err)
+}
+
+// servers are the brokers that may be killed, by their names.
+func servers(t testing.TB) []string {
+	t.Helper()
+	names := strings.Fields(os.Getenv(realServices))
+	if len(names) == 0 {
+		t.Skipf("set %s to the names of the brokers in .ci/services", realServices)
+	}
+	return names
+}
+
+// service has .ci/services do something to a server.
+func service(t testing.TB, command, name string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "../../.ci/services", command, name)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("services %s %s: %v\n%s", command, name, err, out)
+	}
+}
+
+func TestRealKafkaTortureOfMembers(t *testing.T) {
+	tortureOfMembers(t, newRealWire(t))
+}
+
+// A broker dies, and comes back; with three of them the group goes on meanwhile.
+func TestRealKafkaTortureOfBrokers(t *testing.T) {
+	w, names := newRealWire(t), servers(t)
+	turn := 0
+	tortureOfBrokers(t, w, func(d *driver) {
+		name := names[turn%len(names)]
+		turn++
+		service(t, "kill", name)
+		if len(names) > 1 {
+			d.caughtUp(t, "while a broker of three is away")
+		}
+		service(t, "start", name)
+		if len(names) > 1 {
+			d.caughtUp(t, "after it came back")
+			w.moved(t)
+		}
+	})
+}
