@@ -11,7 +11,13 @@ LONG    := Lastfm$$
 # Where goroutines share state: these run under the race detector, the rest without.
 RACY    := ./processors/... ./topics/... ./serving/...
 
-.PHONY: help build run test test-lastfm test-services vet check lint fmt bench-rows bench-short clean
+# Where .ci/services starts Kafka: one node, and the three of a cluster.
+export KAFKA_PORT ?= 19092
+KAFKA         := 127.0.0.1:$(KAFKA_PORT)
+CLUSTER       := kafka-1 kafka-2 kafka-3
+KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
+
+.PHONY: help build run test test-lastfm test-services nightly vet check lint fmt bench-rows bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -30,9 +36,15 @@ test: ## every test but the long imports; race detector where goroutines share s
 test-lastfm: ## the Last.fm set against brute force, also through five kills; files in LASTFM_DIR or ../shared/data/lastfm-2k
 	$(GO) test -timeout 30m -run '$(LONG)' -v .
 
-test-services: ## the same tests on a real Kafka, brought and started by .ci/services
-	.ci/services start kafka
-	SMARTFEED_TEST_KAFKA=127.0.0.1:19092 $(GO) test -count=1 -run 'RealKafka' -v ./topics; status=$$?; .ci/services clean kafka; exit $$status
+test-services: ## the same tests on real servers, brought and started by .ci/services
+	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=4 $(GO) test -p 1 -count=1 -timeout 20m -run RealKafka -v ./topics ./processors/rows
+	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GO) test -count=1 -timeout 20m -run RealKafkaTorture -v ./processors/rows
+
+nightly: ## the torture of row tables in full: a hundred kills embedded, forty on Kafka, ten of each broker of three
+	ROWS_TORTURE=17 $(GO) test -count=1 -timeout 30m -run TestTorture -v ./processors/rows
+	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GO) test -count=1 -timeout 30m -run RealKafkaTorture -v ./processors/rows
+	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) $(GO) test -run '^$$' -bench RowsHop -benchtime 1x -count 3 ./processors/rows
+	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) ROWS_TORTURE=15 $(GO) test -count=1 -timeout 60m -run RealKafkaTorture -v ./processors/rows
 
 vet: ## format and vet
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
