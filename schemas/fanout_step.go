@@ -26,10 +26,11 @@ const (
 // FanoutStep is what fan-out leaves to be done later. Topic fanout-loop, key: the owner of the edges, which is the
 // followee or one of its shards.
 type FanoutStep struct {
-	Kind StepKind `avro:"kind" json:"kind"`
-	Publication
+	Kind     StepKind `avro:"kind" json:"kind"`
+	Followee Followee `avro:"followee" json:"followee"`
 
 	// Of a walk.
+	DeliveredPin
 	After UserID `avro:"after" json:"after"` // the last follower served
 	Away  bool   `avro:"away" json:"away"`   // After is among those who are away
 	All   bool   `avro:"all" json:"all"`     // also to those who are away

@@ -1,22 +1,35 @@
 // Package fanout delivers what a followee publishes to everyone who follows it.
 //
-//	owner   followee: a user, a board or an interest
-//	in      follows, publications, edge-weights, fanout-loop (all keyed by the followee)
-//	rows    registers (follow and block of each actor), weights and live edges by follower; recents
-//	out     edges (key user), deliveries (to the followers' partition, key followee), fanout-loop
+//	owner   followee: a user, a board or an interest; or a shard, which has a part of a followee's edges
+//	in      follows, publications, edge-weights, edge-modes (all keyed by the followee), fanout-loop (by the owner)
+//	rows    registers (follow and block of each actor), weights and edges by follower; recents; walks that wait; state
+//	out     edges (key user), deliveries (to the followers' partition, key followee), recents-pulled (key followee and
+//	        slot, in the followee's partition), fanout-loop
 //
 // Graph. Follow/unfollow and block/unblock are two registers for each actor, last-write-wins by event time; at the same
 // time unfollow and block win. Dead ones are kept, so any order and any repetition of the same events ends in the same
 // rows. Every change is forwarded as an Edge to the actor, a change of a block of a user to that user, too.
 //
 // Publications. A version of a pin that is newer than the one known goes to every live follower, whether it brings the
-// pin, changes it or takes it away: what a pool makes of it is the pool's business. A walk over the followers takes at
-// most StepEdges of them, sends one record to each partition that has any, and leaves the rest to a record in
-// fanout-loop: no account is too big, a crash resumes the walk where it was, and other followees of the partition take
-// their turn in between. The newest Recents publications by write-time score are kept as rows; a new follower is brought
-// these.
+// pin, changes it or takes it away: what a pool makes of it is the pool's business. The newest Recents publications by
+// write-time score are kept as rows, and as many of what is deleted or no longer the followee's; a new follower is
+// brought all of these.
+//
+// Walks. A walk over the followers takes at most StepEdges of them, sends one record to each partition that has any, and
+// leaves the rest to a record in fanout-loop, which the pools send when they have applied what it follows: no account
+// is too big, a crash resumes the walk where it was, a walk never has more than one step under way among one owner's
+// edges, and the deliveries of others take their turn in between. Walks of one followee take turns, too. Above
+// SpreadAbove followers the edges move to shards, one a partition, and a walk runs in all of them at once.
+//
+// Pull. Above PullAbove followers a publication begins no walk: the recents stand in slots of the topic recents-pulled,
+// from which readers merge them into their pools. A follower who is away is not walked to, but by versions that change
+// or take away what may be in the pool already; whoever comes back is brought the recents. Switching, in either
+// direction and at any moment, loses nothing; what is there twice in between has one effect.
 //
 // Every record has its effect exactly once, see package rows. Follows of deleted users are dropped and counted.
+//
+// Effects are counted: pulled, deliveries that were not made because the followee is pulled; away, because the follower
+// is; to_pull, to_push and spread, followees that were switched; went_away and came_back, edges.
 package fanout
 
 import (
@@ -35,33 +48,46 @@ type DeletedUsers interface {
 // Group returns the topology. cfg must be valid, partitions is the number of the deliveries' partitions.
 func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers) rows.Group {
 	g := &group{
-		cfg: cfg, streams: s, deleted: deleted,
+		cfg: cfg, streams: s, deleted: deleted, partitions: partitions,
 		steps: sync.Pool{New: func() any { return newStep(cfg.StepEdges, partitions) }},
 	}
-	g.partition = func(user schemas.UserID) int32 { return topics.Partition(string(user), partitions) }
 	return rows.Group{
 		Name: topics.Fanout,
 		Inputs: []rows.Input{
 			rows.Keyed(s.Follows, g.follow),
 			rows.Keyed(s.Publications, g.publish),
 			rows.Keyed(s.EdgeWeights, g.weigh),
-			rows.Loop(s.FanoutLoop, g.walkOn),
+			rows.Keyed(s.EdgeModes, g.mode),
+			rows.Loop(s.FanoutLoop, g.step),
 		},
-		Outputs: []string{topics.Edges, topics.Deliveries, topics.FanoutLoop},
+		Outputs: []string{topics.Edges, topics.Deliveries, topics.RecentsPulled, topics.FanoutLoop},
 	}
 }
 
 // group is what the callbacks share. They run for several partitions at once.
 type group struct {
-	cfg       Config
-	streams   *topics.Streams
-	deleted   DeletedUsers
-	partition func(schemas.UserID) int32
-	steps     sync.Pool // of *step
+	cfg        Config
+	streams    *topics.Streams
+	deleted    DeletedUsers
+	partitions int32
+	steps      sync.Pool // of *step
 }
+
+func (g *group) partition(user schemas.UserID) int32 { return topics.Partition(string(user), g.partitions) }
 
 // Reasons of what is dropped on purpose.
 const (
 	dropDeletedUser = "deleted_user" // the follower is gone
 	dropOldVersion  = "old_version"  // a newer version of the pin came before
+)
+
+// Effects, see the package.
+const (
+	effectPulled   = "pulled"
+	effectAway     = "away"
+	effectToPull   = "to_pull"
+	effectToPush   = "to_push"
+	effectSpread   = "spread"
+	effectWentAway = "went_away"
+	effectCameBack = "came_back"
 )

@@ -24,16 +24,19 @@ func (g *group) follow(tx *rows.Tx, e *schemas.FollowEvent) error {
 	if err != nil || what != newer {
 		return err
 	}
-	if err := g.tell(tx, edgeOf(e, is)); err != nil {
+	w, err := weightOf(tx.Own(), e.Actor)
+	if err != nil {
 		return err
 	}
-	switch {
-	case is.live && !was.live:
-		return g.begin(tx, e.Actor)
-	case was.live && !is.live:
-		return tx.Own().Delete(rowOf(rowLive, e.Actor))
+	if err := g.tellFollow(tx, e.Actor, is, w.value); err != nil || is.live == was.live {
+		return err
 	}
-	return nil
+	return onBook(tx, func(b *book) error {
+		if is.live {
+			return g.join(tx, b, edge{e.Actor, w.value})
+		}
+		return g.leave(tx, b, e.Actor)
+	})
 }
 
 func check(tx *rows.Tx, e *schemas.FollowEvent) error {
@@ -49,7 +52,8 @@ func (g *group) block(tx *rows.Tx, e *schemas.FollowEvent) error {
 	if err != nil || what != newer {
 		return err
 	}
-	if err := g.tell(tx, edgeOf(e, is)); err != nil || e.Object.Kind() != schemas.KindUser {
+	err = g.tell(tx, schemas.Edge{User: e.Actor, Other: e.Object, Kind: schemas.BlockEdge, Live: is.live, Time: is.time})
+	if err != nil || e.Object.Kind() != schemas.KindUser {
 		return err
 	}
 	return g.tell(tx, schemas.Edge{
@@ -57,47 +61,100 @@ func (g *group) block(tx *rows.Tx, e *schemas.FollowEvent) error {
 	})
 }
 
-// edgeOf is the actor's side of a register.
-func edgeOf(e *schemas.FollowEvent, r register) schemas.Edge {
-	kind := schemas.FollowEdge
-	if e.Verb == schemas.Block || e.Verb == schemas.Unblock {
-		kind = schemas.BlockEdge
-	}
-	return schemas.Edge{User: e.Actor, Other: e.Object, Kind: kind, Live: r.live, Time: r.time}
-}
-
 // apply updates the actor's register of a kind, and returns it before and after.
 func apply(own rows.Owner, kind byte, e *schemas.FollowEvent, live, tie bool) (was, is register, what change, err error) {
-	row := rowOf(kind, e.Actor)
-	value, err := own.Get(row)
-	if err != nil {
-		return was, is, none, err
-	}
-	if was, err = parseRegister(value); err != nil {
+	if was, err = registerOf(own, kind, e.Actor); err != nil {
 		return was, is, none, err
 	}
 	is, what = was.apply(register{live: live, time: e.Time, id: e.ID}, tie)
 	if what != none {
-		err = own.Put(row, appendRegister(nil, is))
+		err = own.Put(rowOf(kind, e.Actor), appendRegister(nil, is))
 	}
 	return was, is, what, err
+}
+
+func registerOf(own rows.Owner, kind byte, user schemas.UserID) (register, error) {
+	value, err := own.Get(rowOf(kind, user))
+	if err != nil {
+		return register{}, err
+	}
+	return parseRegister(value)
 }
 
 func (g *group) tell(tx *rows.Tx, e schemas.Edge) error {
 	return rows.Send(tx, g.streams.Edges, string(e.User), &e)
 }
 
-// begin makes an edge live: the next walk meets it, and the follower is brought what was published before.
-func (g *group) begin(tx *rows.Tx, user schemas.UserID) error {
-	own := tx.Own()
-	w, err := weightOf(own, user)
+// tellFollow tells the actor's side of a follow. The weight goes along for those pins that are pulled.
+func (g *group) tellFollow(tx *rows.Tx, user schemas.UserID, r register, weight float32) error {
+	e := schemas.Edge{User: user, Other: schemas.ID(tx.Key()), Kind: schemas.FollowEdge, Live: r.live, Time: r.time}
+	if r.live && weight != 1 {
+		e.Weight = weight
+	}
+	return g.tell(tx, e)
+}
+
+// join makes an edge live: the next walk meets it, and the follower is brought what was published before.
+func (g *group) join(tx *rows.Tx, b *book, e edge) error {
+	b.followers++
+	if err := g.changeEdge(tx, b, schemas.EdgeLive, e); err != nil {
+		return err
+	}
+	if err := g.settle(tx, b); err != nil {
+		return err
+	}
+	return g.backfill(tx, b, e, 0)
+}
+
+// leave ends a live edge.
+func (g *group) leave(tx *rows.Tx, b *book, user schemas.UserID) error {
+	b.followers--
+	if err := g.changeEdge(tx, b, schemas.EdgeDead, edge{user, 1}); err != nil {
+		return err
+	}
+	return g.settle(tx, b)
+}
+
+// mode has an edge wait while its follower is away, and brings what was missed to one who is back. Whoever asks is
+// answered, whatever has become of the edge.
+func (g *group) mode(tx *rows.Tx, m *schemas.EdgeMode) error {
+	if tx.Key() != string(m.Followee) {
+		return schemas.Bad(fmt.Sprintf("edge mode: key %q is not the followee %q", tx.Key(), m.Followee))
+	}
+	if _, err := schemas.ParseUserID(string(m.User)); err != nil {
+		return schemas.Bad("edge mode: user: " + err.Error())
+	}
+	r, err := registerOf(tx.Own(), rowFollow, m.User)
 	if err != nil {
 		return err
 	}
-	if err := own.Put(rowOf(rowLive, user), liveValue(w.value)); err != nil {
+	w, err := weightOf(tx.Own(), m.User)
+	if err != nil {
 		return err
 	}
-	return g.backfill(tx, user, w.value)
+	e := edge{m.User, w.value}
+	if !r.live {
+		return g.answer(tx, e, m)
+	}
+	return onBook(tx, func(b *book) error {
+		if m.Away {
+			tx.Effect(effectWentAway, 1)
+			return g.changeEdge(tx, b, schemas.EdgeAway, e)
+		}
+		tx.Effect(effectCameBack, 1)
+		if err := g.changeEdge(tx, b, schemas.EdgeBack, e); err != nil {
+			return err
+		}
+		return g.backfill(tx, b, e, m.Asked)
+	})
+}
+
+// answer answers one who no longer follows.
+func (g *group) answer(tx *rows.Tx, e edge, m *schemas.EdgeMode) error {
+	if m.Away {
+		return nil
+	}
+	return g.hand(tx, nil, e, m.Asked)
 }
 
 func weightOf(own rows.Owner, user schemas.UserID) (weight, error) {
@@ -126,14 +183,19 @@ func (g *group) weigh(tx *rows.Tx, e *schemas.EdgeWeight) error {
 	if !changed {
 		return nil
 	}
-	if err := own.Put(rowOf(rowWeight, e.User), appendWeight(nil, is)); err != nil {
+	if err := own.Put(rowOf(rowWeight, e.User), appendWeight(nil, is)); err != nil || is.value == was.value {
 		return err
 	}
-	live, err := own.Get(rowOf(rowLive, e.User))
-	if err != nil || live == nil {
+	r, err := registerOf(own, rowFollow, e.User)
+	if err != nil || !r.live {
 		return err
 	}
-	return own.Put(rowOf(rowLive, e.User), liveValue(is.value))
+	if err := g.tellFollow(tx, e.User, r, is.value); err != nil {
+		return err
+	}
+	return onBook(tx, func(b *book) error {
+		return g.changeEdge(tx, b, schemas.EdgeWeighs, edge{e.User, is.value})
+	})
 }
 
 func checkWeight(key string, e *schemas.EdgeWeight) error {

@@ -7,7 +7,6 @@ import (
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // publish remembers a version of a pin and begins its walk.
@@ -15,21 +14,31 @@ func (g *group) publish(tx *rows.Tx, p *schemas.Publication) error {
 	if err := checkPublication(tx.Key(), p); err != nil {
 		return err
 	}
-	r := recentOf(p, g.cfg.HalfLife)
-	fresh, err := g.remember(tx.Own(), &r)
-	if err != nil {
-		return err
-	}
-	if !fresh {
-		tx.Count(dropOldVersion)
-		return nil
-	}
-	if ranked.TrimDue(ranked.Hash(p.Followee), ranked.Hash(p.Pin)+uint64(p.Version), g.cfg.Recents) {
-		if err := g.trim(tx.Own()); err != nil {
+	return onBook(tx, func(b *book) error {
+		if err := g.settle(tx, b); err != nil {
 			return err
 		}
-	}
-	return g.walk(tx, &schemas.FanoutStep{Publication: *p}, &r.DeliveredPin)
+		r := recentOf(p, g.cfg.HalfLife)
+		was, err := b.known(p.Pin)
+		if err != nil {
+			return err
+		}
+		if was != nil && r.Version <= was.version {
+			tx.Count(dropOldVersion)
+			return nil
+		}
+		if err := g.keep(tx, b, &r, was); err != nil {
+			return err
+		}
+		if b.pulled {
+			tx.Effect(effectPulled, b.followers)
+			return nil
+		}
+		// A pin that is new was brought to nobody before: those who are away can wait for it. What changes or goes must
+		// show in every pool it is in.
+		first := was == nil && schemas.Micros(p.Version) == p.Created
+		return g.take(tx, b, &schemas.FanoutStep{Kind: schemas.WalkStep, Followee: p.Followee, DeliveredPin: r.DeliveredPin, All: !first})
+	})
 }
 
 func checkPublication(key string, p *schemas.Publication) error {
@@ -48,138 +57,53 @@ func checkPublication(key string, p *schemas.Publication) error {
 	return nil
 }
 
-// remember puts a pin among the recents unless a version at least as new is known.
-func (g *group) remember(own rows.Owner, r *recent) (fresh bool, err error) {
-	index := rowOf(rowIndex, r.Pin)
-	value, err := own.Get(index)
-	if err != nil {
-		return false, err
+// keep puts a version of a pin among the recents.
+func (g *group) keep(tx *rows.Tx, b *book, r *recent, was *known) error {
+	if b.slotted {
+		return g.shelve(tx, b, r, was)
 	}
-	if value != nil {
-		was, err := parseKnown(value)
-		if err != nil || r.Version <= was.version {
-			return false, err
-		}
-		if was.score != r.Score {
-			if err := own.Delete(recentRow(was.score, r.Pin)); err != nil {
-				return false, err
-			}
-		}
-	}
-	if err := own.Put(index, appendKnown(nil, known{version: r.Version, score: r.Score})); err != nil {
-		return false, err
-	}
-	return true, own.Put(recentRow(r.Score, r.Pin), appendRecent(nil, r))
-}
-
-// trim drops the recents over the cap, with what is known of their versions.
-func (g *group) trim(own rows.Owner) error {
-	keep := surplus{cap: g.cfg.Recents}
-	var drop []schemas.PinID
-	var names [][]byte
-	err := own.Scan(rows.Scan{Prefix: []byte{rowRecent}}, func(row, value []byte) bool {
-		if len(value) > 0 && keep.over(value[0] == 1) {
-			names = append(names, append([]byte(nil), row...))
-			drop = append(drop, schemas.PinID(row[1+ranked.ScoreBytes:]))
-		}
-		return true
-	})
-	for i := 0; err == nil && i < len(drop); i++ {
-		if err = own.Delete(names[i]); err == nil {
-			err = own.Delete(rowOf(rowIndex, drop[i]))
-		}
-	}
-	return err
-}
-
-// walkOn takes a walk up again.
-func (g *group) walkOn(tx *rows.Tx, s *schemas.FanoutStep) error {
-	if err := checkPublication(tx.Key(), &s.Publication); err != nil {
+	if err := b.remember(r, was); err != nil {
 		return err
 	}
-	pin := delivered(&s.Publication, g.cfg.HalfLife)
-	return g.walk(tx, s, &pin)
-}
-
-// walk delivers a pin to the next followers, and leaves the others to the loop.
-func (g *group) walk(tx *rows.Tx, s *schemas.FanoutStep, pin *schemas.DeliveredPin) error {
-	st := g.steps.Get().(*step)
-	defer g.steps.Put(st)
-	st.reset()
-	err := tx.Own().Scan(walkFrom(s.After), func(row, value []byte) bool {
-		return st.add(row[1:], liveWeight(value))
-	})
-	if err != nil {
-		return err
-	}
-	d := schemas.Delivery{Source: s.Followee.Source(), Pins: []schemas.DeliveredPin{*pin}}
-	for p := range st.shares {
-		if !st.delivery(p, &d) {
-			continue
-		}
-		if err := g.deliver(tx, int32(p), &d); err != nil {
-			return err
-		}
-	}
-	if !st.more {
-		return nil
-	}
-	next := schemas.FanoutStep{Publication: s.Publication, After: schemas.UserID(st.last)}
-	return rows.Send(tx, g.streams.FanoutLoop, tx.Key(), &next)
-}
-
-// walkFrom scans the live edges of the followers after one, "" for all.
-func walkFrom(after schemas.UserID) rows.Scan {
-	scan := rows.Scan{Prefix: []byte{rowLive}}
-	if after != "" {
-		scan.From = append(rowOf(rowLive, after), 0) // the first name that can follow it
-	}
-	return scan
-}
-
-func (g *group) deliver(tx *rows.Tx, partition int32, d *schemas.Delivery) error {
-	value, err := g.streams.Deliveries.Encode(d)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", topics.Deliveries, err)
-	}
-	return tx.EmitTo(topics.Deliveries, partition, tx.Key(), value)
-}
-
-// backfill delivers the recents to one follower.
-func (g *group) backfill(tx *rows.Tx, user schemas.UserID, weight float32) error {
-	pins, err := g.best(tx.Own())
-	if err != nil {
-		return err
-	}
-	d := schemas.Delivery{Source: schemas.Followee(tx.Key()).Source(), Users: []schemas.UserID{user}}
-	if weight != 1 {
-		d.Weights = []float32{weight}
-	}
-	for _, d.Pins = range portions(pins) {
-		if err := g.deliver(tx, g.partition(user), &d); err != nil {
-			return err
-		}
+	if ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(r.Pin)+uint64(r.Version), g.cfg.Recents) {
+		return b.trim(g.cfg.Recents)
 	}
 	return nil
 }
 
-// best returns the best recents that are not gone, as many as are kept.
-func (g *group) best(own rows.Owner) ([]schemas.DeliveredPin, error) {
+// backfill delivers the recents to one follower, and what is gone of them: the follower may have been brought an earlier
+// version, over this edge or another. The last delivery carries asked, if somebody has.
+func (g *group) backfill(tx *rows.Tx, b *book, e edge, asked schemas.Micros) error {
 	var pins []schemas.DeliveredPin
-	var bad error
-	err := own.Scan(rows.Scan{Prefix: []byte{rowRecent}}, func(row, value []byte) bool {
-		r, err := parseRecent(string(row), string(value))
+	if !b.pulled {
+		list, err := b.all(g.cfg.Recents)
 		if err != nil {
-			bad = err
-			return false
+			return err
 		}
-		if !r.gone {
-			pins = append(pins, r.DeliveredPin)
+		for i := range list {
+			pins = append(pins, list[i].DeliveredPin)
 		}
-		return len(pins) < g.cfg.Recents
-	})
-	if err == nil {
-		err = bad
 	}
-	return pins, err
+	return g.hand(tx, pins, e, asked)
+}
+
+// hand delivers pins to one follower.
+func (g *group) hand(tx *rows.Tx, pins []schemas.DeliveredPin, e edge, asked schemas.Micros) error {
+	d := schemas.Delivery{Source: schemas.Followee(tx.Key()).Source(), Users: []schemas.UserID{e.user}}
+	if e.weight != 1 {
+		d.Weights = []float32{e.weight}
+	}
+	parts := portions(pins)
+	if len(parts) == 0 && asked != 0 {
+		parts = append(parts, nil)
+	}
+	for i, part := range parts {
+		if d.Pins = part; i == len(parts)-1 {
+			d.Asked = asked
+		}
+		if err := g.deliver(tx, g.partition(e.user), &d); err != nil {
+			return err
+		}
+	}
+	return nil
 }

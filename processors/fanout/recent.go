@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -36,20 +37,27 @@ func carries(f schemas.Facets, followee schemas.Followee) bool {
 		slices.Contains(f.Interests, schemas.InterestID(followee))
 }
 
-// appendRecent appends the row's value: gone (1 byte), version (8 bytes), body. Pin and score are in its name.
-func appendRecent(b []byte, r *recent) []byte {
-	gone := byte(0)
-	if r.gone {
-		gone = 1
+// row is the name of the recent's row.
+func (r *recent) row() []byte { return recentRow(classOf(r.gone), r.Score, r.Pin) }
+
+// classOf is the kind of rows in which a recent stands.
+func classOf(gone bool) byte {
+	if gone {
+		return rowGone
 	}
-	b = ranked.AppendVersion(append(b, gone), r.Version)
+	return rowRecent
+}
+
+// appendRecent appends the row's value: version (8 bytes), body. Class, pin and score are in its name.
+func appendRecent(b []byte, r *recent) []byte {
+	b = ranked.AppendVersion(b, r.Version)
 	return ranked.AppendBody(b, &ranked.Body{Facets: r.Facets, Created: r.Created, Deleted: r.Deleted})
 }
 
 // parseRecent reads a row.
 func parseRecent(row, value string) (recent, error) {
-	const name, head = 1 + ranked.ScoreBytes, 9
-	if len(row) <= name || len(value) < head || value[0] > 1 {
+	const name, head = 1 + ranked.ScoreBytes, 8
+	if len(row) <= name || len(value) < head {
 		return recent{}, errors.New("parse recent: cut short or malformed")
 	}
 	body, err := ranked.ParseBody(value[head:])
@@ -58,44 +66,143 @@ func parseRecent(row, value string) (recent, error) {
 	}
 	return recent{
 		DeliveredPin: schemas.DeliveredPin{
-			Pin: schemas.PinID(row[name:]), Version: ranked.Version(value[1:]), Score: ranked.Score(row[1:]),
+			Pin: schemas.PinID(row[name:]), Version: ranked.Version(value), Score: ranked.Score(row[1:]),
 			Facets: body.Facets, Created: body.Created, Deleted: body.Deleted,
 		},
-		gone: value[0] == 1,
+		gone: row[0] == rowGone,
 	}, nil
 }
 
-// known is what the index says of a pin: the version seen last, and the score under which its recent stands.
+// known is what the index says of a pin: the version seen last, and where its recent stands.
 type known struct {
 	version schemas.Version
 	score   float64
+	gone    bool
+	slot    int // noSlot: in none
 }
 
+const noSlot = -1
+
+// row is the name of the recent's row.
+func (k known) row(pin schemas.PinID) []byte { return recentRow(classOf(k.gone), k.score, pin) }
+
+// appendKnown appends the row's value: version, score (8 bytes each), gone (1 byte), and the slot if there is one (4).
 func appendKnown(b []byte, k known) []byte {
-	return binary.BigEndian.AppendUint64(ranked.AppendVersion(b, k.version), math.Float64bits(k.score))
+	b = binary.BigEndian.AppendUint64(ranked.AppendVersion(b, k.version), math.Float64bits(k.score))
+	if k.gone {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	if k.slot == noSlot {
+		return b
+	}
+	return binary.BigEndian.AppendUint32(b, uint32(k.slot))
 }
 
 func parseKnown(value []byte) (known, error) {
-	if len(value) != 16 {
+	const short, long = 17, 21
+	if len(value) != short && len(value) != long || value[16] > 1 {
 		return known{}, errors.New("parse index of recents: cut short or malformed")
 	}
-	return known{
+	k := known{
 		version: ranked.Version(string(value[:8])),
 		score:   math.Float64frombits(binary.BigEndian.Uint64(value[8:])),
-	}, nil
+		gone:    value[16] == 1,
+		slot:    noSlot,
+	}
+	if len(value) == long {
+		k.slot = int(binary.BigEndian.Uint32(value[short:]))
+	}
+	return k, nil
 }
 
-// surplus counts recents, best first, and says of each whether it is over the cap. Those that are gone have the same
-// cap for themselves.
-type surplus struct{ cap, here, gone int }
-
-func (s *surplus) over(gone bool) bool {
-	n := &s.here
-	if gone {
-		n = &s.gone
+// known returns what is known of a pin, nil for nothing.
+func (b *book) known(pin schemas.PinID) (*known, error) {
+	value, err := b.Get(rowOf(rowIndex, pin))
+	if err != nil || value == nil {
+		return nil, err
 	}
-	*n++
-	return *n > s.cap
+	k, err := parseKnown(value)
+	return &k, err
+}
+
+// put writes a recent and its entry in the index.
+func (b *book) put(r *recent, slot int) error {
+	k := known{version: r.Version, score: r.Score, gone: r.gone, slot: slot}
+	if err := b.Put(rowOf(rowIndex, r.Pin), appendKnown(nil, k)); err != nil {
+		return err
+	}
+	return b.Put(r.row(), appendRecent(nil, r))
+}
+
+// drop deletes a recent and its entry in the index.
+func (b *book) drop(k *known, pin schemas.PinID) error {
+	if err := b.Delete(k.row(pin)); err != nil {
+		return err
+	}
+	return b.Delete(rowOf(rowIndex, pin))
+}
+
+// remember puts a version of a pin among the recents of a followee that stands in no slots.
+func (b *book) remember(r *recent, was *known) error {
+	if was != nil && (was.score != r.Score || was.gone != r.gone) {
+		if err := b.Delete(was.row(r.Pin)); err != nil {
+			return err
+		}
+	}
+	return b.put(r, noSlot)
+}
+
+// trim drops the recents over the cap, with what is known of their versions. Those that are gone have the same cap for
+// themselves.
+func (b *book) trim(most int) error {
+	for _, class := range []byte{rowRecent, rowGone} {
+		surplus, n := []known{}, 0
+		var pins []schemas.PinID
+		err := b.Scan(rows.Scan{Prefix: []byte{class}}, func(row, _ []byte) bool {
+			if n++; n > most {
+				surplus = append(surplus, known{score: ranked.Score(string(row[1:])), gone: class == rowGone})
+				pins = append(pins, schemas.PinID(row[1+ranked.ScoreBytes:]))
+			}
+			return true
+		})
+		for i := 0; err == nil && i < len(pins); i++ {
+			err = b.drop(&surplus[i], pins[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// best returns the best recents of a class, as many as are kept.
+func (b *book) best(class byte, most int) ([]recent, error) {
+	var list []recent
+	var bad error
+	err := b.Scan(rows.Scan{Prefix: []byte{class}, Limit: most}, func(row, value []byte) bool {
+		var r recent
+		if r, bad = parseRecent(string(row), string(value)); bad != nil {
+			return false
+		}
+		list = append(list, r)
+		return true
+	})
+	if err == nil {
+		err = bad
+	}
+	return list, err
+}
+
+// all returns the best recents, then those that are gone: what somebody needs to know who had no part in the walks.
+func (b *book) all(most int) ([]recent, error) {
+	list, err := b.best(rowRecent, most)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := b.best(rowGone, most)
+	return append(list, gone...), err
 }
 
 // portions cuts pins into runs that fit a record: at most 250 pins or 256 KiB each, one pin at least.

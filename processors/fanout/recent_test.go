@@ -10,6 +10,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 var bowl = schemas.PinVersion{
@@ -36,7 +37,7 @@ func TestRecentKnowsWhoseThePinIs(t *testing.T) {
 
 func TestRecentComesBackFromItsRow(t *testing.T) {
 	r := recentOf(&schemas.Publication{Followee: "board:wood", PinVersion: bowl}, time.Second)
-	row, value := string(recentRow(r.Score, r.Pin)), string(appendRecent(nil, &r))
+	row, value := string(r.row()), string(appendRecent(nil, &r))
 	got, err := parseRecent(row, value)
 	if err != nil {
 		t.Fatal(err)
@@ -57,14 +58,66 @@ func TestRecentComesBackFromItsRow(t *testing.T) {
 	}
 }
 
-func TestSurplusCountsThoseGoneByThemselves(t *testing.T) {
-	s := surplus{cap: 2}
-	var got []bool
-	for _, gone := range []bool{false, true, true, true, false, false} {
-		got = append(got, s.over(gone))
+func TestKnownComesBackFromItsRow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := known{
+			version: schemas.Version(rapid.Int64().Draw(t, "version")), score: rapid.Float64().Draw(t, "score"),
+			gone: rapid.Bool().Draw(t, "gone"), slot: rapid.IntRange(noSlot, 20_000).Draw(t, "slot"),
+		}
+		value := appendKnown(nil, want)
+		if got, err := parseKnown(value); err != nil || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+		for n := range len(value) {
+			if got, err := parseKnown(value[:n]); err == nil && got.slot == want.slot {
+				t.Errorf("%d of %d bytes were read as %+v", n, len(value), got)
+			}
+		}
+	})
+}
+
+func TestStateComesBackFromItsRow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.IntRange(0, 1<<40)
+		flag := rapid.Bool()
+		want := state{
+			followers: number.Draw(t, "followers"), away: number.Draw(t, "away"), queued: rapid.Uint64Range(0, 1<<60).Draw(t, "queued"),
+			busy: flag.Draw(t, "busy"), spread: flag.Draw(t, "spread"), moving: flag.Draw(t, "moving"),
+			pulled: flag.Draw(t, "pulled"), slotted: flag.Draw(t, "slotted"), back: number.Draw(t, "back"),
+			slots: number.Draw(t, "slots"), here: number.Draw(t, "here"), gone: number.Draw(t, "gone"),
+		}
+		value := appendState(nil, want)
+		if got, err := parseState(value); err != nil || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+		for n := range len(value) {
+			if got, err := parseState(append([]byte{}, value[:n]...)); err == nil {
+				t.Errorf("%d of %d bytes were read as %+v", n, len(value), got)
+			}
+		}
+		if got, err := parseState(append(value, 0)); err == nil {
+			t.Errorf("a byte too many was read as %+v", got)
+		}
+	})
+	if got, err := parseState(nil); err != nil || got != (state{}) {
+		t.Errorf("no row: %+v, %v, want the zero state", got, err)
 	}
-	if diff := cmp.Diff([]bool{false, false, false, true, false, true}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+}
+
+func TestShardsAreOneAPartition(t *testing.T) {
+	for _, partitions := range []int32{1, 4, 64} {
+		for p := range partitions {
+			name := shardOf("board:b", p, partitions)
+			if got := topics.Partition(name, partitions); got != p {
+				t.Errorf("shard %d of %d is in partition %d", p, partitions, got)
+			}
+			if followee, shard := followeeOf(name); followee != "board:b" || !shard {
+				t.Errorf("%q is of %q, a shard: %v", name, followee, shard)
+			}
+		}
+	}
+	if followee, shard := followeeOf("board:b"); followee != "board:b" || shard {
+		t.Errorf("the followee itself is of %q, a shard: %v", followee, shard)
 	}
 }
 
@@ -102,8 +155,9 @@ func TestConfig(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("the default is not valid: %v", err)
 	}
-	err := Config{HalfLife: time.Second, StepEdges: 3001, Recents: -1}.Validate()
-	if got, want := err.Error(), "half_life 1s: from 1m to 8760h\nstep_edges 3001: from 1 to 3000\nrecents -1: from 1 to 10000"; got != want {
+	err := Config{HalfLife: time.Second, StepEdges: 3001, Recents: -1, PullAbove: -1, SpreadAbove: 2e9}.Validate()
+	if got, want := err.Error(), "half_life 1s: from 1m to 8760h\nstep_edges 3001: from 1 to 3000\nrecents -1: from 1 to 10000" +
+		"\npull_above -1: from 0 to 1000000000\nspread_above 2000000000: from 0 to 1000000000"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

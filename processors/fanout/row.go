@@ -9,14 +9,19 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// A followee's rows, by the first byte of their names.
+// An owner's rows, by the first byte of their names. A shard has live and away edges, a queue and a state alone.
 const (
+	rowAway   = 'a' // follower → weight, as rowLive: an edge that only walks to all take
 	rowBlock  = 'b' // actor → register
+	rowFree   = 'e' // slot, 4 bytes → nothing: no recent stands there
 	rowFollow = 'f' // actor → register
-	rowLive   = 'l' // follower → weight, 4 bytes; empty: 1. There is one for each live follow register: what a walk reads
-	rowIndex  = 'p' // pin → the version known and its place among the recents
+	rowLive   = 'l' // follower → weight, 4 bytes; empty: 1. Of each live follow register there is one such row, or one of rowAway
+	rowState  = 'm' // state
+	rowIndex  = 'p' // pin → what is known of it: version, place among the recents, slot
+	rowQueue  = 'q' // class, number → a FanoutStep that waits for its turn
 	rowRecent = 'r' // score, pin → version, body; best first
 	rowWeight = 'w' // follower → weight and the time it was sent
+	rowGone   = 'x' // as rowRecent: pins that are deleted, or no longer the followee's
 )
 
 func rowOf[T ~string](kind byte, id T) []byte {
@@ -56,7 +61,7 @@ func parseWeight(value []byte) (weight, error) {
 	return weight{}, errors.New("parse weight: cut short or malformed")
 }
 
-// liveValue is the value of a live edge's row.
+// liveValue is the value of an edge's row.
 func liveValue(weight float32) []byte {
 	if weight == 1 {
 		return []byte{}
@@ -64,8 +69,8 @@ func liveValue(weight float32) []byte {
 	return binary.BigEndian.AppendUint32(nil, math.Float32bits(weight))
 }
 
-// liveWeight reads a live edge's value. What is no weight counts as 1: it can only be so by damage, and a walk should
-// not end over it.
+// liveWeight reads an edge's value. What is no weight counts as 1: it can only be so by damage, and a walk should not
+// end over it.
 func liveWeight(value []byte) float32 {
 	if len(value) != 4 {
 		return 1
@@ -73,7 +78,21 @@ func liveWeight(value []byte) float32 {
 	return math.Float32frombits(binary.BigEndian.Uint32(value))
 }
 
-// recentRow is the name of a recent's row; see ranked for the order.
-func recentRow(score float64, pin schemas.PinID) []byte {
-	return append(ranked.AppendScore([]byte{rowRecent}, score), pin...)
+// recentRow is the name of a recent's row of a kind; see ranked for the order.
+func recentRow(kind byte, score float64, pin schemas.PinID) []byte {
+	return append(ranked.AppendScore([]byte{kind}, score), pin...)
+}
+
+// classes of the queue: walks that bring back what was pulled give way to others.
+const (
+	queueNew  = 0
+	queueBack = 1
+)
+
+func queueRow(class byte, number uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{rowQueue, class}, number)
+}
+
+func freeRow(slot int) []byte {
+	return binary.BigEndian.AppendUint32([]byte{rowFree}, uint32(slot))
 }

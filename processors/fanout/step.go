@@ -53,9 +53,9 @@ func (s *step) add(user []byte, weight float32) bool {
 	return true
 }
 
-// delivery fills in d.Users and d.Weights for a partition, and says whether there are any. Users is valid until the
-// next call.
-func (s *step) delivery(partition int, d *schemas.Delivery) bool {
+// share returns the followers of a partition with their weights, no weights if all are 1. Users is valid until the next
+// call, weights until the next reset.
+func (s *step) share(partition int) (users []schemas.UserID, weights []float32) {
 	sh := &s.shares[partition]
 	names, start := string(sh.names), 0
 	s.users = s.users[:0]
@@ -63,9 +63,18 @@ func (s *step) delivery(partition int, d *schemas.Delivery) bool {
 		s.users = append(s.users, schemas.UserID(names[start:end]))
 		start = end
 	}
-	d.Users, d.Weights = s.users, nil
 	if sh.uneven {
-		d.Weights = sh.weights
+		weights = sh.weights
 	}
-	return len(sh.ends) > 0
+	return s.users, weights
+}
+
+// lastShare returns the last partition that has followers, -1 if none has.
+func (s *step) lastShare() int {
+	for p := len(s.shares) - 1; p >= 0; p-- {
+		if len(s.shares[p].ends) > 0 {
+			return p
+		}
+	}
+	return -1
 }

@@ -18,6 +18,7 @@ func TestStepGathersFollowersByPartition(t *testing.T) {
 		st.reset()
 		n := rapid.IntRange(0, 40).Draw(t, "followers")
 		want := make([]schemas.Delivery, partitions)
+		last := -1
 		for i := range n {
 			user := schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 1000).Draw(t, "user")))
 			weight := rapid.SampledFrom([]float32{1, 1, 1, 2.5}).Draw(t, "weight")
@@ -26,11 +27,15 @@ func TestStepGathersFollowersByPartition(t *testing.T) {
 			} else if !got {
 				break
 			}
+			last = max(last, int(topics.Partition(string(user), partitions)))
 			d := &want[topics.Partition(string(user), partitions)]
 			d.Users, d.Weights = append(d.Users, user), append(d.Weights, weight)
 			if got := schemas.UserID(st.last); got != user {
 				t.Fatalf("last is %q, want %q", got, user)
 			}
+		}
+		if got := st.lastShare(); got != last {
+			t.Errorf("last share %d, want %d", got, last)
 		}
 		if st.more != (n > 20) {
 			t.Errorf("more: %v with %d followers", st.more, n)
@@ -39,14 +44,11 @@ func TestStepGathersFollowersByPartition(t *testing.T) {
 			if even(want[p].Weights) {
 				want[p].Weights = nil
 			}
-			var got schemas.Delivery
-			if any := st.delivery(p, &got); any != (len(want[p].Users) > 0) {
-				t.Errorf("partition %d: any %v", p, any)
-			}
-			if diff := cmp.Diff(want[p].Users, append([]schemas.UserID(nil), got.Users...)); diff != "" {
+			users, weights := st.share(p)
+			if diff := cmp.Diff(want[p].Users, append([]schemas.UserID(nil), users...)); diff != "" {
 				t.Errorf("partition %d (-want +got):\n%s", p, diff)
 			}
-			if diff := cmp.Diff(want[p].Weights, got.Weights); diff != "" {
+			if diff := cmp.Diff(want[p].Weights, weights); diff != "" {
 				t.Errorf("partition %d (-want +got):\n%s", p, diff)
 			}
 		}
@@ -75,9 +77,8 @@ func BenchmarkStep(b *testing.B) {
 		for _, user := range users {
 			st.add(user, 1)
 		}
-		var d schemas.Delivery
 		for p := range st.shares {
-			st.delivery(p, &d)
+			st.share(p)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/followers, "ns/follower")

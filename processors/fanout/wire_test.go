@@ -27,6 +27,22 @@ const (
 	halfLife = time.Hour
 )
 
+const never = 1_000_000_000 // a threshold that nobody passes
+
+// relay stands for the pools: it applies deliveries, and sends on what is to be done then.
+func relay(w *proctest.Wire) rows.Group {
+	return rows.Group{
+		Name: topics.Pools,
+		Inputs: []rows.Input{rows.Batched(w.Streams.Deliveries, func(tx *rows.Tx, d *schemas.Delivery) error {
+			if len(d.Then) == 0 {
+				return nil
+			}
+			return tx.Emit(topics.FanoutLoop, d.ThenKey, d.Then)
+		})},
+		Outputs: []string{topics.FanoutLoop},
+	}
+}
+
 func group(w *proctest.Wire, cfg fanout.Config) rows.Group {
 	return fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deleted{"user:gone": true})
 }
@@ -113,7 +129,7 @@ func edgesOf(w *proctest.Wire, other schemas.ID) map[string]schemas.Edge {
 // killed in between. Every follower gets every version exactly once, in steps of three.
 func TestEveryFollowerGetsEveryVersionOnceThroughKills(t *testing.T) {
 	w := proctest.New(t)
-	m := w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 3, Recents: 1000}))
+	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 3, Recents: 1000, PullAbove: never, SpreadAbove: never}))
 	rng := rand.New(rand.NewPCG(1, 2))
 	const author = "user:author"
 
@@ -164,14 +180,15 @@ func TestEveryFollowerGetsEveryVersionOnceThroughKills(t *testing.T) {
 	})
 	expect(t, w, author, want)
 	steps := proctest.Drain(w, w.Streams.FanoutLoop)
-	if got, want := len(steps), pins*3; got != want { // ten followers: 3, 3, 3, 1
-		t.Errorf("%d loop records, want %d", got, want)
+	// Ten followers: 3, 3, 3, 1; and one more for a walk that had to wait for its turn.
+	if got, least := len(steps), pins*3; got < least || got > least+pins {
+		t.Errorf("%d loop records, want %d, and at most one more a pin", got, least)
 	}
 }
 
 func TestFanout(t *testing.T) {
 	w := proctest.New(t)
-	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 100, Recents: 5}))
+	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 100, Recents: 5, PullAbove: never, SpreadAbove: never}))
 	for name, run := range map[string]func(*testing.T, *proctest.Wire){
 		"a new follower gets the best":           testBackfill,
 		"recents are trimmed":                    testTrim,
@@ -198,11 +215,9 @@ func testBackfill(t *testing.T, w *proctest.Wire) {
 		if n == 0 {
 			p.Quality = 1e6 // as good as 14 half-lives
 		}
-		if n == 19 { // the newest is not the board's
-			announce(w, "board:back", p)
-			continue
+		if n != 19 { // the newest is not the board's any more, which a new follower has to learn
+			p.Board = "board:back"
 		}
-		p.Board = "board:back"
 		announce(w, "board:back", p)
 		if n == 0 || n > 14 {
 			want = append(want, brought{"user:fan", p.Pin, p.Version, 1})
@@ -241,7 +256,9 @@ func testTrim(t *testing.T, w *proctest.Wire) {
 	for _, b := range got {
 		names = append(names, b.Pin)
 	}
-	if diff := gocmp.Diff([]schemas.PinID{"pin:591", "pin:593", "pin:595", "pin:597", "pin:599"}, names); diff != "" {
+	if diff := gocmp.Diff([]schemas.PinID{
+		"pin:590", "pin:591", "pin:592", "pin:593", "pin:594", "pin:595", "pin:596", "pin:597", "pin:598", "pin:599",
+	}, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -276,9 +293,10 @@ func testVersions(t *testing.T, w *proctest.Wire) {
 	})
 	publish(w, follow("ver2", 0, "user:late", schemas.Follow, "user:ver"))
 	w.WaitIdle()
-	if got, _ := deliveries(t, w, "user:ver"); len(got) != 3 {
-		t.Errorf("a deleted pin was brought to a new follower: %v", got)
-	}
+	expect(t, w, "user:ver", []brought{
+		{"user:fan", first.Pin, first.Version, 1}, {"user:fan", first.Pin, second.Version, 1}, {"user:fan", first.Pin, third.Version, 1},
+		{"user:late", first.Pin, third.Version, 1}, // that it is deleted
+	})
 }
 
 func testWeights(t *testing.T, w *proctest.Wire) {

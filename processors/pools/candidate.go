@@ -8,6 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // deliver puts every pin of a delivery into the pool of every user of it, without reading anything, and trims the pools
@@ -39,7 +40,20 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 			return err
 		}
 	}
-	return nil
+	return g.goOn(tx, d)
+}
+
+// goOn does what a delivery asks for once it is applied.
+func (g *group) goOn(tx *rows.Tx, d *schemas.Delivery) error {
+	if d.Asked != 0 && len(d.Users) > 0 {
+		if err := g.answered(tx.Of(string(d.Users[0])), d.Asked); err != nil {
+			return err
+		}
+	}
+	if len(d.Then) == 0 {
+		return nil
+	}
+	return tx.Emit(topics.FanoutLoop, d.ThenKey, d.Then)
 }
 
 func checkDelivery(d *schemas.Delivery) error {

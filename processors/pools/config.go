@@ -17,6 +17,10 @@ type Config struct {
 	SeenCap int           `yaml:"seen_cap"` // pins of a user remembered as seen, 1000 to 1000000
 	Frozen  int           `yaml:"frozen"`   // newest frozen entries of a user that a chunk carries, 100 to 1000
 	Expiry  time.Duration `yaml:"expiry"`   // age of a pin at which it is no candidate any more, at least 1m; 0: none
+
+	// AwayAfter is how long after a visit, by arrival time, or, without any visit, after the first follow, a user is away:
+	// the followees deliver nothing new until the next visit; at least 1s, or 0 for never.
+	AwayAfter time.Duration `yaml:"away_after"`
 }
 
 // GeneratorConfig are the feeds that are made of the pools. See DefaultGeneratorConfig.
@@ -42,9 +46,10 @@ type Caps struct {
 	Board  int `yaml:"board"`  // of one board
 }
 
-// DefaultConfig: pools of 500, 16 sources, 100,000 seen pins and 200 frozen entries a user, no expiry.
+// DefaultConfig: pools of 500, 16 sources, 100,000 seen pins and 200 frozen entries a user, no expiry; away after
+// 30 days.
 func DefaultConfig() Config {
-	return Config{Cap: 500, Sources: 16, SeenCap: 100_000, Frozen: 200}
+	return Config{Cap: 500, Sources: 16, SeenCap: 100_000, Frozen: 200, AwayAfter: 30 * 24 * time.Hour}
 }
 
 // DefaultGeneratorConfig has the two feeds "home", with every rule on, and "plain", with shares and nothing else.
@@ -71,6 +76,9 @@ func (c Config) Validate() error {
 	}
 	if c.Expiry != 0 && c.Expiry < time.Minute {
 		errs = append(errs, fmt.Errorf("expiry %s: at least 1m, or 0 for none", c.Expiry))
+	}
+	if c.AwayAfter != 0 && c.AwayAfter < time.Second {
+		errs = append(errs, fmt.Errorf("away_after %s: at least 1s, or 0 for never", c.AwayAfter))
 	}
 	return errors.Join(errs...)
 }

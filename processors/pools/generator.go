@@ -24,6 +24,7 @@ type Deps struct {
 	End     LogEnd // of the topic served
 	Streams *topics.Streams
 	Deleted DeletedUsers
+	Pulled  *Pulled          // nil: nobody is pulled
 	Now     func() time.Time // nil: time.Now
 }
 
@@ -127,7 +128,7 @@ func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schema
 func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas.Source, error) {
 	var list []schemas.Source
 	err := g.read(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
-		list, err = sources(v)
+		list, err = v.sources()
 		return err
 	})
 	if err != nil {
@@ -140,7 +141,7 @@ func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas
 func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
 	pins := map[schemas.PinID]struct{}{}
 	err := g.read(ctx, user, func(v *view, _ rows.Snapshot) error {
-		list, err := sources(v)
+		list, err := v.sources()
 		if err != nil {
 			return err
 		}
@@ -185,6 +186,7 @@ func (g *Generator) read(ctx context.Context, user schemas.UserID, f func(*view,
 		if err != nil {
 			return err
 		}
+		v.pulled = g.deps.Pulled
 		return f(v, s)
 	})
 }
@@ -360,7 +362,7 @@ func servedOf(req schemas.ChunkRequest, items []schemas.ServedItem, mix map[stri
 
 // queues takes the head of each of the user's pools.
 func (g *Generator) queues(v *view, feed Feed) ([]queue, error) {
-	list, err := sources(v)
+	list, err := v.sources()
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package pools
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -9,23 +11,23 @@ import (
 
 // graph are the live registers of a user.
 type graph struct {
-	follows   map[schemas.ID]struct{}
+	follows   map[schemas.ID]float32 // with the weight
 	blocks    map[schemas.ID]struct{}
 	blockedBy map[schemas.ID]struct{}
 }
 
 func readGraph(t table) (graph, error) {
 	g := graph{
-		follows: map[schemas.ID]struct{}{}, blocks: map[schemas.ID]struct{}{}, blockedBy: map[schemas.ID]struct{}{},
+		follows: map[schemas.ID]float32{}, blocks: map[schemas.ID]struct{}{}, blockedBy: map[schemas.ID]struct{}{},
 	}
-	err := t.Scan(rows.Scan{Prefix: []byte{rowGraph}}, func(row, _ []byte) bool {
+	err := t.Scan(rows.Scan{Prefix: []byte{rowGraph}}, func(row, value []byte) bool {
 		if len(row) < 2 {
 			return true
 		}
 		other := schemas.ID(row[2:])
 		switch row[1] {
 		case regFollow:
-			g.follows[other] = struct{}{}
+			g.follows[other] = parseEdgeWeight(value)
 		case regBlock:
 			g.blocks[other] = struct{}{}
 		case regBlocked:
@@ -36,7 +38,7 @@ func readGraph(t table) (graph, error) {
 	return g, err
 }
 
-func has[T ~string](set map[schemas.ID]struct{}, id T) bool {
+func has[T ~string, V any](set map[schemas.ID]V, id T) bool {
 	_, ok := set[schemas.ID(id)]
 	return ok
 }
@@ -88,11 +90,30 @@ func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
-	row := graphRow(register, e.Other)
-	if e.Live {
-		return tx.Own().Put(row, []byte{})
+	own, row := tx.Own(), graphRow(register, e.Other)
+	if !e.Live {
+		return own.Delete(row)
 	}
-	return tx.Own().Delete(row)
+	if err := own.Put(row, appendEdgeWeight(e.Weight)); err != nil || e.Kind != schemas.FollowEdge {
+		return err
+	}
+	return g.greet(tx, own, e)
+}
+
+// appendEdgeWeight returns the value of a live register; 0 is a weight of 1.
+func appendEdgeWeight(weight float32) []byte {
+	if weight == 0 || weight == 1 {
+		return []byte{}
+	}
+	return binary.BigEndian.AppendUint32(nil, math.Float32bits(weight))
+}
+
+// parseEdgeWeight takes what is no weight for 1: it can only be so by damage.
+func parseEdgeWeight(value []byte) float32 {
+	if len(value) != 4 {
+		return 1
+	}
+	return math.Float32frombits(binary.BigEndian.Uint32(value))
 }
 
 func checkEdge(key string, e *schemas.Edge) (register byte, err error) {
@@ -101,6 +122,9 @@ func checkEdge(key string, e *schemas.Edge) (register byte, err error) {
 	}
 	if _, err := schemas.ParseFollowee(string(e.Other)); err != nil {
 		return 0, schemas.Bad("edge: other: " + err.Error())
+	}
+	if w := float64(e.Weight); !(w >= 0) || math.IsInf(w, 0) {
+		return 0, schemas.Bad(fmt.Sprintf("edge: weight %v: want no negative number", e.Weight))
 	}
 	switch e.Kind {
 	case schemas.FollowEdge:

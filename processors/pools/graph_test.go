@@ -14,6 +14,13 @@ func TestVisible(t *testing.T) {
 		}
 		return m
 	}
+	to := func(ids ...schemas.ID) map[schemas.ID]float32 {
+		m := map[schemas.ID]float32{}
+		for _, id := range ids {
+			m[id] = 1
+		}
+		return m
+	}
 	f := schemas.Facets{Author: "user:a", Board: "board:b", Interests: []schemas.InterestID{"interest:x", "interest:y"}}
 	for name, c := range map[string]struct {
 		graph  graph
@@ -21,19 +28,19 @@ func TestVisible(t *testing.T) {
 		want   bool
 	}{
 		"no edge":                             {graph{}, schemas.Following, false},
-		"follows the author":                  {graph{follows: set("user:a")}, schemas.Following, true},
-		"follows the board":                   {graph{follows: set("board:b")}, schemas.Following, true},
-		"an interest does not justify":        {graph{follows: set("interest:x")}, schemas.Following, false},
-		"follows an interest":                 {graph{follows: set("interest:y")}, schemas.FromInterest, true},
-		"an author is no interest":            {graph{follows: set("user:a", "board:b")}, schemas.FromInterest, false},
+		"follows the author":                  {graph{follows: to("user:a")}, schemas.Following, true},
+		"follows the board":                   {graph{follows: to("board:b")}, schemas.Following, true},
+		"an interest does not justify":        {graph{follows: to("interest:x")}, schemas.Following, false},
+		"follows an interest":                 {graph{follows: to("interest:y")}, schemas.FromInterest, true},
+		"an author is no interest":            {graph{follows: to("user:a", "board:b")}, schemas.FromInterest, false},
 		"related needs no edge":               {graph{}, schemas.Related, true},
 		"offered needs no edge":               {graph{}, "editors", true},
-		"blocks the author":                   {graph{follows: set("board:b"), blocks: set("user:a")}, schemas.Following, false},
+		"blocks the author":                   {graph{follows: to("board:b"), blocks: set("user:a")}, schemas.Following, false},
 		"is blocked by the author":            {graph{blockedBy: set("user:a")}, schemas.Related, false},
-		"blocks the board":                    {graph{follows: set("user:a"), blocks: set("board:b")}, schemas.Following, false},
+		"blocks the board":                    {graph{follows: to("user:a"), blocks: set("board:b")}, schemas.Following, false},
 		"blocks an interest":                  {graph{blocks: set("interest:y")}, "editors", false},
 		"a block of somebody else":            {graph{blocks: set("user:z"), blockedBy: set("board:b")}, "editors", true},
-		"a followee that blocks stays hidden": {graph{follows: set("user:a"), blockedBy: set("user:a")}, schemas.Following, false},
+		"a followee that blocks stays hidden": {graph{follows: to("user:a"), blockedBy: set("user:a")}, schemas.Following, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.graph.visible(owner, c.source, &f); got != c.want {
@@ -42,11 +49,11 @@ func TestVisible(t *testing.T) {
 		})
 	}
 	own := schemas.Facets{Author: owner, Board: "board:b"}
-	if (graph{follows: set("board:b")}).visible(owner, schemas.Following, &own) {
+	if (graph{follows: to("board:b")}).visible(owner, schemas.Following, &own) {
 		t.Error("the user's own pin is visible")
 	}
 	boardless := schemas.Facets{Author: "user:z"}
-	if (graph{follows: set("")}).visible(owner, "editors", &boardless) != true {
+	if (graph{follows: to("")}).visible(owner, "editors", &boardless) != true {
 		t.Error("a pin on no board is hidden")
 	}
 }

@@ -63,14 +63,26 @@ type judge struct {
 	remembers func(pin schemas.PinID) (bool, error) // seen
 }
 
-// best returns the n best candidates that wait.
+// best returns the n best candidates that wait, of all of them, best first.
 func (j judge) best(all []candidate, n int) ([]candidate, error) {
-	list := make([]candidate, 0, min(n, len(all)))
-	for i := range all {
-		if len(list) == n {
+	return j.bestOf(func() *candidate {
+		if len(all) == 0 {
+			return nil
+		}
+		c := &all[0]
+		all = all[1:]
+		return c
+	}, min(n, len(all)))
+}
+
+// bestOf is best of the candidates that next yields, until nil.
+func (j judge) bestOf(next func() *candidate, n int) ([]candidate, error) {
+	list := make([]candidate, 0, n)
+	for len(list) < n {
+		c := next()
+		if c == nil {
 			break
 		}
-		c := &all[i]
 		if j.standing(c) != waiting {
 			continue
 		}

@@ -121,19 +121,19 @@ type world struct {
 
 func drawWorld(t *rapid.T) world {
 	w := world{table: memory{}, seen: map[schemas.PinID]bool{}, graph: graph{
-		follows: map[schemas.ID]struct{}{}, blocks: map[schemas.ID]struct{}{}, blockedBy: map[schemas.ID]struct{}{},
+		follows: map[schemas.ID]float32{}, blocks: map[schemas.ID]struct{}{}, blockedBy: map[schemas.ID]struct{}{},
 	}}
-	draw := func(set map[schemas.ID]struct{}, register byte, label string, ids ...schemas.ID) {
+	draw := func(put func(schemas.ID), register byte, label string, ids ...schemas.ID) {
 		for _, id := range ids {
 			if rapid.Bool().Draw(t, label+string(id)) {
-				set[id] = struct{}{}
+				put(id)
 				w.table[string(graphRow(register, id))] = []byte{}
 			}
 		}
 	}
-	draw(w.graph.follows, regFollow, "follows ", "user:a", "user:b", "board:a")
-	draw(w.graph.blocks, regBlock, "blocks ", "user:c", "board:b", "interest:x")
-	draw(w.graph.blockedBy, regBlocked, "blocked by ", "user:b")
+	draw(func(id schemas.ID) { w.graph.follows[id] = 1 }, regFollow, "follows ", "user:a", "user:b", "board:a")
+	draw(func(id schemas.ID) { w.graph.blocks[id] = struct{}{} }, regBlock, "blocks ", "user:c", "board:b", "interest:x")
+	draw(func(id schemas.ID) { w.graph.blockedBy[id] = struct{}{} }, regBlocked, "blocked by ", "user:b")
 	for n := range 6 {
 		if rapid.IntRange(0, 5).Draw(t, "seen") == 0 {
 			pin := pinID(n)

@@ -2,9 +2,11 @@
 // shows; and is the single writer of what was shown.
 //
 //	owner   user
-//	in      edges, candidates, served, affinities (keyed by the user); deliveries (batched, any users of the partition)
-//	rows    candidates by source and score; edges and blocks; seen pins; the newest frozen entries; affinities; state
-//	out     feed-entries (key user), impressions (key pin)
+//	in      edges, candidates, served, returns, affinities (keyed by the user); deliveries (batched, any users of the
+//	        partition)
+//	rows    candidates by source and score; edges and blocks; seen pins; the newest frozen entries; affinities;
+//	        presence; state
+//	out     feed-entries (key user), impressions (key pin), edge-modes (key followee), fanout-loop (see schemas.Delivery)
 //
 // A delivery is a blind put of a row (source, score, pin, version) → facets; so is a withdrawal, with the new facets.
 // Nothing is read, so that a delivery costs the same whatever came before. Of a pin's rows in one source the highest
@@ -16,6 +18,10 @@
 // A Served record makes its new items seen and gives them the next dense positions of the user's frozen feed. A repeat of
 // a Served, and an item seen before, change nothing. Seen pins are exact up to SeenCap a user; then the oldest are
 // forgotten, and candidates created before the oldest kept are refused.
+//
+// The pins of a followee with many followers are not delivered but pulled: whoever reads pools merges them in, see
+// Pulled. A user who has not visited for AwayAfter is away: the followees are told, and deliver nothing new until the
+// next visit, for which they bring what they have. Effects are counted: went_away and returned, users.
 //
 // Every record has its effect exactly once, see package rows. Generator reads the same rows and writes none.
 package pools
@@ -46,9 +52,11 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 			rows.Batched(s.Deliveries, g.deliver),
 			rows.Keyed(s.Candidates, g.offer),
 			rows.Keyed(s.Served, g.serve),
+			rows.Keyed(s.Returns, g.back),
 			rows.Keyed(s.Affinities, g.affinities),
 		},
-		Outputs: []string{topics.FeedEntries, topics.Impressions},
+		Outputs: []string{topics.FeedEntries, topics.Impressions, topics.EdgeModes, topics.FanoutLoop},
+		Timer:   g.timer,
 	}
 }
 
@@ -59,6 +67,12 @@ type group struct {
 	deleted DeletedUsers
 	putters sync.Pool // of *putter
 }
+
+// Effects, see the package.
+const (
+	effectAway     = "went_away"
+	effectReturned = "returned"
+)
 
 // Reasons of what is dropped on purpose.
 const (

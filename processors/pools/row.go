@@ -15,10 +15,11 @@ const (
 	rowAffinities = 'a' // the Affinities record
 	rowCandidate  = 'c' // source 0x00 score pin 0x00 version → body, see package ranked; best first
 	rowFrozen     = 'e' // position → the FeedEntry record, of the newest Frozen
-	rowGraph      = 'g' // register, other → nothing: there is one for each live register
+	rowGraph      = 'g' // register, other → weight of a follow, 4 bytes; empty: 1. There is one for each live register
 	rowIndex      = 'i' // position → the pin that is seen there
 	rowState      = 'm' // state
 	rowSeen       = 's' // pin → seen
+	rowPresence   = 'v' // presence
 )
 
 // registers are the second byte of rows of the graph.

@@ -37,6 +37,9 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	if err := putState(own, &st); err != nil {
 		return err
 	}
+	if err := g.here(tx, own, s.User); err != nil {
+		return err
+	}
 	if crossed(before, st.Head, int64(max(1, g.cfg.Cap/4))) { // so that few rows of a pool are of pins seen
 		return g.trimAll(tx, own, s.User)
 	}

@@ -13,6 +13,7 @@ type view struct {
 	state   state
 	graph   graph
 	deleted DeletedUsers
+	pulled  *Pulled        // nil: none
 	oldest  schemas.Micros // creation of the oldest pins that have not expired
 }
 
@@ -68,5 +69,22 @@ func (v *view) pool(source schemas.Source, n int) ([]candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.judge(source).best(places(list), n)
+	if v.pulled == nil {
+		return v.judge(source).best(places(list), n)
+	}
+	m, done := v.pulled.merge(source, v.graph.follows, list)
+	defer done()
+	if len(m.queue) == 0 && len(m.pulled.pins) == 0 {
+		return v.judge(source).best(m.pushed, n)
+	}
+	return v.judge(source).bestOf(m.next, n)
+}
+
+// sources returns the sources that a user has or had candidates of, pulled ones included, by name.
+func (v *view) sources() ([]schemas.Source, error) {
+	list, err := sources(v)
+	if err != nil || v.pulled == nil {
+		return list, err
+	}
+	return v.pulled.sources(v.graph.follows, list), nil
 }

@@ -1,0 +1,226 @@
+package fanout
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Pull. The recents of a pulled followee stand in numbered slots, each a record of recents-pulled that every process
+// which reads pools holds: at most Recents of them, and as many for what is gone, so that a reader who was once
+// delivered to learns that, too. A new one takes the slot of the lowest.
+//
+// To pull: fill the slots, then begin no more walks. To push: walk every edge with every recent, and free the slots when
+// the pools have applied the last of it. In between a pin is there twice, which is harmless.
+
+// settle brings a followee to the mode that its number of followers asks for. A little below the threshold it stays
+// pulled, so that one who comes and goes does not switch it to and fro.
+func (g *group) settle(tx *rows.Tx, b *book) error {
+	if !b.spread && b.followers > g.cfg.SpreadAbove && g.partitions > 1 {
+		if err := g.spreadOut(tx, b); err != nil {
+			return err
+		}
+	}
+	pull := b.followers > g.cfg.PullAbove || b.pulled && b.followers > g.cfg.PullAbove-g.cfg.PullAbove/10
+	switch {
+	case pull && !b.pulled:
+		return g.toPull(tx, b)
+	case !pull && b.pulled:
+		return g.toPush(tx, b)
+	}
+	return nil
+}
+
+func (g *group) toPull(tx *rows.Tx, b *book) error {
+	b.pulled = true
+	tx.Effect(effectToPull, 1)
+	if b.slotted {
+		return nil // not yet brought back
+	}
+	b.slotted = true
+	if err := b.trim(g.cfg.Recents); err != nil {
+		return err
+	}
+	list, err := b.all(g.cfg.Recents)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		*b.count(list[i].gone)++
+		b.slots++
+		if err := g.fill(tx, b, &list[i], i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count is how many recents of a class stand in slots.
+func (b *book) count(gone bool) *int {
+	if gone {
+		return &b.gone
+	}
+	return &b.here
+}
+
+func (g *group) toPush(tx *rows.Tx, b *book) error {
+	b.pulled = false
+	tx.Effect(effectToPush, 1)
+	list, err := b.all(g.cfg.Recents)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		s := &schemas.FanoutStep{
+			Kind: schemas.WalkStep, Followee: schemas.Followee(tx.Key()), DeliveredPin: list[i].DeliveredPin, All: true, Back: true,
+		}
+		if err := g.enqueue(b, s); err != nil {
+			return err
+		}
+	}
+	b.back += len(list)
+	if b.back == 0 {
+		return g.freeAll(tx, b)
+	}
+	if b.busy {
+		return nil
+	}
+	return g.nextTurn(tx, b)
+}
+
+// broughtBack notes the end of a walk that brings back what was pulled.
+func (g *group) broughtBack(tx *rows.Tx, b *book) error {
+	b.back = max(0, b.back-1)
+	if b.back > 0 || b.pulled || !b.slotted {
+		return nil
+	}
+	return g.freeAll(tx, b)
+}
+
+// shelve puts a version of a pin among the recents of a followee that stand in slots.
+func (g *group) shelve(tx *rows.Tx, b *book, r *recent, was *known) error {
+	slot := noSlot
+	if was != nil {
+		if err := b.drop(was, r.Pin); err != nil {
+			return err
+		}
+		if slot = was.slot; slot != noSlot {
+			*b.count(was.gone)--
+		}
+	}
+	for *b.count(r.gone) >= g.cfg.Recents {
+		freed, err := b.giveWay(r)
+		if err != nil {
+			return err
+		}
+		if freed == noSlot { // all that are there are better
+			return g.free(tx, b, slot)
+		}
+		*b.count(r.gone)--
+		if slot == noSlot {
+			slot = freed
+		} else if err := g.free(tx, b, freed); err != nil {
+			return err
+		}
+	}
+	if slot == noSlot {
+		var err error
+		if slot, err = b.takeFree(); err != nil {
+			return err
+		}
+	}
+	*b.count(r.gone)++
+	return g.fill(tx, b, r, slot)
+}
+
+// giveWay drops the lowest recent of the same class if r is better, and returns its slot, noSlot if r is not.
+func (b *book) giveWay(r *recent) (slot int, err error) {
+	var row []byte
+	err = b.Scan(rows.Scan{Prefix: []byte{classOf(r.gone)}, Reverse: true, Limit: 1}, func(name, _ []byte) bool {
+		row = append(row, name...)
+		return true
+	})
+	if err != nil || row == nil || bytes.Compare(r.row(), row) >= 0 {
+		return noSlot, err
+	}
+	pin := schemas.PinID(row[1+ranked.ScoreBytes:])
+	k, err := b.known(pin)
+	if err != nil || k == nil {
+		return noSlot, err
+	}
+	return k.slot, b.drop(k, pin)
+}
+
+// takeFree returns a slot where nothing stands.
+func (b *book) takeFree() (slot int, err error) {
+	var row []byte
+	err = b.Scan(rows.Scan{Prefix: []byte{rowFree}, Limit: 1}, func(name, _ []byte) bool {
+		row = append(row, name...)
+		return true
+	})
+	if err != nil {
+		return noSlot, err
+	}
+	if len(row) == 5 {
+		return int(binary.BigEndian.Uint32(row[1:])), b.Delete(row)
+	}
+	b.slots++
+	return b.slots - 1, nil
+}
+
+// fill puts a recent into a slot, and tells who reads pools.
+func (g *group) fill(tx *rows.Tx, b *book, r *recent, slot int) error {
+	if err := b.put(r, slot); err != nil {
+		return err
+	}
+	p := schemas.PulledPin{Followee: schemas.Followee(tx.Key()), Slot: int32(slot), Gone: r.gone, DeliveredPin: r.DeliveredPin}
+	value, err := g.streams.RecentsPulled.Encode(&p)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", topics.RecentsPulled, err)
+	}
+	return tx.EmitTo(topics.RecentsPulled, tx.Partition(), schemas.PulledKey(p.Followee, p.Slot), value)
+}
+
+// free empties a slot for the next one.
+func (g *group) free(tx *rows.Tx, b *book, slot int) error {
+	if slot == noSlot {
+		return nil
+	}
+	if err := b.Put(freeRow(slot), []byte{}); err != nil {
+		return err
+	}
+	return g.vacate(tx, slot)
+}
+
+func (g *group) vacate(tx *rows.Tx, slot int) error {
+	key := schemas.PulledKey(schemas.Followee(tx.Key()), int32(slot))
+	return tx.EmitTo(topics.RecentsPulled, tx.Partition(), key, nil)
+}
+
+// freeAll empties every slot, for good.
+func (g *group) freeAll(tx *rows.Tx, b *book) error {
+	list, err := b.all(g.cfg.Recents)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if err := b.put(&list[i], noSlot); err != nil {
+			return err
+		}
+	}
+	for slot := range b.slots {
+		if err := b.Delete(freeRow(slot)); err != nil {
+			return err
+		}
+		if err := g.vacate(tx, slot); err != nil {
+			return err
+		}
+	}
+	b.slotted, b.slots, b.here, b.gone = false, 0, 0, 0
+	return nil
+}

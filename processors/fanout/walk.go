@@ -1,0 +1,240 @@
+package fanout
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// step works off a record of the loop.
+func (g *group) step(tx *rows.Tx, s *schemas.FanoutStep) error {
+	if err := checkStep(tx.Key(), s); err != nil {
+		return err
+	}
+	return onBook(tx, func(b *book) error {
+		switch s.Kind {
+		case schemas.EdgesStep:
+			return b.changeEdges(s)
+		case schemas.MoveStep:
+			return g.move(tx, b)
+		case schemas.DoneStep:
+			return g.broughtBack(tx, b)
+		}
+		return g.take(tx, b, s)
+	})
+}
+
+func checkStep(key string, s *schemas.FanoutStep) error {
+	followee, shard := followeeOf(key)
+	if s.Followee != followee {
+		return schemas.Bad(fmt.Sprintf("step: key %q is not of the followee %q", key, s.Followee))
+	}
+	switch s.Kind {
+	case schemas.WalkStep:
+		return checkWalk(s)
+	case schemas.EdgesStep:
+		if !shard || len(s.Weights) > 0 && len(s.Weights) != len(s.Users) {
+			return schemas.Bad(fmt.Sprintf("step at %q: %d weights for %d edges", key, len(s.Weights), len(s.Users)))
+		}
+	case schemas.MoveStep, schemas.DoneStep:
+		if shard {
+			return schemas.Bad(fmt.Sprintf("step %q at a shard", s.Kind))
+		}
+	default:
+		return schemas.Bad(fmt.Sprintf("unknown step %q", s.Kind))
+	}
+	return nil
+}
+
+func checkWalk(s *schemas.FanoutStep) error {
+	if _, err := schemas.ParseFollowee(string(s.Followee)); err != nil {
+		return schemas.Bad("walk: followee: " + err.Error())
+	}
+	if _, err := schemas.ParsePinID(string(s.Pin)); err != nil {
+		return schemas.Bad("walk: pin: " + err.Error())
+	}
+	if math.IsNaN(s.Score) || math.IsInf(s.Score, 0) {
+		return schemas.Bad(fmt.Sprintf("walk of %s: score %v", s.Pin, s.Score))
+	}
+	return nil
+}
+
+// take takes a step of a walk, or has the walk wait: walks of one owner take turns, so that an account which publishes a
+// lot delays itself and not the others.
+func (g *group) take(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
+	if b.busy && !s.Turn {
+		return g.enqueue(b, s)
+	}
+	st := g.steps.Get().(*step)
+	defer g.steps.Put(st)
+	st.reset()
+	inAway, err := b.gather(st, s)
+	if err != nil {
+		return err
+	}
+	then, err := g.then(tx, b, s, st, inAway)
+	if err != nil {
+		return err
+	}
+	if err := g.bring(tx, st, s, then); err != nil {
+		return err
+	}
+	if st.more {
+		b.busy = true
+		return nil
+	}
+	return g.finish(tx, b, s)
+}
+
+// gather takes the next followers, and says whether the last one is among those who are away.
+func (b *book) gather(st *step, s *schemas.FanoutStep) (inAway bool, err error) {
+	visit := func(row, value []byte) bool { return st.add(row[1:], liveWeight(value)) }
+	if !s.Away {
+		err = b.Scan(walkFrom(rowLive, s.After), visit)
+	}
+	if err != nil || st.more || !s.All || b.away == 0 {
+		return s.Away, err
+	}
+	after, before := schemas.UserID(""), st.n
+	if s.Away {
+		after = s.After
+	}
+	err = b.Scan(walkFrom(rowAway, after), visit)
+	return s.Away || st.n > before, err
+}
+
+// walkFrom scans the edges of a kind behind those of a follower, "" for all.
+func walkFrom(kind byte, after schemas.UserID) rows.Scan {
+	scan := rows.Scan{Prefix: []byte{kind}}
+	if after != "" {
+		scan.From = append(rowOf(kind, after), 0) // the first name that can follow it
+	}
+	return scan
+}
+
+// then returns what is to be done once the deliveries of a step have been applied: the next step, or the word that the
+// walk has come to its end, nil if nobody waits for that.
+func (g *group) then(tx *rows.Tx, b *book, s *schemas.FanoutStep, st *step, inAway bool) (*follower, error) {
+	followee, shard := followeeOf(tx.Key())
+	next := follower{owner: tx.Key()}
+	switch {
+	case st.more:
+		on := *s
+		on.After, on.Away, on.Turn = schemas.UserID(st.last), inAway, true
+		next.step = &on
+	case s.Back && (shard || !b.spread):
+		next = follower{string(followee), &schemas.FanoutStep{Kind: schemas.DoneStep, Followee: followee}}
+	default:
+		return nil, nil
+	}
+	return &next, nil
+}
+
+// follower is a step that follows another.
+type follower struct {
+	owner string
+	step  *schemas.FanoutStep
+}
+
+// bring delivers a pin to the followers of a step. What is to be done then goes with the last delivery: the pools send
+// it on when they have applied that. Without any delivery it is sent at once.
+func (g *group) bring(tx *rows.Tx, st *step, s *schemas.FanoutStep, then *follower) error {
+	last := st.lastShare()
+	if last < 0 {
+		if then == nil {
+			return nil
+		}
+		return g.loop(tx, then.owner, then.step)
+	}
+	d := schemas.Delivery{Source: s.Followee.Source(), Pins: []schemas.DeliveredPin{s.DeliveredPin}}
+	for partition := range st.shares {
+		if d.Users, d.Weights = st.share(partition); len(d.Users) == 0 {
+			continue
+		}
+		if partition == last && then != nil {
+			value, err := g.streams.FanoutLoop.Encode(then.step)
+			if err != nil {
+				return fmt.Errorf("encode %s: %w", topics.FanoutLoop, err)
+			}
+			d.Then, d.ThenKey = value, then.owner
+		}
+		if err := g.deliver(tx, int32(partition), &d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *group) deliver(tx *rows.Tx, partition int32, d *schemas.Delivery) error {
+	value, err := g.streams.Deliveries.Encode(d)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", topics.Deliveries, err)
+	}
+	followee, _ := followeeOf(tx.Key())
+	return tx.EmitTo(topics.Deliveries, partition, string(followee), value)
+}
+
+// finish ends a walk among these edges: it goes on in the shards, and the next one here has its turn.
+func (g *group) finish(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
+	if !s.All {
+		tx.Effect(effectAway, b.away)
+	}
+	followee, shard := followeeOf(tx.Key())
+	if b.spread && !shard {
+		on := *s
+		on.After, on.Away, on.Turn = "", false, false
+		for p := range g.partitions {
+			if err := g.loop(tx, shardOf(followee, p, g.partitions), &on); err != nil {
+				return err
+			}
+		}
+		if s.Back {
+			b.back += int(g.partitions) - 1
+		}
+	}
+	if !b.busy {
+		return nil // nothing waits
+	}
+	return g.nextTurn(tx, b)
+}
+
+// enqueue has a walk wait.
+func (g *group) enqueue(b *book, s *schemas.FanoutStep) error {
+	value, err := g.streams.FanoutLoop.Encode(s)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", topics.FanoutLoop, err)
+	}
+	class := byte(queueNew)
+	if s.Back {
+		class = queueBack
+	}
+	b.queued++
+	return b.Put(queueRow(class, b.queued), value)
+}
+
+// nextTurn gives the first walk that waits the turn.
+func (g *group) nextTurn(tx *rows.Tx, b *book) error {
+	var row, value []byte
+	err := b.Scan(rows.Scan{Prefix: []byte{rowQueue}, Limit: 1}, func(r, v []byte) bool {
+		row, value = append(row, r...), append(value, v...)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if b.busy = row != nil; !b.busy {
+		return nil
+	}
+	s, err := g.streams.FanoutLoop.Decode(value)
+	if err != nil {
+		return fmt.Errorf("read queue of %q: %w", tx.Key(), err)
+	}
+	s.Turn = true
+	if err := g.loop(tx, tx.Key(), s); err != nil {
+		return err
+	}
+	return b.Delete(row)
+}

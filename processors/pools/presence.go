@@ -1,0 +1,205 @@
+package pools
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// presence is when a user was here last: one row. Whoever has not been for AwayAfter is away: the followees are told,
+// and deliver nothing new. Whoever comes back has every followee asked for what it has; the answers are counted.
+type presence struct {
+	last  schemas.Micros // arrival of the last visit; without any, of the first edge
+	away  bool
+	asked schemas.Micros // when the user came back last; 0: never was away
+	want  int            // answers expected to that …
+	came  int            // … and here
+}
+
+// returning says whether answers are still to come.
+func (p presence) returning() bool { return p.came < p.want }
+
+func appendPresence(b []byte, p presence) []byte {
+	away := byte(0)
+	if p.away {
+		away = 1
+	}
+	b = binary.BigEndian.AppendUint64(append(b, away), uint64(p.last))
+	b = binary.BigEndian.AppendUint64(b, uint64(p.asked))
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(p.want)), uint64(p.came))
+}
+
+var errPresence = errors.New("parse presence: cut short or malformed")
+
+func parsePresence(value []byte) (presence, error) {
+	const head = 17
+	if len(value) < head || value[0] > 1 {
+		return presence{}, errPresence
+	}
+	p := presence{
+		away:  value[0] == 1,
+		last:  schemas.Micros(binary.BigEndian.Uint64(value[1:])),
+		asked: schemas.Micros(binary.BigEndian.Uint64(value[9:])),
+	}
+	want, n := binary.Uvarint(value[head:])
+	if n <= 0 {
+		return presence{}, errPresence
+	}
+	came, m := binary.Uvarint(value[head+n:])
+	if m <= 0 || head+n+m != len(value) || want > 1<<40 || came > want {
+		return presence{}, errPresence
+	}
+	p.want, p.came = int(want), int(came)
+	return p, nil
+}
+
+// readPresence returns nil of a user of whom nothing is known.
+func readPresence(t table) (*presence, error) {
+	value, err := t.Get([]byte{rowPresence})
+	if err != nil || value == nil {
+		return nil, err
+	}
+	p, err := parsePresence(value)
+	return &p, err
+}
+
+func putPresence(own rows.Owner, p *presence) error {
+	return own.Put([]byte{rowPresence}, appendPresence(nil, *p))
+}
+
+// timerAway is the timer that looks whether a user is away.
+const timerAway = "away"
+
+// timer works off a timer.
+func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, _ time.Time) error {
+	if string(name) != timerAway {
+		return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
+	}
+	return g.look(tx, own, schemas.UserID(tx.Key()))
+}
+
+// begin notes the first that is known of a user.
+func (g *group) begin(tx *rows.Tx, own rows.Owner) (*presence, error) {
+	p := &presence{last: schemas.MicrosOf(tx.Time())}
+	if err := g.lookAgain(own, p); err != nil {
+		return nil, err
+	}
+	return p, putPresence(own, p)
+}
+
+func (g *group) lookAgain(own rows.Owner, p *presence) error {
+	return own.SetTimer(p.last.Time().Add(g.cfg.AwayAfter), []byte(timerAway))
+}
+
+// look notices whether a user is away.
+func (g *group) look(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
+	if g.cfg.AwayAfter == 0 || g.deleted.Has(user) {
+		return nil
+	}
+	p, err := readPresence(own)
+	if err != nil || p == nil || p.away {
+		return err
+	}
+	if tx.Time().Before(p.last.Time().Add(g.cfg.AwayAfter)) {
+		return g.lookAgain(own, p)
+	}
+	p.away, p.want, p.came = true, 0, 0
+	tx.Effect(effectAway, 1)
+	if _, err := g.tellFollowees(tx, own, schemas.EdgeMode{User: user, Away: true}); err != nil {
+		return err
+	}
+	return putPresence(own, p)
+}
+
+// tellFollowees sends a mode to each of the user's followees, and returns how many they are.
+func (g *group) tellFollowees(tx *rows.Tx, own rows.Owner, m schemas.EdgeMode) (int, error) {
+	now, err := readGraph(own)
+	if err != nil {
+		return 0, err
+	}
+	for followee := range now.follows {
+		m.Followee = schemas.Followee(followee)
+		if err := rows.Send(tx, g.streams.EdgeModes, string(followee), &m); err != nil {
+			return 0, err
+		}
+	}
+	return len(now.follows), nil
+}
+
+// here notes that a user is here, and asks every followee for what it has if the user was away.
+func (g *group) here(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
+	if g.cfg.AwayAfter == 0 {
+		return nil
+	}
+	p, err := readPresence(own)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		_, err := g.begin(tx, own)
+		return err
+	}
+	now := schemas.MicrosOf(tx.Time())
+	if !p.away {
+		if now.Time().Sub(p.last.Time()) < g.cfg.AwayAfter/100 { // near enough: a row a visit is saved
+			return nil
+		}
+		p.last = max(p.last, now)
+		return putPresence(own, p)
+	}
+	p.away, p.last, p.asked, p.came = false, now, max(now, p.asked+1), 0
+	tx.Effect(effectReturned, 1)
+	if p.want, err = g.tellFollowees(tx, own, schemas.EdgeMode{User: user, Asked: p.asked}); err != nil {
+		return err
+	}
+	if err := g.lookAgain(own, p); err != nil {
+		return err
+	}
+	return putPresence(own, p)
+}
+
+// greet notes a live follow: the first begins the user's presence, and one made while away is told so.
+func (g *group) greet(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
+	if g.cfg.AwayAfter == 0 {
+		return nil
+	}
+	p, err := readPresence(own)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		_, err := g.begin(tx, own)
+		return err
+	}
+	if !p.away {
+		return nil
+	}
+	m := schemas.EdgeMode{Followee: schemas.Followee(e.Other), User: e.User, Away: true}
+	return rows.Send(tx, g.streams.EdgeModes, string(e.Other), &m)
+}
+
+// back takes in that a user is here, though nothing may have been shown.
+func (g *group) back(tx *rows.Tx, r *schemas.Return) error {
+	if tx.Key() != string(r.User) {
+		return schemas.Bad(fmt.Sprintf("return: key %q is not the user %q", tx.Key(), r.User))
+	}
+	if g.deleted.Has(r.User) {
+		tx.Count(dropDeletedUser)
+		return nil
+	}
+	return g.here(tx, tx.Own(), r.User)
+}
+
+// answered counts a followee's answer to one who came back. Answers to an earlier return are of no interest any more.
+func (g *group) answered(own rows.Owner, asked schemas.Micros) error {
+	p, err := readPresence(own)
+	if err != nil || p == nil || p.asked != asked || !p.returning() {
+		return err
+	}
+	p.came++
+	return putPresence(own, p)
+}

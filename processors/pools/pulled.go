@@ -1,0 +1,258 @@
+package pools
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+	"sync"
+
+	"github.com/smartfeed/smartfeed/processors/score"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Pulled holds the best pins of every followee that is pulled, as the topic recents-pulled tells them: what readers
+// merge into the pools of their followers. It is safe for concurrent use; the zero value holds none.
+type Pulled struct {
+	mu    sync.RWMutex
+	lists map[schemas.ID][]*schemas.PulledPin    // of a followee, best first, without those that are gone
+	pins  map[schemas.PinID][]*schemas.PulledPin // every slot in which a pin stands
+}
+
+// Change takes in that a slot holds another pin: nil is none. It is what topics.Whole.OnChange calls.
+func (p *Pulled) Change(_ string, was, is *schemas.PulledPin) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if was != nil {
+		p.remove(was)
+	}
+	if is != nil {
+		p.add(is)
+	}
+}
+
+func (p *Pulled) add(e *schemas.PulledPin) {
+	if p.lists == nil {
+		p.lists, p.pins = map[schemas.ID][]*schemas.PulledPin{}, map[schemas.PinID][]*schemas.PulledPin{}
+	}
+	p.pins[e.Pin] = append(p.pins[e.Pin], e)
+	if e.Gone {
+		return
+	}
+	list := p.lists[schemas.ID(e.Followee)]
+	at, _ := slices.BinarySearchFunc(list, e, bestFirst)
+	p.lists[schemas.ID(e.Followee)] = slices.Insert(list, at, e)
+}
+
+func (p *Pulled) remove(e *schemas.PulledPin) {
+	same := func(other *schemas.PulledPin) bool { return other == e }
+	if p.pins[e.Pin] = slices.DeleteFunc(p.pins[e.Pin], same); len(p.pins[e.Pin]) == 0 {
+		delete(p.pins, e.Pin)
+	}
+	if e.Gone {
+		return
+	}
+	followee := schemas.ID(e.Followee)
+	list := p.lists[followee]
+	at, _ := slices.BinarySearchFunc(list, e, bestFirst)
+	for at < len(list) && list[at] != e { // a pin that moves from slot to slot may stand in two for a moment
+		at++
+	}
+	if at == len(list) {
+		return
+	}
+	if p.lists[followee] = slices.Delete(list, at, at+1); len(p.lists[followee]) == 0 {
+		delete(p.lists, followee)
+	}
+}
+
+func bestFirst(a, b *schemas.PulledPin) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Pin, b.Pin))
+}
+
+// newest returns the highest version known of a pin, nil if it stands in no slot.
+func (p *Pulled) newest(pin schemas.PinID) *schemas.PulledPin {
+	var best *schemas.PulledPin
+	for _, e := range p.pins[pin] {
+		if best == nil || e.Version > best.Version {
+			best = e
+		}
+	}
+	return best
+}
+
+// sources adds the sources of those of a user's followees that are pulled.
+func (p *Pulled) sources(follows map[schemas.ID]float32, to []schemas.Source) []schemas.Source {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for followee := range p.lists {
+		source := schemas.Followee(followee).Source()
+		if _, ok := follows[followee]; ok && !slices.Contains(to, source) {
+			to = append(to, source)
+		}
+	}
+	slices.Sort(to)
+	return to
+}
+
+// queue returns the pulled pins of a source that reach a user, nil if there are none.
+func (p *Pulled) queue(source schemas.Source, follows map[schemas.ID]float32) pulledQueue {
+	var q pulledQueue
+	if len(p.lists) < len(follows) {
+		for followee, list := range p.lists {
+			if weight, ok := follows[followee]; ok {
+				q = q.with(source, followee, list, weight)
+			}
+		}
+	} else {
+		for followee, weight := range follows {
+			q = q.with(source, followee, p.lists[followee], weight)
+		}
+	}
+	heap.Init(&q)
+	return q
+}
+
+// pulledQueue is a heap of lists, the one with the best head on top.
+type pulledQueue []pulledList
+
+// pulledList is what is left of a followee's list for a user.
+type pulledList struct {
+	rest   []*schemas.PulledPin // at least one
+	weight float32              // of the edge
+	score  float64              // of the first, with the weight
+}
+
+func (q pulledQueue) with(source schemas.Source, followee schemas.ID, list []*schemas.PulledPin, weight float32) pulledQueue {
+	if len(list) == 0 || schemas.Followee(followee).Source() != source {
+		return q
+	}
+	return append(q, pulledList{list, weight, score.Weighted(list[0].Score, weight)})
+}
+
+// take removes the best pin and returns it with its score for the user.
+func (q *pulledQueue) take() (*schemas.PulledPin, float64) {
+	top := &(*q)[0]
+	e, s := top.rest[0], top.score
+	if top.rest = top.rest[1:]; len(top.rest) == 0 {
+		heap.Pop(q)
+	} else {
+		top.score = score.Weighted(top.rest[0].Score, top.weight)
+		heap.Fix(q, 0)
+	}
+	return e, s
+}
+
+func (q pulledQueue) Len() int { return len(q) }
+
+func (q pulledQueue) Less(i, j int) bool {
+	return before(q[i].score, q[i].rest[0].Pin, q[j].score, q[j].rest[0].Pin)
+}
+
+func (q pulledQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+// Push implements heap.Interface.
+func (q *pulledQueue) Push(x any) { *q = append(*q, x.(pulledList)) }
+
+// Pop implements heap.Interface.
+func (q *pulledQueue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// before says whether one place is better than another.
+func before(score float64, pin schemas.PinID, other float64, otherPin schemas.PinID) bool {
+	return score > other || score == other && pin < otherPin
+}
+
+// merged yields the candidates of a user, pushed and pulled, best first, each at its best place.
+type merged struct {
+	pulled *Pulled
+	rows   []candidateRow
+	pushed []candidate // what is left
+	queue  pulledQueue
+	rowOf  map[schemas.PinID]int // the row that says what a pushed pin is
+	taken  map[schemas.PinID]bool
+}
+
+// merge prepares to merge. It holds the read lock of p until the function it returns is called.
+func (p *Pulled) merge(source schemas.Source, follows map[schemas.ID]float32, rows []candidateRow) (*merged, func()) {
+	p.mu.RLock()
+	m := &merged{pulled: p, rows: rows, pushed: places(rows), queue: p.queue(source, follows)}
+	if len(m.queue) == 0 {
+		return m, p.mu.RUnlock // the pushed ones are different pins already
+	}
+	m.rowOf = make(map[schemas.PinID]int, len(m.pushed))
+	for i := range m.pushed {
+		m.rowOf[m.pushed[i].pin] = m.pushed[i].version
+	}
+	m.taken = make(map[schemas.PinID]bool, len(m.pushed))
+	return m, p.mu.RUnlock
+}
+
+// next returns nil at the end.
+func (m *merged) next() *candidate {
+	for len(m.pushed) > 0 || len(m.queue) > 0 {
+		var c *candidate
+		if m.pushedFirst() {
+			c, m.pushed = m.known(&m.pushed[0]), m.pushed[1:]
+		} else {
+			c = m.pull()
+		}
+		if c != nil && m.take(c.pin) {
+			return c
+		}
+	}
+	return nil
+}
+
+// take says whether a pin comes for the first time.
+func (m *merged) take(pin schemas.PinID) bool {
+	if m.taken == nil {
+		return true
+	}
+	again := m.taken[pin]
+	m.taken[pin] = true
+	return !again
+}
+
+func (m *merged) pushedFirst() bool {
+	if len(m.pushed) == 0 || len(m.queue) == 0 {
+		return len(m.queue) == 0
+	}
+	first, top := &m.pushed[0], &m.queue[0]
+	return !before(top.score, top.rest[0].Pin, first.score, first.pin)
+}
+
+// known returns a pushed candidate as it is by the highest version known; nil if it has no place by that.
+func (m *merged) known(c *candidate) *candidate {
+	e := m.pulled.newest(c.pin)
+	if e == nil || e.Version <= m.rows[c.version].version {
+		return c
+	}
+	if e.Created != c.created {
+		return nil
+	}
+	now := *c
+	now.candidateBody = bodyOf(e)
+	return &now
+}
+
+// pull takes the best pulled pin.
+func (m *merged) pull() *candidate {
+	e, s := m.queue.take()
+	truth := m.pulled.newest(e.Pin)
+	c := &candidate{pin: e.Pin, score: s, candidateBody: bodyOf(truth)}
+	if i, ok := m.rowOf[e.Pin]; ok && m.rows[i].version > truth.Version {
+		r := &m.rows[i]
+		c.candidateBody = candidateBody{Facets: r.Facets, created: r.Created, deleted: r.Deleted}
+	}
+	if e.Created != c.created {
+		return nil
+	}
+	return c
+}
+
+func bodyOf(e *schemas.PulledPin) candidateBody {
+	return candidateBody{Facets: e.Facets, created: e.Created, deleted: e.Deleted}
+}
