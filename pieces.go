@@ -146,8 +146,13 @@ func (p *product) group(name string) rows.Group {
 
 // openGenerator makes the content generator on the pools that are here.
 func (p *product) openGenerator(view *rows.View) {
+	pulled := new(pools.Pulled)
+	whole := topics.NewWhole(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
+	whole.OnChange(pulled.Change)
+	p.part(topics.RecentsPulled, whole.Run)
+	p.pulled = whole.Ready()
 	p.local = pools.NewGenerator(p.cfg.Pools, p.cfg.Generator, pools.Deps{
-		Rows: view, End: pools.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted,
+		Rows: view, End: pools.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled,
 	})
 	p.generator = p.local
 }
@@ -225,7 +230,8 @@ func (p *product) openFeed(context.Context) error {
 		return err
 	}
 	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
-		Generator: p.generator, Store: store, Served: feed.NewServedTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
+		Generator: p.generator, Store: store, Served: feed.NewServedTopic(client, p.streams),
+		Returns: feed.NewReturnTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
 	})
 	if err != nil {
 		return err

@@ -77,5 +77,12 @@ func (p *product) missing() []string {
 	default:
 		missing = append(missing, "users-deleted is still being read")
 	}
+	if p.local != nil {
+		select {
+		case <-p.pulled:
+		default:
+			missing = append(missing, "recents-pulled is still being read")
+		}
+	}
 	return missing
 }

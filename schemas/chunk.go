@@ -16,6 +16,9 @@ type ChunkRequest struct {
 	Feed   string `json:"feed"`  // name of a configured feed: "home", "plain" …
 	Limit  int    `json:"limit"` // 1-100
 	Time   Micros `json:"time"`  // now
+
+	// Returned says that the user's return has been announced, after a chunk that was Away.
+	Returned bool `json:"returned,omitempty"`
 }
 
 // Chunk is the generator's answer. Served.Items may be empty; then there is nothing to publish and nothing reserved.
@@ -25,6 +28,11 @@ type Chunk struct {
 	Floor    int64       `json:"floor"`  // positions at or below it were trimmed
 	Recent   []FeedEntry `json:"recent"` // the newest frozen entries, newest first, for what the store has not yet
 	Degraded []string    `json:"degraded,omitempty"`
+
+	// Away says that the user was away, and that there is nothing in the chunk yet: publish a Return, then ask again.
+	Away bool `json:"away,omitempty"`
+	// Announce says that no visit of the user is on record for some time: publish a Return, if this chunk has no items.
+	Announce bool `json:"announce,omitempty"`
 }
 
 // Outcome is what became of the Served record of a chunk.

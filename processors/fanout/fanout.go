@@ -73,7 +73,9 @@ type group struct {
 	steps      sync.Pool // of *step
 }
 
-func (g *group) partition(user schemas.UserID) int32 { return topics.Partition(string(user), g.partitions) }
+func (g *group) partition(user schemas.UserID) int32 {
+	return topics.Partition(string(user), g.partitions)
+}
 
 // Reasons of what is dropped on purpose.
 const (

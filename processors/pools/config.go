@@ -25,9 +25,10 @@ type Config struct {
 
 // GeneratorConfig are the feeds that are made of the pools. See DefaultGeneratorConfig.
 type GeneratorConfig struct {
-	Head    int             `yaml:"head"`     // best candidates of each source that a chunk is made of, 100 to 1000
-	FeedMax int             `yaml:"-"` // frozen entries of a user that the feed store keeps, at least 10; its own setting is handed here
-	Feeds   map[string]Feed `yaml:"feeds"`    // by name: "home", "plain" …
+	Head    int             `yaml:"head"`    // best candidates of each source that a chunk is made of, 100 to 1000
+	FeedMax int             `yaml:"-"`       // frozen entries of a user that the feed store keeps, at least 10; its own setting is handed here
+	Welcome time.Duration   `yaml:"welcome"` // how long a chunk for one who was away waits for what the followees bring, 0 to 1m; shorter than callers wait
+	Feeds   map[string]Feed `yaml:"feeds"`   // by name: "home", "plain" …
 }
 
 // Feed are the rules by which a chunk is arranged. Without Shares every source has the same.
@@ -58,7 +59,7 @@ func DefaultGeneratorConfig() GeneratorConfig {
 		return map[schemas.Source]float64{schemas.Following: 0.6, schemas.FromInterest: 0.3, schemas.Related: 0.1}
 	}
 	return GeneratorConfig{
-		Head: 200, FeedMax: 2000,
+		Head: 200, FeedMax: 2000, Welcome: 100 * time.Millisecond,
 		Feeds: map[string]Feed{
 			"home":  {Shares: shares(), Others: 0.1, Memory: 100, Affinity: 1, Caps: Caps{Window: 10, Author: 2, Board: 3}},
 			"plain": {Shares: shares(), Others: 0.1, Memory: 100},
@@ -88,6 +89,9 @@ func (c GeneratorConfig) Validate() error {
 	errs := []error{
 		between("head", c.Head, 100, 1000),
 		between("feed_max", c.FeedMax, 10, 1_000_000_000),
+	}
+	if c.Welcome < 0 || c.Welcome > time.Minute {
+		errs = append(errs, fmt.Errorf("welcome %s: from 0s to 1m", c.Welcome))
 	}
 	if len(c.Feeds) == 0 {
 		errs = append(errs, errors.New("feeds: at least one is needed"))

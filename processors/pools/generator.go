@@ -283,13 +283,14 @@ func (g *Generator) compose(ctx context.Context, req schemas.ChunkRequest, feed 
 	if g.deps.Deleted.Has(req.User) {
 		return &schemas.Chunk{Served: servedOf(req, nil, nil), Recent: []schemas.FeedEntry{}}, nil
 	}
+	patience := g.deps.Now().Add(g.cfg.Welcome)
 	for {
 		changed := g.deps.Rows.Changed(string(req.User))
 		var chunk *schemas.Chunk
 		var at session
 		err := g.read(ctx, req.User, func(v *view, s rows.Snapshot) (err error) {
 			if at = g.session(s); at.ready {
-				chunk, err = g.build(v, req, feed)
+				chunk, err = g.receive(v, req, feed, patience)
 			}
 			return err
 		})
@@ -299,13 +300,46 @@ func (g *Generator) compose(ctx context.Context, req schemas.ChunkRequest, feed 
 		if !at.asked {
 			err = g.begin(ctx, at)
 		} else {
-			err = g.await(ctx, time.Time{}, changed, nil)
+			err = g.await(ctx, patience, changed, nil)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("wait for all of %s: %w", topics.Served, err)
 		}
 	}
 }
+
+// receive makes the chunk; nil for one who has just come back while the followees still bring what they have.
+func (g *Generator) receive(v *view, req schemas.ChunkRequest, feed Feed, patience time.Time) (*schemas.Chunk, error) {
+	p, err := readPresence(v)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil || g.pools.AwayAfter == 0 {
+		p = &presence{last: req.Time}
+	}
+	if p.away && !req.Returned {
+		return &schemas.Chunk{Served: servedOf(req, nil, nil), Head: v.state.Head, Floor: g.floor(v), Away: true}, nil
+	}
+	expecting := p.away || p.returning()
+	if expecting && g.deps.Now().Before(patience) {
+		return nil, nil
+	}
+	chunk, err := g.build(v, req, feed)
+	if err != nil {
+		return nil, err
+	}
+	if expecting {
+		chunk.Degraded = append(chunk.Degraded, degradedReturning)
+	}
+	chunk.Announce = req.Time.Time().Sub(p.last.Time()) > g.pools.AwayAfter/30
+	return chunk, nil
+}
+
+// degradedReturning says that not all followees of one who was away have brought yet what they have.
+const degradedReturning = "returning"
+
+// floor is the position at or below which the feed store keeps nothing.
+func (g *Generator) floor(v *view) int64 { return max(0, v.state.Head-int64(g.cfg.FeedMax)) }
 
 // session returns how the partition of a snapshot stands: ready when all that was in served when it came here is applied.
 func (g *Generator) session(s rows.Snapshot) session {
@@ -351,7 +385,7 @@ func (g *Generator) build(v *view, req schemas.ChunkRequest, feed Feed) (*schema
 	return &schemas.Chunk{
 		Served: servedOf(req, items, mix),
 		Head:   v.state.Head,
-		Floor:  max(0, v.state.Head-int64(g.cfg.FeedMax)),
+		Floor:  g.floor(v),
 		Recent: recent,
 	}, nil
 }

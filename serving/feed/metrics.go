@@ -10,6 +10,8 @@ import (
 type metrics struct {
 	seconds  *prometheus.HistogramVec
 	degraded *prometheus.CounterVec
+
+	unannounced prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, gates map[string]*gate) (*metrics, error) {
@@ -22,7 +24,10 @@ func newMetrics(reg prometheus.Registerer, gates map[string]*gate) (*metrics, er
 			Name: "smartfeed_feed_degraded_total", Help: "Answers that lacked something, by what it was.",
 		}, []string{"reason"}),
 	}
-	all := []prometheus.Collector{m.seconds, m.degraded}
+	m.unannounced = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "smartfeed_feed_unannounced_total", Help: "Visits that could not be announced to the pools in time.",
+	})
+	all := []prometheus.Collector{m.seconds, m.degraded, m.unannounced}
 	for name, g := range gates {
 		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "smartfeed_feed_calls", Help: "Calls to a collaborator under way.",

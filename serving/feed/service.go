@@ -10,6 +10,7 @@
 //
 //	generator   no new items
 //	served      the chunk was not acknowledged in time: no new items; the generator is told the outcome
+//	returning   the user was away, and not all that was published meanwhile is here yet
 //	store       the chunk, and of the frozen feed what the generator remembers; of these two nothing is hidden that
 //	            only the store knows to hide, and titles are missing
 //	stale       the store lacks a position that was frozen, also after Config.Patience: items down to the hole,
@@ -84,6 +85,12 @@ type ServedLog interface {
 	Publish(ctx context.Context, s *schemas.Served) (schemas.Outcome, error)
 }
 
+// ReturnLog publishes that a user is here.
+type ReturnLog interface {
+	// Announce returns nil once the record is acknowledged.
+	Announce(ctx context.Context, r *schemas.Return) error
+}
+
 // Config bounds the time and work of an answer. See DefaultConfig.
 type Config struct {
 	// Generator is how long a visit waits for its chunk, default 150 ms.
@@ -139,6 +146,7 @@ type Deps struct {
 	Generator Generator
 	Store     Store
 	Served    ServedLog
+	Returns   ReturnLog        // nil: nobody is ever away
 	CursorKey []byte           // signs cursors, at least 16 bytes, the same in every process that serves; see LoadKey
 	Now       func() time.Time // nil: time.Now
 	NewID     func() string    // of Served records, unique; nil: 128 random bits

@@ -39,7 +39,7 @@ func (s *Service) visit(ctx context.Context, user schemas.UserID, feed string, l
 func (s *Service) askChunk(ctx context.Context, req schemas.ChunkRequest) *call[*schemas.Chunk] {
 	free := func() { s.deps.Generator.Settle(req.User, req.Served, schemas.Failed) }
 	return begin(ctx, s.generator, s.cfg.Generator, func(ctx context.Context) (*schemas.Chunk, error) {
-		chunk, err := s.deps.Generator.Chunk(ctx, req)
+		chunk, err := s.chunk(ctx, req)
 		if err != nil && !errors.Is(err, schemas.ErrUnknownFeed) {
 			free()
 		}
@@ -47,6 +47,42 @@ func (s *Service) askChunk(ctx context.Context, req schemas.ChunkRequest) *call[
 	}, func(_ *schemas.Chunk, err error) {
 		if err == nil {
 			free()
+		}
+	})
+}
+
+// chunk asks for a chunk. The return of one who was away is announced first: the followees then bring what was published
+// meanwhile.
+func (s *Service) chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas.Chunk, error) {
+	chunk, err := s.deps.Generator.Chunk(ctx, req)
+	if err != nil || s.deps.Returns == nil {
+		return chunk, err
+	}
+	if chunk.Away {
+		if err := s.announce(ctx, req); err != nil {
+			s.metrics.unannounced.Inc() // the chunk will say that it is degraded, and its Served brings the user back, too
+		}
+		req.Returned = true
+		return s.deps.Generator.Chunk(ctx, req)
+	}
+	if chunk.Announce && len(chunk.Served.Items) == 0 {
+		s.announceLater(ctx, req)
+	}
+	return chunk, nil
+}
+
+func (s *Service) announce(ctx context.Context, req schemas.ChunkRequest) error {
+	return s.deps.Returns.Announce(ctx, &schemas.Return{User: req.User, Time: req.Time})
+}
+
+// announceLater announces a visit that leaves no Served. Nobody waits for it, and the next visit tries again.
+func (s *Service) announceLater(ctx context.Context, req schemas.ChunkRequest) {
+	announced := begin(context.WithoutCancel(ctx), s.served, s.cfg.Served, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.announce(ctx, req)
+	}, nil)
+	s.calls.Go(func() {
+		if _, err := announced.wait(); err != nil {
+			s.metrics.unannounced.Inc()
 		}
 	})
 }
