@@ -39,8 +39,9 @@ func newCluster(t *testing.T, brokers int, opts ...kfake.Opt) *cluster {
 	t.Cleanup(c.brokers.Close)
 	registry := srfake.New()
 	t.Cleanup(registry.Close)
+	c.registry = registry.URL()
 	c.kafka = topics.Kafka{Brokers: c.brokers.ListenAddrs(), Partitions: testPartitions, Embedded: true}
-	c.connect(t, registry.URL())
+	c.connect(t)
 	c.createAll(t)
 	return c
 }

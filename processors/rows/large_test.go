@@ -159,7 +159,7 @@ func ownersByPartition(partitions int32) [][]string {
 // newLarge has a broker with the topics of a group and its backlog.
 func newLarge(b *testing.B, group string, partitions int32, messages int) largeRun {
 	b.Helper()
-	w, registry := newTortureWire(b, b.TempDir())
+	w := newTortureWire(b, b.TempDir())
 	_, err := w.admin.CreateTopics(b.Context(), partitions, 1, nil, group+"-in", group+"-table")
 	must(b, err)
 	for i := range messages {
@@ -168,7 +168,7 @@ func newLarge(b *testing.B, group string, partitions int32, messages int) largeR
 		}, nil)
 	}
 	must(b, w.client.Flush(b.Context()))
-	return largeRun{brokers: w.kafka.Brokers[0], registry: registry, group: group, dir: b.TempDir(), partitions: partitions, messages: messages}
+	return largeRun{brokers: w.kafka.Brokers[0], registry: w.registry, group: group, dir: b.TempDir(), partitions: partitions, messages: messages}
 }
 
 // BenchmarkRowsLarge writes ten million rows of sixty bytes in eight partitions, starts the group again on its store,

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
 const (
@@ -29,12 +29,9 @@ func newRealWire(t testing.TB) *wire {
 	if addrs == "" {
 		t.Skipf("set %s to the addresses of Kafka brokers", realKafka)
 	}
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	server, err := embedded.Start(t.Context(), cfg, nil)
-	must(t, err)
-	t.Cleanup(func() { must(t, server.Close()) })
-	w := &wire{kafka: topics.Kafka{Brokers: strings.Split(addrs, ","), Partitions: testPartitions}, registry: server.RegistryURL()}
+	registry := srfake.New()
+	t.Cleanup(registry.Close)
+	w := &wire{kafka: topics.Kafka{Brokers: strings.Split(addrs, ","), Partitions: testPartitions}, registry: registry.URL()}
 	profile, err := topics.ProfileOf(t.Context(), w.kafka)
 	must(t, err)
 	if profile.Embedded {
