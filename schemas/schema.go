@@ -73,6 +73,8 @@ func schemaFile(rec any) string {
 		return "pulled_pin"
 	case *Return:
 		return "return"
+	case *HotPin:
+		return "hot_pin"
 	case *FanoutStep:
 		return "fanout_step"
 	case *Tick:

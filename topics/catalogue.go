@@ -20,6 +20,7 @@ const (
 	ActionsJoined   = "actions-joined"   // actor
 	ActionsEnriched = "actions-enriched" // actor
 	ItemFeatures    = "item-features"    // pin
+	HotPins         = "hot-pins"         // pin, compacted
 	EdgeWeights     = "edge-weights"     // followee
 	Affinities      = "affinities"       // user
 	UsersDeleted    = "users-deleted"    // user, compacted
@@ -155,6 +156,7 @@ func derived() []Topic {
 		{Name: PinAttributes, Key: "pin", Record: "PinAttributes", Writers: []string{Objects}, Readers: []string{Features}},
 		{Name: ActionsJoined, Key: "actor", Record: "EnrichedAction", Writers: []string{Objects}, Readers: []string{Actors}},
 		{Name: ItemFeatures, Key: "pin", Record: "ItemCounts", Writers: []string{Objects}, Readers: []string{Features}},
+		{Name: HotPins, Key: "pin", Record: "HotPin", Compact: true, Whole: true, Writers: []string{Objects}},
 		{Name: ActionsEnriched, Key: "actor", Record: "EnrichedAction", Writers: []string{Actors}, Readers: []string{Features}},
 		{Name: PinActors, Key: "pin", Record: "PinActor", Writers: []string{Actors}, Readers: []string{Objects}},
 		{Name: EdgeWeights, Key: "followee", Record: "EdgeWeight", Writers: []string{Actors}, Readers: []string{Fanout}},

@@ -37,6 +37,7 @@ func Open(ctx context.Context, r Registry) (*Streams, error) {
 		ActionsJoined:   bind[schemas.EnrichedAction](b, ActionsJoined),
 		ActionsEnriched: bind[schemas.EnrichedAction](b, ActionsEnriched),
 		ItemFeatures:    bind[schemas.ItemCounts](b, ItemFeatures),
+		HotPins:         bind[schemas.HotPin](b, HotPins),
 		EdgeWeights:     bind[schemas.EdgeWeight](b, EdgeWeights),
 		Affinities:      bind[schemas.Affinities](b, Affinities),
 		UsersDeleted:    bind[schemas.DeletedUser](b, UsersDeleted),

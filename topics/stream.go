@@ -36,6 +36,7 @@ type Streams struct {
 	ActionsJoined   Stream[schemas.EnrichedAction]
 	ActionsEnriched Stream[schemas.EnrichedAction]
 	ItemFeatures    Stream[schemas.ItemCounts]
+	HotPins         Stream[schemas.HotPin]
 	EdgeWeights     Stream[schemas.EdgeWeight]
 	Affinities      Stream[schemas.Affinities]
 	UsersDeleted    Stream[schemas.DeletedUser]

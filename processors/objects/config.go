@@ -22,6 +22,8 @@ type Config struct {
 	// Default none.
 	Quality []QualityRule `yaml:"quality"`
 
+	Hot Hot `yaml:"hot"` // which pins' counts the content generator knows
+
 	Remember time.Duration `yaml:"remember"`  // how long after its arrival an action's repeat is known; 1m-720h, default 96h
 	CountFor time.Duration `yaml:"count_for"` // how long the counts of a step are kept; 1h-720h, default 96h, the longest window of a feature
 	// ActorsHalfLife is after which time somebody who acted counts half in the mean embedding of a pin's recent actors;
@@ -55,6 +57,7 @@ func DefaultConfig() Config {
 	return Config{
 		Verbs:    schemas.DefaultVerbs(),
 		Bots:     []BotRule{{Attribute: "bot", Equals: "true"}},
+		Hot:      Hot{From: 5, For: 30 * 24 * time.Hour},
 		Remember: 96 * time.Hour,
 		CountFor: 96 * time.Hour,
 
@@ -78,6 +81,7 @@ const (
 func (c Config) Validate() error {
 	errs := []error{
 		c.Verbs.Validate(),
+		c.Hot.validate(),
 		within("remember", c.Remember, time.Minute, 720*time.Hour),
 		within("count_for", c.CountFor, time.Hour, 720*time.Hour),
 		within("actors_half_life", c.ActorsHalfLife, time.Minute, 720*time.Hour),
@@ -100,7 +104,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-func within[T int | float64 | time.Duration](name string, v, low, high T) error {
+func within[T int | int64 | float64 | time.Duration](name string, v, low, high T) error {
 	if v >= low && v <= high { // false for NaN
 		return nil
 	}

@@ -23,6 +23,7 @@ func TestConfig(t *testing.T) {
 			[]string{`verb "impression"`}},
 		{"bots", func(c *Config) { c.Bots = []BotRule{{}, {Contains: "x"}} },
 			[]string{"bots[0]: no condition", "bots[1]: equals or contains without"}},
+		{"hot pins", func(c *Config) { c.Hot = Hot{} }, []string{"hot.from: 0", "hot.for: 0s"}},
 		{"too many bots", func(c *Config) { c.Bots = make([]BotRule, 101) }, []string{"bots: number of rules: 101"}},
 		{"quality", func(c *Config) {
 			c.Quality = []QualityRule{{Field: "price", Factor: 1}, {Field: "title"}, {Field: "interests", Equals: "x", Factor: 1},

@@ -4,9 +4,10 @@
 //	owner   pin
 //	in      pins, actions, impressions, pin-actors
 //	rows    the pin, the last versions of its attributes, remembered and held actions, counts and actors per step of
-//	        time, the mean of recent actors
-//	out     publications (key followee), pin-cards, pin-attributes and item-features (key pin), actions-joined (key actor)
-//	timers  remembered actions, held actions and old counts run out
+//	        time, the mean of recent actors, heat
+//	out     publications (key followee), pin-cards, pin-attributes, item-features and hot-pins (key pin),
+//	        actions-joined (key actor)
+//	timers  remembered actions, held actions and old counts run out, hot pins cool down
 //
 // Pins. The earliest create, by event time and then id, gives author, creation and quality; the newest create or
 // update gives everything else. So any order and any repetition of a pin's events ends in the same pin. Each change
@@ -28,6 +29,10 @@
 // them; their mean is kept, each weighed by 2^(−age/Config.ActorsHalfLife), by event time, and emitted with its step's
 // counts. One of another length than the mean's is of another model: it begins a new mean if it is newer, else it is
 // left out.
+//
+// Hot pins. How often a pin was shown and saved, all in all, is sent once the two have reached Config.Hot.From together,
+// and again whenever one has grown by an eighth: a pin costs a number of records that is logarithmic in what happens to
+// it. When nothing has happened to it for Config.Hot.For, or it is deleted, hot-pins forgets it; its counts remain.
 //
 // What is dropped is counted by reason: no_actor, bot, deleted_user, deleted_pin, repeat; held_full, no_object and
 // late_count name actions that went on without something.
@@ -58,8 +63,10 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 			rows.Keyed(s.Impressions, g.impression),
 			rows.Keyed(s.PinActors, g.actor),
 		},
-		Outputs: []string{topics.Publications, topics.PinCards, topics.PinAttributes, topics.ActionsJoined, topics.ItemFeatures},
-		Timer:   g.timer,
+		Outputs: []string{
+			topics.Publications, topics.PinCards, topics.PinAttributes, topics.ActionsJoined, topics.ItemFeatures, topics.HotPins,
+		},
+		Timer: g.timer,
 	}
 }
 
@@ -108,6 +115,11 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 	if err := t.publish(p, c, e); err != nil {
 		return err
 	}
+	if p.deleted() {
+		if err := t.forgetHot(p); err != nil {
+			return err
+		}
+	}
 	if first || p.deleted() {
 		return t.release(p)
 	}
@@ -137,7 +149,7 @@ func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
 		tx.Count(dropRepeat)
 		return nil
 	}
-	if err := t.tally(p.id, string(e.Verb), e.Time, e.Actor); err != nil {
+	if err := t.happened(p, string(e.Verb), e.Time, e.Actor); err != nil {
 		return err
 	}
 	if len(p.kept) == 0 {
@@ -175,7 +187,7 @@ func (g *group) impression(tx *rows.Tx, i *schemas.Impression) error {
 		tx.Count(dropDeletedPin)
 		return nil
 	}
-	return t.tally(i.Pin, schemas.ImpressionCount, i.Time, nobody)
+	return t.happened(p, schemas.ImpressionCount, i.Time, nobody)
 }
 
 // actor adds somebody's embedding to the mean of the pin's recent actors.
@@ -195,15 +207,18 @@ func (g *group) actor(tx *rows.Tx, a *schemas.PinActor) error {
 	return t.addActor(a)
 }
 
-// timer ends a remembered action, a held action or a step of counts.
+// timer ends a remembered action, a held action or a step of counts, or looks whether a hot pin has cooled down.
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
-	if len(name) == 0 || name[0] != heldRow {
+	if len(name) == 0 || name[0] != heldRow && name[0] != hotRow {
 		return owner.Delete(name)
 	}
 	t := g.table(tx, owner)
 	p, err := t.pin(schemas.PinID(tx.Key()))
 	if err != nil {
 		return err
+	}
+	if name[0] == hotRow {
+		return t.coolDown(p)
 	}
 	return t.letGo(p, name)
 }

@@ -17,6 +17,7 @@ const (
 	versionRow  = 'v' // event time, event id → a create or update, as a record of pins
 	rememberRow = 'a' // event id of an action → arrival; has a timer
 	heldRow     = 'h' // arrival, event id → an action that waits for its pin, as a record of actions; has a timer
+	hotRow      = 'n' // → heat; has a timer while the pin is hot
 	countRow    = 's' // start of the step → counts, as a record of item-features; has a timer
 	actorsRow   = 'm' // → the mean of recent actors, see mean.encode
 )
@@ -126,6 +127,14 @@ func (t table) remember(id string) (bool, error) {
 
 // nobody is who is told of when a pin was only shown.
 const nobody schemas.UserID = ""
+
+// happened counts an impression, or an action of some verb by the actor.
+func (t table) happened(p *pin, what string, at schemas.Micros, actor schemas.UserID) error {
+	if err := t.tally(p.id, what, at, actor); err != nil {
+		return err
+	}
+	return t.warm(p, what)
+}
 
 // tally adds one to what happened to the pin in the step of time at, and sends the step's counts.
 func (t table) tally(id schemas.PinID, what string, at schemas.Micros, actor schemas.UserID) error {

@@ -1,0 +1,153 @@
+package objects
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Hot says which pins the topic hot-pins holds. Every process that makes chunks keeps them in memory, about 300 bytes
+// each.
+type Hot struct {
+	From int64         `yaml:"from"` // impressions and saves from which on a pin is hot; 1-1,000,000, default 5
+	For  time.Duration `yaml:"for"`  // how long it stays so without another one; 1m-8760h, default 720h
+}
+
+func (h Hot) validate() error {
+	return errors.Join(
+		within("hot.from", h.From, 1, 1_000_000),
+		within("hot.for", h.For, time.Minute, 8760*time.Hour),
+	)
+}
+
+// heat is how often a pin was shown and saved, and what of it was sent.
+type heat struct {
+	shown, saved         int64
+	sentShown, sentSaved int64 // both 0: hot-pins does not know the pin
+	last                 schemas.Micros
+}
+
+// note counts an impression, or an action of some verb, that arrived now. It returns false if it does not matter here.
+func (h *heat) note(what string, now schemas.Micros) bool {
+	switch what {
+	case schemas.ImpressionCount:
+		h.shown++
+	case string(schemas.Save):
+		h.saved++
+	default:
+		return false
+	}
+	h.last = now
+	return true
+}
+
+func (h *heat) sent() bool { return h.sentShown+h.sentSaved > 0 }
+
+// due says whether the counts are worth sending: the first time, and when one has grown by an eighth.
+func (h *heat) due(from int64) bool {
+	if !h.sent() {
+		return h.shown+h.saved >= from
+	}
+	grown := func(now, before int64) bool { return (now-before)*8 >= max(before, 1) }
+	return grown(h.shown, h.sentShown) || grown(h.saved, h.sentSaved)
+}
+
+// encode writes the five numbers as varints.
+func (h *heat) encode() []byte {
+	b := make([]byte, 0, 32)
+	for _, n := range []int64{h.shown, h.saved, h.sentShown, h.sentSaved, int64(h.last)} {
+		b = binary.AppendVarint(b, n)
+	}
+	return b
+}
+
+func (h *heat) decode(value []byte) error {
+	var last int64
+	for _, n := range []*int64{&h.shown, &h.saved, &h.sentShown, &h.sentSaved, &last} {
+		v, used := binary.Varint(value)
+		if used <= 0 {
+			return errTorn
+		}
+		*n, value = v, value[used:]
+	}
+	if len(value) > 0 {
+		return errTorn
+	}
+	h.last = schemas.Micros(last)
+	return nil
+}
+
+// heat reads the heat of the pin, the zero one if there is none.
+func (t table) heat() (*heat, error) {
+	h := &heat{}
+	value, err := t.own.Get([]byte{hotRow})
+	if err != nil || value == nil {
+		return h, err
+	}
+	if err := h.decode(value); err != nil {
+		return nil, fmt.Errorf("read heat: %w", err)
+	}
+	return h, nil
+}
+
+// warm notes what happened to the pin, and sends its counts if they are due.
+func (t table) warm(p *pin, what string) error {
+	h, err := t.heat()
+	if err != nil || !h.note(what, t.now()) {
+		return err
+	}
+	if h.due(t.cfg.Hot.From) {
+		if err := t.sendHot(p, h); err != nil {
+			return err
+		}
+	}
+	return t.own.Put([]byte{hotRow}, h.encode())
+}
+
+// sendHot sends the counts. From the first time on there is a timer that looks whether the pin has cooled down: one a
+// pin, moved on when it goes off, because to move it with every impression would cost two writes each.
+func (t table) sendHot(p *pin, h *heat) error {
+	if !h.sent() {
+		if err := t.own.SetTimer(t.tx.Time().Add(t.cfg.Hot.For), []byte{hotRow}); err != nil {
+			return err
+		}
+	}
+	h.sentShown, h.sentSaved = h.shown, h.saved
+	return rows.Send(t.tx, t.streams.HotPins, string(p.id), &schemas.HotPin{
+		Pin: p.id, Author: p.origin.author, Impressions: h.shown, Saves: h.saved,
+	})
+}
+
+// coolDown has hot-pins forget the pin if nothing has happened to it for long.
+func (t table) coolDown(p *pin) error {
+	h, err := t.heat()
+	if err != nil || !h.sent() {
+		return err
+	}
+	if until := h.last.Time().Add(t.cfg.Hot.For); until.After(t.tx.Time()) {
+		return t.own.SetTimer(until, []byte{hotRow})
+	}
+	h.sentShown, h.sentSaved = 0, 0
+	if err := t.own.Put([]byte{hotRow}, h.encode()); err != nil {
+		return err
+	}
+	return t.tx.Emit(t.streams.HotPins.Name, string(p.id), nil)
+}
+
+// forgetHot has hot-pins forget a pin that was deleted.
+func (t table) forgetHot(p *pin) error {
+	h, err := t.heat()
+	if err != nil {
+		return err
+	}
+	if h.sent() {
+		if err := t.tx.Emit(t.streams.HotPins.Name, string(p.id), nil); err != nil {
+			return err
+		}
+	}
+	return t.own.Delete([]byte{hotRow})
+}

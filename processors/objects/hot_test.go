@@ -1,0 +1,70 @@
+package objects
+
+import (
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestHeatCountsWhatMatters(t *testing.T) {
+	var h heat
+	for what, want := range map[string]bool{schemas.ImpressionCount: true, "save": true, "click": false, "hide": false} {
+		if got := h.note(what, 7); got != want {
+			t.Errorf("%s: got %v, want %v", what, got, want)
+		}
+	}
+	if want := (heat{shown: 1, saved: 1, last: 7}); h != want {
+		t.Errorf("got %+v, want %+v", h, want)
+	}
+}
+
+// What is sent is never more than an eighth, or one, behind; and a pin of n impressions and saves is sent O(log n) times.
+func TestWhatIsSentIsCloseAndRare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		from := rapid.Int64Range(1, 50).Draw(t, "from")
+		events := rapid.IntRange(1, 3000).Draw(t, "events")
+		saves := rapid.IntRange(2, 50).Draw(t, "one save in")
+		var h heat
+		sent := 0
+		for i := range events {
+			what := schemas.ImpressionCount
+			if i%saves == 0 {
+				what = "save"
+			}
+			h.note(what, 1)
+			if h.due(from) {
+				h.sentShown, h.sentSaved = h.shown, h.saved
+				sent++
+			}
+			if behind := max(h.shown-h.sentShown, h.saved-h.sentSaved); h.sent() && behind > max(h.shown, h.saved)/8+1 {
+				t.Fatalf("%+v is %d behind", h, behind)
+			}
+			if h.sent() != (h.shown+h.saved >= from) {
+				t.Fatalf("%+v: sent from %d on, want %d", h, h.shown+h.saved, from)
+			}
+		}
+		if sent > 140 { // 2 · (8 + log(3000)/log(9/8)), about
+			t.Fatalf("sent %d times of %d", sent, events)
+		}
+	})
+}
+
+func TestHeatRoundTrip(t *testing.T) {
+	h := heat{shown: 300, saved: 2, sentShown: 290, sentSaved: 2, last: -5}
+	whole := h.encode()
+	var got heat
+	if err := got.decode(whole); err != nil || got != h {
+		t.Errorf("got %+v, %v, want %+v", got, err, h)
+	}
+	for n := range whole {
+		if err := new(heat).decode(whole[:n]); !errors.Is(err, errTorn) {
+			t.Errorf("%d of %d bytes: got %v, want that it is torn", n, len(whole), err)
+		}
+	}
+	if err := new(heat).decode(append(whole, 0)); !errors.Is(err, errTorn) {
+		t.Errorf("a byte more: got %v, want that it is torn", err)
+	}
+}
