@@ -2,14 +2,22 @@ package rows
 
 import (
 	"context"
+	"hash"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/lovoo/goka"
+	"github.com/lovoo/goka/storage"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // standbyConfig has members keep copies of what others own.
@@ -22,39 +30,41 @@ func standbyRunner(t *testing.T, w *wire, dir string) *Runner {
 	return r
 }
 
-// Whatever a table ends with, an owner and a standby recover, and soon.
+// Whatever a table ends with, an owner and a standby recover, and soon; so do a view and a join of Goka's that read it
+// through the same consumer.
 func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		end  func(t *testing.T, w *wire)
+		end  func(t *testing.T, c *cluster)
 	}{
-		{"commit marker", func(*testing.T, *wire) {}},
-		{"abort marker", func(t *testing.T, w *wire) { w.tableTransaction(t, "another", kgo.TryAbort) }},
-		{"open transaction of the former owner", func(t *testing.T, w *wire) {
-			for p := range testPartitions {
-				w.leaveOpen(t, "t-"+string(rune('0'+p)), int32(p))
-			}
+		{"commit marker", func(*testing.T, *cluster) {}},
+		{"abort marker", func(t *testing.T, c *cluster) { c.tableTransaction(t, "another", kgo.TryAbort) }},
+		{"open transaction of the former owner", func(t *testing.T, c *cluster) { c.leaveAllOpen(t) }},
+		{"aborted records without a marker", func(t *testing.T, c *cluster) {
+			c.leaveAllOpen(t)
+			c.restart(t) // which aborts what is open, and writes no marker
+			c.wantNoMarkerBehind(t, strayValue)
 		}},
-		{"plain record", func(t *testing.T, w *wire) {
+		{"plain record", func(t *testing.T, c *cluster) {
 			for p := range int32(testPartitions) {
-				must(t, w.client.ProduceSync(t.Context(), &kgo.Record{Topic: "t-table", Partition: p, Key: reservedKey(fenceKind), Value: []byte{}}).FirstErr())
+				must(t, c.client.ProduceSync(t.Context(), &kgo.Record{Topic: "t-table", Partition: p, Key: reservedKey(fenceKind), Value: []byte{}}).FirstErr())
 			}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWire(t)
+			w := newCluster(t, 1)
 			const n = 100
-			r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+			r := newRunner(t, w.wire, t.TempDir(), w.counter("t-in"))
 			stop := start(t, r)
 			w.send(t, "t-in", 0, n, user)
 			eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == n })
 			must(t, stop())
 			c.end(t, w)
 
-			began := time.Now()
-			a, b := standbyRunner(t, w, t.TempDir()), standbyRunner(t, w, t.TempDir())
+			began, dirs := time.Now(), []string{t.TempDir(), t.TempDir()}
+			a, b := standbyRunner(t, w.wire, dirs[0]), standbyRunner(t, w.wire, dirs[1])
 			stopA := start(t, a)
 			eventually(t, "the owner is ready", func() bool { return a.Status().Ready })
 			if took := time.Since(began); took > 5*time.Second {
@@ -65,14 +75,142 @@ func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
 					t.Fatalf("%s is counted %d times after recovery, want once", user(i), got)
 				}
 			}
+			w.viewed(t, n)
+			w.joined(t, n)
 			stopB := start(t, b)
 			eventually(t, "both are ready, with standbys", func() bool {
 				return stages(a, RunningNow) == 2 && stages(a, Following) == 2 && stages(b, RunningNow) == 2 && stages(b, Following) == 2
 			})
 			must(t, stopA())
 			must(t, stopB())
+			if stores := w.storesEqualLog(t, dirs...); stores != 2*testPartitions {
+				t.Errorf("%d stores, want an owner's and a standby's of each partition", stores)
+			}
 		})
 	}
+}
+
+// leaveAllOpen leaves a transaction open in every partition of the table, as its owner would that dies.
+func (c *cluster) leaveAllOpen(t *testing.T) {
+	for p := range testPartitions {
+		c.leaveOpen(t, "t-"+string(rune('0'+p)), int32(p))
+	}
+}
+
+// restart closes the brokers, and opens them again on their files and ports.
+func (c *cluster) restart(t *testing.T) {
+	t.Helper()
+	var ports []int
+	for _, addr := range c.brokers.ListenAddrs() {
+		_, port, _ := strings.Cut(addr, ":")
+		n, err := strconv.Atoi(port)
+		must(t, err)
+		ports = append(ports, n)
+	}
+	c.brokers.Close()
+	c.open(t, kfake.Ports(ports...))
+}
+
+// wantNoMarkerBehind fails unless each partition of the table ends with a record of the value.
+func (c *cluster) wantNoMarkerBehind(t *testing.T, value string) {
+	t.Helper()
+	ends, err := c.admin.ListEndOffsets(t.Context(), "t-table")
+	must(t, err)
+	from := map[int32]kgo.Offset{}
+	ends.Each(func(o kadm.ListedOffset) { from[o.Partition] = kgo.NewOffset().At(o.Offset - 1) })
+	client, err := c.kafka.Client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"t-table": from}),
+		kgo.FetchIsolationLevel(kgo.ReadUncommitted()), kgo.KeepControlRecords())
+	must(t, err)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for len(from) > 0 {
+		fetches := client.PollFetches(ctx)
+		must(t, fetches.Err())
+		fetches.EachRecord(func(r *kgo.Record) {
+			delete(from, r.Partition)
+			if r.Attrs.IsControl() || string(r.Value) != value {
+				t.Errorf("partition %d ends with %q, control record %v", r.Partition, r.Value, r.Attrs.IsControl())
+			}
+		})
+	}
+}
+
+// bytesCodec leaves values as they are.
+type bytesCodec struct{}
+
+func (bytesCodec) Encode(value any) ([]byte, error) { return value.([]byte), nil }
+func (bytesCodec) Decode(data []byte) (any, error)  { return data, nil }
+
+// viewed has a view of Goka's read the table.
+func (w *wire) viewed(t *testing.T, n int) {
+	t.Helper()
+	view, err := goka.NewView(w.kafka.Brokers, "t-table", bytesCodec{},
+		goka.WithViewLogger(gokaLog{silent()}),
+		goka.WithViewHasher(func() hash.Hash32 { return topics.NewHasher() }),
+		goka.WithViewConsumerSaramaBuilder(func([]string, string) (sarama.Consumer, error) { return newTableConsumer(w.kafka), nil }),
+		goka.WithViewTopicManagerBuilder(func([]string) (goka.TopicManager, error) { return topicManager{w.admin}, nil }),
+		goka.WithViewStorageBuilder(storage.MemoryBuilder()),
+	)
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- view.Run(ctx) }()
+	eventually(t, "a view has recovered", view.Recovered)
+	for i := range n {
+		got, err := view.Get(user(i) + "\x00n")
+		if value, _ := got.([]byte); err != nil || number(value) != 1 {
+			t.Errorf("the view has %v of %s, %v", got, user(i), err)
+		}
+	}
+	cancel()
+	must(t, <-done)
+}
+
+// joined has a processor of Goka's join the table.
+func (w *wire) joined(t *testing.T, n int) {
+	t.Helper()
+	seen := make(chan uint64, n)
+	graph := goka.DefineGroup("joiner",
+		goka.Input("t-in2", bytesCodec{}, func(ctx goka.Context, _ any) {
+			value, _ := ctx.Join("t-table").([]byte)
+			seen <- number(value)
+		}),
+		goka.Join("t-table", bytesCodec{}))
+	p, err := goka.NewProcessor(w.kafka.Brokers, graph,
+		goka.WithLogger(gokaLog{silent()}),
+		goka.WithHasher(func() hash.Hash32 { return topics.NewHasher() }),
+		goka.WithConsumerSaramaBuilder(func([]string, string) (sarama.Consumer, error) { return newTableConsumer(w.kafka), nil }),
+		goka.WithConsumerGroupBuilder(func([]string, string, string) (sarama.ConsumerGroup, error) {
+			return sarama.NewConsumerGroup(w.kafka.Brokers, "joiner", w.kafka.Sarama())
+		}),
+		goka.WithTopicManagerBuilder(func([]string) (goka.TopicManager, error) { return topicManager{w.admin}, nil }),
+		goka.WithProducerBuilder(func([]string, string, func() hash.Hash32) (goka.Producer, error) { return noProducer{}, nil }),
+		goka.WithStorageBuilder(storage.MemoryBuilder()),
+	)
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	eventually(t, "a join has recovered", p.Recovered)
+	for i := range n {
+		key := user(i) + "\x00n"
+		must(t, w.client.ProduceSync(t.Context(), &kgo.Record{
+			Topic: "t-in2", Partition: topics.Partition(user(i), testPartitions), Key: []byte(key), Value: []byte{1},
+		}).FirstErr())
+	}
+	for range n {
+		select {
+		case got := <-seen:
+			if got != 1 {
+				t.Errorf("the join has %d, want 1", got)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("nothing is joined")
+		}
+	}
+	cancel()
+	must(t, <-done)
 }
 
 // Goka is done recovering when the record just before the end arrives; after a transaction that is a marker.
@@ -146,8 +284,10 @@ func (w *wire) leaveOpen(t *testing.T, id string, partition int32) {
 }
 
 func strayRow(partition int32) *kgo.Record {
-	return &kgo.Record{Topic: "t-table", Partition: partition, Key: []byte("user:1\x00n"), Value: []byte("stray, and not committed")}
+	return &kgo.Record{Topic: "t-table", Partition: partition, Key: []byte("user:1\x00n"), Value: []byte(strayValue)}
 }
+
+const strayValue = "stray, and not committed"
 
 // A standby must never fence the owner.
 func TestStandbyTakesNoProducerID(t *testing.T) {

@@ -11,10 +11,12 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
 // runUntilDone runs a group until it has committed the offsets of the n records of t-in, again whenever it fails, as
@@ -184,11 +186,11 @@ func TestEndOfTransactionWithUnknownOutcome(t *testing.T) {
 			t.Parallel()
 			const n = 100
 			w := newWire(t)
-			r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-			hits := w.failEndTxn(t, applied, 3)
+			hits, dir := w.failEndTxn(applied), t.TempDir()
+			r := newRunner(t, w, dir, w.counter("t-in"))
 			w.send(t, "t-in", 0, n, user)
 			errs := runUntilDone(t, w, r, n)
-			if hits.Load() == 0 {
+			if hits() == 0 {
 				t.Fatal("no commit was answered with an error")
 			}
 			if len(errs) == 0 || !strings.Contains(errs[0].Error(), "outcome unknown") {
@@ -196,25 +198,28 @@ func TestEndOfTransactionWithUnknownOutcome(t *testing.T) {
 			}
 			w.emittedOnce(t, n)
 			w.countedOnce(t, n)
+			w.storesEqualLog(t, dir)
 		})
 	}
 }
 
-// failEndTxn answers the next commits with an error, after or without having applied them.
-func (w *wire) failEndTxn(t *testing.T, applied bool, times int64) *atomic.Int64 {
-	hits := new(atomic.Int64)
-	w.Broker().ControlKey(int16(kmsg.EndTxn), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		w.Broker().KeepControl()
-		end, ok := req.(*kmsg.EndTxnRequest)
-		if !ok || !end.Commit || hits.Load() >= times {
-			return nil, nil, false
-		}
-		hits.Add(1)
-		resp := end.ResponseKind().(*kmsg.EndTxnResponse)
-		resp.ErrorCode = kerr.UnknownServerError.Code
-		return resp, nil, true
-	})
-	return hits
+// failEndTxn answers three commits with an error, after or without having applied them. Call it before the group is made.
+func (w *wire) failEndTxn(applied bool) (hits func() int) {
+	if applied {
+		n, left := faultnet.New(), atomic.Int64{}
+		left.Store(3)
+		n.Alter(kmsg.EndTxn, 1, func(resp kmsg.Response) {
+			if left.Add(-1) >= 0 {
+				resp.(*kmsg.EndTxnResponse).ErrorCode = kerr.UnknownServerError.Code
+			}
+		})
+		w.kafka.Dial = n.Dial
+		return func() int { return n.Hits(kmsg.EndTxn) }
+	}
+	return w.Broker().Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.EndTxn}, TopLevel: true, Count: 3,
+		When: func(req kmsg.Request) bool { return req.(*kmsg.EndTxnRequest).Commit },
+	}).Hits
 }
 
 // Kafka has the commit and the local store has not: recovery brings it.

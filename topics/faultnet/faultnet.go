@@ -3,15 +3,17 @@
 //
 //	n := faultnet.New()
 //	kafka.Dial = n.Dial
-//	n.Cut(kmsg.EndTxn, 5)   // every fifth is done by the broker, and its answer never comes
-//	n.Hold()                // nothing gets through, nothing is noticed …
-//	n.Release()             // … and then everything does
+//	n.Cut(kmsg.EndTxn, 5)         // every fifth is done by the broker, and its answer never comes
+//	n.Alter(kmsg.EndTxn, 5, deny) // … or says something else
+//	n.Hold()                      // nothing gets through, nothing is noticed …
+//	n.Release()                   // … and then everything does
 package faultnet
 
 import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -23,28 +25,46 @@ import (
 type Net struct {
 	mu    sync.Mutex
 	held  chan struct{} // closed when traffic may pass; nil: it may
-	every map[int16]int // by API key: cut every so many answers
-	seen  map[int16]int // requests
-	cuts  map[int16]int
+	rules map[int16]*rule
+}
+
+// rule is what becomes of the answers to one kind of request.
+type rule struct {
+	every int                 // so many requests; 0: of none
+	alter func(kmsg.Response) // nil: cut
+	seen  int                 // requests
+	hits  int                 // answers
 }
 
 // New returns a Net that disturbs nothing.
 func New() *Net {
-	return &Net{every: map[int16]int{}, seen: map[int16]int{}, cuts: map[int16]int{}}
+	return &Net{rules: map[int16]*rule{}}
 }
 
 // Cut closes the connection instead of handing on the answer of every n-th request of a kind; 0: of none any more.
-func (n *Net) Cut(key kmsg.Key, every int) {
+func (n *Net) Cut(key kmsg.Key, every int) { n.Alter(key, every, nil) }
+
+// Alter has f change the answer of every n-th request of a kind.
+func (n *Net) Alter(key kmsg.Key, every int, f func(kmsg.Response)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.every[int16(key)] = every
+	r := n.rule(int16(key))
+	r.every, r.alter = every, f
 }
 
-// Cuts returns how many answers of a kind have been lost.
-func (n *Net) Cuts(key kmsg.Key) int {
+// Hits returns how many answers of a kind have been lost or altered.
+func (n *Net) Hits(key kmsg.Key) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.cuts[int16(key)]
+	return n.rule(int16(key)).hits
+}
+
+// rule returns the rule of a kind. mu is held.
+func (n *Net) rule(key int16) *rule {
+	if n.rules[key] == nil {
+		n.rules[key] = &rule{}
+	}
+	return n.rules[key]
 }
 
 // Hold stops all traffic, without closing a connection, until Release. Dialling waits, too.
@@ -91,21 +111,29 @@ func (n *Net) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: raw, net: n, closed: make(chan struct{}), doomed: map[int32]int16{}}, nil
+	return &conn{Conn: raw, net: n, closed: make(chan struct{}), doomed: map[int32]request{}}, nil
 }
 
-// requested counts a request, and tells whether its answer is to be lost.
-func (n *Net) requested(key int16) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.seen[key]++
-	return n.every[key] > 0 && n.seen[key]%n.every[key] == 0
+// request is one whose answer is to be lost or altered.
+type request struct {
+	key, version int16
+	alter        func(kmsg.Response)
 }
 
-func (n *Net) cut(key int16) {
+// requested counts a request, and tells whether something is to become of its answer.
+func (n *Net) requested(q *request) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.cuts[key]++
+	r := n.rule(q.key)
+	r.seen++
+	q.alter = r.alter
+	return r.every > 0 && r.seen%r.every == 0
+}
+
+func (n *Net) hit(key int16) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rule(key).hits++
 }
 
 // conn is one connection. Clients write each request with one call.
@@ -116,7 +144,7 @@ type conn struct {
 	closed chan struct{}
 
 	mu     sync.Mutex
-	doomed map[int32]int16 // requests whose answer is to be lost, by correlation id: their API key
+	doomed map[int32]request // by correlation id
 
 	rest []byte // of an answer that is being read
 }
@@ -129,9 +157,10 @@ func (c *conn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	if len(p) >= requestHead && int(binary.BigEndian.Uint32(p))+4 == len(p) {
-		if key := int16(binary.BigEndian.Uint16(p[4:])); c.net.requested(key) {
+		q := request{key: int16(binary.BigEndian.Uint16(p[4:])), version: int16(binary.BigEndian.Uint16(p[6:]))}
+		if c.net.requested(&q) {
 			c.mu.Lock()
-			c.doomed[int32(binary.BigEndian.Uint32(p[8:]))] = key
+			c.doomed[int32(binary.BigEndian.Uint32(p[8:]))] = q
 			c.mu.Unlock()
 		}
 	}
@@ -167,14 +196,34 @@ func (c *conn) next() error {
 		return err
 	}
 	c.mu.Lock()
-	key, doomed := c.doomed[int32(binary.BigEndian.Uint32(head[4:]))]
+	q, doomed := c.doomed[int32(binary.BigEndian.Uint32(head[4:]))]
 	c.mu.Unlock()
 	if !doomed {
 		return nil
 	}
-	c.net.cut(key)
+	c.net.hit(q.key)
+	if q.alter != nil {
+		return c.alter(q)
+	}
 	c.rest = nil
 	return errors.Join(io.ErrUnexpectedEOF, c.Close())
+}
+
+// alter changes the answer in rest.
+func (c *conn) alter(q request) error {
+	answer := kmsg.ResponseForKey(q.key)
+	answer.SetVersion(q.version)
+	head := 8
+	if answer.IsFlexible() {
+		head++ // no tags
+	}
+	if err := answer.ReadFrom(c.rest[head:]); err != nil {
+		return fmt.Errorf("read answer to %s: %w", kmsg.NameForKey(q.key), err)
+	}
+	q.alter(answer)
+	c.rest = answer.AppendTo(c.rest[:head])
+	binary.BigEndian.PutUint32(c.rest, uint32(len(c.rest)-4))
+	return nil
 }
 
 // maxAnswer is more than any client here asks for.

@@ -2,10 +2,12 @@ package faultnet_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -52,11 +54,29 @@ func TestCutAnswersAreOfWhatWasDone(t *testing.T) {
 	if end, _ := ends.Lookup("t", 0); end.Offset != records {
 		t.Errorf("the log ends at %d, want %d", end.Offset, records)
 	}
-	if got := n.Cuts(kmsg.Produce); got < records/2 {
+	if got := n.Hits(kmsg.Produce); got < records/2 {
 		t.Errorf("%d answers lost, want at least %d", got, records/2)
 	}
-	if got := n.Cuts(kmsg.ListOffsets); got != 0 {
+	if got := n.Hits(kmsg.ListOffsets); got != 0 {
 		t.Errorf("%d answers of another kind lost", got)
+	}
+}
+
+func TestAlteredAnswersAreOfWhatWasDone(t *testing.T) {
+	n := faultnet.New()
+	admin, _ := newAdmin(t, n)
+	n.Alter(kmsg.CreateTopics, 1, func(resp kmsg.Response) {
+		resp.(*kmsg.CreateTopicsResponse).Topics[0].ErrorCode = kerr.PolicyViolation.Code
+	})
+	made, err := admin.CreateTopics(t.Context(), 1, 1, nil, "made")
+	if err != nil || !errors.Is(made["made"].Err, kerr.PolicyViolation) {
+		t.Errorf("answer %+v, %v; want the altered one", made, err)
+	}
+	if list, err := admin.ListTopics(t.Context(), "made"); err != nil || list["made"].Err != nil {
+		t.Errorf("topics %v, %v; want the topic that was made", list, err)
+	}
+	if got := n.Hits(kmsg.CreateTopics); got != 1 {
+		t.Errorf("%d answers altered, want 1", got)
 	}
 }
 
