@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -109,7 +110,7 @@ func (p *part) seal() *batch {
 // outcome is unknown here; it is settled by the next owner, whose initialisation ends the transaction and whose
 // recovery reads what became of it.
 func (p *part) commit(b *batch) error {
-	if err := p.w.r.checkDisk(); err != nil {
+	if err := errors.Join(p.w.r.checkDisk(), p.store.writable()); err != nil {
 		return err
 	}
 	if err := p.client.BeginTransaction(); err != nil {

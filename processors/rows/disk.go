@@ -17,18 +17,35 @@ func (e *LowDiskError) Error() string {
 	return fmt.Sprintf("disk of %s has %d bytes free, less than min_disk_bytes %d: make room", e.Dir, e.Free, e.Min)
 }
 
-// checkDisk fails when there is less room than Config.MinDiskBytes: Pebble cannot go on once a write has failed, so
-// that partitions stop before.
+// DiskError says that the disk of a local store refuses writes: it is full in spite of Config.MinDiskBytes, read-only, or
+// broken. Nothing is committed until the store can be opened again; what it had not written is read from the changelog.
+type DiskError struct {
+	Dir string
+	Err error // the system's
+}
+
+func (e *DiskError) Error() string {
+	return fmt.Sprintf("disk of %s refuses writes: %v: mend it", e.Dir, e.Err)
+}
+
+// Unwrap returns the system's error.
+func (e *DiskError) Unwrap() error { return e.Err }
+
+// checkDisk fails when there is less room than Config.MinDiskBytes, or the disk is read-only: Pebble cannot go on once a
+// write has failed, so that partitions stop before.
 func (r *Runner) checkDisk() error {
 	free, err := r.free(r.cfg.Dir)
 	if err != nil {
-		return fmt.Errorf("ask for free disk: %w", err)
+		return &DiskError{Dir: r.cfg.Dir, Err: err}
 	}
 	if free < r.cfg.MinDiskBytes {
 		return &LowDiskError{Dir: r.cfg.Dir, Free: free, Min: r.cfg.MinDiskBytes}
 	}
 	return nil
 }
+
+// readOnly is ST_RDONLY of statfs(2).
+const readOnly = 1
 
 // freeBytes asks the file system of dir, or of the nearest directory above it that exists.
 func freeBytes(dir string) (int64, error) {
@@ -40,6 +57,9 @@ func freeBytes(dir string) (int64, error) {
 	}
 	if err != nil {
 		return 0, err
+	}
+	if st.Flags&readOnly != 0 {
+		return 0, syscall.EROFS
 	}
 	return int64(st.Bavail) * st.Bsize, nil
 }

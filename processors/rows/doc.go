@@ -44,7 +44,7 @@
 //	a panic           drops what is pending, and ends Run with the panic's text and place
 //	a *FatalError     of Run cannot be mended by running it again: it says what must be done first; an input that was
 //	                  made anew, ends before what is applied, or begins after it
-//	a full disk       a *LowDiskError; nothing is committed until there is room
+//	a full disk       a *LowDiskError, and a read-only or broken one a *DiskError; nothing is committed until it is mended
 //
 // # Bounds
 //

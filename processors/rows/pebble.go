@@ -12,6 +12,7 @@ import (
 // options are all settings of Pebble.
 func (s *store) options(shared *Shared) *pebble.Options {
 	o := &pebble.Options{
+		FS:                 s.fs,
 		FormatMajorVersion: pebble.FormatNewest, // a store is rebuilt, never handed to an older program
 		Cache:              shared.cache,        // one for the process: memory does not grow with the partitions
 		MemTableSize:       shared.memTable(),   // the process's budget, split
@@ -25,7 +26,7 @@ func (s *store) options(shared *Shared) *pebble.Options {
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		Logger:                      pebbleLog{s},
 		EventListener: &pebble.EventListener{
-			BackgroundError: func(err error) { s.log.Warn("store: background work failed", "dir", s.dir, "error", err) },
+			BackgroundError: s.failed, // Pebble's own lock is held
 			DataCorruption:  func(info pebble.DataCorruptionInfo) { s.damaged(info.Details) },
 		},
 	}

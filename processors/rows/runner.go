@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -28,6 +30,7 @@ type Runner struct {
 	runs    atomic.Int64
 	crash   func(point) // of tests; nil: none
 	free    func(dir string) (int64, error)
+	fs      vfs.FS
 	resting time.Duration // between two looks at what stands behind the applied records: restEvery
 }
 
@@ -69,7 +72,7 @@ func New(cfg Config, env Env, g Group) (*Runner, error) {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
 	r := &Runner{
-		cfg: cfg, env: env, topo: topo, shared: env.Shared, log: env.Log, free: freeBytes, resting: restEvery,
+		cfg: cfg, env: env, topo: topo, shared: env.Shared, log: env.Log, free: freeBytes, fs: vfs.Default, resting: restEvery,
 		flights: sync.Pool{New: func() any { return new(flight) }},
 		slots:   make([]slot, env.Kafka.Partitions),
 	}

@@ -29,6 +29,7 @@ type store struct {
 	log  *slog.Logger
 	read *tally // changelog records
 	lock *pebble.Lock
+	fs   vfs.FS
 	db   *pebble.DB
 
 	mu     sync.Mutex // guards what follows
@@ -38,7 +39,8 @@ type store struct {
 	closed bool
 	drop   bool // Close leaves what is in memory unwritten
 
-	damage atomic.Pointer[error] // the first sign that files are damaged: Close then removes them
+	damage  atomic.Pointer[error] // the first sign that files are damaged: Close then removes them
+	refused atomic.Pointer[error] // the first write that the disk refused: nothing more is written
 }
 
 const (
@@ -69,7 +71,7 @@ func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	lock, err := pebble.LockDirectory(dir, vfs.Default)
+	lock, err := pebble.LockDirectory(dir, r.fs)
 	if err != nil { // held by this process, by another, or the disk: it says nothing of what is in the store
 		return nil, fmt.Errorf("lock store %s, which one process may use at a time: %w", dir, err)
 	}
@@ -117,7 +119,7 @@ func ofStore(err error) bool {
 // tryStore opens the store as it is. Its Close gives the lock back.
 func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64) (*store, error) {
 	s := &store{
-		dir: dir, who: who, end: end, lock: lock, log: r.log, read: r.meter.recovered, offset: offsetNone, told: time.Now(),
+		dir: dir, who: who, end: end, lock: lock, fs: r.fs, log: r.log, read: r.meter.recovered, offset: offsetNone, told: time.Now(),
 	}
 	options := s.options(r.shared)
 	options.Lock = lock
@@ -137,6 +139,26 @@ func (s *store) damaged(err error) {
 	if s.damage.CompareAndSwap(nil, &err) {
 		s.log.Error("store: damaged file", "dir", s.dir, "error", err)
 	}
+}
+
+// failed notes that a flush or compaction has failed. Pebble tries again for ever, with what is in memory waiting.
+func (s *store) failed(err error) {
+	var system syscall.Errno
+	if !errors.As(err, &system) {
+		s.log.Warn("store: background work failed", "dir", s.dir, "error", err)
+		return
+	}
+	if s.refused.CompareAndSwap(nil, &err) {
+		s.log.Error("store: the disk refuses writes", "dir", s.dir, "error", err)
+	}
+}
+
+// writable fails once the disk has refused a write.
+func (s *store) writable() error {
+	if err := s.refused.Load(); err != nil {
+		return &DiskError{Dir: s.dir, Err: *err}
+	}
+	return nil
 }
 
 // check notes damage that a read or write has met, and returns its error.
@@ -303,6 +325,9 @@ func (s *store) flush() error {
 
 // commit writes a batch with the changelog offset of its last row, and closes it.
 func (s *store) commit(b *pebble.Batch, offset int64) error {
+	if err := s.writable(); err != nil {
+		return errors.Join(err, b.Close())
+	}
 	var value [8]byte
 	binary.BigEndian.PutUint64(value[:], uint64(offset))
 	err := b.Set(reservedKey(offsetKind), value[:], nil)
@@ -363,7 +388,7 @@ func (s *store) Close() error {
 			s.log.Warn("local store: last rows not written, to be read again", "dir", s.dir, "error", err)
 		}
 	}
-	if s.damage.Load() == nil && !s.drop {
+	if s.damage.Load() == nil && s.refused.Load() == nil && !s.drop { // a flush would wait for a disk that takes writes
 		if err := s.check(s.db.Flush()); err != nil {
 			s.log.Warn("local store: not flushed, to be read again", "dir", s.dir, "error", err)
 		}

@@ -13,11 +13,13 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -269,6 +271,53 @@ func TestUnwritableDirectoryStopsTheStart(t *testing.T) {
 	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
 	if err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("Run: %v, want an error that names the directory", err)
+	}
+}
+
+// A disk that refuses writes while the group works: read-only, or full in spite of the limit.
+func TestDiskThatRefusesWritesStopsTheGroup(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []error{syscall.EROFS, syscall.ENOSPC, syscall.EIO} {
+		t.Run(refusal.Error(), func(t *testing.T) {
+			t.Parallel()
+			w, dir := newWire(t), t.TempDir()
+			r := newRunner(t, w, dir, w.counter("t-in"))
+			var refuses atomic.Bool
+			var hits atomic.Int64
+			r.fs = errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if !refuses.Load() || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+					return nil
+				}
+				hits.Add(1)
+				return &os.PathError{Op: "write", Path: op.Path, Err: refusal}
+			}))
+			stop := start(t, r)
+			w.send(t, "t-in", 0, 10, user)
+			eventually(t, "the first are applied", func() bool { return r.Status().Counters.Records == 10 })
+			refuses.Store(true)
+			for i := range r.slots {
+				_, err := r.slots[i].part.db.AsyncFlush()
+				must(t, err)
+			}
+			eventually(t, "writes are refused", func() bool { return hits.Load() > 0 && r.slots[0].store.refused.Load() != nil })
+			before := len(w.read(t, "t-out"))
+			w.send(t, "t-in", 10, 10, func(i int) string { return ownerIn(0) })
+			eventually(t, "it has stopped", func() bool { return !r.Status().Joined })
+			var disk *DiskError
+			if err := stop(); !errors.As(err, &disk) || !errors.Is(err, refusal) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("Run: %v, want a DiskError that names %s", err, dir)
+			}
+			if err := r.Run(t.Context()); !errors.Is(err, refusal) {
+				t.Errorf("Run on the same disk: %v, want %v", err, refusal)
+			}
+			if after := len(w.read(t, "t-out")); after != before {
+				t.Errorf("%d records emitted after the disk refused, want none", after-before)
+			}
+			refuses.Store(false)
+			runUntilDone(t, w, r, 20)
+			w.emittedOnce(t, 20)
+			w.storesEqualLog(t, dir)
+		})
 	}
 }
 
