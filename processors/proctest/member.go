@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
 // Member stands for a process: groups with a directory of their own. A group's Run that fails is started again, as the
@@ -18,6 +19,7 @@ type Member struct {
 	groups  []rows.Group
 	adjust  func(*rows.Config)
 	runners map[string]*rows.Runner
+	net     *faultnet.Net
 
 	cancel context.CancelCauseFunc // nil: not running
 	wg     sync.WaitGroup
@@ -32,7 +34,7 @@ func (w *Wire) Start(name string, groups ...rows.Group) *Member {
 // StartWith is Start with a configuration that adjust has changed.
 func (w *Wire) StartWith(name string, adjust func(*rows.Config), groups ...rows.Group) *Member {
 	w.t.Helper()
-	m := &Member{w: w, name: name, groups: groups, adjust: adjust}
+	m := &Member{w: w, name: name, groups: groups, adjust: adjust, net: faultnet.New()}
 	if old := w.members[name]; old != nil {
 		old.Stop()
 	}
@@ -60,8 +62,10 @@ func (m *Member) Restart() {
 	if m.adjust != nil {
 		m.adjust(&cfg)
 	}
+	kafka := m.w.Kafka
+	kafka.Dial = m.net.Dial
 	for _, g := range m.groups {
-		r, err := rows.New(cfg, rows.Env{Kafka: m.w.Kafka, Streams: m.w.Streams, Log: m.w.log.With("member", m.name)}, g)
+		r, err := rows.New(cfg, rows.Env{Kafka: kafka, Streams: m.w.Streams, Log: m.w.log.With("member", m.name)}, g)
 		m.w.must(err)
 		m.runners[g.Name] = r
 		m.wg.Go(func() { m.keep(ctx, r) })
@@ -87,7 +91,18 @@ func (m *Member) Stop() { m.end(nil) }
 // Kill ends the member as a crash would: what is pending is dropped, and its stores keep what is on disk.
 func (m *Member) Kill() { m.end(rows.ErrAbandoned) }
 
+// Pause lets nothing of the member get through to the broker, nor back, as if its process or its network stood still:
+// after the session time-out of two seconds others have its partitions.
+func (m *Member) Pause() { m.net.Hold() }
+
+// Resume ends Pause: what the member was about to say is said, late.
+func (m *Member) Resume() { m.net.Release() }
+
+// Faults has the broker's answers to this member get lost or changed. Those of the broker to everybody are w.Broker's.
+func (m *Member) Faults() *faultnet.Net { return m.net }
+
 func (m *Member) end(cause error) {
+	m.net.Release()
 	if m.cancel == nil {
 		return
 	}

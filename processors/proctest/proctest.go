@@ -1,5 +1,6 @@
 // Package proctest runs groups of package rows on a real wire, for their tests: an embedded broker and registry with
-// every topic of the catalogue, members that are started, killed and started again, the rows and records they leave.
+// every topic of the catalogue, members that are started, killed, paused and started again, answers that get lost, the
+// rows and records they leave.
 //
 //	w := proctest.New(t)
 //	w.Start("a", fanout.Group(cfg, w.Kafka.Partitions, w.Streams, nobody))

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/smartfeed/smartfeed/processors/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -79,6 +81,44 @@ func TestMembersCountOnceThroughKillsAndMoves(t *testing.T) {
 	}
 	if got := len(proctest.Drain(w, w.Streams.EdgeWeights)); got != users*rounds {
 		t.Errorf("%d records emitted, want %d", got, users*rounds)
+	}
+}
+
+func TestPausedMemberChangesNothingLate(t *testing.T) {
+	w := proctest.New(t)
+	a, b := w.Start("a", tally(w.Streams)), w.Start("b", tally(w.Streams))
+	const users, rounds = 20, 4
+	w.Eventually("both have a share", func() bool { return share(a, users) > 0 && share(b, users) > 0 })
+	lost := a.Faults()
+	lost.Cut(kmsg.EndTxn, 3)
+	lost.Cut(kmsg.Produce, 4)
+	for round := range rounds {
+		for u := range users {
+			user := schemas.UserID(fmt.Sprintf("user:%d", u))
+			proctest.Publish(w, w.Streams.Edges, string(user),
+				&schemas.Edge{User: user, Other: "user:x", Kind: schemas.FollowEdge, Live: true, Time: schemas.Micros(round)})
+		}
+		switch round {
+		case 1:
+			b.Pause()
+			w.Eventually("the other has all", func() bool { return share(a, users) == users })
+		case 2:
+			b.Resume()
+		}
+	}
+	w.WaitIdle()
+	for u := range users {
+		owner := fmt.Sprintf("user:%d", u)
+		got := w.Rows(topics.Pools, owner)
+		if len(got) != 1 || binary.BigEndian.Uint64(got[0].Value) != rounds {
+			t.Errorf("%s: rows %v, want one that counts %d", owner, got, rounds)
+		}
+	}
+	if got := len(proctest.Drain(w, w.Streams.EdgeWeights)); got != users*rounds {
+		t.Errorf("%d records emitted, want %d", got, users*rounds)
+	}
+	if lost.Hits(kmsg.EndTxn) == 0 || lost.Hits(kmsg.Produce) == 0 {
+		t.Errorf("%d answers to EndTxn lost, %d to Produce: want some", lost.Hits(kmsg.EndTxn), lost.Hits(kmsg.Produce))
 	}
 }
 
