@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/materialize"
@@ -109,6 +110,9 @@ func openGroups(names []string) opener {
 			return err
 		}
 		p.opened(closed(shared.Close))
+		if bars := progress.To(os.Stderr); bars.Terminal() && p.cfg.Log.Format != "json" {
+			shared.Show(func(what string, total int) topics.Progress { return bars.Start(what, total) })
+		}
 		env := rows.Env{Kafka: p.kafka, Streams: p.streams, Log: p.log, Metrics: p.metrics, Shared: shared}
 		for _, name := range names {
 			runner, err := rows.New(cfg, env, p.group(name))

@@ -34,6 +34,9 @@ func To(w io.Writer) *Reporter {
 	return &Reporter{out: w, terminal: isFile && term.IsTerminal(int(f.Fd())), now: time.Now}
 }
 
+// Terminal tells whether progress is shown by bars.
+func (r *Reporter) Terminal() bool { return r.terminal }
+
 // Task is one piece of work under way. It is safe for concurrent use until Done.
 type Task struct {
 	r       *Reporter

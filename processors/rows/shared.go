@@ -16,6 +16,8 @@ type Shared struct {
 	memTables int64
 	stores    atomic.Int64 // that the groups may open at the same time
 	pace      *pace
+
+	recoveries recoveries
 }
 
 // NewShared makes the shared parts for groups of one process, from the configuration that all of them are given.
@@ -24,9 +26,10 @@ func NewShared(cfg Config) (*Shared, error) {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
 	return &Shared{
-		cache:     pebble.NewCache(cfg.CacheBytes + cfg.MemTableBytes), // Pebble takes memtables out of the cache
-		memTables: cfg.MemTableBytes,
-		pace:      newPace(cfg.Gap, cfg.MaxGap, cfg.CommitsPerSecond),
+		cache:      pebble.NewCache(cfg.CacheBytes + cfg.MemTableBytes), // Pebble takes memtables out of the cache
+		memTables:  cfg.MemTableBytes,
+		pace:       newPace(cfg.Gap, cfg.MaxGap, cfg.CommitsPerSecond),
+		recoveries: recoveries{now: time.Now, open: map[*store]int64{}},
 	}, nil
 }
 

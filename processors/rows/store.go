@@ -31,6 +31,7 @@ type store struct {
 	lock *pebble.Lock
 	fs   vfs.FS
 	db   *pebble.DB
+	show *recoveries
 
 	mu     sync.Mutex // guards what follows
 	filled *pebble.Batch
@@ -85,6 +86,7 @@ func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
+	s.show.left(s, s.end-s.offset)
 	return s, nil
 }
 
@@ -119,7 +121,7 @@ func ofStore(err error) bool {
 // tryStore opens the store as it is. Its Close gives the lock back.
 func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64) (*store, error) {
 	s := &store{
-		dir: dir, who: who, end: end, lock: lock, fs: r.fs, log: r.log, read: r.meter.recovered, offset: offsetNone, told: time.Now(),
+		dir: dir, who: who, end: end, lock: lock, fs: r.fs, show: &r.shared.recoveries, log: r.log, read: r.meter.recovered, offset: offsetNone, told: time.Now(),
 	}
 	options := s.options(r.shared)
 	options.Lock = lock
@@ -283,6 +285,9 @@ func (s *store) SetOffset(offset int64) error {
 	if s.filled == nil || s.filled.Len() < recoveryBytes {
 		return nil
 	}
+	if s.show.left(s, s.end-offset); s.show.shown() {
+		return s.flush()
+	}
 	if now := time.Now(); now.Sub(s.told) > progressEvery {
 		s.told = now
 		s.log.Info("recovering", "partition", s.who.Partition, "offset", offset, "end", s.end)
@@ -304,6 +309,7 @@ func (s *store) progress() (offset, end int64) {
 func (s *store) MarkRecovered() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.show.left(s, 0)
 	if s.closed {
 		return errClosed
 	}
@@ -383,6 +389,7 @@ func (s *store) Close() error {
 		return nil
 	}
 	s.closed = true
+	s.show.left(s, 0)
 	if s.filled != nil && !s.drop {
 		if err := s.flush(); err != nil {
 			s.log.Warn("local store: last rows not written, to be read again", "dir", s.dir, "error", err)

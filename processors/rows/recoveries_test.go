@@ -1,0 +1,82 @@
+package rows
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// notedBar notes what it is told.
+type notedBar struct{ said *[]string }
+
+func (b notedBar) Add(n int) { *b.said = append(*b.said, fmt.Sprint("+", n)) }
+func (notedBar) Say(string)  {}
+func (b notedBar) Done() time.Duration {
+	*b.said = append(*b.said, "done")
+	return 0
+}
+
+func TestRecoveriesShareOneBarIfTheyTakeLong(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(0, 0)
+	var said []string
+	s, err := NewShared(DefaultConfig())
+	must(t, err)
+	defer s.Close()
+	r := &s.recoveries
+	r.now = func() time.Time { return at }
+	a, b := &store{}, &store{}
+	r.left(a, 100) // nobody looks
+	s.Show(func(what string, total int) topics.Progress {
+		said = append(said, fmt.Sprint(what, ": ", total))
+		return notedBar{&said}
+	})
+	r.left(a, 100) // a short one
+	r.left(a, 0)
+	r.left(a, 100)
+	r.left(b, 50)
+	at = at.Add(barAfter)
+	r.left(a, 60)
+	r.left(b, 20)
+	r.left(&store{}, 10) // comes later, and is not of this bar
+	r.left(a, 0)
+	want := []string{"recovering 2 partitions: 110", "+30", "+50"}
+	if !slices.Equal(said, want) {
+		t.Errorf("told %q, want %q", said, want)
+	}
+	for s := range r.open {
+		r.left(s, 0)
+	}
+	if said[len(said)-1] != "done" || r.bar != nil {
+		t.Errorf("told %q, want it done", said)
+	}
+}
+
+// A recovery tells of itself from its first record to its last.
+func TestRecoveryIsShown(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	stop := start(t, r)
+	w.send(t, "t-in", 0, 40, user)
+	eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
+	must(t, stop())
+	r = newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	bars, hours := &r.shared.recoveries, 0
+	bars.now = func() time.Time { // every look is an hour after the last: all recoveries take long
+		hours++
+		return time.Unix(0, 0).Add(time.Duration(hours) * time.Hour)
+	}
+	var said []string
+	r.shared.Show(func(string, int) topics.Progress { return notedBar{&said} })
+	start(t, r)
+	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	bars.mu.Lock()
+	defer bars.mu.Unlock()
+	if len(said) < 2 || said[len(said)-1] != "done" || len(bars.open) != 0 {
+		t.Errorf("told %q, %d recoveries open; want a bar that moved and is done", said, len(bars.open))
+	}
+}
