@@ -26,14 +26,15 @@ import (
 type cluster struct {
 	*wire
 	brokers *kfake.Cluster
+	dir     string
 	opts    []kfake.Opt
 	net     *faultnet.Net // of the members alone
 }
 
 func newCluster(t *testing.T, brokers int, opts ...kfake.Opt) *cluster {
 	t.Helper()
-	c := &cluster{wire: &wire{}, net: faultnet.New(), opts: append(opts,
-		kfake.NumBrokers(brokers), kfake.DataDir(t.TempDir()), kfake.GroupMinSessionTimeout(time.Second), kfake.SleepOutOfOrder())}
+	c := &cluster{wire: &wire{}, net: faultnet.New(), dir: t.TempDir(), opts: append(opts,
+		kfake.NumBrokers(brokers), kfake.GroupMinSessionTimeout(time.Second), kfake.SleepOutOfOrder())}
 	c.open(t)
 	registry := srfake.New()
 	t.Cleanup(registry.Close)
@@ -47,7 +48,7 @@ func newCluster(t *testing.T, brokers int, opts ...kfake.Opt) *cluster {
 // open starts the brokers on their directory.
 func (c *cluster) open(t *testing.T, more ...kfake.Opt) {
 	t.Helper()
-	brokers, err := kfake.NewCluster(append(more, c.opts...)...)
+	brokers, err := kfake.NewCluster(append(append(more, kfake.DataDir(c.dir)), c.opts...)...)
 	must(t, err)
 	t.Cleanup(brokers.Close)
 	c.brokers = brokers

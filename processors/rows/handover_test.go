@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 	"hash"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,10 +41,10 @@ func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
 	}{
 		{"commit marker", func(*testing.T, *cluster) {}},
 		{"abort marker", func(t *testing.T, c *cluster) { c.tableTransaction(t, "another", kgo.TryAbort) }},
-		{"open transaction of the former owner", func(t *testing.T, c *cluster) { c.leaveAllOpen(t) }},
+		{"open transaction of the former owner", func(t *testing.T, c *cluster) { c.leaveAllOpen(t, "t-") }},
 		{"aborted records without a marker", func(t *testing.T, c *cluster) {
-			c.leaveAllOpen(t)
-			c.restart(t) // which aborts what is open, and writes no marker
+			c.leaveAllOpen(t, "gone-")
+			c.crash(t) // the broker takes for aborted what was open, and writes no marker; nor does anybody else
 			c.wantNoMarkerBehind(t, strayValue)
 		}},
 		{"plain record", func(t *testing.T, c *cluster) {
@@ -75,8 +76,10 @@ func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
 					t.Fatalf("%s is counted %d times after recovery, want once", user(i), got)
 				}
 			}
-			w.viewed(t, n)
-			w.joined(t, n)
+			w.send(t, "t-in", n, testPartitions, func(i int) string { return ownerIn(int32(i - n)) })
+			eventually(t, "the table ends with markers again", func() bool { return a.Status().Counters.Records == testPartitions })
+			w.viewed(t)
+			w.joined(t)
 			stopB := start(t, b)
 			eventually(t, "both are ready, with standbys", func() bool {
 				return stages(a, RunningNow) == 2 && stages(a, Following) == 2 && stages(b, RunningNow) == 2 && stages(b, Following) == 2
@@ -90,16 +93,18 @@ func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
 	}
 }
 
-// leaveAllOpen leaves a transaction open in every partition of the table, as its owner would that dies.
-func (c *cluster) leaveAllOpen(t *testing.T) {
+// leaveAllOpen leaves a transaction open in every partition of the table, as an owner would that dies.
+func (c *cluster) leaveAllOpen(t *testing.T, prefix string) {
 	for p := range testPartitions {
-		c.leaveOpen(t, "t-"+string(rune('0'+p)), int32(p))
+		c.leaveOpen(t, prefix+string(rune('0'+p)), int32(p))
 	}
 }
 
-// restart closes the brokers, and opens them again on their files and ports.
-func (c *cluster) restart(t *testing.T) {
+// crash opens the brokers again, on their ports, with the files that they would have left now by a kill.
+func (c *cluster) crash(t *testing.T) {
 	t.Helper()
+	left := t.TempDir()
+	must(t, os.CopyFS(left, os.DirFS(c.dir)))
 	var ports []int
 	for _, addr := range c.brokers.ListenAddrs() {
 		_, port, _ := strings.Cut(addr, ":")
@@ -108,6 +113,7 @@ func (c *cluster) restart(t *testing.T) {
 		ports = append(ports, n)
 	}
 	c.brokers.Close()
+	c.dir = left
 	c.open(t, kfake.Ports(ports...))
 }
 
@@ -142,8 +148,8 @@ type bytesCodec struct{}
 func (bytesCodec) Encode(value any) ([]byte, error) { return value.([]byte), nil }
 func (bytesCodec) Decode(data []byte) (any, error)  { return data, nil }
 
-// viewed has a view of Goka's read the table.
-func (w *wire) viewed(t *testing.T, n int) {
+// viewed has a view of Goka's read the table, where the owners ownerIn are counted twice.
+func (w *wire) viewed(t *testing.T) {
 	t.Helper()
 	view, err := goka.NewView(w.kafka.Brokers, "t-table", bytesCodec{},
 		goka.WithViewLogger(gokaLog{silent()}),
@@ -157,10 +163,10 @@ func (w *wire) viewed(t *testing.T, n int) {
 	done := make(chan error, 1)
 	go func() { done <- view.Run(ctx) }()
 	eventually(t, "a view has recovered", view.Recovered)
-	for i := range n {
-		got, err := view.Get(user(i) + "\x00n")
-		if value, _ := got.([]byte); err != nil || number(value) != 1 {
-			t.Errorf("the view has %v of %s, %v", got, user(i), err)
+	for p := range int32(testPartitions) {
+		got, err := view.Get(ownerIn(p) + "\x00n")
+		if value, _ := got.([]byte); err != nil || number(value) != 2 {
+			t.Errorf("the view has %v of %s, %v", got, ownerIn(p), err)
 		}
 	}
 	cancel()
@@ -168,9 +174,9 @@ func (w *wire) viewed(t *testing.T, n int) {
 }
 
 // joined has a processor of Goka's join the table.
-func (w *wire) joined(t *testing.T, n int) {
+func (w *wire) joined(t *testing.T) {
 	t.Helper()
-	seen := make(chan uint64, n)
+	seen := make(chan uint64, testPartitions)
 	graph := goka.DefineGroup("joiner",
 		goka.Input("t-in2", bytesCodec{}, func(ctx goka.Context, _ any) {
 			value, _ := ctx.Join("t-table").([]byte)
@@ -193,17 +199,15 @@ func (w *wire) joined(t *testing.T, n int) {
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()
 	eventually(t, "a join has recovered", p.Recovered)
-	for i := range n {
-		key := user(i) + "\x00n"
-		must(t, w.client.ProduceSync(t.Context(), &kgo.Record{
-			Topic: "t-in2", Partition: topics.Partition(user(i), testPartitions), Key: []byte(key), Value: []byte{1},
-		}).FirstErr())
+	for p := range int32(testPartitions) {
+		key := ownerIn(p) + "\x00n"
+		must(t, w.client.ProduceSync(t.Context(), &kgo.Record{Topic: "t-in2", Partition: p, Key: []byte(key), Value: []byte{1}}).FirstErr())
 	}
-	for range n {
+	for range testPartitions {
 		select {
 		case got := <-seen:
-			if got != 1 {
-				t.Errorf("the join has %d, want 1", got)
+			if got != 2 {
+				t.Errorf("the join has %d, want 2", got)
 			}
 		case <-time.After(20 * time.Second):
 			t.Fatal("nothing is joined")
