@@ -14,6 +14,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
 	"github.com/smartfeed/smartfeed/topics/simulate"
@@ -44,7 +46,7 @@ before it; "smartfeed config show" prints them all.`,
 	defaults := DefaultConfig()
 	config.AddFlags(&defaults, root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.file, "config", "", "configuration file (default smartfeed.yaml, if there is one)")
-	root.AddCommand(p.devCommand(), p.processCommand(), p.serveCommand(), p.importCommand(), simulate.Command(p.setup), p.configCommand(), idCommand(), p.versionCommand())
+	root.AddCommand(p.devCommand(), p.processCommand(), p.serveCommand(), p.importCommand(), simulate.Command(p.setup), p.featuresCommand(), p.configCommand(), idCommand(), p.versionCommand())
 	root.AddCommand(topics.Commands(p.setup)...)
 	root.AddCommand(api.Commands(p.server)...)
 	return root
@@ -108,6 +110,24 @@ func (p *program) server(cmd *cobra.Command) (string, error) {
 func (p *program) importCommand() *cobra.Command {
 	cmd := group("import", "publish events made of other people's data")
 	cmd.AddCommand(lastfm.Command(p.setup))
+	return cmd
+}
+
+// featuresCommand is about the training log.
+func (p *program) featuresCommand() *cobra.Command {
+	cmd := group("features", "check what was logged for training")
+	cmd.AddCommand(featurelog.VerifyCommand(func(cmd *cobra.Command) (featurelog.Setup, error) {
+		setup, err := p.setup(cmd)
+		if err != nil {
+			return featurelog.Setup{}, err
+		}
+		cfg, err := p.load(cmd)
+		if err != nil {
+			return featurelog.Setup{}, err
+		}
+		definitions, err := feature.Load(cfg.Features)
+		return featurelog.Setup{Setup: setup, Definitions: definitions}, err
+	}))
 	return cmd
 }
 

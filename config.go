@@ -21,6 +21,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/topics"
@@ -51,10 +52,11 @@ type Config struct {
 	Generator   pools.GeneratorConfig `yaml:"generator"`
 	Materialize materialize.Config    `yaml:"materialize"`
 
-	FeedStore feedstore.Config `yaml:"feed_store"`
-	Feed      feed.Config      `yaml:"feed"`
-	Feature   feature.Config   `yaml:"feature"`
-	API       api.Config       `yaml:"api"`
+	FeedStore  feedstore.Config  `yaml:"feed_store"`
+	Feed       feed.Config       `yaml:"feed"`
+	Feature    feature.Config    `yaml:"feature"`
+	FeatureLog featurelog.Config `yaml:"feature_log"`
+	API        api.Config        `yaml:"api"`
 }
 
 // LogConfig says what is logged, to standard error.
@@ -91,6 +93,7 @@ func DefaultConfig() Config {
 		FeedStore:   feedstore.DefaultConfig(),
 		Feed:        feed.DefaultConfig(),
 		Feature:     feature.DefaultConfig(),
+		FeatureLog:  featurelog.DefaultConfig(),
 		API:         api.DefaultConfig(),
 	}
 }
@@ -110,6 +113,7 @@ func (c *Config) Validate() error {
 		config.Under("feed_store", c.FeedStore.Validate()),
 		config.Under("feed", c.Feed.Validate()),
 		config.Under("feature", c.Feature.Validate()),
+		config.Under("feature_log", c.FeatureLog.Validate()),
 		config.Under("api", c.API.Validate()),
 	)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/progress"
@@ -16,6 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/peers"
@@ -201,14 +203,43 @@ func (p *product) openFeatures(context.Context) error {
 		return err
 	}
 	p.part(topics.Features, sink.Run)
+	recorder, err := p.openFeatureLog()
+	if err != nil {
+		return err
+	}
 	p.features, err = feature.NewService(p.cfg.Feature, feature.Deps{
-		Store: store, Definitions: definitions, Deleted: p.deleted, Fresh: sink.Fresh, Metrics: metrics, Log: p.log, Now: time.Now,
+		Store: store, Definitions: definitions, Deleted: p.deleted, Fresh: sink.Fresh, Record: recorder.Record,
+		Metrics: metrics, Log: p.log, Now: time.Now,
 	})
 	if err != nil {
 		return err
 	}
 	p.opened(closed(p.features.Close))
 	return nil
+}
+
+// openFeatureLog makes what logs answers, and the sink that writes them to files.
+func (p *product) openFeatureLog() (*featurelog.Recorder, error) {
+	metrics, err := featurelog.NewMetrics(p.metrics)
+	if err != nil {
+		return nil, err
+	}
+	client, err := p.kafka.Client()
+	if err != nil {
+		return nil, err
+	}
+	p.opened(closed(client.Close))
+	cfg := p.cfg.FeatureLog
+	cfg.Dir = p.cfg.below(cfg.Dir)
+	files, err := featurelog.NewFiles(cfg, featurelog.FilesDeps{
+		Kafka: p.kafka, Stream: p.streams.FeatureLog, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.part(topics.FeatureFiles, files.Run)
+	run := strconv.FormatInt(time.Now().UnixMicro(), 36)
+	return featurelog.NewRecorder(cfg, client, p.streams.FeatureLog, run, metrics), nil
 }
 
 func (p *product) openFeed(context.Context) error {

@@ -8,7 +8,8 @@ import (
 	"github.com/hamba/avro/v2"
 )
 
-// This file is the only one that knows the Avro library, hamba/avro. The library is trusted with schemas and with
+// This file, and file.go for files that this program writes itself, are the only ones that know the Avro library,
+// hamba/avro. The library is trusted with schemas and with
 // mapping values to structs, not with bytes: by itself it lets six bytes exhaust the memory, takes many a truncated
 // record for a whole one, and can skip a field for ever. So conform sees every body first, no body is decoded with
 // another schema than its own, and the limits below only have to hold if conform should be wrong.

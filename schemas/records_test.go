@@ -68,7 +68,7 @@ func records(t testing.TB, source SchemaSource) []record {
 		recordOf[UserEvent](t, source), recordOf[Offer](t, source), recordOf[Publication](t, source),
 		recordOf[Card](t, source), recordOf[Delivery](t, source), recordOf[Edge](t, source),
 		recordOf[EdgeWeight](t, source), recordOf[Affinities](t, source), recordOf[EnrichedAction](t, source),
-		recordOf[ItemCounts](t, source), recordOf[PinAttributes](t, source), recordOf[PinActor](t, source), recordOf[Served](t, source), recordOf[FeedEntry](t, source),
+		recordOf[ItemCounts](t, source), recordOf[PinAttributes](t, source), recordOf[PinActor](t, source), recordOf[LoggedFeatures](t, source), recordOf[Served](t, source), recordOf[FeedEntry](t, source),
 		recordOf[Impression](t, source), recordOf[DeletedUser](t, source), recordOf[DeadLetter](t, source),
 		recordOf[FanoutStep](t, source), recordOf[Tick](t, source), recordOf[HotPin](t, source), recordOf[EdgeMode](t, source),
 		recordOf[PulledPin](t, source), recordOf[Return](t, source),

@@ -57,6 +57,8 @@ func schemaFile(rec any) string {
 		return "pin_attributes"
 	case *PinActor:
 		return "pin_actor"
+	case *LoggedFeatures:
+		return "logged_features"
 	case *Served:
 		return "served"
 	case *FeedEntry:

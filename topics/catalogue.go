@@ -33,17 +33,19 @@ const (
 	Served          = "served"           // user
 	FeedEntries     = "feed-entries"     // user
 	Impressions     = "impressions"      // pin
+	FeatureLog      = "feature-log"      // entity
 	DeadLetters     = "dead-letters"     // source topic
 )
 
 // Names of the consumers: the groups with rows, and the sinks.
 const (
-	Objects     = "objects"
-	Actors      = "actors"
-	Fanout      = "fanout"
-	Pools       = "pools"
-	Materialize = "materialize" // once a feed store
-	Features    = "features"
+	Objects      = "objects"
+	Actors       = "actors"
+	Fanout       = "fanout"
+	Pools        = "pools"
+	Materialize  = "materialize" // once a feed store
+	Features     = "features"
+	FeatureFiles = "feature-files" // the training log's
 )
 
 // Producers is who writes the input topics: any Kafka client.
@@ -171,7 +173,8 @@ func derived() []Topic {
 		{Name: Served, Key: "user", Record: "Served", Writers: []string{Serving}, Readers: []string{Pools}},
 		{Name: FeedEntries, Key: "user", Record: "FeedEntry", Writers: []string{Pools}, Readers: []string{Materialize}},
 		{Name: Impressions, Key: "pin", Record: "Impression", Writers: []string{Pools}, Readers: []string{Objects}},
-		{Name: DeadLetters, Key: "topic", Record: "DeadLetter", Writers: append(RowGroups(), Materialize, Features)},
+		{Name: FeatureLog, Key: "entity", Record: "LoggedFeatures", Writers: []string{Serving}, Readers: []string{FeatureFiles}},
+		{Name: DeadLetters, Key: "topic", Record: "DeadLetter", Writers: append(RowGroups(), Materialize, Features, FeatureFiles)},
 	}
 	for i := range list {
 		if !list[i].Compact {

@@ -50,6 +50,7 @@ func Open(ctx context.Context, r Registry) (*Streams, error) {
 		Served:          bind[schemas.Served](b, Served),
 		FeedEntries:     bind[schemas.FeedEntry](b, FeedEntries),
 		Impressions:     bind[schemas.Impression](b, Impressions),
+		FeatureLog:      bind[schemas.LoggedFeatures](b, FeatureLog),
 		DeadLetters:     bind[schemas.DeadLetter](b, DeadLetters),
 	}
 	if err := errors.Join(b.errs...); err != nil {

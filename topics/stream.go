@@ -49,5 +49,6 @@ type Streams struct {
 	Served          Stream[schemas.Served]
 	FeedEntries     Stream[schemas.FeedEntry]
 	Impressions     Stream[schemas.Impression]
+	FeatureLog      Stream[schemas.LoggedFeatures]
 	DeadLetters     Stream[schemas.DeadLetter]
 }

@@ -333,12 +333,13 @@ func TestReadersOfCatalogue(t *testing.T) {
 		got[r.Group] = strings.Join(r.Topics, " ")
 	}
 	want := map[string]string{
-		"actors":      "users actions-joined actors-ticks",
-		"fanout":      "follows publications edge-weights fanout-loop edge-modes fanout-ticks",
-		"objects":     "pins actions pin-actors impressions objects-ticks",
-		"pools":       "candidates affinities edges deliveries returns served pools-ticks",
-		"materialize": "publications pin-cards users-deleted edges feed-entries",
-		"features":    "pin-cards pin-attributes item-features actions-enriched",
+		"actors":        "users actions-joined actors-ticks",
+		"fanout":        "follows publications edge-weights fanout-loop edge-modes fanout-ticks",
+		"objects":       "pins actions pin-actors impressions objects-ticks",
+		"pools":         "candidates affinities edges deliveries returns served pools-ticks",
+		"materialize":   "publications pin-cards users-deleted edges feed-entries",
+		"feature-files": "feature-log",
+		"features":      "pin-cards pin-attributes item-features actions-enriched",
 	}
 	for group, list := range want {
 		if got[group] != list {

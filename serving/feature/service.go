@@ -21,6 +21,7 @@ type Deps struct {
 		Has(user schemas.UserID) bool
 	} // whose features are null, with the reason Erased
 	Fresh   func() (arrived time.Time, known bool) // Answer.Fresh; nil: never known
+	Record  func(Request, Answer, time.Time)       // is told of every answer, and does not wait; nil: nobody is
 	Metrics *Metrics
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -76,7 +77,11 @@ func (s *Service) Answer(ctx context.Context, req Request) (Answer, error) {
 		return Answer{}, err
 	}
 	s.assemble(&answer, q, got)
-	s.deps.Metrics.answered(s.deps.Now().Sub(start), answer.Degraded)
+	end := s.deps.Now()
+	s.deps.Metrics.answered(end.Sub(start), answer.Degraded)
+	if s.deps.Record != nil {
+		s.deps.Record(req, answer, start)
+	}
 	return answer, nil
 }
 

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/featurelog"
+)
+
+// publish posts events, one JSON object a line, and waits until all is worked off.
+func (s *started) publish(events ...map[string]any) {
+	s.t.Helper()
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	for _, e := range events {
+		if err := enc.Encode(e); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	res, err := http.Post(s.url("/v1/events"), "application/x-ndjson", &body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusAccepted {
+		s.t.Fatalf("events: %d %s", res.StatusCode, text)
+	}
+	if out, err := s.run("wait", "--timeout", "60s"); err != nil {
+		s.t.Fatalf("wait: %v %s", err, out)
+	}
+}
+
+// liking are a few pins with embeddings and attributes, users with embeddings, and what they did to them.
+func liking(at time.Time) []map[string]any {
+	var events []map[string]any
+	event := func(stream, verb, actor, object string, at time.Time, more map[string]any) {
+		e := map[string]any{
+			"stream": stream, "verb": verb, "actor": actor, "object": object,
+			"id": fmt.Sprint("e-", len(events)), "time": at.Format(time.RFC3339Nano),
+		}
+		for k, v := range more {
+			e[k] = v
+		}
+		events = append(events, e)
+	}
+	for i := range 5 {
+		event("pins", "create", "user:author", fmt.Sprint("pin:", i), at.Add(-time.Hour), map[string]any{
+			"interests": []string{fmt.Sprint("interest:", i%2)}, "embedding": []float64{float64(i), 1}, "attributes": map[string]string{"price": fmt.Sprint(10 * i)},
+		})
+	}
+	for u := range 3 {
+		user := fmt.Sprint("user:", u)
+		event("users", "update", user, user, at.Add(-time.Hour), map[string]any{"embedding": []float64{1, float64(u)}})
+		for i := range 4 {
+			verb := []string{"view", "click", "save", "save"}[i]
+			event("actions", verb, user, fmt.Sprint("pin:", i), at.Add(-time.Duration(i)*time.Minute), nil)
+		}
+	}
+	return events
+}
+
+// What is answered is logged, filed once, and computed again to the same values; a late action is told apart.
+func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t.TempDir())
+	cfg.FeatureLog.Rules = []featurelog.Rule{{Entity: feature.User, Share: 1}, {Entity: feature.Pin, Share: 1}}
+	cfg.FeatureLog.MaxFileAge = time.Second
+	s := start(t, cfg)
+	at := time.Now().Truncate(time.Millisecond)
+	s.publish(liking(at)...)
+
+	names := []string{"interests_24h", "verbs_1h", "last_actions", "taste_24h", "taste_6h", "pins_24h", "pin_actions_24h", "pin_actors_24h", "pin_saves_per_hour_1h"}
+	req := feature.Request{Features: names, Users: []schemas.UserID{"user:0", "user:1", "user:2", "user:none"}, Pins: []schemas.PinID{"pin:0", "pin:4", "pin:none"}}
+	s.door().ask(req)
+	drifts := s.verify()
+	for _, d := range drifts {
+		if want := 4; d.Feature[:4] != "pin_" && d.Compared != want || d.Equal != d.Compared || d.Compared == 0 {
+			t.Errorf("%+v: want all equal", d)
+		}
+	}
+	if len(drifts) != len(names) {
+		t.Errorf("%d features were logged, want %d", len(drifts), len(names))
+	}
+
+	// An action of a moment before, which only comes now: what was answered was right at its time.
+	s.publish(map[string]any{
+		"stream": "actions", "verb": "save", "actor": "user:0", "object": "pin:4", "id": "late", "time": at.Add(-time.Second).Format(time.RFC3339Nano),
+	})
+	for _, d := range s.verify() {
+		if d.Late == 0 || d.Bad() > 0 {
+			t.Errorf("%+v: want a late value, and none that differs otherwise", d)
+		}
+	}
+	if _, err := s.run("features", "verify"); err != nil {
+		t.Errorf("verify in words: %v", err)
+	}
+	s.stop() // closes the files
+	counts := map[string]int{}
+	err := featurelog.ReadFiles(filepath.Join(cfg.Dir, "feature-log"), func(rec *schemas.FiledFeatures) error {
+		counts[rec.Entity]++
+		return nil
+	})
+	if err != nil || len(counts) != 7 {
+		t.Errorf("got %v in files, %v, want 7 entities", counts, err)
+	}
+	for entity, n := range counts {
+		if n != 1 {
+			t.Errorf("%s is filed %d times", entity, n)
+		}
+	}
+}
+
+func (s *started) verify() []featurelog.Drift {
+	s.t.Helper()
+	out, err := s.run("features", "verify", "--json")
+	if err != nil {
+		s.t.Fatalf("verify: %v\n%s", err, out)
+	}
+	var drifts []featurelog.Drift
+	if err := json.Unmarshal([]byte(out), &drifts); err != nil {
+		s.t.Fatal(err)
+	}
+	return drifts
+}

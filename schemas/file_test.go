@@ -1,0 +1,111 @@
+package schemas
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// filed are some records, and the file that holds them in blocks of two.
+func filed(t *testing.T) ([]*FiledFeatures, []byte) {
+	t.Helper()
+	var file bytes.Buffer
+	w, err := NewFileWriter(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := 2.5
+	var records []*FiledFeatures
+	for i := range 6 {
+		rec := &FiledFeatures{
+			LoggedFeatures: LoggedFeatures{Answer: "a", Entity: fmt.Sprint("user:", i), AsOf: 5, Logged: 6, Share: 0.5, Values: []FeatureValue{
+				{Feature: "n", Number: &number}, {Feature: "none", Reasons: []string{"empty"}},
+				{Feature: "g", Groups: map[string]float64{"x": 1}}, {Feature: "v", Vector: []float64{1, 2}},
+				{Feature: "l", Last: []LoggedAction{{"pin:1", "save", 7}}}, {Feature: "t", Top: []LoggedCount{{"x", 3}}},
+			}},
+			Partition: 3, Offset: int64(10 * i),
+		}
+		records = append(records, rec)
+		if err := w.Write(rec); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 1 {
+			if err := w.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return records, file.Bytes()
+}
+
+func read(t *testing.T, text []byte) []*FiledFeatures {
+	t.Helper()
+	var got []*FiledFeatures
+	err := EachFiled(bytes.NewReader(text), func(rec *FiledFeatures) error { got = append(got, rec); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestFilesAreReadAsTheyWereWritten(t *testing.T) {
+	want, file := filed(t)
+	if diff := cmp.Diff(want, read(t, file), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Wherever a writer was killed, the blocks that were whole are left and read.
+func TestAFileCutAnywhereIsMended(t *testing.T) {
+	want, whole := filed(t)
+	path := filepath.Join(t.TempDir(), "f.avro")
+	last := 0
+	for n := range len(whole) + 1 {
+		if err := os.WriteFile(path, whole[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, err := MendFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if records%2 != 0 || int(records) < last {
+			t.Fatalf("%d of %d bytes: %d records after %d", n, len(whole), records, last)
+		}
+		last = int(records)
+		left, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if records == 0 {
+			continue
+		}
+		if diff := cmp.Diff(want[:records], read(t, left), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("%d of %d bytes (-want +got):\n%s", n, len(whole), diff)
+		}
+	}
+	if last != len(want) {
+		t.Errorf("the whole file has %d records, want %d", last, len(want))
+	}
+}
+
+func FuzzMendFile(f *testing.F) {
+	f.Add([]byte("Obj\x01\x00"))
+	f.Add([]byte("Obj\x01\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if records, end := wholeBlocks(text); end > len(text) || records < 0 && end == 0 {
+			t.Errorf("%d records in %d of %d bytes", records, end, len(text))
+		}
+	})
+}

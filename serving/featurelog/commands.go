@@ -1,0 +1,152 @@
+package featurelog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Setup is what the commands need of the program's configuration.
+type Setup struct {
+	topics.Setup
+	Definitions []feature.Definition
+}
+
+// VerifyCommand returns verify, which compares the log with the actions. setup is called when it runs.
+func VerifyCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
+	var dir string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "compute logged features again and report how far they drift",
+		Long: `Read logged features, from the topic feature-log or with --dir from its files, compute them again from all actions that the
+topic actions-enriched still holds, and compare. Values that differ because actions came late are told apart from those
+that differ without an excuse; if there is one of these, the exit code is 1. Pairs, embeddings by key, impressions and
+values that were not evaluated in time are not compared.`,
+		Example: "  smartfeed features verify\n  smartfeed features verify --dir data/feature-log --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := setup(cmd)
+			if err != nil {
+				return err
+			}
+			drifts, err := verify(cmd.Context(), s, dir)
+			if err != nil {
+				return err
+			}
+			if err := show(cmd.OutOrStdout(), drifts, asJSON); err != nil {
+				return err
+			}
+			return verdict(drifts)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "read the log from these files and not from its topic")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func verify(ctx context.Context, s Setup, dir string) ([]Drift, error) {
+	streams, err := s.Streams(ctx)
+	if err != nil {
+		return nil, err
+	}
+	log, err := topics.NewLog(s.Kafka)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	records, err := loggedRecords(ctx, log, streams, dir)
+	if err != nil {
+		return nil, err
+	}
+	v := NewVerifier(s.Definitions)
+	for _, rec := range records {
+		v.Expect(rec)
+	}
+	err = each(ctx, log, streams.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) {
+		v.Add(Arrived{*a, topics.SinceOf(r)})
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range records {
+		v.Compare(rec)
+	}
+	return v.Report(), nil
+}
+
+func loggedRecords(ctx context.Context, log *topics.Log, s *topics.Streams, dir string) ([]*schemas.LoggedFeatures, error) {
+	var records []*schemas.LoggedFeatures
+	if dir != "" {
+		err := ReadFiles(dir, func(rec *schemas.FiledFeatures) error {
+			records = append(records, &rec.LoggedFeatures)
+			return nil
+		})
+		return records, err
+	}
+	err := each(ctx, log, s.FeatureLog, func(rec *schemas.LoggedFeatures, _ *kgo.Record) { records = append(records, rec) })
+	return records, err
+}
+
+// each visits all records of a topic up to where it ends now. Those that cannot be read are left out: they are in the
+// dead letters.
+func each[T any](ctx context.Context, log *topics.Log, s topics.Stream[T], visit func(*T, *kgo.Record)) error {
+	starts, err := log.Starts(ctx, s.Name)
+	if err != nil {
+		return err
+	}
+	ends, err := log.Ends(ctx, s.Name)
+	if err != nil {
+		return err
+	}
+	for p, end := range ends[s.Name] {
+		err := log.ReadTo(ctx, s.Name, p, starts[s.Name][p], end, func(r *kgo.Record) {
+			if rec, err := s.Decode(r.Value); err == nil {
+				visit(rec, r)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func show(w io.Writer, drifts []Drift, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(drifts)
+	}
+	if len(drifts) == 0 {
+		_, err := fmt.Fprintln(w, "nothing is logged")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "feature\tcompared\tequal\tlate\tmismatched\tmissing\tskipped\tsmape")
+	for _, d := range drifts {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.6f\n", d.Feature, d.Compared, d.Equal, d.Late, d.Mismatched, d.Missing, d.Skipped, d.SMAPE)
+	}
+	return t.Flush()
+}
+
+// verdict is an error if values differ that should not.
+func verdict(drifts []Drift) error {
+	bad, compared := 0, 0
+	for _, d := range drifts {
+		bad, compared = bad+d.Bad(), compared+d.Compared
+	}
+	if bad > 0 {
+		return fmt.Errorf("verify features: %d of %d values differ", bad, compared)
+	}
+	return nil
+}

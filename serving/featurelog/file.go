@@ -1,0 +1,174 @@
+package featurelog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+const (
+	suffix     = ".avro"
+	openSuffix = ".avro.open" // matched by no pattern that looks for files to read
+)
+
+// file is one that grows.
+type file struct {
+	f      *os.File
+	w      *schemas.FileWriter
+	date   string
+	opened time.Time
+	size   int64 // after the last flush
+	dirty  bool
+	named  func(last int64) string // path when it is closed
+	last   int64                   // offset of the last record
+}
+
+// fileName returns the name of a file that holds the records from first to last.
+func fileName(partition int32, first, last int64) string {
+	return fmt.Sprintf("part-%02d-%012d-%012d%s", partition, first, last, suffix)
+}
+
+// openName returns the name of a file that begins at first and grows.
+func openName(partition int32, first int64) string {
+	return fmt.Sprintf("part-%02d-%012d%s", partition, first, openSuffix)
+}
+
+// parseName is the reverse of fileName.
+func parseName(name string) (partition int32, first, last int64, ok bool) {
+	n, err := fmt.Sscanf(name, "part-%d-%d-%d"+suffix, &partition, &first, &last)
+	return partition, first, last, err == nil && n == 3 && name == fileName(partition, first, last)
+}
+
+// create begins a file at offset first.
+func create(dir, date string, partition int32, first int64, now time.Time) (*file, error) {
+	dir = filepath.Join(dir, "date="+date)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("begin file: %w", err)
+	}
+	f, err := os.Create(filepath.Join(dir, openName(partition, first)))
+	if err != nil {
+		return nil, fmt.Errorf("begin file: %w", err)
+	}
+	// A commit says that the file is there, also after a power failure.
+	if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	w, err := schemas.NewFileWriter(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &file{f: f, w: w, date: date, opened: now, last: first - 1, named: func(last int64) string {
+		return filepath.Join(dir, fileName(partition, first, last))
+	}}, nil
+}
+
+func (f *file) write(rec *schemas.FiledFeatures) error {
+	f.last, f.dirty = rec.Offset, true
+	return f.w.Write(rec)
+}
+
+// flush puts what was written on disk.
+func (f *file) flush() error {
+	if !f.dirty {
+		return nil
+	}
+	if err := f.w.Flush(); err != nil {
+		return err
+	}
+	if err := f.f.Sync(); err != nil {
+		return fmt.Errorf("flush %s: %w", f.f.Name(), err)
+	}
+	info, err := f.f.Stat()
+	if err != nil {
+		return fmt.Errorf("flush %s: %w", f.f.Name(), err)
+	}
+	f.size, f.dirty = info.Size(), false
+	return nil
+}
+
+// close gives the file its name.
+func (f *file) close() error {
+	if err := errors.Join(f.flush(), f.f.Close()); err != nil {
+		return fmt.Errorf("close %s: %w", f.f.Name(), err)
+	}
+	return rename(f.f.Name(), f.named(f.last))
+}
+
+// rename is durable when it returns.
+func rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return fmt.Errorf("name file: %w", err)
+	}
+	return syncDir(filepath.Dir(to))
+}
+
+// syncDir makes what was made and named in a directory durable.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// mend makes a whole file of one that was left open, and removes it if nothing is in it.
+func mend(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("mend: %w", err)
+	}
+	records, err := schemas.MendFile(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if records == 0 {
+		return os.Remove(path)
+	}
+	first, last, partition := int64(-1), int64(-1), int32(0)
+	err = readFile(path, func(rec *schemas.FiledFeatures) error {
+		if first < 0 {
+			first, partition = rec.Offset, rec.Partition
+		}
+		last = rec.Offset
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return rename(path, filepath.Join(filepath.Dir(path), fileName(partition, first, last)))
+}
+
+func readFile(path string, visit func(*schemas.FiledFeatures) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	if err := errors.Join(schemas.EachFiled(f, visit), f.Close()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// ReadFiles visits the records of every closed file below dir, by date, partition and offset.
+func ReadFiles(dir string, visit func(*schemas.FiledFeatures) error) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "date=*", "part-*"+suffix))
+	if err != nil {
+		return fmt.Errorf("list files: %w", err)
+	}
+	for _, path := range paths { // Glob sorts them
+		if _, _, _, ok := parseName(filepath.Base(path)); !ok {
+			continue
+		}
+		if err := readFile(path, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}

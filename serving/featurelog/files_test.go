@@ -1,0 +1,296 @@
+package featurelog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const partitions = 2
+
+// wire is an embedded broker and registry with every topic.
+type wire struct {
+	kafka   topics.Kafka
+	streams *topics.Streams
+	client  *kgo.Client
+	metrics *Metrics
+}
+
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	must(t, err)
+	t.Cleanup(func() { _ = server.Close() })
+	w := &wire{kafka: server.Kafka(partitions)}
+	_, err = topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}))
+	must(t, err)
+	registry, err := schemas.NewRegistry(server.RegistryURL())
+	must(t, err)
+	w.streams, err = topics.Open(t.Context(), registry)
+	must(t, err)
+	w.client, err = w.kafka.Client()
+	must(t, err)
+	t.Cleanup(w.client.Close)
+	w.metrics, err = NewMetrics(prometheus.NewRegistry())
+	must(t, err)
+	return w
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// letters count what is buried, and fail as often as told.
+type letters struct{ fail, buried atomic.Int64 }
+
+var errBroken = errors.New("broken")
+
+func (l *letters) Bury(context.Context, string, *kgo.Record, string) error {
+	if l.fail.Add(-1) >= 0 {
+		return errBroken
+	}
+	l.buried.Add(1)
+	return nil
+}
+
+func (w *wire) files(t *testing.T, dir string, l *letters, change ...func(*Config)) *Files {
+	t.Helper()
+	cfg := DefaultConfig()
+	cfg.Dir = dir
+	for _, c := range change {
+		c(&cfg)
+	}
+	f, err := NewFiles(cfg, FilesDeps{Kafka: w.kafka, Stream: w.streams.FeatureLog, DeadLetters: l, Metrics: w.metrics, Now: time.Now})
+	must(t, err)
+	return f
+}
+
+// midnight is between two dates.
+var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
+// produce logs n entities, some before midnight and some after.
+func (w *wire) produce(t *testing.T, from, n int) {
+	t.Helper()
+	for i := range n {
+		rec := &schemas.LoggedFeatures{Entity: fmt.Sprint("user:", from+i), Share: 1, Logged: schemas.MicrosOf(midnight) + schemas.Micros((from+i-50)*1e6)}
+		value, err := w.streams.FeatureLog.Encode(rec)
+		must(t, err)
+		w.send(t, rec.Entity, value)
+	}
+}
+
+func (w *wire) send(t *testing.T, key string, value []byte) {
+	t.Helper()
+	must(t, w.client.ProduceSync(t.Context(), &kgo.Record{Topic: topics.FeatureLog, Key: []byte(key), Value: value}).FirstErr())
+}
+
+// run runs the sink until all is committed or it fails, and returns its error.
+func (w *wire) run(t *testing.T, f *Files) error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	admin, err := w.kafka.Admin()
+	must(t, err)
+	defer admin.Close()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-deadline:
+			t.Fatal("not committed in 20 s")
+		case <-tick.C:
+		}
+		lags, err := admin.Lag(ctx, topics.FeatureFiles)
+		lag := lags[topics.FeatureFiles]
+		if err == nil && lag.Error() == nil && committed(lag) {
+			cancel()
+			return <-done
+		}
+	}
+}
+
+// committed says that the group has committed all there is.
+func committed(lag kadm.DescribedGroupLag) bool {
+	seen := 0
+	for _, byPartition := range lag.Lag {
+		for _, l := range byPartition {
+			if l.Lag != 0 || l.Commit.At < 0 && l.End.Offset > 0 {
+				return false
+			}
+			seen++
+		}
+	}
+	return seen == partitions
+}
+
+// filed returns how often each entity is in the closed files, and checks that files hold what their names say.
+func filed(t *testing.T, dir string) map[string]int {
+	t.Helper()
+	got := map[string]int{}
+	must(t, ReadFiles(dir, func(rec *schemas.FiledFeatures) error {
+		got[rec.Entity]++
+		return nil
+	}))
+	paths, err := filepath.Glob(filepath.Join(dir, "date=*", "*"))
+	must(t, err)
+	for _, path := range paths {
+		partition, first, last, ok := parseName(filepath.Base(path))
+		if !ok {
+			t.Errorf("%s is left over", path)
+			continue
+		}
+		var offsets []int64
+		must(t, readFile(path, func(rec *schemas.FiledFeatures) error {
+			offsets = append(offsets, rec.Offset)
+			if rec.Partition != partition || !strings.Contains(path, "date="+rec.Logged.Time().Format(time.DateOnly)) {
+				t.Errorf("%s holds a record of partition %d, logged at %v", path, rec.Partition, rec.Logged.Time())
+			}
+			return nil
+		}))
+		if offsets[0] != first || offsets[len(offsets)-1] != last || !slices.IsSorted(offsets) {
+			t.Errorf("%s holds the offsets %v", path, offsets)
+		}
+	}
+	return got
+}
+
+func once(n int) map[string]int {
+	want := map[string]int{}
+	for i := range n {
+		want[fmt.Sprint("user:", i)] = 1
+	}
+	return want
+}
+
+func TestEachRecordIsFiledOnce(t *testing.T) {
+	w := newWire(t)
+	dir := t.TempDir()
+	w.produce(t, 0, 100)
+	w.send(t, "user:bad", []byte("?"))
+	l := &letters{}
+	l.fail.Store(1)
+	f := w.files(t, dir, l)
+	if err := w.run(t, f); !errors.Is(err, errBroken) {
+		t.Fatalf("got %v, want the fault", err)
+	}
+	for round := range 3 {
+		must(t, w.run(t, f))
+		if diff := cmp.Diff(once(100+10*round), filed(t, dir)); diff != "" {
+			t.Fatalf("round %d: entities in files (-want +got):\n%s", round, diff)
+		}
+		w.produce(t, 100+10*round, 10)
+	}
+	if got := l.buried.Load(); got != 1 {
+		t.Errorf("%d buried, want 1", got)
+	}
+	// Another process, and a group that has forgotten how far it was.
+	admin, err := w.kafka.Admin()
+	must(t, err)
+	defer admin.Close()
+	_, err = admin.DeleteGroups(t.Context(), topics.FeatureFiles)
+	must(t, err)
+	must(t, w.run(t, w.files(t, dir, l)))
+	if diff := cmp.Diff(once(130), filed(t, dir)); diff != "" {
+		t.Errorf("from the beginning (-want +got):\n%s", diff)
+	}
+}
+
+// What a process that was killed left behind: a file that ends within a block, and a commit that was not made.
+func TestAKilledWriterIsContinued(t *testing.T) {
+	w := newWire(t)
+	dir := t.TempDir()
+	w.produce(t, 0, 40)
+	must(t, w.run(t, w.files(t, dir, &letters{})))
+	paths, err := filepath.Glob(filepath.Join(dir, "date=*", "*.avro"))
+	must(t, err)
+	for i, path := range paths {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		partition, first, _, _ := parseName(filepath.Base(path))
+		must(t, os.Remove(path))
+		torn := append(slices.Clone(text), text[len(text)/2:]...) // a block that was not finished
+		if i == 0 {
+			torn = text[:len(text)-1] // or the only one
+		}
+		must(t, os.WriteFile(filepath.Join(filepath.Dir(path), openName(partition, first)), torn, 0o600))
+	}
+	admin, err := w.kafka.Admin()
+	must(t, err)
+	defer admin.Close()
+	_, err = admin.DeleteGroups(t.Context(), topics.FeatureFiles)
+	must(t, err)
+	must(t, w.run(t, w.files(t, dir, &letters{})))
+	if diff := cmp.Diff(once(40), filed(t, dir)); diff != "" {
+		t.Errorf("entities in files (-want +got):\n%s", diff)
+	}
+}
+
+func TestFilesAreClosedBySizeAndAge(t *testing.T) {
+	w := newWire(t)
+	for name, change := range map[string]func(*Config){
+		"size": func(c *Config) { c.MaxFileBytes = 1 },
+		"age":  func(c *Config) { c.MaxFileAge = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			f := w.files(t, dir, &letters{})
+			change(&f.cfg)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- f.Run(ctx) }()
+			w.produce(t, 0, 4)
+			deadline := time.Now().Add(20 * time.Second)
+			for len(closedOf(t, dir)) < 4 {
+				if time.Now().After(deadline) {
+					t.Fatal("files are not closed while the sink runs")
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			cancel()
+			must(t, <-done)
+			admin, err := w.kafka.Admin()
+			must(t, err)
+			defer admin.Close()
+			_, err = admin.DeleteGroups(t.Context(), topics.FeatureFiles)
+			must(t, err)
+		})
+	}
+}
+
+// closedOf are the entities in closed files.
+func closedOf(t *testing.T, dir string) map[string]int {
+	t.Helper()
+	got := map[string]int{}
+	must(t, ReadFiles(dir, func(rec *schemas.FiledFeatures) error { got[rec.Entity]++; return nil }))
+	return got
+}

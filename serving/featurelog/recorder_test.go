@@ -1,0 +1,155 @@
+package featurelog
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// sent keeps what is produced, and refuses all if it is full.
+type sent struct {
+	records []*kgo.Record
+	full    bool
+}
+
+func (s *sent) TryProduce(_ context.Context, r *kgo.Record, promise func(*kgo.Record, error)) {
+	if s.full {
+		promise(r, kgo.ErrMaxBuffered)
+		return
+	}
+	s.records = append(s.records, r)
+	promise(r, nil)
+}
+
+type recording struct {
+	*Recorder
+	sent *sent
+	reg  *prometheus.Registry
+	logs topics.Stream[schemas.LoggedFeatures]
+}
+
+func record(t *testing.T, w *wire, rules ...Rule) recording {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	metrics, err := NewMetrics(reg)
+	must(t, err)
+	s := &sent{}
+	return recording{NewRecorder(Config{Rules: rules}, s, w.streams.FeatureLog, "run", metrics), s, reg, w.streams.FeatureLog}
+}
+
+func (r recording) counted(t *testing.T, name string) float64 {
+	t.Helper()
+	families, err := r.reg.Gather()
+	must(t, err)
+	for _, f := range families {
+		if f.GetName() == "smartfeed_feature_log_"+name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
+
+func (r recording) logged(t *testing.T) []schemas.LoggedFeatures {
+	t.Helper()
+	var all []schemas.LoggedFeatures
+	for _, out := range r.sent.records {
+		rec, err := r.logs.Decode(out.Value)
+		must(t, err)
+		if string(out.Key) != rec.Entity {
+			t.Errorf("key %q of %s", out.Key, rec.Entity)
+		}
+		all = append(all, *rec)
+	}
+	return all
+}
+
+func TestRecorderLogsWhatTheRulesWant(t *testing.T) {
+	w := newWire(t)
+	at := time.UnixMilli(1_700_000_000_123).UTC()
+	fresh := at.Add(-time.Second)
+	pair := feature.UserPin{User: "user:1", Pin: "pin:1"}
+	req := feature.Request{Users: []schemas.UserID{"user:1", "user:1"}, Pins: []schemas.PinID{"pin:1"}, Pairs: []feature.UserPin{pair}}
+	answer := feature.Answer{
+		AsOf: at, Fresh: &fresh,
+		Values: map[string]map[string]feature.Value{
+			"user:1": {
+				"n": feature.Number(2), "none": nil, "g": feature.Groups{"x": 1}, "v": feature.Vector{1, 2},
+				"l": feature.Last{{Object: "pin:1", Verb: "save", Timestamp: at}}, "t": feature.Top{{Value: "x", Count: 3}},
+			},
+			"pin:1":       {"p": feature.Number(1), "q": feature.Number(2)},
+			pair.String(): {"c": feature.Number(0.5)},
+		},
+		Missing: []feature.Missing{{Entity: "user:1", Feature: "none", Reason: feature.Empty}, {Entity: "user:1", Feature: "n", Reason: feature.Window}},
+	}
+	r := record(t, w, Rule{Entity: feature.Pin, Features: []string{"q", "z"}, Share: 1}, Rule{Entity: feature.User, Share: 1})
+	r.Record(req, answer, at.Add(time.Millisecond))
+	two, one, second := 2.0, 2.0, schemas.MicrosOf(at)
+	head := schemas.LoggedFeatures{Answer: "run-1", AsOf: second, Logged: second + 1000, Fresh: second - 1e6, Share: 1}
+	user, pin := head, head
+	user.Entity, user.User = "user:1", "user:1"
+	user.Values = []schemas.FeatureValue{
+		{Feature: "g", Groups: map[string]float64{"x": 1}},
+		{Feature: "l", Last: []schemas.LoggedAction{{Object: "pin:1", Verb: "save", Time: second}}},
+		{Feature: "n", Number: &two, Reasons: []string{"window"}},
+		{Feature: "none", Reasons: []string{"empty"}},
+		{Feature: "t", Top: []schemas.LoggedCount{{Value: "x", Count: 3}}},
+		{Feature: "v", Vector: []float64{1, 2}},
+	}
+	pin.Entity, pin.Pin, pin.Values = "pin:1", "pin:1", []schemas.FeatureValue{{Feature: "q", Number: &one}}
+	if diff := cmp.Diff([]schemas.LoggedFeatures{user, pin}, r.logged(t), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	r.sent.full = true
+	r.Record(req, answer, at)
+	if lost, logged := r.counted(t, "lost_total"), r.counted(t, "records_total"); lost != 2 || logged != 2 {
+		t.Errorf("%v lost, %v logged, want 2 and 2", lost, logged)
+	}
+}
+
+func TestSharesAreKept(t *testing.T) {
+	const n = 20_000
+	for _, share := range []float64{0.001, 0.1, 0.5, 1} {
+		counts := map[bool]int{}
+		for i := range n {
+			at := time.UnixMilli(int64(i))
+			for _, whole := range []bool{false, true} {
+				if (Rule{Share: share, Whole: whole}).samples(fmt.Sprint("user:", i%1000), at) {
+					counts[whole]++
+				}
+			}
+		}
+		sigma := math.Sqrt(n * share * (1 - share))
+		if got := float64(counts[false]); math.Abs(got-n*share) > 4*sigma {
+			t.Errorf("share %v: %v of %d answers", share, got, n)
+		}
+		if counts[true]%(n/1000) != 0 {
+			t.Errorf("share %v: %d answers of whole entities, want all %d of each", share, counts[true], n/1000)
+		}
+	}
+}
+
+func TestConfigReportsEveryProblem(t *testing.T) {
+	must(t, DefaultConfig().Validate())
+	bad := Config{Rules: []Rule{{Entity: "board", Share: math.NaN()}, {Entity: feature.User, Share: 1.1}}}
+	err := bad.Validate()
+	for _, want := range []string{
+		"max_file_bytes: 0", "max_file_age: 0s", "dir: is empty", `rules[0].entity: "board"`, "rules[0].share: NaN", "rules[1].share: 1.1: want above 0 to 1",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+}
