@@ -2,6 +2,7 @@ package rows
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/smartfeed/smartfeed/topics"
@@ -38,32 +40,32 @@ func newRealWire(t testing.TB) *wire {
 		t.Fatalf("%s is an embedded broker", addrs)
 	}
 	w.connect(t)
-	w.empty(t)
+	w.remove(t, "t", groupTopics()...)
 	w.createAll(t)
-	eventually(t, "every partition has a leader", w.led)
+	eventually(t, "every partition has a leader", func() bool { return w.led(groupTopics()...) })
 	return w
 }
 
-// empty takes away the group and its topics.
-func (w *wire) empty(t testing.TB) {
+// remove takes away a group, and topics.
+func (w *wire) remove(t testing.TB, group string, names ...string) {
 	t.Helper()
 	eventually(t, "the group is gone", func() bool {
-		_, err := w.admin.DeleteGroup(t.Context(), "t")
-		return err == nil || strings.Contains(err.Error(), "GROUP_ID_NOT_FOUND")
+		_, err := w.admin.DeleteGroup(t.Context(), group)
+		return err == nil || errors.Is(err, kerr.GroupIDNotFound)
 	})
-	_, err := w.admin.DeleteTopics(t.Context(), groupTopics()...)
+	_, err := w.admin.DeleteTopics(t.Context(), names...)
 	must(t, err)
 	eventually(t, "the topics are gone", func() bool {
 		left, err := w.admin.ListTopics(t.Context())
-		return err == nil && !slices.ContainsFunc(groupTopics(), left.Has)
+		return err == nil && !slices.ContainsFunc(names, left.Has)
 	})
 }
 
-// led tells whether every partition of the group's topics has a leader and all of its replicas.
-func (w *wire) led() bool {
+// led tells whether every partition of the topics has a leader and all of its replicas.
+func (w *wire) led(names ...string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	all, err := w.admin.ListTopics(ctx, groupTopics()...)
+	all, err := w.admin.ListTopics(ctx, names...)
 	if err != nil || all.Error() != nil {
 		return false
 	}
@@ -77,7 +79,7 @@ func (w *wire) led() bool {
 // elect has every partition led by its first replica again, as an operator does after a restart.
 func (w *wire) elect(t testing.TB) {
 	t.Helper()
-	eventually(t, "all replicas are in sync", w.led)
+	eventually(t, "all replicas are in sync", func() bool { return w.led(groupTopics()...) })
 	_, err := w.admin.ElectLeaders(t.Context(), kadm.ElectPreferredReplica, nil)
 	must(t, err)
 }
