@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -194,4 +195,30 @@ func BenchmarkRowsIdle(b *testing.B) {
 	b.ReportMetric(m.ready, "ready-s")
 	b.ReportMetric(m.resident, "resident-MiB")
 	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkRowsHandover measures for how long nothing comes out of some partition, at 500 records a second, when a
+// member joins, when it leaves, and when it is killed, the session time-out of one second included.
+func BenchmarkRowsHandover(b *testing.B) {
+	w := newTortureWire(b, b.TempDir())
+	newMember(b, w)
+	d := drive(b, w, 500)
+	stalled := func(change func()) float64 {
+		d.caughtUp(b, "before a change")
+		stalls := watchStalls(d)
+		change()
+		for range 3 { // what is sent after the change has come out, too
+			time.Sleep(time.Second)
+			d.caughtUp(b, "after a change")
+		}
+		return stalls().Seconds()
+	}
+	var m *member
+	b.ReportMetric(stalled(func() { m = newMember(b, w) }), "join-s")
+	b.ReportMetric(stalled(func() { m.signal(syscall.SIGTERM) }), "leave-s")
+	<-m.done
+	stalled(m.start)
+	b.ReportMetric(stalled(func() { m.signal(syscall.SIGKILL) }), "kill-s")
+	b.ReportMetric(0, "ns/op")
+	<-m.done
 }
