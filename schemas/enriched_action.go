@@ -32,4 +32,7 @@ type ObjectAttributes struct {
 	Facets
 	Embedding  []float32         `avro:"embedding" json:"embedding,omitempty"` // empty: none
 	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"`
+	Version    Version           `avro:"version" json:"version,omitempty"` // of the pin, newest; 0: it is not known, or was not created yet
+	Created    Micros            `avro:"created" json:"created,omitempty"`
+	Quality    float64           `avro:"quality" json:"quality,omitempty"` // > 0, 1 by default
 }

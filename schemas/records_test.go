@@ -72,6 +72,7 @@ func records(t testing.TB, source SchemaSource) []record {
 		recordOf[Impression](t, source), recordOf[DeletedUser](t, source), recordOf[DeadLetter](t, source),
 		recordOf[FanoutStep](t, source), recordOf[Tick](t, source), recordOf[HotPin](t, source), recordOf[EdgeMode](t, source),
 		recordOf[PulledPin](t, source), recordOf[Return](t, source),
+		recordOf[RelatedRequest](t, source), recordOf[BoardSave](t, source), recordOf[RelatedPairs](t, source),
 	}
 }
 

@@ -77,6 +77,12 @@ func schemaFile(rec any) string {
 		return "return"
 	case *HotPin:
 		return "hot_pin"
+	case *RelatedRequest:
+		return "related_request"
+	case *BoardSave:
+		return "board_save"
+	case *RelatedPairs:
+		return "related_pairs"
 	case *FanoutStep:
 		return "fanout_step"
 	case *Tick:

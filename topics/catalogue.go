@@ -29,6 +29,9 @@ const (
 	EdgeModes       = "edge-modes"       // followee
 	RecentsPulled   = "recents-pulled"   // followee and slot, compacted
 	Returns         = "returns"          // user
+	RelatedRequests = "related-requests" // pin
+	BoardSaves      = "board-saves"      // board
+	RelatedPairs    = "related-pairs"    // a partition's
 	Deliveries      = "deliveries"       // followee, in the partition of the users it brings something to
 	Served          = "served"           // user
 	FeedEntries     = "feed-entries"     // user
@@ -42,6 +45,7 @@ const (
 	Objects      = "objects"
 	Actors       = "actors"
 	Fanout       = "fanout"
+	Related      = "related" // pins and interests that go together
 	Pools        = "pools"
 	Materialize  = "materialize" // once a feed store
 	Features     = "features"
@@ -67,7 +71,7 @@ func TableOf(group string) string { return group + "-table" }
 func TicksOf(group string) string { return group + "-ticks" }
 
 // RowGroups returns the groups that keep rows.
-func RowGroups() []string { return []string{Objects, Actors, Fanout, Pools} }
+func RowGroups() []string { return []string{Objects, Actors, Fanout, Related, Pools} }
 
 // Topic is one topic as it should be.
 type Topic struct {
@@ -166,7 +170,10 @@ func derived() []Topic {
 		{Name: UsersDeleted, Key: "user", Record: "DeletedUser", Compact: true, Whole: true, Writers: []string{Actors}, Readers: []string{Materialize}},
 		{Name: Edges, Key: "user", Record: "Edge", Writers: []string{Fanout}, Readers: []string{Pools, Materialize}},
 		{Name: FanoutLoop, Key: "followee or shard", Record: "FanoutStep", Writers: []string{Fanout, Pools}, Readers: []string{Fanout}},
-		{Name: Deliveries, Key: "followee", Record: "Delivery", Explicit: true, Writers: []string{Fanout}, Readers: []string{Pools}},
+		{Name: BoardSaves, Key: "board", Record: "BoardSave", Writers: []string{Actors}, Readers: []string{Related}},
+		{Name: RelatedRequests, Key: "pin", Record: "RelatedRequest", Writers: []string{Actors}, Readers: []string{Related}},
+		{Name: RelatedPairs, Key: "none", Record: "RelatedPairs", Explicit: true, Writers: []string{Related}, Readers: []string{Related}},
+		{Name: Deliveries, Key: "followee", Record: "Delivery", Explicit: true, Writers: []string{Fanout, Related}, Readers: []string{Pools}},
 		{Name: EdgeModes, Key: "followee", Record: "EdgeMode", Writers: []string{Pools}, Readers: []string{Fanout}},
 		{Name: RecentsPulled, Key: "followee and slot", Record: "PulledPin", Compact: true, Whole: true, Explicit: true, Writers: []string{Fanout}},
 		{Name: Returns, Key: "user", Record: "Return", Writers: []string{Serving}, Readers: []string{Pools}},

@@ -2,9 +2,10 @@
 //
 //	owner   user
 //	in      users, actions-joined
-//	rows    the profile, one affinity a facet (author, board, interest), when affinities were last sent
+//	rows    the profile, one affinity a facet (author, board, interest), when affinities were last sent, the last
+//	        actions on pins
 //	out     actions-enriched and affinities (key user), edge-weights (key followee), users-deleted (key user),
-//	        pin-actors (key pin)
+//	        pin-actors and related-requests (key pin), board-saves (key board)
 //	timers  affinities that are due, edge weights that fade
 //
 // Profiles. The update that is newest by event time, then id, wins. Delete is final: it says so on users-deleted,
@@ -24,6 +25,10 @@
 //
 // Edge weights. The affinity for a followee, in the few steps of Config.Steps, with a band so that it does not flicker
 // between two: sent only when the step moves, be it by an action or, on time, by fading.
+//
+// Related. A positive action, of a verb with at least Config.RelatedFrom, on a pin that is known asks for the pin's
+// neighbours, names the pins of the user's other such actions within Config.RelatedWithin of event time, before or after,
+// among the last Config.RelatedRecent, and tells the board that the pin was saved to, if any.
 //
 // What is dropped is counted by reason: deleted_user, repeat; weak_facet counts affinities given up for the bound.
 package actors
@@ -59,7 +64,10 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 			rows.Keyed(s.Users, g.user),
 			rows.Keyed(s.ActionsJoined, g.action),
 		},
-		Outputs: []string{topics.ActionsEnriched, topics.EdgeWeights, topics.Affinities, topics.UsersDeleted, topics.PinActors},
+		Outputs: []string{
+			topics.ActionsEnriched, topics.EdgeWeights, topics.Affinities, topics.UsersDeleted, topics.PinActors,
+			topics.RelatedRequests, topics.BoardSaves,
+		},
 		Timer:   g.timer,
 	}
 }
@@ -116,6 +124,9 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 		return err
 	}
 	if err := g.present(tx, a); err != nil {
+		return err
+	}
+	if err := t.relate(a); err != nil {
 		return err
 	}
 	return t.care(a)

@@ -12,6 +12,7 @@ import (
 const (
 	profileRow = 'u' // → the newest update, or the delete, as a record of users
 	facetRow   = 'f' // author, board or interest → the affinity for it, see facet.encode; may have a timer
+	recentRow  = 'r' // time (newest first), pin → a positive action, as a record of related-requests without pins near
 	sentRow    = 's' // → when affinities were last sent, see sent.encode; may have a timer
 )
 
@@ -27,6 +28,11 @@ const (
 )
 
 var errTorn = errors.New("decode row: cut short, or not of a known form")
+
+func recentName(r *schemas.RelatedRequest) []byte {
+	b := binary.BigEndian.AppendUint64([]byte{recentRow}, ^(uint64(r.Time) ^ 1<<63)) // newest first, times before 1970 included
+	return append(b, r.Pin.ID...)
+}
 
 func facetName(id schemas.ID) []byte { return append([]byte{facetRow}, id...) }
 

@@ -26,6 +26,10 @@ type Config struct {
 	// EmbeddingVerbs are the verbs whose actors' embeddings go into the mean that is kept of a pin's recent actors.
 	// Default closeup, click, save; none: no means are kept.
 	EmbeddingVerbs []schemas.Verb `yaml:"embedding_verbs"`
+
+	RelatedFrom   float64       `yaml:"related_from"`   // weight from which on an action makes its pin related to others, above 0 to 1000; default 0.5
+	RelatedWithin time.Duration `yaml:"related_within"` // between two actions of a user that make their pins neighbours; 0-24h, default 30m
+	RelatedRecent int           `yaml:"related_recent"` // such actions of a user that are remembered, 0-50; default 4
 }
 
 // DefaultConfig returns the configuration that the field comments state.
@@ -40,6 +44,8 @@ func DefaultConfig() Config {
 		Band:      0.2,
 
 		EmbeddingVerbs: []schemas.Verb{schemas.Closeup, schemas.Click, schemas.Save},
+
+		RelatedFrom: 0.5, RelatedWithin: 30 * time.Minute, RelatedRecent: 4,
 	}
 }
 
@@ -52,6 +58,9 @@ func (c Config) Validate() error {
 		within("every", c.Every, 100*time.Millisecond, time.Hour),
 		within("max_facets", c.MaxFacets, c.Top, 10_000),
 		within("band", c.Band, 0, 0.9),
+		within("related_from", c.RelatedFrom, math.SmallestNonzeroFloat64, 1000),
+		within("related_within", c.RelatedWithin, 0, 24*time.Hour),
+		within("related_recent", c.RelatedRecent, 0, 50),
 		c.Steps.validate("steps"),
 		c.Joins.validate("joins"),
 		c.validateEmbeddingVerbs(),

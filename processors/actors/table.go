@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,7 +48,7 @@ func (t table) putProfile(e *schemas.UserEvent) error {
 
 // erase ends the user: of everything that was known, only the delete stays.
 func (t table) erase(e *schemas.UserEvent) error {
-	if err := t.dropFacets(); err != nil {
+	if err := errors.Join(t.dropFacets(), t.dropRecent()); err != nil {
 		return err
 	}
 	s, err := t.sent()

@@ -18,12 +18,16 @@ func enrich(e *schemas.ActionEvent, a schemas.ObjectAttributes) *schemas.Enriche
 }
 
 // attributes returns what actions are joined with of one version of a pin. The author is that of the pin, whoever sent
-// the version.
-func attributes(author schemas.UserID, version *schemas.PinEvent) schemas.ObjectAttributes {
+// the version, and so are its creation and quality; its number is the newest.
+func attributes(p *pin, version *schemas.PinEvent) schemas.ObjectAttributes {
+	now := p.version()
 	return schemas.ObjectAttributes{
-		Facets:     schemas.Facets{Author: author, Board: version.Board, Interests: version.Interests},
+		Facets:     schemas.Facets{Author: now.Author, Board: version.Board, Interests: version.Interests},
 		Embedding:  version.Embedding,
 		Attributes: version.Attributes,
+		Version:    now.Version,
+		Created:    now.Created,
+		Quality:    now.Quality,
 	}
 }
 

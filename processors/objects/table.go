@@ -210,7 +210,7 @@ func (t table) join(p *pin, e *schemas.ActionEvent) error {
 	if err != nil {
 		return err
 	}
-	return t.sendOn(e, attributes(p.origin.author, version))
+	return t.sendOn(e, attributes(p, version))
 }
 
 // sendOn sends an action to its actor.

@@ -1,0 +1,261 @@
+package related
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// The rows, by the first byte of their name.
+const (
+	rowNeighbour = 'n' // id → strength, version, quality, ranked body
+	rowPlace     = 'p' // strength (best first), id → nothing
+	rowAll       = 'a' // → strength of all that was ever added
+	rowSave      = 's' // time (newest first), pin → the record of board-saves
+)
+
+const headBytes = 3 * 8 // strength, version, quality
+
+var errTorn = errors.New("decode row: cut short, or not of a known form")
+
+// table is what a reader of rows needs; rows.Owner and rows.Snapshot are both one.
+type table interface {
+	Get(row []byte) ([]byte, error)
+	Scan(s rows.Scan, visit func(row, value []byte) bool) error
+}
+
+func neighbourName(id schemas.ID) []byte { return append([]byte{rowNeighbour}, id...) }
+
+func placeName(s strength, id schemas.ID) []byte {
+	return append(ranked.AppendScore([]byte{rowPlace}, float64(s)), id...)
+}
+
+// placeOf returns the id in the name of a place.
+func placeOf(name []byte) (schemas.ID, error) {
+	if len(name) <= 1+ranked.ScoreBytes {
+		return "", errTorn
+	}
+	return schemas.ID(name[1+ranked.ScoreBytes:]), nil
+}
+
+func (n *neighbour) encode() []byte {
+	b := binary.BigEndian.AppendUint64(nil, math.Float64bits(float64(n.strength)))
+	b = binary.BigEndian.AppendUint64(b, uint64(n.version))
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(n.quality))
+	return ranked.AppendBody(b, &n.body)
+}
+
+func decodeNeighbour(id schemas.ID, b []byte) (neighbour, error) {
+	if len(b) < headBytes {
+		return neighbour{}, errTorn
+	}
+	body, err := ranked.ParseBody(string(b[headBytes:]))
+	return neighbour{
+		id:       id,
+		strength: strength(math.Float64frombits(binary.BigEndian.Uint64(b))),
+		version:  schemas.Version(binary.BigEndian.Uint64(b[8:])),
+		quality:  math.Float64frombits(binary.BigEndian.Uint64(b[16:])),
+		body:     body,
+	}, err
+}
+
+// find reads one neighbour, nil if there is none.
+func find(t table, id schemas.ID) (*neighbour, error) {
+	value, err := t.Get(neighbourName(id))
+	if err != nil || value == nil {
+		return nil, err
+	}
+	n, err := decodeNeighbour(id, value)
+	if err != nil {
+		return nil, fmt.Errorf("read neighbour %s: %w", id, err)
+	}
+	return &n, nil
+}
+
+// all reads the strength of everything that was added.
+func all(t table) (strength, error) {
+	value, err := t.Get([]byte{rowAll})
+	switch {
+	case err != nil || value == nil:
+		return none, err
+	case len(value) != 8:
+		return none, errTorn
+	}
+	return strength(math.Float64frombits(binary.BigEndian.Uint64(value))), nil
+}
+
+// places returns the ids of the strongest neighbours after the first skip, most of them.
+func places(t table, skip, most int) ([]schemas.ID, error) {
+	var ids []schemas.ID
+	var bad error
+	err := t.Scan(rows.Scan{Prefix: []byte{rowPlace}}, func(name, _ []byte) bool {
+		if skip > 0 {
+			skip--
+			return true
+		}
+		if len(ids) >= most {
+			return false
+		}
+		var id schemas.ID
+		id, bad = placeOf(name)
+		ids = append(ids, id)
+		return bad == nil
+	})
+	return ids, errors.Join(err, bad)
+}
+
+// best reads the strongest neighbours, with their share in all.
+func best(t table, most int) ([]neighbour, error) {
+	ids, err := places(t, 0, most)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	whole, err := all(t)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]neighbour, 0, len(ids))
+	for _, id := range ids {
+		n, err := find(t, id)
+		if err != nil {
+			return nil, err
+		}
+		if n == nil {
+			return nil, fmt.Errorf("neighbour %s has a place and no row", id)
+		}
+		n.share = n.strength.share(whole)
+		list = append(list, *n)
+	}
+	return list, nil
+}
+
+// neighbours are those of one owner during one callback.
+type neighbours struct {
+	own rows.Owner
+	cfg Config
+}
+
+func (t neighbours) best(most int) ([]neighbour, error) { return best(t.own, most) }
+
+// add makes a neighbour stronger.
+func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros) error {
+	n, err := find(t.own, s.ID)
+	if err != nil {
+		return err
+	}
+	if n == nil {
+		n = &neighbour{id: s.ID, strength: none}
+	} else if err := t.own.Delete(placeName(n.strength, n.id)); err != nil {
+		return err
+	}
+	gain := once(weight, at, t.cfg.HalfLife)
+	n.strength = n.strength.plus(gain)
+	n.see(s)
+	if err := t.put(n, gain); err != nil {
+		return err
+	}
+	if ranked.TrimDue(ranked.Hash(s.ID), uint64(at), t.cfg.Keep) {
+		return t.trim()
+	}
+	return nil
+}
+
+func (t neighbours) put(n *neighbour, gain strength) error {
+	whole, err := all(t.own)
+	if err != nil {
+		return err
+	}
+	value := binary.BigEndian.AppendUint64(nil, math.Float64bits(float64(whole.plus(gain))))
+	return errors.Join(
+		t.own.Put(neighbourName(n.id), n.encode()),
+		t.own.Put(placeName(n.strength, n.id), nil),
+		t.own.Put([]byte{rowAll}, value),
+	)
+}
+
+// trim gives up the weakest neighbours beyond the bound. What they were worth stays in the whole: shares are of all that
+// was seen.
+func (t neighbours) trim() error {
+	over, err := places(t.own, t.cfg.Keep, math.MaxInt)
+	if err != nil {
+		return err
+	}
+	for _, id := range over {
+		n, err := find(t.own, id)
+		if err != nil {
+			return err
+		}
+		if n == nil {
+			return fmt.Errorf("neighbour %s has a place and no row", id)
+		}
+		if err := errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighbourName(id))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// board is the rows of one board.
+type board struct {
+	own     rows.Owner
+	most    int
+	streams *topics.Streams
+}
+
+func saveName(s *schemas.BoardSave) []byte {
+	b := binary.BigEndian.AppendUint64([]byte{rowSave}, ^(uint64(s.Time) ^ 1<<63)) // newest first, times before 1970 included
+	return append(b, s.Pin.ID...)
+}
+
+// add remembers a save, and returns the newest others that are of another pin.
+func (b board) add(s *schemas.BoardSave) ([]*schemas.BoardSave, error) {
+	kept, err := b.saves()
+	if err != nil {
+		return nil, fmt.Errorf("read saves of %s: %w", s.Board, err)
+	}
+	if err := b.keep(s, kept); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(kept, func(other *schemas.BoardSave) bool { return other.Pin.ID == s.Pin.ID }), nil
+}
+
+// saves reads what is remembered, newest first.
+func (b board) saves() ([]*schemas.BoardSave, error) {
+	var list []*schemas.BoardSave
+	var bad error
+	err := b.own.Scan(rows.Scan{Prefix: []byte{rowSave}}, func(_, value []byte) bool {
+		var s *schemas.BoardSave
+		s, bad = b.streams.BoardSaves.Decode(value)
+		list = append(list, s)
+		return bad == nil
+	})
+	if err == nil && bad != nil {
+		// Not %w: a row that cannot be read is not the input's fault, and must not end in its dead letter.
+		err = fmt.Errorf("decode: %v", bad)
+	}
+	return list, err
+}
+
+// keep remembers a save, and forgets what is over the bound with it; one older than all that are remembered is not.
+func (b board) keep(s *schemas.BoardSave, kept []*schemas.BoardSave) error {
+	if b.most == 0 || len(kept) >= b.most && s.Time < kept[b.most-1].Time {
+		return nil
+	}
+	for _, old := range kept[min(b.most-1, len(kept)):] {
+		if err := b.own.Delete(saveName(old)); err != nil {
+			return err
+		}
+	}
+	value, err := b.streams.BoardSaves.Encode(s)
+	if err != nil {
+		return fmt.Errorf("encode save to %s: %w", s.Board, err)
+	}
+	return b.own.Put(saveName(s), value)
+}

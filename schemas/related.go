@@ -1,0 +1,114 @@
+package schemas
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Neighbour is a pin that goes together with another one, as of when that was seen; or an interest, which has its ID
+// alone.
+type Neighbour struct {
+	ID      ID      `avro:"id" json:"id"`
+	Version Version `avro:"version" json:"version,omitempty"` // of the facets
+	Facets
+	Created Micros  `avro:"created" json:"created,omitempty"`
+	Quality float64 `avro:"quality" json:"quality,omitempty"` // > 0, 1 by default
+}
+
+// Near is a neighbour, and what made it one.
+type Near struct {
+	Neighbour Neighbour `avro:"neighbour" json:"neighbour"`
+	Weight    float64   `avro:"weight" json:"weight"` // > 0, what this once is worth
+	Time      Micros    `avro:"time" json:"time"`     // when it was
+}
+
+// RelatedRequest is a positive action on a pin: its neighbours are wanted in the user's pool, and what the same user
+// acted on about that time is a neighbour itself. Topic related-requests, key: the pin.
+type RelatedRequest struct {
+	User   UserID    `avro:"user" json:"user"`
+	Weight float64   `avro:"weight" json:"weight"` // of the action's verb, > 0
+	Time   Micros    `avro:"time" json:"time"`
+	Pin    Neighbour `avro:"pin" json:"pin"`
+	Near   []Near    `avro:"near" json:"near,omitempty"`
+}
+
+// BoardSave says that a pin was saved to a board. Topic board-saves, key: the board.
+type BoardSave struct {
+	Board  BoardID   `avro:"board" json:"board"`
+	Time   Micros    `avro:"time" json:"time"`
+	Weight float64   `avro:"weight" json:"weight"` // of the action's verb, > 0
+	Pin    Neighbour `avro:"pin" json:"pin"`
+}
+
+// RelatedPairs are neighbours that became known for pins and interests of one partition. Topic related-pairs, produced
+// to that partition explicitly.
+type RelatedPairs struct {
+	Pins  []Neighbour `avro:"pins" json:"pins"` // what is said of the neighbours
+	Pairs []Pair      `avro:"pairs" json:"pairs"`
+}
+
+// Pair is one more neighbour of one id.
+type Pair struct {
+	Of        ID      `avro:"of" json:"of"`
+	Neighbour int32   `avro:"neighbour" json:"neighbour"` // its place in RelatedPairs.Pins
+	Weight    float64 `avro:"weight" json:"weight"`
+	Time      Micros  `avro:"time" json:"time"`
+}
+
+// RelatedItem is a neighbour as readers see it.
+type RelatedItem struct {
+	ID    ID      `json:"id"`    // a pin or an interest
+	Score float64 `json:"score"` // the share of all that the one asked for was seen with, 0 to 1, recent times weighing more
+	Facets
+	Created Micros `json:"created,omitempty"`
+}
+
+// Validate reports what no program of this project would have written.
+func (r *RelatedRequest) Validate(key string) error {
+	if key != string(r.Pin.ID) {
+		return Bad(fmt.Sprintf("related request: key %.64q: want the pin %.64q", key, r.Pin.ID))
+	}
+	if !positive(r.Weight) || r.Pin.validate() != nil || r.Pin.ID.Kind() != KindPin {
+		return Bad(fmt.Sprintf("related request: pin %.64q of weight %v", r.Pin.ID, r.Weight))
+	}
+	for i := range r.Near {
+		if n := &r.Near[i]; !positive(n.Weight) || n.Neighbour.validate() != nil {
+			return Bad(fmt.Sprintf("related request: neighbour %.64q of weight %v", n.Neighbour.ID, n.Weight))
+		}
+	}
+	return nil
+}
+
+// Validate reports what no program of this project would have written.
+func (s *BoardSave) Validate(key string) error {
+	if key != string(s.Board) {
+		return Bad(fmt.Sprintf("board save: key %.64q: want the board %.64q", key, s.Board))
+	}
+	if !positive(s.Weight) || s.Pin.validate() != nil {
+		return Bad(fmt.Sprintf("board save: pin %.64q of weight %v", s.Pin.ID, s.Weight))
+	}
+	return nil
+}
+
+// Validate reports what no program of this project would have written.
+func (r *RelatedPairs) Validate() error {
+	if slices.ContainsFunc(r.Pins, func(n Neighbour) bool { return n.validate() != nil }) {
+		return Bad("related pairs: a neighbour without an id, or of no quality")
+	}
+	for _, p := range r.Pairs {
+		if p.Of == "" || p.Neighbour < 0 || int(p.Neighbour) >= len(r.Pins) || !positive(p.Weight) {
+			return Bad(fmt.Sprintf("related pairs: neighbour %d of %.64q with weight %v", p.Neighbour, p.Of, p.Weight))
+		}
+	}
+	return nil
+}
+
+func (n *Neighbour) validate() error {
+	if n.ID == "" || !positive(n.Quality) {
+		return Bad("neighbour without an id, or of no quality")
+	}
+	return nil
+}
+
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
