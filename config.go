@@ -17,6 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/related"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
@@ -48,6 +49,7 @@ type Config struct {
 	Objects     objects.Config        `yaml:"objects"`
 	Actors      actors.Config         `yaml:"actors"`
 	Fanout      fanout.Config         `yaml:"fanout"`
+	Related     related.Config        `yaml:"related"`
 	Pools       pools.Config          `yaml:"pools"`
 	Generator   pools.GeneratorConfig `yaml:"generator"`
 	Materialize materialize.Config    `yaml:"materialize"`
@@ -87,6 +89,7 @@ func DefaultConfig() Config {
 		Objects:     objects.DefaultConfig(),
 		Actors:      actors.DefaultConfig(),
 		Fanout:      fanout.DefaultConfig(),
+		Related:     related.DefaultConfig(),
 		Pools:       pools.DefaultConfig(),
 		Generator:   pools.DefaultGeneratorConfig(),
 		Materialize: materialize.DefaultConfig(),
@@ -107,6 +110,7 @@ func (c *Config) Validate() error {
 		config.Under("objects", c.Objects.Validate()),
 		config.Under("actors", c.Actors.Validate()),
 		config.Under("fanout", c.Fanout.Validate()),
+		config.Under("related", c.Related.Validate()),
 		config.Under("pools", c.Pools.Validate()),
 		config.Under("generator", c.Generator.Validate()),
 		config.Under("materialize", c.Materialize.Validate()),
@@ -154,6 +158,7 @@ func (c *Config) write(w io.Writer) error {
 func (c *Config) settle() {
 	c.Objects.Verbs, c.Actors.Verbs = c.Verbs, c.Verbs
 	c.Generator.FeedMax = c.FeedStore.MaxFeed
+	c.Related.ScoreHalfLife = c.Fanout.HalfLife
 }
 
 // below resolves a path against the directory of all state.

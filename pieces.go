@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strconv"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/related"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
@@ -123,8 +125,11 @@ func openGroups(names []string) opener {
 			}
 			p.groups = append(p.groups, runner)
 			p.part(name, runner.Run)
-			if name == topics.Pools {
+			switch name {
+			case topics.Pools:
 				p.openGenerator(runner.View())
+			case topics.Related:
+				p.related = related.Reader{Rows: runner.View()}
 			}
 		}
 		return nil
@@ -133,7 +138,7 @@ func openGroups(names []string) opener {
 
 // groupNames are the groups that keep rows, in the order of the flow.
 func groupNames() []string {
-	return []string{topics.Objects, topics.Actors, topics.Fanout, topics.Pools}
+	return []string{topics.Objects, topics.Actors, topics.Fanout, topics.Related, topics.Pools}
 }
 
 // group returns the definition of one of groupNames.
@@ -145,6 +150,8 @@ func (p *product) group(name string) rows.Group {
 		return actors.Group(p.cfg.Actors, p.streams, p.deleted)
 	case topics.Fanout:
 		return fanout.Group(p.cfg.Fanout, p.cfg.Partitions, p.streams, p.deleted)
+	case topics.Related:
+		return related.Group(p.cfg.Related, p.cfg.Partitions, p.streams)
 	default:
 		return pools.Group(p.cfg.Pools, p.streams, p.deleted)
 	}
@@ -171,14 +178,15 @@ func (p *product) openPeers(context.Context) error {
 	}
 	p.opened(closed(admin.Close))
 	client, err := peers.NewClient(peers.Deps{
-		Directory:  peers.Members{Admin: admin, Group: topics.Pools, Topic: topics.Deliveries},
+		Pools:      peers.Members{Admin: admin, Group: topics.Pools, Topic: topics.Deliveries},
+		Related:    peers.Members{Admin: admin, Group: topics.Related, Topic: topics.RelatedPairs},
 		Partitions: p.cfg.Partitions, Metrics: p.metrics,
 	})
 	if err != nil {
 		return err
 	}
 	p.opened(closed(client.Close))
-	p.generator = client
+	p.generator, p.related = client, client
 	return nil
 }
 
@@ -265,7 +273,7 @@ func (p *product) openFeed(context.Context) error {
 		return err
 	}
 	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
-		Generator: p.generator, Store: store, Served: feed.NewServedTopic(client, p.streams),
+		Generator: p.generator, Neighbours: p.related, Store: store, Served: feed.NewServedTopic(client, p.streams),
 		Returns: feed.NewReturnTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
 	})
 	if err != nil {
@@ -285,9 +293,7 @@ func (p *product) openServer(context.Context) error {
 		Publisher: p.publisher, Verbs: p.cfg.Verbs, Status: p.status, Ready: p.missing,
 		Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
 	}
-	if p.local != nil {
-		deps.Peer = peers.Handler(p.local)
-	}
+	deps.Peer = p.peer()
 	if p.feed != nil {
 		console, err := web.Handler()
 		if err != nil {
@@ -302,6 +308,25 @@ func (p *product) openServer(context.Context) error {
 	p.opened(p.server.Close)
 	p.part("http", p.server.Run)
 	return p.openAdmin()
+}
+
+// peer is what other processes ask of this one, nil if that is nothing.
+func (p *product) peer() http.Handler {
+	if p.broker != nil { // there are no others
+		return nil
+	}
+	var generator peers.Generator
+	if p.local != nil {
+		generator = p.local
+	}
+	neighbours, here := p.related.(related.Reader)
+	switch {
+	case here:
+		return peers.Handler(generator, neighbours)
+	case generator != nil:
+		return peers.Handler(generator, nil)
+	}
+	return nil
 }
 
 func (p *product) openAdmin() error {

@@ -34,6 +34,7 @@ type product struct {
 	groups    []*rows.Runner
 	generator generator        // nil: nobody here asks for chunks
 	local     *pools.Generator // of the pools that are here; nil: none can be
+	related   feed.Neighbours  // nil: nobody here asks for neighbours
 	pulled    <-chan struct{}  // closed when what local merges from followees that are pulled is known
 	features  *feature.Service // nil: not served here
 	feed      *feed.Service    // nil: not served here

@@ -45,7 +45,7 @@ func askWork(ctx context.Context, address string) (topics.Work, error) {
 func workOf(groups []groupStatus) topics.Work {
 	w := topics.Work{Dropped: map[string]int64{}, DeadLetters: map[string]int64{}}
 	for _, g := range groups {
-		w.Deliveries += g.Effects[topics.Deliveries]
+		w.Deliveries += g.Effects["deliveries"]
 		addReasons(w.Dropped, g.Group, g.Dropped)
 		addReasons(w.DeadLetters, g.Group, g.Letters)
 	}

@@ -340,6 +340,7 @@ func TestReadersOfCatalogue(t *testing.T) {
 		"materialize":   "publications pin-cards users-deleted edges feed-entries",
 		"feature-files": "feature-log",
 		"features":      "pin-cards pin-attributes item-features actions-enriched",
+		"related":       "board-saves related-requests related-pairs related-ticks",
 	}
 	for group, list := range want {
 		if got[group] != list {

@@ -68,7 +68,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 			topics.ActionsEnriched, topics.EdgeWeights, topics.Affinities, topics.UsersDeleted, topics.PinActors,
 			topics.RelatedRequests, topics.BoardSaves,
 		},
-		Timer:   g.timer,
+		Timer: g.timer,
 	}
 }
 

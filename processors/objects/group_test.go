@@ -210,6 +210,9 @@ func TestActionsAreJoinedOnce(t *testing.T) {
 		ObjectAttributes: schemas.ObjectAttributes{
 			Facets:     schemas.Facets{Author: "user:ada", Board: "board:a", Interests: []schemas.InterestID{"interest:x"}},
 			Attributes: map[string]string{"version": "v1"},
+			Version:    schemas.Version(schemas.MicrosOf(at.Add(time.Second))), // the newest, whatever the attributes are of
+			Created:    schemas.MicrosOf(at),
+			Quality:    1,
 		},
 	}
 	if diff := gocmp.Diff(want, *first.Value, cmpopts.EquateEmpty()); diff != "" {
@@ -437,6 +440,7 @@ func TestCountsKnowWhoActed(t *testing.T) {
 			actionAt(schemas.Click, "pin:1", at, fmt.Sprint("a", i), by(schemas.UserID(fmt.Sprint("user:", i%20)))))
 	}
 	proctest.Publish(w, w.Streams.Impressions, "pin:1", &schemas.Impression{Pin: "pin:1", User: "user:shown", Time: schemas.MicrosOf(at)})
+	w.WaitIdle() // so that the newest counts are those that the mean goes out with
 	proctest.Publish(w, w.Streams.PinActors, "pin:1",
 		&schemas.PinActor{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 0}},
 		&schemas.PinActor{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{0, 3}},

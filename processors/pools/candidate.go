@@ -34,7 +34,7 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 			}
 		}
 	}
-	tx.Effect(effectDeliveries, len(d.Pins)*len(d.Users))
+	tx.Effect(effectOf(d.Source), len(d.Pins)*len(d.Users))
 	for _, user := range p.due {
 		if err := g.trim(tx, tx.Of(string(user)), user, d.Source); err != nil {
 			return err
@@ -54,6 +54,14 @@ func (g *group) goOn(tx *rows.Tx, d *schemas.Delivery) error {
 		return nil
 	}
 	return tx.Emit(topics.FanoutLoop, d.ThenKey, d.Then)
+}
+
+// effectOf is what a delivery counts as.
+func effectOf(source schemas.Source) string {
+	if source == schemas.Related {
+		return effectNeighbours
+	}
+	return effectDeliveries
 }
 
 func checkDelivery(d *schemas.Delivery) error {

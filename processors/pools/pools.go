@@ -72,12 +72,13 @@ type group struct {
 const (
 	effectAway     = "went_away"
 	effectReturned = "returned"
+
+	effectDeliveries = "deliveries"            // candidates that came by an edge, one for each pin and user
+	effectNeighbours = "deliveries_of_related" // the same of neighbours
 )
 
 // Reasons of what is dropped on purpose.
 const (
-	effectDeliveries = topics.Deliveries // pins put into the pools of users, one for each of both
-
 	dropDeletedUser = "deleted_user" // the owner is gone
 	dropRepeat      = "repeat"       // a Served that was applied before
 	dropShown       = "shown"        // an item of a Served that was seen before

@@ -62,6 +62,8 @@ func readings() []asking {
 		{"/v1/users/{user}/pins", "/v1/users/%s/pins", ""},
 		{"/v1/boards/{board}/pins", "/v1/boards/%s/pins", ""},
 		{"/v1/interests/{interest}/pins", "/v1/interests/%s/pins", ""},
+		{"/v1/pins/{pin}/related", "/v1/pins/%s/related", ""},
+		{"/v1/interests/{interest}/related", "/v1/interests/%s/related", ""},
 	} {
 		kind := strings.TrimSuffix(strings.Split(c.path, "/")[2], "s")
 		get := func(name, id, query string, code int, says string) asking {
@@ -81,7 +83,7 @@ func readings() []asking {
 			get("no UTF-8", kind+":%ff", c.query, 400, "UTF-8"),
 			get("no kind", "a", c.query, 400, "kind:name"),
 			get("no name", kind+":", c.query, 400, "no name"),
-			get("another kind", "pin:1", c.query, 400, "want "+kind),
+			get("another kind", another(kind), c.query, 400, "want "+kind),
 			get("unknown parameter", kind+":a", unknown, 400, `no parameter \"verbose\"`),
 			get("malformed query", kind+":a", "?limit=%zz", 400, "malformed"),
 		)
@@ -96,7 +98,7 @@ func readings() []asking {
 			failing.fakes, failing.plain = nil, true
 			all = append(all, failing, full)
 		case strings.HasSuffix(c.path, "/new"), strings.HasSuffix(c.path, "/pools"):
-			failing.change, failing.fakes = func(_ *Config, d *Deps) { d.Feed, d.Pools = nil, nil }, nil
+			failing.change, failing.fakes = func(_ *Config, d *Deps) { d.Feed, d.Pools = struct{ Feed }{}, struct{ Pools }{} }, nil
 			late.says = "cannot be read"
 			all = append(all, failing, late, full)
 		default:
@@ -104,6 +106,14 @@ func readings() []asking {
 		}
 	}
 	return append(all, limits()...)
+}
+
+// another is an id of another kind.
+func another(kind string) string {
+	if kind == schemas.KindPin {
+		return "user:1"
+	}
+	return "pin:1"
 }
 
 // limits are the parameters of a page.

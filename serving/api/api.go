@@ -93,6 +93,8 @@ type Feed interface {
 	Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (feed.Page, error)
 	Waiting(ctx context.Context, user schemas.UserID) (int, error)
 	List(ctx context.Context, followee schemas.Followee, cursor string, limit int) (feed.ListPage, error)
+	RelatedPins(ctx context.Context, pin schemas.PinID, limit int) (feed.RelatedPins, error)
+	RelatedInterests(ctx context.Context, interest schemas.InterestID, limit int) (feed.RelatedInterests, error)
 }
 
 // Pools reads one user's candidates of one source, changing nothing.

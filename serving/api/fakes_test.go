@@ -103,6 +103,16 @@ func (f *fakes) List(ctx context.Context, _ schemas.Followee, cursor string, _ i
 	return feed.ListPage{Items: []feed.Pin{somePin()}, Degraded: []string{}}, f.held(ctx)
 }
 
+func (f *fakes) RelatedPins(ctx context.Context, _ schemas.PinID, _ int) (feed.RelatedPins, error) {
+	item := feed.RelatedPin{Pin: somePin(), Score: 0.25}
+	return feed.RelatedPins{Items: []feed.RelatedPin{item}, Degraded: []string{}}, f.held(ctx)
+}
+
+func (f *fakes) RelatedInterests(ctx context.Context, _ schemas.InterestID, _ int) (feed.RelatedInterests, error) {
+	item := feed.RelatedInterest{Interest: "interest:tea", Score: 0.5}
+	return feed.RelatedInterests{Items: []feed.RelatedInterest{item}, Degraded: []string{}}, f.held(ctx)
+}
+
 func (f *fakes) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
 	items := []schemas.PoolItem{
 		{Pin: "pin:1", Score: 2, Time: schemas.MicrosOf(now), Facets: schemas.Facets{Author: "user:a", Board: "board:b"}},

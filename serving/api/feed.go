@@ -136,3 +136,29 @@ func list[T ~string](s *Server, name string, parse func(string) (T, error)) hand
 		return writeJSON(w, http.StatusOK, page)
 	}
 }
+
+func (s *Server) relatedPins(w http.ResponseWriter, r *http.Request) error {
+	p := parametersOf(r)
+	pin, limit := id(p, "pin", schemas.ParsePinID), p.limit(defaultLimit, feed.MaxLimit)
+	if err := p.err(); err != nil {
+		return err
+	}
+	answer, err := s.deps.Feed.RelatedPins(r.Context(), pin, limit)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+func (s *Server) relatedInterests(w http.ResponseWriter, r *http.Request) error {
+	p := parametersOf(r)
+	interest, limit := id(p, "interest", schemas.ParseInterestID), p.limit(defaultLimit, feed.MaxLimit)
+	if err := p.err(); err != nil {
+		return err
+	}
+	answer, err := s.deps.Feed.RelatedInterests(r.Context(), interest, limit)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}

@@ -43,6 +43,8 @@ func (s *Server) routes() []route {
 			route{method: "GET", path: "/v1/users/{user}/pins", handle: list(s, "user", schemas.ParseUserID)},
 			route{method: "GET", path: "/v1/boards/{board}/pins", handle: list(s, "board", schemas.ParseBoardID)},
 			route{method: "GET", path: "/v1/interests/{interest}/pins", handle: list(s, "interest", schemas.ParseInterestID)},
+			route{method: "GET", path: "/v1/pins/{pin}/related", handle: s.relatedPins},
+			route{method: "GET", path: "/v1/interests/{interest}/related", handle: s.relatedInterests},
 		),
 		present(s.deps.Pools != nil,
 			route{method: "GET", path: "/v1/users/{user}/pools", handle: s.pool},

@@ -15,6 +15,7 @@ const (
 	degradedServed    = "served"
 	degradedStore     = "store"
 	degradedStale     = "stale"
+	degradedRelated   = "related"
 )
 
 // unknown is the next position as long as nobody has said what the newest is.

@@ -143,14 +143,15 @@ func (c Config) Validate() error {
 
 // Deps are the collaborators of a Service.
 type Deps struct {
-	Generator Generator
-	Store     Store
-	Served    ServedLog
-	Returns   ReturnLog        // nil: nobody is ever away
-	CursorKey []byte           // signs cursors, at least 16 bytes, the same in every process that serves; see LoadKey
-	Now       func() time.Time // nil: time.Now
-	NewID     func() string    // of Served records, unique; nil: 128 random bits
-	Metrics   prometheus.Registerer
+	Generator  Generator
+	Neighbours Neighbours // nil: RelatedPins and RelatedInterests may not be called
+	Store      Store
+	Served     ServedLog
+	Returns    ReturnLog        // nil: nobody is ever away
+	CursorKey  []byte           // signs cursors, at least 16 bytes, the same in every process that serves; see LoadKey
+	Now        func() time.Time // nil: time.Now
+	NewID      func() string    // of Served records, unique; nil: 128 random bits
+	Metrics    prometheus.Registerer
 }
 
 // MaxLimit is how many items a page has at most.

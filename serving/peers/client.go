@@ -20,18 +20,20 @@ import (
 
 // Deps are what a Client asks.
 type Deps struct {
-	Directory  Directory
-	Partitions int32                 // of the group that has the pools
+	Pools      Directory             // who has the pools of users
+	Related    Directory             // who has the neighbours of pins and interests
+	Partitions int32                 // of both groups
 	Metrics    prometheus.Registerer // nil: none
 }
 
-// Client is the content generator of all users, wherever their pools are. It is safe for concurrent use. Close it.
+// Client is the content generator of all users, and knows the neighbours of all pins and interests, wherever these are.
+// It is safe for concurrent use. Close it.
 type Client struct {
-	partitions int32
-	owners     owners
-	http       *http.Client
-	transport  *http.Transport
-	asked      *prometheus.CounterVec // by call and outcome
+	partitions     int32
+	pools, related owners
+	http           *http.Client
+	transport      *http.Transport
+	asked          *prometheus.CounterVec // by call and outcome
 
 	settling chan settlement
 	stop     context.CancelFunc
@@ -60,12 +62,13 @@ func NewClient(deps Deps) (*Client, error) {
 	}
 	c := &Client{
 		partitions: deps.Partitions,
-		owners:     owners{directory: deps.Directory},
+		pools:      owners{directory: deps.Pools},
+		related:    owners{directory: deps.Related},
 		transport:  transport,
 		http:       &http.Client{Transport: transport},
 		settling:   make(chan settlement, settleQueue),
 		asked: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_peer_calls_total", Help: "Calls to processes that have pools, by call and outcome.",
+			Name: "smartfeed_peer_calls_total", Help: "Calls to processes that have what is asked for, by call and outcome.",
 		}, []string{"call", "outcome"}),
 	}
 	if deps.Metrics != nil {
@@ -91,7 +94,7 @@ func (c *Client) Close() {
 // Chunk asks the generator that has the user's pools. Beside that one's errors it fails with one that is
 // schemas.ErrElsewhere when nobody has them until ctx ends.
 func (c *Client) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
-	return ask[*schemas.Chunk](ctx, c, callChunk, r.User, r)
+	return ask[*schemas.Chunk](ctx, c, callChunk, c.poolsOf(r.User), r)
 }
 
 // Settle passes on what became of a Served. It does not block: what cannot be passed on is settled by the generator
@@ -120,30 +123,46 @@ func (c *Client) settle(ctx context.Context, s settlement) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	// It has no one to answer to: the outcome is in the metrics.
-	_, _ = ask[struct{}](ctx, c, callSettle, s.User, s)
+	_, _ = ask[struct{}](ctx, c, callSettle, c.poolsOf(s.User), s)
 }
 
 // Waiting counts the pins that a visit could bring.
 func (c *Client) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
-	a, err := ask[waitingAnswer](ctx, c, callWaiting, user, waitingRequest{user})
+	a, err := ask[waitingAnswer](ctx, c, callWaiting, c.poolsOf(user), waitingRequest{user})
 	return a.Count, err
 }
 
 // Pool returns the best candidates of a user and source.
 func (c *Client) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
-	return ask[*schemas.Pool](ctx, c, callPool, user, poolRequest{user, source, limit})
+	return ask[*schemas.Pool](ctx, c, callPool, c.poolsOf(user), poolRequest{user, source, limit})
 }
 
-// ask sends a call to the owner of the user's partition, and looks for another one while that is not the owner.
-func ask[Resp any](ctx context.Context, c *Client, call string, user schemas.UserID, request any) (resp Resp, err error) {
+// Neighbours returns the strongest neighbours of a pin or an interest.
+func (c *Client) Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
+	rows := target{&c.related, string(of), topics.Partition(string(of), c.partitions)}
+	return ask[[]schemas.RelatedItem](ctx, c, callRelated, rows, relatedRequest{of, most})
+}
+
+// target is whose rows a call is about, and who knows which process has them.
+type target struct {
+	owners    *owners
+	owner     string
+	partition int32
+}
+
+func (c *Client) poolsOf(user schemas.UserID) target {
+	return target{&c.pools, string(user), topics.Partition(string(user), c.partitions)}
+}
+
+// ask sends a call to the process that has the rows, and looks for another one while that has not.
+func ask[Resp any](ctx context.Context, c *Client, call string, rows target, request any) (resp Resp, err error) {
 	defer func() { c.count(call, err) }()
 	body, err := json.Marshal(request)
 	if err != nil {
 		return resp, fmt.Errorf("encode %s: %w", call, err)
 	}
-	partition := topics.Partition(string(user), c.partitions)
 	for {
-		resp, err = once[Resp](ctx, c, call, partition, body)
+		resp, err = once[Resp](ctx, c, call, rows, body)
 		if !errors.Is(err, schemas.ErrElsewhere) {
 			break
 		}
@@ -152,7 +171,7 @@ func ask[Resp any](ctx context.Context, c *Client, call string, user schemas.Use
 		}
 	}
 	if err != nil {
-		return resp, fmt.Errorf("ask for %s of %s: %w", call, user, err)
+		return resp, fmt.Errorf("ask for %s of %s: %w", call, rows.owner, err)
 	}
 	return resp, nil
 }
@@ -160,8 +179,8 @@ func ask[Resp any](ctx context.Context, c *Client, call string, user schemas.Use
 // once asks whoever is known to be the owner. When that one is not, or does not listen, nothing was worked off: the
 // error is schemas.ErrElsewhere. After any failure the next call looks anew: one that hangs says nothing, and the group
 // has another owner before long.
-func once[Resp any](ctx context.Context, c *Client, call string, partition int32, body []byte) (resp Resp, err error) {
-	address, err := c.owners.owner(ctx, partition)
+func once[Resp any](ctx context.Context, c *Client, call string, rows target, body []byte) (resp Resp, err error) {
+	address, err := rows.owners.owner(ctx, rows.partition)
 	if err != nil {
 		return resp, err
 	}
@@ -174,7 +193,7 @@ func once[Resp any](ctx context.Context, c *Client, call string, partition int32
 		err = fmt.Errorf("%w: %w", schemas.ErrElsewhere, err)
 	}
 	if err != nil && !errors.Is(err, schemas.ErrUnknownFeed) {
-		c.owners.forget(partition, address)
+		rows.owners.forget(rows.partition, address)
 	}
 	return resp, err
 }

@@ -42,6 +42,11 @@ type Generator interface {
 	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
 }
 
+// Neighbours is what else peers ask: which pins and interests go together, of the partitions that are here.
+type Neighbours interface {
+	Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error)
+}
+
 // ClientID is the client id of a process that can be asked at address, host:port.
 func ClientID(address string) string { return topics.DefaultClientID + "@" + address }
 
@@ -57,6 +62,7 @@ const (
 	callSettle  = "settle"
 	callWaiting = "waiting"
 	callPool    = "pool"
+	callRelated = "related"
 )
 
 type settlement struct {
@@ -79,9 +85,26 @@ type poolRequest struct {
 	Limit  int            `json:"limit"`
 }
 
-// Handler answers the calls of peers, below Path.
-func Handler(g Generator) http.Handler {
+type relatedRequest struct {
+	Of   schemas.ID `json:"of"`
+	Most int        `json:"most"`
+}
+
+// Handler answers the calls of peers, below Path. What is nil is not here at all.
+func Handler(g Generator, n Neighbours) http.Handler {
 	mux := http.NewServeMux()
+	if g != nil {
+		handleGenerator(mux, g)
+	}
+	if n != nil {
+		mux.Handle("POST "+Path+callRelated, answer(func(ctx context.Context, r relatedRequest) ([]schemas.RelatedItem, error) {
+			return n.Neighbours(ctx, r.Of, r.Most)
+		}))
+	}
+	return mux
+}
+
+func handleGenerator(mux *http.ServeMux, g Generator) {
 	mux.Handle("POST "+Path+callChunk, answer(g.Chunk))
 	mux.Handle("POST "+Path+callSettle, answer(func(_ context.Context, r settlement) (struct{}, error) {
 		g.Settle(r.User, r.Served, r.Outcome)
@@ -94,7 +117,6 @@ func Handler(g Generator) http.Handler {
 	mux.Handle("POST "+Path+callPool, answer(func(ctx context.Context, r poolRequest) (*schemas.Pool, error) {
 		return g.Pool(ctx, r.User, r.Source, r.Limit)
 	}))
-	return mux
 }
 
 // answer makes a handler of a call.

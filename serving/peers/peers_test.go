@@ -94,14 +94,14 @@ func (d *directory) Owners(context.Context) (map[int32]string, error) {
 // process serves a generator and returns its address.
 func process(t *testing.T, g *fakeGenerator) string {
 	t.Helper()
-	s := httptest.NewServer(Handler(g))
+	s := httptest.NewServer(Handler(g, nil))
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().String()
 }
 
 func client(t *testing.T, d *directory) *Client {
 	t.Helper()
-	c, err := NewClient(Deps{Directory: d, Partitions: 1})
+	c, err := NewClient(Deps{Pools: d, Partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,9 +121,9 @@ var request = schemas.ChunkRequest{Served: "s-1", User: user, Feed: "home", Limi
 func TestCallsArriveAndComeBackWhole(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	g := &fakeGenerator{name: "a", settled: make(chan settlement, 1)}
-	s := httptest.NewServer(Handler(g))
+	s := httptest.NewServer(Handler(g, nil))
 	defer s.Close()
-	c, err := NewClient(Deps{Directory: &directory{owner: s.Listener.Addr().String()}, Partitions: 1})
+	c, err := NewClient(Deps{Pools: &directory{owner: s.Listener.Addr().String()}, Partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +143,34 @@ func TestCallsArriveAndComeBackWhole(t *testing.T) {
 	c.Settle(user, "s-1", schemas.Failed)
 	if got, want := <-g.settled, (settlement{user, "s-1", schemas.Failed}); got != want {
 		t.Errorf("settled: got %v, want %v", got, want)
+	}
+}
+
+// fakeNeighbours are of pin:1 alone.
+type fakeNeighbours struct{}
+
+func (fakeNeighbours) Neighbours(_ context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
+	if of != "pin:1" {
+		return nil, schemas.ErrElsewhere
+	}
+	return []schemas.RelatedItem{{ID: "pin:2", Score: 1.0 / 3, Facets: schemas.Facets{Author: "user:a"}, Created: schemas.Micros(most)}}, nil
+}
+
+// Neighbours are asked of those who have them, who need not be those that have pools.
+func TestNeighboursHaveOwnersOfTheirOwn(t *testing.T) {
+	s := httptest.NewServer(Handler(nil, fakeNeighbours{}))
+	defer s.Close()
+	c, err := NewClient(Deps{Pools: &directory{}, Related: &directory{owner: s.Listener.Addr().String()}, Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	want, _ := fakeNeighbours{}.Neighbours(t.Context(), "pin:1", 7)
+	if got, err := c.Neighbours(t.Context(), "pin:1", 7); err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("neighbours: %v (-want +got):\n%s", err, cmp.Diff(want, got))
+	}
+	if _, err := c.Neighbours(within(t, 50*time.Millisecond), "pin:9", 7); !errors.Is(err, schemas.ErrElsewhere) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("neighbours that are elsewhere: %v", err)
 	}
 }
 
@@ -260,7 +288,7 @@ func TestSettleDoesNotBlock(t *testing.T) {
 }
 
 func TestHandlerRefusesWhatIsNoCall(t *testing.T) {
-	h := Handler(&fakeGenerator{})
+	h := Handler(&fakeGenerator{}, nil)
 	for _, c := range []struct {
 		name, method, path, body string
 		code                     int

@@ -1,0 +1,116 @@
+package actors_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// on is an action on a pin that is known.
+func on(pin int, verb schemas.Verb, at time.Time) *schemas.EnrichedAction {
+	a := action("user:eve", verb, at, fmt.Sprint(pin, verb, at), schemas.Facets{Author: "user:ada"})
+	a.Object = schemas.ID(fmt.Sprintf("pin:%d", pin))
+	a.ObjectAttributes.Version, a.ObjectAttributes.Created, a.ObjectAttributes.Quality = schemas.Version(pin), 5, 2
+	return a
+}
+
+// nears is what each request names, "pin: other×weight …".
+func nears(requests []schemas.RelatedRequest) []string {
+	var list []string
+	for _, r := range requests {
+		names := []string{string(r.Pin.ID) + ":"}
+		for _, n := range r.Near {
+			names = append(names, fmt.Sprintf("%s×%v", n.Neighbour.ID, n.Weight))
+		}
+		slices.Sort(names[1:])
+		list = append(list, strings.Join(names, " "))
+	}
+	return list
+}
+
+func TestActionsOfAboutTheSameTimeMakeNeighbours(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := actors.DefaultConfig()
+	cfg.RelatedRecent, cfg.RelatedWithin = 3, 10*time.Minute
+	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
+	start := now().Add(-time.Hour)
+	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
+	unknown := on(9, schemas.Save, minute(3))
+	unknown.ObjectAttributes = schemas.ObjectAttributes{}
+	for _, a := range []*schemas.EnrichedAction{
+		on(1, schemas.Click, minute(0)),
+		on(2, schemas.Save, minute(10)),  // just near enough
+		on(1, schemas.Click, minute(11)), // the first again: no neighbour of itself
+		on(8, schemas.View, minute(11)),  // says too little
+		on(8, schemas.Hide, minute(11)),  // says the contrary
+		unknown,
+		on(3, schemas.Click, minute(5)),  // came late; as much as the later of each pair
+		on(4, schemas.Click, minute(12)), // the click of minute 0 is not among the last three any more
+		on(5, schemas.Click, minute(40)), // too far from all
+	} {
+		proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", a)
+	}
+	w.WaitIdle()
+	records := proctest.Drain(w, w.Streams.RelatedRequests)
+	for _, r := range records {
+		if r.Key != string(r.Value.Pin.ID) {
+			t.Errorf("request for %s under the key %s", r.Value.Pin.ID, r.Key)
+		}
+	}
+	got := nears(values(records))
+	want := []string{
+		"pin:1:", "pin:2: pin:1×3", "pin:1: pin:2×1", "pin:3: pin:1×1 pin:1×1 pin:2×3", "pin:4: pin:1×1 pin:2×1 pin:3×1", "pin:5:",
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	first := records[slices.IndexFunc(records, func(r proctest.Record[schemas.RelatedRequest]) bool { return r.Value.Pin.ID == "pin:2" })].Value
+	wantPin := schemas.Neighbour{ID: "pin:2", Version: 2, Facets: schemas.Facets{Author: "user:ada"}, Created: 5, Quality: 2}
+	if diff := gocmp.Diff(wantPin, first.Pin, cmpopts.EquateEmpty()); diff != "" || first.User != "user:eve" || first.Weight != 3 {
+		t.Errorf("request of %s with weight %v, pin (-want +got):\n%s", first.User, first.Weight, diff)
+	}
+}
+
+func TestSavesAreToldToTheirBoard(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, gone{}))
+	save, click := on(1, schemas.Save, now()), on(2, schemas.Click, now())
+	save.VerbAttributes.Board = "board:b"
+	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", save, click)
+	w.WaitIdle()
+	records := proctest.Drain(w, w.Streams.BoardSaves)
+	if len(records) != 1 || records[0].Key != "board:b" || records[0].Value.Pin.ID != "pin:1" || records[0].Value.Weight != 3 {
+		t.Errorf("got %+v, want the save of pin:1 alone", records)
+	}
+}
+
+// Who is gone leaves nothing behind.
+func TestRecentActionsGoWithTheirUser(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, gone{}))
+	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", on(1, schemas.Save, now()), on(2, schemas.Save, now()))
+	w.WaitIdle()
+	before := len(w.Rows(topics.Actors, "user:eve"))
+	proctest.Publish(w, w.Streams.Users, "user:eve", profile("user:eve", schemas.Delete, now(), "d"))
+	w.WaitIdle()
+	for _, r := range w.Rows(topics.Actors, "user:eve") {
+		if r.Name[0] == 'r' || before < 3 {
+			t.Errorf("row %q is left of %d", r.Name, before)
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package related_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/processors/related"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/score"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+var base = schemas.MicrosOf(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
+
+func after(d time.Duration) schemas.Micros { return schemas.MicrosOf(base.Time().Add(d)) }
+
+func pin(n int) schemas.Neighbour {
+	return schemas.Neighbour{
+		ID: schemas.ID(fmt.Sprintf("pin:%d", n)), Version: schemas.Version(100 + n), Quality: 1 + float64(n),
+		Facets: schemas.Facets{
+			Author: schemas.UserID(fmt.Sprintf("user:author-%d", n%3)),
+			// Two of three interests each, so that some go together more than others.
+			Interests: []schemas.InterestID{schemas.InterestID(fmt.Sprintf("interest:%d", n%3)), schemas.InterestID(fmt.Sprintf("interest:%d", (n+1)%3))},
+		},
+		Created: after(time.Duration(n) * time.Minute),
+	}
+}
+
+// oracle adds up, without decay tricks, what makes neighbours.
+type oracle struct {
+	cfg    related.Config
+	worth  map[schemas.ID]map[schemas.ID]float64 // decayed to base
+	boards map[schemas.BoardID][]*schemas.BoardSave
+}
+
+func (o *oracle) add(of, other schemas.ID, weight float64, at schemas.Micros) {
+	if o.worth[of] == nil {
+		o.worth[of] = map[schemas.ID]float64{}
+	}
+	age := base.Time().Sub(at.Time())
+	o.worth[of][other] += weight * math.Exp2(-float64(age)/float64(o.cfg.HalfLife))
+}
+
+func (o *oracle) request(r *schemas.RelatedRequest) {
+	for _, n := range r.Near {
+		o.add(r.Pin.ID, n.Neighbour.ID, n.Weight, n.Time)
+		o.add(n.Neighbour.ID, r.Pin.ID, n.Weight, n.Time)
+	}
+	for _, of := range r.Pin.Interests {
+		for _, other := range r.Pin.Interests {
+			if of != other {
+				o.add(schemas.ID(of), schemas.ID(other), r.Weight, r.Time)
+			}
+		}
+	}
+}
+
+func (o *oracle) save(s *schemas.BoardSave) {
+	for _, other := range o.boards[s.Board] {
+		weight, at := s.Weight, s.Time
+		if other.Time > s.Time || other.Time == s.Time && other.Weight > s.Weight {
+			weight, at = other.Weight, other.Time
+		}
+		if other.Pin.ID != s.Pin.ID {
+			o.add(s.Pin.ID, other.Pin.ID, weight, at)
+			o.add(other.Pin.ID, s.Pin.ID, weight, at)
+		}
+	}
+	o.boards[s.Board] = append(o.boards[s.Board], s)
+}
+
+// neighbours are the shares of an id, strongest first.
+func (o *oracle) neighbours(of schemas.ID) []schemas.RelatedItem {
+	total := 0.0
+	for _, w := range o.worth[of] {
+		total += w
+	}
+	var list []schemas.RelatedItem
+	for id, w := range o.worth[of] {
+		list = append(list, schemas.RelatedItem{ID: id, Score: w / total})
+	}
+	slices.SortFunc(list, func(a, b schemas.RelatedItem) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+type rig struct {
+	*proctest.Wire
+	t      *testing.T
+	member *proctest.Member
+}
+
+func newRig(t *testing.T, cfg related.Config) *rig {
+	r := &rig{Wire: proctest.New(t), t: t}
+	r.member = r.Start("a", related.Group(cfg, r.Kafka.Partitions, r.Streams))
+	return r
+}
+
+// neighbours asks until the partition is here.
+func (r *rig) neighbours(of schemas.ID, most int) []schemas.RelatedItem {
+	r.t.Helper()
+	var list []schemas.RelatedItem
+	r.Eventually("the neighbours of "+string(of), func() bool {
+		var err error
+		list, err = related.Reader{Rows: r.member.View(topics.Related)}.Neighbours(r.t.Context(), of, most)
+		var away *rows.NotHereError
+		if err != nil && !errors.As(err, &away) {
+			r.t.Fatal(err)
+		}
+		return err == nil
+	})
+	return list
+}
+
+func (r *rig) send(e any) {
+	switch e := e.(type) {
+	case *schemas.RelatedRequest:
+		proctest.Publish(r.Wire, r.Streams.RelatedRequests, string(e.Pin.ID), e)
+	case *schemas.BoardSave:
+		proctest.Publish(r.Wire, r.Streams.BoardSaves, string(e.Board), e)
+	}
+}
+
+// Whatever is acted on together, in whatever order it arrives and however often the process is killed, shares are those
+// of the decayed sums.
+func TestNeighboursAreTheDecayedSums(t *testing.T) {
+	t.Parallel()
+	cfg := related.DefaultConfig()
+	cfg.HalfLife = 24 * time.Hour
+	cfg.BoardPins = 100 // no bound is passed
+	o := &oracle{cfg: cfg, worth: map[schemas.ID]map[schemas.ID]float64{}, boards: map[schemas.BoardID][]*schemas.BoardSave{}}
+	rng := rand.New(rand.NewPCG(1, 2))
+	r := newRig(t, cfg)
+	const events = 240
+	for i := range events {
+		at, weight := after(time.Duration(rng.Int64N(int64(96*time.Hour)))), []float64{0.5, 1, 3}[rng.IntN(3)]
+		p := rng.IntN(12)
+		if rng.IntN(3) == 0 {
+			s := &schemas.BoardSave{Board: schemas.BoardID(fmt.Sprintf("board:%d", rng.IntN(4))), Time: at, Weight: weight, Pin: pin(p)}
+			o.save(s)
+			r.send(s)
+			continue
+		}
+		req := &schemas.RelatedRequest{User: "user:u", Weight: weight, Time: at, Pin: pin(p)}
+		for q := range 12 {
+			if q != p && rng.IntN(4) == 0 {
+				req.Near = append(req.Near, schemas.Near{Neighbour: pin(q), Weight: weight, Time: at})
+			}
+		}
+		o.request(req)
+		r.send(req)
+		if i%60 == 30 {
+			r.member.Kill()
+			r.member.Restart()
+		}
+	}
+	r.WaitIdle()
+	compared := 0
+	for of := range o.worth {
+		want := o.neighbours(of)
+		got := r.neighbours(of, 1000)
+		if diff := gocmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 0), cmpopts.IgnoreFields(schemas.RelatedItem{}, "Facets", "Created")); diff != "" {
+			t.Errorf("neighbours of %s (-want +got):\n%s", of, diff)
+		}
+		for _, item := range got {
+			if strings.HasPrefix(string(item.ID), "pin:") && item.Author == "" {
+				t.Errorf("neighbour %s of %s has no facets", item.ID, of)
+			}
+		}
+		compared += len(want)
+	}
+	if compared < 100 {
+		t.Errorf("only %d neighbours were compared", compared)
+	}
+}
+
+// The user of an action gets the strongest neighbours, each with the write-time score and its share as the edge's weight.
+func TestAnActionBringsTheNeighbours(t *testing.T) {
+	t.Parallel()
+	cfg := related.DefaultConfig()
+	cfg.Offer = 2
+	r := newRig(t, cfg)
+	near := func(n int, weight float64) schemas.Near {
+		return schemas.Near{Neighbour: pin(n), Weight: weight, Time: base}
+	}
+	r.send(&schemas.RelatedRequest{User: "user:first", Weight: 1, Time: base, Pin: pin(1), Near: []schemas.Near{near(2, 5), near(3, 2), near(4, 3)}})
+	r.WaitIdle()
+	r.send(&schemas.RelatedRequest{User: "user:second", Weight: 3, Time: base, Pin: pin(1)})
+	r.WaitIdle()
+	want := func(n int, share, weight float64) schemas.DeliveredPin {
+		p := pin(n)
+		return schemas.DeliveredPin{Pin: schemas.PinID(p.ID), Version: p.Version, Facets: p.Facets, Created: p.Created,
+			Score: score.Base(p.Quality, p.Created, cfg.ScoreHalfLife) + math.Log(share) + math.Log(weight)}
+	}
+	wants := []schemas.Delivery{
+		{Source: schemas.Related, Users: []schemas.UserID{"user:first"}, Pins: []schemas.DeliveredPin{want(2, 0.5, 1), want(4, 0.3, 1)}},
+		{Source: schemas.Related, Users: []schemas.UserID{"user:second"}, Pins: []schemas.DeliveredPin{want(2, 0.5, 3), want(4, 0.3, 3)}},
+	}
+	var got []schemas.Delivery
+	for _, rec := range proctest.Drain(r.Wire, r.Streams.Deliveries) {
+		if partition := topics.Partition(string(rec.Value.Users[0]), r.Kafka.Partitions); rec.Partition != partition {
+			t.Errorf("delivery to %s in partition %d, want %d", rec.Value.Users[0], rec.Partition, partition)
+		}
+		got = append(got, *rec.Value)
+	}
+	slices.SortFunc(got, func(a, b schemas.Delivery) int { return cmp.Compare(a.Users[0], b.Users[0]) })
+	if diff := gocmp.Diff(wants, got, cmpopts.EquateApprox(1e-12, 0), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("deliveries (-want +got):\n%s", diff)
+	}
+}
+
+// However many neighbours a pin gets, the strongest are kept, and not many more.
+func TestNeighboursAreBounded(t *testing.T) {
+	t.Parallel()
+	cfg := related.DefaultConfig()
+	cfg.Keep, cfg.Offer = 10, 0
+	r := newRig(t, cfg)
+	const all = 400
+	for i := range all {
+		n := (i * 37) % all // in no order of strength
+		r.send(&schemas.RelatedRequest{User: "user:u", Weight: 1, Time: base, Pin: pin(100_000),
+			Near: []schemas.Near{{Neighbour: pin(n), Weight: float64(n + 1), Time: after(time.Duration(i))}}})
+	}
+	r.WaitIdle()
+	got := r.neighbours(pin(100_000).ID, 10*cfg.Keep)
+	if len(got) < cfg.Keep || len(got) >= 10*cfg.Keep {
+		t.Fatalf("%d neighbours are kept, want at least %d and far below %d", len(got), cfg.Keep, all)
+	}
+	for i, item := range got[:cfg.Keep] {
+		if want := pin(all - 1 - i).ID; item.ID != want {
+			t.Errorf("neighbour %d is %s, want %s", i, item.ID, want)
+		}
+	}
+}
+
+// A board makes neighbours of its last pins only.
+func TestABoardRemembersItsLastPins(t *testing.T) {
+	t.Parallel()
+	cfg := related.DefaultConfig()
+	cfg.BoardPins = 3
+	r := newRig(t, cfg)
+	for n := range 10 {
+		r.send(&schemas.BoardSave{Board: "board:b", Time: after(time.Duration(n) * time.Second), Weight: 1, Pin: pin(n)})
+	}
+	r.send(&schemas.BoardSave{Board: "board:b", Time: after(-time.Hour), Weight: 1, Pin: pin(20)}) // late, and forgotten
+	r.send(&schemas.BoardSave{Board: "board:b", Time: after(time.Hour), Weight: 1, Pin: pin(30)})
+	r.WaitIdle()
+	for of, want := range map[int][]schemas.ID{
+		0:  {"pin:1", "pin:2", "pin:3"},
+		20: {"pin:7", "pin:8", "pin:9"},
+		30: {"pin:7", "pin:8", "pin:9"},
+	} {
+		var got []schemas.ID
+		for _, item := range r.neighbours(pin(of).ID, 100) {
+			got = append(got, item.ID)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("neighbours of pin:%d: got %v, want %v", of, got, want)
+		}
+	}
+}
+
+func TestGarbageGoesToTheDeadLetters(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, related.DefaultConfig())
+	good := schemas.RelatedRequest{User: "user:u", Weight: 1, Time: base, Pin: pin(1)}
+	weightless := good
+	weightless.Weight = 0
+	proctest.Publish(r.Wire, r.Streams.RelatedRequests, "pin:2", &good)
+	proctest.Publish(r.Wire, r.Streams.RelatedRequests, "pin:1", &weightless)
+	proctest.Publish(r.Wire, r.Streams.BoardSaves, "board:x", &schemas.BoardSave{Board: "board:y", Weight: 1, Pin: pin(1)})
+	proctest.PublishTo(r.Wire, r.Streams.RelatedPairs, 0, "k", time.Time{},
+		&schemas.RelatedPairs{Pins: []schemas.Neighbour{pin(1)}, Pairs: []schemas.Pair{{Of: "pin:9", Neighbour: 1, Weight: 1}}})
+	r.WaitIdle()
+	var reasons []string
+	for _, rec := range proctest.Drain(r.Wire, r.Streams.DeadLetters) {
+		reasons = append(reasons, rec.Value.Reason)
+	}
+	slices.Sort(reasons)
+	want := []string{
+		`board save: key "board:x": want the board "board:y"`, `related pairs: neighbour 1 of "pin:9" with weight 1`,
+		`related request: key "pin:2": want the pin "pin:1"`, `related request: pin "pin:1" of weight 0`,
+	}
+	if diff := gocmp.Diff(want, reasons); diff != "" {
+		t.Errorf("dead letters (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,80 @@
+package related
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+const month = 30 * 24 * time.Hour
+
+// The sum of strengths is that of the weights, decayed to any moment, in whatever order they are added.
+func TestStrengthIsTheDecayedSum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := schemas.MicrosOf(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
+		n := rapid.IntRange(1, 40).Draw(t, "n")
+		sum, total := none, 0.0
+		for range n {
+			weight := rapid.Float64Range(0.01, 100).Draw(t, "weight")
+			age := time.Duration(rapid.Int64Range(0, int64(20*month)).Draw(t, "age"))
+			sum = sum.plus(once(weight, schemas.MicrosOf(now.Time().Add(-age)), month))
+			total += weight * math.Exp2(-float64(age)/float64(month))
+		}
+		got := math.Exp(float64(sum - once(1, now, month)))
+		if math.Abs(got-total) > 1e-9*total {
+			t.Errorf("%d weights are worth %v now, want %v", n, got, total)
+		}
+	})
+}
+
+func TestStrength(t *testing.T) {
+	at := schemas.MicrosOf(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
+	later := schemas.MicrosOf(at.Time().Add(month))
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"nothing and something", float64(none.plus(3)), 3},
+		{"nothing and nothing", float64(none.plus(none)), math.Inf(-1)},
+		{"a half-life is half", once(1, at, month).share(once(1, later, month)), 0.5},
+		{"all of it", once(2, at, month).share(once(2, at, month)), 1},
+		{"a rounding above all is all", strength(1).share(0.999999), 1},
+		{"something of nothing", none.share(1), 0},
+	} {
+		if c.got != c.want && math.Abs(c.got-c.want) > 1e-9 {
+			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+func TestNeighbourRowRoundTrip(t *testing.T) {
+	n := neighbour{id: "pin:1", strength: 456.5, version: 7, quality: 0.25}
+	n.see(&schemas.Neighbour{Version: 9, Facets: schemas.Facets{Author: "user:a", Board: "board:b"}, Created: 5, Quality: 2})
+	n.see(&schemas.Neighbour{Version: 8, Facets: schemas.Facets{Author: "user:old"}, Quality: 1}) // came late
+	row := n.encode()
+	got, err := decodeNeighbour("pin:1", row)
+	if err != nil || got.strength != 456.5 || got.version != 9 || got.quality != 2 || got.body.Author != "user:a" || got.body.Created != 5 {
+		t.Errorf("came back as %+v, %v", got, err)
+	}
+	for cut := range len(row) {
+		if _, err := decodeNeighbour("pin:1", row[:cut]); err == nil {
+			t.Errorf("%d of %d bytes were read", cut, len(row))
+		}
+	}
+}
+
+func TestConfigNamesEveryProblem(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+	bad := Config{HalfLife: time.Minute, Keep: 0, Offer: 5, BoardPins: 101, Interests: -1}
+	want := "half_life: 1m0s, must be 1h0m0s to 8760h0m0s\nkeep: 0, must be 1 to 1000\noffer: 5, must be 0 to 0\n" +
+		"board_pins: 101, must be 0 to 100\ninterests: -1, must be 0 to 64"
+	if err := bad.Validate(); err == nil || err.Error() != want {
+		t.Errorf("got %v, want\n%s", err, want)
+	}
+}
