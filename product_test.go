@@ -28,6 +28,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/oracle/visits"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
 	"github.com/smartfeed/smartfeed/topics/simulate"
 )
@@ -37,6 +38,45 @@ type started struct {
 	*product
 	t    *testing.T
 	stop func()
+}
+
+// checkRelated asks for the neighbours of pins that people acted on: some there are, and they are each other's, but where
+// one has more than are kept.
+func (s door) checkRelated(d *dataset) {
+	s.t.Helper()
+	found := 0
+	for _, p := range d.product.Pins() {
+		if found >= 20 {
+			return
+		}
+		for _, other := range s.related(p.ID) {
+			found++
+			if back := s.related(other); len(back) < DefaultConfig().Related.Keep && !slices.Contains(back, p.ID) {
+				s.t.Errorf("%s is related to %s, but not the other way round", other, p.ID)
+			}
+		}
+	}
+	if found == 0 {
+		s.t.Error("no pin has neighbours")
+	}
+}
+
+func (s door) related(pin schemas.PinID) []schemas.PinID {
+	s.t.Helper()
+	res, err := http.Get(s.base + "/v1/pins/" + string(pin) + "/related?limit=100")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer feed.RelatedPins
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != 200 || len(answer.Degraded) > 0 {
+		s.t.Fatalf("related to %s: %d, degraded %v (%v)", pin, res.StatusCode, answer.Degraded, err)
+	}
+	var pins []schemas.PinID
+	for _, item := range answer.Items {
+		pins = append(pins, item.ID)
+	}
+	return pins
 }
 
 // patience is how long an answer may wait for what it needs, where a test is about what it holds: on a busy machine
@@ -230,6 +270,7 @@ func testProduct(t *testing.T, dir string) {
 			s.door().checkFeatures(&d)
 			s.door().checkItems(&d)
 			s.checkLists(&d)
+			s.door().checkRelated(&d)
 			if limit == DefaultConfig().Pools.Cap {
 				s.door().checkVisits(&d, limit)
 			}

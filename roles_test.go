@@ -70,6 +70,7 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 	front.checkPools(d, limit)
 	front.door().checkFeatures(d)
 	front.checkLists(d)
+	front.door().checkRelated(d)
 
 	first.stop()
 	front.awaitPools(d.users)
