@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,12 +30,12 @@ const (
 
 const never = 1_000_000_000 // a threshold that nobody passes
 
-// relay stands for the pools: it applies deliveries, and sends on what is to be done then.
-func relay(w *proctest.Wire) rows.Group {
+// relay stands for the pools: it applies deliveries, and sends on what is to be done then, unless of those of one pin.
+func relay(w *proctest.Wire, but ...schemas.PinID) rows.Group {
 	return rows.Group{
 		Name: topics.Pools,
 		Inputs: []rows.Input{rows.Batched(w.Streams.Deliveries, func(tx *rows.Tx, d *schemas.Delivery) error {
-			if len(d.Then) == 0 {
+			if len(d.Then) == 0 || len(d.Pins) > 0 && slices.Contains(but, d.Pins[0].Pin) {
 				return nil
 			}
 			return tx.Emit(topics.FanoutLoop, d.ThenKey, d.Then)
@@ -100,10 +101,12 @@ func deliveries(t *testing.T, w *proctest.Wire, followee string) (list []brought
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b brought) int {
-		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Pin, b.Pin), cmp.Compare(a.Version, b.Version))
-	})
+	slices.SortFunc(list, byUser)
 	return list, records
+}
+
+func byUser(a, b brought) int {
+	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Pin, b.Pin), cmp.Compare(a.Version, b.Version))
 }
 
 func expect(t *testing.T, w *proctest.Wire, followee string, want []brought) {
@@ -128,6 +131,7 @@ func edgesOf(w *proctest.Wire, other schemas.ID) map[string]schemas.Edge {
 // Followers come and go in any order, again and again; then pins are published to those who stayed; the process is
 // killed in between. Every follower gets every version exactly once, in steps of three.
 func TestEveryFollowerGetsEveryVersionOnceThroughKills(t *testing.T) {
+	t.Parallel()
 	w := proctest.New(t)
 	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 3, Recents: 1000, PullAbove: never, SpreadAbove: never}))
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -175,14 +179,352 @@ func TestEveryFollowerGetsEveryVersionOnceThroughKills(t *testing.T) {
 		}
 	}
 	w.WaitIdle()
-	slices.SortFunc(want, func(a, b brought) int {
-		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Pin, b.Pin), cmp.Compare(a.Version, b.Version))
-	})
+	slices.SortFunc(want, byUser)
 	expect(t, w, author, want)
 	steps := proctest.Drain(w, w.Streams.FanoutLoop)
 	// Ten followers: 3, 3, 3, 1; and one more for a walk that had to wait for its turn.
 	if got, least := len(steps), pins*3; got < least || got > least+pins {
 		t.Errorf("%d loop records, want %d, and at most one more a pin", got, least)
+	}
+}
+
+// liveEdges returns the followers among the edges of a followee and its shards, those who are away by "~" before.
+func liveEdges(w *proctest.Wire, followee string) map[string]string {
+	at := map[string]string{}
+	for _, row := range w.Rows(topics.Fanout, "") {
+		owner, _, _ := strings.Cut(row.Owner, "\x01")
+		if owner != followee {
+			continue
+		}
+		switch row.Name[0] {
+		case 'l':
+			at[string(row.Name[1:])] = row.Owner
+		case 'a':
+			at["~"+string(row.Name[1:])] = row.Owner
+		}
+	}
+	return at
+}
+
+// Followers come, go, go away, come back and weigh while their edges are moved to the shards one by one and the process
+// is killed: in the end each edge is in the shard of its follower's partition, and nowhere else.
+func TestEdgesMoveToTheShards(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 1, Recents: 10, PullAbove: never, SpreadAbove: 60}
+	m := w.Start("a", relay(w), group(w, cfg))
+	rng := rand.New(rand.NewPCG(7, 8))
+	const author = "user:spread"
+	live := map[schemas.UserID]bool{}
+	mode := func(u schemas.UserID, away bool) {
+		proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: u, Away: away, Asked: 1})
+	}
+	user := func(n int) schemas.UserID { return schemas.UserID(fmt.Sprintf("user:%d", n)) }
+	for i := range 400 {
+		u := user(i)
+		if i >= 90 {
+			u = user(rng.IntN(90))
+		}
+		switch {
+		case !live[u]:
+			publish(w, follow(fmt.Sprintf("s%d", i), schemas.Micros(i), u, schemas.Follow, author))
+			live[u] = true
+		case rng.IntN(3) == 0:
+			publish(w, follow(fmt.Sprintf("s%d", i), schemas.Micros(i), u, schemas.Unfollow, author))
+			live[u] = false
+		case rng.IntN(2) == 0:
+			proctest.Publish(w, w.Streams.EdgeWeights, author,
+				&schemas.EdgeWeight{Followee: author, User: u, Weight: float32(i), Time: base + schemas.Micros(i)})
+		default:
+			mode(u, rng.IntN(2) == 0) // in what order with the follows is for nobody to say
+		}
+		if i%20 == 19 { // or one topic is read to its end before the other
+			w.WaitIdle()
+		}
+		if i%150 == 100 {
+			m.Kill()
+			m.Restart()
+		}
+	}
+	w.WaitIdle()
+	want := map[string]bool{}
+	for u, is := range live {
+		if !is {
+			continue
+		}
+		away := rng.IntN(2) == 0
+		mode(u, away)
+		want[map[bool]string{true: "~" + string(u), false: string(u)}[away]] = true
+	}
+	w.WaitIdle()
+	got := liveEdges(w, author)
+	for name, owner := range got {
+		if !want[name] {
+			t.Errorf("%s is among the edges of %q", name, owner)
+		}
+		if p := topics.Partition(strings.TrimPrefix(name, "~"), w.Kafka.Partitions); owner == author || topics.Partition(owner, w.Kafka.Partitions) != p {
+			t.Errorf("%s is among the edges of %q, not in the shard of partition %d", name, owner, p)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d edges, want %d", len(got), len(want))
+	}
+}
+
+// Those who are away when the edges are moved are away in the shards.
+func TestAwayEdgesMoveAway(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: 10, PullAbove: never, SpreadAbove: 20}))
+	const author = "user:move"
+	want := map[string]bool{}
+	for n := range 21 {
+		user := schemas.UserID(fmt.Sprintf("user:%d", n))
+		if n == 20 {
+			w.WaitIdle()
+		}
+		publish(w, follow(fmt.Sprint(n), 0, user, schemas.Follow, author))
+		if n%3 > 0 || n == 20 {
+			want[string(user)] = true
+			continue
+		}
+		want["~"+string(user)] = true
+		w.WaitIdle()
+		proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: user, Away: true})
+	}
+	w.WaitIdle()
+	got := liveEdges(w, author)
+	for name, owner := range got {
+		if !want[name] || owner == author {
+			t.Errorf("%s is among the edges of %q", name, owner)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d edges, want %d", len(got), len(want))
+	}
+	// A new pin passes those who are away by, a version of it does not.
+	first := pinOf(author, 1, 0)
+	second := first
+	second.Version++
+	announce(w, author, first, second)
+	w.WaitIdle()
+	versions := map[schemas.Version]int{}
+	list, _ := deliveries(t, w, author)
+	for _, b := range list {
+		versions[b.Version]++
+	}
+	if diff := gocmp.Diff(map[schemas.Version]int{first.Version: 14, second.Version: 21}, versions); diff != "" {
+		t.Errorf("deliveries by version (-want +got):\n%s", diff)
+	}
+}
+
+// slots returns the pins in a followee's slots: true for those that are gone.
+func slots(t *testing.T, w *proctest.Wire, followee string) map[schemas.PinID]bool {
+	t.Helper()
+	at := map[string]*schemas.PulledPin{}
+	for _, r := range proctest.Drain(w, w.Streams.RecentsPulled) {
+		if !strings.HasPrefix(r.Key, followee+" ") {
+			continue
+		}
+		if at[r.Key] = r.Value; r.Value == nil {
+			delete(at, r.Key)
+		}
+	}
+	pins := map[schemas.PinID]bool{}
+	for key, p := range at {
+		if _, twice := pins[p.Pin]; twice || key != schemas.PulledKey(p.Followee, p.Slot) {
+			t.Errorf("slot %q holds %s of slot %d", key, p.Pin, p.Slot)
+		}
+		pins[p.Pin] = p.Gone
+	}
+	return pins
+}
+
+// bestOf is the brute force: the newest version of each pin, and of these the best, whether they are gone or not.
+func bestOf(said []schemas.PinVersion, n int) map[schemas.PinID]bool {
+	newest := map[schemas.PinID]schemas.PinVersion{}
+	for _, v := range said {
+		if v.Version > newest[v.Pin].Version {
+			newest[v.Pin] = v
+		}
+	}
+	best := map[schemas.PinID]bool{}
+	for _, gone := range []bool{false, true} {
+		var class []schemas.PinVersion
+		for _, v := range newest {
+			if v.Deleted == gone {
+				class = append(class, v)
+			}
+		}
+		slices.SortFunc(class, func(a, b schemas.PinVersion) int {
+			return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(a.Pin, b.Pin))
+		})
+		for _, v := range class[:min(n, len(class))] {
+			best[v.Pin] = gone
+		}
+	}
+	return best
+}
+
+// Followers come and go over the threshold while pins come, change and go, and the process is killed: a pulled followee's
+// slots hold its best pins and what is gone, each once and no more than the cap; those of a pushed one are empty.
+func TestSlotsHoldTheBestWhilePulled(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	const most, author = 6, "user:slots"
+	m := w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: most, PullAbove: 3, SpreadAbove: never}))
+	rng := rand.New(rand.NewPCG(9, 10))
+	var said []schemas.PinVersion
+	version := schemas.Version(base)
+	followers := 0
+	for round := range 12 {
+		for range 8 {
+			p := pinOf(author, rng.IntN(20), 0)
+			p.Created += schemas.Micros(len(p.Pin)*1e6) + schemas.Micros(p.Pin[len(p.Pin)-1])*1e6 // always the same of a pin; with ties
+			version++
+			p.Version, p.Deleted = version, rng.IntN(3) == 0
+			announce(w, author, p)
+			said = append(said, p)
+		}
+		for verb, n := schemas.Follow, 0; n < 4; n++ { // none, four, none …
+			if round%2 == 1 {
+				verb = schemas.Unfollow
+			}
+			publish(w, follow(fmt.Sprintf("%d-%d", round, n), schemas.Micros(round), schemas.UserID(fmt.Sprintf("user:%d", n)), verb, author))
+			followers = map[schemas.Verb]int{schemas.Follow: 4}[verb]
+		}
+		if round%5 == 2 {
+			m.Kill()
+			m.Restart()
+		}
+		w.WaitIdle()
+		want := map[schemas.PinID]bool{}
+		if followers > 0 {
+			want = bestOf(said, most)
+		}
+		got := slots(t, w, author)
+		if followers > 0 { // what was dropped for a better one that is gone by now does not come back
+			for pin, gone := range got {
+				if is, ok := want[pin]; ok && is != gone {
+					t.Errorf("round %d: %s gone: %v, want %v", round, pin, gone, is)
+				}
+			}
+			if len(got) > 2*most || len(got) == 0 {
+				t.Errorf("round %d: %d pins in slots, at most %d", round, len(got), 2*most)
+			}
+			continue
+		}
+		if len(got) > 0 {
+			t.Errorf("round %d: %v are left in slots", round, got)
+		}
+	}
+}
+
+// With additions only the slots hold the best exactly, in whatever order they come.
+func TestSlotsHoldTheBestExactly(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	const most, author = 7, "board:exact"
+	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: most, PullAbove: 0, SpreadAbove: never}))
+	var said []schemas.PinVersion
+	order := rand.New(rand.NewPCG(11, 12)).Perm(60)
+	for i, n := range append(order, 60, 61) { // the last two are the lowest
+		p := pinOf("user:a", n, schemas.Micros(n/2%30)*1e6)
+		p.Board, p.Deleted = author, n%4 == 0
+		said = append(said, p)
+		announce(w, author, p)
+		if i == 20 {
+			w.WaitIdle()
+			publish(w, follow("f", 0, "user:fan", schemas.Follow, author))
+			w.WaitIdle()
+		}
+	}
+	w.WaitIdle()
+	if diff := gocmp.Diff(bestOf(said, most), slots(t, w, author)); diff != "" {
+		t.Errorf("pins in slots, true if gone (-want +got):\n%s", diff)
+	}
+}
+
+// A followee that is pushed again keeps its slots until the pools have applied the last of what is brought back.
+func TestSlotsAreFreedWhenEverybodyHasThePins(t *testing.T) {
+	t.Parallel()
+	t.Run("to the end", func(t *testing.T) { testSlotsAreFreed(t, 0) })
+	t.Run("but for one pin", func(t *testing.T) { testSlotsAreFreed(t, 2, "pin:1") })
+}
+
+func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
+	t.Parallel()
+	w := proctest.New(t)
+	const author = "user:back"
+	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: 10, PullAbove: 4, SpreadAbove: never}))
+	for n := range 5 {
+		publish(w, follow(fmt.Sprint(n), 0, schemas.UserID(fmt.Sprintf("user:%d", n)), schemas.Follow, author))
+	}
+	w.WaitIdle()
+	announce(w, author, pinOf(author, 1, 1), pinOf(author, 2, 2))
+	w.WaitIdle()
+	if list, _ := deliveries(t, w, author); len(list) > 0 || len(slots(t, w, author)) != 2 {
+		t.Fatalf("deliveries %v of a pulled followee, %d slots", list, len(slots(t, w, author)))
+	}
+	publish(w, follow("less", 1, "user:0", schemas.Unfollow, author))
+	w.WaitIdle() // the pools do not run: the first step waits for them
+	if got := len(slots(t, w, author)); got != 2 {
+		t.Errorf("%d slots while the pins are being brought back, want 2", got)
+	}
+	w.Start("b", relay(w, stuck...))
+	w.WaitIdle()
+	if got := len(slots(t, w, author)); got != left {
+		t.Errorf("%d slots are left, want %d", got, left)
+	}
+	if len(stuck) > 0 {
+		return
+	}
+	var want []brought
+	for n := 1; n < 5; n++ {
+		for i := 1; i <= 2; i++ {
+			p := pinOf(author, i, schemas.Micros(i))
+			want = append(want, brought{schemas.UserID(fmt.Sprintf("user:%d", n)), p.Pin, p.Version, 1})
+		}
+	}
+	expect(t, w, author, want)
+}
+
+// Many pins of one followee at once: in every partition a walk begins when the one before it has ended, so that never
+// more than a step of it stands before the deliveries of others.
+func TestWalksOfOneFolloweeTakeTurns(t *testing.T) {
+	for name, spread := range map[string]int{"in one place": never, "spread": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := proctest.New(t)
+			w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 4, Recents: 100, PullAbove: never, SpreadAbove: spread}))
+			const followers, pins, author = 60, 20, "user:busy"
+			for u := range followers {
+				publish(w, follow(fmt.Sprint(u), 0, schemas.UserID(fmt.Sprintf("user:%d", u)), schemas.Follow, author))
+			}
+			w.WaitIdle()
+			var want []brought
+			for n := range pins {
+				p := pinOf(author, n, schemas.Micros(n))
+				announce(w, author, p)
+				for u := range followers {
+					want = append(want, brought{schemas.UserID(fmt.Sprintf("user:%d", u)), p.Pin, p.Version, 1})
+				}
+			}
+			w.WaitIdle()
+			slices.SortFunc(want, byUser)
+			expect(t, w, author, want)
+			now, ended := map[int32]schemas.PinID{}, map[int32]map[schemas.PinID]bool{}
+			for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
+				pin, before := r.Value.Pins[0].Pin, now[r.Partition]
+				if ended[r.Partition] == nil {
+					ended[r.Partition] = map[schemas.PinID]bool{}
+				}
+				if ended[r.Partition][before] = pin != before; ended[r.Partition][pin] {
+					t.Fatalf("partition %d: %s again, after another one", r.Partition, pin)
+				}
+				now[r.Partition] = pin
+			}
+		})
 	}
 }
 

@@ -162,7 +162,8 @@ func (g *group) here(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 	return putPresence(own, p)
 }
 
-// greet notes a live follow: the first begins the user's presence, and one made while away is told so.
+// greet notes a live follow: the first begins the user's presence. A followee of one who is away is told so; of one who
+// once was, too: an earlier word that the user is away may still be under way to it, and nobody would take that back.
 func (g *group) greet(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
 	if g.cfg.AwayAfter == 0 {
 		return nil
@@ -175,12 +176,15 @@ func (g *group) greet(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
 		_, err := g.begin(tx, own)
 		return err
 	}
-	if !p.away {
+	if !p.away && p.asked == 0 {
 		return nil
 	}
-	m := schemas.EdgeMode{Followee: schemas.Followee(e.Other), User: e.User, Away: true}
+	m := schemas.EdgeMode{Followee: schemas.Followee(e.Other), User: e.User, Away: p.away, Asked: greeted}
 	return rows.Send(tx, g.streams.EdgeModes, string(e.Other), &m)
 }
+
+// greeted is what the answer to a greeting carries: no return was at that time, so nobody counts it.
+const greeted schemas.Micros = 1
 
 // back takes in that a user is here, though nothing may have been shown.
 func (g *group) back(tx *rows.Tx, r *schemas.Return) error {

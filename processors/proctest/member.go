@@ -114,6 +114,9 @@ func (m *Member) end(cause error) {
 // View returns the view of one of the member's groups.
 func (m *Member) View(group string) *rows.View { return m.runners[group].View() }
 
+// Status returns what one of the member's groups is doing.
+func (m *Member) Status(group string) rows.Status { return m.runners[group].Status() }
+
 // Owns tells whether an owner's partition is at this member, recovered.
 func (m *Member) Owns(group, owner string) bool {
 	return m.View(group).Read(context.Background(), owner, func(rows.Snapshot) error { return nil }) == nil

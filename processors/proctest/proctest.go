@@ -128,6 +128,20 @@ func (w *Wire) PublishBytes(topic, key string, values ...[]byte) {
 	}
 }
 
+// Hold runs something beside the members, such as a topic held whole, until the test ends. It must end with its context.
+func (w *Wire) Hold(run func(context.Context) error) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
 // WaitIdle returns when the groups ever started have worked off everything that has been published, what came of it
 // included. Timers that are not yet due are not waited for.
 func (w *Wire) WaitIdle() {

@@ -1,0 +1,245 @@
+package oracle
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// pipeline is the groups from events to pools on a wire, in one member, with the brute-force product beside them.
+type pipeline struct {
+	*proctest.Wire
+	t         *testing.T
+	product   *Product
+	publisher *topics.Publisher
+	deleted   topics.DeletedUsers
+	pulled    *pools.Pulled
+	pools     pools.Config
+	member    *proctest.Member
+	generator *pools.Generator
+	effects   map[string]int64
+}
+
+const never = 1_000_000_000 // a threshold that nobody passes
+
+// rules returns a fan-out with small steps.
+func rules(pullAbove, spreadAbove int) fanout.Config {
+	cfg := fanout.DefaultConfig()
+	cfg.HalfLife, cfg.StepEdges, cfg.PullAbove, cfg.SpreadAbove = time.Hour, 2, pullAbove, spreadAbove
+	return cfg
+}
+
+func newPipeline(t *testing.T, cfg pools.Config) *pipeline {
+	t.Helper()
+	p := &pipeline{
+		Wire: proctest.New(t), t: t, product: New(Config{HalfLife: time.Hour}), pools: cfg, effects: map[string]int64{},
+		pulled: new(pools.Pulled),
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	var err error
+	if p.publisher, err = topics.NewPublisher(p.Kafka, p.Streams); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.publisher.Close)
+	p.deleted = topics.NewDeletedUsers(p.Kafka, p.Streams, "test", log)
+	slots := topics.NewWhole(p.Kafka, p.Streams.RecentsPulled, "test", log)
+	slots.OnChange(p.pulled.Change)
+	p.Hold(p.deleted.Run)
+	p.Hold(slots.Run)
+	for _, ready := range []<-chan struct{}{p.deleted.Ready(), slots.Ready()} {
+		select {
+		case <-ready:
+		case <-time.After(proctest.Patience):
+			t.Fatal("what is held whole is not ready")
+		}
+	}
+	return p
+}
+
+// start starts the member anew under other rules. A crash drops what it had not committed.
+func (p *pipeline) start(cfg fanout.Config, crash bool) {
+	p.t.Helper()
+	if p.member != nil {
+		p.keepEffects()
+		if crash {
+			p.member.Kill()
+		} else {
+			p.member.Stop()
+		}
+	}
+	groups := []rows.Group{
+		objects.Group(objects.DefaultConfig(), p.Streams, p.deleted),
+		actors.Group(actors.DefaultConfig(), p.Streams, p.deleted),
+		fanout.Group(cfg, p.Kafka.Partitions, p.Streams, p.deleted),
+		pools.Group(p.pools, p.Streams, p.deleted),
+	}
+	p.member = p.Start("a", groups...)
+	p.generator = pools.NewGenerator(p.pools, pools.DefaultGeneratorConfig(), pools.Deps{
+		Rows: p.member.View(topics.Pools), Streams: p.Streams, Deleted: p.deleted, Pulled: p.pulled,
+	})
+}
+
+// keepEffects adds what the member's groups have counted.
+func (p *pipeline) keepEffects() {
+	for _, group := range []string{topics.Fanout, topics.Pools} {
+		for name, n := range p.member.Status(group).Effects {
+			p.effects[group+" "+name] += n
+		}
+	}
+}
+
+// expectEffects wants each of the effects to have been seen: that the rule a test is about was really at work.
+func (p *pipeline) expectEffects(names ...string) {
+	p.t.Helper()
+	p.keepEffects()
+	for _, name := range names {
+		if p.effects[name] == 0 {
+			p.t.Errorf("no %s: %v", name, p.effects)
+		}
+	}
+}
+
+// tell publishes events, and tells the product.
+func (p *pipeline) tell(lines []schemas.Line) {
+	p.t.Helper()
+	if err := p.publisher.Publish(p.t.Context(), lines); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, line := range lines {
+		p.product.Apply(line)
+	}
+}
+
+// compare holds every pool, and what waits of all of them, against the product.
+func (p *pipeline) compare(when string) {
+	p.t.Helper()
+	p.WaitIdle()
+	compared := 0
+	for _, user := range p.product.Users() {
+		p.Eventually("the rows of "+string(user), func() bool { return p.member.Owns(topics.Pools, string(user)) })
+		waiting := map[schemas.PinID]bool{}
+		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
+			want := p.product.Pool(user, source, 1000)
+			got, err := p.generator.Pool(p.t.Context(), user, source, 1000)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got.Items, cmpopts.EquateEmpty()); diff != "" {
+				p.t.Fatalf("%s: pool %s of %s (-want +got):\n%s", when, source, user, diff)
+			}
+			for i := range want {
+				waiting[want[i].Pin] = true
+			}
+			compared += len(want)
+		}
+		if n, err := p.generator.Waiting(p.t.Context(), user); err != nil || n != min(len(waiting), pools.WaitingMost) {
+			p.t.Errorf("%s: %d wait for %s, %v, want %d", when, n, user, err, len(waiting))
+		}
+	}
+	if compared == 0 {
+		p.t.Errorf("%s: no candidate was compared", when)
+	}
+}
+
+// random products: each a world of few people, boards, interests and pins about which a lot is said.
+type worlds struct {
+	rng   *rand.Rand
+	lines []schemas.Line
+}
+
+// newWorlds returns what is said of n worlds, in no order, half of it twice.
+func newWorlds(seed uint64, n int) []schemas.Line {
+	w := &worlds{rng: rand.New(rand.NewPCG(seed, 1))}
+	for i := range n {
+		w.world(fmt.Sprintf("%d-%d", seed, i))
+	}
+	w.lines = append(w.lines, w.lines[:len(w.lines)/2]...)
+	w.rng.Shuffle(len(w.lines), func(i, j int) { w.lines[i], w.lines[j] = w.lines[j], w.lines[i] })
+	return w.lines
+}
+
+func pick[T any](w *worlds, from ...T) T { return from[w.rng.IntN(len(from))] }
+
+func (w *worlds) world(name string) {
+	user := func(i int) schemas.UserID { return schemas.UserID(fmt.Sprintf("user:%s-%d", name, i)) }
+	boards := []schemas.BoardID{"", schemas.BoardID("board:a-" + name), schemas.BoardID("board:b-" + name)}
+	interests := []schemas.InterestID{schemas.InterestID("interest:a-" + name), schemas.InterestID("interest:b-" + name)}
+	const users, doomed = 5, 4 // the last one is deleted in some worlds, and says nothing of what is others'
+	for range 60 {
+		object := pick(w, schemas.ID(user(w.rng.IntN(users))), schemas.ID(boards[1+w.rng.IntN(2)]), schemas.ID(pick(w, interests...)))
+		verb := pick(w, schemas.Follow, schemas.Follow, schemas.Follow, schemas.Unfollow, schemas.Block, schemas.Unblock)
+		w.lines = append(w.lines, edgeEvent(w.rng.IntN(20), user(w.rng.IntN(users)), verb, object))
+	}
+	for n := range 24 {
+		pin, author := schemas.ID(fmt.Sprintf("pin:%s-%d", name, n)), w.rng.IntN(users)
+		for range 1 + w.rng.IntN(4) {
+			verb := pick(w, schemas.Create, schemas.Create, schemas.Update, schemas.Update, schemas.Delete)
+			by := author
+			if author != doomed && verb == schemas.Create {
+				by = pick(w, author, w.rng.IntN(doomed)) // the earliest create says whose the pin is
+			}
+			at := 30 + w.rng.IntN(20)
+			facets := on(boards[at%len(boards)], interests[:at%3]...)
+			w.lines = append(w.lines, pinEvent(at, user(by), verb, pin, facets))
+		}
+	}
+	if w.rng.IntN(3) == 0 {
+		w.lines = append(w.lines, userEvent(60, user(doomed), schemas.Delete))
+	}
+}
+
+// parts cuts lines into n runs.
+func parts(lines []schemas.Line, n int) [][]schemas.Line {
+	size := (len(lines) + n - 1) / n
+	return slices.Collect(slices.Chunk(lines, size))
+}
+
+// Whatever is said in whatever order, how often, with crashes in between: the pools end as brute force says, with every
+// followee pushed, every one pulled, all edges spread, and with rules that change in the middle of it.
+func TestPoolsOfRandomProducts(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for name, test := range map[string]struct {
+		rules   []fanout.Config // one after the other
+		effects []string
+	}{
+		"push":   {[]fanout.Config{rules(never, never), rules(never, never)}, nil},
+		"pull":   {[]fanout.Config{rules(0, never), rules(0, never)}, []string{"fanout pulled", "fanout to_pull"}},
+		"spread": {[]fanout.Config{rules(never, 0), rules(never, 0)}, []string{"fanout spread"}},
+		"rules that change": {
+			[]fanout.Config{rules(never, never), rules(0, never), rules(2, 2), rules(never, 1), rules(0, 0), rules(never, never)},
+			[]string{"fanout pulled", "fanout to_pull", "fanout to_push", "fanout spread"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := pools.DefaultConfig()
+			cfg.AwayAfter = 0
+			p := newPipeline(t, cfg)
+			for i, lines := range parts(newWorlds(seed, 8), len(test.rules)) {
+				p.start(test.rules[i], i%2 == 1)
+				p.tell(lines)
+				if i%2 == 1 {
+					p.compare(fmt.Sprintf("after part %d", i+1))
+				}
+			}
+			p.compare("at the end")
+			p.expectEffects(test.effects...)
+		})
+	}
+}
