@@ -153,7 +153,8 @@ func (p *part) produce(ctx context.Context, b *batch) (int64, error) {
 	var failed atomic.Pointer[error]
 	promise := func(_ *kgo.Record, err error) {
 		if err != nil {
-			failed.CompareAndSwap(nil, &err)
+			first := err // of its own: err itself would be on the heap for every record
+			failed.CompareAndSwap(nil, &first)
 		}
 	}
 	for i := range records {
