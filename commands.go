@@ -15,6 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
@@ -46,7 +47,7 @@ before it; "smartfeed config show" prints them all.`,
 	defaults := DefaultConfig()
 	config.AddFlags(&defaults, root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.file, "config", "", "configuration file (default smartfeed.yaml, if there is one)")
-	root.AddCommand(p.devCommand(), p.processCommand(), p.serveCommand(), p.importCommand(), simulate.Command(p.setup), p.featuresCommand(), p.configCommand(), idCommand(), p.versionCommand())
+	root.AddCommand(p.devCommand(), p.processCommand(), p.serveCommand(), p.importCommand(), simulate.Command(p.setup), p.featuresCommand(), p.pinotCommand(), p.configCommand(), idCommand(), p.versionCommand())
 	root.AddCommand(topics.Commands(p.setup)...)
 	root.AddCommand(api.Commands(p.server)...)
 	return root
@@ -129,6 +130,13 @@ func (p *program) featuresCommand() *cobra.Command {
 		return featurelog.Setup{Setup: setup, Definitions: definitions}, err
 	}))
 	return cmd
+}
+
+func (p *program) pinotCommand() *cobra.Command {
+	return pinot.Command(func(cmd *cobra.Command) (pinot.Setup, error) {
+		cfg, err := p.load(cmd)
+		return pinot.Setup{Config: cfg.Pinot, Kafka: cfg.Kafka, Registry: cfg.registryURL(), Partitions: cfg.Partitions}, err
+	})
 }
 
 func (p *program) configCommand() *cobra.Command {

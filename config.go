@@ -22,6 +22,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -57,6 +58,7 @@ type Config struct {
 	FeedStore  feedstore.Config  `yaml:"feed_store"`
 	Feed       feed.Config       `yaml:"feed"`
 	Feature    feature.Config    `yaml:"feature"`
+	Pinot      pinot.Config      `yaml:"pinot"`
 	FeatureLog featurelog.Config `yaml:"feature_log"`
 	API        api.Config        `yaml:"api"`
 }
@@ -96,6 +98,7 @@ func DefaultConfig() Config {
 		FeedStore:   feedstore.DefaultConfig(),
 		Feed:        feed.DefaultConfig(),
 		Feature:     feature.DefaultConfig(),
+		Pinot:       pinot.DefaultConfig(),
 		FeatureLog:  featurelog.DefaultConfig(),
 		API:         api.DefaultConfig(),
 	}
@@ -117,6 +120,7 @@ func (c *Config) Validate() error {
 		config.Under("feed_store", c.FeedStore.Validate()),
 		config.Under("feed", c.Feed.Validate()),
 		config.Under("feature", c.Feature.Validate()),
+		config.Under("pinot", c.Pinot.Validate()),
 		config.Under("feature_log", c.FeatureLog.Validate()),
 		config.Under("api", c.API.Validate()),
 	)

@@ -19,6 +19,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -204,6 +205,7 @@ func (p *product) openFeatures(context.Context) error {
 		return err
 	}
 	p.opened(store.Close)
+	deps := feature.Deps{Store: store, Deleted: p.deleted, Definitions: definitions, Metrics: metrics, Log: p.log, Now: time.Now}
 	sink, err := feature.NewSink(p.cfg.Feature, feature.SinkDeps{
 		Kafka: p.kafka, Streams: p.streams, Store: store, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
 	})
@@ -215,11 +217,14 @@ func (p *product) openFeatures(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.features, err = feature.NewService(p.cfg.Feature, feature.Deps{
-		Store: store, Definitions: definitions, Deleted: p.deleted, Fresh: sink.Fresh, Record: recorder.Record,
-		Metrics: metrics, Log: p.log, Now: time.Now,
-	})
-	if err != nil {
+	deps.Fresh, deps.Record = sink.Fresh, recorder.Record
+	if len(p.cfg.Pinot.Brokers) > 0 {
+		client := pinot.NewClient(p.cfg.Pinot)
+		p.opened(closed(client.Close))
+		actions := pinot.NewStore(p.cfg.Feature, client, store)
+		deps.Store, deps.Fresh = actions, actions.Fresh
+	}
+	if p.features, err = feature.NewService(p.cfg.Feature, deps); err != nil {
 		return err
 	}
 	p.opened(closed(p.features.Close))

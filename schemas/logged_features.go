@@ -2,14 +2,14 @@ package schemas
 
 // LoggedFeatures are the features of one entity as an answer had them, for training. Topic feature-log, key: Entity.
 type LoggedFeatures struct {
-	Answer string         `avro:"answer" json:"answer"` // the same for all entities of one answer
-	Entity string         `avro:"entity" json:"entity"` // a user, a pin, or "user:…|pin:…"
+	Answer string         `avro:"answer" json:"answer"`       // the same for all entities of one answer
+	Entity string         `avro:"entity" json:"entity"`       // a user, a pin, or "user:…|pin:…"
 	User   UserID         `avro:"user" json:"user,omitempty"` // of a user and of a pair
 	Pin    PinID          `avro:"pin" json:"pin,omitempty"`   // of a pin and of a pair
-	AsOf   Micros         `avro:"asOf" json:"asOf"`     // where the windows ended
-	Logged Micros         `avro:"logged" json:"logged"` // when the answer was made, and 96 hours after what was kept
-	Fresh  Micros         `avro:"fresh" json:"fresh"`   // when the newest action arrived that the store had; 0: not known
-	Share  float64        `avro:"share" json:"share"`   // of such entities that are logged, above 0 to 1: a weight is its reciprocal
+	AsOf   Micros         `avro:"asOf" json:"asOf"`           // where the windows ended
+	Logged Micros         `avro:"logged" json:"logged"`       // when the answer was made, and 96 hours after what was kept
+	Fresh  Micros         `avro:"fresh" json:"fresh"`         // when the newest action arrived that the store had; 0: not known
+	Share  float64        `avro:"share" json:"share"`         // of such entities that are logged, above 0 to 1: a weight is its reciprocal
 	Values []FeatureValue `avro:"values" json:"values"`
 }
 

@@ -1,0 +1,230 @@
+package pinot
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Admin speaks with a controller.
+type Admin struct {
+	url  string
+	http *http.Client
+}
+
+// NewAdmin makes an Admin; the address is host:port or a URL.
+func NewAdmin(controller string) (*Admin, error) {
+	url, err := address(controller)
+	if err != nil {
+		return nil, fmt.Errorf("controller: %w", err)
+	}
+	return &Admin{url: url, http: &http.Client{Timeout: 30 * time.Second}}, nil
+}
+
+// maxAdminBytes bounds an answer of the controller.
+const maxAdminBytes = 16 << 20
+
+// errAbsent is a 404.
+var errAbsent = errors.New("not there")
+
+// call sends a request and returns the body of a 200.
+func (a *Admin) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := a.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxAdminBytes))
+	switch {
+	case err != nil:
+		return nil, err
+	case res.StatusCode == http.StatusNotFound:
+		return nil, errAbsent
+	case res.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s %s: %s: %.500s", method, path, res.Status, text)
+	}
+	return text, nil
+}
+
+// Release asks which release the controller is of.
+func (a *Admin) Release(ctx context.Context) (Release, error) {
+	text, err := a.call(ctx, http.MethodGet, "/version", nil)
+	if err != nil {
+		return "", fmt.Errorf("ask version of pinot: %w", err)
+	}
+	var modules map[string]string
+	if err := json.Unmarshal(text, &modules); err != nil {
+		return "", fmt.Errorf("read version of pinot: %w", err)
+	}
+	for module, version := range modules {
+		if strings.HasPrefix(module, "pinot-") {
+			return releaseOf(version), nil
+		}
+	}
+	return "", errors.New("read version of pinot: none of its modules is named")
+}
+
+// wanted are schema and table as they should be.
+type wanted struct{ schema, table []byte }
+
+func (a *Admin) wanted(ctx context.Context, s Stream) (wanted, error) {
+	release, err := a.Release(ctx)
+	if err != nil {
+		return wanted{}, err
+	}
+	var w wanted
+	if w.schema, err = Schema(); err != nil {
+		return wanted{}, err
+	}
+	w.table, err = Table(release, s)
+	return w, err
+}
+
+// Apply makes schema and table as they should be: creates them, or updates what is there.
+func (a *Admin) Apply(ctx context.Context, s Stream) error {
+	w, err := a.wanted(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := a.put(ctx, "/schemas", "/schemas/"+TableName, w.schema); err != nil {
+		return fmt.Errorf("apply schema: %w", err)
+	}
+	if err := a.put(ctx, "/tables", "/tables/"+TableName, w.table); err != nil {
+		return fmt.Errorf("apply table: %w", err)
+	}
+	return nil
+}
+
+// put updates one, or creates it.
+func (a *Admin) put(ctx context.Context, all, one string, body []byte) error {
+	there, err := a.call(ctx, http.MethodGet, one, nil)
+	switch {
+	case errors.Is(err, errAbsent), err == nil && len(bytes.TrimSpace(there)) <= len("{}"): // a table that is not there is answered so
+		_, err = a.call(ctx, http.MethodPost, all, body)
+	case err == nil:
+		_, err = a.call(ctx, http.MethodPut, one, body)
+	}
+	return err
+}
+
+// Verify returns what differs from how schema and table should be, path by path; none: all is in order. What is there
+// beyond what is wanted, as defaults are, is no difference.
+func (a *Admin) Verify(ctx context.Context, s Stream) ([]string, error) {
+	w, err := a.wanted(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := a.compare(ctx, "schema", "/schemas/"+TableName, w.schema, func(v any) any { return v })
+	if err != nil {
+		return nil, err
+	}
+	table, err := a.compare(ctx, "table", "/tables/"+TableName, w.table, func(v any) any {
+		o, _ := v.(object)
+		return o["REALTIME"]
+	})
+	return append(schema, table...), err
+}
+
+func (a *Admin) compare(ctx context.Context, what, path string, want []byte, inside func(any) any) ([]string, error) {
+	text, err := a.call(ctx, http.MethodGet, path, nil)
+	if errors.Is(err, errAbsent) {
+		return []string{what + ": is not there"}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("verify %s: %w", what, err)
+	}
+	var w, got any
+	if err := errors.Join(json.Unmarshal(want, &w), json.Unmarshal(text, &got)); err != nil {
+		return nil, fmt.Errorf("verify %s: %w", what, err)
+	}
+	got = inside(got)
+	if got == nil {
+		return []string{what + ": is not there"}, nil
+	}
+	return differences(what, w, got), nil
+}
+
+// differences compares what is wanted with what there is. Of lists of named objects those of one name are compared.
+func differences(at string, want, got any) []string {
+	switch want := want.(type) {
+	case object:
+		return objectDifferences(at, want, got)
+	case []any:
+		return listDifferences(at, want, got)
+	}
+	if !same(want, got) {
+		return []string{fmt.Sprintf("%s: %v, want %v", at, got, want)}
+	}
+	return nil
+}
+
+func objectDifferences(at string, want object, got any) []string {
+	g, _ := got.(object)
+	var all []string
+	for k, w := range want {
+		v, there := g[k]
+		if !there && !isDefault(w) {
+			all = append(all, fmt.Sprintf("%s.%s: is not there, want %v", at, k, w))
+		}
+		if there {
+			all = append(all, differences(at+"."+k, w, v)...)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// isDefault says that a controller leaves a value out, as it is the default.
+func isDefault(v any) bool {
+	o, isObject := v.(object)
+	return isObject && len(o) == 0 || v == ""
+}
+
+func listDifferences(at string, want []any, got any) []string {
+	g, _ := got.([]any)
+	if len(g) != len(want) {
+		return []string{fmt.Sprintf("%s: %d entries, want %d", at, len(g), len(want))}
+	}
+	var all []string
+	for i, w := range want {
+		v := g[i]
+		if name := nameOf(w); name != "" {
+			j := slices.IndexFunc(g, func(v any) bool { return nameOf(v) == name })
+			if j < 0 {
+				all = append(all, fmt.Sprintf("%s: %s is not there", at, name))
+				continue
+			}
+			v = g[j]
+		}
+		all = append(all, differences(fmt.Sprintf("%s[%d]", at, i), w, v)...)
+	}
+	return all
+}
+
+func nameOf(v any) string {
+	o, _ := v.(object)
+	for _, key := range []string{"name", "columnName"} {
+		if s, ok := o[key].(string); ok {
+			return s
+		}
+	}
+	return ""
+}
+
+// same compares scalars as controllers write them: numbers also as texts.
+func same(a, b any) bool {
+	return reflect.DeepEqual(a, b) || fmt.Sprint(a) == fmt.Sprint(b)
+}

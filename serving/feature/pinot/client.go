@@ -1,0 +1,156 @@
+package pinot
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// ErrTooLarge says that an answer is above Config.MaxBytes.
+var ErrTooLarge = errors.New("answer is too large")
+
+// ErrPartial says that not all servers responded.
+var ErrPartial = errors.New("answer is of a part of the servers")
+
+// QueryError is what Pinot says is wrong with a query. It never holds the SQL, which holds ids.
+type QueryError struct {
+	Code int // Pinot's; 0: none
+}
+
+// Error names the code.
+func (e *QueryError) Error() string { return fmt.Sprintf("exception %d", e.Code) }
+
+// Client asks brokers over their HTTP interface. It is safe for concurrent use.
+//
+// There is a Go client of the Pinot project's friends, startreedata/pinot-client-go. What it does is the one request
+// below; but it takes no context, reads answers whatever their length, takes exceptions for an answer, and writes the SQL
+// of a failed query, ids included, to a logger that is global. Its later releases bring gRPC, Arrow and an ORM along.
+type Client struct {
+	brokers  []string
+	next     atomic.Uint64 // broker
+	maxBytes int64
+	http     *http.Client
+}
+
+// NewClient makes a client; cfg must be valid and name brokers. Close it.
+func NewClient(cfg Config) *Client {
+	c := &Client{maxBytes: cfg.MaxBytes, http: &http.Client{Transport: &http.Transport{
+		MaxConnsPerHost:     cfg.MaxConns,
+		MaxIdleConnsPerHost: cfg.MaxConns, // else all but two are closed after each burst
+		IdleConnTimeout:     time.Minute,
+		DisableCompression:  true, // answers are small, and a bound on bytes is one on memory
+	}}}
+	for _, b := range cfg.Brokers {
+		url, _ := address(b) // Validate has seen it
+		c.brokers = append(c.brokers, url)
+	}
+	return c
+}
+
+// Close ends idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// answer is what a query brought.
+type answer struct {
+	rows   [][]any
+	fresh  time.Time // everything that was in the topic by then is in the rows; zero: not known
+	capped bool      // Pinot gave up counting groups
+}
+
+// query asks one broker, each in its turn. width is how many columns each row must have.
+func (c *Client) query(ctx context.Context, sql string, width int) (answer, error) {
+	body, err := c.post(ctx, sql)
+	if err != nil {
+		return answer{}, fmt.Errorf("query pinot: %w", err)
+	}
+	var res response
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber() // a float64 would change long integers
+	if err := dec.Decode(&res); err != nil {
+		return answer{}, fmt.Errorf("query pinot: read answer: %w", err)
+	}
+	a, err := judge(res, width)
+	if err != nil {
+		return answer{}, fmt.Errorf("query pinot: %w", err)
+	}
+	return a, nil
+}
+
+// post sends a query and returns the body of a 200.
+func (c *Client) post(ctx context.Context, sql string) ([]byte, error) {
+	query := map[string]string{"sql": sql}
+	if deadline, ok := ctx.Deadline(); ok {
+		query["queryOptions"] = fmt.Sprintf("timeoutMs=%d", max(time.Until(deadline).Milliseconds(), 1)) // or it goes on for nobody
+	}
+	text, err := json.Marshal(query)
+	if err != nil {
+		return nil, err
+	}
+	broker := c.brokers[c.next.Add(1)%uint64(len(c.brokers))]
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, broker+"/query/sql", bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, c.maxBytes+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(body)) > c.maxBytes:
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, c.maxBytes)
+	case res.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("status %s", res.Status)
+	}
+	return body, nil
+}
+
+// response is a broker's answer, as far as it matters.
+type response struct {
+	ResultTable *struct {
+		Rows [][]any `json:"rows"`
+	} `json:"resultTable"`
+	Exceptions []struct {
+		ErrorCode int `json:"errorCode"`
+	} `json:"exceptions"`
+	NumServersQueried           int   `json:"numServersQueried"`
+	NumServersResponded         int   `json:"numServersResponded"`
+	NumGroupsLimitReached       bool  `json:"numGroupsLimitReached"`
+	MinConsumingFreshnessTimeMs int64 `json:"minConsumingFreshnessTimeMs"`
+}
+
+// judge takes an answer for one only if it is whole.
+func judge(res response, width int) (answer, error) {
+	if len(res.Exceptions) > 0 {
+		return answer{}, &QueryError{Code: res.Exceptions[0].ErrorCode}
+	}
+	if res.NumServersResponded < res.NumServersQueried {
+		return answer{}, fmt.Errorf("%w: %d of %d", ErrPartial, res.NumServersResponded, res.NumServersQueried)
+	}
+	if res.ResultTable == nil {
+		if res.NumServersQueried == 0 { // every segment was pruned
+			return answer{}, nil
+		}
+		return answer{}, errors.New("answer without a table")
+	}
+	a := answer{rows: res.ResultTable.Rows, capped: res.NumGroupsLimitReached}
+	for _, r := range a.rows {
+		if len(r) != width {
+			return answer{}, fmt.Errorf("row of %d columns, want %d", len(r), width)
+		}
+	}
+	if ms := res.MinConsumingFreshnessTimeMs; ms > 0 {
+		a.fresh = time.UnixMilli(ms)
+	}
+	return a, nil
+}

@@ -1,0 +1,182 @@
+package pinot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// broker answers every query with a body.
+func broker(t *testing.T, answer http.HandlerFunc) *Client {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	cfg := DefaultConfig()
+	cfg.Brokers, cfg.MaxBytes = []string{strings.TrimPrefix(server.URL, "http://")}, 64<<10
+	c := NewClient(cfg)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func says(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
+}
+
+const secret = "user:secret"
+
+func TestOnlyWholeAnswersAreTaken(t *testing.T) {
+	table := `"resultTable":{"dataSchema":{"columnNames":["n"],"columnDataTypes":["LONG"]},"rows":[[3]]}`
+	tests := map[string]struct {
+		answer http.HandlerFunc
+		want   func(error) bool
+	}{
+		"whole":        {says(`{` + table + `,"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err == nil }},
+		"all pruned":   {says(`{}`), func(err error) bool { return err == nil }},
+		"exceptions":   {says(`{` + table + `,"exceptions":[{"errorCode":710,"message":"` + secret + `"}]}`), func(err error) bool { var q *QueryError; return errors.As(err, &q) && q.Code == 710 }},
+		"partial":      {says(`{` + table + `,"numServersQueried":2,"numServersResponded":1}`), func(err error) bool { return errors.Is(err, ErrPartial) }},
+		"no table":     {says(`{"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err != nil }},
+		"wide rows":    {says(`{"resultTable":{"rows":[[1,2]]},"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err != nil }},
+		"no JSON":      {says(`<html>`), func(err error) bool { return err != nil }},
+		"huge":         {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 65<<10)) }, func(err error) bool { return errors.Is(err, ErrTooLarge) }},
+		"another code": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, func(err error) bool { return err != nil }},
+		"cut": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, "{")
+		}, func(err error) bool { return err != nil }},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := broker(t, tt.answer).query(t.Context(), "SELECT n WHERE actor = '"+secret+"'", 1)
+			if !tt.want(err) {
+				t.Errorf("got %v", err)
+			}
+			if err != nil && strings.Contains(err.Error(), secret) {
+				t.Errorf("the error tells what was asked: %v", err)
+			}
+		})
+	}
+}
+
+func TestAQueryEndsWithItsContext(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	c := broker(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the caller goes
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	before := runtime.NumGoroutine()
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		_, err := c.query(ctx, "SELECT 1", 1)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v, want the deadline", err)
+		}
+	}
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before+10; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestABrokerThatIsAwayIsAnError(t *testing.T) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	cfg := DefaultConfig()
+	cfg.Brokers = []string{server.URL}
+	c := NewClient(cfg)
+	defer c.Close()
+	if _, err := c.query(t.Context(), "SELECT 1", 1); err == nil {
+		t.Error("there was an answer")
+	}
+}
+
+// A store reads what columns say, whatever the order of ids, and tells how fresh it is.
+func TestStoreReadsRows(t *testing.T) {
+	var asked []string
+	row := func(id, object string, ts int64) string {
+		return fmt.Sprintf(`["%s","save","%s",["",  "interest:a"],["-Infinity"],"{\"price\":\"2.5\"}",%d]`, id, object, ts)
+	}
+	c := broker(t, func(w http.ResponseWriter, r *http.Request) {
+		var q map[string]string
+		_ = json.NewDecoder(r.Body).Decode(&q)
+		asked = append(asked, q["sql"])
+		ms := int64(now) / 1000
+		fmt.Fprintf(w, `{"resultTable":{"rows":[%s,%s,%s]},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":%d}`,
+			row("\U0001F600", "pin:2", ms), row("\uff5e", "pin:1", ms), row("c", "pin:3", ms-1), ms)
+	})
+	s := NewStore(feature.DefaultConfig(), c, nil)
+	if _, known := s.Fresh(); known {
+		t.Error("it knows how fresh it is before any answer")
+	}
+	defs := define(t, `
+- {name: last, entity: user, aggregate: last, n: 2}
+- {name: price, entity: user, aggregate: sum, of: objectAttributes.price}
+- {name: taste, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding}
+- {name: interests, entity: user, aggregate: count, group_by: objectAttributes.interests}
+`)
+	got, err := s.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := now.Time()
+	want := []feature.Result{
+		{Value: feature.Last{{Object: "pin:2", Verb: "save", Timestamp: at}, {Object: "pin:1", Verb: "save", Timestamp: at}}}, // by bytes
+		{Value: feature.Number(7.5)},
+		{Reasons: []feature.Reason{feature.Empty}},
+		{Value: feature.Groups{"interest:a": 3}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if fresh, known := s.Fresh(); !known || !fresh.Equal(at) {
+		t.Errorf("fresh to %v, %v, want %v", fresh, known, at)
+	}
+	if len(asked) != 1 {
+		t.Errorf("%d queries for four features, want one: %q", len(asked), asked)
+	}
+}
+
+func TestWrongRowsAreErrors(t *testing.T) {
+	tests := map[string]struct{ column, value string }{
+		"a number for a text": {"object", "7"}, "a text for a time": {timeColumn, `"now"`}, "no list": {"objectInterests", `"x"`},
+		"numbers in a list": {"objectInterests", "[1]"}, "texts in a vector": {"objectEmbedding", `[1,"x"]`}, "beyond 32 bits": {"objectEmbedding", "[1e39]"},
+		"no object": {"objectAttributesMap", `"["`}, "not a text": {"objectAttributesMap", "7"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			dec := json.NewDecoder(strings.NewReader(tt.value))
+			dec.UseNumber()
+			var v any
+			if err := dec.Decode(&v); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range columns() {
+				if c.name == tt.column && c.read(&schemas.EnrichedAction{}, v) == nil {
+					t.Errorf("%s was read as %s", tt.value, tt.column)
+				}
+			}
+		})
+	}
+}

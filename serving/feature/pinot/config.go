@@ -1,0 +1,61 @@
+package pinot
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+)
+
+// Config says where Pinot is. See DefaultConfig.
+type Config struct {
+	Brokers    []string `yaml:"brokers"`    // that queries go to, host:port or URL; none: features come from the embedded store
+	Controller string   `yaml:"controller"` // that the table is applied to, host:port or URL; default 127.0.0.1:9000
+	MaxBytes   int64    `yaml:"max_bytes"`  // of one answer, 64 KiB to 1 GiB, default 64 MiB
+	MaxConns   int      `yaml:"max_conns"`  // to each broker, 1 to 1024, default 32
+
+	Kafka    []string `yaml:"kafka"`    // brokers as Pinot's servers reach them; default those of this program
+	Registry string   `yaml:"registry"` // URL of the registry's Confluent-compatible API as they reach it; default likewise
+	Replicas int      `yaml:"replicas"` // of each segment, 1 to 10, default 1
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config {
+	return Config{Controller: "127.0.0.1:9000", MaxBytes: 64 << 20, MaxConns: 32, Replicas: 1}
+}
+
+// Validate reports every value that is out of its bounds.
+func (c Config) Validate() error {
+	errs := []error{
+		within("max_bytes", c.MaxBytes, 64<<10, 1<<30),
+		within("max_conns", int64(c.MaxConns), 1, 1024),
+		within("replicas", int64(c.Replicas), 1, 10),
+	}
+	for _, b := range c.Brokers {
+		if _, err := address(b); err != nil {
+			errs = append(errs, fmt.Errorf("brokers: %w", err))
+		}
+	}
+	if _, err := address(c.Controller); err != nil {
+		errs = append(errs, fmt.Errorf("controller: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+func within(field string, value, least, most int64) error {
+	if value < least || value > most {
+		return fmt.Errorf("%s: %d: want %d to %d", field, value, least, most)
+	}
+	return nil
+}
+
+// address returns the URL of host:port or a URL.
+func address(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		u, err = url.Parse("http://" + s)
+	}
+	if err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" {
+		return "", fmt.Errorf("%q is neither host:port nor a URL without a path", s)
+	}
+	return u.String(), nil
+}
