@@ -13,6 +13,7 @@ type LowDiskError struct {
 	Free, Min int64 // bytes
 }
 
+// Error says what to do.
 func (e *LowDiskError) Error() string {
 	return fmt.Sprintf("disk of %s has %d bytes free, less than min_disk_bytes %d: make room", e.Dir, e.Free, e.Min)
 }
@@ -24,6 +25,7 @@ type DiskError struct {
 	Err error // the system's
 }
 
+// Error says what to do.
 func (e *DiskError) Error() string {
 	return fmt.Sprintf("disk of %s refuses writes: %v: mend it", e.Dir, e.Err)
 }

@@ -18,6 +18,7 @@ type meter struct {
 	owned                             prometheus.Gauge
 	latency                           prometheus.Observer
 	dropped                           *prometheus.CounterVec // of the group, by reason
+	kinds                             kinds
 	drops, letters                    reasons                // the same for this process to read
 	affected                          *prometheus.CounterVec // effects of the group, by name
 	effects                           reasons                // the same for this process to read
@@ -26,6 +27,7 @@ type meter struct {
 func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
 	f := family{reg: reg, group: group}
 	m := &meter{
+		kinds:       newKinds(),
 		rows:        f.counter("rows_written_total", "Rows put."),
 		deletes:     f.counter("rows_deleted_total", "Rows deleted."),
 		bytes:       f.counter("bytes_total", "Bytes of keys and values of rows and emitted records."),
@@ -92,7 +94,7 @@ func (m *meter) committed(b *batch, took time.Duration) {
 		m.told(c)
 	}
 	for _, reason := range b.letters {
-		m.letters.count(kindOf(reason))
+		m.letters.count(m.kinds.of(reason))
 	}
 }
 

@@ -39,15 +39,18 @@ func (r *reasons) snapshot() map[string]int64 {
 	return maps.Clone(r.n)
 }
 
-// kindOf leaves what differs from record to record out of the reason of a dead letter: quoted text, numbers, and what
-// is beyond maxKind.
-func kindOf(reason string) string {
+// kinds tells the kinds of reasons apart.
+type kinds struct{ varying *regexp.Regexp }
+
+func newKinds() kinds { return kinds{regexp.MustCompile(`"(?:[^"\\]|\\.)*"?|[-+]?\d[\d.eE+-]*`)} }
+
+// of leaves what differs from record to record out of the reason of a dead letter: quoted text, numbers, and what is
+// beyond maxKind.
+func (k kinds) of(reason string) string {
 	if len(reason) > maxKind {
 		reason = strings.ToValidUTF8(reason[:maxKind], "")
 	}
-	return varying.ReplaceAllString(reason, "…")
+	return k.varying.ReplaceAllString(reason, "…")
 }
 
 const maxKind = 200 // bytes
-
-var varying = regexp.MustCompile(`"(?:[^"\\]|\\.)*"?|[-+]?\d[\d.eE+-]*`)

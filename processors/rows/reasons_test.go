@@ -9,6 +9,7 @@ import (
 
 func TestReasonsOfOneKindAreCountedAsOne(t *testing.T) {
 	t.Parallel()
+	k := newKinds()
 	for _, c := range []struct{ name, reason, want string }{
 		{"no place for data", "empty owner", "empty owner"},
 		{"quoted", `key "pin:3": want the record's "pin:4"`, `key …: want the record's …`},
@@ -18,7 +19,7 @@ func TestReasonsOfOneKindAreCountedAsOne(t *testing.T) {
 		{"long", strings.Repeat("ä", 150), strings.Repeat("ä", 100)},
 		{"cut inside a rune", "x" + strings.Repeat("ä", 150), "x" + strings.Repeat("ä", 99)},
 	} {
-		if got := kindOf(c.reason); got != c.want {
+		if got := k.of(c.reason); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

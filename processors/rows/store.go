@@ -2,13 +2,9 @@ package rows
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -49,93 +45,6 @@ const (
 	offsetNone    int64 = -1
 )
 
-// identity says whose store a directory holds. A store of another one is removed, not read.
-type identity struct {
-	Format    int    `json:"format"` // of rows and reserved rows, storeFormat
-	Cluster   string `json:"cluster"`
-	Topic     string `json:"topic"`
-	TopicID   string `json:"topic_id"`
-	Partition int32  `json:"partition"`
-}
-
-const storeFormat = 1
-
-var (
-	errForeign = errors.New("store of another topic, partition or cluster")
-	errAhead   = errors.New("store holds more than the changelog")
-)
-
-// openStore opens a partition's store, whose changelog ends at end. One that is damaged, not this partition's or ahead
-// of the log is removed, and an empty one is opened in its place: the changelog has all of it.
-func (r *Runner) openStore(who identity, end int64) (*store, error) {
-	dir := filepath.Join(r.cfg.Dir, who.Topic, strconv.Itoa(int(who.Partition)))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	lock, err := pebble.LockDirectory(dir, r.fs)
-	if err != nil { // held by this process, by another, or the disk: it says nothing of what is in the store
-		return nil, fmt.Errorf("lock store %s, which one process may use at a time: %w", dir, err)
-	}
-	s, err := r.tryStore(dir, lock, who, end)
-	if err != nil && ofStore(err) {
-		r.log.Warn("local store removed, to be rebuilt from the changelog", "dir", dir, "reason", err)
-		if err = clearStore(dir); err == nil {
-			s, err = r.tryStore(dir, lock, who, end)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
-	s.show.left(s, s.end-s.offset)
-	return s, nil
-}
-
-// lockFile is Pebble's, in a store's directory.
-const lockFile = "LOCK"
-
-// clearStore removes what is in a store's directory but for the lock, which this process holds.
-func clearStore(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("remove store: %w", err)
-	}
-	for _, e := range entries {
-		if e.Name() == lockFile {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return fmt.Errorf("remove store: %w", err)
-		}
-	}
-	return nil
-}
-
-// ofStore tells whether an error of opening is the store's own fault, and not that of the disk.
-// Pebble does not mark all damage as such; but what the system refuses has the system's error, and a missing file is
-// damage.
-func ofStore(err error) bool {
-	var system syscall.Errno
-	return !errors.As(err, &system) || system == syscall.ENOENT
-}
-
-// tryStore opens the store as it is. Its Close gives the lock back.
-func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64) (*store, error) {
-	s := &store{
-		dir: dir, who: who, end: end, lock: lock, fs: r.fs, show: &r.shared.recoveries, log: r.log, read: r.meter.recovered, offset: offsetNone, told: time.Now(),
-	}
-	options := s.options(r.shared)
-	options.Lock = lock
-	db, err := pebble.Open(dir, options)
-	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", dir, err)
-	}
-	s.db = db
-	if err := errors.Join(s.claim(), s.loadOffset()); err != nil {
-		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), db.Close())
-	}
-	return s, nil
-}
-
 // damaged notes that files are damaged.
 func (s *store) damaged(err error) {
 	if s.damage.CompareAndSwap(nil, &err) {
@@ -169,61 +78,6 @@ func (s *store) check(err error) error {
 		s.damaged(err)
 	}
 	return err
-}
-
-// claim marks an empty store as who's, or holds its mark against who.
-func (s *store) claim() error {
-	want, err := json.Marshal(s.who)
-	if err != nil {
-		return err
-	}
-	key := reservedKey(markerKind)
-	have, closer, err := s.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		if err := s.empty(); err != nil {
-			return err
-		}
-		return s.db.Set(key, want, pebble.NoSync)
-	}
-	if err != nil {
-		return err
-	}
-	defer closer.Close()
-	if string(have) != string(want) {
-		return fmt.Errorf("%w: it is %s, not %s", errForeign, have, want)
-	}
-	return nil
-}
-
-// empty fails if there is anything in the store.
-func (s *store) empty() error {
-	it, err := s.db.NewIter(nil)
-	if err != nil {
-		return err
-	}
-	if it.First() {
-		err = fmt.Errorf("%w: it has rows and no mark", errForeign)
-	}
-	return errors.Join(err, it.Close())
-}
-
-func (s *store) loadOffset() error {
-	value, closer, err := s.db.Get(reservedKey(offsetKind))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer closer.Close()
-	if len(value) != 8 {
-		return fmt.Errorf("%w: offset of %d bytes", errForeign, len(value))
-	}
-	s.offset = int64(binary.BigEndian.Uint64(value))
-	if s.offset >= s.end {
-		return fmt.Errorf("%w: offset %d, and it ends at %d", errAhead, s.offset, s.end)
-	}
-	return nil
 }
 
 // Open is part of storage.Storage: the store is open already.
