@@ -243,3 +243,102 @@ func TestPoolsOfRandomProducts(t *testing.T) {
 		})
 	}
 }
+
+// back announces that everybody is here.
+func (p *pipeline) back() {
+	for _, user := range p.product.Users() {
+		proctest.Publish(p.Wire, p.Streams.Returns, string(user), &schemas.Return{User: user, Time: schemas.MicrosOf(time.Now())})
+	}
+}
+
+// Everybody goes away in the middle. What is new does not reach them, what is taken away does; whoever comes back has
+// what brute force says. The process is killed on the way.
+func TestPoolsOfThoseWhoComeBack(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	cfg := pools.DefaultConfig()
+	cfg.AwayAfter = time.Second
+	p := newPipeline(t, cfg)
+	for i, lines := range parts(newWorlds(seed, 6), 3) {
+		p.start([]fanout.Config{rules(never, never), rules(never, 1), rules(3, 1)}[i], i > 0)
+		p.tell(lines)
+		p.WaitIdle()
+		p.Eventually("everybody is away", func() bool { return p.allAway() })
+		p.tell(news(fmt.Sprintf("%d-%d", seed, i), p.product))
+		p.WaitIdle()
+		p.onlyVisible()
+		p.back()
+		p.compare(fmt.Sprintf("part %d", i+1))
+	}
+	p.expectEffects("fanout away", "fanout went_away", "fanout came_back", "pools went_away", "pools returned")
+}
+
+// allAway says whether everybody who follows anybody is away, and every followee knows.
+func (p *pipeline) allAway() bool {
+	for _, user := range p.product.Users() {
+		for _, e := range p.product.Edges(user) {
+			if e.Kind == schemas.FollowEdge && e.Live && !p.product.deleted(schemas.UserID(e.Other)) && !p.away(user, e.Other) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// away says whether the edge is one of those who are away, by the rows of fanout.
+func (p *pipeline) away(user schemas.UserID, followee schemas.ID) bool {
+	row := append([]byte{'a'}, user...)
+	for n := -1; n < 100; n++ {
+		owner := string(followee)
+		if n >= 0 {
+			owner += fmt.Sprintf("\x01%d", n)
+		}
+		var value []byte
+		err := p.member.View(topics.Fanout).Read(p.t.Context(), owner, func(s rows.Snapshot) (err error) {
+			value, err = s.Get(row)
+			return err
+		})
+		if err == nil && value != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// news is a new pin of everybody, and the end or another board for some that are there.
+func news(name string, product *Product) []schemas.Line {
+	var lines []schemas.Line
+	for i, user := range product.Users() {
+		pin := schemas.ID(fmt.Sprintf("pin:news-%s-%d", name, i))
+		lines = append(lines, pinEvent(100+i, user, schemas.Create, pin))
+	}
+	for i, pin := range product.Pins() {
+		switch i % 4 {
+		case 0:
+			lines = append(lines, pinEvent(200, pin.Author, schemas.Delete, schemas.ID(pin.ID)))
+		case 1:
+			lines = append(lines, pinEvent(200, pin.Author, schemas.Update, schemas.ID(pin.ID), on("board:elsewhere")))
+		}
+	}
+	return lines
+}
+
+// onlyVisible wants nothing in any pool that brute force would not show there.
+func (p *pipeline) onlyVisible() {
+	p.t.Helper()
+	for _, user := range p.product.Users() {
+		p.Eventually("the rows of "+string(user), func() bool { return p.member.Owns(topics.Pools, string(user)) })
+		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
+			got, err := p.generator.Pool(p.t.Context(), user, source, 1000)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			for _, item := range got.Items {
+				if !p.product.Visible(user, source, item.Pin) {
+					p.t.Errorf("%s, who is away, would be shown %s of %s", user, item.Pin, source)
+				}
+			}
+		}
+	}
+}
