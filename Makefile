@@ -14,6 +14,8 @@ RACY    := ./processors/... ./topics/... ./serving/...
 # Where .ci/services starts Kafka: one node, and the three of a cluster.
 export KAFKA_PORT ?= 19092
 KAFKA         := 127.0.0.1:$(KAFKA_PORT)
+export PINOT_PORT ?= 19070
+PINOT         := 127.0.0.1:$(PINOT_PORT)
 CLUSTER       := kafka-1 kafka-2 kafka-3
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
@@ -39,6 +41,7 @@ test-lastfm: ## the Last.fm set against brute force, also through five kills; fi
 test-services: ## the same tests on real servers, brought and started by .ci/services
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=4 $(GO) test -p 1 -count=1 -timeout 20m -run RealKafka -v ./topics ./processors/rows
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GO) test -count=1 -timeout 20m -run RealKafkaTorture -v ./processors/rows
+	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GO) test -count=1 -run RealPinot -v ./serving/feature/pinot
 
 nightly: ## the torture of row tables in full: a hundred kills embedded, forty on Kafka, ten of each broker of three
 	ROWS_TORTURE=17 $(GO) test -count=1 -timeout 30m -run TestTorture -v ./processors/rows

@@ -26,7 +26,10 @@ func NewAdmin(controller string) (*Admin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
-	return &Admin{url: url, http: &http.Client{Timeout: 30 * time.Second}}, nil
+	return &Admin{url: url, http: &http.Client{
+		Timeout:   30 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true}, // a few requests, then never again
+	}}, nil
 }
 
 // maxAdminBytes bounds an answer of the controller.
@@ -133,7 +136,12 @@ func (a *Admin) Verify(ctx context.Context, s Stream) ([]string, error) {
 	}
 	table, err := a.compare(ctx, "table", "/tables/"+TableName, w.table, func(v any) any {
 		o, _ := v.(object)
-		return o["REALTIME"]
+		table, _ := o["REALTIME"].(object)
+		if table == nil {
+			return nil
+		}
+		table["tableName"] = strings.TrimSuffix(fmt.Sprint(table["tableName"]), "_REALTIME") // the controller adds it
+		return table
 	})
 	return append(schema, table...), err
 }

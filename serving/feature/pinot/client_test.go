@@ -116,15 +116,15 @@ func TestABrokerThatIsAwayIsAnError(t *testing.T) {
 func TestStoreReadsRows(t *testing.T) {
 	var asked []string
 	row := func(id, object string, ts int64) string {
-		return fmt.Sprintf(`["%s","save","%s",["",  "interest:a"],["-Infinity"],"{\"price\":\"2.5\"}",%d]`, id, object, ts)
+		return fmt.Sprintf(`["%s","user:1","save","%s",["",  "interest:a"],["-Infinity"],"{\"price\":\"2.5\"}",%d]`, id, object, ts)
 	}
 	c := broker(t, func(w http.ResponseWriter, r *http.Request) {
 		var q map[string]string
 		_ = json.NewDecoder(r.Body).Decode(&q)
 		asked = append(asked, q["sql"])
 		ms := int64(now) / 1000
-		fmt.Fprintf(w, `{"resultTable":{"rows":[%s,%s,%s]},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":%d}`,
-			row("\U0001F600", "pin:2", ms), row("\uff5e", "pin:1", ms), row("c", "pin:3", ms-1), ms)
+		fmt.Fprintf(w, `{"resultTable":{"rows":[%s,%s,%s,["other","user:2","save","pin:9",[],[],"{}",%d]]},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":%d}`,
+			row("\U0001F600", "pin:2", ms), row("\uff5e", "pin:1", ms), row("c", "pin:3", ms-1), ms, ms)
 	})
 	s := NewStore(feature.DefaultConfig(), c, nil)
 	if _, known := s.Fresh(); known {

@@ -47,7 +47,7 @@ func columns() []column {
 	from := func(c column, transform string) column { c.from = transform; return c }
 	return []column{
 		text(idColumn, "", func(a *schemas.EnrichedAction, s string) { a.ID = s }),
-		text(actorColumn, "actor", func(*schemas.EnrichedAction, string) {}), // asked for by name: nothing to learn
+		text(actorColumn, "actor", func(a *schemas.EnrichedAction, s string) { a.Actor = schemas.UserID(s) }),
 		text("verb", "verb", func(a *schemas.EnrichedAction, s string) { a.Verb = schemas.Verb(s) }),
 		text("object", "object", func(a *schemas.EnrichedAction, s string) { a.Object = schemas.ID(s) }),
 		from(text("objectAuthor", "objectAttributes.author", func(a *schemas.EnrichedAction, s string) {
@@ -84,7 +84,7 @@ func columns() []column {
 			a.VerbAttributes.Attributes = m
 		}),
 		{
-			name: timeColumn, kind: "LONG", from: `cast(floor("timestamp" / 1000), 'LONG')`,
+			name: timeColumn, kind: "LONG", from: `floor(divide("timestamp", 1000))`,
 			read: func(a *schemas.EnrichedAction, v any) error {
 				n, ok := v.(json.Number)
 				ms, err := n.Int64()

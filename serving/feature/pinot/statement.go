@@ -13,6 +13,19 @@ import (
 // inside single quotes, and comments, options and parameters do not begin there.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
+// ambiguous says that releases of Pinot take different texts for what quote returns: some undo the doubling of quotes a
+// second time, and what is left of two quotes is another text, another user's id for one.
+func ambiguous(s string) bool { return strings.Contains(s, "''") }
+
+// literals returns what a text is among, whatever the release. Where that is more than the text, whoever reads the rows
+// has to look.
+func literals(s string) []string {
+	if !ambiguous(s) {
+		return []string{quote(s)}
+	}
+	return []string{quote(s), quote(strings.ReplaceAll(s, "''", "''''"))}
+}
+
 // statement is a query with how its rows are read.
 type statement struct {
 	sql     string
@@ -35,7 +48,12 @@ func rows(user schemas.UserID, defs []feature.Definition, after, upTo int64, mos
 }
 
 func where(b *strings.Builder, user schemas.UserID, after, upTo int64, verbs []string) {
-	b.WriteString(" WHERE " + actorColumn + " = " + quote(string(user)))
+	b.WriteString(" WHERE ")
+	if id := literals(string(user)); len(id) == 1 {
+		b.WriteString(actorColumn + " = " + id[0])
+	} else {
+		b.WriteString(actorColumn + " IN (" + strings.Join(id, ", ") + ")")
+	}
 	b.WriteString(" AND " + timeColumn + " > " + strconv.FormatInt(after, 10))
 	b.WriteString(" AND " + timeColumn + " <= " + strconv.FormatInt(upTo, 10))
 	if len(verbs) > 0 {
@@ -44,16 +62,16 @@ func where(b *strings.Builder, user schemas.UserID, after, upTo int64, verbs []s
 }
 
 func in(b *strings.Builder, name string, values []string) {
-	quoted := make([]string, len(values))
-	for i, v := range values {
-		quoted[i] = quote(v)
+	var quoted []string
+	for _, v := range values {
+		quoted = append(quoted, literals(v)...)
 	}
 	b.WriteString(" AND " + name + " IN (" + strings.Join(quoted, ", ") + ")")
 }
 
-// looked returns the columns that the definitions look at, and those that order rows.
+// looked returns the columns that the definitions look at, those that order rows, and the one that says whose they are.
 func looked(defs []feature.Definition) []column {
-	wanted := map[string]bool{idColumn: true, timeColumn: true}
+	wanted := map[string]bool{idColumn: true, timeColumn: true, actorColumn: true}
 	for _, d := range defs {
 		if len(d.Verbs) > 0 || d.Aggregate == feature.TakeLast {
 			wanted["verb"] = true
@@ -62,9 +80,8 @@ func looked(defs []feature.Definition) []column {
 			wanted["object"] = true
 		}
 		for _, p := range d.Paths() {
-			if c, _ := columnOf(p); c.name != actorColumn {
-				wanted[c.name] = true
-			}
+			c, _ := columnOf(p)
+			wanted[c.name] = true
 		}
 	}
 	return slices.DeleteFunc(columns(), func(c column) bool { return !wanted[c.name] })
@@ -87,9 +104,11 @@ func commonVerbs(defs []feature.Definition) []string {
 }
 
 // count returns the query by which Pinot itself counts a definition's actions; false if it cannot: it would have to know
-// of decay, or of attributes without a column, whose absence its functions do not tell from a value.
+// of decay, of attributes without a column, whose absence its functions do not tell from a value, or of texts that its
+// releases read differently.
 func count(user schemas.UserID, d feature.Definition, after, upTo int64, most int) (statement, bool) {
-	if d.Aggregate != feature.Count && d.Aggregate != feature.Rate || d.HalfLife != 0 {
+	counts := d.Aggregate == feature.Count || d.Aggregate == feature.Rate
+	if !counts || d.HalfLife != 0 || ambiguous(string(user)) || slices.ContainsFunc(texts(d.Verbs), ambiguous) {
 		return statement{}, false
 	}
 	var s statement
@@ -123,7 +142,7 @@ func count(user schemas.UserID, d feature.Definition, after, upTo int64, most in
 func condition(b *strings.Builder, c feature.Condition) bool {
 	col, own := columnOf(c.Path)
 	values := slices.DeleteFunc(slices.Clone(c.In), func(v string) bool { return v == "" }) // what is absent matches nothing
-	if !own || len(values) == 0 {
+	if !own || len(values) == 0 || slices.ContainsFunc(values, ambiguous) {
 		return false
 	}
 	in(b, col.name, values)

@@ -65,6 +65,9 @@ func (s *Store) Actions(ctx context.Context, user schemas.UserID, span feature.S
 		return nil, fmt.Errorf("read answer of pinot: %w", err)
 	}
 	for i := range actions {
+		if actions[i].Actor != user { // see ambiguous
+			continue
+		}
 		if more, err := e.Add(&actions[i]); err != nil || !more {
 			return e.Results(), err
 		}

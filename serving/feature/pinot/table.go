@@ -105,13 +105,14 @@ func Table(r Release, s Stream) ([]byte, error) {
 			actorColumn: object{"functionName": "Murmur", "numPartitions": s.Partitions}, // as topics.Partition
 		}},
 	}
-	ingestion := object{"transformConfigs": transforms, "continueOnError": true} // a record that cannot be read is skipped, and not for ever tried
+	ingestion := object{"transformConfigs": transforms}
 	dedup := object{"dedupEnabled": true, "hashFunction": "MURMUR3"}
 	switch r {
 	case V0:
 		segments["schemaName"], segments["replicasPerPartition"] = TableName, fmt.Sprint(s.Replicas)
 		index["streamConfigs"] = streamOf(s, "kafka20", object{"stream.kafka.consumer.type": "lowlevel"})
 	case V1:
+		ingestion["continueOnError"] = true // a record that cannot be read is skipped, as V0 does, and not tried for ever
 		ingestion["streamIngestionConfig"] = object{"streamConfigMaps": []object{streamOf(s, "kafka30", nil)}}
 		dedup["metadataTTL"], dedup["dedupTimeColumn"] = feature.Kept.Milliseconds(), timeColumn // else every id is held for ever
 	default:
