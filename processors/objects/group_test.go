@@ -463,60 +463,81 @@ func TestCountsKnowWhoActed(t *testing.T) {
 	checkDeadLetters(t, w, `key "pin:1": want the record's "pin:other"`)
 }
 
-// A pin is hot from some impressions and saves on, says so again as they grow, and no more when nothing has happened to
-// it for a while, or it is deleted; what happens then makes it hot again, with all that was counted.
-func TestHotPinsComeAndGo(t *testing.T) {
-	t.Parallel()
+// heatRig is the group with the topic of hot pins, held whole.
+type heatRig struct {
+	*proctest.Wire
+	hot *topics.Whole[schemas.HotPin]
+	at  time.Time
+}
+
+func newHeatRig(t *testing.T, cfg objects.Hot, pins ...schemas.PinID) *heatRig {
 	w := proctest.New(t)
-	cfg := objects.DefaultConfig()
-	cfg.Hot = objects.Hot{From: 4, For: 2 * time.Second}
-	w.Start("a", objects.Group(cfg, w.Streams, gone{}))
-	hot := topics.NewWhole(w.Kafka, w.Streams.HotPins, "test", slog.New(slog.NewTextHandler(t.Output(), nil)))
-	ctx, cancel := context.WithCancel(t.Context())
+	all := objects.DefaultConfig()
+	all.Hot = cfg
+	w.Start("a", objects.Group(all, w.Streams, gone{}))
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	r := &heatRig{Wire: w, at: now(), hot: topics.NewWhole(w.Kafka, w.Streams.HotPins, "test", log)}
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- hot.Run(ctx) }()
-	defer func() {
+	go func() { ended <- r.hot.Run(ctx) }()
+	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	}()
-	at := now()
-	show := func(pin schemas.PinID, n int) {
-		for range n {
-			proctest.Publish(w, w.Streams.Impressions, string(pin), &schemas.Impression{Pin: pin, User: "user:eve", Time: schemas.MicrosOf(at)})
-		}
-	}
-	expect := func(pin schemas.PinID, impressions, saves int64) {
-		t.Helper()
-		want := schemas.HotPin{Pin: pin, Author: "user:ada", Impressions: impressions, Saves: saves}
-		w.Eventually(fmt.Sprintf("%+v", want), func() bool {
-			got, ok := hot.Get(string(pin))
-			return ok && *got == want
-		})
-	}
-	cold := func(pin schemas.PinID) {
-		w.Eventually(string(pin)+" is cold", func() bool { return !hot.Has(string(pin)) })
-	}
-
-	for _, pin := range []schemas.PinID{"pin:1", "pin:2", "pin:3"} {
-		proctest.Publish(w, w.Streams.Pins, string(pin), pinAt(schemas.Create, pin, at, "c "+string(pin)))
+	})
+	for _, pin := range pins {
+		proctest.Publish(w, w.Streams.Pins, string(pin), pinAt(schemas.Create, pin, r.at, "c "+string(pin)))
 	}
 	w.WaitIdle() // the author is known
-	show("pin:3", 3)
-	show("pin:1", 3)
-	proctest.Publish(w, w.Streams.Actions, "pin:1", actionAt(schemas.Save, "pin:1", at, "save"), actionAt(schemas.Save, "pin:1", at, "save"))
-	expect("pin:1", 3, 1)
-	show("pin:1", 2)
-	expect("pin:1", 5, 1)
-	cold("pin:1")
-	show("pin:1", 1)
-	expect("pin:1", 6, 1)
-	show("pin:2", 4)
-	expect("pin:2", 4, 0)
-	proctest.Publish(w, w.Streams.Pins, "pin:2", pinAt(schemas.Delete, "pin:2", at.Add(1), "d"))
-	cold("pin:2")
-	if hot.Has("pin:3") {
-		t.Error("pin:3 is hot after three impressions, want four")
+	return r
+}
+
+func (r *heatRig) show(pin schemas.PinID, n int) {
+	for range n {
+		proctest.Publish(r.Wire, r.Streams.Impressions, string(pin),
+			&schemas.Impression{Pin: pin, User: "user:eve", Time: schemas.MicrosOf(r.at)})
 	}
+}
+
+func (r *heatRig) expect(pin schemas.PinID, impressions, saves int64) {
+	want := schemas.HotPin{Pin: pin, Author: "user:ada", Impressions: impressions, Saves: saves}
+	r.Eventually(fmt.Sprintf("%+v", want), func() bool {
+		got, ok := r.hot.Get(string(pin))
+		return ok && *got == want
+	})
+}
+
+func (r *heatRig) cold(pin schemas.PinID) {
+	r.Eventually(string(pin)+" is cold", func() bool { return !r.hot.Has(string(pin)) })
+}
+
+// A pin is hot from some impressions and saves on, says so again as they grow, and no more when nothing has happened to
+// it for a while; what happens then makes it hot again, with all that was counted.
+func TestHotPinsComeAndGo(t *testing.T) {
+	t.Parallel()
+	r := newHeatRig(t, objects.Hot{From: 4, For: time.Second}, "pin:1", "pin:2")
+	r.show("pin:2", 3)
+	r.show("pin:1", 3)
+	save := actionAt(schemas.Save, "pin:1", r.at, "save")
+	proctest.Publish(r.Wire, r.Streams.Actions, "pin:1", save, save)
+	r.expect("pin:1", 3, 1)
+	r.show("pin:1", 2)
+	r.expect("pin:1", 5, 1)
+	r.cold("pin:1")
+	r.show("pin:1", 1)
+	r.expect("pin:1", 6, 1)
+	r.cold("pin:1")
+	if r.hot.Has("pin:2") {
+		t.Error("pin:2 is hot after three impressions, want four")
+	}
+}
+
+func TestADeletedPinIsNotHot(t *testing.T) {
+	t.Parallel()
+	r := newHeatRig(t, objects.Hot{From: 1, For: time.Hour}, "pin:1")
+	r.show("pin:1", 2)
+	r.expect("pin:1", 2, 0)
+	proctest.Publish(r.Wire, r.Streams.Pins, "pin:1", pinAt(schemas.Delete, "pin:1", r.at.Add(1), "d"))
+	r.cold("pin:1")
 }
