@@ -1,0 +1,92 @@
+package rules
+
+import "github.com/smartfeed/smartfeed/schemas"
+
+// Relaxation says how far the caps gave way, because with them the chunk would have been short.
+type Relaxation string
+
+// The relaxations, in the order in which they are tried; each keeps those before it.
+const (
+	NotRelaxed      Relaxation = ""
+	WithoutInterest Relaxation = "interest" // no cap for interests
+	WithoutBoard    Relaxation = "board"    // none for boards
+	TwiceAuthor     Relaxation = "author"   // twice as many of an author
+	WithoutCaps     Relaxation = "all"
+)
+
+// looseCaps are caps that have given way.
+type looseCaps struct {
+	Caps
+	how Relaxation
+}
+
+// looser returns the caps in the order in which they give way. A step that changes nothing is left out.
+func (c Caps) looser() []looseCaps {
+	if c.Window == 0 || c.Author == 0 && c.Board == 0 && c.Interest == 0 {
+		return []looseCaps{{Caps{}, NotRelaxed}}
+	}
+	all := []looseCaps{{c, NotRelaxed}}
+	add := func(next Caps, how Relaxation) {
+		if next != all[len(all)-1].Caps {
+			all = append(all, looseCaps{next, how})
+		}
+	}
+	c.Interest = 0
+	add(c, WithoutInterest)
+	c.Board = 0
+	add(c, WithoutBoard)
+	c.Author *= 2
+	add(c, TwiceAuthor)
+	add(Caps{}, WithoutCaps)
+	return all
+}
+
+// window counts the facets of the newest items of a chunk: all those that stand in a window with the next place.
+type window struct {
+	caps  Caps
+	count map[schemas.ID]int
+}
+
+func newWindow(c Caps) window { return window{caps: c, count: map[schemas.ID]int{}} }
+
+// admits returns the cap that an item in the next place would break, "" for none.
+func (w window) admits(f *schemas.Facets) (broken string) {
+	full := func(id schemas.ID, most int) bool { return most > 0 && id != "" && w.count[id] >= most }
+	switch {
+	case w.caps.Window == 0:
+		return ""
+	case full(schemas.ID(f.Author), w.caps.Author):
+		return "author"
+	case full(schemas.ID(f.Board), w.caps.Board):
+		return "board"
+	}
+	if w.caps.Interest > 0 {
+		for _, id := range f.Interests {
+			if full(schemas.ID(id), w.caps.Interest) {
+				return "interest"
+			}
+		}
+	}
+	return ""
+}
+
+// moved moves the window on behind the last item of a list.
+func (w window) moved(list []schemas.ServedItem) {
+	if w.caps.Window == 0 {
+		return
+	}
+	w.add(&list[len(list)-1].Facets, 1)
+	if gone := len(list) - w.caps.Window; gone >= 0 {
+		w.add(&list[gone].Facets, -1)
+	}
+}
+
+func (w window) add(f *schemas.Facets, n int) {
+	w.count[schemas.ID(f.Author)] += n
+	w.count[schemas.ID(f.Board)] += n
+	if w.caps.Interest > 0 {
+		for _, id := range f.Interests {
+			w.count[schemas.ID(id)] += n
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Feed are the rules by which chunks are made. See Default.
+type Feed struct {
+	// Shares are the target shares of the impressions by source, relative to each other, 0 or more; a source with 0 is
+	// never shown. A share for "explore" has lots drawn, see Explore.
+	Shares map[schemas.Source]float64 `yaml:"shares"`
+	Others float64                    `yaml:"others"` // the share of each source that Shares does not name, 0 or more
+	Memory int                        `yaml:"memory"` // impressions over which shares are held, 10 to 10000
+
+	Affinity   float64 `yaml:"affinity"`   // how far affinities move a score; 0 to 100, 0: not at all
+	Popularity float64 `yaml:"popularity"` // how far the rate of saves does; 0 to 100
+	Model      float64 `yaml:"model"`      // how far a model does, if one is configured; 0 to 100
+
+	Caps    Caps    `yaml:"caps"`
+	Defer   Defer   `yaml:"defer"`
+	Explore Explore `yaml:"explore"`
+	Arms    []Arm   `yaml:"arms"` // at most 20
+}
+
+// Caps bound how often a facet stands among neighbours in a chunk. When they would leave the chunk short they give way:
+// the interest's goes first, then the board's, then the author's is doubled, then there are none.
+type Caps struct {
+	Window   int `yaml:"window"`   // neighbours in a row that are looked at, 0 to 100; 0: no caps
+	Author   int `yaml:"author"`   // items of one author among them; 0 to 100, 0: any number
+	Board    int `yaml:"board"`    // of one board
+	Interest int `yaml:"interest"` // of one interest
+}
+
+// Defer holds weak candidates back. A session are visits that bring something, each within Session of the one before.
+type Defer struct {
+	Floor   float64       `yaml:"floor"`   // a candidate this much below the best of its source in the session is weak; 0 to 1000, 0: nothing is deferred
+	Budget  int           `yaml:"budget"`  // weak items that a session shows, 0 to 10000
+	Session time.Duration `yaml:"session"` // at least 1s if there is a floor
+	Expiry  time.Duration `yaml:"expiry"`  // a deferred candidate that was not shown for so long is given up; at least Session
+}
+
+// Explore says who is new.
+type Explore struct {
+	Pin    int64 `yaml:"pin"`    // a pin with fewer impressions, 0 or more
+	Author int64 `yaml:"author"` // an author with fewer, 0 or more
+}
+
+// Arm tries the rules of another feed on a part of the users.
+type Arm struct {
+	Feed  string  `yaml:"feed"`  // whose rules, which has no arms itself
+	Share float64 `yaml:"share"` // of the users, above 0; all arms together at most 1
+}
+
+// Default are the two feeds "home", with every rule on, and "plain", with shares and nothing else.
+func Default() Feeds {
+	shares := func() map[schemas.Source]float64 {
+		return map[schemas.Source]float64{schemas.Following: 0.6, schemas.FromInterest: 0.3, schemas.Related: 0.1}
+	}
+	home := Feed{
+		Shares: shares(), Others: 0.1, Memory: 100, Affinity: 1, Popularity: 0.5, Model: 1,
+		Caps:    Caps{Window: 10, Author: 2, Board: 3, Interest: 5},
+		Defer:   Defer{Floor: 10, Budget: 200, Session: 30 * time.Minute, Expiry: 7 * 24 * time.Hour},
+		Explore: Explore{Pin: 100, Author: 1000},
+	}
+	home.Shares[schemas.Explore] = 0.05
+	return Feeds{Home: home, "plain": {Shares: shares(), Others: 0.1, Memory: 100}}
+}
+
+// Home is the feed of who asks for none.
+const Home = "home"
+
+// share returns the target share of a source. Lots have none unless they are given one.
+func (f Feed) share(s schemas.Source) float64 {
+	if share, ok := f.Shares[s]; ok || s == schemas.Explore {
+		return share
+	}
+	return f.Others
+}
+
+// problems are all values that are out of their bounds, each with its name.
+func (f Feed) problems() []error {
+	errs := []error{
+		between("memory", f.Memory, 10, 10_000),
+		strength("affinity", f.Affinity), strength("popularity", f.Popularity), strength("model", f.Model),
+		between("caps.window", f.Caps.Window, 0, 100),
+		between("caps.author", f.Caps.Author, 0, 100),
+		between("caps.board", f.Caps.Board, 0, 100),
+		between("caps.interest", f.Caps.Interest, 0, 100),
+		between("explore.pin", f.Explore.Pin, 0, 1_000_000_000),
+		between("explore.author", f.Explore.Author, 0, 1_000_000_000),
+		between("arms: number of them", len(f.Arms), 0, 20),
+	}
+	errs = append(errs, f.shareProblems()...)
+	errs = append(errs, f.Defer.problems()...)
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+func (f Feed) shareProblems() []error {
+	errs := []error{share("others", f.Others)}
+	sum := f.Others
+	for _, source := range sortedKeys(f.Shares) {
+		errs = append(errs, share("shares."+string(source), f.Shares[source]))
+		if source != schemas.Explore {
+			sum += f.Shares[source]
+		}
+	}
+	if sum == 0 {
+		errs = append(errs, errors.New("shares: all are 0: nothing would ever be shown"))
+	}
+	return errs
+}
+
+func (d Defer) problems() []error {
+	errs := []error{between("defer.budget", d.Budget, 0, 10_000)}
+	if !(d.Floor >= 0 && d.Floor <= 1000) {
+		errs = append(errs, fmt.Errorf("defer.floor %v: from 0 to 1000", d.Floor))
+	}
+	if d.Floor > 0 && d.Session < time.Second {
+		errs = append(errs, fmt.Errorf("defer.session %s: at least 1s", d.Session))
+	}
+	if d.Expiry < d.Session {
+		errs = append(errs, fmt.Errorf("defer.expiry %s: at least the session's %s", d.Expiry, d.Session))
+	}
+	return errs
+}
+
+func share(name string, v float64) error {
+	if v >= 0 && !math.IsInf(v, 0) {
+		return nil
+	}
+	return fmt.Errorf("%s %v: 0 or more", name, v)
+}
+
+func strength(name string, v float64) error {
+	if v >= 0 && v <= 100 {
+		return nil
+	}
+	return fmt.Errorf("%s %v: from 0 to 100", name, v)
+}
+
+func between[T int | int64](name string, n, least, most T) error {
+	if n < least || n > most {
+		return fmt.Errorf("%s %d: from %d to %d", name, n, least, most)
+	}
+	return nil
+}
+
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b K) int { return strings.Compare(string(a), string(b)) })
+	return keys
+}

@@ -1,0 +1,153 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// The draws have the mean and the variance of the distribution: a/(a+b) and ab/((a+b)²(a+b+1)).
+func TestBetaDraws(t *testing.T) {
+	for _, c := range []struct {
+		believed float64
+		count    Count
+	}{
+		{0.05, Count{}}, {0.05, Count{Impressions: 10}}, {0.5, Count{Impressions: 1000, Saves: 300}},
+		{0.9, Count{Impressions: 3, Saves: 3}}, {0.02, Count{Impressions: 5, Saves: 40}},
+	} {
+		const n = 20000
+		sum, squares := 0.0, 0.0
+		for i := range n {
+			x := (drawer{visit: uint64(i) * golden}).beta(7, c.believed, c.count)
+			if !(x >= 0 && x <= 1) {
+				t.Fatalf("%+v: drew %v", c, x)
+			}
+			sum, squares = sum+x, squares+x*x
+		}
+		saves, passes := c.count.split()
+		a, b := c.believed*beliefWeight+saves, (1-c.believed)*beliefWeight+passes
+		mean, variance := a/(a+b), a*b/((a+b)*(a+b)*(a+b+1))
+		gotMean := sum / n
+		if gotVariance := squares/n - gotMean*gotMean; math.Abs(gotMean-mean) > 5*math.Sqrt(variance/n) || math.Abs(gotVariance/variance-1) > 0.1 {
+			t.Errorf("%+v: mean %v and variance %v, want %v and %v", c, gotMean, gotVariance, mean, variance)
+		}
+	}
+}
+
+func TestGammaOfNoShapeIsNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, shape := range []float64{0, -1, math.NaN()} {
+		if x := gamma(rng, shape); x != 0 {
+			t.Errorf("shape %v: drew %v, want 0", shape, x)
+		}
+	}
+}
+
+func exploring() Feed {
+	return Feed{
+		Shares: map[schemas.Source]float64{"s": 1, schemas.Explore: 1}, Memory: 100, Explore: Explore{Pin: 10, Author: 50},
+	}
+}
+
+// Lots are drawn for new pins and for pins of new authors, and for no others.
+func TestWhoIsExplored(t *testing.T) {
+	counts := countsOf{
+		"pin:s-000": {Impressions: 10}, "user:s-0": {Impressions: 50}, // both are known
+		"pin:s-001": {Impressions: 9}, "user:s-1": {Impressions: 50}, // a new pin
+		"pin:s-002": {Impressions: 10}, "user:s-2": {Impressions: 49}, // of a new author
+	}
+	c := exploring().Make(Visit{User: "user:me", Limit: 10}, []Pool{poolOf("s", 3)}, Known{Counts: counts})
+	got := map[schemas.PinID]schemas.Source{}
+	for _, it := range c.Items {
+		got[it.Pin] = it.Source
+		if it.Source == schemas.Explore && !(it.Score > 0 && it.Score < 1) {
+			t.Errorf("%s: score %v, want its lot", it.Pin, it.Score)
+		}
+	}
+	if got["pin:s-000"] != "s" || len(got) != 3 {
+		t.Errorf("got %v, want pin:s-000 not explored", got)
+	}
+	if got["pin:s-001"] != schemas.Explore && got["pin:s-002"] != schemas.Explore {
+		t.Errorf("got %v: nothing was explored", got)
+	}
+	if c.Memory.Draws != 1 {
+		t.Errorf("%d draws, want 1", c.Memory.Draws)
+	}
+}
+
+func TestNothingIsExploredWithoutCountsOrShare(t *testing.T) {
+	silent := exploring()
+	delete(silent.Shares, schemas.Explore)
+	silent.Others = 1
+	for name, c := range map[string]Chunk{
+		"no counts": exploring().Make(Visit{User: "user:me", Limit: 3}, []Pool{poolOf("s", 3)}, Known{}),
+		"no share":  silent.Make(Visit{User: "user:me", Limit: 3}, []Pool{poolOf("s", 3)}, Known{Counts: countsOf{}}),
+	} {
+		for _, it := range c.Items {
+			if it.Source != "s" {
+				t.Errorf("%s: %s of %s", name, it.Pin, it.Source)
+			}
+		}
+		if len(c.Items) != 3 || c.Memory.Draws != 0 {
+			t.Errorf("%s: %d items, %d draws", name, len(c.Items), c.Memory.Draws)
+		}
+	}
+}
+
+// A pin's lot depends on the user, the number of draws and the pin alone.
+func TestLotsDoNotDependOnOneAnother(t *testing.T) {
+	lots := func(user schemas.UserID, draws int64, n int) map[schemas.PinID]float64 {
+		v := Visit{User: user, Memory: schemas.Memory{Draws: draws}}
+		q := exploring().lots(&v, exploring().rescore([]Pool{poolOf("s", n)}, Known{}), countsOf{})
+		all := map[schemas.PinID]float64{}
+		for _, it := range q.items {
+			all[it.pin] = it.score
+		}
+		return all
+	}
+	few, many := lots("user:me", 3, 5), lots("user:me", 3, 50)
+	for pin, lot := range few {
+		if many[pin] != lot {
+			t.Errorf("%s: %v among five, %v among fifty", pin, lot, many[pin])
+		}
+	}
+	later, other := lots("user:me", 4, 5), lots("user:other", 3, 5)
+	for pin, lot := range few {
+		if later[pin] == lot || other[pin] == lot {
+			t.Errorf("%s: the same lot %v in another visit", pin, lot)
+		}
+	}
+}
+
+// Ten new authors whose pins are saved at different rates: the best are shown most, and the others not without end.
+func TestExplorationLearns(t *testing.T) {
+	const rounds = 4000
+	rng := rand.New(rand.NewPCG(3, 4))
+	counts, shown := countsOf{}, make([]int, 10)
+	f := exploring()
+	f.Explore = Explore{Pin: rounds, Author: rounds}
+	queues := f.rescore([]Pool{poolOf("s", 10)}, Known{})
+	for round := range rounds {
+		v := Visit{User: "user:me", Memory: schemas.Memory{Draws: int64(round)}}
+		first := f.lots(&v, queues, counts).items[0]
+		var arm int
+		if _, err := fmt.Sscanf(string(first.pin), "pin:s-%d", &arm); err != nil {
+			t.Fatal(err)
+		}
+		shown[arm]++
+		for _, id := range []schemas.ID{schemas.ID(first.pin), schemas.ID(first.Author)} {
+			c := counts[id]
+			c.Impressions++
+			if rng.Float64() < float64(arm)/20 { // 0 to 45 percent
+				c.Saves++
+			}
+			counts[id] = c
+		}
+	}
+	if shown[9]+shown[8] < rounds*6/10 || shown[0] > rounds/50 {
+		t.Errorf("shown %v of %d, want the last two most and the first hardly", shown, rounds)
+	}
+}

@@ -1,0 +1,207 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Feeds are the named feeds. In a file each one changes what it begins with: the present feed of its name, the one that
+// its key `like` names, or else plain shares. So an arm is written as what is different:
+//
+//	feeds:
+//	  home:
+//	    arms: [{feed: calm, share: 0.1}]
+//	  calm:
+//	    like: home
+//	    caps: {author: 1}
+type Feeds map[string]Feed
+
+// likeKey names the feed that another one begins with.
+const likeKey = "like"
+
+// UnmarshalYAML reads feeds over those there are. What is wrong is a *yaml.TypeError with all problems.
+func (fs *Feeds) UnmarshalYAML(node *yaml.Node) error {
+	r := reader{known: maps.Clone(*fs), nodes: map[string]*yaml.Node{}}
+	if r.known == nil {
+		r.known = Feeds{}
+	}
+	r.split(node)
+	for _, name := range sortedKeys(r.nodes) {
+		r.read(name, nil)
+	}
+	if len(r.problems) > 0 {
+		return &yaml.TypeError{Errors: r.problems}
+	}
+	*fs = r.known
+	return nil
+}
+
+// reader reads feeds, each after the one it is like.
+type reader struct {
+	known    Feeds
+	nodes    map[string]*yaml.Node // not read yet
+	problems []string
+}
+
+func (r *reader) wrong(at *yaml.Node, format string, args ...any) {
+	r.problems = append(r.problems, fmt.Sprintf("line %d: ", at.Line)+fmt.Sprintf(format, args...))
+}
+
+func (r *reader) split(node *yaml.Node) {
+	if node.Kind != yaml.MappingNode {
+		r.wrong(node, "feeds are not a mapping of names to rules")
+		return
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		r.nodes[node.Content[i].Value] = node.Content[i+1]
+	}
+}
+
+// read reads a feed that has a node; path are those that wait for it.
+func (r *reader) read(name string, path []string) {
+	node := r.nodes[name]
+	if node == nil {
+		return
+	}
+	if node.Kind != yaml.MappingNode {
+		r.wrong(node, "feed %s is not a mapping", name)
+		delete(r.nodes, name)
+		return
+	}
+	feed, rest := r.base(name, node, append(path, name))
+	delete(r.nodes, name)
+	r.unknownKeys(rest, reflect.TypeFor[Feed]())
+	if err := rest.Decode(&feed); err != nil {
+		var types *yaml.TypeError
+		if !errors.As(err, &types) {
+			types = &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %v", node.Line, err)}}
+		}
+		r.problems = append(r.problems, types.Errors...)
+	}
+	r.known[name] = feed
+}
+
+// base returns what a feed begins with, and its node without the key that says so.
+func (r *reader) base(name string, node *yaml.Node, path []string) (Feed, *yaml.Node) {
+	rest := *node
+	rest.Content = nil
+	base, known := r.known[name]
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		if key.Value != likeKey {
+			rest.Content = append(rest.Content, key, value)
+			continue
+		}
+		if slices.Contains(path, value.Value) {
+			r.wrong(value, "feed %s is like itself: %s", value.Value, strings.Join(append(path, value.Value), ", "))
+			continue
+		}
+		r.read(value.Value, path)
+		if base, known = r.known[value.Value]; !known {
+			r.wrong(value, "feed %s is like %q, which is not there", name, value.Value)
+		}
+		base.Arms = nil
+	}
+	if !known {
+		base = Default()["plain"]
+	}
+	base.Shares = maps.Clone(base.Shares)
+	base.Arms = slices.Clone(base.Arms)
+	return base, &rest
+}
+
+// unknownKeys finds keys that are no fields, as a strict decoder would: one that has a node has no way to be strict.
+func (r *reader) unknownKeys(node *yaml.Node, t reflect.Type) {
+	switch {
+	case node.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
+		for _, n := range node.Content {
+			r.unknownKeys(n, t.Elem())
+		}
+	case node.Kind == yaml.MappingNode && t.Kind() == reflect.Struct:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			key := node.Content[i]
+			field, ok := fieldOf(t, key.Value)
+			if !ok {
+				r.wrong(key, "field %s not found in type %s", key.Value, t)
+				continue
+			}
+			r.unknownKeys(node.Content[i+1], field)
+		}
+	}
+}
+
+func fieldOf(t reflect.Type, key string) (reflect.Type, bool) {
+	for i := range t.NumField() {
+		if t.Field(i).Tag.Get("yaml") == key {
+			return t.Field(i).Type, true
+		}
+	}
+	return nil, false
+}
+
+// Validate reports every problem of every feed.
+func (fs Feeds) Validate() error {
+	var errs []error
+	if len(fs) == 0 {
+		errs = append(errs, errors.New("feeds: at least one is needed"))
+	}
+	for _, name := range sortedKeys(fs) {
+		for _, err := range append(fs[name].problems(), fs.armProblems(name)...) {
+			errs = append(errs, fmt.Errorf("feeds.%s.%w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (fs Feeds) armProblems(name string) []error {
+	var errs []error
+	sum := 0.0
+	for i, arm := range fs[name].Arms {
+		at := fmt.Sprintf("arms: %d.", i+1)
+		if !(arm.Share > 0) {
+			errs = append(errs, fmt.Errorf("%s share %v: above 0", at, arm.Share))
+		}
+		sum += arm.Share
+		switch other, ok := fs[arm.Feed]; {
+		case !ok:
+			errs = append(errs, fmt.Errorf("%s feed %q: there is none", at, arm.Feed))
+		case len(other.Arms) > 0:
+			errs = append(errs, fmt.Errorf("%s feed %q: has arms itself", at, arm.Feed))
+		}
+	}
+	if !(sum <= 1) {
+		errs = append(errs, fmt.Errorf("arms: their shares are %v together: at most 1", sum))
+	}
+	return errs
+}
+
+// For returns the rules of a feed for a user, and the arm that the user is in, "" for none. An arm keeps its users
+// while the arms before it keep their shares. Without such a feed it returns false.
+func (fs Feeds) For(name string, user schemas.UserID) (rules Feed, arm string, ok bool) {
+	feed, ok := fs[name]
+	place := placeOf(name, user)
+	for _, a := range feed.Arms {
+		if place < a.Share {
+			return fs[a.Feed], a.Feed, ok
+		}
+		place -= a.Share
+	}
+	return feed, "", ok
+}
+
+// placeOf spreads users evenly over [0, 1), for each feed in another way, so that one trial says nothing of another.
+func placeOf(feed string, user schemas.UserID) float64 {
+	h := ranked.Hash(feed + "\x00" + string(user))
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd // the end of MurmurHash3: FNV alone leaves the high bits alike
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return float64((h^h>>33)>>11) / (1 << 53)
+}

@@ -1,0 +1,197 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// loaded reads text over the default feeds.
+func loaded(text string) (Feeds, error) {
+	cfg := struct {
+		Feeds Feeds `yaml:"feeds"`
+	}{Default()}
+	err := yaml.Unmarshal([]byte(text), &cfg)
+	return cfg.Feeds, err
+}
+
+func TestFeedsAreReadOverWhatTheyBeginWith(t *testing.T) {
+	home, plain := Default()[Home], Default()["plain"]
+	changed := func(f Feed, change func(*Feed)) Feed {
+		change(&f)
+		return f
+	}
+	arms := []Arm{{Feed: "calm", Share: 0.1}}
+	for name, c := range map[string]struct {
+		text string
+		want Feeds
+	}{
+		"nothing": {"feeds: {}", Default()},
+		"a change": {"feeds: {home: {memory: 50, caps: {author: 1}}}",
+			Feeds{Home: changed(home, func(f *Feed) { f.Memory, f.Caps.Author = 50, 1 }), "plain": plain}},
+		"a new one begins plain": {"feeds: {work: {affinity: 2}}",
+			Feeds{Home: home, "plain": plain, "work": changed(plain, func(f *Feed) { f.Affinity = 2 })}},
+		"shares are added": {"feeds: {plain: {shares: {related: 0, editors: 0.5}}}",
+			Feeds{Home: home, "plain": changed(plain, func(f *Feed) {
+				f.Shares = map[schemas.Source]float64{schemas.Following: 0.6, schemas.FromInterest: 0.3, schemas.Related: 0, "editors": 0.5}
+			})}},
+		"an arm like home as it is changed": {"feeds: {calm: {like: home, shares: {related: 0}, defer: {session: 1h}}, home: {memory: 50, arms: [{feed: calm, share: 0.1}]}}",
+			Feeds{
+				Home: changed(home, func(f *Feed) { f.Memory, f.Arms = 50, arms }),
+				"calm": changed(home, func(f *Feed) {
+					f.Memory, f.Defer.Session, f.Shares = 50, time.Hour, maps.Clone(f.Shares)
+					f.Shares[schemas.Related] = 0
+				}),
+				"plain": plain,
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := loaded(c.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got, equateEmpty); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if err := got.Validate(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestFeedsTellAllMistakesWithTheirLine(t *testing.T) {
+	_, err := loaded(`feeds:
+  home: {memry: 50, caps: {auther: 1}}
+  work:
+    memory: many
+    arms:
+      - {feed: home, shar: 1}
+  a: {like: b}
+  b: {like: a}
+  c: {like: nowhere}
+  d: 7
+`)
+	var types *yaml.TypeError
+	if !errors.As(err, &types) {
+		t.Fatalf("got %v, want a *yaml.TypeError", err)
+	}
+	want := []string{
+		"line 8: feed a is like itself: a, b, a", `line 9: feed c is like "nowhere", which is not there`, "line 10: feed d is not a mapping",
+		"line 2: field memry not found", "line 2: field auther not found", "line 6: field shar not found", "line 4: cannot unmarshal !!str `many` into int",
+	}
+	if len(types.Errors) != len(want) {
+		t.Errorf("%d problems, want %d: %q", len(types.Errors), len(want), types.Errors)
+	}
+	for i, text := range want {
+		if i < len(types.Errors) && !strings.HasPrefix(types.Errors[i], text) {
+			t.Errorf("problem %d: got %q, want %q", i, types.Errors[i], text)
+		}
+	}
+	if _, err := loaded("feeds: [home]"); err == nil || !strings.Contains(err.Error(), "line 1: feeds are not a mapping") {
+		t.Errorf("a list: got %v", err)
+	}
+}
+
+func TestWrittenFeedsReadBack(t *testing.T) {
+	text, err := yaml.Marshal(map[string]any{"feeds": Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := loaded(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Default(), got, equateEmpty); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := Default().Validate(); err != nil {
+		t.Errorf("the default is not valid: %v", err)
+	}
+	if err := (Feeds{}).Validate(); err == nil || err.Error() != "feeds: at least one is needed" {
+		t.Errorf("no feeds: got %v", err)
+	}
+	bad := Feed{
+		Shares: map[schemas.Source]float64{"s": -1, "t": math.Inf(1)}, Others: math.NaN(), Memory: 9,
+		Affinity: math.NaN(), Popularity: -1, Model: 101,
+		Caps:    Caps{Window: -1, Author: 101, Board: -1, Interest: -1},
+		Defer:   Defer{Floor: -1, Budget: -1, Session: 1},
+		Explore: Explore{Pin: -1, Author: -1},
+		Arms:    []Arm{{Feed: "nowhere", Share: 0}, {Feed: "armed", Share: 2}},
+	}
+	err := Feeds{"x": bad, "armed": {Shares: map[schemas.Source]float64{schemas.Explore: 1}, Memory: 10, Arms: []Arm{{Feed: "y", Share: 1}},
+		Defer: Defer{Floor: 1}}, "y": Default()["plain"]}.Validate()
+	want := strings.Split(`armed.shares: all are 0: nothing would ever be shown
+armed.defer.session 0s: at least 1s
+x.memory 9: from 10 to 10000
+x.affinity NaN: from 0 to 100
+x.popularity -1: from 0 to 100
+x.model 101: from 0 to 100
+x.caps.window -1: from 0 to 100
+x.caps.author 101: from 0 to 100
+x.caps.board -1: from 0 to 100
+x.caps.interest -1: from 0 to 100
+x.explore.pin -1: from 0 to 1000000000
+x.explore.author -1: from 0 to 1000000000
+x.others NaN: 0 or more
+x.shares.s -1: 0 or more
+x.shares.t +Inf: 0 or more
+x.defer.budget -1: from 0 to 10000
+x.defer.floor -1: from 0 to 1000
+x.defer.expiry 0s: at least the session's 1ns
+x.arms: 1. share 0: above 0
+x.arms: 1. feed "nowhere": there is none
+x.arms: 2. feed "armed": has arms itself
+x.arms: their shares are 2 together: at most 1`, "\n")
+	got := strings.Split(strings.ReplaceAll(err.Error(), "feeds.", ""), "\n")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Each arm gets its share of the users, keeps them when arms are added behind it, and arms of two feeds do not go
+// together.
+func TestArms(t *testing.T) {
+	home := Feed{Memory: 1, Arms: []Arm{{Feed: "a", Share: 0.2}, {Feed: "b", Share: 0.3}}}
+	fs := Feeds{Home: home, "other": {Memory: 2, Arms: []Arm{{Feed: "a", Share: 0.5}}}, "a": {Memory: 3}, "b": {Memory: 4}, "c": {Memory: 5}}
+	longer := Feeds{Home: {Memory: 1, Arms: append(home.Arms, Arm{Feed: "c", Share: 0.5})}, "a": fs["a"], "b": fs["b"], "c": fs["c"]}
+	const users = 20000
+	count, both := map[string]float64{}, 0.0
+	for i := range users {
+		user := schemas.UserID(fmt.Sprintf("user:%d", i))
+		rules, arm, ok := fs.For(Home, user)
+		count[arm]++
+		if want := map[string]int{"": 1, "a": 3, "b": 4}[arm]; !ok || rules.Memory != want {
+			t.Fatalf("%s is in %q with the rules %d, want %d", user, arm, rules.Memory, want)
+		}
+		if _, later, _ := longer.For(Home, user); arm != "" && later != arm || arm == "" && later != "c" {
+			t.Fatalf("%s moves from %q to %q", user, arm, later)
+		}
+		if _, other, _ := fs.For("other", user); other == "a" && arm == "a" {
+			both++
+		}
+	}
+	for arm, want := range map[string]float64{"": 0.5, "a": 0.2, "b": 0.3} {
+		if got := count[arm] / users; math.Abs(got-want) > 0.015 {
+			t.Errorf("arm %q has %.3f of the users, want %.3f", arm, got, want)
+		}
+	}
+	if got := both / users; math.Abs(got-0.1) > 0.015 {
+		t.Errorf("%.3f of the users are in both arms, want 0.1", got)
+	}
+	if _, _, ok := fs.For("nowhere", "user:1"); ok {
+		t.Error("there is a feed nowhere")
+	}
+}

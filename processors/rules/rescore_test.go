@@ -1,0 +1,61 @@
+package rules
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestRescore(t *testing.T) {
+	pools := []Pool{{"s", []Candidate{
+		{Pin: "pin:1", Score: 10, Facets: schemas.Facets{Author: "user:a", Board: "board:z"}},
+		{Pin: "pin:2", Score: 9.5, Facets: schemas.Facets{Author: "user:b", Interests: []schemas.InterestID{"interest:x"}}},
+		{Pin: "pin:0", Score: 9, Facets: schemas.Facets{Author: "user:c"}},
+	}}}
+	top := []schemas.Affinity{{Facet: "interest:x", Value: 4}, {Facet: "user:b", Value: 2}, {Facet: "board:z", Value: -1}}
+	counts := countsOf{"pin:0": {Impressions: 180, Saves: 29}, "pin:1": {Impressions: 20}, "pin:2": {Saves: 1}}
+	type scored struct {
+		Pin   schemas.PinID
+		Score float64
+	}
+	for name, c := range map[string]struct {
+		feed Feed
+		k    Known
+		want []scored
+	}{
+		"nothing known":      {Feed{Affinity: 1, Popularity: 1, Model: 1}, Known{}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
+		"none asked for":     {Feed{}, Known{Affinities: top, Counts: counts, Model: map[schemas.PinID]float64{"pin:0": 9}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
+		"strongest of each":  {Feed{Affinity: 1}, Known{Affinities: top}, []scored{{"pin:2", 10.5}, {"pin:1", 9.75}, {"pin:0", 9}}},
+		"ties go by pin":     {Feed{Affinity: 4}, Known{Affinities: top}, []scored{{"pin:2", 13.5}, {"pin:0", 9}, {"pin:1", 9}}},
+		"only aversions":     {Feed{Affinity: 1}, Known{Affinities: top[2:]}, []scored{{"pin:2", 9.5}, {"pin:0", 9}, {"pin:1", 9}}},
+		"zeroes are nothing": {Feed{Affinity: 1}, Known{Affinities: []schemas.Affinity{{Facet: "user:a"}}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
+		// saves and belief over impressions and belief, against one of twenty: 30/200, 1/40, 2/21
+		"how many saved it": {Feed{Popularity: 2}, Known{Counts: counts},
+			[]scored{{"pin:0", 9 + 2*math.Log(3)}, {"pin:2", 9.5 + 2*math.Log(40.0/21)}, {"pin:1", 10 - 2*math.Log(2)}}},
+		"a model": {Feed{Model: 0.5}, Known{Model: map[schemas.PinID]float64{"pin:0": 4}}, []scored{{"pin:0", 11}, {"pin:1", 10}, {"pin:2", 9.5}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.feed.Others = 1
+			var got []scored
+			for _, it := range c.feed.rescore(pools, c.k)[0].items {
+				got = append(got, scored{it.pin, math.Round(it.score*1e9) / 1e9})
+			}
+			for i := range c.want {
+				c.want[i].Score = math.Round(c.want[i].Score*1e9) / 1e9
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestASourceWithoutAShareIsLeftOut(t *testing.T) {
+	f := Feed{Shares: map[schemas.Source]float64{"s": 0}, Others: 1}
+	if got := f.rescore([]Pool{poolOf("s", 1), poolOf("t", 1)}, Known{}); len(got) != 1 || got[0].source != "t" {
+		t.Errorf("got %+v, want t alone", got)
+	}
+}

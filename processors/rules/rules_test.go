@@ -1,0 +1,297 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// countsOf is a Counts of fixed numbers; who is not in it was never shown.
+type countsOf map[schemas.ID]Count
+
+func (c countsOf) Pin(pin schemas.PinID) Count        { return c[schemas.ID(pin)] }
+func (c countsOf) Author(author schemas.UserID) Count { return c[schemas.ID(author)] }
+
+var allSources = []schemas.Source{schemas.Following, schemas.FromInterest, schemas.Related, "editors"}
+
+// drawPools draws sources whose pins overlap. A pin has the same facets in all.
+func drawPools(t *rapid.T) []Pool {
+	spread := rapid.Float64Range(1, 40).Draw(t, "spread of scores")
+	var pools []Pool
+	for _, source := range allSources {
+		p := Pool{Source: source}
+		for i, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, 80), 0, 40, rapid.ID[int]).Draw(t, string(source)) {
+			p.Candidates = append(p.Candidates, Candidate{
+				Pin: schemas.PinID(fmt.Sprintf("pin:%d", n)), Score: 100 - spread*float64(i)/40, Created: schemas.Micros(n),
+				Facets: facetsOf(n),
+			})
+		}
+		pools = append(pools, p)
+	}
+	return pools
+}
+
+func facetsOf(n int) schemas.Facets {
+	f := schemas.Facets{Author: schemas.UserID(fmt.Sprintf("user:%d", n%7))}
+	if n%3 > 0 {
+		f.Board = schemas.BoardID(fmt.Sprintf("board:%d", n%11))
+	}
+	for i := range n % 4 {
+		f.Interests = append(f.Interests, schemas.InterestID(fmt.Sprintf("interest:%d", (n+i)%6)))
+	}
+	return f
+}
+
+// drawFeed draws rules.
+func drawFeed(t *rapid.T) Feed {
+	f := Feed{
+		Shares: map[schemas.Source]float64{}, Others: rapid.Float64Range(0, 1).Draw(t, "others"),
+		Memory:   rapid.IntRange(10, 200).Draw(t, "memory"),
+		Affinity: rapid.Float64Range(0, 3).Draw(t, "affinity"), Popularity: rapid.Float64Range(0, 3).Draw(t, "popularity"),
+		Caps: Caps{
+			Window: rapid.IntRange(0, 12).Draw(t, "window"), Author: rapid.IntRange(0, 4).Draw(t, "author cap"),
+			Board: rapid.IntRange(0, 4).Draw(t, "board cap"), Interest: rapid.IntRange(0, 4).Draw(t, "interest cap"),
+		},
+		Defer: Defer{
+			Floor: rapid.SampledFrom([]float64{0, 1, 5, 20}).Draw(t, "floor"), Budget: rapid.IntRange(0, 20).Draw(t, "budget"),
+			Session: time.Minute, Expiry: time.Hour,
+		},
+		Explore: Explore{Pin: rapid.Int64Range(0, 50).Draw(t, "new pin"), Author: rapid.Int64Range(0, 50).Draw(t, "new author")},
+	}
+	for _, s := range append(slices.Clone(allSources), schemas.Explore) {
+		if rapid.Bool().Draw(t, "named "+string(s)) {
+			f.Shares[s] = rapid.SampledFrom([]float64{0, 0.1, 1}).Draw(t, "share of "+string(s))
+		}
+	}
+	return f
+}
+
+func drawKnown(t *rapid.T) Known {
+	counts := countsOf{}
+	for n := range 90 {
+		shown := rapid.Int64Range(0, 100).Draw(t, "shown")
+		counts[schemas.ID(fmt.Sprintf("pin:%d", n))] = Count{shown, shown / 5}
+		counts[schemas.ID(facetsOf(n).Author)] = Count{shown, shown / 5}
+	}
+	return Known{Counts: counts, Affinities: []schemas.Affinity{{Facet: "user:1", Value: 3}, {Facet: "interest:2", Value: -1}}}
+}
+
+// Whatever the pools, the rules and what was shown before: a chunk holds no pin twice, only candidates, each source
+// descending, the caps kept as far as it says, and is as long as it can be.
+func TestChunksKeepTheirPromises(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, pools, k := drawFeed(t), drawPools(t), drawKnown(t)
+		v := Visit{User: "user:me", Time: 1e9, Limit: rapid.IntRange(1, 100).Draw(t, "limit")}
+		for range 3 {
+			before := cloneMemory(v.Memory)
+			c := f.Make(v, pools, k)
+			if diff := cmp.Diff(before, v.Memory); diff != "" {
+				t.Fatalf("the memory was changed (-before +after):\n%s", diff)
+			}
+			checkChunk(t, f, v, pools, k, c)
+			if diff := cmp.Diff(c, f.Make(v, pools, k)); diff != "" {
+				t.Fatalf("made again it differs (-first +second):\n%s", diff)
+			}
+			pools = without(pools, c.Items)
+			v.Memory, v.Time = c.Memory, v.Time+schemas.Micros(rapid.Int64Range(1, 5*3600e6).Draw(t, "until the next visit"))
+		}
+	})
+}
+
+func cloneMemory(m schemas.Memory) schemas.Memory {
+	m.Mix, m.Best, m.Deferred = maps.Clone(m.Mix), maps.Clone(m.Best), slices.Clone(m.Deferred)
+	return m
+}
+
+// without returns the pools without what was shown.
+func without(pools []Pool, shown []schemas.ServedItem) []Pool {
+	var rest []Pool
+	for _, p := range pools {
+		p.Candidates = slices.DeleteFunc(slices.Clone(p.Candidates), func(c Candidate) bool {
+			return slices.ContainsFunc(shown, func(it schemas.ServedItem) bool { return it.Pin == c.Pin })
+		})
+		rest = append(rest, p)
+	}
+	return rest
+}
+
+func checkChunk(t *rapid.T, f Feed, v Visit, pools []Pool, k Known, c Chunk) {
+	if want := min(v.Limit, f.Waiting(v, pools, k)); len(c.Items) != want {
+		t.Fatalf("%d items, want %d: a chunk is as long as it can be", len(c.Items), want)
+	}
+	offered := map[schemas.PinID][]schemas.Source{}
+	for _, p := range pools {
+		for _, cand := range p.Candidates {
+			offered[cand.Pin] = append(offered[cand.Pin], p.Source)
+		}
+	}
+	last := map[schemas.Source]float64{}
+	for _, it := range c.Items {
+		sources := offered[it.Pin]
+		if delete(offered, it.Pin); it.Source != schemas.Explore && !slices.Contains(sources, it.Source) || len(sources) == 0 {
+			t.Fatalf("%s of %s: twice, or from nowhere", it.Pin, it.Source)
+		}
+		if f.share(it.Source) == 0 {
+			t.Fatalf("%s: of %s, which has no share", it.Pin, it.Source)
+		}
+		if before, ok := last[it.Source]; ok && it.Score > before {
+			t.Fatalf("%s: %v behind the weaker %v of %s", it.Pin, it.Score, before, it.Source)
+		}
+		last[it.Source] = it.Score
+	}
+	checkCaps(t, f.Caps, c)
+}
+
+// checkCaps looks at every window.
+func checkCaps(t *rapid.T, caps Caps, c Chunk) {
+	for end := range c.Items {
+		n := map[schemas.ID]int{}
+		for _, it := range c.Items[max(0, end-caps.Window+1) : end+1] {
+			for _, id := range append([]schemas.ID{schemas.ID(it.Author), schemas.ID(it.Board)}, idsOf(it.Interests)...) {
+				n[id]++
+			}
+		}
+		it := c.Items[end]
+		most := func(id schemas.ID, cap int, unless ...Relaxation) {
+			if caps.Window > 0 && cap > 0 && id != "" && n[id] > cap && !slices.Contains(unless, c.Relaxed) {
+				t.Fatalf("%d of %s up to item %d, want %d at most (relaxed: %q)", n[id], id, end, cap, c.Relaxed)
+			}
+		}
+		most(schemas.ID(it.Author), caps.Author, TwiceAuthor, WithoutCaps)
+		most(schemas.ID(it.Author), 2*caps.Author, WithoutCaps)
+		most(schemas.ID(it.Board), caps.Board, WithoutBoard, TwiceAuthor, WithoutCaps)
+		for _, id := range it.Interests {
+			most(schemas.ID(id), caps.Interest, WithoutInterest, WithoutBoard, TwiceAuthor, WithoutCaps)
+		}
+	}
+}
+
+func idsOf(interests []schemas.InterestID) []schemas.ID {
+	var ids []schemas.ID
+	for _, i := range interests {
+		ids = append(ids, schemas.ID(i))
+	}
+	return ids
+}
+
+// With every rule on and enough candidates that the caps admit, each source has its share, over 200 items in visits of
+// any size; what is explored, too.
+func TestSharesHoldWithEveryRuleOn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, counts := Default()[Home], countsOf{}
+		var pools []Pool
+		for s, source := range allSources[:3] {
+			p := Pool{Source: source}
+			for i := range 500 {
+				author := schemas.UserID(fmt.Sprintf("user:%d-%d", s, i%100))
+				p.Candidates = append(p.Candidates, Candidate{
+					Pin: schemas.PinID(fmt.Sprintf("pin:%d-%d", s, i)), Score: -float64(i) / 1000, Facets: schemas.Facets{Author: author},
+				})
+				counts[schemas.ID(author)] = Count{Impressions: int64(i % 2000)}
+			}
+			pools = append(pools, p)
+		}
+		const items = 200
+		got, v := map[schemas.Source]float64{}, Visit{User: "user:me"}
+		for left := items; left > 0; v.Time += 1e6 {
+			v.Limit = min(left, rapid.IntRange(1, 100).Draw(t, "limit"))
+			c := f.Make(v, pools, Known{Counts: counts})
+			for _, it := range c.Items {
+				got[it.Source]++
+			}
+			if len(c.Short) > 0 || c.Relaxed != NotRelaxed {
+				t.Fatalf("short of %v, relaxed %q", c.Short, c.Relaxed)
+			}
+			v.Memory, pools, left = c.Memory, without(pools, c.Items), left-len(c.Items)
+		}
+		for source, share := range f.Shares {
+			if want := share / 1.05; math.Abs(got[source]/items-want) > 0.03 {
+				t.Errorf("%s: %.3f of the impressions, want %.3f within 0.03", source, got[source]/items, want)
+			}
+		}
+	})
+}
+
+func TestAnUnreachableShareIsReported(t *testing.T) {
+	f := Feed{Shares: map[schemas.Source]float64{"a": 0.7, "b": 0.3}, Others: 1, Memory: 100}
+	pools := []Pool{poolOf("a", 300), poolOf("b", 5)}
+	v := Visit{User: "user:me", Limit: 20}
+	var short [][]schemas.Source
+	for range 4 {
+		c := f.Make(v, pools, Known{})
+		short = append(short, c.Short)
+		v.Memory, pools = c.Memory, without(pools, c.Items)
+	}
+	want := [][]schemas.Source{nil, {"b"}, {"b"}, {"b"}} // 6 of 20 would be b's: one is missing, less than two are
+	if diff := cmp.Diff(want, short); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// poolOf makes n candidates of as many authors, best first.
+func poolOf(source schemas.Source, n int) Pool {
+	p := Pool{Source: source}
+	for i := range n {
+		p.Candidates = append(p.Candidates, Candidate{
+			Pin: schemas.PinID(fmt.Sprintf("pin:%s-%03d", source, i)), Score: -float64(i),
+			Facets: schemas.Facets{Author: schemas.UserID(fmt.Sprintf("user:%s-%d", source, i))},
+		})
+	}
+	return p
+}
+
+// Explain says of every candidate what Make does with it.
+func TestExplainAgreesWithMake(t *testing.T) {
+	seen := map[Fate]bool{}
+	rapid.Check(t, func(t *rapid.T) {
+		f, pools, k := drawFeed(t), drawPools(t), drawKnown(t)
+		f.Defer.Floor = rapid.SampledFrom([]float64{0, 1}).Draw(t, "low floor")
+		v := Visit{User: "user:me", Time: 1e9, Limit: rapid.IntRange(1, 60).Draw(t, "limit")}
+		for range 4 {
+			c := f.Make(v, pools, k)
+			for n := range 81 {
+				pin := schemas.PinID(fmt.Sprintf("pin:%d", n))
+				e := f.Explain(v, pools, k, pin)
+				seen[e.Fate] = true
+				checkExplanation(t, f, pin, pools, c, e)
+			}
+			v.Memory, pools = c.Memory, without(pools, c.Items)
+			v.Time += schemas.Micros(rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Hour}).Draw(t, "pause") / time.Microsecond)
+		}
+	})
+	for _, fate := range []Fate{Shown, Waits, Capped, NoShare} {
+		if !seen[fate] {
+			t.Errorf("no candidate was %q", fate)
+		}
+	}
+}
+
+func checkExplanation(t *rapid.T, f Feed, pin schemas.PinID, pools []Pool, c Chunk, e Explanation) {
+	at := slices.IndexFunc(c.Items, func(it schemas.ServedItem) bool { return it.Pin == pin })
+	if (e.Fate == Shown) != (at >= 0) || e.Fate == Shown && (e.Place != at+1 || e.Score != c.Items[at].Score || e.Source != c.Items[at].Source) {
+		t.Fatalf("%s is item %d of the chunk; got %+v", pin, at, e)
+	}
+	if (e.Fate == GivenUp) != slices.Contains(c.Expired, pin) || (e.Fate == Capped) != (e.Cap != "") {
+		t.Fatalf("%s: got %+v", pin, e)
+	}
+	for _, s := range e.Scores {
+		if s.Rank < 1 || f.share(s.Source) == 0 {
+			t.Fatalf("%s: got %+v", pin, e)
+		}
+	}
+	offered := false
+	for _, p := range pools {
+		offered = offered || f.share(p.Source) > 0 && slices.ContainsFunc(p.Candidates, func(c Candidate) bool { return c.Pin == pin })
+	}
+	if offered != (len(e.Scores) > 0) || !offered && e.Fate != NoShare && e.Fate != GivenUp {
+		t.Fatalf("%s: offered is %v; got %+v", pin, offered, e)
+	}
+}
