@@ -128,7 +128,9 @@ func openGroups(names []string) opener {
 			p.part(name, runner.Run)
 			switch name {
 			case topics.Pools:
-				p.openGenerator(runner.View())
+				if err := p.openGenerator(runner.View()); err != nil {
+					return err
+				}
 			case topics.Related:
 				p.related = related.Reader{Rows: runner.View()}
 			}
@@ -159,16 +161,23 @@ func (p *product) group(name string) rows.Group {
 }
 
 // openGenerator makes the content generator on the pools that are here.
-func (p *product) openGenerator(view *rows.View) {
+func (p *product) openGenerator(view *rows.View) error {
 	pulled := new(pools.Pulled)
 	whole := topics.NewWhole(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
 	whole.OnChange(pulled.Change)
 	p.part(topics.RecentsPulled, whole.Run)
 	p.pulled = whole.Ready()
-	p.local = pools.NewGenerator(p.cfg.Pools, p.cfg.Generator, pools.Deps{
-		Rows: view, End: pools.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled,
+	counts := topics.NewWhole(p.kafka, p.streams.HotPins, p.instance(), p.log)
+	p.hot = pools.NewHot(counts.Ready())
+	counts.OnChange(p.hot.Change)
+	p.part(topics.HotPins, counts.Run)
+	var err error
+	p.local, err = pools.NewGenerator(p.cfg.Pools, p.cfg.Generator, pools.Deps{
+		Rows: view, End: pools.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot,
+		Metrics: p.metrics,
 	})
 	p.generator = p.local
+	return err
 }
 
 // openPeers makes a content generator that asks the processes that have the pools.

@@ -36,6 +36,7 @@ type product struct {
 	local     *pools.Generator // of the pools that are here; nil: none can be
 	related   feed.Neighbours  // nil: nobody here asks for neighbours
 	pulled    <-chan struct{}  // closed when what local merges from followees that are pulled is known
+	hot       *pools.Hot       // counts that local knows; nil without it
 	features  *feature.Service // nil: not served here
 	feed      *feed.Service    // nil: not served here
 	server    *api.Server

@@ -83,6 +83,9 @@ func (p *product) missing() []string {
 		default:
 			missing = append(missing, "recents-pulled is still being read")
 		}
+		if !p.hot.Ready() {
+			missing = append(missing, "hot-pins is still being read")
+		}
 	}
 	return missing
 }

@@ -7,7 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -24,17 +27,20 @@ type Deps struct {
 	End     LogEnd // of the topic served
 	Streams *topics.Streams
 	Deleted DeletedUsers
-	Pulled  *Pulled          // nil: nobody is pulled
-	Now     func() time.Time // nil: time.Now
+	Pulled  *Pulled               // nil: nobody is pulled
+	Hot     *Hot                  // nil: counts are not known
+	Metrics prometheus.Registerer // nil: none
+	Now     func() time.Time      // nil: time.Now
 }
 
 // Generator makes chunks of the candidates of users whose partition is here. It writes nothing: what it must remember
 // travels in the Served, whose effect it waits for before it makes the user's next chunk. It is safe for concurrent use.
 type Generator struct {
-	pools Config
-	cfg   GeneratorConfig
-	deps  Deps
-	book  book
+	pools   Config
+	cfg     GeneratorConfig
+	deps    Deps
+	metrics generatorMetrics
+	book    book
 
 	mu       sync.Mutex
 	sessions map[int32]session // by partition
@@ -52,15 +58,20 @@ type session struct {
 // WaitingMost is where Waiting stops counting.
 const WaitingMost = 100
 
-// NewGenerator returns a generator on the pools of a group with the configuration pools. Both must be valid.
-func NewGenerator(pools Config, cfg GeneratorConfig, deps Deps) *Generator {
+// NewGenerator returns a generator on the pools of a group with the configuration pools. Both must be valid. It fails
+// when its metrics cannot be registered.
+func NewGenerator(pools Config, cfg GeneratorConfig, deps Deps) (*Generator, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	return &Generator{
-		pools: pools, cfg: cfg, deps: deps, sessions: map[int32]session{},
-		book: book{users: map[schemas.UserID]*reservation{}},
+	metrics, err := newGeneratorMetrics(deps.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("generator: register metrics: %w", err)
 	}
+	return &Generator{
+		pools: pools, cfg: cfg, deps: deps, metrics: metrics, sessions: map[int32]session{},
+		book: book{users: map[schemas.UserID]*reservation{}},
+	}, nil
 }
 
 // Chunk chooses and arranges what a visit shows. While an earlier chunk of the user is under way it waits, until ctx
@@ -73,15 +84,18 @@ func NewGenerator(pools Config, cfg GeneratorConfig, deps Deps) *Generator {
 // It fails with an error that wraps schemas.ErrUnknownFeed, with a *rows.NotHereError when the user's partition is not
 // here, with ctx's error, and with those of what it reads from.
 func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas.Chunk, error) {
-	feed, err := g.check(req)
-	if err != nil {
+	feed, arm, ok := g.cfg.Feeds.For(req.Feed, req.User)
+	if !ok {
+		return nil, fmt.Errorf("chunk for %s: feed %q: %w", req.User, req.Feed, schemas.ErrUnknownFeed)
+	}
+	if err := check(req); err != nil {
 		return nil, err
 	}
 	if err := g.reserve(ctx, req.User, req.Served); err != nil {
 		return nil, fmt.Errorf("chunk for %s: wait for the visit before: %w", req.User, err)
 	}
 	g.sweep(ctx, req.User)
-	chunk, err := g.compose(ctx, req, feed)
+	chunk, err := g.compose(ctx, order{ChunkRequest: req, feed: feed, arm: arm})
 	if err == nil {
 		err = ctx.Err() // nobody may be waiting any more
 	}
@@ -137,46 +151,34 @@ func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas
 	return list, nil
 }
 
-// Waiting counts the pins that a visit could bring, up to WaitingMost.
+// Waiting counts the pins that a visit of feed home could bring, up to WaitingMost. What a visit would hold back is not
+// among them. External sources and a model are not asked: it is called often.
 func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
-	pins := map[schemas.PinID]struct{}{}
-	err := g.read(ctx, user, func(v *view, _ rows.Snapshot) error {
-		list, err := v.sources()
-		if err != nil {
-			return err
-		}
-		for _, source := range list {
-			if len(pins) >= WaitingMost {
-				break
-			}
-			all, err := v.pool(source, WaitingMost)
-			if err != nil {
-				return err
-			}
-			for i := range all {
-				pins[all[i].pin] = struct{}{}
-			}
-		}
-		return nil
+	feed, _, ok := g.cfg.Feeds.For(rules.Home, user)
+	if !ok {
+		feed = rules.Feed{Others: 1}
+	}
+	var m *material
+	err := g.read(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
+		m, err = g.gather(v, feed)
+		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("count candidates of %s: %w", user, err)
 	}
-	return min(len(pins), WaitingMost), nil
+	visit := rules.Visit{User: user, Time: schemas.MicrosOf(g.deps.Now()), Limit: WaitingMost, Memory: m.memory}
+	return min(feed.Waiting(visit, m.pools, m.known), WaitingMost), nil
 }
 
-func (g *Generator) check(req schemas.ChunkRequest) (Feed, error) {
+func check(req schemas.ChunkRequest) error {
 	const most = 100
-	feed, ok := g.cfg.Feeds[req.Feed]
 	switch {
-	case !ok:
-		return feed, fmt.Errorf("chunk for %s: feed %q: %w", req.User, req.Feed, schemas.ErrUnknownFeed)
 	case req.Served == "" || len(req.Served) > schemas.MaxEventIDBytes:
-		return feed, fmt.Errorf("chunk for %s: served %q: from 1 to %d bytes", req.User, req.Served, schemas.MaxEventIDBytes)
+		return fmt.Errorf("chunk for %s: served %q: from 1 to %d bytes", req.User, req.Served, schemas.MaxEventIDBytes)
 	case req.Limit < 1 || req.Limit > most:
-		return feed, fmt.Errorf("chunk for %s: limit %d: from 1 to %d", req.User, req.Limit, most)
+		return fmt.Errorf("chunk for %s: limit %d: from 1 to %d", req.User, req.Limit, most)
 	}
-	return feed, nil
+	return nil
 }
 
 // read calls f with what the user's rows say.
@@ -278,69 +280,6 @@ func (g *Generator) sweep(ctx context.Context, user schemas.UserID) {
 	}
 }
 
-// compose builds the chunk once the partition has applied what it must.
-func (g *Generator) compose(ctx context.Context, req schemas.ChunkRequest, feed Feed) (*schemas.Chunk, error) {
-	if g.deps.Deleted.Has(req.User) {
-		return &schemas.Chunk{Served: servedOf(req, nil, nil), Recent: []schemas.FeedEntry{}}, nil
-	}
-	patience := g.deps.Now().Add(g.cfg.Welcome)
-	for {
-		changed := g.deps.Rows.Changed(string(req.User))
-		var chunk *schemas.Chunk
-		var at session
-		err := g.read(ctx, req.User, func(v *view, s rows.Snapshot) (err error) {
-			if at = g.session(s); at.ready {
-				chunk, err = g.receive(v, req, feed, patience)
-			}
-			return err
-		})
-		if err != nil || chunk != nil {
-			return chunk, err
-		}
-		if !at.asked {
-			err = g.begin(ctx, at)
-		} else {
-			err = g.await(ctx, patience, changed, nil)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("wait for all of %s: %w", topics.Served, err)
-		}
-	}
-}
-
-// receive makes the chunk; nil for one who has just come back while the followees still bring what they have.
-func (g *Generator) receive(v *view, req schemas.ChunkRequest, feed Feed, patience time.Time) (*schemas.Chunk, error) {
-	p, err := readPresence(v)
-	if err != nil {
-		return nil, err
-	}
-	if p == nil || g.pools.AwayAfter == 0 {
-		p = &presence{last: req.Time}
-	}
-	if p.away && !req.Returned {
-		return &schemas.Chunk{Served: servedOf(req, nil, nil), Head: v.state.Head, Floor: g.floor(v), Away: true}, nil
-	}
-	expecting := p.away || p.returning()
-	if expecting && g.deps.Now().Before(patience) {
-		return nil, nil
-	}
-	chunk, err := g.build(v, req, feed)
-	if err != nil {
-		return nil, err
-	}
-	if expecting {
-		chunk.Degraded = append(chunk.Degraded, degradedReturning)
-	}
-	chunk.Announce = req.Time.Time().Sub(p.last.Time()) > g.pools.AwayAfter/30
-	return chunk, nil
-}
-
-// degradedReturning says that not all followees of one who was away have brought yet what they have.
-const degradedReturning = "returning"
-
-// floor is the position at or below which the feed store keeps nothing.
-func (g *Generator) floor(v *view) int64 { return max(0, v.state.Head-int64(g.cfg.FeedMax)) }
-
 // session returns how the partition of a snapshot stands: ready when all that was in served when it came here is applied.
 func (g *Generator) session(s rows.Snapshot) session {
 	g.mu.Lock()
@@ -369,86 +308,4 @@ func (g *Generator) begin(ctx context.Context, at session) error {
 		g.sessions[at.partition] = known
 	}
 	return nil
-}
-
-// build makes the chunk of what the rows say.
-func (g *Generator) build(v *view, req schemas.ChunkRequest, feed Feed) (*schemas.Chunk, error) {
-	queues, err := g.queues(v, feed)
-	if err != nil {
-		return nil, err
-	}
-	recent, err := g.recent(v)
-	if err != nil {
-		return nil, err
-	}
-	items, mix := arrange(req.Limit, queues, feed, v.state.Mix)
-	return &schemas.Chunk{
-		Served: servedOf(req, items, mix),
-		Head:   v.state.Head,
-		Floor:  g.floor(v),
-		Recent: recent,
-	}, nil
-}
-
-func servedOf(req schemas.ChunkRequest, items []schemas.ServedItem, mix map[string]float64) schemas.Served {
-	return schemas.Served{ID: req.Served, User: req.User, Time: req.Time, Feed: req.Feed, Items: items, Mix: mix}
-}
-
-// queues takes the head of each of the user's pools.
-func (g *Generator) queues(v *view, feed Feed) ([]queue, error) {
-	list, err := v.sources()
-	if err != nil {
-		return nil, err
-	}
-	top, err := g.top(v, feed)
-	if err != nil {
-		return nil, err
-	}
-	queues := make([]queue, 0, len(list))
-	for _, source := range list {
-		all, err := v.pool(source, g.cfg.Head)
-		if err != nil {
-			return nil, err
-		}
-		queues = append(queues, queue{source: source, items: rescore(all, top, feed.Affinity)})
-	}
-	return queues, nil
-}
-
-// top returns the user's affinities, none if the feed does not ask for them.
-func (g *Generator) top(t table, feed Feed) ([]schemas.Affinity, error) {
-	if feed.Affinity == 0 {
-		return nil, nil
-	}
-	value, err := t.Get([]byte{rowAffinities})
-	if err != nil || value == nil {
-		return nil, err
-	}
-	a, err := g.deps.Streams.Affinities.Decode(value)
-	if err != nil {
-		return nil, fmt.Errorf("read affinities: %w", err)
-	}
-	return a.Top, nil
-}
-
-// recent returns the newest frozen entries, newest first.
-func (g *Generator) recent(t table) ([]schemas.FeedEntry, error) {
-	list := make([]schemas.FeedEntry, 0, g.pools.Frozen)
-	var bad error
-	scan := rows.Scan{Prefix: []byte{rowFrozen}, Reverse: true, Limit: g.pools.Frozen}
-	err := t.Scan(scan, func(_, value []byte) bool {
-		var e *schemas.FeedEntry
-		if e, bad = g.deps.Streams.FeedEntries.Decode(value); bad != nil {
-			return false
-		}
-		list = append(list, *e)
-		return true
-	})
-	if err == nil {
-		err = bad
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read frozen entries: %w", err)
-	}
-	return list, nil
 }

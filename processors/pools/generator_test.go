@@ -102,8 +102,27 @@ func (s snapshot) Applied(string) int64 { return s.applied }
 func (s snapshot) Session() uint64      { return s.session }
 func (s snapshot) Partition() int32     { return 3 }
 
-func generatorOf(d *desk) *Generator {
-	return NewGenerator(DefaultConfig(), DefaultGeneratorConfig(), Deps{Rows: d, End: d, Streams: &topics.Streams{}, Deleted: nobody{}})
+func generatorOf(t *testing.T, d *desk) *Generator {
+	t.Helper()
+	return generatorWith(t, DefaultGeneratorConfig(), Deps{Rows: d, End: d, Deleted: nobody{}})
+}
+
+func generatorWith(t *testing.T, cfg GeneratorConfig, deps Deps) *Generator {
+	t.Helper()
+	deps.Streams = &topics.Streams{}
+	g, err := NewGenerator(DefaultConfig(), cfg, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func pinsOf(items []schemas.ServedItem) []schemas.PinID {
+	list := []schemas.PinID{}
+	for _, it := range items {
+		list = append(list, it.Pin)
+	}
+	return list
 }
 
 func request(served string) schemas.ChunkRequest {
@@ -153,12 +172,13 @@ func (w *waitingChunk) expect(t *testing.T, when string, want bool) {
 }
 
 func TestChunkTakesTheBest(t *testing.T) {
-	g := generatorOf(newDesk(3))
+	g := generatorOf(t, newDesk(3))
 	c := visit(t, g, "v1")
 	if diff := cmp.Diff([]schemas.PinID{"pin:0", "pin:1"}, pinsOf(c.Served.Items)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	want := schemas.Served{ID: "v1", User: owner, Feed: "plain", Items: c.Served.Items, Mix: map[string]float64{"editors": 1.99}}
+	want := schemas.Served{ID: "v1", User: owner, Feed: "plain", Items: c.Served.Items,
+		Memory: schemas.Memory{Mix: map[string]float64{"editors": 1.99}}}
 	if diff := cmp.Diff(want, c.Served); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -167,7 +187,7 @@ func TestChunkTakesTheBest(t *testing.T) {
 func TestNextChunkWaitsUntilTheVisitBeforeIsApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(5)
-		g := generatorOf(d)
+		g := generatorOf(t, d)
 		first := visit(t, g, "v1")
 		next := ask(t.Context(), g, "v2")
 		next.expect(t, "published", false)
@@ -186,7 +206,7 @@ func TestNextChunkWaitsUntilTheVisitBeforeIsApplied(t *testing.T) {
 
 func TestAFailedVisitFreesItsItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := generatorOf(newDesk(5))
+		g := generatorOf(t, newDesk(5))
 		visit(t, g, "v1")
 		next := ask(t.Context(), g, "v2")
 		g.Settle(owner, "v0", schemas.Failed)
@@ -206,7 +226,7 @@ func TestAnUnknownOutcomeIsSettledByTheLogAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDesk(5)
-				g := generatorOf(d)
+				g := generatorOf(t, d)
 				first := visit(t, g, "v1")
 				asked := d.asked // when the partition came
 				g.Settle(owner, "v1", schemas.Unknown)
@@ -243,7 +263,7 @@ func TestAnUnknownOutcomeIsSettledByTheLogAlone(t *testing.T) {
 
 func TestAVisitNobodySettlesIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := generatorOf(newDesk(5))
+		g := generatorOf(t, newDesk(5))
 		visit(t, g, "v1")
 		next := ask(t.Context(), g, "v2")
 		time.Sleep(publishWithin + topics.DeliveryTimeout - time.Millisecond)
@@ -256,7 +276,7 @@ func TestAVisitNobodySettlesIsUnknown(t *testing.T) {
 func TestAnAcknowledgedVisitThatWasDroppedIsSettledByTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(5)
-		g := generatorOf(d)
+		g := generatorOf(t, d)
 		visit(t, g, "v1")
 		g.Settle(owner, "v1", schemas.Acknowledged)
 		d.change(func() { d.applied, d.end = 0, 1 }) // to the dead letters
@@ -269,7 +289,7 @@ func TestAnAcknowledgedVisitThatWasDroppedIsSettledByTheLog(t *testing.T) {
 
 func TestWhoGivesUpLeavesTheVisitBeforeUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := generatorOf(newDesk(5))
+		g := generatorOf(t, newDesk(5))
 		visit(t, g, "v1")
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -286,7 +306,7 @@ func TestWhoGivesUpLeavesTheVisitBeforeUnderWay(t *testing.T) {
 func TestAPartitionThatComesAnswersWhenServedIsApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(5)
-		g := generatorOf(d)
+		g := generatorOf(t, d)
 		d.end = 3
 		next := ask(t.Context(), g, "v1")
 		next.expect(t, "nothing is applied", false)
@@ -310,7 +330,7 @@ func TestAPartitionThatComesAnswersWhenServedIsApplied(t *testing.T) {
 
 func TestChunkErrors(t *testing.T) {
 	d := newDesk(5)
-	g := generatorOf(d)
+	g := generatorOf(t, d)
 	bad := func(change func(*schemas.ChunkRequest)) error {
 		r := request("v")
 		change(&r)
@@ -343,7 +363,7 @@ func TestChunkErrors(t *testing.T) {
 }
 
 func TestAnEmptyChunkReservesNothing(t *testing.T) {
-	g := generatorOf(newDesk(0))
+	g := generatorOf(t, newDesk(0))
 	for _, id := range []string{"v1", "v2"} {
 		if c := visit(t, g, id); len(c.Served.Items) != 0 {
 			t.Errorf("items %v of nothing", c.Served.Items)
@@ -353,7 +373,7 @@ func TestAnEmptyChunkReservesNothing(t *testing.T) {
 
 func TestADeletedUserGetsNothing(t *testing.T) {
 	d := newDesk(5)
-	g := NewGenerator(DefaultConfig(), DefaultGeneratorConfig(), Deps{Rows: d, End: d, Streams: &topics.Streams{}, Deleted: only{owner}})
+	g := generatorWith(t, DefaultGeneratorConfig(), Deps{Rows: d, End: d, Deleted: only{owner}})
 	if c := visit(t, g, "v1"); len(c.Served.Items) != 0 {
 		t.Errorf("got %v", c.Served.Items)
 	}
@@ -361,7 +381,7 @@ func TestADeletedUserGetsNothing(t *testing.T) {
 
 func TestReservationsOfWhoNeverComesBackAreCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := generatorOf(newDesk(5))
+		g := generatorOf(t, newDesk(5))
 		for _, user := range []schemas.UserID{"user:1", "user:2", "user:3", "user:4", "user:5"} {
 			r := request("v-" + string(user))
 			r.User = user
@@ -383,7 +403,7 @@ func TestReservationsOfWhoNeverComesBackAreCleared(t *testing.T) {
 func TestPoolAndWaiting(t *testing.T) {
 	d := newDesk(130)
 	d.rows.put("related", delivered{pin: pinID(0), version: 1, score: 5, created: 7, Facets: schemas.Facets{Author: "user:a"}})
-	g := generatorOf(d)
+	g := generatorOf(t, d)
 	got, err := g.Pool(t.Context(), owner, "related", 10)
 	if err != nil {
 		t.Fatal(err)
@@ -405,7 +425,7 @@ func TestPoolAndWaiting(t *testing.T) {
 	}
 	few := newDesk(3)
 	few.rows.put("related", delivered{pin: pinID(0), version: 1, score: 5, Facets: schemas.Facets{Author: "user:a"}})
-	if n, err := generatorOf(few).Waiting(t.Context(), owner); err != nil || n != 3 {
+	if n, err := generatorOf(t, few).Waiting(t.Context(), owner); err != nil || n != 3 {
 		t.Errorf("%d wait, %v, want 3: a pin in two pools counts once", n, err)
 	}
 }

@@ -88,5 +88,6 @@ const (
 	dropSeen        = "seen"         // a candidate that has been shown
 	dropRefused     = "refused"      // a candidate older than what is remembered as seen
 	dropExpired     = "expired"      // a candidate older than Expiry
+	dropDeferred    = "deferred"     // a row of a candidate that was deferred for too long
 	dropDuplicate   = "duplicate"    // a row of a candidate that others make superfluous
 )

@@ -27,8 +27,11 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 		tx.Count(dropRepeat)
 		return nil
 	}
-	before := st.Head
+	before := st
 	if err := g.show(tx, own, &st, s); err != nil {
+		return err
+	}
+	if err := g.defers(tx, own, &before.Memory, s); err != nil {
 		return err
 	}
 	if err := forget(own, &st, int64(g.cfg.SeenCap)); err != nil {
@@ -40,7 +43,7 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	if err := g.here(tx, own, s.User); err != nil {
 		return err
 	}
-	if crossed(before, st.Head, int64(max(1, g.cfg.Cap/4))) { // so that few rows of a pool are of pins seen
+	if crossed(before.Head, st.Head, int64(max(1, g.cfg.Cap/4))) { // so that few rows of a pool are of pins seen
 		return g.trimAll(tx, own, s.User)
 	}
 	return nil
@@ -53,8 +56,8 @@ func checkServed(key string, s *schemas.Served) error {
 	if s.ID == "" || len(s.ID) > schemas.MaxEventIDBytes {
 		return schemas.Bad(fmt.Sprintf("served: id of %d bytes: from 1 to %d", len(s.ID), schemas.MaxEventIDBytes))
 	}
-	const mostItems = 1000 // ten times what a visit may ask for
-	if n := len(s.Items); n > mostItems {
+	const mostItems = 1000 // ten times what a visit may ask for, and five times what may be deferred
+	if n := max(len(s.Items), len(s.Deferred), len(s.Expired)); n > mostItems {
 		return schemas.Bad(fmt.Sprintf("served: %d items: at most %d", n, mostItems))
 	}
 	for i := range s.Items {
@@ -62,9 +65,19 @@ func checkServed(key string, s *schemas.Served) error {
 			return schemas.Bad("served: pin: " + err.Error())
 		}
 	}
-	for source, n := range s.Mix {
+	return checkMemory(&s.Memory)
+}
+
+// checkMemory keeps out what the state, which is JSON, cannot hold.
+func checkMemory(m *schemas.Memory) error {
+	for source, n := range m.Mix {
 		if !(n >= 0) || math.IsInf(n, 0) {
 			return schemas.Bad(fmt.Sprintf("served: mix of %q is %v: want no negative number", source, n))
+		}
+	}
+	for source, best := range m.Best {
+		if math.IsNaN(best) || math.IsInf(best, 0) {
+			return schemas.Bad(fmt.Sprintf("served: best of %q is %v", source, best))
 		}
 	}
 	return nil

@@ -14,11 +14,11 @@ const servedKept = 32
 
 // state is what is remembered of a user's visits beside the rows: one row, in JSON.
 type state struct {
-	Head     int64              `json:"head"`              // the highest position given
-	Unseen   int64              `json:"unseen,omitempty"`  // positions at or below it are no longer remembered as seen
-	Refused  schemas.Micros     `json:"refused,omitempty"` // candidates created before are refused, once Unseen is not 0
-	ServedBy []string           `json:"served,omitempty"`  // ids applied, newest first
-	Mix      map[string]float64 `json:"mix,omitempty"`     // of the newest Served
+	Head           int64          `json:"head"`              // the highest position given
+	Unseen         int64          `json:"unseen,omitempty"`  // positions at or below it are no longer remembered as seen
+	Refused        schemas.Micros `json:"refused,omitempty"` // candidates created before are refused, once Unseen is not 0
+	ServedBy       []string       `json:"served,omitempty"`  // ids applied, newest first
+	schemas.Memory                // of the newest Served
 }
 
 func readState(t table) (state, error) {
@@ -60,7 +60,7 @@ func (s *state) show(rec *schemas.Served, seen map[schemas.PinID]bool) (entries 
 		s.Head++
 		entries[i].Position = s.Head
 	}
-	s.Mix = rec.Mix
+	s.Memory = rec.Memory
 	s.ServedBy = append([]string{rec.ID}, s.ServedBy[:min(len(s.ServedBy), servedKept-1)]...)
 	return entries, repeats
 }

@@ -10,8 +10,8 @@ import (
 )
 
 func TestShowGivesDensePositionsToWhatIsNew(t *testing.T) {
-	st := state{Head: 7, ServedBy: []string{"before"}, Mix: map[string]float64{"following": 3}}
-	rec := &schemas.Served{ID: "now", User: owner, Time: 5, Mix: map[string]float64{"following": 4}}
+	st := state{Head: 7, ServedBy: []string{"before"}, Memory: schemas.Memory{Mix: map[string]float64{"following": 3}}}
+	rec := &schemas.Served{ID: "now", User: owner, Time: 5, Memory: schemas.Memory{Mix: map[string]float64{"following": 4}}}
 	for _, pin := range []schemas.PinID{"pin:a", "pin:seen", "pin:b", "pin:a"} {
 		rec.Items = append(rec.Items, schemas.ServedItem{Pin: pin})
 	}
@@ -23,7 +23,7 @@ func TestShowGivesDensePositionsToWhatIsNew(t *testing.T) {
 	if diff := cmp.Diff(want, entries); diff != "" || repeats != 2 {
 		t.Errorf("%d repeats, want 2; entries (-want +got):\n%s", repeats, diff)
 	}
-	after := state{Head: 9, ServedBy: []string{"now", "before"}, Mix: map[string]float64{"following": 4}}
+	after := state{Head: 9, ServedBy: []string{"now", "before"}, Memory: schemas.Memory{Mix: map[string]float64{"following": 4}}}
 	if diff := cmp.Diff(after, st); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}

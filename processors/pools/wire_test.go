@@ -49,9 +49,15 @@ func (r *rig) attach() {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(log.Close)
-	r.generator = pools.NewGenerator(r.cfg, pools.DefaultGeneratorConfig(), pools.Deps{
+	known := make(chan struct{})
+	close(known) // and nothing is hot
+	r.generator, err = pools.NewGenerator(r.cfg, pools.DefaultGeneratorConfig(), pools.Deps{
 		Rows: r.member.View(topics.Pools), End: pools.DataEnd{Log: log}, Streams: r.Streams, Deleted: gone,
+		Hot: pools.NewHot(known),
 	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // crash kills the member and starts it again.
@@ -461,7 +467,8 @@ func testFrozen(t *testing.T, r *rig) {
 func testRepeat(t *testing.T, r *rig) {
 	const user = schemas.UserID("user:twice")
 	served := func(id string, shown float64) *schemas.Served {
-		return &schemas.Served{ID: id, User: user, Items: []schemas.ServedItem{{Pin: schemas.PinID("pin:" + id)}}, Mix: map[string]float64{"related": shown}}
+		return &schemas.Served{ID: id, User: user, Items: []schemas.ServedItem{{Pin: schemas.PinID("pin:" + id)}},
+			Memory: schemas.Memory{Mix: map[string]float64{"related": shown}}}
 	}
 	proctest.Publish(r.Wire, r.Streams.Served, string(user), served("one", 1), served("two", 2))
 	r.WaitIdle()

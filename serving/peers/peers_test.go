@@ -50,7 +50,7 @@ func (g *fakeGenerator) Chunk(ctx context.Context, r schemas.ChunkRequest) (*sch
 		Facets: schemas.Facets{Author: "user:8", Interests: []schemas.InterestID{"interest:tea"}}}
 	return &schemas.Chunk{
 		Served: schemas.Served{ID: r.Served, User: r.User, Time: r.Time, Feed: r.Feed, Items: []schemas.ServedItem{item},
-			Mix: map[string]float64{g.name: 0.1}},
+			Memory: schemas.Memory{Mix: map[string]float64{g.name: 0.1}}},
 		Head: 9, Floor: 2, Recent: []schemas.FeedEntry{{User: r.User, Position: 9, Time: 4, ServedItem: item}},
 	}, nil
 }

@@ -1,0 +1,203 @@
+package pools
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// order is a request with the rules that it is for.
+type order struct {
+	schemas.ChunkRequest
+	feed rules.Feed
+	arm  string // "": none
+}
+
+// served begins the Served of an order.
+func (o *order) served() schemas.Served {
+	return schemas.Served{ID: o.Served, User: o.User, Time: o.Time, Feed: o.Feed, Arm: o.arm}
+}
+
+// What a chunk can be without, and say so.
+const (
+	degradedReturning  = "returning"  // not all followees of one who was away have brought yet what they have
+	degradedAffinities = "affinities" // what the user cares for cannot be read
+	degradedItems      = "items"      // how often pins were shown and saved is not known yet
+)
+
+// material is what a chunk is made of.
+type material struct {
+	pools    []rules.Pool
+	known    rules.Known
+	memory   schemas.Memory
+	away     bool // the user is; there is nothing but the head
+	head     int64
+	recent   []schemas.FeedEntry
+	announce bool
+	degraded []string
+}
+
+// compose builds the chunk once the partition has applied what it must. The rows are left before the rules begin: who
+// reads holds their partition here.
+func (g *Generator) compose(ctx context.Context, o order) (*schemas.Chunk, error) {
+	if g.deps.Deleted.Has(o.User) {
+		return &schemas.Chunk{Served: o.served(), Recent: []schemas.FeedEntry{}}, nil
+	}
+	m, err := g.collect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if m.away {
+		return &schemas.Chunk{Served: o.served(), Head: m.head, Floor: g.floor(m.head), Away: true}, nil
+	}
+	made := o.feed.Make(rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}, m.pools, m.known)
+	g.metrics.note(o, &made)
+	served := o.served()
+	served.Items, served.Memory, served.Expired = made.Items, made.Memory, made.Expired
+	return &schemas.Chunk{
+		Served: served, Head: m.head, Floor: g.floor(m.head), Recent: m.recent, Degraded: m.degraded, Announce: m.announce,
+	}, nil
+}
+
+// floor is the position at or below which the feed store keeps nothing.
+func (g *Generator) floor(head int64) int64 { return max(0, head-int64(g.cfg.FeedMax)) }
+
+// collect reads the material when the partition has applied what it must, and who was away is welcomed.
+func (g *Generator) collect(ctx context.Context, o order) (*material, error) {
+	patience := g.deps.Now().Add(g.cfg.Welcome)
+	for {
+		changed := g.deps.Rows.Changed(string(o.User))
+		var m *material
+		var at session
+		err := g.read(ctx, o.User, func(v *view, s rows.Snapshot) (err error) {
+			if at = g.session(s); at.ready {
+				m, err = g.receive(v, o, patience)
+			}
+			return err
+		})
+		if err != nil || m != nil {
+			return m, err
+		}
+		if !at.asked {
+			err = g.begin(ctx, at)
+		} else {
+			err = g.await(ctx, patience, changed, nil)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("wait for all of %s: %w", topics.Served, err)
+		}
+	}
+}
+
+// receive reads the material; nil for one who has just come back while the followees still bring what they have. For
+// one who is away it holds the head alone.
+func (g *Generator) receive(v *view, o order, patience time.Time) (*material, error) {
+	p, err := readPresence(v)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil || g.pools.AwayAfter == 0 {
+		p = &presence{last: o.Time}
+	}
+	if p.away && !o.Returned {
+		return &material{away: true, head: v.state.Head}, nil
+	}
+	expecting := p.away || p.returning()
+	if expecting && g.deps.Now().Before(patience) {
+		return nil, nil
+	}
+	m, err := g.gather(v, o.feed)
+	if err != nil {
+		return nil, err
+	}
+	if m.recent, err = g.recent(v); err != nil {
+		return nil, err
+	}
+	if expecting {
+		m.degraded = append(m.degraded, degradedReturning)
+	}
+	m.announce = o.Time.Time().Sub(p.last.Time()) > g.pools.AwayAfter/30
+	return m, nil
+}
+
+// gather reads what the rules of a feed need.
+func (g *Generator) gather(v *view, feed rules.Feed) (*material, error) {
+	m := &material{memory: v.state.Memory, head: v.state.Head}
+	list, err := v.sources()
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range list {
+		all, err := v.pool(source, g.cfg.Head)
+		if err != nil {
+			return nil, err
+		}
+		m.pools = append(m.pools, rules.Pool{Source: source, Candidates: candidatesOf(all)})
+	}
+	if err := g.know(m, v, feed); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func candidatesOf(all []candidate) []rules.Candidate {
+	list := make([]rules.Candidate, len(all))
+	for i := range all {
+		c := &all[i]
+		list[i] = rules.Candidate{Pin: c.pin, Score: c.score, Created: c.created, Facets: c.Facets}
+	}
+	return list
+}
+
+// know adds what is known beside the pools, as far as the feed asks for it. What is missing is said.
+func (g *Generator) know(m *material, t table, feed rules.Feed) error {
+	if feed.Affinity > 0 {
+		value, err := t.Get([]byte{rowAffinities})
+		if err != nil {
+			return err
+		}
+		if value != nil {
+			a, err := g.deps.Streams.Affinities.Decode(value)
+			if err != nil { // of another version, and the registry is away
+				m.degraded = append(m.degraded, degradedAffinities)
+			} else {
+				m.known.Affinities = a.Top
+			}
+		}
+	}
+	if feed.Popularity > 0 || feed.Shares[schemas.Explore] > 0 {
+		if g.deps.Hot == nil || !g.deps.Hot.Ready() {
+			m.degraded = append(m.degraded, degradedItems)
+		} else {
+			m.known.Counts = g.deps.Hot
+		}
+	}
+	return nil
+}
+
+// recent returns the newest frozen entries, newest first.
+func (g *Generator) recent(t table) ([]schemas.FeedEntry, error) {
+	list := make([]schemas.FeedEntry, 0, g.pools.Frozen)
+	var bad error
+	scan := rows.Scan{Prefix: []byte{rowFrozen}, Reverse: true, Limit: g.pools.Frozen}
+	err := t.Scan(scan, func(_, value []byte) bool {
+		var e *schemas.FeedEntry
+		if e, bad = g.deps.Streams.FeedEntries.Decode(value); bad != nil {
+			return false
+		}
+		list = append(list, *e)
+		return true
+	})
+	if err == nil {
+		err = bad
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read frozen entries: %w", err)
+	}
+	return list, nil
+}

@@ -1,0 +1,59 @@
+package pools
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// generatorMetrics are the generator's.
+type generatorMetrics struct {
+	chunks  *prometheus.CounterVec
+	items   *prometheus.CounterVec
+	relaxed *prometheus.CounterVec
+	short   *prometheus.CounterVec
+}
+
+// newGeneratorMetrics registers them; with nil they count for nobody.
+func newGeneratorMetrics(reg prometheus.Registerer) (generatorMetrics, error) {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "smartfeed_generator_" + name, Help: help}, labels)
+	}
+	m := generatorMetrics{
+		chunks:  counter("chunks_total", "Chunks made, by feed and by the arm of it that the user is in.", "feed", "arm"),
+		items:   counter("items_total", "Items of chunks, by feed, arm and source.", "feed", "arm", "source"),
+		relaxed: counter("relaxed_total", "Chunks for which caps gave way, by how far.", "feed", "relaxed"),
+		short:   counter("short_total", "Chunks after which a source stood below its share, for want of candidates.", "feed", "source"),
+	}
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.chunks, m.items, m.relaxed, m.short} {
+		if err := reg.Register(c); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+func (m generatorMetrics) note(o order, c *rules.Chunk) {
+	m.chunks.WithLabelValues(o.Feed, o.arm).Inc()
+	for i := range c.Items {
+		m.items.WithLabelValues(o.Feed, o.arm, sourceLabel(o.feed, c.Items[i].Source)).Inc()
+	}
+	if c.Relaxed != rules.NotRelaxed {
+		m.relaxed.WithLabelValues(o.Feed, string(c.Relaxed)).Inc()
+	}
+	for _, source := range c.Short {
+		m.short.WithLabelValues(o.Feed, string(source)).Inc()
+	}
+}
+
+// sourceLabel is the name of a source that the configuration names; the others, which anybody may offer, share a label.
+func sourceLabel(f rules.Feed, s schemas.Source) string {
+	if _, named := f.Shares[s]; named {
+		return string(s)
+	}
+	return "others"
+}
