@@ -89,9 +89,13 @@ func (p *pipeline) start(cfg fanout.Config, crash bool) {
 		pools.Group(p.pools, p.Streams, p.deleted),
 	}
 	p.member = p.Start("a", groups...)
-	p.generator = pools.NewGenerator(p.pools, pools.DefaultGeneratorConfig(), pools.Deps{
+	var err error
+	p.generator, err = pools.NewGenerator(p.pools, pools.DefaultGeneratorConfig(), pools.Deps{
 		Rows: p.member.View(topics.Pools), Streams: p.Streams, Deleted: p.deleted, Pulled: p.pulled,
 	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // keepEffects adds what the member's groups have counted.

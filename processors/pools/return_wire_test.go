@@ -114,17 +114,9 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 
 // patient makes a generator that waits as long as it takes for what followees bring.
 func (r *rig) patient() {
-	r.attach()
 	cfg := pools.DefaultGeneratorConfig()
 	cfg.Welcome = time.Minute
-	log, err := topics.NewLog(r.Kafka)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(log.Close)
-	r.generator = pools.NewGenerator(r.cfg, cfg, pools.Deps{
-		Rows: r.member.View(topics.Pools), End: pools.DataEnd{Log: log}, Streams: r.Streams, Deleted: gone,
-	})
+	r.attachWith(cfg)
 }
 
 // Whoever visits stays: a Served counts, and so does a return that shows nothing. A Served of one who is away is a

@@ -43,7 +43,9 @@ func newRig(t *testing.T, cfg pools.Config) *rig {
 }
 
 // attach makes a generator on the member's present rows.
-func (r *rig) attach() {
+func (r *rig) attach() { r.attachWith(pools.DefaultGeneratorConfig()) }
+
+func (r *rig) attachWith(cfg pools.GeneratorConfig) {
 	log, err := topics.NewLog(r.Kafka)
 	if err != nil {
 		r.t.Fatal(err)
@@ -51,7 +53,7 @@ func (r *rig) attach() {
 	r.t.Cleanup(log.Close)
 	known := make(chan struct{})
 	close(known) // and nothing is hot
-	r.generator, err = pools.NewGenerator(r.cfg, pools.DefaultGeneratorConfig(), pools.Deps{
+	r.generator, err = pools.NewGenerator(r.cfg, cfg, pools.Deps{
 		Rows: r.member.View(topics.Pools), End: pools.DataEnd{Log: log}, Streams: r.Streams, Deleted: gone,
 		Hot: pools.NewHot(known),
 	})
