@@ -64,12 +64,8 @@ func appendCard(b []byte, c *schemas.Card) []byte {
 }
 
 func appendEdge(b []byte, e *schemas.Edge) []byte {
-	return appendBool(appendUp(b, int64(e.Time)), winsTie(e.Kind, e.Live))
+	return appendBool(appendUp(b, int64(e.Time)), WinsTie(e.Kind, e.Live))
 }
-
-// winsTie says whether the state wins over the other one at the same time: unfollow and block do. It is its own
-// inverse in live, so it also reads the state back.
-func winsTie(k schemas.EdgeKind, live bool) bool { return live != (k == schemas.FollowEdge) }
 
 var errCorrupt = errors.New("corrupt row")
 
@@ -188,6 +184,6 @@ func decodeCard(pin schemas.PinID, value []byte) (schemas.Card, error) {
 func decodeEdge(e *schemas.Edge, value []byte) error {
 	d := decoder{rest: value}
 	e.Time = schemas.Micros(d.ordered())
-	e.Live = winsTie(e.Kind, d.bool())
+	e.Live = WinsTie(e.Kind, d.bool())
 	return d.end()
 }

@@ -50,7 +50,7 @@ func TestGoldenRows(t *testing.T) {
 		{"floor", floorKey(e.User), appendUp(nil, 12)},
 		{"card", cardKey(c.Pin), appendCard(nil, &c)},
 		{"listing", listingKey("user:2", c.Pin), appendVersion(nil, &c.PinVersion)},
-		{"place", placeKey("user:2", place{c.Created, c.Pin}), nil},
+		{"place", placeKey("user:2", Place{c.Created, c.Pin}), nil},
 		{"follow", edgeKey(follow.User, follow.Other, 'f'), appendEdge(nil, &follow)},
 		{"unfollow", edgeKey(follow.User, follow.Other, 'f'), appendEdge(nil, &unfollow)},
 		{"blocked", edgeKey(blocked.User, blocked.Other, 'x'), appendEdge(nil, &blocked)},
@@ -129,11 +129,11 @@ func TestRowsRoundTrip(t *testing.T) {
 		gotEdge := schemas.Edge{Kind: edge.Kind}
 		err = decodeEdge(&gotEdge, appendEdge(nil, &edge))
 		check(t, gotEdge, edge, err)
-		at := place{created: e.Created, pin: "pin:/1"}
-		again, err := parsePlace(at.String())
-		check(t, again.created, at.created, err)
-		check(t, again.pin, at.pin, nil)
-		check(t, placeOf("user:2", placeKey("user:2", at)).created, at.created, nil)
+		at := Place{Created: e.Created, Pin: "pin:/1"}
+		again, err := ParsePlace(at.String())
+		check(t, again.Created, at.Created, err)
+		check(t, again.Pin, at.Pin, nil)
+		check(t, placeOf("user:2", placeKey("user:2", at)).Created, at.Created, nil)
 	})
 }
 

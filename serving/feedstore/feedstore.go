@@ -74,7 +74,7 @@ type Batch = struct {
 // Store is the embedded feed store. Its methods may be called from any number of goroutines.
 type Store struct {
 	db   *pebble.DB
-	trim trimming
+	trim Trimming
 }
 
 // Open opens the store in dir, or makes an empty one. It fails when another process has it open, when it was written in
@@ -92,7 +92,7 @@ func Open(dir string, cfg Config, log *slog.Logger) (*Store, error) {
 	if err := claimFormat(db); err != nil {
 		return nil, errors.Join(fmt.Errorf("open feed store %s: %w", dir, err), db.Close())
 	}
-	return &Store{db: db, trim: newTrimming(cfg.MaxFeed)}, nil
+	return &Store{db: db, trim: NewTrimming(cfg.MaxFeed)}, nil
 }
 
 // Close waits for running reads' iterators to be closed by their owners and closes the files. Nothing acknowledged is

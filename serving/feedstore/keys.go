@@ -3,9 +3,6 @@ package feedstore
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -85,35 +82,17 @@ func listingKey(followee schemas.Followee, pin schemas.PinID) []byte {
 	return append(prefix(kindListing, followee, len(pin)), pin...)
 }
 
-func placeKey(followee schemas.Followee, p place) []byte {
-	k := appendDown(prefix(kindPlace, followee, 9+len(p.pin)), int64(p.created))
-	return append(k, p.pin...)
+func placeKey(followee schemas.Followee, p Place) []byte {
+	k := appendDown(prefix(kindPlace, followee, 9+len(p.Pin)), int64(p.Created))
+	return append(k, p.Pin...)
 }
 
 func placesEnd(followee schemas.Followee) []byte { return append(key(kindPlace, followee), 1) }
 
-// place is where a pin stands in a list: newest first, ties by pin.
-type place struct {
-	created schemas.Micros
-	pin     schemas.PinID
-}
-
 // placeOf reads the place from the key of a list's row.
-func placeOf(followee schemas.Followee, key []byte) place {
+func placeOf(followee schemas.Followee, key []byte) Place {
 	rest := key[2+len(followee):]
-	return place{created: schemas.Micros(down(rest[:8])), pin: schemas.PinID(rest[8:])}
-}
-
-// String is the form in which a reader carries a place from one page of a list to the next.
-func (p place) String() string { return strconv.FormatInt(int64(p.created), 10) + "/" + string(p.pin) }
-
-func parsePlace(text string) (place, error) {
-	created, pin, ok := strings.Cut(text, "/")
-	n, err := strconv.ParseInt(created, 10, 64)
-	if !ok || err != nil {
-		return place{}, fmt.Errorf("place %q: want <micros>/<pin>", text)
-	}
-	return place{created: schemas.Micros(n), pin: schemas.PinID(pin)}, nil
+	return Place{Created: schemas.Micros(down(rest[:8])), Pin: schemas.PinID(rest[8:])}
 }
 
 // after is the first key behind key.

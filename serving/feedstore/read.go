@@ -130,13 +130,6 @@ func (s *Store) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.U
 	return gone, nil
 }
 
-// maxDead is how many places in a row without a pin a List passes over before it gives a short page. A place dies when
-// its pin is deleted, leaves the followee, or turns out to have been created at another time.
-const maxDead = 500
-
-// ErrBadPlace says that a list cannot be continued from the text given.
-var ErrBadPlace = errors.New("bad place")
-
 // List returns at most n pins of a followee, the newest created first, ties by pin, beginning behind the place from; ""
 // begins with the newest. Each pin is as the followee was last told. next is where to go on, "" at the end; a page can
 // be short, even empty, and have one. A place is "<created in micros>/<pin>" in every store; anything else is an
@@ -150,10 +143,10 @@ func (s *Store) List(
 	}
 	snap := s.db.NewSnapshot()
 	defer snap.Close()
-	var last place
+	var last Place
 	dead := 0
 	err = scan(ctx, snap, start, placesEnd(followee), func(key, _ []byte) (bool, error) {
-		if len(pins) == n || dead == maxDead {
+		if len(pins) == n || dead == MaxDead {
 			next = last.String() // only now is it certain that something follows
 			return false, nil
 		}
@@ -176,23 +169,23 @@ func listStart(followee schemas.Followee, from string) ([]byte, error) {
 	if from == "" {
 		return prefix(kindPlace, followee, 0), nil
 	}
-	p, err := parsePlace(from)
+	p, err := ParsePlace(from)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadPlace, err)
+		return nil, err
 	}
 	return after(placeKey(followee, p)), nil
 }
 
 // readListing returns the newest version of the pin at a place, and whether that version still stands there.
-func readListing(r pebble.Reader, followee schemas.Followee, at place) (p schemas.PinVersion, ok bool, err error) {
-	_, err = get(r, listingKey(followee, at.pin), func(value []byte) (err error) {
-		p, err = decodeListing(at.pin, value)
+func readListing(r pebble.Reader, followee schemas.Followee, at Place) (p schemas.PinVersion, ok bool, err error) {
+	_, err = get(r, listingKey(followee, at.Pin), func(value []byte) (err error) {
+		p, err = decodeListing(at.Pin, value)
 		return err
 	})
 	if err != nil {
-		return p, false, fmt.Errorf("listing of %s: %w", at.pin, err)
+		return p, false, fmt.Errorf("listing of %s: %w", at.Pin, err)
 	}
-	return p, p.Created == at.created && listed(followee, &p), nil
+	return p, p.Created == at.Created && Listed(followee, &p), nil
 }
 
 // get calls f with the value of a row if there is one.
