@@ -54,7 +54,7 @@ func (w *writer) all(b Batch, t Trimming) {
 		w.card(&b.Cards[i])
 	}
 	for _, d := range b.Deleted {
-			w.put(goneKey(d.User), appendUp(w.value[:0], int64(d.Time)))
+		w.put(goneKey(d.User), appendUp(w.value[:0], int64(d.Time)))
 	}
 	for user, cut := range t.Cuts(b.Entries) {
 		w.trim(user, cut)

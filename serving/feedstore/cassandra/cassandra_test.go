@@ -1,0 +1,91 @@
+package cassandra_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/serving/feedstore/conformance"
+)
+
+const (
+	// realCassandra names the variable with the addresses of the primary and, after a comma, of the standby: clusters that
+	// tests may use; they leave a keyspace behind.
+	realCassandra = "SMARTFEED_TEST_CASSANDRA"
+	// realServices names the variable with the names, in the same order, by which .ci/services kills and starts them.
+	realServices = "SMARTFEED_TEST_SERVICES"
+)
+
+// at returns one of the clusters that realCassandra names.
+func at(t testing.TB, i int) cassandra.Cluster {
+	t.Helper()
+	addrs := strings.Split(os.Getenv(realCassandra), ",")
+	if len(addrs) <= i || addrs[i] == "" {
+		t.Skipf("set %s to the addresses of two Cassandra nodes", realCassandra)
+	}
+	c := cassandra.DefaultCluster()
+	c.Hosts, c.Replicas = []string{addrs[i]}, 1
+	return c
+}
+
+func config() cassandra.Config {
+	cfg := cassandra.DefaultConfig()
+	cfg.Keyspace, cfg.Timeout = "smartfeed_test", 10*time.Second
+	return cfg
+}
+
+// start makes a store on an applied schema, and runs it until the test ends.
+func start(t testing.TB, cfg cassandra.Config, cluster cassandra.Cluster, maxFeed int) *cassandra.Store {
+	t.Helper()
+	if _, err := cassandra.Apply(t.Context(), cfg, cluster); err != nil {
+		t.Fatal(err)
+	}
+	s, err := cassandra.New("test", cfg, cluster, maxFeed, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s)
+	return s
+}
+
+func run(t testing.TB, s *cassandra.Store) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := s.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { cancel(); running.Wait() })
+	await, end := context.WithTimeout(t.Context(), 30*time.Second)
+	defer end()
+	if err := s.Connect(await); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// service has .ci/services do something to a server.
+func service(t testing.TB, command string, i int) {
+	t.Helper()
+	names := strings.Fields(os.Getenv(realServices))
+	if len(names) <= i {
+		t.Skipf("set %s to the names of the servers in .ci/services", realServices)
+	}
+	cmd := exec.CommandContext(t.Context(), "../../../.ci/services", command, names[i])
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("services %s %s: %v\n%s", command, names[i], err, out)
+	}
+}
+
+func TestRealCassandraConformance(t *testing.T) {
+	conformance.Run(t, func(t *testing.T, maxFeed int) conformance.Store {
+		return start(t, config(), at(t, 0), maxFeed)
+	})
+}

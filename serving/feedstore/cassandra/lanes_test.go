@@ -1,0 +1,75 @@
+package cassandra
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+)
+
+// A mutation that holds another partition, or is too long, would not be one.
+func TestMutationsAreOfOnePartitionAndBounded(t *testing.T) {
+	var b feedstore.Batch
+	for i := range int64(1000) {
+		b.Entries = append(b.Entries, schemas.FeedEntry{User: schemas.UserID(fmt.Sprint("user:", i%2)), Position: i/2 + 1,
+			ServedItem: schemas.ServedItem{Pin: "pin:1"}})
+		b.Publications = append(b.Publications, schemas.Publication{Followee: schemas.Followee(fmt.Sprint("user:", i%3)),
+			PinVersion: schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:", i)), Facets: schemas.Facets{Author: "user:1"}}})
+	}
+	statements := 0
+	for _, l := range lanes(b, feedstore.NewTrimming(100)) {
+		for _, mutation := range l {
+			statements += len(mutation)
+			if len(mutation) > maxTogether {
+				t.Errorf("%d statements in one mutation, want at most %d", len(mutation), maxTogether)
+			}
+			for _, st := range mutation {
+				if got, want := partitionOf(t, st), partitionOf(t, mutation[0]); got != want {
+					t.Errorf("a statement of %s in a mutation of %s", got, want)
+				}
+			}
+		}
+	}
+	// 1000 entries, a floor and a range for each of two feeds, 1000 listings, and the places in one list of three.
+	if want := 1000 + 2*2 + 1000 + 333; statements != want {
+		t.Errorf("%d statements, want %d", statements, want)
+	}
+}
+
+func partitionOf(t *testing.T, st statement) string {
+	t.Helper()
+	switch st.text {
+	case putEntry:
+		return fmt.Sprint("feed of ", st.args[0])
+	case putFloor:
+		return fmt.Sprint("feed of ", st.args[2])
+	case trimFeed:
+		return fmt.Sprint("feed of ", st.args[1])
+	case putListing:
+		return fmt.Sprint("listings of ", st.args[0])
+	case putPlace:
+		return fmt.Sprint("places of ", st.args[0])
+	}
+	t.Fatalf("unknown statement %q", st.text)
+	return ""
+}
+
+// The floor must not be seen before the entries above it are there, nor what is trimmed go before the floor is raised.
+func TestFloorAndRangeAreTheEndOfAFeed(t *testing.T) {
+	for n := int64(110); n < 300; n += 10 {
+		var b feedstore.Batch
+		for i := range n {
+			b.Entries = append(b.Entries, schemas.FeedEntry{User: "user:1", Position: i + 1, Time: schemas.Micros(i), ServedItem: schemas.ServedItem{Pin: "pin:1"}})
+		}
+		l := lanes(b, feedstore.NewTrimming(100))[0]
+		last := l[len(l)-1]
+		if len(last) < 2 || last[len(last)-2].text != putFloor || last[len(last)-1].text != trimFeed {
+			t.Fatalf("%d entries: the last mutation does not end with floor and range: %v", n, last)
+		}
+		floor, cut := last[len(last)-2].args, last[len(last)-1].args
+		if want := n - 100; floor[0] != want || floor[1] != want || cut[2] != want || cut[0] != n-1 {
+			t.Errorf("%d entries: floor %v and range %v, want both at %d, of time %d", n, floor, cut, want, n-1)
+		}
+	}
+}

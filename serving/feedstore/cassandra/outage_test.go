@@ -1,0 +1,166 @@
+package cassandra_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+)
+
+func TestRealCassandraSchema(t *testing.T) {
+	cluster, cfg := at(t, 0), config()
+	cfg.Keyspace = fmt.Sprintf("smartfeed_%d", time.Now().UnixNano())
+	if err := cassandra.Verify(t.Context(), cfg, cluster); err == nil || strings.Count(err.Error(), "not there") != 7 {
+		t.Errorf("Verify of nothing: got %v, want a keyspace and six tables missed", err)
+	}
+	for _, want := range []int{7, 0} {
+		if done, err := cassandra.Apply(t.Context(), cfg, cluster); len(done) != want || err != nil {
+			t.Errorf("Apply: got %q, %v, want %d done", done, err, want)
+		}
+	}
+	if err := cassandra.Verify(t.Context(), cfg, cluster); err != nil {
+		t.Errorf("Verify after Apply: %v", err)
+	}
+	cfg.TTL = time.Hour
+	if err := cassandra.Verify(t.Context(), cfg, cluster); err == nil || !strings.Contains(err.Error(), "table feeds: default_time_to_live is 0: want 3600") {
+		t.Errorf("Verify with another ttl: got %v", err)
+	}
+	if done, err := cassandra.Apply(t.Context(), cfg, cluster); len(done) != 1 || err != nil {
+		t.Errorf("Apply of another ttl: got %q, %v, want one done", done, err)
+	}
+	cluster.Replicas = 2
+	if done, err := cassandra.Apply(t.Context(), cfg, cluster); len(done) != 0 || err == nil {
+		t.Errorf("Apply of other replicas: got %q, %v, want an error", done, err)
+	}
+}
+
+// A product may begin before its store, and lives on without it.
+func TestStoreThatIsAway(t *testing.T) {
+	cluster := cassandra.DefaultCluster()
+	cluster.Hosts = []string{"127.0.0.1:1"}
+	s, err := cassandra.New("standby", config(), cluster, 100, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.Run(ctx) })
+	waiting, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer end()
+	if err := s.Connect(waiting); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Connect: got %v, want %v", err, context.DeadlineExceeded)
+	}
+	if err := s.Write(t.Context(), feedstore.Batch{}); !errors.Is(err, cassandra.ErrAway) {
+		t.Errorf("Write: got %v, want %v", err, cassandra.ErrAway)
+	}
+	if _, _, err := s.Page(t.Context(), "user:1", math.MaxInt64, 1); !errors.Is(err, cassandra.ErrAway) || !strings.Contains(err.Error(), "standby") {
+		t.Errorf("Page: got %v, want %v, with the store's name", err, cassandra.ErrAway)
+	}
+	cancel()
+	running.Wait()
+}
+
+// numbered writes entries of one user in order, many users at once, and keeps how many were acknowledged.
+type numbered struct {
+	s      *cassandra.Store
+	prefix string
+	acked  []int64 // by user
+	errs   []int64
+	wg     sync.WaitGroup
+}
+
+func writeNumbered(ctx context.Context, s *cassandra.Store, users int) *numbered {
+	w := &numbered{s: s, prefix: fmt.Sprintf("user:%d-", time.Now().UnixNano()), acked: make([]int64, users), errs: make([]int64, users)}
+	for i := range users {
+		w.wg.Go(func() {
+			for ctx.Err() == nil {
+				n := w.acked[i] + 1
+				e := schemas.FeedEntry{User: w.user(i), Position: n, Time: schemas.Micros(n), ServedItem: schemas.ServedItem{Pin: "pin:1"}}
+				if err := s.Write(ctx, feedstore.Batch{Entries: []schemas.FeedEntry{e}}); err == nil {
+					w.acked[i] = n
+				} else if ctx.Err() == nil {
+					w.errs[i]++
+					time.Sleep(20 * time.Millisecond)
+				}
+			}
+		})
+	}
+	return w
+}
+
+func (w *numbered) user(i int) schemas.UserID { return schemas.UserID(fmt.Sprint(w.prefix, i)) }
+
+// What was acknowledged is there after a kill; the session mends itself, without the store being told.
+func TestRealCassandraKilled(t *testing.T) {
+	s := start(t, config(), at(t, 0), 100_000)
+	ctx, cancel := context.WithCancel(t.Context())
+	w := writeNumbered(ctx, s, 32)
+	for range 3 {
+		time.Sleep(500 * time.Millisecond) // traffic to be hit
+		service(t, "kill", 0)
+		service(t, "start", 0)
+		back := time.Now()
+		for s.Write(t.Context(), feedstore.Batch{Deleted: []schemas.DeletedUser{{User: "user:gone"}}}) != nil {
+			if time.Since(back) > 20*time.Second {
+				t.Fatal("no write goes through 20 s after the store serves again")
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		t.Logf("writes go through %s after the store serves again", time.Since(back).Round(time.Millisecond))
+	}
+	cancel()
+	w.wg.Wait()
+	written, failed := int64(0), int64(0)
+	for i, want := range w.acked {
+		written, failed = written+want, failed+w.errs[i]
+		got, _, err := s.Page(t.Context(), w.user(i), math.MaxInt64, 100_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have := int64(len(got)); have < want || have > want+1 {
+			t.Errorf("user %d has %d entries, want %d, or one more that was on its way", i, have, want)
+		}
+	}
+	if failed == 0 {
+		t.Error("no write met the kills")
+	}
+	t.Logf("%d entries acknowledged, %d writes failed", written, failed)
+}
+
+// A store that hangs costs a read its context's time and no more, and comes back by itself.
+func TestRealCassandraPaused(t *testing.T) {
+	s := start(t, config(), at(t, 0), 100)
+	service(t, "pause", 0)
+	resume := sync.OnceFunc(func() { service(t, "resume", 0) })
+	defer resume()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, _, err := s.Page(ctx, "user:1", math.MaxInt64, 10); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Page of a store that hangs: got %v, want %v", err, context.DeadlineExceeded)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("it took %s, want 200 ms", took)
+	}
+	resume()
+	ctx, cancel = context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	for {
+		_, _, err := s.Page(ctx, "user:1", math.MaxInt64, 10)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("no read 15 s after the store went on: %v", err)
+		}
+	}
+}

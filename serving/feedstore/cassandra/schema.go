@@ -1,0 +1,287 @@
+package cassandra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+)
+
+// column of a table. A key is "partition", "up" or "down" (clustering, and its order); others are "" or "static".
+type column struct{ name, kind, key string }
+
+// table is what one has to be, and is made as.
+type table struct {
+	name    string
+	columns []column // the keys first, in their order
+	options map[string]string
+}
+
+// facets are the columns of a pin's version.
+func facets(own ...column) []column {
+	return append(own, []column{
+		{"author", "text", ""}, {"board", "text", ""}, {"interests", "frozen<list<text>>", ""}, {"created", "bigint", ""},
+	}...)
+}
+
+// tables are all tables of a keyspace.
+func tables(ttl time.Duration) []table {
+	feeds := []column{
+		{"user", "text", "partition"}, {"position", "bigint", "down"}, {"floor", "bigint", "static"},
+		{"pin", "text", ""}, {"source", "text", ""}, {"score", "double", ""}, {"swept", "bigint", ""},
+	}
+	return []table{
+		{"feeds", facets(feeds...), options(ttl)},
+		{"edges", []column{{"user", "text", "partition"}, {"other", "text", "up"}, {"kind", "text", "up"}, {"wins_tie", "boolean", ""}}, options(0)},
+		{"cards", facets(column{"pin", "text", "partition"}, column{"title", "text", ""}, column{"link", "text", ""},
+			column{"quality", "double", ""}, column{"deleted", "boolean", ""}), options(0)},
+		{"places", []column{{"followee", "text", "partition"}, {"created", "bigint", "down"}, {"pin", "text", "up"}}, options(0)},
+		{"listings", facets(column{"followee", "text", "partition"}, column{"pin", "text", "up"},
+			column{"quality", "double", ""}, column{"deleted", "boolean", ""}), options(0)},
+		{"gone", []column{{"user", "text", "partition"}, {"time", "bigint", ""}}, options(0)},
+	}
+}
+
+// options differ from the defaults where these serve other loads.
+func options(ttl time.Duration) map[string]string {
+	return map[string]string{
+		// Rows of a partition come in over months and are read together: levelled, a read touches few files. Writes are
+		// small beside reads.
+		"compaction": "{'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'L4'}",
+		// A read takes a page of some kilobytes or a card of some hundred bytes; chunks of 16 KiB would be read for each.
+		"compression": "{'class': 'LZ4Compressor', 'chunk_length_in_kb': '4'}",
+		// Reads are hedged between clusters, with a budget; a second read within one would be outside of it.
+		"speculative_retry":    "'NEVER'",
+		"default_time_to_live": strconv.Itoa(int(ttl / time.Second)),
+	}
+}
+
+// create is the statement that makes the table.
+func (t table) create(keyspace string) string {
+	var partition, clustering, order, columns []string
+	for _, c := range t.columns {
+		def := c.name + " " + c.kind
+		switch c.key {
+		case "partition":
+			partition = append(partition, c.name)
+		case "up":
+			clustering, order = append(clustering, c.name), append(order, c.name+" ASC")
+		case "down":
+			clustering, order = append(clustering, c.name), append(order, c.name+" DESC")
+		case "static":
+			def += " static"
+		}
+		columns = append(columns, def)
+	}
+	key := append([]string{"(" + strings.Join(partition, ", ") + ")"}, clustering...)
+	text := fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s.%s (\n  %s,\n  PRIMARY KEY (%s)\n) WITH ",
+		keyspace, t.name, strings.Join(columns, ",\n  "), strings.Join(key, ", "))
+	if len(order) > 0 {
+		text += "CLUSTERING ORDER BY (" + strings.Join(order, ", ") + ")\n  AND "
+	}
+	return text + t.with()
+}
+
+func (t table) with() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(t.options)) {
+		all = append(all, name+" = "+t.options[name])
+	}
+	return strings.Join(all, "\n  AND ")
+}
+
+func createKeyspace(keyspace string, at Cluster) string {
+	return fmt.Sprintf("CREATE KEYSPACE IF NOT EXISTS %s WITH replication = {'class': 'NetworkTopologyStrategy', '%s': %d}",
+		keyspace, at.Datacenter, at.Replicas)
+}
+
+// Statements are what Apply runs on an empty cluster.
+func Statements(cfg Config, at Cluster) []string {
+	all := []string{createKeyspace(cfg.Keyspace, at)}
+	for _, t := range tables(cfg.TTL) {
+		all = append(all, t.create(cfg.Keyspace))
+	}
+	return all
+}
+
+// Apply makes the keyspace and the tables that are not there, and sets options that differ. What cannot be changed in
+// place, a column of another type for instance, it reports and leaves alone, having changed nothing. It returns what it
+// has done.
+func Apply(ctx context.Context, cfg Config, at Cluster) (done []string, err error) {
+	session, err := admin(cfg, at)
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	found, err := look(ctx, session, cfg.Keyspace)
+	if err != nil {
+		return nil, err
+	}
+	mend, hopeless := found.differences(cfg, at)
+	if len(hopeless) > 0 {
+		return nil, errors.Join(hopeless...)
+	}
+	for _, d := range mend {
+		if err := session.Query(d.mend).ExecContext(ctx); err != nil {
+			return done, fmt.Errorf("%s: %w", d.what, err)
+		}
+		done = append(done, d.what)
+	}
+	return done, nil
+}
+
+// Verify returns an error for each way in which the cluster differs from what Apply would make of it.
+func Verify(ctx context.Context, cfg Config, at Cluster) error {
+	session, err := admin(cfg, at)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	found, err := look(ctx, session, cfg.Keyspace)
+	if err != nil {
+		return err
+	}
+	mend, problems := found.differences(cfg, at)
+	for _, d := range mend {
+		problems = append(problems, errors.New(d.what))
+	}
+	return errors.Join(problems...)
+}
+
+// admin makes a session for statements that change the schema: in no keyspace, and with time.
+func admin(cfg Config, at Cluster) (*gocql.Session, error) {
+	c := settings(cfg, at)
+	c.Keyspace, c.Timeout = "", 30*time.Second
+	session, err := c.CreateSession()
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", strings.Join(at.Hosts, ","), err)
+	}
+	return session, nil
+}
+
+// schema is what a cluster has.
+type schema struct {
+	replication map[string]string // nil: no keyspace
+	tables      map[string]tableFound
+}
+
+type tableFound struct {
+	columns map[string]column
+	options map[string]string
+}
+
+func look(ctx context.Context, session *gocql.Session, keyspace string) (schema, error) {
+	found := schema{tables: map[string]tableFound{}}
+	err := session.Query("SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?", keyspace).
+		ScanContext(ctx, &found.replication)
+	if err != nil && !errors.Is(err, gocql.ErrNotFound) {
+		return schema{}, fmt.Errorf("read the schema: %w", err)
+	}
+	scan := session.Query("SELECT table_name, compaction, compression, speculative_retry, default_time_to_live FROM system_schema.tables WHERE keyspace_name = ?",
+		keyspace).IterContext(ctx)
+	var name, retry string
+	var compaction, compression map[string]string
+	var ttl int
+	for scan.Scan(&name, &compaction, &compression, &retry, &ttl) {
+		found.tables[name] = tableFound{columns: map[string]column{}, options: map[string]string{
+			"compaction": literal(compaction), "compression": literal(compression),
+			"speculative_retry": "'" + retry + "'", "default_time_to_live": strconv.Itoa(ttl),
+		}}
+	}
+	if err := scan.Close(); err != nil {
+		return schema{}, fmt.Errorf("read the schema: %w", err)
+	}
+	return found, found.lookColumns(ctx, session, keyspace)
+}
+
+func (s schema) lookColumns(ctx context.Context, session *gocql.Session, keyspace string) error {
+	scan := session.Query("SELECT table_name, column_name, kind, clustering_order, type FROM system_schema.columns WHERE keyspace_name = ?",
+		keyspace).IterContext(ctx)
+	var name, kind, order string
+	var c column
+	for scan.Scan(&name, &c.name, &kind, &order, &c.kind) {
+		switch {
+		case kind == "partition_key":
+			c.key = "partition"
+		case kind == "clustering" && order == "desc":
+			c.key = "down"
+		case kind == "clustering":
+			c.key = "up"
+		case kind == "static":
+			c.key = "static"
+		default:
+			c.key = ""
+		}
+		s.tables[name].columns[c.name] = c
+	}
+	if err := scan.Close(); err != nil {
+		return fmt.Errorf("read the schema: %w", err)
+	}
+	return nil
+}
+
+// literal writes a map as CQL does, without the package of a class, which the server adds.
+func literal(m map[string]string) string {
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, fmt.Sprintf("'%s': '%s'", k, m[k][strings.LastIndex(m[k], ".")+1:]))
+	}
+	return "{" + strings.Join(all, ", ") + "}"
+}
+
+// difference is one that a statement mends.
+type difference struct{ what, mend string }
+
+func (s schema) differences(cfg Config, at Cluster) (mend []difference, hopeless []error) {
+	if s.replication == nil {
+		mend = append(mend, difference{"keyspace " + cfg.Keyspace + ": not there", createKeyspace(cfg.Keyspace, at)})
+	} else if got, want := s.replication[at.Datacenter], strconv.Itoa(at.Replicas); got != want {
+		hopeless = append(hopeless, fmt.Errorf("keyspace %s: %q replicas in %s: want %s: alter it, then run nodetool repair",
+			cfg.Keyspace, got, at.Datacenter, want))
+	}
+	for _, t := range tables(cfg.TTL) {
+		found, there := s.tables[t.name]
+		if !there {
+			mend = append(mend, difference{"table " + t.name + ": not there", t.create(cfg.Keyspace)})
+			continue
+		}
+		hopeless = append(hopeless, t.columnDifferences(found)...)
+		mend = append(mend, t.optionDifferences(cfg.Keyspace, found)...)
+	}
+	return mend, hopeless
+}
+
+func (t table) columnDifferences(found tableFound) (problems []error) {
+	for _, c := range t.columns {
+		if got := found.columns[c.name]; got != c {
+			problems = append(problems, fmt.Errorf("table %s: column %s is %q %s: want %q %s", t.name, c.name, got.kind, got.key, c.kind, c.key))
+		}
+	}
+	return problems
+}
+
+func (t table) optionDifferences(keyspace string, found tableFound) (mend []difference) {
+	for _, name := range slices.Sorted(maps.Keys(t.options)) {
+		// The server shows a map in an order and with defaults of its own: every setting of ours must be among it.
+		if got, want := found.options[name], t.options[name]; !covers(got, want) {
+			mend = append(mend, difference{fmt.Sprintf("table %s: %s is %s: want %s", t.name, name, got, want),
+				fmt.Sprintf("ALTER TABLE %s.%s WITH %s = %s", keyspace, t.name, name, want)})
+		}
+	}
+	return mend
+}
+
+func covers(got, want string) bool {
+	for part := range strings.SplitSeq(strings.Trim(want, "{}"), ", ") {
+		if !strings.Contains(got, part) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,104 @@
+package cassandra
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestGoldenSchema(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.TTL = 90 * time.Second
+	got := strings.Join(Statements(cfg, DefaultCluster()), ";\n\n") + ";\n"
+	const file = "testdata/schema.cql"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+}
+
+// has is the schema as Apply leaves it, as the server tells it.
+func has(cfg Config, at Cluster) schema {
+	s := schema{replication: map[string]string{"class": "x", at.Datacenter: "3"}, tables: map[string]tableFound{}}
+	for _, t := range tables(cfg.TTL) {
+		found := tableFound{columns: map[string]column{}, options: map[string]string{}}
+		for _, c := range t.columns {
+			found.columns[c.name] = c
+		}
+		for name, value := range t.options {
+			found.options[name] = strings.Replace(value, "}", ", 'more': 'of its own'}", 1)
+		}
+		s.tables[t.name] = found
+	}
+	return s
+}
+
+func TestDifferences(t *testing.T) {
+	cfg, at := DefaultConfig(), DefaultCluster()
+	for _, c := range []struct {
+		name           string
+		damage         func(s schema)
+		mend, hopeless string
+	}{
+		{"none", func(schema) {}, "", ""},
+		{"no table", func(s schema) { delete(s.tables, "gone") }, "CREATE TABLE IF NOT EXISTS smartfeed.gone", ""},
+		{"another option", func(s schema) { s.tables["feeds"].options["default_time_to_live"] = "7" },
+			"ALTER TABLE smartfeed.feeds WITH default_time_to_live = 0", ""},
+		{"another strategy", func(s schema) { s.tables["cards"].options["compaction"] = "{'class': 'LeveledCompactionStrategy'}" },
+			"ALTER TABLE smartfeed.cards WITH compaction = {'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'L4'}", ""},
+		{"another type", func(s schema) { s.tables["feeds"].columns["score"] = column{"score", "float", ""} },
+			"", `table feeds: column score is "float" : want "double"`},
+		{"another order", func(s schema) { s.tables["feeds"].columns["position"] = column{"position", "bigint", "up"} },
+			"", `table feeds: column position is "bigint" up: want "bigint" down`},
+		{"no column", func(s schema) { delete(s.tables["edges"].columns, "wins_tie") }, "", "table edges: column wins_tie"},
+		{"other replicas", func(s schema) { s.replication[at.Datacenter] = "1" }, "", `keyspace smartfeed: "1" replicas in datacenter1: want 3`},
+	} {
+		s := has(cfg, at)
+		c.damage(s)
+		mend, hopeless := s.differences(cfg, at)
+		if (len(mend) == 1) != (c.mend != "") || len(mend) == 1 && !strings.HasPrefix(mend[0].mend, c.mend) {
+			t.Errorf("%s: got %v to mend, want %q", c.name, mend, c.mend)
+		}
+		if (len(hopeless) == 1) != (c.hopeless != "") || len(hopeless) == 1 && !strings.HasPrefix(hopeless[0].Error(), c.hopeless) {
+			t.Errorf("%s: got %v, want %q", c.name, hopeless, c.hopeless)
+		}
+	}
+	if mend, hopeless := (schema{}).differences(cfg, at); len(mend) != 1+len(tables(0)) || len(hopeless) != 0 {
+		t.Errorf("an empty cluster: got %v and %v, want a keyspace and all tables made", mend, hopeless)
+	}
+}
+
+func TestValidateReportsEveryProblem(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+	if err := DefaultCluster().Validate(); err != nil {
+		t.Errorf("default cluster: %v", err)
+	}
+	err := Config{Keyspace: "drop table", TTL: time.Millisecond}.Validate()
+	for _, field := range []string{"keyspace", "timeout", "writers", "ttl"} {
+		if !strings.Contains(err.Error(), field+": ") {
+			t.Errorf("%s is not among: %v", field, err)
+		}
+	}
+	err = Cluster{Hosts: []string{"a b"}, Datacenter: "d'c"}.Validate()
+	for _, field := range []string{"hosts", "datacenter", "replicas"} {
+		if !strings.Contains(err.Error(), field+": ") {
+			t.Errorf("%s is not among: %v", field, err)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package cassandra
+
+import (
+	"context"
+	"time"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+)
+
+// settings are those of every session that reads and writes rows.
+func settings(cfg Config, at Cluster) *gocql.ClusterConfig {
+	c := gocql.NewCluster(at.Hosts...)
+	c.Keyspace = cfg.Keyspace
+	c.Timeout = cfg.Timeout        // 11 s by default
+	c.ConnectTimeout = cfg.Timeout // a node that hangs must not hold up the making of a session for longer
+	c.Consistency = gocql.LocalQuorum
+	c.DefaultTimestamp = false // every statement has a time of its own
+	c.DefaultIdempotence = true
+	c.RetryPolicy = &gocql.SimpleRetryPolicy{NumRetries: 1} // on the next node; with one node there is none
+	c.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(gocql.DCAwareRoundRobinPolicy(at.Datacenter), gocql.ShuffleReplicas())
+	c.ReconnectInterval = time.Second // a node that was away is used again soon
+	c.WriteCoalesceWaitTime = 0       // latency first
+	c.NextPagePrefetch = 0            // no read here is longer than a page of the protocol
+	return c
+}
+
+const (
+	retryEvery = time.Second      // another attempt to make a session, or a look at the one there is
+	deadAfter  = 20 * time.Second // a session that has failed for so long is made anew: the nodes may have other addresses
+)
+
+// Run makes the session, as often as it takes, watches it, and makes it anew when it seems dead; until ctx ends (nil).
+// It may be called again after it returned.
+func (s *Store) Run(ctx context.Context) error {
+	defer s.swap(nil)
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	well := time.Now()
+	for {
+		switch {
+		case s.session.Load() == nil, time.Since(well) > deadAfter:
+			if s.connect() {
+				well = time.Now()
+			}
+		case s.alive(ctx):
+			well = time.Now()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// connect makes a session; the one there is stays if that fails.
+func (s *Store) connect() bool {
+	session, err := settings(s.cfg, s.cluster).CreateSession()
+	if err != nil {
+		s.refused(err)
+		return false
+	}
+	s.log.Info("connected to the feed store", "hosts", s.cluster.Hosts)
+	s.swap(session)
+	return true
+}
+
+// refused keeps the reason, and logs it when it is another one.
+func (s *Store) refused(err error) {
+	old := s.why.Swap(&err)
+	if old == nil || (*old).Error() != err.Error() {
+		s.log.Warn("feed store cannot be reached", "hosts", s.cluster.Hosts, "error", err)
+	}
+}
+
+func (s *Store) swap(session *gocql.Session) {
+	if old := s.session.Swap(session); old != nil {
+		old.Close()
+	}
+}
+
+// alive tells whether any node answers.
+func (s *Store) alive(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	var key string
+	return s.session.Load().Query("SELECT key FROM system.local").ScanContext(ctx, &key) == nil
+}

@@ -1,0 +1,185 @@
+package cassandra
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+)
+
+// The statements of writing. Every one has its time.
+const (
+	putEntry = `INSERT INTO feeds (user, position, pin, source, author, board, interests, score, created)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
+	putSwept   = `INSERT INTO feeds (user, position, swept) VALUES (?, ?, ?) USING TIMESTAMP ?`
+	putFloor   = `UPDATE feeds USING TIMESTAMP ? AND TTL 0 SET floor = ? WHERE user = ?`
+	trimFeed   = `DELETE FROM feeds USING TIMESTAMP ? WHERE user = ? AND position <= ?`
+	putEdge    = `INSERT INTO edges (user, other, kind, wins_tie) VALUES (?, ?, ?, ?) USING TIMESTAMP ?`
+	putPlace   = `INSERT INTO places (followee, created, pin) VALUES (?, ?, ?) USING TIMESTAMP ?`
+	putListing = `INSERT INTO listings (followee, pin, author, board, interests, created, quality, deleted)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
+	putCard = `INSERT INTO cards (pin, author, board, interests, created, quality, deleted, title, link)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
+	putGone = `INSERT INTO gone (user, time) VALUES (?, ?) USING TIMESTAMP ?`
+)
+
+// maxTogether is how many statements one mutation holds: a statement has 66 KiB at most (256 interests of 256 bytes),
+// and a mutation may have half a segment of the commit log, 16 MiB by default.
+const maxTogether = 50
+
+// statement is one write.
+type statement struct {
+	text string
+	args []any
+}
+
+// lane is what is written one after the other: mutations of one partition of one table each.
+type lane [][]statement
+
+// Write stores the batch and returns when a quorum has it. After an error a part of it may be stored: written again, it
+// changes nothing. It fails, and stores nothing, when a record fails feedstore.Check.
+func (s *Store) Write(ctx context.Context, b feedstore.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := feedstore.Check(b); err != nil {
+		return fmt.Errorf("write feed store %s: %w", s.name, err)
+	}
+	session, err := s.conn()
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(s.cfg.Writers)
+	for _, l := range lanes(b, s.trim) {
+		group.Go(func() error { return l.write(ctx, session) })
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("write feed store %s: %w", s.name, err)
+	}
+	return nil
+}
+
+func (l lane) write(ctx context.Context, session *gocql.Session) error {
+	for _, mutation := range l {
+		if err := mutate(ctx, session, mutation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mutate(ctx context.Context, session *gocql.Session, mutation []statement) error {
+	if len(mutation) == 1 {
+		return session.Query(mutation[0].text, mutation[0].args...).ExecContext(ctx)
+	}
+	batch := session.Batch(gocql.UnloggedBatch) // of one partition: it is one mutation, and needs no log
+	for _, st := range mutation {
+		batch.Query(st.text, st.args...)
+	}
+	return batch.ExecContext(ctx)
+}
+
+// lanes are the writes of a batch by partition. Those of a user's feed end with the floor and what is trimmed, so that
+// no floor is there before the entries above it. A listing is there before its place.
+func lanes(b feedstore.Batch, trim feedstore.Trimming) (all []lane) {
+	cuts := trim.Cuts(b.Entries)
+	for user, entries := range by(b.Entries, func(e *schemas.FeedEntry) schemas.UserID { return e.User }, entryStatement) {
+		if cut, ok := cuts[user]; ok {
+			entries = append(entries, cutStatements(user, cut)...)
+		}
+		all = append(all, mutations(entries))
+	}
+	for _, edges := range by(b.Edges, func(e *schemas.Edge) schemas.UserID { return e.User }, edgeStatement) {
+		all = append(all, mutations(edges))
+	}
+	listings := by(b.Publications, followeeOf, listingStatement)
+	places := by(slices.DeleteFunc(slices.Clone(b.Publications), unlisted), followeeOf, placeStatement)
+	for followee, told := range listings {
+		all = append(all, append(mutations(told), mutations(places[followee])...))
+	}
+	for i := range b.Cards {
+		all = append(all, lane{{cardStatement(&b.Cards[i])}})
+	}
+	for _, d := range b.Deleted {
+		all = append(all, lane{{{putGone, []any{d.User, int64(d.Time), int64(d.Time)}}}})
+	}
+	return all
+}
+
+// by makes a statement of each record, by partition.
+func by[K comparable, T any](records []T, key func(*T) K, make func(*T) statement) map[K][]statement {
+	all := map[K][]statement{}
+	for i := range records {
+		k := key(&records[i])
+		all[k] = append(all[k], make(&records[i]))
+	}
+	return all
+}
+
+// mutations cuts what one partition gets into what goes together; the last two statements, a floor and its range, do.
+func mutations(statements []statement) (l lane) {
+	for len(statements) > maxTogether {
+		n := maxTogether - 2
+		l = append(l, statements[:n])
+		statements = statements[n:]
+	}
+	if len(statements) > 0 {
+		l = append(l, statements)
+	}
+	return l
+}
+
+func followeeOf(p *schemas.Publication) schemas.Followee { return p.Followee }
+
+func unlisted(p schemas.Publication) bool { return !feedstore.Listed(p.Followee, &p.PinVersion) }
+
+func entryStatement(e *schemas.FeedEntry) statement {
+	if e.Pin == "" {
+		return statement{putSwept, []any{e.User, e.Position, int64(e.Time), int64(e.Time)}}
+	}
+	return statement{putEntry, []any{e.User, e.Position, e.Pin, e.Source, e.Author, e.Board, interests(&e.Facets), e.Score,
+		int64(e.Created), int64(e.Time)}}
+}
+
+// cutStatements raise the floor and delete what is below it, up to the time of the entry that brought that about. The
+// floor's own write time is the floor: the highest stays.
+func cutStatements(user schemas.UserID, c feedstore.Cut) []statement {
+	return []statement{
+		{putFloor, []any{c.Floor, c.Floor, user}},
+		{trimFeed, []any{int64(c.Time), user, c.Floor}},
+	}
+}
+
+// edgeStatement writes which of two states at one time wins: there the greater value stays, and true is greater.
+func edgeStatement(e *schemas.Edge) statement {
+	return statement{putEdge, []any{e.User, e.Other, string(e.Kind), feedstore.WinsTie(e.Kind, e.Live), int64(e.Time)}}
+}
+
+func placeStatement(p *schemas.Publication) statement {
+	return statement{putPlace, []any{p.Followee, int64(p.Created), p.Pin, int64(p.Version)}}
+}
+
+func listingStatement(p *schemas.Publication) statement {
+	return statement{putListing, []any{p.Followee, p.Pin, p.Author, p.Board, interests(&p.Facets), int64(p.Created), p.Quality,
+		p.Deleted, int64(p.Version)}}
+}
+
+func cardStatement(c *schemas.Card) statement {
+	return statement{putCard, []any{c.Pin, c.Author, c.Board, interests(&c.Facets), int64(c.Created), c.Quality, c.Deleted,
+		c.Title, c.Link, int64(c.Version)}}
+}
+
+// interests is never nil, which would write a tombstone.
+func interests(f *schemas.Facets) []string {
+	all := make([]string, len(f.Interests))
+	for i, id := range f.Interests {
+		all[i] = string(id)
+	}
+	return all
+}
