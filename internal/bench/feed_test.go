@@ -1,0 +1,428 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+type nobody struct{}
+
+func (nobody) Has(schemas.UserID) bool { return false }
+
+// scale shrinks every shape: BENCH_FEED_SCALE, 1 by default.
+func scale(b *testing.B) float64 {
+	text := os.Getenv("BENCH_FEED_SCALE")
+	if text == "" {
+		return 1
+	}
+	s, err := strconv.ParseFloat(text, 64)
+	must(b, err)
+	return s
+}
+
+// pipeline is the groups from pins to pools, in this process.
+type pipeline struct {
+	*wire
+	publisher *topics.Publisher
+	readers   []topics.Reader
+	groups    map[string]*rows.Runner
+	generator *pools.Generator
+	rng       *rand.Rand
+	edges     [][]int32 // followees by follower
+	each      int
+	pins      int
+	newest    schemas.Micros
+}
+
+func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
+	b.Helper()
+	p := &pipeline{wire: newWire(b), groups: map[string]*rows.Runner{}, rng: rand.New(rand.NewPCG(1, 2))}
+	p.newest = schemas.MicrosOf(time.Now().Add(-24 * time.Hour))
+	var err error
+	p.publisher, err = topics.NewPublisher(p.kafka, p.streams)
+	must(b, err)
+	b.Cleanup(p.publisher.Close)
+	cfg := rows.DefaultConfig()
+	cfg.Dir = b.TempDir()
+	shared, err := rows.NewShared(cfg)
+	must(b, err)
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	b.Cleanup(func() {
+		stop()
+		running.Wait()
+		shared.Close()
+	})
+	env := rows.Env{Kafka: p.kafka, Streams: p.streams, Log: slog.New(slog.DiscardHandler), Shared: shared}
+	for _, g := range []rows.Group{
+		objects.Group(objects.DefaultConfig(), p.streams, nobody{}),
+		fanout.Group(fan, partitions, p.streams, nobody{}),
+		pools.Group(pool, p.streams, nobody{}),
+	} {
+		r, err := rows.New(cfg, env, g)
+		must(b, err)
+		p.groups[g.Name] = r
+		p.readers = append(p.readers, topics.Reader{Group: g.Name, Topics: g.Reads()})
+		running.Go(func() {
+			if err := r.Run(ctx); err != nil && ctx.Err() == nil {
+				b.Error(err)
+			}
+		})
+	}
+	p.generator = pools.NewGenerator(pool, pools.DefaultGeneratorConfig(), pools.Deps{
+		Rows: p.groups[topics.Pools].View(), Streams: p.streams, Deleted: nobody{},
+	})
+	p.workOff()
+	return p
+}
+
+// workOff returns when everything published before has reached the pools.
+func (p *pipeline) workOff() {
+	p.b.Helper()
+	must(p.b, topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now())+1, nil, p.readers...))
+}
+
+func (p *pipeline) send(line schemas.Line) {
+	p.publisher.Send(p.b.Context(), line, func(err error) {
+		if err != nil {
+			p.b.Error(err)
+		}
+	})
+}
+
+func user(n int) schemas.UserID { return schemas.UserID(fmt.Sprintf("user:%d", n)) }
+
+func (p *pipeline) follow(follower, followee schemas.UserID) {
+	e := &schemas.FollowEvent{Event: schemas.Event{
+		ID: string(follower + " " + followee), Time: 1, Actor: follower, Verb: schemas.Follow, Object: schemas.ID(followee),
+	}}
+	p.send(schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()})
+}
+
+// publish sends a new pin of an author.
+func (p *pipeline) publish(author schemas.UserID) schemas.PinID {
+	p.pins++
+	p.newest += 1000
+	pin := schemas.PinID(fmt.Sprintf("pin:%d", p.pins))
+	e := &schemas.PinEvent{Board: schemas.BoardID(fmt.Sprintf("board:%s-1", author[5:])), Event: schemas.Event{
+		ID: string(pin), Time: p.newest, Actor: author, Verb: schemas.Create, Object: schemas.ID(pin),
+	}}
+	p.send(schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()})
+	return pin
+}
+
+// graph has each of so many people follow others.
+func (p *pipeline) graph(people, each int) {
+	p.edges, p.each = make([][]int32, people), each
+	step := people/each | 1
+	for follower := range people {
+		for i := range each { // each has as many followers as followees
+			followee := (follower + 1 + i*step) % people
+			p.edges[follower] = append(p.edges[follower], int32(followee))
+			p.follow(user(follower), user(followee))
+		}
+	}
+	must(p.b, p.publisher.Flush(p.b.Context()))
+	p.workOff()
+}
+
+// measured is what a piece of work took.
+type measured struct {
+	took, cpu, broker time.Duration
+	deliveries        int64
+}
+
+func (m measured) rate() float64 { return float64(m.deliveries) / m.took.Seconds() }
+
+func (m measured) cpuPerMillion() float64 { return m.cpu.Seconds() * 1e6 / float64(m.deliveries) }
+
+func (m measured) report(b *testing.B, prefix string) {
+	b.ReportMetric(m.rate(), prefix+"deliveries/s")
+	b.ReportMetric(m.cpuPerMillion(), prefix+"cpu-s/M")
+	b.ReportMetric((m.cpu+m.broker).Seconds()*1e6/float64(m.deliveries), prefix+"with-broker-cpu-s/M")
+}
+
+// measure does a piece of work that ends in so many deliveries.
+func (w *wire) measure(deliveries int, work func()) measured {
+	cpu, broker, began := cpuOf(w.b, os.Getpid()), cpuOf(w.b, w.broker), time.Now()
+	work()
+	return measured{
+		took: time.Since(began), cpu: cpuOf(w.b, os.Getpid()) - cpu, broker: cpuOf(w.b, w.broker) - broker, deliveries: int64(deliveries),
+	}
+}
+
+// deliver publishes pins of random people and waits until all their followers have them.
+func (p *pipeline) deliver(pins, people, each int) measured {
+	return p.measure(pins*each, func() {
+		for range pins {
+			p.publish(user(p.rng.IntN(people)))
+		}
+		must(p.b, p.publisher.Flush(p.b.Context()))
+		p.workOff()
+	})
+}
+
+// pushed is a fan-out that pulls nobody.
+func pushed() fanout.Config {
+	cfg := fanout.DefaultConfig()
+	cfg.PullAbove = 1_000_000_000
+	return cfg
+}
+
+// BenchmarkFeed is fifty thousand people with thirty followers each, and 25,100 pins: 753,000 deliveries, scored,
+// durable, exactly once; beside it the bare loop over the same publications.
+func BenchmarkFeed(b *testing.B) {
+	people, each := int(50_000*scale(b)), 30
+	pins := people / 2
+	for range b.N {
+		p := newPipeline(b, pushed(), pools.DefaultConfig())
+		p.graph(people, each)
+		before := p.delivered()
+		m := p.deliver(pins, people, each)
+		if got := p.delivered() - before; got < m.deliveries {
+			b.Errorf("%d rows of pools for %d deliveries", got, m.deliveries)
+		}
+		m.report(b, "")
+		p.bare().report(b, "bare-")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// delivered returns the rows that pools has written.
+func (p *pipeline) delivered() int64 { return p.groups[topics.Pools].Status().Counters.Rows }
+
+// BenchmarkFeedFull is fifteen hundred people with five hundred followers each, whose pools of 500 are filled, and then
+// filled again: what a delivery costs must not depend on what was there before, nor memory grow with it.
+func BenchmarkFeedFull(b *testing.B) {
+	people, each := int(1500*scale(b)), 500
+	for range b.N {
+		p := newPipeline(b, pushed(), pools.DefaultConfig())
+		p.graph(people, min(each, people/2))
+		each := min(each, people/2)
+		pins := people * 500 / each
+		p.deliver(pins, people, each).report(b, "empty-")
+		p.deliver(pins, people, each) // on average they are full now: some before others
+		memory := residentMB(b)
+		p.deliver(pins, people, each).report(b, "full-")
+		b.ReportMetric(residentMB(b)-memory, "MB-more")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkFeedGiant is one author with a million followers: how long a pin takes to reach all, and how long those of
+// others take meanwhile, beside how long they take in quiet.
+func BenchmarkFeedGiant(b *testing.B) {
+	followers := int(1_000_000 * scale(b))
+	const others, each, giant = 200, 20, "user:giant"
+	for range b.N {
+		p := newPipeline(b, pushed(), pools.DefaultConfig())
+		for n := range followers {
+			p.follow(user(n), giant)
+		}
+		for n := range others {
+			for i := range each {
+				p.follow(user(n*each+i), schemas.UserID(fmt.Sprintf("user:other-%d", n)))
+			}
+		}
+		must(b, p.publisher.Flush(b.Context()))
+		p.workOff()
+		quiet := p.probe(3 * time.Second)
+		var m measured
+		loud := p.probeDuring(func() {
+			m = p.measure(followers, func() {
+				p.publish(giant)
+				must(b, p.publisher.Flush(b.Context()))
+				p.workOff() // what others publish meanwhile is not waited for
+			})
+		})
+		m.report(b, "")
+		b.ReportMetric(float64(percentile(quiet, 99).Microseconds())/1000, "quiet-p99-ms")
+		b.ReportMetric(float64(percentile(loud, 99).Microseconds())/1000, "others-p99-ms")
+		b.ReportMetric(float64(len(loud)), "others")
+		b.ReportMetric(residentMB(b), "MB")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// probe publishes pins of small authors for some time and returns how long each took to reach a follower's pool.
+func (p *pipeline) probe(d time.Duration) []time.Duration {
+	return p.probeDuring(func() { time.Sleep(d) })
+}
+
+// probeDuring is probe while work goes on.
+func (p *pipeline) probeDuring(work func()) []time.Duration {
+	done := make(chan struct{})
+	var mu sync.Mutex
+	var all []time.Duration
+	var probes sync.WaitGroup
+	probes.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			n := n % 200
+			began := time.Now()
+			pin := p.publish(schemas.UserID(fmt.Sprintf("user:other-%d", n)))
+			probes.Go(func() {
+				p.awaitTop(user(n*20), pin)
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, time.Since(began))
+			})
+		}
+	})
+	work()
+	close(done)
+	probes.Wait()
+	return all
+}
+
+// awaitTop returns when a pin is in the user's pool.
+func (p *pipeline) awaitTop(user schemas.UserID, pin schemas.PinID) {
+	for {
+		changed := p.groups[topics.Pools].View().Changed(string(user))
+		pool, err := p.generator.Pool(p.b.Context(), user, schemas.Following, 100)
+		if err != nil {
+			p.b.Error(err)
+			return
+		}
+		if slices.ContainsFunc(pool.Items, func(i schemas.PoolItem) bool { return i.Pin == pin }) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-p.b.Context().Done():
+			return
+		}
+	}
+}
+
+// percentile returns the value that so many of a hundred are at or below.
+func percentile(all []time.Duration, n int) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[min(len(all)-1, len(all)*n/100)]
+}
+
+// bareTable is where the bare loop's changelog goes.
+const bareTable = "bare-table"
+
+// bare is the limit: a loop that reads the same publications, finds the followers in a Pebble store, and writes a row for
+// each to a topic, in transactions, and to another store. It knows no owners, checks nothing, trims nothing.
+func (p *pipeline) bare() measured {
+	b := p.b
+	admin, err := p.kafka.Admin()
+	must(b, err)
+	defer admin.Close()
+	created, err := admin.CreateTopics(b.Context(), partitions, 1, nil, bareTable)
+	must(b, err)
+	must(b, created.Error())
+	db, err := pebble.Open(b.TempDir(), &pebble.Options{MemTableSize: 64 << 20, DisableWAL: true, Logger: silent{}})
+	must(b, err)
+	defer db.Close()
+	p.loadEdges(db)
+	consumer, err := p.kafka.Client(kgo.ConsumeTopics(topics.Publications))
+	must(b, err)
+	defer consumer.Close()
+	producer, err := p.kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	must(b, err)
+	defer producer.Close()
+	l := &bareLoop{streams: p.streams, producer: producer, db: db}
+	return p.measure(p.pins*p.each, func() {
+		for l.delivered < p.pins*p.each {
+			must(b, l.step(b.Context(), consumer.PollRecords(b.Context(), 300)))
+		}
+	})
+}
+
+// silent is a logger of Pebble that says nothing.
+type silent struct{}
+
+func (silent) Infof(string, ...any)  {}
+func (silent) Errorf(string, ...any) {}
+func (silent) Fatalf(string, ...any) {}
+
+func (p *pipeline) loadEdges(db *pebble.DB) {
+	batch := db.NewBatch()
+	for follower, followees := range p.edges {
+		for _, followee := range followees {
+			must(p.b, batch.Set([]byte(string(user(int(followee)))+"\x00"+string(user(follower))), nil, nil))
+		}
+	}
+	must(p.b, batch.Commit(pebble.NoSync))
+}
+
+type bareLoop struct {
+	streams   *topics.Streams
+	producer  *kgo.Client
+	db        *pebble.DB
+	delivered int
+}
+
+func (l *bareLoop) step(ctx context.Context, fetches kgo.Fetches) error {
+	if err := l.producer.BeginTransaction(); err != nil {
+		return err
+	}
+	batch := l.db.NewBatch()
+	defer batch.Close()
+	for _, r := range fetches.Records() {
+		pub, err := l.streams.Publications.Decode(r.Value)
+		if err != nil {
+			return err
+		}
+		if err := l.fanOut(ctx, batch, pub); err != nil {
+			return err
+		}
+	}
+	if err := l.producer.Flush(ctx); err != nil {
+		return err
+	}
+	return errors.Join(l.producer.EndTransaction(ctx, kgo.TryCommit), batch.Commit(pebble.NoSync))
+}
+
+func (l *bareLoop) fanOut(ctx context.Context, batch *pebble.Batch, pub *schemas.Publication) error {
+	value := ranked.AppendBody(nil, &ranked.Body{Facets: pub.Facets, Created: pub.Created})
+	row := ranked.AppendScore([]byte("\x00cfollowing\x00"), float64(pub.Created)/8.64e10)
+	row = ranked.AppendVersion(append(append(row, pub.Pin...), 0), pub.Version)
+	head := []byte(string(pub.Followee) + "\x00")
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: head, UpperBound: []byte(string(pub.Followee) + "\x01")})
+	if err != nil {
+		return err
+	}
+	for it.First(); it.Valid(); it.Next() {
+		follower := it.Key()[len(head):]
+		key := append(append(make([]byte, 0, len(follower)+len(row)), follower...), row...)
+		l.producer.Produce(ctx, &kgo.Record{Topic: bareTable, Partition: topics.PartitionBytes(follower, partitions), Key: key, Value: value}, nil)
+		if err := batch.Set(key, value, nil); err != nil {
+			return err
+		}
+		l.delivered++
+	}
+	return it.Close()
+}
