@@ -24,14 +24,14 @@ func (g *group) follow(tx *rows.Tx, e *schemas.FollowEvent) error {
 	if err != nil || what != newer {
 		return err
 	}
-	w, err := weightOf(tx.Own(), e.Actor)
-	if err != nil {
-		return err
-	}
-	if err := g.tellFollow(tx, e.Actor, is, w.value); err != nil || is.live == was.live {
-		return err
-	}
 	return onBook(tx, func(b *book) error {
+		w, err := b.weightOf(e.Actor)
+		if err != nil {
+			return err
+		}
+		if err := g.tellFollow(tx, e.Actor, is, w.value); err != nil || is.live == was.live {
+			return err
+		}
 		if is.live {
 			return g.join(tx, b, edge{e.Actor, w.value})
 		}
@@ -128,15 +128,15 @@ func (g *group) mode(tx *rows.Tx, m *schemas.EdgeMode) error {
 	if err != nil {
 		return err
 	}
-	w, err := weightOf(tx.Own(), m.User)
-	if err != nil {
-		return err
-	}
-	e := edge{m.User, w.value}
 	if !r.live {
-		return g.answer(tx, e, m)
+		return g.answer(tx, m)
 	}
 	return onBook(tx, func(b *book) error {
+		w, err := b.weightOf(m.User)
+		if err != nil {
+			return err
+		}
+		e := edge{m.User, w.value}
 		if m.Away {
 			tx.Effect(effectWentAway, 1)
 			return g.changeEdge(tx, b, schemas.EdgeAway, e)
@@ -150,15 +150,18 @@ func (g *group) mode(tx *rows.Tx, m *schemas.EdgeMode) error {
 }
 
 // answer answers one who no longer follows.
-func (g *group) answer(tx *rows.Tx, e edge, m *schemas.EdgeMode) error {
+func (g *group) answer(tx *rows.Tx, m *schemas.EdgeMode) error {
 	if m.Away {
 		return nil
 	}
-	return g.hand(tx, nil, e, m.Asked)
+	return g.hand(tx, nil, edge{m.User, 1}, m.Asked)
 }
 
-func weightOf(own rows.Owner, user schemas.UserID) (weight, error) {
-	value, err := own.Get(rowOf(rowWeight, user))
+func (b *book) weightOf(user schemas.UserID) (weight, error) {
+	if !b.weighed {
+		return parseWeight(nil)
+	}
+	value, err := b.Get(rowOf(rowWeight, user))
 	if err != nil {
 		return weight{}, err
 	}
@@ -174,28 +177,33 @@ func (g *group) weigh(tx *rows.Tx, e *schemas.EdgeWeight) error {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
-	own := tx.Own()
-	was, err := weightOf(own, e.User)
-	if err != nil {
-		return err
-	}
-	is, changed := was.apply(weight{value: e.Weight, time: e.Time})
-	if !changed {
-		return nil
-	}
-	if err := own.Put(rowOf(rowWeight, e.User), appendWeight(nil, is)); err != nil || is.value == was.value {
-		return err
-	}
-	r, err := registerOf(own, rowFollow, e.User)
+	return onBook(tx, func(b *book) error {
+		was, err := b.weightOf(e.User)
+		if err != nil {
+			return err
+		}
+		is, changed := was.apply(weight{value: e.Weight, time: e.Time})
+		if !changed {
+			return nil
+		}
+		b.weighed = true
+		if err := b.Put(rowOf(rowWeight, e.User), appendWeight(nil, is)); err != nil || is.value == was.value {
+			return err
+		}
+		return g.reweigh(tx, b, edge{e.User, is.value})
+	})
+}
+
+// reweigh gives a live edge another weight.
+func (g *group) reweigh(tx *rows.Tx, b *book, e edge) error {
+	r, err := registerOf(b.Owner, rowFollow, e.user)
 	if err != nil || !r.live {
 		return err
 	}
-	if err := g.tellFollow(tx, e.User, r, is.value); err != nil {
+	if err := g.tellFollow(tx, e.user, r, e.weight); err != nil {
 		return err
 	}
-	return onBook(tx, func(b *book) error {
-		return g.changeEdge(tx, b, schemas.EdgeWeighs, edge{e.User, is.value})
-	})
+	return g.changeEdge(tx, b, schemas.EdgeWeighs, e)
 }
 
 func checkWeight(key string, e *schemas.EdgeWeight) error {

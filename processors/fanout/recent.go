@@ -129,6 +129,11 @@ func (b *book) known(pin schemas.PinID) (*known, error) {
 
 // put writes a recent and its entry in the index.
 func (b *book) put(r *recent, slot int) error {
+	if r.gone {
+		b.withdrawn = true
+	} else {
+		b.published = true
+	}
 	k := known{version: r.Version, score: r.Score, gone: r.gone, slot: slot}
 	if err := b.Put(rowOf(rowIndex, r.Pin), appendKnown(nil, k)); err != nil {
 		return err
@@ -179,6 +184,9 @@ func (b *book) trim(most int) error {
 
 // best returns the best recents of a class, as many as are kept.
 func (b *book) best(class byte, most int) ([]recent, error) {
+	if class == rowRecent && !b.published || class == rowGone && !b.withdrawn {
+		return nil, nil
+	}
 	var list []recent
 	var bad error
 	err := b.Scan(rows.Scan{Prefix: []byte{class}, Limit: most}, func(row, value []byte) bool {

@@ -15,6 +15,11 @@ type state struct {
 	queued    uint64 // walks that ever had to wait: numbers them
 	busy      bool   // a walk has the turn
 
+	// What there is none of need not be looked for: most follows are of those who have published little.
+	published bool // there are recents
+	withdrawn bool // there are some that are gone
+	weighed   bool // some follower's weight is not 1
+
 	spread bool // edges stand in the shards …
 	moving bool // … but for some that are still to be moved there
 
@@ -26,27 +31,25 @@ type state struct {
 	gone    int  // … and of those that are gone
 }
 
-const (
-	flagBusy = 1 << iota
-	flagSpread
-	flagMoving
-	flagPulled
-	flagSlotted
-)
+func (s *state) flags() [8]*bool {
+	return [...]*bool{&s.busy, &s.spread, &s.moving, &s.pulled, &s.slotted, &s.published, &s.withdrawn, &s.weighed}
+}
 
-// appendState appends the row's value: flags (1 byte), then each number as uvarint.
+func (s *state) numbers() [6]*int {
+	return [...]*int{&s.followers, &s.away, &s.back, &s.slots, &s.here, &s.gone}
+}
+
+// appendState appends the row's value: flags, one bit each, the number of walks, and the other numbers, as uvarints.
 func appendState(b []byte, s state) []byte {
-	flags := byte(0)
-	for bit, set := range map[byte]bool{
-		flagBusy: s.busy, flagSpread: s.spread, flagMoving: s.moving, flagPulled: s.pulled, flagSlotted: s.slotted,
-	} {
-		if set {
-			flags |= bit
+	var flags uint64
+	for i, set := range s.flags() {
+		if *set {
+			flags |= 1 << i
 		}
 	}
-	b = binary.AppendUvarint(append(b, flags), s.queued)
-	for _, n := range []int{s.followers, s.away, s.back, s.slots, s.here, s.gone} {
-		b = binary.AppendUvarint(b, uint64(n))
+	b = binary.AppendUvarint(binary.AppendUvarint(b, flags), s.queued)
+	for _, n := range s.numbers() {
+		b = binary.AppendUvarint(b, uint64(*n))
 	}
 	return b
 }
@@ -59,29 +62,34 @@ func parseState(value []byte) (state, error) {
 	if value == nil {
 		return s, nil
 	}
-	if len(value) == 0 || value[0] >= flagSlotted<<1 {
-		return s, errState
+	r := reader{rest: value}
+	flags := r.number()
+	for i, set := range s.flags() {
+		*set = flags>>i&1 == 1
 	}
-	has := func(bit byte) bool { return value[0]&bit != 0 }
-	s.busy, s.spread, s.moving = has(flagBusy), has(flagSpread), has(flagMoving)
-	s.pulled, s.slotted = has(flagPulled), has(flagSlotted)
-	rest := value[1:]
-	var numbers [7]uint64
-	for i := range numbers {
-		n, size := binary.Uvarint(rest)
-		if size <= 0 || n >= 1<<62 {
-			return state{}, errState
-		}
-		numbers[i], rest = n, rest[size:]
+	s.queued = r.number()
+	for _, n := range s.numbers() {
+		*n = int(r.number())
 	}
-	if len(rest) > 0 {
+	if r.bad || len(r.rest) > 0 || flags>>len(s.flags()) > 0 {
 		return state{}, errState
 	}
-	s.queued = numbers[0]
-	for i, to := range []*int{&s.followers, &s.away, &s.back, &s.slots, &s.here, &s.gone} {
-		*to = int(numbers[i+1])
-	}
 	return s, nil
+}
+
+// reader takes numbers off a row. After the first problem it yields zeros and is bad.
+type reader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *reader) number() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if r.bad = r.bad || size <= 0 || n >= 1<<62; r.bad {
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
 }
 
 // book is an owner's rows with its state, as one record sees and leaves them.
