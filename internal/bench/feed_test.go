@@ -89,9 +89,10 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 			}
 		})
 	}
-	p.generator = pools.NewGenerator(pool, pools.DefaultGeneratorConfig(), pools.Deps{
+	p.generator, err = pools.NewGenerator(pool, pools.DefaultGeneratorConfig(), pools.Deps{
 		Rows: p.groups[topics.Pools].View(), Streams: p.streams, Deleted: nobody{},
 	})
+	must(b, err)
 	p.workOff()
 	return p
 }
