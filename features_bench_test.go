@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// The numbers of features, all of them on one machine with everything in one process: the broker, the groups, the server
+// and those who ask it. `make bench-features` runs them, and beside them what the store does with nobody around it.
+
+const (
+	benchUsers   = 500
+	benchActions = 200 // of each user
+	benchPins    = 1000
+)
+
+// benchProduct is a product with users who have done something.
+type benchProduct struct {
+	*product
+	b      testing.TB
+	client *http.Client
+	events atomic.Int64
+}
+
+func startBench(b *testing.B) *benchProduct {
+	b.Helper()
+	cfg := testConfig(b.TempDir())
+	p, err := openProduct(b.Context(), cfg, slog.New(slog.DiscardHandler), everything())
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ended, p.Close()); err != nil {
+			b.Errorf("stop: %v", err)
+		}
+	})
+	if !p.awaitReady(b.Context()) {
+		b.Fatal("not ready")
+	}
+	return &benchProduct{product: p, b: b, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+}
+
+func (p *benchProduct) pin(i int) schemas.Line {
+	embedding := make([]float32, 16)
+	for j := range embedding {
+		embedding[j] = float32(i+j) / 16
+	}
+	e := &schemas.PinEvent{
+		Event:     p.event("user:author", schemas.Create, fmt.Sprint("pin:", i), time.Now().Add(-time.Hour)),
+		Interests: []schemas.InterestID{schemas.InterestID(fmt.Sprint("interest:", i%20)), "interest:all"},
+		Embedding: embedding, Attributes: map[string]string{"price": fmt.Sprint(i % 90)},
+	}
+	return schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()}
+}
+
+func (p *benchProduct) action(user schemas.UserID, i int, at time.Time) schemas.Line {
+	verbs := []schemas.Verb{schemas.View, schemas.Closeup, schemas.Click, schemas.Save}
+	e := &schemas.ActionEvent{
+		Event:   p.event(user, verbs[i%len(verbs)], fmt.Sprint("pin:", (i*7)%benchPins), at),
+		Surface: "home", Attributes: map[string]string{"device": "ios"},
+	}
+	return schemas.Line{Stream: schemas.StreamActions, Event: e, Key: e.Key()}
+}
+
+func (p *benchProduct) event(actor schemas.UserID, verb schemas.Verb, object string, at time.Time) schemas.Event {
+	return schemas.Event{ID: fmt.Sprint("bench-", p.events.Add(1)), Time: schemas.MicrosOf(at), Actor: actor, Verb: verb, Object: schemas.ID(object)}
+}
+
+// publish returns when all is a feature.
+func (p *benchProduct) publish(lines []schemas.Line) time.Duration {
+	p.b.Helper()
+	start := time.Now()
+	if err := p.publisher.Publish(p.b.Context(), lines); err != nil {
+		p.b.Fatal(err)
+	}
+	if err := topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil); err != nil {
+		p.b.Fatal(err)
+	}
+	return time.Since(start)
+}
+
+// ask posts to /v1/features and returns how long the whole answer took.
+func (p *benchProduct) ask(body []byte) (took time.Duration, answer []byte) {
+	start := time.Now()
+	res, err := p.client.Post("http://"+p.server.Addr()+"/v1/features", "application/json", bytes.NewReader(body))
+	if err != nil {
+		p.b.Error(err)
+		return 0, nil
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || !bytes.Contains(text, []byte(`"degraded":[]`)) {
+		p.b.Errorf("%d %.300s %v", res.StatusCode, text, err)
+	}
+	return time.Since(start), text
+}
+
+func request(b testing.TB, req feature.Request) []byte {
+	b.Helper()
+	body, err := json.Marshal(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return body
+}
+
+// atRate asks n times at so many a second, whether or not the answers before have come, and returns how long each took.
+func (p *benchProduct) atRate(rate, n int, body func(i int) []byte) []time.Duration {
+	took := make([]time.Duration, n)
+	var asking sync.WaitGroup
+	start := time.Now()
+	for i := range n {
+		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(rate))))
+		asking.Go(func() { took[i], _ = p.ask(body(i)) })
+	}
+	asking.Wait()
+	slices.Sort(took)
+	return took
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func report(b *testing.B, took []time.Duration) {
+	b.ReportMetric(milliseconds(took[len(took)/2]), "p50-ms")
+	b.ReportMetric(milliseconds(took[len(took)*99/100]), "p99-ms")
+	b.ReportMetric(0, "ns/op") // of the whole run: says nothing
+}
+
+func BenchmarkFeatures(b *testing.B) {
+	p := startBench(b)
+	lines := make([]schemas.Line, 0, benchPins)
+	for i := range benchPins {
+		lines = append(lines, p.pin(i))
+	}
+	p.publish(lines)
+	now := time.Now()
+	lines = lines[:0]
+	for u := range benchUsers {
+		for i := range benchActions {
+			lines = append(lines, p.action(schemas.UserID(fmt.Sprint("user:", u)), u+i, now.Add(-time.Duration(i)*7*time.Minute)))
+		}
+	}
+	recorded := p.publish(lines)
+	b.Run("recording, to the last feature", func(b *testing.B) {
+		b.ReportMetric(float64(len(lines))/recorded.Seconds(), "actions/s")
+		b.ReportMetric(0, "ns/op")
+	})
+	ten := []string{"interests_24h", "authors_24h", "top_interests_96h", "verbs_1h", "actions_per_hour_24h", "pins_24h", "last_actions", "last_hides", "taste_24h", "taste_6h"}
+	ofUser := func(i int) []byte {
+		return request(b, feature.Request{Features: ten, Users: []schemas.UserID{schemas.UserID(fmt.Sprint("user:", i%benchUsers))}})
+	}
+	b.Run("ten features of a user, 3000 a second", func(b *testing.B) { report(b, p.atRate(3000, 3*3000, ofUser)) })
+	b.Run("ten features of a user, 8 clients", func(b *testing.B) { p.capacity(b, ofUser) })
+	b.Run("one feature of a user, 8 clients", func(b *testing.B) {
+		p.capacity(b, func(i int) []byte {
+			return request(b, feature.Request{Features: ten[:1], Users: []schemas.UserID{schemas.UserID(fmt.Sprint("user:", i%benchUsers))}})
+		})
+	})
+	pins := make([]schemas.PinID, benchPins)
+	for i := range pins {
+		pins[i] = schemas.PinID(fmt.Sprint("pin:", i))
+	}
+	ofPins := request(b, feature.Request{Features: []string{"pin_actions_24h", "pin_saves_per_hour_1h", "pin_save_share_24h", "pin_actors_24h"}, Pins: pins})
+	b.Run("four features of 1000 candidates, 5 a second", func(b *testing.B) {
+		report(b, p.atRate(5, 50, func(int) []byte { return ofPins }))
+	})
+	b.Run("action to feature, at 1000 actions a second", func(b *testing.B) { p.freshness(b) })
+}
+
+// capacity asks as fast as eight clients can, for some seconds.
+func (p *benchProduct) capacity(b *testing.B, body func(i int) []byte) {
+	const clients, lasts = 8, 3 * time.Second
+	bodies := make([][]byte, benchUsers)
+	for i := range bodies {
+		bodies[i] = body(i)
+	}
+	var asked atomic.Int64
+	var asking sync.WaitGroup
+	end := time.Now().Add(lasts)
+	for c := range clients {
+		asking.Go(func() {
+			for i := c; time.Now().Before(end); i += clients {
+				p.ask(bodies[i%len(bodies)])
+				asked.Add(1)
+			}
+		})
+	}
+	asking.Wait()
+	b.ReportMetric(float64(asked.Load())/lasts.Seconds(), "answers/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// freshness publishes at a rate, and of some actions measures when their user's feature has them.
+func (p *benchProduct) freshness(b *testing.B) {
+	const rate, lasts, probes = 1000, 4, 200
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	load.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			for j := range rate / 100 {
+				p.publisher.Send(b.Context(), p.action(schemas.UserID(fmt.Sprint("user:load-", i%50)), i+j, time.Now()), func(error) {})
+			}
+		}
+	})
+	var took []time.Duration
+	for i := range probes {
+		user := schemas.UserID(fmt.Sprint("user:probe-", i))
+		body := request(b, feature.Request{Features: []string{"verbs_1h"}, Users: []schemas.UserID{user}})
+		start := time.Now()
+		if err := p.publisher.Publish(b.Context(), []schemas.Line{p.action(user, i, start)}); err != nil {
+			b.Fatal(err)
+		}
+		for {
+			if _, answer := p.ask(body); !bytes.Contains(answer, []byte(`"verbs_1h":{}`)) {
+				break
+			}
+			time.Sleep(500 * time.Microsecond)
+		}
+		took = append(took, time.Since(start))
+		time.Sleep(time.Until(start.Add(lasts * time.Second / probes)))
+	}
+	close(stop)
+	load.Wait()
+	slices.Sort(took)
+	report(b, took)
+}
