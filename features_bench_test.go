@@ -85,17 +85,24 @@ func (p *benchProduct) event(actor schemas.UserID, verb schemas.Verb, object str
 	return schemas.Event{ID: fmt.Sprint("bench-", p.events.Add(1)), Time: schemas.MicrosOf(at), Actor: actor, Verb: verb, Object: schemas.ID(object)}
 }
 
-// publish returns when all is a feature.
+// publish returns how long it took until all was a feature, when everything else that comes of it is done, too.
 func (p *benchProduct) publish(lines []schemas.Line) time.Duration {
 	p.b.Helper()
 	start := time.Now()
 	if err := p.publisher.Publish(p.b.Context(), lines); err != nil {
 		p.b.Fatal(err)
 	}
+	recording := slices.DeleteFunc(topics.ReadersOf(topics.Catalogue(topics.Profile{Embedded: true})), func(r topics.Reader) bool {
+		return r.Group != topics.Objects && r.Group != topics.Actors && r.Group != topics.Features
+	})
+	if err := topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil, recording...); err != nil {
+		p.b.Fatal(err)
+	}
+	took := time.Since(start)
 	if err := topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil); err != nil {
 		p.b.Fatal(err)
 	}
-	return time.Since(start)
+	return took
 }
 
 // ask posts to /v1/features and returns how long the whole answer took.
