@@ -26,6 +26,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/serving/insight"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -58,6 +59,7 @@ type Config struct {
 	FeedStore  feedstore.Config  `yaml:"feed_store"`
 	Feed       feed.Config       `yaml:"feed"`
 	Feature    feature.Config    `yaml:"feature"`
+	Insight    insight.Config    `yaml:"insight"`
 	Pinot      pinot.Config      `yaml:"pinot"`
 	FeatureLog featurelog.Config `yaml:"feature_log"`
 	API        api.Config        `yaml:"api"`
@@ -98,6 +100,7 @@ func DefaultConfig() Config {
 		FeedStore:   feedstore.DefaultConfig(),
 		Feed:        feed.DefaultConfig(),
 		Feature:     feature.DefaultConfig(),
+		Insight:     insight.DefaultConfig(),
 		Pinot:       pinot.DefaultConfig(),
 		FeatureLog:  featurelog.DefaultConfig(),
 		API:         api.DefaultConfig(),
@@ -120,6 +123,7 @@ func (c *Config) Validate() error {
 		config.Under("feed_store", c.FeedStore.Validate()),
 		config.Under("feed", c.Feed.Validate()),
 		config.Under("feature", c.Feature.Validate()),
+		config.Under("insight", c.Insight.Validate()),
 		config.Under("pinot", c.Pinot.Validate()),
 		config.Under("feature_log", c.FeatureLog.Validate()),
 		config.Under("api", c.API.Validate()),

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +77,21 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 	s := start(t, cfg)
 	at := time.Now().Truncate(time.Millisecond)
 	s.publish(liking(at)...)
+
+	for call, want := range map[string]string{
+		"xd28s": `{"days":1,"users":3}`, "funnel?steps=save,click,view": `{"verb":"view","users":3}`, "popularity?limit=1": `"actions":6`,
+		"retention?weeks=1": `"users":3`, "growth?days=1": `"new":3`,
+	} {
+		res, err := http.Get(s.url("/v1/insights/" + call))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: got %s, %v, want %s in it", call, text, err, want)
+		}
+	}
 
 	names := []string{"interests_24h", "verbs_1h", "last_actions", "taste_24h", "taste_6h", "pins_24h", "pin_actions_24h", "pin_actors_24h", "pin_saves_per_hour_1h"}
 	req := feature.Request{Features: names, Users: []schemas.UserID{"user:0", "user:1", "user:2", "user:none"}, Pins: []schemas.PinID{"pin:0", "pin:4", "pin:none"}}

@@ -23,6 +23,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/serving/insight"
 	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/serving/web"
 	"github.com/smartfeed/smartfeed/topics"
@@ -237,6 +238,22 @@ func (p *product) openFeatures(context.Context) error {
 		return err
 	}
 	p.opened(closed(p.features.Close))
+	return p.openInsights()
+}
+
+// openInsights makes what answers how the product grows.
+func (p *product) openInsights() error {
+	store, err := insight.Open(p.cfg.below("insights"), p.log)
+	if err != nil {
+		return err
+	}
+	p.opened(store.Close)
+	sink, err := insight.NewSink(p.cfg.Insight, p.kafka, p.streams.ActionsEnriched, store, time.Now)
+	if err != nil {
+		return err
+	}
+	p.part(topics.Insights, sink.Run)
+	p.insights = insight.NewService(p.cfg.Insight, store, p.deleted, time.Now)
 	return nil
 }
 
@@ -314,6 +331,7 @@ func (p *product) openServer(context.Context) error {
 			return fmt.Errorf("console: %w", err)
 		}
 		deps.Feed, deps.Pools, deps.Features, deps.Console = p.feed, p.generator, p.features, console
+		deps.Insights = p.insights
 	}
 	var err error
 	if p.server, err = api.Listen(p.cfg.HTTP, p.cfg.API, deps); err != nil {

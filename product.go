@@ -14,6 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/insight"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -38,6 +39,7 @@ type product struct {
 	pulled    <-chan struct{}  // closed when what local merges from followees that are pulled is known
 	hot       *pools.Hot       // counts that local knows; nil without it
 	features  *feature.Service // nil: not served here
+	insights  *insight.Service // likewise
 	feed      *feed.Service    // nil: not served here
 	server    *api.Server
 

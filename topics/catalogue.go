@@ -50,6 +50,7 @@ const (
 	Materialize  = "materialize" // once a feed store
 	Features     = "features"
 	FeatureFiles = "feature-files" // the training log's
+	Insights     = "insights"
 )
 
 // Producers is who writes the input topics: any Kafka client.
@@ -163,7 +164,7 @@ func derived() []Topic {
 		{Name: ActionsJoined, Key: "actor", Record: "EnrichedAction", Writers: []string{Objects}, Readers: []string{Actors}},
 		{Name: ItemFeatures, Key: "pin", Record: "ItemCounts", Writers: []string{Objects}, Readers: []string{Features}},
 		{Name: HotPins, Key: "pin", Record: "HotPin", Compact: true, Whole: true, Writers: []string{Objects}},
-		{Name: ActionsEnriched, Key: "actor", Record: "EnrichedAction", Writers: []string{Actors}, Readers: []string{Features}},
+		{Name: ActionsEnriched, Key: "actor", Record: "EnrichedAction", Writers: []string{Actors}, Readers: []string{Features, Insights}},
 		{Name: PinActors, Key: "pin", Record: "PinActor", Writers: []string{Actors}, Readers: []string{Objects}},
 		{Name: EdgeWeights, Key: "followee", Record: "EdgeWeight", Writers: []string{Actors}, Readers: []string{Fanout}},
 		{Name: Affinities, Key: "user", Record: "Affinities", Writers: []string{Actors}, Readers: []string{Pools}},

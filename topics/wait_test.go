@@ -338,6 +338,7 @@ func TestReadersOfCatalogue(t *testing.T) {
 		"objects":       "pins actions pin-actors impressions objects-ticks",
 		"pools":         "candidates affinities edges deliveries returns served pools-ticks",
 		"materialize":   "publications pin-cards users-deleted edges feed-entries",
+		"insights":      "actions-enriched",
 		"feature-files": "feature-log",
 		"features":      "pin-cards pin-attributes item-features actions-enriched",
 		"related":       "board-saves related-requests related-pairs related-ticks",

@@ -49,7 +49,7 @@ func broken(err error) fakesMaker { return func() *fakes { return &fakes{fail: e
 
 func lacking() *fakes { return &fakes{missing: []string{"pools is waiting"}} }
 
-var askings = slices.Concat(readings(), featureAskings(), attributeAskings(), eventAskings(), operations(), strays())
+var askings = slices.Concat(readings(), featureAskings(), attributeAskings(), insightAskings(), eventAskings(), operations(), strays())
 
 // readings are the calls that read what belongs to an id.
 func readings() []asking {
@@ -221,6 +221,37 @@ func attributeAskings() []asking {
 		post("slow", good[:20], 408, "in time", func(a *asking) { a.slow = true }),
 		post("no place", good, 503, "", func(a *asking) { a.prepare = fill }),
 	}
+}
+
+func insightAskings() []asking {
+	var all []asking
+	for _, c := range []struct{ name, query, says string }{
+		{"growth", "days=7", `"new":1`}, {"xd28s", "", `"users":7`}, {"retention", "weeks=2", `"active":[4,2]`},
+		{"funnel", "steps=view,save&within=2h&days=3", `"verb":"view"`}, {"popularity", "limit=5", `"interest:tea"`},
+	} {
+		route := "/v1/insights/" + c.name
+		get := func(name, query string, code int, says string, change func(*asking)) {
+			a := asking{name: name, route: route, method: "GET", path: route + "?" + query, code: code, says: says}
+			if change != nil {
+				change(&a)
+			}
+			all = append(all, a)
+		}
+		get("good", c.query, 200, c.says, nil)
+		get("unknown parameter", c.query+"&x=1", 400, "no parameter", nil)
+		get("broken", c.query, 500, "", func(a *asking) { a.fakes = broken(errBroken) })
+		get("no place", c.query, 503, "", func(a *asking) { a.prepare = fill })
+		switch c.name {
+		case "growth":
+			get("no number", "days=week", 400, "no whole number", nil)
+			get("too many", "days=91", 400, "want 1 to 90", nil)
+		case "funnel":
+			get("unknown verb", "steps=view,nod", 400, `unknown verb \"nod\"`, nil)
+			get("no steps", "", 400, "unknown verb", nil)
+			get("no duration", "steps=view&within=day", 400, "no duration", nil)
+		}
+	}
+	return all
 }
 
 func eventAskings() []asking {

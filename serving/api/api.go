@@ -120,6 +120,7 @@ type Deps struct {
 	Feed      Feed                      // nil: none
 	Pools     Pools                     // nil: none
 	Features  Features                  // nil: none
+	Insights  Insights                  // nil: none
 	Publisher Publisher                 // nil: none
 	Verbs     schemas.Verbs             // of actions, for validation
 	Status    func(context.Context) any // GET /v1/status, encoded as JSON

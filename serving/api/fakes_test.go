@@ -17,6 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/insight"
 )
 
 // now is the server's clock in these tests.
@@ -154,6 +155,29 @@ func (f *fakes) Attributes(_ context.Context, req feature.AttributesRequest) (fe
 	}, f.fail
 }
 
+func (f *fakes) Growth(_ context.Context, days int) ([]insight.GrowthDay, error) {
+	if days > insight.MaxDays {
+		return nil, &insight.RequestError{Problem: "days: want 1 to 90"}
+	}
+	return []insight.GrowthDay{{Day: "2026-11-20", New: 1, Daily: 3, Active: 5, Resurrected: 1, Dormant: 2}}, f.fail
+}
+
+func (f *fakes) Xd28s(context.Context) ([]insight.Xd28, error) {
+	return []insight.Xd28{{Days: 1, Users: 7}}, f.fail
+}
+
+func (f *fakes) Retention(context.Context, int) ([]insight.Cohort, error) {
+	return []insight.Cohort{{Week: "2026-11-16", Users: 4, Active: []int{4, 2}}}, f.fail
+}
+
+func (f *fakes) Funnel(_ context.Context, steps []schemas.Verb, _ time.Duration, _ int) ([]insight.FunnelStep, error) {
+	return []insight.FunnelStep{{Verb: steps[0], Users: 9}}, f.fail
+}
+
+func (f *fakes) Popularity(context.Context, int) ([]insight.Popular, error) {
+	return []insight.Popular{{Interest: "interest:tea", Actions: 3}}, f.fail
+}
+
 func (f *fakes) Definitions() []feature.Definition {
 	if f.fail != nil {
 		panic(f.fail) // it has no other way to fail
@@ -210,7 +234,7 @@ func (f *fakes) deps() Deps {
 		registry.MustRegister(brokenMetric{f.fail})
 	}
 	return Deps{
-		Feed: f, Pools: f, Features: f, Publisher: f, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
+		Feed: f, Pools: f, Features: f, Insights: f, Publisher: f, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
 		Metrics: registry, Gatherer: registry, Now: func() time.Time { return now },
 		Console: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the console")) }),
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/insight"
 )
 
 // Problem is an error answer after RFC 9457, application/problem+json. It is an error, so that a handler returns it.
@@ -39,6 +40,7 @@ func problemOf(err error) *Problem {
 	var (
 		p       *Problem
 		request *feature.RequestError
+		asked   *insight.RequestError
 		tooBig  *http.MaxBytesError
 	)
 	switch {
@@ -46,6 +48,8 @@ func problemOf(err error) *Problem {
 		return p
 	case errors.As(err, &request):
 		return listed(request.Problems)
+	case errors.As(err, &asked):
+		return problem(http.StatusBadRequest, "%v", asked)
 	case errors.Is(err, feed.ErrBadLimit), errors.Is(err, feed.ErrBadCursor), errors.Is(err, schemas.ErrUnknownFeed):
 		return problem(http.StatusBadRequest, "%v", err)
 	case errors.As(err, &tooBig):

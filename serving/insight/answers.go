@@ -1,0 +1,161 @@
+package insight
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// DormantAfter is how many days without an action make a user dormant.
+const DormantAfter = 28
+
+// GrowthDay is how users changed their state on one day. A user is new on the first day of all, active while less than
+// DormantAfter days have passed since an action, else dormant.
+type GrowthDay struct {
+	Day         string `json:"day"`
+	New         int    `json:"new"`         // acted for the first time
+	Daily       int    `json:"daily"`       // acted, the new ones among them
+	Active      int    `json:"active"`      // acted on this day or one of the 27 before it
+	Resurrected int    `json:"resurrected"` // acted after having been dormant
+	Dormant     int    `json:"dormant"`     // became dormant: their last action is 28 days old
+}
+
+// growth counts the changes of n days up to and with last, oldest first.
+type growth struct {
+	days []GrowthDay
+	last day
+}
+
+func newGrowth(last day, n int) *growth {
+	g := &growth{days: make([]GrowthDay, n), last: last}
+	for i := range g.days {
+		g.days[i].Day = g.day(i).String()
+	}
+	return g
+}
+
+func (g *growth) day(i int) day { return g.last - day(len(g.days)-1-i) }
+
+func (g *growth) add(a *activity) {
+	for i := range g.days {
+		at, d := &g.days[i], g.day(i)
+		if a.first > d {
+			continue
+		}
+		before, known := a.before(d)
+		switch {
+		case a.active(d):
+			at.Daily++
+			at.Active++
+			if a.first == d {
+				at.New++
+			} else if known && d-before >= DormantAfter {
+				at.Resurrected++
+			}
+		case known && d-before < DormantAfter:
+			at.Active++
+		case known && d-before == DormantAfter:
+			at.Dormant++
+		}
+	}
+}
+
+// Xd28 is how many users acted on a number of the last 28 days: the higher, the more of a habit the product is.
+type Xd28 struct {
+	Days  int `json:"days"` // 1 to 28
+	Users int `json:"users"`
+}
+
+// Cohort is the users whose first action was in one week.
+type Cohort struct {
+	Week  string `json:"week"`  // its Monday
+	Users int    `json:"users"` // in it
+	// Active is how many of them acted in that week and in each one after it, up to the present week.
+	Active []int `json:"active"`
+}
+
+// retention is the cohorts of n weeks up to and with the one of last, oldest first.
+type retention struct {
+	cohorts []Cohort
+	first   day // Monday of the oldest
+}
+
+func newRetention(last day, n int) *retention {
+	r := &retention{cohorts: make([]Cohort, n), first: last.monday() - day(7*(n-1))}
+	for i := range r.cohorts {
+		r.cohorts[i] = Cohort{Week: (r.first + day(7*i)).String(), Active: make([]int, n-i)}
+	}
+	return r
+}
+
+func (r *retention) add(a *activity) {
+	i := int(a.first.monday()-r.first) / 7
+	if a.first < r.first || i >= len(r.cohorts) {
+		return
+	}
+	c := &r.cohorts[i]
+	c.Users++
+	for w := range c.Active {
+		monday := r.first + day(7*(i+w))
+		if a.within(monday+6, 7) > 0 {
+			c.Active[w]++
+		}
+	}
+}
+
+// FunnelStep is how many users got so far.
+type FunnelStep struct {
+	Verb  schemas.Verb `json:"verb"`
+	Users int          `json:"users"`
+}
+
+// act is one entry of a sequence.
+type act struct {
+	at   schemas.Micros
+	verb schemas.Verb
+}
+
+// reached returns how many of the steps a user got through one after the other, the last of them no longer than within
+// after the first. acts ascend by time; one counts for one step, and other acts may lie between.
+func reached(acts []act, steps []schemas.Verb, within time.Duration) int {
+	const never = -1 << 62
+	begun := make([]schemas.Micros, len(steps)) // the latest beginning from which each step was reached
+	for i := range begun {
+		begun[i] = never
+	}
+	far := 0
+	for _, a := range acts {
+		for i := len(steps) - 1; i >= 0; i-- {
+			switch {
+			case a.verb != steps[i]:
+				continue
+			case i == 0:
+				begun[0] = a.at
+			case begun[i-1] != never && a.at-begun[i-1] <= schemas.Micros(within.Microseconds()):
+				begun[i] = max(begun[i], begun[i-1])
+			default:
+				continue
+			}
+			far = max(far, i+1)
+		}
+	}
+	return far
+}
+
+// Popular is how often pins of an interest were acted on.
+type Popular struct {
+	Interest schemas.InterestID `json:"interest"`
+	Actions  uint64             `json:"actions"`
+	// Hours is the actions by weekday, Monday first, and hour of UTC.
+	Hours [7][24]uint64 `json:"hours"`
+}
+
+// mostPopular returns the n with the most actions, ties by name. It reorders all.
+func mostPopular(all []Popular, n int) []Popular {
+	slices.SortFunc(all, func(a, b Popular) int {
+		return cmp.Or(cmp.Compare(b.Actions, a.Actions), cmp.Compare(a.Interest, b.Interest))
+	})
+	return all[:min(n, len(all))]
+}

@@ -1,0 +1,146 @@
+package insight
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/bits"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// day is a UTC day, counted from 1970-01-01.
+type day int32
+
+func dayOf(m schemas.Micros) day {
+	const length = schemas.Micros(24 * time.Hour / time.Microsecond)
+	d := m / length
+	if m%length < 0 {
+		d--
+	}
+	return day(d)
+}
+
+func (d day) String() string { return time.Unix(int64(d)*86400, 0).UTC().Format(time.DateOnly) }
+
+// weekday returns the day of the week, Monday being 0. 1970-01-01 was a Thursday.
+func (d day) weekday() int { return int(((d+3)%7 + 7) % 7) }
+
+// monday returns the first day of the week.
+func (d day) monday() day { return d - day(d.weekday()) }
+
+// KeepDays is how many days of a user's activity are kept, up to the newest one.
+const KeepDays = 448 // 64 weeks
+
+// activity is the days on which a user acted.
+type activity struct {
+	first day // the earliest ever
+	last  day // the newest
+	// on has a bit for each of the KeepDays up to last, the lowest being last itself.
+	on [KeepDays / 64]uint64
+}
+
+// add notes a day. A day older than what is kept can only be the first.
+func (a *activity) add(d day) {
+	if *a == (activity{}) {
+		*a = activity{first: d, last: d}
+	}
+	a.first = min(a.first, d)
+	if d > a.last {
+		a.shift(int(d - a.last))
+		a.last = d
+	}
+	if age := int(a.last - d); age < KeepDays {
+		a.on[age/64] |= 1 << (age % 64)
+	}
+}
+
+// shift makes room for n newer days.
+func (a *activity) shift(n int) {
+	old := a.on
+	a.on = [KeepDays / 64]uint64{}
+	for i := range old {
+		at, by := i+n/64, n%64
+		if at < len(a.on) {
+			a.on[at] |= old[i] << by
+		}
+		if by > 0 && at+1 < len(a.on) {
+			a.on[at+1] |= old[i] >> (64 - by)
+		}
+	}
+}
+
+// active says whether the user acted on a day.
+func (a *activity) active(d day) bool {
+	age := int(a.last - d)
+	return age >= 0 && age < KeepDays && a.on[age/64]>>(age%64)&1 == 1
+}
+
+// within returns on how many of the n days up to d, d included, the user acted.
+func (a *activity) within(d day, n int) int {
+	count := 0
+	for i := range n {
+		if a.active(d - day(i)) {
+			count++
+		}
+	}
+	return count
+}
+
+// before returns the newest day of activity before d, false if none is known.
+func (a *activity) before(d day) (day, bool) {
+	for at := min(d-1, a.last); at > a.last-KeepDays; at-- {
+		if a.active(at) {
+			return at, true
+		}
+		if word := int(a.last-at) / 64; a.on[word] == 0 { // skip what is left of an empty word
+			at = a.last - day(word*64+63)
+		}
+	}
+	return a.first, a.first < d
+}
+
+// days returns how many are kept.
+func (a *activity) days() int {
+	n := 0
+	for _, word := range a.on {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// formatActivity is the first byte of the row. Another one is another layout.
+const formatActivity = 1
+
+var errCorrupt = errors.New("row is corrupt")
+
+// encode returns format, first, last, and the words of on up to the last that is not 0; little-endian.
+func (a *activity) encode() []byte {
+	b := append(make([]byte, 0, 9+8*len(a.on)), formatActivity)
+	b = binary.LittleEndian.AppendUint32(b, uint32(a.first))
+	b = binary.LittleEndian.AppendUint32(b, uint32(a.last))
+	words := len(a.on)
+	for words > 0 && a.on[words-1] == 0 {
+		words--
+	}
+	for _, word := range a.on[:words] {
+		b = binary.LittleEndian.AppendUint64(b, word)
+	}
+	return b
+}
+
+// decodeActivity is the reverse of encode; no bytes are a user who has done nothing.
+func decodeActivity(b []byte) (activity, error) {
+	var a activity
+	if len(b) == 0 {
+		return a, nil
+	}
+	if b[0] != formatActivity || len(b) < 9 || len(b)%8 != 1 || len(b) > 9+8*len(a.on) {
+		return a, errCorrupt
+	}
+	a.first, a.last = day(binary.LittleEndian.Uint32(b[1:])), day(binary.LittleEndian.Uint32(b[5:]))
+	for i := range (len(b) - 9) / 8 {
+		a.on[i] = binary.LittleEndian.Uint64(b[9+8*i:])
+	}
+	return a, nil
+}

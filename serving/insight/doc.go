@@ -1,0 +1,14 @@
+// Package insight answers how a product grows and what is liked when: from the days on which each user acted, what they
+// did in which order, and the hours of interests.
+//
+//	in      actions-enriched (group insights, read committed)
+//	rows    user → first day and days of activity; day, user → verbs in the order of their time;
+//	        interest → actions by weekday and hour; partition → offset applied
+//	out     Growth, Xd28s, Retention, Funnel, Popularity
+//
+// Days and hours are those of UTC, by event time. Every action counts once: what is written and how far the topic is
+// applied are one batch on disk, and a record below that is skipped. An action that is a day late changes the day it
+// happened on. Users who are deleted are in no answer from then on; hours of interests keep their anonymous share.
+//
+// Kept are KeepDays of activity a user, of which the first ever stays known, and Config.SequenceDays of sequences.
+package insight

@@ -1,0 +1,172 @@
+package insight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Config bounds what insights may cost. See DefaultConfig.
+type Config struct {
+	SequenceDays int           `yaml:"sequence_days"` // for which it is kept who did what in which order, 1 to 400, default 35
+	Deadline     time.Duration `yaml:"deadline"`      // of one answer, 10 ms to 5 m, default 10 s
+	SweepEvery   time.Duration `yaml:"sweep_every"`   // how often older days are deleted, 1 s to 96 h, default 1 h
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config {
+	return Config{SequenceDays: 35, Deadline: 10 * time.Second, SweepEvery: time.Hour}
+}
+
+// Validate reports every value that is out of its bounds.
+func (c Config) Validate() error {
+	return errors.Join(
+		within("sequence_days", c.SequenceDays, 1, 400),
+		within("deadline", c.Deadline, 10*time.Millisecond, 5*time.Minute),
+		within("sweep_every", c.SweepEvery, time.Second, 96*time.Hour),
+	)
+}
+
+func within[T int | time.Duration](field string, value, least, most T) error {
+	if value < least || value > most {
+		return fmt.Errorf("%s: %v: want %v to %v", field, value, least, most)
+	}
+	return nil
+}
+
+// Bounds of what can be asked for.
+const (
+	MaxDays    = 90 // of growth
+	MaxWeeks   = 52 // of retention
+	MaxSteps   = 10 // of a funnel
+	MaxPopular = 1000
+)
+
+// RequestError is a question that cannot be answered as it is.
+type RequestError struct{ Problem string }
+
+func (e *RequestError) Error() string { return e.Problem }
+
+// Service answers from a store. One scan runs at a time: insights are for people, who can wait, and the machine has
+// other work.
+type Service struct {
+	cfg     Config
+	store   *Store
+	deleted interface{ Has(schemas.UserID) bool }
+	now     func() time.Time
+	scans   *semaphore.Weighted
+}
+
+// NewService makes a service. Users whom deleted has are in no answer.
+func NewService(cfg Config, store *Store, deleted interface{ Has(schemas.UserID) bool }, now func() time.Time) *Service {
+	return &Service{cfg: cfg, store: store, deleted: deleted, now: now, scans: semaphore.NewWeighted(1)}
+}
+
+// scan runs f within the deadline when no other scan runs.
+func (s *Service) scan(ctx context.Context, what string, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
+	defer cancel()
+	err := s.scans.Acquire(ctx, 1)
+	if err == nil {
+		err = f(ctx)
+		s.scans.Release(1)
+	}
+	if err != nil {
+		return fmt.Errorf("answer %s: %w", what, err)
+	}
+	return nil
+}
+
+func (s *Service) today() day { return dayOf(schemas.MicrosOf(s.now())) }
+
+func (s *Service) eachUser(ctx context.Context, visit func(*activity)) error {
+	return s.store.eachUser(ctx, func(u schemas.UserID, a *activity) {
+		if !s.deleted.Has(u) {
+			visit(a)
+		}
+	})
+}
+
+// Growth returns the state changes of the last days up to today, oldest first. days is 1 to MaxDays.
+func (s *Service) Growth(ctx context.Context, days int) ([]GrowthDay, error) {
+	if days < 1 || days > MaxDays {
+		return nil, &RequestError{fmt.Sprintf("days: %d: want 1 to %d", days, MaxDays)}
+	}
+	g := newGrowth(s.today(), days)
+	err := s.scan(ctx, "growth", func(ctx context.Context) error { return s.eachUser(ctx, g.add) })
+	return g.days, err
+}
+
+// Xd28s returns how many users acted on how many of the last 28 days, today being one of them.
+func (s *Service) Xd28s(ctx context.Context) ([]Xd28, error) {
+	all := make([]Xd28, DormantAfter)
+	for i := range all {
+		all[i].Days = i + 1
+	}
+	err := s.scan(ctx, "xd28s", func(ctx context.Context) error {
+		return s.eachUser(ctx, func(a *activity) {
+			if n := a.within(s.today(), DormantAfter); n > 0 {
+				all[n-1].Users++
+			}
+		})
+	})
+	return all, err
+}
+
+// Retention returns the cohorts of the last weeks up to the present one, oldest first. weeks is 1 to MaxWeeks.
+func (s *Service) Retention(ctx context.Context, weeks int) ([]Cohort, error) {
+	if weeks < 1 || weeks > MaxWeeks {
+		return nil, &RequestError{fmt.Sprintf("weeks: %d: want 1 to %d", weeks, MaxWeeks)}
+	}
+	r := newRetention(s.today(), weeks)
+	err := s.scan(ctx, "retention", func(ctx context.Context) error { return s.eachUser(ctx, r.add) })
+	return r.cohorts, err
+}
+
+// Funnel returns how many users did the steps one after the other within a time, in the last days up to today. There are
+// 1 to MaxSteps steps, days is 1 to Config.SequenceDays, within above 0.
+func (s *Service) Funnel(ctx context.Context, steps []schemas.Verb, within time.Duration, days int) ([]FunnelStep, error) {
+	switch {
+	case len(steps) < 1 || len(steps) > MaxSteps:
+		return nil, &RequestError{fmt.Sprintf("steps: %d: want 1 to %d", len(steps), MaxSteps)}
+	case days < 1 || days > s.cfg.SequenceDays:
+		return nil, &RequestError{fmt.Sprintf("days: %d: want 1 to %d", days, s.cfg.SequenceDays)}
+	case within <= 0:
+		return nil, &RequestError{fmt.Sprintf("within: %s: want above 0", within)}
+	}
+	all := make([]FunnelStep, len(steps))
+	for i, v := range steps {
+		all[i].Verb = v
+	}
+	err := s.scan(ctx, "funnel", func(ctx context.Context) error {
+		sequences, err := s.store.sequences(ctx, s.today()-day(days)+1)
+		for user, acts := range sequences {
+			if s.deleted.Has(user) {
+				continue
+			}
+			for i := range reached(acts, steps, within) {
+				all[i].Users++
+			}
+		}
+		return err
+	})
+	return all, err
+}
+
+// Popularity returns the interests acted on most, with their hours. limit is 1 to MaxPopular.
+func (s *Service) Popularity(ctx context.Context, limit int) ([]Popular, error) {
+	if limit < 1 || limit > MaxPopular {
+		return nil, &RequestError{fmt.Sprintf("limit: %d: want 1 to %d", limit, MaxPopular)}
+	}
+	var all []Popular
+	err := s.scan(ctx, "popularity", func(ctx context.Context) (err error) {
+		all, err = s.store.popular(ctx)
+		return err
+	})
+	return mostPopular(all, limit), err
+}

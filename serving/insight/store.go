@@ -1,0 +1,342 @@
+package insight
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// The keys of the store, numbers big-endian.
+//
+//	'u' user           → activity.encode
+//	's' day, user      → acts: microseconds of the day (uvarint), verb (text)…, in the order of arrival
+//	'h' interest       → 7 × 24 uvarints: actions by weekday and hour
+//	'o' partition      → offset of the next record to apply
+const (
+	userTable     = 'u'
+	sequenceTable = 's'
+	hoursTable    = 'h'
+	offsetTable   = 'o'
+)
+
+// Store holds the rows, on Pebble. Reads may run beside one Apply.
+type Store struct {
+	mu sync.RWMutex
+	db *pebble.DB // nil when closed
+}
+
+// ErrClosed is returned by every method of a closed store.
+var ErrClosed = errors.New("insight store is closed")
+
+// Open opens the store in dir, which it makes if need be. Close it.
+func Open(dir string, log *slog.Logger) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("open insight store: %w", err)
+	}
+	db, err := pebble.Open(dir, &pebble.Options{
+		FormatMajorVersion: pebble.FormatNewest,
+		MemTableSize:       8 << 20, // little is written: rows of users, days and interests, again and again
+		Logger:             quiet{log},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open insight store %s: %w", dir, err)
+	}
+	return &Store{db: db}, nil
+}
+
+// Close ends the store when the calls under way have returned.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.db == nil {
+		return nil
+	}
+	err := s.db.Close()
+	s.db = nil
+	return err
+}
+
+func (s *Store) use(f func(db *pebble.DB) error) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.db == nil {
+		return ErrClosed
+	}
+	return f(s.db)
+}
+
+// Applied is an action with its place in the topic.
+type Applied struct {
+	Partition int32
+	Offset    int64
+	Action    *schemas.EnrichedAction // nil: a record that says nothing
+}
+
+// Apply makes records durable, each once: one below what is applied of its partition is skipped. One call at a time.
+func (s *Store) Apply(records []Applied) error {
+	err := s.use(func(db *pebble.DB) error {
+		w := &writer{db: db, rows: map[string][]byte{}}
+		for _, r := range records {
+			if err := w.record(r); err != nil {
+				return err
+			}
+		}
+		batch := db.NewBatch()
+		defer batch.Close()
+		for key, value := range w.rows {
+			if err := batch.Set([]byte(key), value, nil); err != nil {
+				return err
+			}
+		}
+		return batch.Commit(pebble.Sync)
+	})
+	if err != nil {
+		return fmt.Errorf("apply insights: %w", err)
+	}
+	return nil
+}
+
+// writer gathers rows as they will be.
+type writer struct {
+	db   *pebble.DB
+	rows map[string][]byte
+}
+
+// get returns a row as it is with what this writer changed, nil for none.
+func (w *writer) get(key []byte) ([]byte, error) {
+	if value, ok := w.rows[string(key)]; ok {
+		return value, nil
+	}
+	value, closer, err := w.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Clone(value), closer.Close()
+}
+
+func (w *writer) record(r Applied) error {
+	key := binary.BigEndian.AppendUint32([]byte{offsetTable}, uint32(r.Partition))
+	next, err := w.get(key)
+	if err != nil || next != nil && int64(binary.BigEndian.Uint64(next)) > r.Offset {
+		return err
+	}
+	w.rows[string(key)] = binary.BigEndian.AppendUint64(nil, uint64(r.Offset+1))
+	if r.Action == nil {
+		return nil
+	}
+	return errors.Join(w.user(r.Action), w.sequence(r.Action), w.hours(r.Action))
+}
+
+func (w *writer) user(e *schemas.EnrichedAction) error {
+	key := append([]byte{userTable}, e.Actor...)
+	value, err := w.get(key)
+	if err != nil {
+		return err
+	}
+	a, err := decodeActivity(value)
+	if err != nil {
+		return err
+	}
+	a.add(dayOf(e.Timestamp))
+	w.rows[string(key)] = a.encode()
+	return nil
+}
+
+func (w *writer) sequence(e *schemas.EnrichedAction) error {
+	key := sequenceKey(dayOf(e.Timestamp), string(e.Actor))
+	value, err := w.get(key)
+	if err != nil {
+		return err
+	}
+	value = binary.AppendUvarint(value, uint64(e.Timestamp-dayOf(e.Timestamp).start()))
+	value = append(binary.AppendUvarint(value, uint64(len(e.Verb))), e.Verb...)
+	w.rows[string(key)] = value
+	return nil
+}
+
+func (d day) start() schemas.Micros { return schemas.Micros(d) * 86400e6 }
+
+func sequenceKey(d day, user string) []byte {
+	return append(binary.BigEndian.AppendUint32([]byte{sequenceTable}, uint32(d)^1<<31), user...)
+}
+
+func (w *writer) hours(e *schemas.EnrichedAction) error {
+	d := dayOf(e.Timestamp)
+	hour := int((e.Timestamp - d.start()) / 3600e6)
+	for _, interest := range unique(e.ObjectAttributes.Interests) {
+		key := append([]byte{hoursTable}, interest...)
+		value, err := w.get(key)
+		if err != nil {
+			return err
+		}
+		p, err := decodeHours(value)
+		if err != nil {
+			return err
+		}
+		p.Hours[d.weekday()][hour]++
+		w.rows[string(key)] = p.encode()
+	}
+	return nil
+}
+
+func unique(ids []schemas.InterestID) []schemas.InterestID {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func (p *Popular) encode() []byte {
+	var b []byte
+	for _, hours := range p.Hours {
+		for _, n := range hours {
+			b = binary.AppendUvarint(b, n)
+		}
+	}
+	return b
+}
+
+func decodeHours(b []byte) (Popular, error) {
+	var p Popular
+	if len(b) == 0 {
+		return p, nil
+	}
+	for d := range p.Hours {
+		for h := range p.Hours[d] {
+			n, size := binary.Uvarint(b)
+			if size <= 0 {
+				return p, errCorrupt
+			}
+			p.Hours[d][h], b = n, b[size:]
+			p.Actions += n
+		}
+	}
+	if len(b) > 0 {
+		return p, errCorrupt
+	}
+	return p, nil
+}
+
+func decodeActs(d day, b []byte) ([]act, error) {
+	var acts []act
+	for len(b) > 0 {
+		at, n := binary.Uvarint(b)
+		if n <= 0 {
+			return nil, errCorrupt
+		}
+		size, m := binary.Uvarint(b[n:])
+		if m <= 0 || size > uint64(len(b)-n-m) {
+			return nil, errCorrupt
+		}
+		end := n + m + int(size)
+		acts = append(acts, act{d.start() + schemas.Micros(at), schemas.Verb(b[n+m : end])})
+		b = b[end:]
+	}
+	return acts, nil
+}
+
+// ctxEvery is how many rows are read between two looks at the deadline.
+const ctxEvery = 256
+
+// each visits the rows of a table from a key on.
+func (s *Store) each(ctx context.Context, from []byte, visit func(key, value []byte) error) error {
+	return s.use(func(db *pebble.DB) error {
+		it, err := db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: from, UpperBound: []byte{from[0] + 1}})
+		if err != nil {
+			return err
+		}
+		defer it.Close()
+		n := 0
+		for it.First(); it.Valid(); it.Next() {
+			if n++; n%ctxEvery == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			value, err := it.ValueAndErr()
+			if err != nil {
+				return err
+			}
+			if err := visit(it.Key()[1:], value); err != nil {
+				return err
+			}
+		}
+		return it.Error()
+	})
+}
+
+func (s *Store) eachUser(ctx context.Context, visit func(schemas.UserID, *activity)) error {
+	return s.each(ctx, []byte{userTable}, func(key, value []byte) error {
+		a, err := decodeActivity(value)
+		if err != nil {
+			return err
+		}
+		visit(schemas.UserID(key), &a)
+		return nil
+	})
+}
+
+// sequences returns what each user did from a day on, by time.
+func (s *Store) sequences(ctx context.Context, from day) (map[schemas.UserID][]act, error) {
+	all := map[schemas.UserID][]act{}
+	err := s.each(ctx, sequenceKey(from, ""), func(key, value []byte) error {
+		if len(key) < 4 {
+			return errCorrupt
+		}
+		acts, err := decodeActs(day(binary.BigEndian.Uint32(key)^1<<31), value)
+		all[schemas.UserID(key[4:])] = append(all[schemas.UserID(key[4:])], acts...)
+		return err
+	})
+	for _, acts := range all {
+		slices.SortStableFunc(acts, func(a, b act) int { return int(a.at - b.at) })
+	}
+	return all, err
+}
+
+func (s *Store) popular(ctx context.Context) ([]Popular, error) {
+	all := []Popular{}
+	err := s.each(ctx, []byte{hoursTable}, func(key, value []byte) error {
+		p, err := decodeHours(value)
+		p.Interest = schemas.InterestID(key)
+		all = append(all, p)
+		return err
+	})
+	return all, err
+}
+
+// Sweep deletes the sequences of days before the given number up to now.
+func (s *Store) Sweep(now time.Time, days int) error {
+	err := s.use(func(db *pebble.DB) error {
+		return db.DeleteRange([]byte{sequenceTable}, sequenceKey(dayOf(schemas.MicrosOf(now))-day(days)+1, ""), pebble.Sync)
+	})
+	if err != nil {
+		return fmt.Errorf("sweep insights: %w", err)
+	}
+	return nil
+}
+
+// quiet hands Pebble's errors to the program's log.
+type quiet struct{ log *slog.Logger }
+
+func (quiet) Infof(string, ...any) {}
+
+func (q quiet) Errorf(format string, args ...any) {
+	q.log.Error("insight store: " + fmt.Sprintf(format, args...))
+}
+
+// Fatalf ends the process, as Pebble demands: what is on disk is whole, the rest comes again.
+func (q quiet) Fatalf(format string, args ...any) {
+	q.log.Error("insight store: stop: " + fmt.Sprintf(format, args...))
+	os.Exit(1)
+}
