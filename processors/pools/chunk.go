@@ -3,6 +3,7 @@ package pools
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -55,13 +56,86 @@ func (g *Generator) compose(ctx context.Context, o order) (*schemas.Chunk, error
 	if m.away {
 		return &schemas.Chunk{Served: o.served(), Head: m.head, Floor: g.floor(m.head), Away: true}, nil
 	}
-	made := o.feed.Make(rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}, m.pools, m.known)
+	made, err := g.make(ctx, o, m)
+	if err != nil {
+		return nil, err
+	}
 	g.metrics.note(o, &made)
 	served := o.served()
 	served.Items, served.Memory, served.Expired = made.Items, made.Memory, made.Expired
 	return &schemas.Chunk{
 		Served: served, Head: m.head, Floor: g.floor(m.head), Recent: m.recent, Degraded: m.degraded, Announce: m.announce,
 	}, nil
+}
+
+// make applies the rules. To ask of every candidate whether it was seen would cost more than all the rest of a chunk. So
+// the material leaves out what was shown lately, which is nearly all that still stands in the pools; what the rules then
+// choose is asked for, and if some of it was seen they choose again without that.
+func (g *Generator) make(ctx context.Context, o order, m *material) (rules.Chunk, error) {
+	const tries = 3
+	for try := 1; ; try++ {
+		visit := rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}
+		made := o.feed.Make(visit, m.pools, m.known)
+		chosen := chosenBy(&made)
+		if try == tries {
+			chosen = m.all()
+		}
+		seen, err := g.seen(ctx, o.User, chosen)
+		if err != nil || len(seen) == 0 {
+			return made, err
+		}
+		m.leaveOut(seen)
+	}
+}
+
+// chosenBy are the pins that a chunk shows or defers.
+func chosenBy(c *rules.Chunk) []schemas.PinID {
+	list := make([]schemas.PinID, 0, len(c.Items)+len(c.Memory.Deferred))
+	for i := range c.Items {
+		list = append(list, c.Items[i].Pin)
+	}
+	for _, d := range c.Memory.Deferred {
+		list = append(list, d.Pin)
+	}
+	return list
+}
+
+// seen returns those of the pins that the user was shown.
+func (g *Generator) seen(ctx context.Context, user schemas.UserID, pins []schemas.PinID) (map[schemas.PinID]bool, error) {
+	seen := map[schemas.PinID]bool{}
+	err := g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
+		for _, pin := range pins {
+			value, err := s.Get(rowOf(rowSeen, pin))
+			if err != nil {
+				return err
+			}
+			if value != nil {
+				seen[pin] = true
+			}
+		}
+		return nil
+	})
+	return seen, err
+}
+
+// all are the pins of all candidates.
+func (m *material) all() []schemas.PinID {
+	var list []schemas.PinID
+	for _, p := range m.pools {
+		for i := range p.Candidates {
+			list = append(list, p.Candidates[i].Pin)
+		}
+	}
+	return list
+}
+
+// leaveOut takes pins out of the pools, and of what is deferred.
+func (m *material) leaveOut(seen map[schemas.PinID]bool) {
+	for i := range m.pools {
+		p := &m.pools[i]
+		p.Candidates = slices.DeleteFunc(p.Candidates, func(c rules.Candidate) bool { return seen[c.Pin] })
+	}
+	m.memory.Deferred = slices.DeleteFunc(slices.Clone(m.memory.Deferred), func(d schemas.Deferred) bool { return seen[d.Pin] })
 }
 
 // floor is the position at or below which the feed store keeps nothing.
@@ -111,13 +185,19 @@ func (g *Generator) receive(v *view, o order, patience time.Time) (*material, er
 	if expecting && g.deps.Now().Before(patience) {
 		return nil, nil
 	}
+	recent, err := g.recent(v)
+	if err != nil {
+		return nil, err
+	}
+	v.lately = make(map[schemas.PinID]struct{}, len(recent))
+	for i := range recent {
+		v.lately[recent[i].Pin] = struct{}{}
+	}
 	m, err := g.gather(v, o.feed)
 	if err != nil {
 		return nil, err
 	}
-	if m.recent, err = g.recent(v); err != nil {
-		return nil, err
-	}
+	m.recent = recent
 	if expecting {
 		m.degraded = append(m.degraded, degradedReturning)
 	}

@@ -39,7 +39,7 @@ func (g *group) defers(tx *rows.Tx, own rows.Owner, before *schemas.Memory, s *s
 
 // giveUp drops the candidates of pins, whatever their source. As all that is dropped they return with a new delivery.
 func (g *group) giveUp(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) error {
-	gone := make(map[schemas.PinID]bool, len(pins))
+	gone, counted := make(map[schemas.PinID]bool, len(pins)), map[schemas.PinID]bool{}
 	for _, pin := range pins {
 		gone[pin] = true
 	}
@@ -56,7 +56,10 @@ func (g *group) giveUp(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) error 
 			if !gone[all[i].pin] {
 				continue
 			}
-			tx.Count(dropDeferred)
+			if !counted[all[i].pin] { // it may have several rows
+				counted[all[i].pin] = true
+				tx.Count(dropDeferred)
+			}
 			if err := own.Delete([]byte(all[i].name)); err != nil {
 				return err
 			}

@@ -41,6 +41,7 @@ type Generator struct {
 	deps    Deps
 	metrics generatorMetrics
 	book    book
+	scratch sync.Pool // of *scratch
 
 	mu       sync.Mutex
 	sessions map[int32]session // by partition
@@ -70,7 +71,8 @@ func NewGenerator(pools Config, cfg GeneratorConfig, deps Deps) (*Generator, err
 	}
 	return &Generator{
 		pools: pools, cfg: cfg, deps: deps, metrics: metrics, sessions: map[int32]session{},
-		book: book{users: map[schemas.UserID]*reservation{}},
+		book:    book{users: map[schemas.UserID]*reservation{}},
+		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}, nil
 }
 
@@ -189,6 +191,8 @@ func (g *Generator) read(ctx context.Context, user schemas.UserID, f func(*view,
 			return err
 		}
 		v.pulled = g.deps.Pulled
+		v.scratch = g.scratch.Get().(*scratch)
+		defer g.scratch.Put(v.scratch)
 		return f(v, s)
 	})
 }

@@ -21,7 +21,12 @@
 //
 // The pins of a followee with many followers are not delivered but pulled: whoever reads pools merges them in, see
 // Pulled. A user who has not visited for AwayAfter is away: the followees are told, and deliver nothing new until the
-// next visit, for which they bring what they have. Effects are counted: went_away and returned, users.
+// next visit, for which they bring what they have.
+//
+// What a feed's rules hold back for a later session a Served says, see package rules; a candidate that was deferred for
+// too long loses its rows.
+//
+// Effects are counted: went_away and returned, users; deferred and deferred_came_out, candidates.
 //
 // Every record has its effect exactly once, see package rows. Generator reads the same rows and writes none.
 package pools
@@ -88,6 +93,6 @@ const (
 	dropSeen        = "seen"         // a candidate that has been shown
 	dropRefused     = "refused"      // a candidate older than what is remembered as seen
 	dropExpired     = "expired"      // a candidate older than Expiry
-	dropDeferred    = "deferred"     // a row of a candidate that was deferred for too long
+	dropDeferred    = "deferred"     // a candidate that was deferred for too long
 	dropDuplicate   = "duplicate"    // a row of a candidate that others make superfluous
 )

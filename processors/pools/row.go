@@ -95,23 +95,33 @@ func parseCandidate(prefix int, name, value string) (candidateRow, error) {
 
 // candidateRows reads all rows of a source, best first. Their strings share one piece of memory.
 func candidateRows(t table, source schemas.Source) ([]candidateRow, error) {
+	return new(scratch).candidateRows(t, source)
+}
+
+// scratch is memory for reading rows, to be used again for the next source.
+type scratch struct {
+	text []byte
+	ends []int // of names and values in turn
+}
+
+// candidateRows is the function of that name.
+func (m *scratch) candidateRows(t table, source schemas.Source) ([]candidateRow, error) {
 	prefix := sourcePrefix(source)
-	var text strings.Builder
-	var ends []int // of names and values in turn
+	m.text, m.ends = m.text[:0], m.ends[:0]
 	err := t.Scan(rows.Scan{Prefix: prefix}, func(row, value []byte) bool {
-		text.Write(row)
-		ends = append(ends, text.Len())
-		text.Write(value)
-		ends = append(ends, text.Len())
+		m.text = append(m.text, row...)
+		m.ends = append(m.ends, len(m.text))
+		m.text = append(m.text, value...)
+		m.ends = append(m.ends, len(m.text))
 		return true
 	})
 	if err != nil {
 		return nil, err
 	}
-	all, start := text.String(), 0
-	list := make([]candidateRow, len(ends)/2)
+	all, start := string(m.text), 0
+	list := make([]candidateRow, len(m.ends)/2)
 	for i := range list {
-		name, value := ends[2*i], ends[2*i+1]
+		name, value := m.ends[2*i], m.ends[2*i+1]
 		if list[i], err = parseCandidate(len(prefix), all[start:name], all[name:value]); err != nil {
 			return nil, err
 		}

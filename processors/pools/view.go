@@ -15,11 +15,15 @@ type view struct {
 	deleted DeletedUsers
 	pulled  *Pulled        // nil: none
 	oldest  schemas.Micros // creation of the oldest pins that have not expired
+	scratch *scratch
+
+	// lately is what counts as seen, instead of what the rows say; nil: they are asked.
+	lately map[schemas.PinID]struct{}
 }
 
 // viewOf reads what all sources share. now is for the expiry.
 func viewOf(t table, user schemas.UserID, deleted DeletedUsers, now time.Time, expiry time.Duration) (*view, error) {
-	v := &view{table: t, user: user, deleted: deleted}
+	v := &view{table: t, user: user, deleted: deleted, scratch: new(scratch)}
 	var err error
 	if v.state, err = readState(t); err != nil {
 		return nil, err
@@ -59,13 +63,17 @@ func (v *view) remembers(pin schemas.PinID) (bool, error) {
 	if v.state.Head == 0 {
 		return false, nil
 	}
+	if v.lately != nil {
+		_, ok := v.lately[pin]
+		return ok, nil
+	}
 	value, err := v.Get(rowOf(rowSeen, pin))
 	return value != nil, err
 }
 
 // pool returns the n best candidates of a source.
 func (v *view) pool(source schemas.Source, n int) ([]candidate, error) {
-	list, err := candidateRows(v, source)
+	list, err := v.scratch.candidateRows(v, source)
 	if err != nil {
 		return nil, err
 	}

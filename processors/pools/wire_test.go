@@ -328,6 +328,7 @@ func TestPools(t *testing.T) {
 		"a delivery waits for its edge":             testEdgeLater,
 		"a late repeat of a visit changes nothing":  testRepeat,
 		"the oldest seen are forgotten and refused": testForget,
+		"deferred ones come out or are given up":    testDeferred,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each has users of its own, and mostly waits
@@ -463,6 +464,35 @@ func testFrozen(t *testing.T, r *rig) {
 	}
 	if n := r.count(user, 'e'); n != 100 {
 		t.Errorf("%d frozen rows, want 100", n)
+	}
+}
+
+func testDeferred(t *testing.T, r *rig) {
+	const user = schemas.UserID("user:later")
+	for n := range 4 {
+		r.deliver(schemas.Related, user, 1, pin(n, schemas.Micros(1000+n), "user:a"))
+		r.deliver(schemas.Related, user, 2, pin(n, schemas.Micros(1000+n), "user:a")) // a second row
+	}
+	r.WaitIdle()
+	show := func(id string, pin schemas.PinID, m schemas.Memory, expired ...schemas.PinID) {
+		proctest.Publish(r.Wire, r.Streams.Served, string(user), &schemas.Served{
+			ID: id, User: user, Items: []schemas.ServedItem{{Pin: pin}}, Memory: m, Expired: expired,
+		})
+	}
+	later := []schemas.Deferred{{Pin: "pin:001", Since: 1}, {Pin: "pin:002", Since: 1}}
+	show("one", "pin:000", schemas.Memory{Deferred: later})
+	show("two", "pin:other", schemas.Memory{Deferred: later})
+	show("three", "pin:001", schemas.Memory{}, "pin:002")
+	r.WaitIdle()
+	if p := r.pool(user, schemas.Related); p.Total != 1 || p.Items[0].Pin != "pin:003" {
+		t.Errorf("the pool holds %+v, want pin:003", p)
+	}
+	status := r.member.Status(topics.Pools)
+	if e := status.Effects; e["deferred"] != 2 || e["deferred_came_out"] != 1 {
+		t.Errorf("effects %v, want two deferred of which one came out", e)
+	}
+	if d := status.Dropped; d["deferred"] != 1 {
+		t.Errorf("drops %v, want one given up", d)
 	}
 }
 

@@ -23,9 +23,13 @@ func (f Feed) explores(k Known) bool { return f.Shares[schemas.Explore] > 0 && k
 // with usualRate and beliefWeight. So what may be good but has been shown to few gets its chance, more often the better
 // its author does, and loses it when those who are shown it pass.
 func (f Feed) lots(v *Visit, queues []queue, counts Counts) queue {
-	d := drawer{visit: ranked.Hash(v.User) + uint64(v.Memory.Draws)*golden, counts: counts, authors: map[schemas.UserID]float64{}}
-	drawn := map[schemas.PinID]bool{}
-	lots := queue{source: schemas.Explore}
+	d := newDrawer(ranked.Hash(v.User)+uint64(v.Memory.Draws)*golden, counts)
+	most := 0
+	for i := range queues {
+		most += len(queues[i].items)
+	}
+	drawn := make(map[schemas.PinID]bool, most)
+	lots := queue{source: schemas.Explore, items: make([]item, 0, most)}
 	for i := range queues {
 		for _, it := range queues[i].items {
 			if drawn[it.pin] || !f.Explore.wants(&it, counts) {
@@ -52,6 +56,13 @@ type drawer struct {
 	visit   uint64
 	counts  Counts
 	authors map[schemas.UserID]float64
+	source  *rand.PCG
+	rng     *rand.Rand // of source, which is seeded anew for each draw
+}
+
+func newDrawer(visit uint64, counts Counts) drawer {
+	source := rand.NewPCG(0, 0)
+	return drawer{visit: visit, counts: counts, authors: map[schemas.UserID]float64{}, source: source, rng: rand.New(source)}
 }
 
 func (d drawer) lot(it *item) float64 {
@@ -65,10 +76,10 @@ func (d drawer) lot(it *item) float64 {
 
 // beta draws what the rate of something may be that was believed to have a rate.
 func (d drawer) beta(seed uint64, believed float64, c Count) float64 {
-	rng := rand.New(rand.NewPCG(d.visit, seed))
+	d.source.Seed(d.visit, seed)
 	saves, passes := c.split()
-	x := gamma(rng, believed*beliefWeight+saves)
-	y := gamma(rng, (1-believed)*beliefWeight+passes)
+	x := gamma(d.rng, believed*beliefWeight+saves)
+	y := gamma(d.rng, (1-believed)*beliefWeight+passes)
 	if x+y == 0 { // both too small for a number
 		return believed
 	}

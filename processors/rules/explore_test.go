@@ -21,7 +21,7 @@ func TestBetaDraws(t *testing.T) {
 		const n = 20000
 		sum, squares := 0.0, 0.0
 		for i := range n {
-			x := (drawer{visit: uint64(i) * golden}).beta(7, c.believed, c.count)
+			x := newDrawer(uint64(i)*golden, nil).beta(7, c.believed, c.count)
 			if !(x >= 0 && x <= 1) {
 				t.Fatalf("%+v: drew %v", c, x)
 			}

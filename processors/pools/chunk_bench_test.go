@@ -1,0 +1,170 @@
+package pools_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// BenchmarkChunk asks for chunks of 25 of users with three pools of 500, an affinity each for fifty facets, hot pins and
+// a history, with all rules of feed home on: as fast as one after the other goes, and a thousand a second, each begun on
+// time whatever became of those before. In both it tells what a chunk took.
+func BenchmarkChunk(b *testing.B) {
+	r := newChunkBench(b, 100)
+	b.Run("in a row", func(b *testing.B) {
+		b.ReportAllocs()
+		start := cpu(b)
+		took := make([]time.Duration, b.N)
+		for i := range b.N {
+			took[i] = r.chunk(b, i)
+		}
+		b.ReportMetric((cpu(b)-start).Seconds()*1e6/float64(b.N), "cpu-µs/op")
+		reportQuantiles(b, took)
+	})
+	b.Run("1000 a second", func(b *testing.B) {
+		const rate = 1000
+		took := make([]time.Duration, b.N)
+		var chunks sync.WaitGroup
+		start := time.Now()
+		for i := range b.N {
+			due := start.Add(time.Duration(i) * time.Second / rate)
+			time.Sleep(time.Until(due))
+			chunks.Go(func() {
+				r.chunk(b, i)
+				took[i] = time.Since(due)
+			})
+		}
+		chunks.Wait()
+		b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "chunks/s")
+		reportQuantiles(b, took)
+	})
+}
+
+func reportQuantiles(b *testing.B, took []time.Duration) {
+	slices.Sort(took)
+	at := func(q float64) float64 { return took[int(q*float64(len(took)-1))].Seconds() * 1e3 }
+	b.ReportMetric(at(0.5), "p50-ms")
+	b.ReportMetric(at(0.99), "p99-ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+// chunkBench is a generator on the rows of some users.
+type chunkBench struct {
+	generator *pools.Generator
+	users     []schemas.UserID
+}
+
+func newChunkBench(b *testing.B, users int) *chunkBench {
+	w := proctest.NewOf(b, 4)
+	member := w.Start("a", pools.Group(pools.DefaultConfig(), w.Streams, deleted{}))
+	log, err := topics.NewLog(w.Kafka)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(log.Close)
+	r := &chunkBench{}
+	byPartition := make([][]schemas.UserID, w.Kafka.Partitions)
+	for i := range users {
+		user := schemas.UserID(fmt.Sprintf("user:reader-%d", i))
+		r.users = append(r.users, user)
+		partition := topics.Partition(string(user), w.Kafka.Partitions)
+		byPartition[partition] = append(byPartition[partition], user)
+		tellOf(w, user)
+	}
+	for partition, users := range byPartition {
+		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest, schemas.Related} {
+			proctest.PublishTo(w, w.Streams.Deliveries, int32(partition), "user:a", time.Time{}, benchDeliveries(source, users)...)
+		}
+	}
+	w.WaitIdle()
+	r.generator, err = pools.NewGenerator(pools.DefaultConfig(), pools.DefaultGeneratorConfig(), pools.Deps{
+		Rows: member.View(topics.Pools), End: pools.DataEnd{Log: log}, Streams: w.Streams, Deleted: deleted{}, Hot: benchHot(),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range r.users {
+		r.chunk(b, i) // the partitions have answered once
+	}
+	return r
+}
+
+// The pins of the benchmark are of 100 authors, 50 boards and 40 interests, of which a user follows some and cares for
+// some.
+func benchPin(source schemas.Source, i int) schemas.DeliveredPin {
+	p := pin(i, schemas.Micros(1e15+i), schemas.UserID(fmt.Sprintf("user:author-%d", i%100)))
+	p.Pin = schemas.PinID(fmt.Sprintf("pin:%s-%d", source, i))
+	p.Score = float64(i) / 100
+	p.Board = schemas.BoardID(fmt.Sprintf("board:%d", i%50))
+	for n := range 3 {
+		p.Interests = append(p.Interests, schemas.InterestID(fmt.Sprintf("interest:%d", (i+n)%40)))
+	}
+	return p
+}
+
+func benchDeliveries(source schemas.Source, users []schemas.UserID) []*schemas.Delivery {
+	var list []*schemas.Delivery
+	for i := range 525 { // 25 of which have been shown
+		list = append(list, &schemas.Delivery{Source: source, Pins: []schemas.DeliveredPin{benchPin(source, i)}, Users: users})
+	}
+	return list
+}
+
+// tellOf gives a user edges, affinities, and a history of 200 pins, some of which still stand in the pools.
+func tellOf(w *proctest.Wire, user schemas.UserID) {
+	affinities := &schemas.Affinities{User: user, Time: 1}
+	for i := range 100 {
+		author := schemas.ID(fmt.Sprintf("user:author-%d", i))
+		proctest.Publish(w, w.Streams.Edges, string(user), &schemas.Edge{User: user, Other: author, Kind: schemas.FollowEdge, Live: true, Time: 1})
+		if i < 50 {
+			affinities.Top = append(affinities.Top, schemas.Affinity{Facet: author, Value: float64(50 - i)})
+		}
+	}
+	for i := range 40 {
+		interest := schemas.ID(fmt.Sprintf("interest:%d", i))
+		proctest.Publish(w, w.Streams.Edges, string(user), &schemas.Edge{User: user, Other: interest, Kind: schemas.FollowEdge, Live: true, Time: 1})
+	}
+	proctest.Publish(w, w.Streams.Affinities, string(user), affinities)
+	served := &schemas.Served{ID: "history", User: user}
+	for i := range 200 {
+		p := benchPin(schemas.Following, i*3)
+		served.Items = append(served.Items, schemas.ServedItem{Pin: p.Pin, Source: schemas.Following, Facets: p.Facets, Created: p.Created})
+	}
+	proctest.Publish(w, w.Streams.Served, string(user), served)
+}
+
+// benchHot knows every second pin.
+func benchHot() *pools.Hot {
+	known := make(chan struct{})
+	close(known)
+	hot := pools.NewHot(known)
+	for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest, schemas.Related} {
+		for i := 0; i < 525; i += 2 {
+			p := benchPin(source, i)
+			hot.Change("", nil, &schemas.HotPin{Pin: p.Pin, Author: p.Author, Impressions: int64(i), Saves: int64(i / 20)})
+		}
+	}
+	return hot
+}
+
+// chunk asks for a chunk, which is then not shown.
+func (r *chunkBench) chunk(b *testing.B, i int) time.Duration {
+	user, id := r.users[i%len(r.users)], fmt.Sprintf("visit-%d", i)
+	start := time.Now()
+	c, err := r.generator.Chunk(b.Context(), schemas.ChunkRequest{
+		Served: id, User: user, Feed: "home", Limit: 25, Time: schemas.MicrosOf(start),
+	})
+	took := time.Since(start)
+	if err != nil || len(c.Served.Items) != 25 || len(c.Degraded) > 0 {
+		b.Errorf("%d items, degraded %v, error %v", len(c.Served.Items), c.Degraded, err)
+	}
+	r.generator.Settle(user, id, schemas.Failed)
+	return took
+}

@@ -1,0 +1,211 @@
+package pools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Pins that were seen long ago, and delivered again, are found out however many there are.
+func TestWhatWasSeenLongAgoIsNotChosen(t *testing.T) {
+	d := newDesk(40)
+	put := func(pin schemas.PinID) { d.rows[string(rowOf(rowSeen, pin))] = appendSeen(nil, seen{position: 1}) }
+	for n := range 37 {
+		put(pinID(n))
+	}
+	d.rows[string(rowState)] = []byte(`{"head":37}`)
+	c := visit(t, generatorOf(t, d), "v1")
+	if diff := cmp.Diff([]schemas.PinID{"pin:37", "pin:38"}, pinsOf(c.Served.Items)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// deskWith is a desk whose user has a memory.
+func deskWith(t *testing.T, pins int, m schemas.Memory) *desk {
+	d := newDesk(pins)
+	value, err := json.Marshal(state{Memory: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.rows[string(rowState)] = value
+	return d
+}
+
+// What is remembered comes from the rows and goes into the Served, for a feed with rules and for one without.
+func TestMemoryTravelsInServed(t *testing.T) {
+	before := schemas.Memory{
+		Mix: map[string]float64{"editors": 3}, Draws: 5, Began: 1, Visited: 2, Weak: 3,
+		Best: map[string]float64{"following": 7}, Deferred: []schemas.Deferred{{Pin: "pin:9", Since: 1}},
+	}
+	g := generatorOf(t, deskWith(t, 5, before))
+	plain := visit(t, g, "v1")
+	g.Settle(owner, "v1", schemas.Failed)
+	want := before
+	want.Mix = map[string]float64{"editors": plain.Served.Mix["editors"]}
+	if diff := cmp.Diff(want, plain.Served.Memory); diff != "" || plain.Served.Mix["editors"] <= 3 {
+		t.Errorf("plain (-want +got):\n%s", diff)
+	}
+	r := request("v2")
+	r.Feed, r.Time = rules.Home, 10
+	home, err := g.Chunk(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := home.Served.Memory; m.Visited != 10 || m.Began != 1 || m.Weak != 3 || len(m.Deferred) != 1 {
+		t.Errorf("home remembers %+v", m)
+	}
+}
+
+func TestExpiredCandidatesAreTold(t *testing.T) {
+	d := deskWith(t, 5, schemas.Memory{Began: 1, Visited: 2, Best: map[string]float64{}, Deferred: []schemas.Deferred{{Pin: "pin:0", Since: 1}}})
+	r := request("v1")
+	r.Feed, r.Time = rules.Home, 1e13
+	c, err := generatorOf(t, d).Chunk(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]schemas.PinID{"pin:0"}, c.Served.Expired); diff != "" {
+		t.Errorf("expired (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]schemas.PinID{"pin:1", "pin:2"}, pinsOf(c.Served.Items)); diff != "" {
+		t.Errorf("items (-want +got):\n%s", diff)
+	}
+}
+
+// registry gives every schema the id 1.
+type registry struct{}
+
+func (registry) Register(context.Context, string, string) (int, error) { return 1, nil }
+
+func (registry) SchemaByID(context.Context, int) (string, error) {
+	return "", errors.New("the registry is away")
+}
+
+// What home needs and cannot have is said; plain needs nothing.
+func TestWhatIsMissingIsSaid(t *testing.T) {
+	known, unknown := make(chan struct{}), make(chan struct{})
+	close(known)
+	for name, c := range map[string]struct {
+		hot  *Hot
+		feed string
+		torn bool
+		want []string
+	}{
+		"no counts":            {nil, rules.Home, false, []string{degradedItems}},
+		"counts being read":    {NewHot(unknown), rules.Home, false, []string{degradedItems}},
+		"counts":               {NewHot(known), rules.Home, false, nil},
+		"plain":                {nil, "plain", true, nil},
+		"affinities not known": {NewHot(known), rules.Home, true, []string{degradedAffinities}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(3)
+			if c.torn {
+				d.rows[string(rowAffinities)] = []byte{1, 2, 3}
+			}
+			r := request("v1")
+			r.Feed = c.feed
+			g := generatorWith(t, DefaultGeneratorConfig(), Deps{Rows: d, End: d, Deleted: nobody{}, Hot: c.hot})
+			var err error
+			if g.deps.Streams, err = topics.Open(t.Context(), registry{}); err != nil {
+				t.Fatal(err)
+			}
+			got, err := g.Chunk(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got.Degraded); diff != "" || len(got.Served.Items) != 2 {
+				t.Errorf("%d items; degraded (-want +got):\n%s", len(got.Served.Items), diff)
+			}
+		})
+	}
+}
+
+func TestAnArmIsTold(t *testing.T) {
+	cfg := DefaultGeneratorConfig()
+	cfg.Feeds = maps.Clone(cfg.Feeds)
+	home := cfg.Feeds[rules.Home]
+	home.Arms = []rules.Arm{{Feed: "plain", Share: 1}}
+	cfg.Feeds[rules.Home] = home
+	d := newDesk(3)
+	r := request("v1")
+	r.Feed = rules.Home
+	c, err := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: nobody{}}).Chunk(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Served.Feed != rules.Home || c.Served.Arm != "plain" || c.Degraded != nil {
+		t.Errorf("feed %q, arm %q, degraded %v, want home with the rules of plain", c.Served.Feed, c.Served.Arm, c.Degraded)
+	}
+}
+
+// Waiting is what a visit of feed home without a limit would bring, whatever is held back.
+func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
+	cfg := DefaultGeneratorConfig()
+	cfg.Feeds = maps.Clone(cfg.Feeds)
+	home := cfg.Feeds[rules.Home]
+	home.Defer.Floor, home.Defer.Budget = 10, 5
+	cfg.Feeds[rules.Home] = home
+	d := &desk{rows: memory{}, applied: -1, session: 1, changed: make(chan struct{})}
+	for n := range 30 { // 11 within the floor
+		d.rows.put(schemas.Related, delivered{pin: pinID(n), version: 1, score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
+	}
+	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: nobody{}})
+	expect := func(when string, want int) {
+		t.Helper()
+		if n, err := g.Waiting(t.Context(), owner); err != nil || n != want {
+			t.Errorf("%s: %d wait, %v, want %d", when, n, err, want)
+		}
+	}
+	expect("at first", 16)
+	r := request("v1")
+	r.Feed, r.Limit, r.Time = rules.Home, 100, schemas.MicrosOf(g.deps.Now())
+	c, err := g.Chunk(t.Context(), r)
+	if err != nil || len(c.Served.Items) != 16 {
+		t.Fatalf("%d items, %v, want 16", len(c.Served.Items), err)
+	}
+	d.apply(t, &c.Served)
+	expect("the session is spent", 0)
+	delete(cfg.Feeds, rules.Home)
+	expect("without feed home", 14)
+}
+
+func TestHotAddsUpAuthors(t *testing.T) {
+	known := make(chan struct{})
+	h := NewHot(known)
+	if h.Ready() {
+		t.Error("ready before it is")
+	}
+	close(known)
+	a := &schemas.HotPin{Pin: "pin:a", Author: "user:x", Impressions: 10, Saves: 1}
+	b := &schemas.HotPin{Pin: "pin:b", Author: "user:x", Impressions: 5, Saves: 2}
+	other := &schemas.HotPin{Pin: "pin:b", Author: "user:y", Impressions: 6, Saves: 2}
+	nobodys := &schemas.HotPin{Pin: "pin:c", Impressions: 1}
+	check := func(when string, x, y rules.Count, authors int) {
+		t.Helper()
+		if gotX, gotY := h.Author("user:x"), h.Author("user:y"); gotX != x || gotY != y || len(h.authors) != authors {
+			t.Errorf("%s: got %+v and %+v of %d, want %+v and %+v of %d", when, gotX, gotY, len(h.authors), x, y, authors)
+		}
+	}
+	h.Change("", nil, a)
+	h.Change("", nil, b)
+	h.Change("", nil, nobodys)
+	check("two pins", rules.Count{Impressions: 15, Saves: 3}, rules.Count{}, 1)
+	h.Change("", b, other)
+	check("one is another's", rules.Count{Impressions: 10, Saves: 1}, rules.Count{Impressions: 6, Saves: 2}, 2)
+	if got := h.Pin("pin:b"); got != (rules.Count{Impressions: 6, Saves: 2}) || !h.Ready() {
+		t.Errorf("pin:b is %+v", got)
+	}
+	h.Change("", a, nil)
+	check("one has gone", rules.Count{}, rules.Count{Impressions: 6, Saves: 2}, 1)
+	if got := h.Pin("pin:a"); got != (rules.Count{}) {
+		t.Errorf("pin:a is %+v, want nothing", got)
+	}
+}
