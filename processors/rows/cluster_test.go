@@ -2,6 +2,7 @@ package rows
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -99,11 +100,14 @@ func newCrew(t *testing.T, c *cluster) (m *crew, leave func()) {
 	return m, func() { first(); second() }
 }
 
-// churn is how long disturbances last: two seconds, or what ROWS_CHURN says.
+// churn is how long disturbances last: two seconds, one with -short, or what ROWS_CHURN says.
 func churn(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ROWS_CHURN")
-	if text == "" {
+	switch {
+	case text == "" && testing.Short():
+		return time.Second
+	case text == "":
 		return 2 * time.Second
 	}
 	d, err := time.ParseDuration(text)
@@ -197,7 +201,7 @@ func TestAnswersOfUnknownOutcome(t *testing.T) {
 			c.brokers.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "t-table", Err: kerr.RequestTimedOut}),
 			c.brokers.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Group: "t", Err: kerr.RequestTimedOut}))
 	})
-	wantHits(t, faults, 20)
+	hitAll(t, faults, 20)
 	m.settled(d, leave)
 }
 
@@ -211,29 +215,32 @@ func TestRefusedEmitTakesItsRowsWithIt(t *testing.T) {
 	disturb(t, 400*time.Millisecond, func(int) {
 		faults = append(faults, c.brokers.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "t-out", Err: kerr.InvalidRecord}))
 	})
-	wantHits(t, faults, 3)
+	hitAll(t, faults, 3)
 	if m.errs.Load() == 0 {
 		t.Error("no run ended: the refusal was not noticed")
 	}
 	m.settled(d, leave)
 }
 
-func wantHits(t *testing.T, faults []*kfake.FaultHandle, least int) {
+// hitAll waits until a number of faults have been met, on a slow machine too, and takes the others back.
+func hitAll(t *testing.T, faults []*kfake.FaultHandle, least int) {
 	t.Helper()
 	hits := 0
+	eventually(t, fmt.Sprint(least, " faults are hit"), func() bool {
+		hits = 0
+		for _, f := range faults {
+			hits += f.Hits()
+		}
+		return hits >= least
+	})
 	for _, f := range faults {
-		hits += f.Hits()
 		f.Remove()
-	}
-	if hits < least {
-		t.Errorf("%d faults hit, want at least %d", hits, least)
 	}
 	t.Logf("%d faults hit", hits)
 }
 
 // A member joins and leaves every two seconds, for two minutes with ROWS_CHURN=2m.
-func TestMembersJoinAndLeave(t *testing.T) {
-	t.Parallel()
+func TestMembersJoinAndLeave(t *testing.T) { // not in parallel: it measures a time
 	c := newCluster(t, 3)
 	m := &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}}
 	stay := m.join(m.dirs[0])
