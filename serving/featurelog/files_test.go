@@ -269,12 +269,12 @@ func TestFilesAreClosedBySizeAndAge(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- f.Run(ctx) }()
 			w.produce(t, 0, 4)
-			deadline := time.Now().Add(20 * time.Second)
-			for len(closedOf(t, dir)) < 4 {
+			tick := time.NewTicker(5 * time.Millisecond)
+			defer tick.Stop()
+			for deadline := time.Now().Add(20 * time.Second); len(closedOf(t, dir)) < 4; <-tick.C {
 				if time.Now().After(deadline) {
 					t.Fatal("files are not closed while the sink runs")
 				}
-				time.Sleep(5 * time.Millisecond)
 			}
 			cancel()
 			must(t, <-done)

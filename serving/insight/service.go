@@ -50,6 +50,7 @@ const (
 // RequestError is a question that cannot be answered as it is.
 type RequestError struct{ Problem string }
 
+// Error returns the problem.
 func (e *RequestError) Error() string { return e.Problem }
 
 // Service answers from a store. One scan runs at a time: insights are for people, who can wait, and the machine has

@@ -92,11 +92,12 @@ func TestAQueryEndsWithItsContext(t *testing.T) {
 			t.Fatalf("got %v, want the deadline", err)
 		}
 	}
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before+10; {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before+10; <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 

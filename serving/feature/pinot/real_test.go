@@ -111,7 +111,9 @@ func (c *cluster) produce(t *testing.T, actions ...schemas.EnrichedAction) {
 func (c *cluster) await(t *testing.T, n int) {
 	t.Helper()
 	var got any
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-tick.C {
 		a, err := c.client.query(t.Context(), "SELECT COUNT(*) FROM "+TableName, 1)
 		if got = err; err == nil && len(a.rows) == 1 {
 			got = a.rows[0][0]
@@ -163,7 +165,9 @@ func (c *cluster) aborted(t *testing.T) {
 		must(t, tx.EndTransaction(t.Context(), end))
 	}
 	def := define(t, "- {name: f, entity: user, aggregate: last}\n")
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
 		got, err := c.store.Actions(t.Context(), "user:tx", feature.Span{Now: now, AsOf: now}, def)
 		must(t, err)
 		if last := got[0].Value.(feature.Last); len(last) > 0 {
