@@ -1,0 +1,105 @@
+package hedged
+
+import (
+	"sync"
+)
+
+// side is one of the two stores.
+type side int
+
+const (
+	primary side = iota
+	standby
+)
+
+func (s side) other() side { return 1 - s }
+
+func (s side) String() string {
+	if s == primary {
+		return "primary"
+	}
+	return "standby"
+}
+
+// balance decides which store is first, and what extra reads there may be. It counts reads and knows no clock.
+type balance struct {
+	mu     sync.Mutex
+	cfg    Config
+	first  side
+	tokens float64 // extra reads saved
+	lost   float64 // by the first store, less what the budget pays for
+	warm   float64 // reads to be sent to the second store
+	good   int     // of the primary in a row, while it is second
+}
+
+func newBalance(cfg Config) *balance { return &balance{cfg: cfg, tokens: float64(cfg.Burst)} }
+
+// begin counts a read, and says which store is first and whether this read warms the second.
+func (b *balance) begin() (first side, warm bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tokens = min(b.tokens+b.cfg.Budget, float64(b.cfg.Burst))
+	b.lost = max(b.lost-b.cfg.Budget, 0)
+	b.warm += b.cfg.Warm
+	if warm = b.warm >= 1; warm {
+		b.warm--
+	}
+	return b.first, warm
+}
+
+// spend takes an extra read from what is saved.
+func (b *balance) spend() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}
+
+// lose counts a read that the other store won although first was asked earlier; changed: it is not first any more.
+func (b *balance) lose(first side) (changed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.first != first { // it is second already
+		return false
+	}
+	b.lost++
+	if b.lost < float64(b.cfg.Losses) {
+		return false
+	}
+	b.change()
+	return true
+}
+
+// probe counts a read of the second store that nobody waited for; changed: the primary is first again.
+func (b *balance) probe(of side, ok bool) (changed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if of != primary || b.first == primary {
+		return false
+	}
+	if !ok {
+		b.good = 0
+		return false
+	}
+	b.good++
+	if b.good < b.cfg.Recover {
+		return false
+	}
+	b.change()
+	return true
+}
+
+// change has the stores change places. mu is held.
+func (b *balance) change() {
+	b.first = b.first.other()
+	b.lost, b.good = 0, 0
+}
+
+func (b *balance) isFirst(s side) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.first == s
+}

@@ -1,0 +1,645 @@
+package hedged
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+)
+
+const ms = time.Millisecond
+
+var errDown = errors.New("down")
+
+// fake is a store whose answers take a time, and may be cut off.
+type fake struct {
+	takes   func(call int64) time.Duration
+	err     func(call int64) error
+	newest  int64 // positions 1 to newest are there …
+	lacks   int64 // … but this one
+	calls   atomic.Int64
+	cutOff  atomic.Int64
+	longest atomic.Int64 // a call took, ns
+}
+
+func takes(d time.Duration) func(int64) time.Duration { return func(int64) time.Duration { return d } }
+
+func newFake(d time.Duration) *fake {
+	return &fake{takes: takes(d), err: func(int64) error { return nil }, newest: 30}
+}
+
+// hung answers nothing until it is cut off.
+func hung() *fake { return newFake(time.Hour) }
+
+func down() *fake {
+	f := newFake(0)
+	f.err = func(int64) error { return errDown }
+	return f
+}
+
+// work takes the time of a call.
+func (f *fake) work(ctx context.Context) error {
+	n, began := f.calls.Add(1), time.Now()
+	defer func() { f.longest.Store(max(f.longest.Load(), int64(time.Since(began)))) }()
+	timer := time.NewTimer(f.takes(n))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return f.err(n)
+	case <-ctx.Done():
+		f.cutOff.Add(1)
+		return ctx.Err()
+	}
+}
+
+func (f *fake) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
+	if err := f.work(ctx); err != nil {
+		return nil, 0, err
+	}
+	var all []schemas.FeedEntry
+	for p := min(below-1, f.newest); p > 0 && len(all) < n; p-- {
+		if p != f.lacks {
+			all = append(all, schemas.FeedEntry{User: user, Position: p})
+		}
+	}
+	return all, 0, nil
+}
+
+func (f *fake) Edges(ctx context.Context, user schemas.UserID, _ []schemas.ID) ([]schemas.Edge, error) {
+	return []schemas.Edge{{User: user, Other: "user:2"}, {User: user, Other: "user:3"}}, f.work(ctx)
+}
+
+func (f *fake) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
+	return map[schemas.PinID]schemas.Card{pins[0]: {Title: "t"}}, f.work(ctx)
+}
+
+func (f *fake) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
+	return map[schemas.UserID]bool{users[0]: true}, f.work(ctx)
+}
+
+func (f *fake) List(ctx context.Context, _ schemas.Followee, from string, _ int) ([]schemas.PinVersion, string, error) {
+	if from == "bad" {
+		f.calls.Add(1)
+		return nil, "", fmt.Errorf("%w: bad", feedstore.ErrBadPlace)
+	}
+	return []schemas.PinVersion{{Pin: "pin:1"}}, "next", f.work(ctx)
+}
+
+func newStore(t *testing.T, cfg Config, a, b feed.Store) *Store {
+	t.Helper()
+	s, err := New(cfg, Stores{Primary: a, Standby: b}, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// cold is the defaults with nothing sent to the second store for its own sake.
+func cold() Config {
+	cfg := DefaultConfig()
+	cfg.Warm = 0
+	return cfg
+}
+
+func TestOneRead(t *testing.T) {
+	lacking := func(d time.Duration, position int64) *fake {
+		f := newFake(d)
+		f.lacks = position
+		return f
+	}
+	for _, c := range []struct {
+		name   string
+		a, b   *fake
+		below  int64
+		took   time.Duration
+		want   string // the first and the last position
+		err    error
+		asked  [2]int64
+		cutOff [2]int64
+		reason string
+	}{
+		{name: "the first answers", a: newFake(10 * ms), b: newFake(0), took: 10 * ms, want: "30-21", asked: [2]int64{1, 0}},
+		{name: "the first fails", a: down(), b: newFake(10 * ms), took: 10 * ms, want: "30-21", asked: [2]int64{1, 1}, reason: "failed"},
+		{name: "the first is slow", a: newFake(200 * ms), b: newFake(10 * ms), took: 70 * ms, want: "30-21",
+			asked: [2]int64{1, 1}, cutOff: [2]int64{1, 0}, reason: "slow"},
+		{name: "the first is slow, the second slower", a: newFake(90 * ms), b: newFake(200 * ms), took: 90 * ms, want: "30-21",
+			asked: [2]int64{1, 1}, cutOff: [2]int64{0, 1}, reason: "slow"},
+		{name: "the second fails early", a: newFake(90 * ms), b: down(), took: 90 * ms, want: "30-21", asked: [2]int64{1, 1}, reason: "slow"},
+		{name: "both fail", a: down(), b: down(), err: errDown, asked: [2]int64{1, 1}, reason: "failed"},
+		{name: "both hang", a: hung(), b: hung(), took: time.Second, err: context.DeadlineExceeded, asked: [2]int64{1, 1},
+			cutOff: [2]int64{1, 1}, reason: "slow"},
+		{name: "a hole in the first", a: lacking(10*ms, 27), b: newFake(10 * ms), took: 20 * ms, want: "30-21", asked: [2]int64{1, 1}, reason: "stale"},
+		{name: "the first lacks the newest, which the read knows of", a: lacking(10*ms, 30), b: newFake(10 * ms), below: 31, took: 20 * ms,
+			want: "30-21", asked: [2]int64{1, 1}, reason: "stale"},
+		{name: "the first ends above the floor", a: lacking(0, 1), b: newFake(10 * ms), below: 5, took: 10 * ms, want: "4-1",
+			asked: [2]int64{1, 1}, reason: "stale"},
+		{name: "a hole in both: what goes further", a: lacking(10*ms, 27), b: lacking(10*ms, 24), took: 20 * ms, want: "30-25 23-20", asked: [2]int64{1, 1}, reason: "stale"},
+		{name: "a hole in both: the first", a: lacking(10*ms, 24), b: lacking(10*ms, 27), took: 20 * ms, want: "30-25 23-20", asked: [2]int64{1, 1}, reason: "stale"},
+		{name: "a hole, and down", a: lacking(10*ms, 24), b: down(), took: 10 * ms, want: "30-25 23-20", asked: [2]int64{1, 1}, reason: "stale"},
+		{name: "down, and a hole", a: down(), b: lacking(10*ms, 24), took: 10 * ms, want: "30-25 23-20", asked: [2]int64{1, 1}, reason: "failed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore(t, cold(), c.a, c.b)
+				if c.below == 0 {
+					c.below = math.MaxInt64
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				began := time.Now()
+				entries, _, err := s.Page(ctx, "user:1", c.below, 10)
+				if took := time.Since(began); took != c.took {
+					t.Errorf("it took %s, want %s", took, c.took)
+				}
+				if !errors.Is(err, c.err) {
+					t.Errorf("got %v, want %v", err, c.err)
+				}
+				if got := span(entries); got != c.want {
+					t.Errorf("got positions %s, want %s", got, c.want)
+				}
+				s.Close()
+				if got := [2]int64{c.a.calls.Load(), c.b.calls.Load()}; got != c.asked {
+					t.Errorf("asked %v, want %v", got, c.asked)
+				}
+				if got := [2]int64{c.a.cutOff.Load(), c.b.cutOff.Load()}; got != c.cutOff {
+					t.Errorf("cut off %v, want %v", got, c.cutOff)
+				}
+				for _, reason := range []string{"failed", "slow", "late", "stale", "warm"} {
+					want := 0.0
+					if reason == c.reason {
+						want = 1
+					}
+					if got := count(t, s.metrics.extra.WithLabelValues(reason)); got != want {
+						t.Errorf("extra reads because %s: got %v, want %v", reason, got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// span tells the runs of positions, from the first to the last of each.
+func span(entries []schemas.FeedEntry) string {
+	var runs []string
+	for from := 0; from < len(entries); {
+		to := from
+		for to+1 < len(entries) && entries[to+1].Position == entries[to].Position-1 {
+			to++
+		}
+		runs = append(runs, fmt.Sprintf("%d-%d", entries[from].Position, entries[to].Position))
+		from = to + 1
+	}
+	return strings.Join(runs, " ")
+}
+
+func TestEveryKindOfReadGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, cold(), down(), newFake(ms))
+		entries, _, err := s.Page(t.Context(), "user:1", 3, 10)
+		check(t, "page", span(entries), "2-1", err)
+		edges, err := s.Edges(t.Context(), "user:1", []schemas.ID{"user:2"})
+		check(t, "edges", len(edges), 2, err)
+		cards, err := s.Cards(t.Context(), []schemas.PinID{"pin:1"})
+		check(t, "cards", cards["pin:1"].Title, "t", err)
+		gone, err := s.Gone(t.Context(), []schemas.UserID{"user:1"})
+		check(t, "gone", gone["user:1"], true, err)
+		pins, next, err := s.List(t.Context(), "user:1", "", 10)
+		check(t, "list", fmt.Sprint(len(pins), next), "1next", err)
+		for _, kind := range []string{"page", "edges", "cards", "gone", "list"} {
+			if got := count(t, s.metrics.reads.WithLabelValues(kind)); got != 1 {
+				t.Errorf("%v reads of kind %s are counted, want 1", got, kind)
+			}
+		}
+	})
+}
+
+func count(t *testing.T, c prometheus.Counter) float64 {
+	t.Helper()
+	var m dto.Metric
+	if err := c.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetCounter().GetValue()
+}
+
+func check(t *testing.T, what string, got, want any, err error) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%s: %v; want -, got +:\n%s", what, err, diff)
+	}
+}
+
+func TestWrongQuestionIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake(0)
+		s := newStore(t, cold(), newFake(0), b)
+		if _, _, err := s.List(t.Context(), "user:1", "bad", 1); !errors.Is(err, feedstore.ErrBadPlace) {
+			t.Errorf("got %v, want %v", err, feedstore.ErrBadPlace)
+		}
+		if n := b.calls.Load(); n != 0 {
+			t.Errorf("the second store was asked %d times, want none", n)
+		}
+	})
+}
+
+func TestEndedContextEndsTheRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := hung()
+		s := newStore(t, cold(), a, hung())
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(20*ms, cancel)
+		began := time.Now()
+		if _, err := s.Gone(ctx, []schemas.UserID{"user:1"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want %v", err, context.Canceled)
+		}
+		if took := time.Since(began); took != 20*ms {
+			t.Errorf("it took %s, want 20 ms", took)
+		}
+		s.Close()
+		if a.cutOff.Load() != 1 {
+			t.Error("the call goes on")
+		}
+	})
+}
+
+// traffic reads n times, gap apart, each within its own second, and returns how long they took.
+func traffic(t *testing.T, s *Store, n int, gap time.Duration) []time.Duration {
+	t.Helper()
+	took, done := make([]time.Duration, n), make(chan error, n)
+	for i := range n {
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			_, _, err := s.Page(ctx, "user:1", math.MaxInt64, 10)
+			took[i] = time.Since(began)
+			done <- err
+		}()
+		time.Sleep(gap)
+	}
+	for range n {
+		if err := <-done; err != nil {
+			t.Fatalf("a read failed: %v", err)
+		}
+	}
+	return took
+}
+
+// share is how many of the reads took longer than d.
+func share(took []time.Duration, d time.Duration) float64 {
+	n := 0
+	for _, t := range took {
+		if t > d {
+			n++
+		}
+	}
+	return float64(n) / float64(len(took))
+}
+
+// TestFaults is the table of faults: whatever is wrong with one store, every read is answered, soon, and the other is not
+// asked much more than it would be.
+func TestFaults(t *testing.T) {
+	const n = 20_000
+	slowly := func(call int64) time.Duration { // 500 ms more for one call in ten
+		if call%10 == 0 {
+			return 505 * ms
+		}
+		return 5 * ms
+	}
+	slow := newFake(0)
+	slow.takes = slowly
+	slowStandby := newFake(0)
+	slowStandby.takes = slowly
+	failing := newFake(5 * ms)
+	failing.err = func(call int64) error {
+		if call%50 == 0 {
+			return errDown
+		}
+		return nil
+	}
+	for _, c := range []struct {
+		name   string
+		a, b   *fake
+		within time.Duration // 99 of 100
+		extra  float64       // calls of both stores over reads, less one
+		first  side
+	}{
+		{name: "both are well", a: newFake(5 * ms), b: newFake(5 * ms), within: 5 * ms, extra: 0.021, first: primary},
+		{name: "primary down", a: down(), b: newFake(5 * ms), within: 5 * ms, extra: 0.03, first: standby},
+		{name: "primary hangs", a: hung(), b: newFake(5 * ms), within: 65 * ms, extra: 0.03, first: standby},
+		{name: "primary slow in a tenth", a: slow, b: newFake(5 * ms), within: 65 * ms, extra: 0.1, first: standby},
+		{name: "primary slow throughout", a: newFake(80 * ms), b: newFake(5 * ms), within: 65 * ms, extra: 0.03, first: standby},
+		{name: "primary fails one call in fifty", a: failing, b: newFake(5 * ms), within: 10 * ms, extra: 0.042, first: primary},
+		{name: "standby down", a: newFake(5 * ms), b: down(), within: 5 * ms, extra: 0.021, first: primary},
+		{name: "standby hangs", a: newFake(5 * ms), b: hung(), within: 5 * ms, extra: 0.021, first: primary},
+		{name: "standby slow in a tenth", a: newFake(5 * ms), b: slowStandby, within: 5 * ms, extra: 0.021, first: primary},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore(t, DefaultConfig(), c.a, c.b)
+				took := traffic(t, s, n, 5*ms)
+				s.Close()
+				if got := share(took, c.within); got > 0.01 {
+					t.Errorf("%.4f of the reads took longer than %s, want at most 0.01", got, c.within)
+				}
+				calls := c.a.calls.Load() + c.b.calls.Load()
+				if got := float64(calls)/n - 1; got > c.extra {
+					t.Errorf("%.4f extra reads a read, want at most %.3f", got, c.extra)
+				}
+				if !s.balance.isFirst(c.first) {
+					t.Errorf("the %s is not first in the end", c.first)
+				}
+				if got, want := count(t, s.metrics.changes), float64(c.first); got != want {
+					t.Errorf("places changed %v times, want %v", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestBalance(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Losses, cfg.Recover, cfg.Budget = 3, 2, 0.5
+	b := newBalance(cfg)
+	for i, step := range []struct {
+		name    string
+		do      func() bool
+		changes bool
+		first   side
+	}{
+		{"a loss", func() bool { return b.lose(primary) }, false, primary},
+		{"another", func() bool { return b.lose(primary) }, false, primary},
+		{"two reads pay for one", func() bool { b.begin(); b.begin(); return b.lose(primary) }, false, primary},
+		{"a loss of the second", func() bool { return b.lose(standby) }, false, primary},
+		{"a good read of the second", func() bool { return b.probe(standby, true) }, false, primary},
+		{"the third on balance", func() bool { return b.lose(primary) }, true, standby},
+		{"a loss from before", func() bool { return b.lose(primary) }, false, standby},
+		{"a good read", func() bool { return b.probe(primary, true) }, false, standby},
+		{"one that is not", func() bool { return b.probe(primary, false) }, false, standby},
+		{"good again", func() bool { return b.probe(primary, true) }, false, standby},
+		{"a late one of who is first", func() bool { return b.probe(standby, true) }, false, standby},
+		{"two in a row", func() bool { return b.probe(primary, true) }, true, primary},
+		{"a loss", func() bool { return b.lose(primary) }, false, primary},
+		{"another", func() bool { return b.lose(primary) }, false, primary},
+		{"the third", func() bool { return b.lose(primary) }, true, standby},
+		{"the other is no better", func() bool { b.lose(standby); b.lose(standby); return b.lose(standby) }, true, primary},
+	} {
+		if changed := step.do(); changed != step.changes || !b.isFirst(step.first) {
+			t.Fatalf("step %d, %s: changed %v, want %v, with the %s first", i, step.name, changed, step.changes, step.first)
+		}
+	}
+}
+
+func TestBudgetIsEarned(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Budget, cfg.Burst, cfg.Warm = 0.25, 2, 0.1
+	b := newBalance(cfg)
+	spent, warmed := 0, 0
+	for range 1000 {
+		if _, warm := b.begin(); warm {
+			warmed++
+		}
+		for b.spend() {
+			spent++
+		}
+	}
+	if spent != 2+250-1 && spent != 2+250 {
+		t.Errorf("%d extra reads of 1000 reads, want the two saved and 250", spent)
+	}
+	if warmed < 99 || warmed > 100 {
+		t.Errorf("%d reads warm the second store, want 100", warmed)
+	}
+}
+
+// The primary is first again when it is well, and not before.
+func TestPlacesChangeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var well atomic.Bool
+		a := newFake(5 * ms)
+		a.err = func(int64) error {
+			if well.Load() {
+				return nil
+			}
+			return errDown
+		}
+		s := newStore(t, DefaultConfig(), a, newFake(5*ms))
+		traffic(t, s, 5000, 5*ms)
+		if s.balance.isFirst(primary) {
+			t.Fatal("the primary is first although it is down")
+		}
+		if got := count(t, s.metrics.changes); got != 1 {
+			t.Errorf("places changed %v times, want once", got)
+		}
+		well.Store(true)
+		traffic(t, s, 49*50, 5*ms) // one read in fifty is sent to the second store
+		if s.balance.isFirst(primary) {
+			t.Error("the primary is first before 50 reads have gone well")
+		}
+		traffic(t, s, 3*50, 5*ms)
+		if !s.balance.isFirst(primary) {
+			t.Error("the primary is not first although it is well")
+		}
+		if got := count(t, s.metrics.changes); got != 2 {
+			t.Errorf("places changed %v times, want twice", got)
+		}
+	})
+}
+
+// With the budget spent a slow store is waited for, but not beyond Late.
+func TestBudgetIsSpent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := cold()
+		cfg.Budget, cfg.Burst, cfg.Losses = 0, 3, 10_000
+		s := newStore(t, cfg, newFake(80*ms), newFake(time.Second))
+		traffic(t, s, 10, 0)
+		if got := count(t, s.metrics.extra.WithLabelValues("slow")); got != 3 {
+			t.Errorf("%v extra reads, want 3", got)
+		}
+		late := newStore(t, cfg, newFake(time.Second), newFake(5*ms))
+		traffic(t, late, 3, 0)
+		if got := share(traffic(t, late, 10, 0), 104*ms); got != 1 {
+			t.Errorf("%v of the reads took 105 ms, want all", got)
+		}
+		if got := count(t, late.metrics.extra.WithLabelValues("late")); got != 10 {
+			t.Errorf("%v late reads, want 10", got)
+		}
+		failed := newStore(t, cfg, down(), newFake(5*ms))
+		if got := share(traffic(t, failed, 10, 0), 5*ms); got != 0 {
+			t.Errorf("%v of the reads waited for budget although the first store had failed, want none", got)
+		}
+	})
+}
+
+// What one store has and the other has not is seen by the reads that warm the second.
+func TestDriftIsSeen(t *testing.T) {
+	for _, c := range []struct {
+		newest          int64
+		same, different float64
+	}{{30, 10, 0}, {29, 0, 10}} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := DefaultConfig()
+			cfg.Warm = 0.5
+			b := newFake(5 * ms)
+			b.newest = c.newest
+			s := newStore(t, cfg, newFake(5*ms), b)
+			traffic(t, s, 20, 5*ms)
+			s.Close()
+			check(t, "alike", count(t, s.metrics.compared.WithLabelValues("same")), c.same, nil)
+			check(t, "different", count(t, s.metrics.compared.WithLabelValues("different")), c.different, nil)
+		})
+	}
+}
+
+func TestSame(t *testing.T) {
+	pin := func(change func(*schemas.PinVersion)) schemas.PinVersion {
+		p := schemas.PinVersion{Pin: "pin:1", Version: 1, Created: 1, Quality: 1, Facets: schemas.Facets{Interests: []schemas.InterestID{"interest:1"}}}
+		change(&p)
+		return p
+	}
+	none := func(*schemas.PinVersion) {}
+	for _, change := range []func(*schemas.PinVersion){
+		func(p *schemas.PinVersion) { p.Version++ }, func(p *schemas.PinVersion) { p.Created++ },
+		func(p *schemas.PinVersion) { p.Deleted = true }, func(p *schemas.PinVersion) { p.Interests = nil },
+		func(p *schemas.PinVersion) { p.Board = "board:1" }, func(p *schemas.PinVersion) { p.Quality++ },
+	} {
+		if !samePin(pin(none), pin(none)) || samePin(pin(none), pin(change)) {
+			t.Errorf("%+v is taken for %+v", pin(none), pin(change))
+		}
+		if (listRead{pins: []schemas.PinVersion{pin(none)}}).same(listRead{pins: []schemas.PinVersion{pin(change)}}) {
+			t.Errorf("lists with %+v and %+v are taken for the same", pin(none), pin(change))
+		}
+		if sameCards(map[schemas.PinID]schemas.Card{"pin:1": {PinVersion: pin(none)}}, map[schemas.PinID]schemas.Card{"pin:1": {PinVersion: pin(change)}}) {
+			t.Errorf("cards with %+v and %+v are taken for the same", pin(none), pin(change))
+		}
+	}
+	a := []schemas.Edge{{Other: "user:1"}, {Other: "user:2", Live: true}}
+	if !sameEdges(a, []schemas.Edge{a[1], a[0]}) || sameEdges(a, []schemas.Edge{a[0], {Other: "user:2"}}) {
+		t.Error("edges are compared by their order, or not at all")
+	}
+}
+
+func TestP999(t *testing.T) {
+	var l latency
+	for range 999 {
+		l.record(5 * ms)
+	}
+	if got := l.p999(); got != 0 {
+		t.Errorf("of 999 samples: got %s, want none", got)
+	}
+	l.record(200 * ms)
+	if got := l.p999(); got < 5*ms || got > 6*ms {
+		t.Errorf("one slow of a thousand: got %s, want a tenth above 5 ms at most", got)
+	}
+	for range 200 {
+		l.record(200 * ms)
+	}
+	if got := l.p999(); got < 200*ms || got > 220*ms {
+		t.Errorf("many slow: got %s, want a tenth above 200 ms at most", got)
+	}
+	for range 50_000 { // the slow ones are forgotten
+		l.record(10 * ms)
+	}
+	if got := l.p999(); got < 10*ms || got > 11*ms {
+		t.Errorf("later: got %s, want a tenth above 10 ms at most", got)
+	}
+	for _, d := range []time.Duration{0, 1, 100 * time.Microsecond, time.Hour} {
+		l.record(d) // in bounds
+	}
+}
+
+// The hedge follows the store it is for, within its bounds.
+func TestHedgeFollowsTheStore(t *testing.T) {
+	for _, c := range []struct {
+		takes, low, high time.Duration
+	}{{time.Microsecond, 5 * ms, 5 * ms}, {20 * ms, 20 * ms, 22 * ms}, {300 * ms, 60 * ms, 60 * ms}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore(t, cold(), newFake(c.takes), newFake(time.Hour))
+			if got := s.page.after(primary, s.cfg); got != 60*ms {
+				t.Errorf("before anything is known: got %s, want 60 ms", got)
+			}
+			traffic(t, s, 2000, ms)
+			if got := s.page.after(primary, s.cfg); got < c.low || got > c.high {
+				t.Errorf("of a store that takes %s: got %s, want %s to %s", c.takes, got, c.low, c.high)
+			}
+		})
+	}
+}
+
+// A call that is cut off took longer than that: taken for quick, a slow store would be hedged ever sooner.
+func TestCallsCutOffCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := cold()
+		cfg.Budget, cfg.Losses = 1, 10_000
+		a := newFake(0)
+		a.takes = func(call int64) time.Duration {
+			if call > 2000 && call%10 == 0 {
+				return 300 * ms
+			}
+			return 6 * ms
+		}
+		s := newStore(t, cfg, a, newFake(20*ms))
+		traffic(t, s, 2000, ms)
+		quick := s.page.after(primary, cfg)
+		traffic(t, s, 2000, ms)
+		if slow := s.page.after(primary, cfg); quick > 7*ms || slow < 26*ms {
+			t.Errorf("hedged after %s, and after %s when a tenth was cut off after 26 ms or more", quick, slow)
+		}
+	})
+}
+
+func TestWhole(t *testing.T) {
+	at := func(positions ...int64) (all []schemas.FeedEntry) {
+		for _, p := range positions {
+			all = append(all, schemas.FeedEntry{Position: p})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name string
+		page pageRead
+		want bool
+	}{
+		{"nothing at all", pageRead{nil, 0, math.MaxInt64, 10}, true},
+		{"from the newest to the end", pageRead{at(3, 2, 1), 0, math.MaxInt64, 10}, true},
+		{"from the newest to the floor", pageRead{at(9, 8), 7, math.MaxInt64, 10}, true},
+		{"above the floor", pageRead{at(9, 8), 6, math.MaxInt64, 10}, false},
+		{"full", pageRead{at(9, 8), 0, 10, 2}, true},
+		{"full, with a hole", pageRead{at(9, 7), 0, 10, 2}, false},
+		{"begins too low", pageRead{at(8, 7), 0, 10, 2}, false},
+		{"nothing of what must be", pageRead{nil, 0, 10, 2}, false},
+		{"nothing below the floor", pageRead{nil, 9, 10, 2}, true},
+		{"nothing before the first", pageRead{nil, 0, 1, 2}, true},
+		{"none asked", pageRead{nil, 0, 10, 0}, true},
+		{"the service's word for the newest", pageRead{at(3, 2, 1), 0, math.MaxInt64 - 1, 10}, true},
+	} {
+		if got := c.page.whole(); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestConfigReportsEveryProblem(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+	err := Config{Least: time.Second, Late: -1, Budget: math.NaN(), Warm: 1}.Validate()
+	for _, field := range []string{"least", "late", "budget", "burst", "losses", "warm", "recover"} {
+		if !strings.Contains(err.Error(), field+": ") {
+			t.Errorf("%s is not among: %v", field, err)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package hedged
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// latency is a moving histogram of how long a store takes: a tenth wide each, from 100 µs to some ten seconds. When it
+// holds maxSamples, all counts are halved, so that the last few thousand reads decide.
+type latency struct {
+	mu      sync.Mutex
+	counts  [buckets]uint32
+	total   uint32
+	changed uint32        // since quantile was computed
+	at      time.Duration // the p99.9 then; 0: unknown
+}
+
+const (
+	buckets    = 121
+	minSamples = 1000 // below it there is no p99.9 to speak of
+	maxSamples = 16_384
+	computeAt  = 64 // new samples: computing takes a hundred steps
+)
+
+// bucketOf returns the index of the bucket that holds d: 100 µs * 1.1^i and more.
+func bucketOf(d time.Duration) int {
+	if d <= 100*time.Microsecond {
+		return 0
+	}
+	return min(int(math.Log(float64(d)/float64(100*time.Microsecond))/math.Log(1.1)), buckets-1)
+}
+
+// bound is the upper end of a bucket.
+func bound(bucket int) time.Duration {
+	return time.Duration(float64(100*time.Microsecond) * math.Pow(1.1, float64(bucket+1)))
+}
+
+func (l *latency) record(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts[bucketOf(d)]++
+	l.total++
+	l.changed++
+	if l.total < maxSamples {
+		return
+	}
+	l.total = 0
+	for i := range l.counts {
+		l.counts[i] /= 2
+		l.total += l.counts[i]
+	}
+}
+
+// p999 is the time within which all but one read in a thousand end, at most a tenth too long; 0 if too few are known.
+func (l *latency) p999() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.total < minSamples {
+		return 0
+	}
+	if l.at == 0 || l.changed >= computeAt {
+		l.at, l.changed = l.compute(), 0
+	}
+	return l.at
+}
+
+// compute goes down from the slowest until more than a thousandth is passed.
+func (l *latency) compute() time.Duration {
+	slower, most := uint32(0), l.total/1000
+	for i := buckets - 1; i > 0; i-- {
+		if slower += l.counts[i]; slower > most {
+			return bound(i)
+		}
+	}
+	return bound(0)
+}

@@ -1,0 +1,70 @@
+package hedged
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	reads, extra, wins, compared *prometheus.CounterVec
+	stale, failed, changes       prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
+	counter := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Name: "smartfeed_feedstore_" + name, Help: help}
+	}
+	m := &metrics{
+		reads: prometheus.NewCounterVec(counter("reads_total", "Reads of the feed stores, as one."), []string{"kind"}),
+		extra: prometheus.NewCounterVec(counter("extra_reads_total",
+			"Reads of the second store: the first had failed, was stale, slow or late; or to keep it warm."), []string{"reason"}),
+		wins:     prometheus.NewCounterVec(counter("wins_total", "Reads that a store answered."), []string{"store"}),
+		compared: prometheus.NewCounterVec(counter("compared_total", "Reads answered by both stores: alike or not."), []string{"result"}),
+		stale:    prometheus.NewCounter(counter("stale_total", "Reads that were answered with a hole.")),
+		failed:   prometheus.NewCounter(counter("failed_total", "Reads that both stores failed.")),
+		changes:  prometheus.NewCounter(counter("changes_total", "How often the stores have changed places.")),
+	}
+	all := []prometheus.Collector{m.reads, m.extra, m.wins, m.compared, m.stale, m.failed, m.changes}
+	for _, store := range []side{primary, standby} {
+		all = append(all, gauge("first", "Whether a store is asked first.", prometheus.Labels{"store": store.String()}, func() float64 {
+			if s.balance.isFirst(store) {
+				return 1
+			}
+			return 0
+		}))
+		for name, after := range s.afters(store) {
+			all = append(all, gauge("hedge_after_seconds", "When the second store is asked, too, if this one is first.",
+				prometheus.Labels{"store": store.String(), "kind": name}, after))
+		}
+	}
+	for _, c := range all {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func gauge(name, help string, labels prometheus.Labels, value func() float64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "smartfeed_feedstore_" + name, Help: help, ConstLabels: labels,
+	}, value)
+}
+
+// afters are the times by kind of read.
+func (s *Store) afters(first side) map[string]func() float64 {
+	return map[string]func() float64{
+		s.page.name:  func() float64 { return s.page.after(first, s.cfg).Seconds() },
+		s.edges.name: func() float64 { return s.edges.after(first, s.cfg).Seconds() },
+		s.cards.name: func() float64 { return s.cards.after(first, s.cfg).Seconds() },
+		s.gone.name:  func() float64 { return s.gone.after(first, s.cfg).Seconds() },
+		s.list.name:  func() float64 { return s.list.after(first, s.cfg).Seconds() },
+	}
+}
+
+func (m *metrics) compare(same bool) {
+	result := "different"
+	if same {
+		result = "same"
+	}
+	m.compared.WithLabelValues(result).Inc()
+}

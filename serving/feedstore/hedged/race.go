@@ -1,0 +1,191 @@
+package hedged
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+)
+
+// kind is one kind of read: what is known of its answers, and how long each store takes.
+type kind[T any] struct {
+	name    string
+	whole   func(T) bool      // the answer has no hole; nil: none can have
+	further func(a, b T) bool // a goes further than b, both with holes
+	same    func(a, b T) bool
+	took    [2]latency // by side
+}
+
+func (k *kind[T]) isWhole(v T) bool { return k.whole == nil || k.whole(v) }
+
+// after is when the second store is asked, too.
+func (k *kind[T]) after(first side, cfg Config) time.Duration {
+	p := k.took[first].p999()
+	if p == 0 {
+		return cfg.Most
+	}
+	return min(max(p, cfg.Least), cfg.Most)
+}
+
+// ask is one read of one store.
+type ask[T any] func(ctx context.Context, from feed.Store) (T, error)
+
+// answer is what came of it.
+type answer[T any] struct {
+	from  side
+	value T
+	err   error
+	took  time.Duration
+}
+
+// race is one read under way.
+type race[T any] struct {
+	s        *Store
+	kind     *kind[T]
+	ask      ask[T]
+	ctx      context.Context // of the calls, ended when the race is decided
+	first    side
+	answers  chan answer[T] // room for both
+	running  int
+	second   bool       // the second store was asked
+	fallback *answer[T] // with a hole
+	errs     []error
+}
+
+// read asks until a store succeeds.
+func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T]) (T, error) {
+	first, warm := s.balance.begin()
+	calls, decided := context.WithCancel(ctx)
+	defer decided()
+	r := &race[T]{s: s, kind: k, ask: f, ctx: calls, first: first, answers: make(chan answer[T], 2)}
+	r.start(first)
+	won, err := r.run(ctx)
+	s.metrics.reads.WithLabelValues(k.name).Inc()
+	if err != nil {
+		return won.value, err
+	}
+	if warm && !r.second {
+		r.warm(context.WithoutCancel(ctx), won)
+	}
+	return won.value, nil
+}
+
+func (r *race[T]) start(from side) {
+	r.running++
+	r.s.calls.Go(func() {
+		a := r.call(r.ctx, from)
+		r.answers <- a
+	})
+}
+
+// call asks a store, and takes down how long it took. Of a call that was cut off, because the other store was faster or
+// the read had no more time, that is the least it would have taken.
+func (r *race[T]) call(ctx context.Context, from side) answer[T] {
+	began := time.Now()
+	value, err := r.ask(ctx, r.s.stores[from])
+	a := answer[T]{from: from, value: value, err: err, took: time.Since(began)}
+	if err == nil || ctx.Err() != nil && a.took >= r.s.cfg.Least {
+		r.kind.took[from].record(a.took)
+	}
+	return a
+}
+
+// run waits for the first success, and asks the second store when it is time.
+func (r *race[T]) run(ctx context.Context) (answer[T], error) {
+	hedge := time.NewTimer(r.kind.after(r.first, r.s.cfg))
+	defer hedge.Stop()
+	late := time.NewTimer(r.s.cfg.Late)
+	defer late.Stop()
+	for {
+		select {
+		case a := <-r.answers:
+			r.running--
+			if done, err := r.take(ctx, a); done {
+				return a, err
+			}
+			if r.running == 0 {
+				return r.settle()
+			}
+		case <-hedge.C:
+			r.askSecond("slow", true)
+		case <-late.C:
+			r.askSecond("late", false)
+		case <-ctx.Done():
+			return answer[T]{}, ctx.Err()
+		}
+	}
+}
+
+// take judges an answer; done: it is the read's.
+func (r *race[T]) take(ctx context.Context, a answer[T]) (done bool, err error) {
+	switch {
+	case a.err == nil && r.kind.isWhole(a.value):
+		r.won(a.from)
+		return true, nil
+	case ctx.Err() != nil:
+		return true, ctx.Err()
+	case errors.Is(a.err, feedstore.ErrBadPlace): // it is the question that is wrong
+		return true, a.err
+	case a.err != nil:
+		r.errs = append(r.errs, a.err)
+		r.askSecond("failed", false)
+	default:
+		if r.fallback == nil || r.kind.further(a.value, r.fallback.value) {
+			r.fallback = &a
+		}
+		r.askSecond("stale", true)
+	}
+	return false, nil
+}
+
+// askSecond asks the second store, once. why goes into the metrics; paid: only if there is budget.
+func (r *race[T]) askSecond(why string, paid bool) {
+	if r.second || paid && !r.s.balance.spend() {
+		return
+	}
+	r.second = true
+	r.s.metrics.extra.WithLabelValues(why).Inc()
+	r.start(r.first.other())
+}
+
+func (r *race[T]) won(by side) {
+	r.s.metrics.wins.WithLabelValues(by.String()).Inc()
+	if by != r.first && r.s.balance.lose(r.first) {
+		r.s.metrics.changes.Inc()
+	}
+}
+
+// settle is for when no store has succeeded.
+func (r *race[T]) settle() (answer[T], error) {
+	if r.fallback != nil {
+		r.s.metrics.stale.Inc()
+		return *r.fallback, nil
+	}
+	r.s.metrics.failed.Inc()
+	return answer[T]{}, errors.Join(r.errs...)
+}
+
+// warm asks the second store the same, with nobody waiting, and compares.
+func (r *race[T]) warm(ctx context.Context, won answer[T]) {
+	select {
+	case r.s.warming <- struct{}{}:
+	default:
+		return // enough of them are under way
+	}
+	r.s.metrics.extra.WithLabelValues("warm").Inc()
+	r.s.calls.Go(func() {
+		defer func() { <-r.s.warming }()
+		ctx, cancel := context.WithTimeout(ctx, r.s.cfg.Late)
+		defer cancel()
+		a := r.call(ctx, won.from.other())
+		ok := a.err == nil && a.took <= r.s.cfg.Most && (r.kind.isWhole(a.value) || !r.kind.isWhole(won.value))
+		if r.s.balance.probe(a.from, ok) {
+			r.s.metrics.changes.Inc()
+		}
+		if a.err == nil {
+			r.s.metrics.compare(r.kind.same(a.value, won.value))
+		}
+	})
+}
