@@ -97,11 +97,13 @@ type book struct {
 	rows.Owner
 	state
 	stored state
+	shard  bool // of a followee, not its own
 }
 
 // onBook calls f with the record's own book and writes the state if f has changed it.
 func onBook(tx *rows.Tx, f func(b *book) error) error {
 	b := book{Owner: tx.Own()}
+	_, b.shard = followeeOf(tx.Key())
 	value, err := b.Get([]byte{rowState})
 	if err != nil {
 		return err
