@@ -68,6 +68,11 @@ func TestStatements(t *testing.T) {
 	}
 	fmt.Fprintf(&b, "-- all\nrows: %s\n", rows(user, defs, 1000, 2000, 101).sql)
 	fmt.Fprintf(&b, "-- last, taste\nrows: %s\n", rows(user, defs[7:9], 1000, 2000, 101).sql)
+	const odd = schemas.UserID("user:''")
+	fmt.Fprintf(&b, "-- two quotes in a row: no count, and both readings of the text\nrows: %s\n", rows(odd, defs[:1], 1000, 2000, 101).sql)
+	if q, ok := count(odd, defs[0], 1000, 2000, 11); ok {
+		t.Errorf("a user whose id releases read differently is counted: %s", q.sql)
+	}
 	golden(t, "testdata/statements.golden", b.String())
 }
 
