@@ -177,8 +177,12 @@ func (p *product) openGenerator(view *rows.View) error {
 		Rows: view, End: pools.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot,
 		Metrics: p.metrics,
 	})
+	if err != nil {
+		return err
+	}
+	p.opened(closed(p.local.Close))
 	p.generator = p.local
-	return err
+	return nil
 }
 
 // openPeers makes a content generator that asks the processes that have the pools.

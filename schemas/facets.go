@@ -1,5 +1,7 @@
 package schemas
 
+import "errors"
+
 // Source is where a candidate came from. A pool is one user's candidates of one source.
 type Source string
 
@@ -10,6 +12,16 @@ const (
 	Related      Source = "related"   // neighbour of a pin the user acted on
 	Explore      Source = "explore"   // only in answers: picked by the exploration rule
 )
+
+// CheckOffered returns what is wrong with the name of a source that others offer candidates of: any name will do but
+// those that the pipeline's own rules give a meaning, following, interest and explore.
+func (s Source) CheckOffered() error {
+	switch s {
+	case Following, FromInterest, Explore:
+		return errors.New("the name is taken: " + string(s))
+	}
+	return checkText(string(s), MaxSourceBytes)
+}
 
 // Facets are the ids by which a pin reaches people, and by which it is hidden from them.
 type Facets struct {

@@ -1,9 +1,6 @@
 package schemas
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // Offer is a record of the topic candidates: pins that another system offers to one user. Key: the user.
 type Offer struct {
@@ -28,25 +25,27 @@ func (o *Offer) Key() string { return string(o.User) }
 // CheckKey fails with a *BadRecordError on a record whose key is not its user.
 func (o *Offer) CheckKey(key string) error { return checkKey(key, o.Key()) }
 
-// Validate checks every field against its bounds; arrival is the record's timestamp. The source is any name but the
-// three that the pipeline's own rules give a meaning: following, interest, explore. It returns nil, or one
-// *BadRecordError that names all problems.
+// Validate checks every field against its bounds; arrival is the record's timestamp. The source must pass
+// Source.CheckOffered. It returns nil, or one *BadRecordError that names all problems.
 func (o *Offer) Validate(arrival Micros) error {
 	var p problems
 	p.note("id", checkText(o.ID, MaxEventIDBytes))
 	p.time("time", o.Time, arrival)
 	p.id("user", string(o.User), KindUser)
-	p.note("source", checkText(string(o.Source), MaxSourceBytes))
-	switch o.Source {
-	case Following, FromInterest, Explore:
-		p.note("source", errors.New("the name is taken: "+string(o.Source)))
-	}
+	p.note("source", o.Source.CheckOffered())
 	p.count("candidates", len(o.Candidates), MaxCandidates)
 	for i := range o.Candidates[:min(len(o.Candidates), MaxCandidates)] {
 		var of problems
 		o.Candidates[i].check(&of, arrival)
 		p.note(fmt.Sprintf("candidates[%d]", i), of.err())
 	}
+	return p.err()
+}
+
+// Validate checks one candidate as Offer.Validate does.
+func (c *Candidate) Validate(arrival Micros) error {
+	var p problems
+	c.check(&p, arrival)
 	return p.err()
 }
 

@@ -15,8 +15,9 @@ import (
 // order is a request with the rules that it is for.
 type order struct {
 	schemas.ChunkRequest
-	feed rules.Feed
-	arm  string // "": none
+	feed   rules.Feed
+	arm    string // "": none
+	offers offers // of external sources
 }
 
 // served begins the Served of an order.
@@ -29,6 +30,8 @@ const (
 	degradedReturning  = "returning"  // not all followees of one who was away have brought yet what they have
 	degradedAffinities = "affinities" // what the user cares for cannot be read
 	degradedItems      = "items"      // how often pins were shown and saved is not known yet
+	degradedModel      = "model"      // the external model did not answer
+	degradedSource     = "source:"    // before the name: an external source did not answer
 )
 
 // material is what a chunk is made of.
@@ -49,6 +52,7 @@ func (g *Generator) compose(ctx context.Context, o order) (*schemas.Chunk, error
 	if g.deps.Deleted.Has(o.User) {
 		return &schemas.Chunk{Served: o.served(), Recent: []schemas.FeedEntry{}}, nil
 	}
+	o.offers = g.external.ask(ctx, &o)
 	m, err := g.collect(ctx, o)
 	if err != nil {
 		return nil, err
@@ -56,6 +60,7 @@ func (g *Generator) compose(ctx context.Context, o order) (*schemas.Chunk, error
 	if m.away {
 		return &schemas.Chunk{Served: o.served(), Head: m.head, Floor: g.floor(m.head), Away: true}, nil
 	}
+	g.external.score(ctx, &o, m)
 	made, err := g.make(ctx, o, m)
 	if err != nil {
 		return nil, err
@@ -193,7 +198,7 @@ func (g *Generator) receive(v *view, o order, patience time.Time) (*material, er
 	for i := range recent {
 		v.lately[recent[i].Pin] = struct{}{}
 	}
-	m, err := g.gather(v, o.feed)
+	m, err := g.gather(v, o.feed, o.offers)
 	if err != nil {
 		return nil, err
 	}
@@ -205,15 +210,24 @@ func (g *Generator) receive(v *view, o order, patience time.Time) (*material, er
 	return m, nil
 }
 
-// gather reads what the rules of a feed need.
-func (g *Generator) gather(v *view, feed rules.Feed) (*material, error) {
-	m := &material{memory: v.state.Memory, head: v.state.Head}
+// gather reads what the rules of a feed need, and puts what is offered from outside among it.
+func (g *Generator) gather(v *view, feed rules.Feed, o offers) (*material, error) {
+	m := &material{memory: v.state.Memory, head: v.state.Head, degraded: o.degraded}
 	list, err := v.sources()
 	if err != nil {
 		return nil, err
 	}
+	for source := range o.by {
+		if !slices.Contains(list, source) {
+			list = append(list, source)
+		}
+	}
+	slices.Sort(list)
 	for _, source := range list {
 		all, err := v.pool(source, g.cfg.Head)
+		if err == nil && len(o.by[source]) > 0 {
+			all, err = g.beside(v, source, all, o.by[source])
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -223,6 +237,16 @@ func (g *Generator) gather(v *view, feed rules.Feed) (*material, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// beside puts what is offered of a source among what waits in its pool.
+func (g *Generator) beside(v *view, source schemas.Source, pool, offered []candidate) ([]candidate, error) {
+	shown, err := v.judge(source).best(offered, len(offered))
+	if err != nil {
+		return nil, err
+	}
+	all := bestOfEach(append(pool, shown...))
+	return all[:min(len(all), g.cfg.Head)], nil
 }
 
 func candidatesOf(all []candidate) []rules.Candidate {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -174,6 +175,7 @@ func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 	d.apply(t, &c.Served)
 	expect("the session is spent", 0)
 	delete(cfg.Feeds, rules.Home)
+	g = generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: nobody{}})
 	expect("without feed home", 14)
 }
 
@@ -207,5 +209,24 @@ func TestHotAddsUpAuthors(t *testing.T) {
 	check("one has gone", rules.Count{}, rules.Count{Impressions: 6, Saves: 2}, 1)
 	if got := h.Pin("pin:a"); got != (rules.Count{}) {
 		t.Errorf("pin:a is %+v, want nothing", got)
+	}
+}
+
+func TestChunksAreCounted(t *testing.T) {
+	cfg := withoutLots()
+	home := cfg.Feeds[rules.Home]
+	home.Caps = rules.Caps{Window: 10, Author: 1}
+	cfg.Feeds[rules.Home] = home
+	reg := prometheus.NewRegistry()
+	outsideChunk(t, newDesk(50), cfg, reg)
+	for name, want := range map[string]map[string]float64{
+		"chunks_total":  {" home": 1}, // arm, feed
+		"items_total":   {" home others": 50},
+		"relaxed_total": {"home all": 1},
+		"short_total":   {"home following": 1, "home interest": 1, "home related": 1},
+	} {
+		if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_"+name)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/smartfeed/smartfeed/processors/outside"
 	"github.com/smartfeed/smartfeed/processors/rules"
 )
 
@@ -27,6 +28,9 @@ type GeneratorConfig struct {
 	FeedMax int           `yaml:"-"`       // frozen entries of a user that the feed store keeps, at least 10; its own setting is handed here
 	Welcome time.Duration `yaml:"welcome"` // how long a chunk for one who was away waits for what the followees bring, 0 to 1m; shorter than callers wait
 	Feeds   rules.Feeds   `yaml:"feeds"`   // by name: "home", "plain" …
+
+	Sources []ExternalSource `yaml:"sources"` // asked while a chunk is made
+	Model   ExternalModel    `yaml:"model"`   // asked while a chunk is made
 }
 
 // DefaultConfig: pools of 500, 16 sources, 100,000 seen pins and 200 frozen entries a user, no expiry; away after
@@ -35,9 +39,12 @@ func DefaultConfig() Config {
 	return Config{Cap: 500, Sources: 16, SeenCap: 100_000, Frozen: 200, AwayAfter: 30 * 24 * time.Hour}
 }
 
-// DefaultGeneratorConfig has the feeds of rules.Default.
+// DefaultGeneratorConfig has the feeds of rules.Default, and asks nobody outside.
 func DefaultGeneratorConfig() GeneratorConfig {
-	return GeneratorConfig{Head: 200, FeedMax: 2000, Welcome: 100 * time.Millisecond, Feeds: rules.Default()}
+	return GeneratorConfig{
+		Head: 200, FeedMax: 2000, Welcome: 100 * time.Millisecond, Feeds: rules.Default(),
+		Model: ExternalModel{Config: outside.Config{Timeout: 40 * time.Millisecond}, Candidates: 200},
+	}
 }
 
 // Validate reports every field that is out of its bounds.
@@ -66,7 +73,7 @@ func (c GeneratorConfig) Validate() error {
 	if c.Welcome < 0 || c.Welcome > time.Minute {
 		errs = append(errs, fmt.Errorf("welcome %s: from 0s to 1m", c.Welcome))
 	}
-	return errors.Join(append(errs, c.Feeds.Validate())...)
+	return errors.Join(append(append(errs, c.Feeds.Validate()), c.externalProblems()...)...)
 }
 
 func between(name string, n, least, most int) error {

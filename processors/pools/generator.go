@@ -43,6 +43,8 @@ type Generator struct {
 	book    book
 	scratch sync.Pool // of *scratch
 
+	external *external
+
 	mu       sync.Mutex
 	sessions map[int32]session // by partition
 }
@@ -60,7 +62,7 @@ type session struct {
 const WaitingMost = 100
 
 // NewGenerator returns a generator on the pools of a group with the configuration pools. Both must be valid. It fails
-// when its metrics cannot be registered.
+// when its metrics cannot be registered. Close it.
 func NewGenerator(pools Config, cfg GeneratorConfig, deps Deps) (*Generator, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
@@ -69,12 +71,17 @@ func NewGenerator(pools Config, cfg GeneratorConfig, deps Deps) (*Generator, err
 	if err != nil {
 		return nil, fmt.Errorf("generator: register metrics: %w", err)
 	}
+	cfg.Feeds = cfg.withShares()
 	return &Generator{
-		pools: pools, cfg: cfg, deps: deps, metrics: metrics, sessions: map[int32]session{},
+		external: newExternal(cfg, metrics, deps.Now),
+		pools:    pools, cfg: cfg, deps: deps, metrics: metrics, sessions: map[int32]session{},
 		book:    book{users: map[schemas.UserID]*reservation{}},
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}, nil
 }
+
+// Close gives connections up. Call it when no call is under way.
+func (g *Generator) Close() { g.external.close() }
 
 // Chunk chooses and arranges what a visit shows. While an earlier chunk of the user is under way it waits, until ctx
 // ends, for its Served to be applied or to have failed.
@@ -162,7 +169,7 @@ func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, erro
 	}
 	var m *material
 	err := g.read(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
-		m, err = g.gather(v, feed)
+		m, err = g.gather(v, feed, offers{})
 		return err
 	})
 	if err != nil {

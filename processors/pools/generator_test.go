@@ -114,6 +114,7 @@ func generatorWith(t *testing.T, cfg GeneratorConfig, deps Deps) *Generator {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(g.Close)
 	return g
 }
 

@@ -13,6 +13,8 @@ type generatorMetrics struct {
 	items   *prometheus.CounterVec
 	relaxed *prometheus.CounterVec
 	short   *prometheus.CounterVec
+	outside *prometheus.CounterVec
+	refused *prometheus.CounterVec
 }
 
 // newGeneratorMetrics registers them; with nil they count for nobody.
@@ -25,11 +27,13 @@ func newGeneratorMetrics(reg prometheus.Registerer) (generatorMetrics, error) {
 		items:   counter("items_total", "Items of chunks, by feed, arm and source.", "feed", "arm", "source"),
 		relaxed: counter("relaxed_total", "Chunks for which caps gave way, by how far.", "feed", "relaxed"),
 		short:   counter("short_total", "Chunks after which a source stood below its share, for want of candidates.", "feed", "source"),
+		outside: counter("outside_total", "Calls to external sources and to the model, by how they ended.", "service", "outcome"),
+		refused: counter("refused_total", "Candidates of external sources that are not well formed, or too many.", "source"),
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.chunks, m.items, m.relaxed, m.short} {
+	for _, c := range []prometheus.Collector{m.chunks, m.items, m.relaxed, m.short, m.outside, m.refused} {
 		if err := reg.Register(c); err != nil {
 			return m, err
 		}
@@ -48,6 +52,11 @@ func (m generatorMetrics) note(o order, c *rules.Chunk) {
 	for _, source := range c.Short {
 		m.short.WithLabelValues(o.Feed, string(source)).Inc()
 	}
+}
+
+// asked notes how a call to a service ended.
+func (m generatorMetrics) asked(service string, err error) {
+	m.outside.WithLabelValues(service, outcomeOf(err)).Inc()
 }
 
 // sourceLabel is the name of a source that the configuration names; the others, which anybody may offer, share a label.

@@ -60,6 +60,7 @@ func (r *rig) attachWith(cfg pools.GeneratorConfig) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.t.Cleanup(r.generator.Close)
 }
 
 // crash kills the member and starts it again.

@@ -76,8 +76,8 @@ func Default() Feeds {
 // Home is the feed of who asks for none.
 const Home = "home"
 
-// share returns the target share of a source. Lots have none unless they are given one.
-func (f Feed) share(s schemas.Source) float64 {
+// Share returns the target share of a source. Lots have none unless they are given one.
+func (f Feed) Share(s schemas.Source) float64 {
 	if share, ok := f.Shares[s]; ok || s == schemas.Explore {
 		return share
 	}

@@ -32,14 +32,14 @@ func (m *mixer) before(a, b schemas.Source) bool {
 	if dueA != dueB {
 		return dueA < dueB
 	}
-	if shareA, shareB := m.feed.share(a), m.feed.share(b); shareA != shareB {
+	if shareA, shareB := m.feed.Share(a), m.feed.Share(b); shareA != shareB {
 		return shareA > shareB
 	}
 	return a < b
 }
 
 func (m *mixer) due(s schemas.Source) float64 {
-	return (m.counts[string(s)] + 0.5) / m.feed.share(s)
+	return (m.counts[string(s)] + 0.5) / m.feed.Share(s)
 }
 
 func (m *mixer) count(s schemas.Source) {

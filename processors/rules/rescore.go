@@ -39,7 +39,7 @@ func (f Feed) rescore(pools []Pool, k Known) []queue {
 	s := f.scorer(k)
 	queues := make([]queue, 0, len(pools))
 	for _, p := range pools {
-		if f.share(p.Source) == 0 {
+		if f.Share(p.Source) == 0 {
 			continue
 		}
 		q := queue{source: p.Source, items: make([]item, len(p.Candidates))}

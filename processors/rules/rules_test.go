@@ -139,7 +139,7 @@ func checkChunk(t *rapid.T, f Feed, v Visit, pools []Pool, k Known, c Chunk) {
 		if delete(offered, it.Pin); it.Source != schemas.Explore && !slices.Contains(sources, it.Source) || len(sources) == 0 {
 			t.Fatalf("%s of %s: twice, or from nowhere", it.Pin, it.Source)
 		}
-		if f.share(it.Source) == 0 {
+		if f.Share(it.Source) == 0 {
 			t.Fatalf("%s: of %s, which has no share", it.Pin, it.Source)
 		}
 		if before, ok := last[it.Source]; ok && it.Score > before {
@@ -283,13 +283,13 @@ func checkExplanation(t *rapid.T, f Feed, pin schemas.PinID, pools []Pool, c Chu
 		t.Fatalf("%s: got %+v", pin, e)
 	}
 	for _, s := range e.Scores {
-		if s.Rank < 1 || f.share(s.Source) == 0 {
+		if s.Rank < 1 || f.Share(s.Source) == 0 {
 			t.Fatalf("%s: got %+v", pin, e)
 		}
 	}
 	offered := false
 	for _, p := range pools {
-		offered = offered || f.share(p.Source) > 0 && slices.ContainsFunc(p.Candidates, func(c Candidate) bool { return c.Pin == pin })
+		offered = offered || f.Share(p.Source) > 0 && slices.ContainsFunc(p.Candidates, func(c Candidate) bool { return c.Pin == pin })
 	}
 	if offered != (len(e.Scores) > 0) || !offered && e.Fate != NoShare && e.Fate != GivenUp {
 		t.Fatalf("%s: offered is %v; got %+v", pin, offered, e)

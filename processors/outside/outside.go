@@ -1,0 +1,160 @@
+// Package outside asks services of others over HTTP while an answer waits: sources of candidates and models of the
+// content generator. Whatever such a service does, it costs an answer no more than its time-out:
+//
+//   - a call has a deadline; an answer is JSON with status 200 and at most MaxAnswerBytes, redirects are not followed
+//   - at most MaxCalls calls are under way; what comes above fails at once
+//   - after Failures failures in a row the service is left alone for Rest; then one call tries it, and the others go on
+//     failing at once until that one has come back well
+//
+// A question is POSTed as JSON.
+package outside
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// The bounds, see the package.
+const (
+	MaxAnswerBytes = 4 << 20
+	MaxCalls       = 64
+	Failures       = 5
+	Rest           = 2 * time.Second
+)
+
+// Reasons for not asking at all.
+var (
+	ErrResting = errors.New("left alone after failures")
+	ErrBusy    = errors.New("too many calls under way")
+)
+
+// Config is one service.
+type Config struct {
+	URL     string        `yaml:"url"`     // http or https; "" for none
+	Timeout time.Duration `yaml:"timeout"` // 1ms to 10s
+}
+
+// Validate reports every value that is out of its bounds.
+func (c Config) Validate() error {
+	var errs []error
+	if u, err := url.Parse(c.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		errs = append(errs, fmt.Errorf("url %q: no http or https address", c.URL))
+	}
+	if c.Timeout < time.Millisecond || c.Timeout > 10*time.Second {
+		errs = append(errs, fmt.Errorf("timeout %s: from 1ms to 10s", c.Timeout))
+	}
+	return errors.Join(errs...)
+}
+
+// Service is a service of others. It is safe for concurrent use.
+type Service struct {
+	cfg    Config
+	now    func() time.Time
+	client *http.Client
+
+	mu     sync.Mutex
+	calls  int
+	failed int       // in a row
+	rests  time.Time // until when, once failed is Failures
+	trying bool      // a call tries whether it is well again
+}
+
+// New returns a service; cfg must be valid. Close it.
+func New(cfg Config, now func() time.Time) *Service {
+	transport := &http.Transport{MaxIdleConnsPerHost: MaxCalls, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: cfg.Timeout}
+	return &Service{cfg: cfg, now: now, client: &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Close gives the idle connections up.
+func (s *Service) Close() { s.client.CloseIdleConnections() }
+
+// Ask sends a question and reads the answer. It fails with an error that is ErrResting or ErrBusy without asking, and
+// with what went wrong otherwise. That the caller's ctx ended is not held against the service.
+func (s *Service) Ask(ctx context.Context, question, answer any) error {
+	trying, err := s.enter()
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", s.cfg.URL, err)
+	}
+	err = s.ask(ctx, question, answer)
+	s.leave(trying, err, ctx.Err() != nil)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", s.cfg.URL, err)
+	}
+	return nil
+}
+
+// enter takes a place, and says whether the call tries a service that rested.
+func (s *Service) enter() (trying bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.calls >= MaxCalls:
+		return false, ErrBusy
+	case s.failed >= Failures && (s.trying || s.now().Before(s.rests)):
+		return false, ErrResting
+	}
+	trying = s.failed >= Failures
+	s.trying = s.trying || trying
+	s.calls++
+	return trying, nil
+}
+
+func (s *Service) leave(trying bool, err error, gone bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls--
+	if trying {
+		s.trying = false
+	}
+	switch {
+	case err == nil:
+		s.failed = 0
+	case !gone:
+		s.failed++
+		s.rests = s.now().Add(Rest)
+	}
+}
+
+func (s *Service) ask(ctx context.Context, question, answer any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return fmt.Errorf("encode question: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.URL, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := s.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %s", res.Status)
+	}
+	text, err := io.ReadAll(io.LimitReader(res.Body, MaxAnswerBytes+1))
+	if err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	if len(text) > MaxAnswerBytes {
+		return fmt.Errorf("answer of more than %d bytes", MaxAnswerBytes)
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	return nil
+}

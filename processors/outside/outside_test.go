@@ -1,0 +1,203 @@
+package outside
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is a time that tests move.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// serve starts a service that answers with handle.
+func serve(t *testing.T, timeout time.Duration, handle http.HandlerFunc) (*Service, *clock) {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(server.Close)
+	c := &clock{at: time.Unix(1e9, 0)}
+	s := New(Config{URL: server.URL, Timeout: timeout}, c.now)
+	t.Cleanup(s.Close)
+	return s, c
+}
+
+const patience = 10 * time.Second
+
+func TestAsk(t *testing.T) {
+	s, _ := serve(t, patience, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("got %s of %s", r.Method, r.Header.Get("Content-Type"))
+		}
+		_, _ = w.Write([]byte(`{"got":` + string(body) + `}`))
+	})
+	var answer struct{ Got map[string]int }
+	if err := s.Ask(t.Context(), map[string]int{"a": 1}, &answer); err != nil || answer.Got["a"] != 1 {
+		t.Errorf("got %+v, %v", answer, err)
+	}
+}
+
+func TestBadAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		handle http.HandlerFunc
+		want   string
+	}{
+		"a status": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, "status 503"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
+		}, "status 302"},
+		"no JSON": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, "read answer"},
+		"too much": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.Copy(w, strings.NewReader(strings.Repeat(" ", MaxAnswerBytes+1)))
+		}, "more than"},
+		"cut short": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("{"))
+		}, "read answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := serve(t, patience, c.handle)
+			if err := s.Ask(t.Context(), 1, new(any)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want it to say %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestALateAnswerIsNotWaitedFor(t *testing.T) {
+	hang := make(chan struct{})
+	s, _ := serve(t, 20*time.Millisecond, func(http.ResponseWriter, *http.Request) { <-hang })
+	defer close(hang)
+	start := time.Now()
+	if err := s.Ask(t.Context(), 1, new(any)); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > patience {
+		t.Errorf("got %v after %s, want the deadline", err, time.Since(start))
+	}
+}
+
+// A service that fails is left alone, then tried by one call at a time, and asked again once it is well.
+func TestAFailingServiceRests(t *testing.T) {
+	var asked atomic.Int32
+	var well atomic.Bool
+	s, clock := serve(t, patience, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		if !well.Load() {
+			w.WriteHeader(500)
+			return
+		}
+		_, _ = w.Write([]byte("{}"))
+	})
+	ask := func() error { return s.Ask(t.Context(), 1, new(any)) }
+	for range Failures {
+		if err := ask(); err == nil || errors.Is(err, ErrResting) {
+			t.Fatalf("got %v, want that it failed", err)
+		}
+	}
+	for range 3 {
+		if err := ask(); !errors.Is(err, ErrResting) {
+			t.Fatalf("got %v, want that it rests", err)
+		}
+	}
+	clock.add(Rest)
+	if err := ask(); err == nil || errors.Is(err, ErrResting) {
+		t.Fatalf("got %v, want that it was tried and failed", err)
+	}
+	if err := ask(); !errors.Is(err, ErrResting) {
+		t.Fatalf("got %v, want that it rests again", err)
+	}
+	well.Store(true)
+	clock.add(Rest)
+	for range 2 {
+		if err := ask(); err != nil {
+			t.Fatalf("got %v, want an answer", err)
+		}
+	}
+	if n := asked.Load(); n != Failures+3 {
+		t.Errorf("asked %d times, want %d", n, Failures+3)
+	}
+}
+
+func TestOneCallTriesAtATime(t *testing.T) {
+	s := New(Config{URL: "http://127.0.0.1:0", Timeout: time.Second}, func() time.Time { return time.Unix(1e9, 0) })
+	s.failed, s.rests = Failures, time.Unix(1e9, 0)
+	if trying, err := s.enter(); err != nil || !trying {
+		t.Fatalf("got %v, %v, want to try", trying, err)
+	}
+	if _, err := s.enter(); !errors.Is(err, ErrResting) {
+		t.Errorf("got %v, want that another one tries", err)
+	}
+	s.leave(true, errors.New("the caller has gone"), true)
+	if trying, err := s.enter(); err != nil || !trying {
+		t.Errorf("got %v, %v, want to try again", trying, err)
+	}
+}
+
+func TestCallsAreBounded(t *testing.T) {
+	hang, hanging := make(chan struct{}), make(chan struct{})
+	s, _ := serve(t, patience, func(w http.ResponseWriter, _ *http.Request) {
+		hanging <- struct{}{}
+		<-hang
+		_, _ = w.Write([]byte("{}"))
+	})
+	var calls sync.WaitGroup
+	for range MaxCalls {
+		calls.Go(func() {
+			if err := s.Ask(t.Context(), 1, new(any)); err != nil {
+				t.Error(err)
+			}
+		})
+		<-hanging
+	}
+	if err := s.Ask(t.Context(), 1, new(any)); !errors.Is(err, ErrBusy) {
+		t.Errorf("got %v, want that it is busy", err)
+	}
+	close(hang)
+	calls.Wait()
+}
+
+func TestACallerWhoGoesIsNoFailure(t *testing.T) {
+	s, _ := serve(t, patience, func(http.ResponseWriter, *http.Request) {})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range Failures + 1 {
+		if err := s.Ask(ctx, 1, new(any)); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want that the caller has gone", err)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := (Config{URL: "https://example.com/x", Timeout: time.Second}).Validate(); err != nil {
+		t.Error(err)
+	}
+	for _, url := range []string{"", "example.com", "ftp://example.com", "http://", "http://[::1"} {
+		err := (Config{URL: url, Timeout: time.Minute}).Validate()
+		if err == nil || strings.Count(err.Error(), "\n") != 1 {
+			t.Errorf("%q: got %v, want both problems", url, err)
+		}
+	}
+}

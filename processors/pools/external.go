@@ -1,0 +1,316 @@
+package pools
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// ExternalSource is a source of candidates that is asked while a chunk is made. What it offers is filtered like all
+// candidates: by what the user was shown, has blocked, has published.
+//
+// The question is {"user", "feed", "limit"}, the answer {"candidates": [{"pin", "author", "board", "interests",
+// "created", "score"}…]}: created as RFC 3339 or in microseconds, the score on a scale of the source's own.
+type ExternalSource struct {
+	Name           schemas.Source `yaml:"name"` // none of the pipeline's; 1 to 64 bytes
+	outside.Config `yaml:",inline"`
+	Limit          int     `yaml:"limit"` // candidates asked for, 1 to 1000
+	Share          float64 `yaml:"share"` // in feeds that do not name the source; 0: that of others
+}
+
+// ExternalModel adds to the scores of candidates while a chunk is made.
+//
+// The question is {"user", "feed", "candidates": [{"pin", "source", "score", "created", "author", "board",
+// "interests"}…]}, the answer {"scores": {pin: number…}}; a pin that is not in it gets nothing.
+type ExternalModel struct {
+	outside.Config `yaml:",inline"` // without a URL there is none
+	Candidates     int              `yaml:"candidates"` // the best of all sources that are sent, 1 to 1000
+}
+
+func (c GeneratorConfig) externalProblems() []error {
+	var errs []error
+	names := map[schemas.Source]bool{}
+	for i, s := range c.Sources {
+		errs = append(errs, under(fmt.Sprintf("sources: %d. ", i+1), s.validate())...)
+		if names[s.Name] {
+			errs = append(errs, fmt.Errorf("sources: %d. name %q: there are two", i+1, s.Name))
+		}
+		names[s.Name] = true
+	}
+	if c.Model.URL != "" {
+		errs = append(errs, under("model.", c.Model.validate())...)
+	}
+	return errs
+}
+
+func (s ExternalSource) validate() error {
+	errs := []error{s.Config.Validate(), between("limit", s.Limit, 1, schemas.MaxCandidates)}
+	if err := s.Name.CheckOffered(); err != nil {
+		errs = append(errs, fmt.Errorf("name %q: %w", s.Name, err))
+	}
+	if !(s.Share >= 0 && s.Share <= 1e9) {
+		errs = append(errs, fmt.Errorf("share %v: 0 or more", s.Share))
+	}
+	return errors.Join(errs...)
+}
+
+func (m ExternalModel) validate() error {
+	return errors.Join(m.Config.Validate(), between("candidates", m.Candidates, 1, 1000))
+}
+
+// under puts a prefix before each of joined errors.
+func under(prefix string, err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{fmt.Errorf("%s%w", prefix, err)}
+	}
+	var errs []error
+	for _, e := range joined.Unwrap() {
+		errs = append(errs, under(prefix, e)...)
+	}
+	return errs
+}
+
+// withShares gives external sources their shares in the feeds that do not name them.
+func (c GeneratorConfig) withShares() rules.Feeds {
+	feeds := rules.Feeds{}
+	for name, feed := range c.Feeds {
+		feed.Shares = maps.Clone(feed.Shares)
+		for _, s := range c.Sources {
+			if _, named := feed.Shares[s.Name]; !named && s.Share > 0 {
+				if feed.Shares == nil {
+					feed.Shares = map[schemas.Source]float64{}
+				}
+				feed.Shares[s.Name] = s.Share
+			}
+		}
+		feeds[name] = feed
+	}
+	return feeds
+}
+
+// external are the services that a generator asks.
+type external struct {
+	sources []*externalSource
+	model   *outside.Service // nil: none
+	limit   int              // candidates that the model is asked about
+	metrics generatorMetrics
+	now     func() time.Time
+}
+
+type externalSource struct {
+	ExternalSource
+	service *outside.Service
+}
+
+func newExternal(cfg GeneratorConfig, metrics generatorMetrics, now func() time.Time) *external {
+	x := &external{limit: cfg.Model.Candidates, metrics: metrics, now: now}
+	for _, s := range cfg.Sources {
+		x.sources = append(x.sources, &externalSource{s, outside.New(s.Config, now)})
+	}
+	if cfg.Model.URL != "" {
+		x.model = outside.New(cfg.Model.Config, now)
+	}
+	return x
+}
+
+func (x *external) close() {
+	for _, s := range x.sources {
+		s.service.Close()
+	}
+	if x.model != nil {
+		x.model.Close()
+	}
+}
+
+// offers are what external sources offer to one chunk, best first, each pin once.
+type offers struct {
+	by       map[schemas.Source][]candidate
+	degraded []string // sources that did not answer
+}
+
+// ask asks every source that has a share in the feed, all at once.
+func (x *external) ask(ctx context.Context, o *order) offers {
+	all := offers{by: map[schemas.Source][]candidate{}}
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for _, s := range x.sources {
+		if o.feed.Share(s.Name) == 0 {
+			continue
+		}
+		asked.Go(func() {
+			list, err := x.askSource(ctx, s, o)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				all.degraded = append(all.degraded, degradedSource+string(s.Name))
+				return
+			}
+			all.by[s.Name] = list
+		})
+	}
+	asked.Wait()
+	slices.Sort(all.degraded)
+	return all
+}
+
+// sourceQuestion and sourceAnswer are the JSON of ExternalSource.
+type sourceQuestion struct {
+	User  schemas.UserID `json:"user"`
+	Feed  string         `json:"feed"`
+	Limit int            `json:"limit"`
+}
+
+type sourceAnswer struct {
+	Candidates []offeredPin `json:"candidates"`
+}
+
+type offeredPin struct {
+	Pin schemas.PinID `json:"pin"`
+	schemas.Facets
+	Created moment  `json:"created"`
+	Score   float64 `json:"score"`
+}
+
+// moment is a time as RFC 3339 or as a number of microseconds.
+type moment schemas.Micros
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *moment) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(text, []byte(`"`)) {
+		return json.Unmarshal(text, (*int64)(m))
+	}
+	var at time.Time
+	err := json.Unmarshal(text, &at)
+	*m = moment(schemas.MicrosOf(at))
+	return err
+}
+
+func (x *external) askSource(ctx context.Context, s *externalSource, o *order) ([]candidate, error) {
+	var answer sourceAnswer
+	err := s.service.Ask(ctx, sourceQuestion{o.User, o.Feed, s.Limit}, &answer)
+	x.metrics.asked(string(s.Name), err)
+	if err != nil {
+		return nil, err
+	}
+	now := schemas.MicrosOf(x.now())
+	var list []candidate
+	for _, p := range answer.Candidates {
+		c := schemas.Candidate{Pin: p.Pin, Facets: p.Facets, Created: schemas.Micros(p.Created), Score: p.Score}
+		if len(list) == s.Limit || c.Validate(now) != nil {
+			x.metrics.refused.WithLabelValues(string(s.Name)).Inc()
+			continue
+		}
+		list = append(list, candidate{pin: c.Pin, score: c.Score, candidateBody: candidateBody{Facets: c.Facets, created: c.Created}})
+	}
+	return bestOfEach(list), nil
+}
+
+// bestOfEach orders candidates, the best first, and keeps the best of each pin. It reorders list.
+func bestOfEach(list []candidate) []candidate {
+	slices.SortFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.pin, b.pin))
+	})
+	taken := make(map[schemas.PinID]bool, len(list))
+	return slices.DeleteFunc(list, func(c candidate) bool {
+		again := taken[c.pin]
+		taken[c.pin] = true
+		return again
+	})
+}
+
+// modelQuestion and modelAnswer are the JSON of ExternalModel.
+type modelQuestion struct {
+	User       schemas.UserID   `json:"user"`
+	Feed       string           `json:"feed"`
+	Candidates []modelCandidate `json:"candidates"`
+}
+
+type modelCandidate struct {
+	Pin     schemas.PinID  `json:"pin"`
+	Source  schemas.Source `json:"source"`
+	Score   float64        `json:"score"`
+	Created time.Time      `json:"created"`
+	schemas.Facets
+}
+
+type modelAnswer struct {
+	Scores map[schemas.PinID]float64 `json:"scores"`
+}
+
+// score asks the model about the best candidates. Without a model, and in feeds that do not ask for one, it does nothing.
+func (x *external) score(ctx context.Context, o *order, m *material) {
+	if x.model == nil || o.feed.Model == 0 {
+		return
+	}
+	var answer modelAnswer
+	err := x.model.Ask(ctx, modelQuestion{o.User, o.Feed, topOf(m.pools, x.limit)}, &answer)
+	x.metrics.asked("model", err)
+	if err != nil {
+		m.degraded = append(m.degraded, degradedModel)
+		return
+	}
+	maps.DeleteFunc(answer.Scores, func(_ schemas.PinID, score float64) bool { return math.Abs(score) > mostModel })
+	m.known.Model = answer.Scores
+}
+
+// mostModel is the largest score of a model that counts: sums of what is larger might not be numbers any more.
+const mostModel = 1e6
+
+// topOf takes n candidates: the best of each pool, then the second of each, and so on. A pin stands there once for each
+// source that has it; the model's word holds for all.
+func topOf(pools []rules.Pool, n int) []modelCandidate {
+	list := []modelCandidate{}
+	for rank := 0; len(list) < n; rank++ {
+		before := len(list)
+		for _, p := range pools {
+			if rank >= len(p.Candidates) || len(list) == n {
+				continue
+			}
+			c := &p.Candidates[rank]
+			list = append(list, modelCandidate{
+				Pin: c.Pin, Source: p.Source, Score: c.Score, Created: writable(c.Created).Time(), Facets: c.Facets,
+			})
+		}
+		if len(list) == before {
+			break
+		}
+	}
+	return list
+}
+
+// writable moves a time to the nearest that RFC 3339 can write.
+func writable(t schemas.Micros) schemas.Micros {
+	const yearOne, yearTenThousand = -62135596800 * 1e6, 253402300800 * 1e6
+	return min(max(t, yearOne), yearTenThousand-1)
+}
+
+// outcomeOf says in a word how a call ended.
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return "answered"
+	case errors.Is(err, outside.ErrResting):
+		return "resting"
+	case errors.Is(err, outside.ErrBusy):
+		return "busy"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "late"
+	}
+	return "failed"
+}
