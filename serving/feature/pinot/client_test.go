@@ -124,7 +124,7 @@ func TestStoreReadsRows(t *testing.T) {
 		_ = json.NewDecoder(r.Body).Decode(&q)
 		asked = append(asked, q["sql"])
 		ms := int64(now) / 1000
-		fmt.Fprintf(w, `{"resultTable":{"rows":[%s,%s,%s,["other","user:2","save","pin:9",[],[],"{\\"price\\":\\"100\\"}",%d]]},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":%d}`,
+		fmt.Fprintf(w, `{"resultTable":{"rows":[%s,%s,%s,["other","user:2","save","pin:9",[],[],"{\"price\":\"100\"}",%d]]},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":%d}`,
 			row("\U0001F600", "pin:2", ms), row("\uff5e", "pin:1", ms), row("c", "pin:3", ms-1), ms, ms)
 	})
 	s := NewStore(feature.DefaultConfig(), c, nil)
