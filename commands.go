@@ -17,6 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
 	"github.com/smartfeed/smartfeed/topics/simulate"
@@ -47,7 +48,7 @@ before it; "smartfeed config show" prints them all.`,
 	defaults := DefaultConfig()
 	config.AddFlags(&defaults, root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.file, "config", "", "configuration file (default smartfeed.yaml, if there is one)")
-	root.AddCommand(p.devCommand(), p.processCommand(), p.serveCommand(), p.importCommand(), simulate.Command(p.setup), p.featuresCommand(), p.pinotCommand(), p.configCommand(), idCommand(), p.versionCommand())
+	root.AddCommand(p.devCommand(), p.processCommand(), p.materializeCommand(), p.serveCommand(), p.importCommand(), simulate.Command(p.setup), p.featuresCommand(), p.pinotCommand(), p.feedStoreCommand(), p.configCommand(), idCommand(), p.versionCommand())
 	root.AddCommand(topics.Commands(p.setup)...)
 	root.AddCommand(api.Commands(p.server)...)
 	return root
@@ -97,8 +98,9 @@ func (p *program) setup(cmd *cobra.Command) (topics.Setup, error) {
 	reporter := progress.To(cmd.ErrOrStderr())
 	return topics.Setup{
 		Kafka: cfg.kafka(), Registry: cfg.registryURL(), Verbs: cfg.Verbs, Log: logger(cmd, cfg.Log),
-		Progress: func(what string, total int) topics.Progress { return reporter.Start(what, total) },
-		Work:     func(ctx context.Context) (topics.Work, error) { return askWork(ctx, cfg.HTTP) },
+		FeedStores: cfg.FeedStore.others(),
+		Progress:   func(what string, total int) topics.Progress { return reporter.Start(what, total) },
+		Work:       func(ctx context.Context) (topics.Work, error) { return askWork(ctx, cfg.HTTP) },
 	}, nil
 }
 
@@ -137,6 +139,16 @@ func (p *program) pinotCommand() *cobra.Command {
 		cfg, err := p.load(cmd)
 		return pinot.Setup{Config: cfg.Pinot, Kafka: cfg.Kafka, Registry: cfg.registryURL(), Partitions: cfg.Partitions}, err
 	})
+}
+
+func (p *program) feedStoreCommand() *cobra.Command {
+	cmd := group("feedstore", "make and check the tables of feed stores on Cassandra")
+	cmd.AddCommand(cassandra.Commands(func(cmd *cobra.Command) (cassandra.Setup, error) {
+		cfg, err := p.load(cmd)
+		at := cfg.FeedStore.Cassandra
+		return cassandra.Setup{Config: at.Config, Primary: at.Primary, Standby: at.Standby}, err
+	})...)
+	return cmd
 }
 
 func (p *program) configCommand() *cobra.Command {

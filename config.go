@@ -25,7 +25,6 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/serving/feed"
-	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/insight"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -56,7 +55,7 @@ type Config struct {
 	Generator   pools.GeneratorConfig `yaml:"generator"`
 	Materialize materialize.Config    `yaml:"materialize"`
 
-	FeedStore  feedstore.Config  `yaml:"feed_store"`
+	FeedStore  FeedStoreConfig   `yaml:"feed_store"`
 	Feed       feed.Config       `yaml:"feed"`
 	Feature    feature.Config    `yaml:"feature"`
 	Insight    insight.Config    `yaml:"insight"`
@@ -97,7 +96,7 @@ func DefaultConfig() Config {
 		Pools:       pools.DefaultConfig(),
 		Generator:   pools.DefaultGeneratorConfig(),
 		Materialize: materialize.DefaultConfig(),
-		FeedStore:   feedstore.DefaultConfig(),
+		FeedStore:   defaultFeedStoreConfig(),
 		Feed:        feed.DefaultConfig(),
 		Feature:     feature.DefaultConfig(),
 		Insight:     insight.DefaultConfig(),

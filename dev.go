@@ -67,11 +67,13 @@ func (p *product) awaitReady(ctx context.Context) bool {
 }
 
 func (p *product) demo(ctx context.Context, out io.Writer) error {
-	setup := topics.Setup{Kafka: p.kafka, Registry: p.broker.RegistryURL(), Verbs: p.cfg.Verbs, Log: p.log}
+	setup := topics.Setup{
+		Kafka: p.kafka, Registry: p.broker.RegistryURL(), Verbs: p.cfg.Verbs, Log: p.log, FeedStores: p.cfg.FeedStore.others(),
+	}
 	cfg := simulate.DefaultConfig()
 	cfg.Rate = demoRate
 	_, err := simulate.Run(ctx, setup, cfg, simulate.Forever, func(ctx context.Context) error {
-		if err := topics.Wait(ctx, p.kafka, schemas.MicrosOf(time.Now()), nil); err != nil {
+		if err := topics.Wait(ctx, p.kafka, schemas.MicrosOf(time.Now()), nil, setup.Readers()...); err != nil {
 			return err
 		}
 		p.invite(out)

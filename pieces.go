@@ -11,7 +11,6 @@ import (
 	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
-	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/related"
@@ -22,7 +21,6 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/serving/feed"
-	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/insight"
 	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/serving/web"
@@ -286,18 +284,6 @@ func (p *product) openFeatureLog() (*featurelog.Recorder, error) {
 }
 
 func (p *product) openFeed(context.Context) error {
-	store, err := feedstore.Open(p.cfg.below("feed"), p.cfg.FeedStore, p.log)
-	if err != nil {
-		return err
-	}
-	p.opened(store.Close)
-	sink, err := materialize.New(p.cfg.Materialize, materialize.Env{
-		Kafka: p.kafka, Streams: p.streams, Store: store, Metrics: p.metrics,
-	})
-	if err != nil {
-		return err
-	}
-	p.part(p.cfg.Materialize.Group(), sink.Run)
 	client, err := p.kafka.Client()
 	if err != nil {
 		return err
@@ -308,7 +294,7 @@ func (p *product) openFeed(context.Context) error {
 		return err
 	}
 	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
-		Generator: p.generator, Neighbours: p.related, Store: store, Served: feed.NewServedTopic(client, p.streams),
+		Generator: p.generator, Neighbours: p.related, Store: p.store, Served: feed.NewServedTopic(client, p.streams),
 		Returns: feed.NewReturnTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
 	})
 	if err != nil {

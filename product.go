@@ -40,6 +40,9 @@ type product struct {
 	hot       *pools.Hot       // counts that local knows; nil without it
 	features  *feature.Service // nil: not served here
 	insights  *insight.Service // likewise
+	store     feed.Store       // what feeds are read from; nil: not here
+	sinks     []feedSink       // what feeds are written to
+	spare     []string         // parts without which all is answered
 	feed      *feed.Service    // nil: not served here
 	server    *api.Server
 

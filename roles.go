@@ -16,7 +16,7 @@ import (
 func everything() []opener {
 	return []opener{
 		(*product).openBroker, (*product).openStreams, openGroups(groupNames()),
-		(*product).openFeatures, (*product).openFeed, (*product).openServer,
+		(*product).openFeatures, (*product).openFeedStore, (*product).openSinks, (*product).openFeed, (*product).openServer,
 	}
 }
 
@@ -27,12 +27,20 @@ func processing(names []string) []opener {
 	}
 }
 
-// serving is what answers, on brokers and pools that are elsewhere. The stores it opens are embedded ones, which one
-// process alone can use: so it also fills them.
+// materializing fills feed stores that are elsewhere.
+func materializing() []opener {
+	return []opener{
+		(*product).openDir, (*product).openKafka, (*product).openStreams,
+		(*product).openFeedStore, (*product).openSinks, (*product).openServer,
+	}
+}
+
+// serving is what answers, on brokers and pools that are elsewhere. An embedded store it fills, too: one process alone can
+// use it.
 func serving() []opener {
 	return []opener{
 		(*product).openDir, (*product).openKafka, (*product).openStreams, (*product).openPeers,
-		(*product).openFeatures, (*product).openFeed, (*product).openServer,
+		(*product).openFeatures, (*product).openFeedStore, (*product).openOwnSinks, (*product).openFeed, (*product).openServer,
 	}
 }
 
@@ -76,13 +84,33 @@ func checkGroups(names []string) error {
 	return nil
 }
 
+func (p *program) materializeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "materialize",
+		Short: "fill the feed stores at --feed_store.cassandra.…",
+		Long: `Fill the feed store on Cassandra, and the standby if there is one, from the topics. Any number of processes share the work.
+The tables must be there: see "smartfeed feedstore apply". An embedded feed store is filled by the process that serves.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			if !cfg.FeedStore.remote() {
+				return usageError{errors.New("feed_store.cassandra.primary.hosts: is empty: an embedded feed store is filled by the process that serves")}
+			}
+			return p.runRole(cmd, materializing())
+		},
+	}
+}
+
 func (p *program) serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
 		Short: "answer feeds and features, on the brokers at --kafka",
 		Long: `Answer over HTTP: feeds, pools, lists, features, events, the console. Chunks and pools are asked of the processes that run
-the group pools; without them feeds go on with what is frozen. The embedded stores below --dir are this process's own,
-and it fills them from the topics.`,
+the group pools; without them feeds go on with what is frozen. Embedded stores below --dir are this process's own, and it
+fills them from the topics; feed stores on Cassandra are filled by "smartfeed materialize".`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.runRole(cmd, serving()) },
 	}

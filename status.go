@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -63,7 +64,7 @@ func (p *product) addLag(ctx context.Context, groups []groupStatus) {
 func (p *product) missing() []string {
 	missing := []string{}
 	for _, s := range p.supervisor.State() {
-		if s.Condition != processors.Running {
+		if s.Condition != processors.Running && !slices.Contains(p.spare, s.Name) {
 			missing = append(missing, fmt.Sprintf("%s is %s", s.Name, s.Condition))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,8 @@ type Setup struct {
 	Registry string        // address of the schema registry, a URL or host:port; commas separate several
 	Verbs    schemas.Verbs // that actions may have; nil: the built-in ones
 	Log      *slog.Logger
+	// FeedStores names the feed stores beside the first: each is filled by a reader of its own.
+	FeedStores []string
 	// Progress starts telling a person about a piece of work, of so many steps or, if that is negative, of nobody knows
 	// how many; nil: nobody is told.
 	Progress func(what string, total int) Progress
@@ -60,6 +63,16 @@ func (s Setup) catalogue(ctx context.Context) ([]Topic, error) {
 		return nil, err
 	}
 	return Catalogue(profile), nil
+}
+
+// Readers are all that Wait waits for, but for those that hold a topic whole.
+func (s Setup) Readers() []Reader {
+	readers := ReadersOf(Catalogue(Profile{Partitions: s.Kafka.Partitions}))
+	first := slices.IndexFunc(readers, func(r Reader) bool { return r.Group == Materialize })
+	for _, store := range s.FeedStores {
+		readers = append(readers, Reader{Group: Materialize + "-" + store, Topics: readers[first].Topics})
+	}
+	return readers
 }
 
 func (s Setup) progress(what string, total int) Progress {
@@ -195,7 +208,7 @@ func waitCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 			defer cancel()
 			task := s.progress("wait", -1)
 			defer task.Done()
-			return Wait(ctx, s.Kafka, since, func(w WaitState) { task.Say(w.String()) })
+			return Wait(ctx, s.Kafka, since, func(w WaitState) { task.Say(w.String()) }, s.Readers()...)
 		}),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "give up after")

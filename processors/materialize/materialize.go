@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,6 +93,7 @@ type Sink struct {
 	deadLetters *prometheus.CounterVec
 	written     *prometheus.CounterVec
 	seconds     prometheus.Histogram
+	behind      prometheus.Gauge
 }
 
 // New checks the configuration and registers the metrics, which carry the name of the group.
@@ -111,9 +113,12 @@ func New(cfg Config, env Env) (*Sink, error) {
 			Name: "smartfeed_materialize_write_seconds", Help: "Time of one durable write.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), // 0.5 ms to 4 s
 		}),
+		behind: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "smartfeed_materialize_behind_seconds", Help: "Age of the oldest record of the last write when it was durable.",
+		}),
 	}
 	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"group": cfg.Group()}, env.Metrics)
-	for _, c := range []prometheus.Collector{s.written, s.deadLetters, s.seconds} {
+	for _, c := range []prometheus.Collector{s.written, s.deadLetters, s.seconds, s.behind} {
 		if err := labelled.Register(c); err != nil {
 			return nil, fmt.Errorf("materialize: register metrics: %w", err)
 		}
@@ -154,8 +159,15 @@ func (s *Sink) work(ctx context.Context, producer *kgo.Client, records []*kgo.Re
 		return fmt.Errorf("materialize: %w", err)
 	}
 	s.seconds.Observe(time.Since(start).Seconds())
+	s.behind.Set(time.Since(oldest(records)).Seconds())
 	s.count(batch)
 	return nil
+}
+
+// oldest is when the first of the records arrived.
+func oldest(records []*kgo.Record) time.Time {
+	first := slices.MinFunc(records, func(a, b *kgo.Record) int { return a.Timestamp.Compare(b.Timestamp) })
+	return first.Timestamp
 }
 
 // count adds what was written to the metrics.

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/processors/materialize"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/serving/feedstore/hedged"
+)
+
+// FeedStoreConfig says where frozen feeds are: on this machine's disk, or on one or two Cassandra clusters.
+type FeedStoreConfig struct {
+	feedstore.Config `yaml:",inline"`
+	Cassandra        CassandraConfig `yaml:"cassandra"`
+	Hedge            hedged.Config   `yaml:"hedge"` // reads of two clusters
+}
+
+// CassandraConfig is used when the primary has hosts.
+type CassandraConfig struct {
+	cassandra.Config `yaml:",inline"`
+	Primary          cassandra.Cluster `yaml:"primary"`
+	Standby          cassandra.Cluster `yaml:"standby"` // without hosts: there is none
+}
+
+func defaultFeedStoreConfig() FeedStoreConfig {
+	return FeedStoreConfig{
+		Config: feedstore.DefaultConfig(),
+		Cassandra: CassandraConfig{
+			Config: cassandra.DefaultConfig(), Primary: cassandra.DefaultCluster(), Standby: cassandra.DefaultCluster(),
+		},
+		Hedge: hedged.DefaultConfig(),
+	}
+}
+
+// Validate reports every value that is out of its bounds, with its path.
+func (c FeedStoreConfig) Validate() error {
+	cass := c.Cassandra
+	problems := []error{
+		c.Config.Validate(),
+		config.Under("cassandra", cass.Config.Validate()),
+		config.Under("cassandra.primary", cass.Primary.Validate()),
+		config.Under("cassandra.standby", cass.Standby.Validate()),
+		config.Under("hedge", c.Hedge.Validate()),
+	}
+	if len(cass.Standby.Hosts) > 0 && len(cass.Primary.Hosts) == 0 {
+		problems = append(problems, errors.New("cassandra.standby.hosts: a standby without a primary"))
+	}
+	return errors.Join(problems...)
+}
+
+// remote says whether the feed store is one that several processes can use.
+func (c FeedStoreConfig) remote() bool { return len(c.Cassandra.Primary.Hosts) > 0 }
+
+// feedStores are the names of the feed stores beside the first: each has a sink of its own.
+func (c FeedStoreConfig) others() []string {
+	if len(c.Cassandra.Standby.Hosts) == 0 {
+		return nil
+	}
+	return []string{standbyStore}
+}
+
+// standbyStore names the second feed store, and its sink.
+const standbyStore = "standby"
+
+// feedSink is a feed store that is to be filled by this process or another.
+type feedSink struct {
+	name  string // of materialize.Config.Store
+	store materialize.Store
+}
+
+// openFeedStore opens what feeds are read from, and what they are written to.
+func (p *product) openFeedStore(context.Context) error {
+	if p.cfg.FeedStore.remote() {
+		return p.openCassandra()
+	}
+	store, err := feedstore.Open(p.cfg.below("feed"), p.cfg.FeedStore.Config, p.log)
+	if err != nil {
+		return err
+	}
+	p.opened(store.Close)
+	p.store, p.sinks = store, []feedSink{{p.cfg.Materialize.Store, store}}
+	return nil
+}
+
+func (p *product) openCassandra() error {
+	cfg := p.cfg.FeedStore.Cassandra
+	primary, err := p.openCluster("primary", cfg.Primary)
+	if err != nil {
+		return err
+	}
+	p.store, p.sinks = primary, []feedSink{{p.cfg.Materialize.Store, primary}}
+	if len(cfg.Standby.Hosts) == 0 {
+		return nil
+	}
+	standby, err := p.openCluster(standbyStore, cfg.Standby)
+	if err != nil {
+		return err
+	}
+	p.sinks = append(p.sinks, feedSink{standbyStore, standby})
+	both, err := hedged.New(p.cfg.FeedStore.Hedge, hedged.Stores{Primary: primary, Standby: standby}, p.metrics)
+	if err != nil {
+		return err
+	}
+	p.store = both
+	p.opened(closed(both.Close))
+	return nil
+}
+
+// openCluster has a store on Cassandra kept connected. It need not be there yet.
+func (p *product) openCluster(name string, at cassandra.Cluster) (*cassandra.Store, error) {
+	cfg := p.cfg.FeedStore
+	store, err := cassandra.New(name, cfg.Cassandra.Config, at, cfg.MaxFeed, p.log)
+	if err != nil {
+		return nil, err
+	}
+	p.part("feed-store-"+name, store.Run)
+	return store, nil
+}
+
+// openSinks has this process fill the feed stores. With two of them either may be away: it is filled when it comes back,
+// and what is asked is answered from the other.
+func (p *product) openSinks(context.Context) error {
+	for _, to := range p.sinks {
+		cfg := p.cfg.Materialize
+		cfg.Store = to.name
+		sink, err := materialize.New(cfg, materialize.Env{
+			Kafka: p.kafka, Streams: p.streams, Store: to.store, Metrics: p.metrics,
+		})
+		if err != nil {
+			return fmt.Errorf("feed store %q: %w", to.name, err)
+		}
+		p.part(cfg.Group(), sink.Run)
+		if len(p.sinks) > 1 {
+			p.spare = append(p.spare, cfg.Group())
+		}
+	}
+	return nil
+}
+
+// openOwnSinks has this process fill the feed store if it is one that no other can fill.
+func (p *product) openOwnSinks(ctx context.Context) error {
+	if p.cfg.FeedStore.remote() {
+		return nil
+	}
+	return p.openSinks(ctx)
+}

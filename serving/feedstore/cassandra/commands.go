@@ -1,0 +1,74 @@
+package cassandra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Setup is what the commands need of the program's configuration.
+type Setup struct {
+	Config           Config
+	Primary, Standby Cluster // without hosts: none
+}
+
+// errNone says that there is nothing to do, in the words of the configuration.
+var errNone = errors.New("feed_store.cassandra.primary.hosts is empty: the embedded feed store needs neither apply nor verify")
+
+// Commands returns apply and verify. setup is called when one of them runs.
+func Commands(setup func(*cobra.Command) (Setup, error)) []*cobra.Command {
+	return []*cobra.Command{{
+		Use: "apply", Short: "make keyspace and tables, set options that differ", Args: cobra.NoArgs,
+		Long: `Make the keyspace and the tables on the primary and, if there is one, on the standby, and set options that differ. What
+cannot be changed in place is reported, and nothing is changed on that cluster then. Run it again at any time: what is
+there stays.`,
+		RunE: each(setup, func(cmd *cobra.Command, name string, cfg Config, at Cluster) error {
+			done, err := Apply(cmd.Context(), cfg, at)
+			for _, what := range done {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s: done\n", name, what)
+			}
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: as it should be\n", name)
+			}
+			return err
+		}),
+	}, {
+		Use: "verify", Short: "report how keyspace and tables differ from what apply would make", Args: cobra.NoArgs,
+		RunE: each(setup, func(cmd *cobra.Command, name string, cfg Config, at Cluster) error {
+			err := Verify(cmd.Context(), cfg, at)
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: as it should be\n", name)
+			}
+			return err
+		}),
+	}}
+}
+
+// each does something to each cluster, also when it fails for one.
+func each(setup func(*cobra.Command) (Setup, error), do func(cmd *cobra.Command, name string, cfg Config, at Cluster) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		s, err := setup(cmd)
+		if err != nil {
+			return err
+		}
+		if len(s.Primary.Hosts) == 0 {
+			return errNone
+		}
+		problems := []error{named("primary", do(cmd, "primary", s.Config, s.Primary))}
+		if len(s.Standby.Hosts) > 0 && !errors.Is(cmd.Context().Err(), context.Canceled) {
+			problems = append(problems, named("standby", do(cmd, "standby", s.Config, s.Standby)))
+		}
+		return errors.Join(problems...)
+	}
+}
+
+// named puts the cluster's name before each line of an error.
+func named(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(name + ": " + strings.ReplaceAll(err.Error(), "\n", "\n"+name+": "))
+}
