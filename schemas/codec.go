@@ -9,10 +9,10 @@ import (
 )
 
 // This file, and file.go for files that this program writes itself, are the only ones that know the Avro library,
-// hamba/avro. The library is trusted with schemas and with
-// mapping values to structs, not with bytes: by itself it lets six bytes exhaust the memory, takes many a truncated
-// record for a whole one, and can skip a field for ever. So conform sees every body first, no body is decoded with
-// another schema than its own, and the limits below only have to hold if conform should be wrong.
+// hamba/avro. The library is trusted with schemas and with mapping values to structs, not with bytes: by itself it lets
+// six bytes exhaust the memory, takes many a truncated record for a whole one, and can skip a field for ever. So conform
+// sees every body first, no body is decoded with another schema than its own, and the limits below only have to hold if
+// conform should be wrong.
 
 // maxSchemaBytes bounds the text of a schema.
 const maxSchemaBytes = 1 << 20

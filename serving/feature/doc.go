@@ -23,11 +23,13 @@
 //
 // # Values
 //
-// Different values are counted exactly up to ExactDistinct, then estimated (schemas.Sketch, 1.6 percent); those who acted
-// on a pin are always estimated, a few of them without error in practice. A member of a list counts once for each action. An absent attribute and an empty list are in no group and match no
+// A member of a list counts once for each action. An absent attribute and an empty list are in no group and match no
 // filter. What is not a finite number in decimal notation is skipped by sum, mean, min and max, as if the action were
 // not there. Without any action count, sum, rate and distinct are 0, groups {}, lists []; everything else is null and
 // missing. Actions of the same millisecond are ordered by id, descending.
+//
+// Different values are counted exactly up to ExactDistinct, then estimated (schemas.Sketch, 1.6 percent). Those who acted
+// on a pin are always estimated; of a few of them the estimate is off by less than one.
 //
 // # Guarantees
 //

@@ -9,7 +9,7 @@ import (
 
 // Evaluation evaluates definitions of entity user or pair over one user's actions that a store hands in, newest first
 // and by id descending within a millisecond: for stores that do not know rows. Definitions must be ones that stand for
-// themselves; NewService asks for no others.
+// themselves; a Service asks for no others.
 type Evaluation struct {
 	plan *plan
 	most int

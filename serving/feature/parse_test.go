@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -267,6 +268,24 @@ func TestDefinitionsAreReadFromTheirJSON(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
+}
+
+func TestBuiltinIsReadFromItsJSON(t *testing.T) {
+	want, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(map[string][]Definition{"features": want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse("f", text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	if diff := cmp.Diff(want, got, comparePaths, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 func TestWindowsAreWrittenShort(t *testing.T) {
