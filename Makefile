@@ -19,7 +19,7 @@ PINOT         := 127.0.0.1:$(PINOT_PORT)
 CLUSTER       := kafka-1 kafka-2 kafka-3
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run test test-lastfm test-services nightly vet check lint fmt bench-rows bench-features bench-short clean
+.PHONY: help build run test test-lastfm test-services nightly vet check lint fmt bench-feed bench-rows bench-features bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -67,6 +67,9 @@ bench-short: ## every benchmark once, to see that it runs
 bench-features: ## features over HTTP, and beside them the store alone and the bare rows
 	$(GO) test -run '^$$' -bench 'Features$$' -benchtime 1x .
 	$(GO) test -run '^$$' -bench 'TenFeatures|Items|Ingest' -benchtime 2s ./serving/feature
+
+bench-feed: ## the write path of the feed beside the bare loop, full pools, a giant; some minutes. BENCH_FEED_SCALE=0.1 is a tenth
+	$(GO) test -run '^$$' -bench Feed -benchtime 1x -timeout 30m ./internal/bench
 
 bench-rows: ## row tables beside the bare loop doing the same
 	$(GO) test -run '^$$' -bench Rows -benchtime 1x ./processors/rows

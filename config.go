@@ -148,6 +148,10 @@ func (c *Config) validateOwn() error {
 	if c.Log.Format != "text" && c.Log.Format != "json" {
 		problems = append(problems, fmt.Errorf("log.format: %q is neither text nor json", c.Log.Format))
 	}
+	if c.Fanout.StepEdges*4 > c.Rows.MaxRecordRows { // a delivery writes a row for each, and trims some pools
+		problems = append(problems, fmt.Errorf("rows.max_record_rows: %d is less than four times fanout.step_edges, %d",
+			c.Rows.MaxRecordRows, c.Fanout.StepEdges))
+	}
 	return errors.Join(problems...)
 }
 

@@ -52,6 +52,15 @@ func TestDefaultsAreValid(t *testing.T) {
 	}
 }
 
+func TestStepsMustFitWhatARecordMayWrite(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Fanout.StepEdges, cfg.Rows.MaxRecordRows = 1000, 3999
+	const want = "rows.max_record_rows: 3999 is less than four times fanout.step_edges, 1000"
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q in it", err, want)
+	}
+}
+
 func TestIDCommand(t *testing.T) {
 	for _, c := range []struct {
 		args []string

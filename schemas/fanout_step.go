@@ -9,6 +9,9 @@ const (
 	EdgesStep StepKind = "edges" // change edges of a shard
 	MoveStep  StepKind = "move"  // move the next edges of a followee to its shards
 	DoneStep  StepKind = "done"  // a walk that brings back what was pulled has come to its end
+	GiveStep  StepKind = "give"  // bring the next recents to one follower
+	FillStep  StepKind = "fill"  // put the next recents into slots
+	BringStep StepKind = "bring" // begin the walks that bring the next recents back
 )
 
 // EdgeChange is what becomes of the edges that an EdgesStep names.
@@ -29,16 +32,21 @@ type FanoutStep struct {
 	Kind     StepKind `avro:"kind" json:"kind"`
 	Followee Followee `avro:"followee" json:"followee"`
 
-	// Of a walk.
+	// Of a walk the pin; of a step over recents, the pin and score of the last one done, Deleted if it was one that is
+	// gone.
 	DeliveredPin
+
+	// Of a walk.
 	After UserID `avro:"after" json:"after"` // the last follower served
 	Away  bool   `avro:"away" json:"away"`   // After is among those who are away
 	All   bool   `avro:"all" json:"all"`     // also to those who are away
 	Back  bool   `avro:"back" json:"back"`   // brings back what was pulled: gives way to others, and ends with a DoneStep
 	Turn  bool   `avro:"turn" json:"turn"`   // the walk has the turn; another one waits for it
 
-	// Of an EdgesStep.
+	// Of an EdgesStep; Users and Weights also of a GiveStep.
 	Change  EdgeChange `avro:"change" json:"change,omitempty"`
 	Users   []UserID   `avro:"users" json:"users,omitempty"`
 	Weights []float32  `avro:"weights" json:"weights,omitempty"` // of Users, in their order; empty: all 1
+
+	Asked Micros `avro:"asked" json:"asked,omitempty"` // of a GiveStep, see Delivery
 }

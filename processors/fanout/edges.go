@@ -180,7 +180,7 @@ func (g *group) move(tx *rows.Tx, b *book) error {
 func (g *group) moveSome(tx *rows.Tx, b *book, kind byte, to schemas.EdgeChange) (some bool, err error) {
 	st := g.steps.Get().(*step)
 	defer g.steps.Put(st)
-	st.reset()
+	st.reset(g.cfg.StepEdges)
 	if err := b.Scan(walkFrom(kind, ""), func(row, value []byte) bool { return st.add(row[1:], liveWeight(value)) }); err != nil {
 		return false, err
 	}

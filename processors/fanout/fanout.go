@@ -18,7 +18,8 @@
 // Walks. A walk over the followers takes at most StepEdges of them, sends one record to each partition that has any, and
 // leaves the rest to a record in fanout-loop, which the pools send when they have applied what it follows: no account
 // is too big, a crash resumes the walk where it was, a walk never has more than one step under way among one owner's
-// edges, and the deliveries of others take their turn in between. Walks of one followee take turns, too. Above
+// edges, and the deliveries of others take their turn in between. Walks of one followee take turns, too. (So a delivery
+// in the dead letters, which takes a broken configuration, holds its followee's walks up until it is retried.) Above
 // SpreadAbove followers the edges move to shards, one a partition, and a walk runs in all of them at once.
 //
 // Pull. Above PullAbove followers a publication begins no walk: the recents stand in slots of the topic recents-pulled,
@@ -49,7 +50,7 @@ type DeletedUsers interface {
 func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers) rows.Group {
 	g := &group{
 		cfg: cfg, streams: s, deleted: deleted, partitions: partitions,
-		steps: sync.Pool{New: func() any { return newStep(cfg.StepEdges, partitions) }},
+		steps: sync.Pool{New: func() any { return newStep(partitions) }},
 	}
 	return rows.Group{
 		Name: topics.Fanout,

@@ -74,17 +74,31 @@ func (g *group) keep(tx *rows.Tx, b *book, r *recent, was *known) error {
 // backfill delivers the recents to one follower, and what is gone of them: the follower may have been brought an earlier
 // version, over this edge or another. The last delivery carries asked, if somebody has.
 func (g *group) backfill(tx *rows.Tx, b *book, e edge, asked schemas.Micros) error {
-	var pins []schemas.DeliveredPin
-	if !b.pulled {
-		list, err := b.all(g.cfg.Recents)
-		if err != nil {
-			return err
-		}
-		for i := range list {
-			pins = append(pins, list[i].DeliveredPin)
-		}
+	if b.pulled {
+		return g.hand(tx, nil, e, asked)
 	}
-	return g.hand(tx, pins, e, asked)
+	return g.give(tx, b, place{}, e, asked)
+}
+
+// give brings a follower the recents behind a place.
+func (g *group) give(tx *rows.Tx, b *book, at place, e edge, asked schemas.Micros) error {
+	list, more, err := b.portion(at, g.cfg.Recents)
+	if err != nil {
+		return err
+	}
+	pins := make([]schemas.DeliveredPin, len(list))
+	for i := range list {
+		pins[i] = list[i].DeliveredPin
+	}
+	if !more {
+		return g.hand(tx, pins, e, asked)
+	}
+	if err := g.hand(tx, pins, e, 0); err != nil {
+		return err
+	}
+	on := list[len(list)-1].place().step(schemas.GiveStep)
+	on.Users, on.Weights, on.Asked = []schemas.UserID{e.user}, []float32{e.weight}, asked
+	return g.loop(tx, tx.Key(), on)
 }
 
 // hand delivers pins to one follower.

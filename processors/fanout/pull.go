@@ -3,6 +3,7 @@ package fanout
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/smartfeed/smartfeed/processors/ranked"
@@ -37,27 +38,45 @@ func (g *group) settle(tx *rows.Tx, b *book) error {
 }
 
 func (g *group) toPull(tx *rows.Tx, b *book) error {
-	b.pulled = true
-	tx.Effect(effectToPull, 1)
-	if b.slotted {
-		return nil // not yet brought back
+	switch {
+	case b.filling:
+		return nil
+	case b.slotted: // not yet brought back
+		b.pulled = true
+		return nil
 	}
-	b.slotted = true
+	b.slotted, b.filling = true, true
+	tx.Effect(effectToPull, 1)
 	if err := b.trim(g.cfg.Recents); err != nil {
 		return err
 	}
-	list, err := b.all(g.cfg.Recents)
+	return g.fillSlots(tx, b, place{})
+}
+
+// fillSlots puts the recents behind a place into slots. A publication meanwhile takes one by itself, and is walked, too;
+// those that find no room then are the lowest.
+func (g *group) fillSlots(tx *rows.Tx, b *book, at place) error {
+	list, more, err := b.portion(at, g.cfg.Recents)
 	if err != nil {
 		return err
 	}
 	for i := range list {
-		*b.count(list[i].gone)++
-		b.slots++
-		if err := g.fill(tx, b, &list[i], i); err != nil {
+		k, err := b.known(list[i].Pin)
+		if err != nil {
+			return err
+		}
+		if k == nil || k.slot != noSlot {
+			continue
+		}
+		if err := g.shelve(tx, b, &list[i], k); err != nil {
 			return err
 		}
 	}
-	return nil
+	if more {
+		return g.loop(tx, tx.Key(), list[len(list)-1].place().step(schemas.FillStep))
+	}
+	b.filling, b.pulled = false, true
+	return g.settle(tx, b)
 }
 
 // count is how many recents of a class stand in slots.
@@ -71,7 +90,13 @@ func (b *book) count(gone bool) *int {
 func (g *group) toPush(tx *rows.Tx, b *book) error {
 	b.pulled = false
 	tx.Effect(effectToPush, 1)
-	list, err := b.all(g.cfg.Recents)
+	b.back++ // one for finding the others
+	return g.bringBack(tx, b, place{})
+}
+
+// bringBack has the recents behind a place wait for their walks.
+func (g *group) bringBack(tx *rows.Tx, b *book, at place) error {
+	list, more, err := b.portion(at, g.cfg.Recents)
 	if err != nil {
 		return err
 	}
@@ -84,19 +109,21 @@ func (g *group) toPush(tx *rows.Tx, b *book) error {
 		}
 	}
 	b.back += len(list)
-	if b.back == 0 {
-		return g.freeAll(tx, b)
+	if !b.busy {
+		if err := g.nextTurn(tx, b); err != nil {
+			return err
+		}
 	}
-	if b.busy {
-		return nil
+	if more {
+		return g.loop(tx, tx.Key(), list[len(list)-1].place().step(schemas.BringStep))
 	}
-	return g.nextTurn(tx, b)
+	return g.broughtBack(tx, b)
 }
 
 // broughtBack notes the end of a walk that brings back what was pulled.
 func (g *group) broughtBack(tx *rows.Tx, b *book) error {
 	b.back = max(0, b.back-1)
-	if b.back > 0 || b.pulled || !b.slotted {
+	if b.back > 0 || b.pulled || b.filling || !b.slotted {
 		return nil
 	}
 	return g.freeAll(tx, b)
@@ -114,17 +141,20 @@ func (g *group) shelve(tx *rows.Tx, b *book, r *recent, was *known) error {
 		}
 	}
 	for *b.count(r.gone) >= g.cfg.Recents {
-		freed, err := b.giveWay(r)
+		lowest, err := b.giveWay(r)
 		if err != nil {
 			return err
 		}
-		if freed == noSlot { // all that are there are better
+		if lowest == nil { // all that are there are better
 			return g.free(tx, b, slot)
+		}
+		if lowest.slot == noSlot {
+			continue
 		}
 		*b.count(r.gone)--
 		if slot == noSlot {
-			slot = freed
-		} else if err := g.free(tx, b, freed); err != nil {
+			slot = lowest.slot
+		} else if err := g.free(tx, b, lowest.slot); err != nil {
 			return err
 		}
 	}
@@ -138,22 +168,22 @@ func (g *group) shelve(tx *rows.Tx, b *book, r *recent, was *known) error {
 	return g.fill(tx, b, r, slot)
 }
 
-// giveWay drops the lowest recent of the same class if r is better, and returns its slot, noSlot if r is not.
-func (b *book) giveWay(r *recent) (slot int, err error) {
+// giveWay drops the lowest recent of the same class if r is better, and returns what was known of it; nil if r is not.
+func (b *book) giveWay(r *recent) (*known, error) {
 	var row []byte
-	err = b.Scan(rows.Scan{Prefix: []byte{classOf(r.gone)}, Reverse: true, Limit: 1}, func(name, _ []byte) bool {
+	err := b.Scan(rows.Scan{Prefix: []byte{classOf(r.gone)}, Reverse: true, Limit: 1}, func(name, _ []byte) bool {
 		row = append(row, name...)
 		return true
 	})
 	if err != nil || row == nil || bytes.Compare(r.row(), row) >= 0 {
-		return noSlot, err
+		return nil, err
 	}
 	pin := schemas.PinID(row[1+ranked.ScoreBytes:])
 	k, err := b.known(pin)
 	if err != nil || k == nil {
-		return noSlot, err
+		return nil, err
 	}
-	return k.slot, b.drop(k, pin)
+	return k, b.drop(k, pin)
 }
 
 // takeFree returns a slot where nothing stands.
@@ -204,12 +234,20 @@ func (g *group) vacate(tx *rows.Tx, slot int) error {
 
 // freeAll empties every slot, for good.
 func (g *group) freeAll(tx *rows.Tx, b *book) error {
-	list, err := b.all(g.cfg.Recents)
-	if err != nil {
+	index := map[schemas.PinID]known{}
+	var bad error
+	err := b.Scan(rows.Scan{Prefix: []byte{rowIndex}}, func(row, value []byte) bool {
+		var k known
+		k, bad = parseKnown(value)
+		index[schemas.PinID(row[1:])] = k
+		return bad == nil
+	})
+	if err = errors.Join(err, bad); err != nil {
 		return err
 	}
-	for i := range list {
-		if err := b.put(&list[i], noSlot); err != nil {
+	for pin, k := range index {
+		k.slot = noSlot
+		if err := b.Put(rowOf(rowIndex, pin), appendKnown(nil, k)); err != nil {
 			return err
 		}
 	}

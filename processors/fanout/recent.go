@@ -182,35 +182,55 @@ func (b *book) trim(most int) error {
 	return nil
 }
 
-// best returns the best recents of a class, as many as are kept.
-func (b *book) best(class byte, most int) ([]recent, error) {
-	if class == rowRecent && !b.published || class == rowGone && !b.withdrawn {
-		return nil, nil
-	}
-	var list []recent
-	var bad error
-	err := b.Scan(rows.Scan{Prefix: []byte{class}, Limit: most}, func(row, value []byte) bool {
-		var r recent
-		if r, bad = parseRecent(string(row), string(value)); bad != nil {
-			return false
-		}
-		list = append(list, r)
-		return true
-	})
-	if err == nil {
-		err = bad
-	}
-	return list, err
+// place is where a walk over the recents stands: behind a pin of a class; without a pin, at the beginning.
+type place struct {
+	gone  bool
+	score float64
+	pin   schemas.PinID
 }
 
-// all returns the best recents, then those that are gone: what somebody needs to know who had no part in the walks.
-func (b *book) all(most int) ([]recent, error) {
-	list, err := b.best(rowRecent, most)
-	if err != nil {
-		return nil, err
+func (r *recent) place() place { return place{r.gone, r.Score, r.Pin} }
+
+// placeOf reads the place that a step over recents stands at.
+func placeOf(s *schemas.FanoutStep) place { return place{s.Deleted, s.Score, s.Pin} }
+
+// step returns a step that goes on behind the place.
+func (p place) step(kind schemas.StepKind) *schemas.FanoutStep {
+	return &schemas.FanoutStep{Kind: kind, DeliveredPin: schemas.DeliveredPin{Pin: p.pin, Score: p.score, Deleted: p.gone}}
+}
+
+// portionBytes is how much of the recents is handled at once: a record's effect is bounded, see rows.Config, whatever
+// the length of the ids in it.
+const portionBytes = 512 << 10
+
+// portion returns the next recents behind a place, at most so many of a class: the best first, then those that are gone,
+// which somebody needs to know who had no part in the walks. more says that there are others.
+func (b *book) portion(at place, most int) (list []recent, more bool, err error) {
+	size := 0
+	for _, class := range []byte{rowRecent, rowGone} {
+		gone := class == rowGone
+		if at.gone && !gone || !gone && !b.published || gone && !b.withdrawn {
+			continue
+		}
+		scan := rows.Scan{Prefix: []byte{class}, Limit: most}
+		if at.pin != "" && at.gone == gone {
+			scan.From = append(recentRow(class, at.score, at.pin), 0)
+		}
+		var bad error
+		err = b.Scan(scan, func(row, value []byte) bool {
+			if more = size > portionBytes; more {
+				return false
+			}
+			var r recent
+			r, bad = parseRecent(string(row), string(value))
+			list, size = append(list, r), size+len(row)+len(value)
+			return bad == nil
+		})
+		if err = errors.Join(err, bad); err != nil || more {
+			return list, more, err
+		}
 	}
-	gone, err := b.best(rowGone, most)
-	return append(list, gone...), err
+	return list, false, nil
 }
 
 // portions cuts pins into runs that fit a record: at most 250 pins or 256 KiB each, one pin at least.

@@ -84,7 +84,7 @@ func TestStateComesBackFromItsRow(t *testing.T) {
 			followers: number.Draw(t, "followers"), away: number.Draw(t, "away"), queued: rapid.Uint64Range(0, 1<<60).Draw(t, "queued"),
 			busy: flag.Draw(t, "busy"), spread: flag.Draw(t, "spread"), moving: flag.Draw(t, "moving"),
 			pulled: flag.Draw(t, "pulled"), slotted: flag.Draw(t, "slotted"), published: flag.Draw(t, "published"),
-			withdrawn: flag.Draw(t, "withdrawn"), weighed: flag.Draw(t, "weighed"), back: number.Draw(t, "back"),
+			withdrawn: flag.Draw(t, "withdrawn"), weighed: flag.Draw(t, "weighed"), filling: flag.Draw(t, "filling"), back: number.Draw(t, "back"),
 			slots: number.Draw(t, "slots"), here: number.Draw(t, "here"), gone: number.Draw(t, "gone"),
 		}
 		value := appendState(nil, want)

@@ -24,15 +24,16 @@ type state struct {
 	moving bool // … but for some that are still to be moved there
 
 	pulled  bool // a publication begins no walk
-	slotted bool // the recents stand in slots
+	slotted bool // the recents stand in slots …
+	filling bool // … but for some that are still to be put there
 	back    int  // walks under way that bring back what was pulled
 	slots   int  // ever used
 	here    int  // recents in slots …
 	gone    int  // … and of those that are gone
 }
 
-func (s *state) flags() [8]*bool {
-	return [...]*bool{&s.busy, &s.spread, &s.moving, &s.pulled, &s.slotted, &s.published, &s.withdrawn, &s.weighed}
+func (s *state) flags() [9]*bool {
+	return [...]*bool{&s.busy, &s.spread, &s.moving, &s.pulled, &s.slotted, &s.published, &s.withdrawn, &s.weighed, &s.filling}
 }
 
 func (s *state) numbers() [6]*int {

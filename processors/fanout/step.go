@@ -24,12 +24,11 @@ type share struct {
 	uneven  bool // a weight is not 1
 }
 
-func newStep(limit int, partitions int32) *step {
-	return &step{limit: limit, shares: make([]share, partitions)}
-}
+func newStep(partitions int32) *step { return &step{shares: make([]share, partitions)} }
 
 // reset forgets the followers and keeps the memory.
-func (s *step) reset() {
+func (s *step) reset(limit int) {
+	s.limit = limit
 	for i := range s.shares {
 		sh := &s.shares[i]
 		sh.names, sh.ends, sh.weights, sh.uneven = sh.names[:0], sh.ends[:0], sh.weights[:0], false

@@ -13,9 +13,9 @@ import (
 
 func TestStepGathersFollowersByPartition(t *testing.T) {
 	const partitions = 4
-	st := newStep(20, partitions)
+	st := newStep(partitions)
 	rapid.Check(t, func(t *rapid.T) {
-		st.reset()
+		st.reset(20)
 		n := rapid.IntRange(0, 40).Draw(t, "followers")
 		want := make([]schemas.Delivery, partitions)
 		last := -1
@@ -66,14 +66,14 @@ func even(weights []float32) bool {
 
 func BenchmarkStep(b *testing.B) {
 	const followers = 1000
-	st := newStep(followers, 4)
+	st := newStep(4)
 	users := make([][]byte, followers)
 	for i := range users {
 		users[i] = fmt.Appendf(nil, "user:%d", i)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		st.reset()
+		st.reset(followers)
 		for _, user := range users {
 			st.add(user, 1)
 		}

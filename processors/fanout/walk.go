@@ -22,6 +22,12 @@ func (g *group) step(tx *rows.Tx, s *schemas.FanoutStep) error {
 			return g.move(tx, b)
 		case schemas.DoneStep:
 			return g.broughtBack(tx, b)
+		case schemas.GiveStep:
+			return g.give(tx, b, placeOf(s), edge{s.Users[0], s.Weights[0]}, s.Asked)
+		case schemas.FillStep:
+			return g.fillSlots(tx, b, placeOf(s))
+		case schemas.BringStep:
+			return g.bringBack(tx, b, placeOf(s))
 		}
 		return g.take(tx, b, s)
 	})
@@ -39,9 +45,12 @@ func checkStep(key string, s *schemas.FanoutStep) error {
 		if !shard || len(s.Weights) > 0 && len(s.Weights) != len(s.Users) {
 			return schemas.Bad(fmt.Sprintf("step at %q: %d weights for %d edges", key, len(s.Weights), len(s.Users)))
 		}
-	case schemas.MoveStep, schemas.DoneStep:
+	case schemas.GiveStep, schemas.MoveStep, schemas.DoneStep, schemas.FillStep, schemas.BringStep:
 		if shard {
 			return schemas.Bad(fmt.Sprintf("step %q at a shard", s.Kind))
+		}
+		if s.Kind == schemas.GiveStep && (len(s.Users) != 1 || len(s.Weights) != 1) {
+			return schemas.Bad(fmt.Sprintf("step %q for %d followers with %d weights", s.Kind, len(s.Users), len(s.Weights)))
 		}
 	default:
 		return schemas.Bad(fmt.Sprintf("unknown step %q", s.Kind))
@@ -70,7 +79,7 @@ func (g *group) take(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 	}
 	st := g.steps.Get().(*step)
 	defer g.steps.Put(st)
-	st.reset()
+	st.reset(g.stepEdges(&s.DeliveredPin))
 	inAway, err := b.gather(st, s)
 	if err != nil {
 		return err
@@ -87,6 +96,13 @@ func (g *group) take(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 		return nil
 	}
 	return g.finish(tx, b, s)
+}
+
+// stepEdges is how many followers a step takes: fewer of a pin with long ids, whose rows must fit what a record of the
+// pools may write.
+func (g *group) stepEdges(pin *schemas.DeliveredPin) int {
+	const mostBytes, owner = 768 << 10, 300
+	return min(g.cfg.StepEdges, 1+mostBytes/(owner+len(pin.Pin)+pinBytes(pin)))
 }
 
 // gather takes the next followers, and says whether the last one is among those who are away.

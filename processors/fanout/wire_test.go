@@ -489,6 +489,71 @@ func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
 	expect(t, w, author, want)
 }
 
+// Pins with the longest facets there can be: what one record does stays small, and nothing is left out for it, by
+// back-fills, walks, and switches in both directions.
+func TestLongPinsGoInPortions(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	const author, pins, followers = "user:long", 50, 60
+	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 1000, Recents: 100, PullAbove: followers, SpreadAbove: never}))
+	var long []schemas.InterestID
+	for n := range schemas.MaxInterests {
+		long = append(long, schemas.InterestID(fmt.Sprintf("interest:%d-%s", n, strings.Repeat("x", 230))))
+	}
+	published := map[schemas.PinID]bool{}
+	for n := range pins {
+		p := pinOf(author, n, schemas.Micros(n))
+		p.Interests, p.Deleted = long, n%10 == 9
+		published[p.Pin] = p.Deleted
+		announce(w, author, p)
+	}
+	w.WaitIdle()
+	for n := range followers {
+		publish(w, follow(fmt.Sprint(n), 0, schemas.UserID(fmt.Sprintf("user:%d", n)), schemas.Follow, author))
+	}
+	w.WaitIdle()
+	if list, _ := deliveries(t, w, author); len(list) != pins*followers {
+		t.Errorf("%d deliveries, want %d pins for %d followers", len(list), pins, followers)
+	}
+	last := pinOf(author, pins, pins)
+	last.Interests = long
+	published[last.Pin] = false
+	announce(w, author, last)
+	publish(w, follow("one more", 0, "user:more", schemas.Follow, author))
+	w.WaitIdle()
+	if diff := gocmp.Diff(published, slots(t, w, author)); diff != "" {
+		t.Errorf("slots, true if gone (-want +got):\n%s", diff)
+	}
+	publish(w,
+		follow("less", 1, "user:0", schemas.Unfollow, author), follow("still less", 1, "user:1", schemas.Unfollow, author),
+		follow("a tenth", 1, "user:more", schemas.Unfollow, author))
+	for n := 2; n < 12; n++ {
+		publish(w, follow(fmt.Sprintf("less-%d", n), 1, schemas.UserID(fmt.Sprintf("user:%d", n)), schemas.Unfollow, author))
+	}
+	w.WaitIdle()
+	if got := slots(t, w, author); len(got) > 0 {
+		t.Errorf("%d slots are left", len(got))
+	}
+	most, kinds := 0, map[schemas.StepKind]bool{}
+	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
+		most = max(most, len(r.Value.Users)*len(r.Value.Pins))
+	}
+	for _, r := range proctest.Drain(w, w.Streams.FanoutLoop) {
+		kinds[r.Value.Kind] = true
+	}
+	if most > 50 {
+		t.Errorf("up to %d rows of 16 KiB a delivery", most)
+	}
+	for _, kind := range []schemas.StepKind{schemas.GiveStep, schemas.FillStep, schemas.BringStep, schemas.WalkStep} {
+		if !kinds[kind] {
+			t.Errorf("no step %q", kind)
+		}
+	}
+	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) > 0 {
+		t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
+	}
+}
+
 // Many pins of one followee at once: in every partition a walk begins when the one before it has ended, so that never
 // more than a step of it stands before the deliveries of others.
 func TestWalksOfOneFolloweeTakeTurns(t *testing.T) {
