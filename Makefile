@@ -17,9 +17,12 @@ KAFKA         := 127.0.0.1:$(KAFKA_PORT)
 export PINOT_PORT ?= 19070
 PINOT         := 127.0.0.1:$(PINOT_PORT)
 CLUSTER       := kafka-1 kafka-2 kafka-3
+export CASSANDRA_PORT ?= 19042
+CASSANDRAS    := cassandra-primary cassandra-standby
+CASSANDRA     := $(shell echo 127.0.0.1:$(CASSANDRA_PORT),127.0.0.1:$$(($(CASSANDRA_PORT) + 1)))
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run test test-lastfm test-services nightly vet check lint fmt bench-feed bench-rows bench-features bench-short clean
+.PHONY: help build run test test-lastfm test-services test-kafka test-cassandra test-pinot nightly vet check lint fmt bench-feed bench-rows bench-features bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -38,16 +41,24 @@ test: ## every test but the long imports; race detector where goroutines share s
 test-lastfm: ## the Last.fm set against brute force, also through five kills; files in LASTFM_DIR or ../shared/data/lastfm-2k
 	$(GO) test -timeout 30m -run '$(LONG)' -v .
 
-test-services: ## the same tests on real servers, brought and started by .ci/services
+test-services: test-kafka test-cassandra test-pinot ## the same tests on real servers, brought and started by .ci/services
+
+test-kafka: ## one broker, and three
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=4 $(GO) test -p 1 -count=1 -timeout 20m -run RealKafka -v ./topics ./processors/rows
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GO) test -count=1 -timeout 20m -run RealKafkaTorture -v ./processors/rows
+
+test-cassandra: ## a primary and a standby
+	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) $(GO) test -count=1 -timeout 20m -run RealCassandra -v ./serving/feedstore/cassandra
+
+test-pinot: ## Pinot with its ZooKeeper
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GO) test -count=1 -run RealPinot -v ./serving/feature/pinot
 
-nightly: ## the torture of row tables in full: a hundred kills embedded, forty on Kafka, ten of each broker of three
+nightly: ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 pages a fault
 	ROWS_TORTURE=17 $(GO) test -count=1 -timeout 30m -run TestTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GO) test -count=1 -timeout 30m -run RealKafkaTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) $(GO) test -run '^$$' -bench RowsHop -benchtime 1x -count 3 ./processors/rows
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) ROWS_TORTURE=15 $(GO) test -count=1 -timeout 60m -run RealKafkaTorture -v ./processors/rows
+	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) CASSANDRA_TEST_READS=20000 $(GO) test -count=1 -timeout 60m -run RealCassandraHedged -v ./serving/feedstore/cassandra
 
 vet: ## format and vet
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }

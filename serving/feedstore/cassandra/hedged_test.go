@@ -1,0 +1,256 @@
+package cassandra_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/serving/feedstore/hedged"
+)
+
+const (
+	readers      = 200 // users with a feed
+	feedLength   = 200
+	readRate     = 200                    // pages a second
+	readDeadline = 300 * time.Millisecond // of a page
+)
+
+// readsVariable says how many pages are read in each state, 2,000 without it.
+const readsVariable = "CASSANDRA_TEST_READS"
+
+func readCount(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(readsVariable)
+	if text == "" {
+		return 2000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// watched counts the reads of a store, and can delay some of them.
+type watched struct {
+	*cassandra.Store
+	pages atomic.Int64
+	slow  atomic.Bool // one page in ten takes 500 ms more
+}
+
+func (w *watched) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
+	if turn := w.pages.Add(1); w.slow.Load() && turn%10 == 0 {
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+	}
+	return w.Store.Page(ctx, user, below, n)
+}
+
+// pair is two clusters with the same feeds, and what reads them as one.
+type pair struct {
+	*hedged.Store
+	stores [2]*watched
+	users  []schemas.UserID
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	cfg := config()
+	cfg.Timeout = 2 * time.Second
+	p := &pair{}
+	for i := range p.stores {
+		p.stores[i] = &watched{Store: start(t, cfg, at(t, i), 1000)}
+	}
+	for i := range readers {
+		p.users = append(p.users, schemas.UserID(fmt.Sprintf("user:%d-%d", time.Now().UnixNano(), i)))
+	}
+	p.write(t, 1, feedLength)
+	reads := hedged.DefaultConfig()
+	reads.Recover = 20 // a primary that is well again is first again after five seconds
+	var err error
+	p.Store, err = hedged.New(reads, hedged.Stores{Primary: p.stores[0], Standby: p.stores[1]}, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// write gives each user the entries of some positions, in both stores, as often as it takes.
+func (p *pair) write(t *testing.T, from, to int64) {
+	t.Helper()
+	for _, user := range p.users {
+		var b feedstore.Batch
+		for n := from; n <= to; n++ {
+			b.Entries = append(b.Entries, schemas.FeedEntry{User: user, Position: n, Time: schemas.Micros(n), ServedItem: schemas.ServedItem{
+				Pin: schemas.PinID(fmt.Sprintf("pin:%s-%d", user, n)), Source: schemas.Following, Facets: schemas.Facets{Author: "user:author", Board: "board:b"},
+			}})
+		}
+		for _, s := range p.stores {
+			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+				err := s.Write(t.Context(), b)
+				if err == nil {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// outcome is what came of reading.
+type outcome struct {
+	failed int64
+	took   []time.Duration // sorted
+	calls  [2]int64        // of each store
+}
+
+func (o outcome) percentile(p float64) time.Duration { return o.took[int(float64(len(o.took)-1)*p)] }
+
+// extra is how many more calls there were than reads; calls of a store that refuses them at once are none.
+func (o outcome) extra(refuses int) float64 {
+	calls := o.calls[0] + o.calls[1]
+	if refuses >= 0 {
+		calls = o.calls[1-refuses]
+	}
+	return float64(calls)/float64(len(o.took)) - 1
+}
+
+// read reads newest pages of random users, so many a second whatever becomes of them.
+func (p *pair) read(t *testing.T, n int) outcome {
+	t.Helper()
+	var o outcome
+	for i, s := range p.stores {
+		o.calls[i] = -s.pages.Load()
+	}
+	o.took = make([]time.Duration, n)
+	var failed atomic.Int64
+	var wg sync.WaitGroup
+	began := time.Now()
+	for i := range n {
+		time.Sleep(time.Until(began.Add(time.Duration(i) * time.Second / readRate)))
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), readDeadline)
+			defer cancel()
+			start := time.Now()
+			entries, _, err := p.Page(ctx, p.users[rand.IntN(readers)], math.MaxInt64, 25)
+			o.took[i] = time.Since(start)
+			if err != nil || len(entries) != 25 {
+				failed.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	p.Close() // also what nobody waits for
+	for i, s := range p.stores {
+		o.calls[i] += s.pages.Load()
+	}
+	slices.Sort(o.took)
+	o.failed = failed.Load()
+	return o
+}
+
+// TestRealCassandraHedged has one of two clusters be well, dead, hang, and be slow, while pages are read. It asserts that
+// all are answered, and the extra reads; times are printed, and held to five times what is wanted: the machine may have
+// other things to do.
+func TestRealCassandraHedged(t *testing.T) {
+	p := newPair(t)
+	n := readCount(t)
+	p.read(t, 1000) // the servers' code is compiled, the stores' p99.9 known
+	p.settle(t)
+	for _, c := range []struct {
+		name     string
+		fault    func(t *testing.T)
+		heal     func(t *testing.T)
+		refuses  int // the store that refuses calls at once; -1: none
+		asksBoth bool
+	}{
+		{"both up", func(*testing.T) {}, func(*testing.T) {}, -1, false},
+		{"primary slow", func(*testing.T) { p.stores[0].slow.Store(true) }, func(*testing.T) { p.stores[0].slow.Store(false) }, -1, true},
+		{"primary hangs", func(t *testing.T) { service(t, "pause", 0) }, func(t *testing.T) { service(t, "resume", 0) }, -1, true},
+		{"primary killed", func(t *testing.T) { service(t, "kill", 0) }, func(t *testing.T) { service(t, "start", 0) }, 0, true},
+		{"standby slow", func(*testing.T) { p.stores[1].slow.Store(true) }, func(*testing.T) { p.stores[1].slow.Store(false) }, -1, false},
+		{"standby hangs", func(t *testing.T) { service(t, "pause", 1) }, func(t *testing.T) { service(t, "resume", 1) }, -1, false},
+		{"standby killed", func(t *testing.T) { service(t, "kill", 1) }, func(t *testing.T) { service(t, "start", 1) }, 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.fault(t)
+			o := p.read(t, n)
+			c.heal(t)
+			t.Logf("%d pages: %d failed, p50 %s, p99 %s, p99.9 %s, longest %s; calls %v, %.3f extra", n, o.failed,
+				o.percentile(0.5), o.percentile(0.99), o.percentile(0.999), o.percentile(1), o.calls, o.extra(c.refuses))
+			if o.failed > 0 {
+				t.Errorf("%d of %d pages were not answered", o.failed, n)
+			}
+			if extra := o.extra(c.refuses); extra > 0.1 {
+				t.Errorf("%.3f extra reads, want at most 0.1", extra)
+			}
+			if p99 := o.percentile(0.99); p99 > 5*60*time.Millisecond {
+				t.Errorf("p99 %s, want at most five times 60 ms", p99)
+			}
+			if c.asksBoth && o.calls[1] < int64(n)/4 {
+				t.Errorf("the standby had %d calls: the fault was none", o.calls[1])
+			}
+			p.settle(t)
+		})
+	}
+	p.write(t, feedLength+1, feedLength+20)
+	p.equal(t)
+}
+
+// settle waits until both stores answer, and the primary is first again.
+func (p *pair) settle(t *testing.T) {
+	t.Helper()
+	deadline := time.Now().Add(90 * time.Second)
+	for {
+		o := p.read(t, 400)
+		if o.failed == 0 && float64(o.calls[0]) > 0.9*400 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the primary is not first again after 90 s: calls %v", o.calls)
+		}
+	}
+}
+
+// equal holds both stores to the same rows.
+func (p *pair) equal(t *testing.T) {
+	t.Helper()
+	for _, user := range p.users {
+		var rows [2][]schemas.FeedEntry
+		for i, s := range p.stores {
+			var err error
+			if rows[i], _, err = s.Store.Page(t.Context(), user, math.MaxInt64, 10_000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(rows[0]) != feedLength+20 {
+			t.Errorf("%s has %d entries, want %d", user, len(rows[0]), feedLength+20)
+		}
+		if diff := cmp.Diff(rows[0], rows[1]); diff != "" {
+			t.Errorf("%s: primary -, standby +:\n%s", user, diff)
+		}
+	}
+}
+
+var _ feed.Store = (*watched)(nil)
