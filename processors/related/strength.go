@@ -13,7 +13,7 @@ import (
 type strength float64
 
 // none is the strength of nothing.
-var none = strength(math.Inf(-1))
+func none() strength { return strength(math.Inf(-1)) }
 
 // once is what a weight at a time is worth: ln(w · 2^(t/half-life)), t in seconds since 1970. Weight and halfLife are
 // positive. A float64 resolves it to 2e-13 at a half-life of a month: a strength is good to as many parts.
@@ -26,7 +26,7 @@ func (a strength) plus(b strength) strength {
 	if a < b {
 		a, b = b, a
 	}
-	if b == none {
+	if b == none() {
 		return a
 	}
 	return a + strength(math.Log1p(math.Exp(float64(b-a))))

@@ -84,9 +84,9 @@ func all(t table) (strength, error) {
 	value, err := t.Get([]byte{rowAll})
 	switch {
 	case err != nil || value == nil:
-		return none, err
+		return none(), err
 	case len(value) != 8:
-		return none, errTorn
+		return none(), errTorn
 	}
 	return strength(math.Float64frombits(binary.BigEndian.Uint64(value))), nil
 }
@@ -151,7 +151,7 @@ func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros)
 		return err
 	}
 	if n == nil {
-		n = &neighbour{id: s.ID, strength: none}
+		n = &neighbour{id: s.ID, strength: none()}
 	} else if err := t.own.Delete(placeName(n.strength, n.id)); err != nil {
 		return err
 	}
