@@ -69,7 +69,7 @@ func boardOf(item Item) schemas.BoardID {
 }
 
 // mayBeNew says whether the item may be shown as new: unseen, and visible from its source, or, when it was picked to
-// explore, from any.
+// explore, from any, that of neighbours among them, which needs no edge.
 func (r *Reader) mayBeNew(item Item) bool {
 	if r.news[item.Pin] {
 		return false
@@ -77,7 +77,7 @@ func (r *Reader) mayBeNew(item Item) bool {
 	if item.Source != schemas.Explore {
 		return r.product.Visible(r.user, item.Source, item.Pin)
 	}
-	return slices.ContainsFunc(edgeSources(), func(s schemas.Source) bool {
+	return slices.ContainsFunc(append(edgeSources(), schemas.Related), func(s schemas.Source) bool {
 		return r.product.Visible(r.user, s, item.Pin)
 	})
 }
