@@ -26,9 +26,11 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/oracle"
 	"github.com/smartfeed/smartfeed/internal/oracle/visits"
+	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
 	"github.com/smartfeed/smartfeed/topics/simulate"
 )
@@ -247,6 +249,25 @@ func (s *started) hasAll() bool { return s.broker != nil }
 const everyCap = 100_000
 
 func TestProductOfAGeneratedSet(t *testing.T) { testProduct(t, generated(t, 0.05)) }
+
+// Nobody is delivered to: everything is merged from the slots when it is read. The rest of the pipeline must not tell.
+func TestPulledProductOfAGeneratedSet(t *testing.T) {
+	d := readDataset(t, generated(t, 0.02))
+	d.deliveries = 0
+	cfg := testConfig(t.TempDir())
+	cfg.Pools.Cap, cfg.FeedStore.MaxFeed, cfg.Fanout.PullAbove, cfg.Fanout.Recents = everyCap, everyCap, 0, 10_000
+	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // a pulled pin has the weight of its edge now, brute force knows of none
+	s := start(t, cfg)
+	s.importSet(d)
+	s.checkPools(d, everyCap)
+	s.door().checkVisits(d, DefaultConfig().Pools.Cap)
+	s.checkNothingWasLost()
+	for _, g := range s.groups {
+		if status := g.Status(); status.Group == topics.Fanout && status.Effects["pulled"] == 0 {
+			t.Errorf("nothing was pulled: %v", status.Effects)
+		}
+	}
+}
 
 func TestProductOfLastfm(t *testing.T) {
 	if testing.Short() {

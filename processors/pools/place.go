@@ -7,9 +7,12 @@ type candidate struct {
 	pin     schemas.PinID
 	score   float64 // of the place
 	version int     // index of the row that gives the facets
-	place   int     // index of the row that gives the place; may be the same
+	place   int     // index of the row that gives the place; may be the same; noPlace: it is pulled
 	candidateBody
 }
+
+// noPlace is the place of a candidate that stands in no row of the user.
+const noPlace = -1
 
 // candidateBody is what the highest version says.
 type candidateBody struct {
@@ -59,8 +62,8 @@ const (
 
 // judge says what becomes of candidates. remembers is asked last, and only of those whose answer matters.
 type judge struct {
-	standing  func(c *candidate) fate               // without seen: waiting, hidden, refused or expired
-	remembers func(pin schemas.PinID) (bool, error) // seen
+	standing  func(c *candidate) fate          // without seen: waiting, hidden, refused or expired
+	remembers func(c *candidate) (bool, error) // seen
 }
 
 // best returns the n best candidates that wait, of all of them, best first.
@@ -86,7 +89,7 @@ func (j judge) bestOf(next func() *candidate, n int) ([]candidate, error) {
 		if j.standing(c) != waiting {
 			continue
 		}
-		seen, err := j.remembers(c.pin)
+		seen, err := j.remembers(c)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +134,7 @@ func (j judge) reason(c *candidate, left map[fate]int) (string, error) {
 		}
 		return dropCap, nil
 	}
-	seen, err := j.remembers(c.pin)
+	seen, err := j.remembers(c)
 	if err != nil {
 		return "", err
 	}

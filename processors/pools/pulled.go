@@ -242,7 +242,7 @@ func (m *merged) known(c *candidate) *candidate {
 func (m *merged) pull() *candidate {
 	e, s := m.queue.take()
 	truth := m.pulled.newest(e.Pin)
-	c := &candidate{pin: e.Pin, score: s, candidateBody: bodyOf(truth)}
+	c := &candidate{pin: e.Pin, score: s, place: noPlace, candidateBody: bodyOf(truth)}
 	if i, ok := m.rowOf[e.Pin]; ok && m.rows[i].version > truth.Version {
 		r := &m.rows[i]
 		c.candidateBody = candidateBody{Facets: r.Facets, created: r.Created, deleted: r.Deleted}

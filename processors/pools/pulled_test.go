@@ -148,3 +148,26 @@ func BenchmarkMerge(b *testing.B) {
 		done()
 	}
 }
+
+// Seen pins leave the user's own rows by trimming, and with them what a chunk asks of them; slots they never leave.
+func TestPulledPinsThatWereSeenLongAgoAreSeen(t *testing.T) {
+	table, pulled := memory{}, new(Pulled)
+	table[string(graphRow(regFollow, "user:a"))] = []byte{}
+	table[string(rowState)] = []byte(`{"head":9}`)
+	for n := range 3 {
+		d := delivered{pin: pinID(n), version: 1, score: float64(n), Facets: schemas.Facets{Author: "user:a"}}
+		pulled.Change("", nil, slot("user:a", n, d, false))
+		if n > 0 {
+			table[string(rowOf(rowSeen, d.pin))] = appendSeen(nil, seen{position: int64(n)})
+		}
+	}
+	v := table.look(t)
+	v.pulled, v.lately = pulled, map[schemas.PinID]struct{}{pinID(2): {}}
+	all, err := v.pool(schemas.Following, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 1 || all[0].pin != pinID(0) {
+		t.Errorf("%d candidates, want the one that was not seen: %+v", len(all), all)
+	}
+}

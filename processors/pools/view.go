@@ -59,15 +59,18 @@ func (v *view) standing(source schemas.Source, c *candidate) fate {
 }
 
 // remembers says whether a pin was seen. Most of those who are delivered to have not been shown anything yet.
-func (v *view) remembers(pin schemas.PinID) (bool, error) {
+// Where it is enough to know what was seen lately, a pulled pin is asked for all the same: trims take what was seen out of
+// the user's own rows, and nothing takes it out of a followee's slots.
+func (v *view) remembers(c *candidate) (bool, error) {
 	if v.state.Head == 0 {
 		return false, nil
 	}
 	if v.lately != nil {
-		_, ok := v.lately[pin]
-		return ok, nil
+		if _, ok := v.lately[c.pin]; ok || c.place != noPlace {
+			return ok, nil
+		}
 	}
-	value, err := v.Get(rowOf(rowSeen, pin))
+	value, err := v.Get(rowOf(rowSeen, c.pin))
 	return value != nil, err
 }
 
