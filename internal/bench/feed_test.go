@@ -277,7 +277,7 @@ func (p *pipeline) probeDuring(work func()) []time.Duration {
 	var all []time.Duration
 	var probes sync.WaitGroup
 	probes.Go(func() {
-		tick := time.NewTicker(20 * time.Millisecond)
+		tick := time.NewTicker(5 * time.Millisecond) // 200 pins a second
 		defer tick.Stop()
 		for n := 0; ; n++ {
 			select {
