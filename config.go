@@ -168,7 +168,7 @@ func (c *Config) write(w io.Writer) error {
 // settle hands values that several parts share to each of them.
 func (c *Config) settle() {
 	c.Objects.Verbs, c.Actors.Verbs = c.Verbs, c.Verbs
-	c.Generator.FeedMax = c.FeedStore.MaxFeed
+	c.Generator.FeedMax, c.Generator.HalfLife = c.FeedStore.MaxFeed, c.Fanout.HalfLife
 	c.Related.ScoreHalfLife = c.Fanout.HalfLife
 }
 

@@ -294,7 +294,8 @@ func (p *product) openFeed(context.Context) error {
 		return err
 	}
 	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
-		Generator: p.generator, Neighbours: p.related, Store: p.store, Served: feed.NewServedTopic(client, p.streams),
+		Generator: p.generator, Explainer: p.generator, Neighbours: p.related, Store: p.store,
+		Served:  feed.NewServedTopic(client, p.streams),
 		Returns: feed.NewReturnTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
 	})
 	if err != nil {

@@ -54,6 +54,7 @@ type product struct {
 // generator is the content generator, here or wherever a user's pools are.
 type generator interface {
 	feed.Generator
+	feed.Explainer
 	api.Pools
 }
 

@@ -75,22 +75,26 @@ func (g *Generator) compose(ctx context.Context, o order) (*schemas.Chunk, error
 
 // make applies the rules. To ask of every candidate whether it was seen would cost more than all the rest of a chunk. So
 // the material leaves out what was shown lately, which is nearly all that still stands in the pools; what the rules then
-// choose is asked for, and if some of it was seen they choose again without that.
+// choose, and what they measure the others by, is asked for, and only if some of it was seen everything is.
 func (g *Generator) make(ctx context.Context, o order, m *material) (rules.Chunk, error) {
-	const tries = 3
-	for try := 1; ; try++ {
-		visit := rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}
-		made := o.feed.Make(visit, m.pools, m.known)
-		chosen := chosenBy(&made)
-		if try == tries {
-			chosen = m.all()
-		}
-		seen, err := g.seen(ctx, o.User, chosen)
-		if err != nil || len(seen) == 0 {
-			return made, err
-		}
-		m.leaveOut(seen)
+	visit := rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}
+	made := o.feed.Make(visit, m.pools, m.known)
+	seen, err := g.seen(ctx, o.User, append(chosenBy(&made), m.tops()...))
+	if err != nil || len(seen) == 0 {
+		return made, err
 	}
+	err = g.read(ctx, o.User, func(v *view, _ rows.Snapshot) error {
+		exact, err := g.gather(v, o.feed, o.offers)
+		if err == nil {
+			m.pools = exact.pools
+		}
+		return err
+	})
+	if err != nil {
+		return rules.Chunk{}, err
+	}
+	visit.Memory.Deferred = slices.DeleteFunc(slices.Clone(m.memory.Deferred), func(d schemas.Deferred) bool { return seen[d.Pin] })
+	return o.feed.Make(visit, m.pools, m.known), nil
 }
 
 // chosenBy are the pins that a chunk shows or defers.
@@ -101,6 +105,17 @@ func chosenBy(c *rules.Chunk) []schemas.PinID {
 	}
 	for _, d := range c.Memory.Deferred {
 		list = append(list, d.Pin)
+	}
+	return list
+}
+
+// tops are the best pins of each pool.
+func (m *material) tops() []schemas.PinID {
+	var list []schemas.PinID
+	for _, p := range m.pools {
+		if len(p.Candidates) > 0 {
+			list = append(list, p.Candidates[0].Pin)
+		}
 	}
 	return list
 }
@@ -121,26 +136,6 @@ func (g *Generator) seen(ctx context.Context, user schemas.UserID, pins []schema
 		return nil
 	})
 	return seen, err
-}
-
-// all are the pins of all candidates.
-func (m *material) all() []schemas.PinID {
-	var list []schemas.PinID
-	for _, p := range m.pools {
-		for i := range p.Candidates {
-			list = append(list, p.Candidates[i].Pin)
-		}
-	}
-	return list
-}
-
-// leaveOut takes pins out of the pools, and of what is deferred.
-func (m *material) leaveOut(seen map[schemas.PinID]bool) {
-	for i := range m.pools {
-		p := &m.pools[i]
-		p.Candidates = slices.DeleteFunc(p.Candidates, func(c rules.Candidate) bool { return seen[c.Pin] })
-	}
-	m.memory.Deferred = slices.DeleteFunc(slices.Clone(m.memory.Deferred), func(d schemas.Deferred) bool { return seen[d.Pin] })
 }
 
 // floor is the position at or below which the feed store keeps nothing.

@@ -29,6 +29,19 @@ func TestWhatWasSeenLongAgoIsNotChosen(t *testing.T) {
 	}
 }
 
+// However many of them stand before the others: here more than a chunk is made of.
+func TestWhatStandsBehindMuchThatWasSeenIsFound(t *testing.T) {
+	d := newDesk(300)
+	for n := range 250 {
+		d.rows[string(rowOf(rowSeen, pinID(n)))] = appendSeen(nil, seen{position: 1})
+	}
+	d.rows[string(rowState)] = []byte(`{"head":250,"deferred":[{"pin":"pin:3","since":1}]}`)
+	c := visit(t, generatorOf(t, d), "v1")
+	if diff := cmp.Diff([]schemas.PinID{"pin:250", "pin:251"}, pinsOf(c.Served.Items)); diff != "" || len(c.Served.Deferred) != 0 {
+		t.Errorf("deferred %v; (-want +got):\n%s", c.Served.Deferred, diff)
+	}
+}
+
 // deskWith is a desk whose user has a memory.
 func deskWith(t *testing.T, pins int, m schemas.Memory) *desk {
 	d := newDesk(pins)

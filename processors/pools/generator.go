@@ -116,7 +116,7 @@ func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schem
 		g.book.release(req.User, req.Served)
 		return chunk, nil
 	}
-	g.book.handOut(req.User, req.Served, g.deps.Now())
+	g.book.handOut(req.User, req.Served, pinsIn(chunk.Served.Items), g.deps.Now())
 	return chunk, nil
 }
 
@@ -180,14 +180,26 @@ func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, erro
 }
 
 func check(req schemas.ChunkRequest) error {
-	const most = 100
-	switch {
-	case req.Served == "" || len(req.Served) > schemas.MaxEventIDBytes:
+	if req.Served == "" || len(req.Served) > schemas.MaxEventIDBytes {
 		return fmt.Errorf("chunk for %s: served %q: from 1 to %d bytes", req.User, req.Served, schemas.MaxEventIDBytes)
-	case req.Limit < 1 || req.Limit > most:
+	}
+	return checkLimit(&req)
+}
+
+func checkLimit(req *schemas.ChunkRequest) error {
+	const most = 100
+	if req.Limit < 1 || req.Limit > most {
 		return fmt.Errorf("chunk for %s: limit %d: from 1 to %d", req.User, req.Limit, most)
 	}
 	return nil
+}
+
+func pinsIn(items []schemas.ServedItem) []schemas.PinID {
+	pins := make([]schemas.PinID, len(items))
+	for i := range items {
+		pins[i] = items[i].Pin
+	}
+	return pins
 }
 
 // read calls f with what the user's rows say.

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -21,10 +22,11 @@ const (
 // rows, or certain never to be.
 type reservation struct {
 	served string
-	ask    time.Time     // when the log may be asked for its end; zero while the chunk is being made
-	asked  bool          // end is known
-	end    int64         // of the log when it was asked: nothing of this Served can stand there or behind
-	wake   chan struct{} // closed at the next change
+	pins   []schemas.PinID // of the chunk that has left
+	ask    time.Time       // when the log may be asked for its end; zero while the chunk is being made
+	asked  bool            // end is known
+	end    int64           // of the log when it was asked: nothing of this Served can stand there or behind
+	wake   chan struct{}   // closed at the next change
 }
 
 // book holds the reservations of a process, one a user.
@@ -51,8 +53,16 @@ func (b *book) release(user schemas.UserID, served string) {
 }
 
 // handOut notes that a chunk has left: if nobody says what became of it, it counts as unknown.
-func (b *book) handOut(user schemas.UserID, served string, now time.Time) {
-	b.change(user, served, func(r *reservation) { r.ask = now.Add(publishWithin + topics.DeliveryTimeout) })
+func (b *book) handOut(user schemas.UserID, served string, pins []schemas.PinID, now time.Time) {
+	b.change(user, served, func(r *reservation) { r.pins, r.ask = pins, now.Add(publishWithin+topics.DeliveryTimeout) })
+}
+
+// holds says whether a pin is in a chunk that has left and is not settled.
+func (b *book) holds(user schemas.UserID, pin schemas.PinID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.users[user]
+	return r != nil && slices.Contains(r.pins, pin)
 }
 
 // settle notes what became of a Served.

@@ -91,6 +91,20 @@ func (v *view) pool(source schemas.Source, n int) ([]candidate, error) {
 	return v.judge(source).bestOf(m.next, n)
 }
 
+// candidates yields every candidate of a source, whatever its standing, best first, until nil. Call done at the end.
+func (v *view) candidates(source schemas.Source) (next func() *candidate, done func(), err error) {
+	list, err := v.scratch.candidateRows(v, source)
+	if err != nil {
+		return nil, nil, err
+	}
+	pulled := v.pulled
+	if pulled == nil {
+		pulled = new(Pulled)
+	}
+	m, done := pulled.merge(source, v.graph.follows, list)
+	return m.next, done, nil
+}
+
 // sources returns the sources that a user has or had candidates of, pulled ones included, by name.
 func (v *view) sources() ([]schemas.Source, error) {
 	list, err := sources(v)

@@ -95,7 +95,7 @@ func (h *holding) expire(now schemas.Micros) map[schemas.PinID]standing {
 // lift raises the session's best scores to what is offered now.
 func (h *holding) lift(queues []queue) {
 	for _, q := range queues {
-		if len(q.items) == 0 || !graded(q.source) {
+		if len(q.items) == 0 || !Graded(q.source) {
 			continue
 		}
 		best, known := h.memory.Best[string(q.source)]
@@ -105,14 +105,14 @@ func (h *holding) lift(queues []queue) {
 	}
 }
 
-// graded says whether a source's scores are on the pipeline's scale.
-func graded(s schemas.Source) bool {
+// Graded says whether a source's scores are on the pipeline's scale, see package score.
+func Graded(s schemas.Source) bool {
 	return s == schemas.Following || s == schemas.FromInterest || s == schemas.Related
 }
 
 // margin is how far a score is above the floor of its source; of a source without one it is 0.
 func (f Feed) margin(q *queue, score float64, best map[string]float64) float64 {
-	if !graded(q.source) {
+	if !Graded(q.source) {
 		return 0
 	}
 	return score - (best[string(q.source)] - f.Defer.Floor)

@@ -58,6 +58,7 @@ func readings() []asking {
 		{"/v1/users/{user}/feed", "/v1/users/%s/feed", ""},
 		{"/v1/users/{user}/feed/new", "/v1/users/%s/feed/new", ""},
 		{"/v1/users/{user}/feed/events", "/v1/users/%s/feed/events", ""},
+		{"/v1/users/{user}/feed/why", "/v1/users/%s/feed/why", "?pin=pin:1"},
 		{"/v1/users/{user}/pools", "/v1/users/%s/pools", "?source=interest"},
 		{"/v1/users/{user}/pins", "/v1/users/%s/pins", ""},
 		{"/v1/boards/{board}/pins", "/v1/boards/%s/pins", ""},
@@ -97,7 +98,7 @@ func readings() []asking {
 		case strings.HasSuffix(c.path, "/events"): // a stream lives on without counts
 			failing.fakes, failing.plain = nil, true
 			all = append(all, failing, full)
-		case strings.HasSuffix(c.path, "/new"), strings.HasSuffix(c.path, "/pools"):
+		case strings.HasSuffix(c.path, "/new"), strings.HasSuffix(c.path, "/pools"), strings.HasSuffix(c.path, "/why"):
 			failing.change, failing.fakes = func(_ *Config, d *Deps) { d.Feed, d.Pools = struct{ Feed }{}, struct{ Pools }{} }, nil
 			late.says = "cannot be read"
 			all = append(all, failing, late, full)
@@ -124,6 +125,7 @@ func limits() []asking {
 	const (
 		home, homePath = "/v1/users/{user}/feed", "/v1/users/user:a/feed"
 		pool, poolPath = "/v1/users/{user}/pools", "/v1/users/user:a/pools"
+		why, whyPath   = "/v1/users/{user}/feed/why", "/v1/users/user:a/feed/why"
 		pins, pinsPath = "/v1/boards/{board}/pins", "/v1/boards/board:a/pins"
 	)
 	all := []asking{
@@ -133,6 +135,12 @@ func limits() []asking {
 		get("source with a zero byte", pool, poolPath+"?source=a%00", 400, "no name of a source"),
 		get("source too long", pool, poolPath+"?source="+strings.Repeat("x", 65), 400, "no name of a source"),
 		get("times beyond RFC 3339", pool, poolPath+"?source=x", 200, `"time":"9999-12-31T23:59:59Z"`),
+		get("why without a pin", why, whyPath, 400, "pin is missing"),
+		get("why of no pin", why, whyPath+"?pin=user:1", 400, "want pin:"),
+		get("why two pins", why, whyPath+"?pin=pin:1&pin=pin:2", 400, "pin is given 2 times"),
+		get("why in another feed", why, whyPath+"?pin=pin:1&feed=plain", 200, `"feed":"plain"`),
+		get("why in an unknown feed", why, whyPath+"?pin=pin:1&feed=other", 400, "unknown feed"),
+		get("why a pin that was shown", why, whyPath+"?pin=pin:shown", 200, `"fate":"shown","reason":"block"`),
 		get("named feed", home, homePath+"?feed=plain", 200, ""),
 		get("unknown feed", home, homePath+"?feed=other", 400, "unknown feed"),
 		get("next page", home, homePath+"?cursor=good&limit=3", 200, `"next":null`),

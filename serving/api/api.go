@@ -95,6 +95,7 @@ type Feed interface {
 	List(ctx context.Context, followee schemas.Followee, cursor string, limit int) (feed.ListPage, error)
 	RelatedPins(ctx context.Context, pin schemas.PinID, limit int) (feed.RelatedPins, error)
 	RelatedInterests(ctx context.Context, interest schemas.InterestID, limit int) (feed.RelatedInterests, error)
+	Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID) (feed.Why, error)
 }
 
 // Pools reads one user's candidates of one source, changing nothing.

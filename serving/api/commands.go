@@ -34,7 +34,7 @@ func Commands(addr func(*cobra.Command) (string, error)) []*cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().BoolVar(&q.asJSON, "json", false, "print the answer as it is")
-	cmd.AddCommand(q.feedCommand(), q.poolCommand(), q.featureCommand(), q.statusCommand())
+	cmd.AddCommand(q.feedCommand(), q.whyCommand(), q.poolCommand(), q.featureCommand(), q.statusCommand())
 	return []*cobra.Command{cmd}
 }
 

@@ -67,6 +67,15 @@ func TestTables(t *testing.T) {
 			"PIN    SCORE  CREATED              AUTHOR  BOARD",
 			"pin:1  2.000  2026-11-20 12:00:00  user:a  board:b",
 			"1 of 7 that wait")},
+		"why shown": {[]string{"why", "user:a", "pin:shown", "--feed", "plain"}, table(
+			"pin:shown was shown 2026-11-20 12:00:00, at position 7, from following; it may not be seen any more: there is a block (user:a)")},
+		"why next": {[]string{"why", "user:a", "pin:1"}, table(
+			"pin:1 would be shown by a visit now, in place 3, by the rules of calm",
+			"deferred since 2026-11-20 12:00:00",
+			"",
+			"SOURCE    RANK  SCORE  PARTS                      BY",
+			"interest  2     3.000  created 2.000, edge 1.000  interest:tea  waits",
+			"related         0.000                                           it was shown")},
 		"definitions": {[]string{"feature"}, table(
 			"NAME       OF    WINDOW  AGGREGATE  MEANING",
 			"interests  user  1h      count      what it counts")},
@@ -105,6 +114,7 @@ func TestJSONIsTheAnswerAsItIs(t *testing.T) {
 	for _, c := range []struct{ command, path string }{
 		{"feed user:a", "/v1/users/user:a/feed"},
 		{"pool user:a interest --limit 2", "/v1/users/user:a/pools?source=interest&limit=2"},
+		{"why user:a pin:shown", "/v1/users/user:a/feed/why?pin=pin:shown"},
 		{"feature", "/v1/features"},
 		{"status", "/v1/status"},
 	} {

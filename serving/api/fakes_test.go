@@ -83,6 +83,26 @@ func (f *fakes) Older(ctx context.Context, _ schemas.UserID, cursor string, _ in
 	return feed.Page{Items: []feed.Item{{Pin: pin, Source: "interest", Score: 1}}, Degraded: []string{"store"}}, f.held(ctx)
 }
 
+func (f *fakes) Why(ctx context.Context, user schemas.UserID, name string, pin schemas.PinID) (feed.Why, error) {
+	w := feed.Why{User: user, Pin: pin, Feed: name, By: []schemas.ID{}, Candidates: []feed.WhyCandidate{}, Degraded: []string{}}
+	switch {
+	case name != "home" && name != "plain":
+		return w, schemas.ErrUnknownFeed
+	case pin == "pin:shown":
+		score := 1.5
+		w.Fate, w.Reason, w.By = schemas.FateShown, schemas.ReasonBlock, []schemas.ID{"user:a"}
+		w.Shown = &feed.Shown{Time: now, Position: 7, Source: "following", Score: &score}
+	default:
+		at := now
+		w.Fate, w.Place, w.Since, w.Arm = schemas.FateNext, 3, &at, "calm"
+		w.Candidates = []feed.WhyCandidate{
+			{Source: "interest", Rank: 2, Edges: []schemas.ID{"interest:tea"}, Score: 3, Parts: map[string]float64{"created": 2, "edge": 1}},
+			{Source: "related", Reason: schemas.ReasonSeen, Edges: []schemas.ID{}, Parts: map[string]float64{}},
+		}
+	}
+	return w, f.held(ctx)
+}
+
 func (f *fakes) Waiting(ctx context.Context, _ schemas.UserID) (int, error) {
 	err := f.held(ctx)
 	f.mu.Lock()

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -57,6 +58,26 @@ func (s *Server) waiting(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("%w (%w)", unavailable("the pools cannot be read at the moment"), err)
 	}
 	return writeJSON(w, http.StatusOK, count{n})
+}
+
+// why answers what has become of a pin for a user.
+func (s *Server) why(w http.ResponseWriter, r *http.Request) error {
+	p := parametersOf(r)
+	user, pin, name := p.user(), p.pin(), p.text("feed")
+	if err := p.err(); err != nil {
+		return err
+	}
+	if name == "" {
+		name = DefaultFeed
+	}
+	answer, err := s.deps.Feed.Why(r.Context(), user, name, pin)
+	switch {
+	case errors.Is(err, schemas.ErrUnknownFeed):
+		return err
+	case err != nil:
+		return fmt.Errorf("%w (%w)", unavailable("the pools cannot be read at the moment"), err)
+	}
+	return writeJSON(w, http.StatusOK, answer)
 }
 
 func (s *Server) pool(w http.ResponseWriter, r *http.Request) error {

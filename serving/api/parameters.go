@@ -72,6 +72,20 @@ func (p *parameters) source() schemas.Source {
 	return schemas.Source(text)
 }
 
+// pin returns the parameter pin, which must be there.
+func (p *parameters) pin() schemas.PinID {
+	text := p.text("pin")
+	if text == "" {
+		p.wrong("pin is missing: the one that is asked about")
+		return ""
+	}
+	pin, err := schemas.ParsePinID(text)
+	if err != nil {
+		p.wrong("pin: " + err.Error())
+	}
+	return pin
+}
+
 // quote quotes what a caller sent, at most 64 bytes of it.
 func quote(text string) string {
 	const most = 64

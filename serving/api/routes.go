@@ -47,6 +47,7 @@ func (s *Server) routes() []route {
 			route{method: "GET", path: "/v1/interests/{interest}/related", handle: s.relatedInterests},
 		),
 		present(s.deps.Pools != nil,
+			route{method: "GET", path: "/v1/users/{user}/feed/why", handle: s.why},
 			route{method: "GET", path: "/v1/users/{user}/pools", handle: s.pool},
 		),
 		present(s.deps.Features != nil,

@@ -48,7 +48,7 @@ const last schemas.Micros = 253402300800*1e6 - 1
 
 func pinOf(c *schemas.Card) Pin {
 	p := Pin{
-		ID: c.Pin, Time: min(max(c.Created, yearOne), last).Time(),
+		ID: c.Pin, Time: writable(c.Created),
 		Author: c.Author, Interests: c.Interests, Title: c.Title, Link: c.Link,
 	}
 	if c.Board != "" {

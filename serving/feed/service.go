@@ -50,6 +50,11 @@ type Generator interface {
 	Waiting(ctx context.Context, user schemas.UserID) (int, error)
 }
 
+// Explainer says what has become of a pin for a user, or would at a visit now.
+type Explainer interface {
+	Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error)
+}
+
 // Frozen reads frozen feeds.
 type Frozen interface {
 	// Page returns at most n entries at positions below the given one, newest first, and the trim floor. Entries that
@@ -144,6 +149,7 @@ func (c Config) Validate() error {
 // Deps are the collaborators of a Service.
 type Deps struct {
 	Generator  Generator
+	Explainer  Explainer  // answers Why; nil: nobody
 	Neighbours Neighbours // nil: RelatedPins and RelatedInterests may not be called
 	Store      Store
 	Served     ServedLog

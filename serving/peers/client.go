@@ -154,6 +154,11 @@ func (c *Client) poolsOf(user schemas.UserID) target {
 	return target{&c.pools, string(user), topics.Partition(string(user), c.partitions)}
 }
 
+// Why says what has become of a pin for a user. Its errors are those of Chunk.
+func (c *Client) Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error) {
+	return ask[*schemas.Why](ctx, c, callWhy, c.poolsOf(r.User), r)
+}
+
 // ask sends a call to the process that has the rows, and looks for another one while that has not.
 func ask[Resp any](ctx context.Context, c *Client, call string, rows target, request any) (resp Resp, err error) {
 	defer func() { c.count(call, err) }()

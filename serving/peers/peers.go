@@ -40,6 +40,7 @@ type Generator interface {
 	Settle(user schemas.UserID, served string, o schemas.Outcome)
 	Waiting(ctx context.Context, user schemas.UserID) (int, error)
 	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
+	Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error)
 }
 
 // Neighbours is what else peers ask: which pins and interests go together, of the partitions that are here.
@@ -62,6 +63,7 @@ const (
 	callSettle  = "settle"
 	callWaiting = "waiting"
 	callPool    = "pool"
+	callWhy     = "why"
 	callRelated = "related"
 )
 
@@ -117,6 +119,7 @@ func handleGenerator(mux *http.ServeMux, g Generator) {
 	mux.Handle("POST "+Path+callPool, answer(func(ctx context.Context, r poolRequest) (*schemas.Pool, error) {
 		return g.Pool(ctx, r.User, r.Source, r.Limit)
 	}))
+	mux.Handle("POST "+Path+callWhy, answer(g.Why))
 }
 
 // answer makes a handler of a call.

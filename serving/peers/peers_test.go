@@ -67,6 +67,10 @@ func (g *fakeGenerator) Pool(ctx context.Context, _ schemas.UserID, source schem
 	return &schemas.Pool{Source: source, Total: limit, Items: []schemas.PoolItem{{Pin: "pin:1", Score: -2.5}}}, g.answer(ctx)
 }
 
+func (g *fakeGenerator) Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error) {
+	return &schemas.Why{Fate: schemas.FateNext, Place: r.Limit, By: []schemas.ID{schemas.ID(r.Card.Title)}}, g.answer(ctx)
+}
+
 // directory is what the group says, and how often it was asked.
 type directory struct {
 	mu     sync.Mutex
@@ -139,6 +143,11 @@ func TestCallsArriveAndComeBackWhole(t *testing.T) {
 	wantPool, _ := g.Pool(t.Context(), user, "x", 3)
 	if got, err := c.Pool(t.Context(), user, "x", 3); err != nil || cmp.Diff(wantPool, got) != "" {
 		t.Errorf("pool: %v (-want +got):\n%s", err, cmp.Diff(wantPool, got))
+	}
+	why := schemas.WhyRequest{User: user, Pin: "pin:1", Limit: 5, Card: &schemas.Card{Title: "Tea"}}
+	wantWhy, _ := g.Why(t.Context(), why)
+	if got, err := c.Why(t.Context(), why); err != nil || cmp.Diff(wantWhy, got) != "" {
+		t.Errorf("why: %v (-want +got):\n%s", err, cmp.Diff(wantWhy, got))
 	}
 	c.Settle(user, "s-1", schemas.Failed)
 	if got, want := <-g.settled, (settlement{user, "s-1", schemas.Failed}); got != want {

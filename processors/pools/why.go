@@ -1,0 +1,365 @@
+package pools
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/processors/score"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Why says what has become of a pin for a user, or would at a visit now. It reserves nothing and changes nothing; lots
+// are those that the next visit draws. External sources and the model are asked, as a visit would.
+//
+// It fails with an error that wraps schemas.ErrUnknownFeed, with one that is schemas.ErrElsewhere when the user's
+// partition is not here, and with those of what it reads from.
+func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.Why, error) {
+	feed, arm, ok := g.cfg.Feeds.For(req.Feed, req.User)
+	if !ok {
+		return nil, fmt.Errorf("why %s for %s: feed %q: %w", req.Pin, req.User, req.Feed, schemas.ErrUnknownFeed)
+	}
+	o := order{feed: feed, arm: arm, ChunkRequest: schemas.ChunkRequest{
+		User: req.User, Feed: req.Feed, Limit: req.Limit, Time: req.Time,
+	}}
+	if err := checkLimit(&o.ChunkRequest); err != nil {
+		return nil, err
+	}
+	o.offers = g.external.ask(ctx, &o)
+	w := &inquiry{WhyRequest: req, answer: schemas.Why{Arm: arm}}
+	if g.deps.Deleted.Has(req.User) {
+		return &schemas.Why{Fate: schemas.FateOut, Reason: schemas.ReasonUserGone, Arm: arm}, nil
+	}
+	var m *material
+	err := g.read(ctx, req.User, func(v *view, _ rows.Snapshot) (err error) {
+		if m, err = g.gather(v, feed, o.offers); err != nil {
+			return err
+		}
+		return g.look(w, v, o.offers)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("why %s for %s: %w", req.Pin, req.User, err)
+	}
+	g.external.score(ctx, &o, m)
+	w.answer.Degraded = m.degraded
+	g.decide(w, &o, m)
+	return &w.answer, nil
+}
+
+// inquiry is a question on its way to its answer.
+type inquiry struct {
+	schemas.WhyRequest
+	answer schemas.Why
+	hidden schemas.Reason // why it may not be seen, whatever its source; "": it may
+	waits  bool           // in a pool, within its cap
+	ranked int            // the best rank among those
+	absent schemas.Reason // why it is in no pool
+	edges  []schemas.ID   // that would have brought it
+}
+
+// look finds out what the user's rows say of the pin.
+func (g *Generator) look(w *inquiry, v *view, o offers) error {
+	if err := g.lookBack(w, v); err != nil {
+		return err
+	}
+	list, err := v.sources()
+	if err != nil {
+		return err
+	}
+	for source := range o.by {
+		if !slices.Contains(list, source) {
+			list = append(list, source)
+		}
+	}
+	slices.Sort(list)
+	var known *candidateBody
+	for _, source := range list {
+		c, rank, err := v.find(source, w.Pin, o.by[source])
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			known = &c.candidateBody
+			g.lookAt(w, v, source, c, rank)
+		}
+	}
+	if known == nil && w.Card != nil {
+		known = &candidateBody{Facets: w.Card.Facets, created: w.Card.Created, deleted: w.Card.Deleted}
+	}
+	if known != nil {
+		w.hidden, w.answer.By = v.hides(known)
+	}
+	if len(w.answer.Candidates) == 0 {
+		w.absent, err = g.absence(w, v, known)
+	}
+	return err
+}
+
+// lookBack finds out whether the pin was shown.
+func (g *Generator) lookBack(w *inquiry, v *view) error {
+	value, err := v.Get(rowOf(rowSeen, w.Pin))
+	if err != nil || value == nil {
+		return err
+	}
+	at, err := parseSeen(value)
+	if err != nil {
+		return err
+	}
+	w.answer.Seen = &schemas.WhySeen{Position: at.position, Time: at.time}
+	if value, err = v.Get(positionRow(rowFrozen, at.position)); err != nil || value == nil {
+		return err
+	}
+	e, err := g.deps.Streams.FeedEntries.Decode(value)
+	if err != nil {
+		return fmt.Errorf("read frozen entry: %w", err)
+	}
+	w.answer.Seen.Item = &e.ServedItem
+	return nil
+}
+
+// find looks for a pin among all candidates of a source, and returns its rank among those that wait and were not seen;
+// 0 if it does not.
+func (v *view) find(source schemas.Source, pin schemas.PinID, offered []candidate) (*candidate, int, error) {
+	next, done, err := v.candidates(source)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer done()
+	all := slices.Clone(offered)
+	for c := next(); c != nil; c = next() {
+		all = append(all, *c)
+	}
+	rank := 0
+	for _, c := range bestOfEach(all) {
+		waits := v.standing(source, &c) == waiting
+		if waits {
+			seen, err := v.remembers(&c)
+			if err != nil {
+				return nil, 0, err
+			}
+			waits = !seen
+		}
+		if waits {
+			rank++
+		}
+		if c.pin == pin && waits {
+			return &c, rank, nil
+		}
+		if c.pin == pin {
+			return &c, 0, nil
+		}
+	}
+	return nil, 0, nil
+}
+
+// lookAt notes how the pin stands in one pool.
+func (g *Generator) lookAt(w *inquiry, v *view, source schemas.Source, c *candidate, rank int) {
+	is := schemas.WhyCandidate{Source: source, Rank: rank, Edges: v.graph.edges(source, &c.Facets)}
+	switch v.standing(source, c) {
+	case refused:
+		is.Reason = schemas.ReasonForgotten
+	case expired:
+		is.Reason = schemas.ReasonExpired
+	case hidden:
+		if is.Reason, _ = v.hides(&c.candidateBody); is.Reason == "" {
+			is.Reason = schemas.ReasonNoEdge
+		}
+	}
+	switch {
+	case rank > g.pools.Cap:
+		is.Reason = schemas.ReasonCap
+	case rank == 0 && is.Reason == "":
+		is.Reason = schemas.ReasonSeen
+	}
+	is.Score, is.Parts = c.score, g.writeTime(source, c, w.Card)
+	if rank > 0 && rank <= g.pools.Cap {
+		if !w.waits || rank < w.ranked {
+			w.ranked = rank
+		}
+		w.waits = true
+	}
+	w.answer.Candidates = append(w.answer.Candidates, is)
+}
+
+// writeTime takes a write-time score apart, as far as it is the pipeline's.
+func (g *Generator) writeTime(source schemas.Source, c *candidate, card *schemas.Card) map[string]float64 {
+	if !rules.Graded(source) || g.cfg.HalfLife == 0 {
+		return map[string]float64{"offered": c.score}
+	}
+	parts := map[string]float64{"created": score.Base(1, c.created, g.cfg.HalfLife)}
+	rest := c.score - parts["created"]
+	if card == nil || !(card.Quality > 0) {
+		parts["quality_and_edge"] = rest
+		return parts
+	}
+	parts["quality"] = math.Log(card.Quality)
+	parts["edge"] = rest - parts["quality"]
+	return parts
+}
+
+// hides says what hides a pin from the user whatever brings it, and who is behind that.
+func (v *view) hides(c *candidateBody) (schemas.Reason, []schemas.ID) {
+	switch {
+	case c.deleted:
+		return schemas.ReasonDeleted, nil
+	case v.deleted.Has(c.Author):
+		return schemas.ReasonAuthorGone, []schemas.ID{schemas.ID(c.Author)}
+	case c.Author == v.user:
+		return schemas.ReasonOwn, nil
+	}
+	if by := v.graph.blocking(&c.Facets); len(by) > 0 {
+		return schemas.ReasonBlock, by
+	}
+	return "", nil
+}
+
+// blocking are the author, board and interests over which a block lies.
+func (g graph) blocking(f *schemas.Facets) []schemas.ID {
+	var by []schemas.ID
+	if has(g.blocks, f.Author) || has(g.blockedBy, f.Author) {
+		by = append(by, schemas.ID(f.Author))
+	}
+	if has(g.blocks, f.Board) {
+		by = append(by, schemas.ID(f.Board))
+	}
+	for _, id := range f.Interests {
+		if has(g.blocks, id) {
+			by = append(by, schemas.ID(id))
+		}
+	}
+	return by
+}
+
+// edges are the live edges by which a source brings a pin.
+func (g graph) edges(source schemas.Source, f *schemas.Facets) []schemas.ID {
+	var ids, live []schemas.ID
+	switch source {
+	case schemas.Following:
+		ids = []schemas.ID{schemas.ID(f.Author), schemas.ID(f.Board)}
+	case schemas.FromInterest:
+		for _, id := range f.Interests {
+			ids = append(ids, schemas.ID(id))
+		}
+	}
+	for _, id := range ids {
+		if has(g.follows, id) {
+			live = append(live, id)
+		}
+	}
+	return live
+}
+
+// absence says why a pin is in no pool.
+func (g *Generator) absence(w *inquiry, v *view, known *candidateBody) (schemas.Reason, error) {
+	switch {
+	case known == nil:
+		return schemas.ReasonUnknown, nil
+	case v.state.refuses(known.created):
+		return schemas.ReasonForgotten, nil
+	case known.created < v.oldest:
+		return schemas.ReasonExpired, nil
+	}
+	reason := schemas.ReasonNoEdge
+	for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
+		edges := v.graph.edges(source, &known.Facets)
+		if len(edges) == 0 {
+			continue
+		}
+		w.edges = append(w.edges, edges...)
+		reason = schemas.ReasonNever
+		full, err := g.above(v, source, w.Card, edges)
+		if full || err != nil {
+			return schemas.ReasonCap, err
+		}
+	}
+	return reason, nil
+}
+
+// above says whether a pool is full of candidates that are better than a pin would be.
+func (g *Generator) above(v *view, source schemas.Source, card *schemas.Card, edges []schemas.ID) (bool, error) {
+	if g.cfg.HalfLife == 0 || !(card.Quality > 0) {
+		return false, nil
+	}
+	pool, err := v.pool(source, g.pools.Cap)
+	if err != nil || len(pool) < g.pools.Cap {
+		return false, err
+	}
+	weight := float32(0)
+	for _, id := range edges {
+		weight = max(weight, v.graph.follows[id])
+	}
+	mine := score.Weighted(score.Base(card.Quality, card.Created, g.cfg.HalfLife), weight)
+	last := &pool[len(pool)-1]
+	return !before(mine, card.Pin, last.score, last.pin), nil
+}
+
+// decide asks the rules about what waits, and settles on the answer.
+func (g *Generator) decide(w *inquiry, o *order, m *material) {
+	visit := rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}
+	said := o.feed.Explain(visit, m.pools, m.known, w.Pin)
+	for i := range w.answer.Candidates {
+		is := &w.answer.Candidates[i]
+		for _, s := range said.Scores {
+			if s.Source != is.Source {
+				continue
+			}
+			is.Score = s.Parts.Sum()
+			is.Parts["affinity"], is.Parts["popularity"], is.Parts["model"] = s.Parts.Affinity, s.Parts.Popularity, s.Parts.Model
+		}
+	}
+	a := &w.answer
+	a.Since = said.Since
+	switch {
+	case a.Seen != nil:
+		a.Fate, a.Reason = schemas.FateShown, w.hidden
+	case w.hidden != "":
+		a.Fate, a.Reason = schemas.FateHidden, w.hidden
+	case g.book.holds(w.User, w.Pin):
+		a.Fate = schemas.FateUnderWay
+	case !w.waits:
+		a.Fate, a.Reason = w.gone()
+		a.By = w.edges
+	case said.Fate == rules.NoShare && w.ranked > g.cfg.Head:
+		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonBeyondHead
+	default:
+		a.Fate, a.Reason = fateOf(&said)
+		a.Place = said.Place
+	}
+	a.By = slices.Compact(slices.Sorted(slices.Values(a.By)))
+}
+
+// gone is the fate of a pin that waits in no pool.
+func (w *inquiry) gone() (schemas.Fate, schemas.Reason) {
+	reason := w.absent
+	for _, is := range w.answer.Candidates { // that no edge brings it says least
+		if reason == "" || reason == schemas.ReasonNoEdge {
+			reason = is.Reason
+		}
+	}
+	if reason == schemas.ReasonNoEdge {
+		return schemas.FateHidden, reason
+	}
+	return schemas.FateOut, reason
+}
+
+// fateOf says in the words of an answer what the rules do.
+func fateOf(e *rules.Explanation) (schemas.Fate, schemas.Reason) {
+	switch e.Fate {
+	case rules.Shown:
+		return schemas.FateNext, ""
+	case rules.Capped:
+		return schemas.FateWaiting, schemas.Reason("cap_" + e.Cap)
+	case rules.Held:
+		return schemas.FateHeld, schemas.ReasonWeak
+	case rules.Deferred:
+		return schemas.FateHeld, schemas.ReasonDeferred
+	case rules.GivenUp:
+		return schemas.FateOut, schemas.ReasonGivenUp
+	case rules.NoShare:
+		return schemas.FateWaiting, schemas.ReasonNoShare
+	}
+	return schemas.FateWaiting, schemas.ReasonBehind
+}

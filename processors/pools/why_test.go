@@ -1,0 +1,390 @@
+package pools
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/processors/score"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// whyDesk is a desk whose user follows some, with a generator of feed home that explores nothing.
+type whyDesk struct {
+	*desk
+	t   *testing.T
+	g   *Generator
+	now schemas.Micros
+}
+
+const day = schemas.Micros(24 * 3600 * 1e6)
+
+func newWhyDesk(t *testing.T, change func(pools *Config, cfg *GeneratorConfig)) *whyDesk {
+	pools, cfg := DefaultConfig(), withoutLots()
+	cfg.HalfLife = 24 * time.Hour
+	if change != nil {
+		change(&pools, &cfg)
+	}
+	w := &whyDesk{desk: newDesk(0), t: t, now: 1e15}
+	streams, err := topics.Open(t.Context(), registry{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.g, err = NewGenerator(pools, cfg, Deps{
+		Rows: w.desk, End: w.desk, Streams: streams, Deleted: only{"user:gone"},
+		Now: func() time.Time { return w.now.Time() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.g.Close)
+	w.graph(regFollow, "user:a")
+	return w
+}
+
+func (w *whyDesk) graph(register byte, other schemas.ID) {
+	w.rows[string(graphRow(register, other))] = appendEdgeWeight(1)
+}
+
+// deliver puts a pin of an age into a pool, with an edge of weight 1.
+func (w *whyDesk) deliver(source schemas.Source, pin schemas.PinID, age schemas.Micros, f schemas.Facets) *schemas.Card {
+	c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: 1, Facets: f, Created: w.now - age, Quality: 1}}
+	w.rows.put(source, delivered{pin: pin, version: 1, created: c.Created, score: score.Base(1, c.Created, 24*time.Hour), Facets: f})
+	return c
+}
+
+// shown makes a pin a frozen entry.
+func (w *whyDesk) shown(position int64, pin schemas.PinID) schemas.ServedItem {
+	w.t.Helper()
+	item := schemas.ServedItem{Pin: pin, Source: schemas.Following, Facets: byA, Score: 5, Created: 7}
+	value, err := w.g.deps.Streams.FeedEntries.Encode(&schemas.FeedEntry{User: owner, Position: position, Time: 11, ServedItem: item})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.rows[string(rowOf(rowSeen, pin))] = appendSeen(nil, seen{position: position, time: 11})
+	w.rows[string(positionRow(rowFrozen, position))] = value
+	return item
+}
+
+func (w *whyDesk) why(pin schemas.PinID, card *schemas.Card) *schemas.Why {
+	w.t.Helper()
+	got, err := w.g.Why(w.t.Context(), schemas.WhyRequest{User: owner, Pin: pin, Feed: rules.Home, Limit: 3, Time: w.now, Card: card})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got
+}
+
+// expect compares fate, reason and who is behind it.
+func (w *whyDesk) expect(got *schemas.Why, fate schemas.Fate, reason schemas.Reason, by ...schemas.ID) {
+	w.t.Helper()
+	type answer struct {
+		Fate   schemas.Fate
+		Reason schemas.Reason
+		By     []schemas.ID
+	}
+	if diff := cmp.Diff(answer{fate, reason, by}, answer{got.Fate, got.Reason, got.By}, cmpopts.EquateEmpty()); diff != "" {
+		w.t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+var byA = schemas.Facets{Author: "user:a", Board: "board:b", Interests: []schemas.InterestID{"interest:x"}}
+
+func TestWhyOfWhatWaits(t *testing.T) {
+	w := newWhyDesk(t, func(_ *Config, cfg *GeneratorConfig) {
+		home := cfg.Feeds[rules.Home]
+		home.Caps = rules.Caps{Window: 2, Author: 1}
+		cfg.Feeds[rules.Home], cfg.Head = home, 100
+	})
+	w.graph(regFollow, "user:b")
+	card := w.deliver(schemas.Following, "pin:first", 0, byA)
+	w.deliver(schemas.Following, "pin:capped", 1, byA)
+	w.deliver(schemas.Following, "pin:second", 2, schemas.Facets{Author: "user:b"})
+	w.deliver(schemas.Following, "pin:third", 3, byA)
+	w.deliver(schemas.Following, "pin:later", 4, schemas.Facets{Author: "user:b"})
+	for n := range 100 {
+		w.deliver(schemas.Following, pinID(n), 5, byA)
+	}
+	got := w.why("pin:first", card)
+	w.expect(got, schemas.FateNext, "")
+	want := []schemas.WhyCandidate{{
+		Source: schemas.Following, Rank: 1, Edges: []schemas.ID{"user:a"}, Score: float64(w.now) / float64(day),
+		Parts: map[string]float64{"created": float64(w.now) / float64(day), "quality": 0, "edge": 0, "affinity": 0, "popularity": 0, "model": 0},
+	}}
+	if diff := cmp.Diff(want, got.Candidates, cmpopts.EquateApprox(0, 1e-6)); diff != "" || got.Place != 1 {
+		t.Errorf("place %d, want 1; candidates (-want +got):\n%s", got.Place, diff)
+	}
+	w.expect(w.why("pin:capped", nil), schemas.FateWaiting, schemas.ReasonCapAuthor)
+	w.expect(w.why("pin:later", nil), schemas.FateWaiting, schemas.ReasonBehind)
+	w.expect(w.why("pin:99", nil), schemas.FateWaiting, schemas.ReasonBeyondHead)
+	if got := w.why("pin:third", nil); got.Place != 3 || got.Candidates[0].Rank != 4 {
+		t.Errorf("pin:third: place %d, rank %d, want 3 and 4", got.Place, got.Candidates[0].Rank)
+	}
+	visit(t, w.g, "v1")
+	w.expect(w.why("pin:first", nil), schemas.FateUnderWay, "")
+}
+
+// The parts of a score are what it is made of.
+func TestWhyTakesScoresApart(t *testing.T) {
+	w := newWhyDesk(t, nil)
+	card := w.deliver(schemas.Following, "pin:1", 5*day, byA)
+	card.Quality = 2
+	created := float64(card.Created) / float64(day)
+	w.rows = memory{}
+	w.graph(regFollow, "user:a")
+	w.rows.put(schemas.Following, delivered{pin: "pin:1", version: 1, created: card.Created, score: created + math.Log(2) + math.Log(3), Facets: byA})
+	w.rows.put(schemas.Related, delivered{pin: "pin:1", version: 1, created: card.Created, score: created + 0.5, Facets: byA})
+	w.rows.put("editors", delivered{pin: "pin:1", version: 1, created: card.Created, score: 77, Facets: byA})
+	approx := cmpopts.EquateApprox(0, 1e-6)
+	got := w.why("pin:1", card)
+	want := []map[string]float64{
+		{"offered": 77}, {"created": created, "quality": math.Log(2), "edge": math.Log(3)}, {"created": created, "quality": math.Log(2), "edge": 0.5 - math.Log(2)},
+	}
+	for i, parts := range want {
+		for _, name := range []string{"affinity", "popularity", "model"} {
+			parts[name] = 0
+		}
+		if diff := cmp.Diff(parts, got.Candidates[i].Parts, approx); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", got.Candidates[i].Source, diff)
+		}
+	}
+	delete(want[1], "quality")
+	delete(want[1], "edge")
+	want[1]["quality_and_edge"] = math.Log(6)
+	if diff := cmp.Diff(want[1], w.why("pin:1", nil).Candidates[1].Parts, approx); diff != "" {
+		t.Errorf("without its card (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhyOfWhatIsHidden(t *testing.T) {
+	with := func(change func(*schemas.Facets)) schemas.Facets {
+		f := byA
+		change(&f)
+		return f
+	}
+	for name, c := range map[string]struct {
+		facets  schemas.Facets
+		prepare func(w *whyDesk)
+		deleted bool
+		reason  schemas.Reason
+		by      []schemas.ID
+	}{
+		"deleted":           {facets: byA, deleted: true, reason: schemas.ReasonDeleted},
+		"by a deleted user": {facets: with(func(f *schemas.Facets) { f.Author = "user:gone" }), reason: schemas.ReasonAuthorGone, by: []schemas.ID{"user:gone"}},
+		"the user's own":    {facets: with(func(f *schemas.Facets) { f.Author = owner }), reason: schemas.ReasonOwn},
+		"blocked author":    {facets: byA, prepare: func(w *whyDesk) { w.graph(regBlock, "user:a") }, reason: schemas.ReasonBlock, by: []schemas.ID{"user:a"}},
+		"blocked by author": {facets: byA, prepare: func(w *whyDesk) { w.graph(regBlocked, "user:a") }, reason: schemas.ReasonBlock, by: []schemas.ID{"user:a"}},
+		"blocked board and interest": {facets: byA, prepare: func(w *whyDesk) {
+			w.graph(regBlock, "interest:x")
+			w.graph(regBlock, "board:b")
+		}, reason: schemas.ReasonBlock, by: []schemas.ID{"board:b", "interest:x"}},
+		"unfollowed": {facets: with(func(f *schemas.Facets) { f.Author = "user:z" }), reason: schemas.ReasonNoEdge},
+	} {
+		for _, delivered := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, delivered %v", name, delivered), func(t *testing.T) {
+				w := newWhyDesk(t, nil)
+				if c.prepare != nil {
+					c.prepare(w)
+				}
+				card := w.deliver(schemas.Following, "pin:1", 0, c.facets)
+				card.Deleted = c.deleted
+				if c.deleted {
+					w.rows = memory{}
+				}
+				if !delivered {
+					delete(w.rows, string(appendCandidate(nil, schemas.Following, score.Base(1, card.Created, 24*time.Hour), "pin:1", 1)))
+				}
+				w.expect(w.why("pin:1", card), schemas.FateHidden, c.reason, c.by...)
+			})
+		}
+	}
+}
+
+func TestWhyOfWhatIsOut(t *testing.T) {
+	t.Run("unknown", func(t *testing.T) {
+		w := newWhyDesk(t, nil)
+		w.expect(w.why("pin:1", nil), schemas.FateOut, schemas.ReasonUnknown)
+	})
+	t.Run("never delivered", func(t *testing.T) {
+		w := newWhyDesk(t, nil)
+		w.graph(regFollow, "interest:x")
+		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Facets: byA, Created: w.now, Quality: 1}}
+		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonNever, "interest:x", "user:a")
+	})
+	t.Run("trimmed, and beyond the cap", func(t *testing.T) {
+		w := newWhyDesk(t, func(pools *Config, _ *GeneratorConfig) { pools.Cap = 10 })
+		for n := range 10 {
+			w.deliver(schemas.Following, pinID(n), schemas.Micros(n), byA)
+		}
+		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:old", Facets: byA, Created: w.now - day, Quality: 1}}
+		w.expect(w.why("pin:old", card), schemas.FateOut, schemas.ReasonCap, "user:a")
+		card.Created = w.now + day
+		w.expect(w.why("pin:old", card), schemas.FateOut, schemas.ReasonNever, "user:a")
+		w.deliver(schemas.Following, "pin:stands", 11, byA)
+		w.expect(w.why("pin:stands", nil), schemas.FateOut, schemas.ReasonCap)
+	})
+	t.Run("expired", func(t *testing.T) {
+		w := newWhyDesk(t, func(pools *Config, _ *GeneratorConfig) { pools.Expiry = time.Hour })
+		card := w.deliver(schemas.Following, "pin:1", day, byA)
+		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonExpired)
+		card.Pin = "pin:2"
+		w.expect(w.why("pin:2", card), schemas.FateOut, schemas.ReasonExpired)
+	})
+	t.Run("forgotten", func(t *testing.T) {
+		w := newWhyDesk(t, nil)
+		w.rows[string(rowState)] = []byte(fmt.Sprintf(`{"head":9,"unseen":3,"refused":%d}`, w.now))
+		card := w.deliver(schemas.Following, "pin:1", day, byA)
+		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonForgotten)
+		w.expect(w.why("pin:2", card), schemas.FateOut, schemas.ReasonForgotten)
+	})
+	t.Run("a user who is gone", func(t *testing.T) {
+		w := newWhyDesk(t, nil)
+		got, err := w.g.Why(t.Context(), schemas.WhyRequest{User: "user:gone", Pin: "pin:1", Feed: rules.Home, Limit: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.expect(got, schemas.FateOut, schemas.ReasonUserGone)
+	})
+}
+
+func TestWhyOfWhatIsHeldBack(t *testing.T) {
+	w := newWhyDesk(t, func(_ *Config, cfg *GeneratorConfig) {
+		home := cfg.Feeds[rules.Home]
+		home.Defer = rules.Defer{Floor: 2, Session: time.Hour, Expiry: 2 * time.Hour}
+		home.Shares[schemas.Related] = 0
+		cfg.Feeds[rules.Home] = home
+	})
+	w.deliver(schemas.Following, "pin:strong", 0, byA)
+	w.deliver(schemas.Following, "pin:weak", 3*day, byA)
+	w.deliver(schemas.Related, "pin:unwanted", 0, byA)
+	w.expect(w.why("pin:weak", nil), schemas.FateHeld, schemas.ReasonWeak)
+	w.expect(w.why("pin:unwanted", nil), schemas.FateWaiting, schemas.ReasonNoShare)
+	c, err := w.g.Chunk(t.Context(), schemas.ChunkRequest{Served: "v1", User: owner, Feed: rules.Home, Limit: 3, Time: w.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.apply(t, &c.Served)
+	since := w.now
+	got := w.why("pin:weak", nil)
+	w.expect(got, schemas.FateHeld, schemas.ReasonDeferred)
+	if got.Since != since {
+		t.Errorf("deferred at %d, want %d", got.Since, since)
+	}
+	w.now += schemas.Micros(61 * 60 * 1e6)
+	w.expect(w.why("pin:weak", nil), schemas.FateNext, "")
+	w.now += schemas.Micros(60 * 60 * 1e6)
+	w.expect(w.why("pin:weak", nil), schemas.FateOut, schemas.ReasonGivenUp)
+}
+
+func TestWhyOfWhatWasShown(t *testing.T) {
+	w := newWhyDesk(t, nil)
+	w.deliver(schemas.Following, "pin:1", 0, byA)
+	w.rows[string(rowState)] = []byte(`{"head":3}`)
+	item := w.shown(3, "pin:1")
+	w.rows[string(rowOf(rowSeen, schemas.PinID("pin:0")))] = appendSeen(nil, seen{position: 1, time: 9})
+	got := w.why("pin:1", nil)
+	w.expect(got, schemas.FateShown, "")
+	if diff := cmp.Diff(&schemas.WhySeen{Position: 3, Time: 11, Item: &item}, got.Seen, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("shown (-want +got):\n%s", diff)
+	}
+	if c := got.Candidates; len(c) != 1 || c[0].Reason != schemas.ReasonSeen || c[0].Rank != 0 {
+		t.Errorf("candidates %+v, want one that was seen", c)
+	}
+	w.graph(regBlock, "user:a")
+	w.expect(w.why("pin:1", nil), schemas.FateShown, schemas.ReasonBlock, "user:a")
+	if diff := cmp.Diff(&schemas.WhySeen{Position: 1, Time: 9}, w.why("pin:0", nil).Seen); diff != "" {
+		t.Errorf("long ago (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhyErrors(t *testing.T) {
+	w := newWhyDesk(t, nil)
+	ask := func(feed string, limit int) error {
+		_, err := w.g.Why(t.Context(), schemas.WhyRequest{User: owner, Pin: "pin:1", Feed: feed, Limit: limit})
+		return err
+	}
+	if err := ask("work", 3); !errors.Is(err, schemas.ErrUnknownFeed) {
+		t.Errorf("got %v, want that the feed is unknown", err)
+	}
+	if err := ask(rules.Home, 0); err == nil {
+		t.Error("a limit of 0 is well")
+	}
+	w.session = 0
+	var gone *rows.NotHereError
+	if err := ask(rules.Home, 3); !errors.As(err, &gone) {
+		t.Errorf("got %v, want that the partition is not here", err)
+	}
+}
+
+// What is offered from outside is asked about, too.
+func TestWhyOfWhatIsOffered(t *testing.T) {
+	var service outside.Config
+	w := newWhyDesk(t, func(_ *Config, cfg *GeneratorConfig) {
+		service = answeringText(t, `{"candidates":[{"pin":"pin:1","author":"user:z","created":1,"score":1}]}`)
+		cfg.Sources = []ExternalSource{source("trends", service)}
+	})
+	got := w.why("pin:1", nil)
+	w.expect(got, schemas.FateNext, "")
+	if len(got.Candidates) != 1 || got.Candidates[0].Source != "trends" || got.Candidates[0].Parts["offered"] != 1 {
+		t.Errorf("candidates %+v", got.Candidates)
+	}
+}
+
+// Of every pin of random pools why says next if and only if a visit shows it, and hidden if and only if it is.
+func TestWhyAgreesWithVisits(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWhyDesk(t, func(_ *Config, cfg *GeneratorConfig) {
+			home := cfg.Feeds[rules.Home]
+			home.Caps = rules.Caps{Window: 4, Author: 1, Board: 1}
+			home.Defer = rules.Defer{Floor: 3, Budget: 2, Session: time.Hour, Expiry: 2 * time.Hour}
+			cfg.Feeds[rules.Home] = home
+		})
+		if rapid.Bool().Draw(rt, "block") {
+			w.graph(regBlock, "board:1")
+		}
+		w.rows[string(rowState)] = []byte(`{"head":1}`)
+		cards := map[schemas.PinID]*schemas.Card{}
+		for n := range rapid.IntRange(0, 25).Draw(rt, "pins") {
+			f := schemas.Facets{Author: schemas.UserID([]string{"user:a", "user:b"}[rapid.IntRange(0, 1).Draw(rt, "author")]),
+				Board: schemas.BoardID(fmt.Sprintf("board:%d", rapid.IntRange(0, 3).Draw(rt, "board")))}
+			for _, s := range []schemas.Source{schemas.Following, schemas.Related} {
+				if rapid.Bool().Draw(rt, string(s)) {
+					cards[pinID(n)] = w.deliver(s, pinID(n), day*schemas.Micros(rapid.IntRange(0, 6).Draw(rt, "days")), f)
+				}
+			}
+			if rapid.IntRange(0, 9).Draw(rt, "seen") == 0 {
+				w.shown(int64(n+1), pinID(n))
+			}
+		}
+		said := map[schemas.PinID]*schemas.Why{}
+		for pin, card := range cards {
+			said[pin] = w.why(pin, card)
+		}
+		c, err := w.g.Chunk(t.Context(), schemas.ChunkRequest{Served: "v1", User: owner, Feed: rules.Home, Limit: 3, Time: w.now})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for i, it := range c.Served.Items {
+			why := said[it.Pin]
+			if why.Fate != schemas.FateNext || why.Place != i+1 {
+				rt.Fatalf("%s is item %d; why says %+v", it.Pin, i+1, why)
+			}
+			delete(said, it.Pin)
+		}
+		for pin, why := range said {
+			if why.Fate == schemas.FateNext {
+				rt.Fatalf("%s is not shown; why says %+v", pin, why)
+			}
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package api
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feed"
+)
+
+func (q *querying) whyCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:     "why USER PIN",
+		Short:   "why a pin is, was, or is not in a user's feed",
+		Example: "  smartfeed query why user:ada pin:42",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			user, err := schemas.ParseUserID(args[0])
+			if err != nil {
+				return &UsageError{err.Error()}
+			}
+			pin, err := schemas.ParsePinID(args[1])
+			if err != nil {
+				return &UsageError{err.Error()}
+			}
+			c, err := q.client(cmd)
+			if err != nil {
+				return err
+			}
+			query := url.Values{"pin": {string(pin)}}
+			if name != "" {
+				query.Set("feed", name)
+			}
+			answer, err := c.get(cmd.Context(), query, "v1", "users", string(user), "feed", "why")
+			if err != nil {
+				return err
+			}
+			_, err = show(q, cmd, answer, (*tables).why)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&name, "feed", "", "named feed whose rules are asked (default home)")
+	return cmd
+}
+
+// because says a reason in words.
+func because(r schemas.Reason) string {
+	text, ok := map[schemas.Reason]string{
+		schemas.ReasonBehind:     "others are better, or their source is due",
+		schemas.ReasonBeyondHead: "it is not among the best of its pool",
+		schemas.ReasonCapAuthor:  "too many of its author stand before it",
+		schemas.ReasonCapBoard:   "too many of its board stand before it",
+		schemas.ReasonCapTopic:   "too many of an interest of its stand before it",
+		schemas.ReasonNoShare:    "its sources have no share in this feed",
+		schemas.ReasonWeak:       "it is too far below the best, and the session's budget is spent",
+		schemas.ReasonDeferred:   "it was too far below the best, and is kept for a later session",
+		schemas.ReasonDeleted:    "the pin is deleted",
+		schemas.ReasonAuthorGone: "its author is deleted",
+		schemas.ReasonOwn:        "it is the user's own",
+		schemas.ReasonBlock:      "there is a block",
+		schemas.ReasonNoEdge:     "the user follows nothing that would bring it",
+		schemas.ReasonForgotten:  "it is as old as what is no longer remembered as seen",
+		schemas.ReasonExpired:    "it is too old",
+		schemas.ReasonGivenUp:    "it was deferred for too long",
+		schemas.ReasonCap:        "the pool is full of better ones",
+		schemas.ReasonNever:      "no delivery has brought it, or what it brought was dropped",
+		schemas.ReasonUnknown:    "there is no such pin",
+		schemas.ReasonUserGone:   "the user is deleted",
+		schemas.ReasonSeen:       "it was shown",
+	}[r]
+	if !ok {
+		return string(r)
+	}
+	return text
+}
+
+// fate says what becomes of a pin in words.
+func fate(f schemas.Fate) string {
+	text, ok := map[schemas.Fate]string{
+		schemas.FateUnderWay: "is about to be shown",
+		schemas.FateNext:     "would be shown by a visit now",
+		schemas.FateWaiting:  "waits",
+		schemas.FateHeld:     "is held back",
+		schemas.FateHidden:   "may not be seen",
+		schemas.FateOut:      "is no candidate",
+	}[f]
+	if !ok {
+		return string(f)
+	}
+	return text
+}
+
+func (t *tables) why(w feed.Why) {
+	t.row(whyLine(&w))
+	if w.Since != nil {
+		t.row("deferred since " + local(*w.Since))
+	}
+	if len(w.Candidates) > 0 {
+		t.line("")
+		t.row("SOURCE", "RANK", "SCORE", "PARTS", "BY", "")
+	}
+	for _, c := range w.Candidates {
+		rank, reason := "", "waits"
+		if c.Rank > 0 {
+			rank = strconv.Itoa(c.Rank)
+		}
+		if c.Reason != "" {
+			reason = because(c.Reason)
+		}
+		t.row(string(c.Source), rank, score(c.Score), partsOf(c.Parts), joined(c.Edges), reason)
+	}
+	t.degraded(w.Degraded)
+}
+
+// whyLine is the answer in one sentence.
+func whyLine(w *feed.Why) string {
+	text := string(w.Pin) + " " + fate(w.Fate)
+	if s := w.Shown; s != nil {
+		text = string(w.Pin) + " was shown " + local(s.Time) + ", at position " + strconv.FormatInt(s.Position, 10)
+		if s.Source != "" {
+			text += ", from " + string(s.Source)
+		}
+		if w.Reason != "" {
+			text += "; it may not be seen any more"
+		}
+	}
+	if w.Place > 0 {
+		text += ", in place " + strconv.Itoa(w.Place)
+	}
+	if w.Reason != "" {
+		text += ": " + because(w.Reason)
+	}
+	if len(w.By) > 0 {
+		text += " (" + joined(w.By) + ")"
+	}
+	if w.Arm != "" {
+		text += ", by the rules of " + w.Arm
+	}
+	return text
+}
+
+func joined(ids []schemas.ID) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = string(id)
+	}
+	return strings.Join(texts, " ")
+}
+
+func partsOf(parts map[string]float64) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		texts = append(texts, name+" "+score(parts[name]))
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,126 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Why is what has become of a pin for a user, or would at a visit now.
+type Why struct {
+	User schemas.UserID `json:"user"`
+	Pin  schemas.PinID  `json:"pin"`
+	Feed string         `json:"feed"`
+	Arm  string         `json:"arm,omitempty"` // of the feed that the user is in; "": none
+
+	Fate   schemas.Fate   `json:"fate"`
+	Reason schemas.Reason `json:"reason,omitempty"`
+	By     []schemas.ID   `json:"by"`              // who or what is the reason
+	Place  int            `json:"place,omitempty"` // in the chunk of a visit now, from 1, of what is next
+	Since  *time.Time     `json:"since,omitempty"` // when it was deferred
+
+	Shown      *Shown         `json:"shown"` // nil: it was not
+	Candidates []WhyCandidate `json:"candidates"`
+	Degraded   []string       `json:"degraded"` // what could not be asked
+}
+
+// Shown says how a pin was shown.
+type Shown struct {
+	Time     time.Time      `json:"time"`
+	Position int64          `json:"position"`         // in the frozen feed, from 1 for what was shown first
+	Source   schemas.Source `json:"source,omitempty"` // with Score: "" when the frozen feed does not hold it any more
+	Score    *float64       `json:"score,omitempty"`
+}
+
+// WhyCandidate is a pin in the pool of one source.
+type WhyCandidate struct {
+	Source schemas.Source     `json:"source"`
+	Reason schemas.Reason     `json:"reason,omitempty"` // why it does not wait there; "": it does
+	Rank   int                `json:"rank,omitempty"`   // among those that wait, from 1, by write-time score
+	Edges  []schemas.ID       `json:"edges"`            // live ones that bring it
+	Score  float64            `json:"score"`            // that would be answered
+	Parts  map[string]float64 `json:"parts"`            // whose sum the score is
+}
+
+// thoughtOf is the limit of the visit that Why thinks of.
+const thoughtOf = 25
+
+var errNobodyExplains = errors.New("nobody here can tell why")
+
+// Why says what has become of a pin for a user in a feed. It fails with schemas.ErrUnknownFeed, and when the generator
+// cannot be asked; without the store it knows less, and says so.
+func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID) (Why, error) {
+	if len(feed) > maxFeedName {
+		return Why{}, fmt.Errorf("feed of %d bytes: %w", len(feed), schemas.ErrUnknownFeed)
+	}
+	if s.deps.Explainer == nil {
+		return Why{}, errNobodyExplains
+	}
+	defer s.metrics.time("why", s.deps.Now)()
+	r := s.newReading(user)
+	request := schemas.WhyRequest{User: user, Pin: pin, Feed: feed, Limit: thoughtOf, Time: schemas.MicrosOf(s.deps.Now())}
+	if r.learnCards(ctx, []schemas.ServedItem{{Pin: pin}}) {
+		request.Card = r.facts.cards[pin]
+	}
+	said, err := begin(ctx, s.generator, s.cfg.Generator, func(ctx context.Context) (*schemas.Why, error) {
+		return s.deps.Explainer.Why(ctx, request)
+	}, nil).wait()
+	if err != nil {
+		return Why{}, fmt.Errorf("why %s for %s: %w", pin, user, err)
+	}
+	for _, reason := range said.Degraded {
+		r.degrade(reason)
+	}
+	return r.why(ctx, request, said), nil
+}
+
+// why puts the answer together.
+func (r *reading) why(ctx context.Context, asked schemas.WhyRequest, said *schemas.Why) Why {
+	w := Why{
+		User: asked.User, Pin: asked.Pin, Feed: asked.Feed, Arm: said.Arm, Fate: said.Fate, Reason: said.Reason,
+		By: orEmpty(said.By), Place: said.Place, Shown: r.shown(ctx, asked.Pin, said.Seen), Candidates: []WhyCandidate{},
+	}
+	if said.Since != 0 {
+		at := writable(said.Since)
+		w.Since = &at
+	}
+	for _, c := range said.Candidates {
+		w.Candidates = append(w.Candidates, WhyCandidate{
+			Source: c.Source, Reason: c.Reason, Rank: c.Rank, Edges: orEmpty(c.Edges), Score: c.Score, Parts: c.Parts,
+		})
+	}
+	w.Degraded = orEmpty(r.degraded)
+	return w
+}
+
+// shown says how a pin was shown; of what the generator does not remember any more the frozen feed is asked.
+func (r *reading) shown(ctx context.Context, pin schemas.PinID, seen *schemas.WhySeen) *Shown {
+	if seen == nil {
+		return nil
+	}
+	s := &Shown{Time: writable(seen.Time), Position: seen.Position}
+	item := seen.Item
+	if item == nil {
+		rows, ok := ask(ctx, r, r.read(seen.Position+1, 1))
+		if ok && len(rows.entries) == 1 && rows.entries[0].Pin == pin {
+			item = &rows.entries[0].ServedItem
+		}
+	}
+	if item != nil {
+		s.Source, s.Score = item.Source, &item.Score
+	}
+	return s
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// writable is a time that RFC 3339 can write.
+func writable(t schemas.Micros) time.Time { return min(max(t, yearOne), last).Time() }

@@ -1,0 +1,112 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// fakeExplainer answers what it is given, and remembers the question.
+type fakeExplainer struct {
+	fault  fault
+	answer schemas.Why
+	asked  schemas.WhyRequest
+}
+
+func (e *fakeExplainer) Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error) {
+	e.asked = r
+	return &e.answer, e.fault.strike(ctx)
+}
+
+func newWhyRig(t *testing.T) (*rig, *fakeExplainer) {
+	t.Helper()
+	r, e := &rig{store: newFakeStore()}, &fakeExplainer{}
+	var err error
+	r.Service, err = New(DefaultConfig(), Deps{
+		Generator: &fakeGenerator{}, Explainer: e, Store: r.store, Served: &fakeLog{}, CursorKey: []byte("0123456789abcdef"),
+		Now: func() time.Time { return time.UnixMicro(77) }, Metrics: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, e
+}
+
+func TestWhyAsksWithWhatTheStoreKnows(t *testing.T) {
+	r, e := newWhyRig(t)
+	card := schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Quality: 2}, Title: "Tea"}
+	r.store.cards["pin:1"] = card
+	e.answer = schemas.Why{
+		Fate: schemas.FateHeld, Reason: schemas.ReasonDeferred, By: []schemas.ID{"user:a"}, Arm: "calm", Since: 5, Degraded: []string{"model"},
+		Candidates: []schemas.WhyCandidate{{Source: schemas.Following, Rank: 4, Score: 1, Parts: map[string]float64{"created": 1}}},
+	}
+	got, err := r.Why(t.Context(), viewer, "home", "pin:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "question", e.asked, schemas.WhyRequest{User: viewer, Pin: "pin:1", Feed: "home", Limit: thoughtOf, Time: 77, Card: &card})
+	since := time.UnixMicro(5).UTC()
+	same(t, "answer", got, Why{
+		User: viewer, Pin: "pin:1", Feed: "home", Arm: "calm", Fate: schemas.FateHeld, Reason: schemas.ReasonDeferred,
+		By: []schemas.ID{"user:a"}, Since: &since, Degraded: []string{"model"},
+		Candidates: []WhyCandidate{{Source: schemas.Following, Rank: 4, Edges: []schemas.ID{}, Score: 1, Parts: map[string]float64{"created": 1}}},
+	})
+}
+
+// What the generator does not remember of a pin that was shown the frozen feed may.
+func TestWhyOfWhatWasShownLongAgo(t *testing.T) {
+	r, e := newWhyRig(t)
+	r.store.freeze(entriesDown(3, 1)...)
+	score := 1.0
+	for name, c := range map[string]struct {
+		pin  schemas.PinID
+		item *schemas.ServedItem
+		want Shown
+	}{
+		"remembered":        {"pin:f2", &schemas.ServedItem{Source: "interest", Score: 1}, Shown{Source: "interest", Score: &score}},
+		"frozen":            {"pin:f2", nil, Shown{Source: schemas.Following, Score: &score}},
+		"trimmed, or swept": {"pin:other", nil, Shown{}},
+	} {
+		e.answer = schemas.Why{Fate: schemas.FateShown, Seen: &schemas.WhySeen{Position: 2, Time: -1 << 63, Item: c.item}}
+		got, err := r.Why(t.Context(), viewer, "home", c.pin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.want.Position, c.want.Time = 2, yearOne.Time()
+		same(t, name, got.Shown, &c.want)
+	}
+}
+
+func TestWhyWithoutTheStore(t *testing.T) {
+	r, e := newWhyRig(t)
+	r.store.facts.err = errFake
+	e.answer = schemas.Why{Fate: schemas.FateShown, Seen: &schemas.WhySeen{Position: 2}}
+	got, err := r.Why(t.Context(), viewer, "home", "pin:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "degraded", got.Degraded, []string{"store"})
+	if e.asked.Card != nil || got.Shown.Source != "" || r.store.facts.hits.Load() != 1 {
+		t.Errorf("asked with %v, answered %+v, store hit %d times", e.asked.Card, got.Shown, r.store.facts.hits.Load())
+	}
+}
+
+func TestWhyErrors(t *testing.T) {
+	r, e := newWhyRig(t)
+	e.fault.err = errFake
+	if _, err := r.Why(t.Context(), viewer, "home", "pin:1"); !errors.Is(err, errFake) {
+		t.Errorf("got %v, want the generator's error", err)
+	}
+	if _, err := r.Why(t.Context(), viewer, strings.Repeat("x", maxFeedName+1), "pin:1"); !errors.Is(err, schemas.ErrUnknownFeed) {
+		t.Errorf("got %v, want that the feed is unknown", err)
+	}
+	if _, err := newRig(t, nil).Why(t.Context(), viewer, "home", "pin:1"); !errors.Is(err, errNobodyExplains) {
+		t.Errorf("got %v, want that nobody can tell", err)
+	}
+}
