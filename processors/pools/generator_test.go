@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -327,6 +328,29 @@ func TestAPartitionThatComesAnswersWhenServedIsApplied(t *testing.T) {
 		d.change(func() { d.applied = 8 })
 		next.expect(t, "applied again", true)
 	})
+}
+
+// While the partition is away there are no chunks, and nothing is lost over that: those afterwards are as large as before.
+func TestChunksAreAsLargeAfterAnOutage(t *testing.T) {
+	d := newDesk(6)
+	g := generatorOf(t, d)
+	first := visit(t, g, "v1")
+	d.apply(t, &first.Served)
+	d.change(func() { d.session = 0 })
+	for n := range 5 {
+		if _, err := g.Chunk(t.Context(), request(fmt.Sprintf("away-%d", n))); err == nil {
+			t.Fatal("a chunk of rows that are not here")
+		}
+	}
+	d.change(func() { d.session = 2 })
+	for n := range 2 {
+		id := fmt.Sprintf("after-%d", n)
+		c := visit(t, g, id)
+		if len(c.Served.Items) != len(first.Served.Items) {
+			t.Errorf("%s: %d items, want %d as before", id, len(c.Served.Items), len(first.Served.Items))
+		}
+		d.apply(t, &c.Served)
+	}
 }
 
 func TestChunkErrors(t *testing.T) {

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/oracle/visits"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// reading is a user of a product who visits feed home.
+type reading struct {
+	*started
+	user  schemas.UserID
+	limit int
+	shown map[schemas.PinID]visits.Item
+}
+
+func (r *reading) visit() []visits.Item {
+	r.t.Helper()
+	from := &visits.HTTP{URL: r.url(""), Client: &http.Client{Timeout: 10 * time.Second}, Feed: rules.Home, Limit: r.limit}
+	page, err := from.Visit(r.t.Context(), r.user)
+	if err != nil || len(page.Degraded) > 0 {
+		r.t.Fatalf("visit of %s: degraded %v, %v", r.user, page.Degraded, err)
+	}
+	var fresh []visits.Item
+	for _, item := range page.Items {
+		if !item.New {
+			continue
+		}
+		if _, again := r.shown[item.Pin]; again {
+			r.t.Errorf("%s is new again", item.Pin)
+		}
+		r.shown[item.Pin] = item
+		fresh = append(fresh, item)
+	}
+	return fresh
+}
+
+// why asks on the command line.
+func (r *reading) why(pin schemas.PinID) string {
+	r.t.Helper()
+	out, err := r.run("query", "why", string(r.user), string(pin))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
+// applied waits until what was shown is in the rows.
+func (r *reading) applied() {
+	r.t.Helper()
+	if out, err := r.run("wait", "--timeout", "60s"); err != nil {
+		r.t.Fatalf("wait: %v %s", err, out)
+	}
+}
+
+// generatorEvents are twenty authors whom the reader follows, with 120 pins that the reader's interest brings, too, and
+// sixty old pins by others, which only the interest brings.
+func generatorEvents(now time.Time) []map[string]any {
+	var events []map[string]any
+	event := func(stream, actor, verb, object string, at time.Time, more map[string]any) {
+		e := map[string]any{"stream": stream, "id": fmt.Sprint("generator-", len(events)), "time": at.Format(time.RFC3339Nano),
+			"actor": actor, "verb": verb, "object": object}
+		maps.Copy(e, more)
+		events = append(events, e)
+	}
+	for a := range 20 {
+		event("follows", "user:reader", "follow", fmt.Sprintf("user:author-%d", a), now, nil)
+	}
+	event("follows", "user:reader", "follow", "interest:tea", now, nil)
+	event("follows", "user:other", "follow", "interest:tea", now, nil)
+	for n := range 120 {
+		more := map[string]any{"board": fmt.Sprintf("board:%d", n%30), "interests": []string{fmt.Sprintf("interest:%d", n%9), "interest:tea"}}
+		event("pins", fmt.Sprintf("user:author-%d", n%20), "create", fmt.Sprintf("pin:%d", n), now.Add(-time.Duration(n)*time.Minute), more)
+	}
+	for n := range 60 { // seven half-lives below the others
+		more := map[string]any{"interests": []string{"interest:tea"}}
+		event("pins", fmt.Sprintf("user:writer-%d", n), "create", fmt.Sprintf("pin:old-%d", n), now.Add(-7*24*time.Hour), more)
+	}
+	return events
+}
+
+// Events in, a feed with every rule on out: shares, exploration that ends with the impressions it makes, deferral, and an
+// answer to why for each.
+func TestGeneratorOfTheProduct(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	home := cfg.Generator.Feeds[rules.Home]
+	home.Shares = maps.Clone(home.Shares)
+	home.Shares[schemas.Explore] = 0.25
+	home.Explore = rules.Explore{Pin: 1}
+	home.Defer.Floor, home.Defer.Budget = 5, 0
+	cfg.Generator.Feeds[rules.Home] = home
+	cfg.Objects.Hot.From = 1
+	s := start(t, cfg)
+	now := time.Now()
+	s.publish(generatorEvents(now)...)
+	r := &reading{started: s, user: "user:reader", limit: 50, shown: map[schemas.PinID]visits.Item{}}
+	whyOf := func(pin schemas.PinID, want string) {
+		t.Helper()
+		if out := r.why(pin); !strings.Contains(out, want) {
+			t.Errorf("why of %s: got %s, want it to say %q", pin, out, want)
+		}
+	}
+
+	first := r.visit()
+	r.applied()
+	bySource := map[schemas.Source]int{}
+	for _, item := range first {
+		bySource[item.Source]++
+	}
+	if n := bySource[schemas.Explore]; len(first) != 50 || n < 9 || n > 13 || bySource[schemas.Following] < bySource[schemas.FromInterest] {
+		t.Errorf("%d items by source: %v, want 50, about 11 of them explored, and twice as many followed as of interests", len(first), bySource)
+	}
+	whyOf(first[0].Pin, "was shown")
+	whyOf("pin:old-1", "is held back")
+	whyOf("pin:nowhere", "there is no such pin")
+	if n, err := s.feed.Waiting(t.Context(), r.user); err != nil || n != 70 {
+		t.Errorf("%d wait, %v, want 70: the old ones are held back", n, err)
+	}
+	second, third := r.visit(), r.visit()
+	r.applied()
+	if len(second) != 50 || len(third) != 20 || len(r.visit()) != 0 {
+		t.Errorf("then %d and %d items, want 50, 20 and none", len(second), len(third))
+	}
+	effects := map[string]int64{}
+	for _, g := range s.groups {
+		maps.Copy(effects, g.Status().Effects)
+	}
+	if effects["deferred"] != 30 {
+		t.Errorf("effects %v, want thirty deferred: that many places were left", effects)
+	}
+
+	// What was shown is known: another reader is offered the same, and none of it is new to all.
+	other := &reading{started: s, user: "user:other", limit: 50, shown: map[schemas.PinID]visits.Item{}}
+	for _, item := range other.visit() {
+		if item.Source == schemas.Explore {
+			t.Errorf("%s is explored, and was shown before", item.Pin)
+		}
+	}
+	s.publish(map[string]any{"stream": "follows", "id": "block", "time": now.Format(time.RFC3339Nano), "actor": "user:reader",
+		"verb": "block", "object": "user:writer-2"})
+	whyOf("pin:old-2", "there is a block (user:writer-2)")
+}
+
+// A product that is stopped and started again brings as much as before, and nothing twice.
+func TestChunksAreAsLargeAfterAnOutage(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	s := start(t, cfg)
+	s.publish(generatorEvents(time.Now())...)
+	r := &reading{started: s, user: "user:reader", limit: 30, shown: map[schemas.PinID]visits.Item{}}
+	before := len(r.visit())
+	s.stop()
+	s = start(t, cfg)
+	r.started = s
+	if after := len(r.visit()); before != 30 || after < before {
+		t.Errorf("%d items before, %d after, want 30 both times", before, after)
+	}
+}
