@@ -22,7 +22,7 @@ CASSANDRAS    := cassandra-primary cassandra-standby
 CASSANDRA     := $(shell echo 127.0.0.1:$(CASSANDRA_PORT),127.0.0.1:$$(($(CASSANDRA_PORT) + 1)))
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run test test-lastfm test-services test-kafka test-cassandra test-pinot nightly vet check lint fmt bench-feed bench-rows bench-features bench-short clean
+.PHONY: help build run test test-lastfm test-services test-kafka test-cassandra test-pinot test-product nightly vet check lint fmt bench-feed bench-rows bench-features bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -41,7 +41,7 @@ test: ## every test but the long imports; race detector where goroutines share s
 test-lastfm: ## the Last.fm set against brute force, also through five kills; files in LASTFM_DIR or ../shared/data/lastfm-2k
 	$(GO) test -timeout 30m -run '$(LONG)' -v .
 
-test-services: test-kafka test-cassandra test-pinot ## the same tests on real servers, brought and started by .ci/services
+test-services: test-kafka test-cassandra test-pinot test-product ## the same tests on real servers, brought and started by .ci/services
 
 test-kafka: ## one broker, and three
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=4 $(GO) test -p 1 -count=1 -timeout 20m -run RealKafka -v ./topics ./processors/rows
@@ -52,6 +52,9 @@ test-cassandra: ## a primary and a standby
 
 test-pinot: ## Pinot with its ZooKeeper
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GO) test -count=1 -run RealPinot -v ./serving/feature/pinot
+
+test-product: build ## every role a process of its own, on Kafka, a registry and two Cassandras, which are killed
+	.ci/services with kafka registry $(CASSANDRAS) -- .ci/real-product bin/smartfeed
 
 nightly: ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 pages a fault
 	ROWS_TORTURE=17 $(GO) test -count=1 -timeout 30m -run TestTorture -v ./processors/rows

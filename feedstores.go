@@ -92,7 +92,7 @@ func (p *product) openCassandra() error {
 	if err != nil {
 		return err
 	}
-	p.store, p.sinks = primary, []feedSink{{p.cfg.Materialize.Store, primary}}
+	p.store, p.sinks = primary, []feedSink{{p.cfg.Materialize.Store, cassandra.Insisting{Store: primary}}}
 	if len(cfg.Standby.Hosts) == 0 {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (p *product) openCassandra() error {
 	if err != nil {
 		return err
 	}
-	p.sinks = append(p.sinks, feedSink{standbyStore, standby})
+	p.sinks = append(p.sinks, feedSink{standbyStore, cassandra.Insisting{Store: standby}})
 	both, err := hedged.New(p.cfg.FeedStore.Hedge, hedged.Stores{Primary: primary, Standby: standby}, p.metrics)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const (
 	// realKafka names the variable with the addresses of Kafka brokers that tests may use; they leave topics behind.
 	realKafka = "SMARTFEED_TEST_KAFKA"
 	// realServices names the variable with the names, in the same order, by which .ci/services kills and starts them.
-	realServices = "SMARTFEED_TEST_SERVICES"
+	realServices = "SERVICES_UP"
 )
 
 // newRealWire is Apache Kafka, emptied of what an earlier test has left, and an embedded registry.

@@ -19,7 +19,7 @@ const (
 	// tests may use; they leave a keyspace behind.
 	realCassandra = "SMARTFEED_TEST_CASSANDRA"
 	// realServices names the variable with the names, in the same order, by which .ci/services kills and starts them.
-	realServices = "SMARTFEED_TEST_SERVICES"
+	realServices = "SERVICES_UP"
 )
 
 // at returns one of the clusters that realCassandra names.

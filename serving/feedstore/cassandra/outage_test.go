@@ -69,6 +69,26 @@ func TestStoreThatIsAway(t *testing.T) {
 	running.Wait()
 }
 
+// A writer that has nothing else to do waits for the store, and for no bad batch.
+func TestInsisting(t *testing.T) {
+	cluster := cassandra.DefaultCluster()
+	cluster.Hosts = []string{"127.0.0.1:1"}
+	s, err := cassandra.New("standby", config(), cluster, 100, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := cassandra.Insisting{Store: s}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := store.Write(ctx, feedstore.Batch{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Write to a store that is away: got %v, want %v", err, context.DeadlineExceeded)
+	}
+	bad := feedstore.Batch{Deleted: []schemas.DeletedUser{{User: "user:\x00"}}}
+	if err := store.Write(t.Context(), bad); err == nil {
+		t.Error("Write of a bad batch: got no error")
+	}
+}
+
 // numbered writes entries of one user in order, many users at once, and keeps how many were acknowledged.
 type numbered struct {
 	s      *cassandra.Store

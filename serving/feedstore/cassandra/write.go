@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 	"golang.org/x/sync/errgroup"
@@ -63,6 +64,36 @@ func (s *Store) Write(ctx context.Context, b feedstore.Batch) error {
 		return fmt.Errorf("write feed store %s: %w", s.name, err)
 	}
 	return nil
+}
+
+// Insisting is a Store for a writer that has nothing else to do than to wait for it.
+type Insisting struct{ *Store }
+
+// Between attempts of an Insisting store.
+const (
+	leastPause = 50 * time.Millisecond
+	mostPause  = time.Second
+)
+
+// Write writes until the store has it all, ctx ends, or feedstore.Check fails.
+func (s Insisting) Write(ctx context.Context, b feedstore.Batch) error {
+	if err := feedstore.Check(b); err != nil {
+		return fmt.Errorf("write feed store %s: %w", s.name, err)
+	}
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		err := s.Store.Write(ctx, b)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if pause == leastPause {
+			s.log.WarnContext(ctx, "feed store is not written, trying on", "error", err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func (l lane) write(ctx context.Context, session *gocql.Session) error {
