@@ -118,6 +118,7 @@ func (p *product) openCluster(name string, at cassandra.Cluster) (*cassandra.Sto
 		return nil, err
 	}
 	p.part("feed-store-"+name, store.Run)
+	p.clusters = append(p.clusters, store)
 	return store, nil
 }
 

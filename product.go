@@ -14,6 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 	"github.com/smartfeed/smartfeed/serving/insight"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -42,8 +43,9 @@ type product struct {
 	insights  *insight.Service // likewise
 	store     feed.Store       // what feeds are read from; nil: not here
 	sinks     []feedSink       // what feeds are written to
-	spare     []string         // parts without which all is answered
-	feed      *feed.Service    // nil: not served here
+	clusters  []*cassandra.Store
+	spare     []string      // parts without which all is answered
+	feed      *feed.Service // nil: not served here
 	server    *api.Server
 
 	parts      []processors.Part

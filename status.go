@@ -7,6 +7,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
 
 // status is the answer of /v1/status.
@@ -87,6 +88,9 @@ func (p *product) missing() []string {
 		if !p.hot.Ready() {
 			missing = append(missing, "hot-pins is still being read")
 		}
+	}
+	if len(p.clusters) > 0 && !slices.ContainsFunc(p.clusters, (*cassandra.Store).Connected) {
+		missing = append(missing, "no feed store can be reached")
 	}
 	return missing
 }

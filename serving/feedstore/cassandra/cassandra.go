@@ -160,6 +160,9 @@ func (s *Store) conn() (*gocql.Session, error) {
 	return nil, fmt.Errorf("feed store %s: %w", s.name, ErrAway)
 }
 
+// Connected tells whether there is a session. It may be one whose nodes have gone since.
+func (s *Store) Connected() bool { return s.session.Load() != nil }
+
 // Connect waits until there is a session, or ctx ends. Run must be running.
 func (s *Store) Connect(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -59,6 +59,9 @@ func TestStoreThatIsAway(t *testing.T) {
 	if err := s.Connect(waiting); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Connect: got %v, want %v", err, context.DeadlineExceeded)
 	}
+	if s.Connected() {
+		t.Error("it is connected to nothing")
+	}
 	if err := s.Write(t.Context(), feedstore.Batch{}); !errors.Is(err, cassandra.ErrAway) {
 		t.Errorf("Write: got %v, want %v", err, cassandra.ErrAway)
 	}

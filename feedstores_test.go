@@ -1,0 +1,71 @@
+package main
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFeedStoreConfig(t *testing.T) {
+	at := func(primary, standby []string) FeedStoreConfig {
+		c := defaultFeedStoreConfig()
+		c.Cassandra.Primary.Hosts, c.Cassandra.Standby.Hosts = primary, standby
+		return c
+	}
+	hosts := []string{"127.0.0.1:9042"}
+	for _, c := range []struct {
+		name   string
+		cfg    FeedStoreConfig
+		remote bool
+		others []string
+		fail   string
+	}{
+		{"embedded", at(nil, nil), false, nil, ""},
+		{"one cluster", at(hosts, nil), true, nil, ""},
+		{"two clusters", at(hosts, hosts), true, []string{"standby"}, ""},
+		{"a standby alone", at(nil, hosts), false, []string{"standby"}, "cassandra.standby.hosts: a standby without a primary"},
+		{"a bad host", at([]string{"a b"}, nil), true, nil, `cassandra.primary.hosts: "a b"`},
+	} {
+		err := c.cfg.Validate()
+		if (err == nil) != (c.fail == "") || err != nil && !strings.HasPrefix(err.Error(), c.fail) {
+			t.Errorf("%s: Validate: got %v, want %q", c.name, err, c.fail)
+		}
+		if c.cfg.remote() != c.remote || !slices.Equal(c.cfg.others(), c.others) {
+			t.Errorf("%s: remote %v and others %v, want %v and %v", c.name, c.cfg.remote(), c.cfg.others(), c.remote, c.others)
+		}
+	}
+}
+
+// Two clusters are filled by a sink each, and a process that only answers has none.
+func TestPartsOfFeedStores(t *testing.T) {
+	hosts := []string{"127.0.0.1:1"} // nobody is there
+	for _, c := range []struct {
+		name    string
+		standby []string
+		want    []string
+	}{
+		{"one", nil, []string{"feed-store-primary"}},
+		{"two", hosts, []string{"feed-store-primary", "feed-store-standby"}},
+	} {
+		cfg := DefaultConfig()
+		cfg.Dir = t.TempDir()
+		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = hosts, c.standby
+		p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), []opener{(*product).openFeedStore, (*product).openOwnSinks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parts []string
+		for _, part := range p.parts {
+			parts = append(parts, part.Name)
+		}
+		if diff := cmp.Diff(c.want, parts); diff != "" || len(p.sinks) != len(c.want) {
+			t.Errorf("%s: %d sinks and parts (-want +got):\n%s", c.name, len(p.sinks), diff)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
