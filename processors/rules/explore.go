@@ -3,7 +3,6 @@ package rules
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -40,7 +39,7 @@ func (f Feed) lots(v *Visit, queues []queue, counts Counts) queue {
 			lots.items = append(lots.items, it)
 		}
 	}
-	slices.SortFunc(lots.items, better)
+	lots.items = bestFirst(lots.items)
 	return lots
 }
 

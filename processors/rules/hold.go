@@ -40,6 +40,9 @@ func (f Feed) hold(v *Visit, queues []queue) *holding {
 	h.begin(v.Time)
 	stand := h.expire(v.Time)
 	h.lift(queues)
+	if len(stand) == 0 && !f.anyWeak(queues, h.memory.Best) {
+		return h
+	}
 	held := h.allow(f.weakest(queues, stand, h.memory.Best))
 	h.queues = make([]queue, len(queues))
 	for i, q := range queues {
@@ -116,6 +119,17 @@ func (f Feed) margin(q *queue, score float64, best map[string]float64) float64 {
 		return 0
 	}
 	return score - (best[string(q.source)] - f.Defer.Floor)
+}
+
+// anyWeak says whether a queue ends with a weak item.
+func (f Feed) anyWeak(queues []queue, best map[string]float64) bool {
+	for i := range queues {
+		q := &queues[i]
+		if n := len(q.items); n > 0 && f.margin(q, q.items[n-1].score, best) < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // weakest returns the pins that are weak in every source that has them, the least weak first, without what was

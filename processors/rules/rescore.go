@@ -42,26 +42,41 @@ func (f Feed) rescore(pools []Pool, k Known) []queue {
 		if f.Share(p.Source) == 0 {
 			continue
 		}
-		q := queue{source: p.Source, items: make([]item, len(p.Candidates))}
+		items := make([]item, len(p.Candidates))
 		for i := range p.Candidates {
 			c := &p.Candidates[i]
-			q.items[i] = item{pin: c.Pin, score: s.parts(c).Sum(), created: c.Created, Facets: c.Facets}
+			items[i] = item{pin: c.Pin, score: s.parts(c).Sum(), created: c.Created, Facets: c.Facets}
 		}
-		slices.SortFunc(q.items, better)
-		queues = append(queues, q)
+		queues = append(queues, queue{source: p.Source, items: bestFirst(items)})
 	}
 	return queues
 }
 
-// better orders items, the best first.
-func better(a, b item) int {
-	switch {
-	case a.score > b.score:
-		return -1
-	case a.score < b.score:
-		return 1
+// bestFirst returns the items in order, ties by pin. It sorts short keys: items are long, and full of pointers, and to
+// move each of them some ten times costs more than all else that is done with them.
+func bestFirst(items []item) []item {
+	type key struct {
+		score float64
+		at    int32
 	}
-	return strings.Compare(string(a.pin), string(b.pin))
+	keys := make([]key, len(items))
+	for i := range items {
+		keys[i] = key{items[i].score, int32(i)}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		switch {
+		case a.score > b.score:
+			return -1
+		case a.score < b.score:
+			return 1
+		}
+		return strings.Compare(string(items[a.at].pin), string(items[b.at].pin))
+	})
+	sorted := make([]item, len(items))
+	for i, k := range keys {
+		sorted[i] = items[k.at]
+	}
+	return sorted
 }
 
 // scorer adds to write-time scores what is known now. They are on a log scale: a part of 1 is worth a factor of e in
