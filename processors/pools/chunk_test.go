@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -242,4 +245,70 @@ func TestChunksAreCounted(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+// Whatever is delivered, blocked, shown by whichever feed, failed or lost to a restart in between: nothing is shown twice
+// or though it may not be, and a chunk of feed home is as large as what waits allows.
+func TestVisitsOverRandomHistories(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		cfg := DefaultGeneratorConfig()
+		home := cfg.Feeds[rules.Home]
+		home.Defer = rules.Defer{Floor: 5, Budget: 2, Session: time.Minute, Expiry: time.Hour}
+		cfg.Feeds = rules.Feeds{rules.Home: home, "plain": cfg.Feeds["plain"]}
+		w := newWhyDesk(t, func(_ *Config, c *GeneratorConfig) { c.Feeds = cfg.Feeds })
+		known := make(chan struct{})
+		close(known)
+		w.g.deps.Hot = NewHot(known)
+		shown := map[schemas.PinID]bool{}
+		blocked := schemas.UserID("")
+		pins := 0
+		for step := range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 5).Draw(rt, "what") {
+			case 0, 1:
+				for range rapid.IntRange(1, 20).Draw(rt, "pins") {
+					f := schemas.Facets{Author: schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 3).Draw(rt, "author")))}
+					w.deliver(schemas.Related, pinID(pins), day*schemas.Micros(rapid.IntRange(0, 20).Draw(rt, "days")), f)
+					pins++
+				}
+			case 2:
+				delete(w.rows, string(graphRow(regBlock, schemas.ID(blocked))))
+				blocked = schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 3).Draw(rt, "blocked")))
+				w.graph(regBlock, schemas.ID(blocked))
+			case 3:
+				w.now += schemas.Micros(rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Minute, 2 * time.Hour}).Draw(rt, "pause") / time.Microsecond)
+				w.change(func() { w.session++ })
+			default:
+				waiting, err := w.g.Waiting(t.Context(), owner)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				r := schemas.ChunkRequest{Served: fmt.Sprintf("v%d", step), User: owner, Time: w.now,
+					Feed: rapid.SampledFrom([]string{rules.Home, "plain"}).Draw(rt, "feed"), Limit: rapid.IntRange(1, 30).Draw(rt, "limit")}
+				c, err := w.g.Chunk(t.Context(), r)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if want := min(r.Limit, waiting); r.Feed == rules.Home && len(c.Served.Items) != want {
+					rt.Fatalf("%d items, want %d of the %d that wait", len(c.Served.Items), want, waiting)
+				}
+				for _, it := range c.Served.Items {
+					if shown[it.Pin] || it.Author == blocked {
+						rt.Fatalf("%s by %s: shown before, or blocked", it.Pin, it.Author)
+					}
+				}
+				if len(c.Served.Items) == 0 {
+					continue // nothing to publish
+				}
+				if rapid.IntRange(0, 3).Draw(rt, "fails") == 0 {
+					w.g.Settle(owner, r.Served, schemas.Failed)
+					continue
+				}
+				for _, it := range c.Served.Items {
+					shown[it.Pin] = true
+				}
+				w.g.Settle(owner, r.Served, schemas.Acknowledged)
+				w.apply(t, &c.Served)
+			}
+		}
+	})
 }
