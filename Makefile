@@ -8,8 +8,8 @@ LDFLAGS := -X main.version=$(VERSION)
 RACE    := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 # The long ones: minutes each.
 LONG    := Lastfm$$
-# Where goroutines share state: these run under the race detector, the rest without.
-RACY    := ./processors/... ./topics/... ./serving/...
+# Where goroutines share state: these run under the race detector, too; `make test-race` runs everything under it.
+RACY    := ./processors ./processors/rows ./processors/pools ./processors/outside ./topics/... ./serving/...
 
 # Where .ci/services starts Kafka: one node, and the three of a cluster.
 export KAFKA_PORT ?= 19092
@@ -22,7 +22,7 @@ CASSANDRAS    := cassandra-primary cassandra-standby
 CASSANDRA     := $(shell echo 127.0.0.1:$(CASSANDRA_PORT),127.0.0.1:$$(($(CASSANDRA_PORT) + 1)))
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run test test-lastfm test-services test-kafka test-cassandra test-pinot test-product nightly vet check lint fmt bench-feed bench-rows bench-features bench-short clean
+.PHONY: help build run test test-race test-lastfm test-services test-kafka test-cassandra test-pinot test-product nightly vet check lint fmt bench-feed bench-rows bench-features bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -37,6 +37,9 @@ test: ## every test but the long imports; race detector where goroutines share s
 	@test -n "$(RACE)" || echo "no C compiler: the tests run without the race detector"
 	$(GO) test -skip '$(LONG)' ./...
 	@test -z "$(RACE)" || $(GO) test -race -short -skip '$(LONG)' $(RACY)
+
+test-race: ## every test but the long imports under the race detector
+	$(GO) test -race -timeout 30m -skip '$(LONG)' ./...
 
 test-lastfm: ## the Last.fm set against brute force, also through five kills; files in LASTFM_DIR or ../shared/data/lastfm-2k
 	$(GO) test -timeout 30m -run '$(LONG)' -v .
@@ -56,7 +59,7 @@ test-pinot: ## Pinot with its ZooKeeper
 test-product: build ## every role a process of its own, on Kafka, a registry and two Cassandras, which are killed
 	.ci/services with kafka registry $(CASSANDRAS) -- .ci/real-product bin/smartfeed
 
-nightly: ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 pages a fault
+nightly: test-race ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 pages a fault
 	ROWS_TORTURE=17 $(GO) test -count=1 -timeout 30m -run TestTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GO) test -count=1 -timeout 30m -run RealKafkaTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) $(GO) test -run '^$$' -bench RowsHop -benchtime 1x -count 3 ./processors/rows

@@ -31,7 +31,7 @@ import (
 )
 
 // Patience is how long the methods wait for what must come before they fail the test.
-const Patience = 30 * time.Second
+const Patience = time.Minute
 
 // Wire is an embedded broker and registry with the catalogue's topics, and the members that work on it.
 type Wire struct {

@@ -209,7 +209,7 @@ func (w *wire) joined(t *testing.T) {
 			if got != 2 {
 				t.Errorf("the join has %d, want 2", got)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("nothing is joined")
 		}
 	}

@@ -74,7 +74,7 @@ func TestTimersFireOnceInOrderAndNotBeforeTheirTime(t *testing.T) {
 		t.Errorf("fired %v, want %v", got, want)
 	}
 	for i, late := range f.late {
-		if late < 0 || late > 2*time.Second {
+		if late < 0 || late >= lostTick { // by its tick, not because that was given up
 			t.Errorf("timer %d fired %v after its time", i, late)
 		}
 	}

@@ -173,7 +173,7 @@ func (m *member) reborn() {
 	m.t.Helper()
 	select {
 	case <-m.done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		m.t.Fatal("the member has not died")
 	}
 	if s := m.cmd.ProcessState.Sys().(syscall.WaitStatus); s.Signal() != syscall.SIGKILL {
@@ -292,8 +292,8 @@ func (d *driver) verify(t testing.TB, members ...*member) {
 		m.signal(syscall.SIGTERM)
 		select {
 		case <-m.done:
-		case <-time.After(20 * time.Second):
-			t.Error("a member did not end within 20 s")
+		case <-time.After(patience):
+			t.Error("a member did not end")
 		}
 		dirs = append(dirs, m.dir)
 	}

@@ -56,8 +56,8 @@ func TestViewReadsOneCommitAtATime(t *testing.T) {
 		if last < n {
 			select {
 			case <-changed:
-			case <-time.After(20 * time.Second):
-				t.Fatalf("nothing changed for 20 s, at %d", last)
+			case <-time.After(patience):
+				t.Fatalf("nothing changed for %s, at %d", patience, last)
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func TestViewSaysWhenAPartitionIsNotHere(t *testing.T) {
 	stop := start(t, r)
 	select {
 	case <-arrives:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the partition's arrival is no change")
 	}
 	first, leaves := session(), r.View().Changed("user:1")
