@@ -232,6 +232,7 @@ func TestBatchedRecordWithAnOwnerOfAnotherPartitionIsBuried(t *testing.T) {
 		must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 	}
 	eventually(t, "the good one is counted", func() bool { return count(t, r, here) == 2 })
+	eventually(t, "both are committed", func() bool { return r.Status().Counters.Records == 2 }) // which is counted after the rows are there
 	if got := r.Status(); got.Counters.DeadLetters != 1 || got.Starts != 1 {
 		t.Errorf("%d dead letters after %d starts, want 1 after 1", got.Counters.DeadLetters, got.Starts)
 	}

@@ -166,14 +166,18 @@ func ask[Resp any](ctx context.Context, c *Client, call string, rows target, req
 	if err != nil {
 		return resp, fmt.Errorf("encode %s: %w", call, err)
 	}
+	var elsewhere error
 	for {
 		resp, err = once[Resp](ctx, c, call, rows, body)
 		if !errors.Is(err, schemas.ErrElsewhere) {
 			break
 		}
-		if !sleep(ctx, pause) {
+		if elsewhere = err; !sleep(ctx, pause) {
 			break
 		}
+	}
+	if err != nil && elsewhere != nil && ctx.Err() != nil { // the time went on looking, whatever was under way at its end
+		err = elsewhere
 	}
 	if err != nil {
 		return resp, fmt.Errorf("ask for %s of %s: %w", call, rows.owner, err)
