@@ -37,12 +37,8 @@ func (s *Store) Run(ctx context.Context) error {
 	defer tick.Stop()
 	well := time.Now()
 	for {
-		switch {
-		case s.session.Load() == nil, time.Since(well) > deadAfter:
-			if s.connect() {
-				well = time.Now()
-			}
-		case s.alive(ctx):
+		// The look is taken first: what failed for long, and answers now, is alive, and may be in the middle of a read.
+		if s.alive(ctx) || (s.session.Load() == nil || time.Since(well) > deadAfter) && s.connect() {
 			well = time.Now()
 		}
 		select {
@@ -79,10 +75,14 @@ func (s *Store) swap(session *gocql.Session) {
 	}
 }
 
-// alive tells whether any node answers.
+// alive tells whether there is a session and any node answers.
 func (s *Store) alive(ctx context.Context) bool {
+	session := s.session.Load()
+	if session == nil {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	var key string
-	return s.session.Load().Query("SELECT key FROM system.local").ScanContext(ctx, &key) == nil
+	return session.Query("SELECT key FROM system.local").ScanContext(ctx, &key) == nil
 }
