@@ -1,0 +1,73 @@
+package browser
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// recorded is a test that may fail.
+type recorded struct {
+	testing.TB
+	said []string
+}
+
+func (r *recorded) Helper() {}
+func (r *recorded) Errorf(format string, args ...any) {
+	r.said = append(r.said, fmt.Sprintf(format, args...))
+}
+
+// A page that breaks its policy, throws, complains and asks for what is not there is found out in all four.
+func TestBrowserFindsWhatIsWrong(t *testing.T) {
+	const script = `
+		console.error('a complaint');
+		fetch('/nothing').then(() => { window.asked = true; });
+		const s = document.createElement('script'); s.textContent = 'window.ran = true'; document.body.append(s);
+		document.querySelector('button').addEventListener('click', () => { document.title = document.querySelector('input').value; });
+		setTimeout(() => { throw new Error('a surprise'); });`
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src data:")
+		switch r.URL.Path {
+		case "/":
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, `<!doctype html><link rel="icon" href="data:,"><input value="old"><button>go</button><script src="/script.js"></script>`)
+		case "/script.js":
+			w.Header().Set("Content-Type", "text/javascript")
+			fmt.Fprint(w, script)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer site.Close()
+	p := Open(t).Page(t, View{Width: 800, Height: 600, Dark: true})
+	p.Go(site.URL)
+	p.Wait("the script ran", "document.querySelector('script:not([src])')")
+	p.Fill("input", "new")
+	p.Click("button")
+	p.Wait("the button was clicked", "document.title === 'new'")
+	p.Wait("the person prefers dark", "matchMedia('(prefers-color-scheme: dark)').matches")
+	p.Wait("the policy was broken", "window.breaches.length")
+	if Eval[bool](p, "'ran' in window") {
+		t.Error("a script ran that the policy forbids")
+	}
+	r := &recorded{TB: t}
+	p.t = r
+	p.Wait("everything was said", "window.asked") // what is heard arrives in order: this comes last
+	p.Check()
+	for _, want := range []string{"script-src", "a complaint", "404", "a surprise"} {
+		if !slices.ContainsFunc(r.said, func(s string) bool { return strings.Contains(s, want) }) {
+			t.Errorf("nobody was told of %s: %q", want, r.said)
+		}
+	}
+	for _, text := range []string{"a complaint", "404", "a surprise", "script", "Content Security"} {
+		p.Excuse(text)
+	}
+	r.said = nil
+	p.Check()
+	if len(r.said) != 1 || !strings.Contains(r.said[0], "broke its policy") {
+		t.Errorf("all is excused but the policy, and yet %q", r.said)
+	}
+}
