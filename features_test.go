@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +76,8 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.FeatureLog.Rules = []featurelog.Rule{{Entity: feature.User, Share: 1}, {Entity: feature.Pin, Share: 1}}
 	cfg.FeatureLog.MaxFileAge = time.Second
+	cfg.Features, cfg.Feature.ReloadEvery = filepath.Join(cfg.Dir, "features.yaml"), 100*time.Millisecond
+	define(t, cfg.Features, feature.Builtin)
 	s := start(t, cfg)
 	at := time.Now().Truncate(time.Millisecond)
 	s.publish(liking(at)...)
@@ -118,6 +122,10 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 	if _, err := s.run("features", "verify"); err != nil {
 		t.Errorf("verify in words: %v", err)
 	}
+	define(t, cfg.Features, feature.Builtin+"\n  - {name: added, entity: user, aggregate: count}\n")
+	for added := false; !added; time.Sleep(10 * time.Millisecond) { // till the test's own time-out
+		added = slices.ContainsFunc(s.features.Definitions(), func(d feature.Definition) bool { return d.Name == "added" })
+	}
 	s.stop() // closes the files
 	counts := map[string]int{}
 	err := featurelog.ReadFiles(filepath.Join(cfg.Dir, "feature-log"), func(rec *schemas.FiledFeatures) error {
@@ -131,6 +139,14 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%s is filed %d times", entity, n)
 		}
+	}
+}
+
+// define writes a file of definitions.
+func define(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

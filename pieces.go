@@ -240,6 +240,10 @@ func (p *product) openFeatures(context.Context) error {
 		return err
 	}
 	p.opened(closed(p.features.Close))
+	reloader := feature.Reloader{
+		Path: p.cfg.Features, Every: p.cfg.Feature.ReloadEvery, Service: p.features, Metrics: metrics, Log: p.log,
+	}
+	p.part("feature-definitions", reloader.Run)
 	return p.openInsights()
 }
 

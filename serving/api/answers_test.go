@@ -49,7 +49,7 @@ func broken(err error) fakesMaker { return func() *fakes { return &fakes{fail: e
 
 func lacking() *fakes { return &fakes{missing: []string{"pools is waiting"}} }
 
-var askings = slices.Concat(readings(), featureAskings(), attributeAskings(), insightAskings(), eventAskings(), operations(), strays())
+var askings = slices.Concat(readings(), featureAskings(), attributeAskings(), tryAskings(), insightAskings(), eventAskings(), operations(), strays())
 
 // readings are the calls that read what belongs to an id.
 func readings() []asking {
@@ -222,6 +222,28 @@ func attributeAskings() []asking {
 		post("good", good, 200, `"embedding":[0.5,1]`, nil),
 		post("unknown field", `{"pin":"pin:1"}`, 400, `unknown field \"pin\"`, nil),
 		post("what the service refuses", `{}`, 400, `no pins`, nil),
+		post("body too large", good+strings.Repeat(" ", 1<<20), 413, "1048576 bytes", nil),
+		post("another content type", good, 415, "", func(a *asking) { a.header = []string{"Content-Type", "text/plain"} }),
+		post("from another site", good, 403, "", func(a *asking) { a.header = []string{"Sec-Fetch-Site", "cross-site"} }),
+		post("broken", good, 500, "", func(a *asking) { a.fakes = broken(errBroken) }),
+		post("slow", good[:20], 408, "in time", func(a *asking) { a.slow = true }),
+		post("no place", good, 503, "", func(a *asking) { a.prepare = fill }),
+	}
+}
+
+func tryAskings() []asking {
+	const path, good = "/v1/features/try", `{"definition":"{name: a, entity: user, aggregate: count}","users":["user:a"]}`
+	post := func(name, body string, code int, says string, change func(*asking)) asking {
+		a := asking{name: name, route: path, method: "POST", path: path, body: body, code: code, says: says}
+		if change != nil {
+			change(&a)
+		}
+		return a
+	}
+	return []asking{
+		post("good", good, 200, `"values":{"user:a":{"interests":{"interest:tea":2}}}`, nil),
+		post("unknown field", `{"definitions":""}`, 400, `unknown field \"definitions\"`, nil),
+		post("what the service refuses", `{}`, 400, `"errors":["definition:1: no features`, nil),
 		post("body too large", good+strings.Repeat(" ", 1<<20), 413, "1048576 bytes", nil),
 		post("another content type", good, 415, "", func(a *asking) { a.header = []string{"Content-Type", "text/plain"} }),
 		post("from another site", good, 403, "", func(a *asking) { a.header = []string{"Sec-Fetch-Site", "cross-site"} }),

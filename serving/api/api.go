@@ -107,6 +107,7 @@ type Pools interface {
 type Features interface {
 	Answer(ctx context.Context, req feature.Request) (feature.Answer, error)
 	Attributes(ctx context.Context, req feature.AttributesRequest) (feature.AttributesAnswer, error)
+	Try(ctx context.Context, req feature.TryRequest) (feature.TryAnswer, error)
 	Definitions() []feature.Definition
 }
 

@@ -198,6 +198,16 @@ func (f *fakes) Popularity(context.Context, int) ([]insight.Popular, error) {
 	return []insight.Popular{{Interest: "interest:tea", Actions: 3}}, f.fail
 }
 
+func (f *fakes) Try(_ context.Context, req feature.TryRequest) (feature.TryAnswer, error) {
+	if req.Definition == "" {
+		return feature.TryAnswer{}, &feature.RequestError{Problems: []string{"definition:1: no features: want a list under the key features"}}
+	}
+	return feature.TryAnswer{
+		Definitions: f.Definitions(), Values: map[string]map[string]feature.Value{"user:a": {"interests": feature.Groups{"interest:tea": 2}}},
+		Missing: []feature.Missing{}, Degraded: []string{}, AsOf: now,
+	}, f.fail
+}
+
 func (f *fakes) Definitions() []feature.Definition {
 	if f.fail != nil {
 		panic(f.fail) // it has no other way to fail

@@ -35,6 +35,11 @@ func (s *Server) attributes(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(s, w, r, s.deps.Features.Attributes)
 }
 
+// try is for those who operate the product: what it may cost is bounded, and not by what is defined.
+func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
+	return answerJSON(s, w, r, s.deps.Features.Try)
+}
+
 // answerJSON reads the request that the body holds, and writes what it is answered.
 func answerJSON[Q, A any](s *Server, w http.ResponseWriter, r *http.Request, ask func(context.Context, Q) (A, error)) error {
 	if err := errors.Join(parametersOf(r).err(), checkContent(r, "application/json")); err != nil {

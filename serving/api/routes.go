@@ -54,6 +54,7 @@ func (s *Server) routes() []route {
 			route{method: "GET", path: "/v1/features", handle: s.definitions},
 			route{method: "POST", path: "/v1/features", handle: s.features},
 			route{method: "POST", path: "/v1/features/attributes", handle: s.attributes},
+			route{method: "POST", path: "/v1/features/try", handle: s.try},
 		),
 		present(s.deps.Insights != nil,
 			route{method: "GET", path: "/v1/insights/growth", handle: s.growth},

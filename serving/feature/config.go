@@ -14,6 +14,7 @@ type Config struct {
 	MaxGroups   int           `yaml:"max_groups"`   // of one value: groups, or different values of distinct and top, 1 to 1,000,000, default 10,000
 	BreakAfter  int           `yaml:"break_after"`  // answers one after the other without all values: then the store is left alone, 1 to 1,000,000, default 20
 	BreakFor    time.Duration `yaml:"break_for"`    // how long, until one answer tries again, 10 ms to 10 m, default 1 s
+	ReloadEvery time.Duration `yaml:"reload_every"` // how often the file of definitions is looked at, 100 ms to 1 h, default 2 s
 	SweepEvery  time.Duration `yaml:"sweep_every"`  // how often expired days are deleted, 1 s to 96 h, default 1 h; reads never show them
 	CacheMaxMB  int           `yaml:"cache_max_mb"` // block cache of the embedded store in MiB, 1 to 65,536, default 64
 }
@@ -27,6 +28,7 @@ func DefaultConfig() Config {
 		MaxGroups:   10_000,
 		BreakAfter:  20,
 		BreakFor:    time.Second,
+		ReloadEvery: 2 * time.Second,
 		SweepEvery:  time.Hour,
 		CacheMaxMB:  64,
 	}
@@ -41,6 +43,7 @@ func (c Config) Validate() error {
 		within("max_groups", c.MaxGroups, 1, 1_000_000),
 		within("break_after", c.BreakAfter, 1, 1_000_000),
 		within("break_for", c.BreakFor, 10*time.Millisecond, 10*time.Minute),
+		within("reload_every", c.ReloadEvery, 100*time.Millisecond, time.Hour),
 		within("sweep_every", c.SweepEvery, time.Second, Kept),
 		within("cache_max_mb", c.CacheMaxMB, 1, 1<<16),
 	)

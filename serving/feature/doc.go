@@ -11,6 +11,9 @@
 // the meaning, and each Store is held to it by one conformance suite. What is put together from other definitions (a
 // ratio), or from rows and what is looked up by key, is put together here, from what the store says of its parts.
 //
+// Definitions are taken from their file while the process runs (Reloader); one that is in no file yet can be tried
+// (Service.Try).
+//
 // # Time
 //
 // Event times and as_of are floored to milliseconds. A window is (as_of − window, as_of]. Kept are the actions of

@@ -17,6 +17,7 @@ type Metrics struct {
 	expired   prometheus.Counter
 	freshness prometheus.Gauge
 	open      prometheus.Gauge
+	stale     prometheus.Gauge
 }
 
 // NewMetrics registers the metrics. It fails when reg has one of them already.
@@ -51,9 +52,13 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "smartfeed_features_breaker_open",
 			Help: "1 while the feature store is left alone, because answers lacked values one after the other.",
 		}),
+		stale: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "smartfeed_features_definitions_stale",
+			Help: "1 while the file of definitions cannot be read or has mistakes, so that those before it are answered.",
+		}),
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.rows, m.bad, m.expired, m.freshness, m.open} {
+	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.rows, m.bad, m.expired, m.freshness, m.open, m.stale} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -49,14 +48,9 @@ func Load(path string) ([]Definition, error) {
 	if path == "" {
 		return Parse(builtinName, []byte(Builtin))
 	}
-	f, err := os.Open(path)
+	text, err := readDefinitions(path)
 	if err != nil {
-		return nil, fmt.Errorf("read feature definitions: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read feature definitions: %w", err)
+		return nil, err
 	}
 	return Parse(path, text)
 }
@@ -85,6 +79,15 @@ func (p *parser) at(line int, format string, args ...any) {
 }
 
 func (p *parser) document(text []byte) []Definition {
+	root := p.root(text)
+	if root == nil {
+		return nil
+	}
+	return p.top(root)
+}
+
+// root returns the one thing that the text holds, nil if there is none.
+func (p *parser) root(text []byte) *yaml.Node {
 	if len(text) > MaxFileBytes {
 		p.at(1, "more than %d bytes", MaxFileBytes)
 		return nil
@@ -102,7 +105,7 @@ func (p *parser) document(text []byte) []Definition {
 		p.at(1, "no features: want a list under the key features")
 		return nil
 	}
-	return p.top(resolve(root.Content[0]))
+	return resolve(root.Content[0])
 }
 
 // syntax reports an error of the YAML library, which names the line in its text.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -16,7 +17,7 @@ import (
 // Deps are the collaborators of a Service.
 type Deps struct {
 	Store       Store
-	Definitions []Definition
+	Definitions []Definition // at first; see Service.Replace
 	Deleted     interface {
 		Has(user schemas.UserID) bool
 	} // whose features are null, with the reason Erased
@@ -29,12 +30,30 @@ type Deps struct {
 
 // Service answers requests. It is safe for concurrent use.
 type Service struct {
-	cfg    Config
-	deps   Deps
-	byName map[string]Definition
-	scans  *semaphore.Weighted
-	under  sync.WaitGroup // scans under way, also those that nobody waits for any more
-	breaks *breaker
+	cfg         Config
+	deps        Deps
+	definitions atomic.Pointer[definitionSet]
+	scans       *semaphore.Weighted
+	trials      *semaphore.Weighted // see Try
+	under       sync.WaitGroup      // scans under way, also those that nobody waits for any more
+	breaks      *breaker
+}
+
+// definitionSet is what can be asked for at one moment.
+type definitionSet struct {
+	inOrder []Definition
+	byName  map[string]Definition
+}
+
+func newDefinitionSet(defs []Definition) (*definitionSet, error) {
+	set := &definitionSet{inOrder: slices.Clone(defs), byName: map[string]Definition{}}
+	for _, d := range defs {
+		if _, ok := set.byName[d.Name]; ok {
+			return nil, fmt.Errorf("two definitions of %s", d.Name)
+		}
+		set.byName[d.Name] = d
+	}
+	return set, nil
 }
 
 // NewService makes a service. It fails when cfg is not valid or two definitions have one name.
@@ -42,19 +61,29 @@ func NewService(cfg Config, deps Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feature service: %w", err)
 	}
-	s := &Service{cfg: cfg, deps: deps, byName: map[string]Definition{}, scans: semaphore.NewWeighted(int64(cfg.Concurrency))}
-	s.breaks = newBreaker(cfg, deps.Now)
-	for _, d := range deps.Definitions {
-		if _, ok := s.byName[d.Name]; ok {
-			return nil, fmt.Errorf("feature service: two definitions of %s", d.Name)
-		}
-		s.byName[d.Name] = d
+	s := &Service{
+		cfg: cfg, deps: deps, scans: semaphore.NewWeighted(int64(cfg.Concurrency)), trials: semaphore.NewWeighted(maxTrials),
+		breaks: newBreaker(cfg, deps.Now),
+	}
+	if err := s.Replace(deps.Definitions); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
+// Replace makes defs what can be asked for from now on; an answer that is under way keeps those it began with. It fails,
+// and changes nothing, when two have one name.
+func (s *Service) Replace(defs []Definition) error {
+	set, err := newDefinitionSet(defs)
+	if err != nil {
+		return fmt.Errorf("feature service: %w", err)
+	}
+	s.definitions.Store(set)
+	return nil
+}
+
 // Definitions returns what can be asked for, in the order of the file.
-func (s *Service) Definitions() []Definition { return slices.Clone(s.deps.Definitions) }
+func (s *Service) Definitions() []Definition { return slices.Clone(s.definitions.Load().inOrder) }
 
 // Close waits for scans that were given up at a deadline. No Answer may be called any more.
 func (s *Service) Close() { s.under.Wait() }
@@ -64,15 +93,12 @@ func (s *Service) Close() { s.under.Wait() }
 // are answered, and the others are named.
 func (s *Service) Answer(ctx context.Context, req Request) (Answer, error) {
 	start := s.deps.Now()
-	q, err := req.checked(s.byName, schemas.MicrosOf(start))
+	q, err := req.checked(s.definitions.Load().byName, schemas.MicrosOf(start))
 	if err != nil {
 		return Answer{}, err
 	}
 	answer := Answer{Fresh: s.fresh()}
-	got, err := s.within(ctx, func(ctx context.Context, f *findings) {
-		s.gather(ctx, f, s.tasks(q))
-		s.gather(ctx, f, s.lookups(q, f))
-	})
+	got, err := s.within(ctx, s.steps(q))
 	if err != nil {
 		return Answer{}, err
 	}
@@ -83,6 +109,14 @@ func (s *Service) Answer(ctx context.Context, req Request) (Answer, error) {
 		s.deps.Record(req, answer, start)
 	}
 	return answer, nil
+}
+
+// steps are what is done with the store for an answer.
+func (s *Service) steps(q query) func(context.Context, *findings) {
+	return func(ctx context.Context, f *findings) {
+		s.gather(ctx, f, s.tasks(q))
+		s.gather(ctx, f, s.lookups(q, f))
+	}
 }
 
 func (s *Service) fresh() *time.Time {

@@ -1,0 +1,80 @@
+package feature
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The file is changed while the process runs: each change that is in order is what can be asked for a moment later, of
+// the others every mistake is said once and the definitions before stay.
+func TestAChangedFileIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "features.yaml")
+		write := func(text string) {
+			t.Helper()
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const one, two = "features:\n- {name: one, entity: user, aggregate: count}\n", "features:\n- {name: two, entity: user, aggregate: count}\n"
+		write(one)
+		var log bytes.Buffer
+		s, _ := serviceOf{store: empty{}}.start(t)
+		metrics, err := NewMetrics(prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Reloader{Path: path, Every: time.Second, Service: s, Metrics: metrics, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		steps := []struct {
+			do   func()
+			want string   // the one feature there is
+			says []string // in the log, of several seconds: once
+		}{
+			{func() {}, "one", nil},
+			{func() { write(two) }, "two", []string{"feature definitions: changed"}},
+			{func() { write(two + "- {name: Three, entity: user}\n- {entity: user, aggregate: counts}\n") }, "two", []string{`name \"Three\"`, `aggregate \"counts\"`}},
+			{func() { _ = os.Remove(path) }, "two", []string{"no such file"}},
+			{func() { write("") }, "two", []string{"no features"}},
+			{func() { write(two) }, "two", []string{"feature definitions: changed"}},
+			{func() { write(one) }, "one", []string{"feature definitions: changed"}},
+		}
+		for i, step := range steps {
+			log.Reset()
+			step.do()
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			if defs := s.Definitions(); len(defs) != 1 || defs[0].Name != step.want {
+				t.Errorf("step %d: got %v, want %s alone", i, defs, step.want)
+			}
+			for _, says := range step.says {
+				if n := strings.Count(log.String(), says); n != 1 {
+					t.Errorf("step %d: %q is said %d times in\n%s", i, says, n, &log)
+				}
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestReplaceRefusesTwoOfAName(t *testing.T) {
+	s, _ := serviceOf{store: empty{}}.start(t)
+	before := len(s.Definitions())
+	if err := s.Replace([]Definition{{Name: "a"}, {Name: "a"}}); err == nil || len(s.Definitions()) != before {
+		t.Errorf("got %v and %d definitions, want an error and %d", err, len(s.Definitions()), before)
+	}
+}

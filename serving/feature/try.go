@@ -1,0 +1,148 @@
+package feature
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Bounds of a TryRequest.
+const (
+	MaxTryBytes       = 16 << 10 // of its text
+	MaxTryDefinitions = 10
+	MaxTryEntities    = 20 // users, pins, pairs: each
+)
+
+// maxTrials is how many are evaluated at once; the next waits, within its deadline.
+const maxTrials = 2
+
+// TryRequest asks what definitions would answer before they are in the file.
+type TryRequest struct {
+	// Definition is YAML: one feature, a list of them, or what features.yaml holds. A ratio's parts are in the same text.
+	Definition string           `json:"definition"`
+	Users      []schemas.UserID `json:"users,omitempty"`
+	Pins       []schemas.PinID  `json:"pins,omitempty"`
+	Pairs      []UserPin        `json:"pairs,omitempty"`
+	At         *time.Time       `json:"at,omitempty"` // as in Request
+}
+
+// TryAnswer is an Answer with the definitions as they were understood, defaults included.
+type TryAnswer struct {
+	Definitions []Definition                `json:"definitions"`
+	Values      map[string]map[string]Value `json:"values"`
+	Missing     []Missing                   `json:"missing"`
+	Degraded    []string                    `json:"degraded"`
+	AsOf        time.Time                   `json:"as_of"`
+	Fresh       *time.Time                  `json:"fresh"`
+}
+
+// Try evaluates definitions that are in no file, each for all entities of its kind. It is for people: its answers are
+// not logged, and what becomes of them does not open or close the breaker, since a definition can be as dear as it
+// likes. Its errors are those of Answer; every mistake of the text is a problem, with its line.
+func (s *Service) Try(ctx context.Context, req TryRequest) (TryAnswer, error) {
+	start := s.deps.Now()
+	defs, q, err := req.checked(schemas.MicrosOf(start))
+	if err != nil {
+		return TryAnswer{}, err
+	}
+	answer := Answer{Fresh: s.fresh()}
+	found, err := s.tried(ctx, q)
+	if err != nil {
+		return TryAnswer{}, err
+	}
+	s.assemble(&answer, q, found)
+	return TryAnswer{defs, answer.Values, answer.Missing, answer.Degraded, answer.AsOf, answer.Fresh}, nil
+}
+
+// tried asks the store within the deadline, unless it is left alone. The error is that of ctx when the caller has gone.
+func (s *Service) tried(ctx context.Context, q query) (*findings, error) {
+	f := newFindings()
+	if s.breaks.open() {
+		f.closed, f.allFailed = true, true
+		return f, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
+	defer cancel()
+	if err := s.trials.Acquire(limited, 1); err == nil {
+		s.steps(q)(limited, f)
+		s.trials.Release(1)
+	}
+	f.close()
+	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return nil, err
+	}
+	return f, nil
+}
+
+// checked reads the definitions and resolves the request against them; the error is a *RequestError.
+func (r TryRequest) checked(now schemas.Micros) ([]Definition, query, error) {
+	c := &checker{}
+	c.most("users", len(r.Users))
+	c.most("pins", len(r.Pins))
+	c.most("pairs", len(r.Pairs))
+	defs := c.definitions(r.Definition)
+	if len(c.problems) > 0 {
+		return nil, query{}, &RequestError{Problems: c.problems}
+	}
+	set, err := newDefinitionSet(defs)
+	if err != nil {
+		return nil, query{}, &RequestError{Problems: []string{err.Error()}}
+	}
+	names := make([]string, len(defs))
+	for i, d := range defs {
+		names[i] = d.Name
+	}
+	q, err := Request{Features: names, Users: r.Users, Pins: r.Pins, Pairs: r.Pairs, At: r.At}.checked(set.byName, now)
+	return defs, q, err
+}
+
+// most holds a kind of entities to MaxTryEntities.
+func (c *checker) most(what string, n int) {
+	if n > MaxTryEntities {
+		c.problem("%s: %d: at most %d", what, n, MaxTryEntities)
+	}
+}
+
+// definitions reads the text of a request.
+func (c *checker) definitions(text string) []Definition {
+	if len(text) > MaxTryBytes {
+		c.problem("definition: %d bytes: at most %d", len(text), MaxTryBytes)
+		return nil
+	}
+	p := &parser{file: "definition"}
+	defs := p.trial([]byte(text))
+	for _, m := range p.mistakes {
+		c.problem("%v", m)
+	}
+	if len(p.mistakes) == 0 && len(defs) > MaxTryDefinitions {
+		c.problem("definition: %d features: at most %d", len(defs), MaxTryDefinitions)
+	}
+	return defs
+}
+
+// trial reads one definition, a list of them, or a whole file.
+func (p *parser) trial(text []byte) []Definition {
+	root := p.root(text)
+	switch {
+	case root == nil:
+		return nil
+	case root.Kind == yaml.SequenceNode:
+		return p.definitions(root)
+	case root.Kind == yaml.MappingNode && !hasKey(root, "features"):
+		return p.definitions(&yaml.Node{Kind: yaml.SequenceNode, Line: root.Line, Content: []*yaml.Node{root}})
+	}
+	return p.top(root)
+}
+
+func hasKey(n *yaml.Node, name string) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,146 @@
+package feature
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// tried returns the JSON of an answer's values.
+func tried(t *testing.T, s *Service, req TryRequest) string {
+	t.Helper()
+	a, err := s.Try(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(a.Values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A definition answers the same whether it is tried or in the file, in each form that it may be written in.
+func TestADefinitionIsTriedAsIfItWereInTheFile(t *testing.T) {
+	s, _ := serviceOf{store: history(t)}.start(t)
+	ask := func(name string, users []schemas.UserID, pins []schemas.PinID) string {
+		a, err := s.Answer(t.Context(), Request{Features: []string{name}, Users: users, Pins: pins})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(a.Values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	users := []schemas.UserID{"user:1", "user:none"}
+	for name, text := range map[string]string{
+		"one":    "{name: saves, entity: user, verbs: save, aggregate: count}",
+		"block":  "name: saves\nentity: user\nverbs: save\naggregate: count\n",
+		"a list": "- {name: saves, entity: user, verbs: save, aggregate: count}",
+		"a file": "features:\n- {name: saves, entity: user, verbs: save, aggregate: count}",
+	} {
+		if got, want := tried(t, s, TryRequest{Definition: text, Users: users}), ask("saves", users, nil); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	pins := []schemas.PinID{"pin:1"}
+	got := tried(t, s, TryRequest{Definition: "{name: pin_saves, entity: pin, verbs: save, aggregate: count}", Pins: pins})
+	if want := ask("pin_saves", nil, pins); got != want {
+		t.Errorf("of a pin: got %s, want %s", got, want)
+	}
+	for _, d := range s.Definitions() {
+		if d.Name == "tried" {
+			t.Error("what was tried is defined")
+		}
+	}
+}
+
+func TestATrialNamesEveryProblem(t *testing.T) {
+	s, _ := serviceOf{store: empty{}}.start(t)
+	many := make([]schemas.UserID, MaxTryEntities+1)
+	for i := range many {
+		many[i] = "user:1"
+	}
+	const good = "{name: a, entity: user, aggregate: count}"
+	tests := map[string]struct {
+		req  TryRequest
+		want []string
+	}{
+		"nothing":       {TryRequest{}, []string{"definition:1: no features: want a list under the key features"}},
+		"no entity":     {TryRequest{Definition: good}, []string{"no users, pins or pairs"}},
+		"bad id":        {TryRequest{Definition: good, Users: []schemas.UserID{"pin:1"}}, []string{"users: "}},
+		"too many":      {TryRequest{Definition: good, Users: many}, []string{"users: 21: at most 20"}},
+		"too long":      {TryRequest{Definition: strings.Repeat(" ", MaxTryBytes+1), Users: many[:1]}, []string{"definition: 16385 bytes: at most 16384"}},
+		"two mistakes":  {TryRequest{Definition: "name: A\nentity: house\n", Users: many[:1]}, []string{"definition:1: feature A: name", "definition:2: feature A: entity"}},
+		"no YAML":       {TryRequest{Definition: "{", Users: many[:1]}, []string{"definition:1: "}},
+		"a text":        {TryRequest{Definition: "saves", Users: many[:1]}, []string{"definition:1: the file: want keys with values", "definition:1: no features"}},
+		"eleven":        {TryRequest{Definition: "features:" + strings.Repeat("\n- "+good, 11), Users: many[:1]}, []string{"definition:3: feature a: name: already"}},
+		"part not here": {TryRequest{Definition: "{name: a, entity: user, aggregate: ratio, numerator: saves, denominator: all}", Users: many[:1]}, []string{`definition:1: feature a: numerator "saves"`, `definition:1: feature a: denominator "all"`}},
+		"itself in it":  {TryRequest{Definition: "&a {name: *a}", Users: many[:1]}, []string{"definition:1: "}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := s.Try(t.Context(), tt.req)
+			var bad *RequestError
+			if !errors.As(err, &bad) {
+				t.Fatalf("got %v, want a *RequestError", err)
+			}
+			for i, want := range tt.want {
+				if i >= len(bad.Problems) || !strings.HasPrefix(bad.Problems[i], want) {
+					t.Errorf("got %q, want %q first", bad.Problems, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// However often what is tried is too dear or the store fails, other answers do not notice; what is tried while the store is
+// left alone does not ask it.
+func TestTrialsLeaveTheBreakerAlone(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.BreakAfter, cfg.BreakFor = 2, 10*time.Minute
+	store := &faulty{Store: empty{}, actions: func(context.Context, schemas.UserID) error { return errors.New("down") }}
+	s, _ := serviceOf{store: store, cfg: cfg}.start(t)
+	req := TryRequest{Definition: "{name: tried, entity: user, aggregate: count}", Users: []schemas.UserID{"user:1"}}
+	failed := []Missing{{"user:1", "tried", Failed}}
+	for range 5 {
+		a, err := s.Try(t.Context(), req)
+		if diff := cmp.Diff(failed, a.Missing); err != nil || diff != "" || !cmp.Equal(a.Degraded, []string{"store"}) {
+			t.Fatalf("degraded %q, %v (-want +got):\n%s", a.Degraded, err, diff)
+		}
+	}
+	if s.breaks.open() {
+		t.Fatal("trials opened the breaker")
+	}
+	for range 2 {
+		if _, err := s.Answer(t.Context(), Request{Features: []string{"saves"}, Users: req.Users}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !s.breaks.open() {
+		t.Fatal("two failed answers did not open the breaker")
+	}
+	asked := store.hits.Load()
+	if a, err := s.Try(t.Context(), req); err != nil || !cmp.Equal(failed, a.Missing) || store.hits.Load() != asked {
+		t.Errorf("while the store is left alone: got %+v, %v, and it was asked %d times", a, err, store.hits.Load()-asked)
+	}
+}
+
+func TestWhoeverLeavesATrialGetsItsError(t *testing.T) {
+	s, _ := serviceOf{store: empty{}}.start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.Try(ctx, TryRequest{Definition: "{name: a, entity: user, aggregate: count}", Users: []schemas.UserID{"user:1"}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
