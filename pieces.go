@@ -326,7 +326,7 @@ func (p *product) openServer(context.Context) error {
 			return fmt.Errorf("console: %w", err)
 		}
 		deps.Feed, deps.Pools, deps.Features, deps.Console = p.feed, p.generator, p.features, console
-		deps.Insights = p.insights
+		deps.Insights, deps.DeadLetters = p.insights, newDeadLetters(p.kafka, p.streams)
 	}
 	var err error
 	if p.server, err = api.Listen(p.cfg.HTTP, p.cfg.API, deps); err != nil {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // status is the answer of /v1/status.
@@ -17,6 +19,8 @@ type status struct {
 	Missing []string               `json:"missing"`
 	Parts   []processors.PartState `json:"parts"`
 	Groups  []groupStatus          `json:"groups"`
+	Flows   []topics.Flow          `json:"flows,omitempty"`  // the topics between the groups; absent: not known
+	Shares  []schemas.FeedShare    `json:"shares,omitempty"` // of what was chosen here, by feed and source; absent: nothing is chosen here
 }
 
 // groupStatus is a group in this process, with how much of its inputs it has not worked off.
@@ -32,7 +36,22 @@ func (p *product) status(ctx context.Context) any {
 		s.Groups = append(s.Groups, groupStatus{g.Status(), nil})
 	}
 	p.addLag(ctx, s.Groups)
+	s.Flows = p.flows(ctx)
+	if p.local != nil {
+		s.Shares = p.local.FeedShares()
+	}
 	return s
+}
+
+// flows asks the broker what goes through the topics; nil if it does not answer.
+func (p *product) flows(ctx context.Context) []topics.Flow {
+	setup := topics.Setup{Kafka: p.kafka, FeedStores: p.cfg.FeedStore.others()}
+	flows, err := p.ends.Flows(ctx, topics.Catalogue(topics.Profile{Partitions: p.kafka.Partitions}), setup.Readers())
+	if err != nil {
+		p.log.DebugContext(ctx, "flows are not known", "error", err)
+		return nil
+	}
+	return flows
 }
 
 // addLag asks the broker where the inputs end. What it does not answer stays unknown: a status is asked for when

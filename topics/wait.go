@@ -2,7 +2,6 @@ package topics
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -21,6 +19,8 @@ type Reader struct {
 	Group  string
 	Topics []string
 }
+
+func (r Reader) reads(topic string) bool { return slices.Contains(r.Topics, topic) }
 
 // ReadersOf returns the consumers of a catalogue, without those that hold a topic whole: there is one a process.
 func ReadersOf(catalogue []Topic) []Reader {
@@ -167,7 +167,7 @@ func (w *waiter) look(ctx context.Context) (WaitState, error) {
 	if err != nil {
 		return WaitState{}, err
 	}
-	committed, err := w.committed(ctx, readers)
+	committed, err := w.log.committed(ctx, readers)
 	if err != nil {
 		return WaitState{}, err
 	}
@@ -205,35 +205,6 @@ func (w *waiter) withWholes(ctx context.Context) ([]Reader, error) {
 		}
 	}
 	return readers, nil
-}
-
-// committed returns the committed offsets by group. A group that has never committed has none.
-func (w *waiter) committed(ctx context.Context, readers []Reader) (map[string]Offsets, error) {
-	var groups []string
-	for _, r := range readers {
-		groups = append(groups, r.Group)
-	}
-	out := map[string]Offsets{}
-	for group, fetched := range w.log.admin.FetchManyOffsets(ctx, groups...) {
-		if fetched.Err != nil && !errors.Is(fetched.Err, kerr.GroupIDNotFound) {
-			return nil, fmt.Errorf("fetch offsets of %s: %w", group, fetched.Err)
-		}
-		out[group] = Offsets{}
-		for topic, partitions := range fetched.Fetched {
-			out[group][topic] = atOf(partitions)
-		}
-	}
-	return out, nil
-}
-
-func atOf(partitions map[int32]kadm.OffsetResponse) map[int32]int64 {
-	at := map[int32]int64{}
-	for p, o := range partitions {
-		if o.At >= 0 {
-			at[p] = o.At
-		}
-	}
-	return at
 }
 
 // ends returns the ends of all topics. The first time it also notes what was there at the call.

@@ -256,17 +256,8 @@ func candidatesOf(all []candidate) []rules.Candidate {
 // know adds what is known beside the pools, as far as the feed asks for it. What is missing is said.
 func (g *Generator) know(m *material, t table, feed rules.Feed) error {
 	if feed.Affinity > 0 {
-		value, err := t.Get([]byte{rowAffinities})
-		if err != nil {
+		if err := g.knowAffinities(m, t); err != nil {
 			return err
-		}
-		if value != nil {
-			a, err := g.deps.Streams.Affinities.Decode(value)
-			if err != nil { // of another version, and the registry is away
-				m.degraded = append(m.degraded, degradedAffinities)
-			} else {
-				m.known.Affinities = a.Top
-			}
 		}
 	}
 	if feed.Popularity > 0 || feed.Shares[schemas.Explore] > 0 {
@@ -276,6 +267,21 @@ func (g *Generator) know(m *material, t table, feed rules.Feed) error {
 			m.known.Counts = g.deps.Hot
 		}
 	}
+	return nil
+}
+
+// knowAffinities adds what the user cares for, unless it is known already.
+func (g *Generator) knowAffinities(m *material, t table) error {
+	value, err := t.Get([]byte{rowAffinities})
+	if err != nil || value == nil || m.known.Affinities != nil || slices.Contains(m.degraded, degradedAffinities) {
+		return err
+	}
+	a, err := g.deps.Streams.Affinities.Decode(value)
+	if err != nil { // of another version, and the registry is away
+		m.degraded = append(m.degraded, degradedAffinities)
+		return nil
+	}
+	m.known.Affinities = a.Top
 	return nil
 }
 

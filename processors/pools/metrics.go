@@ -59,10 +59,13 @@ func (m generatorMetrics) asked(service string, err error) {
 	m.outside.WithLabelValues(service, outcomeOf(err)).Inc()
 }
 
+// otherSources is what those are called that a feed does not name.
+const otherSources = "others"
+
 // sourceLabel is the name of a source that the configuration names; the others, which anybody may offer, share a label.
 func sourceLabel(f rules.Feed, s schemas.Source) string {
 	if _, named := f.Shares[s]; named {
 		return string(s)
 	}
-	return "others"
+	return otherSources
 }

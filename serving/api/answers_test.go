@@ -49,7 +49,7 @@ func broken(err error) fakesMaker { return func() *fakes { return &fakes{fail: e
 
 func lacking() *fakes { return &fakes{missing: []string{"pools is waiting"}} }
 
-var askings = slices.Concat(readings(), featureAskings(), attributeAskings(), tryAskings(), insightAskings(), eventAskings(), operations(), strays())
+var askings = slices.Concat(readings(), featureAskings(), attributeAskings(), tryAskings(), insightAskings(), eventAskings(), letterAskings(), operations(), strays())
 
 // readings are the calls that read what belongs to an id.
 func readings() []asking {
@@ -59,6 +59,7 @@ func readings() []asking {
 		{"/v1/users/{user}/feed/new", "/v1/users/%s/feed/new", ""},
 		{"/v1/users/{user}/feed/events", "/v1/users/%s/feed/events", ""},
 		{"/v1/users/{user}/feed/why", "/v1/users/%s/feed/why", "?pin=pin:1"},
+		{"/v1/users/{user}/feed/state", "/v1/users/%s/feed/state", ""},
 		{"/v1/users/{user}/pools", "/v1/users/%s/pools", "?source=interest"},
 		{"/v1/users/{user}/pins", "/v1/users/%s/pins", ""},
 		{"/v1/boards/{board}/pins", "/v1/boards/%s/pins", ""},
@@ -98,7 +99,7 @@ func readings() []asking {
 		case strings.HasSuffix(c.path, "/events"): // a stream lives on without counts
 			failing.fakes, failing.plain = nil, true
 			all = append(all, failing, full)
-		case strings.HasSuffix(c.path, "/new"), strings.HasSuffix(c.path, "/pools"), strings.HasSuffix(c.path, "/why"):
+		case strings.HasSuffix(c.path, "/new"), strings.HasSuffix(c.path, "/pools"), strings.HasSuffix(c.path, "/why"), strings.HasSuffix(c.path, "/state"):
 			failing.change, failing.fakes = func(_ *Config, d *Deps) { d.Feed, d.Pools = struct{ Feed }{}, struct{ Pools }{} }, nil
 			late.says = "cannot be read"
 			all = append(all, failing, late, full)
@@ -123,10 +124,11 @@ func limits() []asking {
 		return asking{name: name, route: route, method: "GET", path: path, code: code, says: says}
 	}
 	const (
-		home, homePath = "/v1/users/{user}/feed", "/v1/users/user:a/feed"
-		pool, poolPath = "/v1/users/{user}/pools", "/v1/users/user:a/pools"
-		why, whyPath   = "/v1/users/{user}/feed/why", "/v1/users/user:a/feed/why"
-		pins, pinsPath = "/v1/boards/{board}/pins", "/v1/boards/board:a/pins"
+		home, homePath   = "/v1/users/{user}/feed", "/v1/users/user:a/feed"
+		pool, poolPath   = "/v1/users/{user}/pools", "/v1/users/user:a/pools"
+		why, whyPath     = "/v1/users/{user}/feed/why", "/v1/users/user:a/feed/why"
+		state, statePath = "/v1/users/{user}/feed/state", "/v1/users/user:a/feed/state"
+		pins, pinsPath   = "/v1/boards/{board}/pins", "/v1/boards/board:a/pins"
 	)
 	all := []asking{
 		get("pool of 1000", pool, poolPath+"?source=x&limit=1000", 200, `"total":7`),
@@ -141,6 +143,9 @@ func limits() []asking {
 		get("why in another feed", why, whyPath+"?pin=pin:1&feed=plain", 200, `"feed":"plain"`),
 		get("why in an unknown feed", why, whyPath+"?pin=pin:1&feed=other", 400, "unknown feed"),
 		get("why a pin that was shown", why, whyPath+"?pin=pin:shown", 200, `"fate":"shown","reason":"block"`),
+		get("state", state, statePath, 200, `"held":[{"pin":"pin:1","reason":"deferred","since":"2026-11-20T12:00:00Z"},{"pin":"pin:2","reason":"weak"}]`),
+		get("state of nothing", state, statePath+"?feed=plain", 200, `"sources":[],"held":[],"affinities":[],"degraded":[]`),
+		get("state of an unknown feed", state, statePath+"?feed=other", 400, "unknown feed"),
 		get("named feed", home, homePath+"?feed=plain", 200, ""),
 		get("unknown feed", home, homePath+"?feed=other", 400, "unknown feed"),
 		get("next page", home, homePath+"?cursor=good&limit=3", 200, `"next":null`),
@@ -335,6 +340,36 @@ func eventAskings() []asking {
 			a.prepare = func(s *Server) { s.bodies.TryAcquire(1 << 20) }
 		}),
 		with(post("parameter", save, 400, "no parameter"), func(a *asking) { a.path += "?sync=1" }),
+	}
+}
+
+func letterAskings() []asking {
+	const list, retry = "/v1/deadletters", "/v1/deadletters/retry"
+	ask := func(method, route, name, query string, code int, says string, change func(*asking)) asking {
+		a := asking{name: name, route: route, method: method, path: route + query, code: code, says: says}
+		if change != nil {
+			change(&a)
+		}
+		return a
+	}
+	fail := func(a *asking) { a.fakes = broken(errBroken) }
+	none := func(a *asking) { a.change = func(_ *Config, d *Deps) { d.DeadLetters = struct{ DeadLetters }{} } }
+	foreign := func(a *asking) { a.header = []string{"Sec-Fetch-Site", "cross-site"} }
+	full := func(a *asking) { a.prepare = fill }
+	return []asking{
+		ask("GET", list, "good", "", 200, `"key":"cGluOjE=","value":"AP8="`, nil),
+		ask("GET", list, "the newest", "?limit=1", 200, `{"letters":[{"letter_partition":3,"letter_offset":4,"retried":true,"topic":"actions"`, nil),
+		ask("GET", list, "unreadable", "?limit=1000", 200, "the letter cannot be read: no record", nil),
+		ask("GET", list, "too many", "?limit=1001", 400, "1 to 1000", nil),
+		ask("GET", list, "broker away", "", 503, "cannot be read", fail),
+		ask("GET", list, "broken", "", 500, "", none),
+		ask("GET", list, "no place", "", 503, "", full),
+		ask("POST", retry, "good", "", 200, `{"published":2,"topics":{"actions":2},"skipped":1}`, nil),
+		ask("POST", retry, "parameter", "?limit=1", 400, "no parameter", nil),
+		ask("POST", retry, "from another site", "", 403, "", foreign),
+		ask("POST", retry, "broker away", "", 503, "retry again", fail),
+		ask("POST", retry, "broken", "", 500, "", none),
+		ask("POST", retry, "no place", "", 503, "", full),
 	}
 }
 

@@ -98,9 +98,10 @@ type Feed interface {
 	Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID) (feed.Why, error)
 }
 
-// Pools reads one user's candidates of one source, changing nothing.
+// Pools reads one user's candidates of one source, and what a feed makes of them all, changing nothing.
 type Pools interface {
 	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
+	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
 }
 
 // Features answers what recommenders ask; feature.Service does.
@@ -119,20 +120,21 @@ type Publisher interface {
 // Deps are what the server asks. Every part is needed where nothing else is said. Calls whose collaborator is nil are
 // not there: a process that only computes answers for its state alone.
 type Deps struct {
-	Feed      Feed                      // nil: none
-	Pools     Pools                     // nil: none
-	Features  Features                  // nil: none
-	Insights  Insights                  // nil: none
-	Publisher Publisher                 // nil: none
-	Verbs     schemas.Verbs             // of actions, for validation
-	Status    func(context.Context) any // GET /v1/status, encoded as JSON
-	Ready     func() (missing []string) // what is missing to serve; empty: ready
-	Console   http.Handler              // GET / and below; nil: there is none
-	Peer      http.Handler              // what other processes of the product ask, below peers.Path; nil: nothing
-	Metrics   prometheus.Registerer     // of the server's own
-	Gatherer  prometheus.Gatherer       // GET /metrics
-	Now       func() time.Time          // nil: time.Now
-	Log       *slog.Logger              // nil: none
+	Feed        Feed                      // nil: none
+	Pools       Pools                     // nil: none
+	Features    Features                  // nil: none
+	Insights    Insights                  // nil: none
+	Publisher   Publisher                 // nil: none
+	DeadLetters DeadLetters               // nil: none
+	Verbs       schemas.Verbs             // of actions, for validation
+	Status      func(context.Context) any // GET /v1/status, encoded as JSON
+	Ready       func() (missing []string) // what is missing to serve; empty: ready
+	Console     http.Handler              // GET / and below; nil: there is none
+	Peer        http.Handler              // what other processes of the product ask, below peers.Path; nil: nothing
+	Metrics     prometheus.Registerer     // of the server's own
+	Gatherer    prometheus.Gatherer       // GET /metrics
+	Now         func() time.Time          // nil: time.Now
+	Log         *slog.Logger              // nil: none
 }
 
 // Server is the HTTP server.

@@ -18,6 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/insight"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // now is the server's clock in these tests.
@@ -143,6 +144,39 @@ func (f *fakes) Pool(_ context.Context, _ schemas.UserID, source schemas.Source,
 	return &schemas.Pool{Source: source, Total: 7, Items: items[:min(limit, len(items))]}, f.fail
 }
 
+func (f *fakes) FeedState(_ context.Context, _ schemas.UserID, name string) (*schemas.FeedState, error) {
+	if name != "home" && name != "plain" {
+		return nil, schemas.ErrUnknownFeed
+	}
+	if name == "plain" {
+		return &schemas.FeedState{Feed: name}, f.fail
+	}
+	return &schemas.FeedState{
+		Feed: name, Arm: "calm", Degraded: []string{"items"},
+		Sources:    []schemas.SourceState{{Source: "following", Waiting: 7, Target: 1, Shown: 2.5}},
+		Held:       []schemas.HeldBack{{Pin: "pin:1", Reason: schemas.ReasonDeferred, Since: schemas.MicrosOf(now)}, {Pin: "pin:2", Reason: schemas.ReasonWeak}},
+		Affinities: []schemas.Affinity{{Facet: "interest:tea", Value: 0.5}},
+	}, f.fail
+}
+
+// letters are dead letters, as the fakes have them.
+type letters struct{ fail error }
+
+func (l letters) List(_ context.Context, limit int) ([]topics.Letter, error) {
+	list := []topics.Letter{
+		{Partition: 1, Offset: 2, Unreadable: "no record"},
+		{Partition: 3, Offset: 4, Retried: true, DeadLetter: schemas.DeadLetter{
+			Topic: topics.Actions, Partition: 5, Offset: 6, Group: topics.Objects, Reason: "unknown verb",
+			Time: schemas.MicrosOf(now), Key: []byte("pin:1"), Value: []byte{0, 255},
+		}},
+	}
+	return list[len(list)-min(limit, len(list)):], l.fail
+}
+
+func (l letters) Retry(context.Context) (topics.Retried, error) {
+	return topics.Retried{Published: 2, Topics: map[string]int{topics.Actions: 2}, Skipped: 1}, l.fail
+}
+
 func (f *fakes) Answer(_ context.Context, req feature.Request) (feature.Answer, error) {
 	f.mu.Lock()
 	f.asked = append(f.asked, req)
@@ -248,6 +282,11 @@ func (f *fakes) status(context.Context) any {
 			"partitions": []any{map[string]any{"partition": 0, "stage": "running", "table_offset": 5}},
 			"counters":   map[string]any{"records": 12, "deadLetter": 3}, "records_per_second": 1.5, "lag": map[string]any{"served": 2, "edges": 1},
 		}},
+		"flows": []any{map[string]any{
+			"topic": "served", "key": "user", "writers": []string{"serving"}, "records": 9,
+			"readers": []any{map[string]any{"group": "pools", "topic": "served", "records": 2}},
+		}},
+		"shares": []any{map[string]any{"feed": "home", "source": "following", "target": 0.6, "items": 7}},
 	}
 }
 
@@ -264,7 +303,7 @@ func (f *fakes) deps() Deps {
 		registry.MustRegister(brokenMetric{f.fail})
 	}
 	return Deps{
-		Feed: f, Pools: f, Features: f, Insights: f, Publisher: f, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
+		Feed: f, Pools: f, Features: f, Insights: f, Publisher: f, DeadLetters: letters{f.fail}, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
 		Metrics: registry, Gatherer: registry, Now: func() time.Time { return now },
 		Console: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the console")) }),
 	}

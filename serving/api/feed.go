@@ -80,6 +80,66 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, answer)
 }
 
+// feedState is the answer of feed/state.
+type feedState struct {
+	Feed       string                `json:"feed"`
+	Arm        string                `json:"arm,omitempty"` // of the feed that the user is in; "": none
+	Sources    []schemas.SourceState `json:"sources"`
+	Held       []heldBack            `json:"held"`
+	Affinities []schemas.Affinity    `json:"affinities"`
+	Degraded   []string              `json:"degraded"`
+}
+
+// heldBack is a candidate that a visit now would leave for a later session.
+type heldBack struct {
+	Pin    schemas.PinID  `json:"pin"`
+	Reason schemas.Reason `json:"reason"`
+	Since  *time.Time     `json:"since,omitempty"` // when it was deferred
+}
+
+// feedState answers what a feed remembers of a user, and what it holds back.
+func (s *Server) feedState(w http.ResponseWriter, r *http.Request) error {
+	p := parametersOf(r)
+	user, name := p.user(), p.text("feed")
+	if err := p.err(); err != nil {
+		return err
+	}
+	if name == "" {
+		name = DefaultFeed
+	}
+	state, err := s.deps.Pools.FeedState(r.Context(), user, name)
+	switch {
+	case errors.Is(err, schemas.ErrUnknownFeed):
+		return err
+	case err != nil:
+		return fmt.Errorf("%w (%w)", unavailable("the pools cannot be read at the moment"), err)
+	}
+	return writeJSON(w, http.StatusOK, stateAnswer(state))
+}
+
+func stateAnswer(s *schemas.FeedState) feedState {
+	answer := feedState{
+		Feed: s.Feed, Arm: s.Arm, Sources: orEmpty(s.Sources), Held: make([]heldBack, len(s.Held)),
+		Affinities: orEmpty(s.Affinities), Degraded: orEmpty(s.Degraded),
+	}
+	for i, h := range s.Held {
+		answer.Held[i] = heldBack{Pin: h.Pin, Reason: h.Reason}
+		if h.Since != 0 {
+			at := writable(h.Since.Time())
+			answer.Held[i].Since = &at
+		}
+	}
+	return answer
+}
+
+// orEmpty has JSON write [] where there is nothing.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
 func (s *Server) pool(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
 	user, source, limit := p.user(), p.source(), p.limit(defaultLimit, maxPoolLimit)

@@ -48,6 +48,7 @@ func (s *Server) routes() []route {
 		),
 		present(s.deps.Pools != nil,
 			route{method: "GET", path: "/v1/users/{user}/feed/why", handle: s.why},
+			route{method: "GET", path: "/v1/users/{user}/feed/state", handle: s.feedState},
 			route{method: "GET", path: "/v1/users/{user}/pools", handle: s.pool},
 		),
 		present(s.deps.Features != nil,
@@ -65,6 +66,10 @@ func (s *Server) routes() []route {
 		),
 		present(s.deps.Publisher != nil,
 			route{method: "POST", path: "/v1/events", handle: s.events},
+		),
+		present(s.deps.DeadLetters != nil,
+			route{method: "GET", path: "/v1/deadletters", handle: s.deadLetters},
+			route{method: "POST", path: "/v1/deadletters/retry", handle: s.retryDeadLetters},
 		),
 		[]route{
 			{method: "GET", path: "/v1/status", handle: s.status},

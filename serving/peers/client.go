@@ -159,6 +159,11 @@ func (c *Client) Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, e
 	return ask[*schemas.Why](ctx, c, callWhy, c.poolsOf(r.User), r)
 }
 
+// FeedState says what a feed remembers of a user. Its errors are those of Chunk.
+func (c *Client) FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error) {
+	return ask[*schemas.FeedState](ctx, c, callState, c.poolsOf(user), stateRequest{user, feed})
+}
+
 // ask sends a call to the process that has the rows, and looks for another one while that has not.
 func ask[Resp any](ctx context.Context, c *Client, call string, rows target, request any) (resp Resp, err error) {
 	defer func() { c.count(call, err) }()

@@ -41,6 +41,7 @@ type Generator interface {
 	Waiting(ctx context.Context, user schemas.UserID) (int, error)
 	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
 	Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error)
+	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
 }
 
 // Neighbours is what else peers ask: which pins and interests go together, of the partitions that are here.
@@ -64,6 +65,7 @@ const (
 	callWaiting = "waiting"
 	callPool    = "pool"
 	callWhy     = "why"
+	callState   = "state"
 	callRelated = "related"
 )
 
@@ -85,6 +87,11 @@ type poolRequest struct {
 	User   schemas.UserID `json:"user"`
 	Source schemas.Source `json:"source"`
 	Limit  int            `json:"limit"`
+}
+
+type stateRequest struct {
+	User schemas.UserID `json:"user"`
+	Feed string         `json:"feed"`
 }
 
 type relatedRequest struct {
@@ -120,6 +127,9 @@ func handleGenerator(mux *http.ServeMux, g Generator) {
 		return g.Pool(ctx, r.User, r.Source, r.Limit)
 	}))
 	mux.Handle("POST "+Path+callWhy, answer(g.Why))
+	mux.Handle("POST "+Path+callState, answer(func(ctx context.Context, r stateRequest) (*schemas.FeedState, error) {
+		return g.FeedState(ctx, r.User, r.Feed)
+	}))
 }
 
 // answer makes a handler of a call.

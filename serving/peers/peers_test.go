@@ -71,6 +71,11 @@ func (g *fakeGenerator) Why(ctx context.Context, r schemas.WhyRequest) (*schemas
 	return &schemas.Why{Fate: schemas.FateNext, Place: r.Limit, By: []schemas.ID{schemas.ID(r.Card.Title)}}, g.answer(ctx)
 }
 
+func (g *fakeGenerator) FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error) {
+	return &schemas.FeedState{Feed: feed, Held: []schemas.HeldBack{{Pin: "pin:1", Reason: schemas.ReasonWeak}},
+		Affinities: []schemas.Affinity{{Facet: schemas.ID(user), Value: 0.1}}}, g.answer(ctx)
+}
+
 // directory is what the group says, and how often it was asked.
 type directory struct {
 	mu     sync.Mutex
@@ -148,6 +153,10 @@ func TestCallsArriveAndComeBackWhole(t *testing.T) {
 	wantWhy, _ := g.Why(t.Context(), why)
 	if got, err := c.Why(t.Context(), why); err != nil || cmp.Diff(wantWhy, got) != "" {
 		t.Errorf("why: %v (-want +got):\n%s", err, cmp.Diff(wantWhy, got))
+	}
+	wantState, _ := g.FeedState(t.Context(), user, "home")
+	if got, err := c.FeedState(t.Context(), user, "home"); err != nil || cmp.Diff(wantState, got) != "" {
+		t.Errorf("state: %v (-want +got):\n%s", err, cmp.Diff(wantState, got))
 	}
 	c.Settle(user, "s-1", schemas.Failed)
 	if got, want := <-g.settled, (settlement{user, "s-1", schemas.Failed}); got != want {

@@ -1,0 +1,54 @@
+package rules
+
+import "github.com/smartfeed/smartfeed/schemas"
+
+// HeldBack is a candidate that a visit leaves for a later session.
+type HeldBack struct {
+	Pin   schemas.PinID
+	Fate  Fate           // Deferred, or Held for the session's budget alone
+	Since schemas.Micros // the visit that deferred it; 0: it was not
+}
+
+// HeldBack returns what a visit leaves for a later session: the longest deferred first, then the least weak first.
+func (f Feed) HeldBack(v Visit, pools []Pool, k Known) []HeldBack {
+	queues := f.rescore(pools, k)
+	h := f.hold(&v, queues)
+	waits := map[schemas.PinID]bool{}
+	for i := range queues {
+		for j := range queues[i].items {
+			waits[queues[i].items[j].pin] = true
+		}
+	}
+	var list []HeldBack
+	for _, d := range h.memory.Deferred {
+		if d.Since >= h.memory.Began && waits[d.Pin] {
+			list = append(list, HeldBack{Pin: d.Pin, Fate: Deferred, Since: d.Since})
+		}
+	}
+	for _, w := range h.held {
+		list = append(list, HeldBack{Pin: w.pin, Fate: Held})
+	}
+	return list
+}
+
+// Targets are the shares of the impressions that sources are to have, all together 1: those that the feed names, and
+// the given ones that it does not.
+func (f Feed) Targets(sources ...schemas.Source) map[schemas.Source]float64 {
+	targets, sum := make(map[schemas.Source]float64, len(f.Shares)+len(sources)), 0.0
+	for source, share := range f.Shares {
+		targets[source] = share
+		sum += share
+	}
+	for _, source := range sources {
+		if _, known := targets[source]; !known {
+			targets[source] = f.Share(source)
+			sum += f.Share(source)
+		}
+	}
+	if sum > 0 {
+		for source := range targets {
+			targets[source] /= sum
+		}
+	}
+	return targets
+}

@@ -1,0 +1,105 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+// Flow is one topic with who writes and who reads it, and how much has gone through.
+type Flow struct {
+	Topic   string   `json:"topic"`
+	Key     string   `json:"key"`             // what the record key is
+	Whole   bool     `json:"whole,omitempty"` // every process that needs it holds all of it
+	Writers []string `json:"writers"`
+	Readers []Lag    `json:"readers"` // in the order of the catalogue
+	Records int64    `json:"records"` // offsets given: records and transaction markers
+}
+
+// Flows returns the topics by which the groups of a catalogue are joined, in its order, as they stand now. What is one
+// group's own (its rows, its ticks) is left out. readers say who commits offsets. Records that came while Flows asked
+// may count as lag and not as records.
+func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([]Flow, error) {
+	var names []string
+	for _, t := range catalogue {
+		if t.Record != "" {
+			names = append(names, t.Name)
+		}
+	}
+	committed, err := l.committed(ctx, readers)
+	if err != nil {
+		return nil, err
+	}
+	starts, err := l.Starts(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := l.Ends(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	flows := make([]Flow, 0, len(names))
+	for _, t := range catalogue {
+		if t.Record == "" {
+			continue
+		}
+		f := Flow{Topic: t.Name, Key: t.Key, Whole: t.Whole, Writers: t.Writers, Readers: []Lag{}}
+		for _, end := range ends[t.Name] {
+			f.Records += end
+		}
+		for _, r := range readers {
+			if r.reads(t.Name) {
+				f.Readers = append(f.Readers, Lag{
+					Group: r.Group, Topic: t.Name, Records: behind(committed[r.Group][t.Name], starts[t.Name], ends[t.Name]),
+				})
+			}
+		}
+		flows = append(flows, f)
+	}
+	return flows, nil
+}
+
+// behind counts what lies between committed offsets, or where a partition begins, and the ends.
+func behind(committed, starts, ends map[int32]int64) int64 {
+	var sum int64
+	for p, end := range ends {
+		from, ok := committed[p]
+		if !ok {
+			from = starts[p]
+		}
+		sum += max(0, end-from)
+	}
+	return sum
+}
+
+// committed returns the committed offsets by group. A group that has never committed has none.
+func (l *Log) committed(ctx context.Context, readers []Reader) (map[string]Offsets, error) {
+	var groups []string
+	for _, r := range readers {
+		groups = append(groups, r.Group)
+	}
+	out := map[string]Offsets{}
+	for group, fetched := range l.admin.FetchManyOffsets(ctx, groups...) {
+		if fetched.Err != nil && !errors.Is(fetched.Err, kerr.GroupIDNotFound) {
+			return nil, fmt.Errorf("fetch offsets of %s: %w", group, fetched.Err)
+		}
+		out[group] = Offsets{}
+		for topic, partitions := range fetched.Fetched {
+			out[group][topic] = atOf(partitions)
+		}
+	}
+	return out, nil
+}
+
+func atOf(partitions map[int32]kadm.OffsetResponse) map[int32]int64 {
+	at := map[int32]int64{}
+	for p, o := range partitions {
+		if o.At >= 0 {
+			at[p] = o.At
+		}
+	}
+	return at
+}

@@ -1,0 +1,73 @@
+package topics_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// A reader that has worked off what there is has no lag, one that has never read has all of it, and records that nobody
+// commits are counted all the same.
+func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
+	w := newWire(t)
+	profile, err := topics.ProfileOf(t.Context(), w.kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := topics.NewLog(w.kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	flows := func() map[string]topics.Flow {
+		t.Helper()
+		list, err := log.Flows(t.Context(), topics.Catalogue(profile), pipelineReaders)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := map[string]topics.Flow{}
+		for _, f := range list {
+			by[f.Topic] = f
+		}
+		return by
+	}
+	for _, key := range []string{"a", "b", "c", "d", "e"} {
+		w.send(t, &kgo.Record{Topic: topics.Pins, Key: []byte(key)}, &kgo.Record{Topic: topics.Publications, Key: []byte(key)})
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	n := 0
+	err = topics.Consume(ctx, topics.ConsumerConfig{Kafka: w.kafka, Group: "mill", Topics: []string{topics.Pins}},
+		func(_ context.Context, rs []*kgo.Record) error {
+			if n += len(rs); n == 5 {
+				stop() // it commits what it has before it leaves
+			}
+			return nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := flows()
+	want := topics.Flow{
+		Topic: topics.Pins, Key: "pin", Writers: []string{topics.Producers}, Records: 5,
+		Readers: []topics.Lag{{Group: "mill", Topic: topics.Pins}},
+	}
+	if diff := cmp.Diff(want, got[topics.Pins]); diff != "" {
+		t.Errorf("worked off (-want +got):\n%s", diff)
+	}
+	if f := got[topics.Publications]; f.Records != 5 || len(f.Readers) != 1 || f.Readers[0].Records != 5 {
+		t.Errorf("never read: %+v, want five records and as much lag", f)
+	}
+	if f, ok := got[topics.HotPins]; !ok || !f.Whole || f.Readers == nil {
+		t.Errorf("held whole: %+v", f)
+	}
+	for _, own := range []string{topics.TableOf(topics.Pools), topics.TicksOf(topics.Pools)} {
+		if _, ok := got[own]; ok {
+			t.Errorf("%s is told of, which is a group's own", own)
+		}
+	}
+}
