@@ -5,13 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -74,10 +78,15 @@ func liking(at time.Time) []map[string]any {
 func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
-	cfg.FeatureLog.Rules = []featurelog.Rule{{Entity: feature.User, Share: 1}, {Entity: feature.Pin, Share: 1}}
+	cfg.FeatureLog.Rules = []featurelog.Rule{{Entity: feature.User, Share: 1}, {Entity: feature.Pin, Share: 1}, {Entity: feature.Pair, Share: 1}}
 	cfg.FeatureLog.MaxFileAge = time.Second
 	cfg.Features, cfg.Feature.ReloadEvery = filepath.Join(cfg.Dir, "features.yaml"), 100*time.Millisecond
-	define(t, cfg.Features, feature.Builtin)
+	definitions := feature.Builtin + `
+  - {name: taste_now, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding, lookup: true}
+  - {name: pair_taste_now, entity: pair, aggregate: cosine, lookup: true}
+  - {name: pair_price, entity: pair, aggregate: count, group_by: objectAttributes.price}
+`
+	define(t, cfg.Features, definitions)
 	s := start(t, cfg)
 	at := time.Now().Truncate(time.Millisecond)
 	s.publish(liking(at)...)
@@ -97,8 +106,12 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 		}
 	}
 
-	names := []string{"interests_24h", "verbs_1h", "last_actions", "taste_24h", "taste_6h", "pins_24h", "pin_actions_24h", "pin_actors_24h", "pin_saves_per_hour_1h"}
-	req := feature.Request{Features: names, Users: []schemas.UserID{"user:0", "user:1", "user:2", "user:none"}, Pins: []schemas.PinID{"pin:0", "pin:4", "pin:none"}}
+	names := []string{"interests_24h", "verbs_1h", "last_actions", "taste_24h", "taste_6h", "pins_24h", "taste_now", "pin_actions_24h", "pin_actors_24h", "pin_saves_per_hour_1h", "pin_impressions_24h",
+		"pair_author_96h", "pair_taste", "pair_taste_now", "pair_price"}
+	req := feature.Request{
+		Features: names, Users: []schemas.UserID{"user:0", "user:1", "user:2", "user:none"}, Pins: []schemas.PinID{"pin:0", "pin:4", "pin:none"},
+		Pairs: []feature.UserPin{{User: "user:0", Pin: "pin:1"}, {User: "user:none", Pin: "pin:4"}, {User: "user:1", Pin: "pin:none"}, {User: "user:other", Pin: "pin:0"}},
+	}
 	s.door().ask(req)
 	drifts := s.verify()
 	for _, d := range drifts {
@@ -114,15 +127,16 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 	s.publish(map[string]any{
 		"stream": "actions", "verb": "save", "actor": "user:0", "object": "pin:4", "id": "late", "time": at.Add(-time.Second).Format(time.RFC3339Nano),
 	})
+	untouched := []string{"pin_impressions_24h", "pair_price"} // by that action
 	for _, d := range s.verify() {
-		if d.Late == 0 || d.Bad() > 0 {
+		if d.Late == 0 && !slices.Contains(untouched, d.Feature) || d.Bad() > 0 {
 			t.Errorf("%+v: want a late value, and none that differs otherwise", d)
 		}
 	}
-	if _, err := s.run("features", "verify"); err != nil {
+	if _, err := s.run("features", "verify", "--features", cfg.Features); err != nil {
 		t.Errorf("verify in words: %v", err)
 	}
-	define(t, cfg.Features, feature.Builtin+"\n  - {name: added, entity: user, aggregate: count}\n")
+	define(t, cfg.Features, definitions+"  - {name: added, entity: user, aggregate: count}\n")
 	for added := false; !added; time.Sleep(10 * time.Millisecond) { // till the test's own time-out
 		added = slices.ContainsFunc(s.features.Definitions(), func(d feature.Definition) bool { return d.Name == "added" })
 	}
@@ -132,13 +146,52 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 		counts[rec.Entity]++
 		return nil
 	})
-	if err != nil || len(counts) != 7 {
-		t.Errorf("got %v in files, %v, want 7 entities", counts, err)
+	if err != nil || len(counts) != 11 {
+		t.Errorf("got %v in files, %v, want 11 entities", counts, err)
 	}
 	for entity, n := range counts {
 		if n != 1 {
 			t.Errorf("%s is filed %d times", entity, n)
 		}
+	}
+}
+
+// With actions in Pinot, features of users come from there, and the embedded store holds what is known of pins alone.
+func TestActionsAreInPinotAlone(t *testing.T) {
+	t.Parallel()
+	pinot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":1,"numServersResponded":1}`)
+	}))
+	defer pinot.Close()
+	cfg := testConfig(t.TempDir())
+	cfg.Pinot.Brokers = []string{pinot.URL}
+	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
+	define(t, cfg.Features, `
+features:
+- {name: all, entity: user, aggregate: count}
+- {name: pin_all, entity: pin, aggregate: count}
+`)
+	s := start(t, cfg)
+	s.publish(liking(time.Now())...)
+	got := s.door().ask(feature.Request{Features: []string{"all", "pin_all"}, Users: []schemas.UserID{"user:0"}, Pins: []schemas.PinID{"pin:0"}})
+	want := map[string]map[string]any{"user:0": {"all": 7.0}, "pin:0": {"pin_all": 3.0}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	s.stop()
+	defs, err := feature.Load(cfg.Features)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := feature.OpenEmbedded(filepath.Join(cfg.Dir, "features"), cfg.Feature, slog.New(slog.DiscardHandler), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	now := schemas.MicrosOf(time.Now())
+	results, err := store.Actions(t.Context(), "user:0", feature.Span{AsOf: now, Now: now}, defs[:1])
+	if err != nil || results[0].Value != feature.Number(0) {
+		t.Errorf("the embedded store has %v actions, %v, want none", results, err)
 	}
 }
 
@@ -152,7 +205,7 @@ func define(t *testing.T, path, text string) {
 
 func (s *started) verify() []featurelog.Drift {
 	s.t.Helper()
-	out, err := s.run("features", "verify", "--json")
+	out, err := s.run("features", "verify", "--json", "--features", s.cfg.Features)
 	if err != nil {
 		s.t.Fatalf("verify: %v\n%s", err, out)
 	}

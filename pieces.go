@@ -217,9 +217,14 @@ func (p *product) openFeatures(context.Context) error {
 		return err
 	}
 	p.opened(store.Close)
+	inPinot := len(p.cfg.Pinot.Brokers) > 0
+	var writer feature.Writer = store
+	if inPinot {
+		writer = feature.WithoutActions(store)
+	}
 	deps := feature.Deps{Store: store, Deleted: p.deleted, Definitions: definitions, Metrics: metrics, Log: p.log, Now: time.Now}
 	sink, err := feature.NewSink(p.cfg.Feature, feature.SinkDeps{
-		Kafka: p.kafka, Streams: p.streams, Store: store, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
+		Kafka: p.kafka, Streams: p.streams, Store: writer, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
 	})
 	if err != nil {
 		return err
@@ -230,7 +235,7 @@ func (p *product) openFeatures(context.Context) error {
 		return err
 	}
 	deps.Fresh, deps.Record = sink.Fresh, recorder.Record
-	if len(p.cfg.Pinot.Brokers) > 0 {
+	if inPinot {
 		client := pinot.NewClient(p.cfg.Pinot)
 		p.opened(closed(client.Close))
 		actions := pinot.NewStore(p.cfg.Feature, client, store)

@@ -21,6 +21,19 @@ type Writer interface {
 	Sweep() error
 }
 
+// WithoutActions is a Writer that leaves actions to whoever else keeps them, and hands everything else to w.
+func WithoutActions(w Writer) Writer { return pinWriter{w} }
+
+type pinWriter struct{ Writer }
+
+func (w pinWriter) Write(b Batch) error {
+	b.Actions = nil
+	if len(b.Counts)+len(b.Cards)+len(b.Pins) == 0 {
+		return nil // nothing to make durable
+	}
+	return w.Writer.Write(b)
+}
+
 // DeadLetters takes the records that cannot be read. *topics.Publisher is one.
 type DeadLetters interface {
 	// Bury returns when the dead letter is acknowledged.

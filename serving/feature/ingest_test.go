@@ -212,6 +212,35 @@ func TestActionsBecomeFeatures(t *testing.T) {
 	}
 }
 
+// Where another store has the actions, what is known of pins is written, actions are worked off all the same, bad ones
+// included, and those of a time before that are left to expire.
+func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
+	w := newWire(t)
+	mustWrite(t, w.store, saves("user:before", 2, now))
+	sink := w.sink(t, WithoutActions(w.store), w.publisher)
+	changed, stopWatching := sink.Watch("user:1")
+	defer stopWatching()
+	for _, a := range saves("user:1", 3, now).Actions {
+		w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, a))
+	}
+	w.produce(t, topics.ActionsEnriched, "user:1", []byte("?"))
+	counts := &schemas.ItemCounts{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 5}}
+	w.produce(t, topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, counts))
+	running(t, sink.Run)
+	eventually(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	if got := rowsOf(t, w.store, actionTable); got != 2 {
+		t.Errorf("got %d actions, want the two that were there before", got)
+	}
+	got, err := w.store.Items(t.Context(), []schemas.PinID{"pin:1"}, now, []Definition{define(t, "entity: pin", "aggregate: count")})
+	if err != nil || got[0][0].Value != Number(5) {
+		t.Errorf("of the pin: got %v, %v, want 5", got, err)
+	}
+	if len(changed) != 1 {
+		t.Error("nobody was woken")
+	}
+	w.deadLetters(t, 1)
+}
+
 func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
 	w := newWire(t)
 	good := saves("user:1", 1, now).Actions[0]

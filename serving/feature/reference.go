@@ -29,6 +29,29 @@ func Reference(def Definition, span Span, actions []schemas.EnrichedAction) Resu
 	return res
 }
 
+// ReferenceByKey is Reference for every definition: embeddings that Lookup wants come from what is known of pins.
+func ReferenceByKey(def Definition, span Span, actions []schemas.EnrichedAction, pins func(schemas.PinID) (own PinAttributes, known bool)) Result {
+	if !def.Lookup {
+		return Reference(def, span, actions)
+	}
+	weights := Reference(def.scanned()[0], span, actions)
+	vectors := map[schemas.PinID][]float32{}
+	if groups, ok := weights.Value.(Groups); ok {
+		for name := range groups {
+			if own, known := pins(schemas.PinID(name)); known {
+				vectors[schemas.PinID(name)] = own.Embedding
+			}
+		}
+	}
+	return def.settled([]Result{weights}, vectors)
+}
+
+// ReferencePair evaluates a definition of entity pair over the actions of its user, given what is known of pins.
+func ReferencePair(def Definition, span Span, actions []schemas.EnrichedAction, pin schemas.PinID, pins func(schemas.PinID) (own PinAttributes, known bool)) Result {
+	own, known := pins(pin)
+	return pick(def, ReferenceByKey(def, span, actions, pins), pin, own, known)
+}
+
 // ReferenceItems evaluates a definition of entity pin over all counts of one pin, of which each step comes once. The
 // mean of recent actors is the last one that comes.
 func ReferenceItems(def Definition, now schemas.Micros, counts []schemas.ItemCounts) Result {

@@ -29,9 +29,10 @@ func VerifyCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 		Use:   "verify",
 		Short: "compute logged features again and report how far they drift",
 		Long: `Read logged features, from the topic feature-log or with --dir from its files, compute them again from all actions that the
-topic actions-enriched still holds, and compare. Values that differ because actions came late are told apart from those
-that differ without an excuse; if there is one of these, the exit code is 1. Pairs, embeddings by key, impressions and
-values that were not evaluated in time are not compared.`,
+topic actions-enriched still holds, and from impressions, pin-cards and pin-attributes, and compare. Values that differ
+because something came late are told apart from those that differ without an excuse; if there is one of these, the exit
+code is 1. Not compared are the means of pins' recent actors, values that were not evaluated in time, and those of pins
+whose last change has left its topic.`,
 		Example: "  smartfeed features verify\n  smartfeed features verify --dir data/feature-log --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,16 +73,58 @@ func verify(ctx context.Context, s Setup, dir string) ([]Drift, error) {
 	for _, rec := range records {
 		v.Expect(rec)
 	}
-	err = each(ctx, log, streams.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) {
-		v.Add(Arrived{*a, topics.SinceOf(r)})
-	})
-	if err != nil {
+	if err := v.fill(ctx, log, streams); err != nil {
 		return nil, err
 	}
 	for _, rec := range records {
 		v.Compare(rec)
 	}
 	return v.Report(), nil
+}
+
+// fill reads everything that values are computed from.
+func (v *Verifier) fill(ctx context.Context, log *topics.Log, s *topics.Streams) error {
+	err := each(ctx, log, s.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) {
+		v.Add(Arrived{*a, topics.SinceOf(r)})
+	})
+	if err != nil {
+		return err
+	}
+	err = each(ctx, log, s.Impressions, func(i *schemas.Impression, r *kgo.Record) {
+		shown := schemas.EnrichedAction{Verb: schemas.ImpressionCount, Object: schemas.ID(i.Pin), Timestamp: i.Time}
+		v.Add(Arrived{shown, topics.SinceOf(r)})
+	})
+	if err != nil {
+		return err
+	}
+	if err := each(ctx, log, s.PinCards, func(c *schemas.Card, r *kgo.Record) { v.AddCard(c, topics.SinceOf(r)) }); err != nil {
+		return err
+	}
+	err = each(ctx, log, s.PinAttributes, func(p *schemas.PinAttributes, r *kgo.Record) { v.AddPin(p, topics.SinceOf(r)) })
+	if err != nil {
+		return err
+	}
+	whole, err := nothingLeft(ctx, log, s.PinCards.Name, s.PinAttributes.Name)
+	if whole {
+		v.Whole()
+	}
+	return err
+}
+
+// nothingLeft says that the topics still hold all that was ever written to them.
+func nothingLeft(ctx context.Context, log *topics.Log, names ...string) (bool, error) {
+	starts, err := log.Starts(ctx, names...)
+	if err != nil {
+		return false, err
+	}
+	for _, partitions := range starts {
+		for _, start := range partitions {
+			if start > 0 {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
 }
 
 func loggedRecords(ctx context.Context, log *topics.Log, s *topics.Streams, dir string) ([]*schemas.LoggedFeatures, error) {

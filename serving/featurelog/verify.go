@@ -27,7 +27,7 @@ type Drift struct {
 	Late       int     `json:"late"`
 	Mismatched int     `json:"mismatched"`
 	Missing    int     `json:"missing"` // one of the two is null
-	Skipped    int     `json:"skipped"` // not compared: not evaluated in time, or not from actions alone
+	Skipped    int     `json:"skipped"` // not compared: not evaluated in time, or not from what the topics still hold
 	SMAPE      float64 `json:"smape"`   // mean of 2|a−b|/(|a|+|b|) over all numbers compared, 0 to 2
 
 	numbers int
@@ -41,6 +41,9 @@ type Verifier struct {
 	defs   map[string]feature.Definition
 	byUser map[schemas.UserID][]Arrived
 	byPin  map[schemas.PinID][]Arrived
+	pins   map[schemas.PinID]*pinHistory
+	byKey  bool // a record has embeddings by key: the pins of its user's actions are looked up
+	whole  bool // every pin that there is, is in pins, if it is looked up
 	drifts map[string]*Drift
 }
 
@@ -48,7 +51,7 @@ type Verifier struct {
 func NewVerifier(defs []feature.Definition) *Verifier {
 	v := &Verifier{
 		defs: map[string]feature.Definition{}, drifts: map[string]*Drift{},
-		byUser: map[schemas.UserID][]Arrived{}, byPin: map[schemas.PinID][]Arrived{},
+		byUser: map[schemas.UserID][]Arrived{}, byPin: map[schemas.PinID][]Arrived{}, pins: map[schemas.PinID]*pinHistory{},
 	}
 	for _, d := range defs {
 		v.defs[d.Name] = d
@@ -56,24 +59,28 @@ func NewVerifier(defs []feature.Definition) *Verifier {
 	return v
 }
 
-// Expect makes room for the actions of an entity. Actions of others are not kept by Add.
+// Expect makes room for what a record is computed from. Of others nothing is kept: call it with every record, then Add
+// with every action, then AddCard and AddPin with everything about pins, then Compare.
 func (v *Verifier) Expect(rec *schemas.LoggedFeatures) {
 	switch {
-	case rec.User != "" && rec.Pin == "":
-		if v.byUser[rec.User] == nil {
-			v.byUser[rec.User] = []Arrived{}
-		}
-	case rec.User == "" && rec.Pin != "":
-		if v.byPin[rec.Pin] == nil {
-			v.byPin[rec.Pin] = []Arrived{}
-		}
+	case rec.User == "" && v.byPin[rec.Pin] == nil:
+		v.byPin[rec.Pin] = []Arrived{}
+	case rec.User != "" && v.byUser[rec.User] == nil:
+		v.byUser[rec.User] = []Arrived{}
 	}
+	if rec.Pin != "" {
+		v.pins[rec.Pin] = &pinHistory{}
+	}
+	v.byKey = v.byKey || slices.ContainsFunc(rec.Values, func(value schemas.FeatureValue) bool { return v.defs[value.Feature].Lookup })
 }
 
-// Add adds an action of the log.
+// Add adds an action of the log, or an impression: an action of nobody with the verb schemas.ImpressionCount.
 func (v *Verifier) Add(a Arrived) {
 	if list, ok := v.byUser[a.Actor]; ok {
 		v.byUser[a.Actor] = append(list, a)
+		if pin := schemas.PinID(a.Object); v.byKey && v.pins[pin] == nil {
+			v.pins[pin] = &pinHistory{}
+		}
 	}
 	if list, ok := v.byPin[schemas.PinID(a.Object)]; ok {
 		v.byPin[schemas.PinID(a.Object)] = append(list, a)
@@ -89,75 +96,128 @@ func (v *Verifier) Compare(rec *schemas.LoggedFeatures) {
 			v.drifts[value.Feature] = drift
 		}
 		def, ok := v.defs[value.Feature]
-		if !ok || incomplete(value) || !recomputed(def) || rec.User != "" && rec.Pin != "" {
+		if !ok || incomplete(value) || !recomputed(def) {
 			drift.Skipped++
 			continue
 		}
-		drift.compare(value, v.compute(def, rec, math.MaxInt64), func() bool {
-			return slices.ContainsFunc(v.cuts(rec), func(by schemas.Micros) bool { return equal(value, v.compute(def, rec, by)) })
+		now, sure := v.compute(def, rec, cut{actions: math.MaxInt64, pins: rec.Logged})
+		if !sure {
+			drift.Skipped++
+			continue
+		}
+		drift.compare(value, now, func() bool {
+			return slices.ContainsFunc(v.cuts(def, rec), func(by cut) bool {
+				then, sure := v.compute(def, rec, by)
+				return sure && equal(value, then)
+			})
 		})
 	}
 }
 
-// recomputed says that a definition can be computed from the log of actions alone: no embeddings by key, no impressions.
+// recomputed says that a definition can be computed from topics: the mean of a pin's recent actors is not, since it
+// depends on the order in which they came.
 func recomputed(d feature.Definition) bool {
-	switch {
-	case d.Aggregate == feature.Ratio:
-		return recomputed(*d.Numerator) && recomputed(*d.Denominator)
-	case d.Entity == feature.Pin && d.Aggregate == feature.MeanEmbedding:
-		return false
-	}
-	return !d.Lookup && !slices.Contains(d.Verbs, schemas.ImpressionCount)
+	return d.Entity != feature.Pin || d.Aggregate != feature.MeanEmbedding
 }
 
-// UnderWay is how long an action may be on its way to the store.
+// UnderWay is how long an action, or what is known of a pin, may be on its way to the store.
 const UnderWay = 10 * time.Second
 
 // maxCuts bounds how often a value is computed again.
 const maxCuts = 200
 
-// cuts are the arrivals up to which the store may have known the actions of a record's entity.
-func (v *Verifier) cuts(rec *schemas.LoggedFeatures) []schemas.Micros {
-	actions := v.byUser[rec.User]
-	if rec.User == "" {
-		actions = v.byPin[rec.Pin]
-	}
+// cut is up to which arrivals a store knew actions and pins. It takes either in the order of arrival, but not both.
+type cut struct{ actions, pins schemas.Micros }
+
+// cuts are what the store may have known of a record's entity when it was asked.
+func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []cut {
 	from := rec.Logged - schemas.Micros(UnderWay.Microseconds())
-	cuts := []schemas.Micros{from}
-	for _, a := range actions {
-		if a.At > from && a.At <= rec.Logged && len(cuts) < maxCuts {
-			cuts = append(cuts, a.At)
+	under := func(at schemas.Micros) bool { return at > from && at <= rec.Logged }
+	actions, pins := []schemas.Micros{math.MaxInt64, from}, []schemas.Micros{rec.Logged}
+	of := v.byUser[rec.User]
+	if rec.User == "" {
+		of = v.byPin[rec.Pin]
+	}
+	for _, a := range of {
+		if under(a.At) {
+			actions = append(actions, a.At)
 		}
 	}
-	return cuts
-}
-
-// compute evaluates a definition as of a record, over the actions that arrived by a moment.
-func (v *Verifier) compute(d feature.Definition, rec *schemas.LoggedFeatures, by schemas.Micros) schemas.FeatureValue {
-	var res feature.Result
-	if d.Entity == feature.Pin {
-		res = feature.ReferenceItems(d, rec.Logged, itemCounts(v.byPin[rec.Pin], by))
-	} else {
-		var actions []schemas.EnrichedAction
-		for _, a := range v.byUser[rec.User] {
-			if a.At <= by {
-				actions = append(actions, a.EnrichedAction)
+	for _, h := range v.lookedAt(def, rec) {
+		for _, at := range h.arrivals() {
+			if under(at) {
+				pins = append(pins, at-1)
 			}
 		}
-		res = feature.Reference(d, feature.Span{AsOf: rec.AsOf, Now: rec.Logged}, actions)
+	}
+	var all []cut
+	for _, p := range pins {
+		for _, a := range actions {
+			if len(all) < maxCuts {
+				all = append(all, cut{a, p})
+			}
+		}
+	}
+	return all
+}
+
+// lookedAt returns what is known of the pins that a value depends on.
+func (v *Verifier) lookedAt(def feature.Definition, rec *schemas.LoggedFeatures) []*pinHistory {
+	var all []*pinHistory
+	if rec.User != "" && rec.Pin != "" {
+		all = append(all, v.pins[rec.Pin])
+	}
+	if def.Lookup {
+		for _, a := range v.byUser[rec.User] {
+			all = append(all, v.pins[schemas.PinID(a.Object)])
+		}
+	}
+	return slices.DeleteFunc(all, func(h *pinHistory) bool { return h == nil })
+}
+
+// compute evaluates a definition as of a record, over what had arrived by a moment. It is not sure where what is known
+// of a pin may have left its topic.
+func (v *Verifier) compute(d feature.Definition, rec *schemas.LoggedFeatures, by cut) (value schemas.FeatureValue, sure bool) {
+	sure = true
+	pins := func(pin schemas.PinID) (feature.PinAttributes, bool) {
+		own, known, said := v.pins[pin].at(by.pins)
+		sure = sure && (said || v.whole)
+		return own, known
+	}
+	span := feature.Span{AsOf: rec.AsOf, Now: rec.Logged}
+	var res feature.Result
+	switch d.Entity {
+	case feature.Pin:
+		res = feature.ReferenceItems(d, rec.Logged, itemCounts(v.byPin[rec.Pin], by.actions, v.pins[rec.Pin].deleted()))
+	case feature.Pair:
+		res = feature.ReferencePair(d, span, v.actions(rec.User, by.actions), rec.Pin, pins)
+	default:
+		res = feature.ReferenceByKey(d, span, v.actions(rec.User, by.actions), pins)
 	}
 	var reasons []string
 	for _, r := range res.Reasons {
 		reasons = append(reasons, string(r))
 	}
-	return logged(d.Name, res.Value, reasons)
+	return logged(d.Name, res.Value, reasons), sure
 }
 
-// itemCounts counts a pin's actions as the group objects does.
-func itemCounts(actions []Arrived, by schemas.Micros) []schemas.ItemCounts {
+// actions returns those of a user that arrived by a moment.
+func (v *Verifier) actions(user schemas.UserID, by schemas.Micros) []schemas.EnrichedAction {
+	var all []schemas.EnrichedAction
+	for _, a := range v.byUser[user] {
+		if a.At <= by {
+			all = append(all, a.EnrichedAction)
+		}
+	}
+	return all
+}
+
+// itemCounts counts a pin's actions and impressions as the group objects does, which drops what comes after the pin's
+// end. (Of actions it dropped that before they came to their topic.)
+func itemCounts(actions []Arrived, by, deleted schemas.Micros) []schemas.ItemCounts {
 	steps := map[schemas.Micros]*schemas.ItemCounts{}
 	for _, a := range actions {
-		if a.At > by {
+		if a.At > by || a.At > deleted && a.Actor == "" {
 			continue
 		}
 		start := a.Timestamp - a.Timestamp%schemas.ItemStep
@@ -168,7 +228,9 @@ func itemCounts(actions []Arrived, by schemas.Micros) []schemas.ItemCounts {
 			steps[start] = &schemas.ItemCounts{Start: start, Counts: map[string]int64{}}
 		}
 		steps[start].Counts[string(a.Verb)]++
-		steps[start].Actors = steps[start].Actors.Add(string(a.Actor))
+		if a.Actor != "" { // an impression's
+			steps[start].Actors = steps[start].Actors.Add(string(a.Actor))
+		}
 	}
 	var all []schemas.ItemCounts
 	for _, c := range steps {

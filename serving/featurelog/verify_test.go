@@ -2,6 +2,7 @@ package featurelog
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +28,9 @@ features:
 - {name: pin_saves, entity: pin, verbs: save, aggregate: count, window: 1h}
 - {name: pin_actors, entity: pin, aggregate: distinct, window: 1h}
 - {name: shown, entity: pin, verbs: impression, aggregate: count}
+- {name: crowd, entity: pin, aggregate: mean_embedding}
+- {name: pair_author, entity: pair, aggregate: count, window: 1h, group_by: objectAttributes.author}
+- {name: pair_close, entity: pair, aggregate: cosine}
 `))
 	must(t, err)
 	return defs
@@ -38,9 +42,71 @@ func saved(n int) []Arrived {
 	for i := range n {
 		a := Arrived{At: at - schemas.Micros(i)*second}
 		a.EnrichedAction = schemas.EnrichedAction{ID: fmt.Sprint(i), Actor: "user:1", Verb: "save", Object: "pin:1", Timestamp: a.At}
+		a.ObjectAttributes.Author, a.ObjectAttributes.Embedding = "user:ada", []float32{5, 0}
 		all = append(all, a)
 	}
 	return all
+}
+
+// shown are impressions of a pin.
+func shown(pin schemas.ID, n int) []Arrived {
+	all := make([]Arrived, n)
+	for i := range all {
+		all[i] = Arrived{At: at - second}
+		all[i].EnrichedAction = schemas.EnrichedAction{Verb: schemas.ImpressionCount, Object: pin, Timestamp: at - second}
+	}
+	return all
+}
+
+// tell tells of pin:1, whose embedding was another one until five seconds ago and is one again in a second, and of
+// pin:gone, which was deleted.
+func tell(v *Verifier) {
+	card := func(pin schemas.PinID, version schemas.Version, deleted bool) *schemas.Card {
+		c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: version, Deleted: deleted}}
+		c.Author = "user:ada"
+		return c
+	}
+	v.AddCard(card("pin:1", 1, false), at-100*second)
+	v.AddCard(card("pin:gone", 2, true), at-50*second)
+	v.AddCard(card("pin:gone", 1, false), at-100*second)
+	for version, of := range map[schemas.Version]struct {
+		arrived   schemas.Micros
+		embedding []float32
+	}{1: {at - 100*second, []float32{1, 0}}, 2: {at - 5*second, []float32{3, 4}}, 3: {at + second, []float32{9, 9}}} {
+		v.AddPin(&schemas.PinAttributes{Pin: "pin:1", Version: version, Embedding: of.embedding}, of.arrived)
+	}
+}
+
+// What the topics have forgotten is not held against an answer; what they never had is.
+func TestWhatIsNotKnownOfAPinIsComparedWhereNothingIsForgotten(t *testing.T) {
+	rec := &schemas.LoggedFeatures{
+		Entity: "user:1|pin:2", User: "user:1", Pin: "pin:2", AsOf: at, Logged: at,
+		Values: []schemas.FeatureValue{{Feature: "pair_author", Number: number(1)}},
+	}
+	v := NewVerifier(definitions(t))
+	v.Whole()
+	v.Expect(rec)
+	v.Compare(rec)
+	if got := v.Report(); len(got) != 1 || got[0].Missing != 1 {
+		t.Errorf("got %+v, want one that is missing now", got)
+	}
+}
+
+// An impression after a pin's end is not counted.
+func TestImpressionsEndWithThePin(t *testing.T) {
+	rec := &schemas.LoggedFeatures{
+		Entity: "pin:gone", Pin: "pin:gone", AsOf: at, Logged: at, Values: []schemas.FeatureValue{{Feature: "shown", Number: number(0)}},
+	}
+	v := NewVerifier(definitions(t))
+	v.Expect(rec)
+	for _, a := range shown("pin:gone", 3) {
+		v.Add(a)
+	}
+	tell(v)
+	v.Compare(rec)
+	if got := v.Report(); len(got) != 1 || got[0].Equal != 1 {
+		t.Errorf("got %+v, want one that is equal", got)
+	}
 }
 
 func number(x float64) *float64 { return &x }
@@ -51,6 +117,9 @@ func TestVerifierTellsDriftsApart(t *testing.T) {
 	}
 	pin := func(values ...schemas.FeatureValue) *schemas.LoggedFeatures {
 		return &schemas.LoggedFeatures{Entity: "pin:1", Pin: "pin:1", AsOf: at, Logged: at, Values: values}
+	}
+	pair := func(pin schemas.PinID, values ...schemas.FeatureValue) *schemas.LoggedFeatures {
+		return &schemas.LoggedFeatures{Entity: "user:1|" + string(pin), User: "user:1", Pin: pin, AsOf: at, Logged: at, Values: values}
 	}
 	late := Arrived{At: at + second, EnrichedAction: schemas.EnrichedAction{ID: "late", Actor: "user:1", Verb: "save", Object: "pin:1", Timestamp: at - 100*second}}
 	tests := map[string]struct {
@@ -70,11 +139,22 @@ func TestVerifierTellsDriftsApart(t *testing.T) {
 		"last": {record(schemas.FeatureValue{Feature: "last", Last: []schemas.LoggedAction{
 			{Object: "pin:1", Verb: "save", Time: at}, {Object: "pin:1", Verb: "save", Time: at - second}}}), nil, Drift{Feature: "last", Compared: 1, Equal: 1}},
 		"not in time": {record(schemas.FeatureValue{Feature: "saves", Reasons: []string{"deadline"}}), nil, Drift{Feature: "saves", Skipped: 1}},
-		"by key":      {record(schemas.FeatureValue{Feature: "now", Reasons: []string{"empty"}}), nil, Drift{Feature: "now", Skipped: 1}},
-		"unknown":     {record(schemas.FeatureValue{Feature: "gone", Number: number(1)}), nil, Drift{Feature: "gone", Skipped: 1}},
-		"of a pin":    {pin(schemas.FeatureValue{Feature: "pin_saves", Number: number(20)}), nil, Drift{Feature: "pin_saves", Compared: 1, Equal: 1}},
-		"who acted":   {pin(schemas.FeatureValue{Feature: "pin_actors", Number: number(1)}), nil, Drift{Feature: "pin_actors", Compared: 1, Equal: 1}},
-		"impressions": {pin(schemas.FeatureValue{Feature: "shown", Number: number(1)}), nil, Drift{Feature: "shown", Skipped: 1}},
+		"by key":      {record(schemas.FeatureValue{Feature: "now", Vector: []float64{3, 4}}), nil, Drift{Feature: "now", Compared: 1, Equal: 1}},
+		"by key, as it was a moment before": {record(schemas.FeatureValue{Feature: "now", Vector: []float64{1, 0}}), nil,
+			Drift{Feature: "now", Compared: 1, Late: 1, SMAPE: 1.5}},
+		"by key, as it will be": {record(schemas.FeatureValue{Feature: "now", Vector: []float64{9, 9}}), nil,
+			Drift{Feature: "now", Compared: 1, Mismatched: 1, SMAPE: (1 + 10.0/13) / 2}},
+		"pair":          {pair("pin:1", schemas.FeatureValue{Feature: "pair_author", Number: number(20)}), nil, Drift{Feature: "pair_author", Compared: 1, Equal: 1}},
+		"pair, another": {pair("pin:1", schemas.FeatureValue{Feature: "pair_author", Number: number(60)}), nil, Drift{Feature: "pair_author", Compared: 1, Mismatched: 1, SMAPE: 1}},
+		"pair, close":   {pair("pin:1", schemas.FeatureValue{Feature: "pair_close", Number: number(0.6)}), nil, Drift{Feature: "pair_close", Compared: 1, Equal: 1}},
+		"pair, deleted": {pair("pin:gone", schemas.FeatureValue{Feature: "pair_author", Reasons: []string{"pin"}}), nil, Drift{Feature: "pair_author", Compared: 1, Equal: 1}},
+		"pair, was not": {pair("pin:gone", schemas.FeatureValue{Feature: "pair_author", Number: number(0)}), nil, Drift{Feature: "pair_author", Compared: 1, Missing: 1}},
+		"pair, unknown": {pair("pin:2", schemas.FeatureValue{Feature: "pair_author", Reasons: []string{"pin"}}), nil, Drift{Feature: "pair_author", Skipped: 1}},
+		"recent actors": {pin(schemas.FeatureValue{Feature: "crowd", Vector: []float64{1}}), nil, Drift{Feature: "crowd", Skipped: 1}},
+		"unknown":       {record(schemas.FeatureValue{Feature: "gone", Number: number(1)}), nil, Drift{Feature: "gone", Skipped: 1}},
+		"of a pin":      {pin(schemas.FeatureValue{Feature: "pin_saves", Number: number(20)}), nil, Drift{Feature: "pin_saves", Compared: 1, Equal: 1}},
+		"who acted":     {pin(schemas.FeatureValue{Feature: "pin_actors", Number: number(1)}), nil, Drift{Feature: "pin_actors", Compared: 1, Equal: 1}},
+		"impressions":   {pin(schemas.FeatureValue{Feature: "shown", Number: number(2)}), nil, Drift{Feature: "shown", Compared: 1, Equal: 1}},
 		"somebody else": {&schemas.LoggedFeatures{User: "user:2", Values: []schemas.FeatureValue{{Feature: "saves", Number: number(0)}}}, nil,
 			Drift{Feature: "saves", Compared: 1, Equal: 1}},
 	}
@@ -82,9 +162,10 @@ func TestVerifierTellsDriftsApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := NewVerifier(definitions(t))
 			v.Expect(tt.log)
-			for _, a := range append(saved(20), tt.more...) {
+			for _, a := range slices.Concat(saved(20), shown("pin:1", 2), tt.more) {
 				v.Add(a)
 			}
+			tell(v)
 			v.Compare(tt.log)
 			ignore := cmpopts.IgnoreUnexported(Drift{})
 			if diff := cmp.Diff([]Drift{tt.want}, v.Report(), ignore, cmpopts.EquateApprox(1e-9, 0)); diff != "" {

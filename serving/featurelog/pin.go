@@ -1,0 +1,94 @@
+package featurelog
+
+import (
+	"math"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+)
+
+// pinHistory is what became known of a pin, in any order. A nil one knows nothing.
+type pinHistory struct {
+	cards []arrivedCard
+	own   []arrivedAttributes
+}
+
+type arrivedCard struct {
+	*schemas.Card
+	arrived schemas.Micros
+}
+
+type arrivedAttributes struct {
+	*schemas.PinAttributes
+	arrived schemas.Micros
+}
+
+// AddCard adds what pin-cards says of a pin.
+func (v *Verifier) AddCard(c *schemas.Card, arrived schemas.Micros) {
+	if h := v.pins[c.Pin]; h != nil {
+		h.cards = append(h.cards, arrivedCard{c, arrived})
+	}
+}
+
+// AddPin adds what pin-attributes says of a pin.
+func (v *Verifier) AddPin(p *schemas.PinAttributes, arrived schemas.Micros) {
+	if h := v.pins[p.Pin]; h != nil {
+		h.own = append(h.own, arrivedAttributes{p, arrived})
+	}
+}
+
+// Whole says that nothing has left pin-cards and pin-attributes yet: a pin of which they have nothing is not known.
+func (v *Verifier) Whole() { v.whole = true }
+
+// at returns what a store knows of the pin that has everything that arrived by a moment, as feature.Store has it. said is
+// false if nothing had arrived: the store may have it from a time that the topics have forgotten.
+func (h *pinHistory) at(by schemas.Micros) (own feature.PinAttributes, known, said bool) {
+	if h == nil {
+		return feature.PinAttributes{}, false, false
+	}
+	var card *schemas.Card
+	for _, c := range h.cards {
+		if c.arrived <= by && (card == nil || c.Version > card.Version) {
+			card = c.Card
+		}
+	}
+	if card == nil || card.Deleted {
+		return feature.PinAttributes{}, false, card != nil
+	}
+	own.Facets = card.Facets
+	var newest *schemas.PinAttributes
+	for _, p := range h.own {
+		if p.arrived <= by && (newest == nil || p.Version > newest.Version) {
+			newest = p.PinAttributes
+		}
+	}
+	if newest != nil {
+		own.Attributes, own.Embedding = newest.Attributes, newest.Embedding
+	}
+	return own, true, true
+}
+
+// deleted returns when the pin's end arrived; never: the end of time.
+func (h *pinHistory) deleted() schemas.Micros {
+	at := schemas.Micros(math.MaxInt64)
+	if h == nil {
+		return at
+	}
+	for _, c := range h.cards {
+		if c.Deleted {
+			at = min(at, c.arrived)
+		}
+	}
+	return at
+}
+
+func (h *pinHistory) arrivals() []schemas.Micros {
+	var all []schemas.Micros
+	for _, c := range h.cards {
+		all = append(all, c.arrived)
+	}
+	for _, p := range h.own {
+		all = append(all, p.arrived)
+	}
+	return all
+}
