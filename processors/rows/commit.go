@@ -17,27 +17,28 @@ import (
 // broken.
 func (p *part) run() {
 	defer close(p.ended)
-	var last time.Time
-	for p.await(last) {
-		last = time.Now()
+	var r rhythm
+	for p.await(&r) {
+		began := time.Now()
 		b := p.seal()
 		if b == nil {
 			continue
 		}
-		p.w.r.shared.pace.commit(last)
+		r.commit(began, p.w.r.shared.pace.gap())
+		p.w.r.shared.pace.commit(began)
 		if err := p.commit(b); err != nil {
 			p.mu.Lock()
 			p.fail(fmt.Errorf("commit %s/%d: %w", p.w.r.topo.table, p.id, err))
 			p.mu.Unlock()
 			return
 		}
-		p.settle(b, time.Since(last))
+		p.settle(b, time.Since(began))
 	}
 }
 
-// await blocks until there is something to commit: at once if nothing has been committed for the gap, at its end
-// otherwise, earlier if the batch is full. False: nothing more is to be committed.
-func (p *part) await(last time.Time) bool {
+// await blocks until there is something to commit, and it is its turn, or the batch is full. False: nothing more is to be
+// committed.
+func (p *part) await(r *rhythm) bool {
 	for !p.waiting() {
 		select {
 		case <-p.kick:
@@ -46,11 +47,11 @@ func (p *part) await(last time.Time) bool {
 		}
 	}
 	for !p.urgent() {
-		gap := p.w.r.shared.pace.gap() - time.Since(last)
-		if gap <= 0 {
+		turn := r.wait(time.Now(), p.w.r.shared.pace.gap())
+		if turn <= 0 {
 			break
 		}
-		timer := time.NewTimer(gap)
+		timer := time.NewTimer(turn)
 		select {
 		case <-timer.C:
 		case <-p.kick:

@@ -42,7 +42,7 @@ func DefaultConfig() Config {
 		Dir:              "rows",
 		Gap:              10 * time.Millisecond,
 		MaxGap:           50 * time.Millisecond,
-		CommitsPerSecond: 400,
+		CommitsPerSecond: 500,
 		MaxBatchBytes:    1 << 20,
 		MaxBatchMessages: 5000,
 		MaxRecordRows:    100_000,

@@ -7,15 +7,19 @@ import (
 
 // A log that begins after the last record applied has lost records, or markers only: those of the transactions that
 // brought the last ones. The consumer does not show them, and once retention has taken them nobody can tell. So each
-// partition looks at what stands behind its applied records from time to time, and counts as applied what is none.
+// partition looks at what stands behind its applied records when no more come, and counts as applied what is none.
+// Between the last record and this look, and then away for longer than retention: that stops the group, as a loss would.
 
-// restEvery is how often. Retention takes days, and is not exact.
-const restEvery = 10 * time.Minute
+const (
+	restEvery  = 10 * time.Second // an input at which nothing came for so long is looked at
+	restsAgain = 60               // … and again after so many rests: aborted records may have come
+)
 
 // rest looks until the partition is closed.
 func (p *part) rest() {
 	ticker := time.NewTicker(p.w.r.resting)
 	defer ticker.Stop()
+	rests := make([]resting, len(p.w.r.topo.reads()))
 	for {
 		select {
 		case <-ticker.C:
@@ -23,11 +27,30 @@ func (p *part) rest() {
 			return
 		}
 		for i, topic := range p.w.r.topo.reads() {
+			if !rests[i].due(p.appliedOf(i)) {
+				continue
+			}
 			if err := p.passMarkers(i, topic); err != nil && p.ctx.Err() == nil {
 				p.w.r.log.Debug("what is behind the applied records is not known, it is asked for again", "error", err)
 			}
 		}
 	}
+}
+
+// resting is what is known of the rests of one input.
+type resting struct {
+	applied int64 // at the last rest
+	rests   int   // since it changed
+}
+
+// due tells at a rest whether to look.
+func (r *resting) due(applied int64) bool {
+	if applied != r.applied {
+		*r = resting{applied: applied}
+		return false
+	}
+	r.rests++
+	return r.rests%restsAgain == 1
 }
 
 // passMarkers moves the applied offset of an input over markers and aborted records, up to the next that is to be

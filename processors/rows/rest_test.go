@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,23 @@ func TestMarkersTakenUnreadStopNothing(t *testing.T) {
 	w.send(t, "t-in", 1, testPartitions, func(i int) string { return ownerIn(int32(i - 1)) })
 	for p := range int32(testPartitions) {
 		eventually(t, "the owner of the partition has both", func() bool { return count(t, r, ownerIn(p)) == 2 })
+	}
+}
+
+func TestRestingInputsAreLookedAt(t *testing.T) {
+	var r resting
+	var looks []int
+	for rest := range 200 {
+		applied := int64(7)
+		if rest > 70 {
+			applied = int64(min(rest, 100)) // records come until the hundredth
+		}
+		if r.due(applied) {
+			looks = append(looks, rest)
+		}
+	}
+	if want := []int{1, 61, 101, 161}; !slices.Equal(looks, want) {
+		t.Errorf("looked at rests %v, want %v", looks, want)
 	}
 }
 

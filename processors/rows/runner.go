@@ -31,7 +31,7 @@ type Runner struct {
 	crash   func(point) // of tests; nil: none
 	free    func(dir string) (int64, error)
 	fs      vfs.FS
-	resting time.Duration // between two looks at what stands behind the applied records: restEvery
+	resting time.Duration // restEvery
 }
 
 // point is a place where tests let a process die.

@@ -80,3 +80,28 @@ func (p *pace) gapAt(commits int64) time.Duration {
 	over := min(max(commits-p.perSecond, 0), p.perSecond)
 	return p.least + time.Duration(int64(p.most-p.least)*over/p.perSecond)
 }
+
+// rhythm is when a partition may commit: once a gap on average, and up to atOnce commits in a row after a rest, because a
+// record that comes soon after another shall not wait for the gap's end where there is no hurry otherwise. It is the
+// generic cell rate algorithm (ITU-T I.371): due is when a commit would be due if all came a gap apart.
+type rhythm struct{ due time.Time }
+
+// atOnce is how many commits may follow each other without a gap. With records at random moments, at two thirds of what
+// the gap allows, four in ten wait for a gap that is kept each time, and two in ten for one that is kept on average.
+const atOnce = 2
+
+// wait is how long the next commit must wait, not more than 0 if it need not.
+func (r *rhythm) wait(now time.Time, gap time.Duration) time.Duration {
+	if r.due.Before(now) { // the zero time too, from which no duration can be taken off
+		return 0
+	}
+	return r.due.Sub(now) - (atOnce-1)*gap
+}
+
+// commit counts a commit that starts at now.
+func (r *rhythm) commit(now time.Time, gap time.Duration) {
+	if r.due.Before(now) {
+		r.due = now
+	}
+	r.due = r.due.Add(gap)
+}

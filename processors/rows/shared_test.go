@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,5 +95,33 @@ func TestOutsizedMemoryIsNotKept(t *testing.T) {
 	f.reset()
 	if cap(f.records) != 0 {
 		t.Errorf("an empty flight keeps %d records", cap(f.records))
+	}
+}
+
+func TestRhythm(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct{ at, want []int }{ // what is to be committed from when on, and when it is
+		"the first two at once, then one a gap": {[]int{0, 0, 0, 0, 0}, []int{0, 0, 10, 20, 30}},
+		"none waits when they come a gap apart": {[]int{0, 10, 20, 30}, []int{0, 10, 20, 30}},
+		"half a gap's rest is half a gap less":  {[]int{0, 0, 15, 15}, []int{0, 0, 15, 20}},
+		"no more than two after a long rest":    {[]int{0, 1000, 1000, 1000}, []int{0, 1000, 1000, 1010}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			var r rhythm
+			var got []int
+			now := began
+			for _, at := range c.at {
+				if ready := began.Add(time.Duration(at) * ms); now.Before(ready) {
+					now = ready
+				}
+				now = now.Add(max(r.wait(now, 10*ms), 0))
+				r.commit(now, 10*ms)
+				got = append(got, int(now.Sub(began)/ms))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("commits at %v ms, want %v", got, c.want)
+			}
+		})
 	}
 }
