@@ -82,11 +82,19 @@ func (p *program) configFile() string {
 
 // logger writes to standard error, as the configuration says.
 func logger(cmd *cobra.Command, cfg LogConfig) *slog.Logger {
-	options := &slog.HandlerOptions{Level: cfg.Level}
+	options := &slog.HandlerOptions{Level: cfg.Level, ReplaceAttr: errorText}
 	if cfg.Format == "json" {
 		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options))
 	}
 	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options))
+}
+
+// errorText has an error say its text: those of some libraries would be formatted with the stack where they were made.
+func errorText(_ []string, a slog.Attr) slog.Attr {
+	if err, ok := a.Value.Any().(error); ok {
+		a.Value = slog.StringValue(err.Error())
+	}
+	return a
 }
 
 // setup is what the commands of other folders need of the configuration.

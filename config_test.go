@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/internal/config"
 )
@@ -80,6 +82,24 @@ func TestIDCommand(t *testing.T) {
 		}
 		if c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
 			t.Errorf("%v: %v, want %q in it", c.args, err, c.fail)
+		}
+	}
+}
+
+// stacked is an error that prints a stack where its text is enough.
+type stacked struct{}
+
+func (stacked) Error() string              { return "disk full" }
+func (stacked) Format(f fmt.State, _ rune) { fmt.Fprint(f, "disk full (stack)") }
+
+func TestErrorsAreLoggedByTheirText(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		var out strings.Builder
+		cmd := &cobra.Command{}
+		cmd.SetErr(&out)
+		logger(cmd, LogConfig{Format: format}).Info("x", "error", stacked{})
+		if got := out.String(); !strings.Contains(got, "disk full") || strings.Contains(got, "stack") {
+			t.Errorf("%s: %q, want the error's text alone", format, got)
 		}
 	}
 }

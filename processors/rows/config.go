@@ -17,7 +17,7 @@ type Config struct {
 	Dir     string `yaml:"dir"`     // local stores live in Dir/<group>-table/<partition>; they can be deleted at any time the process is down
 	Standby bool   `yaml:"standby"` // keep hot copies of partitions owned by others
 
-	Gap              time.Duration `yaml:"gap"`                // least time between the starts of two commits of a partition, 0-1s; the first after a rest starts at once
+	Gap              time.Duration `yaml:"gap"`                // between the starts of two commits of a partition, on average, 0-1s; the first two after a rest start at once
 	MaxGap           time.Duration `yaml:"max_gap"`            // to which Gap grows when the process commits more than CommitsPerSecond
 	CommitsPerSecond int           `yaml:"commits_per_second"` // of the whole process, from which on gaps grow; at least 1
 	MaxBatchBytes    int           `yaml:"max_batch_bytes"`    // a transaction takes no further record once it holds so much, 64 KiB-8 MiB; one record may exceed it

@@ -22,8 +22,8 @@
 //
 // A callback fills memory only: rows, records, the offset it has applied. It reads what is pending, what is being
 // committed and the local store as one. A committer for each partition sends what has gathered as one transaction and
-// then writes the local store. The first record after a rest is committed at once, then a gap is kept between commits
-// (Config.Gap), and one batch fills while the other is on its way.
+// then writes the local store. The first record after a rest is committed at once, and so is the next; more commits are a
+// gap apart on average (Config.Gap), and one batch fills while the other is on its way.
 //
 // Each partition has a transactional id of its own. A new owner initialises it before Goka asks where the changelog
 // ends: that refuses whatever a former owner still tries, and ends what it left open. A record written after that, the
