@@ -28,6 +28,7 @@ import (
 type nobody struct{}
 
 func (nobody) Has(schemas.UserID) bool { return false }
+func (nobody) Len() int                { return 0 }
 
 // scale shrinks every shape: BENCH_FEED_SCALE, 1 by default.
 func scale(b *testing.B) float64 {

@@ -3,6 +3,7 @@ package pools
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -21,26 +22,49 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	p := g.putters.Get().(*putter)
 	defer g.putters.Put(p)
 	p.begin(d.Source, g.cfg.Cap)
+	p.floors = floorsOf(tx)
 	for i := range d.Pins {
-		pin := &d.Pins[i]
-		p.pin(pin.Pin, pin.Version, pin.Score, &ranked.Body{Facets: pin.Facets, Created: pin.Created, Deleted: pin.Deleted})
-		for u, user := range d.Users {
-			weight := float32(1)
-			if len(d.Weights) > 0 {
-				weight = d.Weights[u]
-			}
-			if err := p.put(tx.Of(string(user)), user, weight); err != nil {
-				return err
-			}
-		}
-	}
-	tx.Effect(effectOf(d.Source), len(d.Pins)*len(d.Users))
-	for _, user := range p.due {
-		if err := g.trim(tx, tx.Of(string(user)), user, d.Source); err != nil {
+		p.delivered(&d.Pins[i])
+		if err := g.spread(tx, d, p); err != nil {
 			return err
 		}
 	}
-	return g.goOn(tx, d)
+	tx.Effect(effectOf(d.Source), len(d.Pins)*len(d.Users))
+	levels := make([]level, 0, len(p.due))
+	for _, user := range p.due {
+		l, err := g.trim(tx, tx.Of(string(user)), user, d.Source)
+		if err != nil {
+			return err
+		}
+		levels = append(levels, l)
+	}
+	if err := g.goOn(tx, d); err != nil {
+		return err
+	}
+	for i, l := range levels { // now that the record is not undone any more
+		p.floors.keep(p.due[i], l)
+	}
+	return nil
+}
+
+// spread puts the pin of p into the pools of the users of a delivery.
+func (g *group) spread(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
+	for u, user := range d.Users {
+		weight := float32(1)
+		if len(d.Weights) > 0 {
+			weight = d.Weights[u]
+		}
+		own, row := tx.Of(string(user)), p.rowFor(weight)
+		l := p.floors.begin(user, d.Source, g.cfg.Cap)
+		if !p.enters(row, l, tx.Time(), g.cfg.Expiry) {
+			tx.Count(dropCap)
+			continue
+		}
+		if err := p.put(own, user, row, l); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // goOn does what a delivery asks for once it is applied.
@@ -106,15 +130,18 @@ func (g *group) leaveDeleted(tx *rows.Tx, d *schemas.Delivery) {
 
 // putter writes candidate rows: what is the same for all users of a pin is made once.
 type putter struct {
-	source schemas.Source
-	cap    int
-	due    []schemas.UserID // whose pool is to be trimmed
-	row    []byte           // of the pin, with the base score
-	score  int              // where the score stands in row
-	base   float64
-	hash   uint64
-	value  []byte
-	other  []byte // row with another score
+	source    schemas.Source
+	cap       int
+	due       []schemas.UserID // whose pool is to be trimmed
+	row       []byte           // of the pin, with the base score
+	score     int              // where the score stands in row
+	base      float64
+	hash      uint64
+	value     []byte
+	other     []byte // row with another score
+	floors    *floors
+	candidate candidate // the pin as its version has it
+	first     bool      // that version is the pin's first
 }
 
 func (p *putter) begin(source schemas.Source, most int) {
@@ -128,44 +155,83 @@ func (p *putter) pin(pin schemas.PinID, v schemas.Version, base float64, body *r
 	p.base, p.hash = base, ranked.Hash(pin)+uint64(v)
 }
 
-// put writes the pin's row for a user.
-func (p *putter) put(own rows.Owner, user schemas.UserID, weight float32) error {
-	row := p.row
-	if weight != 1 {
-		p.other = append(p.other[:0], p.row...)
-		ranked.AppendScore(p.other[:p.score], score.Weighted(p.base, weight))
-		row = p.other
+// delivered is pin for one of a delivery.
+func (p *putter) delivered(d *schemas.DeliveredPin) {
+	p.pin(d.Pin, d.Version, d.Score, &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
+	p.first = isFirst(d)
+	p.candidate = candidate{pin: d.Pin, candidateBody: candidateBody{Facets: d.Facets, created: d.Created, deleted: d.Deleted}}
+}
+
+// rowFor returns the name of the pin's row for an edge of a weight. It is valid until the next call.
+func (p *putter) rowFor(weight float32) []byte {
+	if weight == 1 {
+		return p.row
 	}
-	if ranked.TrimDue(ranked.Hash(user), p.hash, p.cap) && (len(p.due) == 0 || p.due[len(p.due)-1] != user) {
+	p.other = append(p.other[:0], p.row...)
+	ranked.AppendScore(p.other[:p.score], score.Weighted(p.base, weight))
+	return p.other
+}
+
+// enters says whether a row of the pin is put into a pool, the level of which may be unknown.
+func (p *putter) enters(row []byte, l *level, now time.Time, expiry time.Duration) bool {
+	if l == nil || l.floor == nil {
+		return true
+	}
+	if !p.first {
+		p.floors.raze(l)
+		return true
+	}
+	return !l.refuses(row, &p.candidate, now, expiry)
+}
+
+// put writes a row of the pin for a user, the level of whose pool may be unknown.
+func (p *putter) put(own rows.Owner, user schemas.UserID, row []byte, l *level) error {
+	if p.trimDue(user, l) && (len(p.due) == 0 || p.due[len(p.due)-1] != user) {
 		p.due = append(p.due, user)
 	}
 	return own.Put(row, p.value)
 }
 
-// trim drops what is over the caps of a user's pool.
-func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source) error {
+// trimDue says whether a pool is to be trimmed once it has the row.
+func (p *putter) trimDue(user schemas.UserID, l *level) bool {
+	if l == nil {
+		return ranked.TrimDue(ranked.Hash(user), p.hash, p.cap)
+	}
+	l.room--
+	if l.room > 0 {
+		return false
+	}
+	l.room = p.cap // until the trim knows better
+	return true
+}
+
+// trim drops what is over the caps of a user's pool, and says how full it is then.
+func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source) (level, error) {
+	deletions := g.deleted.Len()
 	v, err := viewOf(own, user, g.deleted, tx.Time(), g.cfg.Expiry)
 	if err != nil {
-		return err
+		return level{}, err
 	}
-	list, err := candidateRows(own, source)
+	v.scratch = g.scratch.Get().(*scratch)
+	defer g.scratch.Put(v.scratch)
+	list, err := v.scratch.candidateRows(own, source)
 	if err != nil {
-		return err
+		return level{}, err
 	}
-	reasons, err := v.judge(source).trim(list, places(list), g.cfg.Cap)
+	t, err := v.judge(source).trim(list, places(list), g.cfg.Cap)
 	if err != nil {
-		return err
+		return level{}, err
 	}
-	for i, reason := range reasons {
+	for i, reason := range t.reasons {
 		if reason == "" {
 			continue
 		}
 		tx.Count(reason)
 		if err := own.Delete([]byte(list[i].name)); err != nil {
-			return err
+			return level{}, err
 		}
 	}
-	return nil
+	return levelOf(v, source, list, t, g.cfg.Cap, deletions), nil
 }
 
 // offer puts the candidates of another system into the user's pool of its source. An offer is a version of what it
@@ -194,14 +260,15 @@ func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	for i := range o.Candidates {
 		c := &o.Candidates[i]
 		p.pin(c.Pin, schemas.Version(o.Time), c.Score, &ranked.Body{Facets: c.Facets, Created: c.Created})
-		if err := p.put(own, o.User, 1); err != nil {
+		if err := p.put(own, o.User, p.row, nil); err != nil {
 			return err
 		}
 	}
 	if len(p.due) == 0 {
 		return nil
 	}
-	return g.trim(tx, own, o.User, o.Source)
+	_, err := g.trim(tx, own, o.User, o.Source)
+	return err
 }
 
 // admits says whether a user may have candidates of a source: one of the pipeline's, one that has some already, or one

@@ -100,38 +100,42 @@ func (j judge) bestOf(next func() *candidate, n int) ([]candidate, error) {
 	return list, nil
 }
 
-// trim returns for each of n rows the reason why it is dropped, "" if it stays. Kept are the best candidates up to the
-// cap, as many hidden ones, and of each the rows that say what it is and where it stands.
-func (j judge) trim(list []candidateRow, all []candidate, most int) ([]string, error) {
-	reasons := make([]string, len(list))
-	for i := range reasons {
-		reasons[i] = dropDuplicate
+// trimmed is what a trim makes of the rows of a source.
+type trimmed struct {
+	reasons []string // why a row is dropped, "" if it stays
+	waiting []int    // the places that stay of candidates that wait, best first
+	hidden  int      // how many stay of those that are hidden
+}
+
+// trim keeps the best candidates up to the cap, as many hidden ones, and of each the rows that say what it is and where
+// it stands.
+func (j judge) trim(list []candidateRow, all []candidate, most int) (*trimmed, error) {
+	t := &trimmed{reasons: make([]string, len(list)), waiting: make([]int, 0, min(len(all), most))}
+	for i := range t.reasons {
+		t.reasons[i] = dropDuplicate
 	}
-	left := map[fate]int{waiting: most, hidden: most}
 	for i := range all {
 		c := &all[i]
-		reason, err := j.reason(c, left)
+		reason, err := j.reason(c, t, most)
 		if err != nil {
 			return nil, err
 		}
-		reasons[c.place], reasons[c.version] = reason, reason
+		t.reasons[c.place], t.reasons[c.version] = reason, reason
 	}
-	return reasons, nil
+	return t, nil
 }
 
-// reason is why a candidate is dropped, "" if it stays and takes one of what is left.
-func (j judge) reason(c *candidate, left map[fate]int) (string, error) {
+// reason is why a candidate is dropped, "" if it stays, which t then counts.
+func (j judge) reason(c *candidate, t *trimmed, most int) (string, error) {
 	f := j.standing(c)
-	switch f {
-	case refused:
+	switch {
+	case f == refused:
 		return dropRefused, nil
-	case expired:
+	case f == expired:
 		return dropExpired, nil
-	}
-	if left[f] == 0 {
-		if f == hidden {
-			return dropHiddenCap, nil
-		}
+	case f == hidden && t.hidden == most:
+		return dropHiddenCap, nil
+	case f == waiting && len(t.waiting) == most:
 		return dropCap, nil
 	}
 	seen, err := j.remembers(c)
@@ -141,6 +145,10 @@ func (j judge) reason(c *candidate, left map[fate]int) (string, error) {
 	if seen {
 		return dropSeen, nil
 	}
-	left[f]--
+	if f == hidden {
+		t.hidden++
+	} else {
+		t.waiting = append(t.waiting, c.place)
+	}
 	return "", nil
 }

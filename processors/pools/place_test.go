@@ -17,6 +17,7 @@ import (
 type nobody struct{}
 
 func (nobody) Has(schemas.UserID) bool { return false }
+func (nobody) Len() int                { return 0 }
 
 const owner schemas.UserID = "user:me"
 
@@ -35,12 +36,12 @@ func (m memory) trim(t fataler, source schemas.Source, most int) map[string]int 
 	if err != nil {
 		t.Fatal(err)
 	}
-	reasons, err := m.look(t).judge(source).trim(list, places(list), most)
+	trimmed, err := m.look(t).judge(source).trim(list, places(list), most)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dropped := map[string]int{}
-	for i, reason := range reasons {
+	for i, reason := range trimmed.reasons {
 		if reason != "" {
 			dropped[reason]++
 			delete(m, list[i].name)
@@ -291,3 +292,4 @@ func TestExpiryAndDeletedAuthors(t *testing.T) {
 type only struct{ user schemas.UserID }
 
 func (o only) Has(user schemas.UserID) bool { return user == o.user }
+func (o only) Len() int                     { return 1 }

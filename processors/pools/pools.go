@@ -12,8 +12,9 @@
 // Nothing is read, so that a delivery costs the same whatever came before. Of a pin's rows in one source the highest
 // version gives the facets, the best score the place; whether the pin is deleted, blocked, no longer followed or seen is
 // computed from the user's own rows when a pool is read or trimmed. A pool is the Cap best visible, unseen candidates;
-// what is hidden has the same cap for itself. About once in Cap puts a pool is trimmed to its caps, see ranked.TrimDue;
-// what a trim drops is counted by reason, and returns only with a new delivery.
+// what is hidden has the same cap for itself. About once in Cap puts a pool is trimmed to its caps; what a trim drops is
+// counted by reason, and returns only with a new delivery. What the next trim would drop for certain, because the pool
+// was full of better ones at the last, does not become a row: it is counted the same, see floors.
 //
 // A Served record makes its new items seen and gives them the next dense positions of the user's frozen feed. A repeat of
 // a Served, and an item seen before, change nothing. Seen pins are exact up to SeenCap a user; then the oldest are
@@ -42,6 +43,7 @@ import (
 // DeletedUsers knows who is gone for good. It is asked from several goroutines.
 type DeletedUsers interface {
 	Has(user schemas.UserID) bool
+	Len() int // how many they are; nobody comes back
 }
 
 // Group returns the topology. cfg must be valid.
@@ -49,19 +51,21 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 	g := &group{
 		cfg: cfg, streams: s, deleted: deleted,
 		putters: sync.Pool{New: func() any { return new(putter) }},
+		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
 	return rows.Group{
 		Name: topics.Pools,
 		Inputs: []rows.Input{
-			rows.Keyed(s.Edges, g.edge),
+			rows.Keyed(s.Edges, forgetting(g.edge)),
 			rows.Batched(s.Deliveries, g.deliver),
-			rows.Keyed(s.Candidates, g.offer),
-			rows.Keyed(s.Served, g.serve),
+			rows.Keyed(s.Candidates, forgetting(g.offer)),
+			rows.Keyed(s.Served, forgetting(g.serve)),
 			rows.Keyed(s.Returns, g.back),
 			rows.Keyed(s.Affinities, g.affinities),
 		},
 		Outputs: []string{topics.FeedEntries, topics.Impressions, topics.EdgeModes, topics.FanoutLoop},
 		Timer:   g.timer,
+		Memory:  newFloors,
 	}
 }
 
@@ -71,6 +75,7 @@ type group struct {
 	streams *topics.Streams
 	deleted DeletedUsers
 	putters sync.Pool // of *putter
+	scratch sync.Pool // of *scratch
 }
 
 // Effects, see the package.

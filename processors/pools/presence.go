@@ -76,6 +76,7 @@ const timerAway = "away"
 
 // timer works off a timer.
 func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, _ time.Time) error {
+	floorsOf(tx).forget(schemas.UserID(tx.Key()))
 	if string(name) != timerAway {
 		return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
 	}

@@ -219,7 +219,7 @@ func (g *group) trimAll(tx *rows.Tx, own rows.Owner, user schemas.UserID) error 
 		return err
 	}
 	for _, source := range list {
-		if err := g.trim(tx, own, user, source); err != nil {
+		if _, err := g.trim(tx, own, user, source); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,7 @@ import (
 type deleted map[schemas.UserID]bool
 
 func (d deleted) Has(user schemas.UserID) bool { return d[user] }
+func (d deleted) Len() int                     { return len(d) }
 
 // rig is the group on a wire, with a generator beside it.
 type rig struct {

@@ -14,6 +14,11 @@ type Group struct {
 	Inputs  []Input   // Keyed, Batched, Loop
 	Outputs []string  // every topic that callbacks emit to; an emit elsewhere is an error. Loop and dead letters go without saying
 	Timer   TimerFunc // works off due timers; nil: the group sets none
+
+	// Memory makes what Tx.Memory returns to the callbacks of a partition; nil: nothing. It is made anew whenever the
+	// partition is taken over, also after an error: so it never knows of rows that were not committed after all. What a
+	// callback changes in it stays changed when its record is undone.
+	Memory func() any
 }
 
 // Input is one topic of a group with its callback; see Keyed and Batched.
@@ -67,6 +72,7 @@ type topology struct {
 	partitions  int32
 	inputs      []Input
 	timer       TimerFunc
+	memory      func() any // nil: none
 	outputs     map[string]uint16
 	outputNames []string // by index in outputs
 }
@@ -75,7 +81,7 @@ type topology struct {
 func newTopology(g Group, partitions int32, deadLetters string) (*topology, error) {
 	t := &topology{
 		name: g.Name, table: topics.TableOf(g.Name), deadLetters: deadLetters, partitions: partitions,
-		inputs: g.Inputs, timer: g.Timer, outputs: map[string]uint16{},
+		inputs: g.Inputs, timer: g.Timer, memory: g.Memory, outputs: map[string]uint16{},
 	}
 	outputs := append([]string{deadLetters}, g.Outputs...)
 	var errs []error

@@ -34,6 +34,7 @@ type state struct {
 	topo    *topology
 	limits  limits
 	id      int32 // the partition
+	memory  any   // of the callbacks, see Group.Memory
 	pending *batch
 	flying  *batch // nil: none
 	store   reader
@@ -146,6 +147,16 @@ func (tx *Tx) Key() string { return tx.key }
 
 // Partition returns the partition that the record is in.
 func (tx *Tx) Partition() int32 { return tx.s.id }
+
+// Memory returns what the callbacks of this partition remember from one record to the next, see Group.Memory. They run
+// one at a time.
+func (tx *Tx) Memory() any {
+	if tx.s == nil {
+		tx.fail(errUsedAfter)
+		return nil
+	}
+	return tx.s.memory
+}
 
 // Time returns the record's timestamp: the only now there is in a callback.
 func (tx *Tx) Time() time.Time { return tx.time }

@@ -246,6 +246,9 @@ func (p *part) prepare() {
 	p.room = sync.NewCond(&p.mu)
 	p.applied = slices.Repeat([]int64{-1}, len(p.w.r.topo.reads()))
 	p.state = state{topo: p.w.r.topo, limits: p.w.r.cfg.limits(), id: p.id, pending: p.newBatch(), store: p.store.db}
+	if remember := p.w.r.topo.memory; remember != nil {
+		p.state.memory = remember()
+	}
 	if p.w.r.topo.ticks != "" {
 		p.timers = newScheduler(p)
 	}

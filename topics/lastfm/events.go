@@ -53,7 +53,8 @@ func follow(user int32, followee schemas.ID, at schemas.Micros) (*schemas.Follow
 	return e, &e.Event
 }
 
-// Pins yields the pins, oldest first, those of one day by user and artist.
+// Pins yields the pins, newest first, those of one day by user and artist. Order does not matter to what becomes of them,
+// but to what that costs: pools that are full of the newest turn away the rest.
 func (d *Dataset) Pins(shift time.Duration) iter.Seq[schemas.Line] {
 	return lines(schemas.StreamPins, d.pins, func(p pin) (*schemas.PinEvent, *schemas.Event) {
 		by := d.artistOf(p.artist)

@@ -148,7 +148,7 @@ func (g *gathered) sortedPins() []pin {
 		pins = append(pins, *p)
 	}
 	slices.SortFunc(pins, func(a, b pin) int {
-		return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.user, b.user), cmp.Compare(a.artist, b.artist))
+		return cmp.Or(cmp.Compare(b.day, a.day), cmp.Compare(a.user, b.user), cmp.Compare(a.artist, b.artist))
 	})
 	return pins
 }

@@ -1,0 +1,173 @@
+package pools
+
+import (
+	"strings"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Floors. Whoever follows many is delivered far more than a pool holds, and what cannot enter would be put, sent to the
+// changelog, compacted, and trimmed away again. So a trim that finds a pool full remembers, in memory alone, where its
+// last candidate stands: the floor. A pin that is new, waits and stands below is dropped as the trim would have dropped
+// it, before it becomes a row. Nothing is read for that, and nothing depends on it: a pool whose floor is not known, as
+// after a start, takes every row.
+//
+// A floor holds as long as candidates are only added: it is forgotten with every record of the user that may make room,
+// with every version of a pin but its first, with every deletion of a user, and when the pool's oldest candidate expires.
+
+// floors are what the callbacks of a partition remember of its pools.
+type floors struct {
+	users map[schemas.UserID][]level
+	held  int // weight of all levels
+}
+
+// mostFloors bounds the weight of what a partition remembers: some 100 bytes each, 3 MiB. Beyond it what comes anew takes
+// the place of others, whichever.
+const mostFloors = 1 << 15
+
+// level is how full the pool of a source is.
+type level struct {
+	source schemas.Source
+	room   int    // rows that are put before it is trimmed
+	floor  *floor // nil: not known
+}
+
+// floor is where a full pool ends.
+type floor struct {
+	row     string         // of the last candidate that waits
+	holds   int            // number of deleted users for which that is so
+	oldest  schemas.Micros // creation of the oldest that waits
+	user    *view          // without rows
+	follows int            // edges and blocks that it knows
+}
+
+func newFloors() any { return &floors{users: map[schemas.UserID][]level{}} }
+
+// floorsOf returns what the partition of a record remembers.
+func floorsOf(tx *rows.Tx) *floors {
+	f, _ := tx.Memory().(*floors)
+	return f
+}
+
+// weight is what a level counts for.
+func (l *level) weight() int {
+	if l.floor == nil {
+		return 1
+	}
+	return 2 + l.floor.follows
+}
+
+// of returns the level of a user's pool, nil if it is not known. It is valid until the next call.
+func (f *floors) of(user schemas.UserID, source schemas.Source) *level {
+	list := f.users[user]
+	for i := range list {
+		if list[i].source == source {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// begin is of for a pool that takes a row: it begins to count if there is room for it.
+func (f *floors) begin(user schemas.UserID, source schemas.Source, most int) *level {
+	if l := f.of(user, source); l != nil || f.held >= mostFloors {
+		return l
+	}
+	user = schemas.UserID(strings.Clone(string(user))) // it is part of a record
+	f.held++
+	f.users[user] = append(f.users[user], level{source: source, room: most + slack(most)})
+	return f.of(user, source)
+}
+
+// slack is how much more than its cap a pool takes before it is trimmed, if what was put before is of different pins.
+func slack(most int) int { return most/8 + 1 }
+
+// keep remembers a level.
+func (f *floors) keep(user schemas.UserID, l level) {
+	if l.weight() > mostFloors/8 {
+		l.floor = nil
+	}
+	if was := f.of(user, l.source); was != nil {
+		f.held += l.weight() - was.weight()
+		*was = l
+	} else {
+		user = schemas.UserID(strings.Clone(string(user)))
+		f.held += l.weight()
+		f.users[user] = append(f.users[user], l)
+	}
+	for other := range f.users {
+		if f.held <= mostFloors {
+			return
+		}
+		if other != user {
+			f.drop(other)
+		}
+	}
+}
+
+func (f *floors) drop(user schemas.UserID) {
+	for _, l := range f.users[user] {
+		f.held -= l.weight()
+	}
+	delete(f.users, user)
+}
+
+// forget forgets where a user's pools end.
+func (f *floors) forget(user schemas.UserID) {
+	list := f.users[user]
+	for i := range list {
+		f.raze(&list[i])
+	}
+}
+
+// raze forgets where a pool ends.
+func (f *floors) raze(l *level) {
+	f.held -= l.weight()
+	l.floor = nil
+	f.held += l.weight()
+}
+
+// forgetting is a callback of records that may make room in their user's pools.
+func forgetting[T any](callback func(tx *rows.Tx, rec *T) error) func(tx *rows.Tx, rec *T) error {
+	return func(tx *rows.Tx, rec *T) error {
+		floorsOf(tx).forget(schemas.UserID(tx.Key()))
+		return callback(tx, rec)
+	}
+}
+
+// refuses says whether a candidate's row would be trimmed at once. now is the record's time.
+func (l *level) refuses(row []byte, c *candidate, now time.Time, expiry time.Duration) bool {
+	f := l.floor
+	return f != nil && string(row) > f.row && f.user.deleted.Len() == f.holds &&
+		(expiry == 0 || f.oldest >= schemas.MicrosOf(now.Add(-expiry))) && f.user.standing(l.source, c) == waiting
+}
+
+// levelOf returns how full a pool is that has just been trimmed. deletions is how many users were deleted before.
+func levelOf(v *view, source schemas.Source, list []candidateRow, t *trimmed, most, deletions int) level {
+	left := most - len(t.waiting)
+	if left > 0 {
+		return level{source: source, room: left + slack(most)}
+	}
+	f := &floor{
+		holds: deletions, follows: len(v.graph.follows) + len(v.graph.blocks) + len(v.graph.blockedBy),
+		user: &view{
+			user: schemas.UserID(strings.Clone(string(v.user))), graph: v.graph, deleted: v.deleted, oldest: v.oldest,
+			state: state{Unseen: v.state.Unseen, Refused: v.state.Refused},
+		},
+	}
+	for i, place := range t.waiting {
+		if r := &list[place]; i == 0 || r.Created < f.oldest {
+			f.oldest = r.Created
+		}
+	}
+	f.row = strings.Clone(list[t.waiting[most-1]].name)
+	return level{source: source, room: most, floor: f}
+}
+
+// isFirst says whether a delivered version is the first of its pin: versions are stamped with the time of their event or
+// later, and a pin's first event is its creation, see schemas.Version. A later one may take a pin out of the pool.
+func isFirst(p *schemas.DeliveredPin) bool {
+	return !p.Deleted && schemas.Micros(p.Version) == p.Created
+}

@@ -1,0 +1,242 @@
+package pools
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// gone are users who are deleted one after the other.
+type gone map[schemas.UserID]bool
+
+func (g gone) Has(user schemas.UserID) bool { return g[user] }
+func (g gone) Len() int                     { return len(g) }
+
+// flooded is a pool with what its partition remembers of it, as the callbacks keep both.
+type flooded struct {
+	t       *rapid.T
+	table   memory
+	floors  *floors
+	gone    gone
+	now     time.Time
+	expiry  time.Duration
+	most    int
+	put     putter
+	refused int
+}
+
+func (f *flooded) view(m memory) *view {
+	v, err := viewOf(m, owner, f.gone, f.now, f.expiry)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return v
+}
+
+// trim is what the trim of a callback does to a table.
+func (f *flooded) trim(m memory) (*view, []candidateRow, *trimmed) {
+	v := f.view(m)
+	list, err := candidateRows(m, schemas.Following)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	t, err := v.judge(schemas.Following).trim(list, places(list), f.most)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for i, reason := range t.reasons {
+		if reason != "" {
+			delete(m, list[i].name)
+		}
+	}
+	return v, list, t
+}
+
+// deliver is what the deliver callback does for one user.
+func (f *flooded) deliver(d *schemas.DeliveredPin, weight float32) {
+	f.put.begin(schemas.Following, f.most)
+	f.put.floors = f.floors
+	f.put.delivered(d)
+	row := f.put.rowFor(weight)
+	l := f.floors.begin(owner, schemas.Following, f.most)
+	if !f.put.enters(row, l, f.now, f.expiry) {
+		f.refused++
+		f.holdAgainstTrim(row)
+		return
+	}
+	f.table[string(row)] = append([]byte{}, f.put.value...)
+	if f.put.trimDue(owner, l) {
+		deletions := f.gone.Len()
+		v, list, t := f.trim(f.table)
+		f.floors.keep(owner, levelOf(v, schemas.Following, list, t, f.most, deletions))
+	}
+}
+
+// holdAgainstTrim has a refused row put and trimmed at once: nothing of it may be left.
+func (f *flooded) holdAgainstTrim(row []byte) {
+	without, with := maps.Clone(f.table), maps.Clone(f.table)
+	with[string(row)] = append([]byte{}, f.put.value...)
+	f.trim(without)
+	f.trim(with)
+	if diff := gocmp.Diff(without, with); diff != "" {
+		f.t.Fatalf("a refused row would have stayed, or changed what stays (-without +with):\n%s", diff)
+	}
+}
+
+// register changes an edge or a block.
+func (f *flooded) register(kind byte, other schemas.ID, live bool) {
+	f.floors.forget(owner)
+	if delete(f.table, string(graphRow(kind, other))); live {
+		f.table[string(graphRow(kind, other))] = []byte{}
+	}
+}
+
+func (f *flooded) see(pin schemas.PinID) {
+	f.floors.forget(owner)
+	f.table[string(rowOf(rowSeen, pin))] = appendSeen(nil, seen{position: 1})
+	f.table[string(rowState)] = []byte(`{"head":9}`)
+}
+
+// Whatever happens to a pool, what does not enter is what a trim at that moment would drop.
+func TestOnlyWhatATrimWouldDropDoesNotEnter(t *testing.T) {
+	refused := 0
+	rapid.Check(t, func(t *rapid.T) {
+		f := &flooded{t: t, table: memory{}, floors: newFloors().(*floors), gone: gone{}, most: 4, now: time.UnixMicro(100)}
+		f.expiry = time.Duration(rapid.SampledFrom([]int{0, 60}).Draw(t, "expiry")) * time.Microsecond
+		for _, author := range []schemas.ID{"user:a", "user:b", "user:c"} {
+			f.register(regFollow, author, true)
+		}
+		versions := map[schemas.PinID]*schemas.DeliveredPin{}
+		for range rapid.IntRange(30, 120).Draw(t, "steps") {
+			f.step(versions)
+		}
+		refused += f.refused
+	})
+	if refused == 0 {
+		t.Error("no row was refused")
+	}
+}
+
+// step draws what happens next: mostly pins.
+func (f *flooded) step(versions map[schemas.PinID]*schemas.DeliveredPin) {
+	authors := []schemas.UserID{"user:a", "user:b", "user:c"}
+	author := rapid.SampledFrom(authors).Draw(f.t, "author")
+	f.now = f.now.Add(time.Duration(rapid.IntRange(0, 2).Draw(f.t, "later")) * time.Microsecond)
+	switch rapid.IntRange(0, 24).Draw(f.t, "what") {
+	case 0:
+		f.register(regFollow, schemas.ID(author), rapid.Bool().Draw(f.t, "follows"))
+	case 1:
+		f.register(regBlock, schemas.ID(author), rapid.Bool().Draw(f.t, "blocks"))
+	case 2:
+		f.see(schemas.PinID(fmt.Sprintf("pin:%d", rapid.IntRange(0, 40).Draw(f.t, "seen"))))
+	case 3:
+		f.gone[schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 9).Draw(f.t, "gone")))] = true
+		f.gone[author] = f.gone[author] || rapid.IntRange(0, 5).Draw(f.t, "author gone") == 0
+		if !f.gone[author] {
+			delete(f.gone, author)
+		}
+	default:
+		pin := schemas.PinID(fmt.Sprintf("pin:%d", rapid.IntRange(0, 40).Draw(f.t, "pin")))
+		f.deliver(f.version(versions, pin, author), rapid.SampledFrom([]float32{1, 1, 1, 30}).Draw(f.t, "weight"))
+	}
+}
+
+// version draws a pin's first version, a repeat, or a later one.
+func (f *flooded) version(versions map[schemas.PinID]*schemas.DeliveredPin, pin schemas.PinID, author schemas.UserID) *schemas.DeliveredPin {
+	d, again := versions[pin], versions[pin] != nil
+	if !again {
+		created := schemas.Micros(rapid.IntRange(1, 100).Draw(f.t, "created"))
+		d = &schemas.DeliveredPin{
+			Pin: pin, Version: schemas.Version(created), Created: created, Score: float64(created), Facets: schemas.Facets{Author: author},
+		}
+	} else if rapid.IntRange(0, 3).Draw(f.t, "changes") == 0 {
+		later := *d
+		later.Version++
+		later.Author = author
+		later.Deleted = rapid.IntRange(0, 2).Draw(f.t, "deleted") == 0
+		if rapid.Bool().Draw(f.t, "created earlier") {
+			later.Created--
+			later.Score--
+		}
+		d = &later
+	}
+	versions[pin] = d
+	return d
+}
+
+// A pool that was full of what others care for more has room again once the oldest of these expires.
+func TestFloorEndsWhenTheOldestExpires(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := &flooded{t: t, table: memory{}, floors: newFloors().(*floors), gone: gone{}, most: 4, now: time.UnixMicro(40), expiry: 60 * time.Microsecond}
+		f.register(regFollow, "user:a", true)
+		pin := func(n int, created schemas.Micros) *schemas.DeliveredPin {
+			return &schemas.DeliveredPin{
+				Pin: pinID(n), Version: schemas.Version(created), Created: created, Score: float64(created), Facets: schemas.Facets{Author: "user:a"},
+			}
+		}
+		oldest := schemas.Micros(30)
+		for n := range 4 + slack(4) {
+			created := schemas.Micros(rapid.IntRange(20, 30).Draw(t, "created"))
+			f.deliver(pin(n, created), 1e30)
+		}
+		for i := range f.pool() {
+			oldest = min(oldest, f.pool()[i].created)
+		}
+		f.deliver(pin(90, 35), 1)
+		if f.refused != 1 {
+			t.Fatal("a pool that is full took a worse pin")
+		}
+		f.now = (oldest + 60).Time()
+		f.deliver(pin(91, 36), 1)
+		if f.refused != 2 {
+			t.Fatal("a pool of pins that have not expired took a worse one")
+		}
+		f.now = (oldest + 61).Time()
+		f.deliver(pin(92, 37), 1)
+		if f.refused != 2 {
+			t.Error("a pool whose oldest pin has expired took none")
+		}
+	})
+}
+
+func (f *flooded) pool() []candidate {
+	all, err := f.view(f.table).pool(schemas.Following, f.most)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return all
+}
+
+// However many users and sources there are, what is remembered of them is bounded, and what it weighs is known.
+func TestFloorsAreBounded(t *testing.T) {
+	f := newFloors().(*floors)
+	for n := range 3 * mostFloors {
+		user := schemas.UserID(fmt.Sprintf("user:%d", n))
+		f.begin(user, schemas.Following, 500)
+		if n%3 == 0 {
+			f.keep(user, level{source: schemas.Following, room: 500, floor: &floor{follows: n % 50}})
+		}
+		if n%7 == 0 {
+			f.forget(user)
+		}
+	}
+	weight := 0
+	for _, list := range f.users {
+		for i := range list {
+			weight += list[i].weight()
+		}
+	}
+	if weight != f.held || f.held > mostFloors {
+		t.Errorf("they weigh %d, held to be %d, at most %d", weight, f.held, mostFloors)
+	}
+	f.keep("user:many", level{source: schemas.Following, floor: &floor{follows: mostFloors}})
+	if l := f.of("user:many", schemas.Following); l == nil || l.floor != nil {
+		t.Errorf("the floor of one who follows too many is %+v, want none", l)
+	}
+}

@@ -1,0 +1,90 @@
+package pools_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// A pin that comes too late for a full pool leaves no row, and is counted; after whatever may have made room, and after a
+// restart, the next one is put.
+func TestWhatMayMakeRoomOpensAFullPool(t *testing.T) {
+	const cap = 10
+	r := newRig(t, pools.Config{Cap: cap, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
+	tests := map[string]func(user schemas.UserID){
+		"a follow":   func(u schemas.UserID) { r.edge(u, schemas.FollowEdge, "user:b", true) },
+		"an unblock": func(u schemas.UserID) { r.edge(u, schemas.BlockEdge, "user:b", false) },
+		"a visit": func(u schemas.UserID) {
+			s := &schemas.Served{ID: "s", User: u, Items: []schemas.ServedItem{{Pin: "pin:900"}}}
+			proctest.Publish(r.Wire, r.Streams.Served, string(u), s)
+		},
+		"an offer": func(u schemas.UserID) {
+			o := &schemas.Offer{ID: "o", Time: 1, User: u, Source: "editors", Candidates: []schemas.Candidate{{Pin: "pin:700", Created: 1}}}
+			proctest.Publish(r.Wire, r.Streams.Candidates, string(u), o)
+		},
+		"a deletion": func(u schemas.UserID) {
+			d := pin(900, 900, "user:a")
+			d.Version, d.Deleted = d.Version+1, true
+			r.deliver(schemas.Following, u, 1, d)
+		},
+	}
+	users := map[string]schemas.UserID{"a restart": "user:restart"}
+	for name := range tests {
+		users[name] = schemas.UserID("user:" + strings.ReplaceAll(name, " ", "-"))
+	}
+	for _, user := range users {
+		r.edge(user, schemas.FollowEdge, "user:a", true)
+	}
+	r.WaitIdle()
+	for _, user := range users {
+		for n := range cap + cap/8 + 1 {
+			r.deliver(schemas.Following, user, 1, pin(900+n, schemas.Micros(900+n), "user:a"))
+		}
+		r.deliver(schemas.Following, user, 1, pin(1, 100, "user:a"))
+	}
+	r.WaitIdle()
+	dropped := r.member.Status(topics.Pools).Dropped["cap"]
+	if want := int64(len(users) * (cap/8 + 2)); dropped != want {
+		t.Errorf("%d dropped over the cap, want %d: what was trimmed, and one more for each of %d", dropped, want, len(users))
+	}
+	if _, put := r.put(users["a visit"], "pin:001"); put {
+		t.Fatal("a full pool took a worse pin")
+	}
+	for name, act := range tests {
+		act(users[name])
+	}
+	r.WaitIdle()
+	r.deliver(schemas.Following, users["a restart"], 1, pin(2, 100, "user:a"))
+	r.WaitIdle()
+	if _, put := r.put(users["a restart"], "pin:002"); put {
+		t.Fatal("a full pool took a worse pin")
+	}
+	for name := range tests {
+		r.deliver(schemas.Following, users[name], 1, pin(2, 100, "user:a"))
+	}
+	r.WaitIdle()
+	r.crash()
+	r.deliver(schemas.Following, users["a restart"], 1, pin(2, 100, "user:a"))
+	r.WaitIdle()
+	for name, user := range users {
+		if rows, put := r.put(user, "pin:002"); !put {
+			t.Errorf("after %s the pool took nothing: %v", name, rows)
+		}
+	}
+}
+
+// put says whether a user has a row of a pin, and returns the names of all.
+func (r *rig) put(user schemas.UserID, pin schemas.PinID) ([]string, bool) {
+	var names []string
+	for _, row := range r.Rows(topics.Pools, string(user)) {
+		names = append(names, fmt.Sprintf("%q", row.Name))
+	}
+	return names, slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, string(pin)) })
+}
