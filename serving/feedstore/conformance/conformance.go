@@ -215,7 +215,10 @@ func testLateBelowFloor(t *testing.T, open Opener) {
 	if floor < 40 {
 		t.Fatalf("floor %d, want 40", floor)
 	}
-	write(t, s, feedstore.Batch{Entries: entries(user, 1, 30)}) // the log is read again from its beginning
+	odd := entry(user, 40)
+	odd.Time = 1e12                           // by a clock that was ahead: later than all that came after it
+	late := append(entries(user, 1, 30), odd) // the log is read again from its beginning
+	write(t, s, feedstore.Batch{Entries: late})
 	got, again := page(t, s, user, top, 100)
 	same(t, "entries", got, before)
 	same(t, "floor", again, floor)
