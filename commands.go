@@ -103,9 +103,13 @@ func (p *program) setup(cmd *cobra.Command) (topics.Setup, error) {
 	if err != nil {
 		return topics.Setup{}, err
 	}
+	kafka, err := cfg.kafka()
+	if err != nil {
+		return topics.Setup{}, err
+	}
 	reporter := progress.To(cmd.ErrOrStderr())
 	return topics.Setup{
-		Kafka: cfg.kafka(), Registry: cfg.registryURL(), Verbs: cfg.Verbs, Log: logger(cmd, cfg.Log),
+		Kafka: kafka, Registry: cfg.registryURL(), Access: cfg.RegistryClient, Verbs: cfg.Verbs, Log: logger(cmd, cfg.Log),
 		FeedStores: cfg.FeedStore.others(),
 		Progress:   func(what string, total int) topics.Progress { return reporter.Start(what, total) },
 		Work:       func(ctx context.Context) (topics.Work, error) { return askWork(ctx, cfg.HTTP) },

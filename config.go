@@ -12,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/materialize"
@@ -33,12 +34,15 @@ import (
 // Config is everything that can be set, in smartfeed.yaml, by SMARTFEED_… or by flags. smartfeed.example.yaml holds
 // all of it with its defaults.
 type Config struct {
-	Dir        string        `yaml:"dir" help:"directory of all state; one process at a time uses it"`
-	HTTP       string        `yaml:"http" help:"host:port that the HTTP server listens on, or is asked at"`
-	Advertise  string        `yaml:"advertise" help:"host:port at which other processes reach this one's HTTP server; empty: what http says"`
-	Admin      string        `yaml:"admin" help:"host:port of profiles (pprof); empty: none"`
-	Kafka      []string      `yaml:"kafka" help:"brokers, host:port[,host:port…]; of dev: where its own broker listens"`
-	Registry   string        `yaml:"registry" help:"schema registry, URL or host:port; of dev: where its own one listens"`
+	Dir            string              `yaml:"dir" help:"directory of all state; one process at a time uses it"`
+	HTTP           string              `yaml:"http" help:"host:port that the HTTP server listens on, or is asked at"`
+	Advertise      string              `yaml:"advertise" help:"host:port at which other processes reach this one's HTTP server; empty: what http says"`
+	Admin          string              `yaml:"admin" help:"host:port of profiles (pprof); empty: none"`
+	Kafka          []string            `yaml:"kafka" help:"brokers, host:port[,host:port…]; of dev: where its own broker listens"`
+	Registry       string              `yaml:"registry" help:"schema registry, URL or host:port; of dev: where its own one listens"`
+	KafkaClient    topics.ClientConfig `yaml:"kafka_client"`
+	RegistryClient secure.HTTP         `yaml:"registry_client"`
+
 	Features   string        `yaml:"features" help:"file of feature definitions; without it the built-in ones"`
 	Partitions int32         `yaml:"partitions" help:"of every topic of the groups; can never change once the topics exist"`
 	Verbs      schemas.Verbs `yaml:"verbs" help:"verbs of actions with their weights; added to the built-in ones"`
@@ -111,6 +115,8 @@ func (c *Config) Validate() error {
 	c.settle()
 	return errors.Join(
 		c.validateOwn(),
+		config.Under("kafka_client", c.KafkaClient.Validate()),
+		config.Under("registry_client", c.RegistryClient.Validate()),
 		config.Under("rows", c.Rows.Validate()),
 		config.Under("objects", c.Objects.Validate()),
 		config.Under("actors", c.Actors.Validate()),
@@ -144,6 +150,9 @@ func (c *Config) validateOwn() error {
 	}
 	if c.Partitions < 1 || c.Partitions > 1024 || c.Partitions&(c.Partitions-1) != 0 {
 		problems = append(problems, fmt.Errorf("partitions: %d is no power of two from 1 to 1024", c.Partitions))
+	}
+	if err := secure.CheckURL(c.registryURL()); err != nil {
+		problems = append(problems, fmt.Errorf("registry: the address %w", err))
 	}
 	if c.Log.Format != "text" && c.Log.Format != "json" {
 		problems = append(problems, fmt.Errorf("log.format: %q is neither text nor json", c.Log.Format))
@@ -205,6 +214,10 @@ func (c *Config) broker() embedded.Config {
 }
 
 // kafka is how clients reach the brokers.
-func (c *Config) kafka() topics.Kafka {
-	return topics.Kafka{Brokers: c.Kafka, Partitions: c.Partitions}
+func (c *Config) kafka() (topics.Kafka, error) {
+	k, err := c.KafkaClient.Kafka(c.Kafka, c.Partitions)
+	if c.KafkaClient.Static {
+		k.Member = c.peerAddress()
+	}
+	return k, err
 }

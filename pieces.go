@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/progress"
@@ -59,23 +60,26 @@ func (p *product) openDir(context.Context) error {
 // openKafka reaches brokers that are elsewhere. Their topics must be as the catalogue has them: a process that began on
 // others would put owners into the wrong partitions.
 func (p *product) openKafka(ctx context.Context) error {
-	p.kafka = p.cfg.kafka()
+	var err error
+	if p.kafka, err = p.cfg.kafka(); err != nil {
+		return err
+	}
 	p.kafka.ClientID = peers.ClientID(p.cfg.peerAddress())
 	profile, err := topics.VerifyAll(ctx, p.kafka)
 	p.kafka.Embedded = profile.Embedded
 	return err
 }
 
-// registryURL is where the registry is: the broker's own, or the one that the configuration names.
-func (p *product) registryURL() string {
+// newRegistry makes a client of the registry: the broker's own, or the one that the configuration names.
+func (p *product) newRegistry() (*schemas.Registry, error) {
 	if p.broker != nil {
-		return p.broker.RegistryURL()
+		return schemas.NewRegistry(p.broker.RegistryURL())
 	}
-	return p.cfg.registryURL()
+	return schemas.NewRegistryAs(p.cfg.RegistryClient, strings.Split(p.cfg.registryURL(), ",")...)
 }
 
 func (p *product) openStreams(ctx context.Context) error {
-	registry, err := schemas.NewRegistry(p.registryURL())
+	registry, err := p.newRegistry()
 	if err != nil {
 		return err
 	}
@@ -236,7 +240,10 @@ func (p *product) openFeatures(context.Context) error {
 	}
 	deps.Fresh, deps.Record = sink.Fresh, recorder.Record
 	if inPinot {
-		client := pinot.NewClient(p.cfg.Pinot)
+		client, err := pinot.NewClient(p.cfg.Pinot)
+		if err != nil {
+			return err
+		}
 		p.opened(closed(client.Close))
 		actions := pinot.NewStore(p.cfg.Feature, client, store)
 		deps.Store, deps.Fresh = actions, actions.Fresh

@@ -129,10 +129,18 @@ func startPieces(t *testing.T, cfg Config, pieces []opener) *started {
 // url is the address of a call.
 func (s *started) url(path string) string { return "http://" + s.server.Addr() + path }
 
+// registry is where the registry is.
+func (s *started) registry() string {
+	if s.broker != nil {
+		return s.broker.RegistryURL()
+	}
+	return s.cfg.registryURL()
+}
+
 // run executes a command line against the product and returns what it printed.
 func (s *started) run(args ...string) (string, error) {
 	s.t.Helper()
-	return runCommand(s.t.Context(), append(args, "--kafka", s.kafka.Brokers[0], "--registry", s.registryURL(),
+	return runCommand(s.t.Context(), append(args, "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
 		"--partitions", strconv.Itoa(int(s.cfg.Partitions)), "--http", s.server.Addr())...)
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/sr"
+
+	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
 // maxAnswerBytes bounds what is read of one answer of a registry.
@@ -24,23 +26,27 @@ type Registry struct {
 
 // NewRegistry returns a client of the registry at one or more addresses, tried in turn. An address without a scheme is
 // taken as http. Each request has five seconds, or what is left of its context.
-func NewRegistry(urls ...string) (*Registry, error) {
+func NewRegistry(urls ...string) (*Registry, error) { return NewRegistryAs(secure.HTTP{}, urls...) }
+
+// NewRegistryAs is NewRegistry for a registry that asks who asks, or has certificates of its own.
+func NewRegistryAs(access secure.HTTP, urls ...string) (*Registry, error) {
 	full := make([]string, 0, len(urls))
 	for _, u := range urls {
 		if !strings.Contains(u, "://") {
 			u = "http://" + u
 		}
+		if err := secure.CheckURL(u); err != nil {
+			return nil, fmt.Errorf("schema registry: the address %w", err)
+		}
 		full = append(full, strings.TrimRight(u, "/"))
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	client, err := sr.NewClient(
-		sr.URLs(full...),
-		sr.UserAgent("smartfeed"),
-		sr.HTTPClient(&http.Client{
-			Timeout:   askTimeout,
-			Transport: boundedBody{transport},
-		}),
-	)
+	over, err := access.Client(transport)
+	if err != nil {
+		return nil, fmt.Errorf("schema registry: %w", err)
+	}
+	over.Timeout, over.Transport = askTimeout, boundedBody{over.Transport}
+	client, err := sr.NewClient(sr.URLs(full...), sr.UserAgent("smartfeed"), sr.HTTPClient(over))
 	if err != nil {
 		return nil, fmt.Errorf("schema registry: %w", err)
 	}

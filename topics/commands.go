@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -20,6 +21,7 @@ import (
 type Setup struct {
 	Kafka    Kafka
 	Registry string        // address of the schema registry, a URL or host:port; commas separate several
+	Access   secure.HTTP   // to the registry
 	Verbs    schemas.Verbs // that actions may have; nil: the built-in ones
 	Log      *slog.Logger
 	// FeedStores names the feed stores beside the first: each is filled by a reader of its own.
@@ -49,7 +51,7 @@ func (e *UsageError) Usage() bool { return true }
 
 // Streams opens the streams at the setup's registry.
 func (s Setup) Streams(ctx context.Context) (*Streams, error) {
-	registry, err := schemas.NewRegistry(strings.Split(s.Registry, ",")...)
+	registry, err := schemas.NewRegistryAs(s.Access, strings.Split(s.Registry, ",")...)
 	if err != nil {
 		return nil, err
 	}

@@ -16,10 +16,14 @@ type ConsumerConfig struct {
 	Group   string
 	Topics  []string
 	MaxPoll int // records handed over at once, default 5,000
+	// Quiet is how long nothing may come before the brokers are asked whether they are there, default 1 minute: the client
+	// would go on trying without a word for as long as they are away, or do not let it in.
+	Quiet time.Duration
 }
 
 const (
 	defaultMaxPoll = 5000
+	defaultQuiet   = time.Minute
 	// commitTimeout bounds committing and leaving when the caller wants to stop.
 	commitTimeout = 5 * time.Second
 )
@@ -30,7 +34,7 @@ const (
 // handle runs no partition is taken away.
 //
 // It returns nil when ctx has ended, after a clean leave; otherwise what handle returned, or why consuming or
-// committing cannot go on. It may be called again.
+// committing cannot go on: also when the brokers cannot be reached, or refuse this client. It may be called again.
 func Consume(ctx context.Context, cfg ConsumerConfig, handle func(ctx context.Context, records []*kgo.Record) error) error {
 	return consume(ctx, cfg, handle)
 }
@@ -39,6 +43,9 @@ func Consume(ctx context.Context, cfg ConsumerConfig, handle func(ctx context.Co
 func consume(ctx context.Context, cfg ConsumerConfig, handle func(context.Context, []*kgo.Record) error, opts ...kgo.Opt) error {
 	if cfg.MaxPoll <= 0 {
 		cfg.MaxPoll = defaultMaxPoll
+	}
+	if cfg.Quiet <= 0 {
+		cfg.Quiet = defaultQuiet
 	}
 	client, err := cfg.Kafka.Client(append([]kgo.Opt{
 		kgo.ConsumerGroup(cfg.Group),
@@ -55,8 +62,12 @@ func consume(ctx context.Context, cfg ConsumerConfig, handle func(context.Contex
 		return fmt.Errorf("consume as %s: %w", cfg.Group, err)
 	}
 	defer leave(ctx, client)
+	err = client.Ping(ctx)
 	for {
-		if err := step(ctx, client, cfg.MaxPoll, handle); err != nil {
+		if err == nil {
+			err = step(ctx, client, cfg, handle)
+		}
+		if err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -67,8 +78,14 @@ func consume(ctx context.Context, cfg ConsumerConfig, handle func(context.Contex
 }
 
 // step polls once, handles, commits.
-func step(ctx context.Context, client *kgo.Client, most int, handle func(context.Context, []*kgo.Record) error) error {
-	fetches := client.PollRecords(ctx, most)
+func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle func(context.Context, []*kgo.Record) error) error {
+	polling, cancel := context.WithTimeout(ctx, cfg.Quiet)
+	fetches := client.PollRecords(polling, cfg.MaxPoll)
+	quiet := fetches.Empty() && ctx.Err() == nil && polling.Err() != nil
+	cancel()
+	if quiet {
+		return client.Ping(ctx)
+	}
 	if err := fetches.Err(); err != nil {
 		return fmt.Errorf("poll: %w", err)
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -228,5 +231,61 @@ func TestConsumeHandsOver(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%s had its effect %d times", v, n)
 		}
+	}
+}
+
+// line dials until it is cut.
+type line struct {
+	mu    sync.Mutex
+	conns []net.Conn
+	isCut bool
+}
+
+func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isCut {
+		return nil, errors.New("the line is cut")
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	l.conns = append(l.conns, conn)
+	return conn, err
+}
+
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.isCut = true
+	for _, conn := range l.conns {
+		_ = conn.Close()
+	}
+}
+
+// The client library would go on dialling without a word.
+func TestConsumeSaysThatTheBrokersAreAway(t *testing.T) {
+	w := newWire(t)
+	w.produce(t, topics.Pins, "a")
+	k, l := w.kafka, new(line)
+	k.Dial = l.dial
+	cfg := topics.ConsumerConfig{Kafka: k, Group: "g", Topics: []string{topics.Pins}, Quiet: 300 * time.Millisecond}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- topics.Consume(t.Context(), cfg, func(context.Context, []*kgo.Record) error { return nil })
+	}()
+	eventually(t, "the record is consumed", func() bool {
+		at, err := w.admin(t).FetchOffsets(t.Context(), "g")
+		return err == nil && len(at[topics.Pins]) > 0
+	})
+	l.cut()
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "the line is cut") {
+			t.Errorf("got %v, want what dialling said", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it goes on without a word")
+	}
+	if err := topics.Consume(t.Context(), cfg, nil); err == nil || !strings.Contains(err.Error(), "the line is cut") {
+		t.Errorf("begun while they are away: got %v, want what dialling said", err)
 	}
 }

@@ -2,6 +2,7 @@ package topics
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +22,13 @@ type Kafka struct {
 	Partitions int32    // of every co-partitioned topic, frozen when the topics are created
 	ClientID   string   // shown in the brokers' logs and quotas, default "smartfeed"
 	Embedded   bool     // the brokers are the embedded one
+
+	TLS  *tls.Config // of every connection, nil: it is not encrypted
+	SASL SASL        // as whom the brokers are asked
+	Rack string      // where the reader stands, see ClientConfig
+	// Member is this process's name as a static member of the groups that keep rows, made into one that brokers allow.
+	// Empty: it is none.
+	Member string
 
 	// Dial opens every connection, nil: plain TCP. For tests that cut and hold connections.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -43,10 +51,7 @@ func (k Kafka) Client(opts ...kgo.Opt) (*kgo.Client, error) {
 	if len(k.Brokers) == 0 {
 		return nil, errors.New("make kafka client: no broker address")
 	}
-	settings := k.settings()
-	if k.Dial != nil {
-		settings = append(settings, kgo.Dialer(k.Dial))
-	}
+	settings := append(k.settings(), k.access()...)
 	client, err := kgo.NewClient(append(settings, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("make kafka client: %w", err)
@@ -73,6 +78,42 @@ func (k Kafka) Admin() (*kadm.Client, error) {
 		return nil, err
 	}
 	return kadm.NewClient(client), nil
+}
+
+// access is how franz-go clients connect.
+func (k Kafka) access() (opts []kgo.Opt) {
+	switch {
+	case k.Dial != nil && k.TLS != nil:
+		opts = append(opts, kgo.Dialer(k.dialTLS))
+	case k.Dial != nil:
+		opts = append(opts, kgo.Dialer(k.Dial))
+	case k.TLS != nil:
+		opts = append(opts, kgo.DialTLSConfig(k.TLS))
+	}
+	if m := k.SASL.mechanism(); m != nil {
+		opts = append(opts, kgo.SASL(m))
+	}
+	if k.Rack != "" {
+		opts = append(opts, kgo.Rack(k.Rack))
+	}
+	return opts
+}
+
+// dialTLS is TLS over Dial.
+func (k Kafka) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := k.Dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	settings := k.TLS.Clone()
+	if settings.ServerName == "" {
+		settings.ServerName, _, _ = net.SplitHostPort(address) // an address without a port was not dialled
+	}
+	secured := tls.Client(conn, settings)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secured, nil
 }
 
 // settings are those of every franz-go client.
@@ -121,14 +162,20 @@ func maxBatchBytes(topic string) int32 {
 const batchOverhead = 64 << 10
 
 // Sarama returns the configuration of sarama clients: Goka's, which reads inputs with it. Goka's own producer is
-// dialled and never used.
-func (k Kafka) Sarama() *sarama.Config {
+// never used. It fails when a secret cannot be read.
+func (k Kafka) Sarama() (*sarama.Config, error) {
 	c := sarama.NewConfig()
 	c.ClientID = k.clientID()
 	c.Version = sarama.V3_6_0_0 // read committed and transactions need 0.11; both embedded and real brokers speak this
 	c.ChannelBufferSize = 256   // of every partition: records waiting for a callback
 	c.Net.Proxy.Enable = k.Dial != nil
 	c.Net.Proxy.Dialer = dialer(k.Dial)
+	c.Net.TLS.Enable, c.Net.TLS.Config = k.TLS != nil, k.TLS
+	if err := k.SASL.sarama(c); err != nil {
+		return nil, fmt.Errorf("configure sarama: %w", err)
+	}
+	c.RackID = k.Rack
+	c.Consumer.Group.InstanceId = instance(k.Member)
 	c.Net.DialTimeout = 5 * time.Second   // as for franz-go
 	c.Net.ReadTimeout = 15 * time.Second  // above the rebalance time-out, for which a join is held
 	c.Net.WriteTimeout = 10 * time.Second // a hung broker shows
@@ -156,7 +203,7 @@ func (k Kafka) Sarama() *sarama.Config {
 	c.Producer.RequiredAcks = sarama.WaitForAll                         // as for franz-go
 	c.Producer.Return.Successes = true                                  // Goka insists
 	c.Producer.Return.Errors = true
-	return c
+	return c, nil
 }
 
 // dialer opens sarama's connections.

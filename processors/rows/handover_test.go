@@ -188,7 +188,11 @@ func (w *wire) joined(t *testing.T) {
 		goka.WithHasher(func() hash.Hash32 { return topics.NewHasher() }),
 		goka.WithConsumerSaramaBuilder(func([]string, string) (sarama.Consumer, error) { return newTableConsumer(w.kafka), nil }),
 		goka.WithConsumerGroupBuilder(func([]string, string, string) (sarama.ConsumerGroup, error) {
-			return sarama.NewConsumerGroup(w.kafka.Brokers, "joiner", w.kafka.Sarama())
+			cfg, err := w.kafka.Sarama()
+			if err != nil {
+				return nil, err
+			}
+			return sarama.NewConsumerGroup(w.kafka.Brokers, "joiner", cfg)
 		}),
 		goka.WithTopicManagerBuilder(func([]string) (goka.TopicManager, error) { return topicManager{w.admin}, nil }),
 		goka.WithProducerBuilder(func([]string, string, func() hash.Hash32) (goka.Producer, error) { return noProducer{}, nil }),

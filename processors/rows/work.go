@@ -259,7 +259,10 @@ const heartbeat = 500 * time.Millisecond
 
 // joinGroup makes the consumer group that Goka consumes with.
 func (w *work) joinGroup(brokers []string, name, clientID string) (sarama.ConsumerGroup, error) {
-	c := w.r.env.Kafka.Sarama()
+	c, err := w.r.env.Kafka.Sarama()
+	if err != nil {
+		return nil, fmt.Errorf("join group %s: %w", name, err)
+	}
 	c.Consumer.Group.Session.Timeout = w.r.cfg.SessionTimeout
 	c.Consumer.Group.Heartbeat.Interval = min(w.r.cfg.SessionTimeout/6, heartbeat) // by which members learn that others come and go
 	group, err := sarama.NewConsumerGroup(brokers, name, c)

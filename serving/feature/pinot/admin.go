@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
 // Admin speaks with a controller.
@@ -20,16 +22,19 @@ type Admin struct {
 	http *http.Client
 }
 
-// NewAdmin makes an Admin; the address is host:port or a URL.
-func NewAdmin(controller string) (*Admin, error) {
-	url, err := address(controller)
+// NewAdmin makes an Admin of the controller that cfg names. It fails when a file of certificates or of a secret cannot be
+// read.
+func NewAdmin(cfg Config) (*Admin, error) {
+	url, err := address(cfg.Controller)
 	if err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
-	return &Admin{url: url, http: &http.Client{
-		Timeout:   30 * time.Second,
-		Transport: &http.Transport{DisableKeepAlives: true}, // a few requests, then never again
-	}}, nil
+	client, err := cfg.Client.Client(&http.Transport{DisableKeepAlives: true}) // a few requests, then never again
+	if err != nil {
+		return nil, fmt.Errorf("pinot.client: %w", err)
+	}
+	client.Timeout = 30 * time.Second
+	return &Admin{url: url, http: client}, nil
 }
 
 // maxAdminBytes bounds an answer of the controller.
@@ -130,11 +135,11 @@ func (a *Admin) Verify(ctx context.Context, s Stream) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema, err := a.compare(ctx, "schema", "/schemas/"+TableName, w.schema, func(v any) any { return v })
+	schema, err := a.compare(ctx, "schema", "/schemas/"+TableName, w.schema, nil, func(v any) any { return v })
 	if err != nil {
 		return nil, err
 	}
-	table, err := a.compare(ctx, "table", "/tables/"+TableName, w.table, func(v any) any {
+	table, err := a.compare(ctx, "table", "/tables/"+TableName, w.table, s.More, func(v any) any {
 		o, _ := v.(object)
 		table, _ := o["REALTIME"].(object)
 		if table == nil {
@@ -146,7 +151,7 @@ func (a *Admin) Verify(ctx context.Context, s Stream) ([]string, error) {
 	return append(schema, table...), err
 }
 
-func (a *Admin) compare(ctx context.Context, what, path string, want []byte, inside func(any) any) ([]string, error) {
+func (a *Admin) compare(ctx context.Context, what, path string, want []byte, secrets map[string]secure.Secret, inside func(any) any) ([]string, error) {
 	text, err := a.call(ctx, http.MethodGet, path, nil)
 	if errors.Is(err, errAbsent) {
 		return []string{what + ": is not there"}, nil
@@ -162,7 +167,36 @@ func (a *Admin) compare(ctx context.Context, what, path string, want []byte, ins
 	if got == nil {
 		return []string{what + ": is not there"}, nil
 	}
-	return differences(what, w, got), nil
+	return differences(what, mask(w, secrets), mask(got, secrets)), nil
+}
+
+// masked is mask for the text of a table.
+func masked(table []byte, secrets map[string]secure.Secret) ([]byte, error) {
+	var o object
+	if err := json.Unmarshal(table, &o); err != nil {
+		return nil, fmt.Errorf("read table: %w", err)
+	}
+	mask(o, secrets)
+	return indented(o)
+}
+
+// mask takes secrets out of what was read of JSON, wherever they are, and leaves whether they are as they should be.
+func mask(v any, secrets map[string]secure.Secret) any {
+	switch v := v.(type) {
+	case object:
+		for k, inside := range v {
+			if want, is := secrets[k]; !is {
+				v[k] = mask(inside, secrets)
+			} else if v[k] = want.String(); inside != want.Reveal() {
+				v[k] = "another"
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = mask(v[i], secrets)
+		}
+	}
+	return v
 }
 
 // differences compares what is wanted with what there is. Of lists of named objects those of one name are compared.

@@ -32,29 +32,36 @@ func (e *QueryError) Error() string { return fmt.Sprintf("exception %d", e.Code)
 // below; but it takes no context, reads answers whatever their length, takes exceptions for an answer, and writes the SQL
 // of a failed query, ids included, to a logger that is global. Its later releases bring gRPC, Arrow and an ORM along.
 type Client struct {
-	brokers  []string
-	next     atomic.Uint64 // broker
-	maxBytes int64
-	http     *http.Client
+	brokers   []string
+	next      atomic.Uint64 // broker
+	maxBytes  int64
+	transport *http.Transport
+	http      *http.Client
 }
 
-// NewClient makes a client; cfg must be valid and name brokers. Close it.
-func NewClient(cfg Config) *Client {
-	c := &Client{maxBytes: cfg.MaxBytes, http: &http.Client{Transport: &http.Transport{
+// NewClient makes a client; cfg must be valid and name brokers. It fails when a file of certificates or of a secret cannot
+// be read. Close it.
+func NewClient(cfg Config) (*Client, error) {
+	transport := &http.Transport{
 		MaxConnsPerHost:     cfg.MaxConns,
 		MaxIdleConnsPerHost: cfg.MaxConns, // else all but two are closed after each burst
 		IdleConnTimeout:     time.Minute,
 		DisableCompression:  true, // answers are small, and a bound on bytes is one on memory
-	}}}
+	}
+	over, err := cfg.Client.Client(transport)
+	if err != nil {
+		return nil, fmt.Errorf("pinot.client: %w", err)
+	}
+	c := &Client{maxBytes: cfg.MaxBytes, transport: transport, http: over}
 	for _, b := range cfg.Brokers {
 		url, _ := address(b) // Validate has seen it
 		c.brokers = append(c.brokers, url)
 	}
-	return c
+	return c, nil
 }
 
 // Close ends idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // answer is what a query brought.
 type answer struct {

@@ -29,7 +29,10 @@ func broker(t *testing.T, answer http.HandlerFunc) *Client {
 	t.Cleanup(server.Close)
 	cfg := DefaultConfig()
 	cfg.Brokers, cfg.MaxBytes = []string{strings.TrimPrefix(server.URL, "http://")}, 64<<10
-	c := NewClient(cfg)
+	c, err := NewClient(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(c.Close)
 	return c
 }
@@ -106,7 +109,10 @@ func TestABrokerThatIsAwayIsAnError(t *testing.T) {
 	server.Close()
 	cfg := DefaultConfig()
 	cfg.Brokers = []string{server.URL}
-	c := NewClient(cfg)
+	c, err := NewClient(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer c.Close()
 	if _, err := c.query(t.Context(), "SELECT 1", 1); err == nil {
 		t.Error("there was an answer")

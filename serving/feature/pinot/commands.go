@@ -18,7 +18,7 @@ type Setup struct {
 
 // stream returns where Pinot's servers find the topic.
 func (s Setup) stream() Stream {
-	out := Stream{Brokers: s.Config.Kafka, Registry: s.Config.Registry, Partitions: s.Partitions, Replicas: s.Config.Replicas}
+	out := Stream{Brokers: s.Config.Kafka, Registry: s.Config.Registry, Partitions: s.Partitions, Replicas: s.Config.Replicas, More: s.Config.Stream}
 	if len(out.Brokers) == 0 {
 		out.Brokers = s.Kafka
 	}
@@ -40,7 +40,7 @@ func Command(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a, err := NewAdmin(s.Config.Controller)
+			a, err := NewAdmin(s.Config)
 			if err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ func Command(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 func showCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 	var release string
 	cmd := &cobra.Command{
-		Use: "show", Short: "print schema and table as apply sends them", Args: cobra.NoArgs,
+		Use: "show", Short: "print schema and table as apply sends them, but for secrets", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := setup(cmd)
 			if err != nil {
@@ -92,6 +92,9 @@ func showCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 			}
 			table, err := Table(Release(release), s.stream())
 			if err != nil {
+				return err
+			}
+			if table, err = masked(table, s.Config.Stream); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s%s", schema, table)

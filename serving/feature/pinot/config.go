@@ -3,7 +3,11 @@ package pinot
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
 // Config says where Pinot is. See DefaultConfig.
@@ -13,14 +17,20 @@ type Config struct {
 	MaxBytes   int64    `yaml:"max_bytes"`  // of one answer, 64 KiB to 1 GiB, default 64 MiB
 	MaxConns   int      `yaml:"max_conns"`  // to each broker, 1 to 1024, default 32
 
+	Client secure.HTTP `yaml:"client"` // how brokers and controller are asked; with a URL that begins with https over TLS
+
 	Kafka    []string `yaml:"kafka"`    // brokers as Pinot's servers reach them; default those of this program
 	Registry string   `yaml:"registry"` // URL of the registry's Confluent-compatible API as they reach it; default likewise
 	Replicas int      `yaml:"replicas"` // of each segment, 1 to 10, default 1
+	// Stream is added to the table's stream configuration, which tells Pinot's servers how to reach Kafka and the registry:
+	// security.protocol, sasl.mechanism, sasl.jaas.config, … The values are secrets: they are shown nowhere, but Pinot
+	// keeps them in its table.
+	Stream map[string]secure.Secret `yaml:"stream"`
 }
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
-	return Config{Controller: "127.0.0.1:9000", MaxBytes: 64 << 20, MaxConns: 32, Replicas: 1}
+	return Config{Controller: "127.0.0.1:9000", MaxBytes: 64 << 20, MaxConns: 32, Replicas: 1, Stream: map[string]secure.Secret{}}
 }
 
 // Validate reports every value that is out of its bounds.
@@ -38,7 +48,12 @@ func (c Config) Validate() error {
 	if _, err := address(c.Controller); err != nil {
 		errs = append(errs, fmt.Errorf("controller: %w", err))
 	}
-	return errors.Join(errs...)
+	for _, key := range slices.Sorted(maps.Keys(c.Stream)) {
+		if err := c.Stream[key].Check(); err != nil {
+			errs = append(errs, fmt.Errorf("stream: %q: %w", key, err))
+		}
+	}
+	return errors.Join(append(errs, secure.Under("client", c.Client.Validate()))...)
 }
 
 func within(field string, value, least, most int64) error {
@@ -50,6 +65,9 @@ func within(field string, value, least, most int64) error {
 
 // address returns the URL of host:port or a URL.
 func address(s string) (string, error) {
+	if err := secure.CheckURL(s); err != nil {
+		return "", fmt.Errorf("an address %w", err)
+	}
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		u, err = url.Parse("http://" + s)

@@ -60,11 +60,12 @@ func startCluster(t *testing.T) *cluster {
 	c.kafka, err = kafka.Client()
 	must(t, err)
 	t.Cleanup(c.kafka.Close)
-	c.admin, err = NewAdmin(controller)
-	must(t, err)
 	pinot := DefaultConfig()
-	pinot.Brokers = []string{nextPort(t, controller)}
-	c.client = NewClient(pinot)
+	pinot.Controller, pinot.Brokers = controller, []string{nextPort(t, controller)}
+	c.admin, err = NewAdmin(pinot)
+	must(t, err)
+	c.client, err = NewClient(pinot)
+	must(t, err)
 	t.Cleanup(c.client.Close)
 	c.store = NewStore(feature.DefaultConfig(), c.client, nil)
 	c.remove(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -33,6 +34,8 @@ type Stream struct {
 	Registry   string   // URL of the Confluent-compatible API
 	Partitions int32
 	Replicas   int // of each segment
+	// More is added to the stream configuration, see Config.Stream.
+	More map[string]secure.Secret
 }
 
 // object is a JSON object; encoding writes its keys in order, so that the same table is always the same bytes.
@@ -146,6 +149,9 @@ func streamOf(s Stream, plugin string, more object) object {
 	}
 	for k, v := range more {
 		m[k] = v
+	}
+	for k, v := range s.More {
+		m[k] = v.Reveal()
 	}
 	return m
 }

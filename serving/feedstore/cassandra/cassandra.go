@@ -34,6 +34,7 @@ import (
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
 
@@ -92,6 +93,11 @@ type Cluster struct {
 	Datacenter string `yaml:"datacenter"`
 	// Replicas is how many nodes of the datacenter have each row, default 3, 1 to 9: of the keyspace, when it is made.
 	Replicas int `yaml:"replicas"`
+	// TLS of every connection, default: none.
+	TLS secure.TLS `yaml:"tls"`
+	// Login is as whom its nodes are asked, default: nobody. The role needs SELECT and MODIFY on the keyspace, and for
+	// apply CREATE and ALTER.
+	Login secure.Login `yaml:"login"`
 }
 
 // DefaultCluster returns the defaults of every field.
@@ -113,6 +119,7 @@ func (c Cluster) Validate() error {
 	if c.Replicas < 1 || c.Replicas > 9 {
 		problems = append(problems, fmt.Errorf("replicas: %d: want 1 to 9", c.Replicas))
 	}
+	problems = append(problems, secure.Under("tls", c.TLS.Validate()), secure.Under("login", c.Login.Validate()))
 	return errors.Join(problems...)
 }
 

@@ -156,9 +156,11 @@ func Verify(ctx context.Context, cfg Config, at Cluster) error {
 
 // admin makes a session for statements that change the schema: in no keyspace, and with time.
 func admin(cfg Config, at Cluster) (*gocql.Session, error) {
-	c := settings(cfg, at)
-	c.Keyspace, c.Timeout = "", 30*time.Second
-	session, err := c.CreateSession()
+	c, err := settings(cfg, at)
+	if err == nil {
+		c.Keyspace, c.Timeout = "", 30*time.Second
+	}
+	session, err := open(c, err)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", strings.Join(at.Hosts, ","), err)
 	}

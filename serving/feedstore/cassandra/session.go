@@ -2,13 +2,15 @@ package cassandra
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
-// settings are those of every session that reads and writes rows.
-func settings(cfg Config, at Cluster) *gocql.ClusterConfig {
+// settings are those of every session that reads and writes rows. It fails when a file of certificates or of a secret
+// cannot be read.
+func settings(cfg Config, at Cluster) (*gocql.ClusterConfig, error) {
 	c := gocql.NewCluster(at.Hosts...)
 	c.Keyspace = cfg.Keyspace
 	c.Timeout = cfg.Timeout        // 11 s by default
@@ -21,7 +23,30 @@ func settings(cfg Config, at Cluster) *gocql.ClusterConfig {
 	c.ReconnectInterval = time.Second // a node that was away is used again soon
 	c.WriteCoalesceWaitTime = 0       // latency first
 	c.NextPagePrefetch = 0            // no read here is longer than a page of the protocol
-	return c
+	if err := secured(c, at); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// secured says how connections are encrypted, and who asks.
+func secured(c *gocql.ClusterConfig, at Cluster) error {
+	encryption, err := at.TLS.Config()
+	if err != nil {
+		return fmt.Errorf("tls: %w", err)
+	}
+	if encryption != nil {
+		c.SslOpts = &gocql.SslOptions{Config: encryption}
+	}
+	if !at.Login.Given() {
+		return nil
+	}
+	password, err := at.Login.Secret()
+	if err != nil {
+		return fmt.Errorf("login: %w", err)
+	}
+	c.Authenticator = gocql.PasswordAuthenticator{Username: at.Login.User, Password: password}
+	return nil
 }
 
 const (
@@ -51,7 +76,7 @@ func (s *Store) Run(ctx context.Context) error {
 
 // connect makes a session; the one there is stays if that fails.
 func (s *Store) connect() bool {
-	session, err := settings(s.cfg, s.cluster).CreateSession()
+	session, err := open(settings(s.cfg, s.cluster))
 	if err != nil {
 		s.refused(err)
 		return false
@@ -59,6 +84,14 @@ func (s *Store) connect() bool {
 	s.log.Info("connected to the feed store", "hosts", s.cluster.Hosts)
 	s.swap(session)
 	return true
+}
+
+// open makes a session of settings, if there are some.
+func open(c *gocql.ClusterConfig, err error) (*gocql.Session, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c.CreateSession()
 }
 
 // refused keeps the reason, and logs it when it is another one.

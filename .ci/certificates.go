@@ -1,0 +1,22 @@
+//go:build ignore
+
+// certificates DIR writes what package securetest does.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: certificates DIR")
+		os.Exit(2)
+	}
+	if err := securetest.Write(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "certificates:", err)
+		os.Exit(1)
+	}
+}

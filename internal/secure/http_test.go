@@ -1,0 +1,121 @@
+package secure_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+)
+
+// serve answers over TLS, and tells which Authorization it was sent; with a client's certificate only, if so wanted.
+func serve(t *testing.T, at func(string) string, mutual bool) *httptest.Server {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(at(securetest.Server), at(securetest.Server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(r.Header.Get("Authorization")))
+	}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	if mutual {
+		text, err := os.ReadFile(at(securetest.CA))
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.TLS.ClientCAs, server.TLS.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		server.TLS.ClientCAs.AppendCertsFromPEM(text)
+	}
+	server.Config.ErrorLog = nil
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// ask returns what the server was told.
+func ask(t *testing.T, h secure.HTTP, url string) (string, error) {
+	t.Helper()
+	transport := new(http.Transport)
+	defer transport.CloseIdleConnections()
+	client, err := h.Client(transport)
+	if err != nil {
+		return "", err
+	}
+	res, err := client.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	text := make([]byte, 200)
+	n, _ := res.Body.Read(text)
+	return string(text[:n]), nil
+}
+
+func TestWhoIsBelievedAndWhoAsks(t *testing.T) {
+	at := certificates(t)
+	server, mutual := serve(t, at, false), serve(t, at, true)
+	ca := secure.Certificates{CAFile: at(securetest.CA)}
+	own := secure.Certificates{CAFile: at(securetest.CA), CertFile: at(securetest.Client), KeyFile: at(securetest.Key)}
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("t-1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name       string
+		as         secure.HTTP
+		at         *httptest.Server
+		want, fail string
+	}{
+		{"nobody", secure.HTTP{TLS: ca}, server, "", ""},
+		{"a user", secure.HTTP{TLS: ca, Login: secure.Login{User: "ada", Password: "p"}}, server, "Basic YWRhOnA=", ""},
+		{"a token", secure.HTTP{TLS: ca, TokenFile: token}, server, "Bearer t-1", ""},
+		{"an unknown authority", secure.HTTP{}, server, "", "certificate"},
+		{"another authority", secure.HTTP{TLS: secure.Certificates{CAFile: at(securetest.Other)}}, server, "", "unknown authority"},
+		{"another name", secure.HTTP{TLS: secure.Certificates{CAFile: at(securetest.CA), ServerName: "example.com"}}, server, "", "not example.com"},
+		{"anybody", secure.HTTP{TLS: secure.Certificates{InsecureSkipVerify: true}}, server, "", ""},
+		{"a certificate", secure.HTTP{TLS: own}, mutual, "", ""},
+		{"no certificate", secure.HTTP{TLS: ca}, mutual, "", "certificate"},
+		{"no file", secure.HTTP{TLS: ca, TokenFile: token + "x"}, server, "", "read secret"},
+	} {
+		got, err := ask(t, c.as, c.at.URL)
+		if got != c.want || (err == nil) != (c.fail == "") || err != nil && !strings.Contains(err.Error(), c.fail) {
+			t.Errorf("%s: got %q, %v, want %q, %q", c.name, got, err, c.want, c.fail)
+		}
+	}
+}
+
+// A redirect must not carry who asks to somebody else.
+func TestNoSecretForAnotherServer(t *testing.T) {
+	at := certificates(t)
+	told := ""
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { told = r.Header.Get("Authorization") }))
+	defer other.Close()
+	mux := http.NewServeMux()
+	first := httptest.NewServer(mux)
+	defer first.Close()
+	mux.Handle("/away", http.RedirectHandler(other.URL, http.StatusFound))
+	mux.Handle("/there", http.RedirectHandler("/here", http.StatusFound))
+	mux.HandleFunc("/here", func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Header.Get("Authorization"))) })
+	as := secure.HTTP{TLS: secure.Certificates{CAFile: at(securetest.CA)}, Token: "t-1"}
+	if _, err := ask(t, as, first.URL+"/away"); err == nil || !strings.Contains(err.Error(), "another server") || told != "" {
+		t.Errorf("redirected away: got %v, the other server was told %q", err, told)
+	}
+	if got, err := ask(t, as, first.URL+"/there"); got != "Bearer t-1" || err != nil {
+		t.Errorf("redirected on the same server: got %q, %v", got, err)
+	}
+}
+
+func TestAddressesHoldNoPassword(t *testing.T) {
+	for address, want := range map[string]bool{"http://host:1/x": true, "host:1": true, "https://ada:horse@host": false, "https://ada@host": false} {
+		if err := secure.CheckURL(address); (err == nil) != want || err != nil && strings.Contains(err.Error(), "horse") {
+			t.Errorf("%s: got %v, want accepted %v", address, err, want)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package secure_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+)
+
+// certificates writes those of the tests, and returns the path of each by its name.
+func certificates(t *testing.T) func(name string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "certificates")
+	if err := securetest.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return func(name string) string { return filepath.Join(dir, name) }
+}
+
+// Whatever prints a secret, and what holds one, prints that there is one.
+func TestSecretsAreNotShown(t *testing.T) {
+	const text = "correct-horse"
+	type holder struct {
+		Login secure.Login `yaml:"login" json:"login"`
+		At    *secure.HTTP `yaml:"at" json:"at"`
+	}
+	h := holder{secure.Login{User: "ada", Password: text}, &secure.HTTP{Token: text}}
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("h", "h", h, "password", h.Login.Password)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("h", "h", h, "password", h.Login.Password)
+	inYAML, err := yaml.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inJSON, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := fmt.Sprintf("%v %+v %#v %s %q %x %d", h, h, h, h.Login.Password, h.Login.Password, h.Login.Password, h.Login.Password) +
+		fmt.Sprint(fmt.Errorf("as %v", h.Login)) + log.String() + string(inYAML) + string(inJSON)
+	if strings.Contains(all, text) || strings.Contains(all, fmt.Sprintf("%x", text)) {
+		t.Errorf("a secret is shown:\n%s", all)
+	}
+	if n := strings.Count(all, "(hidden)"); n < 10 {
+		t.Errorf("it is shown %d times that there is a secret, want each time:\n%s", n, all)
+	}
+	if got := h.Login.Password.Reveal(); got != text {
+		t.Errorf("Reveal: got %q", got)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		value interface{ Validate() error }
+		want  string
+	}{
+		{"nothing", secure.TLS{}, ""},
+		{"nobody", secure.HTTP{}, ""},
+		{"TLS", secure.TLS{Enabled: true, Certificates: secure.Certificates{CAFile: "ca", CertFile: "c", KeyFile: "k"}}, ""},
+		{"files without TLS", secure.TLS{Certificates: secure.Certificates{CAFile: "ca"}}, "enabled: is false"},
+		{"no key", secure.Certificates{CertFile: "c"}, "cert_file, key_file: one without the other"},
+		{"all and some", secure.Certificates{CAFile: "ca", InsecureSkipVerify: true}, "insecure_skip_verify: is true: ca_file"},
+		{"a login", secure.Login{User: "ada", PasswordFile: "p"}, ""},
+		{"no password", secure.Login{User: "ada"}, "user, password: one without the other"},
+		{"no user", secure.Login{Password: "p"}, "user, password: one without the other"},
+		{"two passwords", secure.Login{User: "ada", Password: "p", PasswordFile: "p"}, "password: is given, and password_file, too"},
+		{"a copied one", secure.Login{User: "ada", Password: "(hidden)"}, "password: is what a secret is shown as"},
+		{"two tokens", secure.HTTP{Token: "t", TokenFile: "t"}, "token: is given, and token_file, too"},
+		{"two people", secure.HTTP{Token: "t", Login: secure.Login{User: "ada", Password: "p"}}, "token: is given, and user, too"},
+		{"nested", secure.HTTP{TLS: secure.Certificates{KeyFile: "k"}}, "tls.cert_file, key_file: one without"},
+	} {
+		err := c.value.Validate()
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestPasswordFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	login := secure.Login{User: "ada", PasswordFile: file}
+	if _, err := login.Secret(); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("no file: got %v, want its name", err)
+	}
+	for text, want := range map[string]string{"one\n": "one", "two": "two", "th ree \r\n": "th ree "} { // the file is read each time
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := login.Secret(); got != want || err != nil {
+			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
+		}
+	}
+	for name, text := range map[string]string{"is empty": "\n", "more than": strings.Repeat("x", 70<<10)} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := login.Secret(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want %q", err, name)
+		}
+	}
+}
+
+func TestCertificatesThatCannotBeRead(t *testing.T) {
+	at := certificates(t)
+	for name, c := range map[string]secure.Certificates{
+		"no such file":           {CAFile: at("none.pem")},
+		"no certificate in it":   {CAFile: at(securetest.Key)},
+		"cert_file and key_file": {CertFile: at(securetest.CA), KeyFile: at(securetest.Key)},
+	} {
+		if _, err := c.Config(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want %q", err, name)
+		}
+	}
+	if got, err := (secure.TLS{}).Config(); got != nil || err != nil {
+		t.Errorf("without TLS: got %v, %v", got, err)
+	}
+}
+
+// A client's certificate is read again for every handshake.
+func TestOwnCertificateIsReadAnew(t *testing.T) {
+	at, other := certificates(t), certificates(t)
+	c, err := secure.Certificates{CertFile: at(securetest.Client), KeyFile: at(securetest.Key)}.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := c.GetClientCertificate(new(tls.CertificateRequestInfo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{securetest.Client, securetest.Key} {
+		if err := os.Rename(other(name), at(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after, err := c.GetClientCertificate(new(tls.CertificateRequestInfo)); err != nil || bytes.Equal(before.Certificate[0], after.Certificate[0]) {
+		t.Errorf("%v, or the same certificate after its file was replaced", err)
+	}
+}

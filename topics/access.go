@@ -1,0 +1,150 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/smartfeed/smartfeed/internal/secure"
+)
+
+// ClientConfig says how this process reaches the brokers, beyond where they are. The zero value: over connections that
+// nobody secures, as nobody, from nowhere, as a new member each time.
+type ClientConfig struct {
+	TLS  secure.TLS `yaml:"tls"`
+	SASL SASL       `yaml:"sasl"`
+	// Rack is where this process stands, in the words of the brokers' broker.rack: with
+	// replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector on them it reads from the replica
+	// there. Empty: from the leader, always.
+	Rack string `yaml:"rack"`
+	// Static makes this process a static member of the groups that keep rows, by the name of its address: while it is away
+	// its partitions wait for it, up to rows.session_timeout, instead of going to others. Default: off.
+	Static bool `yaml:"static"`
+}
+
+// SASL says as whom the brokers are asked. The zero value: as nobody.
+type SASL struct {
+	Mechanism    string `yaml:"mechanism"` // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
+	secure.Login `yaml:",inline"`
+}
+
+// The mechanisms that SASL knows, as brokers name them. PLAIN sends the password itself: only over TLS.
+const (
+	Plain       = "PLAIN"
+	ScramSHA256 = "SCRAM-SHA-256"
+	ScramSHA512 = "SCRAM-SHA-512"
+)
+
+// Validate reports every value that is out of its bounds or does not go with the others.
+func (c ClientConfig) Validate() error {
+	problems := []error{secure.Under("tls", c.TLS.Validate()), secure.Under("sasl", c.SASL.Validate())}
+	if strings.TrimSpace(c.Rack) != c.Rack || len(c.Rack) > 255 {
+		problems = append(problems, fmt.Errorf("rack: %q: want at most 255 bytes, no space around it", c.Rack))
+	}
+	return errors.Join(problems...)
+}
+
+// Validate reports every value that does not go with the others.
+func (s SASL) Validate() error {
+	problems := []error{s.Login.Validate()}
+	if known := []string{Plain, ScramSHA256, ScramSHA512}; s.Mechanism != "" && !slices.Contains(known, s.Mechanism) {
+		problems = append(problems, fmt.Errorf("mechanism: %q: want one of %s", s.Mechanism, strings.Join(known, ", ")))
+	}
+	if (s.Mechanism != "") != s.Given() {
+		problems = append(problems, errors.New("mechanism, user: one without the other"))
+	}
+	return errors.Join(problems...)
+}
+
+// Kafka returns how to reach brokers. It fails when a file of certificates or of a secret cannot be read.
+func (c ClientConfig) Kafka(brokers []string, partitions int32) (Kafka, error) {
+	settings, err := c.TLS.Config()
+	if err != nil {
+		return Kafka{}, fmt.Errorf("kafka_client.tls: %w", err)
+	}
+	if _, err := c.SASL.Secret(); err != nil {
+		return Kafka{}, fmt.Errorf("kafka_client.sasl: %w", err)
+	}
+	return Kafka{Brokers: brokers, Partitions: partitions, TLS: settings, SASL: c.SASL, Rack: c.Rack}, nil
+}
+
+// mechanism is how franz-go's clients say who they are; the password is read for each connection. Nil: they do not.
+func (s SASL) mechanism() sasl.Mechanism {
+	switch s.Mechanism {
+	case Plain:
+		return plain.Plain(func(context.Context) (plain.Auth, error) {
+			password, err := s.Secret()
+			return plain.Auth{User: s.User, Pass: password}, err
+		})
+	case ScramSHA256:
+		return scram.Sha256(s.scram)
+	case ScramSHA512:
+		return scram.Sha512(s.scram)
+	}
+	return nil
+}
+
+func (s SASL) scram(context.Context) (scram.Auth, error) {
+	password, err := s.Secret()
+	return scram.Auth{User: s.User, Pass: password}, err
+}
+
+// sarama has sarama's clients say the same.
+func (s SASL) sarama(c *sarama.Config) error {
+	if s.Mechanism == "" {
+		return nil
+	}
+	password, err := s.Secret()
+	if err != nil {
+		return err
+	}
+	c.Net.SASL.Enable = true
+	c.Net.SASL.Mechanism = sarama.SASLMechanism(s.Mechanism)
+	c.Net.SASL.User, c.Net.SASL.Password = s.User, password
+	if s.Mechanism != Plain {
+		c.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &exchange{mechanism: s.mechanism()} }
+	}
+	return nil
+}
+
+// exchange is one authentication of a sarama client by franz-go's SCRAM: sarama has none of its own.
+type exchange struct {
+	mechanism sasl.Mechanism
+	session   sasl.Session // nil before the first step
+	done      bool
+}
+
+// Begin needs none of what it is given: the mechanism knows who it is.
+func (e *exchange) Begin(_, _, _ string) error { return nil }
+
+// Step answers what the broker said; at first that is nothing.
+func (e *exchange) Step(said string) (string, error) {
+	var answer []byte
+	var err error
+	if e.session == nil {
+		e.session, answer, err = e.mechanism.Authenticate(context.Background(), "")
+	} else {
+		e.done, answer, err = e.session.Challenge([]byte(said))
+	}
+	return string(answer), err
+}
+
+// Done tells whether the broker has proved that it knows the password, too.
+func (e *exchange) Done() bool { return e.done }
+
+// instance is a member's name as the brokers allow it: letters, digits, and three signs.
+func instance(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {
+			return r
+		}
+		return '-'
+	}, name)
+}

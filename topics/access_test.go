@@ -1,0 +1,296 @@
+package topics_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// realSecured names the variable with the address of a Kafka broker that wants TLS and a login, as .ci/services starts
+// kafka-secured: its certificates are in the directory that realCertificates names.
+const (
+	realSecured      = "SMARTFEED_TEST_KAFKA_SECURED"
+	realCertificates = "SMARTFEED_TEST_CERTIFICATES"
+)
+
+// secured is a broker that wants TLS and a login.
+type secured struct {
+	broker, mutual string // where; mutual wants a certificate instead of a login
+	dir            string // of certificates
+	refuses        string // what it says to a wrong password; the embedded broker hangs up
+}
+
+func (s secured) file(name string) string { return filepath.Join(s.dir, name) }
+
+// as is how the user of the tests reaches it.
+func (s secured) as(mechanism string) topics.ClientConfig {
+	return topics.ClientConfig{
+		TLS: secure.TLS{Enabled: true, Certificates: secure.Certificates{CAFile: s.file(securetest.CA)}},
+		SASL: topics.SASL{Mechanism: mechanism, Login: secure.Login{
+			User: securetest.User, PasswordFile: s.file(securetest.Secret),
+		}},
+	}
+}
+
+// fakeSecured is an embedded broker like that, and one that wants a certificate.
+func fakeSecured(t *testing.T) secured {
+	t.Helper()
+	s := secured{dir: filepath.Join(t.TempDir(), "certificates")}
+	if err := securetest.Write(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(s.file(securetest.Server), s.file(securetest.Server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(s.file(securetest.CA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := x509.NewCertPool()
+	ca.AppendCertsFromPEM(text)
+	start := func(opts ...kfake.Opt) string {
+		c, err := kfake.NewCluster(append(opts, kfake.NumBrokers(1))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c.ListenAddrs()[0]
+	}
+	opts := []kfake.Opt{kfake.EnableSASL(), kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}})}
+	for _, mechanism := range []string{topics.Plain, topics.ScramSHA256, topics.ScramSHA512} {
+		opts = append(opts, kfake.Superuser(mechanism, securetest.User, securetest.Literal))
+	}
+	s.broker = start(opts...)
+	s.mutual = start(kfake.TLS(&tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: ca, ClientAuth: tls.RequireAndVerifyClientCert,
+	}))
+	return s
+}
+
+// realSecuredKafka is Apache Kafka with a listener of each kind.
+func realSecuredKafka(t *testing.T) secured {
+	t.Helper()
+	at := os.Getenv(realSecured)
+	if at == "" {
+		t.Skipf("set %s to the address of a Kafka broker that wants TLS and a login", realSecured)
+	}
+	host, port, err := net.SplitHostPort(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if _, err := fmt.Sscan(port, &n); err != nil {
+		t.Fatal(err)
+	}
+	return secured{broker: at, mutual: net.JoinHostPort(host, fmt.Sprint(n+2)), dir: os.Getenv(realCertificates), refuses: "SASL_AUTHENTICATION_FAILED"}
+}
+
+func TestEveryClientIsSecured(t *testing.T)          { everyClient(t, fakeSecured(t)) }
+func TestRealSecuredKafkaTakesEveryone(t *testing.T) { everyClient(t, realSecuredKafka(t)) }
+
+// everyClient has each kind of client work over each kind of login, and over a connection that the test dials.
+func everyClient(t *testing.T, s secured) {
+	certificate := topics.ClientConfig{TLS: secure.TLS{Enabled: true, Certificates: secure.Certificates{
+		CAFile: s.file(securetest.CA), CertFile: s.file(securetest.Client), KeyFile: s.file(securetest.Key),
+	}}}
+	for _, c := range []struct {
+		name string
+		at   string
+		as   topics.ClientConfig
+	}{
+		{"plain", s.broker, s.as(topics.Plain)},
+		{"scram-256", s.broker, s.as(topics.ScramSHA256)},
+		{"scram-512", s.broker, s.as(topics.ScramSHA512)},
+		{"certificate", s.mutual, certificate},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k, err := c.as.Kafka([]string{c.at}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			worksWith(t, k, fmt.Sprintf("secured-%s-%d", c.name, time.Now().UnixNano()))
+			k.Dial = new(net.Dialer).DialContext
+			worksWith(t, k, fmt.Sprintf("dialled-%s-%d", c.name, time.Now().UnixNano()))
+		})
+	}
+}
+
+// worksWith makes a topic, produces to it in a transaction, and reads it with a group of franz-go's and of sarama's.
+func worksWith(t *testing.T, k topics.Kafka, topic string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := topics.Apply(ctx, k, []topics.Topic{{Name: topic, Partitions: 1, Replicas: 1, InSync: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := k.Transactional(topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	if err := tx.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("v")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.EndTransaction(ctx, kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	got := 0
+	until, end := context.WithCancel(ctx)
+	defer end()
+	err = topics.Consume(until, topics.ConsumerConfig{Kafka: k, Group: topic + "-franz", Topics: []string{topic}}, func(_ context.Context, records []*kgo.Record) error {
+		got += len(records)
+		end()
+		return nil
+	})
+	if err != nil || got != 1 {
+		t.Errorf("franz-go read %d records, %v, want 1", got, err)
+	}
+	if err := readWithSarama(ctx, k, topic); err != nil {
+		t.Errorf("sarama: %v", err)
+	}
+}
+
+// readWithSarama returns nil when a group has read a record of a topic.
+func readWithSarama(ctx context.Context, k topics.Kafka, topic string) error {
+	cfg, err := k.Sarama()
+	if err != nil {
+		return err
+	}
+	group, err := sarama.NewConsumerGroup(k.Brokers, topic+"-sarama", cfg)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		for range group.Errors() {
+		}
+	}()
+	once := onceRead{read: make(chan struct{}), end: cancel}
+	err = group.Consume(ctx, []string{topic}, once)
+	if err := errors.Join(err, group.Close()); err != nil {
+		return err
+	}
+	select {
+	case <-once.read:
+		return nil
+	default:
+		return errors.New("nothing read")
+	}
+}
+
+// onceRead ends with the first record.
+type onceRead struct {
+	read chan struct{}
+	end  func()
+}
+
+func (onceRead) Setup(sarama.ConsumerGroupSession) error   { return nil }
+func (onceRead) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+func (o onceRead) ConsumeClaim(_ sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	if _, ok := <-claim.Messages(); ok {
+		close(o.read)
+		o.end()
+	}
+	return nil
+}
+
+func TestWhoIsRefusedIsTold(t *testing.T)      { refused(t, fakeSecured(t)) }
+func TestRealSecuredKafkaRefuses(t *testing.T) { refused(t, realSecuredKafka(t)) }
+
+// refused has clients that the broker does not let in end with an error that says why, and that does not hold the
+// password.
+func refused(t *testing.T, s secured) {
+	wrong := func(mechanism string) topics.ClientConfig {
+		c := s.as(mechanism)
+		c.SASL.PasswordFile, c.SASL.Password = "", "battery-staple"
+		return c
+	}
+	stranger, anonymous, open := s.as(topics.ScramSHA256), s.as(""), s.as(topics.ScramSHA512)
+	stranger.TLS.CAFile = s.file(securetest.Other)
+	anonymous.SASL = topics.SASL{}
+	open.TLS = secure.TLS{}
+	const trust, away = "certificate", ""
+	login := s.refuses
+	for _, c := range []struct {
+		name string
+		as   topics.ClientConfig
+		says string // by franz-go
+	}{
+		{"a wrong password, plain", wrong(topics.Plain), login},
+		{"a wrong password, scram-256", wrong(topics.ScramSHA256), login},
+		{"a wrong password, scram-512", wrong(topics.ScramSHA512), login},
+		{"another authority", stranger, trust},
+		{"no login", anonymous, away},
+		{"no TLS", open, away},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			k, err := c.as.Kafka([]string{s.broker}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			for what, try := range map[string]func() error{
+				"ask": func() error { _, err := topics.ProfileOf(ctx, k); return err },
+				"consume": func() error {
+					return topics.Consume(ctx, topics.ConsumerConfig{Kafka: k, Group: "refused", Topics: []string{"t"}}, nil)
+				},
+				"join": func() error { return readWithSarama(ctx, k, "t") },
+			} {
+				began := time.Now()
+				err := try()
+				if err == nil || ctx.Err() != nil || what != "join" && !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "battery-staple") {
+					t.Errorf("%s: got %v, want an error that says %q", what, err, c.says)
+				}
+				t.Logf("%s: %v (%s)", what, err, time.Since(began).Round(time.Millisecond))
+			}
+		})
+	}
+}
+
+func TestClientConfigValidate(t *testing.T) {
+	login := secure.Login{User: "ada", Password: "p"}
+	for _, c := range []struct {
+		name string
+		cfg  topics.ClientConfig
+		want string
+	}{
+		{"nothing", topics.ClientConfig{}, ""},
+		{"scram", topics.ClientConfig{SASL: topics.SASL{Mechanism: "SCRAM-SHA-512", Login: login}, Rack: "a", Static: true}, ""},
+		{"another mechanism", topics.ClientConfig{SASL: topics.SASL{Mechanism: "scram", Login: login}}, `sasl.mechanism: "scram": want one of PLAIN`},
+		{"no mechanism", topics.ClientConfig{SASL: topics.SASL{Login: login}}, "sasl.mechanism, user: one without the other"},
+		{"no user", topics.ClientConfig{SASL: topics.SASL{Mechanism: "PLAIN"}}, "sasl.mechanism, user: one without the other"},
+		{"files without TLS", topics.ClientConfig{TLS: secure.TLS{Certificates: secure.Certificates{CAFile: "ca"}}}, "tls.enabled: is false"},
+		{"a rack with space", topics.ClientConfig{Rack: " a"}, `rack: " a"`},
+	} {
+		err := c.cfg.Validate()
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+		}
+	}
+	if _, err := (topics.ClientConfig{SASL: topics.SASL{Mechanism: topics.Plain, Login: secure.Login{User: "ada", PasswordFile: "none"}}}).Kafka(nil, 1); err == nil {
+		t.Error("a password file that is not there: got no error")
+	}
+}
