@@ -5,7 +5,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=unknown
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /smartfeed . && mkdir /data
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/smartfeed/smartfeed/product.version=${VERSION}" -o /smartfeed . && mkdir /data
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /smartfeed /smartfeed

@@ -3,7 +3,7 @@
 GO      ?= go
 DIR     ?= data
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -X main.version=$(VERSION)
+LDFLAGS := -X github.com/smartfeed/smartfeed/product.version=$(VERSION)
 # The race detector needs a C compiler; without one the same tests run without it, and say so.
 RACE    := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 # The long ones: minutes each.
@@ -42,7 +42,7 @@ test-race: ## every test but the long imports under the race detector
 	$(GO) test -race -timeout 30m -skip '$(LONG)' ./...
 
 test-lastfm: ## the Last.fm set against brute force, also through five kills; files in LASTFM_DIR or ../shared/data/lastfm-2k
-	$(GO) test -timeout 30m -run '$(LONG)' -v .
+	$(GO) test -timeout 30m -run '$(LONG)' -v ./product
 
 test-services: test-kafka test-cassandra test-pinot test-product ## the same tests on real servers, brought and started by .ci/services
 
@@ -82,7 +82,7 @@ bench-short: ## every benchmark once, to see that it runs
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./schemas ./serving/...
 
 bench-features: ## features over HTTP, and beside them the store alone and the bare rows
-	$(GO) test -run '^$$' -bench 'Features$$' -benchtime 1x .
+	$(GO) test -run '^$$' -bench 'Features$$' -benchtime 1x ./product
 	$(GO) test -run '^$$' -bench 'TenFeatures|Items|Ingest' -benchtime 2s ./serving/feature
 
 bench-feed: ## the write path of the feed beside the bare loop, full pools, a giant; some minutes. BENCH_FEED_SCALE=0.1 is a tenth

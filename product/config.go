@@ -1,4 +1,4 @@
-package main
+package product
 
 import (
 	"errors"
@@ -164,8 +164,8 @@ func (c *Config) validateOwn() error {
 	return errors.Join(problems...)
 }
 
-// write prints the configuration as the file that gives it.
-func (c *Config) write(w io.Writer) error {
+// Write prints the configuration as the file that gives it.
+func (c *Config) Write(w io.Writer) error {
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
 	if err := enc.Encode(c); err != nil {

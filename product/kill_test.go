@@ -1,4 +1,4 @@
-package main
+package product
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,10 +23,15 @@ const childVariable = "SMARTFEED_TEST_CHILD"
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		os.Unsetenv(childVariable)
-		main()
-		return
+		os.Exit(Execute(interruptible(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
+}
+
+// interruptible ends when the process is told to end, as main has it.
+func interruptible() context.Context {
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	return ctx
 }
 
 // child is `smartfeed dev` in a process of its own.

@@ -1,51 +1,12 @@
-package main
+package product
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/cobra"
-
-	"github.com/smartfeed/smartfeed/internal/config"
 )
-
-const exampleFile = "smartfeed.example.yaml"
-
-// The example holds every value with its default; UPDATE=1 writes it anew.
-func TestExampleFileIsTheWholeConfiguration(t *testing.T) {
-	want := DefaultConfig()
-	var text bytes.Buffer
-	text.WriteString("# Every value with its default. Keep what you change; `smartfeed config check` reports mistakes with their line.\n")
-	if err := want.write(&text); err != nil {
-		t.Fatal(err)
-	}
-	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(exampleFile, text.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	file, err := os.ReadFile(exampleFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(text.String(), string(file)); diff != "" {
-		t.Errorf("%s is not what `smartfeed config show` prints (UPDATE=1 go test . writes it):\n%s", exampleFile, diff)
-	}
-	got := Config{}
-	if err := config.Load(&got, config.Source{File: exampleFile}); err != nil {
-		t.Fatal(err)
-	}
-	got.settle()
-	want.settle()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("the example read back (-default +example):\n%s", diff)
-	}
-}
 
 func TestDefaultsAreValid(t *testing.T) {
 	cfg := DefaultConfig()

@@ -1,4 +1,4 @@
-package main
+package product
 
 import (
 	"os"
@@ -19,7 +19,7 @@ type step struct {
 // readmeSteps reads the console blocks: a line that starts with "$ " is a command, those after it are what it prints.
 func readmeSteps(t *testing.T) []step {
 	t.Helper()
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

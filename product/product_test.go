@@ -1,4 +1,4 @@
-package main
+package product
 
 import (
 	"bytes"
@@ -146,7 +146,7 @@ func (s *started) run(args ...string) (string, error) {
 
 func runCommand(ctx context.Context, args ...string) (string, error) {
 	var out, problems bytes.Buffer
-	if code := execute(ctx, args, nil, new(bytes.Buffer), &out, &problems); code != 0 {
+	if code := Execute(ctx, args, nil, new(bytes.Buffer), &out, &problems); code != 0 {
 		return out.String(), fmt.Errorf("exit code %d: %s", code, problems.String())
 	}
 	return out.String(), nil
@@ -228,7 +228,7 @@ func lastfmDir(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("LASTFM_DIR")
 	if dir == "" {
-		dir = filepath.Join("..", "shared", "data", "lastfm-2k")
+		dir = filepath.Join("..", "..", "shared", "data", "lastfm-2k")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "user_artists.dat")); errors.Is(err, fs.ErrNotExist) {
 		t.Skipf("the Last.fm files are not in %s: set LASTFM_DIR to where they are", dir)

@@ -1,4 +1,4 @@
-package main
+package product
 
 import (
 	"bytes"
@@ -179,7 +179,7 @@ func TestWhatIsWrongIsSaidAtTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, problems bytes.Buffer
-			code := execute(t.Context(), c.args, nil, new(bytes.Buffer), &out, &problems)
+			code := Execute(t.Context(), c.args, nil, new(bytes.Buffer), &out, &problems)
 			if code != c.code {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, problems.String())
 			}

@@ -1,4 +1,4 @@
-package main
+package product
 
 import (
 	"context"
@@ -181,7 +181,7 @@ func (p *program) configCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cfg.write(cmd.OutOrStdout())
+			return cfg.Write(cmd.OutOrStdout())
 		},
 	})
 	return cmd

@@ -1,0 +1,54 @@
+package product
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker: the git tag or commit.
+var version = "unknown"
+
+// Execute runs one command line, without the program's name, and returns its exit code: 0 when done, 1 when something
+// failed, 2 when the command line or the configuration is wrong. When ctx ends, whatever runs is brought to its end.
+func Execute(ctx context.Context, args, environ []string, in io.Reader, out, errOut io.Writer) int {
+	p := &program{environ: environ}
+	root := p.command()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(errOut, "smartfeed: %v\n", err)
+	if !p.started || isUsage(err) {
+		fmt.Fprintf(errOut, "%q tells how it is used\n", cmd.CommandPath()+" --help")
+		return 2
+	}
+	return 1
+}
+
+// isUsage tells errors that a command found in its own arguments.
+func isUsage(err error) bool {
+	var usage interface{ Usage() bool }
+	return errors.As(err, &usage) && usage.Usage()
+}
+
+// usageError is a mistake on the command line or in the configuration.
+type usageError struct{ error }
+
+func (usageError) Usage() bool     { return true }
+func (e usageError) Unwrap() error { return e.error }
+
+// noArguments is cobra.NoArgs with a message that says what was given.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, but got %q", cmd.CommandPath(), args)
+	}
+	return nil
+}
