@@ -129,12 +129,12 @@ func (p *product) openSinks(context.Context) error {
 		cfg := p.cfg.Materialize
 		cfg.Store = to.name
 		sink, err := materialize.New(cfg, materialize.Env{
-			Kafka: p.kafka, Streams: p.streams, Store: to.store, Metrics: p.metrics,
+			Kafka: p.kafka, Streams: p.streams, Store: to.store, Metrics: p.metrics, Deleted: p.deleted,
 		})
 		if err != nil {
 			return fmt.Errorf("feed store %q: %w", to.name, err)
 		}
-		p.part(cfg.Group(), sink.Run)
+		p.part(cfg.Group(), p.knowing(sink.Run))
 		if len(p.sinks) > 1 {
 			p.spare = append(p.spare, cfg.Group())
 		}

@@ -1,6 +1,7 @@
 package product
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,7 +57,14 @@ func newChild(t *testing.T, dir string) *child {
 	return c
 }
 
+// start starts the program, and returns when it can answer.
 func (c *child) start() {
+	c.t.Helper()
+	c.launch()
+	c.until("ready", c.ready)
+}
+
+func (c *child) launch() {
 	c.t.Helper()
 	c.cmd = exec.Command(os.Args[0], c.args...)
 	c.cmd.Env = append(os.Environ(), childVariable+"=1")
@@ -64,14 +72,15 @@ func (c *child) start() {
 	if err := c.cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
-	c.until("ready", func() bool {
-		res, err := http.Get(c.http + "/readyz")
-		if err != nil {
-			return false
-		}
-		res.Body.Close()
-		return res.StatusCode == http.StatusOK
-	})
+}
+
+func (c *child) ready() bool {
+	res, err := http.Get(c.http + "/readyz")
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	return res.StatusCode == http.StatusOK
 }
 
 // until polls a condition for at most a minute.
@@ -94,25 +103,32 @@ func (c *child) kill() {
 	_ = c.cmd.Wait()
 }
 
-// records is how many input records the groups have applied since the process began.
-func (c *child) records() (n int64) {
+// counts are what the groups have done since the process began; none: it cannot be asked.
+func (c *child) counts() (groups []groupStatus) {
 	res, err := http.Get(c.http + "/v1/status")
 	if err != nil {
-		return 0
+		return nil
 	}
 	defer res.Body.Close()
-	var st struct {
-		Groups []struct {
-			Counters struct {
-				Records int64 `json:"records"`
-			} `json:"counters"`
-		} `json:"groups"`
-	}
+	var st status
 	if json.NewDecoder(res.Body).Decode(&st) != nil {
-		return 0
+		return nil
 	}
-	for _, g := range st.Groups {
-		n += g.Counters.Records
+	return st.Groups
+}
+
+// records is how many input records the groups have applied since the process began.
+func (c *child) records() (n int64) {
+	for _, g := range c.counts() {
+		n += int64(g.Counters.Records)
+	}
+	return n
+}
+
+// effect is how often an effect was had since the process began.
+func (c *child) effect(name string) (n int64) {
+	for _, g := range c.counts() {
+		n += int64(g.Effects[name])
 	}
 	return n
 }
@@ -203,5 +219,39 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "in use by another process") || !strings.Contains(string(out), dir) {
 		t.Errorf("second process: %v, %s", err, out)
+	}
+}
+
+// post publishes events, and returns when they are acknowledged.
+func (c *child) post(events []map[string]any) {
+	c.t.Helper()
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	for _, e := range events {
+		if err := enc.Encode(e); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	res, err := http.Post(c.http+"/v1/events", "application/x-ndjson", &body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusAccepted {
+		c.t.Fatalf("events: %s", res.Status)
+	}
+}
+
+// publish publishes events, and returns when they have had their effect.
+func (c *child) publish(events []map[string]any) {
+	c.t.Helper()
+	c.post(events)
+	c.wait()
+}
+
+func (c *child) wait() {
+	c.t.Helper()
+	if out, err := runCommand(c.t.Context(), append([]string{"wait", "--timeout", "60s"}, c.flags...)...); err != nil {
+		c.t.Fatalf("wait: %v %s", err, out)
 	}
 }

@@ -99,6 +99,19 @@ func (p *product) openStreams(ctx context.Context) error {
 	return nil
 }
 
+// knowing begins what drops the records of deleted users when it is known who they are: what a process did before would
+// stand.
+func (p *product) knowing(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-p.deleted.Ready():
+			return run(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
 // instance names this process among those of the product. It is the same after a restart: what it held whole before is
 // not waited for under another name.
 func (p *product) instance() string {
@@ -128,7 +141,7 @@ func openGroups(names []string) opener {
 				return err
 			}
 			p.groups = append(p.groups, runner)
-			p.part(name, runner.Run)
+			p.part(name, p.knowing(runner.Run))
 			switch name {
 			case topics.Pools:
 				if err := p.openGenerator(runner.View()); err != nil {

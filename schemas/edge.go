@@ -20,4 +20,6 @@ type Edge struct {
 	Time  Micros   `avro:"time" json:"time"` // event time of the change
 	// Weight is of a live FollowEdge how much User cares for Other; 0 says nothing, which is 1.
 	Weight float32 `avro:"weight" json:"weight,omitempty"`
+	// Erased says that one of the two is a deleted user: the register is dead and nothing is kept of it.
+	Erased bool `avro:"erased" json:"erased,omitempty"`
 }

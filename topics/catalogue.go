@@ -24,6 +24,7 @@ const (
 	EdgeWeights     = "edge-weights"     // followee
 	Affinities      = "affinities"       // user
 	UsersDeleted    = "users-deleted"    // user, compacted
+	Erasures        = "erasures"         // user, followee or a shard of it
 	Edges           = "edges"            // user
 	FanoutLoop      = "fanout-loop"      // followee, or a shard of it
 	EdgeModes       = "edge-modes"       // followee
@@ -150,7 +151,7 @@ func inputs(p Profile) []Topic {
 	return []Topic{
 		{Name: Users, Key: "user", Record: "UserEvent", Retention: forever, Writers: from, Readers: []string{Actors}},
 		{Name: Follows, Key: "followee", Record: "FollowEvent", Retention: forever, Writers: from, Readers: []string{Fanout}},
-		{Name: Pins, Key: "pin", Record: "PinEvent", Retention: forever, Writers: from, Readers: []string{Objects}},
+		{Name: Pins, Key: "pin", Record: "PinEvent", Retention: forever, Writers: []string{Producers, Fanout}, Readers: []string{Objects}},
 		{Name: Actions, Key: "pin", Record: "ActionEvent", Retention: p.Actions, Writers: from, Readers: []string{Objects}},
 		{Name: Candidates, Key: "user", Record: "Offer", Retention: derivedRetention, Writers: offers, Readers: []string{Pools}},
 	}
@@ -169,6 +170,7 @@ func derived() []Topic {
 		{Name: EdgeWeights, Key: "followee", Record: "EdgeWeight", Writers: []string{Actors}, Readers: []string{Fanout}},
 		{Name: Affinities, Key: "user", Record: "Affinities", Writers: []string{Actors}, Readers: []string{Pools}},
 		{Name: UsersDeleted, Key: "user", Record: "DeletedUser", Compact: true, Whole: true, Writers: []string{Actors}, Readers: []string{Materialize}},
+		{Name: Erasures, Key: "user, followee or shard", Record: "Erasure", Writers: []string{Actors, Fanout, Pools}, Readers: []string{Fanout, Pools}},
 		{Name: Edges, Key: "user", Record: "Edge", Writers: []string{Fanout}, Readers: []string{Pools, Materialize}},
 		{Name: FanoutLoop, Key: "followee or shard", Record: "FanoutStep", Writers: []string{Fanout, Pools}, Readers: []string{Fanout}},
 		{Name: BoardSaves, Key: "board", Record: "BoardSave", Writers: []string{Actors}, Readers: []string{Related}},

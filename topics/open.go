@@ -41,6 +41,7 @@ func Open(ctx context.Context, r Registry) (*Streams, error) {
 		EdgeWeights:     bind[schemas.EdgeWeight](b, EdgeWeights),
 		Affinities:      bind[schemas.Affinities](b, Affinities),
 		UsersDeleted:    bind[schemas.DeletedUser](b, UsersDeleted),
+		Erasures:        bind[schemas.Erasure](b, Erasures),
 		Edges:           bind[schemas.Edge](b, Edges),
 		FanoutLoop:      bind[schemas.FanoutStep](b, FanoutLoop),
 		EdgeModes:       bind[schemas.EdgeMode](b, EdgeModes),

@@ -40,6 +40,7 @@ type Streams struct {
 	EdgeWeights     Stream[schemas.EdgeWeight]
 	Affinities      Stream[schemas.Affinities]
 	UsersDeleted    Stream[schemas.DeletedUser]
+	Erasures        Stream[schemas.Erasure]
 	Edges           Stream[schemas.Edge]
 	FanoutLoop      Stream[schemas.FanoutStep]
 	EdgeModes       Stream[schemas.EdgeMode]

@@ -334,9 +334,9 @@ func TestReadersOfCatalogue(t *testing.T) {
 	}
 	want := map[string]string{
 		"actors":        "users actions-joined actors-ticks",
-		"fanout":        "follows publications edge-weights fanout-loop edge-modes fanout-ticks",
+		"fanout":        "follows publications edge-weights erasures fanout-loop edge-modes fanout-ticks",
 		"objects":       "pins actions pin-actors impressions objects-ticks",
-		"pools":         "candidates affinities edges deliveries returns served pools-ticks",
+		"pools":         "candidates affinities erasures edges deliveries returns served pools-ticks",
 		"materialize":   "publications pin-cards users-deleted edges feed-entries",
 		"insights":      "actions-enriched",
 		"feature-files": "feature-log",

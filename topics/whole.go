@@ -190,6 +190,15 @@ func (w *Whole[T]) put(key string, rec *T) {
 	}
 }
 
+// note makes a record known that this process has read elsewhere, ahead of the topic; what the topic has said stands.
+func (w *Whole[T]) note(key string, rec *T) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.newest[key] == nil {
+		w.put(key, rec)
+	}
+}
+
 // decode returns nil for a tombstone.
 func (w *Whole[T]) decode(r *kgo.Record) (*T, error) {
 	if r.Value == nil {
@@ -210,3 +219,9 @@ func NewDeletedUsers(k Kafka, s *Streams, instance string, log *slog.Logger) Del
 
 // Has says whether the user is gone.
 func (d DeletedUsers) Has(user schemas.UserID) bool { return d.Whole.Has(string(user)) }
+
+// Note makes a user known to be gone who was learnt of in another way than by the topic, which may come later: whoever
+// works an erasure off calls it, so that nothing that comes behind in this process brings the user back.
+func (d DeletedUsers) Note(user schemas.UserID, at schemas.Micros) {
+	d.Whole.note(string(user), &schemas.DeletedUser{User: user, Time: at})
+}

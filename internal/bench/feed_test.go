@@ -30,6 +30,8 @@ type nobody struct{}
 func (nobody) Has(schemas.UserID) bool { return false }
 func (nobody) Len() int                { return 0 }
 
+func (nobody) Note(schemas.UserID, schemas.Micros) {}
+
 // scale shrinks every shape: BENCH_FEED_SCALE, 1 by default.
 func scale(b *testing.B) float64 {
 	text := os.Getenv("BENCH_FEED_SCALE")

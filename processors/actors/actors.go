@@ -5,11 +5,13 @@
 //	rows    the profile, one affinity a facet (author, board, interest), when affinities were last sent, the last
 //	        actions on pins
 //	out     actions-enriched and affinities (key user), edge-weights (key followee), users-deleted (key user),
-//	        pin-actors and related-requests (key pin), board-saves (key board)
+//	        erasures (key user, or followee), pin-actors and related-requests (key pin), board-saves (key board)
 //	timers  affinities that are due, edge weights that fade
 //
 // Profiles. The update that is newest by event time, then id, wins. Delete is final: it says so on users-deleted,
-// clears everything the user had, and whatever comes of the user afterwards is dropped.
+// clears everything the user had, has all others do so over erasures, and whatever comes of the user afterwards is
+// dropped. A further delete, under another event id, has the others look again. What people cared for in a deleted author
+// goes when their affinities are sent next.
 //
 // Actions. Each that comes in goes out once, with the newest known profile, which it never waits for, and with those of
 // its attributes that Config.Joins names. Of verbs in Config.EmbeddingVerbs the actor's embedding goes to the pin.
@@ -65,7 +67,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 			rows.Keyed(s.ActionsJoined, g.action),
 		},
 		Outputs: []string{
-			topics.ActionsEnriched, topics.EdgeWeights, topics.Affinities, topics.UsersDeleted, topics.PinActors,
+			topics.ActionsEnriched, topics.EdgeWeights, topics.Affinities, topics.UsersDeleted, topics.Erasures, topics.PinActors,
 			topics.RelatedRequests, topics.BoardSaves,
 		},
 		Timer: g.timer,
@@ -100,6 +102,8 @@ func (g *group) user(tx *rows.Tx, e *schemas.UserEvent) error {
 		return t.putProfile(e)
 	case deletes:
 		return t.erase(e)
+	case deletesAgain:
+		return t.tellErased(e)
 	}
 	return nil
 }

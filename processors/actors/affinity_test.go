@@ -152,7 +152,7 @@ func TestFateOf(t *testing.T) {
 		{"delete of an unknown user", nil, deleted, deletes},
 		{"repeat of the delete", deleted, deleted, repeated},
 		{"newer than the delete", deleted, event(schemas.Update, 99, "z"), ofDeleted},
-		{"another delete", deleted, event(schemas.Delete, 99, "z"), ofDeleted},
+		{"another delete", deleted, event(schemas.Delete, 99, "z"), deletesAgain},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,6 +2,8 @@ package actors
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -154,6 +156,11 @@ func (t table) sendDue() error {
 
 // send sends the strongest affinities as of now. A timer that is still set sends them once more.
 func (t table) send(s sent) error {
+	gone, err := t.dropErased()
+	if err != nil {
+		return err
+	}
+	s.facets -= gone
 	all, err := t.affinities()
 	if err != nil {
 		return err
@@ -164,6 +171,22 @@ func (t table) send(s sent) error {
 	}
 	s.at = t.now()
 	return t.putSent(s)
+}
+
+// dropErased ends the affinities for authors who are gone, and returns how many there were.
+func (t table) dropErased() (int, error) {
+	gone := map[schemas.ID]facet{}
+	err := t.eachFacet(func(id schemas.ID, f facet) {
+		if id.Kind() == schemas.KindUser && t.deleted.Has(schemas.UserID(id)) {
+			gone[id] = f
+		}
+	})
+	for _, id := range slices.Sorted(maps.Keys(gone)) {
+		if err == nil {
+			err = t.dropFacet(id, gone[id])
+		}
+	}
+	return len(gone), err
 }
 
 // affinities reads all affinities of the user as of now.

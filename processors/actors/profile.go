@@ -10,11 +10,12 @@ import (
 type fate int
 
 const (
-	loses     fate = iota // an older update: no effect
-	wins                  // the profile from now on
-	deletes               // the end of the user
-	repeated              // the event that the profile is made of
-	ofDeleted             // the user is gone
+	loses        fate = iota // an older update: no effect
+	wins                     // the profile from now on
+	deletes                  // the end of the user
+	repeated                 // the event that the profile is made of
+	ofDeleted                // the user is gone
+	deletesAgain             // the user is gone, and somebody wants to be sure of it
 )
 
 // fateOf decides about an event, given the event that the profile is made of: the newest update, the delete, or nil.
@@ -22,6 +23,8 @@ func fateOf(held, e *schemas.UserEvent) fate {
 	switch {
 	case held != nil && held.ID == e.ID:
 		return repeated
+	case isDelete(held) && e.Verb == schemas.Delete:
+		return deletesAgain
 	case isDelete(held):
 		return ofDeleted
 	case e.Verb == schemas.Delete:

@@ -48,7 +48,7 @@ func (t table) putProfile(e *schemas.UserEvent) error {
 
 // erase ends the user: of everything that was known, only the delete stays.
 func (t table) erase(e *schemas.UserEvent) error {
-	if err := errors.Join(t.dropFacets(), t.dropRecent()); err != nil {
+	if err := errors.Join(t.dropFacets(e), t.dropRecent()); err != nil {
 		return err
 	}
 	s, err := t.sent()
@@ -66,17 +66,31 @@ func (t table) erase(e *schemas.UserEvent) error {
 	if err := t.putProfile(&schemas.UserEvent{Event: e.Event}); err != nil {
 		return err
 	}
-	gone := schemas.DeletedUser{User: e.Actor, Time: e.Time}
-	return rows.Send(t.tx, t.streams.UsersDeleted, string(e.Actor), &gone)
+	return t.tellErased(e)
 }
 
-func (t table) dropFacets() error {
+// tellErased tells everybody that the user is gone, and has those who keep rows of the user's own take them away.
+func (t table) tellErased(e *schemas.UserEvent) error {
+	gone := schemas.DeletedUser{User: e.Actor, Time: e.Time}
+	if err := rows.Send(t.tx, t.streams.UsersDeleted, string(e.Actor), &gone); err != nil {
+		return err
+	}
+	begin := schemas.Erasure{User: e.Actor, Step: schemas.EraseUser, Time: e.Time}
+	return rows.Send(t.tx, t.streams.Erasures, string(e.Actor), &begin)
+}
+
+// dropFacets ends all affinities. Whom the user cared for may have a weight of it.
+func (t table) dropFacets(e *schemas.UserEvent) error {
 	all := map[schemas.ID]facet{}
 	if err := t.eachFacet(func(id schemas.ID, f facet) { all[id] = f }); err != nil {
 		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		if err := t.dropFacet(id, all[id]); err != nil {
+			return err
+		}
+		forget := schemas.Erasure{User: e.Actor, Step: schemas.EraseFollower, Time: e.Time}
+		if err := rows.Send(t.tx, t.streams.Erasures, string(id), &forget); err != nil {
 			return err
 		}
 	}

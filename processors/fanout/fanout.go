@@ -1,10 +1,12 @@
 // Package fanout delivers what a followee publishes to everyone who follows it.
 //
 //	owner   followee: a user, a board or an interest; or a shard, which has a part of a followee's edges
-//	in      follows, publications, edge-weights, edge-modes (all keyed by the followee), fanout-loop (by the owner)
-//	rows    registers (follow and block of each actor), weights and edges by follower; recents; walks that wait; state
+//	in      follows, publications, edge-weights, edge-modes (all keyed by the followee), fanout-loop and erasures (by the
+//	        owner)
+//	rows    registers (follow and block of each actor), weights and edges by follower; recents; an author's pins; walks
+//	        that wait; state
 //	out     edges (key user), deliveries (to the followers' partition, key followee), recents-pulled (key followee and
-//	        slot, in the followee's partition), fanout-loop
+//	        slot, in the followee's partition), pins (key pin), fanout-loop, erasures
 //
 // Graph. Follow/unfollow and block/unblock are two registers for each actor, last-write-wins by event time; at the same
 // time unfollow and block win. Dead ones are kept, so any order and any repetition of the same events ends in the same
@@ -27,10 +29,14 @@
 // or take away what may be in the pool already; whoever comes back is brought the recents. Switching, in either
 // direction and at any moment, loses nothing; what is there twice in between has one effect.
 //
-// Every record has its effect exactly once, see package rows. Follows of deleted users are dropped and counted.
+// Erasing. Of a deleted user every row goes, step by step: what the user owns as a followee, shards included, whereby each
+// pin of theirs is deleted on the topic pins and each follower is told that the edge is no more; and the user's edge at
+// every followee. What comes of the user afterwards is dropped and counted, and a pin that comes is deleted.
+//
+// Every record has its effect exactly once, see package rows.
 //
 // Effects are counted: pulled, deliveries that were not made because the followee is pulled; away, because the follower
-// is; to_pull, to_push and spread, followees that were switched; went_away and came_back, edges.
+// is; to_pull, to_push and spread, followees that were switched; went_away and came_back, edges; erased_pins, of deleted authors.
 package fanout
 
 import (
@@ -41,9 +47,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeletedUsers knows who is gone for good. It is asked from several goroutines.
+// DeletedUsers knows who is gone for good, and is told of whom it may not have heard yet. It is called from several
+// goroutines.
 type DeletedUsers interface {
 	Has(user schemas.UserID) bool
+	Note(user schemas.UserID, at schemas.Micros)
 }
 
 // Group returns the topology. cfg must be valid, partitions is the number of the deliveries' partitions.
@@ -60,8 +68,9 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 			rows.Keyed(s.EdgeWeights, g.weigh),
 			rows.Keyed(s.EdgeModes, g.mode),
 			rows.Loop(s.FanoutLoop, g.step),
+			rows.Keyed(s.Erasures, g.erase),
 		},
-		Outputs: []string{topics.Edges, topics.Deliveries, topics.RecentsPulled, topics.FanoutLoop},
+		Outputs: []string{topics.Edges, topics.Deliveries, topics.RecentsPulled, topics.FanoutLoop, topics.Pins, topics.Erasures},
 	}
 }
 
@@ -80,7 +89,7 @@ func (g *group) partition(user schemas.UserID) int32 {
 
 // Reasons of what is dropped on purpose.
 const (
-	dropDeletedUser = "deleted_user" // the follower is gone
+	dropDeletedUser = "deleted_user" // the follower or the followee is gone
 	dropOldVersion  = "old_version"  // a newer version of the pin came before
 )
 
@@ -93,4 +102,5 @@ const (
 	effectSpread   = "spread"
 	effectWentAway = "went_away"
 	effectCameBack = "came_back"
+	effectErased   = "erased_pins"
 )

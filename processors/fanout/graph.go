@@ -173,7 +173,7 @@ func (g *group) weigh(tx *rows.Tx, e *schemas.EdgeWeight) error {
 	if err := checkWeight(tx.Key(), e); err != nil {
 		return err
 	}
-	if g.deleted.Has(e.User) {
+	if g.deleted.Has(e.User) || g.isGone(e.Followee) {
 		tx.Count(dropDeletedUser)
 		return nil
 	}

@@ -14,6 +14,9 @@ func (g *group) publish(tx *rows.Tx, p *schemas.Publication) error {
 	if err := checkPublication(tx.Key(), p); err != nil {
 		return err
 	}
+	if g.isGone(p.Followee) {
+		return g.refuse(tx, p)
+	}
 	return onBook(tx, func(b *book) error {
 		if err := g.settle(tx, b); err != nil {
 			return err
@@ -28,6 +31,9 @@ func (g *group) publish(tx *rows.Tx, p *schemas.Publication) error {
 			return nil
 		}
 		if err := g.keep(tx, b, &r, was); err != nil {
+			return err
+		}
+		if err := b.own(tx.Key(), &r, was); err != nil {
 			return err
 		}
 		if b.pulled {

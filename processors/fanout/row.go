@@ -17,6 +17,7 @@ const (
 	rowFollow = 'f' // actor → register
 	rowState  = 'k' // state: beside the live edges, which are read after it
 	rowLive   = 'l' // follower → weight, 4 bytes; empty: 1. Of each live follow register there is one such row, or one of rowAway
+	rowOwn    = 'o' // pin → nothing: the followee is its author
 	rowIndex  = 'p' // pin → what is known of it: version, place among the recents, slot
 	rowQueue  = 'q' // class, number → a FanoutStep that waits for its turn
 	rowRecent = 'r' // score, pin → version, body; best first

@@ -116,5 +116,8 @@ func onBook(tx *rows.Tx, f func(b *book) error) error {
 	if err := f(&b); err != nil || b.state == b.stored {
 		return err
 	}
+	if b.state == (state{}) {
+		return b.Delete([]byte{rowState})
+	}
 	return b.Put([]byte{rowState}, appendState(nil, b.state))
 }

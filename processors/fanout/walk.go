@@ -14,6 +14,10 @@ func (g *group) step(tx *rows.Tx, s *schemas.FanoutStep) error {
 	if err := checkStep(tx.Key(), s); err != nil {
 		return err
 	}
+	if g.isGone(s.Followee) { // its edges are being taken away: nothing may be put behind that
+		tx.Count(dropDeletedUser)
+		return nil
+	}
 	return onBook(tx, func(b *book) error {
 		switch s.Kind {
 		case schemas.EdgesStep:

@@ -13,34 +13,42 @@ import (
 )
 
 // input reads one record of a topic into a batch. A *schemas.BadRecordError says that the record can never be read.
-type input func(b *Batch, key string, value []byte) error
+type input func(b *Batch, r *kgo.Record) error
 
-// inputs is the whole topology: each topic with what is written of it.
-func inputs(s *topics.Streams) map[string]input {
+// inputs is the whole topology: each topic with what is written of it, and of whom nothing is.
+func inputs(s *topics.Streams, gone DeletedUsers) map[string]input {
 	return map[string]input{
-		s.FeedEntries.Name: read(s.FeedEntries, checkEntry, func(b *Batch, e *schemas.FeedEntry) {
-			b.Entries = append(b.Entries, *e)
+		s.FeedEntries.Name: read(s.FeedEntries, checkEntry, func(b *Batch, e *schemas.FeedEntry, _ *kgo.Record) {
+			if !gone.Has(e.User) {
+				b.Entries = append(b.Entries, *e)
+			}
 		}),
-		s.Edges.Name: read(s.Edges, checkEdge, func(b *Batch, e *schemas.Edge) {
-			b.Edges = append(b.Edges, *e)
+		s.Edges.Name: read(s.Edges, checkEdge, func(b *Batch, e *schemas.Edge, _ *kgo.Record) {
+			if !gone.Has(e.User) && (e.Erased || !gone.Has(schemas.UserID(e.Other))) {
+				b.Edges = append(b.Edges, *e)
+			}
 		}),
-		s.Publications.Name: read(s.Publications, checkPublication, func(b *Batch, p *schemas.Publication) {
-			b.Publications = append(b.Publications, *p)
+		s.Publications.Name: read(s.Publications, checkPublication, func(b *Batch, p *schemas.Publication, _ *kgo.Record) {
+			if !gone.Has(schemas.UserID(p.Followee)) {
+				b.Publications = append(b.Publications, *p)
+			}
 		}),
-		s.PinCards.Name: read(s.PinCards, checkCard, func(b *Batch, c *schemas.Card) {
+		s.PinCards.Name: read(s.PinCards, checkCard, func(b *Batch, c *schemas.Card, _ *kgo.Record) {
 			b.Cards = append(b.Cards, *c)
 		}),
-		s.UsersDeleted.Name: read(s.UsersDeleted, checkDeleted, func(b *Batch, d *schemas.DeletedUser) {
+		s.UsersDeleted.Name: read(s.UsersDeleted, checkDeleted, func(b *Batch, d *schemas.DeletedUser, r *kgo.Record) {
+			gone.Note(d.User, d.Time)
 			b.Deleted = append(b.Deleted, *d)
+			b.Erased = append(b.Erased, schemas.DeletedUser{User: d.User, Time: youngest(r)})
 		}),
 	}
 }
 
 // read decodes a value, checks what the store's keys and answers are made of, and adds the record. check returns the
 // id that must be the record's key: a record under another key is in another partition, out of order with its like.
-func read[T any](s topics.Stream[T], check func(*T) (key string, err error), add func(*Batch, *T)) input {
-	return func(b *Batch, key string, value []byte) error {
-		rec, err := s.Decode(value)
+func read[T any](s topics.Stream[T], check func(*T) (key string, err error), add func(*Batch, *T, *kgo.Record)) input {
+	return func(b *Batch, r *kgo.Record) error {
+		rec, err := s.Decode(r.Value)
 		if err != nil {
 			return err
 		}
@@ -48,12 +56,18 @@ func read[T any](s topics.Stream[T], check func(*T) (key string, err error), add
 		if err != nil {
 			return schemas.Bad(err.Error())
 		}
-		if key != want {
-			return schemas.Bad(fmt.Sprintf("key %.64q: want %q", key, want))
+		if string(r.Key) != want {
+			return schemas.Bad(fmt.Sprintf("key %.64q: want %q", r.Key, want))
 		}
-		add(b, rec)
+		add(b, rec, r)
 		return nil
 	}
+}
+
+// youngest is the latest time that anything can have of a user whose delete is this record: no door lets an event in that
+// is further ahead of its arrival.
+func youngest(r *kgo.Record) schemas.Micros {
+	return schemas.MicrosOf(r.Timestamp.Add(schemas.MaxAhead))
 }
 
 func checkEntry(e *schemas.FeedEntry) (string, error) {
@@ -107,7 +121,7 @@ type badRecord struct {
 // sift reads records into a batch and sets the bad ones aside. It fails when the registry could not be asked.
 func sift(inputs map[string]input, records []*kgo.Record) (b Batch, bad []badRecord, err error) {
 	for _, r := range records {
-		err := inputs[r.Topic](&b, string(r.Key), r.Value)
+		err := inputs[r.Topic](&b, r)
 		var broken *schemas.BadRecordError
 		switch {
 		case errors.As(err, &broken):

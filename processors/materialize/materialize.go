@@ -10,6 +10,9 @@
 // the batch again, which changes nothing, because every row of the store is keyed and timed. So an offset of the group
 // says that the store has everything before it.
 //
+// Of a deleted user everything the store keeps under them is taken away, once, and of what comes behind nothing is written,
+// whichever topic it comes by: see Env.Deleted. Of an edge to them the register goes, of their pins the facets.
+//
 // A record that can never be written goes to the dead letters, and the rest goes on. A store or a broker that is away
 // ends Run with the error; run again, it goes on from the same records.
 package materialize
@@ -69,10 +72,12 @@ type Batch = struct {
 	Publications []schemas.Publication
 	Cards        []schemas.Card
 	Deleted      []schemas.DeletedUser
+	Erased       []schemas.DeletedUser // take away what is there of these users; nothing of it is younger than Time
 }
 
 // Store is a feed store. Write returns nil when the whole batch is durable. To write a record again changes nothing,
-// and the order of records makes no difference.
+// and the order of records makes no difference, but for Erased and for edges that are: behind them nothing is written again
+// of what they take away.
 type Store interface {
 	Write(ctx context.Context, b Batch) error
 }
@@ -83,6 +88,13 @@ type Env struct {
 	Streams *topics.Streams
 	Store   Store
 	Metrics prometheus.Registerer
+	Deleted DeletedUsers // must know all that were known when Run is called
+}
+
+// DeletedUsers knows who is gone for good, and is told of whom it may not have heard yet.
+type DeletedUsers interface {
+	Has(user schemas.UserID) bool
+	Note(user schemas.UserID, at schemas.Micros)
 }
 
 // Sink copies the log into one feed store.
@@ -102,7 +114,7 @@ func New(cfg Config, env Env) (*Sink, error) {
 		return nil, fmt.Errorf("materialize: %w", err)
 	}
 	s := &Sink{
-		cfg: cfg, env: env, inputs: inputs(env.Streams),
+		cfg: cfg, env: env, inputs: inputs(env.Streams, env.Deleted),
 		written: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smartfeed_materialize_records_total", Help: "Records written to the feed store.",
 		}, []string{"topic"}),

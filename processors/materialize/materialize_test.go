@@ -93,10 +93,17 @@ func (w *wire) behind(t *testing.T, group string) (n int64) {
 	return n
 }
 
+// goneUsers are deleted users as a process knows them.
+type goneUsers struct{ sync.Map }
+
+func (g *goneUsers) Has(user schemas.UserID) bool { _, ok := g.Load(user); return ok }
+
+func (g *goneUsers) Note(user schemas.UserID, _ schemas.Micros) { g.Store(user, true) }
+
 func (w *wire) sink(t *testing.T, cfg materialize.Config, store materialize.Store) *materialize.Sink {
 	t.Helper()
 	s, err := materialize.New(cfg, materialize.Env{
-		Kafka: w.kafka, Streams: w.streams, Store: store, Metrics: prometheus.NewRegistry(),
+		Kafka: w.kafka, Streams: w.streams, Store: store, Metrics: prometheus.NewRegistry(), Deleted: new(goneUsers),
 	})
 	must(t, err)
 	return s

@@ -108,10 +108,10 @@ func TestPinsOnTheWire(t *testing.T) {
 	}
 	created := schemas.Version(at.UnixMicro())
 	want := []told{
-		{"board:a", "board:a", created, 2, false}, {"board:a", "board:b", created + 1000, 2, false}, {"board:a", "board:b", created + 2000, 2, true},
-		{"board:b", "board:b", created + 1000, 2, false}, {"board:b", "board:b", created + 2000, 2, true},
-		{"interest:x", "board:a", created, 2, false}, {"interest:x", "board:b", created + 1000, 2, false}, {"interest:x", "board:b", created + 2000, 2, true},
-		{"user:ada", "board:a", created, 2, false}, {"user:ada", "board:b", created + 1000, 2, false}, {"user:ada", "board:b", created + 2000, 2, true},
+		{"board:a", "board:a", created, 2, false}, {"board:a", "board:b", created + 1000, 2, false}, {"board:a", "", created + 2000, 2, true},
+		{"board:b", "board:b", created + 1000, 2, false}, {"board:b", "", created + 2000, 2, true},
+		{"interest:x", "board:a", created, 2, false}, {"interest:x", "board:b", created + 1000, 2, false}, {"interest:x", "", created + 2000, 2, true},
+		{"user:ada", "board:a", created, 2, false}, {"user:ada", "board:b", created + 1000, 2, false}, {"user:ada", "", created + 2000, 2, true},
 	}
 	var got []told
 	for _, r := range proctest.Drain(w, w.Streams.Publications) {

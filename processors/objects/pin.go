@@ -120,12 +120,12 @@ func (p *pin) keep(at moment, n int) change {
 	return c
 }
 
-// delete ends the pin. Everybody who ever heard of it is told; nothing is kept but the fact, and what the pin was.
+// delete ends the pin. Everybody who ever heard of it is told; nothing is kept but the fact, and when it was made.
 func (p *pin) delete(e *schemas.PinEvent) change {
 	c := change{forget: p.kept, version: true, tell: p.told}
 	p.deletedBy = e.ID
 	p.kept, p.told = nil, nil
-	p.head.title, p.head.link = "", ""
+	p.head, p.origin.author = head{}, ""
 	p.restamp(e.Time)
 	return c
 }
@@ -174,8 +174,8 @@ func (p *pin) facets() schemas.Facets {
 	return schemas.Facets{Author: p.origin.author, Board: p.head.board, Interests: p.head.interests}
 }
 
-// version returns the pin as everybody downstream sees it. Of a deleted pin the facets are those it had last, and mean
-// nothing any more.
+// version returns the pin as everybody downstream sees it. A deleted pin has no facets: whoever had the pin is told
+// because of p.told, and whose it was is nobody's business any more.
 func (p *pin) version() schemas.PinVersion {
 	v := schemas.PinVersion{
 		Pin: p.id, Version: p.stamp, Facets: p.facets(),

@@ -88,11 +88,11 @@ func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
 	}
 	if g.deleted.Has(e.User) {
 		tx.Count(dropDeletedUser)
-		return nil
+		return g.forgetMe(tx, e)
 	}
 	own, row := tx.Own(), graphRow(register, e.Other)
 	if !e.Live {
-		return own.Delete(row)
+		return part(own, register, e)
 	}
 	if err := own.Put(row, appendEdgeWeight(e.Weight)); err != nil || e.Kind != schemas.FollowEdge {
 		return err

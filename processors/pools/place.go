@@ -58,6 +58,7 @@ const (
 	shown               // seen
 	refused             // created before what is remembered as seen
 	expired             // older than the expiry
+	erased              // of an author who is gone for good
 )
 
 // judge says what becomes of candidates. remembers is asked last, and only of those whose answer matters.
@@ -133,6 +134,8 @@ func (j judge) reason(c *candidate, t *trimmed, most int) (string, error) {
 		return dropRefused, nil
 	case f == expired:
 		return dropExpired, nil
+	case f == erased:
+		return dropErased, nil
 	case f == hidden && t.hidden == most:
 		return dropHiddenCap, nil
 	case f == waiting && len(t.waiting) == most:

@@ -19,6 +19,8 @@ type nobody struct{}
 func (nobody) Has(schemas.UserID) bool { return false }
 func (nobody) Len() int                { return 0 }
 
+func (nobody) Note(schemas.UserID, schemas.Micros) {}
+
 const owner schemas.UserID = "user:me"
 
 // put is what the deliver callback does for one user.

@@ -2,11 +2,12 @@
 // shows; and is the single writer of what was shown.
 //
 //	owner   user
-//	in      edges, candidates, served, returns, affinities (keyed by the user); deliveries (batched, any users of the
-//	        partition)
-//	rows    candidates by source and score; edges and blocks; seen pins; the newest frozen entries; affinities;
-//	        presence; state
-//	out     feed-entries (key user), impressions (key pin), edge-modes (key followee), fanout-loop (see schemas.Delivery)
+//	in      edges, candidates, served, returns, affinities, erasures (keyed by the user); deliveries (batched, any users
+//	        of the partition)
+//	rows    candidates by source and score; edges and blocks, former ones by name; seen pins; the newest frozen entries;
+//	        affinities; presence; state
+//	out     feed-entries (key user), impressions (key pin), edge-modes (key followee), erasures (key followee, or user),
+//	        fanout-loop (see schemas.Delivery)
 //
 // A delivery is a blind put of a row (source, score, pin, version) → facets; so is a withdrawal, with the new facets.
 // Nothing is read, so that a delivery costs the same whatever came before. Of a pin's rows in one source the highest
@@ -27,6 +28,9 @@
 // What a feed's rules hold back for a later session a Served says, see package rules; a candidate that was deferred for
 // too long loses its rows.
 //
+// Of a deleted user all rows go, step by step, and every followee that ever was is told to forget the user; whatever comes
+// afterwards is dropped and counted. Candidates of a deleted author are hidden at once, and go when their pool is trimmed.
+//
 // Effects are counted: went_away and returned, users; deferred and deferred_came_out, candidates.
 //
 // Every record has its effect exactly once, see package rows. Generator reads the same rows and writes none.
@@ -46,8 +50,14 @@ type DeletedUsers interface {
 	Len() int // how many they are; nobody comes back
 }
 
+// ErasedUsers are deleted users that may be told of one they have not heard of yet.
+type ErasedUsers interface {
+	DeletedUsers
+	Note(user schemas.UserID, at schemas.Micros)
+}
+
 // Group returns the topology. cfg must be valid.
-func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
+func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 	g := &group{
 		cfg: cfg, streams: s, deleted: deleted,
 		putters: sync.Pool{New: func() any { return new(putter) }},
@@ -62,8 +72,9 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 			rows.Keyed(s.Served, forgetting(g.serve)),
 			rows.Keyed(s.Returns, g.back),
 			rows.Keyed(s.Affinities, g.affinities),
+			rows.Keyed(s.Erasures, g.erase),
 		},
-		Outputs: []string{topics.FeedEntries, topics.Impressions, topics.EdgeModes, topics.FanoutLoop},
+		Outputs: []string{topics.FeedEntries, topics.Impressions, topics.EdgeModes, topics.FanoutLoop, topics.Erasures},
 		Timer:   g.timer,
 		Memory:  newFloors,
 	}
@@ -73,7 +84,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 type group struct {
 	cfg     Config
 	streams *topics.Streams
-	deleted DeletedUsers
+	deleted ErasedUsers
 	putters sync.Pool // of *putter
 	scratch sync.Pool // of *scratch
 }
@@ -95,6 +106,7 @@ const (
 	dropSource      = "source"       // an offer of one source too many
 	dropCap         = "cap"          // a visible candidate over the cap
 	dropHiddenCap   = "hidden_cap"   // a hidden one over theirs
+	dropErased      = "erased"       // a candidate of a deleted author
 	dropSeen        = "seen"         // a candidate that has been shown
 	dropRefused     = "refused"      // a candidate older than what is remembered as seen
 	dropExpired     = "expired"      // a candidate older than Expiry

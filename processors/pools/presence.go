@@ -15,6 +15,7 @@ import (
 type presence struct {
 	last  schemas.Micros // arrival of the last visit; without any, of the first edge
 	away  bool
+	looks schemas.Micros // when a timer looks whether the user is away; 0: none does
 	asked schemas.Micros // when the user came back last; 0: never was away
 	want  int            // answers expected to that …
 	came  int            // … and here
@@ -30,13 +31,14 @@ func appendPresence(b []byte, p presence) []byte {
 	}
 	b = binary.BigEndian.AppendUint64(append(b, away), uint64(p.last))
 	b = binary.BigEndian.AppendUint64(b, uint64(p.asked))
-	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(p.want)), uint64(p.came))
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(p.want)), uint64(p.came))
+	return binary.BigEndian.AppendUint64(b, uint64(p.looks))
 }
 
 var errPresence = errors.New("parse presence: cut short or malformed")
 
 func parsePresence(value []byte) (presence, error) {
-	const head = 17
+	const head, tail = 17, 8
 	if len(value) < head || value[0] > 1 {
 		return presence{}, errPresence
 	}
@@ -50,10 +52,17 @@ func parsePresence(value []byte) (presence, error) {
 		return presence{}, errPresence
 	}
 	came, m := binary.Uvarint(value[head+n:])
-	if m <= 0 || head+n+m != len(value) || want > 1<<40 || came > want {
+	if m <= 0 || want > 1<<40 || came > want {
 		return presence{}, errPresence
 	}
 	p.want, p.came = int(want), int(came)
+	switch rest := value[head+n+m:]; len(rest) {
+	case 0: // as it was written before the timer's time was
+	case tail:
+		p.looks = schemas.Micros(binary.BigEndian.Uint64(rest))
+	default:
+		return presence{}, errPresence
+	}
 	return p, nil
 }
 
@@ -93,7 +102,9 @@ func (g *group) begin(tx *rows.Tx, own rows.Owner) (*presence, error) {
 }
 
 func (g *group) lookAgain(own rows.Owner, p *presence) error {
-	return own.SetTimer(p.last.Time().Add(g.cfg.AwayAfter), []byte(timerAway))
+	at := p.last.Time().Add(g.cfg.AwayAfter)
+	p.looks = schemas.MicrosOf(at)
+	return own.SetTimer(at, []byte(timerAway))
 }
 
 // look notices whether a user is away.
@@ -106,9 +117,12 @@ func (g *group) look(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 		return err
 	}
 	if tx.Time().Before(p.last.Time().Add(g.cfg.AwayAfter)) {
-		return g.lookAgain(own, p)
+		if err := g.lookAgain(own, p); err != nil {
+			return err
+		}
+		return putPresence(own, p)
 	}
-	p.away, p.want, p.came = true, 0, 0
+	p.away, p.looks, p.want, p.came = true, 0, 0, 0
 	tx.Effect(effectAway, 1)
 	if _, err := g.tellFollowees(tx, own, schemas.EdgeMode{User: user, Away: true}); err != nil {
 		return err

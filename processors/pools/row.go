@@ -18,6 +18,7 @@ const (
 	rowGraph      = 'g' // register, other → weight of a follow, 4 bytes; empty: 1. There is one for each live register
 	rowIndex      = 'i' // position → the pin that is seen there
 	rowState      = 'm' // state
+	rowFormer     = 'o' // other → nothing: there was a follow or a block that is dead now, or was for a time
 	rowSeen       = 's' // pin → seen
 	rowPresence   = 'v' // presence
 )

@@ -52,7 +52,9 @@ func (v *view) standing(source schemas.Source, c *candidate) fate {
 		return refused
 	case c.created < v.oldest:
 		return expired
-	case c.deleted || !v.graph.visible(v.user, source, &c.Facets) || v.deleted.Has(c.Author):
+	case v.deleted.Has(c.Author):
+		return erased
+	case c.deleted || !v.graph.visible(v.user, source, &c.Facets):
 		return hidden
 	}
 	return waiting

@@ -163,7 +163,7 @@ func (g *Generator) lookAt(w *inquiry, v *view, source schemas.Source, c *candid
 		is.Reason = schemas.ReasonForgotten
 	case expired:
 		is.Reason = schemas.ReasonExpired
-	case hidden:
+	case hidden, erased:
 		if is.Reason, _ = v.hides(&c.candidateBody); is.Reason == "" {
 			is.Reason = schemas.ReasonNoEdge
 		}

@@ -25,6 +25,8 @@ type deleted map[schemas.UserID]bool
 func (d deleted) Has(user schemas.UserID) bool { return d[user] }
 func (d deleted) Len() int                     { return len(d) }
 
+func (d deleted) Note(schemas.UserID, schemas.Micros) {}
+
 // rig is the group on a wire, with a generator beside it.
 type rig struct {
 	*proctest.Wire

@@ -11,7 +11,9 @@
 //
 // Every row is a register: its value begins with a rank, and of two values written under one key the greater stays.
 // Nothing is read in order to write. So a repeated write changes nothing, and any order of the same writes ends in
-// the same rows; a Cassandra table does the same with USING TIMESTAMP. What a store must do beyond this text is in the
+// the same rows; a Cassandra table does the same with USING TIMESTAMP. The exception is what is erased: an edge that says
+// so, and everything under a user of Batch.Erased, feed, edges and list. It is gone when the batch is written, and whoever
+// writes puts nothing of it back. What a store must do beyond this text is in the
 // suite of package conformance, which every implementation passes.
 //
 // A Write that returned nil is on disk: it survives the process being killed.
@@ -69,6 +71,7 @@ type Batch = struct {
 	Publications []schemas.Publication // list the pin, or take it off the list
 	Cards        []schemas.Card        //
 	Deleted      []schemas.DeletedUser //
+	Erased       []schemas.DeletedUser // take away what is there under these users, but that they are gone; all of it is older than Time
 }
 
 // Store is the embedded feed store. Its methods may be called from any number of goroutines.

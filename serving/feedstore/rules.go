@@ -35,6 +35,9 @@ func Check(b Batch) error {
 	for i := range b.Deleted {
 		c.ids(string(b.Deleted[i].User))
 	}
+	for i := range b.Erased {
+		c.ids(string(b.Erased[i].User))
+	}
 	return c.err
 }
 

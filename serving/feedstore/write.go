@@ -59,6 +59,9 @@ func (w *writer) all(b Batch, t Trimming) {
 	for user, cut := range t.Cuts(b.Entries) {
 		w.trim(user, cut)
 	}
+	for _, d := range b.Erased {
+		w.erase(d.User)
+	}
 }
 
 // put offers a value to the register of key.
@@ -75,6 +78,10 @@ func (w *writer) entry(e *schemas.FeedEntry) {
 
 func (w *writer) edge(e *schemas.Edge) {
 	register, _ := registerByte(e.Kind)
+	if e.Erased {
+		w.delete(edgeKey(e.User, e.Other, register))
+		return
+	}
 	w.put(edgeKey(e.User, e.Other, register), appendEdge(w.value[:0], e))
 }
 
@@ -97,5 +104,22 @@ func (w *writer) trim(user schemas.UserID, c Cut) {
 	w.put(floorKey(user), appendUp(w.value[:0], c.Floor))
 	if w.err == nil {
 		w.err = w.batch.DeleteRange(entryKey(user, c.Floor), entryKey(user, c.end), nil)
+	}
+}
+
+// delete takes one row away.
+func (w *writer) delete(key []byte) {
+	if w.err == nil {
+		w.err = w.batch.Delete(key, nil)
+	}
+}
+
+// erase takes everything away that is kept under a user.
+func (w *writer) erase(user schemas.UserID) {
+	w.delete(floorKey(user))
+	for _, kind := range []byte{kindEntry, kindEdge, kindPlace, kindListing} {
+		if w.err == nil {
+			w.err = w.batch.DeleteRange(prefix(kind, user, 0), append(key(kind, user), 1), nil)
+		}
 	}
 }

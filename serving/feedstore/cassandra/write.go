@@ -26,7 +26,12 @@ const (
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
 	putCard = `INSERT INTO cards (pin, author, board, interests, created, quality, deleted, title, link)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
-	putGone = `INSERT INTO gone (user, time) VALUES (?, ?) USING TIMESTAMP ?`
+	dropFeed     = `DELETE FROM feeds USING TIMESTAMP ? WHERE user = ?`
+	dropEdges    = `DELETE FROM edges USING TIMESTAMP ? WHERE user = ?`
+	dropEdge     = `DELETE FROM edges USING TIMESTAMP ? WHERE user = ? AND other = ? AND kind = ?`
+	dropPlaces   = `DELETE FROM places USING TIMESTAMP ? WHERE followee = ?`
+	dropListings = `DELETE FROM listings USING TIMESTAMP ? WHERE followee = ?`
+	putGone      = `INSERT INTO gone (user, time) VALUES (?, ?) USING TIMESTAMP ?`
 )
 
 // maxTogether is how many statements one mutation holds: a statement has 66 KiB at most (256 interests of 256 bytes),
@@ -140,6 +145,11 @@ func lanes(b feedstore.Batch, trim feedstore.Trimming) (all []lane) {
 	for _, d := range b.Deleted {
 		all = append(all, lane{{{putGone, []any{d.User, int64(d.Time), int64(d.Time)}}}})
 	}
+	for _, d := range b.Erased {
+		for _, text := range []string{dropFeed, dropEdges, dropPlaces, dropListings} {
+			all = append(all, lane{{{text, []any{int64(d.Time), string(d.User)}}}})
+		}
+	}
 	return all
 }
 
@@ -189,6 +199,9 @@ func cutStatements(user schemas.UserID, c feedstore.Cut) []statement {
 
 // edgeStatement writes which of two states at one time wins: there the greater value stays, and true is greater.
 func edgeStatement(e *schemas.Edge) statement {
+	if e.Erased {
+		return statement{dropEdge, []any{int64(e.Time), e.User, e.Other, string(e.Kind)}}
+	}
 	return statement{putEdge, []any{e.User, e.Other, string(e.Kind), feedstore.WinsTie(e.Kind, e.Live), int64(e.Time)}}
 }
 

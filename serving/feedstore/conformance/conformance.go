@@ -47,6 +47,7 @@ func Run(t *testing.T, open Opener) {
 		"lists: many dead":      testListManyDead,
 		"lists: bad place":      testListBadPlace,
 		"ids beside each other": testNeighbours,
+		"who is erased":         testErased,
 		"refused ids":           testRefused,
 		"ended context":         testEnded,
 		"any order, repeated":   testAnyOrder,
@@ -391,6 +392,42 @@ func testNeighbours(t *testing.T, open Opener) {
 		t.Fatal(err)
 	}
 	same(t, "gone", gone, map[schemas.UserID]bool{longer: true})
+}
+
+// testErased has users erased beside others whose ids begin with theirs, with what is repeated of it.
+func testErased(t *testing.T, open Opener) {
+	s, user := open(t, 100), newUser()
+	shorter, longer := user[:len(user)-1], user+"0"
+	filled := func(u schemas.UserID) feedstore.Batch {
+		p := publication(schemas.Followee(u), schemas.PinID("pin:"+u), 1, 1)
+		return feedstore.Batch{
+			Entries: entries(u, 1, 3), Publications: []schemas.Publication{p},
+			Edges: []schemas.Edge{
+				{User: u, Other: "board:1", Kind: schemas.FollowEdge, Live: true, Time: 1},
+				{User: u, Other: "board:2", Kind: schemas.FollowEdge, Live: true, Time: 1},
+			},
+		}
+	}
+	for _, u := range []schemas.UserID{shorter, user, longer} {
+		write(t, s, filled(u))
+	}
+	last := feedstore.Batch{
+		Erased: []schemas.DeletedUser{{User: user, Time: 1 << 50}}, Deleted: []schemas.DeletedUser{{User: user, Time: 1}},
+		Edges: []schemas.Edge{
+			{User: longer, Other: "board:1", Kind: schemas.FollowEdge, Time: 9, Erased: true},
+			{User: longer, Other: "board:2", Kind: schemas.BlockEdge, Time: 9, Erased: true}, // there is none
+		},
+	}
+	write(t, s, last)
+	write(t, s, last)
+	for u, want := range map[schemas.UserID]int{shorter: 2, user: 0, longer: 1} {
+		got, floor := page(t, s, u, top, 10)
+		list := listAll(t, s, schemas.Followee(u), 10)
+		edges, err := s.Edges(t.Context(), u, []schemas.ID{"board:1", "board:2"})
+		if left := u != user; err != nil || floor != 0 || len(got) > 0 != left || len(list) > 0 != left || len(edges) != want {
+			t.Errorf("%s: %d entries, floor %d, %d pins, %d edges, %v; want %d edges", u, len(got), floor, len(list), len(edges), err, want)
+		}
+	}
 }
 
 func testRefused(t *testing.T, open Opener) {

@@ -1,0 +1,119 @@
+package product
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func (p *program) eraseCommand() *cobra.Command {
+	var asJSON, unknown bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "erase USER",
+		Short: "delete a user for good, with all that is theirs, and say what remains until when",
+		Long: `Delete a user for good: the profile, what they care for, their edges on both sides, their pins, their pools, their frozen
+feed and lists. It returns when no answer has any of it, and says what stands in logs and elsewhere until when. A delete
+that is published on the topic users has the same effect; this command also waits for it.
+
+A user of whom nothing is known is an error, and nothing is done: --unknown deletes the id all the same. To erase a user
+again looks for what is left. After --timeout the exit code is 1; the erasure goes on.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			user, err := schemas.ParseUserID(args[0])
+			if err != nil {
+				return usageError{fmt.Errorf("%q is no user: %w", args[0], err)}
+			}
+			if timeout <= 0 {
+				return usageError{fmt.Errorf("--timeout %s: must be positive", timeout)}
+			}
+			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done within %s", timeout))
+			defer cancel()
+			done, err := p.erase(ctx, cmd, user, unknown)
+			if err != nil {
+				return err
+			}
+			return printErased(cmd.OutOrStdout(), done, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&unknown, "unknown", false, "also delete a user of whom nothing is known")
+	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "give up waiting after")
+	return cmd
+}
+
+// erase erases a user, telling how far it is.
+func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.UserID, unknown bool) (topics.Erased, error) {
+	cfg, err := p.load(cmd)
+	if err != nil {
+		return topics.Erased{}, err
+	}
+	setup, err := p.setup(cmd)
+	if err != nil {
+		return topics.Erased{}, err
+	}
+	now := time.Now()
+	remains, err := topics.Remains(ctx, setup.Kafka, now) // first: it says at once that the brokers are away
+	if err != nil {
+		return topics.Erased{}, err
+	}
+	streams, err := setup.Streams(ctx)
+	if err != nil {
+		return topics.Erased{}, err
+	}
+	task := setup.Progress("erase "+string(user), -1)
+	defer task.Done()
+	eraser := topics.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Unknown: unknown, Say: task.Say}
+	done, err := eraser.Erase(ctx, user)
+	done.Remains = append(remains, cfg.remains(now)...)
+	return done, err
+}
+
+// kept is for how long actions are features.
+const kept = 96 * time.Hour
+
+// remains says what the stores keep of an erased user, though no answer has it.
+func (c *Config) remains(now time.Time) []topics.Remain {
+	until := now.Add(kept)
+	actions := "the embedded feature store"
+	if len(c.Pinot.Brokers) > 0 {
+		actions = "Pinot"
+	}
+	return []topics.Remain{
+		{Where: actions, What: "actions, which features of the user are not answered from", Until: &until},
+		{Where: "features of pins", What: "anonymous shares in counts, sketches and means"},
+		{Where: "insights", What: "the days on which the user acted, which no answer counts"},
+		{Where: "files of the feature log", What: "answered features", Note: "until somebody deletes the files"},
+		{Where: "frozen feeds of others", What: "the user's pins, hidden", Note: fmt.Sprintf("until %d newer items were shown", c.FeedStore.MaxFeed)},
+		{Where: "pools of others", What: "the user's pins, hidden", Note: "until the pool is trimmed, or for ever where nothing more comes"},
+	}
+}
+
+func printErased(out io.Writer, done topics.Erased, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(done)
+	}
+	fmt.Fprintf(out, "%s is erased: no answer shows the user or their pins\n", done.User)
+	if done.Before != nil {
+		fmt.Fprintf(out, "  it had been deleted before, at %s\n", done.Before.UTC().Format(time.RFC3339))
+	}
+	for _, group := range slices.Sorted(maps.Keys(done.Had)) {
+		fmt.Fprintf(out, "  %-8s %6d rows of the user's own, now %d\n", group, done.Had[group], done.Has[group])
+	}
+	fmt.Fprintln(out, "what remains, in no answer:")
+	for _, r := range done.Remains {
+		fmt.Fprintf(out, "  %s\n", r)
+	}
+	return nil
+}

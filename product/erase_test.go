@@ -1,0 +1,327 @@
+package product
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// erased is who is erased in these tests. Whatever else names the user or one of their pins begins with one of these.
+const (
+	erased     = "user:gone"
+	erasedPins = "pin:gone-"
+)
+
+// story writes events with ids and times of their own.
+type story struct {
+	events []map[string]any
+	now    time.Time
+}
+
+func (s *story) tell(stream, actor, verb, object string, more map[string]any) {
+	e := map[string]any{
+		"stream": stream, "id": fmt.Sprint("story-", len(s.events)), "actor": actor, "verb": verb, "object": object,
+		"time": s.now.Add(time.Duration(len(s.events)) * time.Millisecond).Format(time.RFC3339Nano),
+	}
+	maps.Copy(e, more)
+	s.events = append(s.events, e)
+}
+
+// lifeOfAUser is somebody with a profile, pins, people on both sides of every kind of edge, live and dead, and actions.
+func lifeOfAUser(now time.Time) []map[string]any {
+	s := &story{now: now.Add(-time.Hour)}
+	s.tell("users", erased, "update", erased, map[string]any{"interests": []string{"interest:tea"}})
+	for n := range 30 {
+		author, fan := fmt.Sprint("user:author-", n), fmt.Sprint("user:fan-", n)
+		s.tell("follows", erased, "follow", author, nil)
+		s.tell("follows", fan, "follow", erased, nil)
+		if n%3 == 0 {
+			s.tell("follows", erased, "unfollow", author, nil)
+			s.tell("follows", fan, "unfollow", erased, nil)
+		}
+	}
+	for _, other := range []string{"user:foe", "board:foe"} {
+		s.tell("follows", erased, "block", other, nil)
+	}
+	s.tell("follows", "user:enemy", "block", erased, nil)
+	for _, followee := range []string{erased, "board:g", "interest:tea", "user:author-1"} {
+		s.tell("follows", "user:reader", "follow", followee, nil)
+	}
+	facets := map[string]any{"board": "board:g", "interests": []string{"interest:tea"}}
+	for n := range 40 {
+		s.tell("pins", erased, "create", fmt.Sprint(erasedPins, n), facets)
+		s.tell("pins", fmt.Sprint("user:author-", n%30), "create", fmt.Sprint("pin:other-", n), facets)
+	}
+	for n := range 10 {
+		save := map[string]any{"board": "board:saved"}
+		s.tell("actions", erased, "save", fmt.Sprint("pin:other-", n), save)
+		s.tell("actions", "user:reader", "save", fmt.Sprint(erasedPins, n), save)
+		s.tell("actions", "user:reader", "save", fmt.Sprint("pin:other-", n), save)
+	}
+	return s.events
+}
+
+// get returns the body of an answer.
+func (s door) get(path string) string {
+	s.t.Helper()
+	res, err := http.Get(s.base + path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		s.t.Fatalf("%s: %d, %v: %s", path, res.StatusCode, err, text)
+	}
+	return string(text)
+}
+
+// show asks for everything that showed the erased user or their pins before the erasure, and returns what does.
+func (s door) show() (shown []string) {
+	s.t.Helper()
+	ask := func(path string, hints ...string) {
+		text := s.get(path)
+		for _, hint := range hints {
+			if strings.Contains(text, hint) {
+				shown = append(shown, path+" has "+hint)
+			}
+		}
+	}
+	for _, path := range []string{
+		"/v1/users/user:reader/feed?limit=100", "/v1/users/user:reader/pools?source=following&limit=1000",
+		"/v1/users/user:reader/pools?source=interest&limit=1000", "/v1/users/user:reader/pools?source=related&limit=1000",
+		"/v1/users/user:fan-1/feed?limit=100", "/v1/boards/board:g/pins?limit=100", "/v1/interests/interest:tea/pins?limit=100",
+		"/v1/users/" + erased + "/pins?limit=100", "/v1/pins/pin:other-1/related?limit=100",
+	} {
+		ask(path, erased, erasedPins)
+	}
+	// What the user would see: items of others.
+	for _, path := range []string{
+		"/v1/users/" + erased + "/feed?limit=100", "/v1/users/" + erased + "/pools?source=following&limit=1000",
+		"/v1/users/" + erased + "/pools?source=related&limit=1000",
+	} {
+		ask(path, "pin:other-")
+	}
+	return shown
+}
+
+// checkErased holds that nothing shows the user, and that the others are there.
+func (s door) checkErased() {
+	s.t.Helper()
+	for _, shown := range s.show() {
+		s.t.Error(shown)
+	}
+	for path, want := range map[string]string{
+		"/v1/users/" + erased + "/feed/new":                      `"count":0`,
+		"/v1/users/user:reader/feed/why?pin=" + erasedPins + "1": `deleted`,
+		"/v1/users/user:reader/feed?limit=100":                   "pin:other-",
+		"/v1/users/user:reader/pools?source=interest&limit=1000": `"source":"interest"`,
+		"/v1/interests/interest:tea/pins?limit=100":              "pin:other-",
+		"/v1/users/" + erased + "/feed/why?pin=pin:other-1":      `user_gone`,
+	} {
+		if text := s.get(path); !strings.Contains(text, want) {
+			s.t.Errorf("%s: no %s in %.500s", path, want, text)
+		}
+	}
+	s.checkFeaturesOfNobody()
+}
+
+// checkFeaturesOfNobody asks for the features of the user, alone and in a pair.
+func (s door) checkFeaturesOfNobody() {
+	s.t.Helper()
+	res, err := http.Post(s.base+"/v1/features", "application/json", strings.NewReader(
+		`{"features":["interests_24h","last_actions","pair_author_96h"],"users":["`+erased+`"],"pairs":[["`+erased+`","pin:other-1"]]}`))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Values  map[string]map[string]any
+		Missing []struct{ Entity, Feature, Reason string }
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || len(answer.Missing) == 0 {
+		s.t.Fatalf("features: %d, %v, missing %v", res.StatusCode, err, answer.Missing)
+	}
+	for entity, values := range answer.Values {
+		for name, value := range values {
+			if value != nil {
+				s.t.Errorf("%s of %s is %v", name, entity, value)
+			}
+		}
+	}
+	for _, m := range answer.Missing {
+		if m.Reason != "deleted" {
+			s.t.Errorf("%s of %s is missing because %q", m.Feature, m.Entity, m.Reason)
+		}
+	}
+}
+
+// tracesIn returns the rows of the groups that name the user or one of their pins, as "group: owner kind".
+func (s *started) tracesIn(groups ...string) map[string]int {
+	s.t.Helper()
+	rows := map[string]map[string][]byte{}
+	ends, err := s.ends.Ends(s.t.Context(), tablesOf(groups)...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for table, partitions := range ends {
+		rows[table] = map[string][]byte{}
+		for p, end := range partitions {
+			err := s.ends.ReadTo(s.t.Context(), table, p, 0, end, func(r *kgo.Record) {
+				if rows[table][string(r.Key)] = r.Value; r.Value == nil {
+					delete(rows[table], string(r.Key))
+				}
+			})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	found := map[string]int{}
+	for table, all := range rows {
+		for key, value := range all {
+			if strings.Contains(key, erased) || bytes.Contains(value, []byte(erased)) {
+				owner, row, _ := strings.Cut(key, "\x00")
+				found[fmt.Sprintf("%s: %q %.1q", table, owner, row)]++
+			}
+		}
+	}
+	return found
+}
+
+// mayRemain says of a trace whether it is one that an erasure leaves: that the user is gone; candidates and frozen items
+// of others, hidden; what others cared for, until it is sent next.
+func mayRemain(trace string) bool {
+	return trace == `actors-table: "user:gone" "u"` ||
+		strings.HasPrefix(trace, `pools-table: "user:`) && !strings.Contains(trace, erased) && slices.Contains([]string{`"a"`, `"c"`, `"e"`}, trace[len(trace)-3:]) ||
+		strings.HasPrefix(trace, `actors-table: "user:reader" `) || trace == `actors-table: "" "t"`
+}
+
+func tablesOf(groups []string) (tables []string) {
+	for _, g := range groups {
+		tables = append(tables, topics.TableOf(g))
+	}
+	return tables
+}
+
+func TestErase(t *testing.T) {
+	t.Parallel()
+	for name, adjust := range map[string]func(*Config){
+		"pushed":         func(*Config) {},
+		"in small steps": func(c *Config) { c.Fanout.StepEdges = 3 },
+		"in shards":      func(c *Config) { c.Fanout.SpreadAbove, c.Fanout.StepEdges = 5, 4 },
+		"pulled":         func(c *Config) { c.Fanout.SpreadAbove, c.Fanout.PullAbove = 3, 5 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig(t.TempDir())
+			adjust(&cfg)
+			testErase(t, cfg)
+		})
+	}
+}
+
+func testErase(t *testing.T, cfg Config) {
+	s := start(t, cfg)
+	s.publish(lifeOfAUser(time.Now())...)
+	s.door().show() // visits: frozen feeds have the pins
+	if shown := s.door().show(); len(shown) < 8 {
+		t.Fatalf("before the erasure only %v", shown)
+	}
+	out, err := s.run("erase", erased, "--json")
+	var done topics.Erased
+	if err != nil || json.Unmarshal([]byte(out), &done) != nil {
+		t.Fatalf("erase: %v: %s", err, out)
+	}
+	if done.Had[topics.Pools] == 0 || done.Has[topics.Pools] != 0 || done.Has[topics.Fanout] != 0 || done.Has[topics.Actors] != 1 || len(done.Remains) < 20 {
+		t.Errorf("erase says %+v", done)
+	}
+	s.door().checkErased()
+	for trace, n := range s.tracesIn(topics.Objects, topics.Actors, topics.Fanout, topics.Pools) {
+		if !mayRemain(trace) {
+			t.Errorf("%d rows of %s", n, trace)
+		}
+	}
+	edges, err := s.store.Edges(t.Context(), "user:reader", []schemas.ID{erased})
+	if err != nil || len(edges) > 0 {
+		t.Errorf("the feed store has %v, %v", edges, err)
+	}
+	s.eraseAgain()
+}
+
+// eraseAgain erases who is gone, after new events of theirs, and who never was.
+func (s *started) eraseAgain() {
+	s.t.Helper()
+	late := &story{now: time.Now()}
+	late.tell("pins", erased, "create", erasedPins+"late", map[string]any{"interests": []string{"interest:tea"}})
+	late.tell("follows", "user:reader", "follow", erased, nil)
+	late.tell("follows", erased, "follow", "user:author-1", nil)
+	late.tell("users", erased, "update", erased, nil)
+	for i := range late.events {
+		late.events[i]["id"] = fmt.Sprint("late-", i)
+	}
+	s.publish(late.events...)
+	s.door().checkErased()
+	if out, err := s.run("erase", erased); err != nil || !strings.Contains(out, "had been deleted before") || !strings.Contains(out, "for ever") {
+		s.t.Errorf("erase again: %v: %s", err, out)
+	}
+	s.door().checkErased()
+	if out, err := s.run("erase", "user:never"); err == nil || !strings.Contains(err.Error(), "exit code 1") || !strings.Contains(err.Error(), "nothing is known") {
+		s.t.Errorf("erase of somebody unknown: %v: %s", err, out)
+	}
+	if out, err := s.run("erase", "user:never", "--unknown"); err != nil {
+		s.t.Errorf("erase of somebody unknown, all the same: %v: %s", err, out)
+	}
+	if out, err := s.run("erase", "pin:1"); err == nil || !strings.Contains(err.Error(), "exit code 2") {
+		s.t.Errorf("erase of a pin: %v: %s", err, out)
+	}
+}
+
+func TestEraseSaysThatTheBrokersAreAway(t *testing.T) {
+	t.Parallel()
+	nobody := freeAddress(t)
+	_, err := runCommand(t.Context(), "erase", erased, "--kafka", nobody, "--registry", nobody, "--timeout", "3s")
+	if err == nil || !strings.Contains(err.Error(), "exit code 1") || !strings.Contains(err.Error(), nobody) {
+		t.Errorf("erase without brokers: %v", err)
+	}
+}
+
+// The delete is acknowledged, and the program is killed again and again while it has its effect.
+func TestEraseKilledInTheMiddle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: not with -short")
+	}
+	c := newChild(t, t.TempDir())
+	c.args = append(c.args, "--fanout.step_edges", "2", "--rows.max_batch_messages", "1")
+	c.start()
+	at := door{t, c.http}
+	c.publish(lifeOfAUser(time.Now()))
+	at.show()
+	goodbye := &story{now: time.Now()}
+	goodbye.tell("users", erased, "delete", erased, nil)
+	goodbye.events[0]["id"] = "goodbye"
+	c.post(goodbye.events)
+	for k := range 3 {
+		c.until("at work again", func() bool { return k == 0 || c.records() > 0 })
+		t.Logf("kill %d, %d records after the start", k+1, c.records())
+		c.kill()
+		c.launch()
+	}
+	c.until("ready", c.ready)
+	c.wait()
+	if c.effect("erased_pins") == 0 {
+		t.Error("every kill came when all was done")
+	}
+	at.checkErased()
+}

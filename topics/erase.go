@@ -1,0 +1,253 @@
+package topics
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Erased is what came of erasing a user.
+type Erased struct {
+	User    schemas.UserID `json:"user"`
+	Before  *time.Time     `json:"deleted_before,omitempty"` // when the user had been deleted already
+	Had     map[string]int `json:"rows_before"`              // rows of the user's own, by group
+	Has     map[string]int `json:"rows_after"`               // likewise; what is left says that the user is gone
+	Remains []Remain       `json:"remains"`
+}
+
+// Remain is something of an erased user that is still somewhere, though no answer has it.
+type Remain struct {
+	Where string     `json:"where"`
+	What  string     `json:"what"`
+	Until *time.Time `json:"until"` // nil: for ever, or until what Note says
+	Note  string     `json:"note,omitempty"`
+}
+
+// String is one line for people.
+func (r Remain) String() string {
+	until := "for ever"
+	switch {
+	case r.Until != nil:
+		until = "until " + r.Until.UTC().Format("2006-01-02 15:04 MST")
+	case r.Note != "":
+		until = r.Note
+	}
+	return fmt.Sprintf("%-24s %s: %s", r.Where, r.What, until)
+}
+
+// ErrNothingKnown is returned for a user of whom nothing is known: most often the id has a typo, and a delete is final.
+var ErrNothingKnown = errors.New("nothing is known of the user")
+
+// Eraser erases users.
+type Eraser struct {
+	Kafka   Kafka
+	Streams *Streams
+	Readers []Reader // that are waited for; none: those of the catalogue
+	Unknown bool     // also erase one of whom nothing is known
+	Say     func(state string)
+}
+
+// Erase deletes a user for good and returns when all of it has had its effect, in rows, stores and answers. It fails with
+// ErrNothingKnown, having done nothing, and with a *WaitError when ctx ends first: then the delete is published all the
+// same, and what it does goes on. To erase a user again looks for what is left.
+func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) {
+	l, err := NewLog(e.Kafka)
+	if err != nil {
+		return Erased{}, err
+	}
+	defer l.Close()
+	done := Erased{User: user}
+	if done.Before, err = e.deletedAt(ctx, l, user); err != nil {
+		return done, err
+	}
+	if done.Had, err = e.known(ctx, l, user); err != nil {
+		return done, err
+	}
+	if !e.Unknown && done.Before == nil && len(done.Had) == 0 {
+		return done, fmt.Errorf("erase %s: %w", user, ErrNothingKnown)
+	}
+	if err := e.publish(ctx, user); err != nil {
+		return done, err
+	}
+	if err := e.wait(ctx); err != nil {
+		return done, err
+	}
+	done.Has, err = rowsOf(ctx, l, e.Kafka, user)
+	return done, err
+}
+
+// known returns the rows of a user. One of whom there are none may have come a moment ago.
+func (e Eraser) known(ctx context.Context, l *Log, user schemas.UserID) (map[string]int, error) {
+	had, err := rowsOf(ctx, l, e.Kafka, user)
+	if err != nil || len(had) > 0 || e.Unknown {
+		return had, err
+	}
+	if err := e.wait(ctx); err != nil {
+		return nil, err
+	}
+	return rowsOf(ctx, l, e.Kafka, user)
+}
+
+func (e Eraser) wait(ctx context.Context) error {
+	return Wait(ctx, e.Kafka, schemas.MicrosOf(time.Now()), func(s WaitState) { e.say(s.String()) }, e.Readers...)
+}
+
+func (e Eraser) say(state string) {
+	if e.Say != nil {
+		e.Say(state)
+	}
+}
+
+// publish deletes the user, under an id of its own: of a user who is deleted already everybody looks for what is left.
+func (e Eraser) publish(ctx context.Context, user schemas.UserID) error {
+	p, err := NewPublisher(e.Kafka, e.Streams)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	event := &schemas.UserEvent{Event: schemas.Event{
+		ID: "erase-" + rand.Text(), Time: schemas.MicrosOf(time.Now()), Actor: user, Verb: schemas.Delete, Object: schemas.ID(user),
+	}}
+	return p.Publish(ctx, []schemas.Line{{Stream: Users, Key: string(user), Event: event}})
+}
+
+// deletedAt returns when a user was deleted, nil if not.
+func (e Eraser) deletedAt(ctx context.Context, l *Log, user schemas.UserID) (*time.Time, error) {
+	var at *time.Time
+	err := readKeyed(ctx, l, e.Kafka, UsersDeleted, string(user), func(r *kgo.Record) {
+		if string(r.Key) != string(user) {
+			return
+		}
+		if rec, err := e.Streams.UsersDeleted.Decode(r.Value); err == nil && at == nil {
+			t := rec.Time.Time()
+			at = &t
+		}
+	})
+	return at, err
+}
+
+// readKeyed visits the partition of a topic that a key is in.
+func readKeyed(ctx context.Context, l *Log, k Kafka, topic, key string, visit func(*kgo.Record)) error {
+	p := Partition(key, k.Partitions)
+	starts, err := l.Starts(ctx, topic)
+	if err != nil {
+		return err
+	}
+	end, err := l.End(ctx, topic, p)
+	if err != nil {
+		return err
+	}
+	return l.ReadTo(ctx, topic, p, starts[topic][p], end, visit)
+}
+
+// rowsOf counts the rows that the groups keep under an owner, as their changelogs have them.
+func rowsOf(ctx context.Context, l *Log, k Kafka, owner schemas.UserID) (map[string]int, error) {
+	counts := map[string]int{}
+	prefix := append([]byte(owner), 0)
+	for _, group := range RowGroups() {
+		rows := map[string]bool{}
+		err := readKeyed(ctx, l, k, TableOf(group), string(owner), func(r *kgo.Record) {
+			if !bytes.HasPrefix(r.Key, prefix) {
+				return
+			}
+			if r.Value == nil {
+				delete(rows, string(r.Key))
+			} else {
+				rows[string(r.Key)] = true
+			}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("count rows of %s: %w", owner, err)
+		}
+		if len(rows) > 0 {
+			counts[group] = len(rows)
+		}
+	}
+	return counts, nil
+}
+
+// traces says what of a user stands in the records of a topic, where there is something.
+func traces() map[string]string {
+	events, derived := "the user's events", "records made of them"
+	return map[string]string{
+		Users: "profile and delete", Follows: "follows and blocks", Pins: "the pins' events, deletes included", Actions: events,
+		Candidates: "what was offered to the user", Publications: derived, PinCards: derived, ActionsJoined: derived,
+		ActionsEnriched: derived, EdgeWeights: derived, Affinities: derived, UsersDeleted: "that the user is deleted",
+		Erasures: "what was to be erased", Edges: derived, FanoutLoop: derived, EdgeModes: derived, Returns: "visits",
+		RelatedRequests: derived, Deliveries: derived, Served: "what was shown", FeedEntries: "what was shown",
+		Impressions: "what was shown", FeatureLog: "answered features", DeadLetters: "records that could not be read",
+	}
+}
+
+// Remains says what is kept of an erased user's records, and until when: a record that came a moment ago goes when the
+// brokers' retention of its topic has passed. now is the time of the erasure.
+func Remains(ctx context.Context, k Kafka, now time.Time) ([]Remain, error) {
+	profile, err := ProfileOf(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	adm, err := k.Admin()
+	if err != nil {
+		return nil, err
+	}
+	defer adm.Close()
+	var list []Remain
+	what := traces()
+	catalogue := slices.DeleteFunc(Catalogue(profile), func(t Topic) bool { return what[t.Name] == "" })
+	names := make([]string, len(catalogue))
+	for i, t := range catalogue {
+		names[i] = t.Name
+	}
+	configs, err := adm.DescribeTopicConfigs(ctx, names...)
+	if err != nil {
+		return nil, fmt.Errorf("describe topics: %w", err)
+	}
+	for _, t := range catalogue {
+		rc, err := configs.On(t.Name, nil)
+		if err = errors.Join(err, rc.Err); err != nil {
+			return nil, fmt.Errorf("describe topic %s: %w", t.Name, err)
+		}
+		list = append(list, t.remain(what[t.Name], rc.Configs, now))
+	}
+	return append(list, Remain{
+		Where: "changelogs of the groups", What: "rows that are no more", Note: compactedNote(profile.Embedded),
+	}), nil
+}
+
+const embeddedNote = "for ever: the embedded broker deletes nothing"
+
+func compactedNote(embedded bool) string {
+	if embedded {
+		return embeddedNote
+	}
+	return "until the brokers compact the topics"
+}
+
+// remain is what is kept of a topic with the brokers' settings.
+func (t Topic) remain(what string, configs []kadm.Config, now time.Time) Remain {
+	r := Remain{Where: t.Name, What: what}
+	if t.Embedded {
+		if t.Retention != forever || t.Compact {
+			r.Note = embeddedNote
+		}
+		return r
+	}
+	for _, c := range configs {
+		ms, err := strconv.ParseInt(c.MaybeValue(), 10, 64)
+		if c.Key == "retention.ms" && err == nil && ms >= 0 && !t.Compact {
+			until := now.Add(time.Duration(ms) * time.Millisecond)
+			r.Until = &until
+		}
+	}
+	return r
+}
