@@ -72,7 +72,7 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 			rows.Keyed(s.Served, forgetting(g.serve)),
 			rows.Keyed(s.Returns, g.back),
 			rows.Keyed(s.Affinities, g.affinities),
-			rows.Keyed(s.Erasures, g.erase),
+			rows.Keyed(s.Erasures, forgetting(g.erase)),
 		},
 		Outputs: []string{topics.FeedEntries, topics.Impressions, topics.EdgeModes, topics.FanoutLoop, topics.Erasures},
 		Timer:   g.timer,
