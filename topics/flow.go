@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -52,8 +53,9 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 		}
 		for _, r := range readers {
 			if r.reads(t.Name) {
+				at := committed[r.Group][t.Name]
 				f.Readers = append(f.Readers, Lag{
-					Group: r.Group, Topic: t.Name, Records: behind(committed[r.Group][t.Name], starts[t.Name], ends[t.Name]),
+					Group: r.Group, Topic: t.Name, Records: behind(at, starts[t.Name], ends[t.Name], t.transactional()),
 				})
 			}
 		}
@@ -62,15 +64,23 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 	return flows, nil
 }
 
-// behind counts what lies between committed offsets, or where a partition begins, and the ends.
-func behind(committed, starts, ends map[int32]int64) int64 {
+// transactional says whether all that is in a topic came in transactions.
+func (t Topic) transactional() bool {
+	return !slices.ContainsFunc(t.Writers, func(w string) bool { return !slices.Contains(RowGroups(), w) })
+}
+
+// behind counts what lies between committed offsets, or where a partition begins, and the ends. In a transactional topic
+// a record has a marker behind it: a single offset is a marker, or not committed yet.
+func behind(committed, starts, ends map[int32]int64, transactional bool) int64 {
 	var sum int64
 	for p, end := range ends {
 		from, ok := committed[p]
 		if !ok {
 			from = starts[p]
 		}
-		sum += max(0, end-from)
+		if lag := end - from; lag > 1 || lag == 1 && !transactional {
+			sum += lag
+		}
 	}
 	return sum
 }

@@ -1,6 +1,14 @@
-// Package web is the console: one page that shows a user's feed as its user sees it, the pools behind it, live features
-// and the state of the pipeline. Static files in the binary; nothing is built and nothing is loaded from elsewhere, and
-// the page is told so (Content-Security-Policy). It talks to the calls of package api alone.
+// Package web is the console: a page that shows a feed as its user sees it, the pools behind it, live features, the
+// pipeline as a picture, and how the product is used. Static files in the binary; nothing is built and nothing is loaded
+// from elsewhere, and the page is told so (Content-Security-Policy). It talks to the calls of package api alone.
+//
+//	js/main.js       whose feed, which view, what is asked for again while it is looked at
+//	js/feed.js …     a view each: feed with rail beside it, pools, features, pipeline with picture, insights with plots
+//	js/api.js        calls, streams of events, tokens
+//	js/dom.js        building blocks; what comes from the API goes in as text, never as markup
+//
+// Whoever cannot point or cannot see uses all of it: landmarks, a heading for each view that gets the focus, what changes
+// is announced, every plot is a table, too.
 package web
 
 import (
@@ -18,10 +26,10 @@ import (
 //go:embed static
 var static embed.FS
 
-// policy allows the page its own files and calls, and nothing else. Tiles are coloured by CSS custom properties that
-// the script sets through the CSSOM, which needs no exception.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// policy allows the page its own files and calls, and nothing else; no text becomes markup or code. What is coloured or
+// sized by data is so through CSS custom properties that scripts set in the CSSOM, which needs no exception.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
 // types are those of the files there are; the system's own table may lack or differ.
 var types = map[string]string{

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -32,8 +33,8 @@ func get(h http.Handler, path string, header ...string) *http.Response {
 func TestFilesAndTheirTypes(t *testing.T) {
 	h := handler(t)
 	for path, want := range map[string]string{
-		"/": "text/html; charset=utf-8", "/console.css": "text/css; charset=utf-8",
-		"/console.js": "text/javascript; charset=utf-8", "/icon.svg": "image/svg+xml",
+		"/": "text/html; charset=utf-8", "/css/base.css": "text/css; charset=utf-8",
+		"/js/main.js": "text/javascript; charset=utf-8", "/icon.svg": "image/svg+xml",
 	} {
 		res := get(h, path)
 		if got := res.Header.Get("Content-Type"); res.StatusCode != 200 || got != want {
@@ -46,7 +47,7 @@ func TestFilesAndTheirTypes(t *testing.T) {
 			t.Errorf("%s again: %d, want 304", path, again.StatusCode)
 		}
 	}
-	for _, path := range []string{"/nothing", "/static/console.js", "/../go.mod"} {
+	for _, path := range []string{"/nothing", "/js", "/js/", "/static/js/main.js", "/../go.mod"} {
 		res := get(h, path)
 		var problem struct{ Status int }
 		if err := json.NewDecoder(res.Body).Decode(&problem); err != nil {
@@ -68,6 +69,9 @@ func TestPageKeepsItsPolicy(t *testing.T) {
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?:src|href)="(/[^"]*)"`).FindAllStringSubmatch(body, -1) {
+		if api := m[1] == "/metrics" || strings.HasPrefix(m[1], "/v1/"); api {
+			continue
+		}
 		if res := get(h, m[1]); res.StatusCode != 200 {
 			t.Errorf("the page names %s: %d", m[1], res.StatusCode)
 		}
@@ -83,31 +87,70 @@ func text(t *testing.T, h http.Handler, path string) string {
 	return string(body)
 }
 
-// What comes from the API must not become markup or code, and what the script looks for must be on the page.
-func TestScriptKeepsToThePage(t *testing.T) {
-	h := handler(t)
-	page, script := text(t, h, "/"), text(t, h, "/console.js")
-	for _, bad := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "http://", "https://", "//cdn"} {
-		if strings.Contains(script, bad) {
-			t.Errorf("the script has %s", bad)
+// scripts are the console's, by path.
+func scripts(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := fs.Glob(static, "static/js/*.js")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("found %d scripts, %v", len(files), err)
+	}
+	texts := map[string]string{}
+	for _, f := range files {
+		path := strings.TrimPrefix(f, "static")
+		texts[path] = text(t, handler(t), path)
+	}
+	return texts
+}
+
+// What comes from the API must not become markup or code, and what scripts look for must be on the page.
+func TestScriptsKeepToThePage(t *testing.T) {
+	page, looked := text(t, handler(t), "/"), 0
+	for path, script := range scripts(t) {
+		for _, bad := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "https://", "//cdn", ".style =", "'style'"} {
+			if strings.Contains(script, bad) {
+				t.Errorf("%s has %s", path, bad)
+			}
+		}
+		for _, m := range regexp.MustCompile(`\$\('([\w-]+)'\)`).FindAllStringSubmatch(script, -1) {
+			looked++
+			if !strings.Contains(page, `id="`+m[1]+`"`) {
+				t.Errorf("%s looks for #%s, which is not on the page", path, m[1])
+			}
 		}
 	}
-	looked := regexp.MustCompile(`\$\('([\w-]+)'\)`).FindAllStringSubmatch(script, -1)
-	if len(looked) < 10 {
-		t.Fatalf("the script looks for %d elements, want those of the page", len(looked))
+	if looked < 50 {
+		t.Errorf("the scripts look for %d elements, want those of the page", looked)
 	}
-	for _, m := range looked {
-		if !strings.Contains(page, `id="`+m[1]+`"`) {
-			t.Errorf("the script looks for #%s, which is not on the page", m[1])
+}
+
+// What a script imports is there, under the name by which it is imported.
+func TestScriptsFindEachOther(t *testing.T) {
+	all, found := scripts(t), 0
+	for path, script := range all {
+		for _, m := range regexp.MustCompile(`import (?:\* as \w+|{([^}]*)}) from '\./([\w.]+)'`).FindAllStringSubmatch(script, -1) {
+			from, here := all["/js/"+m[2]]
+			if !here {
+				t.Errorf("%s imports %s, which is not there", path, m[2])
+			}
+			for name := range strings.SplitSeq(m[1], ",") {
+				found++
+				name = strings.TrimSpace(name)
+				if name != "" && !regexp.MustCompile(`export (?:async )?(?:function|class|const) `+regexp.QuoteMeta(name)+`[ (]`).MatchString(from) {
+					t.Errorf("%s imports %s, which %s does not export", path, name, m[2])
+				}
+			}
 		}
+	}
+	if found < 20 {
+		t.Errorf("%d imports found", found)
 	}
 }
 
 // A name without a label is nothing to a screen reader.
 func TestFieldsHaveLabels(t *testing.T) {
 	page := text(t, handler(t), "/")
-	for _, m := range regexp.MustCompile(`<(?:input|select) id="(\w+)"`).FindAllStringSubmatch(page, -1) {
-		if !strings.Contains(page, `<label for="`+m[1]+`">`) {
+	for _, m := range regexp.MustCompile(`<(?:input|select|textarea) id="([\w-]+)"`).FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(page, `for="`+m[1]+`">`) {
 			t.Errorf("#%s has no label", m[1])
 		}
 	}

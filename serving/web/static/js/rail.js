@@ -1,0 +1,45 @@
+// What changes as a user acts, beside the feed: affinities, pools, features.
+
+import { $, bar, keyed, setBar } from './dom.js';
+import { call, ofUser, query } from './api.js';
+import { name, percent, short, sourceClass, whole } from './format.js';
+import { app, current } from './app.js';
+import { ask, show } from './features.js';
+
+const affinities = 8; // of the strongest
+
+// look asks for what the user's feed remembers, and for the features.
+export async function look() {
+  const matters = current();
+  const [state, values] = await Promise.all([call(ofUser(app.user, `feed/state${query({ feed: app.feed })}`)), ask()]);
+  if (!matters()) return;
+  showAffinities(state.affinities);
+  showPools(state.sources);
+  show($('rail-features'), values, 4);
+}
+
+function showAffinities(list) {
+  const most = list.length ? list[0].value : 1;
+  keyed($('rail-affinities'), list.slice(0, affinities), (a) => a.facet, (a) => bar(name(a.facet), a.facet),
+    (line, a) => setBar(line, short(a.value), a.value / most));
+}
+
+function showPools(sources) {
+  const waiting = sources.filter((s) => s.waiting > 0);
+  const most = Math.max(...waiting.map((s) => s.waiting), 1), shown = sum(sources.map((s) => s.shown));
+  keyed($('rail-pools'), waiting, (s) => s.source, (s) => {
+    const line = bar(s.source);
+    line.classList.add(sourceClass(s.source));
+    return line;
+  }, (line, s) => {
+    line.title = `shown ${percent(shown ? s.shown / shown : 0)}, to be ${percent(s.target)}`;
+    setBar(line, whole(s.waiting), s.waiting / most);
+  });
+}
+
+const sum = (list) => list.reduce((a, b) => a + b, 0);
+
+// leave takes what belongs to the user before off the page.
+export function leave() {
+  for (const id of ['rail-affinities', 'rail-pools', 'rail-features']) $(id).replaceChildren();
+}
