@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/pprof"
 	"sync"
 	"time"
 )
@@ -119,7 +120,9 @@ func (s *Supervisor) keep(ctx context.Context, i int) error {
 	for failures := 0; ; {
 		s.set(i, Running, nil, time.Time{})
 		started := time.Now()
-		err := s.parts[i].Run(ctx)
+		var err error
+		// A CPU profile then tells the parts apart, with all that they start: go tool pprof -tags.
+		pprof.Do(ctx, pprof.Labels("part", s.parts[i].Name), func(ctx context.Context) { err = s.parts[i].Run(ctx) })
 		if ctx.Err() != nil {
 			s.set(i, Ended, err, time.Time{})
 			return nil

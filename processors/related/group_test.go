@@ -236,8 +236,8 @@ func TestNeighboursAreBounded(t *testing.T) {
 	}
 	r.WaitIdle()
 	got := r.neighbours(pin(100_000).ID, 10*cfg.Keep)
-	if len(got) < cfg.Keep || len(got) >= 10*cfg.Keep {
-		t.Fatalf("%d neighbours are kept, want at least %d and far below %d", len(got), cfg.Keep, all)
+	if most := cfg.Keep + cfg.Keep/4; len(got) < cfg.Keep || len(got) > most {
+		t.Fatalf("%d of %d neighbours are kept, want %d to %d", len(got), all, cfg.Keep, most)
 	}
 	for i, item := range got[:cfg.Keep] {
 		if want := pin(all - 1 - i).ID; item.ID != want {

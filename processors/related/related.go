@@ -15,8 +15,7 @@
 //
 // Kept is its logarithm as of the epoch, ln Σ w·2^(t/half-life): forward decay (Cormode, Shkapenyuk, Srivastava, Xu, ICDE
 // 2009), which time does not change and which two neighbours can be compared by at every moment. So the order of arrival
-// does not matter either, up to the bounds. The Config.Keep strongest are kept of a pin or interest, give or take what
-// has come since the last trim.
+// does not matter either, up to the bounds. The Config.Keep strongest are kept of a pin or interest, give or take a quarter.
 //
 // Candidates. A positive action on a pin brings the Config.Offer strongest neighbours of the pin into the pool related of
 // its user, each with the write-time score

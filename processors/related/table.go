@@ -17,7 +17,7 @@ import (
 const (
 	rowNeighbour = 'n' // id → strength, version, quality, ranked body
 	rowPlace     = 'p' // strength (best first), id → nothing
-	rowAll       = 'a' // → strength of all that was ever added
+	rowAll       = 'a' // → strength of all that was ever added, number of neighbours kept
 	rowSave      = 's' // time (newest first), pin → the record of board-saves
 )
 
@@ -79,27 +79,40 @@ func find(t table, id schemas.ID) (*neighbour, error) {
 	return &n, nil
 }
 
-// all reads the strength of everything that was added.
-func all(t table) (strength, error) {
-	value, err := t.Get([]byte{rowAll})
-	switch {
-	case err != nil || value == nil:
-		return none(), err
-	case len(value) != 8:
-		return none(), errTorn
-	}
-	return strength(math.Float64frombits(binary.BigEndian.Uint64(value))), nil
+// whole is what a pin's or interest's neighbours are together.
+type whole struct {
+	strength strength // of everything that was ever added
+	kept     uint32   // neighbours
 }
 
-// places returns the ids of the strongest neighbours after the first skip, most of them.
-func places(t table, skip, most int) ([]schemas.ID, error) {
+// uncounted is the number of neighbours in a row of a time when it did not have one: a trim is due, which counts them.
+const uncounted = math.MaxUint32
+
+func readWhole(t table) (whole, error) {
+	value, err := t.Get([]byte{rowAll})
+	if err != nil || value == nil {
+		return whole{strength: none()}, err
+	}
+	if len(value) != 8 && len(value) != 12 {
+		return whole{}, errTorn
+	}
+	w := whole{strength(math.Float64frombits(binary.BigEndian.Uint64(value))), uncounted}
+	if len(value) == 12 {
+		w.kept = binary.BigEndian.Uint32(value[8:])
+	}
+	return w, nil
+}
+
+func (w whole) encode() []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, 12), math.Float64bits(float64(w.strength)))
+	return binary.BigEndian.AppendUint32(b, w.kept)
+}
+
+// places returns the ids of the strongest neighbours, most of them.
+func places(t table, most int) ([]schemas.ID, error) {
 	var ids []schemas.ID
 	var bad error
 	err := t.Scan(rows.Scan{Prefix: []byte{rowPlace}}, func(name, _ []byte) bool {
-		if skip > 0 {
-			skip--
-			return true
-		}
 		if len(ids) >= most {
 			return false
 		}
@@ -113,11 +126,11 @@ func places(t table, skip, most int) ([]schemas.ID, error) {
 
 // best reads the strongest neighbours, with their share in all.
 func best(t table, most int) ([]neighbour, error) {
-	ids, err := places(t, 0, most)
+	ids, err := places(t, most)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	whole, err := all(t)
+	all, err := readWhole(t)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +143,7 @@ func best(t table, most int) ([]neighbour, error) {
 		if n == nil {
 			return nil, fmt.Errorf("neighbour %s has a place and no row", id)
 		}
-		n.share = n.strength.share(whole)
+		n.share = n.strength.share(all.strength)
 		list = append(list, *n)
 	}
 	return list, nil
@@ -146,60 +159,62 @@ func (t neighbours) best(most int) ([]neighbour, error) { return best(t.own, mos
 
 // add makes a neighbour stronger.
 func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros) error {
+	all, err := readWhole(t.own)
+	if err != nil {
+		return err
+	}
 	n, err := find(t.own, s.ID)
 	if err != nil {
 		return err
 	}
 	if n == nil {
 		n = &neighbour{id: s.ID, strength: none()}
+		if all.kept != uncounted {
+			all.kept++
+		}
 	} else if err := t.own.Delete(placeName(n.strength, n.id)); err != nil {
 		return err
 	}
 	gain := once(weight, at, t.cfg.HalfLife)
-	n.strength = n.strength.plus(gain)
+	n.strength, all.strength = n.strength.plus(gain), all.strength.plus(gain)
 	n.see(s)
-	if err := t.put(n, gain); err != nil {
+	if err := t.put(n); err != nil {
 		return err
 	}
-	if ranked.TrimDue(ranked.Hash(s.ID), uint64(at), t.cfg.Keep) {
-		return t.trim()
+	// Beyond the bound by a quarter: the places that a trim passes over cost each neighbour that came since a constant.
+	if int(all.kept) > t.cfg.Keep+t.cfg.Keep/4 {
+		if all.kept, err = t.trim(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return t.own.Put([]byte{rowAll}, all.encode())
 }
 
-func (t neighbours) put(n *neighbour, gain strength) error {
-	whole, err := all(t.own)
-	if err != nil {
-		return err
-	}
-	value := binary.BigEndian.AppendUint64(nil, math.Float64bits(float64(whole.plus(gain))))
-	return errors.Join(
-		t.own.Put(neighbourName(n.id), n.encode()),
-		t.own.Put(placeName(n.strength, n.id), nil),
-		t.own.Put([]byte{rowAll}, value),
-	)
+func (t neighbours) put(n *neighbour) error {
+	return errors.Join(t.own.Put(neighbourName(n.id), n.encode()), t.own.Put(placeName(n.strength, n.id), nil))
 }
 
-// trim gives up the weakest neighbours beyond the bound. What they were worth stays in the whole: shares are of all that
-// was seen.
-func (t neighbours) trim() error {
-	over, err := places(t.own, t.cfg.Keep, math.MaxInt)
+// trim gives up the weakest neighbours beyond the bound, and returns how many are left. What they were worth stays in the
+// whole: shares are of all that was seen.
+func (t neighbours) trim() (left uint32, err error) {
+	ids, err := places(t.own, math.MaxInt)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for _, id := range over {
+	most := min(t.cfg.Keep, len(ids))
+	for _, id := range ids[most:] {
 		n, err := find(t.own, id)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if n == nil {
-			return fmt.Errorf("neighbour %s has a place and no row", id)
+			return 0, fmt.Errorf("neighbour %s has a place and no row", id)
 		}
 		if err := errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighbourName(id))); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return uint32(most), nil
 }
 
 // board is the rows of one board.
