@@ -31,18 +31,17 @@ type heat struct {
 	last                 schemas.Micros
 }
 
-// note counts an impression, or an action of some verb, that arrived now. It returns false if it does not matter here.
-func (h *heat) note(what string, now schemas.Micros) bool {
-	switch what {
-	case schemas.ImpressionCount:
+// warms says that impressions, and actions of some verb, are counted here.
+func warms(what string) bool { return what == schemas.ImpressionCount || what == string(schemas.Save) }
+
+// note counts one that arrived now.
+func (h *heat) note(what string, now schemas.Micros) {
+	if what == schemas.ImpressionCount {
 		h.shown++
-	case string(schemas.Save):
+	} else {
 		h.saved++
-	default:
-		return false
 	}
 	h.last = now
-	return true
 }
 
 func (h *heat) sent() bool { return h.sentShown+h.sentSaved > 0 }
@@ -96,10 +95,14 @@ func (t table) heat() (*heat, error) {
 
 // warm notes what happened to the pin, and sends its counts if they are due.
 func (t table) warm(p *pin, what string) error {
+	if !warms(what) {
+		return nil // without a look at its row: most of what happens says nothing here
+	}
 	h, err := t.heat()
-	if err != nil || !h.note(what, t.now()) {
+	if err != nil {
 		return err
 	}
+	h.note(what, t.now())
 	if h.due(t.cfg.Hot.From) {
 		if err := t.sendHot(p, h); err != nil {
 			return err

@@ -12,8 +12,11 @@ import (
 func TestHeatCountsWhatMatters(t *testing.T) {
 	var h heat
 	for what, want := range map[string]bool{schemas.ImpressionCount: true, "save": true, "click": false, "hide": false} {
-		if got := h.note(what, 7); got != want {
+		if got := warms(what); got != want {
 			t.Errorf("%s: got %v, want %v", what, got, want)
+		}
+		if want {
+			h.note(what, 7)
 		}
 	}
 	if want := (heat{shown: 1, saved: 1, last: 7}); h != want {

@@ -262,7 +262,7 @@ func (p *part) settle(b *batch, took time.Duration) {
 	p.w.r.meter.committed(b, took)
 	timers, ticked, chained := b.timers, b.ticked, b.chained
 	p.mu.Lock()
-	p.state.flying = nil
+	p.state.landed()
 	b.reset()
 	p.spare = b
 	p.room.Broadcast()

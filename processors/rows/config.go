@@ -30,6 +30,7 @@ type Config struct {
 
 	CacheBytes    int64 `yaml:"cache_bytes"`    // block cache of all stores of the process, memtables included, at least 8 MiB
 	MemTableBytes int64 `yaml:"memtable_bytes"` // of all stores of the process, split evenly, at least 8 MiB; twice as much takes a fifth off the cost of compaction and more
+	RecentBytes   int64 `yaml:"recent_bytes"`   // of rows read lately, beside all stores of the process, split evenly, from 0: none are kept
 	MinDiskBytes  int64 `yaml:"min_disk_bytes"` // with less free below Dir, partitions stop instead of committing
 
 	SessionTimeout time.Duration `yaml:"session_timeout"` // after which a dead member's partitions are given to others, 1s-5m
@@ -51,6 +52,7 @@ func DefaultConfig() Config {
 		TimersPerTick:    256,
 		CacheBytes:       128 << 20,
 		MemTableBytes:    384 << 20,
+		RecentBytes:      64 << 20,
 		MinDiskBytes:     256 << 20,
 		SessionTimeout:   6 * time.Second,
 		Grace:            3 * time.Second,
@@ -88,6 +90,7 @@ func (c Config) Validate() error {
 	between("timers_per_tick", int64(c.TimersPerTick), 1, 100_000)
 	between("cache_bytes", c.CacheBytes, 8<<20, many)
 	between("memtable_bytes", c.MemTableBytes, 8<<20, many)
+	between("recent_bytes", c.RecentBytes, 0, many)
 	between("min_disk_bytes", c.MinDiskBytes, 0, many)
 	within("session_timeout", c.SessionTimeout, time.Second, 5*time.Minute)
 	within("grace", c.Grace, 100*time.Millisecond, 30*time.Second)

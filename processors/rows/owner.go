@@ -125,9 +125,14 @@ func (s *state) get(owner string, row []byte) ([]byte, error) {
 	return s.stored(owner, row)
 }
 
-// stored reads a row of the store. It returns a copy in the scratch memory of the callback.
+// stored reads a row of the store, or what is kept of it in memory. It returns a copy in the scratch memory of the
+// callback.
 func (s *state) stored(owner string, row []byte) ([]byte, error) {
 	from := len(s.scratch)
+	if value := s.recent.get(owner, row); value != nil {
+		s.scratch = append(s.scratch, value...)
+		return s.scratch[from:len(s.scratch):len(s.scratch)], nil
+	}
 	s.scratch = append(append(append(s.scratch, owner...), separator), row...)
 	value, closer, err := s.store.Get(s.scratch[from:])
 	s.scratch = s.scratch[:from]
@@ -137,11 +142,18 @@ func (s *state) stored(owner string, row []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read row of %q: %w", owner, err)
 	}
+	s.recent.put(owner, row, value)
 	s.scratch = append(s.scratch, value...)
 	if err := closer.Close(); err != nil {
 		return nil, fmt.Errorf("read row of %q: %w", owner, err)
 	}
 	return s.scratch[from:len(s.scratch):len(s.scratch)], nil
+}
+
+// landed says that the store has the flying batch.
+func (s *state) landed() {
+	s.recent.landed(s.flying)
+	s.flying = nil
 }
 
 func (s *state) scan(owner string, sc Scan, visit func(row, value []byte) bool) error {

@@ -14,6 +14,7 @@ import (
 type Shared struct {
 	cache     *pebble.Cache
 	memTables int64
+	recent    int64        // bytes of rows kept in memory
 	stores    atomic.Int64 // that the groups may open at the same time
 	pace      *pace
 
@@ -28,6 +29,7 @@ func NewShared(cfg Config) (*Shared, error) {
 	return &Shared{
 		cache:      pebble.NewCache(cfg.CacheBytes + cfg.MemTableBytes), // Pebble takes memtables out of the cache
 		memTables:  cfg.MemTableBytes,
+		recent:     cfg.RecentBytes,
 		pace:       newPace(cfg.Gap, cfg.MaxGap, cfg.CommitsPerSecond),
 		recoveries: recoveries{now: time.Now, open: map[*store]int64{}},
 	}, nil
@@ -40,6 +42,9 @@ func (s *Shared) Close() { s.cache.Unref() }
 func (s *Shared) memTable() uint64 {
 	return uint64(min(max(s.memTables/(2*max(s.stores.Load(), 1)), 1<<20), 64<<20))
 }
+
+// recentBytes is what each store's partition may keep of rows read lately in one of two generations.
+func (s *Shared) recentBytes() int { return int(s.recent / (2 * max(s.stores.Load(), 1))) }
 
 // pace spreads the commits of all partitions of a process: each waits a gap between the starts of two commits, which
 // grows from least to most as the process nears twice its commits a second. Transactions cost the brokers half a

@@ -41,7 +41,7 @@ func newBench(t fatalf, g Group) (*bench, func()) {
 	if err != nil {
 		t.Fatalf("topology: %v", err)
 	}
-	b := &bench{db: db, state: state{topo: topo, limits: DefaultConfig().limits(), store: db, pending: newBatch(1)}}
+	b := &bench{db: db, state: state{topo: topo, limits: DefaultConfig().limits(), store: db, pending: newBatch(1), recent: newRecentRows(400)}}
 	return b, func() { _ = db.Close() }
 }
 
@@ -81,7 +81,7 @@ func (b *bench) land(t fatalf) {
 	if err := out.Commit(pebble.NoSync); err != nil {
 		t.Fatalf("commit: %v", err)
 	}
-	b.flying = nil
+	b.landed()
 }
 
 // group is a topology for tests of callbacks alone.
@@ -239,6 +239,11 @@ func same(t *rapid.T, b *bench, owner string, want map[string]string) {
 	})
 	if err != nil || !maps.Equal(got, want) {
 		t.Fatalf("rows of %s: %q, %v; want %q", owner, got, err, want)
+	}
+	for row, value := range want {
+		if got, err := b.get(owner, []byte(row)); err != nil || got == nil || string(got) != value {
+			t.Fatalf("row %q of %s: %q, %v; want %q", row, owner, got, err, value)
+		}
 	}
 }
 

@@ -38,7 +38,8 @@ type state struct {
 	pending *batch
 	flying  *batch // nil: none
 	store   reader
-	scratch []byte // what Get copied out of the store for the present callback
+	recent  recentRows // of store
+	scratch []byte     // what Get copied out of the store for the present callback
 }
 
 // origin tells when the outside event arrived that a record goes back to, in microseconds.

@@ -245,7 +245,10 @@ func (w *work) fence(ctx context.Context, p *part) (int64, error) {
 func (p *part) prepare() {
 	p.room = sync.NewCond(&p.mu)
 	p.applied = slices.Repeat([]int64{-1}, len(p.w.r.topo.reads()))
-	p.state = state{topo: p.w.r.topo, limits: p.w.r.cfg.limits(), id: p.id, pending: p.newBatch(), store: p.store.db}
+	p.state = state{
+		topo: p.w.r.topo, limits: p.w.r.cfg.limits(), id: p.id, pending: p.newBatch(), store: p.store.db,
+		recent: newRecentRows(p.w.r.shared.recentBytes()),
+	}
 	if remember := p.w.r.topo.memory; remember != nil {
 		p.state.memory = remember()
 	}
