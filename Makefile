@@ -20,9 +20,12 @@ CLUSTER       := kafka-1 kafka-2 kafka-3
 export CASSANDRA_PORT ?= 19042
 CASSANDRAS    := cassandra-primary cassandra-standby
 CASSANDRA     := $(shell echo 127.0.0.1:$(CASSANDRA_PORT),127.0.0.1:$$(($(CASSANDRA_PORT) + 1)))
+SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA_PORT) + 40))) \
+                 SMARTFEED_TEST_CASSANDRA_SECURED=127.0.0.1:$(shell echo $$(($(CASSANDRA_PORT) + 2))) \
+                 SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run test test-race test-lastfm test-services test-kafka test-cassandra test-pinot test-product nightly vet check lint fmt bench-feed bench-rows bench-features bench-short clean
+.PHONY: help build run test test-race test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product nightly vet check lint fmt bench-feed bench-rows bench-features bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -44,7 +47,7 @@ test-race: ## every test but the long imports under the race detector
 test-lastfm: ## the Last.fm set against brute force, also through five kills; files in LASTFM_DIR or ../shared/data/lastfm-2k
 	$(GO) test -timeout 30m -run '$(LONG)' -v ./product
 
-test-services: test-kafka test-cassandra test-pinot test-product ## the same tests on real servers, brought and started by .ci/services
+test-services: test-kafka test-cassandra test-secured test-pinot test-product ## the same tests on real servers, brought and started by .ci/services
 
 test-kafka: ## one broker, and three
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=4 $(GO) test -p 1 -count=1 -timeout 20m -run RealKafka -v ./topics ./processors/rows
@@ -52,6 +55,10 @@ test-kafka: ## one broker, and three
 
 test-cassandra: ## a primary and a standby
 	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) $(GO) test -count=1 -timeout 20m -run RealCassandra -v ./serving/feedstore/cassandra
+
+test-secured: ## Kafka and Cassandra that want TLS and a login
+	.ci/services with kafka-secured -- env $(SECURED) $(GO) test -p 1 -count=1 -timeout 10m -run RealSecured -v ./topics ./product
+	.ci/services with cassandra-secured -- env $(SECURED) $(GO) test -count=1 -timeout 10m -run RealSecured -v ./serving/feedstore/cassandra
 
 test-pinot: ## Pinot with its ZooKeeper
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GO) test -count=1 -run RealPinot -v ./serving/feature/pinot

@@ -124,7 +124,18 @@ func (r *Registry) SchemaByID(ctx context.Context, id int) (string, error) {
 	return s.Schema, nil
 }
 
+// ErrRegistryAway says that a registry cannot be reached, is out of order, or does not let this client in: that another
+// question would end likewise.
+var ErrRegistryAway = errors.New("the schema registry is of no help")
+
 func (r *Registry) failed(what string, err error) error {
+	var answer *sr.ResponseError
+	switch {
+	case !errors.As(err, &answer):
+		return fmt.Errorf("%s at schema registry %s: %w: %w", what, r.urls, ErrRegistryAway, err)
+	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden, answer.StatusCode >= 500:
+		return fmt.Errorf("%s at schema registry %s: %w: status %d: %w", what, r.urls, ErrRegistryAway, answer.StatusCode, err)
+	}
 	return fmt.Errorf("%s at schema registry %s: %w", what, r.urls, err)
 }
 

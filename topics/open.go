@@ -20,7 +20,8 @@ type Registry interface {
 func SubjectOf(topic string) string { return topic + "-value" }
 
 // Open binds every stream to the id that the registry has, or now gives, for its record's schema. It reports the
-// problems of all streams at once; a schema that cannot read what an older one wrote is one of them.
+// problems of all streams at once; a schema that cannot read what an older one wrote is one of them. A registry that is
+// away is one problem: it is not asked again.
 func Open(ctx context.Context, r Registry) (*Streams, error) {
 	b := &binder{ctx: ctx, registry: r}
 	s := &Streams{
@@ -68,6 +69,7 @@ type binder struct {
 	ctx      context.Context // of Open, whose call it lives in
 	registry Registry
 	errs     []error
+	away     bool // the registry is; errs says so
 }
 
 // bind registers the schema of T for a topic.
@@ -80,6 +82,9 @@ func bind[T any](b *binder, topic string) Stream[T] {
 }
 
 func serdeOf[T any](b *binder, topic string) (*schemas.Serde[T], error) {
+	if b.away {
+		return nil, nil
+	}
 	if err := b.ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", topic, err)
 	}
@@ -89,6 +94,7 @@ func serdeOf[T any](b *binder, topic string) (*schemas.Serde[T], error) {
 	}
 	subject := SubjectOf(topic)
 	id, err := b.registry.Register(b.ctx, subject, text)
+	b.away = errors.Is(err, schemas.ErrRegistryAway)
 	if err != nil {
 		return nil, err
 	}

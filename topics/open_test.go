@@ -3,6 +3,8 @@ package topics_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -69,5 +71,31 @@ func TestOpenReportsEveryProblem(t *testing.T) {
 	_, err := topics.Open(t.Context(), brokenRegistry{[]string{"pins-value", "edges-value"}})
 	if !errors.Is(err, errRefused) || strings.Count(err.Error(), "incompatible") != 2 {
 		t.Errorf("Open = %v, want both refused subjects", err)
+	}
+}
+
+// A registry that is away is told of once, and not asked thirty times.
+func TestOpenGivesUpOnARegistryThatIsAway(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	for name, c := range map[string]struct{ at, says string }{
+		"nobody there": {"127.0.0.1:1", "refused"},
+		"not let in":   {server.URL, "status 401"},
+	} {
+		registry, err := schemas.NewRegistry(c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = topics.Open(t.Context(), registry)
+		if !errors.Is(err, schemas.ErrRegistryAway) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "look up") != 1 {
+			t.Errorf("%s: got %v, want %q, once", name, err, c.says)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times, want once", asked)
 	}
 }

@@ -3,6 +3,8 @@ package secure_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,7 +35,7 @@ func serve(t *testing.T, at func(string) string, mutual bool) *httptest.Server {
 		server.TLS.ClientCAs, server.TLS.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		server.TLS.ClientCAs.AppendCertsFromPEM(text)
 	}
-	server.Config.ErrorLog = nil
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are meant to fail
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server

@@ -3,11 +3,15 @@ package pinot
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -16,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -185,5 +190,77 @@ func TestWrongRowsAreErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Whoever asks for a login over TLS gets it, from the client and from Admin; a wrong answer does not hold it.
+func TestLoginOverTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "ada" || password != "correct-horse" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if r.URL.Path == "/version" {
+			_, _ = io.WriteString(w, `{"pinot-controller":"0.11.0"}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"resultTable":{"rows":[[3]]},"numServersQueried":1,"numServersResponded":1}`)
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are meant to fail
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, password, ca, says string }{
+		{"right", "correct-horse", ca, ""},
+		{"wrong", "battery-staple", ca, "401"},
+		{"not believed", "correct-horse", "", "certificate"},
+	} {
+		cfg := DefaultConfig()
+		cfg.Brokers, cfg.Controller = []string{server.URL}, server.URL
+		cfg.Client = secure.HTTP{TLS: secure.Certificates{CAFile: c.ca}, Login: secure.Login{User: "ada", Password: secure.Secret(c.password)}}
+		client, err := NewClient(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.Close)
+		admin, err := NewAdmin(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, asked := client.query(t.Context(), "SELECT 1", 1)
+		_, administered := admin.Release(t.Context())
+		for what, err := range map[string]error{"client": asked, "admin": administered} {
+			if (err == nil) != (c.says == "") || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), c.password)) {
+				t.Errorf("%s, %s: got %v, want %q", c.name, what, err, c.says)
+			}
+		}
+	}
+}
+
+// What Pinot's servers need to reach Kafka is in the table, and nowhere that is printed.
+func TestSecretsOfTheStreamAreNotShown(t *testing.T) {
+	const jaas = "PlainLoginModule required password=correct-horse"
+	s := Setup{Config: DefaultConfig(), Partitions: 4}
+	s.Config.Stream = map[string]secure.Secret{"sasl.jaas.config": jaas}
+	for _, r := range []Release{V0, V1} {
+		table, err := Table(r, s.stream())
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, err := masked(table, s.Config.Stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(table), jaas) || strings.Contains(string(shown), "horse") || !strings.Contains(string(shown), `"sasl.jaas.config": "(hidden)"`) {
+			t.Errorf("%s: applied %s\nshown %s", r, table, shown)
+		}
+	}
+	var want, got any = object{"sasl.jaas.config": jaas}, object{"sasl.jaas.config": "another-horse"}
+	differ := differences("table", mask(want, s.Config.Stream), mask(got, s.Config.Stream))
+	if len(differ) != 1 || strings.Contains(differ[0], "horse") {
+		t.Errorf("differences: got %q, want one, without a secret", differ)
 	}
 }

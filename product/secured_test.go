@@ -1,0 +1,175 @@
+package product
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+
+	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+)
+
+// The variables with the address of a Kafka broker that wants TLS and a login, as .ci/services starts kafka-secured, and
+// with the directory of its certificates.
+const (
+	realSecured      = "SMARTFEED_TEST_KAFKA_SECURED"
+	realCertificates = "SMARTFEED_TEST_CERTIFICATES"
+)
+
+// securedRegistry is a registry behind TLS that asks for a login.
+func securedRegistry(t *testing.T, dir string) string {
+	t.Helper()
+	registry := srfake.New()
+	t.Cleanup(registry.Close)
+	at, err := url.Parse(registry.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, securetest.Server), filepath.Join(dir, securetest.Server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(at)
+	front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != securetest.User || password != securetest.Literal {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	front.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	return front.URL
+}
+
+// securedFile writes the configuration of a product of which everything is secured.
+func securedFile(t *testing.T, kafka, registry, dir string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
+	text := fmt.Sprintf(`
+kafka: [%[1]s]
+kafka_client:
+  tls: {enabled: true, ca_file: %[3]s/ca.pem}
+  sasl: {mechanism: SCRAM-SHA-512, user: smartfeed, password_file: %[3]s/password}
+registry: %[2]s
+registry_client: {tls: {ca_file: %[3]s/ca.pem}, user: smartfeed, password_file: %[3]s/password}
+partitions: 4
+`, kafka, registry, dir)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// Topics are made, groups run, and one event goes through to a feed, every connection over TLS and as somebody.
+func TestRealSecuredProduct(t *testing.T) {
+	kafka, dir := os.Getenv(realSecured), os.Getenv(realCertificates)
+	if kafka == "" {
+		t.Skipf("set %s to the address of a Kafka broker that wants TLS and a login", realSecured)
+	}
+	file := securedFile(t, kafka, securedRegistry(t, dir), dir)
+	command := func(args ...string) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		out, err := runCommand(ctx, append(args, "--config", file)...)
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return out
+	}
+	command("topics", "apply")
+	role := func(pieces []opener) *started {
+		cfg := testConfig(t.TempDir())
+		if err := config.Load(&cfg, config.Source{File: file}); err != nil {
+			t.Fatal(err)
+		}
+		cfg.HTTP = freeAddress(t)
+		return startPieces(t, cfg, pieces)
+	}
+	role(processing(groupNames()))
+	front := role(serving())
+	events := filepath.Join(t.TempDir(), "events.jsonl")
+	now := time.Now().UTC().Format(time.RFC3339)
+	text := fmt.Sprintf(`{"stream":"follows","id":"f-%[1]s","time":"%[1]s","actor":"user:ada","verb":"follow","object":"user:bob"}
+{"stream":"pins","id":"p-%[1]s","time":"%[1]s","actor":"user:bob","verb":"create","object":"pin:1","title":"t","link":"https://example.com"}
+`, now)
+	if err := os.WriteFile(events, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command("publish", events)
+	command("wait", "--timeout", "60s")
+	res, err := http.Get(front.url("/v1/users/user:ada/feed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if answer, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(answer), `"pin:1"`) {
+		t.Errorf("the feed: %s, %v, want pin:1", answer, err)
+	}
+	for name, says := range map[string]string{"SMARTFEED_KAFKA_CLIENT_SASL_PASSWORD": "SASL_AUTHENTICATION_FAILED", "SMARTFEED_REGISTRY_CLIENT_PASSWORD": "401"} {
+		t.Run("wrong "+name, func(t *testing.T) { wrongPassword(t, file, name, says) })
+	}
+}
+
+// wrongPassword starts a role with another password in the environment: it ends, says why, and does not repeat it.
+func wrongPassword(t *testing.T, file, name, says string) {
+	const wrong = "battery-staple"
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	clear := strings.TrimSuffix(name, "PASSWORD") + "PASSWORD_FILE="
+	var out, problems strings.Builder
+	args := []string{"process", "--config", file, "--dir", t.TempDir(), "--http", freeAddress(t)}
+	code := Execute(ctx, args, []string{name + "=" + wrong, clear}, strings.NewReader(""), &out, &problems)
+	if code != 1 || ctx.Err() != nil || !strings.Contains(problems.String(), says) || strings.Contains(problems.String()+out.String(), wrong) {
+		t.Errorf("exit code %d, %s%s\nwant 1, and %q said, in time", code, out.String(), problems.String(), says)
+	}
+}
+
+// A secret that is set is in nothing that the commands about the configuration print.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	const secret = "correct-horse"
+	var environ []string
+	for _, name := range []string{
+		"KAFKA_CLIENT_SASL_PASSWORD", "REGISTRY_CLIENT_PASSWORD", "PINOT_CLIENT_PASSWORD",
+		"FEED_STORE_CASSANDRA_PRIMARY_LOGIN_PASSWORD", "FEED_STORE_CASSANDRA_STANDBY_LOGIN_PASSWORD",
+	} {
+		environ = append(environ, "SMARTFEED_"+name+"="+secret, "SMARTFEED_"+strings.TrimSuffix(name, "PASSWORD")+"USER=ada")
+	}
+	mechanism := "SMARTFEED_KAFKA_CLIENT_SASL_MECHANISM="
+	stream := `SMARTFEED_PINOT_STREAM={sasl.jaas.config: ` + secret + `}`
+	with := func(more ...string) []string { return slices.Concat(environ, more) }
+	for _, c := range []struct {
+		name    string
+		environ []string
+		args    []string
+		code    int
+		says    string
+	}{
+		{"in order", with(mechanism+"PLAIN", stream), []string{"config", "check"}, 0, "in order"},
+		{"shown", with(mechanism+"PLAIN", stream), []string{"config", "show"}, 0, "password: (hidden)"},
+		{"a mistake beside it", with(mechanism + "NONE"), []string{"config", "check"}, 2, "mechanism"},
+		{"a mistake in it", with(mechanism+"PLAIN", "SMARTFEED_REGISTRY=https://ada:"+secret+"@host"), []string{"config", "check"}, 2, "registry: the address holds a user"},
+	} {
+		var out, problems strings.Builder
+		code := Execute(t.Context(), c.args, c.environ, strings.NewReader(""), &out, &problems)
+		all := out.String() + problems.String()
+		if code != c.code || !strings.Contains(all, c.says) || strings.Contains(all, secret) {
+			t.Errorf("%s: exit code %d, want %d, %q and no secret in:\n%s", c.name, code, c.code, c.says, all)
+		}
+	}
+}
