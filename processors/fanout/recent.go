@@ -119,6 +119,9 @@ func parseKnown(value []byte) (known, error) {
 
 // known returns what is known of a pin, nil for nothing.
 func (b *book) known(pin schemas.PinID) (*known, error) {
+	if !b.published && !b.withdrawn {
+		return nil, nil
+	}
 	value, err := b.Get(rowOf(rowIndex, pin))
 	if err != nil || value == nil {
 		return nil, err

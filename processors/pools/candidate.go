@@ -21,8 +21,7 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	g.leaveDeleted(tx, d)
 	p := g.putters.Get().(*putter)
 	defer g.putters.Put(p)
-	p.begin(d.Source, g.cfg.Cap)
-	p.floors = floorsOf(tx)
+	p.begin(floorsOf(tx), d.Source, g.cfg.Cap)
 	for i := range d.Pins {
 		p.delivered(&d.Pins[i])
 		if err := g.spread(tx, d, p); err != nil {
@@ -30,19 +29,20 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 		}
 	}
 	tx.Effect(effectOf(d.Source), len(d.Pins)*len(d.Users))
-	levels := make([]level, 0, len(p.due))
-	for _, user := range p.due {
-		l, err := g.trim(tx, tx.Of(string(user)), user, d.Source)
-		if err != nil {
+	levels := make([]*level, len(p.due))
+	for i, user := range p.due {
+		var err error
+		if levels[i], err = g.trim(tx, tx.Of(string(user)), user, d.Source); err != nil {
 			return err
 		}
-		levels = append(levels, l)
 	}
 	if err := g.goOn(tx, d); err != nil {
 		return err
 	}
 	for i, l := range levels { // now that the record is not undone any more
-		p.floors.keep(p.due[i], l)
+		if l != nil {
+			p.floors.keep(p.due[i], *l)
+		}
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (g *group) spread(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
 			weight = d.Weights[u]
 		}
 		own, row := tx.Of(string(user)), p.rowFor(weight)
-		l := p.floors.begin(user, d.Source, g.cfg.Cap)
+		l := p.floors.of(user, d.Source)
 		if !p.enters(row, l, tx.Time(), g.cfg.Expiry) {
 			tx.Count(dropCap)
 			continue
@@ -138,15 +138,17 @@ type putter struct {
 	base      float64
 	hash      uint64
 	value     []byte
-	other     []byte // row with another score
-	floors    *floors
+	other     []byte    // row with another score
 	candidate candidate // the pin as its version has it
 	first     bool      // that version is the pin's first
+
+	floors     *floors
+	sourceHash uint64
 }
 
-func (p *putter) begin(source schemas.Source, most int) {
-	p.source, p.cap, p.due = source, most, p.due[:0]
-	p.score = 1 + len(source) + 1
+func (p *putter) begin(f *floors, source schemas.Source, most int) {
+	p.floors, p.source, p.cap, p.due = f, source, most, p.due[:0]
+	p.score, p.sourceHash = 1+len(source)+1, ranked.Hash(source)
 }
 
 func (p *putter) pin(pin schemas.PinID, v schemas.Version, base float64, body *ranked.Body) {
@@ -192,10 +194,12 @@ func (p *putter) put(own rows.Owner, user schemas.UserID, row []byte, l *level) 
 	return own.Put(row, p.value)
 }
 
-// trimDue says whether a pool is to be trimmed once it has the row.
+// trimDue says whether a pool is to be trimmed once it has the row. Pools that are counted together could take turns so
+// that one of them never has its own; chance sees to that.
 func (p *putter) trimDue(user schemas.UserID, l *level) bool {
 	if l == nil {
-		return ranked.TrimDue(ranked.Hash(user), p.hash, p.cap)
+		h := ranked.Hash(user)
+		return p.floors.count(shareOf(h, p.sourceHash), p.cap) || ranked.TrimDue(h, p.hash, 4*p.cap)
 	}
 	l.room--
 	if l.room > 0 {
@@ -206,21 +210,21 @@ func (p *putter) trimDue(user schemas.UserID, l *level) bool {
 }
 
 // trim drops what is over the caps of a user's pool, and says how full it is then.
-func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source) (level, error) {
+func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source) (*level, error) {
 	deletions := g.deleted.Len()
 	v, err := viewOf(own, user, g.deleted, tx.Time(), g.cfg.Expiry)
 	if err != nil {
-		return level{}, err
+		return nil, err
 	}
 	v.scratch = g.scratch.Get().(*scratch)
 	defer g.scratch.Put(v.scratch)
 	list, err := v.scratch.candidateRows(own, source)
 	if err != nil {
-		return level{}, err
+		return nil, err
 	}
 	t, err := v.judge(source).trim(list, places(list), g.cfg.Cap)
 	if err != nil {
-		return level{}, err
+		return nil, err
 	}
 	for i, reason := range t.reasons {
 		if reason == "" {
@@ -228,7 +232,7 @@ func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source sc
 		}
 		tx.Count(reason)
 		if err := own.Delete([]byte(list[i].name)); err != nil {
-			return level{}, err
+			return nil, err
 		}
 	}
 	return levelOf(v, source, list, t, g.cfg.Cap, deletions), nil
@@ -256,7 +260,7 @@ func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	}
 	p := g.putters.Get().(*putter)
 	defer g.putters.Put(p)
-	p.begin(o.Source, g.cfg.Cap)
+	p.begin(floorsOf(tx), o.Source, g.cfg.Cap)
 	for i := range o.Candidates {
 		c := &o.Candidates[i]
 		p.pin(c.Pin, schemas.Version(o.Time), c.Score, &ranked.Body{Facets: c.Facets, Created: c.Created})

@@ -21,17 +21,23 @@ import (
 type floors struct {
 	users map[schemas.UserID][]level
 	held  int // weight of all levels
+
+	// counts are rows put, by slot: of a pool of which no more is known, and of any others that share its slot, which
+	// are trimmed the earlier for it.
+	counts [1 << slotBits]uint32
 }
+
+const slotBits = 14
 
 // mostFloors bounds the weight of what a partition remembers: some 100 bytes each, 3 MiB. Beyond it what comes anew takes
 // the place of others, whichever.
 const mostFloors = 1 << 15
 
-// level is how full the pool of a source is.
+// level is how full the pool of a source is that was full at the last trim.
 type level struct {
 	source schemas.Source
 	room   int    // rows that are put before it is trimmed
-	floor  *floor // nil: not known
+	floor  *floor // nil: not known any more
 }
 
 // floor is where a full pool ends.
@@ -59,8 +65,11 @@ func (l *level) weight() int {
 	return 2 + l.floor.follows
 }
 
-// of returns the level of a user's pool, nil if it is not known. It is valid until the next call.
+// of returns the level of a user's pool, nil if it is not known. It is valid until something is kept.
 func (f *floors) of(user schemas.UserID, source schemas.Source) *level {
+	if len(f.users) == 0 {
+		return nil
+	}
 	list := f.users[user]
 	for i := range list {
 		if list[i].source == source {
@@ -70,15 +79,19 @@ func (f *floors) of(user schemas.UserID, source schemas.Source) *level {
 	return nil
 }
 
-// begin is of for a pool that takes a row: it begins to count if there is room for it.
-func (f *floors) begin(user schemas.UserID, source schemas.Source, most int) *level {
-	if l := f.of(user, source); l != nil || f.held >= mostFloors {
-		return l
+// shareOf is the slot where the rows of a pool are counted. source is a hash, too.
+func shareOf(user, source uint64) int {
+	return int(((user ^ source) * 0x9e3779b97f4a7c15) >> (64 - slotBits)) // the upper bits of Fibonacci hashing
+}
+
+// count counts a row, and says whether the pool in the slot is to be trimmed.
+func (f *floors) count(slot, most int) bool {
+	f.counts[slot]++
+	if f.counts[slot] < uint32(most+slack(most)) {
+		return false
 	}
-	user = schemas.UserID(strings.Clone(string(user))) // it is part of a record
-	f.held++
-	f.users[user] = append(f.users[user], level{source: source, room: most + slack(most)})
-	return f.of(user, source)
+	f.counts[slot] = 0
+	return true
 }
 
 // slack is how much more than its cap a pool takes before it is trimmed, if what was put before is of different pins.
@@ -87,7 +100,7 @@ func slack(most int) int { return most/8 + 1 }
 // keep remembers a level.
 func (f *floors) keep(user schemas.UserID, l level) {
 	if l.weight() > mostFloors/8 {
-		l.floor = nil
+		return
 	}
 	if was := f.of(user, l.source); was != nil {
 		f.held += l.weight() - was.weight()
@@ -144,11 +157,11 @@ func (l *level) refuses(row []byte, c *candidate, now time.Time, expiry time.Dur
 		(expiry == 0 || f.oldest >= schemas.MicrosOf(now.Add(-expiry))) && f.user.standing(l.source, c) == waiting
 }
 
-// levelOf returns how full a pool is that has just been trimmed. deletions is how many users were deleted before.
-func levelOf(v *view, source schemas.Source, list []candidateRow, t *trimmed, most, deletions int) level {
-	left := most - len(t.waiting)
-	if left > 0 {
-		return level{source: source, room: left + slack(most)}
+// levelOf returns how full a pool is that has just been trimmed, nil if it is not full. deletions is how many users were
+// deleted before.
+func levelOf(v *view, source schemas.Source, list []candidateRow, t *trimmed, most, deletions int) *level {
+	if len(t.waiting) < most {
+		return nil
 	}
 	f := &floor{
 		holds: deletions, follows: len(v.graph.follows) + len(v.graph.blocks) + len(v.graph.blockedBy),
@@ -163,7 +176,7 @@ func levelOf(v *view, source schemas.Source, list []candidateRow, t *trimmed, mo
 		}
 	}
 	f.row = strings.Clone(list[t.waiting[most-1]].name)
-	return level{source: source, room: most, floor: f}
+	return &level{source: source, room: most, floor: f}
 }
 
 // isFirst says whether a delivered version is the first of its pin: versions are stamped with the time of their event or

@@ -60,11 +60,10 @@ func (f *flooded) trim(m memory) (*view, []candidateRow, *trimmed) {
 
 // deliver is what the deliver callback does for one user.
 func (f *flooded) deliver(d *schemas.DeliveredPin, weight float32) {
-	f.put.begin(schemas.Following, f.most)
-	f.put.floors = f.floors
+	f.put.begin(f.floors, schemas.Following, f.most)
 	f.put.delivered(d)
 	row := f.put.rowFor(weight)
-	l := f.floors.begin(owner, schemas.Following, f.most)
+	l := f.floors.of(owner, schemas.Following)
 	if !f.put.enters(row, l, f.now, f.expiry) {
 		f.refused++
 		f.holdAgainstTrim(row)
@@ -74,7 +73,9 @@ func (f *flooded) deliver(d *schemas.DeliveredPin, weight float32) {
 	if f.put.trimDue(owner, l) {
 		deletions := f.gone.Len()
 		v, list, t := f.trim(f.table)
-		f.floors.keep(owner, levelOf(v, schemas.Following, list, t, f.most, deletions))
+		if l := levelOf(v, schemas.Following, list, t, f.most, deletions); l != nil {
+			f.floors.keep(owner, *l)
+		}
 	}
 }
 
@@ -218,9 +219,9 @@ func TestFloorsAreBounded(t *testing.T) {
 	f := newFloors().(*floors)
 	for n := range 3 * mostFloors {
 		user := schemas.UserID(fmt.Sprintf("user:%d", n))
-		f.begin(user, schemas.Following, 500)
+		f.keep(user, level{source: schemas.Following, room: 500, floor: &floor{follows: n % 50}})
 		if n%3 == 0 {
-			f.keep(user, level{source: schemas.Following, room: 500, floor: &floor{follows: n % 50}})
+			f.keep(user, level{source: schemas.FromInterest, room: 500, floor: &floor{follows: n % 20}})
 		}
 		if n%7 == 0 {
 			f.forget(user)
@@ -236,7 +237,7 @@ func TestFloorsAreBounded(t *testing.T) {
 		t.Errorf("they weigh %d, held to be %d, at most %d", weight, f.held, mostFloors)
 	}
 	f.keep("user:many", level{source: schemas.Following, floor: &floor{follows: mostFloors}})
-	if l := f.of("user:many", schemas.Following); l == nil || l.floor != nil {
-		t.Errorf("the floor of one who follows too many is %+v, want none", l)
+	if l := f.of("user:many", schemas.Following); l != nil {
+		t.Errorf("the level of one who follows too many is %+v, want none", l)
 	}
 }

@@ -2,6 +2,7 @@ package rows
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 )
 
@@ -237,6 +238,65 @@ func (b *batch) get(owner string, row []byte) (w *write, found bool) {
 		return nil, false
 	}
 	return &b.writes[sorted[at]], true
+}
+
+// keyed is a write with the start of what tells its key from others.
+type keyed struct {
+	head  uint64
+	write int32
+}
+
+// inOrder appends the writes that count, ascending by key, those of one key in the order they were made: a store takes
+// neighbours faster than keys that jump to and fro.
+func (b *batch) inOrder(list []keyed) []keyed {
+	common := b.commonPrefix()
+	for i := range b.writes {
+		if !b.writes[i].replaced {
+			list = append(list, keyed{headOf(b.at(b.writes[i].key), common), int32(i)})
+		}
+	}
+	slices.SortFunc(list, func(x, y keyed) int {
+		if x.head != y.head {
+			return cmp.Compare(x.head, y.head)
+		}
+		if c := bytes.Compare(b.at(b.writes[x.write].key), b.at(b.writes[y.write].key)); c != 0 {
+			return c
+		}
+		return cmp.Compare(x.write, y.write)
+	})
+	return list
+}
+
+// commonPrefix returns how many bytes all keys have in common, those of reserved rows left out.
+func (b *batch) commonPrefix() int {
+	var first []byte
+	common := 0
+	for i := range b.writes {
+		key := b.at(b.writes[i].key)
+		if key[0] == separator {
+			continue
+		}
+		if first == nil {
+			first, common = key, len(key)
+		}
+		n := 0
+		for n < min(common, len(key)) && key[n] == first[n] {
+			n++
+		}
+		common = n
+	}
+	return common
+}
+
+// headOf returns the eight bytes behind the prefix as a number, 0 of a reserved row, which comes first.
+func headOf(key []byte, prefix int) (head uint64) {
+	if key[0] == separator {
+		return 0
+	}
+	for _, c := range key[prefix:min(len(key), prefix+8)] {
+		head = head<<8 | uint64(c)
+	}
+	return head << (8 * (8 - min(len(key)-prefix, 8)))
 }
 
 // mark is a point to which a batch can be taken back.

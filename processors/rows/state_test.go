@@ -73,10 +73,14 @@ func (b *bench) land(t fatalf) {
 		return
 	}
 	out := b.db.NewBatch()
-	for i := range b.flying.writes {
-		if err := b.flying.copyTo(out, &b.flying.writes[i]); err != nil {
-			t.Fatalf("copy: %v", err)
-		}
+	order := b.flying.inOrder(nil)
+	if !slices.IsSortedFunc(order, func(x, y keyed) int {
+		return bytes.Compare(b.flying.at(b.flying.writes[x.write].key), b.flying.at(b.flying.writes[y.write].key))
+	}) {
+		t.Fatalf("writes to the store are not in the order of their keys")
+	}
+	if err := b.flying.copyTo(out, order); err != nil {
+		t.Fatalf("copy: %v", err)
 	}
 	if err := out.Commit(pebble.NoSync); err != nil {
 		t.Fatalf("commit: %v", err)

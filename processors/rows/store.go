@@ -32,6 +32,7 @@ type store struct {
 	mu     sync.Mutex // guards what follows
 	filled *pebble.Batch
 	offset int64
+	order  []keyed   // of a batch that is written, for the next use too
 	told   time.Time // when progress was logged last
 	closed bool
 	drop   bool // Close leaves what is in memory unwritten
@@ -208,29 +209,33 @@ func (s *store) apply(b *batch, offset int64) error {
 		return errClosed
 	}
 	out := s.db.NewBatchWithSize(len(b.data) + 16*len(b.writes) + 64)
-	for i := range b.writes {
-		if err := b.copyTo(out, &b.writes[i]); err != nil {
-			return errors.Join(fmt.Errorf("write store %s: %w", s.dir, err), out.Close())
-		}
+	s.order = b.inOrder(s.order[:0])
+	if err := b.copyTo(out, s.order); err != nil {
+		return errors.Join(fmt.Errorf("write store %s: %w", s.dir, err), out.Close())
 	}
 	s.offset = offset
 	return s.commit(out, offset)
 }
 
-func (b *batch) copyTo(out *pebble.Batch, w *write) error {
-	switch {
-	case w.replaced:
-		return nil
-	case w.deleted:
+func (b *batch) copyTo(out *pebble.Batch, order []keyed) error {
+	for i := range order {
+		if err := b.copyWrite(out, &b.writes[order[i].write]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) copyWrite(out *pebble.Batch, w *write) error {
+	if w.deleted {
 		op := out.DeleteDeferred(int(w.key.len))
 		copy(op.Key, b.at(w.key))
 		return op.Finish()
-	default:
-		op := out.SetDeferred(int(w.key.len), int(w.value.len))
-		copy(op.Key, b.at(w.key))
-		copy(op.Value, b.at(w.value))
-		return op.Finish()
 	}
+	op := out.SetDeferred(int(w.key.len), int(w.value.len))
+	copy(op.Key, b.at(w.key))
+	copy(op.Value, b.at(w.value))
+	return op.Finish()
 }
 
 var errClosed = errors.New("local store is closed")
