@@ -73,6 +73,8 @@ func schemaFile(rec any) string {
 		return "edge_mode"
 	case *PulledPin:
 		return "pulled_pin"
+	case *Rebuild:
+		return "rebuild"
 	case *Erasure:
 		return "erasure"
 	case *Return:

@@ -30,6 +30,7 @@ const (
 	EdgeModes       = "edge-modes"       // followee
 	RecentsPulled   = "recents-pulled"   // followee and slot, compacted
 	Returns         = "returns"          // user
+	Rebuilds        = "rebuilds"         // user
 	RelatedRequests = "related-requests" // pin
 	BoardSaves      = "board-saves"      // board
 	RelatedPairs    = "related-pairs"    // a partition's
@@ -59,6 +60,9 @@ const Producers = "producers"
 
 // Serving is the feed service as a writer of topics.
 const Serving = "serving"
+
+// Operators is who runs commands, as a writer of topics.
+const Operators = "operators"
 
 // Default numbers of partitions of co-partitioned topics.
 const (
@@ -180,6 +184,7 @@ func derived() []Topic {
 		{Name: EdgeModes, Key: "followee", Record: "EdgeMode", Writers: []string{Pools}, Readers: []string{Fanout}},
 		{Name: RecentsPulled, Key: "followee and slot", Record: "PulledPin", Compact: true, Whole: true, Explicit: true, Writers: []string{Fanout}},
 		{Name: Returns, Key: "user", Record: "Return", Writers: []string{Serving}, Readers: []string{Pools}},
+		{Name: Rebuilds, Key: "user", Record: "Rebuild", Writers: []string{Operators, Pools}, Readers: []string{Pools}},
 		{Name: Served, Key: "user", Record: "Served", Writers: []string{Serving}, Readers: []string{Pools}},
 		{Name: FeedEntries, Key: "user", Record: "FeedEntry", Writers: []string{Pools}, Readers: []string{Materialize}},
 		{Name: Impressions, Key: "pin", Record: "Impression", Writers: []string{Pools}, Readers: []string{Objects}},

@@ -82,20 +82,20 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 	if err := e.wait(ctx); err != nil {
 		return done, err
 	}
-	done.Has, err = rowsOf(ctx, l, e.Kafka, user)
+	done.Has, err = rowsOf(ctx, l, e.Kafka, user, RowGroups()...)
 	return done, err
 }
 
 // known returns the rows of a user. One of whom there are none may have come a moment ago.
 func (e Eraser) known(ctx context.Context, l *Log, user schemas.UserID) (map[string]int, error) {
-	had, err := rowsOf(ctx, l, e.Kafka, user)
+	had, err := rowsOf(ctx, l, e.Kafka, user, RowGroups()...)
 	if err != nil || len(had) > 0 || e.Unknown {
 		return had, err
 	}
 	if err := e.wait(ctx); err != nil {
 		return nil, err
 	}
-	return rowsOf(ctx, l, e.Kafka, user)
+	return rowsOf(ctx, l, e.Kafka, user, RowGroups()...)
 }
 
 func (e Eraser) wait(ctx context.Context) error {
@@ -151,10 +151,10 @@ func readKeyed(ctx context.Context, l *Log, k Kafka, topic, key string, visit fu
 }
 
 // rowsOf counts the rows that the groups keep under an owner, as their changelogs have them.
-func rowsOf(ctx context.Context, l *Log, k Kafka, owner schemas.UserID) (map[string]int, error) {
+func rowsOf(ctx context.Context, l *Log, k Kafka, owner schemas.UserID, groups ...string) (map[string]int, error) {
 	counts := map[string]int{}
 	prefix := append([]byte(owner), 0)
-	for _, group := range RowGroups() {
+	for _, group := range groups {
 		rows := map[string]bool{}
 		err := readKeyed(ctx, l, k, TableOf(group), string(owner), func(r *kgo.Record) {
 			if !bytes.HasPrefix(r.Key, prefix) {

@@ -54,7 +54,7 @@ func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
 	}
 	got := flows()
 	want := topics.Flow{
-		Topic: topics.Pins, Key: "pin", Writers: []string{topics.Producers}, Records: 5,
+		Topic: topics.Pins, Key: "pin", Writers: []string{topics.Producers, topics.Fanout}, Records: 5,
 		Readers: []topics.Lag{{Group: "mill", Topic: topics.Pins}},
 	}
 	if diff := cmp.Diff(want, got[topics.Pins]); diff != "" {

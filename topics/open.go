@@ -48,6 +48,7 @@ func Open(ctx context.Context, r Registry) (*Streams, error) {
 		EdgeModes:       bind[schemas.EdgeMode](b, EdgeModes),
 		RecentsPulled:   bind[schemas.PulledPin](b, RecentsPulled),
 		Returns:         bind[schemas.Return](b, Returns),
+		Rebuilds:        bind[schemas.Rebuild](b, Rebuilds),
 		RelatedRequests: bind[schemas.RelatedRequest](b, RelatedRequests),
 		BoardSaves:      bind[schemas.BoardSave](b, BoardSaves),
 		RelatedPairs:    bind[schemas.RelatedPairs](b, RelatedPairs),

@@ -46,6 +46,7 @@ type Streams struct {
 	EdgeModes       Stream[schemas.EdgeMode]
 	RecentsPulled   Stream[schemas.PulledPin]
 	Returns         Stream[schemas.Return]
+	Rebuilds        Stream[schemas.Rebuild]
 	RelatedRequests Stream[schemas.RelatedRequest]
 	BoardSaves      Stream[schemas.BoardSave]
 	RelatedPairs    Stream[schemas.RelatedPairs]

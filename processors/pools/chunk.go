@@ -175,8 +175,11 @@ func (g *Generator) receive(v *view, o order, patience time.Time) (*material, er
 	if err != nil {
 		return nil, err
 	}
-	if p == nil || g.pools.AwayAfter == 0 {
+	if p == nil {
 		p = &presence{last: o.Time}
+	}
+	if g.pools.AwayAfter == 0 { // nobody is away, though pools may be rebuilt
+		p.last, p.away = o.Time, false
 	}
 	if p.away && !o.Returned {
 		return &material{away: true, head: v.state.Head}, nil

@@ -2,12 +2,12 @@
 // shows; and is the single writer of what was shown.
 //
 //	owner   user
-//	in      edges, candidates, served, returns, affinities, erasures (keyed by the user); deliveries (batched, any users
-//	        of the partition)
+//	in      edges, candidates, served, returns, affinities, rebuilds, erasures (keyed by the user); deliveries (batched,
+//	        any users of the partition)
 //	rows    candidates by source and score; edges and blocks, former ones by name; seen pins; the newest frozen entries;
 //	        affinities; presence; state
 //	out     feed-entries (key user), impressions (key pin), edge-modes (key followee), erasures (key followee, or user),
-//	        fanout-loop (see schemas.Delivery)
+//	        rebuilds (key user), fanout-loop (see schemas.Delivery)
 //
 // A delivery is a blind put of a row (source, score, pin, version) → facets; so is a withdrawal, with the new facets.
 // Nothing is read, so that a delivery costs the same whatever came before. Of a pin's rows in one source the highest
@@ -28,10 +28,13 @@
 // What a feed's rules hold back for a later session a Served says, see package rules; a candidate that was deferred for
 // too long loses its rows.
 //
+// A Rebuild takes the candidates away that followees brought, and has the followees bring what they have. Until all have
+// answered, a chunk that could not wait for them says "returning".
+//
 // Of a deleted user all rows go, step by step, and every followee that ever was is told to forget the user; whatever comes
 // afterwards is dropped and counted. Candidates of a deleted author are hidden at once, and go when their pool is trimmed.
 //
-// Effects are counted: went_away and returned, users; deferred and deferred_came_out, candidates.
+// Effects are counted: went_away, returned and rebuilt, users; deferred and deferred_came_out, candidates.
 //
 // Every record has its effect exactly once, see package rows. Generator reads the same rows and writes none.
 package pools
@@ -72,9 +75,10 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 			rows.Keyed(s.Served, forgetting(g.serve)),
 			rows.Keyed(s.Returns, g.back),
 			rows.Keyed(s.Affinities, g.affinities),
+			rows.Keyed(s.Rebuilds, forgetting(g.rebuild)),
 			rows.Keyed(s.Erasures, forgetting(g.erase)),
 		},
-		Outputs: []string{topics.FeedEntries, topics.Impressions, topics.EdgeModes, topics.FanoutLoop, topics.Erasures},
+		Outputs: []string{topics.FeedEntries, topics.Impressions, topics.EdgeModes, topics.FanoutLoop, topics.Rebuilds, topics.Erasures},
 		Timer:   g.timer,
 		Memory:  newFloors,
 	}
@@ -93,6 +97,7 @@ type group struct {
 const (
 	effectAway     = "went_away"
 	effectReturned = "returned"
+	effectRebuilt  = "rebuilt"
 
 	effectDeliveries = "deliveries"            // candidates that came by an edge, one for each pin and user
 	effectNeighbours = "deliveries_of_related" // the same of neighbours

@@ -124,25 +124,29 @@ func (g *group) look(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 	}
 	p.away, p.looks, p.want, p.came = true, 0, 0, 0
 	tx.Effect(effectAway, 1)
-	if _, err := g.tellFollowees(tx, own, schemas.EdgeMode{User: user, Away: true}); err != nil {
+	if _, err := g.tellFollowees(tx, own, "", schemas.EdgeMode{User: user, Away: true}); err != nil {
 		return err
 	}
 	return putPresence(own, p)
 }
 
-// tellFollowees sends a mode to each of the user's followees, and returns how many they are.
-func (g *group) tellFollowees(tx *rows.Tx, own rows.Owner, m schemas.EdgeMode) (int, error) {
+// tellFollowees sends a mode to each of the user's followees of a source, "" for all, and returns how many they are.
+func (g *group) tellFollowees(tx *rows.Tx, own rows.Owner, source schemas.Source, m schemas.EdgeMode) (told int, err error) {
 	now, err := readGraph(own)
 	if err != nil {
 		return 0, err
 	}
 	for followee := range now.follows {
+		if source != "" && schemas.Followee(followee).Source() != source {
+			continue
+		}
+		told++
 		m.Followee = schemas.Followee(followee)
 		if err := rows.Send(tx, g.streams.EdgeModes, string(followee), &m); err != nil {
 			return 0, err
 		}
 	}
-	return len(now.follows), nil
+	return told, nil
 }
 
 // here notes that a user is here, and asks every followee for what it has if the user was away.
@@ -168,7 +172,7 @@ func (g *group) here(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 	}
 	p.away, p.last, p.asked, p.came = false, now, max(now, p.asked+1), 0
 	tx.Effect(effectReturned, 1)
-	if p.want, err = g.tellFollowees(tx, own, schemas.EdgeMode{User: user, Asked: p.asked}); err != nil {
+	if p.want, err = g.tellFollowees(tx, own, "", schemas.EdgeMode{User: user, Asked: p.asked}); err != nil {
 		return err
 	}
 	if err := g.lookAgain(own, p); err != nil {

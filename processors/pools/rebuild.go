@@ -1,0 +1,93 @@
+package pools
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Rebuilding. A pool is made anew in place: its rows go, and the followees are asked as they are for one who returns. So a
+// chunk waits for them, and says "returning" when it cannot wait for all. What was shown stays seen. What is on its way
+// when the rows go was published before, so the followee that is asked behind it has it, too; what none of a followee's
+// newest is any more does not come back. Nobody is asked for one who is away: the next visit asks everybody.
+
+// clearedRows is how many candidates go in one step.
+const clearedRows = 5000
+
+// rebuild makes a user's pools anew.
+func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
+	if tx.Key() != string(r.User) {
+		return schemas.Bad(fmt.Sprintf("rebuild: key %q is not the user %q", tx.Key(), r.User))
+	}
+	if err := r.Source.CheckRebuilt(); err != nil {
+		return err
+	}
+	if g.deleted.Has(r.User) {
+		tx.Count(dropDeletedUser)
+		return nil
+	}
+	own := tx.Own()
+	for _, source := range rebuilt(r.Source) {
+		more, err := dropRows(own, sourcePrefix(source), clearedRows)
+		if err != nil {
+			return err
+		}
+		if more {
+			return rows.Send(tx, g.streams.Rebuilds, tx.Key(), r)
+		}
+	}
+	return g.askAgain(tx, own, r)
+}
+
+// rebuilt are the sources that a Rebuild names.
+func rebuilt(source schemas.Source) []schemas.Source {
+	if source == "" {
+		return []schemas.Source{schemas.Following, schemas.FromInterest}
+	}
+	return []schemas.Source{source}
+}
+
+// dropRows deletes the first rows with a prefix, and says whether there are others.
+func dropRows(own rows.Owner, prefix []byte, most int) (more bool, err error) {
+	var names [][]byte
+	err = own.Scan(rows.Scan{Prefix: prefix, Limit: most + 1}, func(row, _ []byte) bool {
+		names = append(names, slices.Clone(row))
+		return true
+	})
+	if more = len(names) > most; more {
+		names = names[:most]
+	}
+	for _, name := range names {
+		if err == nil {
+			err = own.Delete(name)
+		}
+	}
+	return more, err
+}
+
+// askAgain asks the followees of a user's rebuilt sources for what they have; everyone, if some that were asked before
+// have yet to answer.
+func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error {
+	p, err := readPresence(own)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		p = &presence{last: schemas.MicrosOf(tx.Time())}
+	}
+	if p.away {
+		return nil
+	}
+	source := r.Source
+	if p.returning() {
+		source = ""
+	}
+	p.asked, p.came = max(schemas.MicrosOf(tx.Time()), p.asked+1), 0
+	tx.Effect(effectRebuilt, 1)
+	if p.want, err = g.tellFollowees(tx, own, source, schemas.EdgeMode{User: r.User, Asked: p.asked}); err != nil {
+		return err
+	}
+	return putPresence(own, p)
+}

@@ -1,0 +1,202 @@
+package topics
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/time/rate"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Rebuilt is what came of rebuilding pools.
+type Rebuilt struct {
+	Source  schemas.Source `json:"source,omitempty"` // "": of every source that followees bring
+	Users   int            `json:"users"`            // asked for
+	Before  int            `json:"before,omitempty"` // of them by the run that was resumed
+	Seconds float64        `json:"seconds"`
+}
+
+// String is one line for people.
+func (r Rebuilt) String() string {
+	of := "pools"
+	if r.Source != "" {
+		of = "pools of " + string(r.Source)
+	}
+	s := fmt.Sprintf("rebuilt the %s of %d users in %.1f s", of, r.Users-r.Before, r.Seconds)
+	if r.Before > 0 {
+		s += fmt.Sprintf(", %d had been before", r.Before)
+	}
+	return s
+}
+
+// Rebuilder has pools rebuilt in place, see schemas.Rebuild.
+type Rebuilder struct {
+	Kafka    Kafka
+	Streams  *Streams
+	Readers  []Reader                              // that are waited for; none: those of the catalogue
+	Source   schemas.Source                        // "": every source that followees bring
+	Rate     float64                               // users a second, above 0
+	Resume   bool                                  // go on where the last run of the same source was
+	Progress func(what string, total int) Progress // nil: nobody is told
+}
+
+// resentUsers is how many users a resumed run asks for again: so many may have been on their way when it ended.
+const resentUsers = 100
+
+// User rebuilds the pools of one user and returns when they are whole. It fails with ErrNothingKnown for a user who has
+// no rows at all.
+func (r Rebuilder) User(ctx context.Context, user schemas.UserID) (Rebuilt, error) {
+	start := time.Now()
+	l, err := NewLog(r.Kafka)
+	if err != nil {
+		return Rebuilt{}, err
+	}
+	defer l.Close()
+	known, err := rowsOf(ctx, l, r.Kafka, user, Pools)
+	if err != nil {
+		return Rebuilt{}, err
+	}
+	if len(known) == 0 {
+		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", user, ErrNothingKnown)
+	}
+	if err := r.ask(ctx, "user-"+rand.Text(), []schemas.UserID{user}, 1, silent{}); err != nil {
+		return Rebuilt{}, err
+	}
+	err = r.wait(ctx)
+	return Rebuilt{Source: r.Source, Users: 1, Seconds: time.Since(start).Seconds()}, err
+}
+
+// All rebuilds the pools of everybody who has any, in the order of their names, and returns when they are whole. When ctx
+// ends before, what was asked for is done all the same.
+func (r Rebuilder) All(ctx context.Context) (Rebuilt, error) {
+	start := time.Now()
+	done := Rebuilt{Source: r.Source}
+	l, err := NewLog(r.Kafka)
+	if err != nil {
+		return done, err
+	}
+	defer l.Close()
+	users, err := Owners(ctx, l, Pools)
+	if err != nil {
+		return done, err
+	}
+	run := string(r.Source) + "-all-" + rand.Text()
+	if r.Resume {
+		if run, done.Before, err = r.former(ctx, l, users); err != nil {
+			return done, err
+		}
+	}
+	done.Users = len(users)
+	task := Setup{Progress: r.Progress}.progress("rebuild", len(users))
+	defer task.Done()
+	task.Add(done.Before)
+	if err := r.ask(ctx, run, users[done.Before:], r.Rate, task); err != nil {
+		return done, fmt.Errorf("%w: --resume goes on from there", err)
+	}
+	task.Say("all asked for, waiting for the answers")
+	err = r.wait(ctx)
+	done.Seconds = time.Since(start).Seconds()
+	return done, err
+}
+
+func (r Rebuilder) wait(ctx context.Context) error {
+	return Wait(ctx, r.Kafka, schemas.MicrosOf(time.Now()), nil, r.Readers...)
+}
+
+// ask publishes a Rebuild of each user, so many a second.
+func (r Rebuilder) ask(ctx context.Context, run string, users []schemas.UserID, perSecond float64, task Progress) error {
+	client, err := r.Kafka.Client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	batch := min(resentUsers, max(1, int(perSecond/10)))
+	pace := rate.NewLimiter(rate.Limit(perSecond), batch)
+	asked := 0
+	for some := range slices.Chunk(users, batch) {
+		err := pace.WaitN(ctx, len(some))
+		if err == nil {
+			err = r.publish(ctx, client, run, some)
+		}
+		if err != nil {
+			return fmt.Errorf("rebuild: %d of %d users were asked for: %w", asked, len(users), err)
+		}
+		asked += len(some)
+		task.Add(len(some))
+	}
+	return nil
+}
+
+func (r Rebuilder) publish(ctx context.Context, client *kgo.Client, run string, users []schemas.UserID) error {
+	records := make([]*kgo.Record, len(users))
+	for i, user := range users {
+		value, err := r.Streams.Rebuilds.Encode(&schemas.Rebuild{User: user, Source: r.Source, Run: run})
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", Rebuilds, err)
+		}
+		records[i] = &kgo.Record{Topic: Rebuilds, Key: []byte(user), Value: value}
+	}
+	return client.ProduceSync(ctx, records...).FirstErr()
+}
+
+// former returns the name of the last run of everybody's pools of the source, and how many users it need not ask for.
+func (r Rebuilder) former(ctx context.Context, l *Log, users []schemas.UserID) (run string, asked int, err error) {
+	var newest time.Time
+	last := map[string]schemas.UserID{} // by run
+	err = readAll(ctx, l, Rebuilds, func(rec *kgo.Record) {
+		b, err := r.Streams.Rebuilds.Decode(rec.Value)
+		if err != nil || !strings.HasPrefix(b.Run, string(r.Source)+"-all-") {
+			return
+		}
+		if last[b.Run] = max(last[b.Run], b.User); !rec.Timestamp.Before(newest) {
+			newest, run = rec.Timestamp, b.Run
+		}
+	})
+	if err == nil && run == "" {
+		err = errors.New("rebuild: there is no run to resume")
+	}
+	at, _ := slices.BinarySearch(users, last[run])
+	return run, max(0, at-resentUsers), err
+}
+
+// readAll visits every record of a topic up to its present end.
+func readAll(ctx context.Context, l *Log, topic string, visit func(*kgo.Record)) error {
+	starts, err := l.Starts(ctx, topic)
+	if err != nil {
+		return err
+	}
+	ends, err := l.Ends(ctx, topic)
+	if err != nil {
+		return err
+	}
+	for p, end := range ends[topic] {
+		if err := l.ReadTo(ctx, topic, p, starts[topic][p], end, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Owners returns who has, or has had, rows in a group, by name, as its changelog has it. (Whose last row has gone may be
+// among them: to remember every row of everybody would take more memory than the group.)
+func Owners(ctx context.Context, l *Log, group string) ([]schemas.UserID, error) {
+	owners := map[schemas.UserID]struct{}{}
+	err := readAll(ctx, l, TableOf(group), func(r *kgo.Record) {
+		if owner, _, _ := bytes.Cut(r.Key, []byte{0}); len(owner) > 0 && r.Value != nil { // without an owner: the group's own
+			owners[schemas.UserID(owner)] = struct{}{}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read who has rows of %s: %w", group, err)
+	}
+	return slices.Sorted(maps.Keys(owners)), nil
+}
