@@ -48,7 +48,23 @@ before it; "smartfeed config show" prints them all.`,
 	defaults := DefaultConfig()
 	config.AddFlags(&defaults, root.PersistentFlags())
 	root.PersistentFlags().StringVar(&p.file, "config", "", "configuration file (default smartfeed.yaml, if there is one)")
-	root.AddCommand(p.devCommand(), p.processCommand(), p.materializeCommand(), p.serveCommand(), p.importCommand(), simulate.Command(p.setup), p.featuresCommand(), p.pinotCommand(), p.feedStoreCommand(), p.eraseCommand(), p.rebuildCommand(), p.configCommand(), idCommand(), p.versionCommand())
+	root.AddCommand(
+		p.devCommand(),
+		p.processCommand(),
+		p.materializeCommand(),
+		p.serveCommand(),
+		p.importCommand(),
+		simulate.Command(p.setup),
+		p.featuresCommand(),
+		p.pinotCommand(),
+		p.feedStoreCommand(),
+		p.eraseCommand(),
+		p.rebuildCommand(),
+		p.configCommand(),
+		idCommand(),
+		p.versionCommand(),
+		p.doctorCommand(),
+	)
 	root.AddCommand(topics.Commands(p.setup)...)
 	root.AddCommand(api.Commands(p.server)...)
 	return root

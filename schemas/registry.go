@@ -84,6 +84,42 @@ func (r *Registry) Register(ctx context.Context, subject, schema string) (int, e
 	return id, nil
 }
 
+// Lookup returns the id that a schema has under a subject. It registers nothing: of a schema that is new there, known is
+// false, and err says whether Register would refuse it.
+func (r *Registry) Lookup(ctx context.Context, subject, schema string) (id int, known bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	found, err := r.client.LookupSchema(ctx, subject, sr.Schema{Schema: schema, Type: sr.TypeAvro})
+	switch {
+	case err == nil:
+		return found.ID, true, nil
+	case !isMissing(err):
+		return 0, false, r.failed("look up "+subject, err)
+	}
+	return 0, false, r.checkAll(ctx, subject, schema)
+}
+
+// RegistrySettings are those of a registry for subjects that have none of their own, in the registry's words. Empty: it
+// answers, but does not tell.
+type RegistrySettings struct{ Mode, Compatibility string }
+
+// Settings asks the registry for them. It fails if the registry does not answer.
+func (r *Registry) Settings(ctx context.Context) (RegistrySettings, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	var s RegistrySettings
+	if _, err := r.client.Subjects(ctx); err != nil {
+		return s, r.failed("list subjects", err)
+	}
+	if got := r.client.Compatibility(ctx); len(got) == 1 && got[0].Err == nil {
+		s.Compatibility = got[0].Level.String()
+	}
+	if got := r.client.Mode(ctx); len(got) == 1 && got[0].Err == nil {
+		s.Mode = got[0].Mode.String()
+	}
+	return s, nil
+}
+
 func (r *Registry) checkAll(ctx context.Context, subject, schema string) error {
 	old, err := r.client.Schemas(ctx, subject)
 	if err != nil {

@@ -113,3 +113,44 @@ func atOf(partitions map[int32]kadm.OffsetResponse) map[int32]int64 {
 	}
 	return at
 }
+
+// Position is where a consumer stands in one partition.
+type Position struct {
+	Topic      string
+	Partition  int32
+	Committed  int64 // what it reads next; -1: it has committed nothing
+	Start, End int64 // of the partition
+}
+
+// Positions returns where readers stand in all partitions that they read, by group.
+func (l *Log) Positions(ctx context.Context, readers []Reader) (map[string][]Position, error) {
+	var names []string
+	for _, r := range readers {
+		names = append(names, r.Topics...)
+	}
+	committed, err := l.committed(ctx, readers)
+	if err != nil {
+		return nil, err
+	}
+	starts, err := l.Starts(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := l.Ends(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]Position{}
+	for _, r := range readers {
+		for _, topic := range r.Topics {
+			for p, end := range ends[topic] {
+				at, ok := committed[r.Group][topic][p]
+				if !ok {
+					at = -1
+				}
+				all[r.Group] = append(all[r.Group], Position{topic, p, at, starts[topic][p], end})
+			}
+		}
+	}
+	return all, nil
+}

@@ -59,6 +59,30 @@ func (l *Log) Starts(ctx context.Context, topics ...string) (Offsets, error) {
 	return offsets("starts", listed, err)
 }
 
+// From returns for every partition of the topics the offset of the first record whose timestamp is not before a moment:
+// the end where there is none.
+func (l *Log) From(ctx context.Context, t time.Time, topics ...string) (Offsets, error) {
+	listed, err := l.admin.ListOffsetsAfterMilli(ctx, t.UnixMilli(), topics...)
+	return offsets("offsets after "+t.Format(time.RFC3339), listed, err)
+}
+
+// Newest returns the greatest timestamp of a topic's records, zero if it has none. It needs Kafka 3.0.
+func (l *Log) Newest(ctx context.Context, topic string) (newest time.Time, err error) {
+	listed, err := l.admin.ListMaxTimestampOffsets(ctx, topic)
+	if err == nil {
+		err = listed.Error()
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("newest record of %s: %w", topic, err)
+	}
+	listed.Each(func(o kadm.ListedOffset) {
+		if at := time.UnixMilli(o.Timestamp); o.Timestamp > 0 && at.After(newest) {
+			newest = at
+		}
+	})
+	return newest, nil
+}
+
 func offsets(what string, listed kadm.ListedOffsets, err error) (Offsets, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", what, err)

@@ -161,3 +161,10 @@ func judge(res response, width int) (answer, error) {
 	}
 	return a, nil
 }
+
+// Fresh asks one broker, each in its turn, for the table: it returns up to when Pinot had everything that arrived, zero if
+// it does not tell, and an error when the table cannot be queried.
+func (c *Client) Fresh(ctx context.Context) (time.Time, error) {
+	a, err := c.query(ctx, "SELECT COUNT(*) FROM "+TableName, 1)
+	return a.fresh, err
+}

@@ -16,6 +16,15 @@ type Setup struct {
 	Partitions int32
 }
 
+// Verify asks the controller how schema and table differ from what apply would make, see Admin.Verify.
+func (s Setup) Verify(ctx context.Context) ([]string, error) {
+	a, err := NewAdmin(s.Config)
+	if err != nil {
+		return nil, err
+	}
+	return a.Verify(ctx, s.stream())
+}
+
 // stream returns where Pinot's servers find the topic.
 func (s Setup) stream() Stream {
 	out := Stream{Brokers: s.Config.Kafka, Registry: s.Config.Registry, Partitions: s.Partitions, Replicas: s.Config.Replicas, More: s.Config.Stream}

@@ -1,0 +1,326 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Names of the checks on Kafka. All come after KafkaCheck, and those that need topics after TopicsCheck.
+const (
+	KafkaCheck        = "kafka"
+	TopicsCheck       = "topics"
+	TransactionsCheck = "transactions"
+	GroupsCheck       = "groups"
+	LettersCheck      = "dead letters"
+)
+
+// Kafka is what the checks on brokers need to know.
+type Kafka struct {
+	topics.Kafka
+	Readers []topics.Reader // that should be running
+	Own     bool            // the brokers are one that `smartfeed dev` brings, if they are there at all
+	Member  string          // names this machine in transactional ids
+	Now     func() time.Time
+}
+
+// Checks returns the checks on brokers, the first of them KafkaCheck.
+func (k Kafka) Checks() []Check {
+	return []Check{
+		{Name: KafkaCheck, Look: k.brokers},
+		{Name: TopicsCheck, After: KafkaCheck, Look: k.topics},
+		{Name: TransactionsCheck, After: TopicsCheck, Look: k.transaction},
+		{Name: GroupsCheck, After: TopicsCheck, Look: k.groups},
+		{Name: LettersCheck, After: TopicsCheck, Look: k.letters},
+	}
+}
+
+// brokers dials every address by itself, since one that works hides others that do not, and asks what the brokers are.
+func (k Kafka) brokers(ctx context.Context, found *Findings) {
+	reached := 0
+	for _, address := range k.Brokers {
+		if err := k.dial(ctx, address); err == nil {
+			reached++
+		} else if !k.Own {
+			found.Problem("check the address in kafka, the network, and that the broker runs", "%s cannot be reached: %v", address, reason(ctx, err))
+		}
+	}
+	if reached == 0 {
+		if k.Own {
+			found.Note(`start "smartfeed dev", which brings a broker of its own; or name yours in kafka`, "no broker at %s", strings.Join(k.Brokers, ", "))
+		}
+		return
+	}
+	adm, err := k.Admin()
+	if err != nil {
+		found.Problem("mend kafka and kafka_client in the configuration", "%v", err)
+		return
+	}
+	defer adm.Close()
+	meta, err := adm.BrokerMetadata(ctx)
+	if err != nil {
+		found.Problem("check kafka_client (tls, sasl), and the brokers' listeners and advertised.listeners", "the brokers do not answer: %v", reason(ctx, err))
+		return
+	}
+	k.versions(ctx, adm, meta, found)
+}
+
+func (k Kafka) dial(ctx context.Context, address string) error {
+	dial := k.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	conn, err := dial(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// needed are the requests without which exactly-once is impossible, by what they are for.
+var needed = []struct {
+	key kmsg.Key
+	is  string
+}{
+	{kmsg.InitProducerID, "transactional producers"},
+	{kmsg.AddPartitionsToTxn, "transactions"},
+	{kmsg.EndTxn, "transactions"},
+	{kmsg.DescribeConfigs, "topic configuration"},
+}
+
+func (k Kafka) versions(ctx context.Context, adm *kadm.Client, meta kadm.Metadata, found *Findings) {
+	answers, err := adm.ApiVersions(ctx)
+	if err != nil {
+		found.Problem("the addresses that brokers advertise (advertised.listeners) must be reachable from here", "not every broker answers: %v", reason(ctx, err))
+		return
+	}
+	var releases []string
+	for _, b := range answers.Sorted() {
+		if b.Err != nil {
+			found.Problem("the addresses that brokers advertise (advertised.listeners) must be reachable from here", "broker %d does not answer: %v", b.NodeID, b.Err)
+			continue
+		}
+		for _, n := range needed {
+			if _, there := b.KeyMaxVersion(n.key.Int16()); !there {
+				found.Problem("run Apache Kafka 3.6 or later", "broker %d knows no %s", b.NodeID, n.is)
+			}
+		}
+		if release := b.VersionGuess(); !slices.Contains(releases, release) {
+			releases = append(releases, release)
+		}
+	}
+	if len(releases) > 1 {
+		found.Warn("finish the upgrade", "the brokers are of different releases: %s", strings.Join(releases, ", "))
+	}
+	if strings.HasPrefix(meta.Cluster, topics.EmbeddedCluster) {
+		found.OK("the embedded broker, for one machine and for trying out")
+		return
+	}
+	if len(meta.Brokers) < 3 {
+		found.Warn("three brokers, so that one may be away", "%s: a record is lost with its disk", count(len(meta.Brokers), "broker"))
+	}
+	found.OK("%s of cluster %s, Kafka %s", count(len(meta.Brokers), "broker"), meta.Cluster, strings.Join(releases, ", "))
+}
+
+// topics holds the catalogue against the brokers, and asks whether every partition has the replicas that it needs.
+func (k Kafka) topics(ctx context.Context, found *Findings) {
+	profile, err := topics.ProfileOf(ctx, k.Kafka)
+	if err != nil {
+		found.Problem("see kafka", "%v", reason(ctx, err))
+		return
+	}
+	want := topics.Catalogue(profile)
+	plan, err := topics.Differences(ctx, k.Kafka, want)
+	if err != nil {
+		found.Problem("this user may need DESCRIBE and DESCRIBE_CONFIGS on the topics", "%v", reason(ctx, err))
+		return
+	}
+	for _, c := range plan.Conflicts {
+		found.Problem(c.Advice, "%s: %s is %s and must be %s", c.Topic, c.Key, c.Have, c.Want)
+	}
+	for _, t := range plan.Create {
+		found.Problem(`"smartfeed topics apply" creates it`, "%s is missing", t.Name)
+	}
+	for _, s := range plan.Alter {
+		found.Warn(`"smartfeed topics apply" sets it`, "%s: %s is %s and should be %s", s.Topic, s.Key, s.Have, s.Want)
+	}
+	k.replicas(ctx, want, found)
+	if len(*found) == 0 {
+		found.OK("%d topics of %d partitions, as planned", len(want), want[0].Partitions)
+	}
+}
+
+func (k Kafka) replicas(ctx context.Context, want []topics.Topic, found *Findings) {
+	adm, err := k.Admin()
+	if err != nil {
+		found.Problem("see kafka", "%v", err)
+		return
+	}
+	defer adm.Close()
+	have, err := adm.ListTopics(ctx)
+	if err != nil {
+		found.Problem("see kafka", "list topics: %v", reason(ctx, err))
+		return
+	}
+	for _, t := range want {
+		short, stopped := 0, 0
+		for _, p := range have[t.Name].Partitions {
+			switch {
+			case p.Leader < 0 || len(p.ISR) < int(t.InSync):
+				stopped++
+			case len(p.ISR) < len(p.Replicas):
+				short++
+			}
+		}
+		if stopped > 0 {
+			found.Problem("bring the missing brokers back", "%s: %s cannot be written: fewer in-sync replicas than %d", t.Name, count(stopped, "partition"), t.InSync)
+		}
+		if short > 0 {
+			found.Warn("look why a broker is away or behind", "%s: %s without all of its replicas", t.Name, count(short, "partition"))
+		}
+	}
+}
+
+// groups asks in which state each consumer is, and how much it has not worked off.
+func (k Kafka) groups(ctx context.Context, found *Findings) {
+	lags, err := k.lags(ctx)
+	if err != nil {
+		found.Problem("this user may need DESCRIBE on the groups", "%v", reason(ctx, err))
+		return
+	}
+	adm, err := k.Admin()
+	if err != nil {
+		found.Problem("see kafka", "%v", err)
+		return
+	}
+	defer adm.Close()
+	var names []string
+	for _, r := range k.Readers {
+		names = append(names, r.Group)
+	}
+	groups, err := adm.DescribeGroups(ctx, names...)
+	if err != nil {
+		found.Problem("this user may need DESCRIBE on the groups", "describe groups: %v", reason(ctx, err))
+		return
+	}
+	members, behind := 0, int64(0)
+	for _, name := range names {
+		members += len(groups[name].Members)
+		behind += lags[name].records
+		group(groups[name], lags[name], name, found)
+	}
+	if len(*found) == 0 {
+		found.OK("%d groups with %s, at most %d records behind", len(names), count(members, "member"), behind)
+	}
+}
+
+// lag is how far a group is behind, and whether records that it had not read were deleted.
+type lag struct {
+	records int64
+	lost    []string // topic/partition
+}
+
+// farBehind is a lag worth a word: ten seconds of a busy product.
+const farBehind = 100_000
+
+func group(g kadm.DescribedGroup, l lag, name string, found *Findings) {
+	for _, place := range l.lost {
+		found.Problem("find out what was lost, then set the offset to the oldest with kafka-consumer-groups", "%s: retention deleted records of %s before they were read", name, place)
+	}
+	switch {
+	case g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound):
+		found.Problem("this user may need DESCRIBE on the group", "%s: %v", name, g.Err)
+	case g.State == "PreparingRebalance" || g.State == "CompletingRebalance":
+		found.Warn("look again: if it goes on, a member is too slow or comes and goes", "%s: members are being assigned partitions", name)
+	case len(g.Members) == 0:
+		found.Warn(start(name), "%s: nobody runs it; %d records wait", name, l.records)
+	case l.records > farBehind:
+		found.Warn("look again: if it grows, start more processes, or see what the group's metrics and log say", "%s: %d records behind", name, l.records)
+	}
+}
+
+// start says which command runs a consumer.
+func start(group string) string {
+	switch {
+	case slices.Contains(topics.RowGroups(), group):
+		return fmt.Sprintf(`start "smartfeed process %s"`, group)
+	case strings.HasPrefix(group, topics.Materialize):
+		return `start "smartfeed materialize", or "smartfeed serve" with an embedded feed store`
+	}
+	return `start "smartfeed serve"`
+}
+
+// lags compares what the groups have committed with where the topics begin and end.
+func (k Kafka) lags(ctx context.Context) (map[string]lag, error) {
+	l, err := topics.NewLog(k.Kafka)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	all, err := l.Positions(ctx, k.Readers)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]lag{}
+	for group, positions := range all {
+		var sum lag
+		for _, p := range positions {
+			if p.Topic == topics.TicksOf(group) { // they only wake who is awake, and are kept for a day
+				continue
+			}
+			sum.records += p.End - max(p.Committed, p.Start)
+			if p.Committed >= 0 && p.Committed < p.Start {
+				sum.lost = append(sum.lost, fmt.Sprintf("%s/%d", p.Topic, p.Partition))
+			}
+		}
+		out[group] = sum
+	}
+	return out, nil
+}
+
+// letters counts the dead letters of the last day.
+func (k Kafka) letters(ctx context.Context, found *Findings) {
+	n, err := k.count(ctx, topics.DeadLetters, k.Now().Add(-24*time.Hour))
+	switch {
+	case err != nil:
+		found.Problem("see kafka", "%v", reason(ctx, err))
+	case n > 0:
+		found.Warn(`"smartfeed deadletters list" says what they are; "retry" sends them again`, "%s in the last 24 h", count(n, "record"))
+	default:
+		found.OK("none in the last 24 h")
+	}
+}
+
+// count reads the committed records of a topic since a moment.
+func (k Kafka) count(ctx context.Context, topic string, since time.Time) (n int, err error) {
+	l, err := topics.NewLog(k.Kafka)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	from, err := l.From(ctx, since, topic)
+	if err != nil {
+		return 0, err
+	}
+	ends, err := l.Ends(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	for partition, end := range ends[topic] {
+		if err := l.ReadTo(ctx, topic, partition, from[topic][partition], end, func(*kgo.Record) { n++ }); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,249 @@
+package doctor_test
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/doctor"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// wire is an embedded broker with what the doctor asks of it.
+type wire struct {
+	*embedded.Server
+	t      *testing.T
+	kafka  topics.Kafka
+	doctor doctor.Kafka
+}
+
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	s, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	k := s.Kafka(2)
+	k.Embedded = false
+	return &wire{s, t, k, doctor.Kafka{Kafka: k, Member: "test", Now: time.Now, Readers: []topics.Reader{
+		{Group: topics.Fanout, Topics: []string{topics.Follows}}, {Group: topics.Features, Topics: []string{topics.ActionsEnriched}},
+	}}}
+}
+
+func (w *wire) apply() {
+	w.t.Helper()
+	if _, err := topics.Apply(w.t.Context(), w.kafka, topics.Catalogue(topics.Profile{Embedded: true, Partitions: 2})); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *wire) admin() *kadm.Client {
+	w.t.Helper()
+	adm, err := w.kafka.Admin()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(adm.Close)
+	return adm
+}
+
+func (w *wire) produce(topic string, n int) {
+	w.t.Helper()
+	client, err := w.kafka.Client()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	for i := range n {
+		r := &kgo.Record{Topic: topic, Key: []byte("user:" + strconv.Itoa(i)), Value: []byte("x")}
+		if err := client.ProduceSync(w.t.Context(), r).FirstErr(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// look runs the checks, and returns what they say.
+func (w *wire) look() string {
+	w.t.Helper()
+	return lines(doctor.Run(w.t.Context(), patience, w.doctor.Checks()...))
+}
+
+// patience is for a busy machine: nothing here takes long.
+const patience = 30 * time.Second
+
+// want reports each of the lines that is not there.
+func want(t *testing.T, got string, want ...string) {
+	t.Helper()
+	for _, line := range want {
+		if !strings.Contains("\n"+got, "\n"+line) {
+			t.Errorf("nothing says %q, but\n%s", line, got)
+		}
+	}
+}
+
+func TestBrokersThatAreWell(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	want(t, w.look(), "kafka ok the embedded broker", "topics ok ",
+		"transactions ok one was begun, written to 2 partitions, and aborted", "transactions ok clocks are not compared",
+		"groups warning fanout: nobody runs it; 0 records wait", "dead letters ok none")
+	// The transaction left nothing for readers.
+	want(t, w.look(), "dead letters ok none")
+}
+
+func TestBrokersThatCannotBeReached(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	reached := w.kafka.Brokers[0]
+	w.doctor.Brokers = []string{reached, "127.0.0.1:1"}
+	want(t, w.look(), "kafka problem 127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused", "topics note not looked at")
+	w.doctor.Brokers = []string{"127.0.0.1:1"}
+	w.doctor.Own = true
+	want(t, w.look(), "kafka note no broker at 127.0.0.1:1", "topics note not looked at without kafka", "groups note not looked at without topics")
+}
+
+func TestTopicsThatAreMissingOrDifferent(t *testing.T) {
+	w := newWire(t)
+	if _, err := w.admin().CreateTopic(t.Context(), 3, 1, nil, topics.Pins); err != nil {
+		t.Fatal(err)
+	}
+	want(t, w.look(), "topics problem pins: partitions is 3 and must be 2", "topics problem follows is missing", "transactions note not looked at")
+}
+
+// answers has the broker answer one kind of request with an error, and counts how often.
+func (w *wire) answers(key kmsg.Key, failed func(kmsg.Request) kmsg.Response) *int {
+	n := new(int)
+	w.Broker().ControlKey(key.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		w.Broker().KeepControl()
+		*n++
+		return failed(r), nil, true
+	})
+	return n
+}
+
+func TestTransactionsThatDoNotWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		code *kerr.Error
+		want string
+	}{
+		"refused": {kerr.TransactionalIDAuthorizationFailed, "transactions problem a transaction is refused: "},
+		"broken":  {kerr.InvalidProducerEpoch, "transactions problem a transaction does not work: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(t)
+			w.apply()
+			hit := w.answers(kmsg.InitProducerID, func(r kmsg.Request) kmsg.Response {
+				resp, _ := r.ResponseKind().(*kmsg.InitProducerIDResponse)
+				resp.ErrorCode = c.code.Code
+				return resp
+			})
+			want(t, w.look(), c.want)
+			if *hit == 0 {
+				t.Error("no request met the fault")
+			}
+		})
+	}
+}
+
+func TestGroupsThatAreBehindOrHaveLostRecords(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	w.produce(topics.Follows, 7)
+	adm := w.admin()
+	commit := func(at int64) {
+		t.Helper()
+		var offsets kadm.Offsets
+		for p := range int32(2) {
+			offsets.Add(kadm.Offset{Topic: topics.Follows, Partition: p, At: at})
+		}
+		if err := adm.CommitAllOffsets(t.Context(), topics.Fanout, offsets); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(0)
+	want(t, w.look(), "groups warning fanout: nobody runs it; 7 records wait")
+	var gone kadm.Offsets
+	gone.Add(kadm.Offset{Topic: topics.Follows, Partition: 0, At: 1})
+	gone.Add(kadm.Offset{Topic: topics.Follows, Partition: 1, At: 1})
+	if _, err := adm.DeleteRecords(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	want(t, w.look(), "groups problem fanout: retention deleted records of follows/")
+}
+
+func TestGroupsThatRun(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	w.doctor.Readers = w.doctor.Readers[:1]
+	member, err := w.kafka.Client(kgo.ConsumerGroup(topics.Fanout), kgo.ConsumeTopics(topics.Follows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer member.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	w.produce(topics.Follows, 1)
+	member.PollRecords(ctx, 1)
+	if err := member.CommitUncommittedOffsets(ctx); err != nil {
+		t.Fatal(err)
+	}
+	want(t, w.look(), "groups ok 1 groups with 1 member, at most 0 records behind")
+}
+
+func TestDeadLettersAreCounted(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	w.produce(topics.DeadLetters, 3)
+	want(t, w.look(), "dead letters warning 3 records in the last 24 h")
+	w.doctor.Now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+	want(t, w.look(), "dead letters ok none")
+}
+
+// head is a store that holds one position for everybody.
+type head int64
+
+func (h head) Page(_ context.Context, user schemas.UserID, _ int64, _ int) ([]schemas.FeedEntry, int64, error) {
+	if h < 0 {
+		return nil, 0, nil
+	}
+	return []schemas.FeedEntry{{User: user, Position: int64(h)}}, 0, nil
+}
+
+func TestStoresThatDrift(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	w.produce(topics.FeedEntries, 5)
+	for name, c := range map[string]struct {
+		primary, standby head
+		want             string
+	}{
+		"alike":          {4, 4, "drift ok both stores have the same newest item of the 5 feeds visited last"},
+		"empty":          {-1, -1, "drift ok both stores"},
+		"standby behind": {4, 3, "drift warning the standby is behind in 5 of the 5 feeds"},
+		"primary empty":  {-1, 3, "drift warning the primary is behind in 5 of the 5 feeds"},
+	} {
+		with := func(_ context.Context, use func(primary, standby doctor.Heads)) error {
+			use(c.primary, c.standby)
+			return nil
+		}
+		check := doctor.Drift{Kafka: w.kafka, With: with}.Check()
+		t.Run(name, func(t *testing.T) { want(t, lines(doctor.Run(t.Context(), patience, check)), c.want) })
+	}
+}

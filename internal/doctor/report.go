@@ -1,0 +1,79 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Report is the results of a run, counted.
+type Report struct {
+	Version  string   `json:"version"` // of the program that looked
+	Problems int      `json:"problems"`
+	Warnings int      `json:"warnings"`
+	Checks   []Result `json:"checks"`
+}
+
+// NewReport counts the findings of results.
+func NewReport(version string, results []Result) Report {
+	r := Report{Version: version, Checks: results}
+	for _, c := range results {
+		for _, f := range c.Findings {
+			switch f.Level {
+			case Problem:
+				r.Problems++
+			case Warning:
+				r.Warnings++
+			}
+		}
+	}
+	return r
+}
+
+// Err is nil without a problem.
+func (r Report) Err() error {
+	if r.Problems == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s found", count(r.Problems, "problem"))
+}
+
+// JSON writes the report for programs.
+func (r Report) JSON(out io.Writer) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
+
+// Text writes the report for people, a finding a line, with what to do below it.
+func (r Report) Text(out io.Writer) error {
+	for _, c := range r.Checks {
+		for i, f := range c.Findings {
+			name, took := c.Name, ""
+			if i > 0 {
+				name = ""
+			} else if c.Took >= time.Millisecond {
+				took = "  (" + c.Took.Round(time.Millisecond).String() + ")"
+			}
+			if _, err := fmt.Fprintf(out, "%-8s %-13s %s%s\n", f.Level, name, f.Says, took); err != nil {
+				return err
+			}
+			if f.Do != "" {
+				if _, err := fmt.Fprintf(out, "%22s → %s\n", "", f.Do); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	_, err := fmt.Fprintf(out, "%s, %s\n", count(r.Problems, "problem"), count(r.Warnings, "warning"))
+	return err
+}
+
+// count is a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,188 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Names of the checks on stores.
+const (
+	PrimaryCheck = "feed store"
+	StandbyCheck = "standby"
+	DriftCheck   = "drift"
+	PinotCheck   = "pinot"
+)
+
+// FeedStore returns the check on one cluster of feeds. verify returns an error for each difference from what it should
+// be, or one that says that it cannot be reached.
+func FeedStore(name string, verify func(context.Context) error) Check {
+	return Check{Name: name, Look: func(ctx context.Context, found *Findings) {
+		err := verify(ctx)
+		if err == nil {
+			found.OK("reachable, keyspace and tables as they should be")
+			return
+		}
+		for line := range strings.Lines(reason(ctx, err).Error()) {
+			found.Problem(`if it runs, "smartfeed feedstore apply" makes what is missing; else start it: the other store answers meanwhile`, "%s", strings.TrimSpace(line))
+		}
+	}}
+}
+
+// Heads reads the top of a frozen feed: the feed stores do.
+type Heads interface {
+	Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error)
+}
+
+// Drift compares two feed stores by the feeds of those who visited lately.
+type Drift struct {
+	Kafka topics.Kafka
+	// With calls use with both stores while they are connected. Its error says why they cannot be.
+	With func(ctx context.Context, use func(primary, standby Heads)) error
+}
+
+// driftUsers is how many feeds are compared: enough to see a store that is behind, few to read.
+const driftUsers = 50
+
+// Check compares them.
+func (d Drift) Check() Check {
+	return Check{Name: DriftCheck, After: TopicsCheck, Look: func(ctx context.Context, found *Findings) {
+		users, err := d.visitors(ctx)
+		if err != nil {
+			found.Problem("see kafka", "%v", reason(ctx, err))
+			return
+		}
+		err = d.With(ctx, func(primary, standby Heads) { compare(ctx, primary, standby, users, found) })
+		if err != nil {
+			found.Warn("see feed store and standby", "not compared: %v", reason(ctx, err))
+		}
+	}}
+}
+
+func compare(ctx context.Context, primary, standby Heads, users []schemas.UserID, found *Findings) {
+	var behind [2]int
+	for _, user := range users {
+		a, errA := head(ctx, primary, user)
+		b, errB := head(ctx, standby, user)
+		if err := errors.Join(errA, errB); err != nil {
+			found.Warn("see feed store and standby", "not compared: %v", reason(ctx, err))
+			return
+		}
+		switch {
+		case a < b:
+			behind[0]++
+		case b < a:
+			behind[1]++
+		}
+	}
+	report(behind, len(users), found)
+}
+
+func report(behind [2]int, users int, found *Findings) {
+	const do = `see the lag of its group under groups: "smartfeed materialize" fills it from the log; after its log was lost, it is filled anew by a group that starts at the oldest offset`
+	for i, name := range []string{"primary", "standby"} {
+		if behind[i] > 0 {
+			found.Warn(do, "the %s is behind in %d of the %d feeds visited last", name, behind[i], users)
+		}
+	}
+	if len(*found) == 0 {
+		found.OK("both stores have the same newest item of the %d feeds visited last", users)
+	}
+}
+
+// head is the position of the newest item of a feed, -1 for an empty one.
+func head(ctx context.Context, store Heads, user schemas.UserID) (int64, error) {
+	entries, _, err := store.Page(ctx, user, math.MaxInt64, 1)
+	if err != nil || len(entries) == 0 {
+		return -1, err
+	}
+	return entries[0].Position, nil
+}
+
+// visitors are users whose feeds grew last: the keys at the end of feed-entries.
+func (d Drift) visitors(ctx context.Context) ([]schemas.UserID, error) {
+	l, err := topics.NewLog(d.Kafka)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	starts, err := l.Starts(ctx, topics.FeedEntries)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := l.Ends(ctx, topics.FeedEntries)
+	if err != nil {
+		return nil, err
+	}
+	seen, users := map[schemas.UserID]bool{}, []schemas.UserID{}
+	const back = 2000 // offsets of a partition: some dozens of visits
+	for p, end := range ends[topics.FeedEntries] {
+		from := max(starts[topics.FeedEntries][p], end-back)
+		err := l.ReadTo(ctx, topics.FeedEntries, p, from, end, func(r *kgo.Record) {
+			if user := schemas.UserID(r.Key); !seen[user] && len(users) < driftUsers {
+				seen[user], users = true, append(users, user)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return users, nil
+}
+
+// Pinot is what the check on Pinot asks.
+type Pinot struct {
+	Fresh  func(context.Context) (time.Time, error) // up to when it has everything; zero: it does not tell
+	Verify func(context.Context) ([]string, error)  // how schema and table differ
+	Newest func(context.Context) (time.Time, error) // when the newest action arrived; zero: none has
+}
+
+// farBehindPinot is a lag of features that their readers notice: an action should be one within a second.
+const farBehindPinot = 30 * time.Second
+
+// Check looks at table, controller, brokers and lag.
+func (p Pinot) Check() Check {
+	return Check{Name: PinotCheck, Look: func(ctx context.Context, found *Findings) {
+		differ, err := p.Verify(ctx)
+		if err != nil {
+			found.Warn("check pinot.controller: queries go on without it", "the controller does not answer: %v", reason(ctx, err))
+		}
+		for _, d := range differ {
+			found.Problem(`"smartfeed pinot apply"`, "%s", d)
+		}
+		fresh, err := p.Fresh(ctx)
+		if err != nil {
+			found.Problem("check pinot.brokers, and Pinot's servers: until then answers lack features of users, and say so", "it does not answer queries: %v", reason(ctx, err))
+			return
+		}
+		p.lag(ctx, fresh, found)
+		if len(*found) == 0 {
+			found.OK("answers queries, table as it should be%s", upTo(fresh))
+		}
+	}}
+}
+
+func (p Pinot) lag(ctx context.Context, fresh time.Time, found *Findings) {
+	newest, err := p.Newest(ctx)
+	if err != nil || fresh.IsZero() {
+		return // kafka's checks say why; a release that does not tell has no lag to speak of
+	}
+	if behind := newest.Sub(fresh); behind > farBehindPinot {
+		found.Warn("see the ingestion state of its table: a segment that does not consume, too few servers", "it is %s behind the actions", behind.Round(time.Second))
+	}
+}
+
+func upTo(fresh time.Time) string {
+	if fresh.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(", up to %s", fresh.UTC().Format(time.RFC3339))
+}

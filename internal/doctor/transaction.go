@@ -1,0 +1,170 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// scratch is the topic in which a transaction is tried: nobody reads it but people.
+const scratch = topics.DeadLetters
+
+// transaction writes a record into each partition of a topic, aborts them, and sees that readers get past them. Where
+// brokers stamp records, the stamps tell the brokers' clocks.
+func (k Kafka) transaction(ctx context.Context, found *Findings) {
+	tried, err := k.try(ctx)
+	var denied *kerr.Error
+	switch {
+	case errors.As(err, &denied) && (denied == kerr.TransactionalIDAuthorizationFailed || denied == kerr.ClusterAuthorizationFailed || denied == kerr.TopicAuthorizationFailed):
+		found.Problem("allow this user WRITE and DESCRIBE on the transactional ids and topics", "a transaction is refused: %v", err)
+		return
+	case err != nil:
+		found.Problem("look at the brokers' __transaction_state topic: its replicas, transaction.state.log.min.isr", "a transaction does not work: %v", reason(ctx, err))
+		return
+	}
+	found.OK("one was begun, written to %s, and aborted", count(len(tried.stamps), "partition"))
+	tried.compareClocks(found)
+}
+
+// compareClocks speaks of the broker's clock that is farthest off.
+func (t trial) compareClocks(found *Findings) {
+	if !t.stamped {
+		found.OK("clocks are not compared: records carry this machine's own time")
+		return
+	}
+	worst := time.Duration(0)
+	for _, ahead := range t.clocks() {
+		if ahead.Abs() > worst.Abs() {
+			worst = ahead
+		}
+	}
+	clock(worst, found)
+}
+
+const (
+	clockWarning = time.Second
+	clockProblem = time.Minute // events from a clock that is five minutes ahead are refused; this leaves time to act
+)
+
+const keepTime = "let both keep time by NTP: windows, freshness and the order of events go by these clocks"
+
+// clock says what it means that a broker's clock is so much ahead of ours.
+func clock(ahead time.Duration, found *Findings) {
+	side := "ahead of"
+	if ahead < 0 {
+		side = "behind"
+	}
+	switch off := ahead.Abs().Round(time.Millisecond); {
+	case off >= clockProblem:
+		found.Problem(keepTime, "a broker's clock is %s %s this one", off, side)
+	case off >= clockWarning:
+		found.Warn(keepTime, "a broker's clock is %s %s this one", off, side)
+	default:
+		found.OK("the brokers' clocks and this one differ by less than %s", (off + time.Millisecond).Round(time.Millisecond))
+	}
+}
+
+// trial is a transaction that was tried.
+type trial struct {
+	stamps  []stamp
+	stamped bool // the brokers stamp records with their own clocks
+}
+
+// stamp is the time that a record has, and when by our clock it was sent and acknowledged.
+type stamp struct{ sent, has, acknowledged time.Time }
+
+// clocks returns by how much each broker's clock is ahead of ours, at least: a stamp between sending and acknowledgement
+// tells no difference.
+func (t trial) clocks() []time.Duration {
+	var ahead []time.Duration
+	for _, s := range t.stamps {
+		switch {
+		case s.has.Before(s.sent.Truncate(time.Millisecond)): // stamps are milliseconds
+			ahead = append(ahead, s.has.Sub(s.sent))
+		case s.has.After(s.acknowledged):
+			ahead = append(ahead, s.has.Sub(s.acknowledged))
+		default:
+			ahead = append(ahead, 0)
+		}
+	}
+	return ahead
+}
+
+// try runs the transaction.
+func (k Kafka) try(ctx context.Context) (trial, error) {
+	client, err := k.Transactional("smartfeed-doctor-" + k.Member)
+	if err != nil {
+		return trial{}, err
+	}
+	defer client.Close()
+	if err := client.BeginTransaction(); err != nil {
+		return trial{}, fmt.Errorf("begin: %w", err)
+	}
+	sent := k.Now()
+	records, err := k.write(ctx, client)
+	acknowledged := k.Now()
+	if err := errors.Join(err, wrap("abort", client.EndTransaction(ctx, kgo.TryAbort))); err != nil {
+		return trial{}, err
+	}
+	var t trial
+	for _, r := range records {
+		has, stamped, err := k.look(ctx, r)
+		if err != nil {
+			return trial{}, err
+		}
+		t.stamps = append(t.stamps, stamp{sent, has, acknowledged})
+		t.stamped = t.stamped || stamped
+	}
+	return t, nil
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// write puts a record into each partition of scratch.
+func (k Kafka) write(ctx context.Context, client *kgo.Client) ([]*kgo.Record, error) {
+	var records []*kgo.Record
+	for p := range k.Partitions {
+		records = append(records, &kgo.Record{Topic: scratch, Partition: p, Key: []byte("smartfeed-doctor")})
+	}
+	return records, wrap("write", client.ProduceSync(ctx, records...).FirstErr())
+}
+
+// look sees that an aborted record does not reach readers and that they get past it, and reads its time as one who sees
+// what was aborted.
+func (k Kafka) look(ctx context.Context, r *kgo.Record) (has time.Time, stamped bool, err error) {
+	l, err := topics.NewLog(k.Kafka)
+	if err != nil {
+		return time.Time{}, false, err
+	}
+	defer l.Close()
+	seen := false
+	visit := func(got *kgo.Record) { seen = seen || got.Offset == r.Offset }
+	if err := l.ReadTo(ctx, r.Topic, r.Partition, r.Offset, r.Offset+1, visit); err != nil {
+		return time.Time{}, false, fmt.Errorf("read past it: %w", err)
+	}
+	if seen {
+		return time.Time{}, false, fmt.Errorf("the aborted record %d of %s/%d is seen by readers of what was committed", r.Offset, r.Topic, r.Partition)
+	}
+	reader, err := k.Client(kgo.FetchIsolationLevel(kgo.ReadUncommitted()), kgo.ConsumePartitions(
+		map[string]map[int32]kgo.Offset{r.Topic: {r.Partition: kgo.NewOffset().At(r.Offset)}}))
+	if err != nil {
+		return time.Time{}, false, err
+	}
+	defer reader.Close()
+	fetched := reader.PollRecords(ctx, 1)
+	if records := fetched.Records(); len(records) == 1 {
+		return records[0].Timestamp, records[0].Attrs.TimestampType() == 1, nil
+	}
+	return time.Time{}, false, wrap("read its time", errors.Join(fetched.Err(), errors.New("it is not there")))
+}

@@ -1,0 +1,229 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/sr"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+
+	"github.com/smartfeed/smartfeed/internal/doctor"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+func run(t *testing.T, checks ...doctor.Check) string {
+	t.Helper()
+	return lines(doctor.Run(t.Context(), patience, checks...))
+}
+
+func TestRegistry(t *testing.T) {
+	const older = `{"type":"record","name":"PinEvent","namespace":"smartfeed","fields":[{"name":"id","type":"long"}]}`
+	for _, c := range []struct {
+		name   string
+		before func(t *testing.T, ours *schemas.Registry, theirs *sr.Client)
+		want   []string
+	}{
+		{"empty", func(*testing.T, *schemas.Registry, *sr.Client) {}, []string{"registry note ", "registry ok 0 schemas with their ids, compatibility BACKWARD"}},
+		{"after a first start", open, []string{"registry ok "}},
+		{"that takes everything", set(sr.CompatNone), []string{"registry warning it takes incompatible schemas"}},
+		{"the wrong way round", set(sr.CompatForward), []string{"registry warning its compatibility is FORWARD"}},
+		{"read only", func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
+			if got := theirs.SetMode(t.Context(), sr.ModeReadOnly); got[0].Err != nil {
+				t.Fatal(got[0].Err)
+			}
+		}, []string{"registry problem "}},
+		{"with another schema", func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
+			if _, err := theirs.CreateSchema(t.Context(), topics.SubjectOf(topics.Pins), sr.Schema{Schema: older}); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"registry problem open streams: register pins-value: the schema can not read"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fake := srfake.New()
+			defer fake.Close()
+			theirs, err := sr.NewClient(sr.URLs(fake.URL()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours, err := schemas.NewRegistry(fake.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ours.Close()
+			c.before(t, ours, theirs)
+			defer http.DefaultClient.CloseIdleConnections()
+			before := subjects(t, theirs)
+			want(t, run(t, doctor.Registry(ours, false)), c.want...)
+			if after := subjects(t, theirs); after != before {
+				t.Errorf("%d subjects after looking, %d before", after, before)
+			}
+		})
+	}
+}
+
+func subjects(t *testing.T, theirs *sr.Client) int {
+	t.Helper()
+	all, err := theirs.Subjects(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// open registers all schemas.
+func open(t *testing.T, ours *schemas.Registry, _ *sr.Client) {
+	t.Helper()
+	if _, err := topics.Open(t.Context(), ours); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func set(level sr.CompatibilityLevel) func(*testing.T, *schemas.Registry, *sr.Client) {
+	return func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
+		t.Helper()
+		if got := theirs.SetCompatibility(t.Context(), sr.SetCompatibility{Level: level}); got[0].Err != nil {
+			t.Fatal(got[0].Err)
+		}
+	}
+}
+
+func TestRegistryThatIsAway(t *testing.T) {
+	away, err := schemas.NewRegistry("127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, run(t, doctor.Registry(away, false)), "registry problem list subjects at schema registry")
+	want(t, run(t, doctor.Registry(away, true)), "registry note none answers: ")
+}
+
+func TestDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	used := t.TempDir()
+	lock, err := embedded.LockDir(used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, c := range []struct {
+		name, want string
+		dir        doctor.Directory
+	}{
+		{"well", "directory ok ", doctor.Directory{Path: t.TempDir(), Files: 1 << 16}},
+		{"not there", "directory note ", doctor.Directory{Path: filepath.Join(used, "none"), Files: 1 << 16}},
+		{"a file", "directory problem " + file + " is no directory", doctor.Directory{Path: file, Files: 1 << 16}},
+		{"used", "directory ok " + used + " can be written; a process uses it", doctor.Directory{Path: used, Files: 1 << 16}},
+		{"full", "directory problem " + used + " has ", doctor.Directory{Path: used, MinBytes: 1 << 60, Files: 1 << 16}},
+		{"few files", "directory problem a process may open 256 files only", doctor.Directory{Path: used, Files: 256}},
+		{"not many files", "directory warning a process may open 4096 files", doctor.Directory{Path: used, Files: 4096}},
+	} {
+		t.Run(c.name, func(t *testing.T) { want(t, run(t, c.dir.Check()), c.want) })
+	}
+	if left, err := filepath.Glob(filepath.Join(used, ".doctor-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+	if doctor.OpenFiles() == 0 {
+		t.Error("the system does not tell how many files may be open")
+	}
+}
+
+func TestPorts(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	absent := says(doctor.ProcessCheck, "", nothing)
+	want(t, run(t, absent, doctor.Ports(map[string]string{"http": l.Addr().String()})), "ports problem http: something else listens on "+l.Addr().String())
+	want(t, run(t, absent, doctor.Ports(map[string]string{"http": "127.0.0.1:0"})), "ports ok ")
+	if got := run(t, says(doctor.ProcessCheck, "", fine), doctor.Ports(map[string]string{"http": l.Addr().String()})); got != "process ok fine" {
+		t.Errorf("while a process runs: %s", got)
+	}
+}
+
+func TestProcess(t *testing.T) {
+	const status = `{"version":"v1","parts":[{"name":"pools","restarts":0}]}`
+	for _, c := range []struct {
+		name        string
+		code        int
+		ready, kind string
+		status      string
+		want        string
+	}{
+		{"well", 200, `{"ready":true,"missing":[]}`, "application/json", status, "process ok "},
+		{"not ready", 503, `{"ready":false,"missing":["pools is waiting"]}`, "application/json", status, "process problem http://"},
+		{"another version", 200, `{"ready":true}`, "application/json", `{"version":"v0"}`, "process warning http://"},
+		{"restarted", 200, `{"ready":true}`, "application/json", `{"version":"v1","parts":[{"name":"pools","restarts":3,"last_error":"disk"}]}`, "process warning http://"},
+		{"another program", 200, `<html>`, "text/html", "", "process problem http://"},
+		{"no answer of ours", 200, `{}`, "application/json", "", "process problem http://"},
+		{"asks who asks", 401, `{}`, "application/json", "", "process note one at http://"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				if r.URL.Path == "/v1/status" {
+					_, _ = w.Write([]byte(c.status))
+					return
+				}
+				w.WriteHeader(c.code)
+				_, _ = w.Write([]byte(c.ready))
+			}))
+			defer server.Close()
+			want(t, run(t, doctor.Process(server.Client(), server.URL, "v1")), c.want)
+		})
+	}
+	want(t, run(t, doctor.Process(&http.Client{}, "http://127.0.0.1:1", "v1")), "process note none at http://127.0.0.1:1")
+}
+
+func TestFeedStore(t *testing.T) {
+	two := errors.Join(errors.New("table feeds: not there"), errors.New("table edges: not there"))
+	want(t, run(t, doctor.FeedStore("standby", func(context.Context) error { return two })),
+		"standby problem table feeds: not there", "standby problem table edges: not there")
+	want(t, run(t, doctor.FeedStore("standby", func(context.Context) error { return nil })), "standby ok reachable")
+}
+
+func TestPinot(t *testing.T) {
+	now := time.Now()
+	well := doctor.Pinot{
+		Verify: func(context.Context) ([]string, error) { return nil, nil },
+		Fresh:  func(context.Context) (time.Time, error) { return now, nil },
+		Newest: func(context.Context) (time.Time, error) { return now, nil },
+	}
+	for _, c := range []struct {
+		name, want string
+		damage     func(*doctor.Pinot)
+	}{
+		{"well", "pinot ok answers queries", func(*doctor.Pinot) {}},
+		{"no table", "pinot problem table: is not there", func(p *doctor.Pinot) {
+			p.Verify = func(context.Context) ([]string, error) { return []string{"table: is not there"}, nil }
+		}},
+		{"no controller", "pinot warning the controller does not answer: away", func(p *doctor.Pinot) {
+			p.Verify = func(context.Context) ([]string, error) { return nil, errors.New("away") }
+		}},
+		{"no broker", "pinot problem it does not answer queries: away", func(p *doctor.Pinot) {
+			p.Fresh = func(context.Context) (time.Time, error) { return time.Time{}, errors.New("away") }
+		}},
+		{"behind", "pinot warning it is 1m0s behind the actions", func(p *doctor.Pinot) {
+			p.Newest = func(context.Context) (time.Time, error) { return now.Add(time.Minute), nil }
+		}},
+	} {
+		p := well
+		c.damage(&p)
+		t.Run(c.name, func(t *testing.T) { want(t, run(t, p.Check()), c.want) })
+	}
+}

@@ -1,0 +1,197 @@
+package product
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/smartfeed/smartfeed/internal/doctor"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature/pinot"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func (p *program) doctorCommand() *cobra.Command {
+	var asJSON bool
+	timeout := 10 * time.Second
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "look at everything the product needs, and say what to do",
+		Long: `Look at brokers, topics, transactions, groups, registry, stores, the directory of state, clocks and the process at --http,
+as the configuration has them, all at once, and say of each what is wrong and what to do. Nothing is changed: the one
+transaction that is tried is aborted.
+
+The exit code is 1 when there is a problem; warnings and notes leave it 0. With a product of "smartfeed dev" it works
+while that runs and while it does not.`,
+		Example: "  smartfeed doctor\n  smartfeed doctor --config production.yaml --json",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if timeout <= 0 {
+				return usageError{fmt.Errorf("--timeout %s: must be positive", timeout)}
+			}
+			cfg, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			checks, err := p.checks(cfg)
+			if err != nil {
+				return err
+			}
+			report := doctor.NewReport(version, doctor.Run(cmd.Context(), timeout, checks...))
+			if asJSON {
+				return errors.Join(report.JSON(cmd.OutOrStdout()), report.Err())
+			}
+			return errors.Join(report.Text(cmd.OutOrStdout()), report.Err())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "of each check")
+	return cmd
+}
+
+// checks are those that a configuration gives reason for.
+func (p *program) checks(cfg Config) ([]doctor.Check, error) {
+	kafka, err := cfg.kafka()
+	if err != nil {
+		return nil, err
+	}
+	registry, err := schemas.NewRegistryAs(cfg.RegistryClient, strings.Split(cfg.registryURL(), ",")...)
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	own := cfg.bringsBroker()
+	dir := doctor.Directory{Path: cfg.Dir, MinBytes: cfg.Rows.MinDiskBytes, Files: doctor.OpenFiles()}
+	setup := topics.Setup{Kafka: kafka, FeedStores: cfg.FeedStore.others()}
+	checks := []doctor.Check{
+		doctor.Program(version, orDefaults(p.configFile())),
+		dir.Check(),
+		doctor.Process(&http.Client{}, "http://"+reachable(cfg.HTTP), version),
+	}
+	if own {
+		checks = append(checks, doctor.Ports(map[string]string{"http": cfg.HTTP, "kafka": cfg.Kafka[0], "registry": cfg.Registry}))
+	}
+	checks = append(checks, doctor.Kafka{Kafka: kafka, Readers: setup.Readers(), Own: own, Member: host, Now: time.Now}.Checks()...)
+	checks = append(checks, doctor.Registry(registry, own))
+	checks = append(checks, feedStoreChecks(cfg, kafka)...)
+	if len(cfg.Pinot.Brokers) > 0 {
+		checks = append(checks, pinotCheck(cfg, kafka))
+	}
+	return checks, nil
+}
+
+// bringsBroker says whether the brokers are those that dev would start: it has done so in this directory, or the address
+// is the one that it has without being told another.
+func (c *Config) bringsBroker() bool {
+	if _, err := os.Stat(filepath.Join(c.Dir, "broker")); err == nil {
+		return true
+	}
+	return slices.Equal(c.Kafka, DefaultConfig().Kafka)
+}
+
+func orDefaults(file string) string {
+	if file == "" {
+		return "without a file"
+	}
+	return file
+}
+
+// reachable is where a client on this machine finds what listens on an address.
+func reachable(address string) string {
+	for _, any := range []string{"", "0.0.0.0", "[::]"} {
+		if port, ok := strings.CutPrefix(address, any+":"); ok {
+			return "127.0.0.1:" + port
+		}
+	}
+	return address
+}
+
+func feedStoreChecks(cfg Config, kafka topics.Kafka) []doctor.Check {
+	at := cfg.FeedStore.Cassandra
+	verify := func(cluster cassandra.Cluster) func(context.Context) error {
+		return func(ctx context.Context) error { return cassandra.Verify(ctx, at.Config, cluster) }
+	}
+	if !cfg.FeedStore.remote() {
+		return nil
+	}
+	checks := []doctor.Check{doctor.FeedStore(doctor.PrimaryCheck, verify(at.Primary))}
+	if len(at.Standby.Hosts) == 0 {
+		return checks
+	}
+	drift := doctor.Drift{Kafka: kafka, With: func(ctx context.Context, use func(primary, standby doctor.Heads)) error {
+		return withClusters(ctx, cfg.FeedStore, func(primary, standby *cassandra.Store) { use(primary, standby) })
+	}}
+	return append(checks, doctor.FeedStore(doctor.StandbyCheck, verify(at.Standby)), drift.Check())
+}
+
+// withClusters calls use with both clusters connected.
+func withClusters(ctx context.Context, cfg FeedStoreConfig, use func(primary, standby *cassandra.Store)) error {
+	primary, err := cassandra.New("primary", cfg.Cassandra.Config, cfg.Cassandra.Primary, cfg.MaxFeed, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	standby, err := cassandra.New(standbyStore, cfg.Cassandra.Config, cfg.Cassandra.Standby, cfg.MaxFeed, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	connected, cancel := context.WithCancel(ctx)
+	group, running := errgroup.WithContext(connected)
+	group.Go(func() error { return primary.Run(running) })
+	group.Go(func() error { return standby.Run(running) })
+	err = awaitBoth(ctx, primary, standby)
+	if err == nil {
+		use(primary, standby)
+	}
+	cancel()
+	return errors.Join(err, group.Wait())
+}
+
+func awaitBoth(ctx context.Context, stores ...*cassandra.Store) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for slices.ContainsFunc(stores, func(s *cassandra.Store) bool { return !s.Connected() }) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.New("one of them cannot be reached")
+		}
+	}
+	return nil
+}
+
+func pinotCheck(cfg Config, kafka topics.Kafka) doctor.Check {
+	setup := pinot.Setup{Config: cfg.Pinot, Kafka: cfg.Kafka, Registry: cfg.registryURL(), Partitions: cfg.Partitions}
+	return doctor.Pinot{
+		Verify: setup.Verify,
+		Fresh: func(ctx context.Context) (time.Time, error) {
+			client, err := pinot.NewClient(cfg.Pinot)
+			if err != nil {
+				return time.Time{}, err
+			}
+			defer client.Close()
+			return client.Fresh(ctx)
+		},
+		Newest: func(ctx context.Context) (time.Time, error) {
+			l, err := topics.NewLog(kafka)
+			if err != nil {
+				return time.Time{}, err
+			}
+			defer l.Close()
+			return l.Newest(ctx, topics.ActionsEnriched)
+		},
+	}.Check()
+}
