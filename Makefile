@@ -51,7 +51,7 @@ test-services: test-kafka test-cassandra test-secured test-pinot test-product ##
 
 test-kafka: ## one broker, and three
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=4 $(GO) test -p 1 -count=1 -timeout 20m -run RealKafka -v ./topics ./processors/rows
-	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GO) test -count=1 -timeout 20m -run RealKafkaTorture -v ./processors/rows
+	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GO) test -p 1 -count=1 -timeout 20m -run 'RealKafkaTorture|RealKafkaRack' -v ./topics ./processors/rows
 
 test-cassandra: ## a primary and a standby
 	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) $(GO) test -count=1 -timeout 20m -run RealCassandra -v ./serving/feedstore/cassandra

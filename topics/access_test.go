@@ -165,13 +165,13 @@ func worksWith(t *testing.T, k topics.Kafka, topic string) {
 	if err != nil || got != 1 {
 		t.Errorf("franz-go read %d records, %v, want 1", got, err)
 	}
-	if err := readWithSarama(ctx, k, topic); err != nil {
+	if err := readWithSarama(ctx, k, topic, 1); err != nil {
 		t.Errorf("sarama: %v", err)
 	}
 }
 
-// readWithSarama returns nil when a group has read a record of a topic.
-func readWithSarama(ctx context.Context, k topics.Kafka, topic string) error {
+// readWithSarama returns nil when a group has read n records of a topic.
+func readWithSarama(ctx context.Context, k topics.Kafka, topic string, n int) error {
 	cfg, err := k.Sarama()
 	if err != nil {
 		return err
@@ -186,32 +186,36 @@ func readWithSarama(ctx context.Context, k topics.Kafka, topic string) error {
 		for range group.Errors() {
 		}
 	}()
-	once := onceRead{read: make(chan struct{}), end: cancel}
-	err = group.Consume(ctx, []string{topic}, once)
+	some := someRead{n: n, read: make(chan struct{}), end: cancel}
+	err = group.Consume(ctx, []string{topic}, some)
 	if err := errors.Join(err, group.Close()); err != nil {
 		return err
 	}
 	select {
-	case <-once.read:
+	case <-some.read:
 		return nil
 	default:
 		return errors.New("nothing read")
 	}
 }
 
-// onceRead ends with the first record.
-type onceRead struct {
+// someRead ends with the n-th record.
+type someRead struct {
+	n    int
 	read chan struct{}
 	end  func()
 }
 
-func (onceRead) Setup(sarama.ConsumerGroupSession) error   { return nil }
-func (onceRead) Cleanup(sarama.ConsumerGroupSession) error { return nil }
-func (o onceRead) ConsumeClaim(_ sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
-	if _, ok := <-claim.Messages(); ok {
-		close(o.read)
-		o.end()
+func (someRead) Setup(sarama.ConsumerGroupSession) error   { return nil }
+func (someRead) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+func (s someRead) ConsumeClaim(_ sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	for range s.n {
+		if _, ok := <-claim.Messages(); !ok {
+			return nil
+		}
 	}
+	close(s.read)
+	s.end()
 	return nil
 }
 
@@ -257,7 +261,7 @@ func refused(t *testing.T, s secured) {
 				"consume": func() error {
 					return topics.Consume(ctx, topics.ConsumerConfig{Kafka: k, Group: "refused", Topics: []string{"t"}}, nil)
 				},
-				"join": func() error { return readWithSarama(ctx, k, "t") },
+				"join": func() error { return readWithSarama(ctx, k, "t", 1) },
 			} {
 				began := time.Now()
 				err := try()

@@ -1,0 +1,72 @@
+package rows
+
+import (
+	"testing"
+	"time"
+)
+
+func TestStaticMembers(t *testing.T) {
+	t.Parallel()
+	staticMembers(t, newWire(t))
+}
+
+func TestRealKafkaStaticMembers(t *testing.T) { staticMembers(t, newRealWire(t)) }
+
+// A static member that stops and comes back has its partitions again, and nobody else has noticed; when it stays away,
+// its partitions go to others after the session time-out, and not at once. Records meanwhile wait, and count once.
+func staticMembers(t *testing.T, w *wire) {
+	const name = 2
+	member := func(as, dir string) *Runner {
+		env := w.env(t)
+		env.Kafka.Member = as
+		cfg := w.config(dir)
+		cfg.SessionTimeout = 6 * time.Second // a busy machine starts a member within it
+		r, err := New(cfg, env, w.counter("t-in"))
+		must(t, err)
+		return r
+	}
+	dirs := [name]string{t.TempDir(), t.TempDir()}
+	names := [name]string{"127.0.0.1:8081", "127.0.0.1:8082"}
+	var runners [name]*Runner
+	var stops [name]func() error
+	for i := range runners {
+		runners[i] = member(names[i], dirs[i])
+		stops[i] = start(t, runners[i])
+	}
+	shared := func() bool { return stages(runners[0], RunningNow) == 2 && stages(runners[1], RunningNow) == 2 }
+	eventually(t, "both have their share", shared)
+	for i := range runners { // the group's leader and the other
+		had, others := owned(runners[i]), runners[1-i].owned.Load()
+		began := time.Now()
+		must(t, stops[i]())
+		w.send(t, "t-in", 0, testPartitions, func(n int) string { return ownerIn(int32(n)) })
+		runners[i] = member(names[i], dirs[i])
+		stops[i] = start(t, runners[i])
+		eventually(t, "it is back", shared)
+		t.Logf("away for %s", time.Since(began).Round(time.Millisecond))
+		if got := owned(runners[i]); got != had {
+			t.Errorf("it came back with the partitions %v, want those it had, %v", got, had)
+		}
+		if got := runners[1-i].owned.Load(); got != others {
+			t.Errorf("the other took %d partitions meanwhile, want none", got-others)
+		}
+	}
+	must(t, stops[0]())
+	began := time.Now()
+	eventually(t, "the other has all", func() bool { return stages(runners[1], RunningNow) == testPartitions })
+	t.Logf("after the last leave the other had all after %s", time.Since(began).Round(time.Millisecond))
+	if took := time.Since(began); took < 3*time.Second {
+		t.Errorf("its partitions went to the other after %s: it has left the group", took)
+	}
+	for p := range int32(testPartitions) {
+		eventually(t, "each record has counted", func() bool { return count(t, runners[1], ownerIn(p)) == name })
+	}
+}
+
+// owned is which partitions a member has.
+func owned(r *Runner) (all [testPartitions]bool) {
+	for _, p := range r.Status().Partitions {
+		all[p.Partition] = p.Stage == RunningNow
+	}
+	return all
+}
