@@ -8,6 +8,8 @@ LDFLAGS := -X github.com/smartfeed/smartfeed/product.version=$(VERSION)
 RACE    := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 # The long ones: minutes each.
 LONG    := Lastfm$$
+# In a real browser: a part of its own.
+BROWSER := Browser
 # Where goroutines share state: these run under the race detector, too; `make test-race` runs everything under it.
 RACY    := ./processors ./processors/rows ./processors/pools ./processors/outside ./topics/... ./serving/...
 
@@ -25,7 +27,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run test test-race test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product nightly vet check lint fmt bench-feed bench-rows bench-features bench-short clean
+.PHONY: help build run test test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product nightly vet check lint fmt bench-feed bench-rows bench-features bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -38,14 +40,17 @@ run: build ## start everything in one process with a demo product, on http://127
 
 test: ## every test but the long imports; race detector where goroutines share state
 	@test -n "$(RACE)" || echo "no C compiler: the tests run without the race detector"
-	$(GO) test -skip '$(LONG)' ./...
-	@test -z "$(RACE)" || $(GO) test -race -short -skip '$(LONG)' $(RACY)
+	$(GO) test -skip '$(LONG)|$(BROWSER)' ./...
+	@test -z "$(RACE)" || $(GO) test -race -short -skip '$(LONG)|$(BROWSER)' $(RACY)
 
 test-race: ## every test but the long imports under the race detector
-	$(GO) test -race -timeout 30m -skip '$(LONG)' ./...
+	$(GO) test -race -timeout 30m -skip '$(LONG)|$(BROWSER)' ./...
 
 test-lastfm: ## the Last.fm set against brute force, also through five kills; files in LASTFM_DIR or ../shared/data/lastfm-2k
 	$(GO) test -timeout 30m -run '$(LONG)' -v ./product
+
+test-browser: ## the console in a headless Chromium, which must be there; pictures go to SMARTFEED_SCREENSHOTS, if it is set
+	SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1} $(GO) test -count=1 -timeout 5m -run '$(BROWSER)' ./internal/browser ./serving/web ./product
 
 test-services: test-kafka test-cassandra test-secured test-pinot test-product ## the same tests on real servers, brought and started by .ci/services
 

@@ -239,10 +239,12 @@ func Eval[T any](p *Page, expression string) T {
 	return value(p, expression, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// Wait returns when a JavaScript expression is true. After Patience it fails the test, saying what was waited for.
+// Wait returns when a JavaScript expression is true; one that throws is not, such as that of an element that is not there
+// yet. After Patience it fails the test, saying what was waited for.
 func (p *Page) Wait(what, expression string) {
 	p.t.Helper()
-	for end := time.Now().Add(Patience); !Eval[bool](p, "!!("+expression+")"); {
+	look := "(async () => { try { return !!(await (" + expression + ")); } catch { return false; } })()"
+	for end := time.Now().Add(Patience); !Eval[bool](p, look); {
 		if time.Now().After(end) {
 			p.mu.Lock()
 			defer p.mu.Unlock()

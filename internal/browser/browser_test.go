@@ -71,3 +71,31 @@ func TestBrowserFindsWhatIsWrong(t *testing.T) {
 		t.Errorf("all is excused but the policy, and yet %q", r.said)
 	}
 }
+
+// A page that nobody without eyes, with weak ones, or with large fingers could use is found out in every point.
+func TestBrowserFindsWhatSomeCannotUse(t *testing.T) {
+	const bad = `<!doctype html><html><link rel="icon" href="data:,"><title>Bad</title><body style="background:#fff">
+		<main><h1>One</h1><h3 id="twice">Three</h3><p id="twice" style="color:#999">pale</p>
+		<button style="width:60px;height:30px"></button><button style="width:10px;height:10px;padding:0">small</button>
+		<input tabindex="3" aria-describedby="nobody" style="width:60px;height:30px"><img width="30" height="30" src="data:image/gif;base64,R0lGODlhAQABAAAAACw=">
+		<table><tr><td>x</td></tr></table><div style="width:2000px">wide</div>
+		<svg width="60" height="30"><rect width="60" height="30" fill="#000"/><text x="5" y="20" fill="#333">dark</text></svg></main>`
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, bad)
+	}))
+	defer site.Close()
+	p := Open(t).Page(t, View{Width: 800, Height: 600})
+	p.Go(site.URL)
+	r := &recorded{TB: t}
+	p.t = r
+	p.CheckAccessible("bad")
+	for _, want := range []string{
+		"no language", "no nav", "skips from level 1", "2 elements are #twice", "pale”: contrast 2.85", "dark”: contrast 1.6", "place of its own",
+		"#nobody, which is not there", "no caption", "no headings", "10 by 10 pixels", "pixels wide", "a button has no name", "a image has no name", "a textbox has no name",
+	} {
+		if !slices.ContainsFunc(r.said, func(s string) bool { return strings.Contains(s, want) }) {
+			t.Errorf("nobody was told of %q: %q", want, r.said)
+		}
+	}
+}

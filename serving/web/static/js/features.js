@@ -30,19 +30,19 @@ export async function look() {
   const found = await ask();
   if (!matters()) return;
   $('features-as-of').textContent = found.asOf ? ` at ${clock(found.asOf)}` : '';
-  show($('features'), found, found.definitions.length);
+  show($('features'), found, found.definitions.length, 'h2');
 }
 
-// show has a place show the first most features, those with a value before those without.
-export function show(place, found, most) {
+// show has a place show the first most features, those with a value before those without, under headings of a level.
+export function show(place, found, most, heading) {
   const empty = (d) => Number(isEmpty(found.values[d.name]));
   const list = most < found.definitions.length ? [...found.definitions].sort((a, b) => empty(a) - empty(b)).slice(0, most) : found.definitions;
-  keyed(place, list, (d) => d.name, make, (e, d) => update(e.querySelector('.is'), found.values[d.name]));
+  keyed(place, list, (d) => d.name, (d) => make(d, heading), (e, d) => update(e.querySelector('.is'), found.values[d.name]));
 }
 
-function make(d) {
+function make(d, heading) {
   return h('section', { class: 'feature', title: d.description || false },
-    h('h3', null, d.name, d.window && h('span', { class: 'quiet' }, d.window)), h('div', { class: 'is' }));
+    h(heading, null, d.name, d.window && h('span', { class: 'quiet' }, d.window)), h('div', { class: 'is' }));
 }
 
 const isEmpty = (v) => v === null || v === undefined || (typeof v === 'object' && !Object.keys(v).length);

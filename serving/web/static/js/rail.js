@@ -15,7 +15,7 @@ export async function look() {
   if (!matters()) return;
   showAffinities(state.affinities);
   showPools(state.sources);
-  show($('rail-features'), values, 4);
+  show($('rail-features'), values, 4, 'h3');
 }
 
 function showAffinities(list) {

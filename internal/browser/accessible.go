@@ -1,0 +1,68 @@
+package browser
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"slices"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/chromedp"
+)
+
+//go:embed accessible.js
+var accessible string
+
+// operated are the roles of what people operate, or are shown instead of text.
+var operated = []string{
+	"button", "link", "textbox", "combobox", "searchbox", "checkbox", "switch", "tab", "menuitem", "DisclosureTriangle",
+	"image", "img", "dialog", "form", "search", "region", "table", "navigation",
+}
+
+// CheckAccessible fails the test for what some people could not use of the page as it is shown: controls, pictures and
+// regions without a name in the tree that screen readers are told, texts with too little contrast, controls too small to
+// be touched, a structure that does not lead through the page.
+func (p *Page) CheckAccessible(what string) {
+	p.t.Helper()
+	for _, problem := range Eval[[]string](p, "("+accessible+")()") {
+		p.t.Errorf("%s: %s", what, problem)
+	}
+	for _, problem := range value(p, "read what screen readers are told", unnamed) {
+		p.t.Errorf("%s: %s", what, problem)
+	}
+}
+
+// unnamed finds what is operated and has no name.
+func unnamed(ctx context.Context, tab *chromedp.Target) ([]string, error) {
+	tree, err := cdp.Call(ctx, tab, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	named := 0
+	for _, n := range tree.Nodes {
+		role := textOf(n.Role)
+		if n.Ignored || !slices.Contains(operated, role) {
+			continue
+		}
+		if textOf(n.Name) == "" {
+			problems = append(problems, "a "+role+" has no name")
+		} else {
+			named++
+		}
+	}
+	if named < 2 {
+		problems = append(problems, "hardly anything has a name: is this the page?")
+	}
+	return problems, nil
+}
+
+// textOf is the text of a value, "" if it is none.
+func textOf(v *accessibility.Value) string {
+	var text string
+	if v == nil || json.Unmarshal(v.Value, &text) != nil {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,371 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/smartfeed/smartfeed/internal/browser"
+)
+
+// hostile is what anybody may put into a title, an id or an attribute.
+const hostile = `"><img src=x onerror="window.broken=1"><script>window.broken=2</script>{{7*7}}${7*7}`
+
+// desk answers the console instead of the API: what it answers can be changed by path.
+type desk struct {
+	mu     sync.Mutex
+	said   map[string]answer   // by method and path
+	heard  map[string][]string // bodies, by method and path
+	counts chan int            // of new items, for the stream
+}
+
+type answer struct {
+	code int
+	body any
+}
+
+func newDesk() *desk {
+	item := func(n int, title string) map[string]any {
+		return map[string]any{
+			"pin": fmt.Sprintf("pin:%d", n), "time": "2026-11-20T10:00:00Z", "author": "user:" + hostile, "board": "board:b", "interests": []string{"interest:" + hostile},
+			"title": title, "link": "javascript:window.broken=3", "new": n == 1, "source": hostile[:60], "score": 1.5,
+		}
+	}
+	degraded := []string{}
+	state := map[string]any{
+		"feed": "home", "sources": []any{map[string]any{"source": "following", "waiting": 2, "target": 1, "shown": 3}}, "degraded": degraded,
+		"held": []any{map[string]any{"pin": "pin:" + hostile, "reason": "deferred", "since": "2026-11-20T10:00:00Z"}}, "affinities": []any{map[string]any{"facet": "user:" + hostile, "value": 2}},
+	}
+	candidate := map[string]any{"pin": "pin:" + hostile, "score": 2, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}
+	return &desk{heard: map[string][]string{}, counts: make(chan int, 9), said: map[string]answer{
+		"GET /feed":           {200, map[string]any{"items": []any{item(1, hostile), item(2, "two")}, "next": nil, "degraded": []string{"store"}}},
+		"GET /feed/state":     {200, state},
+		"GET /feed/why":       {200, map[string]any{"user": "user:a", "pin": "pin:1", "feed": "home", "fate": hostile, "reason": hostile, "by": []string{"user:" + hostile}, "shown": nil, "candidates": []any{}, "degraded": degraded}},
+		"GET /pools":          {200, map[string]any{"source": "following", "total": 2, "items": []any{candidate, map[string]any{"pin": "pin:3", "score": 1, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}}}},
+		"GET /features":       {200, map[string]any{"features": []any{map[string]any{"name": "likes", "description": hostile, "entity": "user", "window": "24h", "aggregate": "count"}}}},
+		"POST /features":      {200, map[string]any{"values": map[string]any{"user:a": map[string]any{"likes": map[string]any{hostile: 3}}}, "missing": []any{}, "degraded": degraded, "as_of": "2026-11-20T10:00:00Z"}},
+		"POST /features/try":  {404, map[string]any{"detail": "no such call"}},
+		"POST /events":        {202, map[string]any{"accepted": 1}},
+		"GET /deadletters":    {200, map[string]any{"letters": []any{map[string]any{"letter_partition": 0, "letter_offset": 1, "retried": false, "topic": "actions", "partition": 0, "offset": 1, "group": "objects", "reason": hostile, "time": "2026-11-20T10:00:00Z", "key": "cGluOjE=", "value": "PHNjcmlwdD4A"}}}},
+		"GET /status":         {200, status()},
+		"GET /insights/xd28s": {200, map[string]any{"xd28s": []any{map[string]any{"days": 1, "users": 2}}}},
+	}}
+}
+
+func status() map[string]any {
+	flow := func(topic, from, to string) map[string]any {
+		return map[string]any{"topic": topic, "key": "user", "writers": []string{from}, "readers": []any{map[string]any{"group": to, "topic": topic, "records": 5000}}, "records": 9}
+	}
+	return map[string]any{
+		"version": "v1", "ready": false, "missing": []string{hostile}, "parts": []any{map[string]any{"name": "pools", "condition": "waiting", "since": "2026-11-20T10:00:00Z", "restarts": 2, "last_error": hostile}},
+		"groups": []any{map[string]any{"group": "pools", "partitions": nil, "counters": map[string]any{"deadLetter": 1}, "records_per_second": 1}},
+		"flows":  []any{flow("served", "serving", "pools"), flow("gossip", "strangers", hostile[:40]), flow("dead-letters", "pools", "nobody")},
+	}
+}
+
+// answers has a call answered otherwise from now on.
+func (d *desk) answers(call string, code int, body any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.said[call] = answer{code, body}
+}
+
+func (d *desk) bodies(call string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.heard[call])
+}
+
+func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(r.URL.Path, "/v1")
+	if rest, ok := strings.CutPrefix(path, "/users/"); ok {
+		_, rest, _ = strings.Cut(rest, "/")
+		path = "/" + rest
+	}
+	if path == "/feed/events" {
+		d.stream(w, r)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the page has gone
+	}
+	call := r.Method + " " + path
+	d.mu.Lock()
+	d.heard[call] = append(d.heard[call], string(body))
+	a, known := d.said[call]
+	d.mu.Unlock()
+	if !known {
+		a = answer{503, map[string]any{"detail": "nobody answers " + call}}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(a.code)
+	_ = json.NewEncoder(w).Encode(a.body) // the page may have gone
+}
+
+func (d *desk) stream(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprint(w, ": begun\n\n")
+	for {
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			return
+		}
+		select {
+		case n := <-d.counts:
+			fmt.Fprintf(w, "event: new\ndata: {\"count\":%d}\n\n", n)
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// open shows the console with the desk behind it.
+func (d *desk) open(t *testing.T, v browser.View, address string) *browser.Page {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", d)
+	mux.Handle("/", handler(t))
+	p := browser.Open(t).Page(t, v)
+	p.Go(published(t, mux) + address)
+	return p
+}
+
+// published serves until the test ends, streams included, and returns the address.
+func published(t *testing.T, h http.Handler) string {
+	site := httptest.NewServer(h)
+	t.Cleanup(func() {
+		site.CloseClientConnections() // Close waits for streams
+		site.Close()
+	})
+	return site.URL
+}
+
+var wide = browser.View{Width: 1280, Height: 900}
+
+// Whatever stands in titles, ids, reasons and errors is shown as text, in every view.
+func TestBrowserShowsHostileTextAsText(t *testing.T) {
+	p := newDesk().open(t, wide, "/?user=user:a")
+	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
+	if got := p.Texts(".card h2")[0]; got != hostile {
+		t.Errorf("the title is %q, want %q", got, hostile)
+	}
+	if links := browser.Eval[int](p, "document.querySelectorAll('.card h2 a').length"); links != 0 {
+		t.Error("an address that is no web address is a link")
+	}
+	p.Click(".card .ask")
+	p.Wait("why is answered", "document.querySelector('.card .why .fate')")
+	p.Wait("affinities are shown", "document.querySelector('#rail-affinities li')")
+	for view, there := range map[string]string{
+		"pools": "#pools li", "features": "#features .feature li", "pipeline": "#letters li", "insights": "#plot-habit figure",
+	} {
+		browser.Eval[string](p, "location.hash = '"+view+"'")
+		p.Wait(view+" is shown", "document.querySelector('"+there+"')")
+	}
+	p.Wait("what is missing is told", "document.querySelector('#state-text').textContent.includes('onerror')")
+	if browser.Eval[bool](p, "'broken' in window || document.querySelectorAll('main img, main script, header script').length > 0") {
+		t.Error("text has become markup")
+	}
+	p.Excuse("503")
+	p.Excuse("404")
+	p.Check()
+}
+
+// What goes wrong is said where it is looked for, and what there was stays.
+func TestBrowserSaysWhatIsWrong(t *testing.T) {
+	d := newDesk()
+	p := d.open(t, wide, "/?user=user:a#features")
+	p.Wait("features are shown", "document.querySelector('#features .feature li')")
+	p.Click("#try button")
+	p.Wait("that nothing can be tried", "document.querySelector('#try-problems').textContent.includes('cannot try')")
+	d.answers("POST /features/try", 400, map[string]any{"detail": "two", "errors": []string{"line 2: window: want at most 96h", "line 3: no"}})
+	p.Click("#try button")
+	p.Wait("both problems", "document.querySelectorAll('#try-problems li').length === 2")
+	p.Wait("that the definition is wrong", "document.querySelector('#try-definition').getAttribute('aria-invalid') === 'true'")
+	d.answers("GET /status", 500, map[string]any{"detail": "it broke"})
+	p.Wait("that the status cannot be read", "document.querySelector('#state-text').textContent === 'it broke' && document.querySelector('.dot.bad')")
+	d.answers("GET /status", 200, status())
+
+	browser.Eval[string](p, "location.hash = 'feed'")
+	p.Wait("what the feed does without", "document.querySelector('#degraded').textContent.includes('store')")
+	d.answers("POST /events", 503, map[string]any{"detail": "the broker is away"})
+	p.Click(".card [data-verb=save]")
+	p.Wait("that save was not taken", "document.querySelector('#notice').textContent.includes('the broker is away')")
+	d.answers("GET /feed/why", 503, map[string]any{"detail": "the pools are away"})
+	p.Click(".card .ask")
+	p.Wait("that it cannot be said why", "document.querySelector('.why .bad').textContent.includes('the pools are away')")
+	d.answers("GET /feed", 503, map[string]any{"detail": "too full"})
+	p.Click("#who button")
+	p.Wait("that the feed cannot be read", "document.querySelector('#notice').textContent.includes('too full')")
+	for _, code := range []string{"400", "404", "500", "503"} {
+		p.Excuse(code)
+	}
+	p.Check()
+}
+
+// New items are announced as they come, and gone when there are none.
+func TestBrowserAnnouncesNewItems(t *testing.T) {
+	d := newDesk()
+	p := d.open(t, wide, "/?user=user:a")
+	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
+	pill := func(want string) {
+		t.Helper()
+		p.Wait("the pill says "+want, "(document.querySelector('#fresh').hidden ? '' : document.querySelector('#fresh').textContent) === '"+want+"'")
+	}
+	for _, c := range []struct {
+		count int
+		want  string
+	}{{1, "1 new item"}, {7, "7 new items"}, {100, "100 or more new items"}, {0, ""}} {
+		d.counts <- c.count
+		pill(c.want)
+	}
+	d.counts <- 3
+	pill("3 new items")
+	p.Click("#fresh")
+	p.Wait("the feed is asked for again, and its heading has the focus", "document.activeElement.id === 'feed-title'")
+	if n := len(d.bodies("GET /feed")); n != 2 {
+		t.Errorf("the feed was asked for %d times, want twice", n)
+	}
+	p.Excuse("503")
+	p.Check()
+}
+
+// An API that asks who it is gets the token that the person gives, with every call.
+func TestBrowserGivesAToken(t *testing.T) {
+	d := newDesk()
+	d.answers("GET /insights/growth", 200, map[string]any{"days": []any{}})
+	var mu sync.Mutex
+	without := 0
+	mux := http.NewServeMux()
+	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer open sesame" {
+			mu.Lock()
+			without++
+			mu.Unlock()
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"type":"about:blank","title":"Unauthorized","status":401,"detail":"a token is wanted"}`)
+			return
+		}
+		d.ServeHTTP(w, r)
+	})
+	mux.Handle("/", handler(t))
+	site := published(t, mux)
+	p := browser.Open(t).Page(t, wide)
+	p.Go(site + "/?user=user:a")
+	p.Wait("it is asked for a token", "document.querySelector('#ask').open && document.activeElement.id === 'token'")
+	p.CheckAccessible("the question for a token")
+	p.Fill("#token", "open sesame")
+	p.Press(kb.Enter)
+	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
+	d.counts <- 4
+	p.Wait("the stream has the token, too", "document.querySelector('#fresh').textContent === '4 new items'")
+	mu.Lock()
+	asked := without
+	mu.Unlock()
+	p.Go(site + "/?user=user:a#pools")
+	p.Wait("the token is kept for the tab", "document.querySelector('#pools li')")
+	mu.Lock()
+	if without != asked {
+		t.Errorf("%d calls went out without the token that is known", without-asked)
+	}
+	mu.Unlock()
+	p.Excuse("401")
+	p.Excuse("503")
+	p.Check()
+}
+
+// The whole console can be used without pointing: from the skip link through every control to every view.
+func TestBrowserByKeyboardAlone(t *testing.T) {
+	d := newDesk()
+	p := d.open(t, wide, "/")
+	p.Wait("it is asked whose feed", "!document.querySelector('#suggest').hidden")
+	focused := func() string {
+		return browser.Eval[string](p, "document.activeElement.id || document.activeElement.textContent")
+	}
+	p.Press(kb.Tab)
+	if got := focused(); got != "Skip to the content" {
+		t.Errorf("the first tab comes to %q, want the skip link", got)
+	}
+	if !browser.Eval[bool](p, "document.activeElement.getBoundingClientRect().top >= 0") {
+		t.Error("the skip link is not seen when it has the focus")
+	}
+	p.Press(kb.Enter)
+	p.Wait("the content has the focus", "document.activeElement.id === 'main' || location.hash === '#main'")
+	p.Go(browser.Eval[string](p, "location.origin"))
+	order := tabs(p, "user", 10)
+	if want := []string{"Skip to the content", "user"}; !slices.Equal(order, want) {
+		t.Errorf("the tabs are %q, want %q", order, want)
+	}
+	p.Press("a")
+	p.Press(kb.Enter)
+	p.Wait("the feed of user:a is shown, and read from its heading", "document.querySelectorAll('.card').length === 2 && document.activeElement.id === 'feed-title'")
+	if got := browser.Eval[string](p, "new URLSearchParams(location.search).get('user')"); got != "user:a" {
+		t.Errorf("the address names %q, want user:a", got)
+	}
+	for range 4 { // save, click, hide, why of the first card
+		p.Press(kb.Tab)
+	}
+	p.Wait("the focus is seen", "getComputedStyle(document.activeElement).outlineStyle === 'solid' && parseFloat(getComputedStyle(document.activeElement).outlineWidth) >= 2")
+	p.Press(kb.Enter)
+	p.Wait("why is opened", "document.activeElement.getAttribute('aria-expanded') === 'true' && document.querySelector('.card .why .fate')")
+	for _, view := range []string{"pools", "features", "pipeline", "insights"} {
+		browser.Eval[bool](p, "(document.querySelector('nav a[href=\"#"+view+"\"]').focus(), true)")
+		p.Press(kb.Enter)
+		p.Wait("the heading of "+view+" has the focus", "document.activeElement.id === '"+view+"-title'")
+	}
+	p.Excuse("503")
+	p.Check()
+}
+
+// tabs presses tab until an element has the focus, and returns what had it on the way.
+func tabs(p *browser.Page, until string, most int) []string {
+	var order []string
+	for range most {
+		p.Press(kb.Tab)
+		at := browser.Eval[string](p, "document.activeElement.id || document.activeElement.textContent")
+		if order = append(order, at); at == until {
+			break
+		}
+	}
+	return order
+}
+
+// Colours follow the system until somebody chooses others, which are kept; updates can be stopped.
+func TestBrowserKeepsWhatIsChosen(t *testing.T) {
+	d := newDesk()
+	p := d.open(t, browser.View{Width: 1280, Height: 900, Dark: true}, "/?user=user:a")
+	ground := "getComputedStyle(document.documentElement).backgroundColor"
+	dark := browser.Eval[string](p, ground)
+	choose := func(theme string) {
+		browser.Eval[bool](p, "(document.querySelector('#theme').value = '"+theme+"', document.querySelector('#theme').dispatchEvent(new Event('change')))")
+	}
+	choose("light")
+	if light := browser.Eval[string](p, ground); light == dark {
+		t.Errorf("light and dark are both %s", dark)
+	}
+	p.Go(browser.Eval[string](p, "location.href"))
+	p.Wait("light is kept", "document.documentElement.dataset.theme === 'light'")
+	choose("auto")
+	p.Wait("auto is the system's", ground+" === '"+dark+"'")
+	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
+
+	p.Click("#live")
+	p.Wait("nothing is under way", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
+	before := len(d.bodies("GET /status"))
+	p.Wait("two seconds have gone", "new Promise((r) => setTimeout(() => r(true), 2000))")
+	if after := len(d.bodies("GET /status")); after > before+1 { // one may have been under way
+		t.Errorf("the status was asked for %d times although updates are stopped", after-before)
+	}
+	p.Click("#live")
+	p.Wait("it is asked for again", "document.querySelector('#live').getAttribute('aria-pressed') === 'true'")
+	p.Excuse("503")
+	p.Check()
+}
