@@ -6,7 +6,8 @@
 //   - after Failures failures in a row the service is left alone for Rest; then one call tries it, and the others go on
 //     failing at once until that one has come back well
 //
-// A question is POSTed as JSON.
+// A question is POSTed as JSON. Where connections may lead to is decided by who makes them, see Dial; what an address has
+// beside host and path is in no error.
 package outside
 
 import (
@@ -16,10 +17,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
 // The bounds, see the package.
@@ -45,8 +49,11 @@ type Config struct {
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
 	var errs []error
-	if u, err := url.Parse(c.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		errs = append(errs, fmt.Errorf("url %q: no http or https address", c.URL))
+	switch u, err := url.Parse(c.URL); {
+	case secure.CheckURL(c.URL) != nil:
+		errs = append(errs, fmt.Errorf("url: %w", secure.CheckURL(c.URL)))
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		errs = append(errs, fmt.Errorf("url %q: no http or https address", nameOf(c.URL)))
 	}
 	if c.Timeout < time.Millisecond || c.Timeout > 10*time.Second {
 		errs = append(errs, fmt.Errorf("timeout %s: from 1ms to 10s", c.Timeout))
@@ -57,6 +64,7 @@ func (c Config) Validate() error {
 // Service is a service of others. It is safe for concurrent use.
 type Service struct {
 	cfg    Config
+	name   string // in errors
 	now    func() time.Time
 	client *http.Client
 
@@ -67,10 +75,15 @@ type Service struct {
 	trying bool      // a call tries whether it is well again
 }
 
-// New returns a service; cfg must be valid. Close it.
-func New(cfg Config, now func() time.Time) *Service {
-	transport := &http.Transport{MaxIdleConnsPerHost: MaxCalls, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: cfg.Timeout}
-	return &Service{cfg: cfg, now: now, client: &http.Client{
+// Dial makes a connection, as that of net.Dialer does.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// New returns a service; cfg must be valid, and a nil dial connects to wherever the address leads. Close it.
+func New(cfg Config, dial Dial, now func() time.Time) *Service {
+	transport := &http.Transport{
+		DialContext: dial, MaxIdleConnsPerHost: MaxCalls, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: cfg.Timeout,
+	}
+	return &Service{cfg: cfg, name: nameOf(cfg.URL), now: now, client: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -84,14 +97,23 @@ func (s *Service) Close() { s.client.CloseIdleConnections() }
 func (s *Service) Ask(ctx context.Context, question, answer any) error {
 	trying, err := s.enter()
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", s.cfg.URL, err)
+		return fmt.Errorf("ask %s: %w", s.name, err)
 	}
 	err = s.ask(ctx, question, answer)
 	s.leave(trying, err, ctx.Err() != nil)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", s.cfg.URL, err)
+		return fmt.Errorf("ask %s: %w", s.name, err)
 	}
 	return nil
+}
+
+// nameOf is an address without its query, which may hold a key.
+func nameOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "a service" // Validate refuses it
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 // enter takes a place, and says whether the call tries a service that rested.
@@ -140,6 +162,10 @@ func (s *Service) ask(ctx context.Context, question, answer any) error {
 	req.Header.Set("Content-Type", "application/json")
 	res, err := s.client.Do(req)
 	if err != nil {
+		var failed *url.Error // its text has the whole address
+		if errors.As(err, &failed) {
+			err = failed.Err
+		}
 		return err
 	}
 	defer res.Body.Close()

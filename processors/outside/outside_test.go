@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -41,7 +42,7 @@ func serve(t *testing.T, timeout time.Duration, handle http.HandlerFunc) (*Servi
 	server := httptest.NewServer(handle)
 	t.Cleanup(server.Close)
 	c := &clock{at: time.Unix(1e9, 0)}
-	s := New(Config{URL: server.URL, Timeout: timeout}, c.now)
+	s := New(Config{URL: server.URL, Timeout: timeout}, nil, c.now)
 	t.Cleanup(s.Close)
 	return s, c
 }
@@ -142,7 +143,7 @@ func TestAFailingServiceRests(t *testing.T) {
 }
 
 func TestOneCallTriesAtATime(t *testing.T) {
-	s := New(Config{URL: "http://127.0.0.1:0", Timeout: time.Second}, func() time.Time { return time.Unix(1e9, 0) })
+	s := New(Config{URL: "http://127.0.0.1:0", Timeout: time.Second}, nil, func() time.Time { return time.Unix(1e9, 0) })
 	s.failed, s.rests = Failures, time.Unix(1e9, 0)
 	if trying, err := s.enter(); err != nil || !trying {
 		t.Fatalf("got %v, %v, want to try", trying, err)
@@ -198,6 +199,22 @@ func TestValidate(t *testing.T) {
 		err := (Config{URL: url, Timeout: time.Minute}).Validate()
 		if err == nil || strings.Count(err.Error(), "\n") != 1 {
 			t.Errorf("%q: got %v, want both problems", url, err)
+		}
+	}
+}
+
+// What an address has beside host and path may be a key: it is in no error, and users are refused.
+func TestErrorsHoldNoSecret(t *testing.T) {
+	refuse := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused by dial") }
+	s := New(Config{URL: "https://ranker.example/scores?key=canary", Timeout: time.Second}, refuse, time.Now)
+	defer s.Close()
+	err := s.Ask(t.Context(), 1, new(any))
+	if err == nil || err.Error() != "ask https://ranker.example/scores: refused by dial" {
+		t.Errorf("got %v, want the address without its query, and what dial said", err)
+	}
+	for _, url := range []string{"https://ada:canary@ranker.example/", "ftp://ranker.example/?key=canary", "http://\x7fcanary"} {
+		if err := (Config{URL: url, Timeout: time.Second}).Validate(); err == nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("got %v, want a problem that does not repeat the secret", err)
 		}
 	}
 }

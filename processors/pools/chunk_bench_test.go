@@ -9,7 +9,6 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/proctest"
-	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -64,8 +63,7 @@ type chunkBench struct {
 
 func newChunkBench(b *testing.B, users int) *chunkBench {
 	w := proctest.NewOf(b, 4)
-	own := func(c *rows.Config) { c.CacheBytes, c.MemTableBytes = rows.DefaultConfig().CacheBytes, 64<<20 }
-	member := w.StartWith("a", own, pools.Group(pools.DefaultConfig(), w.Streams, deleted{}))
+	member := w.Start("a", pools.Group(pools.DefaultConfig(), w.Streams, deleted{}))
 	log, err := topics.NewLog(w.Kafka)
 	if err != nil {
 		b.Fatal(err)

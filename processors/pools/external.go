@@ -118,13 +118,13 @@ type externalSource struct {
 	service *outside.Service
 }
 
-func newExternal(cfg GeneratorConfig, metrics generatorMetrics, now func() time.Time) *external {
+func newExternal(cfg GeneratorConfig, dial outside.Dial, metrics generatorMetrics, now func() time.Time) *external {
 	x := &external{limit: cfg.Model.Candidates, metrics: metrics, now: now}
 	for _, s := range cfg.Sources {
-		x.sources = append(x.sources, &externalSource{s, outside.New(s.Config, now)})
+		x.sources = append(x.sources, &externalSource{s, outside.New(s.Config, dial, now)})
 	}
 	if cfg.Model.URL != "" {
-		x.model = outside.New(cfg.Model.Config, now)
+		x.model = outside.New(cfg.Model.Config, dial, now)
 	}
 	return x
 }

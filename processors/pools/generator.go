@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/processors/outside"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -29,6 +30,7 @@ type Deps struct {
 	Deleted DeletedUsers
 	Pulled  *Pulled               // nil: nobody is pulled
 	Hot     *Hot                  // nil: counts are not known
+	Dial    outside.Dial          // connects to external sources and the model; nil: wherever they are
 	Metrics prometheus.Registerer // nil: none
 	Now     func() time.Time      // nil: time.Now
 }
@@ -73,7 +75,7 @@ func NewGenerator(pools Config, cfg GeneratorConfig, deps Deps) (*Generator, err
 	}
 	cfg.Feeds = cfg.withShares()
 	return &Generator{
-		external: newExternal(cfg, metrics, deps.Now),
+		external: newExternal(cfg, deps.Dial, metrics, deps.Now),
 		pools:    pools, cfg: cfg, deps: deps, metrics: metrics, sessions: map[int32]session{},
 		book:    book{users: map[schemas.UserID]*reservation{}},
 		scratch: sync.Pool{New: func() any { return new(scratch) }},

@@ -3,7 +3,6 @@ package pools
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/smartfeed/smartfeed/processors/ranked"
@@ -68,10 +67,8 @@ type candidateRow struct {
 	pin     schemas.PinID
 	version schemas.Version
 	score   float64
-	created schemas.Micros
-	deleted bool
-	name    string // of the row
-	body    string // see ranked.ParseBody: most rows are put in order and looked at no further
+	ranked.Body
+	name string // of the row
 }
 
 var errCandidate = errors.New("parse candidate: cut short or malformed")
@@ -83,7 +80,7 @@ func parseCandidate(prefix int, name, value string) (candidateRow, error) {
 	if pin <= 0 {
 		return candidateRow{}, errCandidate
 	}
-	created, deleted, err := ranked.ParseHead(value)
+	body, err := ranked.ParseBody(value)
 	if err != nil {
 		return candidateRow{}, err
 	}
@@ -93,7 +90,7 @@ func parseCandidate(prefix int, name, value string) (candidateRow, error) {
 	}
 	return candidateRow{
 		pin: schemas.PinID(rest[:pin]), version: ranked.Version(rest[pin+1:]), score: ranked.Score(name[prefix:]),
-		created: created, deleted: deleted, name: name, body: value,
+		Body: body, name: name,
 	}, nil
 }
 
@@ -102,13 +99,10 @@ func candidateRows(t table, source schemas.Source) ([]candidateRow, error) {
 	return new(scratch).candidateRows(t, source)
 }
 
-// scratch is memory for reading rows, to be used again for the next source: what its methods return is valid until then.
+// scratch is memory for reading rows, to be used again for the next source.
 type scratch struct {
-	text  []byte
-	ends  []int // of names and values in turn
-	rows  []candidateRow
-	pins  pinTable
-	found []candidate
+	text []byte
+	ends []int // of names and values in turn
 }
 
 // candidateRows is the function of that name.
@@ -126,17 +120,15 @@ func (m *scratch) candidateRows(t table, source schemas.Source) ([]candidateRow,
 		return nil, err
 	}
 	all, start := string(m.text), 0
-	m.rows = slices.Grow(m.rows[:0], len(m.ends)/2)
-	for i := 0; i < len(m.ends); i += 2 {
-		name, value := m.ends[i], m.ends[i+1]
-		r, err := parseCandidate(len(prefix), all[start:name], all[name:value])
-		if err != nil {
+	list := make([]candidateRow, len(m.ends)/2)
+	for i := range list {
+		name, value := m.ends[2*i], m.ends[2*i+1]
+		if list[i], err = parseCandidate(len(prefix), all[start:name], all[name:value]); err != nil {
 			return nil, err
 		}
-		m.rows = append(m.rows, r)
 		start = value
 	}
-	return m.rows, nil
+	return list, nil
 }
 
 // sources returns the sources that a user has any candidate rows of, by name. It reads one row a source.

@@ -1,0 +1,141 @@
+// Package outgoing guards calls to addresses that a configuration or somebody else names: services of others, sets of
+// keys. Such a name can lead, by mistake or on purpose, to what is reachable from here alone: this machine, its network,
+// the metadata of a cloud. So an address is refused unless it is a public one or was allowed.
+//
+// The address is checked that a connection is about to be made to, after names were resolved: a name that resolves to
+// something else the second time, a redirect, an IPv4 address in the clothes of IPv6 are all met here.
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// Config says what may be reached beside public addresses.
+type Config struct {
+	Allow []string `yaml:"allow" help:"networks beside public addresses that sources, models and sets of keys may be in: 127.0.0.0/8, fd00::/8"` // default none
+}
+
+// Validate reports every network that is none.
+func (c Config) Validate() error {
+	_, err := c.networks()
+	return err
+}
+
+func (c Config) networks() ([]netip.Prefix, error) {
+	var (
+		networks []netip.Prefix
+		problems []error
+	)
+	for _, text := range c.Allow {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("allow: %q is no network such as 10.0.0.0/8", text))
+			continue
+		}
+		networks = append(networks, network.Masked())
+	}
+	return networks, errors.Join(problems...)
+}
+
+// ErrRefused says that an address is neither public nor allowed.
+var ErrRefused = errors.New("neither a public address nor one in outgoing.allow")
+
+// connectTimeout is for one address.
+const connectTimeout = 2 * time.Second
+
+// Guard makes connections. It is safe for concurrent use.
+type Guard struct {
+	allow  []netip.Prefix
+	dialer net.Dialer
+}
+
+// New returns a guard; resolver may be nil, for that of the system.
+func New(cfg Config, resolver *net.Resolver) (*Guard, error) {
+	allow, err := cfg.networks()
+	if err != nil {
+		return nil, fmt.Errorf("outgoing: %w", err)
+	}
+	g := &Guard{allow: allow}
+	g.dialer = net.Dialer{Timeout: connectTimeout, Resolver: resolver, Control: g.control}
+	return g, nil
+}
+
+// DialContext connects, as that of net.Dialer does. It fails with an error that is ErrRefused.
+func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return g.dialer.DialContext(ctx, network, address)
+}
+
+// control is called with the address that the socket is about to be connected to.
+func (g *Guard) control(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", address, ErrRefused)
+	}
+	if !g.allowed(to.Addr()) {
+		return fmt.Errorf("connect to %s: %w", to.Addr(), ErrRefused)
+	}
+	return nil
+}
+
+// allowed looks at an address, and at the IPv4 address that it may stand for.
+func (g *Guard) allowed(a netip.Addr) bool {
+	a = a.WithZone("").Unmap()
+	for _, network := range g.allow {
+		if network.Contains(a) {
+			return true
+		}
+	}
+	if inner, ok := embedded(a); ok {
+		return public(a) && g.allowed(inner)
+	}
+	return public(a)
+}
+
+// embedded returns the IPv4 address that translators (RFC 6052), 6to4 (RFC 3056) and the old compatible form make of an
+// IPv6 address.
+func embedded(a netip.Addr) (netip.Addr, bool) {
+	if !a.Is6() {
+		return a, false
+	}
+	b := a.As16()
+	switch {
+	case translated.Contains(a), compatible.Contains(a):
+		return netip.AddrFrom4([4]byte(b[12:16])), true
+	case sixToFour.Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6])), true
+	}
+	return a, false
+}
+
+var (
+	translated = netip.MustParsePrefix("64:ff9b::/96")
+	sixToFour  = netip.MustParsePrefix("2002::/16")
+	compatible = netip.MustParsePrefix("::/96")
+)
+
+// reserved are networks that are not public, beside those that netip knows: the registries of RFC 6890.
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"),
+	netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("fec0::/10"),
+}
+
+func public(a netip.Addr) bool {
+	if !a.IsGlobalUnicast() || a.IsPrivate() {
+		return false
+	}
+	for _, network := range reserved {
+		if network.Contains(a) {
+			return false
+		}
+	}
+	return true
+}
