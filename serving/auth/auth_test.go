@@ -1,0 +1,326 @@
+package auth
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"go.uber.org/goleak"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// now is everybody's clock.
+var now = time.Unix(1_800_000_000, 0)
+
+// signer is somebody who makes tokens, and what his set of keys says of his key.
+type signer struct {
+	method jwt.SigningMethod
+	kid    string
+	key    any
+	public map[string]string
+}
+
+func segment(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+func rsaSigner(t *testing.T, kid string, bits int) signer {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer{jwt.SigningMethodRS256, kid, key, map[string]string{
+		"kty": "RSA", "kid": kid, "use": "sig", "alg": "RS256",
+		"n": segment(key.N.Bytes()), "e": segment(big.NewInt(int64(key.E)).Bytes()),
+	}}
+}
+
+func ecSigner(t *testing.T, kid string) signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	point, err := key.PublicKey.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer{jwt.SigningMethodES256, kid, key, map[string]string{
+		"kty": "EC", "crv": "P-256", "kid": kid, "x": segment(point[1:33]), "y": segment(point[33:]),
+	}}
+}
+
+// sign makes a token that says what is given beside a good one's claims; nil takes a claim away.
+func (s signer) sign(t *testing.T, change jwt.MapClaims) string {
+	t.Helper()
+	said := jwt.MapClaims{"sub": "user:ada", "exp": now.Add(time.Hour).Unix(), "iss": "https://id", "aud": "smartfeed", "scope": "feed events"}
+	for name, v := range change {
+		if said[name] = v; v == nil {
+			delete(said, name)
+		}
+	}
+	token := jwt.NewWithClaims(s.method, said)
+	if s.kid != "" {
+		token.Header["kid"] = s.kid
+	}
+	text, err := token.SignedString(s.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func setOf(t *testing.T, signers ...signer) []byte {
+	t.Helper()
+	var set struct {
+		Keys []map[string]string `json:"keys"`
+	}
+	for _, s := range signers {
+		set.Keys = append(set.Keys, s.public)
+	}
+	text, err := json.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func verifier(t *testing.T, cfg Config, client *http.Client) *Verifier {
+	t.Helper()
+	v, err := NewVerifier(cfg, Deps{Client: client, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func configured() Config {
+	cfg := DefaultConfig()
+	cfg.Issuer, cfg.Audience = "https://id", "smartfeed"
+	return cfg
+}
+
+func TestTokens(t *testing.T) {
+	secret := strings.Repeat("s", MinSecretBytes)
+	mine := signer{jwt.SigningMethodHS256, "", []byte(secret), nil}
+	rs, es, stranger := rsaSigner(t, "r-1", 2048), ecSigner(t, "e-1"), ecSigner(t, "e-1")
+	cfg := configured()
+	cfg.SecretFile, cfg.JWKS = write(t, secret+"\n"), write(t, string(setOf(t, rs, es)))
+	v := verifier(t, cfg, nil)
+
+	confused := signer{jwt.SigningMethodHS256, "r-1", []byte(rs.public["n"]), nil} // a public key as a secret
+	none := signer{jwt.SigningMethodNone, "", jwt.UnsafeAllowNoneSignatureType, nil}
+	long := signer{jwt.SigningMethodHS512, "", []byte(secret), nil}
+	unnamed, renamed := es, es
+	unnamed.kid, renamed.kid = "", "e-2"
+	good := mine.sign(t, nil)
+	for _, c := range []struct {
+		name, token, want string // want: "" for taken
+	}{
+		{"HS256", good, ""},
+		{"RS256", rs.sign(t, nil), ""},
+		{"ES256", es.sign(t, nil), ""},
+		{"expired within the leeway", mine.sign(t, jwt.MapClaims{"exp": now.Add(-29 * time.Second).Unix()}), ""},
+		{"expired", mine.sign(t, jwt.MapClaims{"exp": now.Add(-31 * time.Second).Unix()}), "expired"},
+		{"without end", mine.sign(t, jwt.MapClaims{"exp": nil}), "lacks a claim"},
+		{"not yet", mine.sign(t, jwt.MapClaims{"nbf": now.Add(time.Minute).Unix()}), "not valid yet"},
+		{"for others", mine.sign(t, jwt.MapClaims{"aud": "mail"}), "for others"},
+		{"for nobody", mine.sign(t, jwt.MapClaims{"aud": nil}), "lacks a claim"},
+		{"from others", mine.sign(t, jwt.MapClaims{"iss": "https://idx"}), "from others"},
+		{"of nobody", mine.sign(t, jwt.MapClaims{"sub": nil}), "who"},
+		{"of somebody too long", mine.sign(t, jwt.MapClaims{"sub": strings.Repeat("x", 257)}), "who"},
+		{"another key of the same name", stranger.sign(t, nil), "signature"},
+		{"an unknown key", renamed.sign(t, nil), "key is not known"},
+		{"a key without name", unnamed.sign(t, nil), "key is not known"},
+		{"a public key as a secret", confused.sign(t, nil), "signature"},
+		{"no signature", none.sign(t, nil), "algorithm"},
+		{"another algorithm", long.sign(t, nil), "algorithm"},
+		{"a changed claim", forged(good), "signature"},
+		{"nonsense", "x.y.z", "no JSON web token"},
+		{"nothing", "", "no JSON web token"},
+		{"too long", strings.Repeat("x", MaxTokenBytes+1), "too long"},
+	} {
+		got, err := v.Verify(t.Context(), c.token)
+		var refused *TokenError
+		switch {
+		case c.want == "":
+			if err != nil || got.User != "user:ada" || !got.May(Feed) || !got.May(Events) || got.May(Operate) {
+				t.Errorf("%s: got %+v, %v, want it taken", c.name, got, err)
+			}
+		case !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want):
+			t.Errorf("%s: got %+v, %v, want that it is refused: %s", c.name, got, err, c.want)
+		case c.token != "" && strings.Contains(err.Error(), c.token):
+			t.Errorf("%s: the error holds the token: %v", c.name, err)
+		}
+	}
+}
+
+// forged gives a token the rights of an operator, with the signature as it was.
+func forged(token string) string {
+	parts := strings.Split(token, ".")
+	body, _ := base64.RawURLEncoding.DecodeString(parts[1])
+	parts[1] = segment([]byte(strings.Replace(string(body), "feed events", "operate feed", 1)))
+	return strings.Join(parts, ".")
+}
+
+func TestServicesAreNoUsers(t *testing.T) {
+	secret := strings.Repeat("s", MinSecretBytes)
+	cfg := DefaultConfig()
+	cfg.SecretFile = write(t, secret)
+	for subject, want := range map[string]schemas.UserID{"ranker": "", "board:1": "", "user:": "", "user:ada": "user:ada"} {
+		got, err := verifier(t, cfg, nil).Verify(t.Context(), signer{jwt.SigningMethodHS256, "", []byte(secret), nil}.sign(t, jwt.MapClaims{"sub": subject}))
+		if err != nil || got.User != want || got.Subject != subject {
+			t.Errorf("%s: got %+v, %v, want the user %q", subject, got, err, want)
+		}
+	}
+}
+
+func TestMintedTokensAreTaken(t *testing.T) {
+	cfg := configured()
+	cfg.SecretFile = filepath.Join(t.TempDir(), "deeper", "secret")
+	secret, made, err := MakeSecret(cfg.SecretFile)
+	if err != nil || !made {
+		t.Fatalf("got %v, %v, want a new secret", made, err)
+	}
+	if again, made, err := MakeSecret(cfg.SecretFile); err != nil || made || string(again) != string(secret) {
+		t.Errorf("got %v, %v, want the same secret", made, err)
+	}
+	if info, err := os.Stat(cfg.SecretFile); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v, want a file for its owner alone", info.Mode(), err)
+	}
+	token, err := Mint(cfg, secret, Grant{Subject: "dashboard", Scopes: []string{Operate}, For: time.Minute}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := verifier(t, cfg, nil).Verify(t.Context(), token); err != nil || got.Subject != "dashboard" || !got.May(Operate) || got.May(Feed) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestSecretsAreRefused(t *testing.T) {
+	cfg := DefaultConfig()
+	for file, want := range map[string]string{
+		write(t, strings.Repeat("s", MinSecretBytes-1)+"\n"): "holds 31 bytes", filepath.Join(t.TempDir(), "none"): "no such file",
+	} {
+		cfg.SecretFile = file
+		if _, err := NewVerifier(cfg, Deps{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sss") {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+func TestSentToken(t *testing.T) {
+	file := write(t, "of-file\n")
+	for _, c := range []struct {
+		file    string
+		environ []string
+		want    string
+	}{
+		{"", nil, ""},
+		{file, nil, "of-file"},
+		{file, []string{"SMARTFEED_TOKEN="}, "of-file"},
+		{file, []string{"A=b", "SMARTFEED_TOKEN=of-environment"}, "of-environment"},
+	} {
+		if got, err := (Config{TokenFile: c.file}).SentToken(c.environ); got != c.want || err != nil {
+			t.Errorf("%v: got %q, %v, want %q", c, got, err, c.want)
+		}
+	}
+	if _, err := (Config{TokenFile: file + "x"}).SentToken(nil); err == nil {
+		t.Error("no file: got nil, want an error")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(*Config) {}, ""},
+		{func(c *Config) { c.JWKS, c.Audience = "keys.json", "a" }, ""},
+		{func(c *Config) { c.JWKS, c.Audience = "https://id/keys", "a" }, ""},
+		{func(c *Config) { c.JWKS, c.Audience = "http://127.0.0.1/keys", "a" }, ""},
+		{func(c *Config) { c.JWKS = "keys.json" }, "audience: is empty"},
+		{func(c *Config) { c.JWKS, c.Audience = "http://id/keys", "a" }, "jwks: http://id/keys: want a file, or an https URL"},
+		{func(c *Config) { c.JWKS, c.Audience = "https://ada:horse@id/keys?k=horse", "a" }, "jwks: holds a user"},
+		{func(c *Config) { c.JWKS, c.Audience = "ftp://id/keys?k=horse", "a" }, "jwks: ftp://id/keys: want"},
+		{func(c *Config) { c.JWKS, c.Audience = "https://\x7fhorse", "a" }, "jwks: is no URL"},
+		{func(c *Config) { c.Leeway = 6 * time.Minute }, "leeway: 6m0s"},
+		{func(c *Config) { c.Refresh = 0 }, "refresh: 0s"},
+	} {
+		cfg := DefaultConfig()
+		c.change(&cfg)
+		err := cfg.Validate()
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "horse")) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+	}
+}
+
+func TestPeers(t *testing.T) {
+	at := now
+	clock := func() time.Time { return at }
+	p, other := NewPeers([]byte(strings.Repeat("p", 32)), clock), NewPeers([]byte(strings.Repeat("q", 32)), clock)
+	sent := func(by *Peers) *http.Request {
+		r, err := http.NewRequest(http.MethodPost, "http://peer/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by != nil {
+			if err := by.Sign(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return r
+	}
+	first := sent(p)
+	if err := p.Check(first); err != nil {
+		t.Errorf("got %v, want it taken", err)
+	}
+	if strings.Contains(first.Header.Get("Authorization"), "ppp") {
+		t.Error("the secret itself is sent")
+	}
+	for name, r := range map[string]*http.Request{"another secret": sent(other), "nothing": sent(nil)} {
+		if err := p.Check(r); err == nil {
+			t.Errorf("%s: got nil, want it refused", name)
+		}
+	}
+	userToken, err := Mint(Config{}, []byte(strings.Repeat("p", 32)), Grant{Subject: "user:ada", Scopes: Scopes(), For: time.Hour}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := sent(nil)
+	r.Header.Set("Authorization", "Bearer "+userToken)
+	if err := p.Check(r); err == nil {
+		t.Error("a caller's token: got nil, want it refused")
+	}
+	at = now.Add(peerLife + peerLeeway + time.Second)
+	if err := p.Check(first); err == nil {
+		t.Error("an old token: got nil, want it refused")
+	}
+	if err := p.Check(sent(p)); err != nil {
+		t.Errorf("a new token: got %v, want it taken", err)
+	}
+}

@@ -1,0 +1,260 @@
+package auth
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/MicahParks/jwkset"
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// Deps are what a Verifier uses.
+type Deps struct {
+	Client *http.Client     // asks for the set of keys at a URL; nil: one that may connect anywhere
+	Now    func() time.Time // nil: time.Now
+	Log    *slog.Logger     // nil: none
+}
+
+func (d Deps) now() func() time.Time {
+	if d.Now == nil {
+		return time.Now
+	}
+	return d.Now
+}
+
+const (
+	fetchTimeout = 5 * time.Second
+	maxSetBytes  = 1 << 20
+	maxSetKeys   = 1000
+	minRSABits   = 2048
+
+	// between is the least time between two looks at the set that unknown keys cause: who sends tokens with keys of his
+	// own invention troubles the one who has the set no more than that.
+	between = 5 * time.Second
+
+	// impatience is between two looks at a set that has never been read.
+	impatience = time.Second
+)
+
+var errUnknownKey = errors.New("unknown key")
+
+// keyName is a key as tokens name it.
+type keyName struct{ kid, alg string }
+
+// keys are the keys of a set that is somewhere else.
+type keys struct {
+	file    string
+	at      *url.URL // nil: it is in the file
+	refresh time.Duration
+	client  *http.Client
+	now     func() time.Time
+	log     *slog.Logger
+
+	current atomic.Pointer[map[keyName]any] // nil: never read
+	reading chan struct{}                   // holds one while somebody reads the set
+	asked   time.Time                       // of the last reading; belongs to who reads
+}
+
+func newKeys(cfg Config, deps Deps) *keys {
+	k := &keys{refresh: cfg.Refresh, client: deps.Client, now: deps.now(), log: deps.Log, reading: make(chan struct{}, 1)}
+	k.file, k.at, _ = cfg.source() // validated
+	if k.client == nil {
+		k.client = &http.Client{}
+	}
+	if k.log == nil {
+		k.log = slog.New(slog.DiscardHandler)
+	}
+	return k
+}
+
+// find returns the key of a name. One that is not in the set may be new: the set is read again, unless that was just done.
+func (k *keys) find(ctx context.Context, kid, alg string) (any, error) {
+	name := keyName{kid, alg}
+	if key, ok := k.look(name); ok {
+		return key, nil
+	}
+	select {
+	case k.reading <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-k.reading }()
+	key, ok := k.look(name) // whoever read it before us may have found it
+	if !ok && k.now().Sub(k.asked) >= between {
+		k.read(ctx)
+		key, ok = k.look(name)
+	}
+	switch {
+	case ok:
+		return key, nil
+	case k.current.Load() == nil:
+		return nil, ErrNoKeys
+	}
+	return nil, errUnknownKey
+}
+
+func (k *keys) look(name keyName) (any, bool) {
+	set := k.current.Load()
+	if set == nil {
+		return nil, false
+	}
+	key, ok := (*set)[name]
+	return key, ok
+}
+
+// run reads the set at once, and again whenever it is old.
+func (k *keys) run(ctx context.Context) error {
+	for {
+		select {
+		case k.reading <- struct{}{}:
+			k.read(ctx)
+			<-k.reading
+		case <-ctx.Done():
+			return nil
+		}
+		wait := k.refresh
+		if k.current.Load() == nil {
+			wait = min(wait, impatience)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// read takes over what the set holds now. What cannot be read changes nothing.
+func (k *keys) read(ctx context.Context) {
+	first := k.asked.IsZero()
+	k.asked = k.now()
+	// The caller who caused it may go; others wait for the same keys.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
+	defer cancel()
+	text, err := k.fetch(ctx)
+	var set map[keyName]any
+	if err == nil {
+		set, err = parseSet(text)
+	}
+	if err == nil {
+		k.current.Store(&set)
+		return
+	}
+	if first || k.current.Load() != nil { // not each second while it has never been read
+		k.log.WarnContext(ctx, "the keys of tokens cannot be read; those known before hold", "from", k.from(), "error", err)
+	}
+}
+
+func (k *keys) from() string {
+	if k.at == nil {
+		return k.file
+	}
+	return shown(k.at)
+}
+
+func (k *keys) fetch(ctx context.Context) ([]byte, error) {
+	if k.at == nil {
+		f, err := os.Open(k.file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return bounded(f)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	client := *k.client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	res, err := client.Do(req)
+	if err != nil {
+		var failed *url.Error // its text has the URL
+		if errors.As(err, &failed) {
+			err = failed.Err
+		}
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %s", res.Status)
+	}
+	return bounded(res.Body)
+}
+
+func bounded(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxSetBytes+1))
+	if len(text) > maxSetBytes {
+		return nil, fmt.Errorf("more than %d bytes", maxSetBytes)
+	}
+	return text, err
+}
+
+// parseSet reads a set of keys. Keys that are for something else are passed over; a set without any key for tokens is an
+// error, and so is a key that is damaged or weak: whoever signs with it is to hear of it.
+func parseSet(text []byte) (map[keyName]any, error) {
+	var document jwkset.JWKSMarshal
+	if err := json.Unmarshal(text, &document); err != nil {
+		return nil, errors.New("it is no JSON web key set")
+	}
+	if len(document.Keys) > maxSetKeys {
+		return nil, fmt.Errorf("%d keys: at most %d", len(document.Keys), maxSetKeys)
+	}
+	set := map[keyName]any{}
+	for i, k := range document.Keys {
+		if k.KTY != jwkset.KtyRSA && k.KTY != jwkset.KtyEC || k.USE != "" && k.USE != jwkset.UseSig {
+			continue
+		}
+		if k.KTY == jwkset.KtyEC && k.CRV != jwkset.CrvP256 {
+			continue
+		}
+		key, alg, err := parseKey(k)
+		if err != nil {
+			return nil, fmt.Errorf("key %d: %w", i+1, err)
+		}
+		if k.ALG != "" && string(k.ALG) != alg {
+			continue
+		}
+		set[keyName{k.KID, alg}] = key
+	}
+	if len(set) == 0 {
+		return nil, errors.New("it holds no key for RS256 or ES256")
+	}
+	return set, nil
+}
+
+// parseKey returns a public key and the algorithm that it is for. Chains of certificates are not looked at: nothing is
+// fetched for a key.
+func parseKey(k jwkset.JWKMarshal) (any, string, error) {
+	k.X5U, k.X5C, k.X5T, k.X5TS256 = "", nil, "", ""
+	parsed, err := jwkset.NewJWKFromMarshal(k, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{SkipAll: true})
+	if err != nil {
+		return nil, "", errors.New("it is damaged") // the text of the error has parts of the key
+	}
+	switch key := parsed.Key().(type) {
+	case *rsa.PublicKey:
+		if key.N.BitLen() < minRSABits || key.E < 3 || key.E%2 == 0 {
+			return nil, "", fmt.Errorf("an RSA key of %d bits: want at least %d, and an odd exponent", key.N.BitLen(), minRSABits)
+		}
+		return key, jwt.SigningMethodRS256.Alg(), nil
+	case *ecdsa.PublicKey:
+		if _, err := key.ECDH(); err != nil || key.Curve != elliptic.P256() {
+			return nil, "", errors.New("no point of P-256")
+		}
+		return key, jwt.SigningMethodES256.Alg(), nil
+	}
+	return nil, "", errors.New("of no kind that is known")
+}

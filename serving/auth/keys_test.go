@@ -1,0 +1,238 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// place is where a set of keys is; without text it is away.
+type place struct {
+	mu    sync.Mutex
+	text  []byte
+	asked atomic.Int32
+}
+
+func (p *place) put(text []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text = text
+}
+
+// RoundTrip answers for the whole net.
+func (p *place) RoundTrip(*http.Request) (*http.Response, error) {
+	p.asked.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.text == nil {
+		return nil, errors.New("the place is away")
+	}
+	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(string(p.text)))}, nil
+}
+
+// onPlace runs test with a verifier of a set at a URL, in its own time.
+func onPlace(t *testing.T, test func(t *testing.T, p *place, v *Verifier, verify func(signer) error)) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &place{}
+		cfg := configured()
+		cfg.JWKS = "https://id/keys"
+		v, err := NewVerifier(cfg, Deps{Client: &http.Client{Transport: p}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		verify := func(s signer) error {
+			_, err := v.Verify(t.Context(), s.sign(t, jwt.MapClaims{"exp": time.Now().Add(time.Hour).Unix()}))
+			return err
+		}
+		test(t, p, v, verify)
+	})
+}
+
+func refused(err error) bool {
+	var token *TokenError
+	return errors.As(err, &token)
+}
+
+func TestKeysRotate(t *testing.T) {
+	old, young := ecSigner(t, "1"), ecSigner(t, "2")
+	onPlace(t, func(t *testing.T, p *place, v *Verifier, verify func(signer) error) {
+		p.put(setOf(t, old))
+		if err := verify(old); err != nil {
+			t.Fatalf("the first token brings the keys: got %v", err)
+		}
+		p.put(setOf(t, young))
+		time.Sleep(between)
+		if err := verify(young); err != nil {
+			t.Errorf("a new key: got %v, want that the set is read again", err)
+		}
+		if err := verify(old); !refused(err) {
+			t.Errorf("a key that was taken away: got %v, want it refused", err)
+		}
+	})
+}
+
+func TestTheSetIsReadAgainWhenItIsOld(t *testing.T) {
+	key := ecSigner(t, "1")
+	onPlace(t, func(t *testing.T, p *place, v *Verifier, verify func(signer) error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- v.Run(ctx) }()
+		synctest.Wait()
+		if v.Ready() || p.asked.Load() != 1 {
+			t.Errorf("away: got ready %v after %d questions, want not, after one", v.Ready(), p.asked.Load())
+		}
+		if err := verify(key); !errors.Is(err, ErrNoKeys) {
+			t.Errorf("never read: got %v, want that the keys are not known", err)
+		}
+		p.put(setOf(t, key))
+		time.Sleep(impatience)
+		synctest.Wait()
+		if err := verify(key); !v.Ready() || err != nil {
+			t.Errorf("there: got ready %v, %v", v.Ready(), err)
+		}
+		p.put(nil)
+		time.Sleep(24 * time.Hour)
+		if err := verify(key); err != nil {
+			t.Errorf("away for a day: got %v, want that the keys hold", err)
+		}
+		p.put([]byte(`{"keys":[]}`))
+		time.Sleep(24 * time.Hour)
+		if err := verify(key); err != nil {
+			t.Errorf("an empty set: got %v, want that the keys hold", err)
+		}
+		p.put(setOf(t, ecSigner(t, "2")))
+		time.Sleep(v.cfg.Refresh)
+		synctest.Wait()
+		if err := verify(key); !refused(err) {
+			t.Errorf("taken away: got %v, want it refused", err)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Who invents keys has the set read no more often than every few seconds.
+func TestUnknownKeysDoNotTroubleThePlace(t *testing.T) {
+	known := ecSigner(t, "1")
+	onPlace(t, func(t *testing.T, p *place, v *Verifier, verify func(signer) error) {
+		p.put(setOf(t, known))
+		if err := verify(known); err != nil {
+			t.Fatal(err)
+		}
+		stranger := known
+		for range 100 {
+			stranger.kid += "x"
+			if err := verify(stranger); !refused(err) {
+				t.Fatalf("got %v, want it refused", err)
+			}
+		}
+		if n := p.asked.Load(); n != 1 {
+			t.Errorf("asked %d times, want once", n)
+		}
+	})
+}
+
+func TestSetsThatAreNotTaken(t *testing.T) {
+	weak, good, off, other := rsaSigner(t, "w", 1024), ecSigner(t, "g"), ecSigner(t, "o"), rsaSigner(t, "e", 2048)
+	off.public["y"] = off.public["x"]
+	other.public["use"] = "enc"
+	for name, c := range map[string]struct {
+		text []byte
+		want string
+	}{
+		"no JSON":              {[]byte("<html>"), "no JSON web key set"},
+		"empty":                {[]byte(`{}`), "no key"},
+		"a weak key":           {setOf(t, good, weak), "key 2: an RSA key of 1024 bits"},
+		"no point":             {setOf(t, off), "key 1: no point"},
+		"a key for encryption": {setOf(t, other), "no key"},
+		"a secret":             {[]byte(`{"keys":[{"kty":"oct","kid":"s","k":"c2VjcmV0"}]}`), "no key"},
+		"damaged":              {[]byte(`{"keys":[{"kty":"EC","crv":"P-256","x":"!canary","y":"AA"}]}`), "key 1: it is damaged"},
+		"too many":             {[]byte(`{"keys":[` + strings.Repeat(`{"kty":"x"},`, maxSetKeys) + `{"kty":"x"}]}`), "at most 1000"},
+	} {
+		if _, err := parseSet(c.text); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+	if set, err := parseSet(setOf(t, good, other)); err != nil || len(set) != 1 {
+		t.Errorf("one of two: got %v, %v", set, err)
+	}
+}
+
+// Nothing of what may be secret is logged when a set cannot be read, redirects are not followed, and bodies have a bound.
+func TestTheSetCannotBeRead(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/redirect":
+			http.Redirect(w, r, "/", http.StatusFound)
+		case "/huge":
+			_, _ = io.Copy(w, io.LimitReader(zeros{}, maxSetBytes+1))
+		default:
+			w.WriteHeader(http.StatusTeapot)
+		}
+	}))
+	defer server.Close()
+	for path, want := range map[string]string{"/redirect": "302", "/huge": "more than", "/": "418", "://": ""} {
+		var text strings.Builder
+		cfg := configured()
+		cfg.JWKS = server.URL + path + "?key=canary"
+		if path == "://" { // nobody answers
+			cfg.JWKS, want = "https://127.0.0.1:1/?key=canary", "refused"
+		}
+		v, err := NewVerifier(cfg, Deps{Client: server.Client(), Log: slog.New(slog.NewTextHandler(&text, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = v.Verify(t.Context(), ecSigner(t, "1").sign(t, nil))
+		if !errors.Is(err, ErrNoKeys) || !strings.Contains(text.String(), want) || strings.Contains(text.String(), "canary") {
+			t.Errorf("%s: got %v, and logged %s; want %q in it", path, err, text.String(), want)
+		}
+	}
+	server.Client().CloseIdleConnections()
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func FuzzVerify(f *testing.F) {
+	secret := []byte(strings.Repeat("s", MinSecretBytes))
+	v := &Verifier{secret: secret, parser: jwt.NewParser(append(rules(DefaultConfig(), Deps{}), jwt.WithValidMethods([]string{"HS256"}))...)}
+	good, err := Mint(Config{}, secret, Grant{Subject: "user:ada", Scopes: []string{Feed}, For: 100 * 365 * 24 * time.Hour}, now)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add("a.b.c")
+	f.Fuzz(func(t *testing.T, token string) {
+		// Whatever is not signed with the secret is refused; what is signed says what good says.
+		got, err := v.Verify(context.Background(), token)
+		if err == nil && (token != good || got.User != "user:ada") {
+			t.Errorf("%q is taken, as %+v", token, got)
+		}
+	})
+}
+
+func FuzzParseSet(f *testing.F) {
+	f.Add([]byte(`{"keys":[{"kty":"EC","crv":"P-256","kid":"1","x":"AA","y":"AA"},{"kty":"RSA","n":"AA","e":"AQAB"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if set, err := parseSet(text); (err == nil) != (len(set) > 0) {
+			t.Errorf("got %d keys and %v", len(set), err)
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feed"
+)
+
+// read parses an answer.
+func read[T any](answer json.RawMessage, err error) (v T, _ error) {
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(answer, &v); err != nil {
+		return v, fmt.Errorf("read answer: %w", err)
+	}
+	return v, nil
+}
+
+// limited puts a limit into a query; 0 is the server's default.
+func limited(query url.Values, limit int) url.Values {
+	if limit != 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	return query
+}
+
+// named puts a feed's name into a query; "" is the server's default.
+func named(query url.Values, feed string) url.Values {
+	if feed != "" {
+		query.Set("feed", feed)
+	}
+	return query
+}
+
+// VisitOptions are what a visit may ask for.
+type VisitOptions struct {
+	Feed  string // "": home
+	Limit int    // 0: 25
+}
+
+// Visit visits a user's feed: what is new counts as shown.
+func (c *Client) Visit(ctx context.Context, user schemas.UserID, o VisitOptions) (feed.Page, error) {
+	return read[feed.Page](c.Get(ctx, limited(named(url.Values{}, o.Feed), o.Limit), "v1", "users", string(user), "feed"))
+}
+
+// Older reads on where a page's Next says; limit 0 is 25.
+func (c *Client) Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (feed.Page, error) {
+	return read[feed.Page](c.Get(ctx, limited(url.Values{"cursor": {cursor}}, limit), "v1", "users", string(user), "feed"))
+}
+
+// Waiting counts what a visit would bring, up to 100.
+func (c *Client) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
+	answer, err := read[struct {
+		Count int `json:"count"`
+	}](c.Get(ctx, nil, "v1", "users", string(user), "feed", "new"))
+	return answer.Count, err
+}
+
+// Why tells what has become of a pin for a user.
+func (c *Client) Why(ctx context.Context, user schemas.UserID, feedName string, pin schemas.PinID) (feed.Why, error) {
+	return read[feed.Why](c.Get(ctx, named(url.Values{"pin": {string(pin)}}, feedName), "v1", "users", string(user), "feed", "why"))
+}
+
+// Published lists what a user, board or interest published, newest first. An empty cursor is the beginning, limit 0 is 25.
+func (c *Client) Published(ctx context.Context, by schemas.Followee, cursor string, limit int) (feed.ListPage, error) {
+	query := limited(url.Values{}, limit)
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	return read[feed.ListPage](c.Get(ctx, query, "v1", schemas.ID(by).Kind()+"s", string(by), "pins"))
+}
+
+// RelatedPins lists what goes together with a pin, strongest first; limit 0 is 25.
+func (c *Client) RelatedPins(ctx context.Context, pin schemas.PinID, limit int) (feed.RelatedPins, error) {
+	return read[feed.RelatedPins](c.Get(ctx, limited(url.Values{}, limit), "v1", "pins", string(pin), "related"))
+}
+
+// RelatedInterests lists what goes together with an interest, strongest first; limit 0 is 25.
+func (c *Client) RelatedInterests(ctx context.Context, of schemas.InterestID, limit int) (feed.RelatedInterests, error) {
+	return read[feed.RelatedInterests](c.Get(ctx, limited(url.Values{}, limit), "v1", "interests", string(of), "related"))
+}
+
+// Definitions lists the features that there are.
+func (c *Client) Definitions(ctx context.Context) ([]feature.Definition, error) {
+	answer, err := read[struct {
+		Features []feature.Definition `json:"features"`
+	}](c.Get(ctx, nil, "v1", "features"))
+	return answer.Features, err
+}
+
+// Features asks for features.
+func (c *Client) Features(ctx context.Context, r feature.Request) (feature.Answer, error) {
+	return read[feature.Answer](c.Post(ctx, r, "v1", "features"))
+}
+
+// Attributes asks what is known of pins.
+func (c *Client) Attributes(ctx context.Context, r feature.AttributesRequest) (feature.AttributesAnswer, error) {
+	return read[feature.AttributesAnswer](c.Post(ctx, r, "v1", "features", "attributes"))
+}
+
+// Publish sends events, one JSON object a line, and returns how many were accepted: all or none. An error that is not of
+// the events leaves open whether they were; to send them again has no second effect.
+func (c *Client) Publish(ctx context.Context, lines io.Reader) (int, error) {
+	answer, err := read[struct {
+		Accepted int `json:"accepted"`
+	}](c.call(ctx, http.MethodPost, nil, "application/x-ndjson", lines, []string{"v1", "events"}))
+	return answer.Accepted, err
+}

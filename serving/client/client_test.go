@@ -1,0 +1,136 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/smartfeed/smartfeed/serving/feature"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func connected(t *testing.T, cfg Config) *Client {
+	t.Helper()
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestAddresses(t *testing.T) {
+	for addr, want := range map[string]string{
+		"127.0.0.1:8080": "http://127.0.0.1:8080", ":8080": "http://127.0.0.1:8080", "[::1]:80": "http://[::1]:80",
+		"https://feeds.example/base": "https://feeds.example/base", "ftp://x": "", "http://": "", "": "", "http://a b": "",
+	} {
+		c, err := New(Config{Address: addr})
+		got := ""
+		if err == nil {
+			got = c.base.String()
+		}
+		var wrong *AddressError
+		if got != want || want == "" && !errors.As(err, &wrong) {
+			t.Errorf("%q: got %q, %v, want %q", addr, got, err, want)
+		}
+	}
+}
+
+func TestAnswersTooLongAreNotRead(t *testing.T) {
+	long := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `"12345"`) }))
+	defer long.Close()
+	for most, refused := range map[int64]bool{6: true, 7: false} {
+		c := connected(t, Config{Address: long.URL, Most: most})
+		if _, err := c.Get(t.Context(), nil); (err != nil) != refused {
+			t.Errorf("7 bytes of at most %d: got %v, want it refused: %v", most, err, refused)
+		}
+	}
+}
+
+// Every call asks what its name says: method, path, query, body.
+func TestCalls(t *testing.T) {
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = strings.TrimSpace(strings.Join([]string{r.Method, r.RequestURI, r.Header.Get("Content-Type"), string(body)}, " "))
+		if r.Header.Get("Authorization") != "Bearer t-1" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = io.WriteString(w, `{"items":[],"count":3,"accepted":2,"features":[{"name":"f"}]}`)
+	}))
+	defer server.Close()
+	c := connected(t, Config{Address: server.URL, Token: "t-1"})
+	ctx := context.Background()
+	for want, call := range map[string]func() (any, error){
+		"GET /v1/users/user:a%2Fb/feed?feed=plain&limit=3": func() (any, error) { return c.Visit(ctx, "user:a/b", VisitOptions{"plain", 3}) },
+		"GET /v1/users/user:a/feed":                        func() (any, error) { return c.Visit(ctx, "user:a", VisitOptions{}) },
+		"GET /v1/users/user:a/feed?cursor=x%26y":           func() (any, error) { return c.Older(ctx, "user:a", "x&y", 0) },
+		"GET /v1/users/user:a/feed/new":                    func() (any, error) { return c.Waiting(ctx, "user:a") },
+		"GET /v1/users/user:a/feed/why?pin=pin%3A1":        func() (any, error) { return c.Why(ctx, "user:a", "", "pin:1") },
+		"GET /v1/boards/board:b/pins?cursor=c&limit=1":     func() (any, error) { return c.Published(ctx, "board:b", "c", 1) },
+		"GET /v1/pins/pin:1/related?limit=2":               func() (any, error) { return c.RelatedPins(ctx, "pin:1", 2) },
+		"GET /v1/interests/interest:t/related":             func() (any, error) { return c.RelatedInterests(ctx, "interest:t", 0) },
+		"GET /v1/features":                                 func() (any, error) { return c.Definitions(ctx) },
+		`POST /v1/features application/json {"features":["f"]`: func() (any, error) {
+			return c.Features(ctx, feature.Request{Features: []string{"f"}})
+		},
+		"POST /v1/features/attributes application/json {": func() (any, error) { return c.Attributes(ctx, feature.AttributesRequest{}) },
+		"POST /v1/events application/x-ndjson {}":         func() (any, error) { return c.Publish(ctx, strings.NewReader("{}")) },
+	} {
+		if _, err := call(); err != nil || !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+	if n, err := c.Waiting(ctx, "user:a"); n != 3 || err != nil {
+		t.Errorf("got %d, %v, want 3", n, err)
+	}
+	if n, err := c.Publish(ctx, strings.NewReader("{}")); n != 2 || err != nil {
+		t.Errorf("got %d, %v, want 2", n, err)
+	}
+	if d, err := c.Definitions(ctx); len(d) != 1 || d[0].Name != "f" || err != nil {
+		t.Errorf("got %v, %v, want f", d, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Request-Id", "r-1")
+		switch r.URL.Path {
+		case "/problem":
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"status":503,"title":"Service Unavailable","detail":"later","errors":["a","b"]}`)
+		case "/redirect":
+			http.Redirect(w, r, "http://elsewhere.example/", http.StatusFound)
+		default:
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	defer server.Close()
+	c := connected(t, Config{Address: server.URL, Token: "canary"})
+	for path, want := range map[string]Error{
+		"problem":  {Status: 503, Title: "Service Unavailable", Detail: "later", Errors: []string{"a", "b"}, RequestID: "r-1", RetryAfter: 7},
+		"proxy":    {Status: 502, Title: "Bad Gateway", RequestID: "r-1"},
+		"redirect": {Status: 302, Title: "Found", RequestID: "r-1"},
+	} {
+		_, err := c.Get(t.Context(), nil, path)
+		var got *Error
+		if !errors.As(err, &got) || got.Status != want.Status || got.Title != want.Title || got.Detail != want.Detail ||
+			got.RequestID != want.RequestID || got.RetryAfter != want.RetryAfter || !slices.Equal(got.Errors, want.Errors) {
+			t.Errorf("%s: got %+v, %v, want %+v", path, got, err, want)
+		}
+		if strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: the error holds the token: %v", path, err)
+		}
+	}
+}

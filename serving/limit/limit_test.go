@@ -1,0 +1,267 @@
+package limit
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime/metrics"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// clock is a time that tests move.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time      { return c.at }
+func (c *clock) add(d time.Duration) { c.at = c.at.Add(d) }
+
+func TestCallersHaveARate(t *testing.T) {
+	c := &clock{time.Unix(1e9, 0)}
+	cfg := DefaultConfig()
+	cfg.Rate, cfg.Burst = 10, 3
+	callers := NewCallers(cfg, c.now)
+	for range cfg.Burst {
+		if _, ok := callers.User("user:a"); !ok {
+			t.Fatal("a request of the burst is refused")
+		}
+	}
+	for range 5 { // to be refused costs nothing
+		if again, ok := callers.User("user:a"); ok || again != 100*time.Millisecond {
+			t.Fatalf("got %v, %v, want to come again in 100ms", ok, again)
+		}
+	}
+	if _, ok := callers.User("user:b"); !ok {
+		t.Error("another user pays for the first")
+	}
+	if _, ok := callers.Service("user:a"); !ok {
+		t.Error("a service of that name pays for the user")
+	}
+	c.add(100 * time.Millisecond)
+	if _, ok := callers.User("user:a"); !ok {
+		t.Error("a request is refused after its time")
+	}
+}
+
+// Whatever comes when, a caller gets no more than the burst and what the time brings.
+func TestRateHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := DefaultConfig()
+		cfg.Rate, cfg.Burst = float64(rapid.IntRange(1, 1000).Draw(t, "rate")), rapid.IntRange(1, 50).Draw(t, "burst")
+		c := &clock{time.Unix(1e9, 0)}
+		callers := NewCallers(cfg, c.now)
+		began, let := c.at, 0
+		for _, ms := range rapid.SliceOfN(rapid.IntRange(0, 100), 1, 300).Draw(t, "pauses") {
+			c.add(time.Duration(ms) * time.Millisecond)
+			if _, ok := callers.User("user:a"); ok {
+				let++
+			}
+			if most := float64(cfg.Burst) + cfg.Rate*c.at.Sub(began).Seconds(); float64(let) > most+1e-6 {
+				t.Fatalf("%d requests were let through, at most %v may", let, most)
+			}
+		}
+	})
+}
+
+func TestAddresses(t *testing.T) {
+	for _, c := range []struct {
+		first, second string
+		same          bool
+	}{
+		{"192.0.2.1:1", "192.0.2.1:2", true},
+		{"192.0.2.1:1", "192.0.2.2:1", false},
+		{"192.0.2.1:1", "[::ffff:192.0.2.1]:1", true},
+		{"[2001:db8::1]:1", "[2001:db8::ffff:1]:1", true},
+		{"[2001:db8::1]:1", "[2001:db8:0:1::1]:1", false},
+		{"@", "@", true},
+	} {
+		cfg := DefaultConfig()
+		cfg.Burst = 1
+		callers := NewCallers(cfg, (&clock{time.Unix(1e9, 0)}).now)
+		callers.Address(c.first)
+		if _, ok := callers.Address(c.second); ok == c.same {
+			t.Errorf("%s and %s: got one caller %v, want %v", c.first, c.second, !ok, c.same)
+		}
+	}
+	callers := NewCallers(DefaultConfig(), (&clock{time.Unix(1e9, 0)}).now)
+	for range 1000 {
+		if _, ok := callers.Address("127.0.0.1:1"); !ok {
+			t.Fatal("this machine is refused")
+		}
+	}
+}
+
+// However many callers come, so many are remembered; who came last is.
+func TestCallersAreForgotten(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Callers, cfg.Burst = 100, 1
+	callers := NewCallers(cfg, (&clock{time.Unix(1e9, 0)}).now)
+	callers.User("user:first")
+	for i := range 10_000 {
+		callers.User(fmt.Sprint("user:", i))
+		if i < 50 {
+			callers.User("user:first")
+		}
+	}
+	if len(callers.places) != 100 || callers.order.Len() != 100 {
+		t.Errorf("got %d callers in %d places, want 100", len(callers.places), callers.order.Len())
+	}
+	if _, ok := callers.User("user:9999"); ok {
+		t.Error("the last caller is forgotten")
+	}
+	if _, ok := callers.User("user:first"); !ok {
+		t.Error("the caller who was longest away is remembered")
+	}
+}
+
+// machine says how long goroutines wait.
+type machine struct{ wait time.Duration }
+
+func (m *machine) waits() (time.Duration, uint64) { return m.wait, 1000 }
+
+func TestGatesFollowTheMachine(t *testing.T) {
+	c, m := &clock{time.Unix(1e9, 0)}, &machine{}
+	g := NewGates(DefaultConfig(), 512, m.waits, c.now)
+	fill := func() (n int) {
+		for g.Enter("feed") {
+			n++
+		}
+		for range n {
+			g.Leave("feed")
+		}
+		return n
+	}
+	if n := fill(); n != 512 {
+		t.Fatalf("at first: got %d places, want all 512", n)
+	}
+	m.wait = 10 * time.Millisecond
+	g.Enter("operate")
+	var bounds []int
+	for range 20 {
+		c.add(look)
+		bounds = append(bounds, fill())
+	}
+	if bounds[0] != 409 || bounds[1] != 327 || bounds[19] != 32 {
+		t.Errorf("while it is late: got %v, want a fifth less each time, down to 32", bounds)
+	}
+	if n := g.Bounds()["operate"]; n != 32 {
+		t.Errorf("a class with next to nothing under way: got %d", n)
+	}
+	m.wait = time.Millisecond
+	for range 100 {
+		c.add(look)
+		fill()
+	}
+	if n := g.Bounds()["feed"]; n != 512 {
+		t.Errorf("when it is no longer late: got %d places, want all again", n)
+	}
+}
+
+// What is under way never passes the bound, and every place comes back.
+func TestGatesHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, m := &clock{time.Unix(1e9, 0)}, &machine{}
+		most := rapid.IntRange(1, 100).Draw(t, "most")
+		g := NewGates(DefaultConfig(), most, m.waits, c.now)
+		under := 0
+		for range 500 {
+			m.wait = time.Duration(rapid.IntRange(0, 4).Draw(t, "wait")) * time.Millisecond
+			c.add(time.Duration(rand.IntN(50)) * time.Millisecond)
+			if rapid.Bool().Draw(t, "enter") {
+				if g.Enter("x") {
+					under++
+				} else if under < min(most, 32) {
+					t.Fatalf("refused with %d under way", under)
+				}
+			} else if under > 0 {
+				g.Leave("x")
+				under--
+			}
+			if under > most {
+				t.Fatalf("%d are under way, at most %d may", under, most)
+			}
+		}
+	})
+}
+
+// Too few goroutines say nothing of the machine.
+func TestFewWaitsSayNothing(t *testing.T) {
+	c := &clock{time.Unix(1e9, 0)}
+	g := NewGates(DefaultConfig(), 512, func() (time.Duration, uint64) { return time.Second, enough - 1 }, c.now)
+	g.Enter("x")
+	c.add(look)
+	g.Enter("x")
+	if n := g.Bounds()["x"]; n != 512 {
+		t.Errorf("got %d places, want 512", n)
+	}
+}
+
+func TestLongest(t *testing.T) {
+	buckets := []float64{math.Inf(-1), 0.001, 0.002, 0.003, math.Inf(1)}
+	for _, c := range []struct {
+		counts, before []uint64
+		want           time.Duration
+		of             uint64
+	}{
+		{[]uint64{0, 0, 0, 0}, nil, 0, 0},
+		{[]uint64{100, 0, 0, 0}, nil, 0, 100},
+		{[]uint64{95, 0, 5, 0}, nil, 0, 100},
+		{[]uint64{94, 0, 6, 0}, nil, 2 * time.Millisecond, 100},
+		{[]uint64{90, 0, 5, 5}, nil, 2 * time.Millisecond, 100},
+		{[]uint64{0, 10, 0, 0}, nil, time.Millisecond, 10},
+		{[]uint64{90, 10, 0, 100}, []uint64{90, 0, 0, 100}, time.Millisecond, 10},
+	} {
+		h := &metrics.Float64Histogram{Counts: c.counts, Buckets: buckets}
+		if got, of := longest(h, c.before); got != c.want || of != c.of {
+			t.Errorf("%v since %v: got %s of %d, want %s of %d", c.counts, c.before, got, of, c.want, c.of)
+		}
+	}
+}
+
+// What the scheduler measures is there, and moves when goroutines wait.
+func TestSchedulerWaits(t *testing.T) {
+	waits := schedulerWaits()
+	waits()
+	done := make(chan struct{}, 1000)
+	for range cap(done) {
+		go func() {
+			for began := time.Now(); time.Since(began) < 100*time.Microsecond; { // a processor is kept
+			}
+			done <- struct{}{}
+		}()
+	}
+	for range cap(done) {
+		<-done
+	}
+	if long, of := waits(); of < 50 || long == 0 {
+		t.Errorf("got %s of %d, want that some of a thousand goroutines were measured", long, of)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Error(err)
+	}
+	err := Config{Rate: -1, ServiceRate: math.NaN()}.Validate()
+	if err == nil {
+		t.Fatal("got nil, want every problem")
+	}
+	for _, name := range []string{"rate: -1", "burst: 0", "service_rate: NaN", "service_burst: 0", "callers: 0", "least: 0", "wait: 0s"} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want %s in it", err, name)
+		}
+	}
+}
+
+func BenchmarkEnter(b *testing.B) {
+	g := NewGates(DefaultConfig(), 512, nil, nil)
+	b.RunParallel(func(b *testing.PB) {
+		for b.Next() {
+			if g.Enter("feed") {
+				g.Leave("feed")
+			}
+		}
+	})
+}
