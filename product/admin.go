@@ -8,18 +8,24 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// admin serves profiles to whoever operates the program, on an address of its own: a profile names insides, and takes
-// as long as it is asked to.
-type admin struct{ listener net.Listener }
+// admin serves profiles and metrics to whoever operates the program, on an address of its own, where nobody is asked for a
+// token: a profile names insides, and takes as long as it is asked to.
+type admin struct {
+	listener net.Listener
+	metrics  prometheus.Gatherer
+}
 
-func listenAdmin(addr string) (*admin, error) {
+func listenAdmin(addr string, metrics prometheus.Gatherer) (*admin, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("admin server: listen on %s: %w", addr, err)
 	}
-	return &admin{l}, nil
+	return &admin{l, metrics}, nil
 }
 
 // Run serves until ctx ends. It is called once.
@@ -28,6 +34,7 @@ func (a *admin) Run(ctx context.Context) error {
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.Handle("/metrics", promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // profiles under way are of no use half
 	defer stop()

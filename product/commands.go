@@ -60,6 +60,7 @@ before it; "smartfeed config show" prints them all.`,
 		p.feedStoreCommand(),
 		p.eraseCommand(),
 		p.rebuildCommand(),
+		p.tokenCommand(),
 		p.configCommand(),
 		idCommand(),
 		p.versionCommand(),
@@ -128,14 +129,8 @@ func (p *program) setup(cmd *cobra.Command) (topics.Setup, error) {
 		Kafka: kafka, Registry: cfg.registryURL(), Access: cfg.RegistryClient, Verbs: cfg.Verbs, Log: logger(cmd, cfg.Log),
 		FeedStores: cfg.FeedStore.others(),
 		Progress:   func(what string, total int) topics.Progress { return reporter.Start(what, total) },
-		Work:       func(ctx context.Context) (topics.Work, error) { return askWork(ctx, cfg.HTTP) },
+		Work:       func(ctx context.Context) (topics.Work, error) { return p.askWork(ctx, cfg) },
 	}, nil
-}
-
-// server is the address of the HTTP server that a command asks.
-func (p *program) server(cmd *cobra.Command) (string, error) {
-	cfg, err := p.load(cmd)
-	return cfg.HTTP, err
 }
 
 func (p *program) importCommand() *cobra.Command {

@@ -12,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
@@ -22,11 +23,13 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/insight"
+	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -66,6 +69,9 @@ type Config struct {
 	Pinot      pinot.Config      `yaml:"pinot"`
 	FeatureLog featurelog.Config `yaml:"feature_log"`
 	API        api.Config        `yaml:"api"`
+	Auth       auth.Config       `yaml:"auth"`
+	Peers      peers.Config      `yaml:"peers"`
+	Outgoing   outgoing.Config   `yaml:"outgoing"`
 }
 
 // LogConfig says what is logged, to standard error.
@@ -107,6 +113,7 @@ func DefaultConfig() Config {
 		Pinot:       pinot.DefaultConfig(),
 		FeatureLog:  featurelog.DefaultConfig(),
 		API:         api.DefaultConfig(),
+		Auth:        auth.DefaultConfig(),
 	}
 }
 
@@ -132,6 +139,9 @@ func (c *Config) Validate() error {
 		config.Under("pinot", c.Pinot.Validate()),
 		config.Under("feature_log", c.FeatureLog.Validate()),
 		config.Under("api", c.API.Validate()),
+		config.Under("auth", c.Auth.Validate()),
+		config.Under("peers", c.Peers.Validate()),
+		config.Under("outgoing", c.Outgoing.Validate()),
 	)
 }
 

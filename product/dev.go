@@ -44,8 +44,8 @@ func (p *product) welcome(ctx context.Context, out io.Writer, demo bool) error {
 	if !p.awaitReady(ctx) {
 		return nil
 	}
-	fmt.Fprintf(out, "smartfeed is ready\n  console   http://%s/\n  kafka     %s\n  registry  %s\n  state     %s\n",
-		p.server.Addr(), p.kafka.Brokers[0], p.broker.RegistryURL(), p.cfg.Dir)
+	fmt.Fprintf(out, "smartfeed is ready\n  console   %s/\n  kafka     %s\n  registry  %s\n  state     %s\n",
+		p.url(), p.kafka.Brokers[0], p.broker.RegistryURL(), p.cfg.Dir)
 	if !demo {
 		return nil
 	}
@@ -89,10 +89,13 @@ func (p *product) demo(ctx context.Context, out io.Writer) error {
 func (p *product) invite(out io.Writer) {
 	user := simulate.DemoUsers(1)[0]
 	fmt.Fprintf(out, `the demo product is loaded and goes on gently; try
-  open http://%[1]s/?user=%[2]s
-  curl -s 'http://%[1]s/v1/users/%[2]s/feed?limit=5'
-  curl -s 'http://%[1]s/v1/users/%[2]s/pools?source=interest&limit=5'
+  open %[1]s/?user=%[2]s
+  curl -s '%[1]s/v1/users/%[2]s/feed?limit=5'
+  curl -s '%[1]s/v1/users/%[2]s/pools?source=interest&limit=5'
   smartfeed query feature interests_24h --user %[2]s
 stop with ctrl-c; what is in %[3]s stays
-`, p.server.Addr(), user, p.cfg.Dir)
+`, p.url(), user, p.cfg.Dir)
 }
+
+// url is where the server is asked.
+func (p *product) url() string { return p.server.Scheme() + "://" + p.server.Addr() }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
@@ -187,10 +188,13 @@ func (p *product) openGenerator(view *rows.View) error {
 	p.hot = pools.NewHot(counts.Ready())
 	counts.OnChange(p.hot.Change)
 	p.part(topics.HotPins, counts.Run)
-	var err error
+	guard, err := outgoing.New(p.cfg.Outgoing, nil)
+	if err != nil {
+		return err
+	}
 	p.local, err = pools.NewGenerator(p.cfg.Pools, p.cfg.Generator, pools.Deps{
 		Rows: view, End: pools.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot,
-		Metrics: p.metrics,
+		Dial: guard.DialContext, Metrics: p.metrics,
 	})
 	if err != nil {
 		return err
@@ -207,11 +211,15 @@ func (p *product) openPeers(context.Context) error {
 		return err
 	}
 	p.opened(closed(admin.Close))
-	client, err := peers.NewClient(peers.Deps{
+	deps := peers.Deps{
 		Pools:      peers.Members{Admin: admin, Group: topics.Pools, Topic: topics.Deliveries},
 		Related:    peers.Members{Admin: admin, Group: topics.Related, Topic: topics.RelatedPairs},
 		Partitions: p.cfg.Partitions, Metrics: p.metrics,
-	})
+	}
+	if err := p.provePeer(&deps); err != nil {
+		return err
+	}
+	client, err := peers.NewClient(deps)
 	if err != nil {
 		return err
 	}
@@ -318,7 +326,7 @@ func (p *product) openFeed(context.Context) error {
 		return err
 	}
 	p.opened(closed(client.Close))
-	key, err := feed.LoadKey(p.cfg.below("cursor.key"))
+	key, err := feed.LoadKey(p.cfg.below(p.cfg.Feed.CursorKeyFile))
 	if err != nil {
 		return err
 	}
@@ -353,7 +361,10 @@ func (p *product) openServer(context.Context) error {
 		deps.Feed, deps.Pools, deps.Features, deps.Console = p.feed, p.generator, p.features, console
 		deps.Insights, deps.DeadLetters = p.insights, newDeadLetters(p.kafka, p.streams)
 	}
-	var err error
+	err := p.askWhoTheyAre(&deps)
+	if err != nil {
+		return err
+	}
 	if p.server, err = api.Listen(p.cfg.HTTP, p.cfg.API, deps); err != nil {
 		return err
 	}
@@ -385,7 +396,10 @@ func (p *product) openAdmin() error {
 	if p.cfg.Admin == "" {
 		return nil
 	}
-	a, err := listenAdmin(p.cfg.Admin)
+	if err := checkAdmin(p.cfg); err != nil {
+		return err
+	}
+	a, err := listenAdmin(p.cfg.Admin, p.metrics)
 	if err != nil {
 		return err
 	}

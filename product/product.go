@@ -12,6 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
@@ -47,6 +48,7 @@ type product struct {
 	spare     []string      // parts without which all is answered
 	feed      *feed.Service // nil: not served here
 	server    *api.Server
+	verifier  *auth.Verifier // of callers' tokens; nil: nobody is asked
 
 	parts      []processors.Part
 	supervisor *processors.Supervisor

@@ -127,8 +127,8 @@ func (p *program) runRole(cmd *cobra.Command, pieces []opener) error {
 	}
 	return runProduct(cmd, cfg, pieces, func(ctx context.Context, product *product) error {
 		if product.awaitReady(ctx) {
-			fmt.Fprintf(cmd.OutOrStdout(), "smartfeed is ready\n  http   http://%s/\n  kafka  %s\n  state  %s\n",
-				product.server.Addr(), strings.Join(product.kafka.Brokers, ","), cfg.Dir)
+			fmt.Fprintf(cmd.OutOrStdout(), "smartfeed is ready\n  http   %s/\n  kafka  %s\n  state  %s\n",
+				product.url(), strings.Join(product.kafka.Brokers, ","), cfg.Dir)
 		}
 		return nil
 	})

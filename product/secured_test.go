@@ -164,6 +164,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		{"shown", with(mechanism+"PLAIN", stream), []string{"config", "show"}, 0, "password: (hidden)"},
 		{"a mistake beside it", with(mechanism + "NONE"), []string{"config", "check"}, 2, "mechanism"},
 		{"a mistake in it", with(mechanism+"PLAIN", "SMARTFEED_REGISTRY=https://ada:"+secret+"@host"), []string{"config", "check"}, 2, "registry: the address holds a user"},
+		{"in the address of keys", with("SMARTFEED_AUTH_AUDIENCE=a", "SMARTFEED_AUTH_JWKS=https://ada:"+secret+"@host/keys"), []string{"config", "check"}, 2, "auth.jwks: holds a user"},
+		{"in the address of a model", with("SMARTFEED_GENERATOR_MODEL_URL=ftp://host/?key=" + secret), []string{"config", "check"}, 2, "ftp://host/"},
 	} {
 		var out, problems strings.Builder
 		code := Execute(t.Context(), c.args, c.environ, strings.NewReader(""), &out, &problems)

@@ -8,6 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -107,6 +108,9 @@ func (p *product) missing() []string {
 		if !p.hot.Ready() {
 			missing = append(missing, "hot-pins is still being read")
 		}
+	}
+	if p.verifier != nil && !p.verifier.Ready() {
+		missing = append(missing, auth.ErrNoKeys.Error())
 	}
 	if len(p.clusters) > 0 && !slices.ContainsFunc(p.clusters, (*cassandra.Store).Connected) {
 		missing = append(missing, "no feed store can be reached")

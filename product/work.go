@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -15,30 +15,36 @@ import (
 const askTimeout = 5 * time.Second
 
 // askWork asks the process at an HTTP address what its groups have done.
-func askWork(ctx context.Context, address string) (topics.Work, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	url := "http://" + address + "/v1/status"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func (p *program) askWork(ctx context.Context, cfg Config) (topics.Work, error) {
+	at, err := p.asked(cfg)
 	if err != nil {
 		return topics.Work{}, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	s, err := askStatus(ctx, at)
 	if err != nil {
 		return topics.Work{}, fmt.Errorf("ask the process at --http: %w", err)
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return topics.Work{}, fmt.Errorf("ask %s: %s", url, resp.Status)
-	}
-	var s status
-	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
-		return topics.Work{}, fmt.Errorf("ask %s: %w", url, err)
-	}
 	if !slices.ContainsFunc(s.Groups, func(g groupStatus) bool { return g.Group == topics.Pools }) {
-		return topics.Work{}, fmt.Errorf("the process at %s runs no pools", address)
+		return topics.Work{}, fmt.Errorf("the process at %s runs no pools", cfg.HTTP)
 	}
 	return workOf(s.Groups), nil
+}
+
+func askStatus(ctx context.Context, at client.Config) (s status, err error) {
+	at.Timeout = askTimeout
+	c, err := client.New(at)
+	if err != nil {
+		return s, err
+	}
+	defer c.Close()
+	answer, err := c.Get(ctx, nil, "v1", "status")
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(answer, &s); err != nil {
+		return s, fmt.Errorf("read status: %w", err)
+	}
+	return s, nil
 }
 
 // workOf adds up what the groups of a process have done.

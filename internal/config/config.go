@@ -175,7 +175,7 @@ func loadEnv(all []leaf, environ []string) []error {
 }
 
 // otherVariables have the prefix but set no value of the configuration.
-var otherVariables = []string{EnvPrefix + "CONFIG"}
+var otherVariables = []string{EnvPrefix + "CONFIG", EnvPrefix + "TOKEN"}
 
 func loadFlags(all []leaf, flags *pflag.FlagSet) []error {
 	if flags == nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -37,9 +38,15 @@ type asking struct {
 	says         string // stands in the answer
 }
 
+// classes are what requests are bounded by.
+var classes = append(auth.Scopes(), access{}.class(), peerClass)
+
 // fill takes every place there is.
 func fill(s *Server) {
-	s.requests.TryAcquire(int64(s.cfg.MaxRequests))
+	for _, class := range classes {
+		for s.gates.Enter(class) {
+		}
+	}
 	s.streams.TryAcquire(int64(s.cfg.MaxStreams))
 }
 
@@ -49,7 +56,10 @@ func broken(err error) fakesMaker { return func() *fakes { return &fakes{fail: e
 
 func lacking() *fakes { return &fakes{missing: []string{"pools is waiting"}} }
 
-var askings = slices.Concat(readings(), featureAskings(), attributeAskings(), tryAskings(), insightAskings(), eventAskings(), letterAskings(), operations(), strays())
+var askings = append(plainAskings, guarded(plainAskings)...)
+
+// plainAskings come where nobody is asked who they are.
+var plainAskings = slices.Concat(readings(), featureAskings(), attributeAskings(), tryAskings(), insightAskings(), eventAskings(), letterAskings(), operations(), strays())
 
 // readings are the calls that read what belongs to an id.
 func readings() []asking {
@@ -489,8 +499,11 @@ func checkHeader(t *testing.T, a asking, res *http.Response) {
 	if got := res.Header.Get("Cache-Control"); got != "no-store" && !strings.HasSuffix(a.path, "openapi.json") && a.path != "/" {
 		t.Errorf("Cache-Control: got %q, want no-store", got)
 	}
-	if got := res.Header.Get("Retry-After"); (got != "") != (a.code == 503) {
+	if got := res.Header.Get("Retry-After"); (got != "") != (a.code == 503 || a.code == 429) {
 		t.Errorf("Retry-After of a %d: got %q", a.code, got)
+	}
+	if got := res.Header.Get("WWW-Authenticate"); (got != "") != (a.code == 401 || a.code == 403 && a.change != nil) {
+		t.Errorf("WWW-Authenticate of a %d: got %q", a.code, got)
 	}
 	if got := res.Header.Get("Allow"); (got != "") != (a.code == 405) {
 		t.Errorf("Allow of a %d: got %q", a.code, got)
@@ -641,11 +654,15 @@ func TestLogHasCausesOnly(t *testing.T) {
 	var log logged
 	f := &fakes{fail: errBroken}
 	s := listen(t, f, func(_ *Config, d *Deps) { d.Log = log.logger(slog.LevelInfo) })
-	s.requests.TryAcquire(int64(s.cfg.MaxRequests))
-	if res := ask(s, "GET", "/v1/users/user:a/feed", ""); res.StatusCode != 503 || log.String() != "" {
+	for range s.cfg.MaxRequests {
+		s.gates.Enter(auth.Feed)
+	}
+	if res := ask(s, "GET", "/v1/users/user:a/feed", ""); res.StatusCode != 503 || strings.Contains(log.String(), "request failed") {
 		t.Errorf("no place: got %d and log %s", res.StatusCode, &log)
 	}
-	s.requests.Release(int64(s.cfg.MaxRequests))
+	for range s.cfg.MaxRequests {
+		s.gates.Leave(auth.Feed)
+	}
 	if res := ask(s, "GET", "/v1/users/user:a/feed", ""); res.StatusCode != 500 || !strings.Contains(log.String(), errBroken.Error()) {
 		t.Errorf("broken: got %d and log %s, want the cause in it", res.StatusCode, &log)
 	}

@@ -1,8 +1,10 @@
 // Package api is the HTTP door: feeds, pools, lists, features and events in, JSON out, errors as problem documents.
 // The document at /v1/openapi.json describes every call; a test holds it against the routes.
 //
-// The server is meant to stand where anybody may reach it: everything that a request can hold is bounded (header, body,
-// time, requests at once), and what comes above a bound is refused at once with the reason.
+// The server is meant to stand where anybody may reach it. Everything that a request can hold is bounded (header, body,
+// time, requests at once, requests of one caller), and what comes above a bound is refused at once with the reason. Each
+// call says in the table of routes who may make it; callers say who they are by bearer tokens, see package auth. Where
+// nobody is asked the server listens on loopback addresses alone, unless it is told that something else guards it.
 package api
 
 import (
@@ -18,14 +20,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/limit"
 )
 
 // Config bounds the server. See DefaultConfig.
 type Config struct {
-	Insecure        bool          `yaml:"insecure"`          // listen on other than loopback addresses although nobody is asked who they are; default false
+	Insecure        bool          `yaml:"insecure"`          // listen on other than loopback addresses although nobody is asked who they are: something else guards them, such as a container whose port is published on loopback; default false
+	TLS             TLSConfig     `yaml:"tls"`               // default: plain HTTP
+	Limits          limit.Config  `yaml:"limits"`            // of callers, and of what is under way
 	MaxHeaderBytes  int           `yaml:"max_header_bytes"`  // of a request's line and header, 1 KiB-1 MiB; default 16 KiB
 	MaxEventsBytes  int64         `yaml:"max_events_bytes"`  // of the body of POST /v1/events, 64 KiB-64 MiB; default 8 MiB
 	MaxEvents       int           `yaml:"max_events"`        // lines of it, 1-1,000,000; default 20,000
@@ -36,7 +42,7 @@ type Config struct {
 	WriteTimeout    time.Duration `yaml:"write_timeout"`     // from the end of the header to the end of the answer, of a stream for each event, 100ms-5m; default 60s
 	IdleTimeout     time.Duration `yaml:"idle_timeout"`      // of a connection between requests, 100ms-1h; default 2m
 	PublishTimeout  time.Duration `yaml:"publish_timeout"`   // for the broker to acknowledge events, 100ms-5m; default 15s
-	MaxRequests     int           `yaml:"max_requests"`      // under way at once, more are refused with 503; 1-1,000,000; default 512
+	MaxRequests     int           `yaml:"max_requests"`      // of a scope under way at once, at most and while there is time for them, more are refused with 503; 1-1,000,000; default 512
 	MaxStreams      int           `yaml:"max_streams"`       // event streams open at once, more are refused with 503; 1-1,000,000; default 256
 	StreamPoll      time.Duration `yaml:"stream_poll"`       // between two looks of a stream at its count, 10ms-1m; default 250ms
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`  // for requests under way when the server stops, 100ms-5m; default 10s
@@ -48,7 +54,7 @@ func DefaultConfig() Config {
 		MaxHeaderBytes: 16 << 10, MaxEventsBytes: 8 << 20, MaxEvents: 20_000, MaxBodiesBytes: 64 << 20, MaxFeatureBytes: 1 << 20,
 		HeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		PublishTimeout: 15 * time.Second, MaxRequests: 512, MaxStreams: 256, StreamPoll: 250 * time.Millisecond,
-		ShutdownTimeout: 10 * time.Second,
+		ShutdownTimeout: 10 * time.Second, Limits: limit.DefaultConfig(),
 	}
 }
 
@@ -84,7 +90,7 @@ func (c Config) Validate() error {
 		problems = append(problems, fmt.Errorf("write_timeout: %s: want at least read_timeout + publish_timeout, %s, "+
 			"or what they bring is not answered", c.WriteTimeout, work))
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, secure.Under("tls", c.TLS.Validate()), secure.Under("limits", c.Limits.Validate()))...)
 }
 
 // Feed answers visits, pages and lists; feed.Service does.
@@ -131,6 +137,8 @@ type Deps struct {
 	Ready       func() (missing []string) // what is missing to serve; empty: ready
 	Console     http.Handler              // GET / and below; nil: there is none
 	Peer        http.Handler              // what other processes of the product ask, below peers.Path; nil: nothing
+	Auth        Verifier                  // says who asks; nil: nobody is asked
+	Peers       PeerCheck                 // knows the other processes; nil: nobody is asked
 	Metrics     prometheus.Registerer     // of the server's own
 	Gatherer    prometheus.Gatherer       // GET /metrics
 	Now         func() time.Time          // nil: time.Now
@@ -144,7 +152,9 @@ type Server struct {
 	log      *slog.Logger
 	addr     string
 	listener net.Listener // until a Run takes it
-	requests *semaphore.Weighted
+	gates    *limit.Gates
+	callers  *limit.Callers
+	cert     *certificate // nil: plain HTTP
 	streams  *semaphore.Weighted
 	scrapes  *semaphore.Weighted
 	bodies   *semaphore.Weighted // bytes
@@ -156,15 +166,16 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("http server: %w", err)
 	}
-	if err := checkExposure(addr, cfg.Insecure); err != nil {
+	if err := checkExposure(addr, cfg, deps); err != nil {
 		return nil, fmt.Errorf("http server: %w", err)
 	}
 	s := &Server{
 		cfg: cfg, deps: deps, log: deps.Log,
-		requests: semaphore.NewWeighted(int64(cfg.MaxRequests)),
-		streams:  semaphore.NewWeighted(int64(cfg.MaxStreams)),
-		scrapes:  semaphore.NewWeighted(maxScrapes),
-		bodies:   semaphore.NewWeighted(cfg.MaxBodiesBytes),
+		gates:   limit.NewGates(cfg.Limits, cfg.MaxRequests, nil, nil),
+		callers: limit.NewCallers(cfg.Limits, deps.Now),
+		streams: semaphore.NewWeighted(int64(cfg.MaxStreams)),
+		scrapes: semaphore.NewWeighted(maxScrapes),
+		bodies:  semaphore.NewWeighted(cfg.MaxBodiesBytes),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -172,6 +183,10 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 	if s.deps.Now == nil {
 		s.deps.Now = time.Now
 	}
+	if err := s.loadTLS(); err != nil {
+		return nil, fmt.Errorf("http server: %w", err)
+	}
+	s.warn(addr)
 	var err error
 	if s.listener, err = net.Listen("tcp", addr); err != nil {
 		return nil, fmt.Errorf("http server: listen on %s: %w", addr, err)
@@ -183,18 +198,57 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 	return s, nil
 }
 
-// checkExposure refuses an address that others can reach while callers are not asked who they are.
-func checkExposure(addr string, insecure bool) error {
+// checkExposure refuses an address that others can reach while callers, or those who say they are other processes of the
+// product, are not asked who they are.
+func checkExposure(addr string, cfg Config, deps Deps) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("address %q is not host:port", addr)
 	}
-	ip, err := netip.ParseAddr(host)
-	if insecure || host == "localhost" || (err == nil && ip.IsLoopback()) {
+	asked, peersAsked := deps.Auth != nil, deps.Peer == nil || deps.Peers != nil
+	if asked && !peersAsked {
+		return errors.New("callers are asked who they are, but not those who say they are other processes of the product: " +
+			"set peers.secret_file, the same for all of them")
+	}
+	if asked || cfg.Insecure || onLoopback(host) {
 		return nil
 	}
 	return fmt.Errorf("address %q can be reached from other machines, and callers are not asked who they are: "+
-		"listen on 127.0.0.1, put a proxy with authentication in front, or set api.insecure", addr)
+		"set auth.jwks or auth.secret_file, listen on 127.0.0.1, or, if something else guards the address, set api.insecure", addr)
+}
+
+func onLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || (err == nil && ip.IsLoopback())
+}
+
+// warn says what others may do here.
+func (s *Server) warn(addr string) {
+	host, _, _ := net.SplitHostPort(addr) // checked
+	if s.deps.Auth == nil {
+		s.log.Warn("NOBODY IS ASKED WHO THEY ARE: whoever reaches the address can read every feed and publish events; see auth.secret_file", "address", addr)
+	} else if s.cert == nil && !onLoopback(host) {
+		s.log.Warn("tokens come over plain HTTP: whoever is between can take them; see api.tls, unless a proxy has TLS", "address", addr)
+	}
+}
+
+// loadTLS reads the certificate, if there is one.
+func (s *Server) loadTLS() (err error) {
+	if s.cfg.TLS.CertFile == "" {
+		return nil
+	}
+	s.cert, err = loadCertificate(s.cfg.TLS, func(err error) {
+		s.log.Warn("a changed certificate cannot be taken over; the one before holds", "error", err)
+	})
+	return err
+}
+
+// Scheme is what a URL of the server begins with.
+func (s *Server) Scheme() string {
+	if s.cert != nil {
+		return "https"
+	}
+	return "http"
 }
 
 // Addr is the address that the server listens on, with the port that a port 0 became.
@@ -209,7 +263,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	server := s.server(ctx.Done())
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- s.serve(server, listener) }()
 	select {
 	case err := <-served:
 		return errors.Join(fmt.Errorf("serve http on %s: %w", s.addr, err), server.Close())
@@ -223,6 +277,14 @@ func (s *Server) Run(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("stop http server: requests still under way: %w", err), server.Close())
 	}
 	return nil
+}
+
+func (s *Server) serve(server *http.Server, listener net.Listener) error {
+	if s.cert == nil {
+		return server.Serve(listener)
+	}
+	server.TLSConfig = s.cert.settings()
+	return server.ServeTLS(listener, "", "")
 }
 
 // take returns what Listen has opened, to the first Run, and listens again for the others.

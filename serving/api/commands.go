@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
@@ -23,10 +25,10 @@ func (e *UsageError) Error() string { return e.Problem }
 // Usage is true: the program ends with its exit code for wrong usage.
 func (e *UsageError) Usage() bool { return true }
 
-// Commands returns query, which asks a running server. addr is called when one of its subcommands runs, and returns the
-// server's host:port or URL.
-func Commands(addr func(*cobra.Command) (string, error)) []*cobra.Command {
-	q := &querying{addr: addr}
+// Commands returns query, which asks a running server. server is called when one of its subcommands runs, and says which
+// one, and as whom.
+func Commands(server func(*cobra.Command) (client.Config, error)) []*cobra.Command {
+	q := &querying{server: server}
 	cmd := &cobra.Command{
 		Use:   "query",
 		Short: "ask a running server for feeds, pools, features and its state",
@@ -40,16 +42,34 @@ func Commands(addr func(*cobra.Command) (string, error)) []*cobra.Command {
 
 // querying is what the subcommands of query have in common.
 type querying struct {
-	addr   func(*cobra.Command) (string, error)
+	server func(*cobra.Command) (client.Config, error)
 	asJSON bool
 }
 
-func (q *querying) client(cmd *cobra.Command) (*client, error) {
-	addr, err := q.addr(cmd)
+func (q *querying) client(cmd *cobra.Command) (*client.Client, error) {
+	cfg, err := q.server(cmd)
 	if err != nil {
 		return nil, err
 	}
-	return newClient(addr)
+	c, err := client.New(cfg)
+	var wrong *client.AddressError
+	if errors.As(err, &wrong) {
+		return nil, &UsageError{err.Error()}
+	}
+	return c, err
+}
+
+// told has each problem of a refused request on a line of its own, where there are several.
+func told(err error) error {
+	var refused *client.Error
+	if !errors.As(err, &refused) || len(refused.Errors) < 2 {
+		return err
+	}
+	problems := []error{err}
+	for _, one := range refused.Errors {
+		problems = append(problems, errors.New("  "+printed(one)))
+	}
+	return errors.Join(problems...)
 }
 
 // show prints an answer: as it is, or read into a T and as a table.
@@ -109,9 +129,9 @@ func (q *querying) feed(cmd *cobra.Command, user schemas.UserID, query url.Value
 		return err
 	}
 	for shown := 0; ; {
-		answer, err := c.get(cmd.Context(), query, "v1", "users", string(user), "feed")
+		answer, err := c.Get(cmd.Context(), query, "v1", "users", string(user), "feed")
 		if err != nil {
-			return err
+			return told(err)
 		}
 		page, err := show(q, cmd, answer, func(t *tables, p feed.Page) { t.feed(p, shown, !all) })
 		if err != nil || !all || page.Next == nil {
@@ -143,9 +163,9 @@ func (q *querying) poolCommand() *cobra.Command {
 				return err
 			}
 			query := url.Values{"source": {args[1]}, "limit": {strconv.Itoa(limit)}}
-			answer, err := c.get(cmd.Context(), query, "v1", "users", string(user), "pools")
+			answer, err := c.Get(cmd.Context(), query, "v1", "users", string(user), "pools")
 			if err != nil {
-				return err
+				return told(err)
 			}
 			_, err = show(q, cmd, answer, (*tables).pool)
 			return err
@@ -182,9 +202,9 @@ func (q *querying) featureCommand() *cobra.Command {
 			if len(names) == 0 {
 				return q.definitions(cmd, c)
 			}
-			answer, err := c.post(cmd.Context(), req, "v1", "features")
+			answer, err := c.Post(cmd.Context(), req, "v1", "features")
 			if err != nil {
-				return err
+				return told(err)
 			}
 			_, err = show(q, cmd, answer, (*tables).features)
 			return err
@@ -197,10 +217,10 @@ func (q *querying) featureCommand() *cobra.Command {
 	return cmd
 }
 
-func (q *querying) definitions(cmd *cobra.Command, c *client) error {
-	answer, err := c.get(cmd.Context(), nil, "v1", "features")
+func (q *querying) definitions(cmd *cobra.Command, c *client.Client) error {
+	answer, err := c.Get(cmd.Context(), nil, "v1", "features")
 	if err != nil {
-		return err
+		return told(err)
 	}
 	_, err = show(q, cmd, answer, (*tables).definitions)
 	return err
@@ -268,9 +288,9 @@ func (q *querying) statusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := c.get(cmd.Context(), nil, "v1", "status")
+			answer, err := c.Get(cmd.Context(), nil, "v1", "status")
 			if err != nil {
-				return err
+				return told(err)
 			}
 			_, err = show(q, cmd, answer, (*tables).status)
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
 
@@ -28,7 +29,7 @@ func serveTo(t *testing.T, f *fakes) string {
 func query(t *testing.T, addr string, args ...string) (string, error) {
 	t.Helper()
 	root := &cobra.Command{Use: "smartfeed", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(Commands(func(*cobra.Command) (string, error) { return addr, nil })...)
+	root.AddCommand(Commands(func(*cobra.Command) (client.Config, error) { return client.Config{Address: addr}, nil })...)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(io.Discard)
@@ -248,36 +249,5 @@ func TestTablesHoldNoControlCharacters(t *testing.T) {
 	got, err := query(t, hostile.URL, "feed", "user:a")
 	if err != nil || !strings.Contains(got, "a�[2Jb�c�d�") {
 		t.Errorf("got %v %q, want a title without control characters", err, got)
-	}
-}
-
-func TestServerAddresses(t *testing.T) {
-	for addr, want := range map[string]string{
-		"127.0.0.1:8080": "http://127.0.0.1:8080", ":8080": "http://127.0.0.1:8080", "[::1]:80": "http://[::1]:80",
-		"https://feeds.example/base": "https://feeds.example/base", "ftp://x": "", "http://": "", "": "", "http://a b": "",
-	} {
-		c, err := newClient(addr)
-		got := ""
-		if err == nil {
-			got = c.base.String()
-		}
-		if got != want {
-			t.Errorf("%q: got %q, %v, want %q", addr, got, err, want)
-		}
-	}
-}
-
-func TestAnswersTooLongAreNotRead(t *testing.T) {
-	long := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `"12345"`) }))
-	defer long.Close()
-	c, err := newClient(long.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for most, refused := range map[int64]bool{6: true, 7: false} {
-		c.most = most
-		if _, err := c.get(t.Context(), nil); (err != nil) != refused {
-			t.Errorf("7 bytes of at most %d: got %v, want it refused: %v", most, err, refused)
-		}
 	}
 }

@@ -108,6 +108,9 @@ func TestReferencesResolveAndAllPartsAreUsed(t *testing.T) {
 		}
 	})
 	for kind := range at(doc, "components") {
+		if kind == "securitySchemes" { // calls name them without $ref
+			continue
+		}
 		for name := range at(doc, "components", kind) {
 			if ref := "#/components/" + kind + "/" + name; !used[ref] {
 				t.Errorf("%s is used nowhere", ref)

@@ -24,7 +24,8 @@ type Problem struct {
 	Detail string   `json:"detail,omitempty"`
 	Errors []string `json:"errors,omitempty"` // each problem of the request, where there may be several
 
-	retryAfter int // seconds, header Retry-After; 0: none
+	retryAfter int    // seconds, header Retry-After; 0: none
+	challenge  string // header WWW-Authenticate; "": none
 }
 
 func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Title, p.Detail) }
@@ -89,9 +90,7 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 	if a, ok := w.(*answer); ok && a.begun {
 		panic(http.ErrAbortHandler)
 	}
-	if p.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(p.retryAfter))
-	}
+	p.setHeaders(w.Header())
 	body, err := json.Marshal(p)
 	if err != nil { // it is made of text and numbers: this cannot be
 		w.WriteHeader(p.Status)
@@ -103,23 +102,13 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 
 // writeJSON answers a value. Nothing here may be kept by caches: feeds and features are different a moment later.
 func writeJSON(w http.ResponseWriter, status int, value any) error {
-	body, err := encode(value)
+	body, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("write answer: %w", err)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	write(w, status, "application/json", append(body, '\n'))
 	return nil
-}
-
-// encode writes a value as JSON: by its own method, if it has one.
-func encode(value any) ([]byte, error) {
-	if v, ok := value.(interface {
-		AppendJSON(dst []byte) ([]byte, error)
-	}); ok {
-		return v.AppendJSON(nil)
-	}
-	return json.Marshal(value)
 }
 
 // write sends a body whole. An error of the connection is nobody's to handle: the caller has gone.

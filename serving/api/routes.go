@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/peers"
 )
 
@@ -19,6 +20,7 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 // route is one call.
 type route struct {
 	method, path string
+	access       access
 	handle       handler
 	kind         kind
 }
@@ -37,46 +39,46 @@ const (
 func (s *Server) routes() []route {
 	return slices.Concat(
 		present(s.deps.Feed != nil,
-			route{method: "GET", path: "/v1/users/{user}/feed", handle: s.feed},
-			route{method: "GET", path: "/v1/users/{user}/feed/new", handle: s.waiting},
-			route{method: "GET", path: "/v1/users/{user}/feed/events", handle: s.waitingStream, kind: stream},
-			route{method: "GET", path: "/v1/users/{user}/pins", handle: list(s, "user", schemas.ParseUserID)},
-			route{method: "GET", path: "/v1/boards/{board}/pins", handle: list(s, "board", schemas.ParseBoardID)},
-			route{method: "GET", path: "/v1/interests/{interest}/pins", handle: list(s, "interest", schemas.ParseInterestID)},
-			route{method: "GET", path: "/v1/pins/{pin}/related", handle: s.relatedPins},
-			route{method: "GET", path: "/v1/interests/{interest}/related", handle: s.relatedInterests},
+			route{method: "GET", path: "/v1/users/{user}/feed", access: access{auth.Feed, own}, handle: s.feed},
+			route{method: "GET", path: "/v1/users/{user}/feed/new", access: access{auth.Feed, own}, handle: s.waiting},
+			route{method: "GET", path: "/v1/users/{user}/feed/events", access: access{auth.Feed, own}, handle: s.waitingStream, kind: stream},
+			route{method: "GET", path: "/v1/users/{user}/pins", access: access{auth.Feed, all}, handle: list(s, "user", schemas.ParseUserID)},
+			route{method: "GET", path: "/v1/boards/{board}/pins", access: access{auth.Feed, all}, handle: list(s, "board", schemas.ParseBoardID)},
+			route{method: "GET", path: "/v1/interests/{interest}/pins", access: access{auth.Feed, all}, handle: list(s, "interest", schemas.ParseInterestID)},
+			route{method: "GET", path: "/v1/pins/{pin}/related", access: access{auth.Feed, all}, handle: s.relatedPins},
+			route{method: "GET", path: "/v1/interests/{interest}/related", access: access{auth.Feed, all}, handle: s.relatedInterests},
 		),
 		present(s.deps.Pools != nil,
-			route{method: "GET", path: "/v1/users/{user}/feed/why", handle: s.why},
-			route{method: "GET", path: "/v1/users/{user}/feed/state", handle: s.feedState},
-			route{method: "GET", path: "/v1/users/{user}/pools", handle: s.pool},
+			route{method: "GET", path: "/v1/users/{user}/feed/why", access: access{auth.Feed, own}, handle: s.why},
+			route{method: "GET", path: "/v1/users/{user}/feed/state", access: access{auth.Feed, own}, handle: s.feedState},
+			route{method: "GET", path: "/v1/users/{user}/pools", access: access{auth.Feed, own}, handle: s.pool},
 		),
 		present(s.deps.Features != nil,
-			route{method: "GET", path: "/v1/features", handle: s.definitions},
-			route{method: "POST", path: "/v1/features", handle: s.features},
-			route{method: "POST", path: "/v1/features/attributes", handle: s.attributes},
-			route{method: "POST", path: "/v1/features/try", handle: s.try},
+			route{method: "GET", path: "/v1/features", access: access{scope: auth.Features}, handle: s.definitions},
+			route{method: "POST", path: "/v1/features", access: access{scope: auth.Features}, handle: s.features},
+			route{method: "POST", path: "/v1/features/attributes", access: access{scope: auth.Features}, handle: s.attributes},
+			route{method: "POST", path: "/v1/features/try", access: access{scope: auth.Operate}, handle: s.try},
 		),
 		present(s.deps.Insights != nil,
-			route{method: "GET", path: "/v1/insights/growth", handle: s.growth},
-			route{method: "GET", path: "/v1/insights/xd28s", handle: s.xd28s},
-			route{method: "GET", path: "/v1/insights/retention", handle: s.retention},
-			route{method: "GET", path: "/v1/insights/funnel", handle: s.funnel},
-			route{method: "GET", path: "/v1/insights/popularity", handle: s.popularity},
+			route{method: "GET", path: "/v1/insights/growth", access: access{scope: auth.Operate}, handle: s.growth},
+			route{method: "GET", path: "/v1/insights/xd28s", access: access{scope: auth.Operate}, handle: s.xd28s},
+			route{method: "GET", path: "/v1/insights/retention", access: access{scope: auth.Operate}, handle: s.retention},
+			route{method: "GET", path: "/v1/insights/funnel", access: access{scope: auth.Operate}, handle: s.funnel},
+			route{method: "GET", path: "/v1/insights/popularity", access: access{scope: auth.Operate}, handle: s.popularity},
 		),
 		present(s.deps.Publisher != nil,
-			route{method: "POST", path: "/v1/events", handle: s.events},
+			route{method: "POST", path: "/v1/events", access: access{scope: auth.Events}, handle: s.events},
 		),
 		present(s.deps.DeadLetters != nil,
-			route{method: "GET", path: "/v1/deadletters", handle: s.deadLetters},
-			route{method: "POST", path: "/v1/deadletters/retry", handle: s.retryDeadLetters},
+			route{method: "GET", path: "/v1/deadletters", access: access{scope: auth.Operate}, handle: s.deadLetters},
+			route{method: "POST", path: "/v1/deadletters/retry", access: access{scope: auth.Operate}, handle: s.retryDeadLetters},
 		),
 		[]route{
-			{method: "GET", path: "/v1/status", handle: s.status},
+			{method: "GET", path: "/v1/status", access: access{scope: auth.Operate}, handle: s.status},
 			{method: "GET", path: "/v1/openapi.json", handle: s.openAPI},
 			{method: "GET", path: "/healthz", handle: s.healthy, kind: probe},
 			{method: "GET", path: "/readyz", handle: s.ready, kind: probe},
-			{method: "GET", path: "/metrics", handle: s.scrape(), kind: scraping},
+			{method: "GET", path: "/metrics", access: access{scope: auth.Operate}, handle: s.scrape(), kind: scraping},
 		})
 }
 
@@ -100,17 +102,11 @@ func (s *Server) handler() http.Handler {
 		mux.Handle(path, s.instrument(path, s.problems(wrongMethod(methods...))))
 	}
 	if s.deps.Peer != nil {
-		mux.Handle(peers.Path, s.instrument(peers.Path, s.bounded(route{handle: s.peer})))
+		mux.Handle(peers.Path, s.instrument(peers.Path, s.problems(s.peer)))
 	}
 	mux.Handle("/v1/", s.instrument("/v1/", s.problems(noSuchCall)))
 	mux.Handle("/", s.instrument("/", s.problems(s.console)))
 	return s.identified(mux)
-}
-
-// peer answers another process of the product.
-func (s *Server) peer(w http.ResponseWriter, r *http.Request) error {
-	s.deps.Peer.ServeHTTP(w, r)
-	return nil
 }
 
 // console answers whatever is no call of the API.
@@ -141,38 +137,70 @@ func wrongMethod(methods ...string) handler {
 	}
 }
 
-// bounded refuses what another site has a browser send, and what is above the number of requests, or of streams, at
-// once.
+// bounded refuses what another site has a browser send, what is above the number of requests, or of streams, at once, and
+// who may not make the call or makes too many. To be refused for want of places costs the least, so that comes first.
 func (s *Server) bounded(r route) http.Handler {
 	foreign := http.NewCrossOriginProtection()
 	return s.problems(func(w http.ResponseWriter, req *http.Request) error {
+		leave, err := s.enter(r)
+		if err != nil {
+			return err
+		}
+		defer leave()
 		if err := foreign.Check(req); err != nil {
 			return problem(http.StatusForbidden, "pages of other sites may not send this")
 		}
-		places, most := s.places(r.kind)
-		if places == nil {
-			return r.handle(w, req)
+		if r.kind != probe {
+			if err := s.admit(r.access, req); err != nil {
+				return err
+			}
 		}
-		if !places.TryAcquire(1) {
-			return unavailable("%d requests of this kind are under way, which is the most", most)
-		}
-		defer places.Release(1)
 		return r.handle(w, req)
 	})
 }
 
-// places are what calls of a kind take one of, and how many there are; nil: as many as come.
-func (s *Server) places(k kind) (*semaphore.Weighted, int) {
-	switch k {
-	case stream:
-		return s.streams, s.cfg.MaxStreams
+// enter takes a place for a call, until leave.
+func (s *Server) enter(r route) (leave func(), err error) {
+	switch r.kind {
 	case probe:
-		return nil, 0
+		return func() {}, nil
+	case stream:
+		return take(s.streams, s.cfg.MaxStreams)
 	case scraping:
-		return s.scrapes, maxScrapes
+		return take(s.scrapes, maxScrapes)
 	}
-	return s.requests, s.cfg.MaxRequests
+	class := r.access.class()
+	if !s.gates.Enter(class) {
+		return nil, overloaded()
+	}
+	return func() { s.gates.Leave(class) }, nil
 }
+
+func take(places *semaphore.Weighted, most int) (leave func(), err error) {
+	if !places.TryAcquire(1) {
+		return nil, unavailable("%d requests of this kind are under way, which is the most", most)
+	}
+	return func() { places.Release(1) }, nil
+}
+
+func overloaded() *Problem {
+	return unavailable("as many requests of this kind are under way as there is time for, which is the most")
+}
+
+// peer answers another process of the product. Its calls have places of their own: whoever asks them was let in already.
+func (s *Server) peer(w http.ResponseWriter, r *http.Request) error {
+	if !s.gates.Enter(peerClass) {
+		return overloaded()
+	}
+	defer s.gates.Leave(peerClass)
+	if err := s.checkPeer(r); err != nil {
+		return err
+	}
+	s.deps.Peer.ServeHTTP(w, r)
+	return nil
+}
+
+const peerClass = "peer"
 
 // problems answers what h returns, and a panic as what it is: a mistake of this program, for this request alone. Of an
 // answer that has begun nothing can be taken back: the connection is given up, so that nobody takes it for whole.

@@ -37,9 +37,9 @@ func (q *querying) whyCommand() *cobra.Command {
 			if name != "" {
 				query.Set("feed", name)
 			}
-			answer, err := c.get(cmd.Context(), query, "v1", "users", string(user), "feed", "why")
+			answer, err := c.Get(cmd.Context(), query, "v1", "users", string(user), "feed", "why")
 			if err != nil {
-				return err
+				return told(err)
 			}
 			_, err = show(q, cmd, answer, (*tables).why)
 			return err

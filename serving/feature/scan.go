@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -41,13 +40,12 @@ func scanTable(ctx context.Context, db *pebble.DB, table byte, f func(it *pebble
 
 func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, user schemas.UserID, p *plan) error {
 	r := &row{actor: string(user)}
-	var texts arena
 	var prefix, from []byte
 	for day := dayOf(p.widest.upTo); day >= dayOf(p.widest.after+1); day-- {
 		prefix = dayPrefix(prefix[:0], actionTable, day, string(user))
 		from = appendMillis(append(from[:0], prefix...), ^p.widest.upTo)
 		for it.SeekGE(from); it.Valid() && bytes.HasPrefix(it.Key(), prefix); it.Next() {
-			more, err := s.scanAction(ctx, it, len(prefix), r, &texts, p)
+			more, err := s.scanAction(ctx, it, len(prefix), r, p)
 			if err != nil || !more {
 				return err
 			}
@@ -60,7 +58,7 @@ func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, us
 }
 
 // scanAction gives the row under the iterator to the plan; false when no further row is wanted.
-func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, prefix int, r *row, texts *arena, p *plan) (bool, error) {
+func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, prefix int, r *row, p *plan) (bool, error) {
 	t, ok := cutActionKey(it.Key()[prefix:])
 	if !ok {
 		return false, errCorrupt
@@ -80,28 +78,11 @@ func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, pre
 		return false, err
 	}
 	r.time = t
-	if err := r.decode(texts.text(value)); err != nil {
+	if err := r.decode(string(value)); err != nil {
 		return false, err
 	}
 	p.add(r)
 	return true, nil
-}
-
-// arena makes strings of bytes without an allocation for each: what a builder has written stays where it is for as long
-// as there is room, so that parts of its text are good for ever.
-type arena struct{ b *strings.Builder }
-
-// arenaBytes is what is allocated at once: some hundred rows.
-const arenaBytes = 16 << 10
-
-func (a *arena) text(p []byte) string {
-	if a.b == nil || a.b.Cap()-a.b.Len() < len(p) {
-		a.b = new(strings.Builder)
-		a.b.Grow(max(arenaBytes, len(p)))
-	}
-	from := a.b.Len()
-	a.b.Write(p)
-	return a.b.String()[from:]
 }
 
 // Items implements Store with one read for each day of a pin that the widest window reaches into.
@@ -109,9 +90,8 @@ func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now sch
 	out := make([][]Result, len(pins))
 	p := newItemPlan(defs, floor(now))
 	err := s.use(func(db *pebble.DB) error {
-		r := rowReader{db: db}
 		for i, pin := range pins {
-			if err := r.item(ctx, pin, p); err != nil {
+			if err := readItem(ctx, db, pin, p); err != nil {
 				return fmt.Errorf("pin %s: %w", pin, err)
 			}
 			out[i] = p.results()
@@ -124,23 +104,17 @@ func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now sch
 	return out, nil
 }
 
-// rowReader reads rows by key.
-type rowReader struct {
-	db    *pebble.DB
-	texts arena
-	key   []byte // scratch
-}
-
-// item gives the plan what is known of a pin.
-func (r *rowReader) item(ctx context.Context, pin schemas.PinID, p *itemPlan) error {
+// readItem gives the plan what is known of a pin.
+func readItem(ctx context.Context, db *pebble.DB, pin schemas.PinID, p *itemPlan) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	p.begin()
+	var key []byte
 	if p.counts {
 		for day := dayOf(p.first()); day <= dayOf(p.now); day++ {
-			r.key = itemKey(r.key[:0], pin, day)
-			value, _, err := r.get()
+			key = itemKey(key[:0], pin, day)
+			value, _, err := getRow(db, key)
 			if err == nil {
 				err = p.addDay(day, value)
 			}
@@ -152,36 +126,34 @@ func (r *rowReader) item(ctx context.Context, pin schemas.PinID, p *itemPlan) er
 	if !p.means {
 		return nil
 	}
-	r.key = pinKey(r.key[:0], pin, actorsRow)
-	value, found, err := r.get()
+	value, found, err := getRow(db, pinKey(key[:0], pin, actorsRow))
 	if err == nil && found {
 		p.mean, err = decodeVector(value)
 	}
 	return err
 }
 
-// get returns a copy of the row with the key; "" for none.
-func (r *rowReader) get() (value string, found bool, err error) {
-	bytes, closer, err := r.db.Get(r.key)
+// getRow returns a copy of a row; "" for none.
+func getRow(db *pebble.DB, key []byte) (value string, found bool, err error) {
+	bytes, closer, err := db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return "", false, nil
 	}
 	if err != nil {
 		return "", false, err
 	}
-	return r.texts.text(bytes), true, closer.Close()
+	return string(bytes), true, closer.Close()
 }
 
 // Pins implements Store with two or three reads a pin.
 func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, error) {
 	out := make(map[schemas.PinID]PinAttributes, len(pins))
 	err := s.use(func(db *pebble.DB) error {
-		r := rowReader{db: db}
 		for _, pin := range pins {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			a, known, err := r.pin(pin, embeddings)
+			a, known, err := readPin(db, pin, embeddings)
 			if err != nil {
 				return fmt.Errorf("pin %s: %w", pin, err)
 			}
@@ -197,9 +169,9 @@ func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddin
 	return out, nil
 }
 
-// pin returns what is known of a pin that has a card and was not deleted.
-func (r *rowReader) pin(pin schemas.PinID, embedding bool) (known PinAttributes, ok bool, err error) {
-	card, found, err := r.ranked(pin, cardRow)
+// readPin returns what is known of a pin that has a card and was not deleted.
+func readPin(db *pebble.DB, pin schemas.PinID, embedding bool) (known PinAttributes, ok bool, err error) {
+	card, found, err := getRanked(db, pin, cardRow)
 	if err != nil || !found {
 		return PinAttributes{}, false, err
 	}
@@ -212,24 +184,23 @@ func (r *rowReader) pin(pin schemas.PinID, embedding bool) (known PinAttributes,
 	if known.Facets, err = decodeFacets(card[1:]); err != nil {
 		return PinAttributes{}, false, err
 	}
-	attributes, found, err := r.ranked(pin, attributesRow)
+	attributes, found, err := getRanked(db, pin, attributesRow)
 	if err == nil && found {
 		known.Attributes, err = decodeAttributes(attributes)
 	}
 	if err != nil || !embedding {
 		return known, err == nil, err
 	}
-	vector, found, err := r.ranked(pin, embeddingRow)
+	vector, found, err := getRanked(db, pin, embeddingRow)
 	if err == nil && found {
 		known.Embedding, err = decodeVector(vector)
 	}
 	return known, err == nil, err
 }
 
-// ranked returns a pin's row without its rank.
-func (r *rowReader) ranked(pin schemas.PinID, row byte) (value string, found bool, err error) {
-	r.key = pinKey(r.key[:0], pin, row)
-	value, found, err = r.get()
+// getRanked returns a pin's row without its rank.
+func getRanked(db *pebble.DB, pin schemas.PinID, row byte) (value string, found bool, err error) {
+	value, found, err = getRow(db, pinKey(nil, pin, row))
 	if err != nil || !found {
 		return "", false, err
 	}

@@ -115,6 +115,9 @@ type Config struct {
 	// MaxCalls is how many calls to the generator, to the store and to the log may be under way, each, default 256, 1
 	// to 100,000. More wait, within their deadlines: a collaborator that hangs does not gather goroutines.
 	MaxCalls int `yaml:"max_calls"`
+	// CursorKeyFile holds the key that signs cursors, relative to the directory of all state; it is made if it is not there.
+	// Processes that serve the same users must have the same. Default cursor.key.
+	CursorKeyFile string `yaml:"cursor_key_file"`
 }
 
 // DefaultConfig returns the defaults of every field.
@@ -122,7 +125,7 @@ func DefaultConfig() Config {
 	return Config{
 		Generator: 150 * time.Millisecond, Store: 150 * time.Millisecond, Patience: 75 * time.Millisecond,
 		Served:     500 * time.Millisecond,
-		MaxSkipped: 500, MaxCalls: 256,
+		MaxSkipped: 500, MaxCalls: 256, CursorKeyFile: "cursor.key",
 	}
 }
 
@@ -145,6 +148,9 @@ func (c Config) Validate() error {
 	}
 	if c.MaxCalls < 1 || c.MaxCalls > 100_000 {
 		problems = append(problems, fmt.Errorf("max_calls: %d: want 1 to 100000", c.MaxCalls))
+	}
+	if c.CursorKeyFile == "" {
+		problems = append(problems, errors.New("cursor_key_file: is empty: a file is needed"))
 	}
 	return errors.Join(problems...)
 }

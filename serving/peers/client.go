@@ -3,6 +3,7 @@ package peers
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,8 +24,13 @@ type Deps struct {
 	Pools      Directory             // who has the pools of users
 	Related    Directory             // who has the neighbours of pins and interests
 	Partitions int32                 // of both groups
+	Prove      Prove                 // says that a call is from a peer; nil: nobody asks
+	TLS        *tls.Config           // for calls over https; nil: over plain HTTP
 	Metrics    prometheus.Registerer // nil: none
 }
+
+// Prove adds to a request what shows that it is from another process of the product; auth.Peers.Sign does.
+type Prove func(*http.Request) error
 
 // Client is the content generator of all users, and knows the neighbours of all pins and interests, wherever these are.
 // It is safe for concurrent use. Close it.
@@ -32,6 +38,8 @@ type Client struct {
 	partitions     int32
 	pools, related owners
 	http           *http.Client
+	scheme         string // and what follows it
+	prove          Prove
 	transport      *http.Transport
 	asked          *prometheus.CounterVec // by call and outcome
 
@@ -59,8 +67,14 @@ func NewClient(deps Deps) (*Client, error) {
 		DialContext:         (&net.Dialer{Timeout: time.Second}).DialContext, // a peer that is gone
 		MaxIdleConnsPerHost: idlePerPeer,
 		IdleConnTimeout:     time.Minute,
+		TLSClientConfig:     deps.TLS,
+	}
+	scheme := "http://"
+	if deps.TLS != nil {
+		scheme = "https://"
 	}
 	c := &Client{
+		scheme: scheme, prove: deps.Prove,
 		partitions: deps.Partitions,
 		pools:      owners{directory: deps.Pools},
 		related:    owners{directory: deps.Related},
@@ -198,7 +212,7 @@ func once[Resp any](ctx context.Context, c *Client, call string, rows target, bo
 	if err != nil {
 		return resp, err
 	}
-	answered, err := c.post(ctx, "http://"+address+Path+call, body)
+	answered, err := c.post(ctx, c.scheme+address+Path+call, body)
 	if err == nil {
 		err = json.Unmarshal(answered, &resp)
 	}
@@ -220,6 +234,11 @@ func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, err
 	// Go sends a request again by itself when a kept connection turns out to be closed, if it may: without GetBody it
 	// may not, once bytes of it have gone out.
 	req.GetBody = nil
+	if c.prove != nil {
+		if err := c.prove(req); err != nil {
+			return nil, err
+		}
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, err

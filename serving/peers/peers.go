@@ -9,6 +9,9 @@
 // nothing listens at the address, the Client reads the metadata again and asks once more, until its context ends. A
 // request that may have been worked off is never sent twice: a chunk that was handed out and lost is settled by the
 // generator itself.
+//
+// A peer may ask for everybody's, so it proves that it is one by the secret that all processes share (Config). Who answers
+// has that checked before anything of a call is read; see auth.Peers and package api.
 package peers
 
 import (
@@ -20,9 +23,20 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
+
+// Config is how processes of the product talk to one another, the same for all of them.
+type Config struct {
+	SecretFile string              `yaml:"secret_file"` // with the secret that they share, at least 32 bytes; "": nobody is asked, on loopback
+	HTTPS      bool                `yaml:"https"`       // they have api.tls; default false
+	TLS        secure.Certificates `yaml:"tls"`         // whom to believe then; the commands that ask a server do the same
+}
+
+// Validate reports every value that does not go with the others.
+func (c Config) Validate() error { return secure.Under("tls", c.TLS.Validate()) }
 
 // Path is below which a process answers its peers.
 const Path = "/peer/"

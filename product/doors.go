@@ -1,0 +1,188 @@
+package product
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/outgoing"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/auth"
+	"github.com/smartfeed/smartfeed/serving/client"
+	"github.com/smartfeed/smartfeed/serving/peers"
+)
+
+// askWhoTheyAre has the server check the tokens of callers and of other processes, as far as the configuration says how.
+func (p *product) askWhoTheyAre(deps *api.Deps) error {
+	if p.cfg.Peers.SecretFile != "" {
+		proof, err := p.peerProof()
+		if err != nil {
+			return err
+		}
+		deps.Peers = proof
+	}
+	if !p.cfg.Auth.On() {
+		return nil
+	}
+	guard, err := outgoing.New(p.cfg.Outgoing, nil)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{DialContext: guard.DialContext, IdleConnTimeout: time.Minute}
+	p.opened(closed(transport.CloseIdleConnections))
+	p.verifier, err = auth.NewVerifier(p.cfg.Auth, auth.Deps{Client: &http.Client{Transport: transport}, Log: p.log})
+	if err != nil {
+		return err
+	}
+	p.part("auth", p.verifier.Run)
+	deps.Auth = p.verifier
+	return nil
+}
+
+// peerProof is made of the secret that all processes share.
+func (p *product) peerProof() (*auth.Peers, error) {
+	secret, err := auth.ReadSecret(p.cfg.Peers.SecretFile)
+	if err != nil {
+		return nil, fmt.Errorf("peers.secret_file: %w", err)
+	}
+	return auth.NewPeers(secret, nil), nil
+}
+
+// provePeer adds to the collaborators of a client of peers how it proves itself, and whom it believes.
+func (p *product) provePeer(deps *peers.Deps) error {
+	if p.cfg.Peers.SecretFile != "" {
+		proof, err := p.peerProof()
+		if err != nil {
+			return err
+		}
+		deps.Prove = proof.Sign
+	}
+	if !p.cfg.Peers.HTTPS {
+		return nil
+	}
+	var err error
+	deps.TLS, err = p.cfg.Peers.TLS.Config()
+	return err
+}
+
+// checkAdmin refuses an admin address that others reach: nobody is asked there.
+func checkAdmin(cfg Config) error {
+	host, _, err := net.SplitHostPort(cfg.Admin)
+	if err != nil {
+		return fmt.Errorf("admin: %q is not host:port", cfg.Admin)
+	}
+	ip, err := netip.ParseAddr(host)
+	if cfg.API.Insecure || host == "localhost" || err == nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("admin: %q can be reached from other machines, and nobody is asked there: listen on 127.0.0.1, "+
+		"or, if something else guards the address, set api.insecure", cfg.Admin)
+}
+
+// server is the HTTP server that a command asks, and as whom.
+func (p *program) server(cmd *cobra.Command) (client.Config, error) {
+	cfg, err := p.load(cmd)
+	if err != nil {
+		return client.Config{}, err
+	}
+	return p.asked(cfg)
+}
+
+func (p *program) asked(cfg Config) (client.Config, error) {
+	token, err := cfg.Auth.SentToken(p.environ)
+	if err != nil {
+		return client.Config{}, err
+	}
+	var settings *tls.Config
+	if cfg.API.TLS.CertFile != "" || cfg.Peers.HTTPS {
+		if settings, err = cfg.Peers.TLS.Config(); err != nil {
+			return client.Config{}, fmt.Errorf("peers.tls: %w", err)
+		}
+	}
+	return client.Config{Address: cfg.HTTP, Token: token, TLS: settings}, nil
+}
+
+// longest is the longest life of a token for trying out.
+const longest = 90 * 24 * time.Hour
+
+func (p *program) tokenCommand() *cobra.Command {
+	grant := auth.Grant{}
+	var user, service string
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "make a token for trying out",
+		Long: `Print a bearer token that is signed with the secret in --auth.secret_file, which is made if it is not there. A user's token
+reads that user's own feed; a service's token may do what its scopes say: ` + strings.Join(auth.Scopes(), ", ") + `.
+Whoever has the secret can make any token: where more than one program is to be trusted, use keys (--auth.jwks).`,
+		Example: "  smartfeed token --auth.secret_file token.secret --user user:ada\n  smartfeed token --auth.secret_file token.secret --service dashboard --scope operate,feed --for 8h",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := p.load(cmd)
+			if err != nil {
+				return err
+			}
+			if grant.Subject, err = subjectOf(user, service, grant); err != nil {
+				return usageError{err}
+			}
+			return mint(cmd, cfg.Auth, grant)
+		},
+	}
+	cmd.Flags().StringVar(&user, "user", "", "whose token it is, user:…")
+	cmd.Flags().StringVar(&service, "service", "", "the service whose token it is")
+	cmd.Flags().StringSliceVar(&grant.Scopes, "scope", nil, "what it may do: "+strings.Join(auth.Scopes(), ", "))
+	cmd.Flags().DurationVar(&grant.For, "for", time.Hour, "how long, 1s to "+longest.String())
+	return cmd
+}
+
+// subjectOf checks the flags of token.
+func subjectOf(user, service string, g auth.Grant) (string, error) {
+	var problems []error
+	if (user == "") == (service == "") {
+		problems = append(problems, errors.New("want --user or --service"))
+	}
+	if user != "" {
+		if _, err := schemas.ParseUserID(user); err != nil {
+			problems = append(problems, fmt.Errorf("--user: %w", err))
+		}
+	}
+	if service != "" && len(g.Scopes) == 0 {
+		problems = append(problems, errors.New("--scope: a service without any may do nothing"))
+	}
+	for _, scope := range g.Scopes {
+		if !slices.Contains(auth.Scopes(), scope) {
+			problems = append(problems, fmt.Errorf("--scope: there is no %q, but %s", scope, strings.Join(auth.Scopes(), ", ")))
+		}
+	}
+	if g.For < time.Second || g.For > longest {
+		problems = append(problems, fmt.Errorf("--for: %s: want 1s to %s", g.For, longest))
+	}
+	return user + service, errors.Join(problems...)
+}
+
+func mint(cmd *cobra.Command, cfg auth.Config, g auth.Grant) error {
+	if cfg.SecretFile == "" {
+		return usageError{errors.New("auth.secret_file: is empty: want the file of the secret that the server checks tokens with")}
+	}
+	secret, made, err := auth.MakeSecret(cfg.SecretFile)
+	if err != nil {
+		return err
+	}
+	if made {
+		fmt.Fprintf(cmd.ErrOrStderr(), "a new secret is in %s: start the server with --auth.secret_file %[1]s\n", cfg.SecretFile)
+	}
+	token, err := auth.Mint(cfg, secret, g, time.Now())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), token)
+	return nil
+}

@@ -1,0 +1,154 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/smartfeed/smartfeed/serving/auth"
+)
+
+// Verifier says whose a token is; auth.Verifier does.
+type Verifier interface {
+	// Verify fails with an *auth.TokenError if the token is not taken, and with auth.ErrNoKeys if that cannot be said.
+	Verify(ctx context.Context, token string) (auth.Caller, error)
+}
+
+// PeerCheck says whether a request is from another process of the product; auth.Peers does.
+type PeerCheck interface {
+	Check(r *http.Request) error
+}
+
+// access is who may make a call. The zero access lets everybody, without a token.
+type access struct {
+	scope string // with which a token opens it for everybody's data; "": no token is needed
+	users whose  // what the token of a user opens without the scope
+}
+
+// whose data a user's own token opens.
+type whose int
+
+const (
+	nobodys whose = iota
+	own           // that of the user in the path
+	all           // of everybody: it is published
+)
+
+// class is what a call is bounded with.
+func (a access) class() string {
+	if a.scope == "" {
+		return "open"
+	}
+	return a.scope
+}
+
+// check returns nil for whoever may make the call.
+func (a access) check(c auth.Caller, r *http.Request) error {
+	switch {
+	case a.scope == "", c.May(a.scope), c.User != "" && a.users == all:
+		return nil
+	case a.users == own && c.User != "" && r.PathValue("user") == string(c.User):
+		return nil
+	}
+	p := problem(http.StatusForbidden, "%s", a.needs())
+	p.challenge = `Bearer error="insufficient_scope", scope="` + a.scope + `"`
+	return p
+}
+
+func (a access) needs() string {
+	switch a.users {
+	case own:
+		return "this needs the token of the user, or one with the scope " + a.scope
+	case all:
+		return "this needs a user's token, or one with the scope " + a.scope
+	}
+	return "this needs a token with the scope " + a.scope
+}
+
+// admit lets a request through whose caller may make the call and is within his rate.
+func (s *Server) admit(a access, r *http.Request) error {
+	if s.deps.Auth == nil {
+		return s.withinAddress(r)
+	}
+	token, given := auth.Bearer(r)
+	if !given {
+		if err := s.withinAddress(r); err != nil || a.scope == "" {
+			return err
+		}
+		p := problem(http.StatusUnauthorized, "%s", a.needs())
+		p.challenge = "Bearer"
+		return p
+	}
+	c, err := s.deps.Auth.Verify(r.Context(), token)
+	if err != nil {
+		if within := s.withinAddress(r); within != nil {
+			return within
+		}
+		return unverified(err)
+	}
+	if err := s.within(c); err != nil {
+		return err
+	}
+	return a.check(c, r)
+}
+
+// unverified is the answer to a token that is not taken.
+func unverified(err error) error {
+	var refused *auth.TokenError
+	switch {
+	case errors.As(err, &refused):
+		p := problem(http.StatusUnauthorized, "%v", refused)
+		p.challenge = `Bearer error="invalid_token"`
+		return p
+	case errors.Is(err, auth.ErrNoKeys):
+		return unavailable("%v", auth.ErrNoKeys)
+	}
+	return err
+}
+
+// within takes the request off the caller's rate.
+func (s *Server) within(c auth.Caller) error {
+	if c.User != "" {
+		return tooMany(s.callers.User(c.Subject))
+	}
+	return tooMany(s.callers.Service(c.Subject))
+}
+
+// withinAddress does the same for who is known by his address alone.
+func (s *Server) withinAddress(r *http.Request) error {
+	return tooMany(s.callers.Address(r.RemoteAddr))
+}
+
+// tooMany is a 429 unless there was a request left.
+func tooMany(again time.Duration, ok bool) error {
+	if ok {
+		return nil
+	}
+	p := problem(http.StatusTooManyRequests, "more requests than one caller may send; the next one in %s", again.Round(time.Millisecond))
+	p.retryAfter = max(1, int(math.Ceil(again.Seconds())))
+	return p
+}
+
+// checkPeer lets other processes of the product through.
+func (s *Server) checkPeer(r *http.Request) error {
+	if s.deps.Peers == nil {
+		return nil
+	}
+	if err := s.deps.Peers.Check(r); err != nil {
+		return unverified(err)
+	}
+	return nil
+}
+
+// setHeaders says what else there is to say of an error.
+func (p *Problem) setHeaders(h http.Header) {
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
+	}
+	if p.challenge != "" {
+		h.Set("WWW-Authenticate", p.challenge)
+	}
+}

@@ -1,0 +1,272 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/serving/auth"
+)
+
+// tokens are callers by their tokens. A token that says "away" cannot be checked.
+type tokens map[string]auth.Caller
+
+func (k tokens) Verify(_ context.Context, token string) (auth.Caller, error) {
+	c, known := k[token]
+	switch {
+	case token == "away":
+		return auth.Caller{}, auth.ErrNoKeys
+	case !known:
+		return auth.Caller{}, &auth.TokenError{Reason: "it is unknown"}
+	}
+	return c, nil
+}
+
+// someTokens are one of user:a and one of user:b, and one of each scope.
+func someTokens() tokens {
+	k := tokens{
+		"a": {Subject: "user:a", User: "user:a"}, "b": {Subject: "user:b", User: "user:b"},
+		"every scope but " + auth.Feed: {Subject: "x", Scopes: []string{auth.Features, auth.Events, auth.Operate}},
+	}
+	for _, scope := range auth.Scopes() {
+		k[scope] = auth.Caller{Subject: scope + "-service", Scopes: []string{scope}}
+	}
+	return k
+}
+
+func whoIsAsked(_ *Config, d *Deps) { d.Auth = someTokens() }
+
+// guarded are requests of others for what the first good one of each call asks. The calls here are open.
+func guarded(good []asking) []asking {
+	var all []asking
+	done := map[string]bool{"GET /v1/openapi.json": true, "GET /healthz": true, "GET /readyz": true, "": true}
+	for _, a := range good {
+		call := a.method + " " + a.route
+		if a.route == "" || done[call] || a.code >= 300 {
+			continue
+		}
+		done[call] = true
+		for _, c := range []struct {
+			token string
+			code  int
+			says  string
+		}{
+			{"", 401, "this needs"}, {"forged", 401, "it is unknown"}, {"away", 503, "keys of tokens"}, {"none", 403, "this needs"}, {"all", a.code, ""}, {"again", 429, "the next one in"},
+		} {
+			all = append(all, withToken(a, c.token, c.code, c.says))
+		}
+	}
+	open := asking{name: "too many of one address", route: "/v1/openapi.json", method: "GET", path: "/v1/openapi.json", code: 429}
+	open.change = func(c *Config, d *Deps) { whoIsAsked(c, d); c.Limits.Rate, c.Limits.Burst = 0.5, 1 }
+	open.prepare = func(s *Server) { s.callers.Address("192.0.2.1:1234") } // that of httptest
+	return append(all, open)
+}
+
+// withToken is a with a token: "none" has no rights at all, "all" has every scope, "again" comes too often.
+func withToken(a asking, token string, code int, says string) asking {
+	a.name, a.code, a.says = fmt.Sprintf("token %q", token), code, says
+	if token != "" {
+		a.header = append(slices.Clone(a.header), "Authorization", "Bearer "+token)
+	}
+	a.change = func(c *Config, d *Deps) {
+		k := someTokens()
+		k["none"], k["all"] = auth.Caller{Subject: "none"}, auth.Caller{Subject: "all", Scopes: auth.Scopes()}
+		k["again"] = k["all"]
+		d.Auth = k
+		if token == "again" {
+			c.Limits.ServiceRate, c.Limits.ServiceBurst = 0.5, 1
+		}
+	}
+	if token == "again" {
+		a.prepare = func(s *Server) { s.callers.Service("all") }
+	}
+	return a
+}
+
+// The document says of each call who may make it, and the table of routes says the same.
+func TestDocumentSaysWhoMayCall(t *testing.T) {
+	doc := document(t)
+	of := map[string]access{}
+	for _, r := range listen(t, &fakes{}, nil).routes() {
+		of[r.method+" "+r.path] = r.access
+	}
+	eachOperation(t, doc, func(method, path string, op object) {
+		got := access{}
+		security, said := op["security"].([]any)
+		if !said {
+			t.Errorf("%s %s: does not say who may make it", method, path)
+		}
+		for _, alternative := range security {
+			switch alternative := alternative.(object); {
+			case alternative["self"] != nil:
+				got.users = own
+			case alternative["user"] != nil:
+				got.users = all
+			default:
+				got.scope = alternative["service"].([]any)[0].(string)
+			}
+		}
+		if want := of[method+" "+path]; got != want {
+			t.Errorf("%s %s: the document has %+v, the table %+v", method, path, got, want)
+		}
+	})
+	schemes := at(doc, "components", "securitySchemes")
+	if len(schemes) != 3 || schemes["self"] == nil || schemes["user"] == nil || schemes["service"] == nil {
+		t.Errorf("got the schemes %v", schemes)
+	}
+}
+
+// Every call that is not one of these needs a token.
+func TestOpenCalls(t *testing.T) {
+	var got []string
+	for _, r := range listen(t, &fakes{}, nil).routes() {
+		if r.access == (access{}) {
+			got = append(got, r.path)
+		}
+		if r.access.scope != "" && !slices.Contains(auth.Scopes(), r.access.scope) {
+			t.Errorf("%s needs the scope %q, which there is not", r.path, r.access.scope)
+		}
+		if r.access.users == own && !strings.Contains(r.path, "{user}") {
+			t.Errorf("%s is a user's own, of nobody", r.path)
+		}
+	}
+	if want := []string{"/v1/openapi.json", "/healthz", "/readyz"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestUsersReadTheirOwn(t *testing.T) {
+	s := listen(t, &fakes{}, whoIsAsked)
+	for _, c := range []struct {
+		token, path string
+		want        int
+	}{
+		{"a", "/v1/users/user:a/feed", 200},
+		{"a", "/v1/users/user%3Aa/feed", 200},
+		{"b", "/v1/users/user:a/feed", 403},
+		{"a", "/v1/users/user:a%2Ffeed/feed", 403},
+		{"a", "/v1/users/user:A/feed", 403},
+		{"a", "/v1/users/user:b/feed/new", 403},
+		{"a", "/v1/users/user:b/feed/events", 403},
+		{"a", "/v1/users/user:b/feed/why?pin=pin:1", 403},
+		{"a", "/v1/users/user:b/feed/state", 403},
+		{"a", "/v1/users/user:b/pools?source=interest", 403},
+		{"a", "/v1/users/user:b/pins", 200},
+		{"a", "/v1/pins/pin:1/related", 200},
+		{"a", "/v1/status", 403},
+		{"a", "/v1/features", 403},
+		{"a", "/metrics", 403},
+		{auth.Feed, "/v1/users/user:a/feed", 200},
+		{auth.Feed, "/v1/status", 403},
+		{auth.Operate, "/v1/status", 200},
+		{auth.Operate, "/metrics", 200},
+		{"every scope but feed", "/v1/users/user:a/feed", 403},
+		{"", "/", 200},
+		{"", "/healthz", 200},
+	} {
+		if got := ask(s, "GET", c.path, "", "Authorization", "Bearer "+c.token).StatusCode; got != c.want {
+			t.Errorf("%s with the token %q: got %d, want %d", c.path, c.token, got, c.want)
+		}
+	}
+	if res := ask(s, "GET", "/v1/users/user:a/feed", "", "Authorization", "bearer a"); res.StatusCode != 200 {
+		t.Errorf("a scheme in small letters: got %d, want 200 (RFC 9110, 11.1)", res.StatusCode)
+	}
+	if res := ask(s, "GET", "/v1/users/user:a/feed", "", "Authorization", "Basic a"); res.StatusCode != 401 {
+		t.Errorf("another scheme: got %d, want 401", res.StatusCode)
+	}
+}
+
+func TestChallenges(t *testing.T) {
+	s := listen(t, &fakes{}, whoIsAsked)
+	for header, want := range map[string]string{
+		"": "Bearer", "Bearer x": `Bearer error="invalid_token"`, "Bearer a": `Bearer error="insufficient_scope", scope="operate"`,
+	} {
+		if got := ask(s, "GET", "/v1/status", "", "Authorization", header).Header.Get("WWW-Authenticate"); got != want {
+			t.Errorf("%q: got %q, want %q", header, got, want)
+		}
+	}
+}
+
+// peersOnly knows one peer.
+type peersOnly struct{}
+
+func (peersOnly) Check(r *http.Request) error {
+	if r.Header.Get("Authorization") != "Bearer peer" {
+		return &auth.TokenError{Reason: "of no peer"}
+	}
+	return nil
+}
+
+func TestPeersAreAsked(t *testing.T) {
+	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
+		d.Auth, d.Peers = someTokens(), peersOnly{}
+		d.Peer = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	})
+	for token, want := range map[string]int{"peer": 418, "": 401, "feed": 401, "all": 401} {
+		if got := ask(s, "POST", "/peer/chunk", "", "Authorization", "Bearer "+token).StatusCode; got != want {
+			t.Errorf("%q: got %d, want %d", token, got, want)
+		}
+	}
+}
+
+func TestExposure(t *testing.T) {
+	peer := http.NotFoundHandler()
+	for _, c := range []struct {
+		name  string
+		deps  Deps
+		allow bool
+		want  string // of an address that others reach; "": let
+	}{
+		{"nobody is asked", Deps{}, false, "set auth.jwks or auth.secret_file"},
+		{"nobody is asked, and that is said", Deps{}, true, ""},
+		{"callers are asked", Deps{Auth: tokens{}}, false, ""},
+		{"callers are asked, and peers", Deps{Auth: tokens{}, Peer: peer, Peers: peersOnly{}}, false, ""},
+		{"callers are asked, and peers not", Deps{Auth: tokens{}, Peer: peer}, true, "set peers.secret_file"},
+		{"peers are asked, and callers not", Deps{Peer: peer, Peers: peersOnly{}}, false, "set auth.jwks"},
+	} {
+		cfg := Config{Insecure: c.allow}
+		for _, addr := range []string{"0.0.0.0:80", ":80", "[::]:80", "192.0.2.1:80", "example.com:80", "127.0.0.1.example.com:80"} {
+			if err := checkExposure(addr, cfg, c.deps); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s, %s: got %v, want %q", c.name, addr, err, c.want)
+			}
+		}
+	}
+	for _, addr := range []string{"127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "localhost:80"} {
+		if err := checkExposure(addr, Config{}, Deps{}); err != nil {
+			t.Errorf("%s: got %v, want nil", addr, err)
+		}
+	}
+	if err := checkExposure("127.0.0.1", Config{Insecure: true}, Deps{}); err == nil {
+		t.Error("no port: got nil, want an error")
+	}
+}
+
+// What is in a token, right or wrong, is neither logged nor answered.
+func TestTokensAreToldToNobody(t *testing.T) {
+	var log logged
+	s := listen(t, &fakes{fail: errors.New("broken")}, func(_ *Config, d *Deps) {
+		k := someTokens()
+		k["canary-good"] = auth.Caller{Subject: "service", Scopes: auth.Scopes()}
+		d.Auth, d.Log = k, log.logger(slog.LevelDebug)
+	})
+	for _, token := range []string{"canary-good", "canary-bad"} {
+		for _, path := range []string{"/v1/users/user:a/feed", "/v1/status", "/metrics", "/v1/nothing", "/v1/features?access_token=canary"} {
+			res := ask(s, "GET", path, "", "Authorization", "Bearer "+token)
+			var text strings.Builder
+			if err := res.Write(&text); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(text.String(), "canary") && !strings.Contains(path, "canary") {
+				t.Errorf("%s answers the token: %s", path, &text)
+			}
+		}
+	}
+	if text := log.String(); strings.Contains(text, "canary") || !strings.Contains(text, "code=401") {
+		t.Errorf("got the log %s, want 401s in it and no token", text)
+	}
+}

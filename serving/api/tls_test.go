@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+)
+
+// certificates writes a pair, and returns the file and who believes it.
+func certificates(t *testing.T) (pair string, believes *tls.Config) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "made")
+	if err := securetest.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	authority, err := os.ReadFile(filepath.Join(dir, securetest.CA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	believes = &tls.Config{RootCAs: x509.NewCertPool()}
+	believes.RootCAs.AppendCertsFromPEM(authority)
+	return filepath.Join(dir, securetest.Server), believes
+}
+
+func copyFile(t *testing.T, to, from string, at time.Time) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, text, 0o600)
+	}
+	if err == nil {
+		err = os.Chtimes(to, at, at) // two writes may have one time
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// getTLS asks the server once, over a connection of its own.
+func getTLS(addr string, believes *tls.Config) (*http.Response, error) {
+	transport := &http.Transport{TLSClientConfig: believes, ForceAttemptHTTP2: true, DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	res, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Get("https://" + addr + "/healthz")
+	if err != nil {
+		return nil, err
+	}
+	return res, res.Body.Close()
+}
+
+// A certificate that is replaced is taken over; one that is damaged is not, and is told of.
+func TestCertificatesAreTakenOver(t *testing.T) {
+	first, believesFirst := certificates(t)
+	second, believesSecond := certificates(t)
+	file := filepath.Join(t.TempDir(), "server.pem")
+	began := time.Now().Add(-time.Hour)
+	copyFile(t, file, first, began)
+	var log logged
+	s := listen(t, &fakes{}, func(c *Config, d *Deps) {
+		c.TLS = TLSConfig{CertFile: file, KeyFile: file}
+		d.Log = log.logger(slog.LevelWarn)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	res, err := getTLS(s.Addr(), believesFirst)
+	if err != nil || res.StatusCode != 200 || res.ProtoMajor != 2 || s.Scheme() != "https" {
+		t.Fatalf("got %v, %v by %s, want 200 over HTTP/2", res, err, s.Scheme())
+	}
+	if _, err := getTLS(s.Addr(), believesSecond); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+		t.Errorf("another authority: got %v", err)
+	}
+	old := believesFirst.Clone()
+	old.MaxVersion = tls.VersionTLS11
+	old.MinVersion = tls.VersionTLS10
+	if _, err := getTLS(s.Addr(), old); err == nil || !strings.Contains(err.Error(), "version") {
+		t.Errorf("TLS 1.1: got %v, want it refused", err)
+	}
+	until(t, "the damaged pair is told of", func() bool {
+		if !strings.Contains(log.String(), "cannot be taken over") {
+			copyFile(t, file, "tls_test.go", began.Add(time.Minute))
+		}
+		_, err := getTLS(s.Addr(), believesFirst)
+		return err == nil && strings.Contains(log.String(), "cannot be taken over")
+	})
+	copyFile(t, file, second, began.Add(2*time.Minute))
+	until(t, "the second pair is in force", func() bool {
+		_, err := getTLS(s.Addr(), believesSecond)
+		return err == nil
+	})
+}
+
+// until polls a condition.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within its time: %s", what)
+		}
+	}
+}
+
+func TestTLSIsRefused(t *testing.T) {
+	pair, _ := certificates(t)
+	for name, c := range map[string]struct {
+		tls  TLSConfig
+		want string
+	}{
+		"no key":      {TLSConfig{CertFile: pair}, "one without the other"},
+		"no file":     {TLSConfig{CertFile: pair + "x", KeyFile: pair}, "no such file"},
+		"another key": {TLSConfig{CertFile: pair, KeyFile: "tls_test.go"}, "tls: "},
+	} {
+		cfg := DefaultConfig()
+		cfg.TLS = c.tls
+		if _, err := Listen("127.0.0.1:0", cfg, (&fakes{}).deps()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
