@@ -84,15 +84,22 @@ type View struct {
 	Phone         bool  // touched, not pointed at
 }
 
-// Page is one tab. It belongs to the test that opened it; its methods fail that test.
+// Page is one tab. Its methods fail the test that opened it, or the one that it was given to.
 type Page struct {
 	t   testing.TB
 	ctx context.Context
+	*heard
+}
 
+// heard is what a tab said.
+type heard struct {
 	mu       sync.Mutex
 	problems []string
 	excused  []string
 }
+
+// For returns the same tab for a part of the test.
+func (p *Page) For(t testing.TB) *Page { return &Page{t, p.ctx, p.heard} }
 
 // watch has a page keep the breaches of its policy, from its first script on.
 const watch = `window.breaches = [];
@@ -103,7 +110,7 @@ func (b *Browser) Page(t testing.TB, v View) *Page {
 	t.Helper()
 	ctx, end := chromedp.NewContext(b.ctx)
 	t.Cleanup(end)
-	p := &Page{t: t, ctx: ctx}
+	p := &Page{t: t, ctx: ctx, heard: new(heard)}
 	// The first action makes the tab, which lives as long as its context: that must not be one that ends early.
 	err := chromedp.Do(ctx)
 	if err == nil {
@@ -168,10 +175,10 @@ func spelled(args []*runtime.RemoteObject) string {
 	return strings.Join(parts, " ")
 }
 
-func (p *Page) note(problem string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.problems = append(p.problems, problem)
+func (h *heard) note(problem string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.problems = append(h.problems, problem)
 }
 
 // Excuse has Check pass over problems that hold a text: those that the test brings about.

@@ -1,6 +1,6 @@
 // The pools of a user: what waits, by score and source, what is held back, and how the sources stand.
 
-import { $, bar, h, keyed, put, setBar } from './dom.js';
+import { $, bar, h, keyed, put, setBar, tell } from './dom.js';
 import { call, ofUser, query } from './api.js';
 import { ago, count, name, sourceClass } from './format.js';
 import { app, current } from './app.js';
@@ -8,6 +8,7 @@ import { shares } from './plots.js';
 import { opener } from './why.js';
 
 const first = 25, most = 1000, step = 100; // candidates shown of a pool
+const heldShown = 36;
 const limits = new Map(); // source → how many are shown
 let panels = 0; // numbers the panels of why
 
@@ -32,7 +33,8 @@ function showMix(sources) {
 
 function showHeld(list) {
   $('held-none').hidden = list.length > 0;
-  keyed($('held'), list, (x) => x.pin, (x) => makeCandidate(x.pin), (line, x) => {
+  tell($('held-more'), list.length > heldShown ? `and ${list.length - heldShown} more` : '');
+  keyed($('held'), list.slice(0, heldShown), (x) => x.pin, (x) => makeCandidate(x.pin), (line, x) => {
     line.classList.add('held');
     setBar(line, x.reason === 'deferred' ? `deferred ${ago(x.since)}` : 'weak', 0);
   });
