@@ -27,7 +27,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run test test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product nightly vet check lint fmt bench-feed bench-rows bench-features bench-short clean
+.PHONY: help build run test test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -96,6 +96,9 @@ bench-short: ## every benchmark once, to see that it runs
 bench-features: ## features over HTTP, and beside them the store alone and the bare rows
 	$(GO) test -run '^$$' -bench 'Features$$' -benchtime 1x ./product
 	$(GO) test -run '^$$' -bench 'TenFeatures|Items|Ingest' -benchtime 2s ./serving/feature
+
+bench-serving: ## pages beside a bare handler over the same rows, visits, three times what there is capacity for; who asks is a process of its own
+	$(GO) test -run '^$$' -bench 'Serving$$' -benchtime 1x ./product
 
 bench-feed: ## the write path of the feed beside the bare loop, full pools, a giant; some minutes. BENCH_FEED_SCALE=0.1 is a tenth
 	$(GO) test -run '^$$' -bench Feed -benchtime 1x -timeout 30m ./internal/bench

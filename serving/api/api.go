@@ -243,6 +243,9 @@ func (s *Server) loadTLS() (err error) {
 	return err
 }
 
+// Bounds returns how many requests of each scope may be under way now; see package limit.
+func (s *Server) Bounds() map[string]int { return s.gates.Bounds() }
+
 // Scheme is what a URL of the server begins with.
 func (s *Server) Scheme() string {
 	if s.cert != nil {

@@ -1,0 +1,177 @@
+package product
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// The numbers of serving, everything but who asks in one process. `make bench-serving` runs them.
+const (
+	servingUsers   = 500
+	servingAuthors = 12
+	servingPins    = 50 // of each author
+	servingFor     = 4 * time.Second
+)
+
+// BenchmarkServing asks for pages beside a bare handler over the same rows, for visits, and for three times what there is
+// capacity for.
+func BenchmarkServing(b *testing.B) {
+	p := startBench(b)
+	p.fillFeeds()
+	pages := p.pages()
+	for range b.N {
+		bare := load{Address: p.bare(), Paths: pages, Conns: 16, For: servingFor}.ask(b)
+		ours := load{Address: p.server.Addr(), Paths: pages, Conns: 16, For: servingFor}.ask(b)
+		capacity := ours.perSecond(http.StatusOK)
+		half := load{Address: p.server.Addr(), Paths: pages, Conns: 256, Rate: int(capacity / 2), For: servingFor}.ask(b)
+		b.ReportMetric(bare.perSecond(http.StatusOK), "bare-pages/s")
+		b.ReportMetric(capacity, "pages/s")
+		b.ReportMetric(100*capacity/bare.perSecond(http.StatusOK), "%-of-bare")
+		b.ReportMetric(float64(half.quantile(http.StatusOK, 0.99).Microseconds())/1e3, "half-p99-ms")
+		p.overload(b, "pages", pages, capacity)
+
+		visits := load{Address: p.server.Addr(), Paths: visitPaths(), Conns: 16, For: servingFor / 2}.ask(b)
+		b.ReportMetric(visits.perSecond(http.StatusOK), "visits/s")
+		p.overload(b, "visits", visitPaths(), visits.perSecond(http.StatusOK))
+	}
+}
+
+// overload asks for three times the capacity.
+func (p *benchProduct) overload(b *testing.B, what string, paths []string, capacity float64) {
+	b.Helper()
+	l := load{Address: p.server.Addr(), Paths: paths, Conns: 400, Rate: int(3 * capacity), For: servingFor}.ask(b)
+	b.ReportMetric(100*l.perSecond(http.StatusOK)/capacity, what+"-goodput-%")
+	b.ReportMetric(float64(l.quantile(http.StatusServiceUnavailable, 0.99).Microseconds())/1e3, what+"-refused-p99-ms")
+	b.Logf("%s at three times %.0f/s: %v in %.1f s, %d not sent in time; answered p50 %s p99 %s, refused p50 %s p99 %s; bounds %v", what, capacity,
+		l.Codes, l.Seconds, l.Late, l.quantile(200, 0.5), l.quantile(200, 0.99), l.quantile(503, 0.5), l.quantile(503, 0.99), p.server.Bounds())
+}
+
+func servingUser(i int) schemas.UserID { return schemas.UserID(fmt.Sprint("user:reader-", i)) }
+
+// fillFeeds has everybody follow every author, and publishes pins.
+func (p *benchProduct) fillFeeds() {
+	now := time.Now()
+	var follows, pins []schemas.Line
+	for a := range servingAuthors {
+		author := schemas.UserID(fmt.Sprint("user:author-", a))
+		for u := range servingUsers {
+			e := &schemas.FollowEvent{Event: p.event(servingUser(u), schemas.Follow, string(author), now.Add(-time.Hour))}
+			follows = append(follows, schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()})
+		}
+		for i := range servingPins {
+			e := &schemas.PinEvent{Event: p.event(author, schemas.Create, fmt.Sprintf("pin:%d-%d", a, i), now.Add(-time.Minute)), Title: "a title of some length", Link: "https://pins.example/1"}
+			pins = append(pins, schemas.Line{Stream: schemas.StreamPins, Event: e, Key: e.Key()})
+		}
+	}
+	for _, lines := range [][]schemas.Line{follows, pins} {
+		if err := p.publisher.Publish(p.b.Context(), lines); err != nil {
+			p.b.Fatal(err)
+		}
+		if err := topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil); err != nil {
+			p.b.Fatal(err)
+		}
+	}
+}
+
+func visitPaths() []string {
+	paths := make([]string, servingUsers)
+	for u := range paths {
+		paths[u] = "/v1/users/" + string(servingUser(u)) + "/feed?limit=25"
+	}
+	return paths
+}
+
+// pages are those after three visits of everybody.
+func (p *benchProduct) pages() []string {
+	paths := make([]string, servingUsers)
+	for u := range paths {
+		var page feed.Page
+		for range 3 {
+			res, err := p.client.Get("http://" + p.server.Addr() + visitPaths()[u])
+			if err == nil {
+				err = json.NewDecoder(res.Body).Decode(&page)
+				_ = res.Body.Close()
+			}
+			if err != nil {
+				p.b.Fatal(err)
+			}
+		}
+		if page.Next == nil {
+			p.b.Fatalf("%s has nothing older: %+v", servingUser(u), page)
+		}
+		paths[u] = "/v1/users/" + string(servingUser(u)) + "/feed?limit=25&cursor=" + url.QueryEscape(*page.Next)
+	}
+	return paths
+}
+
+// rowsOfAPage reads the second page of a user's frozen feed.
+func (p *benchProduct) rowsOfAPage(ctx context.Context, user schemas.UserID) ([]byte, error) {
+	entries, _, err := p.store.Page(ctx, user, 51, 25)
+	if err != nil || len(entries) != 25 {
+		return nil, fmt.Errorf("%d entries: %w", len(entries), err)
+	}
+	pins, authors, others := make([]schemas.PinID, 25), make([]schemas.UserID, 25), make([]schemas.ID, 25)
+	for i, e := range entries {
+		pins[i], authors[i], others[i] = e.Pin, e.Facets.Author, schemas.ID(e.Facets.Author)
+	}
+	cards, err := p.store.Cards(ctx, pins)
+	if err != nil {
+		return nil, err
+	}
+	edges, err := p.store.Edges(ctx, user, others)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := p.store.Gone(ctx, authors)
+	if err != nil || len(edges) == 0 || len(gone) != 0 || len(cards) != 25 {
+		return nil, fmt.Errorf("%d cards, %d edges, %d gone: %w", len(cards), len(edges), len(gone), err)
+	}
+	page := feed.Page{Items: make([]feed.Item, 25), Degraded: []string{}}
+	for i, e := range entries {
+		card := cards[e.Pin]
+		page.Items[i] = feed.Item{Pin: feed.Pin{ID: e.Pin, Time: card.Created.Time(), Author: e.Facets.Author, Interests: e.Facets.Interests, Title: card.Title, Link: card.Link}, Source: e.Source, Score: e.Score}
+	}
+	return json.Marshal(page)
+}
+
+// bare is a handler that reads the rows that a page is made of and writes them, and nothing else: entries, the cards of the
+// pins, the edges to their authors, whether these are gone.
+func (p *benchProduct) bare() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.b.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/users/{user}/feed", func(w http.ResponseWriter, r *http.Request) {
+		body, err := p.rowsOfAPage(r.Context(), schemas.UserID(r.PathValue("user")))
+		if err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body)
+	})
+	server := &http.Server{Handler: mux}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l)
+	}()
+	p.b.Cleanup(func() {
+		_ = server.Close()
+		<-done
+	})
+	return l.Addr().String()
+}
