@@ -222,7 +222,7 @@ func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source sc
 	if err != nil {
 		return nil, err
 	}
-	t, err := v.judge(source).trim(list, places(list), g.cfg.Cap)
+	t, err := v.judge(source).trim(list, v.scratch.placesOf(list), g.cfg.Cap)
 	if err != nil {
 		return nil, err
 	}

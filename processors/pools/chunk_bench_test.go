@@ -9,6 +9,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -63,7 +64,8 @@ type chunkBench struct {
 
 func newChunkBench(b *testing.B, users int) *chunkBench {
 	w := proctest.NewOf(b, 4)
-	member := w.Start("a", pools.Group(pools.DefaultConfig(), w.Streams, deleted{}))
+	own := func(c *rows.Config) { c.CacheBytes, c.MemTableBytes = rows.DefaultConfig().CacheBytes, 64<<20 }
+	member := w.StartWith("a", own, pools.Group(pools.DefaultConfig(), w.Streams, deleted{}))
 	log, err := topics.NewLog(w.Kafka)
 	if err != nil {
 		b.Fatal(err)

@@ -171,8 +171,8 @@ func levelOf(v *view, source schemas.Source, list []candidateRow, t *trimmed, mo
 		},
 	}
 	for i, place := range t.waiting {
-		if r := &list[place]; i == 0 || r.Created < f.oldest {
-			f.oldest = r.Created
+		if r := &list[place]; i == 0 || r.created < f.oldest {
+			f.oldest = r.created
 		}
 	}
 	f.row = strings.Clone(list[t.waiting[most-1]].name)

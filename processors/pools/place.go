@@ -1,6 +1,12 @@
 package pools
 
-import "github.com/smartfeed/smartfeed/schemas"
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/schemas"
+)
 
 // candidate is a pin's place in a pool: one, whatever number of rows it has.
 type candidate struct {
@@ -19,35 +25,93 @@ type candidateBody struct {
 	schemas.Facets
 	created schemas.Micros
 	deleted bool
+	unread  string // the body of the row, as long as Facets are not read
+}
+
+// open reads the facets, of which only those are needed that somebody looks at.
+func (b *candidateBody) open() error {
+	if b.unread == "" {
+		return nil
+	}
+	body, err := ranked.ParseBody(b.unread)
+	if err != nil {
+		return err
+	}
+	b.Facets, b.unread = body.Facets, ""
+	return nil
+}
+
+// is returns what a row says.
+func (r *candidateRow) is() candidateBody {
+	return candidateBody{created: r.created, deleted: r.deleted, unread: r.body}
 }
 
 // places finds the candidates among the rows of a source, both best first. Of a pin's rows the highest version says what
 // the pin is. Rows whose creation differs from that version's stand where an earlier belief put them, and are ignored;
 // of the others the best one is the place.
-func places(list []candidateRow) []candidate {
-	highest := make(map[schemas.PinID]int, len(list))
+func places(list []candidateRow) []candidate { return new(scratch).placesOf(list) }
+
+// placesOf is the function places.
+func (m *scratch) placesOf(list []candidateRow) []candidate {
+	m.pins.reset(len(list))
 	for i := range list {
-		r := &list[i]
-		if best, ok := highest[r.pin]; !ok || r.version > list[best].version {
-			highest[r.pin] = i
+		highest := m.pins.at(list, i)
+		if list[i].version > list[*highest].version {
+			*highest = int32(i)
 		}
 	}
-	all := make([]candidate, 0, len(highest))
+	m.found = slices.Grow(m.found[:0], len(list))
 	for i := range list {
-		r := &list[i]
-		top, ok := highest[r.pin]
-		if !ok || r.Created != list[top].Created {
+		highest := m.pins.of(i)
+		if *highest == placed || list[i].created != list[*highest].created {
 			continue
 		}
-		delete(highest, r.pin) // the first is the best
-		v := &list[top]
-		all = append(all, candidate{
-			pin: r.pin, score: r.score, version: top, place: i,
-			candidateBody: candidateBody{Facets: v.Facets, created: v.Created, deleted: v.Deleted},
+		top := int(*highest)
+		*highest = placed // the first is the best
+		m.found = append(m.found, candidate{
+			pin: list[i].pin, score: list[i].score, version: top, place: i, candidateBody: list[top].is(),
 		})
 	}
-	return all
+	return m.found
 }
+
+// pinTable has for each pin of a list of rows the index of one of them. It is a hash table with open addressing: a map
+// costs three times as much where a list is read for every chunk.
+type pinTable struct {
+	rows []int32 // by slot
+	slot []int32 // by row
+}
+
+const (
+	free   = -1 // a slot of no pin
+	placed = -2 // a pin that is done with
+)
+
+// reset prepares for so many rows.
+func (t *pinTable) reset(n int) {
+	size := 1 << bits.Len(uint(2*n)) // at most half full
+	t.rows, t.slot = slices.Grow(t.rows[:0], size)[:size], slices.Grow(t.slot[:0], n)[:n]
+	for i := range t.rows {
+		t.rows[i] = free
+	}
+}
+
+// at returns the entry of a row's pin, at first the row itself.
+func (t *pinTable) at(list []candidateRow, row int) *int32 {
+	mask := len(t.rows) - 1
+	for s := int(ranked.Hash(list[row].pin)*0x9e3779b97f4a7c15>>32) & mask; ; s = (s + 1) & mask {
+		if t.rows[s] == free {
+			t.rows[s] = int32(row)
+		}
+		if list[t.rows[s]].pin == list[row].pin {
+			t.slot[row] = int32(s)
+			return &t.rows[s]
+		}
+	}
+}
+
+// of returns the entry of the pin of a row that at was called with.
+func (t *pinTable) of(row int) *int32 { return &t.rows[t.slot[row]] }
 
 // fate is what a user's rows say of a candidate.
 type fate int
@@ -86,6 +150,9 @@ func (j judge) bestOf(next func() *candidate, n int) ([]candidate, error) {
 		c := next()
 		if c == nil {
 			break
+		}
+		if err := c.open(); err != nil {
+			return nil, err
 		}
 		if j.standing(c) != waiting {
 			continue
@@ -128,6 +195,9 @@ func (j judge) trim(list []candidateRow, all []candidate, most int) (*trimmed, e
 
 // reason is why a candidate is dropped, "" if it stays, which t then counts.
 func (j judge) reason(c *candidate, t *trimmed, most int) (string, error) {
+	if err := c.open(); err != nil {
+		return "", err
+	}
 	f := j.standing(c)
 	switch {
 	case f == refused:

@@ -176,9 +176,9 @@ type merged struct {
 }
 
 // merge prepares to merge. It holds the read lock of p until the function it returns is called.
-func (p *Pulled) merge(source schemas.Source, follows map[schemas.ID]float32, rows []candidateRow) (*merged, func()) {
+func (p *Pulled) merge(source schemas.Source, follows map[schemas.ID]float32, rows []candidateRow, s *scratch) (*merged, func()) {
 	p.mu.RLock()
-	m := &merged{pulled: p, rows: rows, pushed: places(rows), queue: p.queue(source, follows)}
+	m := &merged{pulled: p, rows: rows, pushed: s.placesOf(rows), queue: p.queue(source, follows)}
 	if len(m.queue) == 0 {
 		return m, p.mu.RUnlock // the pushed ones are different pins already
 	}
@@ -244,8 +244,7 @@ func (m *merged) pull() *candidate {
 	truth := m.pulled.newest(e.Pin)
 	c := &candidate{pin: e.Pin, score: s, place: noPlace, candidateBody: bodyOf(truth)}
 	if i, ok := m.rowOf[e.Pin]; ok && m.rows[i].version > truth.Version {
-		r := &m.rows[i]
-		c.candidateBody = candidateBody{Facets: r.Facets, created: r.Created, deleted: r.Deleted}
+		c.candidateBody = m.rows[i].is()
 	}
 	if e.Created != c.created {
 		return nil

@@ -141,7 +141,7 @@ func BenchmarkMerge(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		m, done := pulled.merge(schemas.Following, v.graph.follows, list)
+		m, done := pulled.merge(schemas.Following, v.graph.follows, list, new(scratch))
 		if _, err := v.judge(schemas.Following).bestOf(m.next, 200); err != nil {
 			b.Fatal(err)
 		}

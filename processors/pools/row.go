@@ -3,6 +3,7 @@ package pools
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/smartfeed/smartfeed/processors/ranked"
@@ -67,8 +68,10 @@ type candidateRow struct {
 	pin     schemas.PinID
 	version schemas.Version
 	score   float64
-	ranked.Body
-	name string // of the row
+	created schemas.Micros
+	deleted bool
+	name    string // of the row
+	body    string // see ranked.ParseBody: most rows are put in order and looked at no further
 }
 
 var errCandidate = errors.New("parse candidate: cut short or malformed")
@@ -80,7 +83,7 @@ func parseCandidate(prefix int, name, value string) (candidateRow, error) {
 	if pin <= 0 {
 		return candidateRow{}, errCandidate
 	}
-	body, err := ranked.ParseBody(value)
+	created, deleted, err := ranked.ParseHead(value)
 	if err != nil {
 		return candidateRow{}, err
 	}
@@ -90,7 +93,7 @@ func parseCandidate(prefix int, name, value string) (candidateRow, error) {
 	}
 	return candidateRow{
 		pin: schemas.PinID(rest[:pin]), version: ranked.Version(rest[pin+1:]), score: ranked.Score(name[prefix:]),
-		Body: body, name: name,
+		created: created, deleted: deleted, name: name, body: value,
 	}, nil
 }
 
@@ -99,10 +102,13 @@ func candidateRows(t table, source schemas.Source) ([]candidateRow, error) {
 	return new(scratch).candidateRows(t, source)
 }
 
-// scratch is memory for reading rows, to be used again for the next source.
+// scratch is memory for reading rows, to be used again for the next source: what its methods return is valid until then.
 type scratch struct {
-	text []byte
-	ends []int // of names and values in turn
+	text  []byte
+	ends  []int // of names and values in turn
+	rows  []candidateRow
+	pins  pinTable
+	found []candidate
 }
 
 // candidateRows is the function of that name.
@@ -120,15 +126,17 @@ func (m *scratch) candidateRows(t table, source schemas.Source) ([]candidateRow,
 		return nil, err
 	}
 	all, start := string(m.text), 0
-	list := make([]candidateRow, len(m.ends)/2)
-	for i := range list {
-		name, value := m.ends[2*i], m.ends[2*i+1]
-		if list[i], err = parseCandidate(len(prefix), all[start:name], all[name:value]); err != nil {
+	m.rows = slices.Grow(m.rows[:0], len(m.ends)/2)
+	for i := 0; i < len(m.ends); i += 2 {
+		name, value := m.ends[i], m.ends[i+1]
+		r, err := parseCandidate(len(prefix), all[start:name], all[name:value])
+		if err != nil {
 			return nil, err
 		}
+		m.rows = append(m.rows, r)
 		start = value
 	}
-	return list, nil
+	return m.rows, nil
 }
 
 // sources returns the sources that a user has any candidate rows of, by name. It reads one row a source.

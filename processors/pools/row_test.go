@@ -28,7 +28,7 @@ func TestCandidateRowComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := candidateRow{pin: "pin:\u00e9", version: -1, score: -7.5, Body: body, name: name}
+	want := candidateRow{pin: "pin:\u00e9", version: -1, score: -7.5, created: 3, deleted: true, name: name, body: value}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(candidateRow{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -83,9 +83,9 @@ func (v *view) pool(source schemas.Source, n int) ([]candidate, error) {
 		return nil, err
 	}
 	if v.pulled == nil {
-		return v.judge(source).best(places(list), n)
+		return v.judge(source).best(v.scratch.placesOf(list), n)
 	}
-	m, done := v.pulled.merge(source, v.graph.follows, list)
+	m, done := v.pulled.merge(source, v.graph.follows, list, v.scratch)
 	defer done()
 	if len(m.queue) == 0 && len(m.pulled.pins) == 0 {
 		return v.judge(source).best(m.pushed, n)
@@ -103,7 +103,7 @@ func (v *view) candidates(source schemas.Source) (next func() *candidate, done f
 	if pulled == nil {
 		pulled = new(Pulled)
 	}
-	m, done := pulled.merge(source, v.graph.follows, list)
+	m, done := pulled.merge(source, v.graph.follows, list, v.scratch)
 	return m.next, done, nil
 }
 

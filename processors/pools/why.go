@@ -130,6 +130,9 @@ func (v *view) find(source schemas.Source, pin schemas.PinID, offered []candidat
 	defer done()
 	all := slices.Clone(offered)
 	for c := next(); c != nil; c = next() {
+		if err := c.open(); err != nil {
+			return nil, 0, err
+		}
 		all = append(all, *c)
 	}
 	rank := 0

@@ -88,15 +88,25 @@ func appendString[T ~string](b []byte, s T) []byte {
 // errBody says that a row does not hold a body. The table was written by another program, or is damaged.
 var errBody = errors.New("parse body: cut short or malformed")
 
+// ParseHead reads the first of what AppendBody wrote, which is most of what a list is put in order by.
+func ParseHead(s string) (created schemas.Micros, deleted bool, err error) {
+	if len(s) < headBytes || s[0] > flagDeleted {
+		return 0, false, errBody
+	}
+	return schemas.Micros(uint64At(s[1:])), s[0] == flagDeleted, nil
+}
+
+const headBytes = 9 // flags, created
+
 // ParseBody reads what AppendBody wrote, and all of it: an error says that s is anything else. The strings of the body
 // are parts of s.
 func ParseBody(s string) (Body, error) {
-	const head = 9
-	if len(s) < head || s[0] > flagDeleted {
-		return Body{}, errBody
+	created, deleted, err := ParseHead(s)
+	if err != nil {
+		return Body{}, err
 	}
-	body := Body{Deleted: s[0] == flagDeleted, Created: schemas.Micros(uint64At(s[1:]))}
-	r := reader{rest: s[head:]}
+	body := Body{Created: created, Deleted: deleted}
+	r := reader{rest: s[headBytes:]}
 	body.Author = schemas.UserID(r.string())
 	body.Board = schemas.BoardID(r.string())
 	n := r.length()

@@ -96,6 +96,21 @@ func (c *storeCursor) next() {
 	}
 }
 
+// walk visits rows until there are no more, limit of them unless it is 0, or visit returns false.
+func (c *storeCursor) walk(limit int, visit func(row, value []byte) bool) error {
+	for visited := 0; c.it.Valid() && (limit == 0 || visited < limit); visited++ {
+		value, err := c.it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if !visit(c.it.Key()[c.head:], value) {
+			return nil
+		}
+		c.next()
+	}
+	return nil
+}
+
 // close also tells whether the walk ended early because of an error.
 func (c *storeCursor) close() error { return errors.Join(c.it.Error(), c.it.Close()) }
 

@@ -171,7 +171,7 @@ func (s *snapshot) get(owner string, row []byte) ([]byte, error) {
 func (s *snapshot) Scan(sc Scan, visit func(row, value []byte) bool) error {
 	c, err := newStoreCursor(s.rows, s.owner, sc)
 	if err == nil {
-		err = errors.Join(merge([]cursor{c}, sc, visit), c.close())
+		err = errors.Join(c.walk(sc.Limit, visit), c.close())
 	}
 	if err != nil {
 		return fmt.Errorf("scan rows of %q: %w", s.owner, s.part.check(err))

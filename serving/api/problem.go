@@ -102,13 +102,23 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 
 // writeJSON answers a value. Nothing here may be kept by caches: feeds and features are different a moment later.
 func writeJSON(w http.ResponseWriter, status int, value any) error {
-	body, err := json.Marshal(value)
+	body, err := encode(value)
 	if err != nil {
 		return fmt.Errorf("write answer: %w", err)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	write(w, status, "application/json", append(body, '\n'))
 	return nil
+}
+
+// encode writes a value as JSON: by its own method, if it has one.
+func encode(value any) ([]byte, error) {
+	if v, ok := value.(interface {
+		AppendJSON(dst []byte) ([]byte, error)
+	}); ok {
+		return v.AppendJSON(nil)
+	}
+	return json.Marshal(value)
 }
 
 // write sends a body whole. An error of the connection is nobody's to handle: the caller has gone.

@@ -3,7 +3,6 @@ package feature
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -82,24 +81,26 @@ type query struct {
 	users []schemas.UserID
 	pins  []schemas.PinID
 	pairs []UserPin
+	*chosen
+	span Span
+}
 
+// chosen are the definitions of a list of names by their kind. It does not change.
+type chosen struct {
 	ofUser, ofPin, ofPair []Definition
 
 	actions compiled // ofUser, then ofPair: what is evaluated over a user's actions, in one scan
 	items   compiled // ofPin
-
-	span Span
 }
 
 // checked resolves a request against the definitions; the error is a *RequestError.
-func (r Request) checked(defs map[string]Definition, now schemas.Micros) (query, error) {
+func (r Request) checked(defs *definitionSet, now schemas.Micros) (query, error) {
 	c := &checker{}
 	q := query{span: Span{AsOf: now, Now: now}}
 	if r.At != nil {
 		q.span.AsOf = schemas.MicrosOf(*r.At)
 	}
-	c.features(&q, r.Features, defs)
-	q.actions, q.items = compile(slices.Concat(q.ofUser, q.ofPair)), compile(q.ofPin)
+	q.chosen = defs.choose(c, r.Features)
 	q.users = unique(c, "users", r.Users, func(u schemas.UserID) error {
 		_, err := schemas.ParseUserID(string(u))
 		return err
@@ -135,30 +136,6 @@ type checker struct{ problems []string }
 func (c *checker) problem(format string, args ...any) {
 	if len(c.problems) < maxProblems {
 		c.problems = append(c.problems, fmt.Sprintf(format, args...))
-	}
-}
-
-func (c *checker) features(q *query, names []string, defs map[string]Definition) {
-	if len(names) == 0 {
-		c.problem("features: want at least one name")
-	}
-	if len(names) > MaxFeatures {
-		c.problem("features: %d: at most %d", len(names), MaxFeatures)
-		return
-	}
-	for i, name := range names {
-		d, ok := defs[name]
-		switch {
-		case !ok:
-			c.problem("features: %.64q is not defined", name)
-		case slices.Contains(names[:i], name):
-		case d.Entity == Pin:
-			q.ofPin = append(q.ofPin, d)
-		case d.Entity == Pair:
-			q.ofPair = append(q.ofPair, d)
-		default:
-			q.ofUser = append(q.ofUser, d)
-		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -40,12 +41,13 @@ func scanTable(ctx context.Context, db *pebble.DB, table byte, f func(it *pebble
 
 func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, user schemas.UserID, p *plan) error {
 	r := &row{actor: string(user)}
+	var texts arena
 	var prefix, from []byte
 	for day := dayOf(p.widest.upTo); day >= dayOf(p.widest.after+1); day-- {
 		prefix = dayPrefix(prefix[:0], actionTable, day, string(user))
 		from = appendMillis(append(from[:0], prefix...), ^p.widest.upTo)
 		for it.SeekGE(from); it.Valid() && bytes.HasPrefix(it.Key(), prefix); it.Next() {
-			more, err := s.scanAction(ctx, it, len(prefix), r, p)
+			more, err := s.scanAction(ctx, it, len(prefix), r, &texts, p)
 			if err != nil || !more {
 				return err
 			}
@@ -58,7 +60,7 @@ func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, us
 }
 
 // scanAction gives the row under the iterator to the plan; false when no further row is wanted.
-func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, prefix int, r *row, p *plan) (bool, error) {
+func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, prefix int, r *row, texts *arena, p *plan) (bool, error) {
 	t, ok := cutActionKey(it.Key()[prefix:])
 	if !ok {
 		return false, errCorrupt
@@ -78,11 +80,28 @@ func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, pre
 		return false, err
 	}
 	r.time = t
-	if err := r.decode(string(value)); err != nil {
+	if err := r.decode(texts.text(value)); err != nil {
 		return false, err
 	}
 	p.add(r)
 	return true, nil
+}
+
+// arena makes strings of bytes without an allocation for each: what a builder has written stays where it is for as long
+// as there is room, so that parts of its text are good for ever.
+type arena struct{ b *strings.Builder }
+
+// arenaBytes is what is allocated at once: some hundred rows.
+const arenaBytes = 16 << 10
+
+func (a *arena) text(p []byte) string {
+	if a.b == nil || a.b.Cap()-a.b.Len() < len(p) {
+		a.b = new(strings.Builder)
+		a.b.Grow(max(arenaBytes, len(p)))
+	}
+	from := a.b.Len()
+	a.b.Write(p)
+	return a.b.String()[from:]
 }
 
 // Items implements Store with one read for each day of a pin that the widest window reaches into.
@@ -90,8 +109,9 @@ func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now sch
 	out := make([][]Result, len(pins))
 	p := newItemPlan(defs, floor(now))
 	err := s.use(func(db *pebble.DB) error {
+		r := rowReader{db: db}
 		for i, pin := range pins {
-			if err := readItem(ctx, db, pin, p); err != nil {
+			if err := r.item(ctx, pin, p); err != nil {
 				return fmt.Errorf("pin %s: %w", pin, err)
 			}
 			out[i] = p.results()
@@ -104,17 +124,23 @@ func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now sch
 	return out, nil
 }
 
-// readItem gives the plan what is known of a pin.
-func readItem(ctx context.Context, db *pebble.DB, pin schemas.PinID, p *itemPlan) error {
+// rowReader reads rows by key.
+type rowReader struct {
+	db    *pebble.DB
+	texts arena
+	key   []byte // scratch
+}
+
+// item gives the plan what is known of a pin.
+func (r *rowReader) item(ctx context.Context, pin schemas.PinID, p *itemPlan) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	p.begin()
-	var key []byte
 	if p.counts {
 		for day := dayOf(p.first()); day <= dayOf(p.now); day++ {
-			key = itemKey(key[:0], pin, day)
-			value, _, err := getRow(db, key)
+			r.key = itemKey(r.key[:0], pin, day)
+			value, _, err := r.get()
 			if err == nil {
 				err = p.addDay(day, value)
 			}
@@ -126,34 +152,36 @@ func readItem(ctx context.Context, db *pebble.DB, pin schemas.PinID, p *itemPlan
 	if !p.means {
 		return nil
 	}
-	value, found, err := getRow(db, pinKey(key[:0], pin, actorsRow))
+	r.key = pinKey(r.key[:0], pin, actorsRow)
+	value, found, err := r.get()
 	if err == nil && found {
 		p.mean, err = decodeVector(value)
 	}
 	return err
 }
 
-// getRow returns a copy of a row; "" for none.
-func getRow(db *pebble.DB, key []byte) (value string, found bool, err error) {
-	bytes, closer, err := db.Get(key)
+// get returns a copy of the row with the key; "" for none.
+func (r *rowReader) get() (value string, found bool, err error) {
+	bytes, closer, err := r.db.Get(r.key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return "", false, nil
 	}
 	if err != nil {
 		return "", false, err
 	}
-	return string(bytes), true, closer.Close()
+	return r.texts.text(bytes), true, closer.Close()
 }
 
 // Pins implements Store with two or three reads a pin.
 func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, error) {
 	out := make(map[schemas.PinID]PinAttributes, len(pins))
 	err := s.use(func(db *pebble.DB) error {
+		r := rowReader{db: db}
 		for _, pin := range pins {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			a, known, err := readPin(db, pin, embeddings)
+			a, known, err := r.pin(pin, embeddings)
 			if err != nil {
 				return fmt.Errorf("pin %s: %w", pin, err)
 			}
@@ -169,9 +197,9 @@ func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddin
 	return out, nil
 }
 
-// readPin returns what is known of a pin that has a card and was not deleted.
-func readPin(db *pebble.DB, pin schemas.PinID, embedding bool) (known PinAttributes, ok bool, err error) {
-	card, found, err := getRanked(db, pin, cardRow)
+// pin returns what is known of a pin that has a card and was not deleted.
+func (r *rowReader) pin(pin schemas.PinID, embedding bool) (known PinAttributes, ok bool, err error) {
+	card, found, err := r.ranked(pin, cardRow)
 	if err != nil || !found {
 		return PinAttributes{}, false, err
 	}
@@ -184,23 +212,24 @@ func readPin(db *pebble.DB, pin schemas.PinID, embedding bool) (known PinAttribu
 	if known.Facets, err = decodeFacets(card[1:]); err != nil {
 		return PinAttributes{}, false, err
 	}
-	attributes, found, err := getRanked(db, pin, attributesRow)
+	attributes, found, err := r.ranked(pin, attributesRow)
 	if err == nil && found {
 		known.Attributes, err = decodeAttributes(attributes)
 	}
 	if err != nil || !embedding {
 		return known, err == nil, err
 	}
-	vector, found, err := getRanked(db, pin, embeddingRow)
+	vector, found, err := r.ranked(pin, embeddingRow)
 	if err == nil && found {
 		known.Embedding, err = decodeVector(vector)
 	}
 	return known, err == nil, err
 }
 
-// getRanked returns a pin's row without its rank.
-func getRanked(db *pebble.DB, pin schemas.PinID, row byte) (value string, found bool, err error) {
-	value, found, err = getRow(db, pinKey(nil, pin, row))
+// ranked returns a pin's row without its rank.
+func (r *rowReader) ranked(pin schemas.PinID, row byte) (value string, found bool, err error) {
+	r.key = pinKey(r.key[:0], pin, row)
+	value, found, err = r.get()
 	if err != nil || !found {
 		return "", false, err
 	}

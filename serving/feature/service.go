@@ -39,23 +39,6 @@ type Service struct {
 	breaks      *breaker
 }
 
-// definitionSet is what can be asked for at one moment.
-type definitionSet struct {
-	inOrder []Definition
-	byName  map[string]Definition
-}
-
-func newDefinitionSet(defs []Definition) (*definitionSet, error) {
-	set := &definitionSet{inOrder: slices.Clone(defs), byName: map[string]Definition{}}
-	for _, d := range defs {
-		if _, ok := set.byName[d.Name]; ok {
-			return nil, fmt.Errorf("two definitions of %s", d.Name)
-		}
-		set.byName[d.Name] = d
-	}
-	return set, nil
-}
-
 // NewService makes a service. It fails when cfg is not valid or two definitions have one name.
 func NewService(cfg Config, deps Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
@@ -93,7 +76,7 @@ func (s *Service) Close() { s.under.Wait() }
 // are answered, and the others are named.
 func (s *Service) Answer(ctx context.Context, req Request) (Answer, error) {
 	start := s.deps.Now()
-	q, err := req.checked(s.definitions.Load().byName, schemas.MicrosOf(start))
+	q, err := req.checked(s.definitions.Load(), schemas.MicrosOf(start))
 	if err != nil {
 		return Answer{}, err
 	}
@@ -287,6 +270,9 @@ func texts(pins []schemas.PinID) []string {
 // ctx has ended. A scan that does not heed ctx goes on behind the back of the answer; it keeps its place among the scans
 // until it returns.
 func (s *Service) gather(ctx context.Context, f *findings, tasks []task) {
+	if len(tasks) == 0 {
+		return
+	}
 	queue := make(chan task, len(tasks))
 	for _, t := range tasks {
 		queue <- t
@@ -306,7 +292,7 @@ func (s *Service) gather(ctx context.Context, f *findings, tasks []task) {
 	case <-done:
 	case <-ctx.Done():
 	}
-	if len(tasks) > 0 && ctx.Err() != nil {
+	if ctx.Err() != nil {
 		f.mu.Lock()
 		f.late = true
 		f.mu.Unlock()

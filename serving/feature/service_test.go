@@ -295,17 +295,21 @@ func TestRequestErrorNamesEveryProblem(t *testing.T) {
 }
 
 func TestTooManyValues(t *testing.T) {
-	defs := map[string]Definition{}
+	var defs []Definition
 	req := Request{}
 	for i := range 21 {
 		name := fmt.Sprint("f", i)
-		defs[name] = Definition{Name: name, Entity: Pin}
+		defs = append(defs, Definition{Name: name, Entity: Pin})
 		req.Features = append(req.Features, name)
 	}
 	for i := range 1000 {
 		req.Pins = append(req.Pins, schemas.PinID(fmt.Sprint("pin:", i)))
 	}
-	if _, err := req.checked(defs, now); err == nil || !strings.Contains(err.Error(), "21000 values: at most 20000") {
+	set, err := newDefinitionSet(defs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := req.checked(set, now); err == nil || !strings.Contains(err.Error(), "21000 values: at most 20000") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -96,7 +96,7 @@ func (r TryRequest) checked(now schemas.Micros) ([]Definition, query, error) {
 	for i, d := range defs {
 		names[i] = d.Name
 	}
-	q, err := Request{Features: names, Users: r.Users, Pins: r.Pins, Pairs: r.Pairs, At: r.At}.checked(set.byName, now)
+	q, err := Request{Features: names, Users: r.Users, Pins: r.Pins, Pairs: r.Pairs, At: r.At}.checked(set, now)
 	return defs, q, err
 }
 

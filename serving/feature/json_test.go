@@ -1,0 +1,78 @@
+package feature
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// answers are random ones, with texts and numbers as they may be.
+func answers() *rapid.Generator[Answer] {
+	texts := rapid.OneOf(rapid.SampledFrom([]string{"", "user:1", `a"b\c`, "<&>", "\u2028\x7f\x00", "é😀", "\xff\xfe", "interest:tea"}), rapid.String())
+	numbers := rapid.OneOf(rapid.Float64(), rapid.Map(rapid.IntRange(-1000, 1000), func(i int) float64 { return float64(i) }),
+		rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1e-6, 9.99e-7, 1e-9, -1e-10, 1e20, 1e21, 1.5e300, math.MaxFloat64, math.SmallestNonzeroFloat64}))
+	times := rapid.Map(rapid.Int64Range(0, 4e15), func(us int64) time.Time { return time.UnixMicro(us).UTC() })
+	value := rapid.Custom(func(t *rapid.T) Value {
+		switch rapid.IntRange(0, 5).Draw(t, "kind") {
+		case 0:
+			return Number(numbers.Draw(t, "number"))
+		case 1:
+			return Groups(rapid.MapOf(texts, numbers).Draw(t, "groups"))
+		case 2:
+			return Vector(rapid.SliceOf(numbers).Draw(t, "vector"))
+		case 3:
+			last := Last{}
+			for range rapid.IntRange(0, 3).Draw(t, "last") {
+				last = append(last, Acted{schemas.ID(texts.Draw(t, "object")), schemas.Verb(texts.Draw(t, "verb")), times.Draw(t, "time")})
+			}
+			return last
+		case 4:
+			top := Top{}
+			for range rapid.IntRange(0, 3).Draw(t, "top") {
+				top = append(top, Counted{texts.Draw(t, "value"), rapid.Int64().Draw(t, "count")})
+			}
+			return top
+		}
+		return nil
+	})
+	return rapid.Custom(func(t *rapid.T) Answer {
+		a := Answer{Values: map[string]map[string]Value{}, Missing: []Missing{}, Degraded: []string{}, AsOf: times.Draw(t, "as of")}
+		for range rapid.IntRange(0, 4).Draw(t, "entities") {
+			a.Values[texts.Draw(t, "entity")] = rapid.MapOf(texts, value).Draw(t, "values")
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "missing") {
+			a.Missing = append(a.Missing, Missing{texts.Draw(t, "entity"), texts.Draw(t, "feature"), Failed})
+		}
+		if rapid.Bool().Draw(t, "degraded") {
+			a.Degraded = append(a.Degraded, "store")
+		}
+		if rapid.Bool().Draw(t, "fresh") {
+			fresh := times.Draw(t, "fresh to")
+			a.Fresh = &fresh
+		}
+		return a
+	})
+}
+
+func TestAnAnswerIsWrittenAsEncodingJSONWritesIt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := answers().Draw(t, "answer")
+		want, err := json.Marshal(a)
+		if err != nil {
+			t.Skip(err) // not finite: no answer has it
+		}
+		got, err := a.AppendJSON(nil)
+		if err != nil || string(got) != string(want) {
+			t.Fatalf("got\n%s, %v, want\n%s", got, err, want)
+		}
+	})
+	want, _ := json.Marshal(Answer{})
+	if got, err := (Answer{}).AppendJSON(nil); err != nil || string(got) != string(want) {
+		t.Errorf("of nothing: got %s, %v, want %s", got, err, want)
+	}
+}
