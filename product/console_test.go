@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -384,4 +385,33 @@ func (s *started) act(t *testing.T) {
 		})
 	}
 	s.publish(acts...)
+}
+
+// With a product that asks its callers who they are, the console asks for a token; with that of a user it shows this
+// user's feed, and says what else would need another one.
+func TestBrowserConsoleWithTokens(t *testing.T) {
+	chromium := browser.Open(t)
+	secret := filepath.Join(t.TempDir(), "token.secret")
+	reader := minted(t, secret, "--user", "user:reader")
+	operator := minted(t, secret, "--service", "ops", "--scope", "feed,features,events,operate")
+	cfg := testConfig(t.TempDir())
+	cfg.Auth.SecretFile = secret
+	s := start(t, cfg)
+	for _, c := range []struct{ name, token, wants string }{
+		{"of the user", reader, "document.querySelector('#state-text').textContent.includes('scope operate')"},
+		{"of an operator", operator, "document.querySelector('#state-text').textContent === 'ready'"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := chromium.Page(t, browser.View{Width: 1280, Height: 900})
+			p.Go(s.url("/?user=user:reader"))
+			p.Wait("it is asked for a token", "document.querySelector('#ask').open")
+			p.Fill("#token", c.token)
+			p.Click("#ask .main")
+			p.Wait("the feed is answered", "!document.querySelector('#empty').hidden")
+			p.Wait("the state is told", c.wants)
+			p.Excuse("status of 401")
+			p.Excuse("status of 403")
+			p.Check()
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -30,12 +31,18 @@ type groupStatus struct {
 	Lag map[string]int64 `json:"lag,omitempty"` // by input topic: records, transaction markers among them; absent: not known
 }
 
+// brokerPatience is how long a status waits for what the broker knows: it is asked for when something is wrong, and the
+// broker may be it.
+const brokerPatience = 2 * time.Second
+
 func (p *product) status(ctx context.Context) any {
 	missing := p.missing()
-	s := status{Version: version, Ready: len(missing) == 0, Missing: missing, Parts: p.supervisor.State()}
+	s := status{Version: version, Ready: len(missing) == 0, Missing: missing, Parts: p.supervisor.State(), Groups: []groupStatus{}}
 	for _, g := range p.groups {
 		s.Groups = append(s.Groups, groupStatus{g.Status(), nil})
 	}
+	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
+	defer cancel()
 	p.addLag(ctx, s.Groups)
 	s.Flows = p.flows(ctx)
 	if p.local != nil {

@@ -256,6 +256,29 @@ func TestDeadLettersListAndRetry(t *testing.T) {
 	}
 }
 
+// Of a topic that is full of letters only the end is read, however new the record of an earlier one claims to be.
+func TestOnlyTheEndOfManyDeadLettersIsListed(t *testing.T) {
+	w := newWire(t)
+	w.bury(t, topics.Pins, 0, "pin:early", "v", time.Now().Add(time.Hour).UnixMilli())
+	end := func() int64 { return w.end(t, topics.DeadLetters) }
+	for begun := end(); end() < begun+4*1000; { // in whichever partition
+		garbage := make([]*kgo.Record, 500)
+		for i := range garbage {
+			garbage[i] = &kgo.Record{Topic: topics.DeadLetters, Key: []byte(topics.Pins), Value: []byte("?")}
+		}
+		w.send(t, garbage...)
+	}
+	list, err := topics.ListDeadLetters(t.Context(), w.kafka, w.streams, 10)
+	if err != nil || len(list) != 10 {
+		t.Fatalf("%d letters, %v, want 10", len(list), err)
+	}
+	for _, l := range list {
+		if string(l.Key) == "pin:early" {
+			t.Error("the first of thousands is listed: the topic was read from its beginning")
+		}
+	}
+}
+
 func TestDeadLettersOfNothing(t *testing.T) {
 	w := newWire(t)
 	if out, _, err := w.smartfeed(t, "", "deadletters", "list", "--json"); err != nil || out != "[]\n" {

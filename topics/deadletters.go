@@ -78,8 +78,12 @@ func retriedTo(ctx context.Context, l *Log) (Offsets, error) {
 	return Offsets{DeadLetters: atOf(fetched[DeadLetters])}, nil
 }
 
-// ListDeadLetters returns at most limit dead letters, the newest if there are more, by time of their record. Values
-// over 4 KiB are left out.
+// listedBehind is how far behind the end of a partition letters are looked for, for each that is asked for: a letter
+// that was written in a transaction has a marker behind it, and some transactions are aborted.
+const listedBehind = 4
+
+// ListDeadLetters returns at most limit dead letters, the newest if there are more, by time of their record: of those
+// among the last 1,000 offsets of each partition, or of four times the limit. Values over 4 KiB are left out.
 func ListDeadLetters(ctx context.Context, k Kafka, s *Streams, limit int) ([]Letter, error) {
 	l, err := NewLog(k)
 	if err != nil {
@@ -90,8 +94,16 @@ func ListDeadLetters(ctx context.Context, k Kafka, s *Streams, limit int) ([]Let
 	if err != nil {
 		return nil, fmt.Errorf("list dead letters: %w", err)
 	}
+	ends, err := l.Ends(ctx, DeadLetters)
+	if err != nil {
+		return nil, fmt.Errorf("list dead letters: %w", err)
+	}
+	from := Offsets{DeadLetters: {}}
+	for p, end := range ends[DeadLetters] {
+		from[DeadLetters][p] = max(0, end-int64(max(1000, listedBehind*limit)))
+	}
 	var list []Letter
-	err = letters(ctx, l, s, Offsets{}, func(letter Letter) error {
+	err = letters(ctx, l, s, from, func(letter Letter) error {
 		letter.Retried = letter.Offset < retried[DeadLetters][letter.Partition]
 		if len(letter.Value) > maxListedValue {
 			letter.Value = nil

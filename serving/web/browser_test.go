@@ -128,12 +128,12 @@ func (d *desk) stream(w http.ResponseWriter, r *http.Request) {
 }
 
 // open shows the console with the desk behind it.
-func (d *desk) open(t *testing.T, v browser.View, address string) *browser.Page {
+func (d *desk) open(t *testing.T, b *browser.Browser, v browser.View, address string) *browser.Page {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", d)
 	mux.Handle("/", handler(t))
-	p := browser.Open(t).Page(t, v)
+	p := b.Page(t, v)
 	p.Go(published(t, mux) + address)
 	return p
 }
@@ -150,9 +150,27 @@ func published(t *testing.T, h http.Handler) string {
 
 var wide = browser.View{Width: 1280, Height: 900}
 
+// TestBrowser opens the console in front of a desk, each time anew, in one browser.
+func TestBrowser(t *testing.T) {
+	b := browser.Open(t)
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *browser.Browser)
+	}{
+		{"shows hostile text as text", showsHostileTextAsText},
+		{"says what is wrong", saysWhatIsWrong},
+		{"announces new items", announcesNewItems},
+		{"gives a token", givesAToken},
+		{"by keyboard alone", byKeyboardAlone},
+		{"keeps what is chosen", keepsWhatIsChosen},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, b) })
+	}
+}
+
 // Whatever stands in titles, ids, reasons and errors is shown as text, in every view.
-func TestBrowserShowsHostileTextAsText(t *testing.T) {
-	p := newDesk().open(t, wide, "/?user=user:a")
+func showsHostileTextAsText(t *testing.T, b *browser.Browser) {
+	p := newDesk().open(t, b, wide, "/?user=user:a")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
 	if got := p.Texts(".card h2")[0]; got != hostile {
 		t.Errorf("the title is %q, want %q", got, hostile)
@@ -179,9 +197,9 @@ func TestBrowserShowsHostileTextAsText(t *testing.T) {
 }
 
 // What goes wrong is said where it is looked for, and what there was stays.
-func TestBrowserSaysWhatIsWrong(t *testing.T) {
+func saysWhatIsWrong(t *testing.T, b *browser.Browser) {
 	d := newDesk()
-	p := d.open(t, wide, "/?user=user:a#features")
+	p := d.open(t, b, wide, "/?user=user:a#features")
 	p.Wait("features are shown", "document.querySelector('#features .feature li')")
 	p.Click("#try button")
 	p.Wait("that nothing can be tried", "document.querySelector('#try-problems').textContent.includes('cannot try')")
@@ -211,9 +229,9 @@ func TestBrowserSaysWhatIsWrong(t *testing.T) {
 }
 
 // New items are announced as they come, and gone when there are none.
-func TestBrowserAnnouncesNewItems(t *testing.T) {
+func announcesNewItems(t *testing.T, b *browser.Browser) {
 	d := newDesk()
-	p := d.open(t, wide, "/?user=user:a")
+	p := d.open(t, b, wide, "/?user=user:a")
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
 	pill := func(want string) {
 		t.Helper()
@@ -238,7 +256,7 @@ func TestBrowserAnnouncesNewItems(t *testing.T) {
 }
 
 // An API that asks who it is gets the token that the person gives, with every call.
-func TestBrowserGivesAToken(t *testing.T) {
+func givesAToken(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	d.answers("GET /insights/growth", 200, map[string]any{"days": []any{}})
 	var mu sync.Mutex
@@ -258,10 +276,16 @@ func TestBrowserGivesAToken(t *testing.T) {
 	})
 	mux.Handle("/", handler(t))
 	site := published(t, mux)
-	p := browser.Open(t).Page(t, wide)
+	p := b.Page(t, wide)
 	p.Go(site + "/?user=user:a")
 	p.Wait("it is asked for a token", "document.querySelector('#ask').open && document.activeElement.id === 'token'")
+	p.Wait("and told why", "document.querySelector('#ask-why').textContent === 'a token is wanted'")
 	p.CheckAccessible("the question for a token")
+	p.Press(kb.Escape)
+	p.Wait("who has none is told", "document.querySelector('#notice').textContent.includes('a token is wanted')")
+	p.Wait("and not asked again and again", "new Promise((r) => setTimeout(() => r(!document.querySelector('#ask').open), 2500))")
+	p.Click("#who button")
+	p.Wait("but on another visit", "document.querySelector('#ask').open")
 	p.Fill("#token", "open sesame")
 	p.Press(kb.Enter)
 	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
@@ -283,9 +307,9 @@ func TestBrowserGivesAToken(t *testing.T) {
 }
 
 // The whole console can be used without pointing: from the skip link through every control to every view.
-func TestBrowserByKeyboardAlone(t *testing.T) {
+func byKeyboardAlone(t *testing.T, b *browser.Browser) {
 	d := newDesk()
-	p := d.open(t, wide, "/")
+	p := d.open(t, b, wide, "/")
 	p.Wait("it is asked whose feed", "!document.querySelector('#suggest').hidden")
 	focused := func() string {
 		return browser.Eval[string](p, "document.activeElement.id || document.activeElement.textContent")
@@ -339,9 +363,9 @@ func tabs(p *browser.Page, until string, most int) []string {
 }
 
 // Colours follow the system until somebody chooses others, which are kept; updates can be stopped.
-func TestBrowserKeepsWhatIsChosen(t *testing.T) {
+func keepsWhatIsChosen(t *testing.T, b *browser.Browser) {
 	d := newDesk()
-	p := d.open(t, browser.View{Width: 1280, Height: 900, Dark: true}, "/?user=user:a")
+	p := d.open(t, b, browser.View{Width: 1280, Height: 900, Dark: true}, "/?user=user:a")
 	ground := "getComputedStyle(document.documentElement).backgroundColor"
 	dark := browser.Eval[string](p, ground)
 	choose := func(theme string) {

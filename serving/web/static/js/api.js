@@ -12,10 +12,16 @@ export class Problem extends Error {
 let token = remembered();
 let ask = async () => null; // asks the person for a token; null: there is none
 let asking = null; // the question under way: one for all calls
+let declined = false; // the person has said not to have one: then it is not asked again and again
 
-// onUnknown has calls that are refused for want of a token ask for one.
+// onUnknown has calls that are refused for want of a token ask for one, with what was said of it.
 export function onUnknown(question) {
   ask = question;
+}
+
+// askAgain has the next refused call ask, though the person declined before.
+export function askAgain() {
+  declined = false;
 }
 
 function remembered() {
@@ -38,9 +44,13 @@ async function request(path, options = {}) {
     if (error.name === 'AbortError') throw error;
     throw new Problem(0, {}, 'the server does not answer');
   });
-  if (answer.status !== 401) return answer;
+  if (answer.status !== 401 || declined) return answer;
   if (token === used) {
-    asking ||= ask().then((text) => { if (text) remember(text); }).finally(() => { asking = null; });
+    const said = await answer.clone().json().catch(() => ({}));
+    asking ||= ask(said.detail || '').then((text) => {
+      if (text) remember(text);
+      else declined = true;
+    }).finally(() => { asking = null; });
     await asking;
   }
   return token === used ? answer : fetch(path, { ...options, headers: headers(options.headers) });

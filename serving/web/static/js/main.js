@@ -1,7 +1,7 @@
 // The console: whose feed, which view, and what is asked for again while it is looked at.
 
 import { $, h, tell } from './dom.js';
-import { call, onUnknown } from './api.js';
+import { askAgain, call, onUnknown } from './api.js';
 import { name } from './format.js';
 import { app } from './app.js';
 import * as feed from './feed.js';
@@ -50,6 +50,8 @@ function show(focus) {
 // choose looks at a user's feed.
 async function choose(user, feedName) {
   app.visit++;
+  askAgain();
+  offer(feedName);
   app.user = user;
   app.feed = feedName;
   app.known = false;
@@ -118,7 +120,13 @@ async function look() {
   looking = false;
 }
 
+// offer lets a feed be chosen.
+function offer(feedName) {
+  if (![...$('name').options].some((o) => o.value === feedName)) $('name').append(h('option', { value: feedName }, feedName));
+}
+
 function showStatus(status) {
+  for (const s of status.shares || []) offer(s.feed);
   state(status.ready ? 'ready' : status.missing.join('; '), status.ready);
   tell($('version'), `smartfeed ${status.version}`);
   if (view() === 'pipeline') pipeline.look(status);
@@ -138,8 +146,11 @@ async function keepLooking() {
 
 // ---- who asks
 
-// question asks the person for a token.
-function question() {
+// question asks the person for a token; detail is what the API said.
+function question(detail) {
+  tell($('ask-why'), detail);
+  $('token').value = '';
+  $('ask').returnValue = '';
   $('ask').showModal();
   return new Promise((answered) => {
     $('ask').addEventListener('close', () => answered($('ask').returnValue === 'use' ? $('token').value.trim() : null), { once: true });
@@ -172,7 +183,7 @@ function start() {
 // addressed are the user and the feed that the page's address names.
 function addressed() {
   const query = new URLSearchParams(location.search);
-  return [query.get('user') || '', query.get('feed') === 'plain' ? 'plain' : 'home'];
+  return [query.get('user') || '', query.get('feed') || 'home'];
 }
 
 function fromAddress() {

@@ -8,7 +8,9 @@ import { nodesOf, draw } from './picture.js';
 let before = null; // flows of the look before, with its time: rates are differences
 let rates = new Map(); // topic → records a second, smoothed
 let status = null;
-let letters = 0; // dead letters counted at the last look at them
+let letters = 0; // offsets of dead letters at the last look at them
+let looked = 0; // when that was
+const pause = 3000; // ms between two looks at them that nobody asked for
 
 // look shows a status that the caller has asked for.
 export function look(now) {
@@ -20,7 +22,7 @@ export function look(now) {
   put($('topics'), topicRows(now), (rows) => table('Topics', ['topic', 'key', 'from', 'to', 'records', 'records/s', 'lag'], rows));
   put($('parts'), partRows(now), (rows) => table('Parts', ['part', 'condition', 'since', 'restarts', 'last error'], rows));
   const flow = (now.flows || []).find((f) => f.topic === 'dead-letters');
-  if (flow && flow.records !== letters) lookAtLetters(flow.records);
+  if (flow && flow.records !== letters && Date.now() - looked >= pause) lookAtLetters(flow.records);
 }
 
 // measure learns how fast topics grow; half of what was known stays, so that lines do not flicker.
@@ -68,6 +70,7 @@ function partRows(s) {
 // lookAtLetters reads the newest dead letters; records is how many there are, of which transaction markers are some.
 async function lookAtLetters(records) {
   letters = records;
+  looked = Date.now();
   try {
     const answer = await call('/v1/deadletters?limit=50');
     showLetters(answer.letters.reverse());
@@ -116,6 +119,7 @@ async function retry() {
   try {
     const done = await call('/v1/deadletters/retry', { method: 'POST' });
     await lookAtLetters(letters);
+    looked = 0; // what still cannot be worked off comes back at once
     tell($('letters-said'), `${count(done.published, 'record was', 'records were')} published again${done.skipped ? `, ${done.skipped} skipped` : ''}.`);
   } catch (error) {
     $('letters-retry').disabled = false;
@@ -133,4 +137,5 @@ export function start() {
 // open has dead letters looked at anew.
 export function open() {
   letters = -1;
+  looked = 0;
 }
