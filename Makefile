@@ -100,8 +100,10 @@ bench-features: ## features over HTTP, and beside them the store alone and the b
 bench-serving: ## pages beside a bare handler over the same rows, visits, three times what there is capacity for; who asks is a process of its own
 	$(GO) test -run '^$$' -bench 'Serving$$' -benchtime 1x ./product
 
-bench-feed: ## the write path of the feed beside the bare loop, full pools, a giant; some minutes. BENCH_FEED_SCALE=0.1 is a tenth
+bench-feed: ## the feed's write path beside the bare loop, full pools, a giant, latencies, chunks; some minutes. BENCH_FEED_SCALE=0.1 is a tenth
 	$(GO) test -run '^$$' -bench Feed -benchtime 1x -timeout 30m ./internal/bench
+	$(GO) test -run '^$$' -bench Deliveries -benchtime 1x -timeout 30m ./processors/pools
+	$(GO) test -run '^$$' -bench 'Chunk|Waiting' -benchtime 4000x ./processors/pools
 
 bench-rows: ## row tables beside the bare loop doing the same
 	$(GO) test -run '^$$' -bench Rows -benchtime 1x ./processors/rows

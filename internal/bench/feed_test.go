@@ -117,10 +117,7 @@ func (p *pipeline) send(line schemas.Line) {
 func user(n int) schemas.UserID { return schemas.UserID(fmt.Sprintf("user:%d", n)) }
 
 func (p *pipeline) follow(follower, followee schemas.UserID) {
-	e := &schemas.FollowEvent{Event: schemas.Event{
-		ID: string(follower + " " + followee), Time: 1, Actor: follower, Verb: schemas.Follow, Object: schemas.ID(followee),
-	}}
-	p.send(schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()})
+	p.edge(follower, followee, schemas.Follow, 1)
 }
 
 // publish sends a new pin of an author.
@@ -260,8 +257,8 @@ func BenchmarkFeedGiant(b *testing.B) {
 			})
 		})
 		m.report(b, "")
-		b.ReportMetric(float64(percentile(quiet, 99).Microseconds())/1000, "quiet-p99-ms")
-		b.ReportMetric(float64(percentile(loud, 99).Microseconds())/1000, "others-p99-ms")
+		b.ReportMetric(millis(percentile(quiet, 99)), "quiet-p99-ms")
+		b.ReportMetric(millis(percentile(loud, 99)), "others-p99-ms")
 		b.ReportMetric(float64(len(loud)), "others")
 		b.ReportMetric(residentMB(b), "MB")
 	}
@@ -303,26 +300,6 @@ func (p *pipeline) probeDuring(work func()) []time.Duration {
 	close(done)
 	probes.Wait()
 	return all
-}
-
-// awaitTop returns when a pin is in the user's pool.
-func (p *pipeline) awaitTop(user schemas.UserID, pin schemas.PinID) {
-	for {
-		changed := p.groups[topics.Pools].View().Changed(string(user))
-		pool, err := p.generator.Pool(p.b.Context(), user, schemas.Following, 100)
-		if err != nil {
-			p.b.Error(err)
-			return
-		}
-		if slices.ContainsFunc(pool.Items, func(i schemas.PoolItem) bool { return i.Pin == pin }) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-p.b.Context().Done():
-			return
-		}
-	}
 }
 
 // percentile returns the value that so many of a hundred are at or below.

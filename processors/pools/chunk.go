@@ -83,14 +83,7 @@ func (g *Generator) make(ctx context.Context, o order, m *material) (rules.Chunk
 	if err != nil || len(seen) == 0 {
 		return made, err
 	}
-	err = g.read(ctx, o.User, func(v *view, _ rows.Snapshot) error {
-		exact, err := g.gather(v, o.feed, o.offers)
-		if err == nil {
-			m.pools = exact.pools
-		}
-		return err
-	})
-	if err != nil {
+	if err := g.exactly(ctx, o.User, o.feed, o.offers, m); err != nil {
 		return rules.Chunk{}, err
 	}
 	visit.Memory.Deferred = slices.DeleteFunc(slices.Clone(m.memory.Deferred), func(d schemas.Deferred) bool { return seen[d.Pin] })

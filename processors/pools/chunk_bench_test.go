@@ -48,6 +48,19 @@ func BenchmarkChunk(b *testing.B) {
 	})
 }
 
+// BenchmarkWaiting counts what a visit could bring to the same users, as a stream of new items does every few seconds.
+func BenchmarkWaiting(b *testing.B) {
+	r := newChunkBench(b, 100)
+	b.ReportAllocs()
+	start := cpu(b)
+	for i := 0; b.Loop(); i++ {
+		if n, err := r.generator.Waiting(b.Context(), r.users[i%len(r.users)]); err != nil || n != pools.WaitingMost {
+			b.Fatalf("%d waiting, %v", n, err)
+		}
+	}
+	b.ReportMetric((cpu(b)-start).Seconds()*1e6/float64(b.N), "cpu-µs/op")
+}
+
 func reportQuantiles(b *testing.B, took []time.Duration) {
 	slices.Sort(took)
 	at := func(q float64) float64 { return took[int(q*float64(len(took)-1))].Seconds() * 1e3 }

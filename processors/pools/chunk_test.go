@@ -195,6 +195,40 @@ func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 	expect("without feed home", 14)
 }
 
+// A pin that was shown long ago, and stands in a pool again, neither counts nor is others' measure.
+func TestWaitingLeavesOutWhatWasSeenLongAgo(t *testing.T) {
+	cfg := DefaultGeneratorConfig()
+	cfg.Feeds = maps.Clone(cfg.Feeds)
+	home := cfg.Feeds[rules.Home]
+	home.Defer.Floor, home.Defer.Budget = 10, 5
+	cfg.Feeds[rules.Home] = home
+	tests := map[string]struct {
+		seen []int
+		want int
+	}{
+		"none":            {nil, 16}, // 11 within the floor, and the budget
+		"one that counts": {[]int{5}, 15},
+		"the best":        {[]int{0}, 16}, // the floor goes down with it
+		"all":             {[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := &desk{rows: memory{}, applied: -1, session: 1, changed: make(chan struct{})}
+			for n := range 20 {
+				d.rows.put(schemas.Related, delivered{pin: pinID(n), version: 1, score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
+			}
+			d.rows[string(rowState)] = []byte(`{"head":9}`)
+			for _, n := range test.seen { // no entry of the newest says so
+				d.rows[string(rowOf(rowSeen, pinID(n)))] = appendSeen(nil, seen{position: 1})
+			}
+			n, err := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: nobody{}}).Waiting(t.Context(), owner)
+			if err != nil || n != test.want {
+				t.Errorf("%d wait, %v, want %d", n, err, test.want)
+			}
+		})
+	}
+}
+
 func TestHotAddsUpAuthors(t *testing.T) {
 	known := make(chan struct{})
 	h := NewHot(known)

@@ -169,16 +169,50 @@ func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, erro
 	if !ok {
 		feed = rules.Feed{Others: 1}
 	}
-	var m *material
-	err := g.read(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
-		m, err = g.gather(v, feed, offers{})
-		return err
-	})
+	m, err := g.roughly(ctx, user, feed)
 	if err != nil {
 		return 0, fmt.Errorf("count candidates of %s: %w", user, err)
 	}
 	visit := rules.Visit{User: user, Time: schemas.MicrosOf(g.deps.Now()), Limit: WaitingMost, Memory: m.memory}
-	return min(feed.Waiting(visit, m.pools, m.known), WaitingMost), nil
+	pins := feed.Waiting(visit, m.pools, m.known)
+	pins = pins[:min(len(pins), WaitingMost)]
+	seen, err := g.seen(ctx, user, append(m.tops(), pins...))
+	if err == nil && len(seen) > 0 {
+		err = g.exactly(ctx, user, feed, offers{}, m)
+		pins = feed.Waiting(visit, m.pools, m.known)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("count candidates of %s: %w", user, err)
+	}
+	return min(len(pins), WaitingMost), nil
+}
+
+// roughly gathers what a user's pools have, but for what was shown lately.
+func (g *Generator) roughly(ctx context.Context, user schemas.UserID, feed rules.Feed) (m *material, err error) {
+	err = g.read(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
+		v.lately = map[schemas.PinID]struct{}{}
+		newest := rows.Scan{Prefix: []byte{rowIndex}, Reverse: true, Limit: g.pools.Frozen}
+		err = v.Scan(newest, func(_, pin []byte) bool {
+			v.lately[schemas.PinID(pin)] = struct{}{}
+			return true
+		})
+		if err == nil {
+			m, err = g.gather(v, feed, offers{})
+		}
+		return err
+	})
+	return m, err
+}
+
+// exactly leaves what was seen out of the material's pools.
+func (g *Generator) exactly(ctx context.Context, user schemas.UserID, feed rules.Feed, o offers, m *material) error {
+	return g.read(ctx, user, func(v *view, _ rows.Snapshot) error {
+		exact, err := g.gather(v, feed, o)
+		if err == nil {
+			m.pools = exact.pools
+		}
+		return err
+	})
 }
 
 func check(req schemas.ChunkRequest) error {

@@ -75,12 +75,12 @@ func TestWeakItemsAreDeferredAndComeBack(t *testing.T) {
 			t.Errorf("pin %d is %q, want %q", n, got, want)
 		}
 	}
-	if n := d.feed.Waiting(d.visit, d.pools, Known{}); n != 0 {
+	if n := len(d.feed.Waiting(d.visit, d.pools, Known{})); n != 0 {
 		t.Errorf("%d wait in the session, want none", n)
 	}
 	d.look("the budget is spent", 59*time.Second)
 	d.visit.Time += micros(2 * time.Minute)
-	if n := d.feed.Waiting(d.visit, d.pools, Known{}); n != 7 {
+	if n := len(d.feed.Waiting(d.visit, d.pools, Known{})); n != 7 {
 		t.Errorf("%d wait in the next session, want 7", n)
 	}
 	d.look("a new session, whose best is weaker", 0, 13, 14, 15, 16, 17, 18, 19)
@@ -108,7 +108,7 @@ func TestDeferredItemsExpire(t *testing.T) {
 	if got := d.fate(11); got != GivenUp {
 		t.Errorf("pin 11 is %q, want %q", got, GivenUp)
 	}
-	if n := d.feed.Waiting(d.visit, d.pools, Known{}); n != 1 {
+	if n := len(d.feed.Waiting(d.visit, d.pools, Known{})); n != 1 {
 		t.Errorf("%d wait, want the one of the editors", n)
 	}
 	c := d.feed.Make(d.visit, d.pools, Known{})
@@ -131,7 +131,7 @@ func TestWhatHasNoFloor(t *testing.T) {
 	both := Candidate{Pin: "pin:both", Score: -50}
 	d.pools[0].Candidates = append(d.pools[0].Candidates, both)
 	d.pools = append(d.pools, far, Pool{Source: schemas.FromInterest, Candidates: []Candidate{both}})
-	if n := d.feed.Waiting(d.visit, d.pools, Known{}); n != 42 {
+	if n := len(d.feed.Waiting(d.visit, d.pools, Known{})); n != 42 {
 		t.Errorf("%d wait, want all 42", n)
 	}
 }

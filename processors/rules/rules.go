@@ -83,13 +83,18 @@ func (f Feed) watch(v Visit, pools []Pool, k Known, pin schemas.PinID) (Chunk, *
 	}, a
 }
 
-// Waiting counts the pins that a visit without a limit would show.
-func (f Feed) Waiting(v Visit, pools []Pool, k Known) int {
-	pins := map[schemas.PinID]struct{}{}
+// Waiting returns the pins that a visit without a limit would show, in no order.
+func (f Feed) Waiting(v Visit, pools []Pool, k Known) []schemas.PinID {
+	var pins []schemas.PinID
+	met := map[schemas.PinID]struct{}{}
 	for _, q := range f.hold(&v, f.rescore(pools, k)).queues {
 		for i := range q.items {
-			pins[q.items[i].pin] = struct{}{}
+			pin := q.items[i].pin
+			if _, again := met[pin]; !again {
+				met[pin] = struct{}{}
+				pins = append(pins, pin)
+			}
 		}
 	}
-	return len(pins)
+	return pins
 }

@@ -124,7 +124,7 @@ func without(pools []Pool, shown []schemas.ServedItem) []Pool {
 }
 
 func checkChunk(t *rapid.T, f Feed, v Visit, pools []Pool, k Known, c Chunk) {
-	if want := min(v.Limit, f.Waiting(v, pools, k)); len(c.Items) != want {
+	if want := min(v.Limit, len(f.Waiting(v, pools, k))); len(c.Items) != want {
 		t.Fatalf("%d items, want %d: a chunk is as long as it can be", len(c.Items), want)
 	}
 	offered := map[schemas.PinID][]schemas.Source{}
