@@ -155,6 +155,7 @@ type Server struct {
 	gates    *limit.Gates
 	callers  *limit.Callers
 	cert     *certificate // nil: plain HTTP
+	pack     func(http.Handler) http.HandlerFunc
 	streams  *semaphore.Weighted
 	scrapes  *semaphore.Weighted
 	bodies   *semaphore.Weighted // bytes
@@ -183,11 +184,14 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 	if s.deps.Now == nil {
 		s.deps.Now = time.Now
 	}
+	var err error
+	if s.pack, err = packer(); err != nil {
+		return nil, fmt.Errorf("http server: %w", err)
+	}
 	if err := s.loadTLS(); err != nil {
 		return nil, fmt.Errorf("http server: %w", err)
 	}
 	s.warn(addr)
-	var err error
 	if s.listener, err = net.Listen("tcp", addr); err != nil {
 		return nil, fmt.Errorf("http server: listen on %s: %w", addr, err)
 	}

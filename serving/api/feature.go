@@ -24,7 +24,7 @@ func (s *Server) definitions(w http.ResponseWriter, r *http.Request) error {
 	if all == nil {
 		all = []feature.Definition{}
 	}
-	return writeJSON(w, http.StatusOK, definitionList{all})
+	return writeCached(w, r, definitionList{all})
 }
 
 func (s *Server) features(w http.ResponseWriter, r *http.Request) error {

@@ -214,7 +214,7 @@ func list[T ~string](s *Server, name string, parse func(string) (T, error)) hand
 		if err != nil {
 			return err
 		}
-		return writeJSON(w, http.StatusOK, page)
+		return writeCached(w, r, page)
 	}
 }
 
@@ -228,7 +228,7 @@ func (s *Server) relatedPins(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, answer)
+	return writeCached(w, r, answer)
 }
 
 func (s *Server) relatedInterests(w http.ResponseWriter, r *http.Request) error {
@@ -241,5 +241,5 @@ func (s *Server) relatedInterests(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, answer)
+	return writeCached(w, r, answer)
 }

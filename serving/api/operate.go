@@ -14,8 +14,7 @@ func (s *Server) openAPI(w http.ResponseWriter, r *http.Request) error {
 	if err := parametersOf(r).err(); err != nil {
 		return err
 	}
-	w.Header().Set("Cache-Control", "max-age=300")
-	write(w, http.StatusOK, "application/json", openAPI)
+	writeTagged(w, r, "max-age=300", openAPI)
 	return nil
 }
 

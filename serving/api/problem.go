@@ -100,7 +100,7 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 	write(w, p.Status, "application/problem+json", body)
 }
 
-// writeJSON answers a value. Nothing here may be kept by caches: feeds and features are different a moment later.
+// writeJSON answers a value that caches may not keep: feeds and features are different a moment later.
 func writeJSON(w http.ResponseWriter, status int, value any) error {
 	body, err := encode(value)
 	if err != nil {

@@ -95,7 +95,11 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	allowed := map[string][]string{}
 	for _, r := range s.routes() {
-		mux.Handle(r.method+" "+r.path, s.instrument(r.path, s.bounded(r)))
+		h := s.instrument(r.path, s.bounded(r))
+		if r.kind == request {
+			h = s.pack(h)
+		}
+		mux.Handle(r.method+" "+r.path, h)
 		allowed[r.path] = append(allowed[r.path], r.method)
 	}
 	for path, methods := range allowed { // a pattern without a method is less specific: it gets the rest
@@ -105,7 +109,7 @@ func (s *Server) handler() http.Handler {
 		mux.Handle(peers.Path, s.instrument(peers.Path, s.problems(s.peer)))
 	}
 	mux.Handle("/v1/", s.instrument("/v1/", s.problems(noSuchCall)))
-	mux.Handle("/", s.instrument("/", s.problems(s.console)))
+	mux.Handle("/", s.pack(s.instrument("/", s.problems(s.console))))
 	return s.identified(mux)
 }
 

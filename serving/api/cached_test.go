@@ -1,0 +1,118 @@
+package api
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/serving/feature"
+)
+
+// cachedRoutes are the calls whose answers caches may keep.
+var cachedRoutes = []string{
+	"/v1/users/{user}/pins", "/v1/boards/{board}/pins", "/v1/interests/{interest}/pins", "/v1/pins/{pin}/related",
+	"/v1/interests/{interest}/related", "/v1/features", "/v1/openapi.json",
+}
+
+// cacheControl is what an answer is to say of caches.
+func cacheControl(a asking) string {
+	switch {
+	case a.code != 200 && a.code != 304 || a.method != "GET" || !slices.Contains(cachedRoutes, a.route):
+		return "no-store"
+	case a.route == "/v1/openapi.json":
+		return "max-age=300"
+	}
+	return "private, no-cache"
+}
+
+// unchanged ask again for what the first good one of each call brought.
+func unchanged(good []asking) []asking {
+	var all []asking
+	for _, route := range cachedRoutes {
+		i := slices.IndexFunc(good, func(a asking) bool { return a.route == route && a.method == "GET" && a.code == 200 })
+		a := good[i]
+		a.name, a.code, a.says, a.header = "unchanged", 304, "", []string{"If-None-Match", "*"}
+		all = append(all, a)
+	}
+	return all
+}
+
+func TestTags(t *testing.T) {
+	f := &fakes{}
+	s := listen(t, f, nil)
+	const path = "/v1/features"
+	tag := ask(s, "GET", path, "").Header.Get("ETag")
+	if len(tag) < 10 || !strings.HasPrefix(tag, `"`) {
+		t.Fatalf("got the tag %s", tag)
+	}
+	inner := strings.Trim(tag, `"`)
+	for given, want := range map[string]int{
+		tag: 304, "W/" + tag: 304, `"x", ` + tag: 304, `"` + inner + `-gzip"`: 304, "*": 304, `"x"`: 200, "": 200, `"` + inner[1:] + `"`: 200,
+	} {
+		res := ask(s, "GET", path, "", "If-None-Match", given)
+		body, err := io.ReadAll(res.Body)
+		if res.StatusCode != want || res.Header.Get("ETag") != tag || (len(body) == 0) != (want == 304) || err != nil {
+			t.Errorf("%s: got %d with the tag %s and %d bytes, %v, want %d", given, res.StatusCode, res.Header.Get("ETag"), len(body), err, want)
+		}
+	}
+	other := ask(s, "GET", "/v1/openapi.json", "").Header.Get("ETag")
+	if other == tag || ask(s, "GET", "/v1/openapi.json", "", "If-None-Match", tag).StatusCode != 200 {
+		t.Error("another answer has the same tag")
+	}
+	if res := ask(s, "POST", path, `{"features":["a"]}`); res.Header.Get("ETag") != "" {
+		t.Error("a POST has a tag")
+	}
+}
+
+// manyDefinitions is more than fits a packet.
+type manyDefinitions struct{ *fakes }
+
+func (m manyDefinitions) Definitions() []feature.Definition {
+	var all []feature.Definition
+	for i := range 100 {
+		d := m.fakes.Definitions()[0]
+		d.Name = fmt.Sprint("interests_", i)
+		all = append(all, d)
+	}
+	return all
+}
+
+func TestLongAnswersArePacked(t *testing.T) {
+	f := &fakes{}
+	s := listen(t, f, func(_ *Config, d *Deps) { d.Features = manyDefinitions{f} })
+	plain, err := io.ReadAll(ask(s, "GET", "/v1/features", "").Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := ask(s, "GET", "/v1/features", "", "Accept-Encoding", "gzip")
+	if res.Header.Get("Content-Encoding") != "gzip" || !strings.Contains(res.Header.Get("Vary"), "Accept-Encoding") || !strings.HasSuffix(res.Header.Get("ETag"), `-gzip"`) {
+		t.Fatalf("got %v, want it packed, and said so", res.Header)
+	}
+	unpacked, err := gzip.NewReader(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(unpacked); err != nil || string(text) != string(plain) {
+		t.Errorf("got %.100s, %v, want what is answered without", text, err)
+	}
+	if again := ask(s, "GET", "/v1/features", "", "Accept-Encoding", "gzip", "If-None-Match", res.Header.Get("ETag")); again.StatusCode != 304 {
+		t.Errorf("asked with the packed one's tag: got %d, want 304", again.StatusCode)
+	}
+	for path, why := range map[string]string{
+		"/v1/users/user:a/feed/events": "a stream", "/v1/users/user:a/feed/new": "short", "/metrics": "the scraper's own business",
+	} {
+		if got := ask(s, "GET", path, "", "Accept-Encoding", "gzip").Header.Get("Content-Encoding"); got != "" && path != "/metrics" {
+			t.Errorf("%s is packed with %s: it is %s", path, got, why)
+		}
+	}
+	if got := ask(s, "GET", "/v1/features", "", "Accept-Encoding", "br").Header.Get("Content-Encoding"); got != "" {
+		t.Errorf("packed with %s for somebody who does not take it", got)
+	}
+	if res := ask(s, http.MethodGet, "/v1/features?x", "", "Accept-Encoding", "gzip"); res.StatusCode != 400 || res.Header.Get("ETag") != "" {
+		t.Errorf("an error: got %d with the tag %q", res.StatusCode, res.Header.Get("ETag"))
+	}
+}
