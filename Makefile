@@ -27,7 +27,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run test test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-short clean
+.PHONY: help build run test test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -96,6 +96,9 @@ bench-short: ## every benchmark once, to see that it runs
 bench-features: ## features over HTTP, and beside them the store alone and the bare rows
 	$(GO) test -run '^$$' -bench 'Features$$' -benchtime 1x ./product
 	$(GO) test -run '^$$' -bench 'TenFeatures|Items|Ingest' -benchtime 2s ./serving/feature
+
+bench-pinot: ## features of users from a real Pinot, which .ci/services brings
+	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GO) test -run '^$$' -bench RealPinot -benchtime 1x ./serving/feature/pinot
 
 bench-serving: ## pages beside a bare handler over the same rows, visits, three times what there is capacity for; who asks is a process of its own
 	$(GO) test -run '^$$' -bench 'Serving$$' -benchtime 1x ./product

@@ -1,0 +1,115 @@
+package pinot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+)
+
+// The numbers on a real Pinot, which ingests from an embedded broker in the process of the benchmark: `make bench-pinot`.
+const (
+	benchUsers   = 500
+	benchActions = 200 // of each
+)
+
+// BenchmarkRealPinot measures what recommenders ask for: ten features of one user in one round, at a rate, and how long
+// after its acknowledgement an action is a feature while that goes on.
+func BenchmarkRealPinot(b *testing.B) {
+	c := startCluster(b)
+	must(b, c.admin.Apply(b.Context(), c.stream))
+	began := time.Now()
+	c.fill(b)
+	b.Run("ingesting", func(b *testing.B) {
+		b.ReportMetric(benchUsers*benchActions/time.Since(began).Seconds(), "actions/s")
+		b.ReportMetric(0, "ns/op")
+	})
+	defs := tenFeatures(b)
+	c.tenAtRate(b, defs, 100, 100) // the first query of each kind loads classes
+	b.Run("ten features of a user, 100 a second", func(b *testing.B) { report(b, c.tenAtRate(b, defs, 100, 1000)) })
+	b.Run("action to feature, meanwhile", func(b *testing.B) {
+		var asking sync.WaitGroup
+		asking.Go(func() { c.tenAtRate(b, defs, 100, 1000) })
+		report(b, c.freshAfter(b, 200))
+		asking.Wait()
+	})
+}
+
+func report(b *testing.B, took []time.Duration) {
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+	b.ReportMetric(0, "ns/op") // of the whole run: says nothing
+}
+
+// fill produces the actions of all users, spread over a day, and waits until they can be asked for.
+func (c *cluster) fill(b *testing.B) {
+	now := schemas.MicrosOf(time.Now())
+	for u := range benchUsers {
+		actions := make([]schemas.EnrichedAction, benchActions)
+		for i := range actions {
+			actions[i] = typical(schemas.UserID(fmt.Sprint("user:", u)), u*benchActions+i, now-schemas.Micros(i)*7*60e6)
+		}
+		c.produce(b, actions...)
+	}
+	c.await(b, benchUsers*benchActions)
+}
+
+// typical is the i-th of many actions: two interests, three attributes, an embedding of 16.
+func typical(user schemas.UserID, i int, at schemas.Micros) schemas.EnrichedAction {
+	embedding := make([]float32, 16)
+	for j := range embedding {
+		embedding[j] = float32(i%97+j) / 16
+	}
+	verbs := []schemas.Verb{schemas.View, schemas.Closeup, schemas.Click, schemas.Save}
+	return schemas.EnrichedAction{
+		ID: fmt.Sprint("e-", i), Actor: user, Timestamp: at, Verb: verbs[i%len(verbs)], Object: schemas.ID(fmt.Sprint("pin:", i%1000)),
+		VerbAttributes: schemas.VerbAttributes{Surface: "home", Attributes: map[string]string{"device": "ios"}},
+		ObjectAttributes: schemas.ObjectAttributes{
+			Facets: schemas.Facets{
+				Author:    schemas.UserID(fmt.Sprint("user:author-", i%30)),
+				Interests: []schemas.InterestID{schemas.InterestID(fmt.Sprint("interest:", i%12)), "interest:all"},
+			},
+			Attributes: map[string]string{"colour": "blue", "price": fmt.Sprint(i % 90)}, Embedding: embedding,
+		},
+	}
+}
+
+// tenFeatures are the built-in ten that the benchmark of the embedded store asks for, too.
+func tenFeatures(b *testing.B) []feature.Definition {
+	names := []string{
+		"interests_24h", "authors_24h", "top_interests_96h", "verbs_1h", "actions_per_hour_24h", "pins_24h", "last_actions", "last_hides", "taste_24h", "taste_6h",
+	}
+	all, err := feature.Load("")
+	must(b, err)
+	defs := slices.DeleteFunc(all, func(d feature.Definition) bool { return !slices.Contains(names, d.Name) })
+	if len(defs) != len(names) {
+		b.Fatalf("%d of %d definitions are there", len(defs), len(names))
+	}
+	return defs
+}
+
+// tenAtRate asks n times at so many a second, whether or not the answers before have come.
+func (c *cluster) tenAtRate(b *testing.B, defs []feature.Definition, rate, n int) []time.Duration {
+	took := make([]time.Duration, n)
+	var asking sync.WaitGroup
+	start := time.Now()
+	for i := range n {
+		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(rate))))
+		asking.Go(func() {
+			began, now := time.Now(), schemas.MicrosOf(time.Now())
+			user := schemas.UserID(fmt.Sprint("user:", i%benchUsers))
+			if _, err := c.store.Actions(context.Background(), user, feature.Span{Now: now, AsOf: now}, defs); err != nil {
+				b.Error(err)
+			}
+			took[i] = time.Since(began)
+		})
+	}
+	asking.Wait()
+	return took
+}
