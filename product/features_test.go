@@ -10,8 +10,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,6 +195,144 @@ features:
 	if err != nil || results[0].Value != feature.Number(0) {
 		t.Errorf("the embedded store has %v actions, %v, want none", results, err)
 	}
+}
+
+// pinotThat is a Pinot that does what it is told to: well, down, slow, partial.
+func pinotThat(t *testing.T, does *atomic.Value) string {
+	t.Helper()
+	answer := func(w http.ResponseWriter, responded int) {
+		fmt.Fprintf(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":2,"numServersResponded":%d}`, responded)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the caller goes
+		switch does.Load() {
+		case "well":
+			answer(w, 2)
+		case "down":
+			w.WriteHeader(http.StatusBadGateway)
+		case "slow":
+			<-r.Context().Done()
+		case "partial":
+			answer(w, 1)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// While the store of features is down, slow, or answers in part, feeds are as they were, every answer of features says what
+// it lacks and why, the store is left alone and found again, and nothing piles up. (Not parallel: it counts goroutines.)
+func TestTheFeedGoesOnWithoutTheFeatureStore(t *testing.T) {
+	var does atomic.Value
+	does.Store("well")
+	cfg := testConfig(t.TempDir())
+	cfg.Pinot.Brokers = []string{pinotThat(t, &does)}
+	cfg.Feature.Deadline, cfg.Feature.BreakAfter, cfg.Feature.BreakFor = 50*time.Millisecond, 3, 500*time.Millisecond
+	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
+	define(t, cfg.Features, "features: [{name: all, entity: user, aggregate: count}]")
+	s := start(t, cfg)
+	at := time.Now()
+	s.publish(append(liking(at), map[string]any{
+		"stream": "follows", "verb": "follow", "actor": "user:0", "object": "interest:0", "id": "follow", "time": at.Format(time.RFC3339Nano),
+	})...)
+	s.feedOf("user:0")
+	s.featuresAreWell()
+	before := runtime.NumGoroutine()
+	for fault, reason := range map[string]string{"down": "store", "slow": "deadline", "partial": "store"} {
+		does.Store(fault)
+		opened, said := false, map[string]bool{}
+		for range 20 {
+			value, degraded := s.askAll()
+			if value != "null" || degraded != "store" && degraded != "deadline" { // store while it is left alone, deadline on a busy machine
+				t.Errorf("%s: got %s, degraded %q", fault, value, degraded)
+			}
+			said[degraded] = true
+			s.feedOf("user:0")
+			opened = opened || s.metric("smartfeed_features_breaker_open") == "1"
+		}
+		if !opened || !said[reason] || !said["store"] {
+			t.Errorf("%s: left alone %v, said %v, want it left alone, and %s said", fault, opened, said, reason)
+		}
+		does.Store("well")
+		s.featuresAreWell()
+		if got := s.metric("smartfeed_features_breaker_open"); got != "0" {
+			t.Errorf("%s: when all is well again the gauge is %s, want 0", fault, got)
+		}
+	}
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before+20; time.Sleep(time.Millisecond) { // connections come and go
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+		}
+	}
+}
+
+// feedOf visits, and wants items and nothing degraded.
+func (s *started) feedOf(user string) {
+	s.t.Helper()
+	res, err := http.Get(s.url("/v1/users/" + user + "/feed?limit=2"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var page struct {
+		Items    []any    `json:"items"`
+		Degraded []string `json:"degraded"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&page); err != nil || len(page.Items) != 2 || len(page.Degraded) > 0 {
+		s.t.Errorf("feed: %d, %+v, %v, want two items and nothing degraded", res.StatusCode, page, err)
+	}
+}
+
+// askAll asks for the feature all of user:0, and returns its value and what is degraded.
+func (s *started) askAll() (value, degraded string) {
+	s.t.Helper()
+	res, err := http.Post(s.url("/v1/features"), "application/json", strings.NewReader(`{"features":["all"],"users":["user:0"]}`))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Values  map[string]map[string]json.RawMessage `json:"values"`
+		Missing []struct {
+			Reason string `json:"reason"`
+		} `json:"missing"`
+		Degraded []string `json:"degraded"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || len(answer.Missing) != len(answer.Degraded) {
+		s.t.Errorf("features: %d, %+v, %v", res.StatusCode, answer, err)
+	}
+	return string(answer.Values["user:0"]["all"]), strings.Join(answer.Degraded, " ")
+}
+
+// featuresAreWell asks until the answer lacks nothing: on a busy machine the deadline may pass now and then.
+func (s *started) featuresAreWell() {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		value, degraded := s.askAll()
+		if value == "7" && degraded == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("features: %s, degraded %q, want 7 and nothing degraded", value, degraded)
+		}
+	}
+}
+
+// metric returns the value of a metric without labels.
+func (s *started) metric(name string) string {
+	s.t.Helper()
+	res, err := http.Get(s.url("/metrics"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "\n"+name+" ")
+	value, _, _ := strings.Cut(after, "\n")
+	return value
 }
 
 // define writes a file of definitions.

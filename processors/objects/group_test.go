@@ -179,7 +179,9 @@ func checkDeadLetters(t *testing.T, w *proctest.Wire, want ...string) {
 func TestActionsAreJoinedOnce(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{"user:gone": true}))
+	cfg := objects.DefaultConfig()
+	cfg.Bots = append(cfg.Bots, objects.BotRule{ActorPrefix: "user:crawler-"})
+	m := w.Start("a", objects.Group(cfg, w.Streams, gone{"user:gone": true}))
 	at := now()
 	proctest.Publish(w, w.Streams.Pins, "pin:1",
 		pinAt(schemas.Create, "pin:1", at, "v1"),
@@ -197,11 +199,16 @@ func TestActionsAreJoinedOnce(t *testing.T) {
 		actionAt(schemas.Click, "pin:1", at, "nobody's", by("")),
 		actionAt(schemas.Click, "pin:1", at, "deleted user's", by("user:gone")),
 		actionAt(schemas.Click, "pin:1", at, "bot's", bot),
+		actionAt(schemas.Click, "pin:1", at, "crawler's", by("user:crawler-7")),
 		actionAt("applaud", "pin:1", at, "of an unknown verb"),
 		actionAt(schemas.Click, "pin:1", at.Add(time.Hour), "from the future"))
 	w.WaitIdle()
 	if diff := gocmp.Diff(map[string]string{"before all": "v1", "between": "v1", "after": "v2"}, joinedWith(t, w)); diff != "" {
 		t.Errorf("joined with (-want +got):\n%s", diff)
+	}
+	dropped := map[string]int64{"no_actor": 1, "deleted_user": 1, "bot": 2, "repeat": 1}
+	if diff := gocmp.Diff(dropped, m.Status(topics.Objects).Dropped); diff != "" {
+		t.Errorf("dropped by reason (-want +got):\n%s", diff)
 	}
 	first := proctest.Drain(w, w.Streams.ActionsJoined)[0]
 	want := schemas.EnrichedAction{
@@ -228,7 +235,7 @@ func TestActionsWaitForTheirPin(t *testing.T) {
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
 	cfg.MaxHeld, cfg.Hold = 30, 3*time.Second // more than are set free at once
-	w.Start("a", objects.Group(cfg, w.Streams, gone{}))
+	m := w.Start("a", objects.Group(cfg, w.Streams, gone{}))
 	at := now()
 	want := map[string]string{}
 	for i := range 31 {
@@ -254,6 +261,10 @@ func TestActionsWaitForTheirPin(t *testing.T) {
 		if r.Name[0] == 'h' {
 			t.Errorf("action %q of %s is still held", r.Name[9:], r.Owner)
 		}
+	}
+	without := map[string]int64{"held_full": 1, "no_object": 1, "deleted_pin": 1}
+	if diff := gocmp.Diff(without, m.Status(topics.Objects).Dropped); diff != "" {
+		t.Errorf("dropped or went on without, by reason (-want +got):\n%s", diff)
 	}
 }
 

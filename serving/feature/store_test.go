@@ -325,3 +325,41 @@ func writeUntilKilled(t *testing.T, dir string) {
 		fmt.Println(n)
 	}
 }
+
+// Ids, attributes and filters that look like keys, SQL or text of another encoding are what they are: each user has the
+// own actions and nobody else's, and a filter or a group matches its text alone.
+func TestHostileTextsAreWhatTheyAre(t *testing.T) {
+	s := openTest(t, t.TempDir(), DefaultConfig())
+	texts := []string{
+		`'`, `''`, `\`, `\'`, `?`, `--`, `' --`, `' OR 1=1 --`, `;SET a='b'`, `"`, "`", `%`, `_`, `{}`, `$1`, "‘’“”", "ʼ", "＇", "😀", "é", "e\u0301", "\u202e",
+		"|", "|pin:1", ":", "user:", "a", "aa", "a|", "ÿ", "\u00ff\u00ff", "null", "nil", " ", "  ",
+	}
+	var batch Batch
+	for i, text := range texts {
+		user, err := schemas.ParseUserID("user:" + text)
+		if err != nil {
+			t.Fatalf("%q is no id: %v", text, err)
+		}
+		batch.Actions = append(batch.Actions, &schemas.EnrichedAction{
+			ID: fmt.Sprint(i), Actor: user, Verb: "save", Object: schemas.ID("pin:" + text), Timestamp: now,
+			ObjectAttributes: schemas.ObjectAttributes{Attributes: map[string]string{"x": text + "\x00", text + "\x00y": "z"}},
+		})
+	}
+	mustWrite(t, s, batch)
+	for i, text := range texts {
+		user, attribute := schemas.UserID("user:"+text), text+"\x00"
+		for name, tt := range map[string]struct {
+			def  Definition
+			want Value
+		}{
+			"all":          {Definition{Entity: User, Window: Kept, Aggregate: TakeLast, N: 10}, Last{{schemas.ID("pin:" + text), "save", now.Time().Truncate(time.Millisecond).UTC()}}},
+			"filter":       {Definition{Entity: User, Window: Kept, Aggregate: Count, Where: []Condition{{mustPath(t, "objectAttributes.x"), []string{attribute}}}}, Number(1)},
+			"other filter": {Definition{Entity: User, Window: Kept, Aggregate: Count, Where: []Condition{{mustPath(t, "object"), []string{"pin:" + texts[(i+1)%len(texts)], text}}}}, Number(0)},
+			"group":        {Definition{Entity: User, Window: Kept, Aggregate: Count, GroupBy: mustPath(t, "objectAttributes.x")}, Groups{attribute: 1}},
+		} {
+			if got := one(t, s, user, tt.def); !cmp.Equal(got, Result{Value: tt.want}) {
+				t.Errorf("%s of %q: got %v, want %v", name, user, got, tt.want)
+			}
+		}
+	}
+}
