@@ -69,6 +69,8 @@ func schemaFile(rec any) string {
 		return "deleted_user"
 	case *DeadLetter:
 		return "dead_letter"
+	case *RetryOrder:
+		return "retry_order"
 	case *EdgeMode:
 		return "edge_mode"
 	case *PulledPin:

@@ -40,6 +40,7 @@ const (
 	Impressions     = "impressions"      // pin
 	FeatureLog      = "feature-log"      // entity
 	DeadLetters     = "dead-letters"     // source topic
+	RetryOrders     = "retry-orders"     // source topic
 )
 
 // Names of the consumers: the groups with rows, and the sinks.
@@ -49,6 +50,7 @@ const (
 	Fanout       = "fanout"
 	Related      = "related" // pins and interests that go together
 	Pools        = "pools"
+	Retries      = "retries"     // dead letters that are tried again
 	Materialize  = "materialize" // once a feed store
 	Features     = "features"
 	FeatureFiles = "feature-files" // the training log's
@@ -77,7 +79,7 @@ func TableOf(group string) string { return group + "-table" }
 func TicksOf(group string) string { return group + "-ticks" }
 
 // RowGroups returns the groups that keep rows.
-func RowGroups() []string { return []string{Objects, Actors, Fanout, Related, Pools} }
+func RowGroups() []string { return []string{Objects, Actors, Fanout, Related, Pools, Retries} }
 
 // Topic is one topic as it should be.
 type Topic struct {
@@ -189,7 +191,8 @@ func derived() []Topic {
 		{Name: FeedEntries, Key: "user", Record: "FeedEntry", Writers: []string{Pools}, Readers: []string{Materialize}},
 		{Name: Impressions, Key: "pin", Record: "Impression", Writers: []string{Pools}, Readers: []string{Objects}},
 		{Name: FeatureLog, Key: "entity", Record: "LoggedFeatures", Writers: []string{Serving}, Readers: []string{FeatureFiles}},
-		{Name: DeadLetters, Key: "topic", Record: "DeadLetter", Writers: append(RowGroups(), Materialize, Features, FeatureFiles)},
+		{Name: DeadLetters, Key: "topic", Record: "DeadLetter", Writers: append(RowGroups(), Materialize, Features, FeatureFiles), Readers: []string{Retries}},
+		{Name: RetryOrders, Key: "topic", Record: "RetryOrder", Writers: []string{Serving}, Readers: []string{Retries}},
 	}
 	for i := range list {
 		if !list[i].Compact {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -231,24 +232,27 @@ func TestDeadLettersListAndRetry(t *testing.T) {
 	}
 
 	out, _, err = w.smartfeed(t, "", "deadletters", "retry")
-	if err != nil || out != "published 6 dead letters again, skipped 2\n" {
+	if err != nil || out != "6 dead letters are retried, skipped 2\n" {
 		t.Errorf("retry printed %q, %v", out, err)
 	}
-	for _, r := range w.drain(t, topics.Pins) {
-		if want := topics.PartitionBytes(r.Key, 4); r.Partition != want {
-			t.Errorf("%s was published to partition %d, want %d", r.Key, r.Partition, want)
+	ordered := map[string]string{}
+	for _, r := range w.drain(t, topics.RetryOrders) {
+		o, err := w.streams.RetryOrders.Decode(r.Value)
+		if err != nil || o.Validate(string(r.Key)) != nil || r.Partition != topics.Partition(o.Topic, 4) || len(o.Letters) != 1 {
+			t.Fatalf("order %+v under %s in partition %d: %v", o, r.Key, r.Partition, err)
 		}
+		ordered[string(o.Letters[0].Key)] = o.Topic + " " + string(o.Letters[0].Value)
 	}
-	if rs := w.drain(t, topics.Deliveries); len(rs) != 1 || rs[0].Partition != 3 || string(rs[0].Value) != "d" {
-		t.Errorf("deliveries %v, want the bytes in partition 3", rs)
+	if len(ordered) != 6 || ordered["pin:3"] != "pins v3" || ordered["user:a"] != "deliveries d" {
+		t.Errorf("ordered %v, want five pins and a delivery", ordered)
 	}
 
 	w.bury(t, topics.Pins, 0, "pin:9", "v9", 20)
 	if out, _, err = w.smartfeed(t, "", "deadletters", "retry", "--json"); err != nil || !strings.Contains(out, `"published": 1`) {
 		t.Errorf("second retry printed %q, %v, want only the new letter", out, err)
 	}
-	if n := w.end(t, topics.Pins); n != 6 {
-		t.Errorf("%d records on pins, want 6", n)
+	if n := w.end(t, topics.RetryOrders); n != 7 {
+		t.Errorf("%d orders, want 7", n)
 	}
 	out, _, err = w.smartfeed(t, "", "deadletters", "list")
 	if err != nil || strings.Count(out, "true") != 9 || !strings.Contains(out, "the letter cannot be read") {
@@ -279,12 +283,57 @@ func TestOnlyTheEndOfManyDeadLettersIsListed(t *testing.T) {
 	}
 }
 
+// What is too long to be kept is published where it came from, marked as the retry that it is.
+func TestLongDeadLettersAreRetriedAtOnce(t *testing.T) {
+	w := newWire(t)
+	w.bury(t, topics.Deliveries, 3, "user:a", strings.Repeat("d", topics.MaxRetriedBytes), 10)
+	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "1 dead letter") {
+		t.Fatalf("retry printed %q, %v", out, err)
+	}
+	rs := w.drain(t, topics.Deliveries)
+	if len(rs) != 1 || rs[0].Partition != 3 || len(rs[0].Value) != topics.MaxRetriedBytes {
+		t.Fatalf("%d deliveries, want the bytes in partition 3", len(rs))
+	}
+	want := topics.Retry{Group: "objects", Partition: 3, Offset: 10, Attempt: 1}
+	if got, ok := topics.RetryOf(rs[0]); !ok || got != want {
+		t.Errorf("marked as %+v, want %+v", got, want)
+	}
+}
+
+func TestLimitsOfRetries(t *testing.T) {
+	w := newWire(t)
+	for _, args := range [][]string{{"pins", "-1"}, {"pins", "x"}, {"pins", "NaN"}, {"pins", "10001"}, {"nothing/x", "1"}, {"dead-letters", "1"}, {"pins"}} {
+		if out, _, err := w.smartfeed(t, "", append([]string{"deadletters", "limit", "--"}, args...)...); err == nil {
+			t.Errorf("limit %v printed %q, want an error", args, out)
+		}
+	}
+	out, _, err := w.smartfeed(t, "", "deadletters", "limit", "pins/objects", "0", "--operator", "ann", "--priority", "3")
+	if err != nil || out != "retries of pins/objects: 0 a second\n" {
+		t.Errorf("limit printed %q, %v", out, err)
+	}
+	if _, _, err := w.smartfeed(t, "", "deadletters", "limit", "pins", "default"); err != nil {
+		t.Error(err)
+	}
+	var got []schemas.RetryLimit
+	for _, r := range w.drain(t, topics.RetryOrders) {
+		o, err := w.streams.RetryOrders.Decode(r.Value)
+		if err != nil || string(r.Key) != topics.Pins {
+			t.Fatalf("order under %s: %v", r.Key, err)
+		}
+		got = append(got, o.Limits...)
+	}
+	want := []schemas.RetryLimit{{Scope: "pins/objects", Priority: 3}, {Scope: "pins", Rate: -1}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+}
+
 func TestDeadLettersOfNothing(t *testing.T) {
 	w := newWire(t)
 	if out, _, err := w.smartfeed(t, "", "deadletters", "list", "--json"); err != nil || out != "[]\n" {
 		t.Errorf("list printed %q, %v", out, err)
 	}
-	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "published 0") {
+	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "0 dead letters") {
 		t.Errorf("retry printed %q, %v", out, err)
 	}
 	var usage *topics.UsageError

@@ -89,7 +89,7 @@ func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle fu
 	if err := fetches.Err(); err != nil {
 		return fmt.Errorf("poll: %w", err)
 	}
-	records, done := split(fetches)
+	records, done := split(fetches, cfg.Group)
 	if len(done) == 0 {
 		return nil
 	}
@@ -101,12 +101,14 @@ func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle fu
 	return commit(ctx, client, done)
 }
 
-// split returns the data records of fetches, and for each partition the offset after its last record of any kind.
-func split(fetches kgo.Fetches) ([]*kgo.Record, map[string]map[int32]kgo.EpochOffset) {
+// split returns the data records of fetches, without those that are retried for another group, and for each partition
+// the offset after its last record of any kind.
+func split(fetches kgo.Fetches, group string) ([]*kgo.Record, map[string]map[int32]kgo.EpochOffset) {
 	records := make([]*kgo.Record, 0, fetches.NumRecords())
 	done := map[string]map[int32]kgo.EpochOffset{}
 	fetches.EachRecord(func(r *kgo.Record) {
-		if !r.Attrs.IsControl() {
+		retry, retried := RetryOf(r)
+		if !r.Attrs.IsControl() && (!retried || retry.Group == group) {
 			records = append(records, r)
 		}
 		if done[r.Topic] == nil {

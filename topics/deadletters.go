@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -126,20 +128,21 @@ func newest(list []Letter, limit int) []Letter {
 
 // Retried is what came of retrying.
 type Retried struct {
-	Published int            `json:"published"`
-	Topics    map[string]int `json:"topics"`  // of them, by topic
-	Skipped   int            `json:"skipped"` // letters that cannot be read, or of topics that no longer exist
+	Published int            `json:"published"` // letters that are on their way, see RetryDeadLetters
+	Topics    map[string]int `json:"topics"`    // of them, by topic
+	Skipped   int            `json:"skipped"`   // letters that cannot be read, or of topics that take no retries
 }
 
 // retryBatch is how many letters are published before their offsets are committed.
 const retryBatch = 500
 
-// RetryDeadLetters publishes the bytes of every dead letter that has not been retried yet to the topic it came from:
-// to the partition of its key, or of a topic whose partition is chosen by the writer to the one it was in. It returns
-// when all are acknowledged, and remembers it. Interrupted, it may publish some again the next time. A record that
-// still cannot be worked off becomes a new dead letter.
+// RetryDeadLetters has every dead letter retried at once that came after the last call: it orders it of the group
+// retries, which knows those that have been worked off meanwhile, or are on their way. Letters over MaxRetriedBytes,
+// which that group does not keep, it publishes itself to the topic they came from. It returns when all is acknowledged,
+// and remembers it. Interrupted, it may order some again the next time. A record that still cannot be worked off becomes
+// a new dead letter.
 func RetryDeadLetters(ctx context.Context, k Kafka, s *Streams) (Retried, error) {
-	r, err := newRetrier(ctx, k)
+	r, err := newRetrier(ctx, k, s)
 	if err != nil {
 		return Retried{}, fmt.Errorf("retry dead letters: %w", err)
 	}
@@ -154,18 +157,20 @@ func RetryDeadLetters(ctx context.Context, k Kafka, s *Streams) (Retried, error)
 	return r.done, nil
 }
 
-// retrier gathers letters and publishes them in batches.
+// retrier gathers what becomes of letters and publishes it in batches.
 type retrier struct {
-	log    *Log
-	client *kgo.Client
-	known  map[string]Topic
-	done   Retried
+	log     *Log
+	client  *kgo.Client
+	streams *Streams
+	known   map[string]Topic
+	done    Retried
 
 	batch []*kgo.Record
+	of    []string     // the topic of each one's letter
 	next  kadm.Offsets // behind the batch
 }
 
-func newRetrier(ctx context.Context, k Kafka) (*retrier, error) {
+func newRetrier(ctx context.Context, k Kafka, s *Streams) (*retrier, error) {
 	profile, err := ProfileOf(ctx, k)
 	if err != nil {
 		return nil, err
@@ -179,7 +184,7 @@ func newRetrier(ctx context.Context, k Kafka) (*retrier, error) {
 		l.Close()
 		return nil, err
 	}
-	r := &retrier{log: l, client: client, known: map[string]Topic{}, next: kadm.Offsets{}}
+	r := &retrier{log: l, client: client, streams: s, known: map[string]Topic{}, next: kadm.Offsets{}}
 	r.done.Topics = map[string]int{}
 	for _, t := range Catalogue(profile) {
 		r.known[t.Name] = t
@@ -195,19 +200,35 @@ func (r *retrier) close() {
 func (r *retrier) add(ctx context.Context, l Letter) error {
 	r.next.AddOffset(DeadLetters, l.Partition, l.Offset+1, -1)
 	topic, known := r.known[l.Topic]
-	if l.Unreadable != "" || !known || l.DeadLetter.Partition >= topic.Partitions {
+	if l.Unreadable != "" || !known || !topic.CanRetry() || topic.RetryTo(&l.DeadLetter) >= topic.Partitions {
 		r.done.Skipped++
 		return nil
 	}
-	partition := l.DeadLetter.Partition
-	if !topic.Explicit {
-		partition = PartitionBytes(Owner(l.Key), topic.Partitions)
+	rec, err := r.record(topic, &l.DeadLetter)
+	if err != nil {
+		return err
 	}
-	r.batch = append(r.batch, &kgo.Record{Topic: l.Topic, Partition: partition, Key: l.Key, Value: l.Value})
+	r.batch, r.of = append(r.batch, rec), append(r.of, l.Topic)
 	if len(r.batch) < retryBatch {
 		return nil
 	}
 	return r.flush(ctx)
+}
+
+// record is the order to retry a letter, or the retry of one that is too long for it.
+func (r *retrier) record(topic Topic, l *schemas.DeadLetter) (*kgo.Record, error) {
+	if len(l.Key)+len(l.Value) > MaxRetriedBytes {
+		retry := Retry{Group: l.Group, Attempt: l.Attempts + 1}
+		retry.Partition, retry.Offset = l.First()
+		header := kgo.RecordHeader{Key: RetryHeader, Value: retry.Value()}
+		return &kgo.Record{Topic: l.Topic, Partition: topic.RetryTo(l), Key: l.Key, Value: l.Value, Headers: []kgo.RecordHeader{header}}, nil
+	}
+	order := schemas.RetryOrder{Topic: l.Topic, Time: schemas.MicrosOf(time.Now()), Letters: []schemas.DeadLetter{*l}}
+	value, err := r.streams.RetryOrders.Encode(&order)
+	if err != nil {
+		return nil, fmt.Errorf("order retry: %w", err)
+	}
+	return &kgo.Record{Topic: RetryOrders, Partition: Partition(l.Topic, topic.Partitions), Key: []byte(l.Topic), Value: value}, nil
 }
 
 // flush publishes the batch and then commits the offset behind it.
@@ -220,11 +241,38 @@ func (r *retrier) flush(ctx context.Context) error {
 			return fmt.Errorf("commit offsets: %w", err)
 		}
 	}
-	for _, rec := range r.batch {
+	for _, topic := range r.of {
 		r.done.Published++
-		r.done.Topics[rec.Topic]++
+		r.done.Topics[topic]++
 	}
-	r.batch, r.next = nil, kadm.Offsets{}
+	r.batch, r.of, r.next = nil, nil, kadm.Offsets{}
+	return nil
+}
+
+// LimitRetries sets how fast dead letters of a scope are retried (see schemas.RetryLimit), in the operator's name. It
+// returns when that is acknowledged. A scope of a topic that is not there, or a rate out of its bounds, is a
+// *schemas.BadRecordError.
+func LimitRetries(ctx context.Context, k Kafka, s *Streams, limit schemas.RetryLimit, operator string) error {
+	topic, _, _ := strings.Cut(limit.Scope, "/")
+	if !slices.ContainsFunc(Catalogue(Profile{}), func(t Topic) bool { return t.Name == topic && t.CanRetry() }) {
+		return schemas.Bad(fmt.Sprintf("limit retries of %.128q: there is no topic %.64q that takes retries", limit.Scope, topic))
+	}
+	order := schemas.RetryOrder{Topic: topic, Operator: operator, Time: schemas.MicrosOf(time.Now()), Limits: []schemas.RetryLimit{limit}}
+	if err := order.Validate(topic); err != nil {
+		return err
+	}
+	value, err := s.RetryOrders.Encode(&order)
+	if err != nil {
+		return fmt.Errorf("limit retries: %w", err)
+	}
+	client, err := k.Client()
+	if err != nil {
+		return fmt.Errorf("limit retries: %w", err)
+	}
+	defer client.Close()
+	if err := client.ProduceSync(ctx, &kgo.Record{Topic: RetryOrders, Key: []byte(topic), Value: value}).FirstErr(); err != nil {
+		return fmt.Errorf("limit retries: %w", err)
+	}
 	return nil
 }
 
@@ -253,7 +301,7 @@ func deadLettersCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Comman
 	}
 	list.Flags().IntVar(&limit, "limit", 100, "print at most so many")
 	retry := &cobra.Command{
-		Use: "retry", Short: "publish what has not been retried yet to the topics it came from", Args: cobra.NoArgs,
+		Use: "retry", Short: "have what came since the last time retried at once, whatever was tried before", Args: cobra.NoArgs,
 		RunE: run(setup, func(cmd *cobra.Command, s Setup, _ []string) error {
 			streams, err := s.Streams(cmd.Context())
 			if err != nil {
@@ -264,7 +312,46 @@ func deadLettersCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Comman
 		}),
 	}
 	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.AddCommand(list, retry)
+	cmd.AddCommand(list, retry, limitCommand(setup))
+	return cmd
+}
+
+func limitCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
+	var (
+		operator string
+		priority int32
+	)
+	cmd := &cobra.Command{
+		Use: "limit KIND RATE", Short: "set how fast dead letters of a kind are retried, 0: not at all",
+		Long: `Set how many dead letters of a kind are retried a second: a number, 0 to stop them, or "default" for what the configuration
+says. KIND is topic/group/words as GET /v1/deadletters/kinds lists them, or topic/group, or a topic; the narrowest that is
+set counts. Of kinds that are due at once the one of greater --priority goes first.`,
+		Example: "  smartfeed deadletters limit pins/objects 0\n  smartfeed deadletters limit pins/objects default",
+		Args:    cobra.ExactArgs(2),
+		RunE: run(setup, func(cmd *cobra.Command, s Setup, args []string) error {
+			rate, err := strconv.ParseFloat(args[1], 64)
+			if args[1] == "default" {
+				rate, err = -1, nil
+			} else if err != nil || rate < 0 || rate > schemas.MaxRetryRate || math.IsNaN(rate) {
+				return &UsageError{fmt.Sprintf("rate %q: want a number from 0 to %d, or default", args[1], schemas.MaxRetryRate)}
+			}
+			streams, err := s.Streams(cmd.Context())
+			if err != nil {
+				return err
+			}
+			limit := schemas.RetryLimit{Scope: args[0], Rate: rate, Priority: priority}
+			var bad *schemas.BadRecordError
+			if err := LimitRetries(cmd.Context(), s.Kafka, streams, limit, operator); errors.As(err, &bad) {
+				return &UsageError{bad.Reason}
+			} else if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "retries of %s: %s a second\n", args[0], args[1])
+			return err
+		}),
+	}
+	cmd.Flags().StringVar(&operator, "operator", "", "who sets it, for others to see")
+	cmd.Flags().Int32Var(&priority, "priority", 0, "greater goes first")
 	return cmd
 }
 
@@ -295,6 +382,6 @@ func printRetried(out io.Writer, r Retried, asJSON bool) error {
 	if asJSON {
 		return printJSON(out, r)
 	}
-	_, err := fmt.Fprintf(out, "published %d dead letters again, skipped %d\n", r.Published, r.Skipped)
+	_, err := fmt.Fprintf(out, "%d dead letters are retried, skipped %d\n", r.Published, r.Skipped)
 	return err
 }

@@ -148,12 +148,12 @@ func TestRealKafkaDeadLetters(t *testing.T) {
 	for i := range 5 {
 		w.bury(t, topics.Pins, 0, fmt.Sprintf("pin:%d", i), "v", int64(5-i))
 	}
-	for _, want := range []string{"published 5 dead letters again, skipped 0\n", "published 0 dead letters again, skipped 0\n"} {
+	for _, want := range []string{"5 dead letters are retried, skipped 0\n", "0 dead letters are retried, skipped 0\n"} {
 		if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || out != want {
 			t.Errorf("retry printed %q, %v, want %q", out, err, want)
 		}
 	}
-	if n := w.end(t, topics.Pins); n != 5 {
-		t.Errorf("%d records on pins, want 5", n)
+	if n := w.end(t, topics.RetryOrders); n != 5 {
+		t.Errorf("%d orders, want 5", n)
 	}
 }

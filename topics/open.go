@@ -58,6 +58,7 @@ func Open(ctx context.Context, r Registry) (*Streams, error) {
 		Impressions:     bind[schemas.Impression](b, Impressions),
 		FeatureLog:      bind[schemas.LoggedFeatures](b, FeatureLog),
 		DeadLetters:     bind[schemas.DeadLetter](b, DeadLetters),
+		RetryOrders:     bind[schemas.RetryOrder](b, RetryOrders),
 	}
 	if err := errors.Join(b.errs...); err != nil {
 		return nil, fmt.Errorf("open streams: %w", err)

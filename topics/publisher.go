@@ -143,11 +143,7 @@ func (p *Publisher) encode(event any) ([]byte, error) {
 
 // Bury puts a record that a consumer cannot work off into the dead letters, and returns when it is acknowledged.
 func (p *Publisher) Bury(ctx context.Context, group string, r *kgo.Record, reason string) error {
-	value, err := p.streams.DeadLetters.Encode(&schemas.DeadLetter{
-		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
-		Group: group, Reason: reason, Time: schemas.MicrosOf(r.Timestamp),
-		Key: r.Key, Value: r.Value,
-	})
+	value, err := p.streams.DeadLetters.Encode(LetterOf(group, r, reason))
 	if err == nil {
 		letter := &kgo.Record{Topic: DeadLetters, Key: []byte(r.Topic), Value: value, Headers: WithSince(nil, SinceOf(r))}
 		err = p.produce(ctx, []*kgo.Record{letter}, func() {})

@@ -56,4 +56,5 @@ type Streams struct {
 	Impressions     Stream[schemas.Impression]
 	FeatureLog      Stream[schemas.LoggedFeatures]
 	DeadLetters     Stream[schemas.DeadLetter]
+	RetryOrders     Stream[schemas.RetryOrder]
 }

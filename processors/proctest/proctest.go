@@ -184,7 +184,7 @@ type Record[T any] struct {
 func Drain[T any](w *Wire, s topics.Stream[T]) []Record[T] {
 	w.t.Helper()
 	var out []Record[T]
-	for _, r := range w.read(s.Name) {
+	for _, r := range w.Records(s.Name) {
 		rec := Record[T]{Key: string(r.Key), Partition: r.Partition, Offset: r.Offset, Time: r.Timestamp, Since: topics.SinceOf(r)}
 		if r.Value != nil {
 			value, err := s.Decode(r.Value)
@@ -207,7 +207,7 @@ type Row struct {
 func (w *Wire) Rows(group, owner string) []Row {
 	w.t.Helper()
 	state := map[string]Row{}
-	for _, r := range w.read(topics.TableOf(group)) {
+	for _, r := range w.Records(topics.TableOf(group)) {
 		name, row, _ := bytes.Cut(r.Key, []byte{0})
 		if len(name) == 0 || owner != "" && string(name) != owner {
 			continue // the kernel's own, or another's
@@ -231,8 +231,8 @@ func (w *Wire) Rows(group, owner string) []Row {
 	return list
 }
 
-// read returns all committed records of a topic up to its present end.
-func (w *Wire) read(topic string) []*kgo.Record {
+// Records returns all committed records of a topic up to its present end, as they are.
+func (w *Wire) Records(topic string) []*kgo.Record {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), Patience)
 	defer cancel()

@@ -63,11 +63,12 @@ type emit struct {
 	since     int64
 }
 
-// moved keeps the rest of a record that goes on to another partition as it is.
+// moved keeps the rest of a record that goes on to another partition as it is, or the headers of one that is new.
 type moved struct {
 	topic   string
 	headers map[string][]byte
 	micros  int64
+	isNew   bool // micros is not known yet
 }
 
 // ownerLog is one owner's writes in a batch.

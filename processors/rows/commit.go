@@ -223,7 +223,10 @@ func (f *flight) emit(b *batch, e *emit, topo *topology, i int) {
 		return
 	}
 	m := &b.moved[e.moved-1]
-	r.Topic, r.Timestamp = m.topic, time.UnixMicro(m.micros)
+	r.Topic = m.topic
+	if !m.isNew {
+		r.Timestamp = time.UnixMicro(m.micros)
+	}
 	for key, value := range m.headers {
 		if key != topics.SinceHeader {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: key, Value: value})

@@ -122,6 +122,9 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 	if input == len(p.w.r.topo.inputs) {
 		return p.tick(ctx.Timestamp())
 	}
+	if retry, ok := p.retry(); ok && retry.Group != p.w.r.topo.name {
+		return nil // it is another group that could not work it off
+	}
 	in, key, owner := &p.w.r.topo.inputs[input], ctx.Key(), ""
 	if !in.batched {
 		if err := checkOwner(key); err != nil {
@@ -149,6 +152,11 @@ func (p *part) since() int64 {
 	return p.record.Timestamp().UnixMicro()
 }
 
+// retry reads the header of a record that was published again for a group that could not work it off.
+func (p *part) retry() (topics.Retry, bool) {
+	return topics.ParseRetry(p.record.Headers()[topics.RetryHeader])
+}
+
 // bury sends the record being worked off to the dead letters if err says that it is a bad one, and returns err
 // otherwise.
 func (p *part) bury(err error, key, value []byte) error {
@@ -159,6 +167,9 @@ func (p *part) bury(err error, key, value []byte) error {
 	letter := schemas.DeadLetter{
 		Topic: string(p.record.Topic()), Partition: p.id, Offset: p.record.Offset(), Group: p.w.r.topo.name,
 		Reason: bad.Reason, Time: schemas.MicrosOf(p.record.Timestamp()), Key: key, Value: value,
+	}
+	if retry, ok := p.retry(); ok {
+		letter.Attempts, letter.FirstPartition, letter.FirstOffset = retry.Attempt, retry.Partition, retry.Offset
 	}
 	framed, err := p.w.r.env.Streams.DeadLetters.Encode(&letter)
 	if err != nil {

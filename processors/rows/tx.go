@@ -196,6 +196,17 @@ func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) er
 	return nil
 }
 
+// EmitRetry is EmitTo of a record that is tried again: see topics.Retry.
+func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte, retry topics.Retry) error {
+	if err := tx.EmitTo(topic, partition, key, value); err != nil {
+		return err
+	}
+	b := tx.s.pending
+	b.moved = append(b.moved, moved{topic: topic, headers: map[string][]byte{topics.RetryHeader: retry.Value()}, isNew: true})
+	b.emits[len(b.emits)-1].moved = int32(len(b.moved))
+	return nil
+}
+
 // room checks the bounds of one callback before it adds a row or record of so many bytes.
 func (tx *Tx) room(bytes int) error {
 	b, limits := tx.s.pending, tx.s.limits

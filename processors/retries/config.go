@@ -1,0 +1,67 @@
+package retries
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config says how dead letters are retried. See DefaultConfig.
+type Config struct {
+	Attempts   int           `yaml:"attempts"`    // retries of a letter, 0-1000, default 8; 0: none by itself
+	FirstDelay time.Duration `yaml:"first_delay"` // before the first retry, 100ms-24h, default 30s
+	Linear     int           `yaml:"linear"`      // failures up to which the delay grows by FirstDelay each; then it doubles. 1-1000, default 3
+	MaxDelay   time.Duration `yaml:"max_delay"`   // longest delay, FirstDelay-168h, default 6h
+	Settle     time.Duration `yaml:"settle"`      // after which a letter that has not come back counts as done, 1s-24h, default 1m
+
+	Rate      float64 `yaml:"rate"`       // retries a second of each kind, 0-10,000, default 10; 0: none
+	TopicRate float64 `yaml:"topic_rate"` // of all kinds of a topic together, above 0, at most 10,000, default 50
+
+	KeepWaiting int `yaml:"keep_waiting"` // letters of a topic that wait, 1-1,000,000, default 10,000; more are parked
+	KeepBytes   int `yaml:"keep_bytes"`   // of their keys and values, 1 MiB-1 GiB, default 64 MiB; likewise
+	KeepDone    int `yaml:"keep_done"`    // letters of a topic that are done, 0-100,000, default 1,000
+	KeepParked  int `yaml:"keep_parked"`  // letters of a topic that are parked, 1-1,000,000, default 10,000
+}
+
+// DefaultConfig returns the configuration that the field comments state: the eighth retry of a letter comes two hours
+// after it failed first.
+func DefaultConfig() Config {
+	return Config{
+		Attempts: 8, FirstDelay: 30 * time.Second, Linear: 3, MaxDelay: 6 * time.Hour, Settle: time.Minute,
+		Rate: 10, TopicRate: 50,
+		KeepWaiting: 10_000, KeepBytes: 64 << 20, KeepDone: 1000, KeepParked: 10_000,
+	}
+}
+
+// Validate reports every value that is out of its bounds.
+func (c Config) Validate() error {
+	return errors.Join(
+		within("attempts", c.Attempts, 0, 1000),
+		within("first_delay", c.FirstDelay, 100*time.Millisecond, 24*time.Hour),
+		within("linear", c.Linear, 1, 1000),
+		within("max_delay", c.MaxDelay, c.FirstDelay, 7*24*time.Hour),
+		within("settle", c.Settle, time.Second, 24*time.Hour),
+		within("rate", c.Rate, 0, 10_000),
+		within("topic_rate", c.TopicRate, 0.001, 10_000),
+		within("keep_waiting", c.KeepWaiting, 1, 1_000_000),
+		within("keep_bytes", c.KeepBytes, 1<<20, 1<<30),
+		within("keep_done", c.KeepDone, 0, 100_000),
+		within("keep_parked", c.KeepParked, 1, 1_000_000),
+	)
+}
+
+func within[T int | float64 | time.Duration](name string, v, low, high T) error {
+	if v >= low && v <= high {
+		return nil
+	}
+	return fmt.Errorf("%s: %v, must be %v to %v", name, v, low, high)
+}
+
+// delay returns how long a letter waits after its n-th failure; n is 1 or more.
+func (c Config) delay(n int32) time.Duration {
+	d := time.Duration(min(int(n), c.Linear)) * c.FirstDelay
+	for i := c.Linear; i < int(n) && d < c.MaxDelay; i++ {
+		d *= 2
+	}
+	return min(d, c.MaxDelay)
+}

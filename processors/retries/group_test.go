@@ -1,0 +1,376 @@
+package retries_test
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/processors/retries"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// quick is a configuration whose delays a test can wait for.
+func quick() retries.Config {
+	cfg := retries.DefaultConfig()
+	cfg.FirstDelay, cfg.MaxDelay, cfg.Settle = 100*time.Millisecond, 200*time.Millisecond, time.Second
+	cfg.Attempts, cfg.Rate, cfg.TopicRate = 3, 1000, 1000
+	return cfg
+}
+
+type rig struct {
+	*proctest.Wire
+	t      *testing.T
+	cfg    retries.Config
+	member *proctest.Member
+}
+
+func newRig(t *testing.T, cfg retries.Config) *rig {
+	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
+	catalogue := topics.Catalogue(topics.Profile{Partitions: r.Kafka.Partitions, Embedded: true})
+	r.member = r.Start("retries", retries.Group(cfg, catalogue, r.Streams))
+	return r
+}
+
+func (r *rig) reader() retries.Reader {
+	return retries.Reader{Rows: r.member.View(topics.Retries), Config: r.cfg}
+}
+
+// letters asks until the partition is here.
+func (r *rig) letters(topic string, state schemas.RetryState) []schemas.RetriedLetter {
+	r.t.Helper()
+	var list []schemas.RetriedLetter
+	r.Eventually("the letters of "+topic, func() bool {
+		var err error
+		list, err = r.reader().RetriedLetters(r.t.Context(), topic, "", state, 1_000_000)
+		return here(r.t, err)
+	})
+	return list
+}
+
+func (r *rig) kinds(topic string) map[string]schemas.RetryKind {
+	r.t.Helper()
+	byName := map[string]schemas.RetryKind{}
+	r.Eventually("the kinds of "+topic, func() bool {
+		list, err := r.reader().RetryKinds(r.t.Context(), topic)
+		for _, k := range list {
+			byName[k.Kind] = k
+		}
+		return here(r.t, err)
+	})
+	return byName
+}
+
+func here(t *testing.T, err error) bool {
+	t.Helper()
+	var away *rows.NotHereError
+	if err != nil && !errors.As(err, &away) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func (r *rig) order(o *schemas.RetryOrder) {
+	r.t.Helper()
+	if o.Time == 0 {
+		o.Time = schemas.MicrosOf(time.Now())
+	}
+	proctest.Publish(r.Wire, r.Streams.RetryOrders, o.Topic, o)
+}
+
+func (r *rig) limit(scope string, rate float64, priority int32) {
+	topic, _, _ := strings.Cut(scope, "/")
+	r.order(&schemas.RetryOrder{Topic: topic, Operator: "op", Limits: []schemas.RetryLimit{{Scope: scope, Rate: rate, Priority: priority}}})
+}
+
+// bury publishes a letter about a record of edges.
+func (r *rig) bury(offset int64, reason string) *schemas.DeadLetter {
+	r.t.Helper()
+	l := &schemas.DeadLetter{Topic: topics.Edges, Partition: 1, Offset: offset, Group: topics.Pools, Reason: reason,
+		Key: []byte(fmt.Sprintf("user:%d", offset)), Value: []byte(fmt.Sprintf("value %d", offset))}
+	proctest.Publish(r.Wire, r.Streams.DeadLetters, l.Topic, l)
+	return l
+}
+
+// picky is a group that cannot work off the edges of some users for so many times. It counts in row "n".
+type picky struct {
+	mu  sync.Mutex
+	ill map[schemas.UserID]int
+}
+
+func (p *picky) group(name string, s *topics.Streams) rows.Group {
+	return rows.Group{Name: name, Inputs: []rows.Input{rows.Keyed(s.Edges, func(tx *rows.Tx, e *schemas.Edge) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.ill[e.User] > 0 {
+			p.ill[e.User]--
+			return schemas.Bad(fmt.Sprintf("user %q is ill", e.User))
+		}
+		value, err := tx.Own().Get([]byte("n"))
+		if err != nil {
+			return err
+		}
+		var n uint64
+		if value != nil {
+			n = binary.BigEndian.Uint64(value)
+		}
+		return tx.Own().Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1))
+	})}}
+}
+
+func (r *rig) edge(user schemas.UserID) {
+	proctest.Publish(r.Wire, r.Streams.Edges, string(user),
+		&schemas.Edge{User: user, Other: "user:x", Kind: schemas.FollowEdge, Live: true, Time: 1})
+}
+
+// counted returns how many edges a group has applied of each user.
+func (r *rig) counted(group string) map[string]uint64 {
+	n := map[string]uint64{}
+	for _, row := range r.Rows(group, "") {
+		n[row.Owner] = binary.BigEndian.Uint64(row.Value)
+	}
+	return n
+}
+
+// What fails for a while is worked off once, by the group that failed and no other, whatever is killed meanwhile; what
+// fails for good is tried as often as allowed, and no more.
+func TestWhatHealsIsWorkedOffOnceAndPoisonRests(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, quick())
+	const users, poison = 30, 1_000_000
+	p, ill := &picky{ill: map[schemas.UserID]int{}}, map[schemas.UserID]bool{}
+	want := map[string]uint64{}
+	for u := range users {
+		user := schemas.UserID(fmt.Sprintf("user:%d", u))
+		want[string(user)] = 1
+		switch u % 3 {
+		case 1:
+			p.ill[user] = 2
+		case 2:
+			p.ill[user], ill[user] = poison, true
+		}
+	}
+	failing := r.Start("failing", p.group(topics.Pools, r.Streams))
+	r.Start("healthy", (&picky{}).group(topics.Fanout, r.Streams))
+	random := rand.New(rand.NewPCG(3, 4))
+	for u := range users {
+		r.edge(schemas.UserID(fmt.Sprintf("user:%d", u)))
+		switch random.IntN(8) {
+		case 0:
+			r.member.Kill()
+			r.member.Restart()
+		case 1:
+			failing.Kill()
+			failing.Restart()
+		}
+	}
+	r.Eventually("nothing is tried any more", func() bool {
+		n := r.kinds(topics.Edges)["edges/pools/user-is-ill"].States
+		return n[schemas.RetryParked] == int64(len(ill)) && n[schemas.RetryWaiting]+n[schemas.RetrySent] == 0
+	})
+	r.WaitIdle()
+	if diff := gocmp.Diff(want, r.counted(topics.Fanout)); diff != "" {
+		t.Errorf("the group that never failed has applied (-want +got):\n%s", diff)
+	}
+	for user := range ill {
+		delete(want, string(user))
+	}
+	if diff := gocmp.Diff(want, r.counted(topics.Pools)); diff != "" {
+		t.Errorf("the group that failed has applied (-want +got):\n%s", diff)
+	}
+	checkPoison(t, r, ill)
+}
+
+// checkPoison wants each user's record to be tried once and Attempts times again.
+func checkPoison(t *testing.T, r *rig, ill map[schemas.UserID]bool) {
+	t.Helper()
+	tries, firsts := map[string][]int32{}, map[string]map[int64]bool{}
+	for _, rec := range proctest.Drain(r.Wire, r.Streams.DeadLetters) {
+		l := rec.Value
+		if !ill[schemas.UserID(l.Key)] {
+			continue
+		}
+		tries[string(l.Key)] = append(tries[string(l.Key)], l.Attempts)
+		if firsts[string(l.Key)] == nil {
+			firsts[string(l.Key)] = map[int64]bool{}
+		}
+		_, first := l.First()
+		firsts[string(l.Key)][first] = true
+	}
+	for user := range ill {
+		if got := tries[string(user)]; !slices.Equal(got, []int32{0, 1, 2, 3}) || len(firsts[string(user)]) != 1 {
+			t.Errorf("letters about the record of %s: after %v retries, of %d first records, want 0 to 3 of one", user, got, len(firsts[string(user)]))
+		}
+	}
+	for _, l := range r.letters(topics.Edges, schemas.RetryParked) {
+		if l.Attempts != 3 || l.Why != "it was tried as often as is allowed" || l.Due != 0 {
+			t.Errorf("parked: %+v, want 3 attempts", l)
+		}
+	}
+}
+
+// A rate of zero stops a kind, and it goes on when there is one again. What was ordered keeps to the rate, too.
+func TestALimitOfZeroStopsAKind(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, quick())
+	r.limit("edges/pools/it-is-stopped", 0, 5)
+	stopped, free := r.bury(1, "it is stopped"), r.bury(2, "it goes")
+	r.WaitIdle()
+	r.order(&schemas.RetryOrder{Topic: topics.Edges, Letters: []schemas.DeadLetter{*stopped}})
+	r.Eventually("the other kind is done", func() bool {
+		return r.kinds(topics.Edges)["edges/pools/it-goes"].States[schemas.RetryDone] == 1
+	})
+	got := r.kinds(topics.Edges)["edges/pools/it-is-stopped"]
+	if got.States[schemas.RetryWaiting] != 1 || got.Rate != 0 || got.Priority != 5 || got.Operator != "op" || got.Due == 0 {
+		t.Errorf("stopped kind: %+v, want one that waits at rate 0", got)
+	}
+	r.order(&schemas.RetryOrder{Topic: topics.Edges, Time: 1, Limits: []schemas.RetryLimit{{Scope: "edges/pools/it-is-stopped", Rate: 9}}})
+	r.WaitIdle()
+	if got := r.kinds(topics.Edges)["edges/pools/it-is-stopped"].Rate; got != 0 {
+		t.Errorf("an order of long ago has set the rate to %v", got)
+	}
+	r.limit("edges/pools/it-is-stopped", -1, 0)
+	r.Eventually("the stopped kind is done", func() bool {
+		return r.kinds(topics.Edges)["edges/pools/it-is-stopped"].States[schemas.RetryDone] == 1
+	})
+	sent := r.published()
+	if len(sent) != 2 || sent[string(stopped.Key)] != string(stopped.Value) || sent[string(free.Key)] != string(free.Value) {
+		t.Errorf("published again: %v, want the bytes of both", sent)
+	}
+}
+
+// published returns the values of the retries on edges by key, and fails if one stands in the wrong partition.
+func (r *rig) published() map[string]string {
+	r.t.Helper()
+	all := map[string]string{}
+	for _, rec := range r.Records(topics.Edges) {
+		retry, _ := topics.RetryOf(rec)
+		if rec.Partition != topics.PartitionBytes(rec.Key, r.Kafka.Partitions) || retry.Group != topics.Pools || retry.Attempt != 1 || retry.Partition != 1 {
+			r.t.Errorf("%s in partition %d, retry %+v", rec.Key, rec.Partition, retry)
+		}
+		all[string(rec.Key)] = string(rec.Value)
+	}
+	return all
+}
+
+// When less may go than is due, kinds of greater priority go first.
+func TestPriorityGoesFirst(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.TopicRate = 1 // one at once, and one a second
+	r := newRig(t, cfg)
+	r.limit("edges/pools/low", 0, 0)
+	r.limit("edges/pools/high", 0, 0)
+	for i := range int64(2) {
+		r.bury(i, "low")
+		r.bury(10+i, "high")
+	}
+	r.WaitIdle()
+	now := schemas.MicrosOf(time.Now())
+	r.order(&schemas.RetryOrder{Topic: topics.Edges, Time: now, Limits: []schemas.RetryLimit{
+		{Scope: "edges/pools/low", Rate: 10}, {Scope: "edges/pools/high", Rate: 10, Priority: 1},
+	}})
+	r.Eventually("all are sent", func() bool { return len(r.published()) == 4 })
+	list := r.letters(topics.Edges, "")
+	for _, l := range list {
+		for _, other := range list {
+			if l.Kind == "edges/pools/high" && other.Kind == "edges/pools/low" && sentAt(r.cfg, l) > sentAt(r.cfg, other) {
+				t.Errorf("%d of high went after %d of low", l.Offset, other.Offset)
+			}
+		}
+	}
+}
+
+// sentAt is when a letter went out that is sent or done.
+func sentAt(cfg retries.Config, l schemas.RetriedLetter) schemas.Micros {
+	if l.State == schemas.RetryDone {
+		return l.Since - schemas.Micros(cfg.Settle/time.Microsecond)
+	}
+	return l.Since
+}
+
+// What cannot be retried, or has no room, is parked, and what has ended is bounded.
+func TestBoundsAndWhatIsNotRetried(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.FirstDelay, cfg.MaxDelay = time.Hour, time.Hour
+	cfg.KeepWaiting, cfg.KeepParked = 2, 6
+	r := newRig(t, cfg)
+	letter := func(topic string, offset int64, value string) *schemas.DeadLetter {
+		l := &schemas.DeadLetter{Topic: topic, Offset: offset, Group: "g", Reason: "bad", Key: []byte("k"), Value: []byte(value)}
+		proctest.Publish(r.Wire, r.Streams.DeadLetters, l.Topic, l)
+		return l
+	}
+	for _, topic := range []string{"gone", topics.DeadLetters, topics.RetryOrders, topics.TicksOf(topics.Pools)} {
+		letter(topic, 1, "v")
+	}
+	letter(topics.Pins, 1, strings.Repeat("x", topics.MaxRetriedBytes))
+	for i := range int64(10) {
+		letter(topics.Users, i, "v")
+	}
+	proctest.Publish(r.Wire, r.Streams.DeadLetters, topics.Pins, &schemas.DeadLetter{Topic: topics.Users, Group: "g"})
+	r.PublishBytes(topics.DeadLetters, "k", []byte("no letter"))
+	r.PublishBytes(topics.RetryOrders, "k", []byte("no order"))
+	r.order(&schemas.RetryOrder{Topic: topics.Pins, Limits: []schemas.RetryLimit{{Scope: "users", Rate: 1}}})
+	r.WaitIdle()
+	for topic, want := range map[string]string{
+		"gone": "its topic takes no retries", topics.DeadLetters: "its topic takes no retries",
+		topics.RetryOrders: "its topic takes no retries", topics.TicksOf(topics.Pools): "its topic takes no retries",
+		topics.Pins: "it is too long to be kept",
+	} {
+		parked := slices.DeleteFunc(r.letters(topic, ""), func(l schemas.RetriedLetter) bool { return l.Group == topics.Retries })
+		if len(parked) != 1 || parked[0].State != schemas.RetryParked || parked[0].Why != want {
+			t.Errorf("%s: %+v, want one that is parked: %s", topic, parked, want)
+		}
+	}
+	waits, parked := r.letters(topics.Users, schemas.RetryWaiting), r.letters(topics.Users, schemas.RetryParked)
+	if len(waits) != 2 || len(parked) != 6 || parked[0].Why != "too many others wait" {
+		t.Errorf("of 10: %d wait, %d are parked: %+v, want 2 and the newest 6", len(waits), len(parked), parked)
+	}
+	for _, l := range parked {
+		if l.Offset < 4 {
+			t.Errorf("letter %d is kept, want the newest", l.Offset)
+		}
+	}
+}
+
+// An order retries what is parked, and what nobody remembers, but nothing that has been worked off.
+func TestAnOrderRetriesWhatIsParked(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.Attempts = 0
+	r := newRig(t, cfg)
+	parked := r.bury(1, "bad")
+	r.WaitIdle()
+	if got := r.letters(topics.Edges, schemas.RetryParked); len(got) != 1 {
+		t.Fatalf("parked: %+v, want one", got)
+	}
+	forgotten := *parked
+	forgotten.Offset, forgotten.Key = 2, []byte("user:2")
+	again := func() {
+		r.order(&schemas.RetryOrder{Topic: topics.Edges, Letters: []schemas.DeadLetter{*parked, forgotten}})
+	}
+	again()
+	r.Eventually("both are done", func() bool { return len(r.letters(topics.Edges, schemas.RetryDone)) == 2 })
+	again()
+	r.WaitIdle()
+	list := r.letters(topics.Edges, "")
+	slices.SortFunc(list, func(a, b schemas.RetriedLetter) int { return cmp.Compare(a.Offset, b.Offset) })
+	if len(list) != 2 || list[0].State != schemas.RetryDone || list[1].State != schemas.RetryDone || list[1].Attempts != 1 {
+		t.Errorf("got %+v, want two that are done", list)
+	}
+	if n := len(r.published()); n != 2 {
+		t.Errorf("%d were published again, want 2", n)
+	}
+}

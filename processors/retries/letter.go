@@ -1,0 +1,130 @@
+package retries
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// letter is what is known of one record that failed, beside its bytes. Its row is this as JSON: letters are few, and
+// people look at them.
+type letter struct {
+	Partition int32              `json:"partition"` // of the record that failed first
+	Offset    int64              `json:"offset"`
+	Group     string             `json:"group"`
+	Kind      string             `json:"kind"`
+	Reason    string             `json:"reason"`
+	State     schemas.RetryState `json:"state"`
+	Attempts  int32              `json:"attempts"`
+	Why       string             `json:"why,omitempty"`
+	Since     schemas.Micros     `json:"since"`
+	Due       schemas.Micros     `json:"due,omitempty"`   // waiting: when it is retried; sent: when it counts as done
+	To        int32              `json:"to,omitempty"`    // the partition into which it is published
+	Bytes     int                `json:"bytes,omitempty"` // of its key and value, while it waits
+}
+
+// maxReason bounds what is kept of a reason, in bytes.
+const maxReason = 300
+
+func cut(reason string) string {
+	if len(reason) > maxReason {
+		reason = reason[:maxReason]
+	}
+	return strings.ToValidUTF8(reason, "")
+}
+
+// idOf names a letter among those of its topic: partition and offset of the record that failed first, and the group.
+func idOf(l *schemas.DeadLetter) []byte {
+	partition, offset := l.First()
+	return makeID(partition, offset, l.Group)
+}
+
+func makeID(partition int32, offset int64, group string) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(partition))
+	b = binary.BigEndian.AppendUint64(b, uint64(offset))
+	return append(b, group...)
+}
+
+func (l *letter) id() []byte { return makeID(l.Partition, l.Offset, l.Group) }
+
+// isNews tells whether a letter says something that is not known: who publishes it may do so twice.
+func isNews(known *letter, l *schemas.DeadLetter) bool {
+	switch {
+	case known == nil || l.Attempts > known.Attempts:
+		return true
+	case l.Attempts < known.Attempts:
+		return false
+	}
+	return known.State == schemas.RetrySent || known.State == schemas.RetryDone
+}
+
+// Why a letter is parked.
+const (
+	whyTried = "it was tried as often as is allowed"
+	whyTopic = "its topic takes no retries"
+	whyLong  = "it is too long to be kept"
+	whyRoom  = "too many others wait"
+)
+
+// never returns why a letter cannot be retried by this group at all, "" if it can.
+func (g *group) never(l *schemas.DeadLetter) string {
+	t, ok := g.topics[l.Topic]
+	switch {
+	case !ok || t.RetryTo(l) >= t.Partitions || t.RetryTo(l) < 0:
+		return whyTopic
+	case len(l.Key)+len(l.Value) > topics.MaxRetriedBytes:
+		return whyLong
+	}
+	return ""
+}
+
+// pace is when the next may go of what keeps to a rate: the generic cell rate algorithm (ITU-T I.371), with a burst of
+// one second's worth.
+type pace schemas.Micros
+
+// open tells whether one may go now.
+func (p pace) open(now schemas.Micros) bool { return p <= pace(now) }
+
+// went returns the pace after one has gone. rate is in 1/s, above 0.
+func (p pace) went(now schemas.Micros, rate float64) pace {
+	return max(p, pace(now)-pace(time.Second/time.Microsecond)) + pace(math.Round(1e6/rate))
+}
+
+func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
+
+// limit is what was set for a scope. Its row is this as JSON.
+type limit struct {
+	Rate     float64        `json:"rate"` // below 0: as configured
+	Priority int32          `json:"priority"`
+	Operator string         `json:"operator"`
+	Time     schemas.Micros `json:"time"`
+}
+
+// scopes returns what a limit of a kind can be set for, the narrowest first.
+func scopes(kind string) []string {
+	parts := strings.SplitN(kind, "/", 3)
+	list := []string{kind}
+	for n := len(parts) - 1; n > 0; n-- {
+		list = append(list, strings.Join(parts[:n], "/"))
+	}
+	return list
+}
+
+// limitOf returns what is in force for a kind.
+func limitOf(limits map[string]limit, kind string, byDefault float64) limit {
+	for _, scope := range scopes(kind) {
+		l, ok := limits[scope]
+		if !ok {
+			continue
+		}
+		if l.Rate < 0 {
+			l.Rate = byDefault
+		}
+		return l
+	}
+	return limit{Rate: byDefault}
+}

@@ -1,0 +1,117 @@
+package retries
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestDelaysGrowLinearlyAndThenDouble(t *testing.T) {
+	cfg := DefaultConfig()
+	for n, want := range []time.Duration{
+		1: 30 * time.Second, 2: time.Minute, 3: 90 * time.Second, 4: 3 * time.Minute, 5: 6 * time.Minute, 6: 12 * time.Minute,
+		7: 24 * time.Minute, 8: 48 * time.Minute, 9: 96 * time.Minute, 10: 192 * time.Minute, 11: 6 * time.Hour, 12: 6 * time.Hour,
+	} {
+		if n == 0 {
+			continue
+		}
+		if got := cfg.delay(int32(n)); got != want {
+			t.Errorf("after failure %d: got %v, want %v", n, got, want)
+		}
+	}
+	cfg.Linear, cfg.FirstDelay = 1000, time.Hour
+	if got := cfg.delay(1 << 30); got != cfg.MaxDelay {
+		t.Errorf("after very many failures: got %v, want %v", got, cfg.MaxDelay)
+	}
+}
+
+// Whoever asks at whatever moments, in no stretch of time more go than the rate allows, and a second's worth beside.
+func TestPaceKeepsTheRate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate := rapid.Float64Range(0.01, 1000).Draw(t, "rate")
+		var p pace
+		var now schemas.Micros
+		var went []schemas.Micros
+		for range 200 {
+			now += schemas.Micros(rapid.Int64Range(0, int64(3e6/rate)).Draw(t, "later"))
+			if p.open(now) {
+				p = p.went(now, rate)
+				went = append(went, now)
+			}
+		}
+		for i, from := range went {
+			for j := i; j < len(went); j++ {
+				span := float64(went[j]-from) / 1e6
+				if n, most := float64(j-i+1), rate*(span+1)+1.001; n > most {
+					t.Fatalf("%v went within %v s at %v a second, want at most %v", n, span, rate, most)
+				}
+			}
+		}
+		if last := p; last > pace(now)+pace(1e6/rate)+1 {
+			t.Errorf("closed until %v, now is %v, at %v a second", last, now, rate)
+		}
+	})
+}
+
+func TestNarrowestLimitCounts(t *testing.T) {
+	set := map[string]limit{
+		"pins":              {Rate: 1, Priority: 1},
+		"pins/objects":      {Rate: 2, Priority: 2},
+		"pins/objects/late": {Rate: -1, Priority: 3},
+	}
+	for _, c := range []struct {
+		kind string
+		want limit
+	}{
+		{"pins/objects/late", limit{Rate: 7, Priority: 3}},
+		{"pins/objects/early", limit{Rate: 2, Priority: 2}},
+		{"pins/features/late", limit{Rate: 1, Priority: 1}},
+		{"users/actors/late", limit{Rate: 7}},
+	} {
+		if got := limitOf(set, c.kind, 7); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.kind, got, c.want)
+		}
+	}
+}
+
+func TestNewsAndRepeats(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		known    *letter
+		attempts int32
+		want     bool
+	}{
+		{"the first", nil, 0, true},
+		{"the first, again", &letter{State: schemas.RetryWaiting}, 0, false},
+		{"the first, again, when it is parked", &letter{State: schemas.RetryParked}, 0, false},
+		{"the first, again, when it was retried", &letter{State: schemas.RetrySent, Attempts: 1}, 0, false},
+		{"back from its retry", &letter{State: schemas.RetrySent, Attempts: 1}, 1, true},
+		{"back late", &letter{State: schemas.RetryDone, Attempts: 1}, 1, true},
+		{"back, again", &letter{State: schemas.RetryWaiting, Attempts: 1}, 1, false},
+		{"of a retry that was forgotten", nil, 3, true},
+		{"of a later retry than is known", &letter{State: schemas.RetryParked, Attempts: 1}, 2, true},
+	} {
+		if got := isNews(c.known, &schemas.DeadLetter{Attempts: c.attempts}); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestConfigNamesEveryProblem(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+	err := Config{Attempts: -1, Rate: -1}.Validate()
+	if err == nil {
+		t.Fatal("a configuration of nothing is taken")
+	}
+	for _, name := range []string{"attempts", "first_delay", "linear", "settle", "rate", "topic_rate", "keep_waiting", "keep_bytes", "keep_parked"} {
+		if !strings.Contains(err.Error(), name+": ") {
+			t.Errorf("%s is not named in %v", name, err)
+		}
+	}
+}

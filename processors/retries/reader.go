@@ -1,0 +1,91 @@
+package retries
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Rows reads the committed rows of the partitions that are here. *rows.View does.
+type Rows interface {
+	Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error
+}
+
+// Reader tells how the letters of topics stand, of the partitions that are here.
+type Reader struct {
+	Rows   Rows
+	Config Config
+}
+
+// RetryKinds returns the kinds of a topic's letters, by name. It fails with a *rows.NotHereError when the partition is
+// not here.
+func (r Reader) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKind, error) {
+	list := []schemas.RetryKind{}
+	err := r.Rows.Read(ctx, topic, func(s rows.Snapshot) error {
+		set, err := limits(s)
+		if err != nil {
+			return err
+		}
+		var bad error
+		err = each(s, []byte{rowKind}, func(_ []byte, k *kind) {
+			w := waiting{kind: k, limit: limitOf(set, k.Name, r.Config.Rate)}
+			bad = cmp.Or(bad, w.look(s))
+			list = append(list, w.told(topic))
+		})
+		return cmp.Or(err, bad)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("kinds of retries of %s: %w", topic, err)
+	}
+	return list, nil
+}
+
+// told is the kind as readers see it.
+func (w *waiting) told(topic string) schemas.RetryKind {
+	states := map[schemas.RetryState]int64{}
+	for _, s := range schemas.RetryStates() {
+		states[s] = w.States[s]
+	}
+	told := schemas.RetryKind{
+		Kind: w.Name, Topic: topic, Group: w.Group, Reason: w.Reason,
+		Rate: w.Rate, Priority: w.Priority, Operator: w.Operator, States: states,
+	}
+	if w.head != nil {
+		told.Due = w.due
+	}
+	return told
+}
+
+// RetriedLetters returns letters of a topic, those of a kind alone unless it is "", and those in a state unless that is
+// "": at most so many, who came into their state last first. It fails as RetryKinds does.
+func (r Reader) RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
+	list := []schemas.RetriedLetter{}
+	err := r.Rows.Read(ctx, topic, func(s rows.Snapshot) error {
+		return each(s, []byte{rowLetter}, func(_ []byte, l *letter) {
+			if kind != "" && l.Kind != kind || state != "" && l.State != state {
+				return
+			}
+			list = append(list, l.told(topic))
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("retries of %s: %w", topic, err)
+	}
+	slices.SortStableFunc(list, func(a, b schemas.RetriedLetter) int { return cmp.Compare(b.Since, a.Since) })
+	return list[:min(most, len(list))], nil
+}
+
+func (l *letter) told(topic string) schemas.RetriedLetter {
+	told := schemas.RetriedLetter{
+		Kind: l.Kind, Topic: topic, Partition: l.Partition, Offset: l.Offset, Group: l.Group, Reason: l.Reason,
+		State: l.State, Attempts: l.Attempts, Why: l.Why, Since: l.Since,
+	}
+	if l.State == schemas.RetryWaiting {
+		told.Due = l.Due
+	}
+	return told
+}

@@ -1,0 +1,129 @@
+package topics
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// RetryHeader is the header of a record that is published again because a group could not work it off: see Retry.
+const RetryHeader = "retry"
+
+// Retry says which record a retried one repeats, and for whom. Other groups that read the topic have worked the record
+// off already, and pass it over.
+type Retry struct {
+	Group     string
+	Partition int32 // of the record that failed first
+	Offset    int64
+	Attempt   int32 // 1: the first retry
+}
+
+// Value returns the value of a retry header: partition, offset, attempt, big-endian, and the group.
+func (r Retry) Value() []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(r.Partition))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.Offset))
+	b = binary.BigEndian.AppendUint32(b, uint32(r.Attempt))
+	return append(b, r.Group...)
+}
+
+// ParseRetry reads the value of a retry header.
+func ParseRetry(value []byte) (Retry, bool) {
+	const fixed = 4 + 8 + 4
+	if len(value) <= fixed {
+		return Retry{}, false
+	}
+	r := Retry{
+		Partition: int32(binary.BigEndian.Uint32(value)), Offset: int64(binary.BigEndian.Uint64(value[4:])),
+		Attempt: int32(binary.BigEndian.Uint32(value[12:])), Group: string(value[fixed:]),
+	}
+	return r, r.Partition >= 0 && r.Offset >= 0 && r.Attempt > 0
+}
+
+// RetryOf returns the record's retry header, if it has one.
+func RetryOf(r *kgo.Record) (Retry, bool) {
+	for _, h := range r.Headers {
+		if h.Key == RetryHeader {
+			return ParseRetry(h.Value)
+		}
+	}
+	return Retry{}, false
+}
+
+// LetterOf is the dead letter of a record that a group cannot work off. (Package rows makes its own.)
+func LetterOf(group string, r *kgo.Record, reason string) *schemas.DeadLetter {
+	letter := &schemas.DeadLetter{
+		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
+		Group: group, Reason: reason, Time: schemas.MicrosOf(r.Timestamp), Key: r.Key, Value: r.Value,
+	}
+	if retry, ok := RetryOf(r); ok {
+		letter.Attempts, letter.FirstPartition, letter.FirstOffset = retry.Attempt, retry.Partition, retry.Offset
+	}
+	return letter
+}
+
+// MaxRetriedBytes is how long key and value of a dead letter may be together to be retried by itself; a longer one is
+// retried by hand alone.
+const MaxRetriedBytes = 512 << 10
+
+// CanRetry tells whether to publish a record of the topic again can help: not bytes that are a group's own, such as
+// ticks, nor what retrying itself goes by.
+func (t Topic) CanRetry() bool {
+	return t.Record != "" && t.Name != DeadLetters && t.Name != RetryOrders
+}
+
+// RetryTo returns the partition of the topic into which a letter is published again: that of its key or, where the
+// writer chooses, the one it was in.
+func (t Topic) RetryTo(l *schemas.DeadLetter) int32 {
+	if t.Explicit {
+		return l.Partition
+	}
+	return PartitionBytes(Owner(l.Key), t.Partitions)
+}
+
+const (
+	maxKindWords = 6
+	maxKindWord  = 24 // bytes
+)
+
+// KindOf returns the kind of a dead letter: topic/group/words, where the words are the first of its reason, without
+// what differs from record to record: quoted text, numbers, and whatever holds a digit.
+func KindOf(l *schemas.DeadLetter) string {
+	var words []string
+	for _, word := range strings.FieldsFunc(unquoted(l.Reason), func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_')
+	}) {
+		if strings.ContainsAny(word, "0123456789") || len(word) > maxKindWord {
+			continue
+		}
+		if words = append(words, strings.ToLower(word)); len(words) == maxKindWords {
+			break
+		}
+	}
+	if len(words) == 0 {
+		words = []string{"other"}
+	}
+	return l.Topic + "/" + l.Group + "/" + strings.Join(words, "-")
+}
+
+// unquoted leaves out what stands between double quotes, in which a backslash hides the next character.
+func unquoted(text string) string {
+	var out strings.Builder
+	quoted, hidden := false, false
+	for _, r := range text {
+		switch {
+		case hidden:
+			hidden = false
+		case quoted && r == '\\':
+			hidden = true
+		case r == '"':
+			quoted = !quoted
+			out.WriteByte(' ')
+		case !quoted:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}

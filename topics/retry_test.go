@@ -1,0 +1,57 @@
+package topics
+
+import (
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestRetryHeaderRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := Retry{
+			Group: rapid.StringN(1, 40, 100).Draw(t, "group"), Partition: rapid.Int32Min(0).Draw(t, "partition"),
+			Offset: rapid.Int64Min(0).Draw(t, "offset"), Attempt: rapid.Int32Min(1).Draw(t, "attempt"),
+		}
+		value := want.Value()
+		if got, ok := ParseRetry(value); !ok || got != want {
+			t.Fatalf("got %+v, %v, want %+v", got, ok, want)
+		}
+		for n := range 17 {
+			if got, ok := ParseRetry(value[:n]); ok {
+				t.Fatalf("%d bytes were read as %+v", n, got)
+			}
+		}
+	})
+}
+
+func TestKindsOfLetters(t *testing.T) {
+	for _, c := range []struct{ reason, want string }{
+		{`key "pin:3": want the record's "pin:4"`, "key-want-the-record-s"},
+		{"decode pins-value: 3 bytes are no framed record", "decode-pins-value-bytes-are-no"},
+		{`related request: key "a \"b\" c": want the pin "x"`, "related-request-key-want-the-pin"},
+		{"", "other"},
+		{"12 34", "other"},
+		{`"all quoted`, "other"},
+		{"Zeit im Jahr 2030 läuft", "zeit-im-jahr-l-uft"},
+	} {
+		l := &schemas.DeadLetter{Topic: "pins", Group: "objects", Reason: c.reason}
+		if got, want := KindOf(l), "pins/objects/"+c.want; got != want {
+			t.Errorf("%s: got %s, want %s", c.reason, got, want)
+		}
+	}
+}
+
+func TestALetterNamesTheRecordThatFailedFirst(t *testing.T) {
+	r := &kgo.Record{Topic: "pins", Partition: 2, Offset: 70}
+	if p, o := LetterOf("objects", r, "no").First(); p != 2 || o != 70 {
+		t.Errorf("of a record: first is %d/%d, want 2/70", p, o)
+	}
+	r.Headers = []kgo.RecordHeader{{Key: RetryHeader, Value: Retry{Group: "objects", Partition: 1, Offset: 9, Attempt: 3}.Value()}}
+	l := LetterOf("objects", r, "no")
+	if p, o := l.First(); p != 1 || o != 9 || l.Attempts != 3 || l.Partition != 2 || l.Offset != 70 {
+		t.Errorf("of a retry: %+v, first %d/%d, want 1/9 after 3 attempts", l, p, o)
+	}
+}
