@@ -20,6 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/related"
+	"github.com/smartfeed/smartfeed/processors/retries"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
@@ -61,6 +62,7 @@ type Config struct {
 	Pools       pools.Config          `yaml:"pools"`
 	Generator   pools.GeneratorConfig `yaml:"generator"`
 	Materialize materialize.Config    `yaml:"materialize"`
+	Retries     retries.Config        `yaml:"retries"`
 
 	FeedStore  FeedStoreConfig   `yaml:"feed_store"`
 	Feed       feed.Config       `yaml:"feed"`
@@ -106,6 +108,7 @@ func DefaultConfig() Config {
 		Pools:       pools.DefaultConfig(),
 		Generator:   pools.DefaultGeneratorConfig(),
 		Materialize: materialize.DefaultConfig(),
+		Retries:     retries.DefaultConfig(),
 		FeedStore:   defaultFeedStoreConfig(),
 		Feed:        feed.DefaultConfig(),
 		Feature:     feature.DefaultConfig(),
@@ -132,6 +135,7 @@ func (c *Config) Validate() error {
 		config.Under("pools", c.Pools.Validate()),
 		config.Under("generator", c.Generator.Validate()),
 		config.Under("materialize", c.Materialize.Validate()),
+		config.Under("retries", c.Retries.Validate()),
 		config.Under("feed_store", c.FeedStore.Validate()),
 		config.Under("feed", c.Feed.Validate()),
 		config.Under("feature", c.Feature.Validate()),

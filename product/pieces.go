@@ -16,6 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/related"
+	"github.com/smartfeed/smartfeed/processors/retries"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
@@ -150,6 +151,8 @@ func openGroups(names []string) opener {
 				}
 			case topics.Related:
 				p.related = related.Reader{Rows: runner.View()}
+			case topics.Retries:
+				p.retries = retries.Reader{Rows: runner.View(), Config: p.cfg.Retries}
 			}
 		}
 		return nil
@@ -158,7 +161,7 @@ func openGroups(names []string) opener {
 
 // groupNames are the groups that keep rows, in the order of the flow.
 func groupNames() []string {
-	return []string{topics.Objects, topics.Actors, topics.Fanout, topics.Related, topics.Pools}
+	return topics.RowGroups()
 }
 
 // group returns the definition of one of groupNames.
@@ -172,6 +175,8 @@ func (p *product) group(name string) rows.Group {
 		return fanout.Group(p.cfg.Fanout, p.cfg.Partitions, p.streams, p.deleted)
 	case topics.Related:
 		return related.Group(p.cfg.Related, p.cfg.Partitions, p.streams)
+	case topics.Retries:
+		return retries.Group(p.cfg.Retries, topics.Catalogue(topics.Profile{Partitions: p.cfg.Partitions}), p.streams)
 	default:
 		return pools.Group(p.cfg.Pools, p.streams, p.deleted)
 	}
@@ -214,6 +219,7 @@ func (p *product) openPeers(context.Context) error {
 	deps := peers.Deps{
 		Pools:      peers.Members{Admin: admin, Group: topics.Pools, Topic: topics.Deliveries},
 		Related:    peers.Members{Admin: admin, Group: topics.Related, Topic: topics.RelatedPairs},
+		Retries:    peers.Members{Admin: admin, Group: topics.Retries, Topic: topics.DeadLetters},
 		Partitions: p.cfg.Partitions, Metrics: p.metrics,
 	}
 	if err := p.provePeer(&deps); err != nil {
@@ -224,7 +230,7 @@ func (p *product) openPeers(context.Context) error {
 		return err
 	}
 	p.opened(closed(client.Close))
-	p.generator, p.related = client, client
+	p.generator, p.related, p.retries = client, client, client
 	return nil
 }
 
@@ -359,7 +365,7 @@ func (p *product) openServer(context.Context) error {
 			return fmt.Errorf("console: %w", err)
 		}
 		deps.Feed, deps.Pools, deps.Features, deps.Console = p.feed, p.generator, p.features, console
-		deps.Insights, deps.DeadLetters = p.insights, newDeadLetters(p.kafka, p.streams)
+		deps.Insights, deps.DeadLetters = p.insights, newDeadLetters(p.kafka, p.streams, p.retries)
 	}
 	err := p.askWhoTheyAre(&deps)
 	if err != nil {
@@ -378,18 +384,20 @@ func (p *product) peer() http.Handler {
 	if p.broker != nil { // there are no others
 		return nil
 	}
-	var generator peers.Generator
+	var here peers.Here
 	if p.local != nil {
-		generator = p.local
+		here.Generator = p.local
 	}
-	neighbours, here := p.related.(related.Reader)
-	switch {
-	case here:
-		return peers.Handler(generator, neighbours)
-	case generator != nil:
-		return peers.Handler(generator, nil)
+	if neighbours, ok := p.related.(related.Reader); ok {
+		here.Neighbours = neighbours
 	}
-	return nil
+	if letters, ok := p.retries.(retries.Reader); ok {
+		here.Retries = letters
+	}
+	if here == (peers.Here{}) {
+		return nil
+	}
+	return peers.Handler(here)
 }
 
 func (p *product) openAdmin() error {

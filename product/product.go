@@ -17,6 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 	"github.com/smartfeed/smartfeed/serving/insight"
+	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -38,6 +39,7 @@ type product struct {
 	generator generator        // nil: nobody here asks for chunks
 	local     *pools.Generator // of the pools that are here; nil: none can be
 	related   feed.Neighbours  // nil: nobody here asks for neighbours
+	retries   peers.Retries    // nil: nobody here asks how dead letters stand
 	pulled    <-chan struct{}  // closed when what local merges from followees that are pulled is known
 	hot       *pools.Hot       // counts that local knows; nil without it
 	features  *feature.Service // nil: not served here

@@ -355,6 +355,8 @@ func eventAskings() []asking {
 
 func letterAskings() []asking {
 	const list, retry = "/v1/deadletters", "/v1/deadletters/retry"
+	const kinds, retries, limits = list + "/kinds", list + "/retries", list + "/limits"
+	body := func(text string) func(*asking) { return func(a *asking) { a.body = text } }
 	ask := func(method, route, name, query string, code int, says string, change func(*asking)) asking {
 		a := asking{name: name, route: route, method: method, path: route + query, code: code, says: says}
 		if change != nil {
@@ -374,6 +376,32 @@ func letterAskings() []asking {
 		ask("GET", list, "broker away", "", 503, "cannot be read", fail),
 		ask("GET", list, "broken", "", 500, "", none),
 		ask("GET", list, "no place", "", 503, "", full),
+		ask("GET", kinds, "good", "", 200, `"rate":2.5,"priority":0,"states":{"done":1,"parked":0,"sent":0,"waiting":3},"next":"2026-11-20T12:00:00Z"}`, nil),
+		ask("GET", kinds, "of nothing that waits", "", 200, `"operator":"ann","states":{"done":1,"parked":0,"sent":0,"waiting":3},"next":null}`, nil),
+		ask("GET", kinds, "parameter", "?x=1", 400, "no parameter", nil),
+		ask("GET", kinds, "away", "", 503, "cannot be read", fail),
+		ask("GET", kinds, "broken", "", 500, "", none),
+		ask("GET", kinds, "no place", "", 503, "", full),
+		ask("GET", retries, "good", "?kind=actions/objects/a&state=waiting&limit=7", 200, `{"letters":[{"kind":"actions/objects/a","topic":"actions","partition":0,"offset":7,"group":"","reason":"","state":"waiting","attempts":7,"since":"2026-11-20T12:00:00Z","due":"2026-11-20T12:00:00Z"}`, nil),
+		ask("GET", retries, "parked", "", 200, `"why":"because","since":"2026-11-20T12:00:00Z","due":null}`, nil),
+		ask("GET", retries, "all wrong", "?kind=a&state=b&limit=1001", 400, "no topic/group/words", nil),
+		ask("GET", retries, "no state", "?state=gone", 400, "waiting, sent, done and parked", nil),
+		ask("GET", retries, "away", "", 503, "cannot be read", fail),
+		ask("GET", retries, "broken", "", 500, "", none),
+		ask("GET", retries, "no place", "", 503, "", full),
+		ask("POST", limits, "good", "", 200, `{"kind":"actions","rate":0,"priority":2}`, body(`{"kind":"actions","rate":0,"priority":2,"operator":"ann"}`)),
+		ask("POST", limits, "as configured", "", 200, `"rate":null`, body(`{"kind":"actions"}`)),
+		ask("POST", limits, "no topic", "", 400, "there is no topic", body(`{"kind":"nothing","rate":1}`)),
+		ask("POST", limits, "all wrong", "", 400, "no number from 0 to 10000", body(`{"rate":-1}`)),
+		ask("POST", limits, "no kind", "", 400, "kind is missing", body(`{}`)),
+		ask("POST", limits, "unknown field", "", 400, "", body(`{"kind":"actions","speed":1}`)),
+		ask("POST", limits, "from another site", "", 403, "", func(a *asking) { body(`{"kind":"actions"}`)(a); foreign(a) }),
+		ask("POST", limits, "too large", "", 413, "", body(`{"kind":"`+strings.Repeat("x", 2<<20)+`"}`)),
+		ask("POST", limits, "of a wrong type", "", 415, "", func(a *asking) { body(`a`)(a); a.header = []string{"Content-Type", "text/plain"} }),
+		ask("POST", limits, "slow", "", 408, "", func(a *asking) { body(`{`)(a); a.slow = true }),
+		ask("POST", limits, "away", "", 503, "set it again", func(a *asking) { body(`{"kind":"actions"}`)(a); fail(a) }),
+		ask("POST", limits, "broken", "", 500, "", func(a *asking) { body(`{"kind":"actions"}`)(a); none(a) }),
+		ask("POST", limits, "no place", "", 503, "", full),
 		ask("POST", retry, "good", "", 200, `{"published":2,"topics":{"actions":2},"skipped":1}`, nil),
 		ask("POST", retry, "parameter", "?limit=1", 400, "no parameter", nil),
 		ask("POST", retry, "from another site", "", 403, "", foreign),

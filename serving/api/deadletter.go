@@ -2,10 +2,14 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -13,8 +17,14 @@ import (
 type DeadLetters interface {
 	// List returns the newest ones, the newest last.
 	List(ctx context.Context, limit int) ([]topics.Letter, error)
-	// Retry publishes what has not been retried yet to the topics it came from.
+	// Retry has what came since the last call retried at once.
 	Retry(ctx context.Context) (topics.Retried, error)
+	// Kinds returns how all kinds stand, by name.
+	Kinds(ctx context.Context) ([]schemas.RetryKind, error)
+	// Retries returns letters of a kind in a state ("": of all), at most limit, who came into it last first.
+	Retries(ctx context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedLetter, error)
+	// Limit sets how fast letters of a scope are retried. What is wrong with it is a *schemas.BadRecordError.
+	Limit(ctx context.Context, limit schemas.RetryLimit, operator string) error
 }
 
 const maxLetters = 1000
@@ -64,8 +74,115 @@ func (s *Server) deadLetters(w http.ResponseWriter, r *http.Request) error {
 	return listOf(w, "letters", list, nil)
 }
 
-// retryDeadLetters answers when all that was retried is acknowledged. What is interrupted may be published again by the
-// next retry.
+// retryKind is a schemas.RetryKind as callers see it.
+type retryKind struct {
+	schemas.RetryKind
+	Next *time.Time `json:"next"` // when one is retried next; nil: none waits
+}
+
+// retriedLetter is a schemas.RetriedLetter as callers see it.
+type retriedLetter struct {
+	schemas.RetriedLetter
+	Since time.Time  `json:"since"` // when it came into its state
+	Due   *time.Time `json:"due"`   // when it is retried; nil: it is not
+}
+
+// timeOf returns nil for no time.
+func timeOf(at schemas.Micros) *time.Time {
+	if at == 0 {
+		return nil
+	}
+	t := writable(at.Time())
+	return &t
+}
+
+func (s *Server) retryKinds(w http.ResponseWriter, r *http.Request) error {
+	if err := parametersOf(r).err(); err != nil {
+		return err
+	}
+	found, err := s.deps.DeadLetters.Kinds(r.Context())
+	if err != nil {
+		return fmt.Errorf("%w (%w)", unavailable("how the retries stand cannot be read at the moment"), err)
+	}
+	list := make([]retryKind, len(found))
+	for i, k := range found {
+		list[i] = retryKind{k, timeOf(k.Due)}
+		list[i].Due = 0 // it is in Next
+	}
+	return listOf(w, "kinds", list, nil)
+}
+
+func (s *Server) retriedLetters(w http.ResponseWriter, r *http.Request) error {
+	p := parametersOf(r)
+	kind, state, limit := p.text("kind"), schemas.RetryState(p.text("state")), p.limit(defaultLimit, maxLetters)
+	if state != "" && !slices.Contains(schemas.RetryStates(), state) {
+		p.wrong("state " + quote(string(state)) + " is none of waiting, sent, done and parked")
+	}
+	if len(kind) > maxKindBytes || strings.ContainsRune(kind, 0) || kind != "" && strings.Count(kind, "/") != 2 {
+		p.wrong("kind " + quote(kind) + " is no topic/group/words")
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+	found, err := s.deps.DeadLetters.Retries(r.Context(), kind, state, limit)
+	if err != nil {
+		return fmt.Errorf("%w (%w)", unavailable("how the retries stand cannot be read at the moment"), err)
+	}
+	list := make([]retriedLetter, len(found))
+	for i, l := range found {
+		list[i] = retriedLetter{l, writable(l.Since.Time()), timeOf(l.Due)}
+	}
+	return listOf(w, "letters", list, nil)
+}
+
+// maxKindBytes is above any kind's name.
+const maxKindBytes = 512
+
+// limitRequest is the body of POST /v1/deadletters/limits.
+type limitRequest struct {
+	Kind     string   `json:"kind"`
+	Rate     *float64 `json:"rate"` // nil: as configured
+	Priority int32    `json:"priority"`
+	Operator string   `json:"operator"`
+}
+
+// limited is its answer.
+type limited struct {
+	Kind     string   `json:"kind"`
+	Rate     *float64 `json:"rate"`
+	Priority int32    `json:"priority"`
+}
+
+// limitRetries answers when the limit is acknowledged; it is in force a moment later.
+func (s *Server) limitRetries(w http.ResponseWriter, r *http.Request) error {
+	return answerJSON(s, w, r, func(ctx context.Context, req limitRequest) (limited, error) {
+		limit := schemas.RetryLimit{Scope: req.Kind, Rate: -1, Priority: req.Priority}
+		var problems []string
+		if req.Rate != nil {
+			limit.Rate = *req.Rate
+		}
+		if req.Rate != nil && (limit.Rate < 0 || limit.Rate > schemas.MaxRetryRate) {
+			problems = append(problems, fmt.Sprintf("rate %v is no number from 0 to %d", limit.Rate, schemas.MaxRetryRate))
+		}
+		if req.Kind == "" || len(req.Kind) > maxKindBytes || len(req.Operator) > maxKindBytes {
+			problems = append(problems, "kind is missing, or kind or operator is too long")
+		}
+		if len(problems) > 0 {
+			return limited{}, listed(problems)
+		}
+		err := s.deps.DeadLetters.Limit(ctx, limit, req.Operator)
+		var bad *schemas.BadRecordError
+		switch {
+		case errors.As(err, &bad):
+			return limited{}, listed([]string{bad.Reason})
+		case err != nil:
+			return limited{}, fmt.Errorf("%w (%w)", unavailable("the limit is not certain: set it again"), err)
+		}
+		return limited{req.Kind, req.Rate, req.Priority}, nil
+	})
+}
+
+// retryDeadLetters answers when the retries are ordered. What is interrupted may be ordered again by the next call.
 func (s *Server) retryDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	if err := parametersOf(r).err(); err != nil {
 		return err

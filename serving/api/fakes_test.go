@@ -177,6 +177,28 @@ func (l letters) Retry(context.Context) (topics.Retried, error) {
 	return topics.Retried{Published: 2, Topics: map[string]int{topics.Actions: 2}, Skipped: 1}, l.fail
 }
 
+func (l letters) Kinds(context.Context) ([]schemas.RetryKind, error) {
+	states := map[schemas.RetryState]int64{schemas.RetryWaiting: 3, schemas.RetrySent: 0, schemas.RetryDone: 1, schemas.RetryParked: 0}
+	return []schemas.RetryKind{
+		{Kind: "actions/objects/a", Topic: topics.Actions, Group: topics.Objects, Reason: "a", Rate: 2.5, States: states, Due: schemas.MicrosOf(now)},
+		{Kind: "actions/objects/b", Topic: topics.Actions, Group: topics.Objects, Reason: "b", Operator: "ann", States: states},
+	}, l.fail
+}
+
+func (l letters) Retries(_ context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedLetter, error) {
+	return []schemas.RetriedLetter{
+		{Kind: kind, Topic: topics.Actions, Offset: 7, State: schemas.RetryWaiting, Attempts: int32(limit), Since: schemas.MicrosOf(now), Due: schemas.MicrosOf(now)},
+		{Kind: "k", Topic: topics.Actions, State: schemas.RetryParked, Why: "because", Since: schemas.MicrosOf(now)},
+	}, l.fail
+}
+
+func (l letters) Limit(_ context.Context, limit schemas.RetryLimit, _ string) error {
+	if limit.Scope == "nothing" {
+		return schemas.Bad("there is no topic")
+	}
+	return l.fail
+}
+
 func (f *fakes) Answer(_ context.Context, req feature.Request) (feature.Answer, error) {
 	f.mu.Lock()
 	f.asked = append(f.asked, req)

@@ -72,6 +72,9 @@ func (s *Server) routes() []route {
 		present(s.deps.DeadLetters != nil,
 			route{method: "GET", path: "/v1/deadletters", access: access{scope: auth.Operate}, handle: s.deadLetters},
 			route{method: "POST", path: "/v1/deadletters/retry", access: access{scope: auth.Operate}, handle: s.retryDeadLetters},
+			route{method: "GET", path: "/v1/deadletters/kinds", access: access{scope: auth.Operate}, handle: s.retryKinds},
+			route{method: "GET", path: "/v1/deadletters/retries", access: access{scope: auth.Operate}, handle: s.retriedLetters},
+			route{method: "POST", path: "/v1/deadletters/limits", access: access{scope: auth.Operate}, handle: s.limitRetries},
 		),
 		[]route{
 			{method: "GET", path: "/v1/status", access: access{scope: auth.Operate}, handle: s.status},

@@ -23,6 +23,7 @@ import (
 type Deps struct {
 	Pools      Directory             // who has the pools of users
 	Related    Directory             // who has the neighbours of pins and interests
+	Retries    Directory             // who has the dead letters of topics
 	Partitions int32                 // of both groups
 	Prove      Prove                 // says that a call is from a peer; nil: nobody asks
 	TLS        *tls.Config           // for calls over https; nil: over plain HTTP
@@ -37,6 +38,7 @@ type Prove func(*http.Request) error
 type Client struct {
 	partitions     int32
 	pools, related owners
+	retries        owners
 	http           *http.Client
 	scheme         string // and what follows it
 	prove          Prove
@@ -78,6 +80,7 @@ func NewClient(deps Deps) (*Client, error) {
 		partitions: deps.Partitions,
 		pools:      owners{directory: deps.Pools},
 		related:    owners{directory: deps.Related},
+		retries:    owners{directory: deps.Retries},
 		transport:  transport,
 		http:       &http.Client{Transport: transport},
 		settling:   make(chan settlement, settleQueue),

@@ -113,16 +113,26 @@ type relatedRequest struct {
 	Most int        `json:"most"`
 }
 
-// Handler answers the calls of peers, below Path. What is nil is not here at all.
-func Handler(g Generator, n Neighbours) http.Handler {
+// Here is what this process can be asked for; what is nil is not here at all.
+type Here struct {
+	Generator  Generator
+	Neighbours Neighbours
+	Retries    Retries
+}
+
+// Handler answers the calls of peers, below Path.
+func Handler(here Here) http.Handler {
 	mux := http.NewServeMux()
-	if g != nil {
-		handleGenerator(mux, g)
+	if here.Generator != nil {
+		handleGenerator(mux, here.Generator)
 	}
-	if n != nil {
+	if here.Neighbours != nil {
 		mux.Handle("POST "+Path+callRelated, answer(func(ctx context.Context, r relatedRequest) ([]schemas.RelatedItem, error) {
-			return n.Neighbours(ctx, r.Of, r.Most)
+			return here.Neighbours.Neighbours(ctx, r.Of, r.Most)
 		}))
+	}
+	if here.Retries != nil {
+		handleRetries(mux, here.Retries)
 	}
 	return mux
 }

@@ -103,7 +103,7 @@ func (d *directory) Owners(context.Context) (map[int32]string, error) {
 // process serves a generator and returns its address.
 func process(t *testing.T, g *fakeGenerator) string {
 	t.Helper()
-	s := httptest.NewServer(Handler(g, nil))
+	s := httptest.NewServer(Handler(Here{Generator: g}))
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().String()
 }
@@ -130,7 +130,7 @@ var request = schemas.ChunkRequest{Served: "s-1", User: user, Feed: "home", Limi
 func TestCallsArriveAndComeBackWhole(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	g := &fakeGenerator{name: "a", settled: make(chan settlement, 1)}
-	s := httptest.NewServer(Handler(g, nil))
+	s := httptest.NewServer(Handler(Here{Generator: g}))
 	defer s.Close()
 	c, err := NewClient(Deps{Pools: &directory{owner: s.Listener.Addr().String()}, Partitions: 1})
 	if err != nil {
@@ -176,7 +176,7 @@ func (fakeNeighbours) Neighbours(_ context.Context, of schemas.ID, most int) ([]
 
 // Neighbours are asked of those who have them, who need not be those that have pools.
 func TestNeighboursHaveOwnersOfTheirOwn(t *testing.T) {
-	s := httptest.NewServer(Handler(nil, fakeNeighbours{}))
+	s := httptest.NewServer(Handler(Here{Neighbours: fakeNeighbours{}}))
 	defer s.Close()
 	c, err := NewClient(Deps{Pools: &directory{}, Related: &directory{owner: s.Listener.Addr().String()}, Partitions: 1})
 	if err != nil {
@@ -306,7 +306,7 @@ func TestSettleDoesNotBlock(t *testing.T) {
 }
 
 func TestHandlerRefusesWhatIsNoCall(t *testing.T) {
-	h := Handler(&fakeGenerator{}, nil)
+	h := Handler(Here{Generator: &fakeGenerator{}})
 	for _, c := range []struct {
 		name, method, path, body string
 		code                     int
@@ -331,5 +331,34 @@ func TestClientIDHoldsTheAddress(t *testing.T) {
 		if got := addressOf(id); got != want {
 			t.Errorf("address in %q: got %q, want %q", id, got, want)
 		}
+	}
+}
+
+type fakeRetries struct{}
+
+func (fakeRetries) RetryKinds(_ context.Context, topic string) ([]schemas.RetryKind, error) {
+	return []schemas.RetryKind{{Kind: topic + "/g/x", Topic: topic, Rate: 0.5, Due: 7, States: map[schemas.RetryState]int64{schemas.RetryDone: 3}}}, nil
+}
+
+func (fakeRetries) RetriedLetters(_ context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
+	return []schemas.RetriedLetter{{Topic: topic, Kind: kind, State: state, Attempts: int32(most), Since: 8, Due: 9}}, nil
+}
+
+func TestRetriesAreAskedWhereTheTopicIs(t *testing.T) {
+	s := httptest.NewServer(Handler(Here{Retries: fakeRetries{}}))
+	defer s.Close()
+	c, err := NewClient(Deps{Pools: &directory{}, Retries: &directory{owner: s.Listener.Addr().String()}, Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx := within(t, 10*time.Second)
+	want, _ := fakeRetries{}.RetryKinds(ctx, "pins")
+	if got, err := c.RetryKinds(ctx, "pins"); err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("kinds: %v (-want +got):\n%s", err, cmp.Diff(want, got))
+	}
+	wantLetters, _ := fakeRetries{}.RetriedLetters(ctx, "pins", "k", schemas.RetryParked, 5)
+	if got, err := c.RetriedLetters(ctx, "pins", "k", schemas.RetryParked, 5); err != nil || cmp.Diff(wantLetters, got) != "" {
+		t.Errorf("letters: %v (-want +got):\n%s", err, cmp.Diff(wantLetters, got))
 	}
 }
