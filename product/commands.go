@@ -65,6 +65,7 @@ before it; "smartfeed config show" prints them all.`,
 		idCommand(),
 		p.versionCommand(),
 		p.doctorCommand(),
+		p.benchCommand(),
 	)
 	root.AddCommand(topics.Commands(p.setup)...)
 	root.AddCommand(api.Commands(p.server)...)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/doctor"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 	"github.com/smartfeed/smartfeed/topics"
@@ -70,6 +71,11 @@ func (p *program) checks(cfg Config) ([]doctor.Check, error) {
 	if err != nil {
 		return nil, err
 	}
+	at, err := p.asked(cfg)
+	if err != nil {
+		return nil, err
+	}
+	asker := newAsker(at)
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -80,7 +86,7 @@ func (p *program) checks(cfg Config) ([]doctor.Check, error) {
 	checks := []doctor.Check{
 		doctor.Program(version, orDefaults(p.configFile())),
 		dir.Check(),
-		doctor.Process(&http.Client{}, "http://"+reachable(cfg.HTTP), version),
+		doctor.Process(&http.Client{Transport: asker}, asker.url, version),
 	}
 	if own {
 		checks = append(checks, doctor.Ports(map[string]string{"http": cfg.HTTP, "kafka": cfg.Kafka[0], "registry": cfg.Registry}))
@@ -108,6 +114,30 @@ func orDefaults(file string) string {
 		return "without a file"
 	}
 	return file
+}
+
+// asker asks a process on this machine, whatever it answers.
+type asker struct {
+	url, token string
+	transport  *http.Transport
+}
+
+func newAsker(at client.Config) asker {
+	scheme := "http://"
+	if at.TLS != nil {
+		scheme = "https://"
+	}
+	transport := &http.Transport{TLSClientConfig: at.TLS, DisableKeepAlives: true} // two requests
+	return asker{scheme + reachable(at.Address), at.Token, transport}
+}
+
+// RoundTrip sends the token along.
+func (a asker) RoundTrip(req *http.Request) (*http.Response, error) {
+	if a.token != "" {
+		req = req.Clone(req.Context())
+		req.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	return a.transport.RoundTrip(req)
 }
 
 // reachable is where a client on this machine finds what listens on an address.

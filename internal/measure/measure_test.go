@@ -1,0 +1,122 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestRequestsComeAtTheirTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var at []time.Duration
+		cfg := Config{Lasting: time.Second, Timeout: time.Second, InFlight: 1}
+		results := Run(t.Context(), cfg, Load{Name: "x", Rate: 4, Do: func(context.Context, int) error {
+			at = append(at, time.Since(began))
+			return nil
+		}})
+		if want := []time.Duration{0, 250e6, 500e6, 750e6}; !slices.Equal(at, want) {
+			t.Errorf("made at %v, want %v", at, want)
+		}
+		if r := results[0]; r.Answered != 4 || r.Done != 4 || r.Latency.Max() != 0 {
+			t.Errorf("got %+v, max %s, want 4 answers at once", r, r.Latency.Max())
+		}
+	})
+}
+
+// A server that stands still for a second is met by every request that was due in it.
+func TestLatencyCountsFromWhenARequestWasDue(t *testing.T) {
+	for name, inFlight := range map[string]int{"one at a time": 1, "many": 100} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wakes := time.Now().Add(time.Second)
+				cfg := Config{Lasting: 2 * time.Second, Timeout: time.Minute, InFlight: inFlight}
+				r := Run(t.Context(), cfg, Load{Name: "x", Rate: 10, Do: func(context.Context, int) error {
+					time.Sleep(time.Until(wakes))
+					return nil
+				}})[0]
+				// Due after 0, 100, … 900 ms, and answered after a second: 1000, 900, … 100 ms; the other ten at once.
+				if got := r.Latency.Quantile(0.5); got > time.Millisecond {
+					t.Errorf("median %s, want none", got)
+				}
+				if got := r.Latency.Quantile(0.75); got < 490*time.Millisecond || got > 520*time.Millisecond {
+					t.Errorf("third quartile %s, want 500 ms", got)
+				}
+				if got := r.Latency.Max(); got != time.Second {
+					t.Errorf("most %s, want a second", got)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("away")
+		var told atomic.Int64
+		cfg := Config{WarmUp: time.Second, Lasting: time.Second, Timeout: time.Second, InFlight: 10, Done: func() { told.Add(1) }}
+		r := Run(t.Context(), cfg, Load{Name: "x", Rate: 4, Do: func(_ context.Context, n int) error {
+			return []error{away, away, away, away, nil, ErrDegraded, away, nil}[n]
+		}})[0]
+		if r.Answered != 3 || r.Degraded != 1 || r.Failed != 1 || !errors.Is(r.Failure, away) || r.Latency.Count() != 3 || told.Load() != 8 {
+			t.Errorf("got %+v, %d latencies, told of %d: the first four are warm-up, one of the others failed, one is degraded", r, r.Latency.Count(), told.Load())
+		}
+	})
+}
+
+func TestRequestsHaveTheirTimeAndEndWithTheirContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		r := Run(ctx, Config{Lasting: time.Minute, Timeout: time.Second, InFlight: 1}, Load{Name: "x", Rate: 1, Do: func(ctx context.Context, _ int) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}})[0]
+		if r.Failed != 3 || r.Answered != 0 || r.Missed != 57 {
+			t.Errorf("got %+v: want two that timed out, one that was ended, 57 never made", r)
+		}
+	})
+}
+
+func TestQuantilesAreWithinAThirtySecond(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOfN(rapid.Int64Range(0, int64(10*time.Hour)), 1, 200).Draw(t, "durations")
+		q := rapid.Float64Range(0, 1).Draw(t, "q")
+		var h Histogram
+		for _, d := range all {
+			h.Add(time.Duration(d))
+		}
+		slices.Sort(all)
+		at := min(max(int(q*float64(len(all))+0.999999), 1), len(all)) - 1
+		want := time.Duration(all[at])
+		if got := h.Quantile(q); got < want || got > want+want/half+step {
+			t.Fatalf("quantile %g is %s, want %s to a thirty-second more", q, got, want)
+		}
+		if h.Count() != int64(len(all)) || h.Max() != time.Duration(all[len(all)-1]) {
+			t.Fatalf("count %d, most %s", h.Count(), h.Max())
+		}
+	})
+}
+
+func TestBucketsFollowOneAnother(t *testing.T) {
+	for i := 1; i < buckets; i++ {
+		if from := upTo(i-1) + 1; bucketOf(from) != i || bucketOf(upTo(i)) != i {
+			t.Fatalf("bucket %d goes from %s to %s, but these are counted in %d and %d", i, from, upTo(i), bucketOf(from), bucketOf(upTo(i)))
+		}
+	}
+	var h Histogram
+	if h.Quantile(0.5) != 0 || h.Mean() != 0 || len(h.Buckets()) != 0 {
+		t.Error("an empty histogram says something")
+	}
+	h.Add(time.Millisecond)
+	h.Add(3 * time.Millisecond)
+	if got := h.Buckets(); len(got) != 2 || got[1] != (Bucket{3 * time.Millisecond, 1}) || h.Mean() != 2*time.Millisecond {
+		t.Errorf("buckets %v, mean %s", got, h.Mean())
+	}
+}

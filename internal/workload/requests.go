@@ -1,0 +1,124 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/smartfeed/smartfeed/internal/measure"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/client"
+	"github.com/smartfeed/smartfeed/serving/feature"
+)
+
+// Requests makes the requests of a run.
+type Requests struct {
+	Config
+	Server    *client.Client
+	Publisher Publisher
+	Features  []string // that are asked for, see KnownFeatures
+
+	watches [authors]watch
+}
+
+// Kinds are the kinds of requests, in the order in which they are reported.
+func Kinds() []string { return []string{"publish", "visits", "features", "actions"} }
+
+// Load returns the load of one of the Kinds at a rate.
+func (r *Requests) Load(kind string, rate float64) (measure.Load, error) {
+	l := measure.Load{Name: kind, Rate: rate}
+	switch kind {
+	case "publish":
+		l.Do = r.publish
+	case "visits":
+		l.Do = r.visit
+	case "features":
+		l.Do = r.features
+	case "actions":
+		l.Do = func(ctx context.Context, n int) error {
+			return r.Publisher.Publish(ctx, []schemas.Line{r.act(n)})
+		}
+	default:
+		return l, fmt.Errorf("there is no load %q, but %s", kind, strings.Join(Kinds(), ", "))
+	}
+	return l, nil
+}
+
+// publish creates a pin and returns when its author's watcher has it. Watch must be running.
+func (r *Requests) publish(ctx context.Context, n int) error {
+	pin := schemas.ID(fmt.Sprintf("pin:%s-new-%d", r.Prefix, n))
+	w := &r.watches[n%authors]
+	seen := w.wait(pin)
+	defer w.forget(pin)
+	if err := r.Publisher.Publish(ctx, []schemas.Line{r.create(r.author(n), pin)}); err != nil {
+		return err
+	}
+	select {
+	case <-seen:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s is not in the pool of %s: %w", pin, r.watcher(n), errors.Join(ctx.Err(), w.problem()))
+	}
+}
+
+func (r *Requests) visit(ctx context.Context, n int) error {
+	page, err := r.Server.Visit(ctx, r.reader(n), client.VisitOptions{Limit: r.Limit})
+	if err != nil {
+		return err
+	}
+	return degraded(page.Degraded)
+}
+
+func (r *Requests) features(ctx context.Context, n int) error {
+	body := map[string]any{"features": r.Features, "users": []schemas.UserID{r.reader(n)}}
+	text, err := r.Server.Post(ctx, body, "v1", "features")
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Degraded []string `json:"degraded"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	return degraded(answer.Degraded)
+}
+
+func degraded(what []string) error {
+	if len(what) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", measure.ErrDegraded, strings.Join(what, ", "))
+}
+
+// mostFeatures are asked for at once: what a recommender takes for one user.
+const mostFeatures = 10
+
+// KnownFeatures asks the server for the first of its features of users.
+func (r *Requests) KnownFeatures(ctx context.Context) ([]string, error) {
+	text, err := r.Server.Get(ctx, nil, "v1", "features")
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Features []struct {
+			Name   string         `json:"name"`
+			Entity feature.Entity `json:"entity"`
+		} `json:"features"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, fmt.Errorf("read definitions: %w", err)
+	}
+	var names []string
+	for _, d := range answer.Features {
+		if d.Entity == feature.User && len(names) < mostFeatures {
+			names = append(names, d.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, errors.New("no feature of users is defined: nothing to ask for")
+	}
+	return names, nil
+}
