@@ -178,6 +178,7 @@ func (v *visitor) asksWhy() {
 	if got, want := v.Texts(".card .why .fate")[0], fmt.Sprintf("as number %d of all", why.Shown.Position); why.Fate != "shown" || !strings.Contains(got, want) {
 		v.t.Errorf("why says %q, want %q in it; the API says %s", got, want, why.Fate)
 	}
+	v.CheckAccessible("why is open")
 	v.Click(".card .ask")
 	v.Wait("why is closed", "document.querySelector('.card .why').hidden")
 }
@@ -213,6 +214,7 @@ func (v *visitor) saves() {
 	}
 	v.Click(".card [data-verb=hide]")
 	v.Wait("what is hidden steps back", "document.querySelector('.card').classList.contains('gone')")
+	v.CheckAccessible("a card is hidden")
 }
 
 func (v *visitor) looksIntoPools() {
@@ -242,6 +244,7 @@ func (v *visitor) looksIntoPools() {
 	v.Wait("what is held back is told", "document.querySelectorAll('#held li').length === 5 && document.querySelectorAll('.pool li.held').length === 5")
 	v.Click("#held li .plain")
 	v.Wait("and why", "document.querySelector('#held .why .fate').textContent.includes('held back for a later session')")
+	v.CheckAccessible("pools with what is held back")
 }
 
 func (v *visitor) triesADefinition() {
@@ -252,12 +255,14 @@ func (v *visitor) triesADefinition() {
 	v.Click("#try button")
 	v.Excuse("status of 400")
 	v.Wait("the mistake is told", "document.querySelector('#try-problems').textContent.includes('96h')")
+	v.CheckAccessible("a definition with a mistake")
 	v.Fill("#try-definition", "name: teas\nentity: user\nverbs: [save]\nwindow: 6h\ngroup_by: objectAttributes.interests\naggregate: count\n")
 	v.Click("#try button")
 	v.Wait("the values are told", "document.querySelector('#try-answer table')")
 	if got := v.Texts("#try-answer td"); len(got) != 1 || strings.TrimSpace(got[0]) != "tea 1" {
 		v.t.Errorf("the definition answers %q, want one save of tea", got)
 	}
+	v.CheckAccessible("a definition with its answer")
 	v.Wait("the mistake is gone", "!document.querySelector('#try-problems').textContent")
 }
 
@@ -278,6 +283,7 @@ func (v *visitor) retriesADeadLetter() {
 	v.Wait("the dead letter appears", "document.querySelectorAll('#letters li.open').length === 1")
 	v.Click("#letters summary")
 	v.Wait("its bytes can be read", "document.querySelector('#letters pre').textContent.includes('not <b>avro</b>')")
+	v.CheckAccessible("a dead letter is open")
 	v.Click("#letters-retry")
 	v.Wait("it is published again", "document.querySelector('#letters-said').textContent.includes('1 record was published again')")
 	v.Wait("it could not be worked off again, and is a new letter", "document.querySelectorAll('#letters li').length === 2 && document.querySelectorAll('#letters li.open').length === 1")

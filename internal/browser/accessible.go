@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"slices"
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
@@ -14,10 +13,14 @@ import (
 //go:embed accessible.js
 var accessible string
 
-// operated are the roles of what people operate, or are shown instead of text.
-var operated = []string{
-	"button", "link", "textbox", "combobox", "searchbox", "checkbox", "switch", "tab", "menuitem", "DisclosureTriangle",
-	"image", "img", "dialog", "form", "search", "region", "table", "navigation",
+// operated says whether a role is that of what people operate, or are shown instead of text.
+func operated(role string) bool {
+	switch role {
+	case "button", "link", "textbox", "combobox", "searchbox", "checkbox", "switch", "tab", "menuitem", "DisclosureTriangle",
+		"image", "img", "dialog", "form", "search", "region", "table", "navigation":
+		return true
+	}
+	return false
 }
 
 // CheckAccessible fails the test for what some people could not use of the page as it is shown: controls, pictures and
@@ -43,7 +46,7 @@ func unnamed(ctx context.Context, tab *chromedp.Target) ([]string, error) {
 	named := 0
 	for _, n := range tree.Nodes {
 		role := textOf(n.Role)
-		if n.Ignored || !slices.Contains(operated, role) {
+		if n.Ignored || !operated(role) {
 			continue
 		}
 		if textOf(n.Name) == "" {

@@ -6,14 +6,14 @@ import { rate, whole } from './format.js';
 // Where groups stand, [column, row]: records go from left to right, and lines past boxes. Those that are not named stand
 // below the last column.
 const places = {
-  producers: [0, 2.1], objects: [1, 1.2], actors: [2, 0.3], fanout: [2, 3.7], related: [3, 1.45], pools: [3, 2.6],
+  producers: [0, 2.1], operators: [0, 3.3], objects: [1, 1.2], actors: [2, 0.3], fanout: [2, 3.7], related: [3, 1.45], pools: [3, 2.6],
   features: [4, 0.1], insights: [4, 1.1], serving: [4, 2.1], 'feature-files': [4, 3.05], materialize: [4, 4],
 };
 const columns = 5, rows = 5;
 
 // On a phone they go downwards, three abreast at most: [row, column].
 const abreast = {
-  producers: [0, 1], objects: [1, 1], actors: [2, 0], fanout: [2, 2], related: [3, 0.1], pools: [3, 1.4],
+  producers: [0, 1], operators: [0, 2], objects: [1, 1], actors: [2, 0], fanout: [2, 2], related: [3, 0.1], pools: [3, 1.4],
   features: [4, 0], insights: [4, 1], materialize: [4, 2], 'feature-files': [5, 0.5], serving: [5, 1.5],
 };
 const lagging = 1000; // records behind which a reader is marked
