@@ -2,7 +2,6 @@ package product
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -100,9 +99,7 @@ func (c *Config) remains(now time.Time) []topics.Remain {
 
 func printErased(out io.Writer, done topics.Erased, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(done)
+		return printJSON(out, done)
 	}
 	fmt.Fprintf(out, "%s is erased: no answer shows the user or their pins\n", done.User)
 	if done.Before != nil {

@@ -125,7 +125,7 @@ func (p *product) instance() string {
 
 // openGroups has the named groups run here. With pools among them the content generator is here, too.
 func openGroups(names []string) opener {
-	return func(p *product, _ context.Context) error {
+	return func(p *product, ctx context.Context) error {
 		cfg := p.cfg.Rows
 		cfg.Dir = p.cfg.below(cfg.Dir)
 		shared, err := rows.NewShared(cfg)
@@ -138,6 +138,12 @@ func openGroups(names []string) opener {
 		}
 		env := rows.Env{Kafka: p.kafka, Streams: p.streams, Log: p.log, Metrics: p.metrics, Shared: shared}
 		for _, name := range names {
+			if name == topics.Pools {
+				if err := p.openPools(ctx, cfg, env); err != nil {
+					return err
+				}
+				continue
+			}
 			runner, err := rows.New(cfg, env, p.group(name))
 			if err != nil {
 				return err
@@ -145,10 +151,6 @@ func openGroups(names []string) opener {
 			p.groups = append(p.groups, runner)
 			p.part(name, p.knowing(runner.Run))
 			switch name {
-			case topics.Pools:
-				if err := p.openGenerator(runner.View()); err != nil {
-					return err
-				}
 			case topics.Related:
 				p.related = related.Reader{Rows: runner.View()}
 			case topics.Retries:
@@ -157,6 +159,24 @@ func openGroups(names []string) opener {
 		}
 		return nil
 	}
+}
+
+// openPools runs the pools, whichever generation of them, and the content generator on their rows.
+func (p *product) openPools(ctx context.Context, cfg rows.Config, env rows.Env) error {
+	var err error
+	p.generations, err = newGenerations(ctx, p, func(number int) (*rows.Runner, error) {
+		group := p.group(topics.Pools)
+		group.Generation = number
+		return rows.New(cfg, env, group)
+	})
+	if err != nil {
+		return err
+	}
+	p.firstPools = p.generations.running()[0]
+	p.groups = append(p.groups, p.firstPools)
+	p.part(topics.Pools, p.knowing(p.generations.first()))
+	p.part(topics.Generations, p.generations.Run)
+	return p.openGenerator(p.generations)
 }
 
 // groupNames are the groups that keep rows, in the order of the flow.
@@ -183,7 +203,7 @@ func (p *product) group(name string) rows.Group {
 }
 
 // openGenerator makes the content generator on the pools that are here.
-func (p *product) openGenerator(view *rows.View) error {
+func (p *product) openGenerator(view pools.Rows) error {
 	pulled := new(pools.Pulled)
 	whole := topics.NewWhole(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
 	whole.OnChange(pulled.Change)
@@ -216,8 +236,13 @@ func (p *product) openPeers(context.Context) error {
 		return err
 	}
 	p.opened(closed(admin.Close))
+	watch := &topics.GenerationWatch{Log: p.ends}
+	p.part(topics.Generations, func(ctx context.Context) error { return watch.Run(ctx, func(error) {}) })
 	deps := peers.Deps{
-		Pools:      peers.Members{Admin: admin, Group: topics.Pools, Topic: topics.Deliveries},
+		Pools: peers.Members{
+			Admin: admin, Group: topics.Pools, Topic: topics.Deliveries,
+			Generation: func() int { return watch.Of(topics.Pools).Active },
+		},
 		Related:    peers.Members{Admin: admin, Group: topics.Related, Topic: topics.RelatedPairs},
 		Retries:    peers.Members{Admin: admin, Group: topics.Retries, Topic: topics.DeadLetters},
 		Partitions: p.cfg.Partitions, Metrics: p.metrics,

@@ -52,6 +52,10 @@ type product struct {
 	server    *api.Server
 	verifier  *auth.Verifier // of callers' tokens; nil: nobody is asked
 
+	// Of the pools there may be another generation than the one this process began with, among groups.
+	generations *generations // nil: no pools here
+	firstPools  *rows.Runner
+
 	parts      []processors.Part
 	supervisor *processors.Supervisor
 	closers    []func() error // in the order of opening; closed in reverse

@@ -21,6 +21,9 @@ type rebuildOptions struct {
 	resume  bool
 	json    bool
 	timeout time.Duration
+
+	generation bool
+	abort      bool
 }
 
 func (p *program) rebuildCommand() *cobra.Command {
@@ -34,7 +37,13 @@ related and other systems brought stays as it is; what no followee has among its
 A visit meanwhile waits for the answers, as long as generator.welcome allows, and then says "returning".
 
 Of everybody it goes through the users in the order of their names, --rate of them a second. --resume goes on where the
-last such run was, from wherever it is started. After --timeout the exit code is 1; what was asked for is done all the same.`,
+last such run was, from wherever it is started.
+
+With --generation everything is built beside what answers, as a new generation of the pools: a changelog of its own, silent,
+with what followees cannot bring (what was shown, positions, edges, what related and others brought) copied from the former
+one's as it is now, and the rest brought by the followees. When it has all of it, the one falls silent at the same record
+from which on the other speaks, in each partition of each input, and processes answer from it within a second. A run that
+ends in the middle goes on when it is started again; --abort gives up what is being built. After --timeout the exit code is 1; what was asked for is done all the same.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(args[0]); err != nil {
@@ -42,6 +51,9 @@ last such run was, from wherever it is started. After --timeout the exit code is
 			}
 			ctx, cancel := o.context(cmd.Context(), args[0])
 			defer cancel()
+			if o.generation || o.abort {
+				return p.generation(ctx, cmd, o)
+			}
 			done, err := p.rebuild(ctx, cmd, args[0], o)
 			if err != nil {
 				return err
@@ -52,6 +64,8 @@ last such run was, from wherever it is started. After --timeout the exit code is
 	cmd.Flags().StringVar(&o.source, "source", "", "of a user: following or interest (default both)")
 	cmd.Flags().Float64Var(&o.rate, "rate", 200, "users a second, of everybody")
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on where the last run of everybody was")
+	cmd.Flags().BoolVar(&o.generation, "generation", false, "of all: beside what answers, as a new generation, with a cut-over at the end")
+	cmd.Flags().BoolVar(&o.abort, "abort", false, "give up the generation that is being built")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "give up after (default 1m of a user, else never)")
 	return cmd
@@ -78,6 +92,9 @@ func (o rebuildOptions) check(what string) error {
 	}
 	if !everybody(what) && o.resume {
 		problems = append(problems, errors.New("--resume is for a run of everybody"))
+	}
+	if (o.generation || o.abort) && what != "all" {
+		problems = append(problems, errors.New("--generation and --abort are for all"))
 	}
 	if !(o.rate > 0 && o.rate <= 1e6) {
 		problems = append(problems, fmt.Errorf("--rate %v: above 0 to 1000000", o.rate))
@@ -123,10 +140,14 @@ func (p *program) rebuild(ctx context.Context, cmd *cobra.Command, what string, 
 
 func printRebuilt(out io.Writer, done topics.Rebuilt, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(done)
+		return printJSON(out, done)
 	}
 	_, err := fmt.Fprintln(out, done)
 	return err
+}
+
+func printJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }

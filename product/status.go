@@ -38,7 +38,7 @@ const brokerPatience = 2 * time.Second
 func (p *product) status(ctx context.Context) any {
 	missing := p.missing()
 	s := status{Version: version, Ready: len(missing) == 0, Missing: missing, Parts: p.supervisor.State(), Groups: []groupStatus{}}
-	for _, g := range p.groups {
+	for _, g := range p.groupsNow() {
 		s.Groups = append(s.Groups, groupStatus{g.Status(), nil})
 	}
 	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
@@ -96,8 +96,8 @@ func (p *product) missing() []string {
 			missing = append(missing, fmt.Sprintf("%s is %s", s.Name, s.Condition))
 		}
 	}
-	for _, g := range p.groups {
-		if s := g.Status(); !s.Ready {
+	for _, g := range p.groupsNow() {
+		if s := g.Status(); !s.Ready && p.answers(g) {
 			missing = append(missing, s.Group+" has partitions that are not ready")
 		}
 	}

@@ -6,6 +6,7 @@ type Rebuild struct {
 	User   UserID `avro:"user" json:"user"`
 	Source Source `avro:"source" json:"source"` // Following, FromInterest, or "" for both
 	Run    string `avro:"run" json:"run"`       // names the command that asked
+	Keep   bool   `avro:"keep" json:"keep"`     // nothing is taken away: the followees are asked alone
 }
 
 // CheckRebuilt fails for a source whose candidates no followee brings.

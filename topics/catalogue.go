@@ -41,6 +41,7 @@ const (
 	FeatureLog      = "feature-log"      // entity
 	DeadLetters     = "dead-letters"     // source topic
 	RetryOrders     = "retry-orders"     // source topic
+	Generations     = "generations"      // group, compacted: which generations of it there are
 )
 
 // Names of the consumers: the groups with rows, and the sinks.
@@ -142,14 +143,19 @@ func Catalogue(p Profile) []Topic {
 	for _, group := range RowGroups() {
 		all = append(all, groupTopics(group)...)
 	}
-	for i := range all {
-		t := &all[i]
+	settle(all, p)
+	return all
+}
+
+// settle gives topics what they have of the profile.
+func settle(list []Topic, p Profile) {
+	for i := range list {
+		t := &list[i]
 		t.Partitions, t.Replicas = p.Partitions, p.Replicas
 		t.InSync = max(1, p.Replicas-1) // one broker may be away
 		t.AppendTime = !p.Embedded
 		t.Embedded = p.Embedded
 	}
-	return all
 }
 
 func inputs(p Profile) []Topic {
@@ -191,6 +197,7 @@ func derived() []Topic {
 		{Name: FeedEntries, Key: "user", Record: "FeedEntry", Writers: []string{Pools}, Readers: []string{Materialize}},
 		{Name: Impressions, Key: "pin", Record: "Impression", Writers: []string{Pools}, Readers: []string{Objects}},
 		{Name: FeatureLog, Key: "entity", Record: "LoggedFeatures", Writers: []string{Serving}, Readers: []string{FeatureFiles}},
+		{Name: Generations, Key: "group", Compact: true, Writers: []string{Operators}},
 		{Name: DeadLetters, Key: "topic", Record: "DeadLetter", Writers: append(RowGroups(), Materialize, Features, FeatureFiles), Readers: []string{Retries}},
 		{Name: RetryOrders, Key: "topic", Record: "RetryOrder", Writers: []string{Serving}, Readers: []string{Retries}},
 	}

@@ -45,6 +45,7 @@ type Rebuilder struct {
 	Readers  []Reader                              // that are waited for; none: those of the catalogue
 	Source   schemas.Source                        // "": every source that followees bring
 	Rate     float64                               // users a second, above 0
+	Keep     string                                // not "": nothing is taken away, and a run of this name is resumed if there is one
 	Resume   bool                                  // go on where the last run of the same source was
 	Progress func(what string, total int) Progress // nil: nobody is told
 }
@@ -89,9 +90,16 @@ func (r Rebuilder) All(ctx context.Context) (Rebuilt, error) {
 	if err != nil {
 		return done, err
 	}
-	run := string(r.Source) + "-all-" + rand.Text()
-	if r.Resume {
-		if run, done.Before, err = r.former(ctx, l, users); err != nil {
+	run := r.prefix() + rand.Text()
+	if r.Resume || r.Keep != "" {
+		former, before, err := r.former(ctx, l, users)
+		if err == nil && former != "" {
+			run, done.Before = former, before
+		}
+		if err == nil && former == "" && r.Keep == "" {
+			err = errors.New("rebuild: there is no run to resume")
+		}
+		if err != nil {
 			return done, err
 		}
 	}
@@ -139,7 +147,7 @@ func (r Rebuilder) ask(ctx context.Context, run string, users []schemas.UserID, 
 func (r Rebuilder) publish(ctx context.Context, client *kgo.Client, run string, users []schemas.UserID) error {
 	records := make([]*kgo.Record, len(users))
 	for i, user := range users {
-		value, err := r.Streams.Rebuilds.Encode(&schemas.Rebuild{User: user, Source: r.Source, Run: run})
+		value, err := r.Streams.Rebuilds.Encode(&schemas.Rebuild{User: user, Source: r.Source, Run: run, Keep: r.Keep != ""})
 		if err != nil {
 			return fmt.Errorf("encode %s: %w", Rebuilds, err)
 		}
@@ -148,22 +156,23 @@ func (r Rebuilder) publish(ctx context.Context, client *kgo.Client, run string, 
 	return client.ProduceSync(ctx, records...).FirstErr()
 }
 
-// former returns the name of the last run of everybody's pools of the source, and how many users it need not ask for.
+// prefix begins the names of runs of everybody.
+func (r Rebuilder) prefix() string { return r.Keep + string(r.Source) + "-all-" }
+
+// former returns the name of the last run of everybody's pools of the source, "" if there is none, and how many users it
+// need not ask for.
 func (r Rebuilder) former(ctx context.Context, l *Log, users []schemas.UserID) (run string, asked int, err error) {
 	var newest time.Time
 	last := map[string]schemas.UserID{} // by run
 	err = readAll(ctx, l, Rebuilds, func(rec *kgo.Record) {
 		b, err := r.Streams.Rebuilds.Decode(rec.Value)
-		if err != nil || !strings.HasPrefix(b.Run, string(r.Source)+"-all-") {
+		if err != nil || !strings.HasPrefix(b.Run, r.prefix()) {
 			return
 		}
 		if last[b.Run] = max(last[b.Run], b.User); !rec.Timestamp.Before(newest) {
 			newest, run = rec.Timestamp, b.Run
 		}
 	})
-	if err == nil && run == "" {
-		err = errors.New("rebuild: there is no run to resume")
-	}
 	at, _ := slices.BinarySearch(users, last[run])
 	return run, max(0, at-resentUsers), err
 }

@@ -104,7 +104,7 @@ func Wait(ctx context.Context, k Kafka, since schemas.Micros, progress func(Wait
 	if len(readers) == 0 {
 		readers = ReadersOf(Catalogue(Profile{Partitions: k.Partitions}))
 	}
-	w := &waiter{log: l, since: since, readers: readers, backlogs: map[place]*backlog{}}
+	w := &waiter{log: l, since: since, readers: readers, backlogs: map[place]*backlog{}, generations: &GenerationWatch{Log: l}}
 	for {
 		state, err := w.look(ctx)
 		switch {
@@ -145,14 +145,15 @@ func pause(ctx context.Context, s WaitState) {
 
 // waiter is one call of Wait.
 type waiter struct {
-	log      *Log
-	since    schemas.Micros
-	readers  []Reader
-	before   Offsets        // ends at the first look: what lies below was there at the call
-	latest   schemas.Micros // newest timestamp at the first look, on the clock that stamps records
-	starts   Offsets
-	backlogs map[place]*backlog
-	last     WaitState
+	log         *Log
+	since       schemas.Micros
+	readers     []Reader
+	generations *GenerationWatch // of the readers
+	before      Offsets          // ends at the first look: what lies below was there at the call
+	latest      schemas.Micros   // newest timestamp at the first look, on the clock that stamps records
+	starts      Offsets
+	backlogs    map[place]*backlog
+	last        WaitState
 }
 
 // place is one partition as one group sees it.
@@ -196,7 +197,10 @@ func (w *waiter) withWholes(ctx context.Context) ([]Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list groups: %w", err)
 	}
-	readers := slices.Clone(w.readers)
+	if err := w.generations.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	readers := w.generations.readersNow(w.readers)
 	for _, t := range Catalogue(Profile{}) {
 		for _, g := range groups.Sorted() {
 			if t.Whole && strings.HasPrefix(g.Group, wholePrefix(t.Name)) && g.State != "Empty" && g.State != "Dead" {

@@ -121,6 +121,9 @@ type badRecord struct {
 // sift reads records into a batch and sets the bad ones aside. It fails when the registry could not be asked.
 func sift(inputs map[string]input, records []*kgo.Record) (b Batch, bad []badRecord, err error) {
 	for _, r := range records {
+		if topics.IsCutOver(r) { // of a group that reads the topic, too
+			continue
+		}
 		err := inputs[r.Topic](&b, r)
 		var broken *schemas.BadRecordError
 		switch {

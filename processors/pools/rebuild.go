@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -30,6 +31,9 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 	}
 	own := tx.Own()
 	for _, source := range rebuilt(r.Source) {
+		if r.Keep {
+			break
+		}
 		more, err := dropRows(own, sourcePrefix(source), clearedRows)
 		if err != nil {
 			return err
@@ -80,14 +84,32 @@ func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error 
 	if p.away {
 		return nil
 	}
+	tx.Effect(effectRebuilt, 1)
+	if r.Keep { // what waits is whole: nobody waits for the answers
+		_, err := g.tellFollowees(tx, own, r.Source, schemas.EdgeMode{User: r.User, Asked: greeted})
+		return err
+	}
 	source := r.Source
 	if p.returning() {
 		source = ""
 	}
 	p.asked, p.came = max(schemas.MicrosOf(tx.Time()), p.asked+1), 0
-	tx.Effect(effectRebuilt, 1)
 	if p.want, err = g.tellFollowees(tx, own, source, schemas.EdgeMode{User: r.User, Asked: p.asked}); err != nil {
 		return err
 	}
 	return putPresence(own, p)
+}
+
+// Carried says of a row of the pools whether a new generation takes it over: all but the candidates that followees are
+// asked for again.
+func Carried(row []byte) bool {
+	if row[0] != rowCandidate {
+		return true
+	}
+	for _, source := range rebuilt("") {
+		if bytes.HasPrefix(row, sourcePrefix(source)) {
+			return false
+		}
+	}
+	return true
 }

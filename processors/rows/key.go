@@ -17,6 +17,7 @@ const (
 	fenceKind   = 'f' // in the changelog only: written once by every new owner of a partition
 	controlKind = 'c' // nowhere: stands for a transaction marker while a table is recovered
 	offsetKind  = 'o' // in the local store only: offset of the last changelog record it holds
+	voiceKind   = 'v' // 'v' topic → 1 byte: whether the records of an input are spoken of, see generation.go
 	markerKind  = 'm' // in the local store only: whose store it is
 )
 

@@ -40,6 +40,8 @@ type part struct {
 	record  goka.Context // being worked off
 	spare   *batch
 	applied []int64 // by input, pending records included
+	muted   []bool  // by input: its records are not spoken of
+	hushed  bool    // nor is the record being worked off
 	err     error   // why no record is taken any more; what is pending is still committed …
 	spoiled bool    // … unless it holds half a record's writes
 	started bool
@@ -119,6 +121,10 @@ func (p *part) fail(err error) {
 
 // workOff runs the callback of a record. An error stops the partition; a bad record is none.
 func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
+	if p.hear(ctx, input) {
+		return nil
+	}
+	p.hushed = p.silent(input)
 	if input == len(p.w.r.topo.inputs) {
 		return p.tick(ctx.Timestamp())
 	}
@@ -137,6 +143,7 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 		owner = key
 	}
 	p.state.begin(&p.tx, key, owner, ctx.Timestamp(), p)
+	p.tx.hushed = p.hushed
 	err := p.state.end(&p.tx, in.handle(&p.tx, value))
 	if err != nil {
 		return p.bury(err, []byte(key), value)
@@ -176,6 +183,9 @@ func (p *part) bury(err error, key, value []byte) error {
 		return fmt.Errorf("encode dead letter: %w", err)
 	}
 	b, topo := p.state.pending, p.w.r.topo
+	if p.hushed {
+		return nil
+	}
 	b.emits = append(b.emits, emit{
 		topic:     topo.outputs[topo.deadLetters],
 		partition: topics.Partition(letter.Topic, topo.partitions),
@@ -187,6 +197,9 @@ func (p *part) bury(err error, key, value []byte) error {
 
 // forward sends a record that stands in the wrong partition on to the right one of its topic.
 func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
+	if p.hushed {
+		return
+	}
 	b := p.state.pending
 	b.moved = append(b.moved, moved{topic: string(ctx.Topic()), headers: ctx.Headers(), micros: ctx.Timestamp().UnixMicro()})
 	b.emits = append(b.emits, emit{
@@ -198,6 +211,9 @@ func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
 // MarkRecovered is called by Goka when all rows are here: it reads how far each input has been applied.
 func (p *part) MarkRecovered() error {
 	if err := p.store.MarkRecovered(); err != nil {
+		return err
+	}
+	if err := p.findVoices(); err != nil {
 		return err
 	}
 	found := map[int]position{}

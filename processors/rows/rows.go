@@ -10,6 +10,10 @@ import (
 
 // Group is the topology of one group, one literal.
 type Group struct {
+	// Generation numbers the group among those that were built anew beside one another; 0 is the first. From the second
+	// on its name is Name and the number, see topics.GenerationName, and it is silent until the cut-over.
+	Generation int
+
 	Name    string    // also the consumer group; its table is <name>-table
 	Inputs  []Input   // Keyed, Batched, Loop
 	Outputs []string  // every topic that callbacks emit to; an emit elsewhere is an error. Loop and dead letters go without saying
@@ -65,7 +69,9 @@ type TimerFunc func(tx *Tx, owner Owner, name []byte, at time.Time) error
 
 // topology is a checked Group with what follows from it.
 type topology struct {
-	name        string
+	name        string // of the generation
+	base        string // of the group
+	generation  int
 	table       string
 	ticks       string // "": no timers
 	deadLetters string
@@ -79,8 +85,10 @@ type topology struct {
 
 // newTopology reports every problem of the group at once.
 func newTopology(g Group, partitions int32, deadLetters string) (*topology, error) {
+	number := max(g.Generation, topics.FirstGeneration)
+	name := topics.GenerationName(g.Name, number)
 	t := &topology{
-		name: g.Name, table: topics.TableOf(g.Name), deadLetters: deadLetters, partitions: partitions,
+		name: name, base: g.Name, generation: number, table: topics.TableOf(name), deadLetters: deadLetters, partitions: partitions,
 		inputs: g.Inputs, timer: g.Timer, memory: g.Memory, outputs: map[string]uint16{},
 	}
 	outputs := append([]string{deadLetters}, g.Outputs...)
@@ -101,8 +109,8 @@ func newTopology(g Group, partitions int32, deadLetters string) (*topology, erro
 		if in.loop {
 			loops++
 			outputs = append(outputs, in.topic)
-			if in.topic != loopOf(g.Name) {
-				errs = append(errs, fmt.Errorf("loop %q: Goka names it %s", in.topic, loopOf(g.Name)))
+			if in.topic != loopOf(name) {
+				errs = append(errs, fmt.Errorf("loop %q: Goka names it %s", in.topic, loopOf(name)))
 			}
 		}
 	}
@@ -110,7 +118,7 @@ func newTopology(g Group, partitions int32, deadLetters string) (*topology, erro
 		errs = append(errs, fmt.Errorf("%d loop topics: at most one", loops))
 	}
 	if g.Timer != nil {
-		t.ticks = topics.TicksOf(g.Name)
+		t.ticks = topics.TicksOf(name)
 		outputs = append(outputs, t.ticks)
 	}
 	for _, topic := range outputs {
@@ -135,7 +143,7 @@ func loopOf(group string) string { return group + "-loop" }
 func (g Group) Reads() []string {
 	t := topology{inputs: g.Inputs}
 	if g.Timer != nil {
-		t.ticks = topics.TicksOf(g.Name)
+		t.ticks = topics.TicksOf(topics.GenerationName(g.Name, g.Generation))
 	}
 	return t.reads()
 }

@@ -22,6 +22,8 @@ type Tx struct {
 	from  origin
 	begun int64 // from.since(), once asked for; 0: not yet
 
+	hushed bool // what is emitted is dropped
+
 	start mark
 	err   error // the first misuse or breach of a bound: fails the callback even if it was ignored
 
@@ -143,6 +145,9 @@ func checkOwner(owner string) error {
 	return nil
 }
 
+// Silent says whether what the callback emits is dropped: the group is a generation that is being built, or one that was.
+func (tx *Tx) Silent() bool { return tx.hushed }
+
 // Key returns the record's key; of a timer, its owner.
 func (tx *Tx) Key() string { return tx.key }
 
@@ -184,6 +189,9 @@ func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) er
 		return tx.fail(fmt.Errorf("emit to %s: partition %d of %d", topic, partition, tx.s.topo.partitions))
 	case len(value) > tx.s.limits.valueBytes:
 		return tx.bad("emit to %s: %d bytes, more than %d", topic, len(value), tx.s.limits.valueBytes)
+	}
+	if tx.hushed {
+		return nil
 	}
 	if err := tx.room(len(key) + len(value)); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Directory tells who can be asked.
@@ -24,19 +25,31 @@ type Members struct {
 	Admin *kadm.Client
 	Group string
 	Topic string // an input of the group: how it is assigned the group is
+
+	// Generation returns the number of the group's generation that answers; nil: the first.
+	Generation func() int
+}
+
+// group is the name of the members' consumer group.
+func (m Members) group() string {
+	if m.Generation == nil {
+		return m.Group
+	}
+	return topics.GenerationName(m.Group, m.Generation())
 }
 
 // Owners asks the brokers.
 func (m Members) Owners(ctx context.Context) (map[int32]string, error) {
-	described, err := m.Admin.DescribeGroups(ctx, m.Group)
+	group := m.group()
+	described, err := m.Admin.DescribeGroups(ctx, group)
 	if err == nil {
-		err = described[m.Group].Err
+		err = described[group].Err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask for the members of group %s: %w", m.Group, err)
+		return nil, fmt.Errorf("ask for the members of group %s: %w", group, err)
 	}
 	by := map[int32]string{}
-	for _, member := range described[m.Group].Members {
+	for _, member := range described[group].Members {
 		assigned, ok := member.Assigned.AsConsumer()
 		if address := addressOf(member.ClientID); ok && address != "" {
 			note(by, assigned, m.Topic, address)

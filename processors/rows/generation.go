@@ -1,0 +1,194 @@
+package rows
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/lovoo/goka"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Generations. A group that is built anew reads the inputs of the one that speaks, and is silent: what its callbacks emit
+// is dropped. In each partition of each input the mark of a cut-over ends that; for the generation before it, the mark is
+// the last that it speaks of. Both keep that in a row, in the transaction that applies the mark. Timers speak with the
+// group's first input. A silent generation applies everything all the same: its rows are those that it would have had.
+
+// voiceName is the reserved row that says whether the records of an input are spoken of.
+func voiceName(topic string) []byte { return append([]byte{voiceKind}, topic...) }
+
+// hear takes the mark of a cut-over in; false: the record is none.
+func (p *part) hear(ctx goka.Context, input int) bool {
+	mark, ok := ctx.Headers()[topics.CutOverHeader]
+	if !ok {
+		return false
+	}
+	group, number, ok := topics.ParseCutOver(mark)
+	if topo := p.w.r.topo; ok && group == topo.base && number >= topo.generation {
+		p.speak(input, number == topo.generation)
+	}
+	return true
+}
+
+func (p *part) speak(input int, aloud bool) {
+	p.muted[input] = !aloud
+	value := []byte{0}
+	if aloud {
+		value[0] = 1
+	}
+	p.state.putReserved(voiceName(p.w.r.topo.inputs[input].topic), value, false)
+}
+
+// findVoices reads of which inputs the partition speaks.
+func (p *part) findVoices() error {
+	topo := p.w.r.topo
+	muted := make([]bool, len(topo.inputs))
+	for i, in := range topo.inputs {
+		value, err := p.state.stored("", voiceName(in.topic))
+		if err != nil {
+			return err
+		}
+		muted[i] = topo.generation > topics.FirstGeneration
+		if value != nil {
+			muted[i] = len(value) != 1 || value[0] == 0
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.muted = muted
+	return nil
+}
+
+// silent says whether what is said of an input's records is dropped.
+func (p *part) silent(input int) bool {
+	if input == len(p.w.r.topo.inputs) {
+		input = 0 // timers
+	}
+	return input < len(p.muted) && p.muted[input]
+}
+
+// Copied says what a new generation began with.
+type Copied struct {
+	Rows    int64           `json:"rows"`    // records taken over from the changelog
+	Offsets map[int32]int64 `json:"offsets"` // of the changelog, up to which they were: by partition
+}
+
+// Copy fills the changelog of a new generation of a group with those rows of the one that speaks that keep says, as they
+// are now: at the end of what is committed, with how far each input is applied there. The new one goes on from there. Its
+// topics must be there and empty, and none of its members.
+func Copy(ctx context.Context, k topics.Kafka, base string, from, to int, keep func(row []byte) bool, add func(rows int)) (Copied, error) {
+	c := copier{
+		kafka: k, from: topics.GenerationName(base, from), to: topics.GenerationName(base, to), keep: keep, add: add,
+		copied: Copied{Offsets: map[int32]int64{}},
+	}
+	if err := c.copy(ctx); err != nil {
+		return c.copied, fmt.Errorf("copy rows of %s to %s: %w", c.from, c.to, err)
+	}
+	return c.copied, nil
+}
+
+type copier struct {
+	kafka    topics.Kafka
+	from, to string
+	keep     func(row []byte) bool
+	add      func(int)
+	log      *topics.Log
+	client   *kgo.Client
+	copied   Copied
+}
+
+func (c *copier) copy(ctx context.Context) (err error) {
+	if c.log, err = topics.NewLog(c.kafka); err != nil {
+		return err
+	}
+	defer c.log.Close()
+	if c.client, err = c.kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(0)); err != nil {
+		return err
+	}
+	defer c.client.Close()
+	admin := kadm.NewClient(c.client)
+	// Before the rows are read: the new generation is to begin at or before what they say is applied.
+	committed, err := admin.FetchOffsets(ctx, c.from)
+	if err != nil {
+		return fmt.Errorf("fetch offsets of %s: %w", c.from, err)
+	}
+	table := topics.TableOf(c.from)
+	starts, err := c.log.Starts(ctx, table)
+	if err != nil {
+		return err
+	}
+	ends, err := admin.ListCommittedOffsets(ctx, table) // no transaction stands half below them
+	if err = errors.Join(err, ends.Error()); err != nil {
+		return fmt.Errorf("list ends of %s: %w", table, err)
+	}
+	for p, start := range starts[table] {
+		end, ok := ends.Lookup(table, p)
+		if !ok {
+			return fmt.Errorf("%s/%d has no end", table, p)
+		}
+		if err := c.partition(ctx, table, p, start, end.Offset); err != nil {
+			return err
+		}
+	}
+	return c.begin(ctx, admin, committed)
+}
+
+// partition copies one partition, in order: of a row's versions the last is the last again.
+func (c *copier) partition(ctx context.Context, table string, p int32, start, end int64) error {
+	var mu sync.Mutex
+	var failed error
+	err := c.log.ReadTo(ctx, table, p, start, end, func(r *kgo.Record) {
+		if !c.carries(r.Key) {
+			return
+		}
+		c.copied.Rows++
+		c.add(1)
+		c.client.Produce(ctx, &kgo.Record{Topic: topics.TableOf(c.to), Partition: p, Key: r.Key, Value: r.Value}, func(_ *kgo.Record, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = cmp.Or(failed, err)
+		})
+	})
+	if err == nil {
+		err = c.client.Flush(ctx)
+	}
+	c.copied.Offsets[p] = end
+	mu.Lock()
+	defer mu.Unlock()
+	return errors.Join(err, failed)
+}
+
+// carries says whether a row of the changelog is one of the new generation's.
+func (c *copier) carries(key []byte) bool {
+	owner, row, found := bytes.Cut(key, []byte{separator})
+	if !found || len(row) == 0 {
+		return false
+	}
+	if len(owner) > 0 {
+		return c.keep(row)
+	}
+	switch row[0] {
+	case appliedKind:
+		return string(row[1:]) != topics.TicksOf(c.from)
+	case timerKind:
+		return true
+	}
+	return false
+}
+
+// begin has the new group read its inputs from where the former one was.
+func (c *copier) begin(ctx context.Context, admin *kadm.Client, committed kadm.OffsetResponses) error {
+	offsets := committed.Offsets()
+	delete(offsets, topics.TicksOf(c.from))
+	answers, err := admin.CommitOffsets(ctx, c.to, offsets)
+	if err = errors.Join(err, answers.Error()); err != nil {
+		return fmt.Errorf("commit offsets of %s: %w", c.to, err)
+	}
+	return nil
+}

@@ -1,0 +1,312 @@
+package product
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/oracle/visits"
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// generate builds a generation and returns what the command says.
+func (s *started) generate() (done built) {
+	s.t.Helper()
+	out, err := s.run("rebuild", "all", "--generation", "--json", "--rate", "100000", "--timeout", "60s")
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &done)
+	}
+	if err != nil {
+		s.t.Fatalf("rebuild --generation: %v: %s", err, out)
+	}
+	s.answersFrom(done.Generation)
+	return done
+}
+
+// answersFrom waits until a generation of the pools answers.
+func (s *started) answersFrom(number int) {
+	s.t.Helper()
+	name := topics.GenerationName(topics.Pools, number)
+	for deadline := time.Now().Add(patience * 3); ; time.Sleep(10 * time.Millisecond) {
+		if status := s.generations.running()[0].Status(); status.Group == name && status.Ready {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s does not answer", name)
+		}
+	}
+}
+
+// records returns all committed records of a topic.
+func (s *started) records(topic string) (list []*kgo.Record) {
+	s.t.Helper()
+	ends, err := s.ends.Ends(s.t.Context(), topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for p, end := range ends[topic] {
+		if err := s.ends.ReadTo(s.t.Context(), topic, p, 0, end, func(r *kgo.Record) { list = append(list, r) }); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return list
+}
+
+// saidOnce holds that each item that was shown was frozen once, in dense positions, and told once.
+func (s *started) saidOnce() {
+	s.t.Helper()
+	said := map[string]int{}
+	positions := map[schemas.UserID][]int64{}
+	for _, r := range s.records(topics.FeedEntries) {
+		e, err := s.streams.FeedEntries.Decode(r.Value)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		said[fmt.Sprint("entry of ", e.User, " ", e.Pin)]++
+		positions[e.User] = append(positions[e.User], e.Position)
+	}
+	for _, r := range s.records(topics.Impressions) {
+		i, err := s.streams.Impressions.Decode(r.Value)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		said[fmt.Sprint("impression of ", i.User, " ", i.Pin)]++
+	}
+	for what, n := range said {
+		if n != 1 {
+			s.t.Errorf("%d times the %s", n, what)
+		}
+	}
+	shown := 0
+	for user, list := range positions {
+		slices.Sort(list)
+		for i, at := range list {
+			if at != int64(i+1) {
+				s.t.Fatalf("positions of %s: %v", user, list)
+			}
+		}
+		shown += len(list)
+	}
+	if len(said) != 2*shown || shown == 0 {
+		s.t.Errorf("%d items shown, %d things said of them", shown, len(said))
+	}
+}
+
+// A new generation with another cap has the pools that brute force makes, and what was shown stays shown; it is there
+// after a start, and can be followed by another.
+func TestGenerationWithAnotherCap(t *testing.T) {
+	t.Parallel()
+	d := readDataset(t, generated(t, 0.02))
+	cfg := testConfig(t.TempDir())
+	cfg.Pools.Cap = 20
+	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // what is brought again has the weight of its edge now
+	s := start(t, cfg)
+	s.importSet(d)
+	s.stop()
+
+	cfg.Pools.Cap = DefaultConfig().Pools.Cap
+	s = start(t, cfg)
+	if done := s.generate(); done.Former != 1 || done.Generation != 2 || done.Copied == nil || done.Copied.Rows == 0 || done.Asked.Users < len(d.users) {
+		t.Errorf("built %+v", done)
+	}
+	s.checkPools(d, cfg.Pools.Cap)
+	shown := &reading{started: s, user: d.users[0], limit: 20, shown: map[schemas.PinID]visits.Item{}}
+	if shown.visit(); len(shown.shown) == 0 {
+		t.Fatal("nothing was shown")
+	}
+	shown.applied()
+	before := s.poolsOf(d.users)
+	s.stop()
+
+	s = start(t, cfg)
+	s.answersFrom(2)
+	shown.started = s
+	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
+		t.Fatalf("pools after a start (-before +after):\n%.3000s", diff)
+	}
+	if done := s.generate(); done.Former != 2 || done.Generation != 3 {
+		t.Errorf("built %+v", done)
+	}
+	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
+		t.Fatalf("pools after another generation (-before +after):\n%.3000s", diff)
+	}
+	shown.visit() // holds that nothing is new again
+	shown.applied()
+	s.saidOnce()
+}
+
+// life goes on beside a test: people visit, authors publish.
+type life struct {
+	s       *started
+	readers []*reading
+	pins    int // by one goroutine
+	told    atomic.Int64
+	wg      sync.WaitGroup
+	stop    chan struct{}
+}
+
+const authors = 5
+
+func (s *started) beginLife(readers int) *life {
+	l := &life{s: s, stop: make(chan struct{})}
+	follows := &story{now: time.Now().Add(-time.Hour)}
+	for n := range readers {
+		r := &reading{started: s, user: schemas.UserID(fmt.Sprint("user:reader-", n)), limit: 5, shown: map[schemas.PinID]visits.Item{}}
+		l.readers = append(l.readers, r)
+		for a := range authors {
+			follows.tell("follows", string(r.user), "follow", fmt.Sprint("user:author-", a), nil)
+		}
+	}
+	s.publish(follows.events...)
+	l.publish(200)
+	return l
+}
+
+// publish publishes pins, each of which every reader is brought.
+func (l *life) publish(n int) {
+	told := &story{now: time.Now().Add(-time.Minute)}
+	for range n {
+		told.tell("pins", fmt.Sprint("user:author-", l.pins%authors), "create", fmt.Sprint("pin:", l.pins), nil)
+		told.events[len(told.events)-1]["id"] = fmt.Sprint("life-", l.pins)
+		l.pins++
+	}
+	l.s.publish(told.events...)
+	l.told.Store(int64(l.pins))
+}
+
+// goOn has all this happen until end.
+func (l *life) goOn() {
+	l.wg.Go(func() {
+		for !l.ended() {
+			l.publish(3)
+		}
+	})
+	for _, r := range l.readers[:2] {
+		l.wg.Go(func() {
+			for !l.ended() {
+				r.visit()
+			}
+		})
+	}
+}
+
+func (l *life) ended() bool {
+	select {
+	case <-l.stop:
+		return true
+	case <-time.After(5 * time.Millisecond):
+		return false
+	}
+}
+
+func (l *life) end() {
+	close(l.stop)
+	l.wg.Wait()
+}
+
+// check holds that every reader was shown, or has waiting, every pin, none twice.
+func (l *life) check() {
+	l.s.t.Helper()
+	for _, r := range l.readers {
+		waiting := 0
+		for _, source := range []schemas.Source{schemas.Following} {
+			pool, err := l.s.generator.Pool(l.s.t.Context(), r.user, source, everyCap)
+			if err != nil {
+				l.s.t.Fatal(err)
+			}
+			for _, item := range pool.Items {
+				if _, again := r.shown[item.Pin]; again {
+					l.s.t.Errorf("%s waits for %s, who was shown it", item.Pin, r.user)
+				}
+			}
+			waiting += pool.Total
+		}
+		if got := waiting + len(r.shown); got != l.pins {
+			l.s.t.Errorf("%s has %d pins waiting and %d shown, want all %d", r.user, waiting, len(r.shown), l.pins)
+		}
+	}
+}
+
+// While a generation is built and cut over to, people visit and authors publish, in walks of many steps: nothing is lost,
+// doubled, or new twice.
+func TestCutOverInTheMiddleOfLife(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t.TempDir())
+	cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = 5000, 5000, 3
+	s := start(t, cfg)
+	l := s.beginLife(20)
+	l.goOn()
+	for want := 2; want <= 3; want++ {
+		if done := s.generate(); done.Generation != want {
+			t.Errorf("built %+v, want generation %d", done, want)
+		}
+	}
+	pins := l.told.Load()
+	for deadline := time.Now().Add(time.Minute); l.told.Load() < pins+30; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is published any more")
+		}
+	}
+	l.end()
+	l.readers[0].applied()
+	l.check()
+	s.saidOnce()
+}
+
+// A command that ends in the middle is started again and goes on; what was given up leaves nothing behind.
+func TestGenerationIsResumedAndGivenUp(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t.TempDir())
+	cfg.Pools.Cap, cfg.Fanout.Recents = 5000, 5000
+	s := start(t, cfg)
+	l := s.beginLife(300)
+	if out, err := s.run("rebuild", "all", "--abort"); err == nil || !strings.Contains(err.Error(), "no generation is being built") {
+		t.Errorf("nothing was given up: %v %s", err, out)
+	}
+	for _, then := range []string{"given up", "resumed"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := runCommand(ctx, "rebuild", "all", "--generation", "--rate", "100", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
+				"--partitions", strconv.Itoa(int(s.cfg.Partitions)))
+			ended <- err
+		}()
+		asked := s.effect(topics.Pools, "rebuilt")
+		for deadline := time.Now().Add(time.Minute); s.effect(topics.Pools, "rebuilt") < asked+150; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("nobody is asked")
+			}
+		}
+		cancel()
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "run it again") {
+			t.Fatalf("the run was over, or does not say how it goes on: %v", err)
+		}
+		l.publish(5)
+		if then == "given up" {
+			if out, err := s.run("rebuild", "all", "--abort"); err != nil {
+				t.Fatalf("give up: %v %s", err, out)
+			}
+			l.publish(5)
+			l.check()
+			continue
+		}
+		if done := s.generate(); done.Generation != 3 || done.Copied != nil || done.Asked.Before == 0 {
+			t.Errorf("resumed: %+v", done)
+		}
+	}
+	l.publish(5)
+	l.check()
+}

@@ -1,0 +1,182 @@
+package product
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/smartfeed/smartfeed/processors"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// generations are the generations of the pools in this process: the one that answers, and one that is being built, if
+// there is one. It follows the topic that says which these are, and hands the readers of the pools the rows of the one that
+// answers: whoever reads holds on to no generation.
+type generations struct {
+	p     *product
+	watch *topics.GenerationWatch
+	open  func(number int) (*rows.Runner, error)
+
+	view atomic.Pointer[rows.View]
+
+	mu       sync.Mutex
+	active   int
+	switched time.Time // when another one became active
+	runners  map[int]*rows.Runner
+	stops    map[int]context.CancelFunc
+}
+
+// lingering is for how long a generation goes on that others may still ask: they learn of a new one within
+// milliseconds, a chunk that was begun takes as long as its deadline.
+const lingering = 5 * time.Second
+
+// newGenerations reads which generation answers, and opens it.
+func newGenerations(ctx context.Context, p *product, open func(number int) (*rows.Runner, error)) (*generations, error) {
+	g := &generations{
+		p: p, open: open, watch: &topics.GenerationWatch{Log: p.ends},
+		runners: map[int]*rows.Runner{}, stops: map[int]context.CancelFunc{},
+	}
+	if err := g.watch.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	g.active = g.watch.Of(topics.Pools).Active
+	runner, err := open(g.active)
+	if err != nil {
+		return nil, err
+	}
+	g.runners[g.active] = runner
+	g.view.Store(runner.View())
+	return g, nil
+}
+
+// Read reads the rows of the generation that answers.
+func (g *generations) Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error {
+	return g.view.Load().Read(ctx, owner, f)
+}
+
+// Changed is of the generation that answers at the moment.
+func (g *generations) Changed(owner string) <-chan struct{} { return g.view.Load().Changed(owner) }
+
+// first runs the generation that answered when the process began, until another does.
+func (g *generations) first() (run func(context.Context) error) {
+	number := g.active
+	return func(ctx context.Context) error {
+		own, cancel := context.WithCancel(ctx)
+		defer cancel()
+		g.mu.Lock()
+		runner := g.runners[number]
+		g.stops[number] = cancel
+		g.mu.Unlock()
+		if runner == nil { // it was retired while it was down
+			<-ctx.Done()
+			return nil
+		}
+		err := runner.Run(own)
+		if own.Err() != nil {
+			<-ctx.Done()
+			return nil
+		}
+		return err
+	}
+}
+
+// Run runs all but the first, as they come and go.
+func (g *generations) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return g.watch.Run(ctx, func(err error) {
+			if err != nil {
+				g.p.log.DebugContext(ctx, "generations are not known", "error", err)
+				return
+			}
+			g.follow(ctx, group)
+		})
+	})
+	return group.Wait()
+}
+
+// follow starts, puts in front, and stops what the topic says.
+func (g *generations) follow(ctx context.Context, group *errgroup.Group) {
+	now := g.watch.Of(topics.Pools)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, number := range []int{now.Active, now.Building} {
+		if number != 0 && g.runners[number] == nil {
+			g.start(ctx, group, number)
+		}
+	}
+	if runner := g.runners[now.Active]; runner != nil && now.Active != g.active {
+		g.active, g.switched = now.Active, time.Now()
+		g.view.Store(runner.View())
+		g.p.log.InfoContext(ctx, "another generation of the pools answers", "generation", now.Active)
+	}
+	for number, stop := range g.stops {
+		if number != g.active && number != now.Building && time.Since(g.switched) > lingering {
+			stop()
+			delete(g.stops, number)
+			delete(g.runners, number)
+		}
+	}
+}
+
+// start runs a generation under a supervisor of its own. mu is held.
+func (g *generations) start(ctx context.Context, group *errgroup.Group, number int) {
+	runner, err := g.open(number)
+	if err != nil {
+		g.p.log.ErrorContext(ctx, "a generation of the pools cannot be opened", "generation", number, "error", err)
+		return
+	}
+	own, stop := context.WithCancel(ctx)
+	g.runners[number], g.stops[number] = runner, stop
+	part := processors.Part{Name: topics.GenerationName(topics.Pools, number), Run: g.p.knowing(runner.Run)}
+	supervisor := processors.NewSupervisor(processors.DefaultBackoff(), g.p.log, part)
+	group.Go(func() error {
+		defer stop()
+		return supervisor.Run(own)
+	})
+}
+
+// running are the generations in this process, the one that answers first.
+func (g *generations) running() []*rows.Runner {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	list := []*rows.Runner{g.runners[g.active]}
+	for number, r := range g.runners {
+		if number != g.active {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// answers says whether a group here is what answers are made of: everything but a generation that does not, yet or any
+// more.
+func (p *product) answers(r *rows.Runner) bool {
+	if p.generations == nil {
+		return true
+	}
+	for i, other := range p.generations.running() {
+		if other == r {
+			return i == 0
+		}
+	}
+	return true
+}
+
+// groupsNow are the groups that run here, every generation of them.
+func (p *product) groupsNow() []*rows.Runner {
+	if p.generations == nil {
+		return p.groups
+	}
+	var list []*rows.Runner
+	for _, r := range p.groups {
+		if r != p.firstPools {
+			list = append(list, r)
+		}
+	}
+	return append(list, p.generations.running()...)
+}

@@ -1,0 +1,199 @@
+package topics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Generations. A group of rows can be built anew beside itself: under another name, with rows of its own, from the same
+// inputs. Which generation speaks, and which is being built, is one record a group on a compacted topic that every process
+// follows. When a record of an input carries the cut-over to a generation, the one before falls silent behind it, and the
+// new one speaks from there on: so of every input each record is spoken of once.
+
+// FirstGeneration is the number of a group that was never built anew.
+const FirstGeneration = 1
+
+// Generation says which generations of a group there are. Topic generations, key: Group, JSON.
+type Generation struct {
+	Group    string `json:"group"`
+	Active   int    `json:"active"`             // who answers
+	Building int    `json:"building,omitempty"` // 0: none
+}
+
+// GenerationName returns the name of a generation of a group: as a consumer group, and in the names of its topics.
+func GenerationName(group string, number int) string {
+	if number <= FirstGeneration {
+		return group
+	}
+	return group + "." + strconv.Itoa(number)
+}
+
+// CutOverHeader marks the records from which on a generation speaks; the value is CutOverTo's. Whoever else reads the topic
+// passes them by.
+const CutOverHeader = "cut-over"
+
+// CutOverTo is the value of CutOverHeader.
+func CutOverTo(group string, number int) []byte { return []byte(group + "/" + strconv.Itoa(number)) }
+
+// ParseCutOver takes a value of CutOverHeader apart.
+func ParseCutOver(value []byte) (group string, number int, ok bool) {
+	group, text, found := strings.Cut(string(value), "/")
+	number, err := strconv.Atoi(text)
+	return group, number, found && err == nil
+}
+
+// IsCutOver says whether a record is none but the mark of a cut-over.
+func IsCutOver(r *kgo.Record) bool {
+	for _, h := range r.Headers {
+		if h.Key == CutOverHeader {
+			return true
+		}
+	}
+	return false
+}
+
+// GenerationTopics are the topics of a generation's own.
+func GenerationTopics(p Profile, group string, number int) []Topic {
+	list := groupTopics(GenerationName(group, number))
+	settle(list, p.withDefaults())
+	return list
+}
+
+// GenerationWatch follows the topic generations. The zero value, with a Log, has read nothing: all are the first.
+type GenerationWatch struct {
+	Log *Log
+
+	mu    sync.Mutex
+	ends  Offsets
+	known map[string]Generation
+}
+
+// Of returns what is known of a group.
+func (w *GenerationWatch) Of(group string) Generation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if g, ok := w.known[group]; ok {
+		return g
+	}
+	return Generation{Group: group, Active: FirstGeneration}
+}
+
+// Refresh reads what is new. Brokers without the topic have first generations alone.
+func (w *GenerationWatch) Refresh(ctx context.Context) error {
+	ends, err := w.Log.Ends(ctx, Generations)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("follow generations: %w", err)
+	}
+	w.mu.Lock()
+	same := w.ends != nil && maps.Equal(w.ends[Generations], ends[Generations])
+	w.mu.Unlock()
+	if same {
+		return nil
+	}
+	known := map[string]Generation{}
+	err = readAll(ctx, w.Log, Generations, func(r *kgo.Record) {
+		var g Generation
+		if json.Unmarshal(r.Value, &g) == nil && g.Group == string(r.Key) {
+			known[g.Group] = g
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("follow generations: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ends, w.known = ends, known
+	return nil
+}
+
+// watchEvery is how often a process looks for other generations: as long as a cut-over takes to reach it.
+const watchEvery = 250 * time.Millisecond
+
+// Run follows the topic until ctx ends, and calls looked after every look with why it failed, if it did.
+func (w *GenerationWatch) Run(ctx context.Context, looked func(error)) error {
+	for {
+		err := w.Refresh(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		looked(err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+// readersNow puts the generations that there are in the place of the groups.
+func (w *GenerationWatch) readersNow(readers []Reader) []Reader {
+	var list []Reader
+	for _, r := range readers {
+		g := w.Of(r.Group)
+		list = append(list, r.of(g.Active))
+		if g.Building != 0 {
+			list = append(list, r.of(g.Building))
+		}
+	}
+	return list
+}
+
+// of is a generation of the reader: with ticks of its own.
+func (r Reader) of(number int) Reader {
+	name := GenerationName(r.Group, number)
+	own := Reader{Group: name}
+	for _, t := range r.Topics {
+		if t == TicksOf(r.Group) {
+			t = TicksOf(name)
+		}
+		own.Topics = append(own.Topics, t)
+	}
+	return own
+}
+
+// SetGeneration publishes which generations of a group there are.
+func SetGeneration(ctx context.Context, client *kgo.Client, g Generation) error {
+	value, err := json.Marshal(g)
+	if err != nil {
+		return fmt.Errorf("encode generation of %s: %w", g.Group, err)
+	}
+	r := &kgo.Record{Topic: Generations, Key: []byte(g.Group), Value: value}
+	if err := client.ProduceSync(ctx, r).FirstErr(); err != nil {
+		return fmt.Errorf("publish generation of %s: %w", g.Group, err)
+	}
+	return nil
+}
+
+// CutOver marks every partition of the inputs: behind the marks the generation speaks. To mark them again changes nothing.
+func CutOver(ctx context.Context, k Kafka, inputs []string, group string, number int) error {
+	client, err := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	var marks []*kgo.Record
+	for _, topic := range inputs {
+		for p := range k.Partitions {
+			marks = append(marks, &kgo.Record{
+				Topic: topic, Partition: p, Headers: []kgo.RecordHeader{{Key: CutOverHeader, Value: CutOverTo(group, number)}},
+			})
+		}
+	}
+	if err := client.ProduceSync(ctx, marks...).FirstErr(); err != nil {
+		return fmt.Errorf("cut %s over to generation %d: %w", group, number, err)
+	}
+	return nil
+}
