@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -309,4 +311,119 @@ func TestGenerationIsResumedAndGivenUp(t *testing.T) {
 	}
 	l.publish(5)
 	l.check()
+}
+
+// Two processes share the partitions of both generations, each its own way; whoever serves asks the one that has a user
+// in the generation that answers.
+func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t)
+	config := func() Config {
+		cfg := roleConfig(t, broker)
+		cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = 5000, 5000, 3
+		return cfg
+	}
+	first := startPieces(t, config(), processing(groupNames()))
+	second := startPieces(t, config(), processing(groupNames()))
+	front := startPieces(t, config(), serving())
+	l := front.beginLife(20)
+	out, err := front.run("rebuild", "all", "--generation", "--timeout", "60s")
+	if err != nil || !strings.Contains(out, "generation 2 of the pools answers, of 20 users") {
+		t.Fatalf("rebuild --generation: %v: %s", err, out)
+	}
+	for _, s := range []*started{first, second} {
+		s.answersFrom(2)
+		if n := len(s.generations.running()[0].Status().Partitions); n == 0 || n == int(s.cfg.Partitions) {
+			t.Errorf("one process has %d of %d partitions: want some, not all", n, s.cfg.Partitions)
+		}
+	}
+	l.publish(10)
+	for _, r := range l.readers[:5] {
+		r.visit()
+	}
+	l.readers[0].applied()
+	l.check()
+	front.saidOnce()
+}
+
+// The program is killed while a generation is built, and again; the command is started again each time.
+func TestGenerationKilledInTheMiddle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: not with -short")
+	}
+	const users, pins = 400, 30
+	c := newChild(t, t.TempDir())
+	c.start()
+	told := &story{now: time.Now().Add(-time.Hour)}
+	for n := range users {
+		told.tell("follows", fmt.Sprint("user:", n), "follow", "interest:tea", nil)
+	}
+	for n := range pins {
+		told.tell("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{"interest:tea"}})
+	}
+	c.publish(told.events)
+	at := door{t, c.http}
+	shown := at.newPins("user:1")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for t.Context().Err() == nil {
+			_, err := runCommand(t.Context(), append([]string{"rebuild", "all", "--generation", "--rate", "100", "--timeout", "60s"}, c.flags...)...)
+			if err == nil {
+				return
+			}
+		}
+	}()
+	over := func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}
+	for k := range 3 {
+		goal := int64(20 + 20*k)
+		c.until("further", func() bool { return c.effect("rebuilt") > goal || over() })
+		if over() {
+			t.Fatalf("kill %d came too late", k+1)
+		}
+		t.Logf("kill %d when %d users were asked for", k+1, c.effect("rebuilt"))
+		c.kill()
+		c.start()
+	}
+	c.until("built", over)
+	c.until("answering from the new generation", func() bool {
+		return slices.ContainsFunc(c.counts(), func(g groupStatus) bool { return strings.HasPrefix(g.Group, "pools.") && g.Ready })
+	})
+	for _, pin := range at.newPins("user:1") {
+		if slices.Contains(shown, pin) {
+			t.Errorf("%s is new again", pin)
+		}
+	}
+	for n := range users {
+		path := fmt.Sprintf("/v1/users/user:%d/pools?source=interest&limit=1000", n)
+		if text := at.get(path); n != 1 && !strings.Contains(text, fmt.Sprintf(`"total":%d`, pins)) {
+			t.Fatalf("%s: %.200s, want %d pins", path, text, pins)
+		}
+	}
+}
+
+// newPins visits and returns what is new.
+func (s door) newPins(user schemas.UserID) (pins []schemas.PinID) {
+	s.t.Helper()
+	from := &visits.HTTP{URL: s.base, Client: &http.Client{Timeout: 10 * time.Second}, Feed: rules.Home, Limit: 10}
+	page, err := from.Visit(s.t.Context(), user)
+	if err != nil || len(page.Degraded) > 0 {
+		s.t.Fatalf("visit of %s: degraded %v, %v", user, page.Degraded, err)
+	}
+	for _, item := range page.Items {
+		if item.New {
+			pins = append(pins, item.Pin)
+		}
+	}
+	if len(pins) == 0 {
+		s.t.Errorf("nothing is new to %s", user)
+	}
+	return pins
 }
