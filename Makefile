@@ -27,7 +27,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run test test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-short clean
+.PHONY: help build run up down demo test test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -37,6 +37,15 @@ build: ## build bin/smartfeed
 
 run: build ## start everything in one process with a demo product, on http://127.0.0.1:8080
 	bin/smartfeed dev --dir $(DIR) --demo
+
+up: ## the whole product on servers of its own, in containers: docker-compose.yml
+	docker compose up --build --detach --wait
+
+down: ## end it; its volumes stay
+	docker compose --profile '*' down
+
+demo: up ## give it people who act, until ctrl-c
+	docker compose run --rm demo
 
 test: ## every test but the long imports; race detector where goroutines share state
 	@test -n "$(RACE)" || echo "no C compiler: the tests run without the race detector"

@@ -154,7 +154,11 @@ func topicsCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 		if err := Verify(cmd.Context(), s.Kafka, want); err != nil {
 			return err
 		}
-		return printPlan(cmd.OutOrStdout(), Plan{}, asJSON)
+		plan, err := Differences(cmd.Context(), s.Kafka, want)
+		if err != nil {
+			return err
+		}
+		return printPlan(cmd.OutOrStdout(), plan, asJSON)
 	})
 	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -169,6 +173,9 @@ func printPlan(out io.Writer, p Plan, asJSON bool) error {
 	}
 	for _, s := range p.Alter {
 		fmt.Fprintf(out, "alter %s: %s from %s to %s\n", s.Topic, s.Key, s.Have, s.Want)
+	}
+	for _, s := range p.Thin {
+		fmt.Fprintf(out, "%s has %s replicas, and there are brokers for %s: reassign it with Kafka's own tools\n", s.Topic, s.Have, s.Want)
 	}
 	if p.Empty() {
 		fmt.Fprintln(out, "all topics are as they should be")

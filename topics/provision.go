@@ -22,9 +22,12 @@ type Plan struct {
 	Alter  []Setting `json:"alter,omitempty"`
 	// Conflicts are differences that nothing can alter without losing data or order.
 	Conflicts []Conflict `json:"conflicts,omitempty"`
+	// Thin are topics with fewer replicas than there are brokers for, up to three: to be mended with Kafka's own
+	// kafka-reassign-partitions.sh, and in the way of nothing.
+	Thin []Setting `json:"thin,omitempty"`
 }
 
-// Empty says that the brokers have what the catalogue wants.
+// Empty says that the brokers have what the catalogue wants, but for replicas.
 func (p Plan) Empty() bool { return len(p.Create)+len(p.Alter)+len(p.Conflicts) == 0 }
 
 // Setting is one configuration key of one topic that differs.
@@ -48,6 +51,7 @@ func (c *Conflict) Error() string {
 
 const (
 	cleanupKey    = "cleanup.policy"
+	replicasKey   = "replicas"
 	partitionsKey = "partitions"
 
 	partitionsAdvice = "the partition of every owner is frozen with the topic; " +
@@ -142,9 +146,21 @@ func differences(ctx context.Context, adm *kadm.Client, want []Topic) (Plan, err
 		if err = errors.Join(err, rc.Err); err != nil {
 			return Plan{}, fmt.Errorf("describe topic %s: %w", t.Name, err)
 		}
-		plan.compare(t, len(have[t.Name].Partitions), rc.Configs)
+		plan.compare(plan.asReplicated(t, have[t.Name].Partitions.NumReplicas()), len(have[t.Name].Partitions), rc.Configs)
 	}
 	return plan, nil
+}
+
+// asReplicated returns a topic as it should be with the replicas that it has. The catalogue's number is that of the
+// brokers that are there at the moment: while one is away, a topic must not be told to do with fewer in sync.
+func (p *Plan) asReplicated(t Topic, have int) Topic {
+	if have < int(t.Replicas) {
+		p.Thin = append(p.Thin, Setting{t.Name, replicasKey, strconv.Itoa(have), strconv.Itoa(int(t.Replicas))})
+	}
+	if have != int(t.Replicas) {
+		t.InSync = max(1, int16(have)-1)
+	}
+	return t
 }
 
 // compare adds what is different about one topic.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/topics"
@@ -137,5 +138,34 @@ func TestProfileOfEmbeddedBroker(t *testing.T) {
 	got, err := topics.ProfileOf(t.Context(), w.kafka)
 	if want := (topics.Profile{Partitions: 4, Replicas: 1, Embedded: true}); err != nil || got != want {
 		t.Errorf("ProfileOf = %+v, %v, want %+v", got, err, want)
+	}
+}
+
+// While a broker is away its topics are as they were, and a role may start; a topic with fewer replicas than there are
+// brokers for is told, and nothing else.
+func TestReplicasAreThoseATopicHas(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	k := topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}
+	profile, err := topics.ProfileOf(t.Context(), k)
+	if err != nil || profile.Replicas != 3 {
+		t.Fatalf("profile %+v, %v, want three replicas", profile, err)
+	}
+	want := topics.Catalogue(profile)
+	if _, err := topics.Apply(t.Context(), k, want); err != nil {
+		t.Fatal(err)
+	}
+	for name, replicas := range map[string]int16{"one away": 2, "two away": 1, "all back": 3} {
+		now := topics.Catalogue(topics.Profile{Partitions: 2, Replicas: replicas})
+		if plan, err := topics.Apply(t.Context(), k, now); err != nil || !plan.Empty() || len(plan.Thin) > 0 {
+			t.Errorf("%s: Apply = %+v, %v, want nothing done", name, plan, err)
+		}
+	}
+	grown := topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 5})
+	if plan, err := topics.Differences(t.Context(), k, grown); err != nil || !plan.Empty() || len(plan.Thin) != len(grown) || plan.Thin[0].Have != "3" {
+		t.Errorf("with more brokers: %+v, %v, want every topic told as thin and nothing to do", plan, err)
 	}
 }

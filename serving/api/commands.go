@@ -36,7 +36,7 @@ func Commands(server func(*cobra.Command) (client.Config, error)) []*cobra.Comma
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().BoolVar(&q.asJSON, "json", false, "print the answer as it is")
-	cmd.AddCommand(q.feedCommand(), q.whyCommand(), q.poolCommand(), q.featureCommand(), q.statusCommand())
+	cmd.AddCommand(q.feedCommand(), q.whyCommand(), q.poolCommand(), q.featureCommand(), q.statusCommand(), q.readyCommand())
 	return []*cobra.Command{cmd}
 }
 
@@ -276,6 +276,27 @@ func parsePair(text string) (feature.UserPin, error) {
 	}
 	p, err := schemas.ParsePinID("pin:" + pin)
 	return feature.UserPin{User: u, Pin: p}, err
+}
+
+// readyCommand is for health checks where there is no other client of HTTP.
+func (q *querying) readyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "ready",
+		Short: "end with exit code 0 if a running server is ready, with 1 if it is not",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := q.client(cmd)
+			if err != nil {
+				return err
+			}
+			answer, err := c.get(cmd.Context(), nil, "readyz")
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(answer)
+			return err
+		},
+	}
 }
 
 func (q *querying) statusCommand() *cobra.Command {

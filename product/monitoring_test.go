@@ -1,0 +1,174 @@
+package product
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"gopkg.in/yaml.v3"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// described adds the metrics of a product, and the names of their labels, whether there are values yet or not.
+func described(t *testing.T, found map[string][]string, cfg Config, pieces ...opener) {
+	t.Helper()
+	p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), pieces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(chan *prometheus.Desc)
+	go func() {
+		defer close(all)
+		p.metrics.Describe(all)
+	}()
+	form := regexp.MustCompile(`fqName: "(\w+)".*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
+	for d := range all {
+		m := form.FindStringSubmatch(d.String())
+		if m == nil {
+			t.Fatalf("%s: of another form", d)
+		}
+		labels := strings.Split(m[3], ",")
+		for _, pair := range strings.Split(m[2], ",") {
+			label, _, _ := strings.Cut(pair, "=")
+			labels = append(labels, label)
+		}
+		found[m[1]] = append(found[m[1]], labels...)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// metrics are those of all roles, with the labels of each.
+func metrics(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{"up": nil} // Prometheus's own
+	described(t, found, testConfig(t.TempDir()), everything()...)
+	two := testConfig(t.TempDir())
+	nobody := []string{"127.0.0.1:1"}
+	two.FeedStore.Cassandra.Primary.Hosts, two.FeedStore.Cassandra.Standby.Hosts = nobody, nobody
+	reach := func(p *product, _ context.Context) error {
+		p.kafka = topics.Kafka{Brokers: nobody}
+		return nil
+	}
+	described(t, found, two, reach, (*product).openFeedStore, (*product).openPeers)
+	return found
+}
+
+// expressions are what the dashboard and the alerts ask, by title.
+func expressions(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	text, err := os.ReadFile("../monitoring/grafana/smartfeed.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr, RefID string }
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			found["panel "+panel.Title+" "+target.RefID] = target.Expr
+		}
+	}
+	for alert, rule := range alerts(t) {
+		found["alert "+alert] = rule.Expr
+	}
+	return found
+}
+
+// rule is an alert.
+type rule struct {
+	Alert       string
+	Expr        string
+	Annotations map[string]string
+}
+
+func alerts(t *testing.T) map[string]rule {
+	t.Helper()
+	text, err := os.ReadFile("../monitoring/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct{ Groups []struct{ Rules []rule } }
+	if err := yaml.Unmarshal(text, &rules); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]rule{}
+	for _, group := range rules.Groups {
+		for _, r := range group.Rules {
+			found[r.Alert] = r
+		}
+	}
+	return found
+}
+
+// What the dashboard and the alerts ask for is there, by that name and with those labels.
+func TestMonitoringAsksForWhatThereIs(t *testing.T) {
+	there := metrics(t)
+	name := regexp.MustCompile(`\b(smartfeed_\w+|go_\w+|process_\w+|up)\b`)
+	grouping := regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
+	matcher := regexp.MustCompile(`(\w+)=~?"`)
+	all := expressions(t)
+	for title, expr := range all {
+		labels := []string{"instance", "job", "role", "le", ""} // which Prometheus adds
+		for _, m := range name.FindAllString(expr, -1) {
+			base := m
+			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+				if trimmed, is := strings.CutSuffix(m, suffix); is {
+					base = trimmed
+				}
+			}
+			own, known := there[base]
+			if !known {
+				t.Errorf("%s asks for %s, and there is no such metric", title, m)
+			}
+			labels = append(labels, own...)
+		}
+		var asked []string
+		for _, m := range grouping.FindAllStringSubmatch(expr, -1) {
+			asked = append(asked, strings.Split(strings.ReplaceAll(m[1], " ", ""), ",")...)
+		}
+		for _, m := range matcher.FindAllStringSubmatch(expr, -1) {
+			asked = append(asked, m[1])
+		}
+		for _, label := range asked {
+			if !slices.Contains(labels, label) {
+				t.Errorf("%s asks for the label %s, and the metric has but %v", title, label, labels)
+			}
+		}
+		if strings.Count(expr, "(") != strings.Count(expr, ")") {
+			t.Errorf("%s: %s is not closed", title, expr)
+		}
+	}
+	if len(all) < 30 {
+		t.Errorf("%d expressions: were they found?", len(all))
+	}
+}
+
+// Whoever is called by an alert finds its name in OPERATIONS.md.
+func TestAlertsAreExplained(t *testing.T) {
+	text, err := os.ReadFile("../OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(alerts(t))) {
+		if !strings.Contains(string(text), "**"+name+"**") {
+			t.Errorf("OPERATIONS.md does not say what to do about %s", name)
+		}
+	}
+}
