@@ -289,7 +289,7 @@ func (q *querying) readyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := c.get(cmd.Context(), nil, "readyz")
+			answer, err := c.Get(cmd.Context(), nil, "readyz")
 			if err != nil {
 				return err
 			}

@@ -118,6 +118,7 @@ func TestJSONIsTheAnswerAsItIs(t *testing.T) {
 		{"why user:a pin:shown", "/v1/users/user:a/feed/why?pin=pin:shown"},
 		{"feature", "/v1/features"},
 		{"status", "/v1/status"},
+		{"ready", "/readyz"},
 	} {
 		res, err := http.Get(addr + c.path)
 		if err != nil {
@@ -208,6 +209,7 @@ func TestRefusalsAreToldInWords(t *testing.T) {
 		}},
 		"forged cursor": {good, "feed user:a --cursor forged", []string{"bad cursor"}},
 		"nobody there":  {closed.URL, "status", []string{"ask the server", "connection refused"}},
+		"not ready":     {serveTo(t, &fakes{missing: []string{"pools"}}), "ready", []string{"503"}},
 		"somebody else": {stranger.URL, "status", []string{"404 Not Found"}},
 		"no JSON":       {talker.URL, "status", []string{"read answer"}},
 	} {
