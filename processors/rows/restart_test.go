@@ -161,6 +161,44 @@ func TestFailedCallbackIsTriedAgainWithNothingLostOrDoubled(t *testing.T) {
 	}
 }
 
+// What callbacks remember ends with what was not committed: they never know of more than the rows say.
+func TestMemoryEndsWithThePartition(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	w := newWire(t)
+	var panics, memories, wrong atomic.Int64
+	g := w.counter("t-in")
+	g.Memory = func() any {
+		memories.Add(1)
+		return map[string]uint64{}
+	}
+	g.Inputs = []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
+		here := tx.Memory().(map[string]uint64)
+		count, err := add(tx.Own(), 1)
+		if err != nil {
+			return err
+		}
+		if here[tx.Key()]++; here[tx.Key()] > count {
+			wrong.Add(1)
+		}
+		if rec.Time%25 == 24 && panics.Add(1) <= 3 { // what is pending is dropped
+			panic("bug")
+		}
+		return Send(tx, w.stream("t-out"), tx.Key(), rec)
+	})}
+	r := newRunner(t, w, t.TempDir(), g)
+	w.send(t, "t-in", 0, n, func(int) string { return "user:1" })
+	if errs := runUntilDone(t, w, r, n); len(errs) != 3 {
+		t.Errorf("%d errors, want 3: %v", len(errs), errs)
+	}
+	if wrong.Load() > 0 {
+		t.Errorf("memory knew of more than the rows %d times", wrong.Load())
+	}
+	if want := int64(4 * testPartitions); memories.Load() != want {
+		t.Errorf("memory was made %d times, want %d", memories.Load(), want)
+	}
+}
+
 // countedOnce reads the rows of users 0 to n-1 from the changelog.
 func (w *wire) countedOnce(t testing.TB, n int) {
 	t.Helper()
