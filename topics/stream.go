@@ -4,6 +4,10 @@
 package topics
 
 import (
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -20,6 +24,27 @@ func (s Stream[T]) Encode(rec *T) ([]byte, error) { return s.serde.Encode(rec) }
 // Decode reads a framed value. A value that can never be read is a *schemas.BadRecordError; any other error means
 // the registry could not be asked, and that trying again may help.
 func (s Stream[T]) Decode(value []byte) (*T, error) { return s.serde.Decode(value) }
+
+// Into returns how one record of the topic goes into a batch of any kind: it is decoded, held to check, and added. check
+// says what is wrong with the record, and otherwise returns the id that must be the record's key: under another key it is
+// in another partition, out of order with its like. A record that can never be read is a *schemas.BadRecordError.
+func Into[B, T any](s Stream[T], check func(*T) (key string, err error), add func(*B, *T, *kgo.Record)) func(*B, *kgo.Record) error {
+	return func(b *B, r *kgo.Record) error {
+		rec, err := s.Decode(r.Value)
+		if err != nil {
+			return err
+		}
+		want, err := check(rec)
+		if err != nil {
+			return schemas.Bad(err.Error())
+		}
+		if string(r.Key) != want {
+			return schemas.Bad(fmt.Sprintf("key %.64q: want %.64q", r.Key, want))
+		}
+		add(b, rec, r)
+		return nil
+	}
+}
 
 // Streams are all topics with a record type of their own, bound to one registry. The zero value is of no use; see Open.
 type Streams struct {

@@ -18,49 +18,29 @@ type input func(b *Batch, r *kgo.Record) error
 // inputs is the whole topology: each topic with what is written of it, and of whom nothing is.
 func inputs(s *topics.Streams, gone DeletedUsers) map[string]input {
 	return map[string]input{
-		s.FeedEntries.Name: read(s.FeedEntries, checkEntry, func(b *Batch, e *schemas.FeedEntry, _ *kgo.Record) {
+		s.FeedEntries.Name: topics.Into(s.FeedEntries, checkEntry, func(b *Batch, e *schemas.FeedEntry, _ *kgo.Record) {
 			if !gone.Has(e.User) {
 				b.Entries = append(b.Entries, *e)
 			}
 		}),
-		s.Edges.Name: read(s.Edges, checkEdge, func(b *Batch, e *schemas.Edge, _ *kgo.Record) {
+		s.Edges.Name: topics.Into(s.Edges, checkEdge, func(b *Batch, e *schemas.Edge, _ *kgo.Record) {
 			if !gone.Has(e.User) && (e.Erased || !gone.Has(schemas.UserID(e.Other))) {
 				b.Edges = append(b.Edges, *e)
 			}
 		}),
-		s.Publications.Name: read(s.Publications, checkPublication, func(b *Batch, p *schemas.Publication, _ *kgo.Record) {
+		s.Publications.Name: topics.Into(s.Publications, checkPublication, func(b *Batch, p *schemas.Publication, _ *kgo.Record) {
 			if !gone.Has(schemas.UserID(p.Followee)) {
 				b.Publications = append(b.Publications, *p)
 			}
 		}),
-		s.PinCards.Name: read(s.PinCards, checkCard, func(b *Batch, c *schemas.Card, _ *kgo.Record) {
+		s.PinCards.Name: topics.Into(s.PinCards, checkCard, func(b *Batch, c *schemas.Card, _ *kgo.Record) {
 			b.Cards = append(b.Cards, *c)
 		}),
-		s.UsersDeleted.Name: read(s.UsersDeleted, checkDeleted, func(b *Batch, d *schemas.DeletedUser, r *kgo.Record) {
+		s.UsersDeleted.Name: topics.Into(s.UsersDeleted, checkDeleted, func(b *Batch, d *schemas.DeletedUser, r *kgo.Record) {
 			gone.Note(d.User, d.Time)
 			b.Deleted = append(b.Deleted, *d)
 			b.Erased = append(b.Erased, schemas.DeletedUser{User: d.User, Time: youngest(r)})
 		}),
-	}
-}
-
-// read decodes a value, checks what the store's keys and answers are made of, and adds the record. check returns the
-// id that must be the record's key: a record under another key is in another partition, out of order with its like.
-func read[T any](s topics.Stream[T], check func(*T) (key string, err error), add func(*Batch, *T, *kgo.Record)) input {
-	return func(b *Batch, r *kgo.Record) error {
-		rec, err := s.Decode(r.Value)
-		if err != nil {
-			return err
-		}
-		want, err := check(rec)
-		if err != nil {
-			return schemas.Bad(err.Error())
-		}
-		if string(r.Key) != want {
-			return schemas.Bad(fmt.Sprintf("key %.64q: want %q", r.Key, want))
-		}
-		add(b, rec, r)
-		return nil
 	}
 }
 

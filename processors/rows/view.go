@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -157,15 +158,11 @@ func (s *snapshot) Get(row []byte) ([]byte, error) { return s.get(s.owner, row) 
 
 func (s *snapshot) get(owner string, row []byte) ([]byte, error) {
 	key := append(append(append(make([]byte, 0, len(owner)+1+len(row)), owner...), separator), row...)
-	value, closer, err := s.rows.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
-	}
+	value, err := stored.Row(s.rows, key)
 	if err != nil {
 		return nil, fmt.Errorf("read row of %q: %w", owner, s.part.check(err))
 	}
-	defer closer.Close()
-	return append(make([]byte, 0, len(value)), value...), nil
+	return value, nil
 }
 
 func (s *snapshot) Scan(sc Scan, visit func(row, value []byte) bool) error {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -163,7 +164,7 @@ func BenchmarkIngest(b *testing.B) {
 		for b.Loop() {
 			var decoded Batch
 			for i, v := range values {
-				if err := read(&decoded, string(actions.Actions[i].Actor), v); err != nil {
+				if err := read(&decoded, &kgo.Record{Key: []byte(actions.Actions[i].Actor), Value: v}); err != nil {
 					b.Fatal(err)
 				}
 			}

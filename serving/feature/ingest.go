@@ -117,7 +117,7 @@ func (s *Sink) sweep(ctx context.Context) error {
 func (s *Sink) handle(ctx context.Context, records []*kgo.Record) error {
 	var batch Batch
 	for _, r := range records {
-		if err := s.inputs[r.Topic](&batch, string(r.Key), r.Value); err != nil {
+		if err := s.inputs[r.Topic](&batch, r); err != nil {
 			if err := s.bury(ctx, r, err); err != nil {
 				return err
 			}
@@ -173,35 +173,15 @@ func (s *Sink) measure(b Batch) {
 }
 
 // input reads one record of a topic into a batch.
-type input func(b *Batch, key string, value []byte) error
+type input = func(b *Batch, r *kgo.Record) error
 
 // inputs is the whole topology: each topic with what of it is written.
 func inputs(s *topics.Streams) map[string]input {
 	return map[string]input{
-		s.ActionsEnriched.Name: read(s.ActionsEnriched, checkAction, func(b *Batch, a *schemas.EnrichedAction) { b.Actions = append(b.Actions, a) }),
-		s.ItemFeatures.Name:    read(s.ItemFeatures, checkCounts, func(b *Batch, c *schemas.ItemCounts) { b.Counts = append(b.Counts, c) }),
-		s.PinCards.Name:        read(s.PinCards, checkCard, func(b *Batch, c *schemas.Card) { b.Cards = append(b.Cards, c) }),
-		s.PinAttributes.Name:   read(s.PinAttributes, checkPin, func(b *Batch, p *schemas.PinAttributes) { b.Pins = append(b.Pins, p) }),
-	}
-}
-
-// read decodes a value, checks what rows are made of, and adds the record. check returns the id that must be the
-// record's key: under another key it is in another partition, where a newer record of its like can be behind it.
-func read[T any](s topics.Stream[T], check func(*T) (key string, err error), add func(*Batch, *T)) input {
-	return func(b *Batch, key string, value []byte) error {
-		rec, err := s.Decode(value)
-		if err != nil {
-			return err
-		}
-		want, err := check(rec)
-		if err != nil {
-			return schemas.Bad(err.Error())
-		}
-		if key != want {
-			return schemas.Bad(fmt.Sprintf("key %.64q: want %.64q", key, want))
-		}
-		add(b, rec)
-		return nil
+		s.ActionsEnriched.Name: topics.Into(s.ActionsEnriched, checkAction, func(b *Batch, a *schemas.EnrichedAction, _ *kgo.Record) { b.Actions = append(b.Actions, a) }),
+		s.ItemFeatures.Name:    topics.Into(s.ItemFeatures, checkCounts, func(b *Batch, c *schemas.ItemCounts, _ *kgo.Record) { b.Counts = append(b.Counts, c) }),
+		s.PinCards.Name:        topics.Into(s.PinCards, checkCard, func(b *Batch, c *schemas.Card, _ *kgo.Record) { b.Cards = append(b.Cards, c) }),
+		s.PinAttributes.Name:   topics.Into(s.PinAttributes, checkPin, func(b *Batch, p *schemas.PinAttributes, _ *kgo.Record) { b.Pins = append(b.Pins, p) }),
 	}
 }
 

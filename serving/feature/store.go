@@ -1,7 +1,6 @@
 package feature
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 
+	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -218,14 +218,7 @@ func (w *writer) day(key []byte) (day, error) {
 	if d, ok := w.days[string(key)]; ok {
 		return d, nil
 	}
-	value, closer, err := w.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return bytes.Clone(value), closer.Close()
+	return stored.Row(w.db, key)
 }
 
 func (w *writer) card(c *schemas.Card) error {

@@ -1,7 +1,6 @@
 package insight
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -118,14 +118,7 @@ func (w *writer) get(key []byte) ([]byte, error) {
 	if value, ok := w.rows[string(key)]; ok {
 		return value, nil
 	}
-	value, closer, err := w.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return bytes.Clone(value), closer.Close()
+	return stored.Row(w.db, key)
 }
 
 func (w *writer) record(r Applied) error {

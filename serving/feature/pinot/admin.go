@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"reflect"
 	"slices"
@@ -45,24 +44,14 @@ var errAbsent = errors.New("not there")
 
 // call sends a request and returns the body of a 200.
 func (a *Admin) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, a.url+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := a.http.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxAdminBytes))
+	status, text, err := exchange(ctx, a.http, method, a.url+path, body, maxAdminBytes)
 	switch {
 	case err != nil:
 		return nil, err
-	case res.StatusCode == http.StatusNotFound:
+	case status == http.StatusNotFound:
 		return nil, errAbsent
-	case res.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s %s: %s: %.500s", method, path, res.Status, text)
+	case status != http.StatusOK:
+		return nil, fmt.Errorf("%s %s: %d %s: %.500s", method, path, status, http.StatusText(status), text)
 	}
 	return text, nil
 }

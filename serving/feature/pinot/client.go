@@ -100,26 +100,30 @@ func (c *Client) post(ctx context.Context, sql string) ([]byte, error) {
 		return nil, err
 	}
 	broker := c.brokers[c.next.Add(1)%uint64(len(c.brokers))]
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, broker+"/query/sql", bytes.NewReader(text))
+	status, body, err := exchange(ctx, c.http, http.MethodPost, broker+"/query/sql", text, c.maxBytes)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("status %d %s", status, http.StatusText(status)) // not its text, which may hold the SQL
+	}
+	return body, err
+}
+
+// exchange sends JSON and returns the answer, or ErrTooLarge if that is above most bytes.
+func exchange(ctx context.Context, over *http.Client, method, url string, text []byte, most int64) (status int, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(text))
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	res, err := c.http.Do(req)
+	res, err := over.Do(req)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, c.maxBytes+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case int64(len(body)) > c.maxBytes:
-		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, c.maxBytes)
-	case res.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("status %s", res.Status)
+	body, err = io.ReadAll(io.LimitReader(res.Body, most+1))
+	if err == nil && int64(len(body)) > most {
+		err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
 	}
-	return body, nil
+	return res.StatusCode, body, err
 }
 
 // response is a broker's answer, as far as it matters.

@@ -1,0 +1,43 @@
+package stored
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+func TestRow(t *testing.T) {
+	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range map[string]string{"a": "1", "empty": ""} {
+		if err := db.Set([]byte(key), []byte(value), pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := db.NewSnapshot()
+	if err := db.Set([]byte("a"), []byte("2"), pebble.NoSync); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		from  pebble.Reader
+		key   string
+		there bool
+		want  string
+	}{
+		"a row": {db, "a", true, "2"}, "as it was": {before, "a", true, "1"}, "an empty row": {db, "empty", true, ""}, "none": {db, "b", false, ""},
+	}
+	for name, tt := range tests {
+		if got, err := Row(tt.from, []byte(tt.key)); err != nil || (got != nil) != tt.there || string(got) != tt.want {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, tt.want)
+		}
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
