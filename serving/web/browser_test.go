@@ -219,10 +219,13 @@ func saysWhatIsWrong(t *testing.T, b *browser.Browser) {
 	d.answers("GET /feed/why", 503, map[string]any{"detail": "the pools are away"})
 	p.Click(".card .ask")
 	p.Wait("that it cannot be said why", "document.querySelector('.why .bad').textContent.includes('the pools are away')")
+	d.answers("POST /features", 403, map[string]any{"detail": "not for you"})
+	d.answers("GET /feed/state", 200, map[string]any{"feed": "home", "sources": []any{}, "held": []any{}, "degraded": []any{}, "affinities": []any{map[string]any{"facet": "user:kept", "value": 1}}})
+	p.Wait("what may be seen is shown beside what may not", "document.querySelector('#rail-affinities').textContent.includes('kept') && document.querySelector('#state-text').textContent === 'not for you'")
 	d.answers("GET /feed", 503, map[string]any{"detail": "too full"})
 	p.Click("#who button")
 	p.Wait("that the feed cannot be read", "document.querySelector('#notice').textContent.includes('too full')")
-	for _, code := range []string{"400", "404", "500", "503"} {
+	for _, code := range []string{"400", "403", "404", "500", "503"} {
 		p.Excuse(code)
 	}
 	p.Check()
@@ -322,7 +325,7 @@ func byKeyboardAlone(t *testing.T, b *browser.Browser) {
 		t.Error("the skip link is not seen when it has the focus")
 	}
 	p.Press(kb.Enter)
-	p.Wait("the content has the focus", "document.activeElement.id === 'main' || location.hash === '#main'")
+	p.Wait("the content has the focus", "document.activeElement.id === 'main'")
 	p.Go(browser.Eval[string](p, "location.origin"))
 	order := tabs(p, "user", 10)
 	if want := []string{"Skip to the content", "user"}; !slices.Equal(order, want) {
@@ -344,6 +347,9 @@ func byKeyboardAlone(t *testing.T, b *browser.Browser) {
 		browser.Eval[bool](p, "(document.querySelector('nav a[href=\"#"+view+"\"]').focus(), true)")
 		p.Press(kb.Enter)
 		p.Wait("the heading of "+view+" has the focus", "document.activeElement.id === '"+view+"-title'")
+		browser.Eval[bool](p, "(document.querySelector('.skip').focus(), true)")
+		p.Press(kb.Enter)
+		p.Wait("the skip link leads into "+view, "document.activeElement.id === 'main' && !document.querySelector('#view-"+view+"').hidden")
 	}
 	p.Excuse("503")
 	p.Check()

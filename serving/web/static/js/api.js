@@ -37,13 +37,21 @@ function headers(more) {
   return token ? { ...more, Authorization: `Bearer ${token}` } : more;
 }
 
-// request fetches a path; refused for want of a token it asks for one, and then once more.
-async function request(path, options = {}) {
-  const used = token;
-  const answer = await fetch(path, { ...options, headers: headers(options.headers) }).catch((error) => {
+const patience = 20000; // ms for an answer that has no signal of its own
+
+// send fetches a path, with the token if there is one.
+function send(path, options) {
+  const signal = options.signal || AbortSignal.timeout(options.patience || patience);
+  return fetch(path, { ...options, signal, headers: headers(options.headers) }).catch((error) => {
     if (error.name === 'AbortError') throw error;
     throw new Problem(0, {}, 'the server does not answer');
   });
+}
+
+// request sends; refused for want of a token it asks for one, and then once more.
+async function request(path, options = {}) {
+  const used = token;
+  const answer = await send(path, options);
   if (answer.status !== 401 || declined) return answer;
   if (token === used) {
     const said = await answer.clone().json().catch(() => ({}));
@@ -53,7 +61,7 @@ async function request(path, options = {}) {
     }).finally(() => { asking = null; });
     await asking;
   }
-  return token === used ? answer : fetch(path, { ...options, headers: headers(options.headers) });
+  return token === used ? answer : send(path, options);
 }
 
 // call asks the API; what is not answered well is a Problem.

@@ -170,6 +170,10 @@ function start() {
   $('live').addEventListener('click', () => $('live').setAttribute('aria-pressed', String(!live())));
   $('theme').value = document.documentElement.dataset.theme || 'auto';
   $('theme').addEventListener('change', chooseTheme);
+  document.querySelector('.skip').addEventListener('click', (event) => {
+    event.preventDefault(); // the address names the view
+    $('main').focus();
+  });
   window.addEventListener('popstate', fromAddress);
   window.addEventListener('hashchange', () => { show(true); look(); });
   onUnknown(question);

@@ -117,7 +117,7 @@ function dump(list) {
 async function retry() {
   $('letters-retry').disabled = true;
   try {
-    const done = await call('/v1/deadletters/retry', { method: 'POST' });
+    const done = await call('/v1/deadletters/retry', { method: 'POST', patience: 90000 });
     await lookAtLetters(letters);
     looked = 0; // what still cannot be worked off comes back at once
     tell($('letters-said'), `${count(done.published, 'record was', 'records were')} published again${done.skipped ? `, ${done.skipped} skipped` : ''}.`);

@@ -8,14 +8,18 @@ import { ask, show } from './features.js';
 
 const affinities = 8; // of the strongest
 
-// look asks for what the user's feed remembers, and for the features.
+// look asks for what the user's feed remembers, and for the features. Who may not ask for the one is shown the other.
 export async function look() {
   const matters = current();
-  const [state, values] = await Promise.all([call(ofUser(app.user, `feed/state${query({ feed: app.feed })}`)), ask()]);
+  const [state, values] = await Promise.allSettled([call(ofUser(app.user, `feed/state${query({ feed: app.feed })}`)), ask()]);
   if (!matters()) return;
-  showAffinities(state.affinities);
-  showPools(state.sources);
-  show($('rail-features'), values, 4, 'h3');
+  if (state.status === 'fulfilled') {
+    showAffinities(state.value.affinities);
+    showPools(state.value.sources);
+  }
+  if (values.status === 'fulfilled') show($('rail-features'), values.value, 4, 'h3');
+  const failed = [state, values].find((r) => r.status === 'rejected');
+  if (failed) throw failed.reason;
 }
 
 function showAffinities(list) {
