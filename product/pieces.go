@@ -172,7 +172,7 @@ func (p *product) openPools(ctx context.Context, cfg rows.Config, env rows.Env) 
 	if err != nil {
 		return err
 	}
-	p.firstPools = p.generations.running()[0]
+	p.firstPools, p.watch = p.generations.running()[0], p.generations.watch
 	p.groups = append(p.groups, p.firstPools)
 	p.part(topics.Pools, p.knowing(p.generations.first()))
 	p.part(topics.Generations, p.generations.Run)
@@ -237,6 +237,7 @@ func (p *product) openPeers(context.Context) error {
 	}
 	p.opened(closed(admin.Close))
 	watch := &topics.GenerationWatch{Log: p.ends}
+	p.watch = watch
 	p.part(topics.Generations, func(ctx context.Context) error { return watch.Run(ctx, func(error) {}) })
 	deps := peers.Deps{
 		Pools: peers.Members{

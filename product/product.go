@@ -55,6 +55,7 @@ type product struct {
 	// Of the pools there may be another generation than the one this process began with, among groups.
 	generations *generations // nil: no pools here
 	firstPools  *rows.Runner
+	watch       *topics.GenerationWatch // nil: no pools are read here
 
 	parts      []processors.Part
 	supervisor *processors.Supervisor

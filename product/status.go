@@ -54,12 +54,20 @@ func (p *product) status(ctx context.Context) any {
 // flows asks the broker what goes through the topics; nil if it does not answer.
 func (p *product) flows(ctx context.Context) []topics.Flow {
 	setup := topics.Setup{Kafka: p.kafka, FeedStores: p.cfg.FeedStore.others()}
-	flows, err := p.ends.Flows(ctx, topics.Catalogue(topics.Profile{Partitions: p.kafka.Partitions}), setup.Readers())
+	flows, err := p.ends.Flows(ctx, topics.Catalogue(topics.Profile{Partitions: p.kafka.Partitions}), p.readers(setup.Readers()))
 	if err != nil {
 		p.log.DebugContext(ctx, "flows are not known", "error", err)
 		return nil
 	}
 	return flows
+}
+
+// readers are the generations that there are of some readers, as far as this process knows.
+func (p *product) readers(of []topics.Reader) []topics.Reader {
+	if p.watch == nil {
+		return of
+	}
+	return p.watch.Readers(of)
 }
 
 // addLag asks the broker where the inputs end. What it does not answer stays unknown: a status is asked for when

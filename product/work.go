@@ -24,7 +24,7 @@ func (p *program) askWork(ctx context.Context, cfg Config) (topics.Work, error) 
 	if err != nil {
 		return topics.Work{}, fmt.Errorf("ask the process at --http: %w", err)
 	}
-	if !slices.ContainsFunc(s.Groups, func(g groupStatus) bool { return g.Group == topics.Pools }) {
+	if !slices.ContainsFunc(s.Groups, func(g groupStatus) bool { return topics.GroupOf(g.Group) == topics.Pools }) {
 		return topics.Work{}, fmt.Errorf("the process at %s runs no pools", cfg.HTTP)
 	}
 	return workOf(s.Groups), nil
@@ -50,10 +50,16 @@ func askStatus(ctx context.Context, at client.Config) (s status, err error) {
 // workOf adds up what the groups of a process have done.
 func workOf(groups []groupStatus) topics.Work {
 	w := topics.Work{Dropped: map[string]int64{}, DeadLetters: map[string]int64{}}
+	counted := map[string]bool{}
 	for _, g := range groups {
+		name := topics.GroupOf(g.Group)
+		if counted[name] { // another generation of it: the one that answers comes first
+			continue
+		}
+		counted[name] = true
 		w.Deliveries += g.Effects["deliveries"]
-		addReasons(w.Dropped, g.Group, g.Dropped)
-		addReasons(w.DeadLetters, g.Group, g.Letters)
+		addReasons(w.Dropped, name, g.Dropped)
+		addReasons(w.DeadLetters, name, g.Letters)
 	}
 	return w
 }

@@ -38,6 +38,12 @@ func GenerationName(group string, number int) string {
 	return group + "." + strconv.Itoa(number)
 }
 
+// GroupOf returns the group that a name is a generation's of, see GenerationName.
+func GroupOf(name string) string {
+	group, _, _ := strings.Cut(name, ".")
+	return group
+}
+
 // CutOverHeader marks the records from which on a generation speaks; the value is CutOverTo's. Whoever else reads the topic
 // passes them by.
 const CutOverHeader = "cut-over"
@@ -138,8 +144,9 @@ func (w *GenerationWatch) Run(ctx context.Context, looked func(error)) error {
 	}
 }
 
-// readersNow puts the generations that there are in the place of the groups.
-func (w *GenerationWatch) readersNow(readers []Reader) []Reader {
+// Readers puts the generations that there are in the place of the groups: the one that answers, and one that is being
+// built.
+func (w *GenerationWatch) Readers(readers []Reader) []Reader {
 	var list []Reader
 	for _, r := range readers {
 		g := w.Of(r.Group)

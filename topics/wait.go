@@ -200,7 +200,7 @@ func (w *waiter) withWholes(ctx context.Context) ([]Reader, error) {
 	if err := w.generations.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	readers := w.generations.readersNow(w.readers)
+	readers := w.generations.Readers(w.readers)
 	for _, t := range Catalogue(Profile{}) {
 		for _, g := range groups.Sorted() {
 			if t.Whole && strings.HasPrefix(g.Group, wholePrefix(t.Name)) && g.State != "Empty" && g.State != "Dead" {

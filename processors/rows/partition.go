@@ -128,7 +128,7 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 	if input == len(p.w.r.topo.inputs) {
 		return p.tick(ctx.Timestamp())
 	}
-	if retry, ok := p.retry(); ok && retry.Group != p.w.r.topo.name {
+	if retry, ok := p.retry(); ok && retry.Group != p.w.r.topo.base {
 		return nil // it is another group that could not work it off
 	}
 	in, key, owner := &p.w.r.topo.inputs[input], ctx.Key(), ""
@@ -172,7 +172,7 @@ func (p *part) bury(err error, key, value []byte) error {
 		return err
 	}
 	letter := schemas.DeadLetter{
-		Topic: string(p.record.Topic()), Partition: p.id, Offset: p.record.Offset(), Group: p.w.r.topo.name,
+		Topic: string(p.record.Topic()), Partition: p.id, Offset: p.record.Offset(), Group: p.w.r.topo.base,
 		Reason: bad.Reason, Time: schemas.MicrosOf(p.record.Timestamp()), Key: key, Value: value,
 	}
 	if retry, ok := p.retry(); ok {
@@ -182,10 +182,10 @@ func (p *part) bury(err error, key, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("encode dead letter: %w", err)
 	}
-	b, topo := p.state.pending, p.w.r.topo
-	if p.hushed {
+	if p.hushed { // the generation that speaks says so
 		return nil
 	}
+	b, topo := p.state.pending, p.w.r.topo
 	b.emits = append(b.emits, emit{
 		topic:     topo.outputs[topo.deadLetters],
 		partition: topics.Partition(letter.Topic, topo.partitions),

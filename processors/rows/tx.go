@@ -206,7 +206,7 @@ func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) er
 
 // EmitRetry is EmitTo of a record that is tried again: see topics.Retry.
 func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte, retry topics.Retry) error {
-	if err := tx.EmitTo(topic, partition, key, value); err != nil {
+	if err := tx.EmitTo(topic, partition, key, value); err != nil || tx.hushed {
 		return err
 	}
 	b := tx.s.pending
