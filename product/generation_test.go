@@ -282,12 +282,12 @@ func TestGenerationIsResumedAndGivenUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := runCommand(ctx, "rebuild", "all", "--generation", "--rate", "100", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
+			_, err := runCommand(ctx, "rebuild", "all", "--generation", "--rate", "50", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
 				"--partitions", strconv.Itoa(int(s.cfg.Partitions)))
 			ended <- err
 		}()
 		asked := s.effect(topics.Pools, "rebuilt")
-		for deadline := time.Now().Add(time.Minute); s.effect(topics.Pools, "rebuilt") < asked+150; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); s.effect(topics.Pools, "rebuilt") < asked+110; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("nobody is asked")
 			}
@@ -368,7 +368,7 @@ func TestGenerationKilledInTheMiddle(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for t.Context().Err() == nil {
-			_, err := runCommand(t.Context(), append([]string{"rebuild", "all", "--generation", "--rate", "100", "--timeout", "60s"}, c.flags...)...)
+			_, err := runCommand(t.Context(), append([]string{"rebuild", "all", "--generation", "--rate", "60", "--timeout", "60s"}, c.flags...)...)
 			if err == nil {
 				return
 			}

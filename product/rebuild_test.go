@@ -115,11 +115,11 @@ func TestRebuildIsResumed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := runCommand(ctx, "rebuild", "all", "--rate", "500", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
+		_, err := runCommand(ctx, "rebuild", "all", "--rate", "40", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
 			"--partitions", strconv.Itoa(int(s.cfg.Partitions)))
 		ended <- err
 	}()
-	for deadline := time.Now().Add(time.Minute); s.effect(topics.Pools, "rebuilt") < 150; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.effect(topics.Pools, "rebuilt") < 110; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing is rebuilt")
 		}
