@@ -77,8 +77,8 @@ test-secured: ## Kafka and Cassandra that want TLS and a login
 test-pinot: ## Pinot with its ZooKeeper
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GO) test -count=1 -run RealPinot -v ./serving/feature/pinot
 
-test-product: build ## every role a process of its own, on Kafka, a registry and two Cassandras, which are killed
-	.ci/services with kafka registry $(CASSANDRAS) -- .ci/real-product bin/smartfeed
+test-product: build ## every role a process of its own, on Kafka, a registry, two Cassandras and Pinot, which are killed
+	.ci/services with kafka registry $(CASSANDRAS) pinot -- .ci/real-product bin/smartfeed
 
 nightly: test-race ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 pages a fault
 	ROWS_TORTURE=17 $(GO) test -count=1 -timeout 30m -run TestTorture -v ./processors/rows

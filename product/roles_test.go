@@ -121,10 +121,11 @@ func TestRolesSayWhatIsWrong(t *testing.T) {
 		"other partitions":    {append([]string{"process"}, flags("8", "127.0.0.1:1", t.TempDir())...), "partitions is 4 and must be 8"},
 		"directory in use":    {append([]string{"serve"}, flags("4", "127.0.0.1:1", used.Dir)...), "another process"},
 		"no broker":           {[]string{"process", "--kafka", "127.0.0.1:1", "--http", "127.0.0.1:1", "--dir", t.TempDir()}, "127.0.0.1:1"},
+		"no registry":         {[]string{"serve", "--kafka", used.Kafka[0], "--registry", "127.0.0.1:1", "--http", "127.0.0.1:1", "--dir", t.TempDir()}, "127.0.0.1:1: the schema registry is of no help"},
 		"arguments for serve": {append([]string{"serve", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "takes no arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			if out, err := runCommand(ctx, c.args...); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, %s\nwant an error that says %q", err, out, c.says)
