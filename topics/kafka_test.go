@@ -115,7 +115,7 @@ func TestRealKafkaWaits(t *testing.T) {
 	for round := range 4 {
 		prefix := fmt.Sprintf("r%d-", round)
 		w.produce(t, topics.Pins, numbered(prefix, 20)...)
-		if err := w.wait(t, 30*time.Second); err != nil {
+		if err := w.wait(t, 2*time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		if got := p.effects(prefix); got != 60 {
@@ -134,7 +134,7 @@ func TestRealKafkaWhole(t *testing.T) {
 	for i := range 5 {
 		user := schemas.UserID(fmt.Sprintf("user:%d", i))
 		w.send(t, w.deleted(t, user, 1))
-		if err := w.wait(t, 10*time.Second); err != nil {
+		if err := w.wait(t, 2*time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		if !whole.Has(user) || !whole.Has("user:a") {

@@ -114,7 +114,7 @@ func (c *cluster) await(t testing.TB, n int) {
 	var got any
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-tick.C {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); <-tick.C {
 		a, err := c.client.query(t.Context(), "SELECT COUNT(*) FROM "+TableName, 1)
 		if got = err; err == nil && len(a.rows) == 1 {
 			got = a.rows[0][0]
@@ -123,7 +123,7 @@ func (c *cluster) await(t testing.TB, n int) {
 			}
 		}
 	}
-	t.Fatalf("after a minute %v rows, want %d", got, n)
+	t.Fatalf("after three minutes %v rows, want %d", got, n)
 }
 
 func TestRealPinot(t *testing.T) {
@@ -167,7 +167,7 @@ func (c *cluster) aborted(t *testing.T) {
 	def := define(t, "- {name: f, entity: user, aggregate: last}\n")
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(2 * time.Minute); ; <-tick.C {
 		got, err := c.store.Actions(t.Context(), "user:tx", feature.Span{Now: now, AsOf: now}, def)
 		must(t, err)
 		if last := got[0].Value.(feature.Last); len(last) > 0 {
@@ -177,7 +177,7 @@ func (c *cluster) aborted(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("what was committed is not there after 20 s")
+			t.Fatal("what was committed is not there after two minutes")
 		}
 	}
 }

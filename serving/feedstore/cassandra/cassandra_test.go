@@ -22,6 +22,9 @@ const (
 	realServices = "SERVICES_UP"
 )
 
+// patience is how long a test waits for what must come: a busy machine is slow, and not wrong.
+const patience = 2 * time.Minute
+
 // at returns one of the clusters that realCassandra names.
 func at(t testing.TB, i int) cassandra.Cluster {
 	t.Helper()
@@ -64,7 +67,7 @@ func run(t testing.TB, s *cassandra.Store) {
 		}
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
-	await, end := context.WithTimeout(t.Context(), 30*time.Second)
+	await, end := context.WithTimeout(t.Context(), patience)
 	defer end()
 	if err := s.Connect(await); err != nil {
 		t.Fatal(err)

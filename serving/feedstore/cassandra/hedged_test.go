@@ -103,7 +103,7 @@ func (p *pair) write(t *testing.T, from, to int64) {
 			}})
 		}
 		for _, s := range p.stores {
-			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 				err := s.Write(t.Context(), b)
 				if err == nil {
 					break
@@ -220,14 +220,14 @@ func TestRealCassandraHedged(t *testing.T) {
 // settle waits until both stores answer, and the primary is first again.
 func (p *pair) settle(t *testing.T) {
 	t.Helper()
-	deadline := time.Now().Add(90 * time.Second)
+	deadline := time.Now().Add(2 * patience)
 	for {
 		o := p.read(t, 400)
 		if o.failed == 0 && float64(o.calls[0]) > 0.9*400 {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the primary is not first again after 90 s: calls %v", o.calls)
+			t.Fatalf("the primary is not first again after %s: calls %v", 2*patience, o.calls)
 		}
 	}
 }
@@ -238,10 +238,7 @@ func (p *pair) equal(t *testing.T) {
 	for _, user := range p.users {
 		var rows [2][]schemas.FeedEntry
 		for i, s := range p.stores {
-			var err error
-			if rows[i], _, err = s.Store.Page(t.Context(), user, math.MaxInt64, 10_000); err != nil {
-				t.Fatal(err)
-			}
+			rows[i] = pageOf(t, s.Store, user, 10_000)
 		}
 		if len(rows[0]) != feedLength+20 {
 			t.Errorf("%s has %d entries, want %d", user, len(rows[0]), feedLength+20)

@@ -40,7 +40,7 @@ func securedAt(t *testing.T) (cassandra.Cluster, func(name string) string) {
 
 func TestRealSecuredCassandra(t *testing.T) {
 	cluster, file := securedAt(t)
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience)
 	for { // a new cluster knows nobody for a moment
 		_, err := cassandra.Apply(t.Context(), config(), cluster)
 		if err == nil {

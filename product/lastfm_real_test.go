@@ -1,0 +1,169 @@
+package product
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// realServers names the variable with the addresses of Kafka, registry, Cassandra primary and standby, Pinot's controller and
+// broker, in this order, that a test may fill; it needs them empty.
+const realServers = "SMARTFEED_TEST_SERVERS"
+
+// TestRealServersTakeLastfm imports the whole set through real servers, each role a process, and holds what comes out against
+// brute force. It prints what each part took: time of the import, then CPU time and greatest memory of every process.
+func TestRealServersTakeLastfm(t *testing.T) {
+	at := strings.Split(os.Getenv(realServers), ",")
+	if len(at) != 6 {
+		t.Skipf("set %s to the addresses of Kafka, registry, two Cassandras, Pinot's controller and broker", realServers)
+	}
+	d := readDataset(t, lastfmDir(t))
+	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
+	text := fmt.Sprintf(`
+kafka: [%s]
+registry: http://%s/apis/ccompat/v7
+partitions: 8
+feed_store:
+  cassandra:
+    primary: {hosts: [%q], replicas: 1}
+    standby: {hosts: [%q], replicas: 1}
+pinot: {controller: %q, brokers: [%q]}
+feed: {generator: 10s, store: 10s, patience: 10s, served: 10s}
+`, at[0], at[1], at[2], at[3], at[4], at[5])
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := func(args ...string) string {
+		t.Helper()
+		out, err := runCommand(t.Context(), append(args, "--config", file)...)
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return out
+	}
+	for _, args := range [][]string{{"topics", "apply"}, {"feedstore", "apply"}, {"pinot", "apply"}} {
+		command(args...)
+	}
+	var roles []*child
+	for _, role := range []string{"process", "process", "materialize", "serve"} {
+		web := freeAddress(t)
+		c := &child{t: t, http: "http://" + web, args: []string{role, "--config", file, "--dir", t.TempDir(), "--http", web}}
+		t.Cleanup(c.kill)
+		c.launch()
+		roles = append(roles, c)
+	}
+	for _, c := range roles {
+		c.until("ready", c.ready)
+	}
+	front := roles[len(roles)-1]
+	began := time.Now()
+	t.Log(command("import", "lastfm", d.dir, "--last-action", d.last.Format(time.RFC3339), "--http", strings.TrimPrefix(front.http, "http://")))
+	command("wait", "--timeout", "30m")
+	t.Logf("import, and all worked off: %s", time.Since(began).Round(time.Second))
+	awaitPinot(t, at[5])
+	front.compare(d)
+	for _, c := range roles {
+		t.Logf("%s: %s", c.args[0], used(t, c.cmd.Process.Pid))
+	}
+	for _, name := range strings.Fields(os.Getenv("SERVICES_UP")) {
+		t.Logf("%s: %s", name, used(t, session(t, name)...))
+	}
+}
+
+// awaitPinot returns when Pinot has as many actions as it is going to have: when their number stands still for ten seconds.
+func awaitPinot(t *testing.T, broker string) {
+	t.Helper()
+	count := func() string {
+		res, err := http.Post("http://"+broker+"/query/sql", "application/json", bytes.NewBufferString(`{"sql":"SELECT COUNT(*) FROM actions_enriched"}`))
+		if err != nil {
+			return err.Error()
+		}
+		defer res.Body.Close()
+		var answer struct{ ResultTable struct{ Rows [][]any } }
+		if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+			return err.Error()
+		}
+		return fmt.Sprint(answer.ResultTable.Rows)
+	}
+	last, since := "", time.Now()
+	for deadline := time.Now().Add(10 * time.Minute); time.Since(since) < 10*time.Second; time.Sleep(time.Second) {
+		if got := count(); got != last {
+			last, since = got, time.Now()
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("Pinot still takes actions: %s", last)
+		}
+	}
+	t.Logf("Pinot has %s actions", last)
+}
+
+// used is what processes have used together so far: their time on processors, and the most memory that each had.
+func used(t *testing.T, pids ...int) string {
+	t.Helper()
+	ticks, kib := int64(0), int64(0)
+	for _, pid := range pids {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := bytes.Cut(stat, []byte(") "))             // from the third field on
+		for _, f := range strings.Fields(string(rest))[11:13] { // utime, stime
+			n, err := strconv.ParseInt(f, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ticks += n
+		}
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(status)) {
+			if value, is := strings.CutPrefix(line, "VmHWM:"); is {
+				var n int64
+				if _, err := fmt.Sscan(value, &n); err != nil {
+					t.Fatal(err)
+				}
+				kib += n
+			}
+		}
+	}
+	return fmt.Sprintf("%d CPU-seconds, %d MiB at most", ticks/100, kib>>10)
+}
+
+// session are the processes of a server that .ci/services has started: its leader, and all of the leader's session.
+func session(t *testing.T, name string) (pids []int) {
+	t.Helper()
+	dir := os.Getenv("SERVICES_DIR")
+	if dir == "" {
+		dir = "../.ci/state"
+	}
+	text, err := os.ReadFile(filepath.Join(dir, name+".pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader := strings.TrimSpace(string(text))
+	all, err := exec.Command("ps", "-o", "pid=", "-s", leader).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range strings.Fields(string(all)) {
+		pid, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if syscall.Kill(pid, 0) == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
