@@ -219,7 +219,7 @@ func (p *product) openGenerator(view pools.Rows) error {
 	}
 	p.local, err = pools.NewGenerator(p.cfg.Pools, p.cfg.Generator, pools.Deps{
 		Rows: view, End: pools.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot,
-		Dial: guard.DialContext, Metrics: p.metrics,
+		Dial: guard.DialContext, Own: p.own, Metrics: p.metrics,
 	})
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 // it ran or not.
 type product struct {
 	cfg     Config
+	own     pools.Own // of the program around
 	log     *slog.Logger
 	metrics *prometheus.Registry
 
@@ -74,8 +75,13 @@ type opener func(*product, context.Context) error
 
 // openProduct opens every piece in order, so that whatever is wrong with the machine or the configuration is said before
 // anything runs.
-func openProduct(ctx context.Context, cfg Config, log *slog.Logger, pieces []opener) (_ *product, err error) {
-	p := &product{cfg: cfg, log: log, metrics: prometheus.NewRegistry()}
+func openProduct(ctx context.Context, cfg Config, log *slog.Logger, pieces []opener) (*product, error) {
+	return openWith(ctx, cfg, pools.Own{}, log, pieces)
+}
+
+// openWith is openProduct with what the program around adds to the generator.
+func openWith(ctx context.Context, cfg Config, own pools.Own, log *slog.Logger, pieces []opener) (_ *product, err error) {
+	p := &product{cfg: cfg, own: own, log: log, metrics: prometheus.NewRegistry()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())

@@ -67,6 +67,7 @@ const (
 	ReasonCapBoard   Reason = "cap_board"    // waiting: of its board
 	ReasonCapTopic   Reason = "cap_interest" // waiting: of an interest
 	ReasonNoShare    Reason = "no_share"     // waiting: its sources have no share in this feed
+	ReasonOwnRule    Reason = "own_rule"     // waiting: a rule of the program around does not admit it now
 	ReasonWeak       Reason = "weak"         // held: too far below the best, and the session's budget is spent
 	ReasonDeferred   Reason = "deferred"     // held: for that it was deferred
 	ReasonDeleted    Reason = "deleted"      // hidden: the pin

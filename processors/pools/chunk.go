@@ -78,7 +78,7 @@ func (g *Generator) compose(ctx context.Context, o order) (*schemas.Chunk, error
 // choose, and what they measure the others by, is asked for, and only if some of it was seen everything is.
 func (g *Generator) make(ctx context.Context, o order, m *material) (rules.Chunk, error) {
 	visit := rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}
-	made := o.feed.Make(visit, m.pools, m.known)
+	made := o.feed.Make(visit, g.deps.Own.admitted(o.User, o.Feed, m.pools), m.known)
 	seen, err := g.seen(ctx, o.User, append(chosenBy(&made), m.tops()...))
 	if err != nil || len(seen) == 0 {
 		return made, err
@@ -87,7 +87,7 @@ func (g *Generator) make(ctx context.Context, o order, m *material) (rules.Chunk
 		return rules.Chunk{}, err
 	}
 	visit.Memory.Deferred = slices.DeleteFunc(slices.Clone(m.memory.Deferred), func(d schemas.Deferred) bool { return seen[d.Pin] })
-	return o.feed.Make(visit, m.pools, m.known), nil
+	return o.feed.Make(visit, g.deps.Own.admitted(o.User, o.Feed, m.pools), m.known), nil
 }
 
 // chosenBy are the pins that a chunk shows or defers.

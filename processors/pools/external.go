@@ -86,17 +86,24 @@ func under(prefix string, err error) []error {
 	return errs
 }
 
-// withShares gives external sources their shares in the feeds that do not name them.
-func (c GeneratorConfig) withShares() rules.Feeds {
+// withShares gives external sources, and own ones, their shares in the feeds that do not name them.
+func (c GeneratorConfig) withShares(own Own) rules.Feeds {
+	given := map[schemas.Source]float64{}
+	for _, s := range c.Sources {
+		given[s.Name] = s.Share
+	}
+	for _, s := range own.Sources {
+		given[s.Name] = s.Share
+	}
 	feeds := rules.Feeds{}
 	for name, feed := range c.Feeds {
 		feed.Shares = maps.Clone(feed.Shares)
-		for _, s := range c.Sources {
-			if _, named := feed.Shares[s.Name]; !named && s.Share > 0 {
+		for source, share := range given {
+			if _, named := feed.Shares[source]; !named && share > 0 {
 				if feed.Shares == nil {
 					feed.Shares = map[schemas.Source]float64{}
 				}
-				feed.Shares[s.Name] = s.Share
+				feed.Shares[source] = share
 			}
 		}
 		feeds[name] = feed
@@ -108,21 +115,24 @@ func (c GeneratorConfig) withShares() rules.Feeds {
 type external struct {
 	sources []*externalSource
 	model   *outside.Service // nil: none
-	limit   int              // candidates that the model is asked about
+	own     Own
+	limit   int // candidates that the model is asked about
 	metrics generatorMetrics
 	now     func() time.Time
 }
 
 type externalSource struct {
 	ExternalSource
-	service *outside.Service
+	service *outside.Service // nil: own is asked
+	own     func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error)
 }
 
-func newExternal(cfg GeneratorConfig, dial outside.Dial, metrics generatorMetrics, now func() time.Time) *external {
-	x := &external{limit: cfg.Model.Candidates, metrics: metrics, now: now}
+func newExternal(cfg GeneratorConfig, own Own, dial outside.Dial, metrics generatorMetrics, now func() time.Time) *external {
+	x := &external{limit: cfg.Model.Candidates, own: own, metrics: metrics, now: now}
 	for _, s := range cfg.Sources {
-		x.sources = append(x.sources, &externalSource{s, outside.New(s.Config, dial, now)})
+		x.sources = append(x.sources, &externalSource{ExternalSource: s, service: outside.New(s.Config, dial, now)})
 	}
+	x.sources = append(x.sources, own.external()...)
 	if cfg.Model.URL != "" {
 		x.model = outside.New(cfg.Model.Config, dial, now)
 	}
@@ -131,7 +141,9 @@ func newExternal(cfg GeneratorConfig, dial outside.Dial, metrics generatorMetric
 
 func (x *external) close() {
 	for _, s := range x.sources {
-		s.service.Close()
+		if s.service != nil {
+			s.service.Close()
+		}
 	}
 	if x.model != nil {
 		x.model.Close()
@@ -202,16 +214,15 @@ func (m *moment) UnmarshalJSON(text []byte) error {
 }
 
 func (x *external) askSource(ctx context.Context, s *externalSource, o *order) ([]candidate, error) {
-	var answer sourceAnswer
-	err := s.service.Ask(ctx, sourceQuestion{o.User, o.Feed, s.Limit}, &answer)
+	offered, err := s.offer(ctx, o)
 	x.metrics.asked(string(s.Name), err)
 	if err != nil {
 		return nil, err
 	}
 	now := schemas.MicrosOf(x.now())
 	var list []candidate
-	for _, p := range answer.Candidates {
-		c := schemas.Candidate{Pin: p.Pin, Facets: p.Facets, Created: schemas.Micros(p.Created), Score: p.Score}
+	for i := range offered {
+		c := &offered[i]
 		if len(list) == s.Limit || c.Validate(now) != nil {
 			x.metrics.refused.WithLabelValues(string(s.Name)).Inc()
 			continue
@@ -219,6 +230,22 @@ func (x *external) askSource(ctx context.Context, s *externalSource, o *order) (
 		list = append(list, candidate{pin: c.Pin, score: c.Score, candidateBody: candidateBody{Facets: c.Facets, created: c.Created}})
 	}
 	return bestOfEach(list), nil
+}
+
+// offer asks the source.
+func (s *externalSource) offer(ctx context.Context, o *order) ([]schemas.Candidate, error) {
+	if s.own != nil {
+		return s.own(ctx, o.User, o.Feed, s.Limit)
+	}
+	var answer sourceAnswer
+	if err := s.service.Ask(ctx, sourceQuestion{o.User, o.Feed, s.Limit}, &answer); err != nil {
+		return nil, err
+	}
+	list := make([]schemas.Candidate, len(answer.Candidates))
+	for i, p := range answer.Candidates {
+		list[i] = schemas.Candidate{Pin: p.Pin, Facets: p.Facets, Created: schemas.Micros(p.Created), Score: p.Score}
+	}
+	return list, nil
 }
 
 // bestOfEach orders candidates, the best first, and keeps the best of each pin. It reorders list.
@@ -255,43 +282,60 @@ type modelAnswer struct {
 
 // score asks the model about the best candidates. Without a model, and in feeds that do not ask for one, it does nothing.
 func (x *external) score(ctx context.Context, o *order, m *material) {
-	if x.model == nil || o.feed.Model == 0 {
+	if x.model == nil && x.own.Score == nil || o.feed.Model == 0 {
 		return
 	}
-	var answer modelAnswer
-	err := x.model.Ask(ctx, modelQuestion{o.User, o.Feed, topOf(m.pools, x.limit)}, &answer)
+	scores, err := x.scores(ctx, o, m.pools)
 	x.metrics.asked("model", err)
 	if err != nil {
 		m.degraded = append(m.degraded, degradedModel)
 		return
 	}
-	maps.DeleteFunc(answer.Scores, func(_ schemas.PinID, score float64) bool { return math.Abs(score) > mostModel })
-	m.known.Model = answer.Scores
+	maps.DeleteFunc(scores, func(_ schemas.PinID, score float64) bool { return !(math.Abs(score) <= mostModel) })
+	m.known.Model = scores
+}
+
+// scores asks whoever scores.
+func (x *external) scores(ctx context.Context, o *order, pools []rules.Pool) (map[schemas.PinID]float64, error) {
+	if x.own.Score != nil {
+		scores, err := x.own.Score(ctx, o.User, o.Feed, scored(pools, x.limit))
+		return maps.Clone(scores), err
+	}
+	var answer modelAnswer
+	err := x.model.Ask(ctx, modelQuestion{o.User, o.Feed, topOf(pools, x.limit)}, &answer)
+	return answer.Scores, err
 }
 
 // mostModel is the largest score of a model that counts: sums of what is larger might not be numbers any more.
 const mostModel = 1e6
 
-// topOf takes n candidates: the best of each pool, then the second of each, and so on. A pin stands there once for each
-// source that has it; the model's word holds for all.
+// topOf is what eachBest visits, as the model is asked about it.
 func topOf(pools []rules.Pool, n int) []modelCandidate {
 	list := []modelCandidate{}
-	for rank := 0; len(list) < n; rank++ {
-		before := len(list)
+	eachBest(pools, n, func(p rules.Pool, c *rules.Candidate) {
+		list = append(list, modelCandidate{
+			Pin: c.Pin, Source: p.Source, Score: c.Score, Created: writable(c.Created).Time(), Facets: c.Facets,
+		})
+	})
+	return list
+}
+
+// eachBest visits n candidates: the best of each pool, then the second of each, and so on. A pin is visited once for each
+// source that has it; the model's word holds for all.
+func eachBest(pools []rules.Pool, n int, visit func(rules.Pool, *rules.Candidate)) {
+	for rank, left := 0, n; left > 0; rank++ {
+		before := left
 		for _, p := range pools {
-			if rank >= len(p.Candidates) || len(list) == n {
+			if rank >= len(p.Candidates) || left == 0 {
 				continue
 			}
-			c := &p.Candidates[rank]
-			list = append(list, modelCandidate{
-				Pin: c.Pin, Source: p.Source, Score: c.Score, Created: writable(c.Created).Time(), Facets: c.Facets,
-			})
+			visit(p, &p.Candidates[rank])
+			left--
 		}
-		if len(list) == before {
+		if left == before {
 			break
 		}
 	}
-	return list
 }
 
 // writable moves a time to the nearest that RFC 3339 can write.

@@ -31,6 +31,7 @@ type Deps struct {
 	Pulled  *Pulled               // nil: nobody is pulled
 	Hot     *Hot                  // nil: counts are not known
 	Dial    outside.Dial          // connects to external sources and the model; nil: wherever they are
+	Own     Own                   // sources, scores and rules of the program around
 	Metrics prometheus.Registerer // nil: none
 	Now     func() time.Time      // nil: time.Now
 }
@@ -69,13 +70,16 @@ func NewGenerator(pools Config, cfg GeneratorConfig, deps Deps) (*Generator, err
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
+	if err := deps.Own.validate(cfg); err != nil {
+		return nil, fmt.Errorf("generator: own %w", err)
+	}
 	metrics, err := newGeneratorMetrics(deps.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("generator: register metrics: %w", err)
 	}
-	cfg.Feeds = cfg.withShares()
+	cfg.Feeds = cfg.withShares(deps.Own)
 	return &Generator{
-		external: newExternal(cfg, deps.Dial, metrics, deps.Now),
+		external: newExternal(cfg, deps.Own, deps.Dial, metrics, deps.Now),
 		pools:    pools, cfg: cfg, deps: deps, metrics: metrics, sessions: map[int32]session{},
 		book:    book{users: map[schemas.UserID]*reservation{}},
 		scratch: sync.Pool{New: func() any { return new(scratch) }},

@@ -302,7 +302,7 @@ func (g *Generator) above(v *view, source schemas.Source, card *schemas.Card, ed
 // decide asks the rules about what waits, and settles on the answer.
 func (g *Generator) decide(w *inquiry, o *order, m *material) {
 	visit := rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}
-	said := o.feed.Explain(visit, m.pools, m.known, w.Pin)
+	said := o.feed.Explain(visit, g.deps.Own.admitted(o.User, o.Feed, m.pools), m.known, w.Pin)
 	for i := range w.answer.Candidates {
 		is := &w.answer.Candidates[i]
 		for _, s := range said.Scores {
@@ -325,6 +325,8 @@ func (g *Generator) decide(w *inquiry, o *order, m *material) {
 	case !w.waits:
 		a.Fate, a.Reason = w.gone()
 		a.By = w.edges
+	case g.deps.Own.refuses(w.User, o.Feed, w.Pin, m.pools):
+		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonOwnRule
 	case said.Fate == rules.NoShare && w.ranked > g.cfg.Head:
 		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonBeyondHead
 	default:

@@ -22,6 +22,7 @@ const reasons = {
   cap_board: 'too many of its board stand before it',
   cap_interest: 'too many of one interest stand before it',
   no_share: 'its sources have no share in this feed',
+  own_rule: 'a rule of this installation does not admit it now',
   weak: 'it is too far below the best, and the session has shown its share of such',
   deferred: 'a visit of this session deferred it for being weak',
   deleted: 'the pin is deleted',

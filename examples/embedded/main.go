@@ -1,0 +1,134 @@
+// Command embedded has the whole pipeline in a program of its own, with a source, a score and a rule in Go:
+//
+//	go run ./examples/embedded
+//
+// It publishes three pins, visits ada's feed, and prints what she is shown and why.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/product"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/client"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	dir, err := os.MkdirTemp("", "smartfeed-embedded-")
+	if err == nil {
+		err = run(ctx, dir, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "embedded:", err)
+	}
+}
+
+// own is what this program adds.
+func own() pools.Own {
+	return pools.Own{
+		// A source: what an editor has chosen, for everybody.
+		Sources: []pools.OwnSource{{Name: "editors", Limit: 10, Share: 0.2, Offer: chosen}},
+		// A score: pins with a picture of tea are worth more.
+		Score: func(_ context.Context, _ schemas.UserID, _ string, candidates []pools.Scored) (map[schemas.PinID]float64, error) {
+			scores := map[schemas.PinID]float64{}
+			for _, c := range candidates {
+				if c.Pin == "pin:tea" {
+					scores[c.Pin] = 5
+				}
+			}
+			return scores, nil
+		},
+		// A rule: nobody is shown what mallory pins, as long as she is looked into. It waits, and is not lost.
+		Admit: func(_ schemas.UserID, _ string, c rules.Candidate) bool { return c.Author != "user:mallory" },
+	}
+}
+
+func chosen(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, error) {
+	return []schemas.Candidate{{
+		Pin: "pin:chosen", Facets: schemas.Facets{Author: "user:editor"}, Created: schemas.MicrosOf(time.Now()), Score: 1,
+	}}, nil
+}
+
+// run starts the product, publishes, visits, and stops it.
+func run(ctx context.Context, dir string, out io.Writer) (err error) {
+	cfg := product.DefaultConfig()
+	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
+	cfg.Feed.Generator = 10 * time.Second // this is about what is answered, on however busy a machine
+	p, err := product.Open(ctx, product.Options{Config: cfg, Own: own()})
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	var group errgroup.Group
+	group.Go(func() error { return p.Run(running) })
+	err = visit(ctx, p, out)
+	stop()
+	if failed := group.Wait(); err == nil {
+		err = failed
+	}
+	if failed := p.Close(); err == nil {
+		err = failed
+	}
+	return err
+}
+
+func visit(ctx context.Context, p *product.Product, out io.Writer) error {
+	if err := p.Ready(ctx); err != nil {
+		return err
+	}
+	if err := p.Publish(ctx, events()...); err != nil {
+		return err
+	}
+	if err := p.Wait(ctx); err != nil {
+		return err
+	}
+	c, err := p.Client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	page, err := c.Visit(ctx, "user:ada", client.VisitOptions{Limit: 10})
+	if err != nil {
+		return err
+	}
+	for _, item := range page.Items {
+		fmt.Fprintln(out, item.ID, "from", item.Source)
+	}
+	why, err := c.Why(ctx, "user:ada", rules.Home, "pin:held")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, "pin:held is", why.Fate, "because of", why.Reason)
+	return err
+}
+
+// events are three people whom ada follows, and a pin by each.
+func events() []schemas.Line {
+	var lines []schemas.Line
+	now := time.Now()
+	for i, pinned := range []struct {
+		by  schemas.UserID
+		pin schemas.ID
+	}{{"user:bob", "pin:boat"}, {"user:carol", "pin:tea"}, {"user:mallory", "pin:held"}} {
+		follow := &schemas.FollowEvent{Event: schemas.Event{
+			ID: fmt.Sprint("follow-", i), Time: schemas.MicrosOf(now), Actor: "user:ada", Verb: schemas.Follow, Object: schemas.ID(pinned.by),
+		}}
+		pin := &schemas.PinEvent{Event: schemas.Event{
+			ID: fmt.Sprint("pin-", i), Time: schemas.MicrosOf(now), Actor: pinned.by, Verb: schemas.Create, Object: pinned.pin,
+		}}
+		lines = append(lines, schemas.Line{Stream: schemas.StreamFollows, Event: follow, Key: follow.Key()},
+			schemas.Line{Stream: schemas.StreamPins, Event: pin, Key: pin.Key()})
+	}
+	return lines
+}
