@@ -7,12 +7,33 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
+
+// lines is what a log said.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// take returns what was said since it was called last.
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
+}
 
 // The file is changed while the process runs: each change that is in order is what can be asked for a moment later, of
 // the others every mistake is said once and the definitions before stay.
@@ -27,7 +48,7 @@ func TestAChangedFileIsTakenOver(t *testing.T) {
 		}
 		const one, two = "features:\n- {name: one, entity: user, aggregate: count}\n", "features:\n- {name: two, entity: user, aggregate: count}\n"
 		write(one)
-		var log bytes.Buffer
+		var log lines
 		s, _ := serviceOf{store: empty{}}.start(t)
 		metrics, err := NewMetrics(prometheus.NewRegistry())
 		if err != nil {
@@ -51,16 +72,17 @@ func TestAChangedFileIsTakenOver(t *testing.T) {
 			{func() { write(one) }, "one", []string{"feature definitions: changed"}},
 		}
 		for i, step := range steps {
-			log.Reset()
+			log.take()
 			step.do()
 			time.Sleep(3 * time.Second)
 			synctest.Wait()
 			if defs := s.Definitions(); len(defs) != 1 || defs[0].Name != step.want {
 				t.Errorf("step %d: got %v, want %s alone", i, defs, step.want)
 			}
+			said := log.take()
 			for _, says := range step.says {
-				if n := strings.Count(log.String(), says); n != 1 {
-					t.Errorf("step %d: %q is said %d times in\n%s", i, says, n, &log)
+				if n := strings.Count(said, says); n != 1 {
+					t.Errorf("step %d: %q is said %d times in\n%s", i, says, n, said)
 				}
 			}
 		}
