@@ -115,6 +115,10 @@ bench-features: ## features over HTTP, and beside them the store alone and the b
 bench-pinot: ## features of users from a real Pinot, which .ci/services brings
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GO) test -run '^$$' -bench RealPinot -benchtime 1x ./serving/feature/pinot
 
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (10s), two at a time
+	.ci/fuzz
+
 bench-serving: ## pages beside a bare handler over the same rows, visits, three times what there is capacity for; who asks is a process of its own
 	$(GO) test -run '^$$' -bench 'Serving$$' -benchtime 1x ./product
 

@@ -1,7 +1,9 @@
 package outside
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -217,4 +219,29 @@ func TestErrorsHoldNoSecret(t *testing.T) {
 			t.Errorf("got %v, want a problem that does not repeat the secret", err)
 		}
 	}
+}
+
+// FuzzAnswer has a service answer anything: it is taken or refused, and what is taken is JSON.
+func FuzzAnswer(f *testing.F) {
+	var text []byte
+	serve := roundTrip(func() []byte { return text })
+	s := New(Config{URL: "http://ranker.example/", Timeout: time.Minute}, nil, time.Now)
+	s.client = &http.Client{Transport: serve}
+	f.Add([]byte(`{"candidates":[{"pin":"pin:1","score":1e999}]}`))
+	f.Add([]byte(`{"scores":{"pin:1":null}}`))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		text = answer
+		s.failed = 0
+		var v any
+		if err := s.Ask(context.Background(), 1, &v); (err == nil) != json.Valid(answer) && len(answer) <= MaxAnswerBytes && !errors.As(err, new(*json.UnmarshalTypeError)) {
+			t.Errorf("%q: got %v, %v", answer, v, err)
+		}
+	})
+}
+
+// roundTrip answers without a server.
+type roundTrip func() []byte
+
+func (r roundTrip) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Body: io.NopCloser(bytes.NewReader(r()))}, nil
 }

@@ -19,7 +19,7 @@ import (
 
 // Config bounds callers and what is under way. See DefaultConfig.
 type Config struct {
-	Rate         float64       `yaml:"rate"`          // requests a second of one user, or of one address without a token, 0-1e6; 0: no bound; default 100
+	Rate         float64       `yaml:"rate"`          // requests a second of one user, or, where callers are asked who they are, of one address without a token, 0-1e6; 0: no bound; default 100
 	Burst        int           `yaml:"burst"`         // of them at once after a rest, 1-1e6; default 200
 	ServiceRate  float64       `yaml:"service_rate"`  // requests a second of one service, 0-1e6; 0: no bound; default 0
 	ServiceBurst int           `yaml:"service_burst"` // of them at once, 1-1e6; default 1000

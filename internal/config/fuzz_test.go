@@ -1,0 +1,33 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// FuzzLoad reads any text as a file, as a variable and as a flag: it is taken or refused, and never more than it says.
+func FuzzLoad(f *testing.F) {
+	f.Add("pools:\n  cap: 3\nlist: [a, b]\n", "5s", "a,b")
+	f.Add("a: &a [*a]\n", "{", "[")
+	f.Add("map: {x: {y: 1}}\n<<: {}", "1e999", "!!binary x")
+	f.Fuzz(func(t *testing.T, text, variable, more string) {
+		var cfg struct {
+			Pools struct {
+				Cap int `yaml:"cap"`
+			} `yaml:"pools"`
+			Gap  time.Duration      `yaml:"gap"`
+			List []string           `yaml:"list"`
+			Map  map[string]float64 `yaml:"map"`
+		}
+		file := filepath.Join(t.TempDir(), "x.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Load(&cfg, Source{File: file, Environ: []string{"SMARTFEED_GAP=" + variable, "SMARTFEED_LIST=" + more}})
+		if err == nil && cfg.Gap == 0 && variable == "5s" {
+			t.Errorf("the variable was not taken")
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// nowhere has no pools.
+type nowhere struct{}
+
+func (nowhere) Chunk(context.Context, schemas.ChunkRequest) (*schemas.Chunk, error) {
+	return nil, schemas.ErrElsewhere
+}
+func (nowhere) Settle(schemas.UserID, string, schemas.Outcome) {}
+func (nowhere) Waiting(context.Context, schemas.UserID) (int, error) {
+	return 0, schemas.ErrElsewhere
+}
+func (nowhere) Pool(context.Context, schemas.UserID, schemas.Source, int) (*schemas.Pool, error) {
+	return nil, schemas.ErrElsewhere
+}
+func (nowhere) Why(context.Context, schemas.WhyRequest) (*schemas.Why, error) {
+	return nil, schemas.ErrElsewhere
+}
+func (nowhere) FeedState(context.Context, schemas.UserID, string) (*schemas.FeedState, error) {
+	return nil, schemas.ErrElsewhere
+}
+
+// FuzzCall has the handler of peers' calls read any body: it answers, is refused as no JSON, or says that it is elsewhere.
+func FuzzCall(f *testing.F) {
+	h := Handler(nowhere{}, nil)
+	for _, call := range []string{callChunk, callSettle, callWaiting, callPool, callWhy, callState} {
+		f.Add(call, `{"user":"user:1","Feed":"home","limit":3}`)
+	}
+	f.Fuzz(func(t *testing.T, call, body string) {
+		if strings.ContainsFunc(call, func(r rune) bool { return r < 'a' || r > 'z' }) {
+			t.Skip() // no call
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("POST", Path+call, strings.NewReader(body)))
+		if w.Code != 200 && w.Code != 400 && w.Code != 404 && w.Code != 421 {
+			t.Errorf("%s of %q: got %d %s", call, body, w.Code, w.Body)
+		}
+		if err := errorOf(w.Result()); w.Code == 421 && !errors.Is(err, schemas.ErrElsewhere) {
+			t.Errorf("got %v, want that it is elsewhere", err)
+		}
+	})
+}
