@@ -32,7 +32,7 @@ func (nowhere) FeedState(context.Context, schemas.UserID, string) (*schemas.Feed
 
 // FuzzCall has the handler of peers' calls read any body: it answers, is refused as no JSON, or says that it is elsewhere.
 func FuzzCall(f *testing.F) {
-	h := Handler(nowhere{}, nil)
+	h := Handler(Here{Generator: nowhere{}})
 	for _, call := range []string{callChunk, callSettle, callWaiting, callPool, callWhy, callState} {
 		f.Add(call, `{"user":"user:1","Feed":"home","limit":3}`)
 	}
