@@ -92,9 +92,17 @@ func (c *Client) RelatedInterests(ctx context.Context, of schemas.InterestID, li
 // Definitions lists the features that there are.
 func (c *Client) Definitions(ctx context.Context) ([]feature.Definition, error) {
 	answer, err := read[struct {
-		Features []feature.Definition `json:"features"`
+		Features json.RawMessage `json:"features"`
 	}](c.Get(ctx, nil, "v1", "features"))
-	return answer.Features, err
+	if err != nil {
+		return nil, err
+	}
+	// Each has the keys that it has in the file, and JSON is YAML.
+	defs, err := feature.Parse("answer", fmt.Appendf(nil, `{"features":%s}`, answer.Features))
+	if err != nil {
+		return nil, fmt.Errorf("read definitions: %w", err)
+	}
+	return defs, nil
 }
 
 // Features asks for features.

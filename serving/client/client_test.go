@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -65,7 +66,8 @@ func TestCalls(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		_, _ = io.WriteString(w, `{"items":[],"count":3,"accepted":2,"features":[{"name":"f"}]}`)
+		_, _ = io.WriteString(w, `{"items":[],"count":3,"accepted":2,"features":[{"name":"f","entity":"user","window":"24h","aggregate":"count"}],
+			"values":{"user:a":{"f":3}}}`)
 	}))
 	defer server.Close()
 	c := connected(t, Config{Address: server.URL, Token: "t-1"})
@@ -96,8 +98,11 @@ func TestCalls(t *testing.T) {
 	if n, err := c.Publish(ctx, strings.NewReader("{}")); n != 2 || err != nil {
 		t.Errorf("got %d, %v, want 2", n, err)
 	}
-	if d, err := c.Definitions(ctx); len(d) != 1 || d[0].Name != "f" || err != nil {
-		t.Errorf("got %v, %v, want f", d, err)
+	if d, err := c.Definitions(ctx); len(d) != 1 || d[0].Name != "f" || d[0].Window != 24*time.Hour || err != nil {
+		t.Errorf("got %v, %v, want f over a day", d, err)
+	}
+	if a, err := c.Features(ctx, feature.Request{}); a.Values["user:a"]["f"] != feature.Number(3) || err != nil {
+		t.Errorf("got %v, %v, want 3", a, err)
 	}
 }
 

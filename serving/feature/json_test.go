@@ -2,10 +2,12 @@ package feature
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -74,5 +76,42 @@ func TestAnAnswerIsWrittenAsEncodingJSONWritesIt(t *testing.T) {
 	want, _ := json.Marshal(Answer{})
 	if got, err := (Answer{}).AppendJSON(nil); err != nil || string(got) != string(want) {
 		t.Errorf("of nothing: got %s, %v, want %s", got, err, want)
+	}
+}
+
+func TestAnAnswerIsReadAsItWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, err := answers().Draw(t, "answer").AppendJSON(nil)
+		if err != nil || !json.Valid(text) {
+			t.Skip("not finite: no answer has it")
+		}
+		var read Answer
+		if err := json.Unmarshal(text, &read); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		again, err := read.AppendJSON(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got any // not byte for byte: what is no UTF-8 may become one key twice
+		if err := errors.Join(json.Unmarshal(text, &want), json.Unmarshal(again, &got)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+	var read Answer
+	err := json.Unmarshal([]byte(`{"values":{"user:a":{"l":[{"object":"pin:1","verb":"save"}],"t":[{"value":"x","count":2}],"v":[1,2],"g":{"a":1},"n":3,"null":null}}}`), &read)
+	want := map[string]Value{
+		"l": Last{{Object: "pin:1", Verb: "save"}}, "t": Top{{"x", 2}}, "v": Vector{1, 2}, "g": Groups{"a": 1}, "n": Number(3), "null": nil,
+	}
+	if diff := gocmp.Diff(want, read.Values["user:a"]); diff != "" || err != nil {
+		t.Errorf("%v, kinds (-want +got):\n%s", err, diff)
+	}
+	for _, bad := range []string{`{"values":{"user:a":{"f":"text"}}}`, `{"values":{"user:a":{"f":["text"]}}}`, `{"values":3}`, `{"values":{"user:a":{"f":{"a":"b"}}}}`} {
+		if err := json.Unmarshal([]byte(bad), &read); err == nil {
+			t.Errorf("%s: no error", bad)
+		}
 	}
 }
