@@ -77,7 +77,10 @@ type chunkBench struct {
 
 func newChunkBench(b *testing.B, users int) *chunkBench {
 	w := proctest.NewOf(b, 4)
-	own := func(c *rows.Config) { c.CacheBytes, c.MemTableBytes = rows.DefaultConfig().CacheBytes, 64<<20 }
+	own := func(c *rows.Config) {
+		c.CacheBytes, c.MemTableBytes = rows.DefaultConfig().CacheBytes, 64<<20
+		c.SessionTimeout = time.Minute // a machine that is kept busy is not a member that is lost
+	}
 	member := w.StartWith("a", own, pools.Group(pools.DefaultConfig(), w.Streams, deleted{}))
 	log, err := topics.NewLog(w.Kafka)
 	if err != nil {
@@ -177,8 +180,12 @@ func (r *chunkBench) chunk(b *testing.B, i int) time.Duration {
 		Served: id, User: user, Feed: "home", Limit: 25, Time: schemas.MicrosOf(start),
 	})
 	took := time.Since(start)
-	if err != nil || len(c.Served.Items) != 25 || len(c.Degraded) > 0 {
-		b.Errorf("%d items, degraded %v, error %v", len(c.Served.Items), c.Degraded, err)
+	if err != nil {
+		b.Error(err)
+		return took
+	}
+	if len(c.Served.Items) != 25 || len(c.Degraded) > 0 {
+		b.Errorf("%d items, degraded %v", len(c.Served.Items), c.Degraded)
 	}
 	r.generator.Settle(user, id, schemas.Failed)
 	return took
