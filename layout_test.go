@@ -24,7 +24,7 @@ var layers = map[string][]string{
 var leaves = []string{"internal/secure", "internal/stored"}
 
 // groups are the packages of processors that compute; none may import another.
-var groups = []string{"objects", "actors", "fanout", "related", "pools", "materialize", "retries"}
+var groups = []string{"objects", "actors", "fanout", "related", "pools", "materialize", "interests", "retries"}
 
 func TestImportsRunOneWay(t *testing.T) {
 	seen := map[string]bool{}

@@ -16,6 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -62,6 +63,7 @@ type Config struct {
 	Pools       pools.Config          `yaml:"pools"`
 	Generator   pools.GeneratorConfig `yaml:"generator"`
 	Materialize materialize.Config    `yaml:"materialize"`
+	Interests   interests.Config      `yaml:"interests"`
 	Retries     retries.Config        `yaml:"retries"`
 
 	FeedStore  FeedStoreConfig   `yaml:"feed_store"`
@@ -108,6 +110,7 @@ func DefaultConfig() Config {
 		Pools:       pools.DefaultConfig(),
 		Generator:   pools.DefaultGeneratorConfig(),
 		Materialize: materialize.DefaultConfig(),
+		Interests:   interests.DefaultConfig(),
 		Retries:     retries.DefaultConfig(),
 		FeedStore:   defaultFeedStoreConfig(),
 		Feed:        feed.DefaultConfig(),
@@ -135,6 +138,7 @@ func (c *Config) Validate() error {
 		config.Under("pools", c.Pools.Validate()),
 		config.Under("generator", c.Generator.Validate()),
 		config.Under("materialize", c.Materialize.Validate()),
+		config.Under("interests", c.Interests.Validate()),
 		config.Under("retries", c.Retries.Validate()),
 		config.Under("feed_store", c.FeedStore.Validate()),
 		config.Under("feed", c.Feed.Validate()),

@@ -13,6 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/related"
@@ -98,6 +99,8 @@ func (p *product) openStreams(ctx context.Context) error {
 	p.opened(closed(p.ends.Close))
 	p.deleted = topics.NewDeletedUsers(p.kafka, p.streams, p.instance(), p.log)
 	p.part("users-deleted", p.deleted.Run)
+	p.decided = topics.NewWhole(p.kafka, p.streams.InterestDecisions, p.instance(), p.log)
+	p.part(topics.InterestDecisions, p.decided.Run)
 	return nil
 }
 
@@ -153,6 +156,8 @@ func openGroups(names []string) opener {
 			switch name {
 			case topics.Related:
 				p.related = related.Reader{Rows: runner.View()}
+			case topics.Interests:
+				p.interests = interests.Reader{Rows: runner.View(), Config: p.cfg.Interests, Partitions: p.cfg.Partitions, Now: time.Now}
 			case topics.Retries:
 				p.retries = retries.Reader{Rows: runner.View(), Config: p.cfg.Retries}
 			}
@@ -195,6 +200,8 @@ func (p *product) group(name string) rows.Group {
 		return fanout.Group(p.cfg.Fanout, p.cfg.Partitions, p.streams, p.deleted)
 	case topics.Related:
 		return related.Group(p.cfg.Related, p.cfg.Partitions, p.streams)
+	case topics.Interests:
+		return interests.Group(p.cfg.Interests, p.cfg.Partitions, p.streams, p.deleted, p.decided)
 	case topics.Retries:
 		return retries.Group(p.cfg.Retries, topics.Catalogue(topics.Profile{Partitions: p.cfg.Partitions}), p.streams)
 	default:
@@ -245,6 +252,7 @@ func (p *product) openPeers(context.Context) error {
 			Generation: func() int { return watch.Of(topics.Pools).Active },
 		},
 		Related:    peers.Members{Admin: admin, Group: topics.Related, Topic: topics.RelatedPairs},
+		Interests:  peers.Members{Admin: admin, Group: topics.Interests, Topic: topics.InterestMarks},
 		Retries:    peers.Members{Admin: admin, Group: topics.Retries, Topic: topics.DeadLetters},
 		Partitions: p.cfg.Partitions, Metrics: p.metrics,
 	}
@@ -256,7 +264,7 @@ func (p *product) openPeers(context.Context) error {
 		return err
 	}
 	p.opened(closed(client.Close))
-	p.generator, p.related, p.retries = client, client, client
+	p.generator, p.related, p.retries, p.interests = client, client, client, client
 	return nil
 }
 
@@ -392,6 +400,7 @@ func (p *product) openServer(context.Context) error {
 		}
 		deps.Feed, deps.Pools, deps.Features, deps.Console = p.feed, p.generator, p.features, console
 		deps.Insights, deps.DeadLetters = p.insights, newDeadLetters(p.kafka, p.streams, p.retries)
+		deps.Dictionary = dictionary{cfg: p.cfg.Interests, partitions: p.cfg.Partitions, publisher: p.publisher, known: p.interests, decided: p.decided, deleted: p.deleted}
 	}
 	err := p.askWhoTheyAre(&deps)
 	if err != nil {
@@ -419,6 +428,9 @@ func (p *product) peer() http.Handler {
 	}
 	if letters, ok := p.retries.(retries.Reader); ok {
 		here.Retries = letters
+	}
+	if known, ok := p.interests.(interests.Reader); ok {
+		here.Interests = known
 	}
 	if here == (peers.Here{}) {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -40,6 +41,8 @@ type product struct {
 	generator generator        // nil: nobody here asks for chunks
 	local     *pools.Generator // of the pools that are here; nil: none can be
 	related   feed.Neighbours  // nil: nobody here asks for neighbours
+	interests peers.Interests  // nil: nobody here asks for terms and interests
+	decided   *topics.Whole[schemas.InterestDecision]
 	retries   peers.Retries    // nil: nobody here asks how dead letters stand
 	pulled    <-chan struct{}  // closed when what local merges from followees that are pulled is known
 	hot       *pools.Hot       // counts that local knows; nil without it

@@ -27,6 +27,7 @@ type Near struct {
 // acted on about that time is a neighbour itself. Topic related-requests, key: the pin.
 type RelatedRequest struct {
 	User   UserID    `avro:"user" json:"user"`
+	Verb   Verb      `avro:"verb" json:"verb,omitempty"`
 	Weight float64   `avro:"weight" json:"weight"` // of the action's verb, > 0
 	Time   Micros    `avro:"time" json:"time"`
 	Pin    Neighbour `avro:"pin" json:"pin"`

@@ -69,6 +69,10 @@ func schemaFile(rec any) string {
 		return "deleted_user"
 	case *DeadLetter:
 		return "dead_letter"
+	case *InterestMarks:
+		return "interest_marks"
+	case *InterestDecision:
+		return "interest_decision"
 	case *RetryOrder:
 		return "retry_order"
 	case *EdgeMode:

@@ -42,6 +42,9 @@ const (
 	DeadLetters     = "dead-letters"     // source topic
 	RetryOrders     = "retry-orders"     // source topic
 	Generations     = "generations"      // group, compacted: which generations of it there are
+	InterestMarks   = "interest-marks"   // a partition's
+
+	InterestDecisions = "interest-decisions" // term, compacted
 )
 
 // Names of the consumers: the groups with rows, and the sinks.
@@ -52,6 +55,7 @@ const (
 	Related      = "related" // pins and interests that go together
 	Pools        = "pools"
 	Retries      = "retries"     // dead letters that are tried again
+	Interests    = "interests"   // terms, and who and what goes with interests
 	Materialize  = "materialize" // once a feed store
 	Features     = "features"
 	FeatureFiles = "feature-files" // the training log's
@@ -80,7 +84,9 @@ func TableOf(group string) string { return group + "-table" }
 func TicksOf(group string) string { return group + "-ticks" }
 
 // RowGroups returns the groups that keep rows.
-func RowGroups() []string { return []string{Objects, Actors, Fanout, Related, Pools, Retries} }
+func RowGroups() []string {
+	return []string{Objects, Actors, Fanout, Related, Pools, Interests, Retries}
+}
 
 // Topic is one topic as it should be.
 type Topic struct {
@@ -172,7 +178,7 @@ func inputs(p Profile) []Topic {
 func derived() []Topic {
 	list := []Topic{
 		{Name: Publications, Key: "followee", Record: "Publication", Writers: []string{Objects}, Readers: []string{Fanout, Materialize}},
-		{Name: PinCards, Key: "pin", Record: "Card", Writers: []string{Objects}, Readers: []string{Materialize, Features}},
+		{Name: PinCards, Key: "pin", Record: "Card", Writers: []string{Objects}, Readers: []string{Materialize, Features, Interests}},
 		{Name: PinAttributes, Key: "pin", Record: "PinAttributes", Writers: []string{Objects}, Readers: []string{Features}},
 		{Name: ActionsJoined, Key: "actor", Record: "EnrichedAction", Writers: []string{Objects}, Readers: []string{Actors}},
 		{Name: ItemFeatures, Key: "pin", Record: "ItemCounts", Writers: []string{Objects}, Readers: []string{Features}},
@@ -181,12 +187,12 @@ func derived() []Topic {
 		{Name: PinActors, Key: "pin", Record: "PinActor", Writers: []string{Actors}, Readers: []string{Objects}},
 		{Name: EdgeWeights, Key: "followee", Record: "EdgeWeight", Writers: []string{Actors}, Readers: []string{Fanout}},
 		{Name: Affinities, Key: "user", Record: "Affinities", Writers: []string{Actors}, Readers: []string{Pools}},
-		{Name: UsersDeleted, Key: "user", Record: "DeletedUser", Compact: true, Whole: true, Writers: []string{Actors}, Readers: []string{Materialize}},
+		{Name: UsersDeleted, Key: "user", Record: "DeletedUser", Compact: true, Whole: true, Writers: []string{Actors}, Readers: []string{Materialize, Interests}},
 		{Name: Erasures, Key: "user, followee or shard", Record: "Erasure", Writers: []string{Actors, Fanout, Pools}, Readers: []string{Fanout, Pools}},
 		{Name: Edges, Key: "user", Record: "Edge", Writers: []string{Fanout}, Readers: []string{Pools, Materialize}},
 		{Name: FanoutLoop, Key: "followee or shard", Record: "FanoutStep", Writers: []string{Fanout, Pools}, Readers: []string{Fanout}},
 		{Name: BoardSaves, Key: "board", Record: "BoardSave", Writers: []string{Actors}, Readers: []string{Related}},
-		{Name: RelatedRequests, Key: "pin", Record: "RelatedRequest", Writers: []string{Actors}, Readers: []string{Related}},
+		{Name: RelatedRequests, Key: "pin", Record: "RelatedRequest", Writers: []string{Actors}, Readers: []string{Related, Interests}},
 		{Name: RelatedPairs, Key: "none", Record: "RelatedPairs", Explicit: true, Writers: []string{Related}, Readers: []string{Related}},
 		{Name: Deliveries, Key: "followee", Record: "Delivery", Explicit: true, Writers: []string{Fanout, Related}, Readers: []string{Pools}},
 		{Name: EdgeModes, Key: "followee", Record: "EdgeMode", Writers: []string{Pools}, Readers: []string{Fanout}},
@@ -195,10 +201,12 @@ func derived() []Topic {
 		{Name: Rebuilds, Key: "user", Record: "Rebuild", Writers: []string{Operators, Pools}, Readers: []string{Pools}},
 		{Name: Served, Key: "user", Record: "Served", Writers: []string{Serving}, Readers: []string{Pools}},
 		{Name: FeedEntries, Key: "user", Record: "FeedEntry", Writers: []string{Pools}, Readers: []string{Materialize}},
-		{Name: Impressions, Key: "pin", Record: "Impression", Writers: []string{Pools}, Readers: []string{Objects}},
+		{Name: Impressions, Key: "pin", Record: "Impression", Writers: []string{Pools}, Readers: []string{Objects, Interests}},
 		{Name: FeatureLog, Key: "entity", Record: "LoggedFeatures", Writers: []string{Serving}, Readers: []string{FeatureFiles}},
 		{Name: Generations, Key: "group", Compact: true, Writers: []string{Operators}},
 		{Name: DeadLetters, Key: "topic", Record: "DeadLetter", Writers: append(RowGroups(), Materialize, Features, FeatureFiles), Readers: []string{Retries}},
+		{Name: InterestMarks, Key: "none", Record: "InterestMarks", Explicit: true, Writers: []string{Interests}, Readers: []string{Interests}},
+		{Name: InterestDecisions, Key: "term", Record: "InterestDecision", Compact: true, Whole: true, Writers: []string{Serving}},
 		{Name: RetryOrders, Key: "topic", Record: "RetryOrder", Writers: []string{Serving}, Readers: []string{Retries}},
 	}
 	for i := range list {

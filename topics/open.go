@@ -59,6 +59,9 @@ func Open(ctx context.Context, r Registry) (*Streams, error) {
 		FeatureLog:      bind[schemas.LoggedFeatures](b, FeatureLog),
 		DeadLetters:     bind[schemas.DeadLetter](b, DeadLetters),
 		RetryOrders:     bind[schemas.RetryOrder](b, RetryOrders),
+		InterestMarks:   bind[schemas.InterestMarks](b, InterestMarks),
+
+		InterestDecisions: bind[schemas.InterestDecision](b, InterestDecisions),
 	}
 	if err := errors.Join(b.errs...); err != nil {
 		return nil, fmt.Errorf("open streams: %w", err)

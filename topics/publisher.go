@@ -141,6 +141,18 @@ func (p *Publisher) encode(event any) ([]byte, error) {
 	return nil, fmt.Errorf("encode %T: no event from outside", event)
 }
 
+// Decide publishes a decision about a term, and returns when it is acknowledged.
+func (p *Publisher) Decide(ctx context.Context, d *schemas.InterestDecision) error {
+	value, err := p.streams.InterestDecisions.Encode(d)
+	if err == nil {
+		err = p.produce(ctx, []*kgo.Record{{Topic: InterestDecisions, Key: []byte(d.Term), Value: value}}, func() {})
+	}
+	if err != nil {
+		return fmt.Errorf("publish decision about %.64q: %w", d.Term, err)
+	}
+	return nil
+}
+
 // Bury puts a record that a consumer cannot work off into the dead letters, and returns when it is acknowledged.
 func (p *Publisher) Bury(ctx context.Context, group string, r *kgo.Record, reason string) error {
 	value, err := p.streams.DeadLetters.Encode(LetterOf(group, r, reason))

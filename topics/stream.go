@@ -82,4 +82,7 @@ type Streams struct {
 	FeatureLog      Stream[schemas.LoggedFeatures]
 	DeadLetters     Stream[schemas.DeadLetter]
 	RetryOrders     Stream[schemas.RetryOrder]
+	InterestMarks   Stream[schemas.InterestMarks]
+
+	InterestDecisions Stream[schemas.InterestDecision]
 }

@@ -66,6 +66,16 @@ func (w *Whole[T]) Get(key string) (*T, bool) {
 	return rec, ok
 }
 
+// Each visits the newest record of every key, in no order, while nothing new comes in. The records must not be changed,
+// nor w be asked.
+func (w *Whole[T]) Each(visit func(key string, rec *T)) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for key, rec := range w.newest {
+		visit(key, rec)
+	}
+}
+
 // Len returns the number of keys.
 func (w *Whole[T]) Len() int {
 	w.mu.RLock()

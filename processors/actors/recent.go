@@ -21,7 +21,7 @@ func (t table) relate(a *schemas.EnrichedAction) error {
 			return err
 		}
 	}
-	request := schemas.RelatedRequest{User: t.user(), Weight: weight, Time: a.Timestamp, Pin: pin}
+	request := schemas.RelatedRequest{User: t.user(), Verb: a.Verb, Weight: weight, Time: a.Timestamp, Pin: pin}
 	recent, err := t.recent()
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -17,14 +18,14 @@ func TestStrengthIsTheDecayedSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := schemas.MicrosOf(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
 		n := rapid.IntRange(1, 40).Draw(t, "n")
-		sum, total := none(), 0.0
+		sum, total := decay.None(), 0.0
 		for range n {
 			weight := rapid.Float64Range(0.01, 100).Draw(t, "weight")
 			age := time.Duration(rapid.Int64Range(0, int64(20*month)).Draw(t, "age"))
-			sum = sum.plus(once(weight, schemas.MicrosOf(now.Time().Add(-age)), month))
+			sum = sum.Plus(decay.Once(weight, schemas.MicrosOf(now.Time().Add(-age)), month))
 			total += weight * math.Exp2(-float64(age)/float64(month))
 		}
-		got := math.Exp(float64(sum - once(1, now, month)))
+		got := math.Exp(float64(sum - decay.Once(1, now, month)))
 		if math.Abs(got-total) > 1e-9*total {
 			t.Errorf("%d weights are worth %v now, want %v", n, got, total)
 		}
@@ -38,12 +39,12 @@ func TestStrength(t *testing.T) {
 		name      string
 		got, want float64
 	}{
-		{"nothing and something", float64(none().plus(3)), 3},
-		{"nothing and nothing", float64(none().plus(none())), math.Inf(-1)},
-		{"a half-life is half", once(1, at, month).share(once(1, later, month)), 0.5},
-		{"all of it", once(2, at, month).share(once(2, at, month)), 1},
-		{"a rounding above all is all", strength(1).share(0.999999), 1},
-		{"something of nothing", none().share(1), 0},
+		{"nothing and something", float64(decay.None().Plus(3)), 3},
+		{"nothing and nothing", float64(decay.None().Plus(decay.None())), math.Inf(-1)},
+		{"a half-life is half", decay.Once(1, at, month).Share(decay.Once(1, later, month)), 0.5},
+		{"all of it", decay.Once(2, at, month).Share(decay.Once(2, at, month)), 1},
+		{"a rounding above all is all", strength(1).Share(0.999999), 1},
+		{"something of nothing", decay.None().Share(1), 0},
 	} {
 		if c.got != c.want && math.Abs(c.got-c.want) > 1e-9 {
 			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -91,7 +92,7 @@ const uncounted = math.MaxUint32
 func readWhole(t table) (whole, error) {
 	value, err := t.Get([]byte{rowAll})
 	if err != nil || value == nil {
-		return whole{strength: none()}, err
+		return whole{strength: decay.None()}, err
 	}
 	if len(value) != 8 && len(value) != 12 {
 		return whole{}, errTorn
@@ -143,7 +144,7 @@ func best(t table, most int) ([]neighbour, error) {
 		if n == nil {
 			return nil, fmt.Errorf("neighbour %s has a place and no row", id)
 		}
-		n.share = n.strength.share(all.strength)
+		n.share = n.strength.Share(all.strength)
 		list = append(list, *n)
 	}
 	return list, nil
@@ -168,15 +169,15 @@ func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros)
 		return err
 	}
 	if n == nil {
-		n = &neighbour{id: s.ID, strength: none()}
+		n = &neighbour{id: s.ID, strength: decay.None()}
 		if all.kept != uncounted {
 			all.kept++
 		}
 	} else if err := t.own.Delete(placeName(n.strength, n.id)); err != nil {
 		return err
 	}
-	gain := once(weight, at, t.cfg.HalfLife)
-	n.strength, all.strength = n.strength.plus(gain), all.strength.plus(gain)
+	gain := decay.Once(weight, at, t.cfg.HalfLife)
+	n.strength, all.strength = n.strength.Plus(gain), all.strength.Plus(gain)
 	n.see(s)
 	if err := t.put(n); err != nil {
 		return err

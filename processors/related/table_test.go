@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/rows"
 )
 
@@ -27,7 +28,7 @@ func TestTheRowOfAllNeighbours(t *testing.T) {
 		err  error
 	}{
 		"as written":            {w.encode(), w, nil},
-		"none":                  {nil, whole{strength: none()}, nil},
+		"none":                  {nil, whole{strength: decay.None()}, nil},
 		"from before the count": {w.encode()[:8], whole{2.5, uncounted}, nil},
 		"cut":                   {w.encode()[:11], whole{}, errTorn},
 	}

@@ -59,7 +59,7 @@ func lacking() *fakes { return &fakes{missing: []string{"pools is waiting"}} }
 var askings = slices.Concat(plainAskings, guarded(plainAskings), unchanged(plainAskings))
 
 // plainAskings come where nobody is asked who they are.
-var plainAskings = slices.Concat(readings(), featureAskings(), attributeAskings(), tryAskings(), insightAskings(), eventAskings(), letterAskings(), operations(), strays())
+var plainAskings = slices.Concat(readings(), featureAskings(), attributeAskings(), tryAskings(), insightAskings(), eventAskings(), letterAskings(), interestAskings(), operations(), strays())
 
 // readings are the calls that read what belongs to an id.
 func readings() []asking {
@@ -720,4 +720,55 @@ func TestAccessLogAndMetricsHaveOneShape(t *testing.T) {
 			t.Errorf("got %s, want %s in it", metrics, want)
 		}
 	}
+}
+
+func interestAskings() []asking {
+	const dictionary, decisions = "/v1/dictionary", "/v1/dictionary/decisions"
+	const interests, engagement = "/v1/users/{user}/interests", "/v1/interests/{interest}/engagement"
+	ask := func(method, route, name, query string, code int, says string, change func(*asking)) asking {
+		path := strings.NewReplacer("{user}", "user:7", "{interest}", "interest:tea").Replace(route)
+		a := asking{name: name, route: route, method: method, path: path + query, code: code, says: says}
+		if change != nil {
+			change(&a)
+		}
+		return a
+	}
+	body := func(text string) func(*asking) { return func(a *asking) { a.body = text } }
+	fail := func(a *asking) { a.fakes = broken(errBroken) }
+	none := func(a *asking) { a.change = func(_ *Config, d *Deps) { d.Dictionary = struct{ Dictionary }{} } }
+	full := func(a *asking) { a.prepare = fill }
+	reject := `{"term":"Oolong","state":"rejected","reason":"a brand","operator":"ann"}`
+	all := []asking{
+		ask("GET", dictionary, "good", "?limit=7", 200, `{"terms":[{"term":"oolong tea","state":"candidate","score":1.5,"pins":7,"people":3,"recent":0.5,"decided":null}]}`, nil),
+		ask("GET", dictionary, "rejected", "?state=rejected", 200, `"reason":"a brand","operator":"ann","decided":"2026-11-20T12:00:00Z"`, nil),
+		ask("GET", dictionary, "no state", "?state=lost", 400, "none of candidate", nil),
+		ask("GET", interests, "good", "?limit=5", 200, `{"interests":[{"interest":"interest:tea","strength":2,"share":1,"evidence":[{"pin":"pin:1","verb":"save","weight":5,"time":"2026-11-20T12:00:00Z"}]},{"interest":"interest:none","strength":0,"share":0,"evidence":[]}]}`, nil),
+		ask("GET", interests, "too many", "?limit=1001", 400, "1 to 1000", nil),
+		ask("GET", engagement, "good", "?days=9", 200, `{"sources":[{"source":"following","counts":{"save":9}}]}`, nil),
+		ask("GET", engagement, "no days", "?days=0", 400, "1 to 400", nil),
+		ask("POST", decisions, "reject", "", 200, `{"term":"oolong","state":"rejected","score":0,"pins":0,"people":0,"recent":0,"reason":"a brand","operator":"ann","decided":"2026-11-20T12:00:00Z"}`, body(reject)),
+		ask("POST", decisions, "accept", "", 200, `"interest":"interest:oolong"`, body(`{"term":"oolong","state":"accepted"}`)),
+		ask("POST", decisions, "accept as", "", 200, `"interest":"interest:tea"`, body(`{"term":"oolong","state":"accepted","interest":"interest:tea"}`)),
+		ask("POST", decisions, "merge", "", 200, `"into":"tea"`, body(`{"term":"oolong","state":"merged","into":"Tea"}`)),
+		ask("POST", decisions, "open", "", 200, `"state":"candidate"`, body(`{"term":"oolong","state":"candidate"}`)),
+		ask("POST", decisions, "without a reason", "", 400, "reason is missing", body(`{"term":"oolong","state":"rejected"}`)),
+		ask("POST", decisions, "into itself", "", 400, "no other term", body(`{"term":"oolong","state":"merged","into":"oolong"}`)),
+		ask("POST", decisions, "all wrong", "", 400, "is none of accepted", body(`{"state":"blocked"}`)),
+		ask("POST", decisions, "no interest", "", 400, "interest:", body(`{"term":"a","state":"accepted","interest":"tea"}`)),
+		ask("POST", decisions, "too large", "", 413, "", body(`{"term":"`+strings.Repeat("x", 2<<20)+`"}`)),
+		ask("POST", decisions, "of a wrong type", "", 415, "", func(a *asking) { body(`a`)(a); a.header = []string{"Content-Type", "text/plain"} }),
+		ask("POST", decisions, "slow", "", 408, "", func(a *asking) { body(`{`)(a); a.slow = true }),
+		ask("POST", decisions, "from another site", "", 403, "", func(a *asking) { body(reject)(a); a.header = []string{"Sec-Fetch-Site", "cross-site"} }),
+		ask("POST", decisions, "away", "", 503, "send it again", func(a *asking) { body(reject)(a); fail(a) }),
+		ask("POST", decisions, "broken", "", 500, "", func(a *asking) { body(reject)(a); none(a) }),
+		ask("POST", decisions, "no place", "", 503, "", full),
+	}
+	for _, route := range []string{dictionary, interests, engagement} {
+		all = append(all,
+			ask("GET", route, "parameter", "?x=1", 400, "no parameter", nil),
+			ask("GET", route, "away", "", 503, "at the moment", fail),
+			ask("GET", route, "broken", "", 500, "", none),
+			ask("GET", route, "no place", "", 503, "", full))
+	}
+	return all
 }

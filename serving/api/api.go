@@ -132,6 +132,7 @@ type Deps struct {
 	Insights    Insights                  // nil: none
 	Publisher   Publisher                 // nil: none
 	DeadLetters DeadLetters               // nil: none
+	Dictionary  Dictionary                // nil: none
 	Verbs       schemas.Verbs             // of actions, for validation
 	Status      func(context.Context) any // GET /v1/status, encoded as JSON
 	Ready       func() (missing []string) // what is missing to serve; empty: ready

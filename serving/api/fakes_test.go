@@ -199,6 +199,30 @@ func (l letters) Limit(_ context.Context, limit schemas.RetryLimit, _ string) er
 	return l.fail
 }
 
+// terms are a dictionary, as the fakes have it.
+type terms struct{ fail error }
+
+func (d terms) Terms(_ context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error) {
+	t := schemas.DictionaryTerm{Term: "oolong tea", State: state, Score: 1.5, Pins: int64(limit), People: 3, Recent: 0.5}
+	if state == schemas.TermRejected {
+		t.Reason, t.Operator, t.Decided = "a brand", "ann", schemas.MicrosOf(now)
+	}
+	return []schemas.DictionaryTerm{t}, d.fail
+}
+
+func (d terms) Fold(text string) string { return strings.ToLower(text) }
+
+func (d terms) Decide(context.Context, schemas.InterestDecision) error { return d.fail }
+
+func (d terms) Interests(_ context.Context, _ schemas.UserID, limit int) ([]schemas.UserInterest, error) {
+	e := schemas.Evidence{Pin: "pin:1", Verb: "save", Weight: float64(limit), Time: schemas.MicrosOf(now)}
+	return []schemas.UserInterest{{Interest: "interest:tea", Strength: 2, Share: 1, Evidence: []schemas.Evidence{e}}, {Interest: "interest:none"}}, d.fail
+}
+
+func (d terms) Engagement(_ context.Context, _ schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
+	return []schemas.SourceEngagement{{Source: "following", Counts: map[string]int64{"save": int64(days)}}}, d.fail
+}
+
 func (f *fakes) Answer(_ context.Context, req feature.Request) (feature.Answer, error) {
 	f.mu.Lock()
 	f.asked = append(f.asked, req)
@@ -325,7 +349,7 @@ func (f *fakes) deps() Deps {
 		registry.MustRegister(brokenMetric{f.fail})
 	}
 	return Deps{
-		Feed: f, Pools: f, Features: f, Insights: f, Publisher: f, DeadLetters: letters{f.fail}, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
+		Feed: f, Pools: f, Features: f, Insights: f, Publisher: f, DeadLetters: letters{f.fail}, Dictionary: terms{f.fail}, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
 		Metrics: registry, Gatherer: registry, Now: func() time.Time { return now },
 		Console: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the console")) }),
 	}

@@ -76,6 +76,12 @@ func (s *Server) routes() []route {
 			route{method: "GET", path: "/v1/deadletters/retries", access: access{scope: auth.Operate}, handle: s.retriedLetters},
 			route{method: "POST", path: "/v1/deadletters/limits", access: access{scope: auth.Operate}, handle: s.limitRetries},
 		),
+		present(s.deps.Dictionary != nil,
+			route{method: "GET", path: "/v1/users/{user}/interests", access: access{auth.Feed, own}, handle: s.interests},
+			route{method: "GET", path: "/v1/interests/{interest}/engagement", access: access{scope: auth.Operate}, handle: s.engagement},
+			route{method: "GET", path: "/v1/dictionary", access: access{scope: auth.Operate}, handle: s.dictionary},
+			route{method: "POST", path: "/v1/dictionary/decisions", access: access{scope: auth.Operate}, handle: s.decide},
+		),
 		[]route{
 			{method: "GET", path: "/v1/status", access: access{scope: auth.Operate}, handle: s.status},
 			{method: "GET", path: "/v1/openapi.json", handle: s.openAPI},

@@ -24,6 +24,7 @@ type Deps struct {
 	Pools      Directory             // who has the pools of users
 	Related    Directory             // who has the neighbours of pins and interests
 	Retries    Directory             // who has the dead letters of topics
+	Interests  Directory             // who has terms, and what users and interests are known for
 	Partitions int32                 // of both groups
 	Prove      Prove                 // says that a call is from a peer; nil: nobody asks
 	TLS        *tls.Config           // for calls over https; nil: over plain HTTP
@@ -39,6 +40,7 @@ type Client struct {
 	partitions     int32
 	pools, related owners
 	retries        owners
+	interests      owners
 	http           *http.Client
 	scheme         string // and what follows it
 	prove          Prove
@@ -81,6 +83,7 @@ func NewClient(deps Deps) (*Client, error) {
 		pools:      owners{directory: deps.Pools},
 		related:    owners{directory: deps.Related},
 		retries:    owners{directory: deps.Retries},
+		interests:  owners{directory: deps.Interests},
 		transport:  transport,
 		http:       &http.Client{Transport: transport},
 		settling:   make(chan settlement, settleQueue),

@@ -118,6 +118,7 @@ type Here struct {
 	Generator  Generator
 	Neighbours Neighbours
 	Retries    Retries
+	Interests  Interests
 }
 
 // Handler answers the calls of peers, below Path.
@@ -133,6 +134,9 @@ func Handler(here Here) http.Handler {
 	}
 	if here.Retries != nil {
 		handleRetries(mux, here.Retries)
+	}
+	if here.Interests != nil {
+		handleInterests(mux, here.Interests)
 	}
 	return mux
 }

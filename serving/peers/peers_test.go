@@ -362,3 +362,40 @@ func TestRetriesAreAskedWhereTheTopicIs(t *testing.T) {
 		t.Errorf("letters: %v (-want +got):\n%s", err, cmp.Diff(wantLetters, got))
 	}
 }
+
+type fakeInterests struct{}
+
+func (fakeInterests) Terms(_ context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
+	return []schemas.DictionaryTerm{{Term: named[0], State: schemas.TermCandidate, Score: 0.5, Pins: int64(partition), People: int64(most), Decided: 3}}, nil
+}
+
+func (fakeInterests) Interests(_ context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
+	return []schemas.UserInterest{{Interest: "interest:tea", Strength: 2.5, Evidence: []schemas.Evidence{{Pin: schemas.PinID(user), Time: schemas.Micros(most)}}}}, nil
+}
+
+func (fakeInterests) Engagement(_ context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
+	return []schemas.SourceEngagement{{Source: schemas.Source(interest), Counts: map[string]int64{"save": int64(days)}}}, nil
+}
+
+func TestInterestsAreAskedWhereTheyAre(t *testing.T) {
+	s := httptest.NewServer(Handler(Here{Interests: fakeInterests{}}))
+	defer s.Close()
+	c, err := NewClient(Deps{Pools: &directory{}, Interests: &directory{owner: s.Listener.Addr().String()}, Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, f := within(t, 10*time.Second), fakeInterests{}
+	wantTerms, _ := f.Terms(ctx, 0, 5, []string{"tea"})
+	if got, err := c.Terms(ctx, 0, 5, []string{"tea"}); err != nil || cmp.Diff(wantTerms, got) != "" {
+		t.Errorf("terms: %v (-want +got):\n%s", err, cmp.Diff(wantTerms, got))
+	}
+	wantInterests, _ := f.Interests(ctx, "user:7", 5)
+	if got, err := c.Interests(ctx, "user:7", 5); err != nil || cmp.Diff(wantInterests, got) != "" {
+		t.Errorf("interests: %v (-want +got):\n%s", err, cmp.Diff(wantInterests, got))
+	}
+	wantEngagement, _ := f.Engagement(ctx, "interest:tea", 7)
+	if got, err := c.Engagement(ctx, "interest:tea", 7); err != nil || cmp.Diff(wantEngagement, got) != "" {
+		t.Errorf("engagement: %v (-want +got):\n%s", err, cmp.Diff(wantEngagement, got))
+	}
+}

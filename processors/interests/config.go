@@ -1,0 +1,65 @@
+package interests
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config is what an installation decides about interests. See DefaultConfig.
+type Config struct {
+	MaxTerms  int               `yaml:"max_terms"`  // of a partition that are counted, 10-1,000,000, default 5,000
+	MaxPeople int               `yaml:"max_people"` // authors of a term that are told apart, 1-1000, default 30
+	MinPins   int               `yaml:"min_pins"`   // of a candidate, 1-1,000,000, default 5
+	MinPeople int               `yaml:"min_people"` // authors of a candidate, 1-MaxPeople, default 3
+	Stop      []string          `yaml:"stop"`       // words that stand at no end of a term, beside the common ones
+	Block     map[string]string `yaml:"block"`      // terms that are never counted, each with the reason
+
+	HalfLife time.Duration `yaml:"half_life"` // of what a user's actions give, and of recent pins; 1h-8760h, default 720h (30 days)
+	Keep     int           `yaml:"keep"`      // interests of a user, 1-1000, default 50
+	Evidence int           `yaml:"evidence"`  // actions that are kept of each, 0-100, default 5
+
+	Interests int           `yaml:"interests"` // of a pin that count, 1-64, default 6
+	Attribute time.Duration `yaml:"attribute"` // after an impression, in which an action counts for its source; 1m-720h, default 168h
+	MaxSeen   int           `yaml:"max_seen"`  // users of a pin that are remembered so long, 0-1,000,000, default 10,000
+	Days      int           `yaml:"days"`      // of engagement that are kept, 1-400, default 28
+}
+
+// DefaultConfig returns the configuration that the field comments state.
+func DefaultConfig() Config {
+	return Config{
+		MaxTerms: 5000, MaxPeople: 30, MinPins: 5, MinPeople: 3, Stop: []string{}, Block: map[string]string{},
+		HalfLife: 30 * 24 * time.Hour, Keep: 50, Evidence: 5,
+		Interests: 6, Attribute: 7 * 24 * time.Hour, MaxSeen: 10_000, Days: 28,
+	}
+}
+
+// Validate reports every value that is out of its bounds.
+func (c Config) Validate() error {
+	problems := []error{
+		within("max_terms", c.MaxTerms, 10, 1_000_000),
+		within("max_people", c.MaxPeople, 1, 1000),
+		within("min_pins", c.MinPins, 1, 1_000_000),
+		within("min_people", c.MinPeople, 1, c.MaxPeople),
+		within("half_life", c.HalfLife, time.Hour, 8760*time.Hour),
+		within("keep", c.Keep, 1, 1000),
+		within("evidence", c.Evidence, 0, 100),
+		within("interests", c.Interests, 1, 64),
+		within("attribute", c.Attribute, time.Minute, 720*time.Hour),
+		within("max_seen", c.MaxSeen, 0, 1_000_000),
+		within("days", c.Days, 1, 400),
+	}
+	for term, reason := range c.Block {
+		if reason == "" || Fold(term) == "" {
+			problems = append(problems, fmt.Errorf("block: %q: %q, must be a term with a reason", term, reason))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func within[T int | time.Duration](name string, v, low, high T) error {
+	if v >= low && v <= high {
+		return nil
+	}
+	return fmt.Errorf("%s: %v, must be %v to %v", name, v, low, high)
+}

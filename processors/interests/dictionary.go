@@ -1,0 +1,154 @@
+package interests
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"github.com/smartfeed/smartfeed/processors/decay"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// term is what is known of a term. Its row is this as JSON.
+type term struct {
+	Pins   int64     `json:"pins"`
+	Over   int64     `json:"over,omitempty"` // by how much Pins may be too high
+	People int64     `json:"people"`         // authors told apart
+	Recent decay.Sum `json:"recent"`         // a weight of 1 for each pin
+}
+
+// score ranks candidates; see the package comment.
+func (t term) score(name string, now schemas.Micros, cfg Config) float64 {
+	pins := t.Pins - t.Over
+	if pins < 1 {
+		return 0
+	}
+	frequency := math.Log1p(float64(pins)) * math.Log2(float64(2+strings.Count(name, " ")))
+	spread := float64(t.People) / float64(min(pins, int64(cfg.MaxPeople)))
+	return frequency * min(1, spread) * (1 + t.recent(now, cfg)) / 2
+}
+
+// recent is the part of a term's pins that time has left.
+func (t term) recent(now schemas.Micros, cfg Config) float64 {
+	return min(1, t.Recent.At(now, cfg.HalfLife)/float64(max(t.Pins, 1)))
+}
+
+// dictionary is the terms of a partition.
+type dictionary struct {
+	tx  *rows.Tx
+	own rows.Owner
+	cfg Config
+}
+
+func termName(name string) []byte { return append([]byte{rowTerm}, name...) }
+
+func rankName(pins int64, name string) []byte {
+	return append(binary.BigEndian.AppendUint64([]byte{rowRank}, uint64(pins)), name...)
+}
+
+func authorPrefix(name string) []byte { return append(append([]byte{rowAuthor}, name...), 0) }
+
+// mark counts a pin that has a term, or has it no more.
+func (d dictionary) mark(m schemas.TermMark) error {
+	t, known, err := get[term](d.own, termName(m.Term))
+	switch {
+	case err != nil:
+		return err
+	case m.Gone && (!known || t.Pins <= t.Over):
+		return nil // it was counted before the term was given up
+	case m.Gone:
+		return d.take(m, t)
+	case !known:
+		if t, err = d.admit(); err != nil {
+			return err
+		}
+	default:
+		if err := d.own.Delete(rankName(t.Pins, m.Term)); err != nil {
+			return err
+		}
+	}
+	t.Pins++
+	t.Recent = t.Recent.Plus(decay.Once(1, m.Time, d.cfg.HalfLife))
+	if err := d.author(m, &t, 1); err != nil {
+		return err
+	}
+	return d.put(m.Term, t)
+}
+
+// take gives a pin back.
+func (d dictionary) take(m schemas.TermMark, t term) error {
+	if err := d.own.Delete(rankName(t.Pins, m.Term)); err != nil {
+		return err
+	}
+	t.Pins--
+	if err := d.author(m, &t, -1); err != nil {
+		return err
+	}
+	if t.Pins > 0 {
+		return d.put(m.Term, t)
+	}
+	return cmp.Or(d.drop(m.Term), d.number(-1))
+}
+
+func (d dictionary) put(name string, t term) error {
+	return cmp.Or(put(d.own, termName(name), &t), d.own.Put(rankName(t.Pins, name), nil))
+}
+
+// admit makes room for a term, and returns what it begins with.
+func (d dictionary) admit() (term, error) {
+	n, _, err := get[int64](d.own, []byte{rowTerms})
+	if err != nil || n < int64(d.cfg.MaxTerms) {
+		return term{Recent: decay.None()}, cmp.Or(err, d.number(1))
+	}
+	fewest, err := names(d.own, []byte{rowRank}, 1)
+	if err != nil || len(fewest) == 0 {
+		return term{Recent: decay.None()}, err
+	}
+	const head = 1 + 8
+	pins := int64(binary.BigEndian.Uint64(fewest[0][1:head]))
+	d.tx.Effect("evicted_term", 1)
+	err = cmp.Or(d.own.Delete(fewest[0]), d.drop(string(fewest[0][head:])))
+	return term{Pins: pins, Over: pins, Recent: decay.None()}, err
+}
+
+// drop removes a term that has no rank any more.
+func (d dictionary) drop(name string) error {
+	authors, err := names(d.own, authorPrefix(name), d.cfg.MaxPeople)
+	if err != nil {
+		return err
+	}
+	for _, a := range authors {
+		if err := d.own.Delete(a); err != nil {
+			return err
+		}
+	}
+	return d.own.Delete(termName(name))
+}
+
+// number adds to the number of terms.
+func (d dictionary) number(n int64) error {
+	was, _, err := get[int64](d.own, []byte{rowTerms})
+	is := was + n
+	return cmp.Or(err, put(d.own, []byte{rowTerms}, &is))
+}
+
+// author counts a pin for its author, up to MaxPeople of them.
+func (d dictionary) author(m schemas.TermMark, t *term, n int64) error {
+	name := append(authorPrefix(m.Term), m.Author...)
+	pins, known, err := get[int64](d.own, name)
+	switch {
+	case err != nil:
+		return err
+	case !known && (n < 0 || t.People >= int64(d.cfg.MaxPeople)):
+		return nil
+	case !known:
+		t.People++
+	case pins+n <= 0:
+		t.People--
+		return d.own.Delete(name)
+	}
+	pins += n
+	return put(d.own, name, &pins)
+}

@@ -1,0 +1,123 @@
+package interests
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/decay"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Rows reads the committed rows of the partitions that are here. *rows.View does.
+type Rows interface {
+	Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error
+}
+
+// Reader answers of the partitions that are here; its methods fail with a *rows.NotHereError when the one asked for is
+// not.
+type Reader struct {
+	Rows       Rows
+	Config     Config
+	Partitions int32
+	Now        func() time.Time
+}
+
+func (r Reader) now() schemas.Micros { return schemas.MicrosOf(r.Now()) }
+
+// Terms returns the terms of a partition that have the support of candidates, those of the named ones whatever they have:
+// the highest score first, at most so many beside the named ones.
+func (r Reader) Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
+	list := []schemas.DictionaryTerm{}
+	wanted := map[string]bool{}
+	for _, name := range named {
+		wanted[name] = true
+	}
+	now := r.now()
+	err := r.Rows.Read(ctx, dictionaries(r.Partitions)[partition], func(s rows.Snapshot) error {
+		return each(s, []byte{rowTerm}, func(name string, t term) {
+			pins := t.Pins - t.Over
+			if !wanted[name] && (pins < int64(r.Config.MinPins) || t.People < int64(r.Config.MinPeople)) {
+				return
+			}
+			list = append(list, schemas.DictionaryTerm{
+				Term: name, State: schemas.TermCandidate, Score: t.score(name, now, r.Config), Pins: pins, People: t.People, Recent: t.recent(now, r.Config),
+			})
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("terms of partition %d: %w", partition, err)
+	}
+	slices.SortFunc(list, func(a, b schemas.DictionaryTerm) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Term, b.Term))
+	})
+	left := most
+	return slices.DeleteFunc(list, func(t schemas.DictionaryTerm) bool {
+		if wanted[t.Term] {
+			return false
+		}
+		left--
+		return left < 0
+	}), nil
+}
+
+// Interests returns a user's interests, the strongest first, at most so many.
+func (r Reader) Interests(ctx context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
+	list := []schemas.UserInterest{}
+	now := r.now()
+	err := r.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
+		known, err := all(s)
+		if err != nil {
+			return err
+		}
+		whole := decay.None()
+		for _, id := range strongest(known) {
+			whole = whole.Plus(known[id].Strength)
+		}
+		ids := strongest(known)
+		for _, id := range ids[:min(most, len(ids))] {
+			l := known[id]
+			list = append(list, schemas.UserInterest{
+				Interest: schemas.InterestID(id), Strength: l.Strength.At(now, r.Config.HalfLife), Share: l.Strength.Share(whole),
+				Evidence: append([]schemas.Evidence{}, l.Evidence...),
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("interests of %s: %w", user, err)
+	}
+	return list, nil
+}
+
+// Engagement returns what became of an interest's pins in the last days, today included, by source.
+func (r Reader) Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
+	bySource := map[string]map[string]int64{}
+	first := int64(day(r.now())) - int64(days)
+	err := r.Rows.Read(ctx, string(interest), func(s rows.Snapshot) error {
+		return each(s, []byte{rowCount}, func(rest string, n int64) {
+			source, what, ok := bytes.Cut([]byte(rest[4:]), []byte{0})
+			if !ok || int64(binary.BigEndian.Uint32([]byte(rest))) <= first {
+				return
+			}
+			if bySource[string(source)] == nil {
+				bySource[string(source)] = map[string]int64{}
+			}
+			bySource[string(source)][string(what)] += n
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("engagement of %s: %w", interest, err)
+	}
+	list := []schemas.SourceEngagement{}
+	for source, counts := range bySource {
+		list = append(list, schemas.SourceEngagement{Source: schemas.Source(source), Counts: counts})
+	}
+	slices.SortFunc(list, func(a, b schemas.SourceEngagement) int { return cmp.Compare(a.Source, b.Source) })
+	return list, nil
+}

@@ -1,0 +1,120 @@
+package interests
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+const (
+	maxWords     = 3   // of a term
+	maxWordBytes = 40  // a longer word is none, but breaks a term
+	maxTerms     = 120 // of a pin: a title of 512 bytes has no more worth looking at
+)
+
+// stopWords stand at no end of a term, and are none by themselves.
+const stopWords = ` a about after all also an and any are as at be been but by can for from get had has have her his how i if in into is it
+ its just like make me more most my new no not of off on one or our out over she so some than that the their them then there these they
+ this to too under up us use very was we were what when where which who why will with you your der die das und ein eine mit von im auf
+ fur le la les de des et un une el los las y en con `
+
+// vocabulary knows which words and terms are none.
+type vocabulary struct {
+	stopped map[string]bool
+	blocked map[string]string // term → why
+}
+
+func newVocabulary(cfg Config) vocabulary {
+	v := vocabulary{stopped: map[string]bool{}, blocked: map[string]string{}}
+	for _, word := range append(strings.Fields(stopWords), cfg.Stop...) {
+		v.stopped[Fold(word)] = true
+	}
+	for term, reason := range cfg.Block {
+		v.blocked[Fold(term)] = reason
+	}
+	return v
+}
+
+// Fold brings a text into the form that terms have: compatibility forms decomposed (Unicode NFKD), marks dropped, lower
+// case, words parted by one space. What is neither letter nor digit parts words.
+func Fold(text string) string { return strings.Join(slices.Concat(runs(text)...), " ") }
+
+// runs returns the words of a text, in runs without punctuation between them.
+func runs(text string) [][]string {
+	var all [][]string
+	var run []string
+	var word strings.Builder
+	end := func() {
+		if word.Len() > 0 {
+			run = append(run, word.String())
+			word.Reset()
+		}
+	}
+	for _, r := range norm.NFKD.String(strings.ToValidUTF8(text, "")) {
+		switch {
+		case unicode.Is(unicode.Mn, r) || r == '\'' || r == '’': // é is e, don't is dont
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			word.WriteRune(unicode.ToLower(r))
+		case r == ' ' || r == '-' || r == '_':
+			end()
+		default:
+			end()
+			all, run = append(all, run), nil
+		}
+	}
+	end()
+	return slices.DeleteFunc(append(all, run), func(run []string) bool { return len(run) == 0 })
+}
+
+// of returns the terms of texts, each once, sorted: up to maxWords words that follow one another, that begin and end with
+// a word worth something, and are not blocked.
+func (v vocabulary) of(texts ...string) []string {
+	var terms []string
+	for _, text := range texts {
+		for _, run := range runs(text) {
+			for i := range run {
+				for n := 1; n <= maxWords && i+n <= len(run); n++ {
+					if term, ok := v.term(run[i : i+n]); ok {
+						terms = append(terms, term)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(terms)
+	terms = slices.Compact(terms)
+	return terms[:min(len(terms), maxTerms)]
+}
+
+func (v vocabulary) term(words []string) (string, bool) {
+	for _, w := range words {
+		if len(w) > maxWordBytes {
+			return "", false
+		}
+	}
+	if !v.worth(words[0]) || !v.worth(words[len(words)-1]) {
+		return "", false
+	}
+	term := strings.Join(words, " ")
+	_, blocked := v.blocked[term]
+	return term, !blocked
+}
+
+// worth tells whether a word may stand at an end of a term: it has a letter, more than one character, and is not stopped.
+func (v vocabulary) worth(word string) bool {
+	return utf8.RuneCountInString(word) > 1 && !v.stopped[word] && strings.ContainsFunc(word, unicode.IsLetter)
+}
+
+// nameOf returns the name in a board's id, "" if it is a number.
+func nameOf(board schemas.BoardID) string {
+	_, name, _ := strings.Cut(string(board), ":")
+	if !strings.ContainsFunc(name, unicode.IsLetter) {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,160 @@
+package interests
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/decay"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// liking is an interest of a user. Its row is this as JSON.
+type liking struct {
+	Strength decay.Sum          `json:"strength"`
+	Evidence []schemas.Evidence `json:"evidence,omitempty"` // the newest first
+}
+
+// add takes an action in.
+func (l *liking) add(m schemas.LikeMark, cfg Config) {
+	l.Strength = l.Strength.Plus(decay.Once(m.Weight, m.Time, cfg.HalfLife))
+	l.Evidence = append(l.Evidence, schemas.Evidence{Pin: m.Pin, Verb: m.Verb, Weight: m.Weight, Time: m.Time})
+	slices.SortFunc(l.Evidence, func(a, b schemas.Evidence) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Pin, b.Pin), cmp.Compare(a.Verb, b.Verb))
+	})
+	l.Evidence = l.Evidence[:min(len(l.Evidence), cfg.Evidence)]
+}
+
+// userRows are the rows of a user.
+type userRows struct {
+	own rows.Owner
+	cfg Config
+}
+
+func interestName(id string) []byte { return append([]byte{rowInterest}, id...) }
+
+// like takes an action in, or takes a pin out of the evidence.
+func (t userRows) like(tx *rows.Tx, m schemas.LikeMark) error {
+	if m.Interest == "" {
+		return t.forget(m.Pin)
+	}
+	name := interestName(string(m.Interest))
+	l, known, err := get[liking](t.own, name)
+	if err != nil {
+		return err
+	}
+	if !known {
+		l.Strength = decay.None()
+	}
+	l.add(m, t.cfg)
+	if err := put(t.own, name, &l); err != nil || known {
+		return err
+	}
+	return t.trim(tx)
+}
+
+// all reads the user's interests.
+func all(own getter) (map[string]liking, error) {
+	list := map[string]liking{}
+	err := each(own, []byte{rowInterest}, func(id string, l liking) { list[id] = l })
+	return list, err
+}
+
+// trim gives up the weakest interests beyond the bound, a quarter of it at a time.
+func (t userRows) trim(tx *rows.Tx) error {
+	list, err := all(t.own)
+	if err != nil || len(list) <= t.cfg.Keep+t.cfg.Keep/4 {
+		return err
+	}
+	for _, id := range strongest(list)[t.cfg.Keep:] {
+		tx.Count("weak_interest")
+		if err := t.own.Delete(interestName(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strongest returns the ids, the strongest first.
+func strongest(list map[string]liking) []string {
+	ids := make([]string, 0, len(list))
+	for id := range list {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b string) int {
+		return cmp.Or(cmp.Compare(list[b].Strength, list[a].Strength), cmp.Compare(a, b))
+	})
+	return ids
+}
+
+// forget takes a pin out of the evidence.
+func (t userRows) forget(pin schemas.PinID) error {
+	list, err := all(t.own)
+	if err != nil {
+		return err
+	}
+	for id, l := range list {
+		n := len(l.Evidence)
+		l.Evidence = slices.DeleteFunc(l.Evidence, func(e schemas.Evidence) bool { return e.Pin == pin })
+		if len(l.Evidence) == n {
+			continue
+		}
+		if err := put(t.own, interestName(id), &l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear removes all that is known of the user.
+func (t userRows) clear() error {
+	list, err := all(t.own)
+	if err != nil {
+		return err
+	}
+	for id := range list {
+		if err := t.own.Delete(interestName(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// day returns the day of a time, from 1970 on; earlier times are of the first.
+func day(at schemas.Micros) uint32 {
+	return uint32(max(0, int64(at)/int64(24*time.Hour/time.Microsecond)))
+}
+
+func dayName(d uint32) []byte { return binary.BigEndian.AppendUint32([]byte{rowCount}, d) }
+
+// staleAtOnce bounds what one event removes; what is left goes with the next ones.
+const staleAtOnce = 50
+
+// count counts an event of an interest, and removes days that are older than the last ones that are kept.
+func count(own rows.Owner, e schemas.EngagementMark, days int) error {
+	name := append(append(append(dayName(day(e.Time)), e.Source...), 0), e.What...)
+	n, known, err := get[int64](own, name)
+	if err != nil {
+		return err
+	}
+	n++
+	if err := put(own, name, &n); err != nil || known {
+		return err
+	}
+	newest := day(e.Time)
+	oldest, err := names(own, []byte{rowCount}, staleAtOnce)
+	if err != nil {
+		return err
+	}
+	for _, name := range oldest {
+		if int64(binary.BigEndian.Uint32(name[1:])) > int64(newest)-int64(days) {
+			break
+		}
+		if err := own.Delete(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

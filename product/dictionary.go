@@ -1,0 +1,141 @@
+package product
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/smartfeed/smartfeed/processors/interests"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/peers"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// dictionary is the terms of all partitions with what was decided about them, and what users and interests are known for,
+// as the API asks for them.
+type dictionary struct {
+	cfg        interests.Config
+	partitions int32
+	publisher  *topics.Publisher
+	known      peers.Interests
+	decided    *topics.Whole[schemas.InterestDecision]
+	deleted    topics.DeletedUsers
+}
+
+// Terms returns the terms of a state, at most limit: candidates by score, the others by name.
+func (d dictionary) Terms(ctx context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error) {
+	switch state {
+	case schemas.TermBlocked:
+		return d.blocked(limit), nil
+	case schemas.TermCandidate:
+		return d.candidates(ctx, limit)
+	}
+	return d.decisions(ctx, state, limit)
+}
+
+func (d dictionary) blocked(limit int) []schemas.DictionaryTerm {
+	list := []schemas.DictionaryTerm{}
+	for term, reason := range d.cfg.Block {
+		list = append(list, schemas.DictionaryTerm{Term: interests.Fold(term), State: schemas.TermBlocked, Reason: reason})
+	}
+	slices.SortFunc(list, byName)
+	return list[:min(limit, len(list))]
+}
+
+func byName(a, b schemas.DictionaryTerm) int { return cmp.Compare(a.Term, b.Term) }
+
+// candidates are the terms about which nothing is decided.
+func (d dictionary) candidates(ctx context.Context, limit int) ([]schemas.DictionaryTerm, error) {
+	open := func(t schemas.DictionaryTerm) bool {
+		decision, ok := d.decided.Get(t.Term)
+		return !ok || decision.State == schemas.TermCandidate
+	}
+	list, err := d.ask(ctx, limit+d.decided.Len(), nil) // as many may be decided
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(t schemas.DictionaryTerm) bool { return !open(t) })
+	slices.SortFunc(list, func(a, b schemas.DictionaryTerm) int { return cmp.Or(cmp.Compare(b.Score, a.Score), byName(a, b)) })
+	return list[:min(limit, len(list))], nil
+}
+
+// decisions are the terms that were decided so, with what is known of them.
+func (d dictionary) decisions(ctx context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error) {
+	list := []schemas.DictionaryTerm{}
+	d.decided.Each(func(_ string, decision *schemas.InterestDecision) {
+		if decision.State == state {
+			list = append(list, schemas.DictionaryTerm{
+				Term: decision.Term, State: state, Interest: decision.Interest, Into: decision.Into,
+				Reason: decision.Reason, Operator: decision.Operator, Decided: decision.Time,
+			})
+		}
+	})
+	slices.SortFunc(list, byName)
+	list = list[:min(limit, len(list))]
+	var names []string
+	for _, t := range list {
+		names = append(names, t.Term)
+	}
+	found, err := d.ask(ctx, 0, names)
+	if err != nil {
+		return nil, err
+	}
+	counted := map[string]schemas.DictionaryTerm{}
+	for _, t := range found {
+		counted[t.Term] = t
+	}
+	for i := range list {
+		t := counted[list[i].Term]
+		list[i].Score, list[i].Pins, list[i].People, list[i].Recent = t.Score, t.Pins, t.People, t.Recent
+	}
+	return list, nil
+}
+
+// ask asks for the terms of every partition.
+func (d dictionary) ask(ctx context.Context, most int, named []string) ([]schemas.DictionaryTerm, error) {
+	of := make([][]string, d.partitions)
+	for _, name := range named {
+		p := topics.Partition(name, d.partitions)
+		of[p] = append(of[p], name)
+	}
+	answers := make([][]schemas.DictionaryTerm, d.partitions)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(topicsAtOnce)
+	for p := range d.partitions {
+		if most == 0 && of[p] == nil {
+			continue
+		}
+		g.Go(func() error {
+			var err error
+			answers[p], err = d.known.Terms(ctx, p, most, of[p])
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(answers...), nil
+}
+
+// Fold returns the term that a text is.
+func (d dictionary) Fold(text string) string { return interests.Fold(text) }
+
+// Decide publishes a decision.
+func (d dictionary) Decide(ctx context.Context, decision schemas.InterestDecision) error {
+	return d.publisher.Decide(ctx, &decision)
+}
+
+// Interests returns what a user is interested in; of one who is gone nothing.
+func (d dictionary) Interests(ctx context.Context, user schemas.UserID, limit int) ([]schemas.UserInterest, error) {
+	if d.deleted.Has(user) {
+		return []schemas.UserInterest{}, nil
+	}
+	return d.known.Interests(ctx, user, limit)
+}
+
+// Engagement returns what became of an interest's pins, by source.
+func (d dictionary) Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
+	return d.known.Engagement(ctx, interest, days)
+}

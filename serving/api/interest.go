@@ -1,0 +1,168 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Dictionary knows the terms that could be interests, and what users and interests are known for.
+type Dictionary interface {
+	// Terms returns the terms of a state, at most limit: candidates by score, the others by name.
+	Terms(ctx context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error)
+	// Fold returns the term that a text is, "" if it is none.
+	Fold(text string) string
+	// Decide takes a decision down; it is in force a moment later.
+	Decide(ctx context.Context, decision schemas.InterestDecision) error
+	// Interests returns a user's interests, the strongest first, at most limit.
+	Interests(ctx context.Context, user schemas.UserID, limit int) ([]schemas.UserInterest, error)
+	// Engagement returns what became of an interest's pins in the last days, by source.
+	Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error)
+}
+
+const (
+	maxDictionary  = 1000
+	maxDays        = 400
+	defaultDays    = 28
+	maxReasonBytes = 1000
+)
+
+// dictionaryTerm is a schemas.DictionaryTerm as callers see it.
+type dictionaryTerm struct {
+	schemas.DictionaryTerm
+	Decided *time.Time `json:"decided"` // nil: nothing was decided
+}
+
+func (s *Server) dictionary(w http.ResponseWriter, r *http.Request) error {
+	p := parametersOf(r)
+	state, limit := schemas.TermState(p.text("state")), p.limit(defaultLimit, maxDictionary)
+	if state == "" {
+		state = schemas.TermCandidate
+	}
+	known := []schemas.TermState{schemas.TermCandidate, schemas.TermAccepted, schemas.TermRejected, schemas.TermMerged, schemas.TermBlocked}
+	if !slices.Contains(known, state) {
+		p.wrong("state " + quote(string(state)) + " is none of candidate, accepted, rejected, merged and blocked")
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+	found, err := s.deps.Dictionary.Terms(r.Context(), state, limit)
+	if err != nil {
+		return fmt.Errorf("%w (%w)", unavailable("the dictionary cannot be read at the moment"), err)
+	}
+	list := make([]dictionaryTerm, len(found))
+	for i, t := range found {
+		list[i] = dictionaryTerm{t, timeOf(t.Decided)}
+	}
+	return listOf(w, "terms", list, nil)
+}
+
+// decisionRequest is the body of POST /v1/dictionary/decisions.
+type decisionRequest struct {
+	Term     string             `json:"term"`
+	State    schemas.TermState  `json:"state"`
+	Interest schemas.InterestID `json:"interest"` // accepted; "": the one of the term's name
+	Into     string             `json:"into"`     // merged
+	Reason   string             `json:"reason"`   // rejected
+	Operator string             `json:"operator"`
+}
+
+// decide answers when the decision is acknowledged.
+func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
+	return answerJSON(s, w, r, func(ctx context.Context, req decisionRequest) (dictionaryTerm, error) {
+		d, problems := s.decision(req)
+		if len(problems) > 0 {
+			return dictionaryTerm{}, listed(problems)
+		}
+		if err := s.deps.Dictionary.Decide(ctx, d); err != nil {
+			return dictionaryTerm{}, fmt.Errorf("%w (%w)", unavailable("the decision is not certain: send it again"), err)
+		}
+		t := schemas.DictionaryTerm{Term: d.Term, State: d.State, Interest: d.Interest, Into: d.Into, Reason: d.Reason, Operator: d.Operator}
+		return dictionaryTerm{t, timeOf(d.Time)}, nil
+	})
+}
+
+// decision is what a request asks for, and what is wrong with it.
+func (s *Server) decision(req decisionRequest) (d schemas.InterestDecision, problems []string) {
+	wrong := func(ok bool, problem string) {
+		if !ok {
+			problems = append(problems, problem)
+		}
+	}
+	fold := s.deps.Dictionary.Fold
+	d = schemas.InterestDecision{Term: fold(req.Term), State: req.State, Reason: req.Reason, Operator: req.Operator, Time: schemas.MicrosOf(s.deps.Now())}
+	wrong(d.Term != "" && len(d.Term) <= schemas.MaxIDBytes/2, "term "+quote(req.Term)+" is none")
+	wrong(len(req.Reason) <= maxReasonBytes && len(req.Operator) <= maxKindBytes, "reason or operator is too long")
+	switch req.State {
+	case schemas.TermAccepted:
+		d.Interest = req.Interest
+		if d.Interest == "" {
+			d.Interest = schemas.InterestID("interest:" + d.Term)
+		}
+		if _, err := schemas.ParseInterestID(string(d.Interest)); err != nil {
+			wrong(false, "interest: "+err.Error())
+		}
+	case schemas.TermMerged:
+		d.Into = fold(req.Into)
+		wrong(d.Into != "" && d.Into != d.Term, "into "+quote(req.Into)+" is no other term")
+	case schemas.TermRejected:
+		wrong(req.Reason != "", "reason is missing: why the term is rejected")
+	case schemas.TermCandidate:
+	default:
+		wrong(false, "state "+quote(string(req.State))+" is none of accepted, rejected, merged and candidate")
+	}
+	return d, problems
+}
+
+// userInterest is a schemas.UserInterest as callers see it.
+type userInterest struct {
+	schemas.UserInterest
+	Evidence []evidence `json:"evidence"`
+}
+
+// evidence is a schemas.Evidence as callers see it.
+type evidence struct {
+	schemas.Evidence
+	Time time.Time `json:"time"`
+}
+
+func (s *Server) interests(w http.ResponseWriter, r *http.Request) error {
+	p := parametersOf(r)
+	user, limit := p.user(), p.limit(defaultLimit, maxDictionary)
+	if err := p.err(); err != nil {
+		return err
+	}
+	found, err := s.deps.Dictionary.Interests(r.Context(), user, limit)
+	if err != nil {
+		return fmt.Errorf("%w (%w)", unavailable("the interests cannot be read at the moment"), err)
+	}
+	list := make([]userInterest, len(found))
+	for i, known := range found {
+		list[i] = userInterest{known, make([]evidence, len(known.Evidence))}
+		for j, e := range known.Evidence {
+			list[i].Evidence[j] = evidence{e, writable(e.Time.Time())}
+		}
+	}
+	return listOf(w, "interests", list, nil)
+}
+
+// engagement answers what became of an interest's pins by where they came from.
+func (s *Server) engagement(w http.ResponseWriter, r *http.Request) error {
+	p := parametersOf(r)
+	interest, days := id(p, "interest", schemas.ParseInterestID), p.number("days", defaultDays)
+	if days < 1 || days > maxDays {
+		p.wrong(fmt.Sprintf("days %d is no number from 1 to %d", days, maxDays))
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+	found, err := s.deps.Dictionary.Engagement(r.Context(), interest, days)
+	if err != nil {
+		return fmt.Errorf("%w (%w)", unavailable("the engagement cannot be read at the moment"), err)
+	}
+	return listOf(w, "sources", found, nil)
+}
