@@ -1,0 +1,252 @@
+package interests_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/processors/interests"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// none are the users who are gone: nobody.
+type none struct{}
+
+func (none) Has(schemas.UserID) bool { return false }
+
+// decided is what operators have decided.
+type decided map[string]schemas.InterestDecision
+
+func (d decided) Get(term string) (*schemas.InterestDecision, bool) {
+	decision, ok := d[term]
+	return &decision, ok
+}
+
+type rig struct {
+	*proctest.Wire
+	t      *testing.T
+	cfg    interests.Config
+	member *proctest.Member
+}
+
+func newRig(t *testing.T, cfg interests.Config, d decided) *rig {
+	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
+	r.member = r.Start("a", interests.Group(cfg, r.Kafka.Partitions, r.Streams, none{}, d))
+	return r
+}
+
+// ask asks until the partition is here.
+func ask[T any](r *rig, f func(interests.Reader) (T, error)) T {
+	r.t.Helper()
+	var answer T
+	r.Eventually("an answer", func() bool {
+		var err error
+		answer, err = f(interests.Reader{Rows: r.member.View(topics.Interests), Config: r.cfg, Partitions: r.Kafka.Partitions, Now: func() time.Time { return now }})
+		var away *rows.NotHereError
+		if err != nil && !errors.As(err, &away) {
+			r.t.Fatal(err)
+		}
+		return err == nil
+	})
+	return answer
+}
+
+// terms returns pins and people of all terms.
+func (r *rig) terms() map[string][2]int64 {
+	r.t.Helper()
+	all := map[string][2]int64{}
+	for p := range r.Kafka.Partitions {
+		for _, term := range ask(r, func(i interests.Reader) ([]schemas.DictionaryTerm, error) {
+			return i.Terms(r.t.Context(), p, math.MaxInt, nil)
+		}) {
+			all[term.Term] = [2]int64{term.Pins, term.People}
+		}
+	}
+	return all
+}
+
+func (r *rig) card(c *schemas.Card) {
+	c.Created, c.Quality = schemas.MicrosOf(now), 1
+	proctest.Publish(r.Wire, r.Streams.PinCards, string(c.Pin), c)
+}
+
+// Whatever pins say and stop saying, and whatever is killed meanwhile, terms count the pins and authors that are left.
+func TestTermsCountWhatPinsSay(t *testing.T) {
+	t.Parallel()
+	cfg := interests.DefaultConfig()
+	cfg.MinPins, cfg.MinPeople, cfg.MaxPeople = 1, 1, 1000
+	r := newRig(t, cfg, nil)
+	random := rand.New(rand.NewPCG(5, 6))
+	words := strings.Fields("tea oolong kitchen garden copper")
+	newest := map[schemas.PinID]*schemas.Card{}
+	for i := range 200 {
+		c := &schemas.Card{Title: words[random.IntN(5)] + ", " + words[random.IntN(5)]}
+		c.Pin, c.Version = schemas.PinID(fmt.Sprintf("pin:%d", random.IntN(40))), schemas.Version(1+random.IntN(1000))
+		c.Author, c.Deleted = schemas.UserID(fmt.Sprintf("user:%d", random.IntN(4))), random.IntN(6) == 0
+		r.card(c)
+		if old := newest[c.Pin]; old == nil || old.Version < c.Version {
+			newest[c.Pin] = c
+		}
+		if i%70 == 35 {
+			r.member.Kill()
+			r.member.Restart()
+		}
+	}
+	r.WaitIdle()
+	pins, people := map[string]int64{}, map[string]map[schemas.UserID]bool{}
+	for _, c := range newest {
+		if c.Deleted {
+			continue
+		}
+		said := strings.Split(c.Title, ", ")
+		slices.Sort(said)
+		for _, w := range slices.Compact(said) {
+			pins[w]++
+			if people[w] == nil {
+				people[w] = map[schemas.UserID]bool{}
+			}
+			people[w][c.Author] = true
+		}
+	}
+	want := map[string][2]int64{}
+	for w, n := range pins {
+		want[w] = [2]int64{n, int64(len(people[w]))}
+	}
+	if diff := gocmp.Diff(want, r.terms()); diff != "" || len(want) != len(words) {
+		t.Errorf("pins and people of terms (-want +got):\n%s", diff)
+	}
+}
+
+// Beside any number of rare terms, those that many pins have are found, and space stays bounded.
+func TestFrequentTermsAreFoundInBoundedSpace(t *testing.T) {
+	t.Parallel()
+	cfg := interests.DefaultConfig()
+	cfg.MaxTerms, cfg.MinPins, cfg.MinPeople = 10, 5, 3
+	r := newRig(t, cfg, nil)
+	for i := range 600 {
+		c := &schemas.Card{Title: fmt.Sprintf("rare%c%c%c", 'a'+i%26, 'a'+i/26%26, 'z')}
+		if i%4 == 0 {
+			c.Title = "oolong"
+		}
+		c.Pin, c.Version, c.Author = schemas.PinID(fmt.Sprintf("pin:%d", i)), 1, schemas.UserID(fmt.Sprintf("user:%d", i%7))
+		r.card(c)
+	}
+	r.WaitIdle()
+	got := r.terms()
+	if n := got["oolong"]; n[0] < 100 || n[0] > 150 || n[1] != 7 {
+		t.Errorf("oolong: %v of %v, want most of 150 pins by 7", n, got)
+	}
+	byKind := map[byte]int{}
+	for _, row := range r.Rows(topics.Interests, "") {
+		if strings.HasPrefix(row.Owner, "dictionary:") {
+			byKind[row.Name[0]]++
+		}
+	}
+	if most := cfg.MaxTerms * int(r.Kafka.Partitions); byKind['t'] > most || byKind['c'] != byKind['t'] || byKind['t'] < cfg.MaxTerms {
+		t.Errorf("rows by kind: %v, want at most %d terms, each with its rank", byKind, most)
+	}
+}
+
+// What users act on gives them interests with the evidence, and counts for the source that showed it; who is deleted
+// leaves, and a deleted pin is no evidence.
+func TestInterestsHaveEvidenceAndEngagementASource(t *testing.T) {
+	t.Parallel()
+	cfg := interests.DefaultConfig()
+	cfg.HalfLife = 24 * time.Hour
+	r := newRig(t, cfg, decided{
+		"oolong":   {State: schemas.TermMerged, Into: "wulong"},
+		"wulong":   {State: schemas.TermAccepted, Interest: "interest:oolong"},
+		"rejected": {State: schemas.TermRejected},
+	})
+	for i := range 2 {
+		c := &schemas.Card{Title: "Oolong, rejected"}
+		c.Pin, c.Version, c.Author = schemas.PinID(fmt.Sprintf("pin:%d", i)), 1, "user:author"
+		c.Interests = []schemas.InterestID{"interest:tea"}
+		r.card(c)
+	}
+	r.WaitIdle()
+	at := schemas.MicrosOf(now.Add(-24 * time.Hour))
+	act := func(user schemas.UserID, pin string, verb schemas.Verb, weight float64, at schemas.Micros) {
+		proctest.Publish(r.Wire, r.Streams.RelatedRequests, pin, &schemas.RelatedRequest{User: user, Verb: verb, Weight: weight, Time: at,
+			Pin: schemas.Neighbour{ID: schemas.ID(pin), Version: 1, Quality: 1, Facets: schemas.Facets{Interests: []schemas.InterestID{"interest:tea"}}}})
+	}
+	show := func(user schemas.UserID, pin string, source schemas.Source) {
+		proctest.Publish(r.Wire, r.Streams.Impressions, pin, &schemas.Impression{Pin: schemas.PinID(pin), User: user, Source: source, Time: at})
+	}
+	show("user:1", "pin:0", schemas.Following)
+	show("user:2", "pin:0", schemas.Related)
+	show("user:2", "pin:unknown", schemas.Related)
+	r.WaitIdle()
+	act("user:1", "pin:0", "save", 4, at)
+	act("user:1", "pin:1", "click", 2, schemas.MicrosOf(now))
+	act("user:2", "pin:0", "save", 4, at)
+	r.WaitIdle()
+	known := func(user schemas.UserID) []schemas.UserInterest {
+		return ask(r, func(i interests.Reader) ([]schemas.UserInterest, error) { return i.Interests(t.Context(), user, 10) })
+	}
+	evidence := []schemas.Evidence{{Pin: "pin:1", Verb: "click", Weight: 2, Time: schemas.MicrosOf(now)}, {Pin: "pin:0", Verb: "save", Weight: 4, Time: at}}
+	got := known("user:1")
+	for i, id := range []schemas.InterestID{"interest:oolong", "interest:tea"} {
+		if len(got) != 2 || got[i].Interest != id || math.Abs(got[i].Strength-4) > 1e-6 || math.Abs(got[i].Share-0.5) > 1e-9 || !slices.Equal(got[i].Evidence, evidence) {
+			t.Fatalf("interests of user:1: %+v, want tea and oolong, 4 now, with both actions", got)
+		}
+	}
+	want := []schemas.SourceEngagement{
+		{Source: "direct", Counts: map[string]int64{"click": 1}},
+		{Source: "following", Counts: map[string]int64{"impression": 1, "save": 1}},
+		{Source: "related", Counts: map[string]int64{"impression": 1, "save": 1}},
+	}
+	engaged := func(days int) []schemas.SourceEngagement {
+		return ask(r, func(i interests.Reader) ([]schemas.SourceEngagement, error) {
+			return i.Engagement(t.Context(), "interest:oolong", days)
+		})
+	}
+	if diff := gocmp.Diff(want, engaged(2)); diff != "" {
+		t.Errorf("engagement (-want +got):\n%s", diff)
+	}
+	if diff := gocmp.Diff(want[:1], engaged(1)); diff != "" {
+		t.Errorf("engagement of today (-want +got):\n%s", diff)
+	}
+	gone := &schemas.Card{}
+	gone.Pin, gone.Version, gone.Deleted = "pin:0", 2, true
+	r.card(gone)
+	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:2"})
+	r.WaitIdle()
+	if got := known("user:1"); len(got) != 2 || !slices.Equal(got[0].Evidence, evidence[:1]) || math.Abs(got[0].Strength-4) > 1e-6 {
+		t.Errorf("after pin:0 is deleted: %+v, want the other action as evidence", got)
+	}
+	if got := known("user:2"); len(got) != 0 {
+		t.Errorf("a deleted user is interested in %+v", got)
+	}
+	for _, row := range r.Rows(topics.Interests, "") {
+		if row.Owner == "user:2" || strings.Contains(string(row.Name), "user:2") {
+			t.Errorf("row %q of %s names a deleted user", row.Name, row.Owner)
+		}
+	}
+}
+
+func TestGarbageGoesToTheDeadLetters(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, interests.DefaultConfig(), nil)
+	proctest.Publish(r.Wire, r.Streams.PinCards, "pin:2", &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Quality: 1}})
+	proctest.Publish(r.Wire, r.Streams.Impressions, "pin:2", &schemas.Impression{Pin: "pin:1"})
+	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:1"})
+	proctest.Publish(r.Wire, r.Streams.RelatedRequests, "pin:2", &schemas.RelatedRequest{})
+	proctest.PublishTo(r.Wire, r.Streams.InterestMarks, 0, "k", time.Time{}, &schemas.InterestMarks{Likes: []schemas.LikeMark{{User: "user:1"}}})
+	r.WaitIdle()
+	if got := len(proctest.Drain(r.Wire, r.Streams.DeadLetters)); got != 5 {
+		t.Errorf("%d dead letters, want 5", got)
+	}
+}

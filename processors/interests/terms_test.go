@@ -1,0 +1,70 @@
+package interests
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func TestTermsOfTitles(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Stop, cfg.Block = []string{"Roasted"}, map[string]string{"ACME Tea": "a brand"}
+	v := newVocabulary(cfg)
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{"Crème brûlée", []string{"brulee", "creme", "creme brulee"}},
+		{"The art of tea", []string{"art", "art of tea", "tea"}},
+		{"Tea, milk", []string{"milk", "tea"}},
+		{"roasted squash", []string{"squash"}},
+		{"ACME tea", []string{"acme", "tea"}},
+		{"10 x 42", nil},
+		{"zoe-recipes_2024", []string{"recipes", "zoe", "zoe recipes"}},
+		{"Ｆｕｌｌｗｉｄｔｈ ＫＩＴＣＨＥＮ", []string{"fullwidth", "fullwidth kitchen", "kitchen"}},
+		{"don't", []string{"dont"}},
+		{"日本 料理", []string{"料理", "日本", "日本 料理"}},
+		{strings.Repeat("x", 41) + " tea", []string{"tea"}},
+	} {
+		if got := v.of(c.text); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.text, got, c.want)
+		}
+	}
+	if got := nameOf("board:123"); got != "" {
+		t.Errorf("the name of a number is %q", got)
+	}
+}
+
+// Terms of whatever bytes are bounded, sorted, and fold to themselves.
+func TestTermsAreBoundedAndFolded(t *testing.T) {
+	v := newVocabulary(DefaultConfig())
+	rapid.Check(t, func(t *rapid.T) {
+		terms := v.of(rapid.String().Draw(t, "title"), string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")))
+		if len(terms) > maxTerms || !slices.IsSorted(terms) {
+			t.Fatalf("%d terms: %q", len(terms), terms)
+		}
+		for _, term := range terms {
+			if Fold(term) != term || !utf8.ValidString(term) || len(term) > maxWords*(maxWordBytes+1) {
+				t.Errorf("term %q folds to %q", term, Fold(term))
+			}
+		}
+	})
+}
+
+func TestConfigNamesEveryProblem(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+	err := Config{Block: map[string]string{"tea": ""}, Evidence: -1, MaxSeen: -1}.Validate()
+	if err == nil {
+		t.Fatal("a configuration of nothing is taken")
+	}
+	for _, name := range []string{"max_terms", "max_people", "min_pins", "min_people", "half_life", "keep", "evidence", "interests", "attribute", "max_seen", "days", "block"} {
+		if !strings.Contains(err.Error(), name+": ") {
+			t.Errorf("%s is not named in %v", name, err)
+		}
+	}
+}

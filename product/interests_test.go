@@ -1,0 +1,85 @@
+package product
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A term that many write becomes an interest when an operator accepts it: users who act on its pins have it with the
+// evidence, and what became of its pins is told by source.
+func TestATermBecomesAnInterest(t *testing.T) {
+	t.Parallel()
+	s := start(t, testConfig(t.TempDir()))
+	now := time.Now()
+	var events []map[string]any
+	event := func(stream, verb, actor, object string, more map[string]any) {
+		e := map[string]any{"stream": stream, "verb": verb, "actor": actor, "object": object, "id": fmt.Sprint("i-", len(events)),
+			"time": now.Add(time.Duration(len(events)-100) * time.Second).UnixMicro()}
+		for k, v := range more {
+			e[k] = v
+		}
+		events = append(events, e)
+	}
+	for i := range 6 {
+		author := fmt.Sprintf("user:a%d", i)
+		event("follows", "follow", "user:reader", author, nil)
+		event("pins", "create", author, fmt.Sprintf("pin:%d", i), map[string]any{"title": fmt.Sprintf("Wulong tea, no %d", i), "interests": []string{"interest:drinks"}})
+	}
+	s.publish(events...)
+	d := s.door()
+	says := func(path string, wants ...string) {
+		t.Helper()
+		text := strings.ReplaceAll(d.get(path), " ", "")
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %.600s lacks %s", path, text, want)
+			}
+		}
+	}
+	says("/v1/dictionary", `{"terms":[{"term":"wulongtea","state":"candidate"`, `"pins":6,"people":6`)
+	if status, body := d.send("/v1/dictionary/decisions", `{"term":"Wulong Tea","state":"accepted","interest":"interest:oolong","operator":"ann"}`); status != 200 {
+		t.Fatalf("accept: %d %s", status, body)
+	}
+	if status, body := d.send("/v1/dictionary/decisions", `{"term":"tea","state":"rejected","reason":"too broad"}`); status != 200 {
+		t.Fatalf("reject: %d %s", status, body)
+	}
+	if out, err := s.run("wait"); err != nil {
+		t.Fatalf("wait: %v %s", err, out)
+	}
+	says("/v1/dictionary?state=accepted", `"term":"wulongtea"`, `"interest":"interest:oolong"`, `"operator":"ann"`, `"pins":6`)
+	says("/v1/dictionary?state=rejected", `"reason":"toobroad"`)
+	if text := d.get("/v1/dictionary"); strings.Contains(text, `"wulong tea"`) || !strings.Contains(text, `"wulong"`) {
+		t.Errorf("candidates after the decisions: %s", text)
+	}
+	d.get("/v1/users/user:reader/feed?limit=10")
+	events = events[:0]
+	now = time.Now().Add(100 * time.Second)
+	event("actions", "save", "user:reader", "pin:3", map[string]any{"id": "save"})
+	event("actions", "click", "user:stranger", "pin:3", map[string]any{"id": "click"})
+	s.publish(events...)
+	says("/v1/users/user:reader/interests", `"interest":"interest:oolong"`, `"interest":"interest:drinks"`, `"pin":"pin:3","verb":"save"`)
+	says("/v1/interests/interest:oolong/engagement", `"source":"following","counts":{"impression":6,"save":1}`, `"source":"direct","counts":{"click":1}`)
+	if out, err := s.run("erase", "user:reader"); err != nil {
+		t.Fatalf("erase: %v %s", err, out)
+	}
+	says("/v1/users/user:reader/interests", `{"interests":[]}`)
+}
+
+// send posts JSON and returns status and body.
+func (s door) send(path, text string) (int, string) {
+	s.t.Helper()
+	res, err := http.Post(s.base+path, "application/json", strings.NewReader(text))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
