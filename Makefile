@@ -4,13 +4,11 @@ GO      ?= go
 DIR     ?= data
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X github.com/smartfeed/smartfeed/product.version=$(VERSION)
-# The race detector needs a C compiler; without one the same tests run without it, and say so.
-RACE    := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 # The long ones: minutes each.
 LONG    := Lastfm$$
 # In a real browser: a part of its own.
 BROWSER := Browser
-# Where goroutines share state: these run under the race detector, too; `make test-race` runs everything under it.
+# Where goroutines share state: `make test-racy` runs these under the race detector, `make test-race` everything.
 RACY    := ./processors ./processors/rows ./processors/pools ./processors/outside ./topics/... ./serving/...
 
 # Where .ci/services starts Kafka: one node, and the three of a cluster.
@@ -29,7 +27,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run up down demo test test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-lastfm-real nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-short clean
+.PHONY: help build run up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-lastfm-real nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -49,10 +47,11 @@ down: ## end it; its volumes stay
 demo: up ## give it people who act, until ctrl-c
 	docker compose run --rm demo
 
-test: ## every test but the long imports; race detector where goroutines share state
-	@test -n "$(RACE)" || echo "no C compiler: the tests run without the race detector"
+test: ## every test but the long imports and those in a browser
 	$(GO) test -skip '$(LONG)|$(BROWSER)' ./...
-	@test -z "$(RACE)" || $(GO) test -race -short -skip '$(LONG)|$(BROWSER)' $(RACY)
+
+test-racy: ## under the race detector, where goroutines share state; it needs a C compiler
+	$(GO) test -race -short -skip '$(LONG)|$(BROWSER)' $(RACY)
 
 test-race: ## every test but the long imports under the race detector
 	$(GO) test -race -timeout 30m -skip '$(LONG)|$(BROWSER)' ./...
@@ -97,7 +96,7 @@ vet: ## format and vet
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 
-check: vet test ## what to run before a commit
+check: vet test test-racy ## what to run before a commit
 
 lint: ## golangci-lint, where it is installed
 	golangci-lint run
