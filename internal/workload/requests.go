@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -72,16 +71,9 @@ func (r *Requests) visit(ctx context.Context, n int) error {
 }
 
 func (r *Requests) features(ctx context.Context, n int) error {
-	body := map[string]any{"features": r.Features, "users": []schemas.UserID{r.reader(n)}}
-	text, err := r.Server.Post(ctx, body, "v1", "features")
+	answer, err := r.Server.Features(ctx, feature.Request{Features: r.Features, Users: []schemas.UserID{r.reader(n)}})
 	if err != nil {
 		return err
-	}
-	var answer struct {
-		Degraded []string `json:"degraded"`
-	}
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return fmt.Errorf("read answer: %w", err)
 	}
 	return degraded(answer.Degraded)
 }
@@ -98,21 +90,12 @@ const mostFeatures = 10
 
 // KnownFeatures asks the server for the first of its features of users.
 func (r *Requests) KnownFeatures(ctx context.Context) ([]string, error) {
-	text, err := r.Server.Get(ctx, nil, "v1", "features")
+	defs, err := r.Server.Definitions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var answer struct {
-		Features []struct {
-			Name   string         `json:"name"`
-			Entity feature.Entity `json:"entity"`
-		} `json:"features"`
-	}
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return nil, fmt.Errorf("read definitions: %w", err)
-	}
 	var names []string
-	for _, d := range answer.Features {
+	for _, d := range defs {
 		if d.Entity == feature.User && len(names) < mostFeatures {
 			names = append(names, d.Name)
 		}
