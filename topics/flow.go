@@ -30,15 +30,7 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 			names = append(names, t.Name)
 		}
 	}
-	committed, err := l.committed(ctx, readers)
-	if err != nil {
-		return nil, err
-	}
-	starts, err := l.Starts(ctx, names...)
-	if err != nil {
-		return nil, err
-	}
-	ends, err := l.Ends(ctx, names...)
+	at, err := l.standing(ctx, readers, names)
 	if err != nil {
 		return nil, err
 	}
@@ -48,20 +40,36 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 			continue
 		}
 		f := Flow{Topic: t.Name, Key: t.Key, Whole: t.Whole, Writers: t.Writers, Readers: []Lag{}}
-		for _, end := range ends[t.Name] {
+		for _, end := range at.ends[t.Name] {
 			f.Records += end
 		}
 		for _, r := range readers {
 			if r.reads(t.Name) {
-				at := committed[r.Group][t.Name]
-				f.Readers = append(f.Readers, Lag{
-					Group: r.Group, Topic: t.Name, Records: behind(at, starts[t.Name], ends[t.Name], t.transactional()),
-				})
+				waiting := behind(at.committed[r.Group][t.Name], at.starts[t.Name], at.ends[t.Name], t.transactional())
+				f.Readers = append(f.Readers, Lag{Group: r.Group, Topic: t.Name, Records: waiting})
 			}
 		}
 		flows = append(flows, f)
 	}
 	return flows, nil
+}
+
+// standing is where readers stand in topics.
+type standing struct {
+	committed    map[string]Offsets // by group
+	starts, ends Offsets
+}
+
+// standing asks in this order, so that no reader is ahead of an end.
+func (l *Log) standing(ctx context.Context, readers []Reader, names []string) (s standing, err error) {
+	if s.committed, err = l.committed(ctx, readers); err != nil {
+		return s, err
+	}
+	if s.starts, err = l.Starts(ctx, names...); err != nil {
+		return s, err
+	}
+	s.ends, err = l.Ends(ctx, names...)
+	return s, err
 }
 
 // transactional says whether all that is in a topic came in transactions.
@@ -128,27 +136,19 @@ func (l *Log) Positions(ctx context.Context, readers []Reader) (map[string][]Pos
 	for _, r := range readers {
 		names = append(names, r.Topics...)
 	}
-	committed, err := l.committed(ctx, readers)
-	if err != nil {
-		return nil, err
-	}
-	starts, err := l.Starts(ctx, names...)
-	if err != nil {
-		return nil, err
-	}
-	ends, err := l.Ends(ctx, names...)
+	at, err := l.standing(ctx, readers, names)
 	if err != nil {
 		return nil, err
 	}
 	all := map[string][]Position{}
 	for _, r := range readers {
 		for _, topic := range r.Topics {
-			for p, end := range ends[topic] {
-				at, ok := committed[r.Group][topic][p]
+			for p, end := range at.ends[topic] {
+				next, ok := at.committed[r.Group][topic][p]
 				if !ok {
-					at = -1
+					next = -1
 				}
-				all[r.Group] = append(all[r.Group], Position{topic, p, at, starts[topic][p], end})
+				all[r.Group] = append(all[r.Group], Position{topic, p, next, at.starts[topic][p], end})
 			}
 		}
 	}
