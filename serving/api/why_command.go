@@ -51,7 +51,7 @@ func (q *querying) whyCommand() *cobra.Command {
 
 // because says a reason in words.
 func because(r schemas.Reason) string {
-	text, ok := map[schemas.Reason]string{
+	return inWords(r, map[schemas.Reason]string{
 		schemas.ReasonBehind:     "others are better, or their source is due",
 		schemas.ReasonBeyondHead: "it is not among the best of its pool",
 		schemas.ReasonCapAuthor:  "too many of its author stand before it",
@@ -73,27 +73,27 @@ func because(r schemas.Reason) string {
 		schemas.ReasonUnknown:    "there is no such pin",
 		schemas.ReasonUserGone:   "the user is deleted",
 		schemas.ReasonSeen:       "it was shown",
-	}[r]
-	if !ok {
-		return string(r)
-	}
-	return text
+	})
 }
 
 // fate says what becomes of a pin in words.
 func fate(f schemas.Fate) string {
-	text, ok := map[schemas.Fate]string{
+	return inWords(f, map[schemas.Fate]string{
 		schemas.FateUnderWay: "is about to be shown",
 		schemas.FateNext:     "would be shown by a visit now",
 		schemas.FateWaiting:  "waits",
 		schemas.FateHeld:     "is held back",
 		schemas.FateHidden:   "may not be seen",
 		schemas.FateOut:      "is no candidate",
-	}[f]
-	if !ok {
-		return string(f)
+	})
+}
+
+// inWords is what words say for a name, or the name: a newer server may know others.
+func inWords[T ~string](name T, words map[T]string) string {
+	if text, ok := words[name]; ok {
+		return text
 	}
-	return text
+	return string(name)
 }
 
 func (t *tables) why(w feed.Why) {
