@@ -240,6 +240,9 @@ func TestPoolsOfRandomProducts(t *testing.T) {
 				p.tell(lines)
 				if i%2 == 1 {
 					p.compare(fmt.Sprintf("after part %d", i+1))
+					// What went before may have met all pins before all edges: these pins surely find followers.
+					p.tell(news(fmt.Sprintf("%d-%d", seed, i), p.product))
+					p.compare(fmt.Sprintf("after the news of part %d", i+1))
 				}
 			}
 			p.compare("at the end")
