@@ -47,10 +47,10 @@ func (a *arrangement) fill(limit int, queues []queue) {
 		a.note(q.items[:at])
 		it := q.items[at]
 		q.items = q.items[at+1:]
-		a.taken[it.pin] = true
+		a.taken[it.Pin] = true
 		a.mix.count(q.source)
 		a.list = append(a.list, schemas.ServedItem{
-			Pin: it.pin, Source: q.source, Facets: it.Facets, Score: it.score, Created: it.created,
+			Pin: it.Pin, Source: q.source, Facets: it.Facets, Score: it.score, Created: it.Created,
 		})
 		a.near.moved(a.list)
 	}
@@ -75,7 +75,7 @@ func (a *arrangement) next(queues []queue) (*queue, int) {
 // first returns the index of the first item that may stand in the next place, -1 if there is none.
 func (a *arrangement) first(items []item) int {
 	for i := range items {
-		if !a.taken[items[i].pin] && a.near.admits(&items[i].Facets) == "" {
+		if !a.taken[items[i].Pin] && a.near.admits(&items[i].Facets) == "" {
 			return i
 		}
 	}
@@ -88,7 +88,7 @@ func (a *arrangement) note(passed []item) {
 		return
 	}
 	for i := range passed {
-		if passed[i].pin == a.watch && !a.taken[a.watch] {
+		if passed[i].Pin == a.watch && !a.taken[a.watch] {
 			a.broken = a.near.admits(&passed[i].Facets)
 		}
 	}

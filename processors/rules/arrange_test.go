@@ -16,10 +16,11 @@ import (
 func queueOf(source schemas.Source, authors ...string) queue {
 	q := queue{source: source}
 	for i, a := range authors {
-		q.items = append(q.items, item{
-			pin: schemas.PinID(fmt.Sprintf("pin:%s-%d", source, i)), score: float64(-i),
+		c := &Candidate{
+			Pin:    schemas.PinID(fmt.Sprintf("pin:%s-%d", source, i)),
 			Facets: schemas.Facets{Author: schemas.UserID("user:" + a), Board: schemas.BoardID("board:" + a)},
-		})
+		}
+		q.items = append(q.items, item{c, float64(-i)})
 	}
 	return q
 }

@@ -86,7 +86,7 @@ func (f Feed) scores(pools []Pool, k Known, pin schemas.PinID) []SourceScore {
 	s := f.scorer(k)
 	var list []SourceScore
 	for _, q := range f.rescore(pools, k) {
-		rank := slices.IndexFunc(q.items, func(it item) bool { return it.pin == pin })
+		rank := slices.IndexFunc(q.items, func(it item) bool { return it.Pin == pin })
 		if rank < 0 {
 			continue
 		}

@@ -3,6 +3,7 @@ package rules
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -27,24 +28,27 @@ func (f Feed) lots(v *Visit, queues []queue, counts Counts) queue {
 	for i := range queues {
 		most += len(queues[i].items)
 	}
-	drawn := make(map[schemas.PinID]bool, most)
-	lots := queue{source: schemas.Explore, items: make([]item, 0, most)}
+	drawn := make([]item, 0, most)
 	for i := range queues {
 		for _, it := range queues[i].items {
-			if drawn[it.pin] || !f.Explore.wants(&it, counts) {
-				continue
+			pin, author := counts.Pin(it.Pin), d.author(it.Author)
+			if f.Explore.wants(pin, author.count) {
+				drawn = append(drawn, item{it.Candidate, d.lot(&it, pin, author)})
 			}
-			drawn[it.pin] = true
-			it.score = d.lot(&it)
-			lots.items = append(lots.items, it)
 		}
 	}
-	lots.items = bestFirst(lots.items)
-	return lots
+	return queue{source: schemas.Explore, items: firstOfEach(drawn)}
 }
 
-func (e Explore) wants(it *item, counts Counts) bool {
-	return counts.Pin(it.pin).Impressions < e.Pin || counts.Author(it.Author).Impressions < e.Author
+// firstOfEach puts lots in order, the highest first, and keeps of each pin the first. A pin draws the same lot in every
+// source, so that those of one pin come to stand together.
+func firstOfEach(lots []item) []item {
+	slices.SortStableFunc(lots, compareItems)
+	return slices.CompactFunc(lots, func(a, b item) bool { return a.Pin == b.Pin })
+}
+
+func (e Explore) wants(pin, author Count) bool {
+	return pin.Impressions < e.Pin || author.Impressions < e.Author
 }
 
 // golden is 2^64 divided by the golden ratio: its multiples are spread evenly.
@@ -54,23 +58,37 @@ const golden = 0x9e3779b97f4a7c15
 type drawer struct {
 	visit   uint64
 	counts  Counts
-	authors map[schemas.UserID]float64
+	authors map[schemas.UserID]*authorLot
 	source  *rand.PCG
 	rng     *rand.Rand // of source, which is seeded anew for each draw
 }
 
-func newDrawer(visit uint64, counts Counts) drawer {
-	source := rand.NewPCG(0, 0)
-	return drawer{visit: visit, counts: counts, authors: map[schemas.UserID]float64{}, source: source, rng: rand.New(source)}
+// authorLot is what is known and drawn of an author.
+type authorLot struct {
+	count Count
+	drawn bool
+	rate  float64 // once it is drawn
 }
 
-func (d drawer) lot(it *item) float64 {
-	rate, ok := d.authors[it.Author]
-	if !ok {
-		rate = d.beta(ranked.Hash(it.Author), usualRate, d.counts.Author(it.Author))
-		d.authors[it.Author] = rate
+func newDrawer(visit uint64, counts Counts) drawer {
+	source := rand.NewPCG(0, 0)
+	return drawer{visit: visit, counts: counts, authors: map[schemas.UserID]*authorLot{}, source: source, rng: rand.New(source)}
+}
+
+func (d drawer) author(id schemas.UserID) *authorLot {
+	a := d.authors[id]
+	if a == nil {
+		a = &authorLot{count: d.counts.Author(id)}
+		d.authors[id] = a
 	}
-	return d.beta(ranked.Hash(it.pin), rate, d.counts.Pin(it.pin))
+	return a
+}
+
+func (d drawer) lot(it *item, pin Count, author *authorLot) float64 {
+	if !author.drawn {
+		author.rate, author.drawn = d.beta(ranked.Hash(it.Author), usualRate, author.count), true
+	}
+	return d.beta(ranked.Hash(it.Pin), author.rate, pin)
 }
 
 // beta draws what the rate of something may be that was believed to have a rate.
@@ -103,7 +121,9 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 			continue
 		}
 		v *= v * v
-		if math.Log(1-rng.Float64()) < x*x/2+d-d*v+d*math.Log(v) {
+		u := 1 - rng.Float64()
+		// What lies below the polynomial lies below the logarithms, too, and that is nearly everything.
+		if u < 1-0.0331*x*x*x*x || math.Log(u) < x*x/2+d-d*v+d*math.Log(v) {
 			return d * v
 		}
 	}

@@ -104,7 +104,7 @@ func TestLotsDoNotDependOnOneAnother(t *testing.T) {
 		q := exploring().lots(&v, exploring().rescore([]Pool{poolOf("s", n)}, Known{}), countsOf{})
 		all := map[schemas.PinID]float64{}
 		for _, it := range q.items {
-			all[it.pin] = it.score
+			all[it.Pin] = it.score
 		}
 		return all
 	}
@@ -134,11 +134,11 @@ func TestExplorationLearns(t *testing.T) {
 		v := Visit{User: "user:me", Memory: schemas.Memory{Draws: int64(round)}}
 		first := f.lots(&v, queues, counts).items[0]
 		var arm int
-		if _, err := fmt.Sscanf(string(first.pin), "pin:s-%d", &arm); err != nil {
+		if _, err := fmt.Sscanf(string(first.Pin), "pin:s-%d", &arm); err != nil {
 			t.Fatal(err)
 		}
 		shown[arm]++
-		for _, id := range []schemas.ID{schemas.ID(first.pin), schemas.ID(first.Author)} {
+		for _, id := range []schemas.ID{schemas.ID(first.Pin), schemas.ID(first.Author)} {
 			c := counts[id]
 			c.Impressions++
 			if rng.Float64() < float64(arm)/20 { // 0 to 45 percent

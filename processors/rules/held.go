@@ -16,7 +16,7 @@ func (f Feed) HeldBack(v Visit, pools []Pool, k Known) []HeldBack {
 	waits := map[schemas.PinID]bool{}
 	for i := range queues {
 		for j := range queues[i].items {
-			waits[queues[i].items[j].pin] = true
+			waits[queues[i].items[j].Pin] = true
 		}
 	}
 	var list []HeldBack

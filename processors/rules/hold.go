@@ -141,8 +141,8 @@ func (f Feed) weakest(queues []queue, stand map[schemas.PinID]standing, best map
 		for j := range q.items {
 			it := &q.items[j]
 			margin := f.margin(q, it.score, best)
-			if known, ok := margins[it.pin]; !ok || margin > known {
-				margins[it.pin] = margin
+			if known, ok := margins[it.Pin]; !ok || margin > known {
+				margins[it.Pin] = margin
 			}
 		}
 	}
@@ -177,7 +177,7 @@ func (h *holding) allow(weak []heldItem) map[schemas.PinID]bool {
 func through(q queue, stand map[schemas.PinID]standing, held map[schemas.PinID]bool) []item {
 	items := make([]item, 0, len(q.items))
 	for i := range q.items {
-		pin := q.items[i].pin
+		pin := q.items[i].Pin
 		if s := stand[pin]; held[pin] || s == deferred || s == expired {
 			continue
 		}

@@ -8,12 +8,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// item is a candidate as a chunk would show it.
+// item is a candidate as a chunk would show it. It is short, because items are sorted: the candidate stays where it is.
 type item struct {
-	pin     schemas.PinID
-	score   float64 // answered
-	created schemas.Micros
-	schemas.Facets
+	*Candidate
+	score float64 // answered; Score is the write-time one
 }
 
 // queue are the items of one source, best first.
@@ -45,38 +43,25 @@ func (f Feed) rescore(pools []Pool, k Known) []queue {
 		items := make([]item, len(p.Candidates))
 		for i := range p.Candidates {
 			c := &p.Candidates[i]
-			items[i] = item{pin: c.Pin, score: s.parts(c).Sum(), created: c.Created, Facets: c.Facets}
+			items[i] = item{c, s.parts(c).Sum()}
 		}
-		queues = append(queues, queue{source: p.Source, items: bestFirst(items)})
+		bestFirst(items)
+		queues = append(queues, queue{source: p.Source, items: items})
 	}
 	return queues
 }
 
-// bestFirst returns the items in order, ties by pin. It sorts short keys: items are long, and full of pointers, and to
-// move each of them some ten times costs more than all else that is done with them.
-func bestFirst(items []item) []item {
-	type key struct {
-		score float64
-		at    int32
+// bestFirst puts items of different pins in order, ties by pin.
+func bestFirst(items []item) { slices.SortFunc(items, compareItems) }
+
+func compareItems(a, b item) int {
+	switch {
+	case a.score > b.score:
+		return -1
+	case a.score < b.score:
+		return 1
 	}
-	keys := make([]key, len(items))
-	for i := range items {
-		keys[i] = key{items[i].score, int32(i)}
-	}
-	slices.SortFunc(keys, func(a, b key) int {
-		switch {
-		case a.score > b.score:
-			return -1
-		case a.score < b.score:
-			return 1
-		}
-		return strings.Compare(string(items[a.at].pin), string(items[b.at].pin))
-	})
-	sorted := make([]item, len(items))
-	for i, k := range keys {
-		sorted[i] = items[k.at]
-	}
-	return sorted
+	return strings.Compare(string(a.Pin), string(b.Pin))
 }
 
 // scorer adds to write-time scores what is known now. They are on a log scale: a part of 1 is worth a factor of e in

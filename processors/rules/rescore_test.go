@@ -41,7 +41,7 @@ func TestRescore(t *testing.T) {
 			c.feed.Others = 1
 			var got []scored
 			for _, it := range c.feed.rescore(pools, c.k)[0].items {
-				got = append(got, scored{it.pin, math.Round(it.score*1e9) / 1e9})
+				got = append(got, scored{it.Pin, math.Round(it.score*1e9) / 1e9})
 			}
 			for i := range c.want {
 				c.want[i].Score = math.Round(c.want[i].Score*1e9) / 1e9

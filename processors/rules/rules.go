@@ -89,7 +89,7 @@ func (f Feed) Waiting(v Visit, pools []Pool, k Known) []schemas.PinID {
 	met := map[schemas.PinID]struct{}{}
 	for _, q := range f.hold(&v, f.rescore(pools, k)).queues {
 		for i := range q.items {
-			pin := q.items[i].pin
+			pin := q.items[i].Pin
 			if _, again := met[pin]; !again {
 				met[pin] = struct{}{}
 				pins = append(pins, pin)
