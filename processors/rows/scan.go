@@ -34,9 +34,14 @@ func (s Scan) bounds() (lower, upper []byte) {
 	return lower, upper
 }
 
-// reader is a Pebble store or a snapshot of one.
+// reader is a Pebble store.
 type reader interface {
 	Get(key []byte) ([]byte, io.Closer, error)
+	iterable
+}
+
+// iterable is a Pebble store or a snapshot.
+type iterable interface {
 	NewIter(*pebble.IterOptions) (*pebble.Iterator, error)
 }
 
@@ -55,7 +60,7 @@ type storeCursor struct {
 }
 
 // newStoreCursor opens a cursor on an owner's rows; close its iterator. A row of the empty owner is a reserved one.
-func newStoreCursor(r reader, owner string, s Scan) (*storeCursor, error) {
+func newStoreCursor(r iterable, owner string, s Scan) (*storeCursor, error) {
 	lower, upper := s.bounds()
 	head := append([]byte(owner), separator)
 	opts := pebble.IterOptions{LowerBound: append(head[:len(head):len(head)], lower...)}

@@ -76,7 +76,7 @@ func (v *View) Read(ctx context.Context, owner string, f func(Snapshot) error) e
 	}
 	s := &snapshot{rows: at.part.db.NewSnapshot(), part: at.part, owner: owner}
 	err := f(s)
-	if closed := s.rows.Close(); err == nil {
+	if closed := s.close(); err == nil {
 		err = closed
 	}
 	return err
@@ -152,6 +152,14 @@ type snapshot struct {
 	rows  *pebble.Snapshot
 	part  *part
 	owner string
+	idle  *pebble.Iterator // of a scan that is over, for the next one: to make one costs as much as to visit fifty rows
+}
+
+func (s *snapshot) close() error {
+	if s.idle == nil {
+		return s.rows.Close()
+	}
+	return errors.Join(s.idle.Close(), s.rows.Close())
 }
 
 func (s *snapshot) Get(row []byte) ([]byte, error) { return s.get(s.owner, row) }
@@ -166,13 +174,33 @@ func (s *snapshot) get(owner string, row []byte) ([]byte, error) {
 }
 
 func (s *snapshot) Scan(sc Scan, visit func(row, value []byte) bool) error {
-	c, err := newStoreCursor(s.rows, s.owner, sc)
+	c, err := newStoreCursor(s, s.owner, sc)
 	if err == nil {
-		err = errors.Join(c.walk(sc.Limit, visit), c.close())
+		err = errors.Join(c.walk(sc.Limit, visit), s.leave(c.it))
 	}
 	if err != nil {
 		return fmt.Errorf("scan rows of %q: %w", s.owner, s.part.check(err))
 	}
+	return nil
+}
+
+// NewIter returns the iterator of the scan before, moved to other bounds, if it is free.
+func (s *snapshot) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
+	it := s.idle
+	if it == nil {
+		return s.rows.NewIter(o)
+	}
+	s.idle = nil
+	it.SetBounds(o.LowerBound, o.UpperBound)
+	return it, nil
+}
+
+// leave keeps an iterator for the next scan, if it is sound, and there is not one already: scans may be within scans.
+func (s *snapshot) leave(it *pebble.Iterator) error {
+	if err := it.Error(); err != nil || s.idle != nil {
+		return errors.Join(err, it.Close())
+	}
+	s.idle = it
 	return nil
 }
 

@@ -3,8 +3,13 @@ package rows
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -121,5 +126,40 @@ func TestViewStopsForItsCaller(t *testing.T) {
 	}
 	if err := r.View().Read(t.Context(), "", func(Snapshot) error { return nil }); err == nil {
 		t.Error("rows of the empty owner, the kernel's own, can be read")
+	}
+}
+
+// Scans of a snapshot share an iterator: one behind the other, one within another, after one that was left early.
+func TestScansOfASnapshotDoNotDisturbEachOther(t *testing.T) {
+	t.Parallel()
+	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"u\x00a1", "u\x00a2", "u\x00b1", "u\x00b2", "u\x00b3", "v\x00a1"} {
+		if err := db.Set([]byte(key), nil, pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &snapshot{rows: db.NewSnapshot(), owner: "u"}
+	var got []string
+	scan := func(sc Scan, visit func(row string) bool) {
+		if err := s.Scan(sc, func(row, _ []byte) bool { got = append(got, string(row)); return visit(string(row)) }); err != nil {
+			t.Error(err)
+		}
+	}
+	all := func(string) bool { return true }
+	scan(Scan{Prefix: []byte("b"), Limit: 2}, all)
+	scan(Scan{Prefix: []byte("a"), Reverse: true}, func(row string) bool {
+		scan(Scan{From: []byte("b2")}, func(string) bool { return false })
+		return true
+	})
+	scan(Scan{Prefix: []byte("b"), Reverse: true}, all)
+	scan(Scan{Prefix: []byte("c")}, all)
+	if diff := cmp.Diff(strings.Fields("b1 b2 a2 b2 a1 b2 b3 b2 b1"), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := errors.Join(s.close(), db.Close()); err != nil { // Pebble counts iterators and snapshots that are open
+		t.Error(err)
 	}
 }
