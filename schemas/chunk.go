@@ -1,6 +1,9 @@
 package schemas
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // ErrUnknownFeed says that no feed of that name is configured.
 var ErrUnknownFeed = errors.New("unknown feed")
@@ -26,13 +29,26 @@ type Chunk struct {
 	Served   Served      `json:"served"`
 	Head     int64       `json:"head"`   // highest frozen position when the chunk was built; 0: none
 	Floor    int64       `json:"floor"`  // positions at or below it were trimmed
-	Recent   []FeedEntry `json:"recent"` // the newest frozen entries, newest first, for what the store has not yet
+	Recent   []FeedEntry `json:"recent"` // see Remembered
 	Degraded []string    `json:"degraded,omitempty"`
+
+	// Recall reads Recent, which is empty then; nil: Recent is all there is.
+	Recall func(ctx context.Context) ([]FeedEntry, error) `json:"-"`
 
 	// Away says that the user was away, and that there is nothing in the chunk yet: publish a Return, then ask again.
 	Away bool `json:"away,omitempty"`
 	// Announce says that no visit of the user is on record for some time: publish a Return, if this chunk has no items.
 	Announce bool `json:"announce,omitempty"`
+}
+
+// Remembered returns the newest frozen entries, newest first, for what the store has not yet. They are read only now where
+// that is still possible, because few answers need them, and to read them would be a good part of what a chunk costs. It
+// fails with what it reads from.
+func (c *Chunk) Remembered(ctx context.Context) ([]FeedEntry, error) {
+	if c.Recall == nil {
+		return c.Recent, nil
+	}
+	return c.Recall(ctx)
 }
 
 // Outcome is what became of the Served record of a chunk.

@@ -212,12 +212,12 @@ func (p *putter) trimDue(user schemas.UserID, l *level) bool {
 // trim drops what is over the caps of a user's pool, and says how full it is then.
 func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source) (*level, error) {
 	deletions := g.deleted.Len()
-	v, err := viewOf(own, user, g.deleted, tx.Time(), g.cfg.Expiry)
+	m := g.scratch.Get().(*scratch)
+	defer g.scratch.Put(m)
+	v, err := viewOf(own, user, g.deleted, tx.Time(), g.cfg.Expiry, m)
 	if err != nil {
 		return nil, err
 	}
-	v.scratch = g.scratch.Get().(*scratch)
-	defer g.scratch.Put(v.scratch)
 	list, err := v.scratch.candidateRows(own, source)
 	if err != nil {
 		return nil, err

@@ -41,7 +41,6 @@ type material struct {
 	memory   schemas.Memory
 	away     bool // the user is; there is nothing but the head
 	head     int64
-	recent   []schemas.FeedEntry
 	announce bool
 	degraded []string
 }
@@ -69,7 +68,8 @@ func (g *Generator) compose(ctx context.Context, o order) (*schemas.Chunk, error
 	served := o.served()
 	served.Items, served.Memory, served.Expired = made.Items, made.Memory, made.Expired
 	return &schemas.Chunk{
-		Served: served, Head: m.head, Floor: g.floor(m.head), Recent: m.recent, Degraded: m.degraded, Announce: m.announce,
+		Served: served, Head: m.head, Floor: g.floor(m.head), Degraded: m.degraded, Announce: m.announce,
+		Recall: func(ctx context.Context) ([]schemas.FeedEntry, error) { return g.recall(ctx, o.User, m.head) },
 	}, nil
 }
 
@@ -181,19 +181,13 @@ func (g *Generator) receive(v *view, o order, patience time.Time) (*material, er
 	if expecting && g.deps.Now().Before(patience) {
 		return nil, nil
 	}
-	recent, err := g.recent(v)
-	if err != nil {
+	if err := v.remember(g.pools.Frozen); err != nil {
 		return nil, err
-	}
-	v.lately = make(map[schemas.PinID]struct{}, len(recent))
-	for i := range recent {
-		v.lately[recent[i].Pin] = struct{}{}
 	}
 	m, err := g.gather(v, o.feed, o.offers)
 	if err != nil {
 		return nil, err
 	}
-	m.recent = recent
 	if expecting {
 		m.degraded = append(m.degraded, degradedReturning)
 	}
@@ -232,7 +226,7 @@ func (g *Generator) gather(v *view, feed rules.Feed, o offers) (*material, error
 
 // beside puts what is offered of a source among what waits in its pool.
 func (g *Generator) beside(v *view, source schemas.Source, pool, offered []candidate) ([]candidate, error) {
-	shown, err := v.judge(source).best(offered, len(offered))
+	shown, err := v.judge(source).best(nil, offered, len(offered))
 	if err != nil {
 		return nil, err
 	}
@@ -281,11 +275,23 @@ func (g *Generator) knowAffinities(m *material, t table) error {
 	return nil
 }
 
-// recent returns the newest frozen entries, newest first.
-func (g *Generator) recent(t table) ([]schemas.FeedEntry, error) {
-	list := make([]schemas.FeedEntry, 0, g.pools.Frozen)
+// recall returns the newest frozen entries of a user, newest first, as of when head was the newest; but for the oldest of
+// them, which go with every entry that was added since.
+func (g *Generator) recall(ctx context.Context, user schemas.UserID, head int64) (list []schemas.FeedEntry, err error) {
+	err = g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) (err error) {
+		list, err = g.recent(s, head)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("recall what %s was shown: %w", user, err)
+	}
+	return list, nil
+}
+
+func (g *Generator) recent(t table, head int64) ([]schemas.FeedEntry, error) {
+	list := []schemas.FeedEntry{}
 	var bad error
-	scan := rows.Scan{Prefix: []byte{rowFrozen}, Reverse: true, Limit: g.pools.Frozen}
+	scan := rows.Scan{Prefix: []byte{rowFrozen}, From: positionRow(rowFrozen, head), Reverse: true, Limit: g.pools.Frozen}
 	err := t.Scan(scan, func(_, value []byte) bool {
 		var e *schemas.FeedEntry
 		if e, bad = g.deps.Streams.FeedEntries.Decode(value); bad != nil {

@@ -32,9 +32,9 @@ type flooded struct {
 }
 
 func (f *flooded) view(m memory) *view {
-	v, err := viewOf(m, owner, f.gone, f.now, f.expiry)
+	v, err := viewOf(m, owner, f.gone, f.now, f.expiry, new(scratch))
 	if err != nil {
-		f.t.Fatal(err)
+		f.t.Fatal(err, new(scratch))
 	}
 	return v
 }

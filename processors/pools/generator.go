@@ -194,13 +194,7 @@ func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, erro
 // roughly gathers what a user's pools have, but for what was shown lately.
 func (g *Generator) roughly(ctx context.Context, user schemas.UserID, feed rules.Feed) (m *material, err error) {
 	err = g.read(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
-		v.lately = map[schemas.PinID]struct{}{}
-		newest := rows.Scan{Prefix: []byte{rowIndex}, Reverse: true, Limit: g.pools.Frozen}
-		err = v.Scan(newest, func(_, pin []byte) bool {
-			v.lately[schemas.PinID(pin)] = struct{}{}
-			return true
-		})
-		if err == nil {
+		if err = v.remember(g.pools.Frozen); err == nil {
 			m, err = g.gather(v, feed, offers{})
 		}
 		return err
@@ -245,13 +239,13 @@ func pinsIn(items []schemas.ServedItem) []schemas.PinID {
 // read calls f with what the user's rows say.
 func (g *Generator) read(ctx context.Context, user schemas.UserID, f func(*view, rows.Snapshot) error) error {
 	return g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
-		v, err := viewOf(s, user, g.deps.Deleted, g.deps.Now(), g.pools.Expiry)
+		m := g.scratch.Get().(*scratch)
+		defer g.scratch.Put(m)
+		v, err := viewOf(s, user, g.deps.Deleted, g.deps.Now(), g.pools.Expiry, m)
 		if err != nil {
 			return err
 		}
 		v.pulled = g.deps.Pulled
-		v.scratch = g.scratch.Get().(*scratch)
-		defer g.scratch.Put(v.scratch)
 		return f(v, s)
 	})
 }

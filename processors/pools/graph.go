@@ -16,25 +16,34 @@ type graph struct {
 	blockedBy map[schemas.ID]struct{}
 }
 
-func readGraph(t table) (graph, error) {
-	g := graph{
-		follows: map[schemas.ID]float32{}, blocks: map[schemas.ID]struct{}{}, blockedBy: map[schemas.ID]struct{}{},
-	}
+// readGraph reads the registers of a user. The ids are parts of one string, and the maps have their size from the start:
+// many a user follows hundreds.
+func readGraph(t table, m *scratch) (graph, error) {
+	m.text, m.ends, m.weights = m.text[:0], m.ends[:0], m.weights[:0]
 	err := t.Scan(rows.Scan{Prefix: []byte{rowGraph}}, func(row, value []byte) bool {
 		if len(row) < 2 {
 			return true
 		}
-		other := schemas.ID(row[2:])
-		switch row[1] {
+		m.text = append(m.text, row[1:]...)
+		m.ends = append(m.ends, len(m.text))
+		m.weights = append(m.weights, parseEdgeWeight(value))
+		return true
+	})
+	g := graph{
+		follows: make(map[schemas.ID]float32, len(m.ends)), blocks: map[schemas.ID]struct{}{}, blockedBy: map[schemas.ID]struct{}{},
+	}
+	all, start := string(m.text), 0
+	for i, end := range m.ends {
+		register, other := all[start], schemas.ID(all[start+1:end])
+		switch start = end; register {
 		case regFollow:
-			g.follows[other] = parseEdgeWeight(value)
+			g.follows[other] = m.weights[i]
 		case regBlock:
 			g.blocks[other] = struct{}{}
 		case regBlocked:
 			g.blockedBy[other] = struct{}{}
 		}
-		return true
-	})
+	}
 	return g, err
 }
 

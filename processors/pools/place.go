@@ -29,11 +29,11 @@ type candidateBody struct {
 }
 
 // open reads the facets, of which only those are needed that somebody looks at.
-func (b *candidateBody) open() error {
+func (b *candidateBody) open(bodies *ranked.Bodies) error {
 	if b.unread == "" {
 		return nil
 	}
-	body, err := ranked.ParseBody(b.unread)
+	body, err := bodies.Parse(b.unread)
 	if err != nil {
 		return err
 	}
@@ -129,11 +129,12 @@ const (
 type judge struct {
 	standing  func(c *candidate) fate          // without seen: waiting, hidden, refused or expired
 	remembers func(c *candidate) (bool, error) // seen
+	bodies    *ranked.Bodies
 }
 
-// best returns the n best candidates that wait, of all of them, best first.
-func (j judge) best(all []candidate, n int) ([]candidate, error) {
-	return j.bestOf(func() *candidate {
+// best appends the n best candidates that wait, of all of them, best first, to a list without any.
+func (j judge) best(list, all []candidate, n int) ([]candidate, error) {
+	return j.bestOf(list, func() *candidate {
 		if len(all) == 0 {
 			return nil
 		}
@@ -144,14 +145,13 @@ func (j judge) best(all []candidate, n int) ([]candidate, error) {
 }
 
 // bestOf is best of the candidates that next yields, until nil.
-func (j judge) bestOf(next func() *candidate, n int) ([]candidate, error) {
-	list := make([]candidate, 0, n)
+func (j judge) bestOf(list []candidate, next func() *candidate, n int) ([]candidate, error) {
 	for len(list) < n {
 		c := next()
 		if c == nil {
 			break
 		}
-		if err := c.open(); err != nil {
+		if err := c.open(j.bodies); err != nil {
 			return nil, err
 		}
 		if j.standing(c) != waiting {
@@ -195,7 +195,7 @@ func (j judge) trim(list []candidateRow, all []candidate, most int) (*trimmed, e
 
 // reason is why a candidate is dropped, "" if it stays, which t then counts.
 func (j judge) reason(c *candidate, t *trimmed, most int) (string, error) {
-	if err := c.open(); err != nil {
+	if err := c.open(j.bodies); err != nil {
 		return "", err
 	}
 	f := j.standing(c)

@@ -53,9 +53,9 @@ func (m memory) trim(t fataler, source schemas.Source, most int) map[string]int 
 }
 
 func (m memory) look(t fataler) *view {
-	v, err := viewOf(m, owner, nobody{}, schemas.Micros(0).Time(), 0)
+	v, err := viewOf(m, owner, nobody{}, schemas.Micros(0).Time(), 0, new(scratch))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(err, new(scratch))
 	}
 	return v
 }
@@ -281,9 +281,9 @@ func TestExpiryAndDeletedAuthors(t *testing.T) {
 	m.put("editors", delivered{pin: "pin:new", version: 1, created: 90e6, Facets: schemas.Facets{Author: "user:a"}})
 	m.put("editors", delivered{pin: "pin:old", version: 1, created: 20e6, Facets: schemas.Facets{Author: "user:a"}})
 	m.put("editors", delivered{pin: "pin:orphan", version: 1, created: 90e6, Facets: schemas.Facets{Author: "user:gone"}})
-	v, err := viewOf(m, owner, only{"user:gone"}, schemas.Micros(100e6).Time(), 60e9)
+	v, err := viewOf(m, owner, only{"user:gone"}, schemas.Micros(100e6).Time(), 60e9, new(scratch))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(err, new(scratch))
 	}
 	all, err := v.pool("editors", 10)
 	if err != nil || len(all) != 1 || all[0].pin != "pin:new" {

@@ -132,7 +132,7 @@ func (g *group) look(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 
 // tellFollowees sends a mode to each of the user's followees of a source, "" for all, and returns how many they are.
 func (g *group) tellFollowees(tx *rows.Tx, own rows.Owner, source schemas.Source, m schemas.EdgeMode) (told int, err error) {
-	now, err := readGraph(own)
+	now, err := readGraph(own, new(scratch))
 	if err != nil || tx.Silent() { // whoever speaks asks; to wait for answers to others' questions could be for ever
 		return 0, err
 	}

@@ -132,9 +132,9 @@ func BenchmarkMerge(b *testing.B) {
 			}
 		}
 	}
-	v, err := viewOf(table, owner, nobody{}, schemas.Micros(0).Time(), 0)
+	v, err := viewOf(table, owner, nobody{}, schemas.Micros(0).Time(), 0, new(scratch))
 	if err != nil {
-		b.Fatal(err)
+		b.Fatal(err, new(scratch))
 	}
 	list, err := candidateRows(v, schemas.Following)
 	if err != nil {
@@ -142,7 +142,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 	for b.Loop() {
 		m, done := pulled.merge(schemas.Following, v.graph.follows, list, new(scratch))
-		if _, err := v.judge(schemas.Following).bestOf(m.next, 200); err != nil {
+		if _, err := v.judge(schemas.Following).bestOf(nil, m.next, 200); err != nil {
 			b.Fatal(err)
 		}
 		done()

@@ -104,11 +104,15 @@ func candidateRows(t table, source schemas.Source) ([]candidateRow, error) {
 
 // scratch is memory for reading rows, to be used again for the next source: what its methods return is valid until then.
 type scratch struct {
-	text  []byte
-	ends  []int // of names and values in turn
-	rows  []candidateRow
-	pins  pinTable
-	found []candidate
+	text    []byte
+	ends    []int     // of names and values in turn, or of ids
+	weights []float32 // of edges
+	rows    []candidateRow
+	pins    pinTable
+	found   []candidate
+	best    []candidate
+	// What has been read with bodies is not overwritten: it goes on without what is used up.
+	bodies ranked.Bodies
 }
 
 // candidateRows is the function of that name.

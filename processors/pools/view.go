@@ -3,6 +3,7 @@ package pools
 import (
 	"time"
 
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -21,14 +22,14 @@ type view struct {
 	lately map[schemas.PinID]struct{}
 }
 
-// viewOf reads what all sources share. now is for the expiry.
-func viewOf(t table, user schemas.UserID, deleted DeletedUsers, now time.Time, expiry time.Duration) (*view, error) {
-	v := &view{table: t, user: user, deleted: deleted, scratch: new(scratch)}
+// viewOf reads what all sources share. now is for the expiry, s the view's for as long as it is used.
+func viewOf(t table, user schemas.UserID, deleted DeletedUsers, now time.Time, expiry time.Duration, s *scratch) (*view, error) {
+	v := &view{table: t, user: user, deleted: deleted, scratch: s}
 	var err error
 	if v.state, err = readState(t); err != nil {
 		return nil, err
 	}
-	if v.graph, err = readGraph(t); err != nil {
+	if v.graph, err = readGraph(t, s); err != nil {
 		return nil, err
 	}
 	v.oldest = -1 << 63
@@ -43,6 +44,7 @@ func (v *view) judge(source schemas.Source) judge {
 	return judge{
 		standing:  func(c *candidate) fate { return v.standing(source, c) },
 		remembers: v.remembers,
+		bodies:    &v.scratch.bodies,
 	}
 }
 
@@ -76,21 +78,32 @@ func (v *view) remembers(c *candidate) (bool, error) {
 	return value != nil, err
 }
 
-// pool returns the n best candidates of a source.
-func (v *view) pool(source schemas.Source, n int) ([]candidate, error) {
+// remember has what was shown lately, so many pins, count as seen.
+func (v *view) remember(n int) error {
+	v.lately = make(map[schemas.PinID]struct{}, min(n, int(v.state.Head)))
+	return v.Scan(rows.Scan{Prefix: []byte{rowIndex}, Reverse: true, Limit: n}, func(_, pin []byte) bool {
+		v.lately[schemas.PinID(pin)] = struct{}{}
+		return true
+	})
+}
+
+// pool returns the n best candidates of a source. They are valid until the next call.
+func (v *view) pool(source schemas.Source, n int) (best []candidate, err error) {
+	defer func() { v.scratch.best = best }()
+	into := v.scratch.best[:0]
 	list, err := v.scratch.candidateRows(v, source)
 	if err != nil {
 		return nil, err
 	}
 	if v.pulled == nil {
-		return v.judge(source).best(v.scratch.placesOf(list), n)
+		return v.judge(source).best(into, v.scratch.placesOf(list), n)
 	}
 	m, done := v.pulled.merge(source, v.graph.follows, list, v.scratch)
 	defer done()
 	if len(m.queue) == 0 && len(m.pulled.pins) == 0 {
-		return v.judge(source).best(m.pushed, n)
+		return v.judge(source).best(into, m.pushed, n)
 	}
-	return v.judge(source).bestOf(m.next, n)
+	return v.judge(source).bestOf(into, m.next, n)
 }
 
 // candidates yields every candidate of a source, whatever its standing, best first, until nil. Call done at the end.

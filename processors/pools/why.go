@@ -130,7 +130,7 @@ func (v *view) find(source schemas.Source, pin schemas.PinID, offered []candidat
 	defer done()
 	all := slices.Clone(offered)
 	for c := next(); c != nil; c = next() {
-		if err := c.open(); err != nil {
+		if err := c.open(&v.scratch.bodies); err != nil {
 			return nil, 0, err
 		}
 		all = append(all, *c)

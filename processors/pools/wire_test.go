@@ -301,6 +301,16 @@ func TestVisitsGoOnWhenThePartitionMoves(t *testing.T) {
 	}
 }
 
+// recalled are the frozen entries that a chunk remembers.
+func recalled(t *testing.T, c *schemas.Chunk) []schemas.FeedEntry {
+	t.Helper()
+	entries, err := c.Remembered(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
 // checkRecent asks for a chunk that has nothing new, and expects what was shown, newest first.
 func (r *rig) checkRecent(user schemas.UserID, order []schemas.PinID) {
 	chunk, err := r.generator.Chunk(r.t.Context(), schemas.ChunkRequest{Served: "none", User: user, Feed: "home", Limit: 1})
@@ -308,7 +318,7 @@ func (r *rig) checkRecent(user schemas.UserID, order []schemas.PinID) {
 		r.t.Fatal(err)
 	}
 	var recent []schemas.PinID
-	for _, e := range chunk.Recent {
+	for _, e := range recalled(r.t, chunk) {
 		recent = append(recent, e.Pin)
 	}
 	slices.Reverse(recent)
@@ -463,7 +473,8 @@ func testFrozen(t *testing.T, r *rig) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(chunk.Recent); n != 100 || chunk.Recent[0].Position != 140 || chunk.Recent[99].Position != 41 || chunk.Head != 140 {
+	recent := recalled(t, chunk)
+	if n := len(recent); n != 100 || recent[0].Position != 140 || recent[99].Position != 41 || chunk.Head != 140 {
 		t.Errorf("%d entries, head %d", n, chunk.Head)
 	}
 	if n := r.count(user, 'e'); n != 100 {

@@ -101,6 +101,27 @@ const headBytes = 9 // flags, created
 // ParseBody reads what AppendBody wrote, and all of it: an error says that s is anything else. The strings of the body
 // are parts of s.
 func ParseBody(s string) (Body, error) {
+	return parseBody(s, func(n int) []schemas.InterestID { return make([]schemas.InterestID, n) })
+}
+
+// Bodies reads many bodies, whose interests share pieces of memory: one is kept for as long as anybody has a body of it.
+// The zero value is ready.
+type Bodies struct{ free []schemas.InterestID }
+
+// Parse is ParseBody.
+func (b *Bodies) Parse(s string) (Body, error) { return parseBody(s, b.take) }
+
+func (b *Bodies) take(n int) []schemas.InterestID {
+	const piece = 256 // 4 KiB
+	if n > len(b.free) {
+		b.free = make([]schemas.InterestID, max(n, piece))
+	}
+	taken := b.free[:n:n]
+	b.free = b.free[n:]
+	return taken
+}
+
+func parseBody(s string, take func(n int) []schemas.InterestID) (Body, error) {
 	created, deleted, err := ParseHead(s)
 	if err != nil {
 		return Body{}, err
@@ -111,7 +132,7 @@ func ParseBody(s string) (Body, error) {
 	body.Board = schemas.BoardID(r.string())
 	n := r.length()
 	if n > 0 && !r.bad {
-		body.Interests = make([]schemas.InterestID, n)
+		body.Interests = take(n)
 	}
 	for i := range body.Interests {
 		body.Interests[i] = schemas.InterestID(r.string())

@@ -29,7 +29,8 @@ type reading struct {
 	svc  *Service
 	user schemas.UserID
 
-	recent map[int64]schemas.FeedEntry // what the generator remembers
+	chunk  *schemas.Chunk              // nil: none; remembers what the store may not have
+	recent map[int64]schemas.FeedEntry // what it remembers; nil: it was not asked
 	stored map[int64]schemas.FeedEntry // what the store gave
 	next   int64                       // the position to look at
 	floor  int64                       // there is nothing at or below it
@@ -46,8 +47,8 @@ type reading struct {
 func (s *Service) newReading(user schemas.UserID) *reading {
 	return &reading{
 		svc: s, user: user, next: unknown, left: s.cfg.Store, patience: s.cfg.Patience,
-		recent: map[int64]schemas.FeedEntry{}, stored: map[int64]schemas.FeedEntry{},
-		facts: newFacts(user), onPage: map[schemas.PinID]bool{},
+		stored: map[int64]schemas.FeedEntry{},
+		facts:  newFacts(user), onPage: map[schemas.PinID]bool{},
 	}
 }
 
@@ -59,10 +60,24 @@ func (r *reading) degrade(reason string) {
 
 // below starts at what was the newest when the chunk was built: whatever the store has above it can be the chunk's own.
 func (r *reading) below(c *schemas.Chunk) {
-	r.next = c.Head
-	for _, e := range c.Recent {
-		r.recent[e.Position] = e
+	r.next, r.chunk = c.Head, c
+}
+
+// recall asks the generator's memory for an entry, which is read the first time. What cannot be read is not there: the
+// answer says that the store lacks it, too.
+func (r *reading) recall(ctx context.Context, position int64) (schemas.FeedEntry, bool) {
+	if r.recent == nil && r.chunk != nil {
+		entries, err := r.chunk.Remembered(ctx)
+		if err != nil {
+			entries = nil
+		}
+		r.recent = make(map[int64]schemas.FeedEntry, len(entries))
+		for _, e := range entries {
+			r.recent[e.Position] = e
+		}
 	}
+	e, ok := r.recent[position]
+	return e, ok
 }
 
 // frozenRows is what the store has of a stretch of a feed.
@@ -122,11 +137,11 @@ func (r *reading) ended() bool { return r.next <= r.floor }
 // the store within milliseconds. So it is looked for again for as long as Config.Patience allows.
 func (r *reading) at(ctx context.Context, position int64, n int) (e schemas.FeedEntry, found bool) {
 	for {
-		if e, found = r.known(position); found {
+		if e, found = r.known(ctx, position); found {
 			return e, true
 		}
 		r.fetch(ctx, position+1, n)
-		if e, found = r.known(position); found || r.broken || position <= r.floor || !r.pause(ctx) {
+		if e, found = r.known(ctx, position); found || r.broken || position <= r.floor || !r.pause(ctx) {
 			return e, found
 		}
 	}
@@ -157,15 +172,14 @@ func (r *reading) fetch(ctx context.Context, below int64, n int) {
 	}
 }
 
-func (r *reading) known(position int64) (schemas.FeedEntry, bool) {
+func (r *reading) known(ctx context.Context, position int64) (schemas.FeedEntry, bool) {
 	if position <= r.floor {
 		return schemas.FeedEntry{}, false
 	}
-	if e, ok := r.recent[position]; ok {
+	if e, ok := r.stored[position]; ok && !r.broken { // without the store nobody says whether it may be shown
 		return e, true
 	}
-	e, ok := r.stored[position]
-	return e, ok && !r.broken // without the store nobody says whether it may be shown
+	return r.recall(ctx, position)
 }
 
 // collect returns up to n entries from next downwards, up to a hole, the floor, or the end of what a broken store

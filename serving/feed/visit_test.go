@@ -25,6 +25,38 @@ func stocked(t testing.TB) *rig {
 	return r
 }
 
+// What the generator remembers is read once, and only where the store lacks something.
+func TestTheGeneratorIsAskedToRecallWhatTheStoreLacks(t *testing.T) {
+	for name, c := range map[string]struct {
+		lacks   []int64
+		err     error
+		want    string
+		recalls int
+	}{
+		"nothing":                     {nil, nil, "*a *b *c f10 f9 f8", 0},
+		"two":                         {[]int64{10, 8}, nil, "*a *b *c f10 f9 f8", 1},
+		"one, and the memory is away": {[]int64{9}, errFake, "*a *b *c f10", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, recalls := stocked(t), 0
+				r.gen.chunk.Recent = nil
+				r.gen.chunk.Recall = func(context.Context) ([]schemas.FeedEntry, error) {
+					recalls++
+					return entriesDown(10, 7), c.err
+				}
+				for _, position := range c.lacks {
+					delete(r.store.entries, position)
+				}
+				page, err := r.Visit(t.Context(), viewer, "home", 6)
+				if got := names(page.Items); err != nil || got != c.want || recalls != c.recalls {
+					t.Errorf("got %q after %d recalls, %v, want %q after %d", got, recalls, err, c.want, c.recalls)
+				}
+			})
+		})
+	}
+}
+
 func TestVisit(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -142,7 +142,7 @@ func Handler(here Here) http.Handler {
 }
 
 func handleGenerator(mux *http.ServeMux, g Generator) {
-	mux.Handle("POST "+Path+callChunk, answer(g.Chunk))
+	mux.Handle("POST "+Path+callChunk, answer(func(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) { return whole(ctx, g, r) }))
 	mux.Handle("POST "+Path+callSettle, answer(func(_ context.Context, r settlement) (struct{}, error) {
 		g.Settle(r.User, r.Served, r.Outcome)
 		return struct{}{}, nil
@@ -158,6 +158,15 @@ func handleGenerator(mux *http.ServeMux, g Generator) {
 	mux.Handle("POST "+Path+callState, answer(func(ctx context.Context, r stateRequest) (*schemas.FeedState, error) {
 		return g.FeedState(ctx, r.User, r.Feed)
 	}))
+}
+
+// whole is a chunk with all that it could recall here: who asks cannot.
+func whole(ctx context.Context, g Generator, r schemas.ChunkRequest) (*schemas.Chunk, error) {
+	chunk, err := g.Chunk(ctx, r)
+	if err == nil {
+		chunk.Recent, err = chunk.Remembered(ctx)
+	}
+	return chunk, err
 }
 
 // answer makes a handler of a call.
