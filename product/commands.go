@@ -2,9 +2,14 @@ package product
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,8 +73,46 @@ before it; "smartfeed config show" prints them all.`,
 		p.benchCommand(),
 	)
 	root.AddCommand(topics.Commands(p.setup)...)
-	root.AddCommand(api.Commands(p.server)...)
+	root.AddCommand(api.Commands(p.server, p.names)...)
+	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml") // it is there: it was added above
 	return root
+}
+
+// addCompletion adds cobra's command that prints scripts for shells, which keeps the writer that root has now.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.RunE, cmd.Example = needsCommand, "  source <(smartfeed completion bash)"
+		}
+	}
+}
+
+// complete has shells offer the values of a flag.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	// It fails for a flag that is not there: the test of completions asks for each.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// names are those of the configuration that shells may offer: none of one that is in error.
+func (p *program) names(cmd *cobra.Command) api.Names {
+	cfg, err := p.load(cmd)
+	if err != nil {
+		return api.Names{}
+	}
+	n := api.Names{
+		Feeds:   slices.Sorted(maps.Keys(cfg.Generator.Feeds)),
+		Sources: []string{string(schemas.Following), string(schemas.FromInterest), string(schemas.Related)},
+	}
+	for _, source := range cfg.Generator.Sources {
+		n.Sources = append(n.Sources, string(source.Name))
+	}
+	if definitions, err := feature.Load(cfg.Features); err == nil {
+		for _, d := range definitions {
+			n.Features = append(n.Features, d.Name)
+		}
+	}
+	return n
 }
 
 // load reads the configuration as the command line, the environment and the file have it.
@@ -89,11 +132,21 @@ func (p *program) configFile() string {
 	if p.file != "" {
 		return p.file
 	}
-	if name := os.Getenv(config.EnvPrefix + "CONFIG"); name != "" {
+	if name := p.variable(config.EnvPrefix + "CONFIG"); name != "" {
 		return name
 	}
 	if _, err := os.Stat(defaultFile); err == nil {
 		return defaultFile
+	}
+	return ""
+}
+
+// variable returns a variable of the environment, the last of its name as a shell has it; empty if there is none.
+func (p *program) variable(name string) string {
+	for _, kv := range slices.Backward(p.environ) {
+		if key, value, _ := strings.Cut(kv, "="); key == name {
+			return value
+		}
 	}
 	return ""
 }
@@ -135,14 +188,14 @@ func (p *program) setup(cmd *cobra.Command) (topics.Setup, error) {
 }
 
 func (p *program) importCommand() *cobra.Command {
-	cmd := group("import", "publish events made of other people's data")
+	cmd := group("import", "publish events made of other people's data", "  smartfeed import lastfm hetrec2011-lastfm-2k")
 	cmd.AddCommand(lastfm.Command(p.setup))
 	return cmd
 }
 
 // featuresCommand is about the training log.
 func (p *program) featuresCommand() *cobra.Command {
-	cmd := group("features", "check what was logged for training")
+	cmd := group("features", "check what was logged for training", "  smartfeed features verify --json")
 	cmd.AddCommand(featurelog.VerifyCommand(func(cmd *cobra.Command) (featurelog.Setup, error) {
 		setup, err := p.setup(cmd)
 		if err != nil {
@@ -166,7 +219,8 @@ func (p *program) pinotCommand() *cobra.Command {
 }
 
 func (p *program) feedStoreCommand() *cobra.Command {
-	cmd := group("feedstore", "make and check the tables of feed stores on Cassandra")
+	cmd := group("feedstore", "make and check the tables of feed stores on Cassandra",
+		"  smartfeed feedstore apply --feed_store.cassandra.primary.hosts cassandra-a:9042")
 	cmd.AddCommand(cassandra.Commands(func(cmd *cobra.Command) (cassandra.Setup, error) {
 		cfg, err := p.load(cmd)
 		at := cfg.FeedStore.Cassandra
@@ -176,18 +230,26 @@ func (p *program) feedStoreCommand() *cobra.Command {
 }
 
 func (p *program) configCommand() *cobra.Command {
-	cmd := group("config", "check and show the configuration")
-	cmd.AddCommand(&cobra.Command{
+	cmd := group("config", "check and show the configuration", "  smartfeed config check --config smartfeed.yaml")
+	var asJSON bool
+	check := &cobra.Command{
 		Use: "check", Short: "report every mistake in the configuration", Args: noArguments,
+		Example: "  smartfeed config check\n  smartfeed config check --config smartfeed.yaml --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := p.load(cmd); err != nil {
-				return err
+			_, err := p.load(cmd)
+			if asJSON {
+				return errors.Join(printJSON(cmd.OutOrStdout(), newVerdict(err)), err)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "the configuration is in order")
-			return nil
+			if err == nil {
+				fmt.Fprintln(cmd.OutOrStdout(), "the configuration is in order")
+			}
+			return err
 		},
-	}, &cobra.Command{
+	}
+	check.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.AddCommand(check, &cobra.Command{
 		Use: "show", Short: "print every value as it is in force, as a configuration file", Args: noArguments,
+		Example: "  smartfeed config show > smartfeed.yaml\n  SMARTFEED_POOLS_CAP=200 smartfeed config show",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := p.load(cmd)
 			if err != nil {
@@ -199,19 +261,43 @@ func (p *program) configCommand() *cobra.Command {
 	return cmd
 }
 
+// verdict is what config check says for programs.
+type verdict struct {
+	OK       bool     `json:"ok"`
+	Problems []string `json:"problems"`
+}
+
+func newVerdict(err error) verdict {
+	v := verdict{OK: err == nil, Problems: []string{}}
+	if err != nil {
+		v.Problems = strings.Split(err.Error(), "\n")
+	}
+	return v
+}
+
 // group is a command that only holds others; by itself it is wrong usage.
-func group(use, short string) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageError{fmt.Errorf("%s needs one of its commands", cmd.CommandPath())}
-		}}
+func group(use, short, example string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Example: example, Args: noArguments, RunE: needsCommand}
+}
+
+// needsCommand says which commands a group has.
+func needsCommand(cmd *cobra.Command, _ []string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return usageError{fmt.Errorf("%s needs one of its commands: %s", cmd.CommandPath(), strings.Join(names, ", "))}
 }
 
 // idCommand makes and takes apart sharded ids.
 func idCommand() *cobra.Command {
-	cmd := group("id", "make and take apart sharded ids")
+	cmd := group("id", "make and take apart sharded ids", "  smartfeed id split 241294492511762325")
+	var asJSON bool
 	cmd.AddCommand(&cobra.Command{
 		Use: "make SHARD TYPE LOCAL", Short: "print the id of these parts", Args: cobra.ExactArgs(3),
+		Example: "  smartfeed id make 3429 1 7075733",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var parts [3]uint64
 			for i, bits := range []int{32, 32, 64} {
@@ -224,11 +310,11 @@ func idCommand() *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), id)
-			return nil
+			return printID(cmd.OutOrStdout(), id, asJSON, id.String())
 		},
 	}, &cobra.Command{
 		Use: "split ID", Short: "print shard, type and local of an id, with or without its kind", Args: cobra.ExactArgs(1),
+		Example: "  smartfeed id split pin:241294492511762325\n  smartfeed id split 241294492511762325 --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			if _, rest, found := strings.Cut(name, ":"); found {
@@ -239,14 +325,49 @@ func idCommand() *cobra.Command {
 				return usageError{err}
 			}
 			shard, typ, local := id.Split()
-			fmt.Fprintf(cmd.OutOrStdout(), "shard %d type %d local %d\n", shard, typ, local)
-			return nil
+			return printID(cmd.OutOrStdout(), id, asJSON, fmt.Sprintf("shard %d type %d local %d", shard, typ, local))
 		},
 	})
+	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
+// printID prints an id with its parts for programs, or a line for people.
+func printID(out io.Writer, id schemas.ShardedID, asJSON bool, line string) error {
+	if !asJSON {
+		_, err := fmt.Fprintln(out, line)
+		return err
+	}
+	shard, typ, local := id.Split()
+	return printJSON(out, struct {
+		ID    string `json:"id"` // a text: it does not fit a float
+		Shard uint32 `json:"shard"`
+		Type  uint32 `json:"type"`
+		Local uint64 `json:"local"`
+	}{id.String(), shard, typ, local})
+}
+
+// build is what version prints for programs.
+type build struct {
+	Version string `json:"version"` // the git tag or commit, "unknown" of a build without make
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
 func (p *program) versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "print the version", Args: noArguments,
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), version) }}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "version", Short: "print the version", Args: noArguments,
+		Example: "  smartfeed version\n  smartfeed version --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), build{version, runtime.Version(), runtime.GOOS, runtime.GOARCH})
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), version)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }

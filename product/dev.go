@@ -24,7 +24,8 @@ func (p *program) devCommand() *cobra.Command {
 		Long: `Run broker, registry, groups, stores and HTTP server in this process, with all state below --dir. Started again on the
 same directory it goes on where it stopped, also after a kill. Other programs reach the broker at --kafka and the
 registry at --registry, on this machine.`,
-		Args: noArguments,
+		Example: "  smartfeed dev --demo\n  smartfeed dev --dir /var/lib/smartfeed --http 127.0.0.1:8090",
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := p.load(cmd)
 			if err != nil {

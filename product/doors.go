@@ -117,6 +117,7 @@ const longest = 90 * 24 * time.Hour
 func (p *program) tokenCommand() *cobra.Command {
 	grant := auth.Grant{}
 	var user, service string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "make a token for trying out",
@@ -133,13 +134,15 @@ Whoever has the secret can make any token: where more than one program is to be 
 			if grant.Subject, err = subjectOf(user, service, grant); err != nil {
 				return usageError{err}
 			}
-			return mint(cmd, cfg.Auth, grant)
+			return mint(cmd, cfg.Auth, grant, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&user, "user", "", "whose token it is, user:…")
 	cmd.Flags().StringVar(&service, "service", "", "the service whose token it is")
 	cmd.Flags().StringSliceVar(&grant.Scopes, "scope", nil, "what it may do: "+strings.Join(auth.Scopes(), ", "))
 	cmd.Flags().DurationVar(&grant.For, "for", time.Hour, "how long, 1s to "+longest.String())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	complete(cmd, "scope", auth.Scopes()...)
 	return cmd
 }
 
@@ -168,7 +171,7 @@ func subjectOf(user, service string, g auth.Grant) (string, error) {
 	return user + service, errors.Join(problems...)
 }
 
-func mint(cmd *cobra.Command, cfg auth.Config, g auth.Grant) error {
+func mint(cmd *cobra.Command, cfg auth.Config, g auth.Grant, asJSON bool) error {
 	if cfg.SecretFile == "" {
 		return usageError{errors.New("auth.secret_file: is empty: want the file of the secret that the server checks tokens with")}
 	}
@@ -179,9 +182,16 @@ func mint(cmd *cobra.Command, cfg auth.Config, g auth.Grant) error {
 	if made {
 		fmt.Fprintf(cmd.ErrOrStderr(), "a new secret is in %s: start the server with --auth.secret_file %[1]s\n", cfg.SecretFile)
 	}
-	token, err := auth.Mint(cfg, secret, g, time.Now())
+	now := time.Now()
+	token, err := auth.Mint(cfg, secret, g, now)
 	if err != nil {
 		return err
+	}
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), struct {
+			Token   string    `json:"token"`
+			Expires time.Time `json:"expires"`
+		}{token, now.Add(g.For).UTC().Truncate(time.Second)})
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), token)
 	return nil

@@ -26,7 +26,9 @@ that is published on the topic users has the same effect; this command also wait
 
 A user of whom nothing is known is an error, and nothing is done: --unknown deletes the id all the same. To erase a user
 again looks for what is left. After --timeout the exit code is 1; the erasure goes on.`,
-		Args: cobra.ExactArgs(1),
+		Example:           "  smartfeed erase user:ada\n  smartfeed erase user:ada --timeout 10m --json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions, // users are nobody's to list
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {

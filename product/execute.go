@@ -21,6 +21,7 @@ func Execute(ctx context.Context, args, environ []string, in io.Reader, out, err
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
+	addCompletion(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0

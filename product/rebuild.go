@@ -44,7 +44,10 @@ with what followees cannot bring (what was shown, positions, edges, what related
 one's as it is now, and the rest brought by the followees. When it has all of it, the one falls silent at the same record
 from which on the other speaks, in each partition of each input, and processes answer from it within a second. A run that
 ends in the middle goes on when it is started again; --abort gives up what is being built. After --timeout the exit code is 1; what was asked for is done all the same.`,
-		Args: cobra.ExactArgs(1),
+		Example: "  smartfeed rebuild user:ada --source following\n  smartfeed rebuild all --rate 500\n  smartfeed rebuild all --generation --json",
+		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(
+			[]string{string(schemas.Following), string(schemas.FromInterest), "all"}, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(args[0]); err != nil {
 				return usageError{err}
@@ -62,6 +65,7 @@ ends in the middle goes on when it is started again; --abort gives up what is be
 		},
 	}
 	cmd.Flags().StringVar(&o.source, "source", "", "of a user: following or interest (default both)")
+	complete(cmd, "source", string(schemas.Following), string(schemas.FromInterest))
 	cmd.Flags().Float64Var(&o.rate, "rate", 200, "users a second, of everybody")
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on where the last run of everybody was")
 	cmd.Flags().BoolVar(&o.generation, "generation", false, "of all: beside what answers, as a new generation, with a cut-over at the end")

@@ -54,6 +54,7 @@ local copies of their rows below --dir. Any number of processes share the partit
 its own to the others. Whoever serves asks the process that has a user's pools, at --advertise (default: --http).
 
 The topics must be there: see "smartfeed topics apply".`, all),
+		Example:   "  smartfeed process --kafka kafka-1:9092 --advertise 10.0.0.7:8080\n  smartfeed process pools fanout --config smartfeed.yaml",
 		ValidArgs: groupNames(),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if len(names) == 0 {
@@ -90,7 +91,8 @@ func (p *program) materializeCommand() *cobra.Command {
 		Short: "fill the feed stores at --feed_store.cassandra.…",
 		Long: `Fill the feed store on Cassandra, and the standby if there is one, from the topics. Any number of processes share the work.
 The tables must be there: see "smartfeed feedstore apply". An embedded feed store is filled by the process that serves.`,
-		Args: noArguments,
+		Example: "  smartfeed materialize --feed_store.cassandra.primary.hosts cassandra-a:9042",
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := p.load(cmd)
 			if err != nil {
@@ -111,8 +113,9 @@ func (p *program) serveCommand() *cobra.Command {
 		Long: `Answer over HTTP: feeds, pools, lists, features, events, the console. Chunks and pools are asked of the processes that run
 the group pools; without them feeds go on with what is frozen. Embedded stores below --dir are this process's own, and it
 fills them from the topics; feed stores on Cassandra are filled by "smartfeed materialize".`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.runRole(cmd, serving()) },
+		Example: "  smartfeed serve --kafka kafka-1:9092 --http 127.0.0.1:8080",
+		Args:    noArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runRole(cmd, serving()) },
 	}
 }
 

@@ -113,8 +113,8 @@ func run(setup func(*cobra.Command) (Setup, error), f func(cmd *cobra.Command, s
 }
 
 // parent is a command that only has commands below it: to call it by itself is wrong usage.
-func parent(use, short string) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, RunE: func(cmd *cobra.Command, args []string) error {
+func parent(use, short, example string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Example: example, RunE: func(cmd *cobra.Command, args []string) error {
 		var names []string
 		for _, c := range cmd.Commands() {
 			names = append(names, c.Name())
@@ -124,10 +124,11 @@ func parent(use, short string) *cobra.Command {
 }
 
 func topicsCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
-	cmd := parent("topics", "compare the brokers' topics with the catalogue, and make them so")
+	cmd := parent("topics", "compare the brokers' topics with the catalogue, and make them so", "  smartfeed topics apply --kafka kafka-1:9092")
 	var asJSON bool
 	add := func(use, short string, f func(cmd *cobra.Command, s Setup, want []Topic) error) {
 		cmd.AddCommand(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
+			Example: fmt.Sprintf("  smartfeed topics %s --kafka kafka-1:9092,kafka-2:9092\n  smartfeed topics %[1]s --json", use),
 			RunE: run(setup, func(cmd *cobra.Command, s Setup, _ []string) error {
 				want, err := s.catalogue(cmd.Context())
 				if err != nil {
@@ -202,12 +203,24 @@ func printJSON(out io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// Waited is what wait prints for programs.
+type Waited struct {
+	Done    bool    `json:"done"`
+	Behind  []Lag   `json:"behind"` // at the last look that could be taken
+	Seconds float64 `json:"seconds"`
+}
+
 func waitCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 	var timeout time.Duration
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "wait",
 		Short: "return once everything published before has had its effect",
-		Args:  cobra.NoArgs,
+		Long: `Return once everything whose publication was acknowledged before has had its effect in every group and store. Exit code 1
+after --timeout, with what is still behind; brokers that are away are asked again until then. A topic that is not there is
+an error: nobody can have worked it off.`,
+		Example: "  smartfeed publish events.ndjson && smartfeed wait --timeout 30s\n  smartfeed wait --json",
+		Args:    cobra.NoArgs,
 		RunE: run(setup, func(cmd *cobra.Command, s Setup, _ []string) error {
 			if timeout <= 0 {
 				return &UsageError{fmt.Sprintf("--timeout %s: must be positive", timeout)}
@@ -216,10 +229,16 @@ func waitCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done within %s", timeout))
 			defer cancel()
 			task := s.progress("wait", -1)
-			defer task.Done()
-			return Wait(ctx, s.Kafka, since, func(w WaitState) { task.Say(w.String()) }, s.Readers()...)
+			var last WaitState
+			err := Wait(ctx, s.Kafka, since, func(w WaitState) { last = w; task.Say(w.String()) }, s.Readers()...)
+			waited := Waited{Done: err == nil, Behind: append([]Lag{}, last.Behind...), Seconds: task.Done().Seconds()}
+			if asJSON {
+				err = errors.Join(err, printJSON(cmd.OutOrStdout(), waited))
+			}
+			return err
 		}),
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print what came of it as JSON")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "give up after")
 	return cmd
 }

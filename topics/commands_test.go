@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -201,6 +202,25 @@ func TestWaitCommand(t *testing.T) {
 	var usage interface{ Usage() bool }
 	if !errors.As(err, &usage) || !usage.Usage() {
 		t.Errorf("wait --timeout 0s = %v, want wrong usage", err)
+	}
+}
+
+// Brokers of an older release lack a topic: the wait says which, and what makes it, and does not go on for ever.
+func TestWaitWithoutATopic(t *testing.T) {
+	w := newWire(t)
+	if _, err := w.admin(t).DeleteTopics(t.Context(), topics.RetryOrders); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := w.smartfeed(t, "", "wait", "--timeout", "60s", "--json")
+	var missing *topics.MissingTopicsError
+	if !errors.As(err, &missing) || !slices.Equal(missing.Topics, []string{topics.RetryOrders}) {
+		t.Errorf("wait = %v, want %s missing", err, topics.RetryOrders)
+	}
+	if want := `"smartfeed topics apply"`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("wait = %v, want what to do: %s", err, want)
+	}
+	if !strings.Contains(out, `"done": false`) {
+		t.Errorf("printed %s", out)
 	}
 }
 

@@ -277,13 +277,15 @@ func LimitRetries(ctx context.Context, k Kafka, s *Streams, limit schemas.RetryL
 }
 
 func deadLettersCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
-	cmd := parent("deadletters", "look at records that could not be worked off, and try them again")
+	cmd := parent("deadletters", "look at records that could not be worked off, and try them again",
+		"  smartfeed deadletters list --limit 10")
 	var (
 		asJSON bool
 		limit  int
 	)
 	list := &cobra.Command{
 		Use: "list", Short: "print dead letters, the newest last", Args: cobra.NoArgs,
+		Example: "  smartfeed deadletters list --limit 10\n  smartfeed deadletters list --json",
 		RunE: run(setup, func(cmd *cobra.Command, s Setup, _ []string) error {
 			if limit < 1 || limit > maxListed {
 				return &UsageError{fmt.Sprintf("--limit %d: must be 1-%d", limit, maxListed)}
@@ -302,6 +304,7 @@ func deadLettersCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Comman
 	list.Flags().IntVar(&limit, "limit", 100, "print at most so many")
 	retry := &cobra.Command{
 		Use: "retry", Short: "have what came since the last time retried at once, whatever was tried before", Args: cobra.NoArgs,
+		Example: "  smartfeed deadletters retry\n  smartfeed deadletters retry --json",
 		RunE: run(setup, func(cmd *cobra.Command, s Setup, _ []string) error {
 			streams, err := s.Streams(cmd.Context())
 			if err != nil {
@@ -312,11 +315,11 @@ func deadLettersCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Comman
 		}),
 	}
 	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.AddCommand(list, retry, limitCommand(setup))
+	cmd.AddCommand(list, retry, limitCommand(setup, &asJSON))
 	return cmd
 }
 
-func limitCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
+func limitCommand(setup func(*cobra.Command) (Setup, error), asJSON *bool) *cobra.Command {
 	var (
 		operator string
 		priority int32
@@ -328,6 +331,9 @@ says. KIND is topic/group/words as GET /v1/deadletters/kinds lists them, or topi
 set counts. Of kinds that are due at once the one of greater --priority goes first.`,
 		Example: "  smartfeed deadletters limit pins/objects 0\n  smartfeed deadletters limit pins/objects default",
 		Args:    cobra.ExactArgs(2),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return [][]string{kinds(), {"0", "default"}, nil}[min(len(args), 2)], cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: run(setup, func(cmd *cobra.Command, s Setup, args []string) error {
 			rate, err := strconv.ParseFloat(args[1], 64)
 			if args[1] == "default" {
@@ -346,13 +352,23 @@ set counts. Of kinds that are due at once the one of greater --priority goes fir
 			} else if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "retries of %s: %s a second\n", args[0], args[1])
-			return err
+			return printLimit(cmd.OutOrStdout(), limit, args[1], *asJSON)
 		}),
 	}
 	cmd.Flags().StringVar(&operator, "operator", "", "who sets it, for others to see")
 	cmd.Flags().Int32Var(&priority, "priority", 0, "greater goes first")
 	return cmd
+}
+
+// kinds are the topics of the catalogue with each group that reads them: what limits are set for.
+func kinds() []string {
+	var names []string
+	for _, t := range Catalogue(Profile{}) {
+		for _, group := range t.Readers {
+			names = append(names, t.Name+"/"+group)
+		}
+	}
+	return names
 }
 
 // maxListed bounds what list holds in memory.
@@ -376,6 +392,14 @@ func printLetters(out io.Writer, list []Letter, asJSON bool) error {
 			l.DeadLetter.Partition, l.DeadLetter.Offset, l.Group, l.Retried, strings.ReplaceAll(reason, "\n", "; "))
 	}
 	return table.Flush()
+}
+
+func printLimit(out io.Writer, l schemas.RetryLimit, rate string, asJSON bool) error {
+	if asJSON {
+		return printJSON(out, l)
+	}
+	_, err := fmt.Fprintf(out, "retries of %s: %s a second\n", l.Scope, rate)
+	return err
 }
 
 func printRetried(out io.Writer, r Retried, asJSON bool) error {

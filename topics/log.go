@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -47,7 +49,7 @@ func (l *Log) End(ctx context.Context, topic string, partition int32) (int64, er
 	return end, nil
 }
 
-// Ends returns the end of every partition of the topics. A topic that does not exist is an error.
+// Ends returns the end of every partition of the topics. A topic that does not exist is a *MissingTopicsError.
 func (l *Log) Ends(ctx context.Context, topics ...string) (Offsets, error) {
 	listed, err := l.admin.ListEndOffsets(ctx, topics...)
 	return offsets("ends", listed, err)
@@ -89,7 +91,12 @@ func offsets(what string, listed kadm.ListedOffsets, err error) (Offsets, error)
 	}
 	out := Offsets{}
 	var errs []error
+	var missing []string
 	listed.Each(func(o kadm.ListedOffset) {
+		if errors.Is(o.Err, kerr.UnknownTopicOrPartition) {
+			missing = append(missing, o.Topic)
+			return
+		}
 		if o.Err != nil {
 			errs = append(errs, fmt.Errorf("list %s of %s: %w", what, o.Topic, o.Err))
 			return
@@ -99,8 +106,23 @@ func offsets(what string, listed kadm.ListedOffsets, err error) (Offsets, error)
 		}
 		out[o.Topic][o.Partition] = o.Offset
 	})
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		errs = append(errs, &MissingTopicsError{Topics: slices.Compact(missing)})
+	}
 	return out, errors.Join(errs...)
 }
+
+// MissingTopicsError names topics of the catalogue that the brokers do not have.
+type MissingTopicsError struct{ Topics []string }
+
+// Error says which they are, and what makes them.
+func (e *MissingTopicsError) Error() string {
+	return fmt.Sprintf("the brokers have no %s: \"smartfeed topics apply\" makes what is missing", strings.Join(e.Topics, ", "))
+}
+
+// Unwrap returns Kafka's own error.
+func (e *MissingTopicsError) Unwrap() error { return kerr.UnknownTopicOrPartition }
 
 // readBytes is how much one Read asks for. A longer single batch comes whole.
 const readBytes = 4 << 20

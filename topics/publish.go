@@ -53,6 +53,7 @@ One JSON object a line: {"stream":"actions","id":"e-81","time":"2026-11-20T10:00
 
 All lines are checked before anything is published. Every bad one is named on standard error, and then nothing is
 published and the exit code is 1, unless --skip-bad leaves them out. It returns when the brokers have everything.`,
+		Example: "  smartfeed publish events.ndjson\n  zcat events.ndjson.gz | smartfeed publish --skip-bad --json",
 		RunE: run(setup, func(cmd *cobra.Command, s Setup, args []string) error {
 			done, err := publishFiles(cmd, s, args, skipBad)
 			if done.Events > 0 || err == nil {

@@ -2,6 +2,7 @@ package topics
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -87,6 +88,9 @@ func (e *WaitError) Unwrap() error { return e.Cause }
 // records that a later event began are not waited for, so that Wait ends while events keep coming. The clock that
 // stamps records may be up to schemas.MaxAhead before the caller's. Brokers that are away are asked again.
 //
+// Brokers without one of the readers' topics are a *MissingTopicsError, when they have said so for missingPatience: one
+// that was just made is not known to all of them at once.
+//
 // No readers: those of the catalogue. In any case every process that holds a topic whole is waited for. progress, which
 // may be nil, is called after each look at the brokers.
 //
@@ -105,11 +109,14 @@ func Wait(ctx context.Context, k Kafka, since schemas.Micros, progress func(Wait
 		readers = ReadersOf(Catalogue(Profile{Partitions: k.Partitions}))
 	}
 	w := &waiter{log: l, since: since, readers: readers, backlogs: map[place]*backlog{}, generations: &GenerationWatch{Log: l}}
+	var missing missingTopics
 	for {
 		state, err := w.look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return &WaitError{State: w.last, Cause: context.Cause(ctx)}
+		case missing.forLong(err):
+			return fmt.Errorf("wait: %w", err)
 		case err != nil:
 			w.last.Err = err
 		default:
@@ -123,6 +130,26 @@ func Wait(ctx context.Context, k Kafka, since schemas.Micros, progress func(Wait
 		}
 		pause(ctx, w.last)
 	}
+}
+
+// missingPatience is how long brokers may lack a topic: they tell each other of a new one within a second.
+const missingPatience = 5 * time.Second
+
+// missingTopics remembers since when brokers have lacked topics without a break; zero: they do not.
+type missingTopics struct{ since time.Time }
+
+// forLong takes what came of the last look, and says whether topics have been missing for missingPatience.
+func (m *missingTopics) forLong(err error) bool {
+	var missing *MissingTopicsError
+	switch {
+	case !errors.As(err, &missing):
+		m.since = time.Time{}
+	case m.since.IsZero():
+		m.since = time.Now()
+	default:
+		return time.Since(m.since) >= missingPatience
+	}
+	return false
 }
 
 // pause lets the readers work: for longer when there is much to do.

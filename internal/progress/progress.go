@@ -28,10 +28,10 @@ type Reporter struct {
 	now      func() time.Time
 }
 
-// To returns a reporter that writes to w, with bars if w is a terminal.
+// To returns a reporter that writes to w, with bars, which have no colours, if w is a terminal that can move its cursor.
 func To(w io.Writer) *Reporter {
 	f, isFile := w.(*os.File)
-	return &Reporter{out: w, terminal: isFile && term.IsTerminal(int(f.Fd())), now: time.Now}
+	return &Reporter{out: w, terminal: isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb", now: time.Now}
 }
 
 // Terminal tells whether progress is shown by bars.

@@ -2,6 +2,8 @@ package progress
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -54,5 +56,38 @@ func TestBars(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in %q", want, out.String())
 		}
+	}
+}
+
+// A bar is drawn without colours and other escapes: NO_COLOR has nothing to take away.
+func TestBarsHaveNoColours(t *testing.T) {
+	var out bytes.Buffer
+	r := To(&out)
+	r.terminal = true
+	task := r.Start("pins", 3)
+	task.Add(2)
+	task.Say("on the way")
+	task.Done()
+	if got := out.String(); !strings.Contains(got, "pins") || strings.Contains(got, "\x1b[3") || strings.Contains(got, "\x1b[9") {
+		t.Errorf("a bar is drawn as %q", got)
+	}
+}
+
+// What is no terminal, a file for instance, gets lines.
+func TestFilesGetLines(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if To(f).Terminal() {
+		t.Error("a file is taken for a terminal")
+	}
+	task := To(f).Start("pins", 3)
+	task.Add(3)
+	task.Done()
+	got, err := os.ReadFile(f.Name())
+	if err != nil || !strings.HasPrefix(string(got), "pins: 3 of 3, ") || strings.ContainsAny(string(got), "\r\x1b") {
+		t.Errorf("a file gets %q, %v", got, err)
 	}
 }

@@ -25,15 +25,21 @@ func (e *UsageError) Error() string { return e.Problem }
 // Usage is true: the program ends with its exit code for wrong usage.
 func (e *UsageError) Usage() bool { return true }
 
+// Names are what shells may offer for arguments. Users are not among them.
+type Names struct{ Feeds, Sources, Features []string }
+
 // Commands returns query, which asks a running server. server is called when one of its subcommands runs, and says which
-// one, and as whom.
-func Commands(server func(*cobra.Command) (client.Config, error)) []*cobra.Command {
-	q := &querying{server: server}
+// one, and as whom; names when a shell wants to complete a command line.
+func Commands(server func(*cobra.Command) (client.Config, error), names func(*cobra.Command) Names) []*cobra.Command {
+	q := &querying{server: server, names: names}
 	cmd := &cobra.Command{
-		Use:   "query",
-		Short: "ask a running server for feeds, pools, features and its state",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "query",
+		Short:   "ask a running server for feeds, pools, features and its state",
+		Example: "  smartfeed query feed user:ada --limit 5\n  smartfeed query status --http feeds.local:8080",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return &UsageError{"smartfeed query needs one of its commands: feed, why, pool, feature, status, ready"}
+		},
 	}
 	cmd.PersistentFlags().BoolVar(&q.asJSON, "json", false, "print the answer as it is")
 	cmd.AddCommand(q.feedCommand(), q.whyCommand(), q.poolCommand(), q.featureCommand(), q.statusCommand(), q.readyCommand())
@@ -43,7 +49,24 @@ func Commands(server func(*cobra.Command) (client.Config, error)) []*cobra.Comma
 // querying is what the subcommands of query have in common.
 type querying struct {
 	server func(*cobra.Command) (client.Config, error)
+	names  func(*cobra.Command) Names
 	asJSON bool
+}
+
+// offer completes the argument after `after` others, and all that follow it, with some of the names.
+func (q *querying) offer(after int, some func(Names) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) < after {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return some(q.names(cmd)), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// offerFeeds completes the flag --feed.
+func (q *querying) offerFeeds(cmd *cobra.Command) {
+	feeds := q.offer(0, func(n Names) []string { return n.Feeds })
+	_ = cmd.RegisterFlagCompletionFunc("feed", feeds) // it fails only without such a flag
 }
 
 func (q *querying) client(cmd *cobra.Command) (*client.Client, error) {
@@ -98,8 +121,9 @@ func (q *querying) feedCommand() *cobra.Command {
 		Short: "visit a user's feed, or read on in it",
 		Long: `Without --cursor this is a visit: the new items on top count as shown from then on. With the cursor of the page before,
 the older items that follow it. --all reads on to the end; with --json it prints a page a line.`,
-		Example: "  smartfeed query feed user:ada --limit 10",
-		Args:    cobra.ExactArgs(1),
+		Example:           "  smartfeed query feed user:ada --limit 10\n  smartfeed query feed user:ada --all --json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
@@ -116,6 +140,7 @@ the older items that follow it. --all reads on to the end; with --json it prints
 		},
 	}
 	cmd.Flags().StringVar(&name, "feed", "", "named feed of the visit (default home)")
+	q.offerFeeds(cmd)
 	cmd.Flags().StringVar(&cursor, "cursor", "", "read on from here")
 	cmd.Flags().IntVar(&limit, "limit", defaultLimit, fmt.Sprintf("items of a page, 1-%d", feed.MaxLimit))
 	cmd.Flags().BoolVar(&all, "all", false, "every page, to the end")
@@ -149,10 +174,11 @@ func (q *querying) feed(cmd *cobra.Command, user schemas.UserID, query url.Value
 func (q *querying) poolCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use:     "pool USER SOURCE",
-		Short:   "what waits for a user from one source, best first",
-		Example: "  smartfeed query pool user:ada interest",
-		Args:    cobra.ExactArgs(2),
+		Use:               "pool USER SOURCE",
+		Short:             "what waits for a user from one source, best first",
+		Example:           "  smartfeed query pool user:ada interest",
+		ValidArgsFunction: q.offer(1, func(n Names) []string { return n.Sources }),
+		Args:              cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
@@ -189,7 +215,8 @@ func (q *querying) featureCommand() *cobra.Command {
 		Example: `  smartfeed query feature
   smartfeed query feature interests_24h last_actions --user user:ada
   smartfeed query feature pair_author_96h --pair 'user:ada|pin:42'`,
-		Args: cobra.ArbitraryArgs,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: q.offer(0, func(n Names) []string { return n.Features }),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			req, err := a.request(names)
 			if err != nil {
@@ -281,9 +308,10 @@ func parsePair(text string) (feature.UserPin, error) {
 // readyCommand is for health checks where there is no other client of HTTP.
 func (q *querying) readyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "ready",
-		Short: "end with exit code 0 if a running server is ready, with 1 if it is not",
-		Args:  cobra.NoArgs,
+		Use:     "ready",
+		Short:   "end with exit code 0 if a running server is ready, with 1 if it is not",
+		Example: "  smartfeed query ready --http 127.0.0.1:8080",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := q.client(cmd)
 			if err != nil {
@@ -301,9 +329,10 @@ func (q *querying) readyCommand() *cobra.Command {
 
 func (q *querying) statusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "status",
-		Short: "the state of every part of a running server",
-		Args:  cobra.NoArgs,
+		Use:     "status",
+		Short:   "the state of every part of a running server",
+		Example: "  smartfeed query status\n  smartfeed query status --json",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := q.client(cmd)
 			if err != nil {

@@ -29,7 +29,8 @@ func serveTo(t *testing.T, f *fakes) string {
 func query(t *testing.T, addr string, args ...string) (string, error) {
 	t.Helper()
 	root := &cobra.Command{Use: "smartfeed", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(Commands(func(*cobra.Command) (client.Config, error) { return client.Config{Address: addr}, nil })...)
+	root.AddCommand(Commands(func(*cobra.Command) (client.Config, error) { return client.Config{Address: addr}, nil },
+		func(*cobra.Command) Names { return Names{} })...)
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(io.Discard)

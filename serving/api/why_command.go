@@ -16,10 +16,11 @@ import (
 func (q *querying) whyCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
-		Use:     "why USER PIN",
-		Short:   "why a pin is, was, or is not in a user's feed",
-		Example: "  smartfeed query why user:ada pin:42",
-		Args:    cobra.ExactArgs(2),
+		Use:               "why USER PIN",
+		Short:             "why a pin is, was, or is not in a user's feed",
+		Example:           "  smartfeed query why user:ada pin:42",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
@@ -46,6 +47,7 @@ func (q *querying) whyCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&name, "feed", "", "named feed whose rules are asked (default home)")
+	q.offerFeeds(cmd)
 	return cmd
 }
 

@@ -49,7 +49,11 @@ func Command(setup func(cmd *cobra.Command) (topics.Setup, error)) *cobra.Comman
 Users and follows come first, then the pins, then the actions, each worked off before the next. All times are moved so
 that the last action falls on --last-action. An import that was interrupted is taken up by running it again with the
 --last-action that it printed: what is there already changes nothing.`,
-		Args: cobra.ExactArgs(1),
+		Example: "  smartfeed import lastfm hetrec2011-lastfm-2k\n  smartfeed import lastfm hetrec2011-lastfm-2k --last-action 2026-11-20T10:00:00Z --json",
+		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, args[0], o, setup) },
 	}
 	f := cmd.Flags()

@@ -45,7 +45,8 @@ func Command(setup func(cmd *cobra.Command) (topics.Setup, error)) *cobra.Comman
 		Long: `Make up a product with people, boards, interests, follows and pins, the same one for the same seed, and then let
 people pin, follow, look, click and save at a stated rate. To start it again is harmless: it goes on with the product
 that is there.`,
-		Args: cobra.NoArgs,
+		Example: "  smartfeed simulate --users 200 --pins 1000 --rate 20 --for 5m\n  smartfeed simulate --for 0 --json",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			lasting, err := check(cfg, span)
 			if err != nil {

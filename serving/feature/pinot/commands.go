@@ -2,10 +2,14 @@ package pinot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Setup is what the commands need of the program's configuration.
@@ -41,8 +45,13 @@ func (s Setup) stream() Stream {
 func Command(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "pinot", Short: "make and check the table of enriched actions in Apache Pinot", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: "  smartfeed pinot apply --pinot.controller pinot-1:9000",
+		RunE: func(*cobra.Command, []string) error {
+			return &topics.UsageError{Problem: "smartfeed pinot needs one of its commands: apply, verify, show"}
+		},
 	}
+	var asJSON bool
+	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
 	administer := func(do func(ctx context.Context, cmd *cobra.Command, a *Admin, s Stream) error) func(*cobra.Command, []string) error {
 		return func(cmd *cobra.Command, _ []string) error {
 			s, err := setup(cmd)
@@ -58,39 +67,71 @@ func Command(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "apply", Short: "create or update schema and table, in the form of the controller's release", Args: cobra.NoArgs,
+		Example: "  smartfeed pinot apply --pinot.controller pinot-1:9000",
 		RunE: administer(func(ctx context.Context, cmd *cobra.Command, a *Admin, s Stream) error {
 			if err := a.Apply(ctx, s); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "table %s is applied\n", TableName)
-			return err
+			return say(cmd, asJSON, applied{Table: TableName, Applied: true}, "table "+TableName+" is applied")
 		}),
 	}, &cobra.Command{
 		Use: "verify", Short: "report how schema and table differ from what they should be", Args: cobra.NoArgs,
+		Example: "  smartfeed pinot verify --pinot.controller pinot-1:9000 --json",
 		RunE: administer(func(ctx context.Context, cmd *cobra.Command, a *Admin, s Stream) error {
 			differ, err := a.Verify(ctx, s)
 			if err != nil {
 				return err
 			}
-			var problems []error
-			for _, d := range differ {
-				problems = append(problems, errors.New(d))
-			}
-			if err := errors.Join(problems...); err != nil {
-				return fmt.Errorf("pinot differs:\n%w", err)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "table %s is as it should be\n", TableName)
-			return err
+			return verdict(cmd, differ, asJSON)
 		}),
-	}, showCommand(setup))
+	}, showCommand(setup, &asJSON))
 	return cmd
 }
 
-func showCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
+// applied is what apply prints for programs.
+type applied struct {
+	Table   string `json:"table"`
+	Applied bool   `json:"applied"`
+}
+
+// verified is what verify prints for programs.
+type verified struct {
+	Table   string   `json:"table"`
+	Differs []string `json:"differs"`
+}
+
+// verdict prints how the table differs, which is an error if it does.
+func verdict(cmd *cobra.Command, differ []string, asJSON bool) error {
+	if len(differ) == 0 {
+		return say(cmd, asJSON, verified{Table: TableName, Differs: []string{}}, "table "+TableName+" is as it should be")
+	}
+	err := fmt.Errorf("pinot differs:\n%s", strings.Join(differ, "\n"))
+	if asJSON {
+		err = errors.Join(say(cmd, true, verified{Table: TableName, Differs: differ}, ""), err)
+	}
+	return err
+}
+
+// say prints a value for programs or a line for people.
+func say(cmd *cobra.Command, asJSON bool, value any, line string) error {
+	if asJSON {
+		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc.SetIndent("", "  ")
+		return enc.Encode(value)
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), line)
+	return err
+}
+
+func showCommand(setup func(*cobra.Command) (Setup, error), asJSON *bool) *cobra.Command {
 	var release string
 	cmd := &cobra.Command{
 		Use: "show", Short: "print schema and table as apply sends them, but for secrets", Args: cobra.NoArgs,
+		Example: "  smartfeed pinot show --release 1.5\n  smartfeed pinot show --json | jq .table",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if r := Release(release); r != V0 && r != V1 {
+				return &topics.UsageError{Problem: fmt.Sprintf("--release %q: want %s or %s", release, V0, V1)}
+			}
 			s, err := setup(cmd)
 			if err != nil {
 				return err
@@ -106,10 +147,12 @@ func showCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 			if table, err = masked(table, s.Config.Stream); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s%s", schema, table)
-			return err
+			both := map[string]json.RawMessage{"schema": schema, "table": table}
+			return say(cmd, *asJSON, both, strings.TrimSuffix(string(schema)+string(table), "\n"))
 		},
 	}
 	cmd.Flags().StringVar(&release, "release", string(V1), "release of Pinot: 0.11 or 1.5")
+	releases := cobra.FixedCompletions([]string{string(V0), string(V1)}, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc("release", releases) // it fails only without such a flag
 	return cmd
 }

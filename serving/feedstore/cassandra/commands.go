@@ -2,8 +2,10 @@ package cassandra
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,31 +22,59 @@ var errNone = errors.New("feed_store.cassandra.primary.hosts is empty: the embed
 
 // Commands returns apply and verify. setup is called when one of them runs.
 func Commands(setup func(*cobra.Command) (Setup, error)) []*cobra.Command {
-	return []*cobra.Command{{
+	var asJSON bool
+	commands := []*cobra.Command{{
 		Use: "apply", Short: "make keyspace and tables, set options that differ", Args: cobra.NoArgs,
+		Example: "  smartfeed feedstore apply --feed_store.cassandra.primary.hosts cassandra-a:9042",
 		Long: `Make the keyspace and the tables on the primary and, if there is one, on the standby, and set options that differ. What
 cannot be changed in place is reported, and nothing is changed on that cluster then. Run it again at any time: what is
 there stays.`,
 		RunE: each(setup, func(cmd *cobra.Command, name string, cfg Config, at Cluster) error {
 			done, err := Apply(cmd.Context(), cfg, at)
-			for _, what := range done {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s: done\n", name, what)
-			}
-			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: as it should be\n", name)
-			}
-			return err
+			return errors.Join(err, newReport(name, done, err).print(cmd.OutOrStdout(), asJSON))
 		}),
 	}, {
 		Use: "verify", Short: "report how keyspace and tables differ from what apply would make", Args: cobra.NoArgs,
+		Example: "  smartfeed feedstore verify --feed_store.cassandra.primary.hosts cassandra-a:9042",
 		RunE: each(setup, func(cmd *cobra.Command, name string, cfg Config, at Cluster) error {
 			err := Verify(cmd.Context(), cfg, at)
-			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: as it should be\n", name)
-			}
-			return err
+			return errors.Join(err, newReport(name, nil, err).print(cmd.OutOrStdout(), asJSON))
 		}),
 	}}
+	for _, cmd := range commands {
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, an object a line for each cluster")
+	}
+	return commands
+}
+
+// report is what a command says of one cluster.
+type report struct {
+	Cluster  string   `json:"cluster"` // primary or standby
+	OK       bool     `json:"ok"`      // it is as it should be
+	Done     []string `json:"done"`
+	Problems []string `json:"problems"`
+}
+
+func newReport(cluster string, done []string, err error) report {
+	r := report{Cluster: cluster, OK: err == nil, Done: append([]string{}, done...), Problems: []string{}}
+	if err != nil {
+		r.Problems = strings.Split(err.Error(), "\n")
+	}
+	return r
+}
+
+// print leaves the problems to the error when it is for people.
+func (r report) print(out io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(r)
+	}
+	for _, what := range r.Done {
+		fmt.Fprintf(out, "%s: %s: done\n", r.Cluster, what)
+	}
+	if r.OK {
+		fmt.Fprintf(out, "%s: as it should be\n", r.Cluster)
+	}
+	return nil
 }
 
 // each does something to each cluster, also when it fails for one.

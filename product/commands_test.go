@@ -1,0 +1,265 @@
+package product
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// commands are all that there are, but for cobra's own help.
+func commands() []*cobra.Command {
+	var all []*cobra.Command
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			if sub.Name() != "help" && !sub.Hidden {
+				all = append(all, sub)
+				walk(sub)
+			}
+		}
+	}
+	root := (&program{}).command()
+	addCompletion(root)
+	walk(root)
+	return all
+}
+
+// words are the command line of a command, without the program's name.
+func words(c *cobra.Command) []string { return strings.Fields(c.CommandPath())[1:] }
+
+func isShell(c *cobra.Command) bool { return c.HasParent() && c.Parent().Name() == "completion" }
+
+// execute runs a command line in an empty directory's configuration and returns its exit code and what it printed.
+func execute(t *testing.T, environ []string, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = Execute(t.Context(), args, environ, strings.NewReader(""), &o, &e)
+	return code, o.String(), e.String()
+}
+
+// Each command's help has an example, and each example is a command line that is understood.
+func TestEveryCommandHasAnExampleThatIsUnderstood(t *testing.T) {
+	for _, c := range commands() {
+		code, out, _ := execute(t, nil, append(words(c), "--help")...)
+		if code != 0 {
+			t.Errorf("%s --help: exit code %d", c.CommandPath(), code)
+		}
+		if isShell(c) {
+			continue // cobra's own text
+		}
+		if !strings.Contains(out, "\nExamples:\n") {
+			t.Errorf("%s --help has no example", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			if err := understood(line); err != nil {
+				t.Errorf("%s: %q: %v", c.CommandPath(), strings.TrimSpace(line), err)
+			}
+			if !strings.Contains(line, c.CommandPath()) {
+				t.Errorf("%s: its example is of another command: %q", c.CommandPath(), strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// understood parses the program's command lines in a line of shell, and checks flags and arguments.
+func understood(line string) error {
+	for _, part := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune("&|()<>", r) }) {
+		_, args, found := strings.Cut(part, "smartfeed ")
+		if !found {
+			continue
+		}
+		root := (&program{}).command()
+		addCompletion(root)
+		cmd, rest, err := root.Find(strings.Fields(strings.ReplaceAll(args, "'", "")))
+		if err == nil {
+			err = cmd.ParseFlags(rest)
+		}
+		if err == nil {
+			err = cmd.ValidateArgs(cmd.Flags().Args())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A flag that is not there, an argument that does not belong there, a group by itself: exit code 2, with the command
+// that tells more.
+func TestEveryCommandRefusesWrongUsage(t *testing.T) {
+	many := slices.Repeat([]string{"surplus"}, 9)
+	for _, c := range commands() {
+		lines := [][]string{append(words(c), "--no-such-flag")}
+		if !slices.Contains([]string{"publish", "feature"}, c.Name()) { // which take any number
+			lines = append(lines, append(words(c), many...))
+		}
+		if c.HasSubCommands() {
+			lines = append(lines, words(c))
+		}
+		for _, line := range lines {
+			code, out, errOut := execute(t, nil, line...)
+			if code != 2 || out != "" || !strings.Contains(errOut, `" tells how it is used`) {
+				t.Errorf("%q: exit code %d, printed %.200q, %.200q", line, code, out, errOut)
+			}
+		}
+	}
+	code, _, errOut := execute(t, nil, "query")
+	if want := "smartfeed query needs one of its commands"; code != 2 || !strings.Contains(errOut, want) {
+		t.Errorf("query: exit code %d, %q; want %q", code, errOut, want)
+	}
+}
+
+// deaf is an address where nobody listens.
+const deaf = "127.0.0.1:1"
+
+// Whatever needs somebody who is not there fails with exit code 1, and says who that is.
+func TestCommandsWithoutWhatTheyNeed(t *testing.T) {
+	away := []string{"--kafka", deaf, "--registry", deaf, "--http", deaf, "--pinot.controller", deaf,
+		"--feed_store.cassandra.primary.hosts", deaf, "--dir", t.TempDir()}
+	for _, args := range [][]string{
+		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish"}, {"wait", "--timeout", "200ms"},
+		{"deadletters", "list"}, {"deadletters", "retry"}, {"deadletters", "limit", "pins", "0"},
+		{"simulate", "--for", "0"}, {"import", "lastfm", generated(t, 0.001)}, {"import", "lastfm", t.TempDir()},
+		{"erase", "user:ada"}, {"rebuild", "user:ada"}, {"features", "verify"}, {"doctor", "--timeout", "1s"},
+		{"bench"}, {"process"}, {"serve"}, {"materialize"}, {"pinot", "apply"}, {"pinot", "verify"},
+		{"feedstore", "apply"}, {"feedstore", "verify"},
+		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
+		{"query", "feature"}, {"query", "status"}, {"query", "ready"},
+	} {
+		t.Run(strings.Join(args[:min(2, len(args))], " "), func(t *testing.T) {
+			t.Parallel()
+			code, _, errOut := execute(t, nil, append(args, away...)...)
+			if code != 1 || !strings.HasPrefix(lastLines(errOut), "smartfeed: ") {
+				t.Errorf("exit code %d, printed %.500q", code, errOut)
+			}
+		})
+	}
+}
+
+// lastLines is what a command says at its end: all from "smartfeed:" on.
+func lastLines(text string) string {
+	if i := strings.LastIndex(text, "smartfeed: "); i >= 0 {
+		return text[i:]
+	}
+	return text
+}
+
+// What a program may read is JSON with --json. Of a product that runs.
+func TestCommandsPrintJSON(t *testing.T) {
+	s := start(t, testConfig(t.TempDir()))
+	event := filepath.Join(t.TempDir(), "events")
+	text := `{"stream":"follows","id":"c1","time":1,"actor":"user:ada","verb":"follow","object":"user:bob"}`
+	if err := os.WriteFile(event, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"version"}, {"config", "check"}, {"id", "make", "3429", "1", "7075733"}, {"id", "split", "241294492511762325"},
+		{"token", "--auth.secret_file", filepath.Join(t.TempDir(), "secret"), "--user", "user:ada"}, {"pinot", "show"},
+		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish", event}, {"wait", "--timeout", "60s"},
+		{"simulate", "--for", "0", "--users", "3", "--pins", "3"}, {"wait", "--timeout", "60s"}, {"deadletters", "list"},
+		{"deadletters", "limit", "pins/objects", "default"}, {"deadletters", "retry"}, {"features", "verify"},
+		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
+		{"query", "feature"}, {"query", "feature", "last_actions", "--user", "user:ada"}, {"query", "status"},
+		{"query", "ready"}, {"rebuild", "user:ada"}, {"erase", "user:ada"}, {"doctor"},
+	} {
+		out, err := s.run(append(args, "--json")...)
+		if err != nil || !json.Valid([]byte(out)) {
+			t.Errorf("%q: %v, printed %.300q", args, err, out)
+		}
+	}
+}
+
+// Shells are offered groups, topics, sources, feeds and features, and no users.
+func TestCompletions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
+	text := "generator: {feeds: {calm: {like: home}}, sources: [{name: trends, url: 'http://192.0.2.1/', timeout: 40ms, limit: 10}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	configured := "SMARTFEED_CONFIG=" + file
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"process", ""}, groupNames()},
+		{[]string{"rebuild", ""}, []string{"following", "interest", "all"}},
+		{[]string{"rebuild", "user:ada", "--source", ""}, []string{"following", "interest"}},
+		{[]string{"deadletters", "limit", ""}, []string{"pins/objects", "follows/fanout"}},
+		{[]string{"deadletters", "limit", "pins/objects", ""}, []string{"default"}},
+		{[]string{"query", "feed", "user:ada", "--feed", ""}, []string{"home", "plain", "calm"}},
+		{[]string{"query", "why", "user:ada", "pin:1", "--feed", ""}, []string{"calm"}},
+		{[]string{"query", "pool", "user:ada", ""}, []string{"following", "related", "trends"}},
+		{[]string{"query", "feature", ""}, []string{"interests_24h", "last_actions"}},
+		{[]string{"pinot", "show", "--release", ""}, []string{"0.11", "1.5"}},
+		{[]string{"token", "--scope", ""}, []string{"operate"}},
+		{[]string{"query", "feed", ""}, nil},
+		{[]string{"query", "pool", ""}, nil},
+		{[]string{"erase", ""}, nil},
+	} {
+		code, out, _ := execute(t, []string{configured}, append([]string{"__complete"}, c.args...)...)
+		offered := strings.Split(strings.TrimSpace(out), "\n")
+		directive := offered[len(offered)-1]
+		offered = offered[:len(offered)-1]
+		for _, want := range c.want {
+			if !slices.Contains(offered, want) {
+				t.Errorf("%q offers %q, want %s among them", c.args, offered, want)
+			}
+		}
+		if code != 0 || len(offered) > 0 != (len(c.want) > 0) || directive != ":4" { // 4: no files
+			t.Errorf("%q: exit code %d, offers %q, %s", c.args, code, offered, directive)
+		}
+	}
+}
+
+// The scripts are what the shells take, where they are.
+func TestCompletionScripts(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		t.Run(shell, func(t *testing.T) {
+			code, script, errOut := execute(t, nil, "completion", shell)
+			if code != 0 || len(script) < 1000 {
+				t.Fatalf("exit code %d, %d bytes, %s", code, len(script), errOut)
+			}
+			path, err := exec.LookPath(shell)
+			if err != nil {
+				t.Skipf("%s is not on this machine", shell)
+			}
+			cmd := exec.CommandContext(t.Context(), path, "-n")
+			cmd.Stdin = strings.NewReader(script)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s -n: %v\n%s", shell, err, out)
+			}
+		})
+	}
+}
+
+// In a bash that has sourced the script, a tab after "process po" makes it "process pools".
+func TestCompletionInBash(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not on this machine")
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(os.Args[0], filepath.Join(dir, "smartfeed")); err != nil {
+		t.Fatal(err)
+	}
+	_, script, _ := execute(t, nil, "completion", "bash")
+	cmd := exec.CommandContext(t.Context(), bash, "--norc", "-c", script+`
+_get_comp_words_by_ref() { cur=po prev=process words=("${COMP_WORDS[@]}") cword=$COMP_CWORD; } # of the package bash-completion
+COMP_LINE="smartfeed process po" COMP_POINT=20 COMP_WORDS=(smartfeed process po) COMP_CWORD=2 COMP_TYPE=9
+compopt() { :; } # it works only while a shell completes
+__start_smartfeed
+printf '%s\n' "${COMPREPLY[@]}"`)
+	cmd.Env = append(os.Environ(), childVariable+"=1", fmt.Sprintf("PATH=%s:%s", dir, os.Getenv("PATH")))
+	out, err := cmd.CombinedOutput()
+	if got := strings.TrimSpace(string(out)); err != nil || got != "pools" {
+		t.Errorf("offered %q, %v; want pools", got, err)
+	}
+}
