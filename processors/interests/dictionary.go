@@ -11,12 +11,12 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// term is what is known of a term. Its row is this as JSON.
+// term is what is known of a term.
 type term struct {
-	Pins   int64     `json:"pins"`
-	Over   int64     `json:"over,omitempty"` // by how much Pins may be too high
-	People int64     `json:"people"`         // authors told apart
-	Recent decay.Sum `json:"recent"`         // a weight of 1 for each pin
+	Pins   int64
+	Over   int64     // by how much Pins may be too high
+	People int64     // authors told apart
+	Recent decay.Sum // a weight of 1 for each pin
 }
 
 // score ranks candidates; see the package comment.
@@ -98,8 +98,8 @@ func (d dictionary) put(name string, t term) error {
 
 // admit makes room for a term, and returns what it begins with.
 func (d dictionary) admit() (term, error) {
-	n, _, err := get[int64](d.own, []byte{rowTerms})
-	if err != nil || n < int64(d.cfg.MaxTerms) {
+	n, _, err := get[number](d.own, []byte{rowTerms})
+	if err != nil || n < number(d.cfg.MaxTerms) {
 		return term{Recent: decay.None()}, cmp.Or(err, d.number(1))
 	}
 	fewest, err := names(d.own, []byte{rowRank}, 1)
@@ -128,16 +128,16 @@ func (d dictionary) drop(name string) error {
 }
 
 // number adds to the number of terms.
-func (d dictionary) number(n int64) error {
-	was, _, err := get[int64](d.own, []byte{rowTerms})
+func (d dictionary) number(n number) error {
+	was, _, err := get[number](d.own, []byte{rowTerms})
 	is := was + n
 	return cmp.Or(err, put(d.own, []byte{rowTerms}, &is))
 }
 
 // author counts a pin for its author, up to MaxPeople of them.
-func (d dictionary) author(m schemas.TermMark, t *term, n int64) error {
+func (d dictionary) author(m schemas.TermMark, t *term, n number) error {
 	name := append(authorPrefix(m.Term), m.Author...)
-	pins, known, err := get[int64](d.own, name)
+	pins, known, err := get[number](d.own, name)
 	switch {
 	case err != nil:
 		return err

@@ -100,7 +100,7 @@ func (r Reader) Engagement(ctx context.Context, interest schemas.InterestID, day
 	bySource := map[string]map[string]int64{}
 	first := int64(day(r.now())) - int64(days)
 	err := r.Rows.Read(ctx, string(interest), func(s rows.Snapshot) error {
-		return each(s, []byte{rowCount}, func(rest string, n int64) {
+		return each(s, []byte{rowCount}, func(rest string, n number) {
 			source, what, ok := bytes.Cut([]byte(rest[4:]), []byte{0})
 			if !ok || int64(binary.BigEndian.Uint32([]byte(rest))) <= first {
 				return
@@ -108,7 +108,7 @@ func (r Reader) Engagement(ctx context.Context, interest schemas.InterestID, day
 			if bySource[string(source)] == nil {
 				bySource[string(source)] = map[string]int64{}
 			}
-			bySource[string(source)][string(what)] += n
+			bySource[string(source)][string(what)] += int64(n)
 		})
 	})
 	if err != nil {

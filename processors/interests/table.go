@@ -3,7 +3,6 @@ package interests
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,33 +32,13 @@ type getter interface {
 	Scan(s rows.Scan, visit func(row, value []byte) bool) error
 }
 
-// get reads a row that is JSON; the zero value if there is none.
-func get[T any](own getter, name []byte) (rec T, found bool, err error) {
-	value, err := own.Get(name)
-	if err != nil || value == nil {
-		return rec, false, err
-	}
-	if err := json.Unmarshal(value, &rec); err != nil {
-		return rec, false, fmt.Errorf("read row %q: %w", name, err)
-	}
-	return rec, true, nil
-}
-
-func put[T any](own rows.Owner, name []byte, rec *T) error {
-	value, err := json.Marshal(rec)
-	if err != nil {
-		return fmt.Errorf("write row %q: %w", name, err)
-	}
-	return own.Put(name, value)
-}
-
-// each visits all rows of a prefix that are JSON, with what follows the prefix in their names.
-func each[T any](own getter, prefix []byte, visit func(rest string, rec T)) error {
+// each visits all rows of a prefix, with what follows the prefix in their names.
+func each[T any, R record[T]](own getter, prefix []byte, visit func(rest string, rec T)) error {
 	var bad error
 	err := own.Scan(rows.Scan{Prefix: prefix}, func(name, value []byte) bool {
-		var rec T
-		if bad = json.Unmarshal(value, &rec); bad != nil {
-			bad = fmt.Errorf("read row %q: %w", name, bad)
+		rec, err := decode[T, R](value)
+		if err != nil {
+			bad = fmt.Errorf("read row %q: %w", name, err)
 			return false
 		}
 		visit(string(name[len(prefix):]), rec)
@@ -78,22 +57,22 @@ func names(own getter, prefix []byte, most int) ([][]byte, error) {
 	return list, err
 }
 
-// saying is what a pin says. Its row is this as JSON.
+// saying is what a pin says.
 type saying struct {
-	Version   schemas.Version      `json:"version"`
-	Author    schemas.UserID       `json:"author"`
-	Created   schemas.Micros       `json:"created"`
-	Interests []schemas.InterestID `json:"interests,omitempty"`
-	Terms     []string             `json:"terms,omitempty"` // sorted
-	Deleted   bool                 `json:"deleted,omitempty"`
+	Version   schemas.Version
+	Author    schemas.UserID
+	Created   schemas.Micros
+	Interests []schemas.InterestID
+	Terms     []string // sorted
+	Deleted   bool
 }
 
-// visitor is a user who saw or liked a pin of late. Its row is this as JSON.
+// visitor is a user who saw or liked a pin of late.
 type visitor struct {
-	Source schemas.Source `json:"source,omitempty"` // of the newest impression; "": none
-	Time   schemas.Micros `json:"time,omitempty"`   // of that
-	Liked  bool           `json:"liked,omitempty"`
-	Forget schemas.Micros `json:"forget"` // when the row goes
+	Source schemas.Source // of the newest impression; "": none
+	Time   schemas.Micros // of that
+	Liked  bool
+	Forget schemas.Micros // when the row goes
 }
 
 // sourceAt returns what brought the pin to somebody who acts on it.
@@ -125,11 +104,14 @@ func (t pinRows) putVisitor(user schemas.UserID, v visitor) error {
 
 // visitors returns how many there are.
 func (t pinRows) visitors() (int, error) {
-	n, _, err := get[int](t.own, []byte{rowVisitors})
-	return n, err
+	n, _, err := get[number](t.own, []byte{rowVisitors})
+	return int(n), err
 }
 
-func (t pinRows) putVisitors(n int) error { return put(t.own, []byte{rowVisitors}, &n) }
+func (t pinRows) putVisitors(n int) error {
+	row := number(n)
+	return put(t.own, []byte{rowVisitors}, &row)
+}
 
 // forget removes a visitor.
 func (t pinRows) forget(name []byte) error {

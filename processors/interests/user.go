@@ -11,10 +11,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// liking is an interest of a user. Its row is this as JSON.
+// liking is an interest of a user.
 type liking struct {
-	Strength decay.Sum          `json:"strength"`
-	Evidence []schemas.Evidence `json:"evidence,omitempty"` // the newest first
+	Strength decay.Sum
+	Evidence []schemas.Evidence // the newest first
 }
 
 // add takes an action in.
@@ -64,8 +64,13 @@ func all(own getter) (map[string]liking, error) {
 
 // trim gives up the weakest interests beyond the bound, a quarter of it at a time.
 func (t userRows) trim(tx *rows.Tx) error {
+	most := t.cfg.Keep + t.cfg.Keep/4
+	known, err := names(t.own, []byte{rowInterest}, most+1)
+	if err != nil || len(known) <= most {
+		return err
+	}
 	list, err := all(t.own)
-	if err != nil || len(list) <= t.cfg.Keep+t.cfg.Keep/4 {
+	if err != nil {
 		return err
 	}
 	for _, id := range strongest(list)[t.cfg.Keep:] {
@@ -135,7 +140,7 @@ const staleAtOnce = 50
 // count counts an event of an interest, and removes days that are older than the last ones that are kept.
 func count(own rows.Owner, e schemas.EngagementMark, days int) error {
 	name := append(append(append(dayName(day(e.Time)), e.Source...), 0), e.What...)
-	n, known, err := get[int64](own, name)
+	n, known, err := get[number](own, name)
 	if err != nil {
 		return err
 	}
