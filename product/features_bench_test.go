@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -144,6 +145,16 @@ func (p *benchProduct) atRate(rate, n int, body func(i int) []byte) []time.Durat
 	return took
 }
 
+// usedCPU is what the process has used of its processors, which other programs change less than how long something takes.
+func usedCPU(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func report(b *testing.B, took []time.Duration) {
@@ -166,9 +177,12 @@ func BenchmarkFeatures(b *testing.B) {
 			lines = append(lines, p.action(schemas.UserID(fmt.Sprint("user:", u)), u+i, now.Add(-time.Duration(i)*7*time.Minute)))
 		}
 	}
+	began := usedCPU(b)
 	recorded := p.publish(lines)
+	used := usedCPU(b) - began
 	b.Run("recording, to the last feature", func(b *testing.B) {
 		b.ReportMetric(float64(len(lines))/recorded.Seconds(), "actions/s")
+		b.ReportMetric(used.Seconds()/float64(len(lines))*1e6, "CPU-s/M") // of everything that comes of the actions
 		b.ReportMetric(0, "ns/op")
 	})
 	ten := []string{"interests_24h", "authors_24h", "top_interests_96h", "verbs_1h", "actions_per_hour_24h", "pins_24h", "last_actions", "last_hides", "taste_24h", "taste_6h"}
