@@ -12,14 +12,15 @@ import (
 const (
 	profileRow = 'u' // → the newest update, or the delete, as a record of users
 	facetRow   = 'f' // author, board or interest → the affinity for it, see facet.encode; may have a timer
-	recentRow  = 'r' // time (newest first), pin → a positive action, as a record of related-requests without pins near
+	recentRow  = 'r' // → the last positive actions, newest first, see encodeRecent
 	sentRow    = 's' // → when affinities were last sent, see sent.encode; may have a timer
 )
 
-// formatFacet and formatSent are the first bytes of the rows' values. Other ones are other layouts.
+// formatFacet, formatSent and formatRecent are the first bytes of the rows' values. Other ones are other layouts.
 const (
-	formatFacet = 1
-	formatSent  = 1
+	formatFacet  = 1
+	formatSent   = 1
+	formatRecent = 1
 )
 
 const (
@@ -29,9 +30,56 @@ const (
 
 var errTorn = errors.New("decode row: cut short, or not of a known form")
 
-func recentName(r *schemas.RelatedRequest) []byte {
-	b := binary.BigEndian.AppendUint64([]byte{recentRow}, ^(uint64(r.Time) ^ 1<<63)) // newest first, times before 1970 included
-	return append(b, r.Pin.ID...)
+// recentAction is a positive action of a user.
+type recentAction struct {
+	time    schemas.Micros
+	encoded []byte                  // a record of related-requests without pins near
+	request *schemas.RelatedRequest // that record, nil if it was not read
+}
+
+// encodeRecent returns format, how many there are (uvarint), and of each action time (8 bytes, big-endian) and its record behind its length (uvarint).
+// One row, and not one each: an action reads them all, and a lookup costs a small part of what a scan does.
+func encodeRecent(list []recentAction) []byte {
+	size := 1 + binary.MaxVarintLen32
+	for _, r := range list {
+		size += 8 + binary.MaxVarintLen32 + len(r.encoded)
+	}
+	b := append(make([]byte, 0, size), formatRecent)
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, r := range list {
+		b = binary.BigEndian.AppendUint64(b, uint64(r.time))
+		b = append(binary.AppendUvarint(b, uint64(len(r.encoded))), r.encoded...)
+	}
+	return b
+}
+
+// decodeRecent is the reverse of encodeRecent; the records are left as they are, parts of b.
+func decodeRecent(b []byte) ([]recentAction, error) {
+	if len(b) == 0 || b[0] != formatRecent {
+		return nil, errTorn
+	}
+	n, head := binary.Uvarint(b[1:])
+	if head <= 0 || n > uint64(len(b)) { // an action takes a byte at least
+		return nil, errTorn
+	}
+	b = b[1+head:]
+	list := make([]recentAction, n)
+	for i := range list {
+		if len(b) < 8 {
+			return nil, errTorn
+		}
+		size, head := binary.Uvarint(b[8:])
+		if head <= 0 || size > uint64(len(b)-8-head) {
+			return nil, errTorn
+		}
+		end := 8 + head + int(size)
+		list[i] = recentAction{time: micros8(b), encoded: b[8+head : end]}
+		b = b[end:]
+	}
+	if len(b) > 0 {
+		return nil, errTorn
+	}
+	return list, nil
 }
 
 func facetName(id schemas.ID) []byte { return append([]byte{facetRow}, id...) }

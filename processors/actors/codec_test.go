@@ -3,6 +3,7 @@ package actors
 import (
 	"bytes"
 	"encoding/hex"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -14,6 +15,7 @@ import (
 func TestRowsGolden(t *testing.T) {
 	f := facet{decayed: decayed{sum: 1.5, time: 1_700_000_000_000_000}, told: 2, moved: 1_700_000_000_000_001, wakes: -1}
 	s := sent{at: 1_700_000_000_000_000, due: 1_700_000_001_000_000, facets: 70_000}
+	recent := []recentAction{{time: 1_700_000_000_000_000, encoded: []byte{7, 8}}, {time: -1}}
 	tests := []struct {
 		name string
 		got  []byte
@@ -22,6 +24,7 @@ func TestRowsGolden(t *testing.T) {
 		{"affinity", f.encode(), "013ff800000000000000060a24181e40004000000000060a24181e4001ffffffffffffffff"},
 		{"no affinity", facet{told: unmoved}.encode(), "01000000000000000000000000000000003f80000000000000000000000000000000000000"},
 		{"sent", s.encode(), "0100060a24181e400000060a24182d824000011170"},
+		{"recent actions", encodeRecent(recent), "010200060a24181e4000020708ffffffffffffffff00"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -46,6 +49,15 @@ func TestRowsReadBackWholeOrNotAtAll(t *testing.T) {
 		if got, err := decodeSent(s.encode()); err != nil || got != s {
 			t.Errorf("sent: got %v, %v, want %v", got, err, s)
 		}
+		r := make([]recentAction, rapid.IntRange(0, 3).Draw(t, "actions"))
+		for i := range r {
+			r[i] = recentAction{time: micros.Draw(t, "acted"), encoded: rapid.SliceOf(rapid.Byte()).Draw(t, "record")}
+		}
+		same := func(a, b recentAction) bool { return a.time == b.time && bytes.Equal(a.encoded, b.encoded) }
+		if got, err := decodeRecent(encodeRecent(r)); err != nil || !slices.EqualFunc(got, r, same) {
+			t.Errorf("recent actions: got %v, %v, want %v", got, err, r)
+		}
+		refuses(t, encodeRecent(r), func(b []byte) error { _, err := decodeRecent(b); return err })
 		refuses(t, f.encode(), func(b []byte) error { _, err := decodeFacet(b); return err })
 		refuses(t, s.encode(), func(b []byte) error { _, err := decodeSent(b); return err })
 	})

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -22,12 +23,15 @@ func (t table) relate(a *schemas.EnrichedAction) error {
 		}
 	}
 	request := schemas.RelatedRequest{User: t.user(), Verb: a.Verb, Weight: weight, Time: a.Timestamp, Pin: pin}
-	recent, err := t.recent()
+	recent, err := t.recent(a.Timestamp)
 	if err != nil {
 		return err
 	}
 	for _, r := range recent {
-		if near, ok := together(&request, r, t.cfg.RelatedWithin); ok {
+		if r.request == nil {
+			continue
+		}
+		if near, ok := together(&request, r.request, t.cfg.RelatedWithin); ok {
 			request.Near = append(request.Near, near)
 		}
 	}
@@ -43,33 +47,31 @@ func neighbourOf(a *schemas.EnrichedAction) schemas.Neighbour {
 	return schemas.Neighbour{ID: a.Object, Version: o.Version, Facets: o.Facets, Created: o.Created, Quality: o.Quality}
 }
 
-// recent reads what the user did last to pins, newest first: requests, as they were sent but for the pins near.
-func (t table) recent() ([]*schemas.RelatedRequest, error) {
-	var list []*schemas.RelatedRequest
-	var bad error
-	err := t.own.Scan(rows.Scan{Prefix: []byte{recentRow}}, func(_, value []byte) bool {
-		var r *schemas.RelatedRequest
-		r, bad = t.streams.RelatedRequests.Decode(value)
-		list = append(list, r)
-		return bad == nil
-	})
-	if err == nil && bad != nil {
-		// Not %w: a row that cannot be read is not the input's fault, and must not end in its dead letter.
-		err = fmt.Errorf("read recent actions of %s: %v", t.user(), bad)
+// recent reads what the user did last to pins, newest first: requests, as they were sent but for the pins near. Of those
+// that are too far from at to make neighbours only the time is read.
+func (t table) recent(at schemas.Micros) ([]recentAction, error) {
+	value, err := t.own.Get([]byte{recentRow})
+	if err != nil || value == nil {
+		return nil, err
 	}
-	return list, err
+	list, err := decodeRecent(value)
+	for i := range list {
+		if r := &list[i]; err == nil && apart(r.time, at) <= t.cfg.RelatedWithin {
+			r.request, err = t.streams.RelatedRequests.Decode(r.encoded)
+		}
+	}
+	if err != nil {
+		// Not %w: a row that cannot be read is not the input's fault, and must not end in its dead letter.
+		return nil, fmt.Errorf("read recent actions of %s: %v", t.user(), err)
+	}
+	return list, nil
 }
 
-// keepRecent remembers an action among the newest Config.RelatedRecent.
-func (t table) keepRecent(r *schemas.RelatedRequest, recent []*schemas.RelatedRequest) error {
+// keepRecent remembers an action among the newest Config.RelatedRecent, in place of one on the same pin at the same time.
+func (t table) keepRecent(r *schemas.RelatedRequest, recent []recentAction) error {
 	most := t.cfg.RelatedRecent
-	if most == 0 || len(recent) >= most && r.Time < recent[most-1].Time {
+	if most == 0 || len(recent) >= most && r.Time < recent[most-1].time {
 		return nil // it is older than all that are remembered
-	}
-	for _, old := range recent[min(most-1, len(recent)):] {
-		if err := t.own.Delete(recentName(old)); err != nil {
-			return err
-		}
 	}
 	bare := *r
 	bare.Near = nil
@@ -77,19 +79,16 @@ func (t table) keepRecent(r *schemas.RelatedRequest, recent []*schemas.RelatedRe
 	if err != nil {
 		return fmt.Errorf("encode recent action of %s: %w", t.user(), err)
 	}
-	return t.own.Put(recentName(r), value)
+	recent = slices.DeleteFunc(recent, func(old recentAction) bool {
+		return old.time == r.Time && old.request != nil && old.request.Pin.ID == r.Pin.ID
+	})
+	at := slices.IndexFunc(recent, func(old recentAction) bool { return old.time <= r.Time })
+	if at < 0 {
+		at = len(recent)
+	}
+	list := slices.Insert(recent, at, recentAction{time: r.Time, encoded: value})
+	return t.own.Put([]byte{recentRow}, encodeRecent(list[:min(len(list), most)]))
 }
 
 // dropRecent forgets what the user did.
-func (t table) dropRecent() error {
-	recent, err := t.recent()
-	if err != nil {
-		return err
-	}
-	for _, r := range recent {
-		if err := t.own.Delete(recentName(r)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (t table) dropRecent() error { return t.own.Delete([]byte{recentRow}) }

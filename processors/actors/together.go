@@ -14,5 +14,10 @@ func together(r, other *schemas.RelatedRequest, within time.Duration) (schemas.N
 		first, last = last, first
 	}
 	near := schemas.Near{Neighbour: other.Pin, Weight: last.Weight, Time: last.Time}
-	return near, other.Pin.ID != r.Pin.ID && last.Time.Time().Sub(first.Time.Time()) <= within
+	return near, other.Pin.ID != r.Pin.ID && apart(first.Time, last.Time) <= within
+}
+
+// apart is the time between two events, whichever was first.
+func apart(a, b schemas.Micros) time.Duration {
+	return max(a.Time().Sub(b.Time()), b.Time().Sub(a.Time()))
 }
