@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -176,7 +177,7 @@ func (p *part) produce(ctx context.Context, b *batch) (int64, error) {
 
 // fill makes the records of a batch: its rows and its emits.
 func (f *flight) fill(b *batch, topo *topology, partition int32) []kgo.Record {
-	f.since = f.since[:0]
+	f.records = slices.Grow(f.records, len(b.writes)-len(b.skipped)+len(b.emits))
 	for i := range b.writes {
 		w := &b.writes[i]
 		if w.replaced {

@@ -22,7 +22,9 @@ type recentOwner struct {
 type recentRow struct{ name, value []byte }
 
 const (
-	recentPerOwner = 16
+	// recentPerOwner has room for what an active user's records touch time and again: a row for each of some dozen
+	// interests and authors. With fewer, rows that are asked for in turn would push out one another.
+	recentPerOwner = 64
 	recentOverhead = 96 // of a row or an owner: headers, map entry
 )
 
@@ -104,35 +106,40 @@ func (r *recentRows) landed(b *batch) {
 	if len(r.young)+len(r.old) == 0 {
 		return
 	}
-	for name := range b.owners {
+	for name, l := range b.owners {
 		if o := r.young[name]; o != nil {
-			r.bytes += o.landed(b, name)
+			r.bytes += o.landed(b, l)
 		} else if o := r.old[name]; o != nil {
-			o.landed(b, name)
+			o.landed(b, l)
 		}
 	}
 }
 
-// landed returns by how much the rows have grown.
-func (o *recentOwner) landed(b *batch, owner string) (grown int) {
-	for i := 0; i < len(o.rows); {
-		row := &o.rows[i]
-		w, found := b.get(owner, row.name)
-		switch {
-		case !found:
-			i++
-		case w.deleted:
-			grown -= row.size()
-			last := len(o.rows) - 1
-			o.rows[i] = o.rows[last]
-			o.rows[last] = recentRow{}
-			o.rows, o.next = o.rows[:last], 0
-		default:
-			grown -= row.size()
-			row.value = append(row.value[:0], b.at(w.value)...)
-			grown += row.size()
-			i++
+// landed returns by how much the rows have grown. l is what the batch has written of the owner.
+func (o *recentOwner) landed(b *batch, l *ownerLog) (grown int) {
+	if l.last < 0 {
+		return 0
+	}
+	for _, write := range b.ordered(l) {
+		i := o.find(b.rowName(write))
+		if i < 0 {
+			continue
 		}
+		w, row := &b.writes[write], &o.rows[i]
+		grown -= row.size()
+		if w.deleted {
+			o.drop(i)
+			continue
+		}
+		row.value = append(row.value[:0], b.at(w.value)...)
+		grown += row.size()
 	}
 	return grown
+}
+
+func (o *recentOwner) drop(i int) {
+	last := len(o.rows) - 1
+	o.rows[i] = o.rows[last]
+	o.rows[last] = recentRow{}
+	o.rows, o.next = o.rows[:last], 0
 }
