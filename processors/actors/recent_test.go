@@ -57,6 +57,7 @@ func TestActionsOfAboutTheSameTimeMakeNeighbours(t *testing.T) {
 		unknown,
 		on(3, schemas.Click, minute(5)),  // came late; as much as the later of each pair
 		on(4, schemas.Click, minute(12)), // the click of minute 0 is not among the last three any more
+		on(7, schemas.Click, minute(14)), // nor is what came late and is the oldest
 		on(5, schemas.Click, minute(40)), // too far from all
 		on(5, schemas.Save, minute(40)),  // in place of the one before
 		on(6, schemas.Click, minute(41)),
@@ -72,7 +73,8 @@ func TestActionsOfAboutTheSameTimeMakeNeighbours(t *testing.T) {
 	}
 	got := nears(values(records))
 	want := []string{
-		"pin:1:", "pin:2: pin:1×3", "pin:1: pin:2×1", "pin:3: pin:1×1 pin:1×1 pin:2×3", "pin:4: pin:1×1 pin:2×1 pin:3×1", "pin:5:", "pin:5:", "pin:6: pin:5×1",
+		"pin:1:", "pin:2: pin:1×3", "pin:1: pin:2×1", "pin:3: pin:1×1 pin:1×1 pin:2×3", "pin:4: pin:1×1 pin:2×1 pin:3×1", "pin:7: pin:1×1 pin:2×1 pin:4×1",
+		"pin:5:", "pin:5:", "pin:6: pin:5×1",
 	}
 	slices.Sort(got)
 	slices.Sort(want)
