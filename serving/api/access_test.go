@@ -140,6 +140,46 @@ func TestOpenCalls(t *testing.T) {
 	}
 }
 
+// Features of people, defined or tried, are for services that have that scope: for no user, not even of the user.
+func TestFeaturesAreForServices(t *testing.T) {
+	s := listen(t, &fakes{}, whoIsAsked)
+	calls := map[string]string{
+		"/v1/features":            `{"features":["a"],"users":["user:a"]}`,
+		"/v1/features/attributes": `{"pins":["pin:1"]}`,
+		"/v1/features/try":        `{"definition":"{name: a, entity: user, aggregate: last, n: 9}","users":["user:a"]}`,
+	}
+	for path, body := range calls {
+		for token, want := range map[string]int{auth.Features: 200, "a": 403, "b": 403, auth.Feed: 403, auth.Events: 403, auth.Operate: 403, "": 401} {
+			header := []string{"Content-Type", "application/json"}
+			if token != "" {
+				header = append(header, "Authorization", "Bearer "+token)
+			}
+			if got := ask(s, "POST", path, body, header...).StatusCode; got != want {
+				t.Errorf("%s with the token %q: got %d, want %d", path, token, got, want)
+			}
+		}
+	}
+}
+
+// Trials have places of their own: as many as there may be leave other questions for features alone.
+func TestTrialsTakeNoPlaceOfOthers(t *testing.T) {
+	s := listen(t, &fakes{}, nil)
+	if !s.trials.TryAcquire(maxTrials) {
+		t.Fatal("no trial is under way, and there is no place")
+	}
+	for _, c := range []struct {
+		path, body string
+		want       int
+	}{
+		{"/v1/features", `{"features":["a"],"users":["user:a"]}`, 200},
+		{"/v1/features/try", `{"definition":"{name: a, entity: user, aggregate: count}","users":["user:a"]}`, 503},
+	} {
+		if got := ask(s, "POST", c.path, c.body, "Content-Type", "application/json").StatusCode; got != c.want {
+			t.Errorf("%s: got %d, want %d", c.path, got, c.want)
+		}
+	}
+}
+
 func TestUsersReadTheirOwn(t *testing.T) {
 	s := listen(t, &fakes{}, whoIsAsked)
 	for _, c := range []struct {

@@ -48,6 +48,7 @@ func fill(s *Server) {
 		}
 	}
 	s.streams.TryAcquire(int64(s.cfg.MaxStreams))
+	s.trials.TryAcquire(maxTrials)
 }
 
 type fakesMaker func() *fakes

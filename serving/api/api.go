@@ -159,6 +159,7 @@ type Server struct {
 	pack     func(http.Handler) http.HandlerFunc
 	streams  *semaphore.Weighted
 	scrapes  *semaphore.Weighted
+	trials   *semaphore.Weighted
 	bodies   *semaphore.Weighted // bytes
 	metrics  *metrics
 }
@@ -177,6 +178,7 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		callers: limit.NewCallers(cfg.Limits, deps.Now),
 		streams: semaphore.NewWeighted(int64(cfg.MaxStreams)),
 		scrapes: semaphore.NewWeighted(maxScrapes),
+		trials:  semaphore.NewWeighted(maxTrials),
 		bodies:  semaphore.NewWeighted(cfg.MaxBodiesBytes),
 	}
 	if s.log == nil {

@@ -35,7 +35,12 @@ func (s *Server) attributes(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(s, w, r, s.deps.Features.Attributes)
 }
 
-// try is for those who operate the product: what it may cost is bounded, and not by what is defined.
+// maxTrials is how many trials of definitions are under way at once; more are refused with 503.
+const maxTrials = 8
+
+// try is for services that ask for features: whoever may ask for what is defined of everybody learns nothing from it that
+// the same actions would not tell. A user's own token opens it for nobody, not even for the user: a definition may look at
+// whatever is known of an action. What it may cost is bounded, and not by what is defined; see feature.TryRequest.
 func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(s, w, r, s.deps.Features.Try)
 }

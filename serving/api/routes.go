@@ -33,6 +33,7 @@ const (
 	stream               // by the number of streams at once, and not by time
 	probe                // by time only: who watches the server is answered also when it is full
 	scraping             // by time, and by the number of scrapes at once
+	trial                // by time, and by the number of trials at once: they take no place of other questions
 )
 
 // routes are the calls of the API whose collaborators are here, in the order of the document that describes them.
@@ -57,7 +58,7 @@ func (s *Server) routes() []route {
 			route{method: "GET", path: "/v1/features", access: access{scope: auth.Features}, handle: s.definitions},
 			route{method: "POST", path: "/v1/features", access: access{scope: auth.Features}, handle: s.features},
 			route{method: "POST", path: "/v1/features/attributes", access: access{scope: auth.Features}, handle: s.attributes},
-			route{method: "POST", path: "/v1/features/try", access: access{scope: auth.Operate}, handle: s.try},
+			route{method: "POST", path: "/v1/features/try", access: access{scope: auth.Features}, handle: s.try, kind: trial},
 		),
 		present(s.deps.Insights != nil,
 			route{method: "GET", path: "/v1/insights/growth", access: access{scope: auth.Operate}, handle: s.growth},
@@ -181,6 +182,8 @@ func (s *Server) enter(r route) (leave func(), err error) {
 		return take(s.streams, s.cfg.MaxStreams)
 	case scraping:
 		return take(s.scrapes, maxScrapes)
+	case trial:
+		return take(s.trials, maxTrials)
 	}
 	class := r.access.class()
 	if !s.gates.Enter(class) {

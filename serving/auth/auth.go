@@ -33,9 +33,9 @@ import (
 // What a service may do.
 const (
 	Feed     = "feed"     // read feeds, pools and lists of everybody
-	Features = "features" // ask for features
+	Features = "features" // ask for features of everybody, try definitions
 	Events   = "events"   // publish events
-	Operate  = "operate"  // see the state of the program, retry dead letters, try definitions
+	Operate  = "operate"  // see the state of the program, retry dead letters
 )
 
 // Scopes are all that there are.
