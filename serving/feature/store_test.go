@@ -332,7 +332,7 @@ func TestHostileTextsAreWhatTheyAre(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	texts := []string{
 		`'`, `''`, `\`, `\'`, `?`, `--`, `' --`, `' OR 1=1 --`, `;SET a='b'`, `"`, "`", `%`, `_`, `{}`, `$1`, "‘’“”", "ʼ", "＇", "😀", "é", "e\u0301", "\u202e",
-		"|", "|pin:1", ":", "user:", "a", "aa", "a|", "ÿ", "\u00ff\u00ff", "null", "nil", " ", "  ",
+		"|", "|pin:1", ":", "user:", "a", "aa", "a|", "aÿ", "a😀", "ÿ", "\u00ff\u00ff", "null", "nil", " ", "  ",
 	}
 	var batch Batch
 	for i, text := range texts {
@@ -343,16 +343,17 @@ func TestHostileTextsAreWhatTheyAre(t *testing.T) {
 		batch.Actions = append(batch.Actions, &schemas.EnrichedAction{
 			ID: fmt.Sprint(i), Actor: user, Verb: "save", Object: schemas.ID("pin:" + text), Timestamp: now,
 			ObjectAttributes: schemas.ObjectAttributes{Attributes: map[string]string{"x": text + "\x00", text + "\x00y": "z"}},
-		})
+		}, &schemas.EnrichedAction{ID: fmt.Sprint("before", i), Actor: user, Verb: "view", Object: "pin:before", Timestamp: now - 25*hour}) // another day's row
 	}
 	mustWrite(t, s, batch)
+	before := Acted{"pin:before", "view", (now - 25*hour).Time().Truncate(time.Millisecond).UTC()}
 	for i, text := range texts {
 		user, attribute := schemas.UserID("user:"+text), text+"\x00"
 		for name, tt := range map[string]struct {
 			def  Definition
 			want Value
 		}{
-			"all":          {Definition{Entity: User, Window: Kept, Aggregate: TakeLast, N: 10}, Last{{schemas.ID("pin:" + text), "save", now.Time().Truncate(time.Millisecond).UTC()}}},
+			"all":          {Definition{Entity: User, Window: Kept, Aggregate: TakeLast, N: 10}, Last{{schemas.ID("pin:" + text), "save", now.Time().Truncate(time.Millisecond).UTC()}, before}},
 			"filter":       {Definition{Entity: User, Window: Kept, Aggregate: Count, Where: []Condition{{mustPath(t, "objectAttributes.x"), []string{attribute}}}}, Number(1)},
 			"other filter": {Definition{Entity: User, Window: Kept, Aggregate: Count, Where: []Condition{{mustPath(t, "object"), []string{"pin:" + texts[(i+1)%len(texts)], text}}}}, Number(0)},
 			"group":        {Definition{Entity: User, Window: Kept, Aggregate: Count, GroupBy: mustPath(t, "objectAttributes.x")}, Groups{attribute: 1}},
