@@ -34,6 +34,8 @@ type wire struct {
 	streams *topics.Streams
 	client  *kgo.Client
 	metrics *Metrics
+
+	registry string // its address
 }
 
 func newWire(t *testing.T) *wire {
@@ -43,7 +45,7 @@ func newWire(t *testing.T) *wire {
 	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	must(t, err)
 	t.Cleanup(func() { _ = server.Close() })
-	w := &wire{kafka: server.Kafka(partitions)}
+	w := &wire{kafka: server.Kafka(partitions), registry: server.RegistryURL()}
 	_, err = topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}))
 	must(t, err)
 	registry, err := schemas.NewRegistry(server.RegistryURL())
