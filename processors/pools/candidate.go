@@ -151,16 +151,16 @@ func (p *putter) begin(f *floors, source schemas.Source, most int) {
 	p.score, p.sourceHash = 1+len(source)+1, ranked.Hash(source)
 }
 
-func (p *putter) pin(pin schemas.PinID, v schemas.Version, base float64, body *ranked.Body) {
-	p.row = appendCandidate(p.row[:0], p.source, base, pin, v)
+func (p *putter) pin(first bool, pin schemas.PinID, v schemas.Version, base float64, body *ranked.Body) {
+	p.first = first
+	p.row = appendCandidate(p.row[:0], kindOf(first), p.source, base, pin, v)
 	p.value = ranked.AppendBody(p.value[:0], body)
 	p.base, p.hash = base, ranked.Hash(pin)+uint64(v)
 }
 
 // delivered is pin for one of a delivery.
 func (p *putter) delivered(d *schemas.DeliveredPin) {
-	p.pin(d.Pin, d.Version, d.Score, &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
-	p.first = isFirst(d)
+	p.pin(isFirst(d), d.Pin, d.Version, d.Score, &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
 	p.candidate = candidate{pin: d.Pin, candidateBody: candidateBody{Facets: d.Facets, created: d.Created, deleted: d.Deleted}}
 }
 
@@ -222,7 +222,7 @@ func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source sc
 	if err != nil {
 		return nil, err
 	}
-	t, err := v.judge(source).trim(list, v.scratch.placesOf(list), g.cfg.Cap)
+	t, err := v.judge(source).trim(list, v.scratch.found, g.cfg.Cap)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +263,7 @@ func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	p.begin(floorsOf(tx), o.Source, g.cfg.Cap)
 	for i := range o.Candidates {
 		c := &o.Candidates[i]
-		p.pin(c.Pin, schemas.Version(o.Time), c.Score, &ranked.Body{Facets: c.Facets, Created: c.Created})
+		p.pin(false, c.Pin, schemas.Version(o.Time), c.Score, &ranked.Body{Facets: c.Facets, Created: c.Created})
 		if err := p.put(own, o.User, p.row, nil); err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ type level struct {
 
 // floor is where a full pool ends.
 type floor struct {
-	row     string         // of the last candidate that waits
+	place   string         // of the last candidate that waits
 	holds   int            // number of deleted users for which that is so
 	oldest  schemas.Micros // creation of the oldest that waits
 	user    *view          // without rows
@@ -153,7 +153,7 @@ func forgetting[T any](callback func(tx *rows.Tx, rec *T) error) func(tx *rows.T
 // refuses says whether a candidate's row would be trimmed at once. now is the record's time.
 func (l *level) refuses(row []byte, c *candidate, now time.Time, expiry time.Duration) bool {
 	f := l.floor
-	return f != nil && string(row) > f.row && f.user.deleted.Len() == f.holds &&
+	return f != nil && string(row[1:]) > f.place && f.user.deleted.Len() == f.holds &&
 		(expiry == 0 || f.oldest >= schemas.MicrosOf(now.Add(-expiry))) && f.user.standing(l.source, c) == waiting
 }
 
@@ -175,7 +175,7 @@ func levelOf(v *view, source schemas.Source, list []candidateRow, t *trimmed, mo
 			f.oldest = r.created
 		}
 	}
-	f.row = strings.Clone(list[t.waiting[most-1]].name)
+	f.place = strings.Clone(list[t.waiting[most-1]].place())
 	return &level{source: source, room: most, floor: f}
 }
 

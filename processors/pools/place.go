@@ -49,10 +49,10 @@ func (r *candidateRow) is() candidateBody {
 // places finds the candidates among the rows of a source, both best first. Of a pin's rows the highest version says what
 // the pin is. Rows whose creation differs from that version's stand where an earlier belief put them, and are ignored;
 // of the others the best one is the place.
-func places(list []candidateRow) []candidate { return new(scratch).placesOf(list) }
+func places(list []candidateRow) []candidate { return new(scratch).placesOf(list, len(list)) }
 
-// placesOf is the function places.
-func (m *scratch) placesOf(list []candidateRow) []candidate {
+// placesOf is the function places, of the places of the first n rows alone.
+func (m *scratch) placesOf(list []candidateRow, n int) []candidate {
 	m.pins.reset(len(list))
 	for i := range list {
 		highest := m.pins.at(list, i)
@@ -60,8 +60,8 @@ func (m *scratch) placesOf(list []candidateRow) []candidate {
 			*highest = int32(i)
 		}
 	}
-	m.found = slices.Grow(m.found[:0], len(list))
-	for i := range list {
+	m.found = slices.Grow(m.found[:0], n)
+	for i := range n {
 		highest := m.pins.of(i)
 		if *highest == placed || list[i].created != list[*highest].created {
 			continue

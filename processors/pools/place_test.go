@@ -25,7 +25,8 @@ const owner schemas.UserID = "user:me"
 
 // put is what the deliver callback does for one user.
 func (m memory) put(source schemas.Source, d delivered) {
-	row := appendCandidate(nil, source, d.score, d.pin, d.version)
+	first := !d.deleted && schemas.Micros(d.version) == d.created
+	row := appendCandidate(nil, kindOf(first), source, d.score, d.pin, d.version)
 	m[string(row)] = ranked.AppendBody(nil, &ranked.Body{Facets: d.Facets, Created: d.created, Deleted: d.deleted})
 }
 
@@ -55,7 +56,7 @@ func (m memory) trim(t fataler, source schemas.Source, most int) map[string]int 
 func (m memory) look(t fataler) *view {
 	v, err := viewOf(m, owner, nobody{}, schemas.Micros(0).Time(), 0, new(scratch))
 	if err != nil {
-		t.Fatal(err, new(scratch))
+		t.Fatal(err)
 	}
 	return v
 }
@@ -162,19 +163,23 @@ func drawFacets(t *rapid.T) schemas.Facets {
 	}
 }
 
-// drawVersions draws what is delivered of up to n pins: up to four versions, each over up to two edges of other weight.
+// drawVersions draws what is delivered of up to n pins: up to four versions, each over up to two edges of other weight. A
+// version is stamped as in the group objects: its event's time or more, and more than the one before.
 func drawVersions(t *rapid.T, n int) []delivered {
 	var all []delivered
 	for i := range rapid.IntRange(1, n).Draw(t, "pins") {
 		created := schemas.Micros(rapid.IntRange(0, 3).Draw(t, "created"))
-		for v := range rapid.IntRange(1, 4).Draw(t, "versions") {
+		version := schemas.Version(created) + schemas.Version(rapid.IntRange(0, 1).Draw(t, "updated before"))
+		for range rapid.IntRange(1, 4).Draw(t, "versions") {
 			if rapid.IntRange(0, 4).Draw(t, "earlier") == 0 {
 				created--
+				version++
 			}
 			d := delivered{
-				pin: pinID(i), version: schemas.Version(v), created: created, deleted: rapid.IntRange(0, 7).Draw(t, "deleted") == 0,
+				pin: pinID(i), version: version, created: created, deleted: rapid.IntRange(0, 7).Draw(t, "deleted") == 0,
 				Facets: drawFacets(t),
 			}
+			version++
 			for range rapid.IntRange(1, 2).Draw(t, "edges") {
 				d.score = float64(created) + float64(rapid.IntRange(0, 2).Draw(t, "weight"))
 				all = append(all, d)
@@ -283,7 +288,7 @@ func TestExpiryAndDeletedAuthors(t *testing.T) {
 	m.put("editors", delivered{pin: "pin:orphan", version: 1, created: 90e6, Facets: schemas.Facets{Author: "user:gone"}})
 	v, err := viewOf(m, owner, only{"user:gone"}, schemas.Micros(100e6).Time(), 60e9, new(scratch))
 	if err != nil {
-		t.Fatal(err, new(scratch))
+		t.Fatal(err)
 	}
 	all, err := v.pool("editors", 10)
 	if err != nil || len(all) != 1 || all[0].pin != "pin:new" {

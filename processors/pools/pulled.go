@@ -167,43 +167,47 @@ func before(score float64, pin schemas.PinID, other float64, otherPin schemas.Pi
 
 // merged yields the candidates of a user, pushed and pulled, best first, each at its best place.
 type merged struct {
-	pulled *Pulled
-	rows   []candidateRow
-	pushed []candidate // what is left
-	queue  pulledQueue
-	rowOf  map[schemas.PinID]int // the row that says what a pushed pin is
-	taken  map[schemas.PinID]bool
+	pulled  *Pulled
+	pushed  *line
+	queue   pulledQueue
+	changed map[schemas.PinID]*candidateRow // the highest version of pushed pins, but for those of which it is the first
+	taken   map[schemas.PinID]bool
 }
 
 // merge prepares to merge. It holds the read lock of p until the function it returns is called.
-func (p *Pulled) merge(source schemas.Source, follows map[schemas.ID]float32, rows []candidateRow, s *scratch) (*merged, func()) {
+func (p *Pulled) merge(l *line, follows map[schemas.ID]float32) (*merged, func()) {
 	p.mu.RLock()
-	m := &merged{pulled: p, rows: rows, pushed: s.placesOf(rows), queue: p.queue(source, follows)}
+	m := &merged{pulled: p, pushed: l, queue: p.queue(l.source, follows)}
 	if len(m.queue) == 0 {
 		return m, p.mu.RUnlock // the pushed ones are different pins already
 	}
-	m.rowOf = make(map[schemas.PinID]int, len(m.pushed))
-	for i := range m.pushed {
-		m.rowOf[m.pushed[i].pin] = m.pushed[i].version
+	m.changed = make(map[schemas.PinID]*candidateRow, len(l.memory.changed))
+	for i := range l.memory.changed {
+		r := &l.memory.changed[i]
+		if top := m.changed[r.pin]; top == nil || r.version > top.version {
+			m.changed[r.pin] = r
+		}
 	}
-	m.taken = make(map[schemas.PinID]bool, len(m.pushed))
+	m.taken = map[schemas.PinID]bool{}
 	return m, p.mu.RUnlock
 }
 
 // next returns nil at the end.
 func (m *merged) next() *candidate {
-	for len(m.pushed) > 0 || len(m.queue) > 0 {
-		var c *candidate
-		if m.pushedFirst() {
-			c, m.pushed = m.known(&m.pushed[0]), m.pushed[1:]
-		} else {
+	for {
+		c := m.pushed.peek()
+		switch {
+		case c == nil && len(m.queue) == 0:
+			return nil
+		case m.first(c):
+			c = m.known(m.pushed.take())
+		default:
 			c = m.pull()
 		}
 		if c != nil && m.take(c.pin) {
 			return c
 		}
 	}
-	return nil
 }
 
 // take says whether a pin comes for the first time.
@@ -216,18 +220,19 @@ func (m *merged) take(pin schemas.PinID) bool {
 	return !again
 }
 
-func (m *merged) pushedFirst() bool {
-	if len(m.pushed) == 0 || len(m.queue) == 0 {
-		return len(m.queue) == 0
+// first says whether a pushed candidate, nil if there is none, comes before what is pulled.
+func (m *merged) first(c *candidate) bool {
+	if c == nil || len(m.queue) == 0 {
+		return c != nil
 	}
-	first, top := &m.pushed[0], &m.queue[0]
-	return !before(top.score, top.rest[0].Pin, first.score, first.pin)
+	top := &m.queue[0]
+	return !before(top.score, top.rest[0].Pin, c.score, c.pin)
 }
 
 // known returns a pushed candidate as it is by the highest version known; nil if it has no place by that.
 func (m *merged) known(c *candidate) *candidate {
 	e := m.pulled.newest(c.pin)
-	if e == nil || e.Version <= m.rows[c.version].version {
+	if e == nil || e.Version <= m.pushed.memory.rows[c.version].version {
 		return c
 	}
 	if e.Created != c.created {
@@ -243,8 +248,8 @@ func (m *merged) pull() *candidate {
 	e, s := m.queue.take()
 	truth := m.pulled.newest(e.Pin)
 	c := &candidate{pin: e.Pin, score: s, place: noPlace, candidateBody: bodyOf(truth)}
-	if i, ok := m.rowOf[e.Pin]; ok && m.rows[i].version > truth.Version {
-		c.candidateBody = m.rows[i].is()
+	if r := m.changed[e.Pin]; r != nil && r.version > truth.Version {
+		c.candidateBody = r.is()
 	}
 	if e.Created != c.created {
 		return nil

@@ -136,16 +136,11 @@ func BenchmarkMerge(b *testing.B) {
 	if err != nil {
 		b.Fatal(err, new(scratch))
 	}
-	list, err := candidateRows(v, schemas.Following)
-	if err != nil {
-		b.Fatal(err)
-	}
+	v.pulled = pulled
 	for b.Loop() {
-		m, done := pulled.merge(schemas.Following, v.graph.follows, list, new(scratch))
-		if _, err := v.judge(schemas.Following).bestOf(nil, m.next, 200); err != nil {
+		if _, err := v.pool(schemas.Following, 200); err != nil {
 			b.Fatal(err)
 		}
-		done()
 	}
 }
 

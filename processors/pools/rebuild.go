@@ -34,12 +34,14 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 		if r.Keep {
 			break
 		}
-		more, err := dropRows(own, sourcePrefix(source), clearedRows)
-		if err != nil {
-			return err
-		}
-		if more {
-			return rows.Send(tx, g.streams.Rebuilds, tx.Key(), r)
+		for _, kind := range candidateKinds {
+			more, err := dropRows(own, sourcePrefix(kind, source), clearedRows)
+			if err != nil {
+				return err
+			}
+			if more {
+				return rows.Send(tx, g.streams.Rebuilds, tx.Key(), r)
+			}
 		}
 	}
 	return g.askAgain(tx, own, r)
@@ -103,11 +105,11 @@ func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error 
 // Carried says of a row of the pools whether a new generation takes it over: all but the candidates that followees are
 // asked for again.
 func Carried(row []byte) bool {
-	if row[0] != rowCandidate {
+	if !slices.Contains(candidateKinds[:], row[0]) {
 		return true
 	}
 	for _, source := range rebuilt("") {
-		if bytes.HasPrefix(row, sourcePrefix(source)) {
+		if bytes.HasPrefix(row, sourcePrefix(row[0], source)) {
 			return false
 		}
 	}

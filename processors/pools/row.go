@@ -14,7 +14,8 @@ import (
 // A user's rows, by the first byte of their names.
 const (
 	rowAffinities = 'a' // the Affinities record
-	rowCandidate  = 'c' // source 0x00 score pin 0x00 version → body, see package ranked; best first
+	rowCandidate  = 'c' // source 0x00 score pin 0x00 version → body, see package ranked; best first. Of first versions, see isFirst
+	rowChanged    = 'd' // the same of later versions, and of what other systems offer
 	rowFrozen     = 'e' // position → the FeedEntry record, of the newest Frozen
 	rowGraph      = 'g' // register, other → weight of a follow, 4 bytes; empty: 1. There is one for each live register
 	rowIndex      = 'i' // position → the pin that is seen there
@@ -51,14 +52,25 @@ func graphRow(register byte, other schemas.ID) []byte {
 	return append([]byte{rowGraph, register}, other...)
 }
 
-// sourcePrefix is what the candidates of a source begin with.
-func sourcePrefix(source schemas.Source) []byte {
-	return append(rowOf(rowCandidate, source), 0)
+// candidateKinds are the kinds of rows that candidates stand in.
+var candidateKinds = [...]byte{rowCandidate, rowChanged}
+
+// sourcePrefix is what the candidates of a kind and source begin with.
+func sourcePrefix(kind byte, source schemas.Source) []byte {
+	return append(rowOf(kind, source), 0)
+}
+
+// kindOf is the kind of row for a version of a pin.
+func kindOf(first bool) byte {
+	if first {
+		return rowCandidate
+	}
+	return rowChanged
 }
 
 // appendCandidate appends the name of a candidate's row.
-func appendCandidate(b []byte, source schemas.Source, score float64, pin schemas.PinID, v schemas.Version) []byte {
-	b = append(append(append(b, rowCandidate), source...), 0)
+func appendCandidate(b []byte, kind byte, source schemas.Source, score float64, pin schemas.PinID, v schemas.Version) []byte {
+	b = append(append(append(b, kind), source...), 0)
 	b = ranked.AppendScore(b, score)
 	return ranked.AppendVersion(append(append(b, pin...), 0), v)
 }
@@ -97,59 +109,29 @@ func parseCandidate(prefix int, name, value string) (candidateRow, error) {
 	}, nil
 }
 
-// candidateRows reads all rows of a source, best first. Their strings share one piece of memory.
-func candidateRows(t table, source schemas.Source) ([]candidateRow, error) {
-	return new(scratch).candidateRows(t, source)
-}
+// place is what the rows of a source are in order by, whatever their kind.
+func (r *candidateRow) place() string { return r.name[1:] }
 
-// scratch is memory for reading rows, to be used again for the next source: what its methods return is valid until then.
-type scratch struct {
-	text    []byte
-	ends    []int     // of names and values in turn, or of ids
-	weights []float32 // of edges
-	rows    []candidateRow
-	pins    pinTable
-	found   []candidate
-	best    []candidate
-	// What has been read with bodies is not overwritten: it goes on without what is used up.
-	bodies ranked.Bodies
-}
-
-// candidateRows is the function of that name.
-func (m *scratch) candidateRows(t table, source schemas.Source) ([]candidateRow, error) {
-	prefix := sourcePrefix(source)
-	m.text, m.ends = m.text[:0], m.ends[:0]
-	err := t.Scan(rows.Scan{Prefix: prefix}, func(row, value []byte) bool {
-		m.text = append(m.text, row...)
-		m.ends = append(m.ends, len(m.text))
-		m.text = append(m.text, value...)
-		m.ends = append(m.ends, len(m.text))
-		return true
-	})
-	if err != nil {
-		return nil, err
-	}
-	all, start := string(m.text), 0
-	m.rows = slices.Grow(m.rows[:0], len(m.ends)/2)
-	for i := 0; i < len(m.ends); i += 2 {
-		name, value := m.ends[i], m.ends[i+1]
-		r, err := parseCandidate(len(prefix), all[start:name], all[name:value])
+// sources returns the sources that a user has any candidate rows of, by name. It reads one row a source and kind.
+func sources(t table) ([]schemas.Source, error) {
+	var list []schemas.Source
+	for _, kind := range candidateKinds {
+		more, err := sourcesOf(t, kind)
 		if err != nil {
 			return nil, err
 		}
-		m.rows = append(m.rows, r)
-		start = value
+		list = append(list, more...)
 	}
-	return m.rows, nil
+	slices.Sort(list)
+	return slices.Compact(list), nil
 }
 
-// sources returns the sources that a user has any candidate rows of, by name. It reads one row a source.
-func sources(t table) ([]schemas.Source, error) {
+func sourcesOf(t table, kind byte) ([]schemas.Source, error) {
 	var list []schemas.Source
 	from := []byte(nil)
 	for {
 		before := len(list)
-		err := t.Scan(rows.Scan{Prefix: []byte{rowCandidate}, From: from, Limit: 1}, func(row, _ []byte) bool {
+		err := t.Scan(rows.Scan{Prefix: []byte{kind}, From: from, Limit: 1}, func(row, _ []byte) bool {
 			source, _, _ := strings.Cut(string(row[1:]), "\x00")
 			list = append(list, schemas.Source(source))
 			return false
@@ -157,7 +139,7 @@ func sources(t table) ([]schemas.Source, error) {
 		if err != nil || len(list) == before {
 			return list, err
 		}
-		from = append(rowOf(rowCandidate, list[before]), 1) // behind the terminator
+		from = append(rowOf(kind, list[before]), 1) // behind the terminator
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func TestCandidateRowGolden(t *testing.T) {
-	row := appendCandidate(nil, schemas.Following, 1, "pin:a", 2)
+	row := appendCandidate(nil, rowCandidate, schemas.Following, 1, "pin:a", 2)
 	want := "63" + hex.EncodeToString([]byte("following")) + "00" + "400fffffffffffff" +
 		hex.EncodeToString([]byte("pin:a")) + "00" + "8000000000000002"
 	if got := hex.EncodeToString(row); got != want {
@@ -21,9 +21,9 @@ func TestCandidateRowGolden(t *testing.T) {
 
 func TestCandidateRowComesBack(t *testing.T) {
 	body := ranked.Body{Facets: schemas.Facets{Author: "user:a"}, Created: 3, Deleted: true}
-	name := string(appendCandidate(nil, "related", -7.5, "pin:\u00e9", -1))
+	name := string(appendCandidate(nil, rowChanged, "related", -7.5, "pin:\u00e9", -1))
 	value := string(ranked.AppendBody(nil, &body))
-	prefix := len(sourcePrefix("related"))
+	prefix := len(sourcePrefix(rowChanged, "related"))
 	got, err := parseCandidate(prefix, name, value)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestCandidatesAreReadBestFirstAndTiesByPin(t *testing.T) {
 		{"following", 1, "pin:1", 5}, {"following", 1, "pin:12", 1}, {"following", 1, "pin:1", 1},
 		{"following", -2, "pin:0", 1}, {"following", 30, "pin:9", 1}, {"followin", 99, "pin:x", 1}, {"following2", 99, "pin:y", 1},
 	} {
-		m[string(appendCandidate(nil, r.source, r.score, r.pin, r.version))] = ranked.AppendBody(nil, &ranked.Body{})
+		m[string(appendCandidate(nil, rowCandidate, r.source, r.score, r.pin, r.version))] = ranked.AppendBody(nil, &ranked.Body{})
 	}
 	list, err := candidateRows(m, schemas.Following)
 	if err != nil {

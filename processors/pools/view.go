@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"errors"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -91,24 +92,26 @@ func (v *view) remember(n int) error {
 func (v *view) pool(source schemas.Source, n int) (best []candidate, err error) {
 	defer func() { v.scratch.best = best }()
 	into := v.scratch.best[:0]
-	list, err := v.scratch.candidateRows(v, source)
+	l, err := v.scratch.line(v, source, n)
 	if err != nil {
 		return nil, err
 	}
-	if v.pulled == nil {
-		return v.judge(source).best(into, v.scratch.placesOf(list), n)
+	next := l.take
+	if v.pulled != nil {
+		m, done := v.pulled.merge(l, v.graph.follows)
+		defer done()
+		next = m.next
 	}
-	m, done := v.pulled.merge(source, v.graph.follows, list, v.scratch)
-	defer done()
-	if len(m.queue) == 0 && len(m.pulled.pins) == 0 {
-		return v.judge(source).best(into, m.pushed, n)
-	}
-	return v.judge(source).bestOf(into, m.next, n)
+	best, err = v.judge(source).bestOf(into, next, n)
+	return best, errors.Join(err, l.err)
 }
 
 // candidates yields every candidate of a source, whatever its standing, best first, until nil. Call done at the end.
 func (v *view) candidates(source schemas.Source) (next func() *candidate, done func(), err error) {
-	list, err := v.scratch.candidateRows(v, source)
+	l, err := v.scratch.line(v, source, 0)
+	if err == nil {
+		err = l.deepen()
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -116,7 +119,7 @@ func (v *view) candidates(source schemas.Source) (next func() *candidate, done f
 	if pulled == nil {
 		pulled = new(Pulled)
 	}
-	m, done := pulled.merge(source, v.graph.follows, list, v.scratch)
+	m, done := pulled.merge(l, v.graph.follows)
 	return m.next, done, nil
 }
 

@@ -202,7 +202,7 @@ func TestWhyOfWhatIsHidden(t *testing.T) {
 					w.rows = memory{}
 				}
 				if !delivered {
-					delete(w.rows, string(appendCandidate(nil, schemas.Following, score.Base(1, card.Created, 24*time.Hour), "pin:1", 1)))
+					delete(w.rows, string(appendCandidate(nil, rowCandidate, schemas.Following, score.Base(1, card.Created, 24*time.Hour), "pin:1", 1)))
 				}
 				w.expect(w.why("pin:1", card), schemas.FateHidden, c.reason, c.by...)
 			})
