@@ -1,0 +1,54 @@
+package pinot
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+)
+
+// roundTrip answers without a server.
+type roundTrip func() []byte
+
+func (r roundTrip) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(r()))}, nil
+}
+
+// FuzzAnswer has a broker answer anything: it is an error, or a result for each feature.
+func FuzzAnswer(f *testing.F) {
+	var text []byte
+	client := &Client{brokers: []string{"http://pinot"}, maxBytes: 64 << 10, http: &http.Client{Transport: roundTrip(func() []byte { return text })}}
+	builtin, err := feature.Parse("built in", []byte(feature.Builtin))
+	if err != nil {
+		f.Fatal(err)
+	}
+	var users []feature.Definition
+	for _, d := range builtin {
+		if d.Entity == feature.User && d.Window > 0 {
+			users = append(users, d)
+		}
+	}
+	if len(users) < 3 {
+		f.Fatalf("only %d built-in features of users", len(users))
+	}
+	store := NewStore(feature.DefaultConfig(), client, nil)
+	span := feature.Span{AsOf: 1_000_000_000_000, Now: 1_000_000_000_000}
+	f.Add([]byte(`{}`), false)
+	f.Add([]byte(`{"resultTable":{"rows":[[3]]},"numServersQueried":1,"numServersResponded":1}`), true)
+	f.Add([]byte(`{"resultTable":{"rows":[["a",1e999],[null,"x"]]},"minConsumingFreshnessTimeMs":9223372036854775807}`), true)
+	f.Add([]byte(`{"resultTable":{"rows":[null,[]]},"exceptions":[{"errorCode":-1}]}`), false)
+	f.Fuzz(func(t *testing.T, answer []byte, one bool) {
+		text = answer
+		defs := users
+		if one {
+			defs = users[:1]
+		}
+		got, err := store.Actions(t.Context(), schemas.UserID("user:7"), span, defs)
+		if err == nil && len(got) != len(defs) {
+			t.Errorf("%q: %d results for %d features", answer, len(got), len(defs))
+		}
+	})
+}

@@ -1,0 +1,46 @@
+package topics_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// FuzzHeaders reads headers of anything: what is taken for one of ours is written back as it was.
+func FuzzHeaders(f *testing.F) {
+	f.Add(topics.SinceHeader, topics.SinceValue(1))
+	f.Add(topics.RetryHeader, topics.Retry{Group: "objects", Partition: 1, Offset: 2, Attempt: 3}.Value())
+	f.Add(topics.RetryHeader, []byte("\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01g"))
+	f.Fuzz(func(t *testing.T, key string, value []byte) {
+		r := &kgo.Record{Headers: []kgo.RecordHeader{{Key: key, Value: value}}}
+		if since, ok := topics.ParseSince(value); ok && key == topics.SinceHeader && topics.SinceOf(r) != since {
+			t.Errorf("since %x is read as %d", value, topics.SinceOf(r))
+		}
+		retry, ok := topics.RetryOf(r)
+		if ok && !bytes.Equal(retry.Value(), value) {
+			t.Errorf("retry %x is written as %x", value, retry.Value())
+		}
+		if ok && (retry.Partition < 0 || retry.Offset < 0 || retry.Attempt < 1 || retry.Group == "") {
+			t.Errorf("retry %x is taken for %+v", value, retry)
+		}
+	})
+}
+
+// FuzzKindOf names the kind of a dead letter of any reason: short, and the same words each time.
+func FuzzKindOf(f *testing.F) {
+	f.Add(`decode: "a \"quoted\" b" at 17`)
+	f.Add(strings.Repeat("word ", 100))
+	f.Fuzz(func(t *testing.T, reason string) {
+		kind := topics.KindOf(&schemas.DeadLetter{Topic: "pins", Group: "objects", Reason: reason})
+		words, ours := strings.CutPrefix(kind, "pins/objects/")
+		if !ours || words == "" || len(words) > 200 || !utf8.ValidString(words) || strings.ContainsAny(words, "0123456789/\"") {
+			t.Errorf("%q is of kind %q", reason, kind)
+		}
+	})
+}

@@ -1,0 +1,48 @@
+package lastfm
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// FuzzRead reads files of anything: what is taken makes events that are in order.
+func FuzzRead(f *testing.F) {
+	names := []string{"artists.dat", "tags.dat", "user_taggedartists.dat", "user_friends.dat", "user_artists.dat"}
+	files := make([][]byte, len(names))
+	for i, name := range names {
+		text, err := os.ReadFile(filepath.Join("testdata", "tiny", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		files[i] = text
+	}
+	f.Add(files[0], files[1], files[2], files[3], files[4])
+	f.Add([]byte("id\tname\turl\tpictureURL\n1\t\t\t\n"), files[1], files[2], files[3], files[4])
+	arrival, verbs := schemas.MicrosOf(time.Now()), schemas.DefaultVerbs()
+	f.Fuzz(func(t *testing.T, artists, tags, tagged, friends, listened []byte) {
+		set := fstest.MapFS{}
+		for i, text := range [][]byte{artists, tags, tagged, friends, listened} {
+			set[names[i]] = &fstest.MapFile{Data: text}
+		}
+		d, err := Read(set)
+		if err != nil {
+			return
+		}
+		shift := d.ShiftTo(time.Now().Add(-time.Minute))
+		for l := range d.Pins(shift) {
+			if err := l.Validate(arrival, verbs); err != nil {
+				t.Errorf("a pin that would be refused: %v", err)
+			}
+		}
+		for l := range d.Actions(shift) {
+			if err := l.Validate(arrival, verbs); err != nil {
+				t.Errorf("an action that would be refused: %v", err)
+			}
+		}
+	})
+}
