@@ -195,7 +195,8 @@ func (p *program) importCommand() *cobra.Command {
 
 // featuresCommand is about the training log.
 func (p *program) featuresCommand() *cobra.Command {
-	cmd := group("features", "check what was logged for training", "  smartfeed features verify --json")
+	cmd := group("features", "try definitions, and check what was logged for training", "  smartfeed features verify --json")
+	cmd.AddCommand(api.TryCommand(p.server))
 	cmd.AddCommand(featurelog.VerifyCommand(func(cmd *cobra.Command) (featurelog.Setup, error) {
 		setup, err := p.setup(cmd)
 		if err != nil {

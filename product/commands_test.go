@@ -131,6 +131,7 @@ func TestCommandsWithoutWhatTheyNeed(t *testing.T) {
 		{"erase", "user:ada"}, {"rebuild", "user:ada"}, {"features", "verify"}, {"doctor", "--timeout", "1s"},
 		{"bench"}, {"process"}, {"serve"}, {"materialize"}, {"pinot", "apply"}, {"pinot", "verify"},
 		{"feedstore", "apply"}, {"feedstore", "verify"},
+		{"features", "try", os.DevNull, "--user", "user:ada"},
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
 		{"query", "feature"}, {"query", "status"}, {"query", "ready"},
 	} {
@@ -155,7 +156,10 @@ func lastLines(text string) string {
 // What a program may read is JSON with --json. Of a product that runs.
 func TestCommandsPrintJSON(t *testing.T) {
 	s := start(t, testConfig(t.TempDir()))
-	event := filepath.Join(t.TempDir(), "events")
+	event, saves := filepath.Join(t.TempDir(), "events"), filepath.Join(t.TempDir(), "saves.yaml")
+	if err := os.WriteFile(saves, []byte("{name: saves_6h, entity: user, verbs: [save], window: 6h, aggregate: count}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	text := `{"stream":"follows","id":"c1","time":1,"actor":"user:ada","verb":"follow","object":"user:bob"}`
 	if err := os.WriteFile(event, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -167,6 +171,7 @@ func TestCommandsPrintJSON(t *testing.T) {
 		{"simulate", "--for", "0", "--users", "3", "--pins", "3"}, {"wait", "--timeout", "60s"}, {"deadletters", "list"},
 		{"deadletters", "limit", "pins/objects", "default"}, {"deadletters", "retry"}, {"features", "verify"},
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
+		{"features", "try", saves, "--user", "user:ada"},
 		{"query", "feature"}, {"query", "feature", "last_actions", "--user", "user:ada"}, {"query", "status"},
 		{"query", "ready"}, {"rebuild", "user:ada"}, {"erase", "user:ada"}, {"doctor"},
 	} {

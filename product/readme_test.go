@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// step is a command of the README with what it shows that the command prints.
+// step is a command of a document with what it shows that the command prints.
 type step struct {
 	command string
 	want    []string // lines; … stands for anything
 }
 
-// readmeSteps reads the console blocks: a line that starts with "$ " is a command, those after it are what it prints.
-func readmeSteps(t *testing.T) []step {
+// consoleSteps reads the console blocks of a document: a line that starts with "$ " is a command, those that start with
+// "> " go on with it, and those after it are what it prints.
+func consoleSteps(t *testing.T, file string) []step {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,8 +30,13 @@ func readmeSteps(t *testing.T) []step {
 			line = strings.TrimSuffix(line, "\n")
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
 				steps = append(steps, step{command: command})
+				continue
+			}
+			last := &steps[len(steps)-1]
+			if more, ok := strings.CutPrefix(line, "> "); ok {
+				last.command += "\n" + more
 			} else {
-				steps[len(steps)-1].want = append(steps[len(steps)-1].want, line)
+				last.want = append(last.want, line)
 			}
 		}
 	}
@@ -42,12 +48,8 @@ func TestReadme(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
-	for _, tool := range []string{"bash", "curl"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("the README's commands need %s, which is not on this machine", tool)
-		}
-	}
-	steps := readmeSteps(t)
+	needTools(t, "bash", "curl")
+	steps := consoleSteps(t, "../README.md")
 	if len(steps) < 5 {
 		t.Fatalf("%d commands found", len(steps))
 	}
@@ -77,11 +79,27 @@ func (s step) check(t *testing.T, c *child) {
 		t.Errorf("%s: %v\n%.2000s", s.command, err, out)
 		return
 	}
+	s.compare(t, string(out))
+	t.Logf("%s: %s", s.command, time.Since(began).Round(time.Millisecond))
+}
+
+// compare says which of the lines that the document shows are not among those printed.
+func (s step) compare(t *testing.T, printed string) {
+	t.Helper()
 	for _, want := range s.want {
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", ".*")
-		if !regexp.MustCompile("(?m)^" + pattern + "$").Match(out) {
-			t.Errorf("%s printed\n%.2000s\nwhich has no line like\n%s", s.command, out, want)
+		if !regexp.MustCompile("(?m)^" + pattern + "$").MatchString(printed) {
+			t.Errorf("%s printed\n%.2000s\nwhich has no line like\n%s", s.command, printed, want)
 		}
 	}
-	t.Logf("%s: %s", s.command, time.Since(began).Round(time.Millisecond))
+}
+
+// needTools skips the test where a program is missing that a document's commands use.
+func needTools(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the commands need %s, which is not on this machine", tool)
+		}
+	}
 }

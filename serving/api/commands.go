@@ -237,11 +237,16 @@ func (q *querying) featureCommand() *cobra.Command {
 			return err
 		},
 	}
+	a.flags(cmd)
+	return cmd
+}
+
+// flags adds the flags that say of whom.
+func (a *asked) flags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&a.users, "user", nil, "of this user (repeatable)")
 	cmd.Flags().StringArrayVar(&a.pins, "pin", nil, "of this pin (repeatable)")
 	cmd.Flags().StringArrayVar(&a.pairs, "pair", nil, "of this pair, USER|PIN (repeatable)")
 	cmd.Flags().StringVar(&a.at, "at", "", "where windows end, RFC 3339 (default now)")
-	return cmd
 }
 
 func (q *querying) definitions(cmd *cobra.Command, c *client.Client) error {
@@ -255,11 +260,16 @@ func (q *querying) definitions(cmd *cobra.Command, c *client.Client) error {
 
 // request puts the flags together; what is wrong with them is a *UsageError.
 func (a asked) request(names []string) (feature.Request, error) {
-	req := feature.Request{Features: names}
 	if (len(names) > 0) != (len(a.users)+len(a.pins)+len(a.pairs) > 0) {
-		return req, &UsageError{"want names of features and a --user, --pin or --pair; or none of them, to list the features"}
+		return feature.Request{}, &UsageError{"want names of features and a --user, --pin or --pair; or none of them, to list the features"}
 	}
-	var err error
+	req, err := a.entities()
+	req.Features = names
+	return req, err
+}
+
+// entities reads whom the flags name, and when.
+func (a asked) entities() (req feature.Request, err error) {
 	if req.Users, err = parsed(a.users, schemas.ParseUserID); err != nil {
 		return req, err
 	}

@@ -1,0 +1,50 @@
+package api
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/serving/client"
+)
+
+// try runs one command line of try, with a text on standard input.
+func try(t *testing.T, addr, stdin string, args ...string) (string, error) {
+	t.Helper()
+	cmd := TryCommand(func(*cobra.Command) (client.Config, error) { return client.Config{Address: addr}, nil })
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	var out bytes.Buffer
+	cmd.SetIn(strings.NewReader(stdin))
+	cmd.SetOut(&out)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestTryCommandSaysWhatIsWrong(t *testing.T) {
+	long := filepath.Join(t.TempDir(), "long.yaml")
+	if err := os.WriteFile(long, bytes.Repeat([]byte("#"), maxDefinitionBytes+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		args  []string
+		usage bool
+		want  string
+	}{
+		"of nobody":    {[]string{"-"}, true, "want a --user, --pin or --pair"},
+		"no user":      {[]string{"-", "--user", "ada"}, true, "ada"},
+		"no time":      {[]string{"-", "--user", "user:ada", "--at", "now"}, true, "--at"},
+		"no such file": {[]string{long + ".not", "--user", "user:ada"}, false, "read definitions: "},
+		"too long":     {[]string{long, "--user", "user:ada"}, false, "more than 16384 bytes"},
+	} {
+		_, err := try(t, "127.0.0.1:1", "{}", tt.args...)
+		_, usage := err.(*UsageError)
+		if err == nil || usage != tt.usage || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, usage %t; want %q, usage %t", name, err, usage, tt.want, tt.usage)
+		}
+	}
+}
