@@ -83,9 +83,8 @@ func newPair(t *testing.T) *pair {
 	p.write(t, 1, feedLength)
 	reads := hedged.DefaultConfig()
 	reads.Recover = 20 // a primary that is well again is first again after five seconds
-	// What is late is asked for again whatever the budget says, and on a busy machine everything may be late. With these,
-	// extra reads are at most 0.05 + 0.02 + 40 / 2000 a read; fewer would not pay for the losses that make a store second.
-	reads.Late, reads.Burst = 5*time.Second, 2*reads.Losses
+	// Extra reads are then at most 0.05 + 0.02 + 40 / 2000 a read, and those few under way when the stores change places.
+	reads.Burst = 2 * reads.Losses
 	var err error
 	p.Store, err = hedged.New(reads, hedged.Stores{Primary: p.stores[0], Standby: p.stores[1]}, prometheus.NewRegistry())
 	if err != nil {

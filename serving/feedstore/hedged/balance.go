@@ -27,7 +27,7 @@ type balance struct {
 	cfg    Config
 	first  side
 	tokens float64 // extra reads saved
-	lost   float64 // by the first store, less what the budget pays for
+	lost   float64 // by the first store, less what those that it has won pay for
 	warm   float64 // reads to be sent to the second store
 	good   int     // of the primary in a row, while it is second
 }
@@ -39,7 +39,6 @@ func (b *balance) begin() (first side, warm bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tokens = min(b.tokens+b.cfg.Budget, float64(b.cfg.Burst))
-	b.lost = max(b.lost-b.cfg.Budget, 0)
 	b.warm += b.cfg.Warm
 	if warm = b.warm >= 1; warm {
 		b.warm--
@@ -47,15 +46,25 @@ func (b *balance) begin() (first side, warm bool) {
 	return b.first, warm
 }
 
-// spend takes an extra read from what is saved.
-func (b *balance) spend() bool {
+// spend takes an extra read from what is saved, but for so many that are kept for others.
+func (b *balance) spend(kept int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.tokens < 1 {
+	if b.tokens < float64(kept+1) {
 		return false
 	}
 	b.tokens--
 	return true
+}
+
+// win counts a read that the first store has won. Reads that nobody won count for neither: a store that hangs must not
+// keep its place by them.
+func (b *balance) win(first side) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.first == first {
+		b.lost = max(b.lost-b.cfg.Budget, 0)
+	}
 }
 
 // lose counts a read that the other store won although first was asked earlier; changed: it is not first any more.

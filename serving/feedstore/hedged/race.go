@@ -92,6 +92,9 @@ func (r *race[T]) call(ctx context.Context, from side) answer[T] {
 	return a
 }
 
+// againAfter is how long a late read waits until it looks for budget again.
+const againAfter = 5 * time.Millisecond
+
 // run waits for the first success, and asks the second store when it is time.
 func (r *race[T]) run(ctx context.Context) (answer[T], error) {
 	hedge := time.NewTimer(r.kind.after(r.first, r.s.cfg))
@@ -109,9 +112,11 @@ func (r *race[T]) run(ctx context.Context) (answer[T], error) {
 				return r.settle()
 			}
 		case <-hedge.C:
-			r.askSecond("slow", true)
+			r.askSecond("slow", r.s.cfg.Losses)
 		case <-late.C:
-			r.askSecond("late", false)
+			if r.askSecond("late", 0); !r.second {
+				late.Reset(againAfter)
+			}
 		case <-ctx.Done():
 			return answer[T]{}, ctx.Err()
 		}
@@ -130,21 +135,33 @@ func (r *race[T]) take(ctx context.Context, a answer[T]) (done bool, err error) 
 		return true, a.err
 	case a.err != nil:
 		r.errs = append(r.errs, a.err)
-		r.askSecond("failed", false)
+		r.insteadOfFirst()
 	default:
 		if r.fallback == nil || r.kind.further(a.value, r.fallback.value) {
 			r.fallback = &a
 		}
-		r.askSecond("stale", true)
+		r.askSecond("stale", r.s.cfg.Losses)
 	}
 	return false, nil
 }
 
-// askSecond asks the second store, once. why goes into the metrics; paid: only if there is budget.
-func (r *race[T]) askSecond(why string, paid bool) {
-	if r.second || paid && !r.s.balance.spend() {
+// askSecond asks the second store, once, if there is budget beyond what is kept for others, or if it is the first one by
+// now. why goes into the metrics.
+func (r *race[T]) askSecond(why string, kept int) {
+	if r.second || r.s.balance.isFirst(r.first) && !r.s.balance.spend(kept) {
 		return
 	}
+	r.startSecond(why)
+}
+
+// insteadOfFirst asks the second store, once, because the first has failed.
+func (r *race[T]) insteadOfFirst() {
+	if !r.second {
+		r.startSecond("failed")
+	}
+}
+
+func (r *race[T]) startSecond(why string) {
 	r.second = true
 	r.s.metrics.extra.WithLabelValues(why).Inc()
 	r.start(r.first.other())
@@ -152,7 +169,9 @@ func (r *race[T]) askSecond(why string, paid bool) {
 
 func (r *race[T]) won(by side) {
 	r.s.metrics.wins.WithLabelValues(by.String()).Inc()
-	if by != r.first && r.s.balance.lose(r.first) {
+	if by == r.first {
+		r.s.balance.win(by)
+	} else if r.s.balance.lose(r.first) {
 		r.s.metrics.changes.Inc()
 	}
 }
