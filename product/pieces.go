@@ -60,14 +60,21 @@ func (p *product) openDir(context.Context) error {
 	return nil
 }
 
-// openKafka reaches brokers that are elsewhere. Their topics must be as the catalogue has them: a process that began on
-// others would put owners into the wrong partitions.
-func (p *product) openKafka(ctx context.Context) error {
+// openKafka reaches brokers that are elsewhere, which must allow this process what its role needs. Their topics must be as
+// the catalogue has them: a process that began on others would put owners into the wrong partitions.
+func openKafka(role string) opener {
+	return func(p *product, ctx context.Context) error { return p.openKafka(ctx, role) }
+}
+
+func (p *product) openKafka(ctx context.Context, role string) error {
 	var err error
 	if p.kafka, err = p.cfg.kafka(); err != nil {
 		return err
 	}
 	p.kafka.ClientID = peers.ClientID(p.cfg.peerAddress())
+	if err := topics.VerifyAccess(ctx, p.kafka, role); err != nil {
+		return err
+	}
 	profile, err := topics.VerifyAll(ctx, p.kafka)
 	p.kafka.Embedded = profile.Embedded
 	return err

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // everything is all roles in one process, with a broker and a registry of its own.
@@ -23,14 +25,14 @@ func everything() []opener {
 // processing is the named groups, on brokers that are elsewhere.
 func processing(names []string) []opener {
 	return []opener{
-		(*product).openDir, (*product).openKafka, (*product).openStreams, openGroups(names), (*product).openServer,
+		(*product).openDir, openKafka(topics.RoleProcess), (*product).openStreams, openGroups(names), (*product).openServer,
 	}
 }
 
 // materializing fills feed stores that are elsewhere.
 func materializing() []opener {
 	return []opener{
-		(*product).openDir, (*product).openKafka, (*product).openStreams,
+		(*product).openDir, openKafka(topics.RoleMaterialize), (*product).openStreams,
 		(*product).openFeedStore, (*product).openSinks, (*product).openServer,
 	}
 }
@@ -39,7 +41,7 @@ func materializing() []opener {
 // use it.
 func serving() []opener {
 	return []opener{
-		(*product).openDir, (*product).openKafka, (*product).openStreams, (*product).openPeers,
+		(*product).openDir, openKafka(topics.RoleServe), (*product).openStreams, (*product).openPeers,
 		(*product).openFeatures, (*product).openFeedStore, (*product).openOwnSinks, (*product).openFeed, (*product).openServer,
 	}
 }

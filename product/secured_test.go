@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -16,10 +17,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // The variables with the address of a Kafka broker that wants TLS and a login, as .ci/services starts kafka-secured, and
@@ -123,6 +128,183 @@ func TestRealSecuredProduct(t *testing.T) {
 	}
 	for name, says := range map[string]string{"SMARTFEED_KAFKA_CLIENT_SASL_PASSWORD": "SASL_AUTHENTICATION_FAILED", "SMARTFEED_REGISTRY_CLIENT_PASSWORD": "401"} {
 		t.Run("wrong "+name, func(t *testing.T) { wrongPassword(t, file, name, says) })
+	}
+}
+
+// Each role does its work as a user of its own that is allowed what "topics acls" prints for it and nothing else; one that
+// lacks something ends at its start and names it.
+func TestRealSecuredRolesNeedNoMore(t *testing.T) {
+	kafka, dir := os.Getenv(realSecured), os.Getenv(realCertificates)
+	if kafka == "" {
+		t.Skipf("set %s to the address of a Kafka broker that wants TLS and a login", realSecured)
+	}
+	g := &guarded{t: t, file: securedFile(t, kafka, securedRegistry(t, dir), dir), run: fmt.Sprint(time.Now().UnixNano())}
+	g.as("", "topics", "apply")
+	for _, role := range topics.Roles() {
+		g.admit(role)
+	}
+	g.start(topics.RoleProcess, processing(groupNames()))
+	front := g.start(topics.RoleServe, serving())
+	events := filepath.Join(t.TempDir(), "events.jsonl")
+	now := time.Now().UTC().Format(time.RFC3339)
+	text := fmt.Sprintf(`{"stream":"follows","id":"f-%[2]s","time":"%[1]s","actor":"user:%[2]s","verb":"follow","object":"user:bob-%[2]s"}
+{"stream":"pins","id":"p-%[2]s","time":"%[1]s","actor":"user:bob-%[2]s","verb":"create","object":"pin:%[2]s","title":"t","link":"https://example.com"}
+{"stream":"actions","id":"a-%[2]s","time":"%[1]s","actor":"user:%[2]s","verb":"click","object":"pin:%[2]s","surface":"home"}
+{"stream":"actions","id":"b-%[2]s","time":"%[1]s","actor":"user:%[2]s","verb":"mumble","object":"pin:%[2]s","surface":"home"}
+`, now, g.run)
+	if err := os.WriteFile(events, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.as(topics.RoleProduce, "publish", events)
+	g.as(topics.RoleOperate, "wait", "--timeout", "60s")
+	g.as(topics.RoleOperate, "topics", "verify")
+	g.as(topics.RoleOperate, "deadletters", "list")
+	res, err := http.Get(front.url("/v1/users/user:" + g.run + "/feed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if answer, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(answer), `"pin:`+g.run+`"`) {
+		t.Errorf("the feed: %s, %v, want pin:%s", answer, err, g.run)
+	}
+	g.as(topics.RoleOperate, "wait", "--timeout", "60s") // what the visit had to say
+	if err := topics.VerifyAccess(t.Context(), g.kafka(topics.RoleMaterialize), topics.RoleMaterialize); err != nil {
+		t.Error(err)
+	}
+	g.takeAway(topics.RoleProcess, topics.Deliveries)
+	_, err = openProduct(t.Context(), g.config(topics.RoleProcess), slog.New(slog.NewTextHandler(t.Output(), nil)), processing(groupNames()))
+	if err == nil || !strings.Contains(err.Error(), "on topic deliveries") || !strings.Contains(err.Error(), "topics acls process") {
+		t.Errorf("without a grant: %v, want that it is named", err)
+	}
+	if err := topics.VerifyAccess(t.Context(), g.kafka(topics.RoleProduce), topics.RoleServe); err == nil || !strings.Contains(err.Error(), "Read on group features*") {
+		t.Errorf("a producer as a server: %v, want that groups are named, too", err)
+	}
+}
+
+// guarded is a product of which every role is a user of its own, named after the role and the run.
+type guarded struct {
+	t         *testing.T
+	file, run string
+}
+
+func (g *guarded) user(role string) string { return role + "-" + g.run }
+
+// config is that of a role; of none: of a user that may do everything.
+func (g *guarded) config(role string) Config {
+	g.t.Helper()
+	cfg := testConfig(g.t.TempDir())
+	if err := config.Load(&cfg, config.Source{File: g.file}); err != nil {
+		g.t.Fatal(err)
+	}
+	if role != "" {
+		cfg.KafkaClient.SASL.User = g.user(role)
+	}
+	cfg.HTTP = freeAddress(g.t)
+	return cfg
+}
+
+func (g *guarded) kafka(role string) topics.Kafka {
+	g.t.Helper()
+	cfg := g.config(role)
+	k, err := cfg.kafka()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return k
+}
+
+func (g *guarded) start(role string, pieces []opener) *started {
+	return startPieces(g.t, g.config(role), pieces)
+}
+
+// as runs a command.
+func (g *guarded) as(role string, args ...string) string {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), 2*time.Minute)
+	defer cancel()
+	var environ []string
+	if role != "" {
+		environ = []string{"SMARTFEED_KAFKA_CLIENT_SASL_USER=" + g.user(role)}
+	}
+	var out, problems strings.Builder
+	if code := Execute(ctx, append(args, "--config", g.file), environ, strings.NewReader(""), &out, &problems); code != 0 {
+		g.t.Fatalf("%v as %s: exit code %d\n%s%s", args, role, code, out.String(), problems.String())
+	}
+	return out.String()
+}
+
+func (g *guarded) admin() *kadm.Client {
+	g.t.Helper()
+	adm, err := g.kafka("").Admin()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(adm.Close)
+	return adm
+}
+
+// admit makes a role's user, and allows it what the command prints.
+func (g *guarded) admit(role string) {
+	g.t.Helper()
+	adm, name := g.admin(), g.user(role)
+	_, err := adm.AlterUserSCRAMs(g.t.Context(), nil, []kadm.UpsertSCRAM{{User: name, Mechanism: kadm.ScramSha512, Iterations: 4096, Password: securetest.Literal}})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for line := range strings.Lines(g.as("", "topics", "acls", role, "--principal", "User:"+name)) {
+		results, err := adm.CreateACLs(g.t.Context(), parseACL(g.t, strings.Fields(line)))
+		if err == nil && results[0].Err != nil {
+			err = results[0].Err
+		}
+		if err != nil {
+			g.t.Fatalf("%s: %v", line, err)
+		}
+	}
+}
+
+// parseACL understands what kafka-acls.sh does.
+func parseACL(t *testing.T, args []string) *kadm.ACLBuilder {
+	t.Helper()
+	flags := pflag.NewFlagSet("kafka-acls.sh", pflag.ContinueOnError)
+	_ = flags.Bool("add", false, "")
+	principal := flags.String("allow-principal", "", "")
+	names := flags.StringArray("operation", nil, "")
+	topic, group, id := flags.String("topic", "", ""), flags.String("group", "", ""), flags.String("transactional-id", "", "")
+	pattern := flags.String("resource-pattern-type", "literal", "")
+	if err := flags.Parse(args); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	b := kadm.NewACLs().Allow(*principal).AllowHosts()
+	switch {
+	case *topic != "":
+		b = b.Topics(*topic)
+	case *group != "":
+		b = b.Groups(*group)
+	case *id != "":
+		b = b.TransactionalIDs(*id)
+	}
+	p, err := kmsg.ParseACLResourcePatternType(*pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ops []kadm.ACLOperation
+	for _, name := range *names {
+		op, err := kmsg.ParseACLOperation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops = append(ops, op)
+	}
+	return b.ResourcePatternType(p).Operations(ops...)
+}
+
+// takeAway removes what a role is allowed on a topic.
+func (g *guarded) takeAway(role, topic string) {
+	g.t.Helper()
+	b := kadm.NewACLs().Allow("User:" + g.user(role)).AllowHosts().Topics(topic).ResourcePatternType(kadm.ACLPatternLiteral).Operations(kadm.OpAny)
+	results, err := g.admin().DeleteACLs(g.t.Context(), b)
+	if err != nil || len(results) != 1 || len(results[0].Deleted) == 0 {
+		g.t.Fatalf("take away %s: %v, %+v", topic, err, results)
 	}
 }
 

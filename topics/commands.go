@@ -162,7 +162,50 @@ func topicsCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 		return printPlan(cmd.OutOrStdout(), plan, asJSON)
 	})
 	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.AddCommand(aclsCommand(setup, &asJSON))
 	return cmd
+}
+
+func aclsCommand(setup func(*cobra.Command) (Setup, error), asJSON *bool) *cobra.Command {
+	principal := ""
+	cmd := &cobra.Command{
+		Use:   "acls ROLE",
+		Short: "print what a role must be allowed on the brokers, or the arguments of kafka-acls.sh that allow it",
+		Long: fmt.Sprintf(`Print the least that a role (%s) must be allowed on the brokers. With --principal print it as
+arguments of Kafka's own kafka-acls.sh, a line each.`, strings.Join(Roles(), ", ")),
+		Example:   "  smartfeed topics acls serve --principal User:feed-serve | xargs -L 1 kafka-acls.sh --bootstrap-server localhost:9092",
+		ValidArgs: Roles(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || !slices.Contains(Roles(), args[0]) {
+				return &UsageError{fmt.Sprintf("topics acls needs one of the roles %s, not %q", strings.Join(Roles(), ", "), args)}
+			}
+			s, err := setup(cmd)
+			if err != nil {
+				return err
+			}
+			grants, err := Grants(args[0], Catalogue(Profile{Partitions: s.Kafka.Partitions}))
+			if err != nil {
+				return err
+			}
+			return printGrants(cmd.OutOrStdout(), grants, principal, *asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&principal, "principal", "", `print arguments of kafka-acls.sh for it, as in "User:feed-serve"`)
+	return cmd
+}
+
+func printGrants(out io.Writer, grants []Grant, principal string, asJSON bool) error {
+	if asJSON {
+		return printJSON(out, grants)
+	}
+	for _, g := range grants {
+		if principal == "" {
+			fmt.Fprintln(out, g)
+		} else {
+			fmt.Fprintln(out, strings.Join(g.Arguments(principal), " "))
+		}
+	}
+	return nil
 }
 
 func printPlan(out io.Writer, p Plan, asJSON bool) error {

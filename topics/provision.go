@@ -113,15 +113,20 @@ func ProfileOf(ctx context.Context, k Kafka) (Profile, error) {
 
 // Differences compares a catalogue with the brokers. It changes nothing.
 func Differences(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
-	adm, err := k.Admin()
+	client, err := k.Client()
 	if err != nil {
 		return Plan{}, err
 	}
-	defer adm.Close()
-	return differences(ctx, adm, want)
+	defer client.Close()
+	return differences(ctx, client, want)
 }
 
-func differences(ctx context.Context, adm *kadm.Client, want []Topic) (Plan, error) {
+func differences(ctx context.Context, client *kgo.Client, want []Topic) (Plan, error) {
+	// Among all topics brokers leave out what the user may not see, which would then be taken for missing.
+	if err := visible(ctx, client, want); err != nil {
+		return Plan{}, err
+	}
+	adm := kadm.NewClient(client)
 	have, err := adm.ListTopics(ctx)
 	if err != nil {
 		return Plan{}, fmt.Errorf("list topics: %w", err)
@@ -144,11 +149,30 @@ func differences(ctx context.Context, adm *kadm.Client, want []Topic) (Plan, err
 		}
 		rc, err := configs.On(t.Name, nil)
 		if err = errors.Join(err, rc.Err); err != nil {
-			return Plan{}, fmt.Errorf("describe topic %s: %w", t.Name, err)
+			return Plan{}, fmt.Errorf("%s on topic %s: %w", DescribeConfigs, t.Name, err)
 		}
 		plan.compare(plan.asReplicated(t, have[t.Name].Partitions.NumReplicas()), len(have[t.Name].Partitions), rc.Configs)
 	}
 	return plan, nil
+}
+
+// visible returns an error for each topic that the user may not see.
+func visible(ctx context.Context, client *kgo.Client, want []Topic) error {
+	var all []Grant
+	for _, t := range want {
+		all = append(all, Grant{Kind: TopicResource, Name: t.Name, Operations: []string{Describe}})
+	}
+	allowed, err := allowedOnTopics(ctx, client, all)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, g := range all {
+		if ops, told := allowed[g.Name]; told && len(ops) == 0 {
+			errs = append(errs, fmt.Errorf("%s: %w", g, kerr.TopicAuthorizationFailed))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // asReplicated returns a topic as it should be with the replicas that it has. The catalogue's number is that of the
@@ -197,7 +221,7 @@ func Apply(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
 	}
 	defer client.Close()
 	adm := kadm.NewClient(client)
-	plan, err := differences(ctx, adm, want)
+	plan, err := differences(ctx, client, want)
 	if err != nil {
 		return Plan{}, err
 	}

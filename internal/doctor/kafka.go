@@ -20,6 +20,7 @@ import (
 // Names of the checks on Kafka. All come after KafkaCheck, and those that need topics after TopicsCheck.
 const (
 	KafkaCheck        = "kafka"
+	AccessCheck       = "access"
 	TopicsCheck       = "topics"
 	TransactionsCheck = "transactions"
 	GroupsCheck       = "groups"
@@ -39,6 +40,7 @@ type Kafka struct {
 func (k Kafka) Checks() []Check {
 	return []Check{
 		{Name: KafkaCheck, Look: k.brokers},
+		{Name: AccessCheck, After: KafkaCheck, Look: k.access},
 		{Name: TopicsCheck, After: KafkaCheck, Look: k.topics},
 		{Name: TransactionsCheck, After: TopicsCheck, Look: k.transaction},
 		{Name: GroupsCheck, After: TopicsCheck, Look: k.groups},
@@ -131,6 +133,36 @@ func (k Kafka) versions(ctx context.Context, adm *kadm.Client, meta kadm.Metadat
 		found.Warn("three brokers, so that one may be away", "%s: a record is lost with its disk", count(len(meta.Brokers), "broker"))
 	}
 	found.OK("%s of cluster %s, Kafka %s", count(len(meta.Brokers), "broker"), meta.Cluster, strings.Join(releases, ", "))
+}
+
+// access asks for which roles this user is allowed enough. One is enough to have: each may have a user of its own.
+func (k Kafka) access(ctx context.Context, found *Findings) {
+	var may, not []string
+	var lacks []error
+	for _, role := range topics.Roles() {
+		var lacking *topics.AccessError
+		err := topics.VerifyAccess(ctx, k.Kafka, role)
+		switch {
+		case err == nil:
+			may = append(may, role)
+		case errors.As(err, &lacking):
+			not, lacks = append(not, role), append(lacks, err)
+		default:
+			found.Problem("see kafka", "%v", reason(ctx, err))
+			return
+		}
+	}
+	const do = `"smartfeed topics acls ROLE --principal User:NAME" prints what kafka-acls.sh has to allow`
+	switch {
+	case len(may) == 0:
+		for _, err := range lacks {
+			found.Problem(do, "%v", err)
+		}
+	case len(not) > 0:
+		found.Note(do, "this user may %s, and not %s", strings.Join(may, ", "), strings.Join(not, ", "))
+	default:
+		found.OK("this user may do what every role does")
+	}
 }
 
 // topics holds the catalogue against the brokers, and asks whether every partition has the replicas that it needs.

@@ -10,10 +10,12 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/doctor"
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -245,5 +247,76 @@ func TestStoresThatDrift(t *testing.T) {
 		}
 		check := doctor.Drift{Kafka: w.kafka, With: with}.Check()
 		t.Run(name, func(t *testing.T) { want(t, lines(doctor.Run(t.Context(), patience, check)), c.want) })
+	}
+}
+
+// guarded is a broker that allows a user what the roles need, and nobody else anything.
+func guarded(t *testing.T, roles ...string) doctor.Kafka {
+	t.Helper()
+	acls := []kfake.ACL{}
+	for _, role := range roles {
+		grants, err := topics.Grants(role, topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 1}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range grants {
+			acls = append(acls, acl(t, g)...)
+		}
+	}
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(),
+		kfake.Superuser(topics.Plain, "root", "secret"), kfake.User(topics.Plain, "ada", "secret", acls...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	as := func(user string) topics.Kafka {
+		return topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2, SASL: topics.SASL{
+			Mechanism: topics.Plain, Login: secure.Login{User: user, Password: "secret"},
+		}}
+	}
+	if _, err := topics.Apply(t.Context(), as("root"), topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 1})); err != nil {
+		t.Fatal(err)
+	}
+	return doctor.Kafka{Kafka: as("ada"), Member: "test", Now: time.Now}
+}
+
+func acl(t *testing.T, g topics.Grant) (all []kfake.ACL) {
+	t.Helper()
+	resource, err := kmsg.ParseACLResourceType(g.Kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern := kmsg.ACLResourcePatternTypeLiteral
+	if g.Prefix {
+		pattern = kmsg.ACLResourcePatternTypePrefixed
+	}
+	for _, name := range g.Operations {
+		op, err := kmsg.ParseACLOperation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, kfake.ACL{Resource: resource, Name: g.Name, Pattern: pattern, Operation: op, Allow: true})
+	}
+	return all
+}
+
+func TestAccess(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		roles []string
+		want  []string
+	}{
+		{"all", topics.Roles(), []string{"access ok this user may do what every role does", "topics ok "}},
+		{"a role and those within it", []string{topics.RoleServe}, []string{"access note this user may materialize, serve, produce, and not process, operate", "topics ok "}},
+		{"none", nil, []string{"access problem the brokers do not allow ada what the role process needs:", "topics problem Describe on topic "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := "\n" + run(t, guarded(t, c.roles...).Checks()[:3]...)
+			for _, want := range c.want {
+				if !strings.Contains(got, "\n"+want) {
+					t.Errorf("no line begins with %q:\n%s", want, got)
+				}
+			}
+		})
 	}
 }

@@ -98,7 +98,7 @@ func (t trial) clocks() []time.Duration {
 
 // try runs the transaction.
 func (k Kafka) try(ctx context.Context) (trial, error) {
-	client, err := k.Transactional("smartfeed-doctor-" + k.Member)
+	client, err := k.Transactional(topics.DoctorID + k.Member)
 	if err != nil {
 		return trial{}, err
 	}

@@ -1,0 +1,236 @@
+package topics_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// grantsOf is what a role must be allowed, by resource.
+func grantsOf(t *testing.T, role string) map[string][]string {
+	t.Helper()
+	grants, err := topics.Grants(role, topics.Catalogue(oneBroker()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string][]string{}
+	for _, g := range grants {
+		name := g.Kind + " " + g.Name
+		if g.Prefix {
+			name += "*"
+		}
+		of[name] = append(of[name], g.Operations...)
+	}
+	return of
+}
+
+func TestGrants(t *testing.T) {
+	for _, c := range []struct {
+		role, resource string
+		want           []string
+	}{
+		{topics.RoleProcess, "topic follows", []string{topics.Read, topics.Write, topics.DescribeConfigs}}, // dead letters go back to it
+		{topics.RoleProcess, "topic pools-table", []string{topics.Read, topics.Write, topics.DescribeConfigs}},
+		{topics.RoleProcess, "topic recents-pulled", []string{topics.Read, topics.Write, topics.DescribeConfigs}},
+		{topics.RoleProcess, "topic feature-log", []string{topics.Write, topics.DescribeConfigs}},
+		{topics.RoleProcess, "topic pools.*", []string{topics.Read, topics.Write, topics.Describe, topics.DescribeConfigs}},
+		{topics.RoleProcess, "group pools*", []string{topics.Read}},
+		{topics.RoleProcess, "group recents-pulled-whole-*", []string{topics.Read}},
+		{topics.RoleProcess, "group features*", nil},
+		{topics.RoleProcess, "transactional-id fanout*", []string{topics.Write}},
+		{topics.RoleMaterialize, "topic feed-entries", []string{topics.Read, topics.DescribeConfigs}},
+		{topics.RoleMaterialize, "topic dead-letters", []string{topics.Write, topics.DescribeConfigs}},
+		{topics.RoleMaterialize, "topic actions", []string{topics.Describe, topics.DescribeConfigs}},
+		{topics.RoleMaterialize, "group materialize*", []string{topics.Read}},
+		{topics.RoleMaterialize, "transactional-id pools*", nil},
+		{topics.RoleServe, "topic served", []string{topics.Write, topics.DescribeConfigs}},
+		{topics.RoleServe, "topic pins", []string{topics.Write, topics.DescribeConfigs}},
+		{topics.RoleServe, "topic deliveries", []string{topics.Describe, topics.DescribeConfigs}},
+		{topics.RoleServe, "group pools*", []string{topics.Describe}},
+		{topics.RoleProduce, "topic pins", []string{topics.Write}},
+		{topics.RoleProduce, "topic served", nil},
+		{topics.RoleOperate, "topic pins", []string{topics.Read, topics.Write, topics.DescribeConfigs, topics.Create, topics.AlterConfigs}},
+		{topics.RoleOperate, "transactional-id smartfeed-doctor-*", []string{topics.Write}},
+	} {
+		if diff := cmp.Diff(c.want, grantsOf(t, c.role)[c.resource]); diff != "" {
+			t.Errorf("%s on %s: want -, got +:\n%s", c.role, c.resource, diff)
+		}
+	}
+	if _, err := topics.Grants("cook", nil); err == nil {
+		t.Error("a role that is none has grants")
+	}
+}
+
+// Whoever the catalogue says reads or writes a topic is in a role that may.
+func TestEveryReaderAndWriterIsGranted(t *testing.T) {
+	of := map[string]map[string][]string{}
+	for _, role := range topics.Roles() {
+		of[role] = grantsOf(t, role)
+	}
+	role := func(name string) string {
+		switch {
+		case slices.Contains(topics.RowGroups(), name):
+			return topics.RoleProcess
+		case name == topics.Materialize:
+			return topics.RoleMaterialize
+		case name == topics.Producers:
+			return topics.RoleProduce
+		case name == topics.Operators:
+			return topics.RoleOperate
+		}
+		return topics.RoleServe
+	}
+	for _, topic := range topics.Catalogue(oneBroker()) {
+		may := func(who, op string) {
+			if r := role(who); !slices.Contains(of[r]["topic "+topic.Name], op) {
+				t.Errorf("%s, in the role %s, has no %s on %s", who, r, op, topic.Name)
+			}
+		}
+		for _, who := range topic.Writers {
+			may(who, topics.Write)
+		}
+		for _, who := range topic.Readers {
+			may(who, topics.Read)
+		}
+	}
+}
+
+// acls allow grants to a principal, as kafka-acls.sh would.
+func acls(t *testing.T, adm *kadm.Client, principal string, grants []topics.Grant) {
+	t.Helper()
+	for _, g := range grants {
+		b := kadm.NewACLs().Allow(principal).AllowHosts()
+		switch g.Kind {
+		case topics.TopicResource:
+			b = b.Topics(g.Name)
+		case topics.GroupResource:
+			b = b.Groups(g.Name)
+		case topics.TransactionalResource:
+			b = b.TransactionalIDs(g.Name)
+		}
+		b = b.ResourcePatternType(kadm.ACLPatternLiteral)
+		if g.Prefix {
+			b = b.ResourcePatternType(kadm.ACLPatternPrefixed)
+		}
+		var ops []kadm.ACLOperation
+		for _, name := range g.Operations {
+			op, err := kmsg.ParseACLOperation(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops = append(ops, op)
+		}
+		results, err := adm.CreateACLs(t.Context(), b.Operations(ops...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results {
+			if r.Err != nil {
+				t.Fatalf("%s: %v", g, r.Err)
+			}
+		}
+	}
+}
+
+// guarded is a broker that allows nobody anything but its superuser, with every topic.
+func guarded(t *testing.T, users ...string) (admin topics.Kafka, as func(user string) topics.Kafka) {
+	t.Helper()
+	opts := []kfake.Opt{kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(topics.ScramSHA256, "root", securetest.Literal)}
+	for _, u := range users {
+		opts = append(opts, kfake.User(topics.ScramSHA256, u, securetest.Literal))
+	}
+	c, err := kfake.NewCluster(opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	as = func(user string) topics.Kafka {
+		login := topics.SASL{Mechanism: topics.ScramSHA256, Login: secure.Login{User: user, Password: securetest.Literal}}
+		return topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2, SASL: login}
+	}
+	admin = as("root")
+	if _, err := topics.Apply(t.Context(), admin, topics.Catalogue(oneBroker())); err != nil {
+		t.Fatal(err)
+	}
+	return admin, as
+}
+
+func TestLackingIsNamed(t *testing.T) {
+	admin, as := guarded(t, "nobody", "almost", "whole")
+	adm, err := admin.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(adm.Close)
+	grants, err := topics.Grants(topics.RoleProcess, topics.Catalogue(oneBroker()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	acls(t, adm, "User:whole", grants)
+	acls(t, adm, "User:almost", slices.DeleteFunc(slices.Clone(grants), func(g topics.Grant) bool {
+		return g.Name == topics.Deliveries || g.Name == topics.Fanout
+	}))
+	for _, c := range []struct {
+		user string
+		all  int
+		says []string
+	}{
+		{"root", 0, nil},
+		{"whole", 0, nil},
+		{"almost", 3, []string{"Read, Write, DescribeConfigs on topic deliveries", "Read on group fanout*", "Write on transactional-id fanout*"}},
+		{"nobody", len(grants) - 1, []string{"Read, Write, DescribeConfigs on topic pins", "allow nobody", "topics acls process"}}, // there is no generation
+	} {
+		err := topics.VerifyAccess(t.Context(), as(c.user), topics.RoleProcess)
+		var lacks *topics.AccessError
+		if !errors.As(err, &lacks) {
+			if c.all > 0 || err != nil {
+				t.Errorf("%s: got %v, want %d grants lacking", c.user, err, c.all)
+			}
+			continue
+		}
+		if len(lacks.Lacking) != c.all {
+			t.Errorf("%s lacks %d grants, want %d: %v", c.user, len(lacks.Lacking), c.all, err)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q is not in: %v", c.user, want, err)
+			}
+		}
+	}
+	if err := topics.VerifyAccess(t.Context(), as("whole"), "cook"); err == nil {
+		t.Error("a role that is none is verified")
+	}
+}
+
+// Who may not see a topic is not told that it is missing.
+func TestHiddenTopicIsNotMissing(t *testing.T) {
+	_, as := guarded(t, "nobody")
+	err := topics.Verify(t.Context(), as("nobody"), topics.Catalogue(oneBroker()))
+	if err == nil || strings.Contains(err.Error(), "missing") || !strings.Contains(err.Error(), "Describe on topic ") {
+		t.Errorf("got %v, want that it may not be described", err)
+	}
+}
+
+func TestACLsCommand(t *testing.T) {
+	w := newBareWire(t)
+	out, _, err := w.smartfeed(t, "", "topics", "acls", topics.RoleProduce, "--principal", "User:app")
+	if err != nil || !strings.Contains(out, "--add --allow-principal User:app --operation Write --topic pins\n") {
+		t.Errorf("acls for a principal: %v, %s", err, out)
+	}
+	if out, _, err = w.smartfeed(t, "", "topics", "acls", topics.RoleProcess); err != nil || !strings.Contains(out, "Read on group pools*\n") {
+		t.Errorf("acls: %v, %s", err, out)
+	}
+	if _, _, err = w.smartfeed(t, "", "topics", "acls", "cook"); err == nil || !strings.Contains(err.Error(), "one of the roles") {
+		t.Errorf("acls of no role: got %v", err)
+	}
+}
