@@ -26,13 +26,17 @@ type balance struct {
 	mu     sync.Mutex
 	cfg    Config
 	first  side
-	tokens float64 // extra reads saved
-	lost   float64 // by the first store, less what those that it has won pay for
-	warm   float64 // reads to be sent to the second store
-	good   int     // of the primary in a row, while it is second
+	tokens float64    // extra reads saved
+	credit [2]float64 // late reads that each store may still be asked for beyond them
+	lost   float64    // by the first store, less what those that it has won pay for
+	warm   float64    // reads to be sent to the second store
+	good   int        // of the primary in a row, while it is second
 }
 
-func newBalance(cfg Config) *balance { return &balance{cfg: cfg, tokens: float64(cfg.Burst)} }
+func newBalance(cfg Config) *balance {
+	full := float64(cfg.Burst)
+	return &balance{cfg: cfg, tokens: full, credit: [2]float64{full, full}}
+}
 
 // begin counts a read, and says which store is first and whether this read warms the second.
 func (b *balance) begin() (first side, warm bool) {
@@ -46,15 +50,47 @@ func (b *balance) begin() (first side, warm bool) {
 	return b.first, warm
 }
 
-// spend takes an extra read from what is saved, but for so many that are kept for others.
-func (b *balance) spend(kept int) bool {
+// spend takes an extra read from what is saved.
+func (b *balance) spend() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.tokens < float64(kept+1) {
+	if b.tokens < 1 {
 		return false
 	}
 	b.tokens--
 	return true
+}
+
+// borrow takes an extra read from a store's credit.
+func (b *balance) borrow(of side) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.credit[of] < 1 {
+		return false
+	}
+	b.credit[of]--
+	return true
+}
+
+// inTime counts an answer that came in time; borrowed: to a read on credit.
+func (b *balance) inTime(of side, borrowed bool) {
+	back := b.cfg.Budget
+	if borrowed {
+		back++
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.credit[of] = min(b.credit[of]+back, float64(b.cfg.Burst))
+}
+
+// late counts a call that was not answered in time. One on credit has cost it already.
+func (b *balance) late(of side, borrowed bool) {
+	if borrowed {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.credit[of] = max(b.credit[of]-1, 0)
 }
 
 // win counts a read that the first store has won. Reads that nobody won count for neither: a store that hangs must not

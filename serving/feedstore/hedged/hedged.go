@@ -6,21 +6,22 @@
 //	at once                 if the first fails
 //	at once                 if the first's answer has a hole, see Page, and there is budget
 //	after the first's p99.9 of the same kind of read, within bounds, if there is budget
-//	after Config.Late       as soon as there is any budget at all
+//	after Config.Late       if the second store is in time itself, or there is budget
 //
 // and the first success wins; the other call is cancelled. An answer with a hole is no success, but better than none:
 // of two, the one that goes further. Only when both have failed is the read an error.
 //
-// The budget bounds what a slow first store costs the second, also when the second is no quicker because both have too
-// much to do: a read earns Config.Budget of an extra read, up to Config.Burst of them are saved, and the last
-// Config.Losses of these are for reads that are late. Only after a failure does an extra read cost nothing: it comes
-// instead of the one that failed.
+// The budget bounds what a slow first store costs the second: a read earns Config.Budget of an extra read, up to
+// Config.Burst of them are saved. What is late is asked for beyond it, but on credit: each store has Config.Burst, which a
+// call gives back, with Config.Budget as interest, if its answer comes within Config.Late. So a store that is in time
+// in all but one of twenty calls is asked whatever is late; and when both are late, because they have too much to do,
+// neither is asked twice as much. Only after a failure does an extra read cost nothing: it comes instead of the
+// one that failed.
 //
-// A store that loses reads to the other one, more than that budget would pay for, Config.Losses on balance, is unwell:
-// then the two change places, and the reads that still wait for it ask the other like those that begin. Since the budget
-// keeps as many as that takes, a store that is unwell by itself loses its place before the budget is spent. Where it
-// was spent before, because both were slow, that takes Config.Losses / Config.Budget reads (400), most of which wait in
-// vain if the first store hangs.
+// A store that loses more reads than the budget would pay for, Config.Losses on balance, is unwell: then the two change
+// places, and the reads that still wait for it ask the other like those that begin. Where budget and credit were spent
+// before, because both were late, that takes Config.Losses / Config.Budget reads (400), most of which wait in vain if the
+// first store hangs.
 //
 // A share of reads, Config.Warm, is sent to the second store without being waited for: it keeps its caches warm, shows
 // whether the two hold the same, and tells when the primary is well again, which it is after Config.Recover good ones in
@@ -49,11 +50,12 @@ type Config struct {
 	// has answered a thousand reads of a kind, it is Most.
 	Least time.Duration `yaml:"least"`
 	Most  time.Duration `yaml:"most"`
-	// Late is when the second store is asked from the last of the budget, default 100 ms, at least Most, at most 1 minute.
+	// Late is what is no longer in time: then the second store is asked on credit; default 100 ms, at least Most, at most
+	// 1 minute.
 	Late time.Duration `yaml:"late"`
 	// Budget is how many extra reads a read earns, default 0.05, 0 to 1.
 	Budget float64 `yaml:"budget"`
-	// Burst is how many of them are saved at most, default 50, Losses to 10,000.
+	// Burst is how many of them are saved at most, and a store's credit; default 50, 1 to 10,000.
 	Burst int `yaml:"burst"`
 	// Losses on balance make the first store second, default 20, 1 to 10,000.
 	Losses int `yaml:"losses"`
@@ -85,7 +87,7 @@ func (c Config) Validate() error {
 	problem(c.Least > 0 && c.Least <= c.Most, "least: %s: want more than 0s and at most %s, which is most", c.Least, c.Most)
 	problem(c.Late >= c.Most && c.Late <= time.Minute, "late: %s: want %s, which is most, to 1m", c.Late, c.Most)
 	problem(c.Budget >= 0 && c.Budget <= 1, "budget: %v: want 0 to 1", c.Budget)
-	problem(c.Burst >= max(c.Losses, 1) && c.Burst <= 10_000, "burst: %d: want %d, which is losses, to 10000", c.Burst, c.Losses)
+	count("burst", c.Burst)
 	count("losses", c.Losses)
 	problem(c.Warm >= 0 && c.Warm <= 0.5, "warm: %v: want 0 to 0.5", c.Warm)
 	count("recover", c.Recover)

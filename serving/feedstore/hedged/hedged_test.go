@@ -396,6 +396,7 @@ func TestBalance(t *testing.T) {
 		{"another", func() bool { return b.lose(primary) }, false, primary},
 		{"two won pay for one", func() bool { b.win(primary); b.win(primary); return b.lose(primary) }, false, primary},
 		{"the second's pay for none", func() bool { b.win(standby); return false }, false, primary},
+		{"nor do reads that nobody has won", func() bool { b.begin(); b.begin(); return false }, false, primary},
 		{"a loss of the second", func() bool { return b.lose(standby) }, false, primary},
 		{"a good read of the second", func() bool { return b.probe(standby, true) }, false, primary},
 		{"the third on balance", func() bool { return b.lose(primary) }, true, standby},
@@ -416,16 +417,41 @@ func TestBalance(t *testing.T) {
 	}
 }
 
+func TestCredit(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Budget, cfg.Burst = 0.25, 2
+	b := newBalance(cfg)
+	for i, step := range []struct {
+		name string
+		do   func()
+		want float64 // the standby's
+	}{
+		{"an answer in time, with all of it there", func() { b.inTime(standby, false) }, 2},
+		{"two reads on credit", func() { b.borrow(standby); b.borrow(standby) }, 0},
+		{"a third", func() { b.borrow(standby) }, 0},
+		{"one comes in time", func() { b.inTime(standby, true) }, 1.25},
+		{"the other does not", func() { b.late(standby, true) }, 1.25},
+		{"the primary's", func() { b.inTime(primary, false); b.late(primary, false) }, 1.25},
+		{"one that was no extra read", func() { b.inTime(standby, false) }, 1.5},
+		{"a late one", func() { b.late(standby, false) }, 0.5},
+		{"another", func() { b.late(standby, false) }, 0},
+	} {
+		if step.do(); b.credit[standby] != step.want {
+			t.Fatalf("step %d, %s: the credit is %v, want %v", i, step.name, b.credit[standby], step.want)
+		}
+	}
+}
+
 func TestBudgetIsEarned(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Budget, cfg.Burst, cfg.Losses, cfg.Warm = 0.25, 2, 2, 0.1
+	cfg.Budget, cfg.Burst, cfg.Warm = 0.25, 2, 0.1
 	b := newBalance(cfg)
 	spent, warmed := 0, 0
 	for range 1000 {
 		if _, warm := b.begin(); warm {
 			warmed++
 		}
-		for b.spend(0) {
+		for b.spend() {
 			spent++
 		}
 	}
@@ -471,36 +497,56 @@ func TestPlacesChangeBack(t *testing.T) {
 	})
 }
 
-// What is saved is spent on slow reads but for the last of it, and this on late ones; then a store is waited for that has
-// not failed, and is no more when it is no longer first.
+// With the budget spent a slow store is waited for, but not beyond Late, as long as the other one is in time.
 func TestBudgetIsSpent(t *testing.T) {
+	tenth := newFake(0)
+	tenth.takes = func(call int64) time.Duration {
+		if call%10 == 0 {
+			return 500 * ms
+		}
+		return 5 * ms
+	}
 	cfg := cold()
-	cfg.Budget, cfg.Burst, cfg.Losses = 0, 5, 3
+	cfg.Budget, cfg.Burst, cfg.Losses = 0, 3, 10_000
 	for _, c := range []struct {
 		name       string
 		a, b       *fake
+		reads      int
+		gap        time.Duration
 		slow, late float64       // extra reads
 		took       time.Duration // the longest
-		first      side
 	}{
-		{name: "slow", a: newFake(80 * ms), b: newFake(time.Second), slow: 2, took: 80 * ms},
-		{name: "late, and the second no better", a: newFake(300 * ms), b: newFake(time.Second), slow: 2, late: 3, took: 300 * ms},
-		// After 60 ms two of ten, after 100 ms three; after 103 ms the third loss makes the second store first, and after 105 ms
-		// the other five look again.
-		{name: "late, and the second well", a: hung(), b: newFake(3 * ms), slow: 2, late: 8, took: 108 * ms, first: standby},
-		{name: "failed", a: down(), b: newFake(5 * ms), took: 5 * ms, first: standby},
+		{name: "slow", a: newFake(80 * ms), b: newFake(time.Second), reads: 10, slow: 3, took: 80 * ms},
+		{name: "late, and the second no better", a: newFake(300 * ms), b: newFake(time.Second), reads: 10, slow: 3, late: 3, took: 300 * ms},
+		{name: "late, and the second well", a: hung(), b: newFake(3 * ms), reads: 100, gap: 5 * ms, slow: 3, late: 97, took: 103 * ms},
+		{name: "late in a tenth", a: tenth, b: newFake(3 * ms), reads: 1000, gap: 5 * ms, slow: 3, late: 97, took: 103 * ms},
+		// After 100 ms three of ten are asked for; when their answers are there the others look again, three by three.
+		{name: "late, all at once", a: hung(), b: newFake(3 * ms), reads: 10, slow: 3, late: 7, took: 113 * ms},
+		{name: "failed", a: down(), b: newFake(5 * ms), reads: 10, took: 5 * ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStore(t, cfg, c.a, c.b)
-				took := slices.Max(traffic(t, s, 10, 0))
+				took := slices.Max(traffic(t, s, c.reads, c.gap))
 				check(t, "because it is slow", count(t, s.metrics.extra.WithLabelValues("slow")), c.slow, nil)
 				check(t, "because it is late", count(t, s.metrics.extra.WithLabelValues("late")), c.late, nil)
 				check(t, "the longest read", took, c.took, nil)
-				check(t, "who is first", s.balance.first, c.first, nil)
 			})
 		})
 	}
+}
+
+// Reads that wait when the stores change places ask the other one, whatever there is of budget and credit.
+func TestWhoWaitsMovesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := cold()
+		cfg.Budget, cfg.Burst, cfg.Losses = 0, 2, 2
+		s := newStore(t, cfg, hung(), newFake(150*ms))
+		// Two are asked for after 60 ms, two after 100; the answers after 210 ms decide.
+		if took := slices.Max(traffic(t, s, 10, 0)); took != 365*ms {
+			t.Errorf("the longest read took %s, want 365 ms", took)
+		}
+	})
 }
 
 // When both stores have too much to do, whatever they do with it, a second read of everything would be the last they need.
@@ -659,7 +705,7 @@ func TestHedgeFollowsTheStore(t *testing.T) {
 func TestCallsCutOffCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := cold()
-		cfg.Budget, cfg.Losses, cfg.Burst = 1, 5_000, 10_000
+		cfg.Budget, cfg.Losses = 1, 10_000
 		a := newFake(0)
 		a.takes = func(call int64) time.Duration {
 			if call > 2000 && call%10 == 0 {

@@ -50,6 +50,7 @@ type race[T any] struct {
 	answers  chan answer[T] // room for both
 	running  int
 	second   bool       // the second store was asked
+	borrowed bool       // … on credit
 	fallback *answer[T] // with a hole
 	errs     []error
 }
@@ -89,10 +90,17 @@ func (r *race[T]) call(ctx context.Context, from side) answer[T] {
 	if err == nil || ctx.Err() != nil && a.took >= r.s.cfg.Least {
 		r.kind.took[from].record(a.took)
 	}
+	borrowed := from != r.first && r.borrowed // in this order: only the second call comes after it is set
+	switch b := r.s.balance; {
+	case err == nil && a.took <= r.s.cfg.Late:
+		b.inTime(from, borrowed)
+	case a.took > r.s.cfg.Late || ctx.Err() == nil: // a call that was cut off earlier tells nothing
+		b.late(from, borrowed)
+	}
 	return a
 }
 
-// againAfter is how long a late read waits until it looks for budget again.
+// againAfter is how long a late read waits until it looks for credit or budget again.
 const againAfter = 5 * time.Millisecond
 
 // run waits for the first success, and asks the second store when it is time.
@@ -112,9 +120,9 @@ func (r *race[T]) run(ctx context.Context) (answer[T], error) {
 				return r.settle()
 			}
 		case <-hedge.C:
-			r.askSecond("slow", r.s.cfg.Losses)
+			r.askSecond("slow", false)
 		case <-late.C:
-			if r.askSecond("late", 0); !r.second {
+			if r.askSecond("late", true); !r.second {
 				late.Reset(againAfter)
 			}
 		case <-ctx.Done():
@@ -135,30 +143,32 @@ func (r *race[T]) take(ctx context.Context, a answer[T]) (done bool, err error) 
 		return true, a.err
 	case a.err != nil:
 		r.errs = append(r.errs, a.err)
-		r.insteadOfFirst()
+		if !r.second { // instead of the first
+			r.startSecond("failed")
+		}
 	default:
 		if r.fallback == nil || r.kind.further(a.value, r.fallback.value) {
 			r.fallback = &a
 		}
-		r.askSecond("stale", r.s.cfg.Losses)
+		r.askSecond("stale", false)
 	}
 	return false, nil
 }
 
-// askSecond asks the second store, once, if there is budget beyond what is kept for others, or if it is the first one by
-// now. why goes into the metrics.
-func (r *race[T]) askSecond(why string, kept int) {
-	if r.second || r.s.balance.isFirst(r.first) && !r.s.balance.spend(kept) {
+// askSecond asks the second store, once, if there is budget, or it is the first one by now; credit: or on its credit.
+// why goes into the metrics.
+func (r *race[T]) askSecond(why string, credit bool) {
+	b, second := r.s.balance, r.first.other()
+	if r.second {
 		return
 	}
-	r.startSecond(why)
-}
-
-// insteadOfFirst asks the second store, once, because the first has failed.
-func (r *race[T]) insteadOfFirst() {
-	if !r.second {
-		r.startSecond("failed")
+	if b.isFirst(r.first) {
+		r.borrowed = credit && b.borrow(second)
+		if !r.borrowed && !b.spend() {
+			return
+		}
 	}
+	r.startSecond(why)
 }
 
 func (r *race[T]) startSecond(why string) {
