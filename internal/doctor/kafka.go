@@ -137,8 +137,7 @@ func (k Kafka) versions(ctx context.Context, adm *kadm.Client, meta kadm.Metadat
 
 // access asks for which roles this user is allowed enough. One is enough to have: each may have a user of its own.
 func (k Kafka) access(ctx context.Context, found *Findings) {
-	var may, not []string
-	var lacks []error
+	var may, not, lacks []string
 	for _, role := range topics.Roles() {
 		var lacking *topics.AccessError
 		err := topics.VerifyAccess(ctx, k.Kafka, role)
@@ -146,7 +145,7 @@ func (k Kafka) access(ctx context.Context, found *Findings) {
 		case err == nil:
 			may = append(may, role)
 		case errors.As(err, &lacking):
-			not, lacks = append(not, role), append(lacks, err)
+			not, lacks = append(not, role), append(lacks, fmt.Sprintf("for the role %s it lacks %s", role, fewGrants(lacking.Lacking)))
 		default:
 			found.Problem("see kafka", "%v", reason(ctx, err))
 			return
@@ -155,14 +154,22 @@ func (k Kafka) access(ctx context.Context, found *Findings) {
 	const do = `"smartfeed topics acls ROLE --principal User:NAME" prints what kafka-acls.sh has to allow`
 	switch {
 	case len(may) == 0:
-		for _, err := range lacks {
-			found.Problem(do, "%v", err)
+		for _, says := range lacks {
+			found.Problem(do, "this user is allowed too little: %s", says)
 		}
 	case len(not) > 0:
 		found.Note(do, "this user may %s, and not %s", strings.Join(may, ", "), strings.Join(not, ", "))
 	default:
 		found.OK("this user may do what every role does")
 	}
+}
+
+func fewGrants(all []topics.Grant) string {
+	var list []string
+	for _, g := range all {
+		list = append(list, g.String())
+	}
+	return few(list)
 }
 
 // topics holds the catalogue against the brokers, and asks whether every partition has the replicas that it needs.

@@ -308,7 +308,7 @@ func TestAccess(t *testing.T) {
 	}{
 		{"all", topics.Roles(), []string{"access ok this user may do what every role does", "topics ok "}},
 		{"a role and those within it", []string{topics.RoleServe}, []string{"access note this user may materialize, serve, produce, and not process, operate", "topics ok "}},
-		{"none", nil, []string{"access problem the brokers do not allow ada what the role process needs:", "topics problem Describe on topic "}},
+		{"none", nil, []string{"access problem this user is allowed too little: for the role process it lacks ", "topics problem Describe on topic "}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := "\n" + run(t, guarded(t, c.roles...).Checks()[:3]...)
