@@ -288,7 +288,7 @@ func allowedOnGroup(ctx context.Context, adm *kadm.Client, name string) (has []s
 	switch {
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
 		return nil, true, nil
-	case errors.Is(err, kerr.GroupIDNotFound):
+	case errors.Is(err, kerr.GroupIDNotFound) || undecided(err):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
@@ -306,10 +306,21 @@ func allowedOnTransaction(ctx context.Context, adm *kadm.Client, id string) (has
 	switch {
 	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
 		return nil, true, nil
-	case err == nil || errors.Is(err, kerr.TransactionalIDNotFound):
+	case err == nil || errors.Is(err, kerr.TransactionalIDNotFound) || undecided(err):
 		return nil, false, nil
 	}
 	return nil, false, err
+}
+
+// undecided says that there is no coordinator to ask: on brokers that never had a group or a transaction there is none
+// until somebody begins one, and while it moves whoever needs it tries again.
+func undecided(err error) bool {
+	for _, e := range []error{kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.NotCoordinator} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // AccessError says what a user of the brokers lacks for a role.
