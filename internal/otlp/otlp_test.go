@@ -1,0 +1,187 @@
+package otlp_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/goleak"
+
+	"github.com/smartfeed/smartfeed/internal/otlp"
+	"github.com/smartfeed/smartfeed/internal/otlp/otlptest"
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/tracing"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// config traces everything.
+func config(endpoint string) otlp.Config {
+	cfg := otlp.DefaultConfig()
+	cfg.Endpoint, cfg.Sample, cfg.Every, cfg.Timeout = endpoint, 1, 10*time.Millisecond, 10*time.Second
+	return cfg
+}
+
+func open(t *testing.T, cfg otlp.Config, deps otlp.Deps) *otlp.Exporter {
+	t.Helper()
+	e, err := otlp.Open(cfg, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// end ends so many spans.
+func end(t *testing.T, e *otlp.Exporter, n int) {
+	t.Helper()
+	for range n {
+		_, span := e.Tracer().Start(t.Context(), trace.SpanContext{}, "work", trace.SpanKindInternal)
+		tracing.End(span, nil)
+	}
+}
+
+// outcomes are what the metric says.
+func outcomes(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			found[m.Label[0].GetValue()] = m.Counter.GetValue()
+		}
+	}
+	return found
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20s: %s", what)
+		}
+	}
+}
+
+func TestSpansReachTheCollector(t *testing.T) {
+	collector, reg := otlptest.New(t), prometheus.NewRegistry()
+	cfg := config(collector.URL)
+	cfg.Headers = map[string]secure.Secret{"x-key": "canary"}
+	cfg.Client.Token = "bearer-canary"
+	e := open(t, cfg, otlp.Deps{Instance: "here:1", Version: "v1", Metrics: reg})
+	end(t, e, 3)
+	until(t, "three spans are there", func() bool { return len(collector.Spans()) == 3 })
+	end(t, e, 2000) // more than one batch, and sent by Close
+	e.Close()
+	if got := len(collector.Spans()); got != 2003 {
+		t.Errorf("got %d spans, want 2003", got)
+	}
+	if got := outcomes(t, reg); got["sent"] != 2003 || len(got) != 1 {
+		t.Errorf("the metric says %v, want 2003 sent", got)
+	}
+	_, header := collector.Posts()
+	if header.Get("x-key") != "canary" || header.Get("Authorization") != "Bearer bearer-canary" || header.Get("Content-Type") != "application/x-protobuf" {
+		t.Errorf("header: got %v", header)
+	}
+	end(t, e, 1)
+	if got := outcomes(t, reg)["not taken"]; got != 1 {
+		t.Errorf("a span that ends after Close: got %v not taken, want 1", got)
+	}
+}
+
+// A collector that is busy is asked again.
+func TestBusyCollectorIsAskedAgain(t *testing.T) {
+	collector, reg := otlptest.New(t), prometheus.NewRegistry()
+	collector.Says(http.StatusServiceUnavailable)
+	e := open(t, config(collector.URL), otlp.Deps{Metrics: reg})
+	end(t, e, 1)
+	until(t, "it was asked", func() bool { n, _ := collector.Posts(); return n >= 2 })
+	collector.Says(0)
+	e.Close()
+	if got := outcomes(t, reg); got["sent"] != 1 || got["not taken"] != 0 {
+		t.Errorf("got %v, want one sent", got)
+	}
+}
+
+// Whatever the collector does, nobody waits for it, what is lost is counted, and the log has no secret.
+func TestLostSpansAreCounted(t *testing.T) {
+	hanging, release := hang(t)
+	defer release()
+	refusing := otlptest.New(t)
+	refusing.Says(http.StatusUnauthorized)
+	for _, test := range []struct{ name, endpoint, outcome string }{
+		{"nobody there", "http://127.0.0.1:1", "not taken"},
+		{"refused", refusing.URL, "not taken"},
+		{"hanging", hanging, "queue full"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var log bytes.Buffer
+			reg := prometheus.NewRegistry()
+			cfg := config(test.endpoint)
+			cfg.Queue, cfg.Batch, cfg.Timeout = 4, 2, 500*time.Millisecond
+			cfg.Headers, cfg.Client.Token = map[string]secure.Secret{"x-key": "canary"}, "canary"
+			e := open(t, cfg, otlp.Deps{Metrics: reg, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			end(t, e, 100) // would not return if anything waited for a collector that hangs
+			until(t, test.outcome, func() bool { return outcomes(t, reg)[test.outcome] > 0 })
+			e.Close()
+			got, sum := outcomes(t, reg), 0.0
+			for _, n := range got {
+				sum += n
+			}
+			if sum != 100 || got["sent"] != 0 {
+				t.Errorf("got %v: want all hundred, none sent", got)
+			}
+			if n := strings.Count(log.String(), "does not take traces"); n != 1 {
+				t.Errorf("the log says %d times that spans are dropped, want once:\n%s", n, log.String())
+			}
+			if strings.Contains(log.String(), "canary") {
+				t.Errorf("the log holds a secret:\n%s", log.String())
+			}
+		})
+	}
+}
+
+// hang is a server that never answers before it is released.
+func hang(t *testing.T) (url string, release func()) {
+	t.Helper()
+	done := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-done:
+		case <-r.Context().Done():
+		}
+	}))
+	return server.URL, func() { close(done); server.Close() }
+}
+
+func TestConfigTellsEveryProblem(t *testing.T) {
+	cfg := otlp.Config{Endpoint: "http://ada:canary@collector:4318", Headers: map[string]secure.Secret{"a b": "canary"}, Sample: 2}
+	err := cfg.Validate()
+	for _, want := range []string{"endpoint.", "headers:", "sample:", "service:", "queue:", "batch:", "every:", "timeout:"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: says nothing of %s", err, want)
+		}
+	}
+	if strings.Contains(err.Error(), "canary") {
+		t.Errorf("a secret is in %v", err)
+	}
+	for _, bad := range []string{"collector:4318", "ftp://collector", "http://", "http://collector?x=y"} {
+		cfg := otlp.DefaultConfig()
+		cfg.Endpoint = bad
+		if cfg.Validate() == nil {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+	if err := otlp.DefaultConfig().Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+}

@@ -1,0 +1,92 @@
+package otlp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// Start is part of otlptrace.Client.
+func (p *poster) Start(context.Context) error { return nil }
+
+// Stop is part of otlptrace.Client.
+func (p *poster) Stop(context.Context) error { return nil }
+
+// firstPause is before the first repetition; each further one is twice as long.
+const firstPause = 100 * time.Millisecond
+
+// UploadTraces posts spans, and again when the collector asks for that or cannot be reached, until ctx ends.
+func (p *poster) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+	// On the wire the request is the same message as the data: one list, field 1. That of the request comes with gRPC.
+	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	for pause := firstPause; ; pause *= 2 {
+		again, err := p.post(ctx, body)
+		if err == nil || again < 0 || !sleep(ctx, max(again, pause)) {
+			return err
+		}
+	}
+}
+
+// post posts once. After an error it says how long to wait at least before the next attempt, less than 0: there is no use.
+func (p *poster) post(ctx context.Context, body []byte) (again time.Duration, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body))
+	if err != nil {
+		return -1, errors.New("make request")
+	}
+	req.Header = p.header.Clone()
+	resp, err := p.http.Do(req)
+	if err != nil {
+		return 0, fmt.Errorf("post: %w", cause(err))
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
+	if resp.StatusCode/100 == 2 {
+		return 0, nil
+	}
+	return repeatable(resp), fmt.Errorf("post: %s", resp.Status)
+}
+
+// repeatable says when to post again: https://opentelemetry.io/docs/specs/otlp/#retryable-response-codes.
+func repeatable(resp *http.Response) time.Duration {
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
+			return time.Duration(min(seconds, 3600)) * time.Second
+		}
+		return 0
+	}
+	return -1
+}
+
+// cause is an error of the client without the URL.
+func cause(err error) error {
+	var told *url.Error
+	if errors.As(err, &told) {
+		return told.Err
+	}
+	return err
+}
+
+// sleep returns false when ctx ends before the time has passed.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,66 @@
+package tracing
+
+import (
+	"encoding/hex"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// A header is version, trace, span, flags: 00-<32 hex digits>-<16>-<2>, all lower case. Of a later version only this much
+// is read, as https://www.w3.org/TR/trace-context/#versioning-of-traceparent has it.
+const (
+	headerBytes = 2 + 1 + 32 + 1 + 16 + 1 + 2
+	versionAt   = 0
+	traceAt     = 3
+	spanAt      = 36
+	flagsAt     = 53
+)
+
+// Value returns the header of a span, nil if it is none.
+func Value(of trace.SpanContext) []byte {
+	if !of.IsValid() {
+		return nil
+	}
+	id, span := of.TraceID(), of.SpanID()
+	out := make([]byte, 0, headerBytes)
+	out = append(out, "00-"...)
+	out = hex.AppendEncode(out, id[:])
+	out = append(out, '-')
+	out = hex.AppendEncode(out, span[:])
+	if of.IsSampled() {
+		return append(out, "-01"...)
+	}
+	return append(out, "-00"...)
+}
+
+// Parse reads a header. What is none, or is not well formed, is a span context that is not valid.
+func Parse(value []byte) trace.SpanContext {
+	if len(value) < headerBytes || value[2] != '-' || value[35] != '-' || value[52] != '-' {
+		return trace.SpanContext{}
+	}
+	var version, flags [1]byte
+	var id trace.TraceID
+	var span trace.SpanID
+	if !decode(version[:], value[versionAt:]) || !decode(id[:], value[traceAt:]) ||
+		!decode(span[:], value[spanAt:]) || !decode(flags[:], value[flagsAt:]) {
+		return trace.SpanContext{}
+	}
+	if version[0] == 0xff || version[0] == 0 && len(value) != headerBytes || len(value) > headerBytes && value[headerBytes] != '-' {
+		return trace.SpanContext{}
+	}
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: id, SpanID: span, TraceFlags: trace.TraceFlags(flags[0]) & trace.FlagsSampled, Remote: true,
+	})
+}
+
+// decode reads lower case hex digits, as many as fill out.
+func decode(out, text []byte) bool {
+	text = text[:2*len(out)]
+	for _, c := range text {
+		if c >= 'A' && c <= 'F' {
+			return false
+		}
+	}
+	_, err := hex.Decode(out, text)
+	return err == nil
+}

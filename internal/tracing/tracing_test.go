@@ -1,0 +1,200 @@
+package tracing_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
+)
+
+func TestParseRefusesWhatIsNoHeader(t *testing.T) {
+	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for _, test := range []struct {
+		name, value string
+		valid       bool
+	}{
+		{"as it should be", good, true},
+		{"not sampled", strings.TrimSuffix(good, "1") + "0", true},
+		{"further flags", strings.TrimSuffix(good, "01") + "ff", true},
+		{"a later version with more", "cc" + good[2:] + "-what-comes-then", true},
+		{"a later version that goes on otherwise", "cc" + good[2:] + "what", false},
+		{"this version with more", good + "-more", false},
+		{"the version that cannot be", "ff" + good[2:], false},
+		{"upper case", strings.ToUpper(good), false},
+		{"no trace", "00-" + strings.Repeat("0", 32) + good[35:], false},
+		{"no span", good[:36] + strings.Repeat("0", 16) + "-01", false},
+		{"other digits", strings.Replace(good, "4b", "4g", 1), false},
+		{"other separators", strings.ReplaceAll(good, "-", "_"), false},
+		{"short", good[:54], false},
+		{"empty", "", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := tracing.Parse([]byte(test.value)).IsValid(); got != test.valid {
+				t.Errorf("valid: got %t, want %t", got, test.valid)
+			}
+		})
+	}
+}
+
+func TestHeadersReadWhatTheyWrite(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var cfg trace.SpanContextConfig
+		copy(cfg.TraceID[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "trace"))
+		copy(cfg.SpanID[:], rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "span"))
+		if rapid.Bool().Draw(t, "sampled") {
+			cfg.TraceFlags = trace.FlagsSampled
+		}
+		cfg.Remote = true
+		want := trace.NewSpanContext(cfg)
+		got := tracing.Parse(tracing.Value(want))
+		if want.IsValid() && !got.Equal(want) || !want.IsValid() && got.IsValid() {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		if sc := tracing.Parse(value); sc.IsValid() && !tracing.Parse(tracing.Value(sc)).Equal(sc) {
+			t.Errorf("%q: reads as %v, which does not read as itself", value, sc)
+		}
+	})
+}
+
+// recorder returns a tracer that records what begins with the given chance.
+func recorder(chance float64) (*tracing.Tracer, *tracetest.SpanRecorder) {
+	spans := tracetest.NewSpanRecorder()
+	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans), sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(chance))))
+	return tracing.New(provider), spans
+}
+
+// sender is a span elsewhere, recorded or not.
+func sender(n byte, recorded bool) trace.SpanContext {
+	cfg := trace.SpanContextConfig{TraceID: trace.TraceID{n}, SpanID: trace.SpanID{n}, Remote: true}
+	if recorded {
+		cfg.TraceFlags = trace.FlagsSampled
+	}
+	return trace.NewSpanContext(cfg)
+}
+
+func TestDecisionIsTheBeginners(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		chance float64
+		parent trace.SpanContext
+		want   bool
+	}{
+		{"recorded there, and never by chance", 0, sender(1, true), true},
+		{"not recorded there, and always by chance", 1, sender(1, false), false},
+		{"nobody before, always", 1, trace.SpanContext{}, true},
+		{"nobody before, never", 0, trace.SpanContext{}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tracer, spans := recorder(test.chance)
+			ctx, span := tracer.Start(t.Context(), test.parent, "top", trace.SpanKindServer)
+			_, child := tracing.Start(ctx, "below", trace.SpanKindInternal)
+			if tracing.Recorded(ctx) != test.want || (tracing.ID(ctx) != "") != test.want {
+				t.Errorf("context: recorded %t, id %q; want %t", tracing.Recorded(ctx), tracing.ID(ctx), test.want)
+			}
+			tracing.End(child, nil)
+			tracing.End(span, nil)
+			want := 0
+			if test.want {
+				want = 2
+			}
+			if got := len(spans.Ended()); got != want {
+				t.Errorf("got %d spans, want %d", got, want)
+			}
+			if sc := trace.SpanContextFromContext(ctx); !sc.IsValid() || sc.IsSampled() != test.want {
+				t.Errorf("what others are told is %v", sc)
+			}
+		})
+	}
+}
+
+func TestNoTracerMakesNothing(t *testing.T) {
+	var off *tracing.Tracer
+	ctx, span := off.Start(t.Context(), sender(1, true), "top", trace.SpanKindServer)
+	if span.IsRecording() || trace.SpanContextFromContext(ctx).IsValid() {
+		t.Error("a nil tracer began something")
+	}
+	if _, span := off.Batch(t.Context(), []trace.SpanContext{sender(1, true)}, "batch"); span.IsRecording() {
+		t.Error("a nil tracer began a batch")
+	}
+}
+
+func TestBatchIsLinkedToItsSenders(t *testing.T) {
+	many := make([]trace.SpanContext, 100)
+	for i := range many {
+		many[i] = sender(byte(i+1), true)
+	}
+	for _, test := range []struct {
+		name    string
+		senders []trace.SpanContext
+		links   int
+	}{{"one is the parent", many[:1], 0}, {"several are linked", many[:3], 3}, {"the first of very many", many, 64}} {
+		t.Run(test.name, func(t *testing.T) {
+			tracer, spans := recorder(0)
+			_, span := tracer.Batch(t.Context(), test.senders, "process topic")
+			tracing.End(span, nil)
+			got := spans.Ended()
+			if len(got) != 1 || len(got[0].Links()) != test.links {
+				t.Fatalf("got %d spans, %v; want one with %d links", len(got), got, test.links)
+			}
+			if parent := got[0].Parent().SpanID(); parent != test.senders[0].SpanID() {
+				t.Errorf("parent: got %v, want %v", parent, test.senders[0].SpanID())
+			}
+		})
+	}
+	tracer, spans := recorder(1)
+	if _, span := tracer.Batch(t.Context(), nil, "process topic"); span.IsRecording() || len(spans.Started()) > 0 {
+		t.Error("a batch of records that nobody traces has a span")
+	}
+}
+
+type ownError struct{ text string }
+
+func (e *ownError) Error() string { return e.text }
+
+func TestErrorsAreToldByKind(t *testing.T) {
+	tracer, spans := recorder(1)
+	for _, err := range []error{
+		nil, fmt.Errorf("ask for user:ada: %w", context.DeadlineExceeded), fmt.Errorf("user:ada: %w", &ownError{"user:ada"}), errors.New("user:ada"),
+	} {
+		_, span := tracer.Start(t.Context(), trace.SpanContext{}, "x", trace.SpanKindInternal)
+		tracing.End(span, err)
+	}
+	want := []string{"", "timeout", "*tracing_test.ownError", "*errors.errorString"}
+	for i, span := range spans.Ended() {
+		if got := span.Status(); got.Description != want[i] || (got.Code == codes.Error) != (want[i] != "") {
+			t.Errorf("span %d: got %v, want %q", i, got, want[i])
+		}
+		if text := fmt.Sprint(span.Attributes(), span.Events(), span.Status()); strings.Contains(text, "ada") {
+			t.Errorf("a span tells whom an error was about: %s", text)
+		}
+	}
+}
+
+// Nothing is allocated where nothing is traced.
+func TestNothingTracedCostsNothing(t *testing.T) {
+	ctx := t.Context()
+	var off *tracing.Tracer
+	if got := testing.AllocsPerRun(100, func() {
+		_, span := tracing.Start(ctx, "below", trace.SpanKindInternal)
+		tracing.End(span, nil)
+		_, span = off.Start(ctx, trace.SpanContext{}, "top", trace.SpanKindInternal)
+		tracing.End(span, nil)
+	}); got != 0 {
+		t.Errorf("got %v allocations, want none", got)
+	}
+}
