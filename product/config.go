@@ -12,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/processors/actors"
@@ -75,6 +76,7 @@ type Config struct {
 	API        api.Config        `yaml:"api"`
 	Auth       auth.Config       `yaml:"auth"`
 	Peers      peers.Config      `yaml:"peers"`
+	Tracing    otlp.Config       `yaml:"tracing"`
 	Outgoing   outgoing.Config   `yaml:"outgoing"`
 }
 
@@ -120,6 +122,7 @@ func DefaultConfig() Config {
 		FeatureLog:  featurelog.DefaultConfig(),
 		API:         api.DefaultConfig(),
 		Auth:        auth.DefaultConfig(),
+		Tracing:     otlp.DefaultConfig(),
 	}
 }
 
@@ -149,6 +152,7 @@ func (c *Config) Validate() error {
 		config.Under("api", c.API.Validate()),
 		config.Under("auth", c.Auth.Validate()),
 		config.Under("peers", c.Peers.Validate()),
+		config.Under("tracing", c.Tracing.Validate()),
 		config.Under("outgoing", c.Outgoing.Validate()),
 	)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/processors/actors"
@@ -32,6 +33,23 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
+// openTracing has spans sent, if the configuration says where. It is the first to open and the last to close, so that what
+// the others end is sent, too.
+func (p *product) openTracing(context.Context) error {
+	if p.cfg.Tracing.Endpoint == "" {
+		return nil
+	}
+	exporter, err := otlp.Open(p.cfg.Tracing, otlp.Deps{
+		Instance: p.cfg.peerAddress(), Version: version, Metrics: p.metrics, Log: p.log.With("part", "tracing"),
+	})
+	if err != nil {
+		return err
+	}
+	p.opened(closed(exporter.Close))
+	p.tracer = exporter.Tracer()
+	return nil
+}
+
 func (p *product) openBroker(ctx context.Context) error {
 	var err error
 	if p.broker, err = embedded.Start(ctx, p.cfg.broker(), p.log.With("part", "broker")); err != nil {
@@ -40,6 +58,7 @@ func (p *product) openBroker(ctx context.Context) error {
 	p.opened(p.broker.Close)
 	p.part("broker", p.broker.Run)
 	p.kafka = p.broker.Kafka(p.cfg.Partitions)
+	p.kafka.Tracer = p.tracer
 	profile := topics.Profile{Embedded: true, Partitions: p.cfg.Partitions}
 	if _, err := topics.Apply(ctx, p.kafka, topics.Catalogue(profile)); err != nil {
 		return fmt.Errorf("%w\n(%s was made with other settings: set partitions to what it has, or use another directory)", err, p.cfg.Dir)
@@ -71,6 +90,7 @@ func (p *product) openKafka(ctx context.Context, role string) error {
 	if p.kafka, err = p.cfg.kafka(); err != nil {
 		return err
 	}
+	p.kafka.Tracer = p.tracer
 	p.kafka.ClientID = peers.ClientID(p.cfg.peerAddress())
 	if err := topics.VerifyAccess(ctx, p.kafka, role); err != nil {
 		return err
@@ -397,7 +417,7 @@ func (p *product) openFeed(context.Context) error {
 func (p *product) openServer(context.Context) error {
 	deps := api.Deps{
 		Publisher: p.publisher, Verbs: p.cfg.Verbs, Status: p.status, Ready: p.missing,
-		Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
+		Tracer: p.tracer, FromCallers: p.cfg.Tracing.FromCallers, Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
 	}
 	deps.Peer = p.peer()
 	if p.feed != nil {

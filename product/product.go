@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -31,6 +32,7 @@ type product struct {
 	log     *slog.Logger
 	metrics *prometheus.Registry
 
+	tracer    *tracing.Tracer  // nil: nothing is traced
 	broker    *embedded.Server // nil: the brokers are elsewhere
 	kafka     topics.Kafka
 	streams   *topics.Streams
@@ -93,7 +95,7 @@ func openWith(ctx context.Context, cfg Config, own pools.Own, log *slog.Logger, 
 	if err := registerProcess(p.metrics); err != nil {
 		return nil, err
 	}
-	for _, open := range pieces {
+	for _, open := range append([]opener{(*product).openTracing}, pieces...) {
 		if err := open(p, ctx); err != nil {
 			return nil, err
 		}

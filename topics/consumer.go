@@ -8,6 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
 // ConsumerConfig says who consumes what.
@@ -94,7 +96,10 @@ func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle fu
 		return nil
 	}
 	if len(records) > 0 {
-		if err := handle(ctx, records); err != nil {
+		traced, span := received(ctx, cfg, records)
+		err := handle(traced, records)
+		tracing.End(span, err)
+		if err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -29,6 +30,9 @@ type Kafka struct {
 	// Member is this process's name as a static member of the groups that keep rows, made into one that brokers allow.
 	// Empty: it is none.
 	Member string
+
+	// Tracer begins the traces of what is read from the brokers; nil: none.
+	Tracer *tracing.Tracer
 
 	// Dial opens every connection, nil: plain TCP. For tests that cut and hold connections.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -56,8 +57,10 @@ func (p *Publisher) Publish(ctx context.Context, lines []schemas.Line) error {
 			return fmt.Errorf("publish event %d: %w", i+1, err)
 		}
 	}
+	ctx, span := sent(ctx, records)
 	var certain atomic.Int64
 	err := p.produce(ctx, records, func() { certain.Add(1) })
+	tracing.End(span, err)
 	if err != nil {
 		return &PublishError{Certain: int(certain.Load()), Events: len(lines), Err: err}
 	}

@@ -27,7 +27,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
+	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -167,13 +170,24 @@ func (s *Sink) work(ctx context.Context, producer *kgo.Client, records []*kgo.Re
 		return err
 	}
 	start := time.Now()
-	if err := s.env.Store.Write(ctx, batch); err != nil {
+	writing, span := tracing.Start(ctx, "feedstore write", trace.SpanKindClient, attribute.String("smartfeed.store", s.storeName()))
+	err = s.env.Store.Write(writing, batch)
+	tracing.End(span, err)
+	if err != nil {
 		return fmt.Errorf("materialize: %w", err)
 	}
 	s.seconds.Observe(time.Since(start).Seconds())
 	s.behind.Set(time.Since(oldest(records)).Seconds())
 	s.count(batch)
 	return nil
+}
+
+// storeName is that of the feed store, as reads name it.
+func (s *Sink) storeName() string {
+	if s.cfg.Store == "" {
+		return "primary"
+	}
+	return s.cfg.Store
 }
 
 // oldest is when the first of the records arrived.

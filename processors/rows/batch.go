@@ -14,6 +14,7 @@ type batch struct {
 	data    []byte
 	writes  []write
 	emits   []emit
+	traces  traces
 	moved   []moved // what emits of misplaced records need beside the rest
 	owners  map[string]*ownerLog
 	logs    [][]ownerLog // what owners points to, logsPerChunk each, for the next use too
@@ -59,7 +60,8 @@ type emit struct {
 	value     span
 	noKey     bool
 	noValue   bool
-	moved     int32 // index of moved + 1, 0: none
+	traced    uint16 // index of the record's span in traces + 1, 0: it is not traced
+	moved     int32  // index of moved + 1, 0: none
 	since     int64
 }
 
@@ -101,6 +103,7 @@ func (b *batch) reset() {
 	for i := range b.applied {
 		b.applied[i] = -1
 	}
+	b.traces.reset()
 	b.messages, b.passed, b.timers, b.ticked, b.chained, b.sealed = 0, false, false, false, false, false
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -219,6 +220,9 @@ func (f *flight) emit(b *batch, e *emit, topo *topology, i int) {
 		r.Value = b.at(e.value)
 	}
 	r.Headers = f.headers[i : i+1 : i+1]
+	if e.traced != 0 {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: tracing.Header, Value: b.traces.header(e.traced)})
+	}
 	if e.moved == 0 {
 		r.Topic = topo.outputNames[e.topic]
 		return
@@ -229,7 +233,7 @@ func (f *flight) emit(b *batch, e *emit, topo *topology, i int) {
 		r.Timestamp = time.UnixMicro(m.micros)
 	}
 	for key, value := range m.headers {
-		if key != topics.SinceHeader {
+		if key != topics.SinceHeader && (e.traced == 0 || key != tracing.Header) {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: key, Value: value})
 		}
 	}
@@ -264,6 +268,7 @@ func (p *part) settle(b *batch, took time.Duration) {
 		}
 	}
 	p.w.r.meter.committed(b, took)
+	b.traces.end("")
 	timers, ticked, chained := b.timers, b.ticked, b.chained
 	p.mu.Lock()
 	p.state.landed()

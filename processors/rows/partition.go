@@ -74,6 +74,7 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 	p.record = ctx
 	err := p.workOff(ctx, input, value)
 	returned = true
+	p.traced(err, before.letters)
 	if err != nil {
 		p.state.pending.undo(before)
 		p.fail(fmt.Errorf("work off %s/%d at %d: %w", ctx.Topic(), p.id, ctx.Offset(), err))
@@ -130,6 +131,9 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 	}
 	if retry, ok := p.retry(); ok && retry.Group != p.w.r.topo.base {
 		return nil // it is another group that could not work it off
+	}
+	if !p.hushed {
+		p.trace(ctx)
 	}
 	in, key, owner := &p.w.r.topo.inputs[input], ctx.Key(), ""
 	if !in.batched {
@@ -189,7 +193,7 @@ func (p *part) bury(err error, key, value []byte) error {
 	b.emits = append(b.emits, emit{
 		topic:     topo.outputs[topo.deadLetters],
 		partition: topics.Partition(letter.Topic, topo.partitions),
-		key:       b.keepString(letter.Topic), value: b.keep(framed), since: p.since(),
+		key:       b.keepString(letter.Topic), value: b.keep(framed), since: p.since(), traced: b.traces.now,
 	})
 	b.letters = append(b.letters, bad.Reason)
 	return nil
@@ -204,7 +208,7 @@ func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
 	b.moved = append(b.moved, moved{topic: string(ctx.Topic()), headers: ctx.Headers(), micros: ctx.Timestamp().UnixMicro()})
 	b.emits = append(b.emits, emit{
 		partition: partition, key: b.keepString(ctx.Key()), value: b.keep(value), noValue: value == nil,
-		moved: int32(len(b.moved)), since: p.since(),
+		moved: int32(len(b.moved)), since: p.since(), traced: b.traces.now,
 	})
 }
 
@@ -276,6 +280,7 @@ func (p *part) Close() error {
 	}
 	p.cancel()
 	p.wg.Wait()
+	p.giveUpTraces()
 	p.client.Close()
 	return p.store.Close()
 }

@@ -199,7 +199,7 @@ func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) er
 	b := tx.s.pending
 	b.emits = append(b.emits, emit{
 		topic: index, partition: partition, key: b.keepString(key), value: b.keep(value), noValue: value == nil,
-		since: tx.begunAt(),
+		since: tx.begunAt(), traced: b.traces.now,
 	})
 	return nil
 }

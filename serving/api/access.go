@@ -68,31 +68,32 @@ func (a access) needs() string {
 	return "this needs a token with the scope " + a.scope
 }
 
-// admit lets a request through whose caller may make the call and is within his rate.
-func (s *Server) admit(a access, r *http.Request) error {
+// admit lets a request through whose caller may make the call and is within his rate. Who that is it returns where callers
+// are asked, and have said it.
+func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
 	if s.deps.Auth == nil { // addresses are then this machine's, or those of what stands in front: of everybody
-		return nil
+		return auth.Caller{}, nil
 	}
 	token, given := auth.Bearer(r)
 	if !given {
 		if err := s.withinAddress(r); err != nil || a.scope == "" {
-			return err
+			return auth.Caller{}, err
 		}
 		p := problem(http.StatusUnauthorized, "%s", a.needs())
 		p.challenge = "Bearer"
-		return p
+		return auth.Caller{}, p
 	}
 	c, err := s.deps.Auth.Verify(r.Context(), token)
 	if err != nil {
 		if within := s.withinAddress(r); within != nil {
-			return within
+			return auth.Caller{}, within
 		}
-		return unverified(err)
+		return auth.Caller{}, unverified(err)
 	}
 	if err := s.within(c); err != nil {
-		return err
+		return auth.Caller{}, err
 	}
-	return a.check(c, r)
+	return c, a.check(c, r)
 }
 
 // unverified is the answer to a token that is not taken.

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -44,6 +45,7 @@ type Config struct {
 	PublishTimeout  time.Duration `yaml:"publish_timeout"`   // for the broker to acknowledge events, 100ms-5m; default 15s
 	MaxRequests     int           `yaml:"max_requests"`      // of a scope under way at once, at most and while there is time for them, more are refused with 503; 1-1,000,000; default 512
 	MaxStreams      int           `yaml:"max_streams"`       // event streams open at once, more are refused with 503; 1-1,000,000; default 256
+	CallerStreams   int           `yaml:"caller_streams"`    // of them one caller's, more are refused with 429; 1-1,000,000; default 32
 	StreamPoll      time.Duration `yaml:"stream_poll"`       // between two looks of a stream at its count, 10ms-1m; default 250ms
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`  // for requests under way when the server stops, 100ms-5m; default 10s
 }
@@ -53,7 +55,7 @@ func DefaultConfig() Config {
 	return Config{
 		MaxHeaderBytes: 16 << 10, MaxEventsBytes: 8 << 20, MaxEvents: 20_000, MaxBodiesBytes: 64 << 20, MaxFeatureBytes: 1 << 20,
 		HeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-		PublishTimeout: 15 * time.Second, MaxRequests: 512, MaxStreams: 256, StreamPoll: 250 * time.Millisecond,
+		PublishTimeout: 15 * time.Second, MaxRequests: 512, MaxStreams: 256, CallerStreams: 32, StreamPoll: 250 * time.Millisecond,
 		ShutdownTimeout: 10 * time.Second, Limits: limit.DefaultConfig(),
 	}
 }
@@ -78,6 +80,7 @@ func (c Config) Validate() error {
 	number("max_feature_bytes", c.MaxFeatureBytes, 1<<10, 16<<20)
 	number("max_requests", int64(c.MaxRequests), 1, 1_000_000)
 	number("max_streams", int64(c.MaxStreams), 1, 1_000_000)
+	number("caller_streams", int64(c.CallerStreams), 1, 1_000_000)
 	const least, most = 100 * time.Millisecond, 5 * time.Minute
 	duration("header_timeout", c.HeaderTimeout, least, most)
 	duration("read_timeout", c.ReadTimeout, least, most)
@@ -140,6 +143,8 @@ type Deps struct {
 	Peer        http.Handler              // what other processes of the product ask, below peers.Path; nil: nothing
 	Auth        Verifier                  // says who asks; nil: nobody is asked
 	Peers       PeerCheck                 // knows the other processes; nil: nobody is asked
+	Tracer      *tracing.Tracer           // begins the traces of requests; nil: none
+	FromCallers bool                      // callers say by traceparent whether their requests are traced
 	Metrics     prometheus.Registerer     // of the server's own
 	Gatherer    prometheus.Gatherer       // GET /metrics
 	Now         func() time.Time          // nil: time.Now
@@ -158,6 +163,7 @@ type Server struct {
 	cert     *certificate // nil: plain HTTP
 	pack     func(http.Handler) http.HandlerFunc
 	streams  *semaphore.Weighted
+	held     *limit.Held // of streams, by caller
 	scrapes  *semaphore.Weighted
 	trials   *semaphore.Weighted
 	bodies   *semaphore.Weighted // bytes
@@ -177,6 +183,7 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		gates:   limit.NewGates(cfg.Limits, cfg.MaxRequests, nil, nil),
 		callers: limit.NewCallers(cfg.Limits, deps.Now),
 		streams: semaphore.NewWeighted(int64(cfg.MaxStreams)),
+		held:    limit.NewHeld(cfg.CallerStreams),
 		scrapes: semaphore.NewWeighted(maxScrapes),
 		trials:  semaphore.NewWeighted(maxTrials),
 		bodies:  semaphore.NewWeighted(cfg.MaxBodiesBytes),

@@ -170,7 +170,7 @@ func (s *Server) limitRetries(w http.ResponseWriter, r *http.Request) error {
 		if len(problems) > 0 {
 			return limited{}, listed(problems)
 		}
-		err := s.deps.DeadLetters.Limit(ctx, limit, req.Operator)
+		err := s.deps.DeadLetters.Limit(ctx, limit, operatorOf(ctx, req.Operator))
 		var bad *schemas.BadRecordError
 		switch {
 		case errors.As(err, &bad):

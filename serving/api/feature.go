@@ -8,6 +8,9 @@ import (
 	"io"
 	"net/http"
 
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
@@ -28,7 +31,12 @@ func (s *Server) definitions(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) features(w http.ResponseWriter, r *http.Request) error {
-	return answerJSON(s, w, r, s.deps.Features.Answer)
+	return answerJSON(s, w, r, func(ctx context.Context, req feature.Request) (feature.Answer, error) {
+		ctx, span := tracing.Start(ctx, "features", trace.SpanKindInternal)
+		answer, err := s.deps.Features.Answer(ctx, req)
+		tracing.End(span, err)
+		return answer, err
+	})
 }
 
 func (s *Server) attributes(w http.ResponseWriter, r *http.Request) error {

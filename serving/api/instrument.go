@@ -61,10 +61,13 @@ func (s *Server) instrument(route string, next http.Handler) http.Handler {
 
 func (s *Server) note(r *http.Request, route string, a *answer, took time.Duration) {
 	s.metrics.seconds.WithLabelValues(route, method(r.Method), strconv.Itoa(a.status)).Observe(took.Seconds())
+	if a.operator != "" {
+		s.audit(r, route, a)
+	}
 	s.log.LogAttrs(r.Context(), slog.LevelDebug, "request",
 		slog.String("method", r.Method), slog.String("route", route), slog.String("path", r.URL.Path),
 		slog.Int("code", a.status), slog.Int64("bytes", a.bytes), slog.Duration("took", took),
-		slog.String("request", a.Header().Get(requestID)))
+		slog.String("request", a.Header().Get(requestID)), traceAttr(a.trace))
 }
 
 // method keeps the label's values few: a caller can invent methods.
@@ -82,6 +85,9 @@ type answer struct {
 	begun  bool
 	status int
 	bytes  int64
+	trace  string // the id of the recorded trace that the request belongs to, "": none
+
+	operator string // who operates the product with it, "": it does not
 }
 
 func (a *answer) WriteHeader(status int) {

@@ -74,6 +74,7 @@ type decisionRequest struct {
 // decide answers when the decision is acknowledged.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(s, w, r, func(ctx context.Context, req decisionRequest) (dictionaryTerm, error) {
+		req.Operator = operatorOf(ctx, req.Operator)
 		d, problems := s.decision(req)
 		if len(problems) > 0 {
 			return dictionaryTerm{}, listed(problems)

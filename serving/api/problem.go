@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -23,6 +24,9 @@ type Problem struct {
 	Status int      `json:"status"`
 	Detail string   `json:"detail,omitempty"`
 	Errors []string `json:"errors,omitempty"` // each problem of the request, where there may be several
+
+	Request string `json:"request,omitempty"` // its id, as in the header and in the log
+	Trace   string `json:"trace,omitempty"`   // the id of its trace, if it is recorded
 
 	retryAfter int    // seconds, header Retry-After; 0: none
 	challenge  string // header WWW-Authenticate; "": none
@@ -85,13 +89,15 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 	if _, bare := err.(*Problem); !bare && p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.log.LogAttrs(r.Context(), slog.LevelWarn, "request failed",
 			slog.String("method", r.Method), slog.String("path", r.URL.Path),
-			slog.String("request", w.Header().Get(requestID)), slog.Any("error", err))
+			slog.String("request", w.Header().Get(requestID)), traceAttr(tracing.ID(r.Context())), slog.Any("error", err))
 	}
 	if a, ok := w.(*answer); ok && a.begun {
 		panic(http.ErrAbortHandler)
 	}
 	p.setHeaders(w.Header())
-	body, err := json.Marshal(p)
+	told := *p
+	told.Request, told.Trace = w.Header().Get(requestID), tracing.ID(r.Context())
+	body, err := json.Marshal(told)
 	if err != nil { // it is made of text and numbers: this cannot be
 		w.WriteHeader(p.Status)
 		return

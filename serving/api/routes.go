@@ -105,7 +105,7 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	allowed := map[string][]string{}
 	for _, r := range s.routes() {
-		h := s.instrument(r.path, s.bounded(r))
+		h := s.instrument(r.path, s.traced(r, s.bounded(r)))
 		if r.kind == request {
 			h = s.pack(h)
 		}
@@ -164,10 +164,22 @@ func (s *Server) bounded(r route) http.Handler {
 		if err := foreign.Check(req); err != nil {
 			return problem(http.StatusForbidden, "pages of other sites may not send this")
 		}
-		if r.kind != probe {
-			if err := s.admit(r.access, req); err != nil {
+		if r.kind == probe {
+			return r.handle(w, req)
+		}
+		caller, err := s.admit(r.access, req)
+		if r.access.scope == auth.Operate {
+			req = operating(caller, w, req)
+		}
+		if err != nil {
+			return err
+		}
+		if r.kind == stream {
+			leave, err := s.hold(caller, req)
+			if err != nil {
 				return err
 			}
+			defer leave()
 		}
 		return r.handle(w, req)
 	})
@@ -212,7 +224,7 @@ func (s *Server) peer(w http.ResponseWriter, r *http.Request) error {
 	if err := s.checkPeer(r); err != nil {
 		return err
 	}
-	s.deps.Peer.ServeHTTP(w, r)
+	s.tracePeer(w, r, s.deps.Peer)
 	return nil
 }
 

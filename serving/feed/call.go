@@ -4,16 +4,21 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
 // gate bounds the calls to one collaborator that are under way, those included that nobody waits for any more.
 type gate struct {
+	name  string // of the collaborator, in traces
 	slots chan struct{}
 	calls *sync.WaitGroup
 }
 
-func newGate(most int, calls *sync.WaitGroup) *gate {
-	return &gate{slots: make(chan struct{}, most), calls: calls}
+func newGate(name string, most int, calls *sync.WaitGroup) *gate {
+	return &gate{name: name, slots: make(chan struct{}, most), calls: calls}
 }
 
 func (g *gate) underWay() int { return len(g.slots) }
@@ -44,17 +49,24 @@ func begin[T any](
 	})
 	g.calls.Go(func() {
 		defer cancel()
-		select {
-		case g.slots <- struct{}{}:
-			defer func() { <-g.slots }()
-		case <-ctx.Done():
-			c.deliver(result[T]{err: ctx.Err()}, late)
-			return
-		}
-		value, err := f(ctx)
-		c.deliver(result[T]{value, err}, late)
+		ctx, span := tracing.Start(ctx, g.name, trace.SpanKindInternal)
+		r := enter(ctx, g, f)
+		tracing.End(span, r.err)
+		c.deliver(r, late)
 	})
 	return c
+}
+
+// enter calls f as soon as there is room for one more call.
+func enter[T any](ctx context.Context, g *gate, f func(context.Context) (T, error)) result[T] {
+	select {
+	case g.slots <- struct{}{}:
+		defer func() { <-g.slots }()
+	case <-ctx.Done():
+		return result[T]{err: ctx.Err()}
+	}
+	value, err := f(ctx)
+	return result[T]{value, err}
 }
 
 // deliver hands the result over at the moment it is waited for, so that it is either used or known to be late.

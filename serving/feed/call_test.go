@@ -14,7 +14,7 @@ func TestResultInTimeIsUsedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 50 { // a fair select would lose half of them
-			c := begin(t.Context(), newGate(1, &calls), time.Second, func(context.Context) (int, error) { return 7, nil },
+			c := begin(t.Context(), newGate("callee", 1, &calls), time.Second, func(context.Context) (int, error) { return 7, nil },
 				func(int, error) { t.Error("the result was called late") })
 			<-time.After(2 * time.Second)
 			if n, err := c.wait(); n != 7 || err != nil {
@@ -29,7 +29,7 @@ func TestLateResultIsHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls sync.WaitGroup
 		var late []int
-		c := begin(t.Context(), newGate(1, &calls), time.Second, func(context.Context) (int, error) {
+		c := begin(t.Context(), newGate("callee", 1, &calls), time.Second, func(context.Context) (int, error) {
 			<-time.After(time.Minute) // does not heed its deadline
 			return 7, nil
 		}, func(n int, err error) { late = append(late, n) })
@@ -44,7 +44,7 @@ func TestLateResultIsHandedOver(t *testing.T) {
 func TestFullGateWaitsWithinTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls sync.WaitGroup
-		g := newGate(1, &calls)
+		g := newGate("callee", 1, &calls)
 		first := begin(t.Context(), g, time.Hour, func(context.Context) (int, error) {
 			<-time.After(time.Second)
 			return 1, nil

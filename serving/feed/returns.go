@@ -29,7 +29,7 @@ func (t *ReturnTopic) Announce(ctx context.Context, r *schemas.Return) error {
 		return fmt.Errorf("announce %s: %w", r.User, err)
 	}
 	done := make(chan error, 1)
-	record := &kgo.Record{Topic: t.stream.Name, Key: []byte(r.User), Value: value}
+	record := &kgo.Record{Topic: t.stream.Name, Key: []byte(r.User), Value: value, Headers: topics.WithTrace(ctx, nil)}
 	// As a Served: never with a context that ends, and never waiting for room.
 	t.client.TryProduce(context.WithoutCancel(ctx), record, func(_ *kgo.Record, err error) { done <- err })
 	select {

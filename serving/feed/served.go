@@ -31,7 +31,7 @@ func (t *ServedTopic) Publish(ctx context.Context, s *schemas.Served) (schemas.O
 	if err != nil {
 		return schemas.Failed, fmt.Errorf("publish served %s: %w", s.ID, err)
 	}
-	record := &kgo.Record{Topic: t.stream.Name, Key: []byte(s.User), Value: value}
+	record := &kgo.Record{Topic: t.stream.Name, Key: []byte(s.User), Value: value, Headers: topics.WithTrace(ctx, nil)}
 	done := make(chan error, 1)
 	// Not with ctx: a record whose context ends takes those of other users in the same batch with it. And never
 	// waiting for room: with the brokers away the buffer fills, and the answer has to go out.

@@ -204,9 +204,9 @@ func New(cfg Config, deps Deps) (*Service, error) {
 		deps.NewID = rand.Text
 	}
 	s := &Service{cfg: cfg, deps: deps, cursors: cursors{key: deps.CursorKey}}
-	s.generator = newGate(cfg.MaxCalls, &s.calls)
-	s.store = newGate(cfg.MaxCalls, &s.calls)
-	s.served = newGate(cfg.MaxCalls, &s.calls)
+	s.generator = newGate("generator", cfg.MaxCalls, &s.calls)
+	s.store = newGate("store", cfg.MaxCalls, &s.calls)
+	s.served = newGate("served", cfg.MaxCalls, &s.calls)
 	var err error
 	s.metrics, err = newMetrics(deps.Metrics, map[string]*gate{"generator": s.generator, "store": s.store, "served": s.served})
 	if err != nil {

@@ -276,7 +276,7 @@ func TestClientLeavesDuringPublication(t *testing.T) {
 func TestHungStoreIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := stocked(t)
-		r.Service.store = newGate(3, &r.Service.calls)
+		r.Service.store = newGate("callee", 3, &r.Service.calls)
 		release := make(chan struct{})
 		r.store.feed.hang = release
 		for range 10 {

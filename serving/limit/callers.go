@@ -46,20 +46,26 @@ func (c *Callers) Service(subject string) (again time.Duration, ok bool) {
 // this machine's own programs, and proxies that pass on what others ask. An IPv6 network of 64 bits is one caller: that is
 // what one customer has.
 func (c *Callers) Address(remote string) (again time.Duration, ok bool) {
-	at, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return c.take("a"+remote, c.cfg.Rate, c.cfg.Burst)
-	}
-	ip := at.Addr().WithZone("").Unmap()
-	if ip.IsLoopback() {
+	who, bounded := AddressOf(remote)
+	if !bounded {
 		return 0, true
 	}
-	if ip.Is6() {
+	return c.take("a"+who, c.cfg.Rate, c.cfg.Burst)
+}
+
+// AddressOf returns which caller an address, host:port, is, and whether that one has bounds; see Callers.Address.
+func AddressOf(remote string) (who string, bounded bool) {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote, true
+	}
+	ip := at.Addr().WithZone("").Unmap()
+	if ip.Is6() && !ip.IsLoopback() {
 		if network, err := ip.Prefix(64); err == nil {
 			ip = network.Addr()
 		}
 	}
-	return c.take("a"+ip.String(), c.cfg.Rate, c.cfg.Burst)
+	return ip.String(), !ip.IsLoopback()
 }
 
 func (c *Callers) take(caller string, perSecond float64, burst int) (again time.Duration, ok bool) {

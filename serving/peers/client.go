@@ -15,6 +15,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -218,7 +222,11 @@ func once[Resp any](ctx context.Context, c *Client, call string, rows target, bo
 	if err != nil {
 		return resp, err
 	}
+	ctx, span := tracing.Start(ctx, http.MethodPost+" "+Path+call, trace.SpanKindClient,
+		attribute.String("http.request.method", http.MethodPost), attribute.String("url.template", Path+call),
+		attribute.String("network.peer.address", address))
 	answered, err := c.post(ctx, c.scheme+address+Path+call, body)
+	tracing.End(span, err)
 	if err == nil {
 		err = json.Unmarshal(answered, &resp)
 	}
@@ -245,11 +253,15 @@ func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, err
 			return nil, err
 		}
 	}
+	if value := tracing.Value(trace.SpanContextFromContext(ctx)); value != nil {
+		req.Header.Set(tracing.Header, string(value))
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
+	trace.SpanFromContext(ctx).SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
 	if resp.StatusCode != http.StatusOK {
 		return nil, errorOf(resp)
 	}

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
@@ -64,6 +68,7 @@ func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T]) (T, error)
 	r.start(first)
 	won, err := r.run(ctx)
 	s.metrics.reads.WithLabelValues(k.name).Inc()
+	r.tell(trace.SpanFromContext(ctx), won, err)
 	if err != nil {
 		return won.value, err
 	}
@@ -71,6 +76,13 @@ func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T]) (T, error)
 		r.warm(context.WithoutCancel(ctx), won)
 	}
 	return won.value, nil
+}
+
+// tell says in the trace which store's answer was taken, and whether both were asked.
+func (r *race[T]) tell(span trace.Span, won answer[T], err error) {
+	if err == nil && span.IsRecording() {
+		span.SetAttributes(attribute.String("smartfeed.store.won", won.from.String()), attribute.Bool("smartfeed.store.hedged", r.second))
+	}
 }
 
 func (r *race[T]) start(from side) {
@@ -84,9 +96,11 @@ func (r *race[T]) start(from side) {
 // call asks a store, and takes down how long it took. Of a call that was cut off, because the other store was faster or
 // the read had no more time, that is the least it would have taken.
 func (r *race[T]) call(ctx context.Context, from side) answer[T] {
+	ctx, span := tracing.Start(ctx, "feedstore "+r.kind.name, trace.SpanKindClient, attribute.String("smartfeed.store", from.String()))
 	began := time.Now()
 	value, err := r.ask(ctx, r.s.stores[from])
 	a := answer[T]{from: from, value: value, err: err, took: time.Since(began)}
+	tracing.End(span, err)
 	if err == nil || ctx.Err() != nil && a.took >= r.s.cfg.Least {
 		r.kind.took[from].record(a.took)
 	}

@@ -1,0 +1,204 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lovoo/goka"
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// headed is a record with headers.
+type headed struct {
+	fakeRecord
+	headers goka.Headers
+}
+
+func (r headed) Headers() goka.Headers { return r.headers }
+
+// spansOf returns a tracer that begins traces with a chance, and what it made.
+func spansOf(chance float64) (*tracing.Tracer, *tracetest.SpanRecorder) {
+	spans := tracetest.NewSpanRecorder()
+	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans), sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(chance))))
+	return tracing.New(provider), spans
+}
+
+// sentBy is the span context of a sender.
+func sentBy(recorded bool) trace.SpanContext {
+	cfg := trace.SpanContextConfig{TraceID: trace.TraceID{7}, SpanID: trace.SpanID{8}, Remote: true}
+	if recorded {
+		cfg.TraceFlags = trace.FlagsSampled
+	}
+	return trace.NewSpanContext(cfg)
+}
+
+// echo is a group whose callback emits one record.
+func echo() Group {
+	return Group{Name: "g", Outputs: []string{"out"}, Inputs: []Input{{topic: "in", handle: func(tx *Tx, value []byte) error {
+		if string(value) == "broken" {
+			return errors.New("dependency is away")
+		}
+		return tx.Emit("out", tx.Key(), value)
+	}}}}
+}
+
+func TestRecordsAreTracedAsTheirSenderSays(t *testing.T) {
+	t.Parallel()
+	header := func(recorded bool) []byte { return tracing.Value(sentBy(recorded)) }
+	for _, test := range []struct {
+		name    string
+		chance  float64
+		headers goka.Headers
+		spans   int
+		root    bool
+	}{
+		{"recorded by its sender", 0, goka.Headers{tracing.Header: header(true)}, 1, false},
+		{"not recorded by its sender", 1, goka.Headers{tracing.Header: header(false)}, 0, false},
+		{"derived from what is not recorded", 1, goka.Headers{topics.SinceHeader: topics.SinceValue(5)}, 0, false},
+		{"derived, recorded", 0, goka.Headers{topics.SinceHeader: topics.SinceValue(5), tracing.Header: header(true)}, 1, false},
+		{"from outside, by chance", 1, nil, 1, true},
+		{"from outside, not by chance", 0, nil, 0, false},
+		{"from outside with a broken header", 1, goka.Headers{tracing.Header: []byte("00-xx")}, 1, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPart(t, echo())
+			var spans *tracetest.SpanRecorder
+			p.w.r.env.Kafka.Tracer, spans = spansOf(test.chance)
+			key := hereOwners(1)[0]
+			p.handle(headed{fakeRecord{topic: "in", key: key, offset: 4, at: time.UnixMilli(5)}, test.headers}, 0, []byte("x"))
+			b := p.state.pending
+			if len(spans.Started()) != test.spans || len(spans.Ended()) != 0 {
+				t.Fatalf("%d spans begun, %d ended before the commit; want %d and none", len(spans.Started()), len(spans.Ended()), test.spans)
+			}
+			records := new(flight).fill(b, p.w.r.topo, p.id)
+			told := headerOf(records[len(records)-1], tracing.Header)
+			b.traces.end("")
+			ended := spans.Ended()
+			if len(ended) != test.spans {
+				t.Fatalf("%d spans ended, want %d", len(ended), test.spans)
+			}
+			if test.spans == 0 {
+				if told != nil {
+					t.Errorf("what it emitted says %s", told)
+				}
+				return
+			}
+			if got := tracing.Parse(told); got.SpanID() != ended[0].SpanContext().SpanID() || !got.IsSampled() {
+				t.Errorf("what it emitted is of %v, want %v", got, ended[0].SpanContext())
+			}
+			if root := !ended[0].Parent().IsValid(); root != test.root {
+				t.Errorf("begins a trace: got %t, want %t", root, test.root)
+			}
+		})
+	}
+}
+
+func headerOf(r kgo.Record, key string) []byte {
+	for _, h := range r.Headers {
+		if h.Key == key {
+			return h.Value
+		}
+	}
+	return nil
+}
+
+// A span ends, whatever becomes of its record: with its error, and with that of a commit that never was.
+func TestSpansEndWithoutACommit(t *testing.T) {
+	t.Parallel()
+	p := newPart(t, echo())
+	var spans *tracetest.SpanRecorder
+	p.w.r.env.Kafka.Tracer, spans = spansOf(0)
+	headers := goka.Headers{tracing.Header: tracing.Value(sentBy(true))}
+	key := hereOwners(1)[0]
+	for i, value := range []string{"good", "broken", "after the end"} {
+		p.handle(headed{fakeRecord{topic: "in", key: key, offset: int64(i), at: time.UnixMilli(5)}, headers}, 0, []byte(value))
+	}
+	if got := describe(spans.Ended()); !slices.Equal(got, []string{"*errors.errorString"}) {
+		t.Errorf("ended when the callback failed: %q, want that of the failed one", got)
+	}
+	p.giveUpTraces()
+	if got := describe(spans.Ended()); !slices.Equal(got, []string{"*errors.errorString", notCommitted}) {
+		t.Errorf("ended at the end: %q, want both", got)
+	}
+	if len(spans.Started()) != 2 {
+		t.Errorf("%d spans begun, want 2: the third record was not taken", len(spans.Started()))
+	}
+}
+
+// describe returns what is wrong with each span.
+func describe(spans []sdk.ReadOnlySpan) (wrong []string) {
+	for _, s := range spans {
+		wrong = append(wrong, s.Status().Description)
+	}
+	return wrong
+}
+
+// A record that is worked off twice, because the first time failed, has two spans below its sender, and one emitted record
+// that belongs to the second.
+func TestRecordWorkedOffAgainHasAnotherSpan(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	env := Env{Kafka: w.kafka, Streams: w.streams}
+	var spans *tracetest.SpanRecorder
+	env.Kafka.Tracer, spans = spansOf(0)
+	var calls atomic.Int64
+	out := w.stream("t-out")
+	cfg := DefaultConfig()
+	cfg.Dir = t.TempDir()
+	r, err := New(cfg, env, Group{Name: "t", Outputs: []string{"t-out"}, Inputs: []Input{
+		Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
+			if calls.Add(1) == 1 {
+				return errors.New("dependency is away")
+			}
+			return Send(tx, out, tx.Key(), rec)
+		}),
+	}})
+	must(t, err)
+	record := w.record(t, "t-in", "user:a", 1)
+	record.Headers = []kgo.RecordHeader{{Key: tracing.Header, Value: tracing.Value(sentBy(true))}}
+	must(t, w.client.ProduceSync(t.Context(), record).FirstErr())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			if err := r.Run(ctx); err != nil {
+				t.Logf("run: %v", err)
+			}
+		}
+	}()
+	eventually(t, "two spans have ended", func() bool { return len(spans.Ended()) == 2 })
+	cancel()
+	<-ended
+	both := spans.Ended()
+	for _, span := range both {
+		if span.Parent().SpanID() != sentBy(true).SpanID() {
+			t.Errorf("below %v, want the sender", span.Parent().SpanID())
+		}
+	}
+	if both[0].Status().Code != codes.Error || both[1].Status().Code == codes.Error {
+		t.Errorf("got %v and %v, want the first alone to be an error", both[0].Status(), both[1].Status())
+	}
+	reader, err := w.kafka.Client(kgo.ConsumeTopics("t-out"))
+	must(t, err)
+	defer reader.Close()
+	fetches := reader.PollRecords(t.Context(), 1)
+	must(t, fetches.Err())
+	if got := tracing.Parse(headerOf(*fetches.Records()[0], tracing.Header)); got.SpanID() != both[1].SpanContext().SpanID() {
+		t.Errorf("what was emitted is of %v, want the second span", got.SpanID())
+	}
+}

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"path"
+	"strconv"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
+	"github.com/smartfeed/smartfeed/serving/peers"
+)
+
+// traced begins the trace of a call's requests, or goes on with the caller's. Streams are none: they have no end that
+// anybody waits for; nor are probes.
+func (s *Server) traced(r route, next http.Handler) http.Handler {
+	if s.deps.Tracer == nil || r.kind != request {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var caller trace.SpanContext
+		if s.deps.FromCallers {
+			caller = callerTrace(req)
+		}
+		ctx, span := s.begin(w, req, caller, r.path)
+		defer span.End() // also of an answer that was given up
+		next.ServeHTTP(w, req.WithContext(ctx))
+		outcome(span, w)
+	})
+}
+
+// tracePeer goes on with the trace of another process of the product, which is known to be one.
+func (s *Server) tracePeer(w http.ResponseWriter, req *http.Request, next http.Handler) {
+	caller := callerTrace(req)
+	if s.deps.Tracer == nil || !caller.IsSampled() {
+		next.ServeHTTP(w, req)
+		return
+	}
+	ctx, span := s.begin(w, req, caller, peers.Path+path.Base(req.URL.Path))
+	defer span.End()
+	next.ServeHTTP(w, req.WithContext(ctx))
+	outcome(span, w)
+}
+
+func callerTrace(req *http.Request) trace.SpanContext {
+	return tracing.Parse([]byte(req.Header.Get(tracing.Header)))
+}
+
+// begin names the span after https://opentelemetry.io/docs/specs/semconv/http/http-spans/. The path is left out where it
+// is not the route: it holds ids.
+func (s *Server) begin(w http.ResponseWriter, req *http.Request, caller trace.SpanContext, route string) (context.Context, trace.Span) {
+	verb := method(req.Method)
+	ctx, span := s.deps.Tracer.Start(req.Context(), caller, verb+" "+route, trace.SpanKindServer,
+		attribute.String("http.request.method", verb), attribute.String("http.route", route),
+		attribute.String("url.scheme", s.Scheme()))
+	if a, ok := w.(*answer); ok {
+		a.trace = tracing.ID(ctx)
+	}
+	return ctx, span
+}
+
+// outcome says how a request was answered. Only what is the server's doing is an error of its span.
+func outcome(span trace.Span, w http.ResponseWriter) {
+	a, ok := w.(*answer)
+	if !ok || !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(attribute.Int("http.response.status_code", a.status), attribute.String("smartfeed.request", a.Header().Get(requestID)))
+	if a.status >= http.StatusInternalServerError {
+		tracing.Fail(span, strconv.Itoa(a.status))
+	}
+}
+
+// traceAttr names the trace of a request in the log, if it is recorded.
+func traceAttr(id string) slog.Attr {
+	if id != "" {
+		return slog.String("trace", id)
+	}
+	return slog.Attr{}
+}

@@ -1,0 +1,86 @@
+package topics
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
+)
+
+// WithTrace returns the headers with one that says which trace ctx belongs to, and whether it is recorded; unchanged if it
+// belongs to none.
+func WithTrace(ctx context.Context, headers []kgo.RecordHeader) []kgo.RecordHeader {
+	if value := tracing.Value(trace.SpanContextFromContext(ctx)); value != nil {
+		headers = append(headers, kgo.RecordHeader{Key: tracing.Header, Value: value})
+	}
+	return headers
+}
+
+// traceOf reads the header of a record.
+func traceOf(r *kgo.Record) trace.SpanContext {
+	for _, h := range r.Headers {
+		if h.Key == tracing.Header {
+			return tracing.Parse(h.Value)
+		}
+	}
+	return trace.SpanContext{}
+}
+
+// maxTraced is how many events of one publication are traced: one request may hold ten thousand, and each is worked off in
+// several groups.
+const maxTraced = 32
+
+// sent begins the span of a publication and tells its records which trace they belong to. Those beyond maxTraced belong to
+// one that is not recorded.
+func sent(ctx context.Context, records []*kgo.Record) (context.Context, trace.Span) {
+	above := trace.SpanContextFromContext(ctx)
+	if !above.IsValid() {
+		return ctx, tracing.None()
+	}
+	ctx, span := tracing.Start(ctx, "send", trace.SpanKindProducer,
+		attribute.String("messaging.system", "kafka"),
+		attribute.String("messaging.operation.type", "send"),
+		attribute.String("messaging.operation.name", "send"),
+		attribute.Int("messaging.batch.message_count", len(records)))
+	told, further := WithTrace(ctx, nil), []kgo.RecordHeader(nil)
+	if len(records) > maxTraced {
+		further = WithTrace(trace.ContextWithSpanContext(ctx, above.WithTraceFlags(0)), nil)
+	}
+	for i, r := range records {
+		if i < maxTraced {
+			r.Headers = append(r.Headers, told...)
+		} else {
+			r.Headers = append(r.Headers, further...)
+		}
+	}
+	return ctx, span
+}
+
+// received begins the span of working off records of one poll, if any of them is traced.
+func received(ctx context.Context, cfg ConsumerConfig, records []*kgo.Record) (context.Context, trace.Span) {
+	if cfg.Kafka.Tracer == nil {
+		return ctx, tracing.None()
+	}
+	var senders []trace.SpanContext
+	for _, r := range records {
+		if sender := traceOf(r); sender.IsSampled() {
+			senders = append(senders, sender)
+		}
+	}
+	attributes := []attribute.KeyValue{
+		attribute.String("messaging.system", "kafka"),
+		attribute.String("messaging.operation.type", "process"),
+		attribute.String("messaging.operation.name", "process"),
+		attribute.String("messaging.consumer.group.name", cfg.Group),
+		attribute.Int("messaging.batch.message_count", len(records)),
+	}
+	name := "process"
+	if len(cfg.Topics) == 1 {
+		name += " " + cfg.Topics[0]
+		attributes = append(attributes, attribute.String("messaging.destination.name", cfg.Topics[0]))
+	}
+	return cfg.Kafka.Tracer.Batch(ctx, senders, name, attributes...)
+}
