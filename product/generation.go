@@ -21,15 +21,20 @@ type built struct {
 	Generation int            `json:"generation"`       // that answers now
 	Former     int            `json:"former"`           // that did before
 	Copied     *rows.Copied   `json:"copied,omitempty"` // nil: an earlier run did
+	Left       int            `json:"left,omitempty"`   // candidates of related that were scored by another half-life and are not taken over
 	Asked      topics.Rebuilt `json:"asked"`
 	Seconds    float64        `json:"seconds"`
 }
 
 // String is for people.
 func (b built) String() string {
-	return fmt.Sprintf("generation %d of the pools answers, of %d users, after %.1f s; %s and %s are read by nobody any more",
+	left := ""
+	if b.Left > 0 {
+		left = fmt.Sprintf("; %d candidates of related were scored by another half-life and stay behind", b.Left)
+	}
+	return fmt.Sprintf("generation %d of the pools answers, of %d users, after %.1f s; %s and %s are read by nobody any more%s",
 		b.Generation, b.Asked.Users, b.Seconds, topics.TableOf(topics.GenerationName(topics.Pools, b.Former)),
-		topics.TicksOf(topics.GenerationName(topics.Pools, b.Former)))
+		topics.TicksOf(topics.GenerationName(topics.Pools, b.Former)), left)
 }
 
 // builder builds a generation of the pools beside the one that answers, and cuts over to it. Every step can be taken again,
@@ -37,7 +42,8 @@ func (b built) String() string {
 type builder struct {
 	setup   topics.Setup
 	streams *topics.Streams
-	rate    float64
+	rate    float64     // users a second
+	carry   pools.Carry // what is taken over, the source that is built anew among it
 	log     *topics.Log
 	client  *kgo.Client
 	watch   *topics.GenerationWatch
@@ -72,11 +78,15 @@ func (b *builder) build(ctx context.Context) (built, error) {
 	}
 	now := b.watch.Of(topics.Pools)
 	done := built{Generation: now.Building, Former: now.Active}
+	if now.Building != 0 {
+		b.carry.Source = now.Source
+	}
 	if now.Building == 0 {
 		var err error
 		if done.Generation, done.Copied, err = b.begin(ctx, now.Active); err != nil {
 			return done, err
 		}
+		done.Left = b.carry.Left()
 	}
 	var err error
 	if done.Asked, err = b.fill(ctx, done.Generation); err != nil {
@@ -102,7 +112,7 @@ func (b *builder) abort(ctx context.Context) error {
 	if now.Building == 0 {
 		return errors.New("no generation is being built")
 	}
-	now.Building = 0
+	now.Building, now.Source = 0, ""
 	return topics.SetGeneration(ctx, b.client, now)
 }
 
@@ -118,11 +128,11 @@ func (b *builder) begin(ctx context.Context, active int) (int, *rows.Copied, err
 	}
 	task := b.setup.Progress("copy rows", -1)
 	defer task.Done()
-	copied, err := rows.Copy(ctx, b.setup.Kafka, topics.Pools, active, number, pools.Carried, task.Add)
+	copied, err := rows.Copy(ctx, b.setup.Kafka, topics.Pools, active, number, b.carry.Keep, task.Add)
 	if err != nil {
 		return 0, nil, err
 	}
-	err = topics.SetGeneration(ctx, b.client, topics.Generation{Group: topics.Pools, Active: active, Building: number})
+	err = topics.SetGeneration(ctx, b.client, topics.Generation{Group: topics.Pools, Active: active, Building: number, Source: b.carry.Source})
 	return number, &copied, err
 }
 
@@ -147,7 +157,7 @@ func (b *builder) fill(ctx context.Context, number int) (topics.Rebuilt, error) 
 	}
 	r := topics.Rebuilder{
 		Kafka: b.setup.Kafka, Streams: b.streams, Readers: b.setup.Readers(), Rate: b.rate, Progress: b.setup.Progress,
-		Keep: topics.GenerationName(topics.Pools, number), Resume: true,
+		Source: b.carry.Source, Keep: topics.GenerationName(topics.Pools, number), Resume: true,
 	}
 	return r.All(ctx)
 }

@@ -150,6 +150,43 @@ func TestGenerationWithAnotherCap(t *testing.T) {
 	s.saidOnce()
 }
 
+// Who came when a later generation answered is in the next, and is known to a rebuild and an erasure.
+func TestWhoCameToALaterGenerationIsInTheNext(t *testing.T) {
+	t.Parallel()
+	s := start(t, testConfig(t.TempDir()))
+	told := &story{now: time.Now().Add(-time.Hour)}
+	told.tell("follows", "user:early", "follow", "interest:tea", nil)
+	for n := range 10 {
+		told.tell("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{"interest:tea"}})
+	}
+	s.publish(told.events...)
+	s.generate()
+	for deadline := time.Now().Add(time.Minute); len(s.generations.running()) > 1; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the former generation does not end")
+		}
+	}
+	late := map[string]any{"stream": "follows", "id": "late", "actor": "user:late", "verb": "follow", "object": "interest:tea", "time": time.Now().UnixMicro()}
+	s.publish(late)
+	both := []schemas.UserID{"user:early", "user:late"}
+	before := s.poolsOf(both)
+	if total := before["user:late interest"].Total; total != 10 {
+		t.Fatalf("the late one has %d pins", total)
+	}
+	s.rebuilt("user:late")
+	if done := s.generate(); done.Generation != 3 || done.Asked.Users != 2 {
+		t.Errorf("built %+v", done)
+	}
+	if diff := cmp.Diff(before, s.poolsOf(both)); diff != "" {
+		t.Errorf("pools (-before +after):\n%.3000s", diff)
+	}
+	out, err := s.run("erase", "user:late", "--json")
+	var done topics.Erased
+	if err != nil || json.Unmarshal([]byte(out), &done) != nil || done.Had[topics.Pools] == 0 || done.Has[topics.Pools] != 0 {
+		t.Errorf("erase: %v: %s", err, out)
+	}
+}
+
 // life goes on beside a test: people visit, authors publish.
 type life struct {
 	s       *started

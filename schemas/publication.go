@@ -19,4 +19,7 @@ type PinVersion struct {
 type Publication struct {
 	Followee Followee `avro:"followee" json:"followee"`
 	PinVersion
+	// Replayed says that the quality was worked out again, see Replay: the place among the followee's publications is all
+	// that changes, nobody is brought anything.
+	Replayed bool `avro:"replayed" json:"replayed"`
 }

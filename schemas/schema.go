@@ -81,6 +81,8 @@ func schemaFile(rec any) string {
 		return "pulled_pin"
 	case *Rebuild:
 		return "rebuild"
+	case *Replay:
+		return "replay"
 	case *Erasure:
 		return "erasure"
 	case *Return:

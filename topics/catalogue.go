@@ -31,6 +31,7 @@ const (
 	RecentsPulled   = "recents-pulled"   // followee and slot, compacted
 	Returns         = "returns"          // user
 	Rebuilds        = "rebuilds"         // user
+	Replays         = "replays"          // pin
 	RelatedRequests = "related-requests" // pin
 	BoardSaves      = "board-saves"      // board
 	RelatedPairs    = "related-pairs"    // a partition's
@@ -199,6 +200,7 @@ func derived() []Topic {
 		{Name: RecentsPulled, Key: "followee and slot", Record: "PulledPin", Compact: true, Whole: true, Explicit: true, Writers: []string{Fanout}},
 		{Name: Returns, Key: "user", Record: "Return", Writers: []string{Serving}, Readers: []string{Pools}},
 		{Name: Rebuilds, Key: "user", Record: "Rebuild", Writers: []string{Operators, Pools}, Readers: []string{Pools}},
+		{Name: Replays, Key: "pin", Record: "Replay", Writers: []string{Operators}, Readers: []string{Objects}},
 		{Name: Served, Key: "user", Record: "Served", Writers: []string{Serving}, Readers: []string{Pools}},
 		{Name: FeedEntries, Key: "user", Record: "FeedEntry", Writers: []string{Pools}, Readers: []string{Materialize}},
 		{Name: Impressions, Key: "pin", Record: "Impression", Writers: []string{Pools}, Readers: []string{Objects, Interests}},

@@ -150,30 +150,43 @@ func readKeyed(ctx context.Context, l *Log, k Kafka, topic, key string, visit fu
 	return l.ReadTo(ctx, topic, p, starts[topic][p], end, visit)
 }
 
-// rowsOf counts the rows that the groups keep under an owner, as their changelogs have them.
+// rowsOf counts the rows that the groups keep under an owner.
 func rowsOf(ctx context.Context, l *Log, k Kafka, owner schemas.UserID, groups ...string) (map[string]int, error) {
 	counts := map[string]int{}
-	prefix := append([]byte(owner), 0)
 	for _, group := range groups {
-		rows := map[string]bool{}
-		err := readKeyed(ctx, l, k, TableOf(group), string(owner), func(r *kgo.Record) {
-			if !bytes.HasPrefix(r.Key, prefix) {
-				return
-			}
-			if r.Value == nil {
-				delete(rows, string(r.Key))
-			} else {
-				rows[string(r.Key)] = true
-			}
-		})
+		rows, err := RowsOf(ctx, l, k, group, owner)
 		if err != nil {
-			return nil, fmt.Errorf("count rows of %s: %w", owner, err)
+			return nil, err
 		}
 		if len(rows) > 0 {
 			counts[group] = len(rows)
 		}
 	}
 	return counts, nil
+}
+
+// RowsOf returns the rows that the generation of a group that answers keeps under an owner, values by name, as its
+// changelog has them.
+func RowsOf(ctx context.Context, l *Log, k Kafka, group string, owner schemas.UserID) (map[string][]byte, error) {
+	names, err := answering(ctx, l, group)
+	if err != nil {
+		return nil, err
+	}
+	rows, prefix := map[string][]byte{}, append([]byte(owner), 0)
+	err = readKeyed(ctx, l, k, TableOf(names[group]), string(owner), func(r *kgo.Record) {
+		row, of := bytes.CutPrefix(r.Key, prefix)
+		switch {
+		case !of:
+		case r.Value == nil:
+			delete(rows, string(row))
+		default:
+			rows[string(row)] = r.Value
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read rows of %s: %w", owner, err)
+	}
+	return rows, nil
 }
 
 // traces says what of a user stands in the records of a topic, where there is something.

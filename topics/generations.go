@@ -13,6 +13,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // Generations. A group of rows can be built anew beside itself: under another name, with rows of its own, from the same
@@ -28,6 +30,8 @@ type Generation struct {
 	Group    string `json:"group"`
 	Active   int    `json:"active"`             // who answers
 	Building int    `json:"building,omitempty"` // 0: none
+	// Source says of what is being built whose candidates it was begun without; "": of every source that followees bring.
+	Source schemas.Source `json:"source,omitempty"`
 }
 
 // GenerationName returns the name of a generation of a group: as a consumer group, and in the names of its topics.
@@ -169,6 +173,19 @@ func (r Reader) of(number int) Reader {
 		own.Topics = append(own.Topics, t)
 	}
 	return own
+}
+
+// answering returns the names of the generations of some groups that answer, by group.
+func answering(ctx context.Context, l *Log, groups ...string) (map[string]string, error) {
+	w := GenerationWatch{Log: l}
+	if err := w.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	names := map[string]string{}
+	for _, group := range groups {
+		names[group] = GenerationName(group, w.Of(group).Active)
+	}
+	return names, nil
 }
 
 // SetGeneration publishes which generations of a group there are.

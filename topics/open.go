@@ -49,6 +49,7 @@ func Open(ctx context.Context, r Registry) (*Streams, error) {
 		RecentsPulled:   bind[schemas.PulledPin](b, RecentsPulled),
 		Returns:         bind[schemas.Return](b, Returns),
 		Rebuilds:        bind[schemas.Rebuild](b, Rebuilds),
+		Replays:         bind[schemas.Replay](b, Replays),
 		RelatedRequests: bind[schemas.RelatedRequest](b, RelatedRequests),
 		BoardSaves:      bind[schemas.BoardSave](b, BoardSaves),
 		RelatedPairs:    bind[schemas.RelatedPairs](b, RelatedPairs),

@@ -195,11 +195,15 @@ func readAll(ctx context.Context, l *Log, topic string, visit func(*kgo.Record))
 	return nil
 }
 
-// Owners returns who has, or has had, rows in a group, by name, as its changelog has it. (Whose last row has gone may be
+// Owners returns who has, or has had, rows in the generation of a group that answers, by name, as its changelog has it. (Whose last row has gone may be
 // among them: to remember every row of everybody would take more memory than the group.)
 func Owners(ctx context.Context, l *Log, group string) ([]schemas.UserID, error) {
+	names, err := answering(ctx, l, group)
+	if err != nil {
+		return nil, err
+	}
 	owners := map[schemas.UserID]struct{}{}
-	err := readAll(ctx, l, TableOf(group), func(r *kgo.Record) {
+	err = readAll(ctx, l, TableOf(names[group]), func(r *kgo.Record) {
 		if owner, _, _ := bytes.Cut(r.Key, []byte{0}); len(owner) > 0 && r.Value != nil { // without an owner: the group's own
 			owners[schemas.UserID(owner)] = struct{}{}
 		}

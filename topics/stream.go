@@ -72,6 +72,7 @@ type Streams struct {
 	RecentsPulled   Stream[schemas.PulledPin]
 	Returns         Stream[schemas.Return]
 	Rebuilds        Stream[schemas.Rebuild]
+	Replays         Stream[schemas.Replay]
 	RelatedRequests Stream[schemas.RelatedRequest]
 	BoardSaves      Stream[schemas.BoardSave]
 	RelatedPairs    Stream[schemas.RelatedPairs]

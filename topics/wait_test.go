@@ -335,7 +335,7 @@ func TestReadersOfCatalogue(t *testing.T) {
 	want := map[string]string{
 		"actors":        "users actions-joined actors-ticks",
 		"fanout":        "follows publications edge-weights erasures fanout-loop edge-modes fanout-ticks",
-		"objects":       "pins actions pin-actors impressions objects-ticks",
+		"objects":       "pins actions pin-actors replays impressions objects-ticks",
 		"pools":         "candidates affinities erasures edges deliveries returns rebuilds served pools-ticks",
 		"materialize":   "publications pin-cards users-deleted edges feed-entries",
 		"insights":      "actions-enriched",

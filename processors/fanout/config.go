@@ -8,7 +8,7 @@ import (
 
 // Config are the rules of the fan-out. See DefaultConfig.
 type Config struct {
-	HalfLife  time.Duration `yaml:"half_life"`  // of the write-time score, see package score; 1m to 8760h. Stored scores keep the old one
+	HalfLife  time.Duration `yaml:"half_life"`  // of the write-time score, see package score; 1m to 8760h. Stored scores keep the old one until `smartfeed replay`
 	StepEdges int           `yaml:"step_edges"` // followers a step serves, 1 to 3000: a delivery must stay below 1 MiB
 	Recents   int           `yaml:"recents"`    // publications a followee keeps, 1 to 10000; twice the cap of a pool
 

@@ -15,7 +15,7 @@
 // Publications. A version of a pin that is newer than the one known goes to every live follower, whether it brings the
 // pin, changes it or takes it away: what a pool makes of it is the pool's business. The newest Recents publications by
 // write-time score are kept as rows, and as many of what is deleted or no longer the followee's; a new follower is
-// brought all of these.
+// brought all of these. One that is replayed takes the place that it has by the rules of now, and is brought to nobody.
 //
 // Walks. A walk over the followers takes at most StepEdges of them, sends one record to each partition that has any, and
 // leaves the rest to a record in fanout-loop, which the pools send when they have applied what it follows: no account
@@ -36,7 +36,8 @@
 // Every record has its effect exactly once, see package rows.
 //
 // Effects are counted: pulled, deliveries that were not made because the followee is pulled; away, because the follower
-// is; to_pull, to_push and spread, followees that were switched; went_away and came_back, edges; erased_pins, of deleted authors.
+// is; to_pull, to_push and spread, followees that were switched; went_away and came_back, edges; erased_pins, of deleted
+// authors; replaced, recents that a replay gave another score.
 package fanout
 
 import (
@@ -103,4 +104,5 @@ const (
 	effectWentAway = "went_away"
 	effectCameBack = "came_back"
 	effectErased   = "erased_pins"
+	effectReplaced = "replaced"
 )

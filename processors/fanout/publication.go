@@ -26,6 +26,9 @@ func (g *group) publish(tx *rows.Tx, p *schemas.Publication) error {
 		if err != nil {
 			return err
 		}
+		if p.Replayed {
+			return g.replace(tx, b, &r, was)
+		}
 		if was != nil && r.Version <= was.version {
 			tx.Count(dropOldVersion)
 			return nil
@@ -45,6 +48,23 @@ func (g *group) publish(tx *rows.Tx, p *schemas.Publication) error {
 		first := was == nil && schemas.Micros(p.Version) == p.Created
 		return g.take(tx, b, &schemas.FanoutStep{Kind: schemas.WalkStep, Followee: p.Followee, DeliveredPin: r.DeliveredPin, All: !first})
 	})
+}
+
+// replace gives a pin the place among the recents that a replay has worked out. Nobody is brought anything: who asks for the
+// recents next is.
+func (g *group) replace(tx *rows.Tx, b *book, r *recent, was *known) error {
+	if was != nil && r.Version < was.version {
+		tx.Count(dropOldVersion)
+		return nil
+	}
+	if was != nil && was.is(r) {
+		return nil
+	}
+	tx.Effect(effectReplaced, 1)
+	if err := g.keep(tx, b, r, was); err != nil {
+		return err
+	}
+	return b.own(tx.Key(), r, was)
 }
 
 func checkPublication(key string, p *schemas.Publication) error {

@@ -83,6 +83,11 @@ type known struct {
 
 const noSlot = -1
 
+// is says whether a recent is what is known already.
+func (k known) is(r *recent) bool {
+	return k.version == r.Version && k.score == r.Score && k.gone == r.gone
+}
+
 // row is the name of the recent's row.
 func (k known) row(pin schemas.PinID) []byte { return recentRow(classOf(k.gone), k.score, pin) }
 

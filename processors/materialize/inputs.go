@@ -29,7 +29,7 @@ func inputs(s *topics.Streams, gone DeletedUsers) map[string]input {
 			}
 		}),
 		s.Publications.Name: topics.Into(s.Publications, checkPublication, func(b *Batch, p *schemas.Publication, _ *kgo.Record) {
-			if !gone.Has(schemas.UserID(p.Followee)) {
+			if !p.Replayed && !gone.Has(schemas.UserID(p.Followee)) { // replayed: where it stands among others has changed, not what it is
 				b.Publications = append(b.Publications, *p)
 			}
 		}),

@@ -2,7 +2,7 @@
 // to it.
 //
 //	owner   pin
-//	in      pins, actions, impressions, pin-actors
+//	in      pins, actions, impressions, pin-actors, replays
 //	rows    the pin, the last versions of its attributes, remembered and held actions, counts and actors per step of
 //	        time, the mean of recent actors, heat
 //	out     publications (key followee), pin-cards, pin-attributes, item-features and hot-pins (key pin),
@@ -34,6 +34,11 @@
 // and again whenever one has grown by an eighth: a pin costs a number of records that is logarithmic in what happens to
 // it. When nothing has happened to it for Config.Hot.For, or it is deleted, hot-pins forgets it; its counts remain.
 //
+// Replays. The earliest create, said again, has its quality worked out by the rules of now; if that changes it, the pin has
+// a new version, which its card and its present and former followees are told. These are told in any case, as their rules
+// may have changed, too. Of a deleted pin whoever an event of it names is told that it is gone. Nothing else is done
+// again: versions, counts, actions and held actions stay as they are. Effect: replayed, pins.
+//
 // What is dropped is counted by reason: no_actor, bot, deleted_user, deleted_pin, repeat; held_full, no_object and
 // late_count name actions that went on without something.
 package objects
@@ -62,6 +67,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 			rows.Keyed(s.Actions, g.action),
 			rows.Keyed(s.Impressions, g.impression),
 			rows.Keyed(s.PinActors, g.actor),
+			rows.Keyed(s.Replays, g.replay),
 		},
 		Outputs: []string{
 			topics.Publications, topics.PinCards, topics.PinAttributes, topics.ActionsJoined, topics.ItemFeatures, topics.HotPins,

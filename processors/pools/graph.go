@@ -47,6 +47,17 @@ func readGraph(t table, m *scratch) (graph, error) {
 	return g, err
 }
 
+// Follows returns the followees of a user whose rows these are, values by name.
+func Follows(rows map[string][]byte) map[schemas.Followee]struct{} {
+	follows := map[schemas.Followee]struct{}{}
+	for row := range rows {
+		if len(row) > 2 && row[0] == rowGraph && row[1] == regFollow {
+			follows[schemas.Followee(row[2:])] = struct{}{}
+		}
+	}
+	return follows
+}
+
 func has[T ~string, V any](set map[schemas.ID]V, id T) bool {
 	_, ok := set[schemas.ID(id)]
 	return ok

@@ -3,9 +3,12 @@ package pools
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -102,16 +105,52 @@ func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error 
 	return putPresence(own, p)
 }
 
-// Carried says of a row of the pools whether a new generation takes it over: all but the candidates that followees are
-// asked for again.
-func Carried(row []byte) bool {
+// Carry decides which rows of the pools a new generation takes over: all but the candidates that followees are asked for
+// again, and those of related whose score is of another half-life, which nothing could put among others.
+type Carry struct {
+	Source   schemas.Source // whose candidates the followees are asked for; "": of both sources that they bring
+	HalfLife time.Duration  // of write-time scores; 0: candidates of related are taken over whatever their scores are
+
+	left map[string]struct{} // rows of related that were left behind
+}
+
+// Keep is the decision on one record of the changelog, in its order.
+func (c *Carry) Keep(owner, row, value []byte) bool {
 	if !slices.Contains(candidateKinds[:], row[0]) {
 		return true
 	}
-	for _, source := range rebuilt("") {
+	for _, source := range rebuilt(c.Source) {
 		if bytes.HasPrefix(row, sourcePrefix(row[0], source)) {
 			return false
 		}
 	}
-	return true
+	if c.HalfLife == 0 || !bytes.HasPrefix(row, sourcePrefix(row[0], schemas.Related)) {
+		return true
+	}
+	name := string(owner) + "\x00" + string(row)
+	if value == nil {
+		delete(c.left, name)
+		return true
+	}
+	if ofHalfLife(row, value, c.HalfLife) {
+		return true
+	}
+	if c.left == nil {
+		c.left = map[string]struct{}{}
+	}
+	c.left[name] = struct{}{}
+	return false
+}
+
+// Left is how many candidates of related were left behind.
+func (c *Carry) Left() int { return len(c.left) }
+
+// mostWithoutAge bounds what a score has beside the age of the pin: logarithms of quality, strength and weight. Another
+// half-life moves a score much further: an hour more than a day moves it by 800.
+const mostWithoutAge = 100
+
+// ofHalfLife says whether the score of a candidate of related is of a half-life. What cannot be read is taken for one.
+func ofHalfLife(row, value []byte, halfLife time.Duration) bool {
+	r, err := parseCandidate(len(sourcePrefix(row[0], schemas.Related)), string(row), string(value))
+	return err != nil || math.Abs(r.score-score.Base(1, r.created, halfLife)) <= mostWithoutAge
 }

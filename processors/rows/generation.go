@@ -73,6 +73,9 @@ func (p *part) silent(input int) bool {
 	return input < len(p.muted) && p.muted[input]
 }
 
+// Keep says of a row whether a new generation takes it over.
+type Keep func(owner, row, value []byte) bool
+
 // Copied says what a new generation began with.
 type Copied struct {
 	Rows    int64           `json:"rows"`    // records taken over from the changelog
@@ -80,9 +83,9 @@ type Copied struct {
 }
 
 // Copy fills the changelog of a new generation of a group with those rows of the one that speaks that keep says, as they
-// are now: at the end of what is committed, with how far each input is applied there. The new one goes on from there. Its
+// are now (it is asked of each record of the changelog; a nil value deletes a row): at the end of what is committed, with how far each input is applied there. The new one goes on from there. Its
 // topics must be there and empty, and none of its members.
-func Copy(ctx context.Context, k topics.Kafka, base string, from, to int, keep func(row []byte) bool, add func(rows int)) (Copied, error) {
+func Copy(ctx context.Context, k topics.Kafka, base string, from, to int, keep Keep, add func(rows int)) (Copied, error) {
 	c := copier{
 		kafka: k, from: topics.GenerationName(base, from), to: topics.GenerationName(base, to), keep: keep, add: add,
 		copied: Copied{Offsets: map[int32]int64{}},
@@ -96,7 +99,7 @@ func Copy(ctx context.Context, k topics.Kafka, base string, from, to int, keep f
 type copier struct {
 	kafka    topics.Kafka
 	from, to string
-	keep     func(row []byte) bool
+	keep     Keep
 	add      func(int)
 	log      *topics.Log
 	client   *kgo.Client
@@ -144,7 +147,7 @@ func (c *copier) partition(ctx context.Context, table string, p int32, start, en
 	var mu sync.Mutex
 	var failed error
 	err := c.log.ReadTo(ctx, table, p, start, end, func(r *kgo.Record) {
-		if !c.carries(r.Key) {
+		if !c.carries(r.Key, r.Value) {
 			return
 		}
 		c.copied.Rows++
@@ -165,13 +168,13 @@ func (c *copier) partition(ctx context.Context, table string, p int32, start, en
 }
 
 // carries says whether a row of the changelog is one of the new generation's.
-func (c *copier) carries(key []byte) bool {
+func (c *copier) carries(key, value []byte) bool {
 	owner, row, found := bytes.Cut(key, []byte{separator})
 	if !found || len(row) == 0 {
 		return false
 	}
 	if len(owner) > 0 {
-		return c.keep(row)
+		return c.keep(owner, row, value)
 	}
 	switch row[0] {
 	case appliedKind:

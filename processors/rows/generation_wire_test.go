@@ -90,7 +90,7 @@ func TestEachRecordIsSpokenOfByOneGeneration(t *testing.T) {
 	g.WaitIdle()
 	g.CreateTopics(topics.TableOf("pools.2"))
 	g.publish(10) // some of it is under way
-	copied, err := rows.Copy(t.Context(), g.Kafka, topics.Pools, 1, 2, func([]byte) bool { return true }, func(int) {})
+	copied, err := rows.Copy(t.Context(), g.Kafka, topics.Pools, 1, 2, func(_, _, _ []byte) bool { return true }, func(int) {})
 	if err != nil || copied.Rows == 0 || len(copied.Offsets) != int(g.Kafka.Partitions) {
 		t.Fatalf("copied %+v, %v", copied, err)
 	}

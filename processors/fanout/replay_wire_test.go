@@ -1,0 +1,72 @@
+package fanout_test
+
+import (
+	"testing"
+
+	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/processors/score"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// What is replayed is brought to nobody; who follows afterwards is brought it with the score that it has then, and what is
+// deleted as such. A replay of a version that has been overtaken changes nothing.
+func TestReplayedPinsStandByTheNewScoreAndAreBroughtToNobody(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 3, Recents: 1000, PullAbove: never, SpreadAbove: never}))
+	const author = "user:author"
+	replay := func(versions ...schemas.PinVersion) {
+		for _, v := range versions {
+			proctest.Publish(w, w.Streams.Publications, author, &schemas.Publication{Followee: author, PinVersion: v, Replayed: true})
+		}
+	}
+	publish(w, follow("early", 0, "user:early", schemas.Follow, author))
+	w.WaitIdle()
+	one, two, three, unknown := pinOf(author, 1, 10), pinOf(author, 2, 20), pinOf(author, 3, 30), pinOf(author, 4, 40)
+	announce(w, author, one, two, three)
+	w.WaitIdle()
+	before, _ := deliveries(t, w, author)
+	if len(before) != 3 {
+		t.Fatalf("%d deliveries before the replay", len(before))
+	}
+
+	one.Quality = 7 // the same version
+	newer := two
+	newer.Version, newer.Quality = two.Version+1, 9
+	three.Deleted = true
+	three.Version++
+	replay(one, newer, two, three, unknown, one)
+	w.WaitIdle()
+	if after, _ := deliveries(t, w, author); len(after) != 3 {
+		t.Errorf("a replay brought somebody something: %v", after[3:])
+	}
+
+	publish(w, follow("late", 100, "user:late", schemas.Follow, author))
+	w.WaitIdle()
+	type place struct {
+		score   float64
+		version schemas.Version
+		deleted bool
+	}
+	got, want := map[schemas.PinID]place{}, map[schemas.PinID]place{}
+	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
+		if r.Value.Users[0] != "user:late" {
+			continue
+		}
+		for _, p := range r.Value.Pins {
+			got[p.Pin] = place{p.Score, p.Version, p.Deleted}
+		}
+	}
+	for _, v := range []schemas.PinVersion{one, newer, three, unknown} {
+		want[v.Pin] = place{score.Base(v.Quality, v.Created, halfLife), v.Version, v.Deleted}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d pins were brought, want %d", len(got), len(want))
+	}
+	for pin, w := range want {
+		if got[pin] != w {
+			t.Errorf("%s: got %+v, want %+v", pin, got[pin], w)
+		}
+	}
+}

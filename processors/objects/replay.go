@@ -1,0 +1,103 @@
+package objects
+
+import (
+	"fmt"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// effectReplayed counts pins whose quality was worked out again.
+const effectReplayed = "replayed"
+
+// replay works out again what the rules make of an event of a pin.
+func (g *group) replay(tx *rows.Tx, r *schemas.Replay) error {
+	e, err := g.replayed(tx.Key(), r)
+	if err != nil {
+		return err
+	}
+	t := g.table(tx, tx.Own())
+	p, err := t.pin(r.Pin)
+	if err != nil {
+		return err
+	}
+	if g.deleted.Has(p.origin.author) {
+		tx.Count(dropDeletedUser)
+		return nil
+	}
+	if p.decides(e) {
+		if e, err = t.first(p, e); err != nil {
+			return err
+		}
+		tx.Effect(effectReplayed, 1)
+	}
+	return t.tellAgain(p, p.replay(e, g.cfg), r.Source)
+}
+
+// replayed returns the event of a replay.
+func (g *group) replayed(key string, r *schemas.Replay) (*schemas.PinEvent, error) {
+	if key != string(r.Pin) {
+		return nil, schemas.Bad(fmt.Sprintf("replay: key %.64q is not the pin %.64q", key, r.Pin))
+	}
+	if err := r.Source.CheckRebuilt(); err != nil {
+		return nil, err
+	}
+	e, err := g.streams.Pins.Decode(r.Event)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.CheckKey(key)
+}
+
+// decides says whether an event is the one that fixes author, creation and quality of a living pin.
+func (p *pin) decides(e *schemas.PinEvent) bool {
+	return !p.deleted() && p.created() && e.Verb == schemas.Create && p.origin.moment == moment{e.Time, e.ID}
+}
+
+// first returns the event that came first of those with the id of e, as long as it is kept: another body under a known id
+// has no effect.
+func (t table) first(p *pin, e *schemas.PinEvent) (*schemas.PinEvent, error) {
+	kept, err := get(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins)
+	if err != nil || kept == nil {
+		return e, err
+	}
+	return kept, nil
+}
+
+// replay changes the quality of the pin if e is what decides it, and says who is told of the pin as it is. Of a deleted
+// pin nothing is kept of whom it was told: the event says whom it named.
+func (p *pin) replay(e *schemas.PinEvent, cfg Config) change {
+	switch {
+	case p.deleted() && e.Verb != schemas.Delete:
+		return change{tell: followees(schemas.Facets{Author: e.Actor, Board: e.Board, Interests: e.Interests})}
+	case !p.decides(e):
+		return change{}
+	}
+	c := change{tell: p.told}
+	if q := quality(cfg.Quality, e); q != p.origin.quality {
+		p.origin.quality, c.version = q, true
+		p.restamp(e.Time)
+	}
+	return c
+}
+
+// tellAgain tells followees of a source, "" for all, where the pin stands now, and everybody of a new version.
+func (t table) tellAgain(p *pin, c change, source schemas.Source) error {
+	for _, f := range c.tell {
+		if source != "" && f.Source() != source {
+			continue
+		}
+		rec := schemas.Publication{Followee: f, PinVersion: p.version(), Replayed: true}
+		if err := rows.Send(t.tx, t.streams.Publications, string(f), &rec); err != nil {
+			return err
+		}
+	}
+	if !c.version {
+		return nil
+	}
+	if err := t.own.Put([]byte{pinRow}, p.encode()); err != nil {
+		return err
+	}
+	card := p.card()
+	return rows.Send(t.tx, t.streams.PinCards, string(p.id), &card)
+}

@@ -1,0 +1,60 @@
+package objects
+
+import (
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestReplay(t *testing.T) {
+	event := func(verb schemas.Verb, id string, at schemas.Micros, title string) *schemas.PinEvent {
+		return &schemas.PinEvent{
+			Event: schemas.Event{ID: id, Time: at, Actor: "user:a", Verb: verb, Object: "pin:1"}, Title: title, Board: "board:" + schemas.BoardID(id),
+		}
+	}
+	before := DefaultConfig()
+	now := DefaultConfig()
+	now.Quality = []QualityRule{{Field: "title", Equals: "old", Factor: 3}, {Field: "title", Equals: "new", Factor: 5}}
+	create, update := event(schemas.Create, "c", 10, "old"), event(schemas.Update, "u", 20, "new")
+	later, end := event(schemas.Create, "later", 30, "new"), event(schemas.Delete, "d", 40, "")
+	all := []schemas.Followee{"user:a", "board:later", "board:u", "board:c"}
+	tests := []struct {
+		name    string
+		deleted bool
+		cfg     Config
+		event   *schemas.PinEvent
+		quality float64
+		stamp   schemas.Version
+		want    change
+	}{
+		{"the first create has its quality by the rules of now", false, now, create, 3, 31, change{version: true, tell: all}},
+		{"by the same rules nothing changes but that it is told", false, before, create, 1, 30, change{tell: all}},
+		{"an update decides nothing", false, now, update, 1, 30, change{}},
+		{"a later create decides nothing", false, now, later, 1, 30, change{}},
+		{"of a deleted pin whoever is named is told", true, now, update, 1, 40, change{tell: []schemas.Followee{"user:a", "board:u"}}},
+		{"a delete names nobody", true, now, end, 1, 40, change{}},
+	}
+	for _, c := range tests {
+		t.Run(c.name, func(t *testing.T) {
+			p := &pin{id: "pin:1"}
+			for _, e := range []*schemas.PinEvent{create, update, later} {
+				p.apply(e, before)
+			}
+			if c.deleted {
+				p.apply(end, before)
+			}
+			got := p.replay(c.event, c.cfg)
+			if diff := gocmp.Diff(c.want, got, gocmp.AllowUnexported(change{})); diff != "" {
+				t.Errorf("change (-want +got):\n%s", diff)
+			}
+			if p.origin.quality != c.quality || p.stamp != c.stamp {
+				t.Errorf("quality %v in version %d, want %v in %d", p.origin.quality, p.stamp, c.quality, c.stamp)
+			}
+			if again := p.replay(c.event, c.cfg); again.version {
+				t.Error("to replay it twice makes two versions")
+			}
+		})
+	}
+}

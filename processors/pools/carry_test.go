@@ -1,0 +1,52 @@
+package pools
+
+import (
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/processors/score"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestCarry(t *testing.T) {
+	const day = 24 * time.Hour
+	created := schemas.Micros(1_700_000_000_000_000)
+	candidate := func(source schemas.Source, halfLife time.Duration) (row, value []byte) {
+		row = appendCandidate(nil, rowCandidate, source, score.Base(0.2, created, halfLife), "pin:1", 1)
+		return row, ranked.AppendBody(nil, &ranked.Body{Created: created})
+	}
+	rowOfSource := func(source schemas.Source) []byte { row, _ := candidate(source, day); return row }
+	neighbour, body := candidate(schemas.Related, day)
+	foreign, foreignBody := candidate(schemas.Related, day+time.Hour)
+	tests := []struct {
+		name       string
+		carry      Carry
+		row, value []byte
+		want       bool
+		left       int
+	}{
+		{"what was seen", Carry{}, rowOf(rowSeen, schemas.PinID("pin:1")), []byte{1}, true, 0},
+		{"what followees bring", Carry{}, rowOfSource(schemas.Following), body, false, 0},
+		{"its deletion", Carry{}, rowOfSource(schemas.Following), nil, false, 0},
+		{"the other source", Carry{Source: schemas.FromInterest}, rowOfSource(schemas.Following), body, true, 0},
+		{"the source alone", Carry{Source: schemas.FromInterest}, rowOfSource(schemas.FromInterest), body, false, 0},
+		{"what others offer", Carry{HalfLife: day}, rowOfSource("shop"), body, true, 0},
+		{"a neighbour", Carry{HalfLife: day}, neighbour, body, true, 0},
+		{"a neighbour of another half-life", Carry{HalfLife: day}, foreign, foreignBody, false, 1},
+		{"one of which nothing is said", Carry{}, foreign, foreignBody, true, 0},
+	}
+	for _, c := range tests {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.carry.Keep([]byte("user:1"), c.row, c.value); got != c.want || c.carry.Left() != c.left {
+				t.Errorf("got %v, %d left behind, want %v, %d", got, c.carry.Left(), c.want, c.left)
+			}
+		})
+	}
+	c := Carry{HalfLife: day}
+	c.Keep([]byte("user:1"), foreign, foreignBody)
+	c.Keep([]byte("user:2"), foreign, foreignBody)
+	if c.Keep([]byte("user:1"), foreign, nil); c.Left() != 1 {
+		t.Errorf("%d left behind after one was deleted, want 1", c.Left())
+	}
+}

@@ -1,0 +1,412 @@
+package product
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/internal/oracle"
+	"github.com/smartfeed/smartfeed/internal/oracle/visits"
+	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+const (
+	replayReaders = 8
+	replayCap     = 10
+)
+
+// replayConfig keeps few pins a followee, so that which of them are kept goes by the rules.
+func replayConfig(t *testing.T) Config {
+	cfg := testConfig(t.TempDir())
+	cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = replayCap, 4*replayCap, 3
+	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // brute force knows no weights
+	return cfg
+}
+
+// gold is a rule of quality: one author in three has such pins.
+func gold(factor float64) []objects.QualityRule {
+	return []objects.QualityRule{{Field: "attributes.tier", Equals: "gold", Factor: factor}}
+}
+
+// randomProduct is people who follow, block and leave one another, and the pins of authors over many days: some of a better
+// tier; with changes some moved, some deleted: beyond its cap a pool goes by the order in which these arrive.
+func randomProduct(seed uint64, pins int, changes bool) []map[string]any {
+	random := rand.New(rand.NewPCG(seed, 1))
+	begin := time.Now().Add(-40 * 24 * time.Hour)
+	var events []map[string]any
+	tell := func(stream, actor, verb, object string, at time.Time, more map[string]any) {
+		e := map[string]any{
+			"stream": stream, "id": fmt.Sprint("random-", len(events)), "actor": actor, "verb": verb, "object": object, "time": at.UnixMicro(),
+		}
+		for k, v := range more {
+			e[k] = v
+		}
+		events = append(events, e)
+	}
+	followees := []string{"user:author-0", "user:author-1", "user:author-2", "board:b-0", "board:b-1", "interest:i-0", "interest:i-1"}
+	for n := range replayReaders {
+		reader := fmt.Sprint("user:reader-", n)
+		for _, f := range followees {
+			switch random.IntN(8) {
+			case 0:
+			case 1:
+				tell("follows", reader, "follow", f, begin, nil)
+				tell("follows", reader, "unfollow", f, begin.Add(time.Hour), nil)
+			default:
+				tell("follows", reader, "follow", f, begin, nil)
+			}
+		}
+		if n == 1 {
+			tell("follows", reader, "block", "user:author-2", begin, nil)
+		}
+	}
+	for n := range pins {
+		author, pin := fmt.Sprint("user:author-", random.IntN(3)), fmt.Sprint("pin:", n)
+		at := begin.Add(time.Duration(random.Int64N(int64(35 * 24 * time.Hour))))
+		facets := func() map[string]any {
+			return map[string]any{"board": fmt.Sprint("board:b-", random.IntN(3)), "interests": []string{fmt.Sprint("interest:i-", random.IntN(3))}}
+		}
+		create := facets()
+		if random.IntN(3) == 0 {
+			create["attributes"] = map[string]string{"tier": "gold"}
+		}
+		tell("pins", author, "create", pin, at, create)
+		if !changes {
+			continue
+		}
+		for k := range random.IntN(3) {
+			tell("pins", author, "update", pin, at.Add(time.Duration(k+1)*time.Minute), facets())
+		}
+		if random.IntN(10) == 0 {
+			tell("pins", author, "delete", pin, at.Add(time.Hour), nil)
+		}
+	}
+	return events
+}
+
+// bruteForce is what these events come to by the rules of a configuration.
+func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
+	t.Helper()
+	d := &dataset{product: oracle.New(oracle.Config{HalfLife: cfg.Fanout.HalfLife, Quality: func(e *schemas.PinEvent) float64 {
+		q := 1.0
+		for _, r := range cfg.Objects.Quality {
+			if e.Attributes["tier"] == r.Equals {
+				q *= r.Factor
+			}
+		}
+		return q
+	}})}
+	for _, e := range events {
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := schemas.ParseLine(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.product.Apply(line)
+	}
+	for n := range replayReaders {
+		d.users = append(d.users, schemas.UserID(fmt.Sprint("user:reader-", n)))
+	}
+	return d
+}
+
+// replay runs the command and returns what it says.
+func (s *started) replay(args ...string) (done replayed) {
+	s.t.Helper()
+	out, err := s.run(append([]string{"replay", "--json", "--rate", "100000", "--users", "100000", "--timeout", "60s"}, args...)...)
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &done)
+	}
+	if err != nil {
+		s.t.Fatalf("replay %v: %v: %s", args, err, out)
+	}
+	if done.Built != nil {
+		s.answersFrom(done.Built.Generation)
+	}
+	return done
+}
+
+// countedTopics hold what must not be said again by a replay.
+func countedTopics() []string {
+	return []string{topics.Impressions, topics.ItemFeatures, topics.ActionsJoined, topics.ActionsEnriched, topics.FeedEntries, topics.HotPins,
+		topics.Edges, topics.PinAttributes}
+}
+
+// said is how many records there are of what is counted.
+func (s *started) said() map[string]int {
+	said := map[string]int{}
+	for _, topic := range countedTopics() {
+		for _, r := range s.records(topic) {
+			if !topics.IsCutOver(r) {
+				said[topic]++
+			}
+		}
+	}
+	return said
+}
+
+// Published pins stand by changed rules after a replay, as brute force has them; before it, pools hold what they held.
+func TestReplayByOtherRules(t *testing.T) {
+	t.Parallel()
+	roomy := func(c *Config) { c.Pools.Cap, c.Fanout.Recents = 500, 1000 }
+	for name, c := range map[string]struct {
+		changes       bool
+		before, after func(*Config)
+	}{
+		"a longer half-life, more pins than are kept": {false, func(*Config) {}, func(c *Config) { c.Fanout.HalfLife *= 10 }},
+		"a shorter half-life and another quality, pulled": {
+			false,
+			func(c *Config) { c.Fanout.PullAbove, c.Objects.Quality = 2, gold(1.5) },
+			func(c *Config) {
+				c.Fanout.PullAbove, c.Fanout.HalfLife, c.Objects.Quality = 2, c.Fanout.HalfLife/4, gold(20)
+			},
+		},
+		"another quality, of pins that were moved and deleted": {
+			true,
+			func(c *Config) { roomy(c); c.Objects.Quality = gold(50) },
+			func(c *Config) { roomy(c); c.Objects.Quality = gold(0.05) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := replayConfig(t)
+			changed := cfg
+			c.before(&cfg)
+			c.after(&changed)
+			changed.settle()
+			testReplay(t, cfg, changed, randomProduct(7, 200, c.changes))
+		})
+	}
+}
+
+func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
+	s := start(t, cfg)
+	s.publish(events...)
+	s.checkPools(bruteForce(t, cfg, events), cfg.Pools.Cap)
+	s.stop()
+
+	s = start(t, changed)
+	s.publish(
+		map[string]any{"stream": "actions", "id": "a-1", "actor": "user:reader-0", "verb": "save", "object": "pin:1", "time": time.Now().UnixMicro(), "board": "board:x"},
+		map[string]any{"stream": "actions", "id": "a-2", "actor": "user:reader-0", "verb": "click", "object": "pin:2", "time": time.Now().UnixMicro()})
+	r := &reading{started: s, user: "user:visitor", limit: 5, shown: map[schemas.PinID]visits.Item{}}
+	follow := map[string]any{"stream": "follows", "id": "v-1", "actor": "user:visitor", "verb": "follow", "object": "user:author-0", "time": time.Now().UnixMicro()}
+	s.publish(follow)
+	if r.visit(); len(r.shown) == 0 {
+		t.Fatal("nothing was shown")
+	}
+	r.applied()
+	before := s.said()
+	done := s.replay("all", "--half-life", changed.Fanout.HalfLife.String())
+	if done.Events.Events == 0 || done.Built.Former != 1 || done.Built.Generation != 2 || done.Built.Left != 0 {
+		t.Errorf("replayed %+v, built %+v", done.Events, done.Built)
+	}
+	if diff := cmp.Diff(before, s.said()); diff != "" {
+		t.Errorf("said again (-before +after):\n%s", diff)
+	}
+	s.checkPools(bruteForce(t, changed, events), cfg.Pools.Cap)
+	r.visit() // holds that nothing is new again
+	r.applied()
+	s.saidOnce()
+	s.checkCards(changed, events)
+
+	again := s.poolsOf([]schemas.UserID{"user:reader-0", "user:reader-1"})
+	s.replay("following")
+	s.replay("user:reader-0")
+	if diff := cmp.Diff(again, s.poolsOf([]schemas.UserID{"user:reader-0", "user:reader-1"}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("replayed again (-before +after):\n%.3000s", diff)
+	}
+}
+
+// checkCards holds that cards have the quality of now.
+func (s *started) checkCards(cfg Config, events []map[string]any) {
+	s.t.Helper()
+	qualities := map[schemas.PinID]float64{}
+	for _, r := range s.records(topics.PinCards) {
+		if c, err := s.streams.PinCards.Decode(r.Value); err == nil && !c.Deleted {
+			qualities[c.Pin] = c.Quality
+		}
+	}
+	for _, pin := range bruteForce(s.t, cfg, events).product.Pins() {
+		if qualities[pin.ID] != pin.Quality {
+			s.t.Errorf("the card of %s has quality %v, want %v", pin.ID, qualities[pin.ID], pin.Quality)
+		}
+	}
+}
+
+// A run that ends in the middle goes on where it was; while a generation is being built another run is refused.
+func TestReplayIsResumedAndGivenUp(t *testing.T) {
+	t.Parallel()
+	cfg := replayConfig(t)
+	events := randomProduct(3, 150, false)
+	s := start(t, cfg)
+	s.publish(events...)
+	s.stop()
+	cfg.Fanout.HalfLife *= 5
+	cfg.settle()
+	s = start(t, cfg)
+	if _, err := s.run("replay", "all", "--resume"); err == nil || !strings.Contains(err.Error(), "no run to resume") {
+		t.Errorf("resumed without a run: %v", err)
+	}
+	s.interrupted(topics.Objects, "replayed", 40, "--rate", "100")
+	s.interrupted(topics.Pools, "rebuilt", 2, "--resume", "--rate", "100000", "--users", "1")
+	if _, err := s.run("replay", "all"); err == nil || !strings.Contains(err.Error(), "--abort gives it up") {
+		t.Errorf("begun beside what is being built: %v", err)
+	}
+	if out, err := s.run("replay", "all", "--abort"); err != nil {
+		t.Errorf("give up: %v %s", err, out)
+	}
+	if done := s.replay("all", "--resume"); done.Events.Before == 0 || done.Events.Events > 10 || done.Built.Generation != 3 {
+		t.Errorf("resumed: %+v, %+v", done.Events, done.Built)
+	}
+	s.checkPools(bruteForce(t, cfg, events), replayCap)
+}
+
+// interrupted runs a replay of all until an effect was had so often, and holds that it says how it goes on.
+func (s *started) interrupted(group, effect string, times int64, args ...string) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	had := s.effect(group, effect)
+	go func() {
+		_, err := runCommand(ctx, append([]string{"replay", "all", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
+			"--partitions", strconv.Itoa(int(s.cfg.Partitions))}, args...)...)
+		ended <- err
+	}()
+	for deadline := time.Now().Add(time.Minute); s.effect(group, effect) < had+times; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("nobody is %s", effect)
+		}
+	}
+	cancel()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "--resume") {
+		s.t.Fatalf("the run was over, or does not say how it goes on: %v", err)
+	}
+}
+
+// The program is killed while the log is worked off again, while the generation is built, and at the cut-over; the command is
+// started again each time.
+func TestReplayKilledInTheMiddle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: not with -short")
+	}
+	cfg := replayConfig(t)
+	events := randomProduct(11, 200, false)
+	c := newChild(t, t.TempDir())
+	c.args = append(c.args, "--pools.cap", strconv.Itoa(replayCap), "--fanout.recents", strconv.Itoa(4*replayCap))
+	c.start()
+	c.publish(events)
+	c.kill()
+	cfg.Fanout.HalfLife = 10 * 24 * time.Hour
+	c.args = append(c.args, "--fanout.half_life", "240h")
+	c.start()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for args := []string(nil); t.Context().Err() == nil; args = []string{"--resume"} {
+			flags := append([]string{"replay", "all", "--rate", "150", "--users", "4", "--timeout", "60s"}, args...)
+			if _, err := runCommand(t.Context(), append(flags, c.flags...)...); err == nil {
+				return
+			}
+		}
+	}()
+	over := func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}
+	for _, kill := range []struct {
+		effect string
+		times  int64
+	}{{"replayed", 40}, {"replayed", 90}, {"rebuilt", 3}, {"rebuilt", 2}} {
+		c.until("further", func() bool { return c.effect(kill.effect) >= kill.times || over() })
+		if over() {
+			t.Fatalf("the kill at %d %s came too late", kill.times, kill.effect)
+		}
+		c.kill()
+		c.start()
+	}
+	c.until("done", over)
+	c.until("answering from the new generation", func() bool {
+		for _, g := range c.counts() {
+			if strings.HasPrefix(g.Group, "pools.") && g.Ready {
+				return true
+			}
+		}
+		return false
+	})
+	at := door{t, c.http}
+	d := bruteForce(t, cfg, events)
+	for _, user := range d.users {
+		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
+			var got struct {
+				Items []struct{ Pin schemas.PinID }
+			}
+			text := at.get(fmt.Sprintf("/v1/users/%s/pools?source=%s&limit=1000", user, source))
+			if err := json.Unmarshal([]byte(text), &got); err != nil {
+				t.Fatalf("pools: %v: %.300s", err, text)
+			}
+			var pins, want []schemas.PinID
+			for _, item := range got.Items {
+				pins = append(pins, item.Pin)
+			}
+			for _, item := range d.product.Pool(user, source, replayCap) {
+				want = append(want, item.Pin)
+			}
+			if diff := cmp.Diff(want, pins); diff != "" {
+				t.Errorf("pool %s of %s (-want +got):\n%s", source, user, diff)
+			}
+		}
+	}
+}
+
+// Another number of partitions is refused before anything is published.
+func TestReplayRefusesOtherPartitions(t *testing.T) {
+	t.Parallel()
+	s := start(t, replayConfig(t))
+	s.publish(randomProduct(1, 5, false)...)
+	_, err := runCommand(t.Context(), "replay", "all", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(), "--partitions", "8")
+	if err == nil || !strings.Contains(err.Error(), "the topics have 4 partitions, partitions is 8") || !strings.Contains(err.Error(), "exit code 1") {
+		t.Errorf("replay with other partitions: %v", err)
+	}
+	if n := len(s.records(topics.Replays)); n != 0 {
+		t.Errorf("%d events were published all the same", n)
+	}
+}
+
+func TestReplaySaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"replay related", "neither following, interest nor all"},
+		{"replay all --group actors", "--group actors: affinities are sums over actions that are kept for days only"},
+		{"replay all --group tea", "--group tea: is none of objects"},
+		{"replay user:1 --resume --rate 0 --users 0", "--resume is for a run of everybody\n--rate 0: above 0 to 1000000\n--users 0"},
+		{"replay user:1 --abort --half-life 1s", "--half-life 1s: from 1m to 8760h\n--abort is for all"},
+		{"replay all --since yesterday", `--since "yesterday": want a time`},
+		{"replay all --since 2026-01-02T00:00:00Z --until 2026-01-01T00:00:00Z", "is not before --until"},
+		{"replay", "accepts 1 arg"},
+	} {
+		_, err := runCommand(t.Context(), strings.Fields(c.args)...)
+		if err == nil || !strings.Contains(err.Error(), "exit code 2") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.args, err, c.want)
+		}
+	}
+}
