@@ -198,7 +198,7 @@ func traces() map[string]string {
 		ActionsEnriched: derived, EdgeWeights: derived, Affinities: derived, UsersDeleted: "that the user is deleted",
 		Erasures: "what was to be erased", Edges: derived, FanoutLoop: derived, EdgeModes: derived, Returns: "visits",
 		RelatedRequests: derived, Deliveries: derived, Served: "what was shown", FeedEntries: "what was shown",
-		Impressions: "what was shown", FeatureLog: "answered features", DeadLetters: "records that could not be read",
+		Impressions: "what was shown", Rebuilds: "that pools were to be rebuilt", Replays: "the pins' events, again", FeatureLog: "answered features", DeadLetters: "records that could not be read",
 	}
 }
 
