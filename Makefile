@@ -114,7 +114,10 @@ bench-features: ## features over HTTP, and beside them the store alone and the b
 bench-pinot: ## features of users from a real Pinot, which .ci/services brings
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GO) test -run '^$$' -bench RealPinot -benchtime 1x ./serving/feature/pinot
 
-.PHONY: fuzz
+.PHONY: fuzz bench-sizing
+bench-sizing: ## bytes and CPU time of a follow, a pin, a delivery, a candidate, an action, a visit: what OPERATIONS.md computes with
+	$(GO) test -run '^$$' -bench 'Sizing$$' -benchtime 1x ./product
+
 fuzz: ## every fuzz target for FUZZTIME (10s), two at a time
 	.ci/fuzz
 
