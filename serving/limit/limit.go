@@ -24,13 +24,13 @@ type Config struct {
 	ServiceRate  float64       `yaml:"service_rate"`  // requests a second of one service, 0-1e6; 0: no bound; default 0
 	ServiceBurst int           `yaml:"service_burst"` // of them at once, 1-1e6; default 1000
 	Callers      int           `yaml:"callers"`       // remembered, 100 to 10 million, about 200 bytes each; who was longest away is forgotten; default 100,000
-	Least        int           `yaml:"least"`         // requests of a class under way, whatever the load, 1-1e6; default 64
+	Least        int           `yaml:"least"`         // requests of a class under way, whatever the load, 1-1e6; default 12: a refusal waits for a processor behind them
 	Wait         time.Duration `yaml:"wait"`          // for a processor, of one in twenty goroutines, above which there is too much under way, 100µs-1s; default 2ms
 }
 
 // DefaultConfig returns the defaults of every field.
 func DefaultConfig() Config {
-	return Config{Rate: 100, Burst: 200, ServiceBurst: 1000, Callers: 100_000, Least: 64, Wait: 2 * time.Millisecond}
+	return Config{Rate: 100, Burst: 200, ServiceBurst: 1000, Callers: 100_000, Least: 12, Wait: 2 * time.Millisecond}
 }
 
 // Validate reports every field that is out of its bounds.

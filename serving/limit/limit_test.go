@@ -143,10 +143,10 @@ func TestGatesFollowTheMachine(t *testing.T) {
 		c.add(look)
 		bounds = append(bounds, fill())
 	}
-	if bounds[0] != 409 || bounds[1] != 327 || bounds[19] != 64 {
-		t.Errorf("while it is late: got %v, want a fifth less each time, down to 64", bounds)
+	if bounds[0] != 409 || bounds[1] != 327 || bounds[19] != DefaultConfig().Least {
+		t.Errorf("while it is late: got %v, want a fifth less each time, down to %d", bounds, DefaultConfig().Least)
 	}
-	if n := g.Bounds()["operate"]; n != 64 {
+	if n := g.Bounds()["operate"]; n != DefaultConfig().Least {
 		t.Errorf("a class with next to nothing under way: got %d", n)
 	}
 	m.wait = time.Millisecond
@@ -172,7 +172,7 @@ func TestGatesHold(t *testing.T) {
 			if rapid.Bool().Draw(t, "enter") {
 				if g.Enter("x") {
 					under++
-				} else if under < min(most, 64) {
+				} else if under < min(most, DefaultConfig().Least) {
 					t.Fatalf("refused with %d under way", under)
 				}
 			} else if under > 0 {
