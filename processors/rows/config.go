@@ -29,7 +29,7 @@ type Config struct {
 	TimersPerTick  int `yaml:"timers_per_tick"`  // timers worked off in one transaction, at least 1
 
 	CacheBytes    int64 `yaml:"cache_bytes"`    // block cache of all stores of the process, memtables included, at least 8 MiB
-	MemTableBytes int64 `yaml:"memtable_bytes"` // of all stores of the process, split evenly, at least 8 MiB; twice as much takes a fifth off the cost of compaction and more
+	MemTableBytes int64 `yaml:"memtable_bytes"` // of all stores of the process, split nearly evenly, at least 8 MiB; twice as much takes a fifth off the cost of compaction and more
 	RecentBytes   int64 `yaml:"recent_bytes"`   // of rows read lately, beside all stores of the process, split evenly, from 0: none are kept
 	MinDiskBytes  int64 `yaml:"min_disk_bytes"` // with less free below Dir, partitions stop instead of committing
 

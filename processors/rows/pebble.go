@@ -13,9 +13,9 @@ import (
 func (s *store) options(shared *Shared) *pebble.Options {
 	o := &pebble.Options{
 		FS:                 s.fs,
-		FormatMajorVersion: pebble.FormatNewest, // a store is rebuilt, never handed to an older program
-		Cache:              shared.cache,        // one for the process: memory does not grow with the partitions
-		MemTableSize:       shared.memTable(),   // the process's budget, split
+		FormatMajorVersion: pebble.FormatNewest,              // a store is rebuilt, never handed to an older program
+		Cache:              shared.cache,                     // one for the process: memory does not grow with the partitions
+		MemTableSize:       shared.memTable(s.who.Partition), // the process's budget, split
 		// The changelog is the write-ahead log. What a crash takes from memory, at most two memtables, is read again.
 		DisableWAL:                  true,
 		MemTableStopWritesThreshold: 2,        // one filling, one being flushed: then writing waits, memory is bounded

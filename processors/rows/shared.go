@@ -38,9 +38,15 @@ func NewShared(cfg Config) (*Shared, error) {
 // Close gives the cache's memory back.
 func (s *Shared) Close() { s.cache.Unref() }
 
-// memTable is the size of a memtable: each store has two at most.
-func (s *Shared) memTable() uint64 {
-	return uint64(min(max(s.memTables/(2*max(s.stores.Load(), 1)), 1<<20), 64<<20))
+// memTable is the size of a partition's memtable: each store has two at most. The partitions of a group fill alike, and
+// if all were flushed at the same moment, nothing else would run on the processors; so sizes differ, by at most a quarter
+// from the even part.
+func (s *Shared) memTable(partition int32) uint64 {
+	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio: its multiples are spread evenly
+	const least, most = 1 << 20, 64 << 20
+	even := min(s.memTables/(2*max(s.stores.Load(), 1)), most)
+	spread := int64((uint64(partition)*golden + golden/2) >> 54) // 0 to 1023
+	return uint64(min(max(even+even/4-even*spread/2048, least), most))
 }
 
 // recentBytes is what each store's partition may keep of rows read lately in one of two generations.

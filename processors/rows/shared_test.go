@@ -46,16 +46,29 @@ func TestMemTablesShareTheBudget(t *testing.T) {
 	defer s.Close()
 	for _, c := range []struct {
 		stores int64
-		want   uint64
-	}{{0, 32 << 20}, {4, 8 << 20}, {16, 2 << 20}, {1000, 1 << 20}} {
+		even   uint64
+	}{{0, 32 << 20}, {4, 8 << 20}, {16, 2 << 20}} {
 		s.stores.Store(c.stores)
-		if got := s.memTable(); got != c.want {
-			t.Errorf("memtable with %d stores: %d, want %d", c.stores, got, c.want)
+		sum, sizes := uint64(0), map[uint64]bool{}
+		for p := range int32(8) {
+			got := s.memTable(p)
+			if got < c.even*3/4 || got > c.even*5/4 {
+				t.Errorf("memtable of partition %d with %d stores: %d, want about %d", p, c.stores, got, c.even)
+			}
+			sum, sizes[got] = sum+got, true
+		}
+		if sum > 8*c.even*21/20 || len(sizes) != 8 {
+			t.Errorf("memtables with %d stores: %d different ones, of %d together, want 8 of %d", c.stores, len(sizes), sum, 8*c.even)
 		}
 	}
+	s.stores.Store(1000)
+	if got := s.memTable(0); got != 1<<20 {
+		t.Errorf("memtable with 1000 stores: %d, want 1 MiB", got)
+	}
+	s.stores.Store(1)
 	s.memTables = 1 << 40
-	if got := s.memTable(); got != 64<<20 {
-		t.Errorf("memtable of a huge budget: %d, want 64 MiB", got)
+	if got := s.memTable(7); got < 48<<20 {
+		t.Errorf("memtable of a huge budget: %d, want 48 MiB or more", got)
 	}
 }
 
