@@ -20,7 +20,9 @@ func staticMembers(t *testing.T, w *wire) {
 		env := w.env(t)
 		env.Kafka.Member = as
 		cfg := w.config(dir)
-		cfg.SessionTimeout = 6 * time.Second // a busy machine starts a member within it
+		// A busy machine starts a member within it, and the other one's heartbeats come through: without either it would
+		// rightly be taken for dead.
+		cfg.SessionTimeout = 15 * time.Second
 		r, err := New(cfg, env, w.counter("t-in"))
 		must(t, err)
 		return r
