@@ -12,11 +12,12 @@ type plan struct {
 	features []planned
 	widest   stretch
 	seen     int
+	texts    arena // what aggregates keep of rows
 }
 
 // planned is one definition of a plan with what has been gathered for it.
 type planned struct {
-	def    Definition
+	def    *Definition
 	window stretch
 	into   aggregate
 	cap    bool // actions of its window were not looked at
@@ -29,13 +30,14 @@ type aggregate interface {
 }
 
 func newPlan(defs []Definition, span Span, maxGroups int) *plan {
-	p := &plan{features: make([]planned, len(defs))}
-	for i, d := range defs {
+	p := &plan{features: make([]planned, len(defs)), texts: arena{size: keptBytes}}
+	for i := range defs {
+		d := &defs[i]
 		w := span.stretch(d.Window)
 		if i == 0 || w.after < p.widest.after {
 			p.widest = w
 		}
-		p.features[i] = planned{def: d, window: w, into: newAggregate(d, w.upTo, maxGroups)}
+		p.features[i] = planned{def: d, window: w, into: newAggregate(d, w.upTo, maxGroups, &p.texts)}
 	}
 	return p
 }
@@ -76,7 +78,7 @@ func (p *plan) results() []Result {
 }
 
 func (d *Definition) passes(r *row) bool {
-	if len(d.Verbs) > 0 && !slices.Contains(d.Verbs, schemas.Verb(r.verb)) {
+	if len(d.Verbs) > 0 && !slices.ContainsFunc(d.Verbs, func(v schemas.Verb) bool { return string(v) == string(r.verb) }) {
 		return false
 	}
 	for i := range d.Where {
@@ -89,27 +91,31 @@ func (d *Definition) passes(r *row) bool {
 
 func (c *Condition) holds(r *row) bool {
 	for _, v := range r.values(c.Path) {
-		if slices.Contains(c.In, v) {
+		if slices.ContainsFunc(c.In, func(wanted string) bool { return wanted == string(v) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// newAggregate gathers for a definition that is no ratio, with windows that end at asOf.
-func newAggregate(d Definition, asOf millis, maxGroups int) aggregate {
+// keptBytes is what is allocated at once for the texts that aggregates keep: those of some dozen groups.
+const keptBytes = 1 << 10
+
+// newAggregate gathers for a definition that is no ratio, with windows that end at asOf. What it keeps of rows it copies to
+// texts.
+func newAggregate(d *Definition, asOf millis, maxGroups int, texts *arena) aggregate {
 	switch d.Aggregate {
 	case TakeLast:
-		return &lastActions{n: d.N, last: make(Last, 0, d.N)}
+		return &lastActions{n: d.N, last: make(Last, 0, d.N), texts: texts}
 	case TakeTop:
-		return &topValues{of: d.Of, n: d.N, counts: map[string]int64{}, max: maxGroups}
+		return &topValues{of: d.Of, n: d.N, places: map[string]int{}, max: maxGroups, texts: texts}
 	case MeanEmbedding, Cosine:
 		return &meanVector{def: d}
 	}
 	if d.GroupBy.isZero() {
-		return &scalar{def: d, asOf: asOf}
+		return &scalar{def: d, asOf: asOf, texts: texts}
 	}
-	return &grouped{def: d, asOf: asOf, tallies: map[string]*tally{}, max: maxGroups}
+	return &grouped{def: d, asOf: asOf, places: map[string]int{}, max: maxGroups, texts: texts}
 }
 
 // tally is what any scalar aggregate needs to know of its rows.
@@ -125,7 +131,7 @@ type tally struct {
 // measure is what one row brings: nothing, a number or values.
 type measure struct {
 	number float64
-	values []string
+	values [][]byte
 }
 
 // measure returns what a row brings to a scalar aggregate, until the next one; false if the row is skipped.
@@ -137,7 +143,7 @@ func (d *Definition) measure(r *row) (measure, bool) {
 		if len(values) == 0 {
 			return measure{}, false
 		}
-		x, ok := number(values[0])
+		x, ok := number(string(values[0]))
 		return measure{number: x}, ok
 	case valuesAt:
 		values := r.values(d.Of)
@@ -147,7 +153,7 @@ func (d *Definition) measure(r *row) (measure, bool) {
 }
 
 // add adds a row of a time, no earlier one than those after it; asOf is where the window ends.
-func (t *tally) add(d *Definition, m measure, at, asOf millis) {
+func (t *tally) add(d *Definition, m measure, at, asOf millis, texts *arena) {
 	if t.rows == 0 {
 		t.min, t.max, t.asOf = m.number, m.number, asOf
 		if d.Aggregate.isMean() {
@@ -160,19 +166,22 @@ func (t *tally) add(d *Definition, m measure, at, asOf millis) {
 	t.sum += m.number * w
 	t.min, t.max = min(t.min, m.number), max(t.max, m.number)
 	for _, v := range m.values {
-		t.addValue(v)
+		t.addValue(v, texts)
 	}
 }
 
-func (t *tally) addValue(v string) {
+func (t *tally) addValue(v []byte, texts *arena) {
 	if t.many != nil {
-		t.many.Add(v)
+		t.many.Add(string(v))
 		return
 	}
 	if t.distinct == nil {
 		t.distinct = map[string]struct{}{}
 	}
-	t.distinct[v] = struct{}{}
+	if _, known := t.distinct[string(v)]; known {
+		return
+	}
+	t.distinct[texts.text(v)] = struct{}{}
 	if len(t.distinct) <= ExactDistinct {
 		return
 	}
@@ -219,27 +228,33 @@ func (t *tally) value(d *Definition) float64 {
 
 // scalar is count, rate, sum, mean, min, max or distinct without grouping.
 type scalar struct {
-	def   Definition
+	def   *Definition
 	asOf  millis
 	tally tally
+	texts *arena
 }
 
 func (s *scalar) add(r *row) {
 	if m, ok := s.def.measure(r); ok {
-		s.tally.add(&s.def, m, r.time, s.asOf)
+		s.tally.add(s.def, m, r.time, s.asOf, s.texts)
 	}
 }
 
-func (s *scalar) result() Result { return s.tally.result(&s.def) }
+func (s *scalar) result() Result { return s.tally.result(s.def) }
+
+// fewGroups is how many groups there is room for at first: most definitions have no more.
+const fewGroups = 16
 
 // grouped is a scalar aggregate for each group. It opens at most max groups: the newest.
 type grouped struct {
-	def     Definition
+	def     *Definition
 	asOf    millis
-	tallies map[string]*tally
+	places  map[string]int // of each group in tallies
+	tallies []tally
 	max     int
 	capped  bool
-	groups  []string
+	groups  [][]byte // of a row
+	texts   *arena
 }
 
 func (g *grouped) add(r *row) {
@@ -253,29 +268,33 @@ func (g *grouped) add(r *row) {
 	}
 	for _, name := range g.groups {
 		if t := g.tally(name); t != nil {
-			t.add(&g.def, m, r.time, g.asOf)
+			t.add(g.def, m, r.time, g.asOf, g.texts)
 		}
 	}
 }
 
-// tally returns the group's, nil for a new one beyond the cap.
-func (g *grouped) tally(name string) *tally {
-	t := g.tallies[name]
-	if t == nil && len(g.tallies) >= g.max {
+// tally returns the group's until the next call, nil for a new one beyond the cap.
+func (g *grouped) tally(name []byte) *tally {
+	place, known := g.places[string(name)]
+	switch {
+	case known:
+		return &g.tallies[place]
+	case len(g.tallies) >= g.max:
 		g.capped = true
 		return nil
 	}
-	if t == nil {
-		t = &tally{}
-		g.tallies[name] = t
+	if g.tallies == nil {
+		g.tallies = make([]tally, 0, min(g.max, fewGroups))
 	}
-	return t
+	g.places[g.texts.text(name)] = len(g.tallies)
+	g.tallies = append(g.tallies, tally{})
+	return &g.tallies[len(g.tallies)-1]
 }
 
 func (g *grouped) result() Result {
 	groups, res := make(Groups, len(g.tallies)), Result{}
-	for name, t := range g.tallies {
-		if n, ok := t.result(&g.def).Value.(Number); ok {
+	for name, place := range g.places {
+		if n, ok := g.tallies[place].result(g.def).Value.(Number); ok {
 			groups[name] = float64(n)
 		}
 	}
@@ -291,13 +310,16 @@ func (g *grouped) result() Result {
 
 // lastActions is last.
 type lastActions struct {
-	n    int
-	last Last
+	n     int
+	last  Last
+	texts *arena
 }
 
 func (l *lastActions) add(r *row) {
 	if len(l.last) < l.n {
-		l.last = append(l.last, Acted{Object: schemas.ID(r.object), Verb: schemas.Verb(r.verb), Timestamp: r.time.time()})
+		l.last = append(l.last, Acted{
+			Object: schemas.ID(l.texts.text(r.object)), Verb: schemas.Verb(l.texts.text(r.verb)), Timestamp: r.time.time(),
+		})
 	}
 }
 
@@ -307,17 +329,25 @@ func (l *lastActions) result() Result { return Result{Value: l.last} }
 type topValues struct {
 	of     Path
 	n, max int
-	counts map[string]int64
+	places map[string]int // of each value in counts
+	counts Top
 	capped bool
+	texts  *arena
 }
 
 func (t *topValues) add(r *row) {
 	for _, v := range r.values(t.of) {
-		if _, ok := t.counts[v]; !ok && len(t.counts) >= t.max {
+		place, known := t.places[string(v)]
+		if !known && len(t.counts) >= t.max {
 			t.capped = true
 			continue
 		}
-		t.counts[v]++
+		if !known {
+			place = len(t.counts)
+			value := t.texts.text(v)
+			t.places[value], t.counts = place, append(t.counts, Counted{Value: value})
+		}
+		t.counts[place].Count++
 	}
 }
 
@@ -331,7 +361,7 @@ func (t *topValues) result() Result {
 
 // meanVector is mean_embedding, and what cosine compares with.
 type meanVector struct {
-	def    Definition
+	def    *Definition
 	sum    Vector
 	newest millis // time of the first that was added, as of which the others are weighed
 	weight float64
@@ -339,10 +369,10 @@ type meanVector struct {
 
 func (m *meanVector) add(r *row) {
 	v := r.vector(m.def.Of)
-	if m.sum == nil && v != "" {
+	if m.sum == nil && len(v) > 0 {
 		m.sum, m.newest = make(Vector, len(v)/4), r.time
 	}
-	if v == "" || len(v) != 4*len(m.sum) {
+	if len(v) == 0 || len(v) != 4*len(m.sum) {
 		return
 	}
 	w := m.def.weight(m.newest - r.time)

@@ -86,31 +86,32 @@ func textSize(s string) int {
 	return n + len(s)
 }
 
-// row is one action as a scan sees it. Its texts are parts of the one string it was decoded from.
+// row is one action as a scan sees it. Its texts are parts of the bytes it was decoded from, which are a store's own and good
+// until the next row: an aggregate copies what it keeps, which is little of what goes by.
 type row struct {
 	time      millis
-	actor     string
-	verb      string
-	object    string
-	verbBoard string
-	surface   string
-	author    string
-	board     string
+	actor     []byte
+	verb      []byte
+	object    []byte
+	verbBoard []byte
+	surface   []byte
+	author    []byte
+	board     []byte
 
-	interests, actorInterests                        string // blocks of texts
-	verbAttributes, objectAttributes, actorAttribute string // blocks of keys and values
-	objectEmbedding, actorEmbedding                  string // blocks of float32
+	interests, actorInterests                        []byte // blocks of texts
+	verbAttributes, objectAttributes, actorAttribute []byte // blocks of keys and values
+	objectEmbedding, actorEmbedding                  []byte // blocks of float32
 
-	list []string // what values returned last
+	list [][]byte // what values returned last
 }
 
 // decode reads all but what the key holds.
-func (r *row) decode(value string) error {
-	if value == "" || value[0] != actionVersion {
+func (r *row) decode(value []byte) error {
+	if len(value) == 0 || value[0] != actionVersion {
 		return errCorrupt
 	}
 	rest := value[1:]
-	for _, field := range []*string{
+	for _, field := range []*[]byte{
 		&r.verb, &r.object, &r.verbBoard, &r.surface, &r.author, &r.board,
 		&r.interests, &r.actorInterests, &r.verbAttributes, &r.objectAttributes, &r.actorAttribute,
 		&r.objectEmbedding, &r.actorEmbedding,
@@ -120,24 +121,24 @@ func (r *row) decode(value string) error {
 			return errCorrupt
 		}
 	}
-	if rest != "" || len(r.objectEmbedding)%4 != 0 || len(r.actorEmbedding)%4 != 0 {
+	if len(rest) > 0 || len(r.objectEmbedding)%4 != 0 || len(r.actorEmbedding)%4 != 0 {
 		return errCorrupt
 	}
 	return nil
 }
 
 // cutText takes the first text off s.
-func cutText(s string) (text, rest string, ok bool) {
+func cutText[T string | []byte](s T) (text, rest T, ok bool) {
 	size, n := uvarint(s)
 	if n <= 0 || size > uint64(len(s)-n) {
-		return "", "", false
+		return text, rest, false
 	}
 	end := n + int(size)
 	return s[n:end], s[end:], true
 }
 
-// uvarint is binary.Uvarint for a string. It returns n <= 0 for what is none.
-func uvarint(s string) (x uint64, n int) {
+// uvarint is binary.Uvarint, for a string, too. It returns n <= 0 for what is none.
+func uvarint[T string | []byte](s T) (x uint64, n int) {
 	for i := 0; i < len(s) && i < binary.MaxVarintLen64; i++ {
 		b := s[i]
 		x |= uint64(b&0x7f) << (7 * i)
@@ -149,7 +150,7 @@ func uvarint(s string) (x uint64, n int) {
 }
 
 // values returns what the row has at the path, each value once, until the next call.
-func (r *row) values(p Path) []string {
+func (r *row) values(p Path) [][]byte {
 	r.list = r.list[:0]
 	switch p.part {
 	case verbPart:
@@ -180,15 +181,15 @@ func (r *row) values(p Path) []string {
 	return nil
 }
 
-func (r *row) nonEmpty(s string) []string {
-	if s != "" {
+func (r *row) nonEmpty(s []byte) [][]byte {
+	if len(s) > 0 {
 		r.list = append(r.list, s)
 	}
 	return r.list
 }
 
-func (r *row) texts(block string) []string {
-	for block != "" {
+func (r *row) texts(block []byte) [][]byte {
+	for len(block) > 0 {
 		text, rest, ok := cutText(block)
 		if !ok {
 			break
@@ -198,14 +199,14 @@ func (r *row) texts(block string) []string {
 	return r.list
 }
 
-func (r *row) attribute(block, key string) []string {
-	for block != "" {
+func (r *row) attribute(block []byte, key string) [][]byte {
+	for len(block) > 0 {
 		k, rest, ok := cutText(block)
 		v, rest, more := cutText(rest)
 		if !ok || !more {
 			break
 		}
-		if k == key {
+		if string(k) == key {
 			return append(r.list, v)
 		}
 		block = rest
@@ -214,20 +215,20 @@ func (r *row) attribute(block, key string) []string {
 }
 
 // vector returns the embedding's bytes, four an element; element reads them.
-func (r *row) vector(p Path) string {
+func (r *row) vector(p Path) []byte {
 	switch p.part {
 	case objectEmbedding:
 		return r.objectEmbedding
 	case actorEmbedding:
 		return r.actorEmbedding
 	}
-	return ""
+	return nil
 }
 
 // element returns the i-th float32 of an embedding's bytes.
-func element(vector string, i int) float64 {
-	b := vector[4*i : 4*i+4]
-	bits := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+func element[T string | []byte](vector T, i int) float64 {
+	at := 4 * i
+	bits := uint32(vector[at]) | uint32(vector[at+1])<<8 | uint32(vector[at+2])<<16 | uint32(vector[at+3])<<24
 	return float64(math.Float32frombits(bits))
 }
 
@@ -274,10 +275,13 @@ func decodeFacets(s string) (schemas.Facets, error) {
 	if s != "" {
 		return schemas.Facets{}, errCorrupt
 	}
-	var r row
 	facets := schemas.Facets{Author: schemas.UserID(fields[0]), Board: schemas.BoardID(fields[1])}
-	for _, i := range r.texts(fields[2]) {
-		facets.Interests = append(facets.Interests, schemas.InterestID(i))
+	for block := fields[2]; block != ""; {
+		interest, rest, ok := cutText(block)
+		if !ok {
+			break
+		}
+		facets.Interests, block = append(facets.Interests, schemas.InterestID(interest)), rest
 	}
 	return facets, nil
 }

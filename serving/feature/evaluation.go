@@ -21,7 +21,7 @@ type Evaluation struct {
 
 // NewEvaluation begins an evaluation of one user.
 func NewEvaluation(cfg Config, user schemas.UserID, span Span, defs []Definition) *Evaluation {
-	return &Evaluation{plan: newPlan(defs, span, cfg.MaxGroups), most: cfg.MaxActions, row: row{actor: string(user)}}
+	return &Evaluation{plan: newPlan(defs, span, cfg.MaxGroups), most: cfg.MaxActions, row: row{actor: []byte(user)}}
 }
 
 // Wanted returns the milliseconds of the actions to look at: after < t ≤ upTo.
@@ -47,7 +47,7 @@ func (e *Evaluation) Add(a *schemas.EnrichedAction) (more bool, err error) {
 	}
 	e.buf = appendAction(e.buf[:0], a)
 	e.row.time = t
-	if err := e.row.decode(string(e.buf)); err != nil {
+	if err := e.row.decode(e.buf); err != nil {
 		return false, fmt.Errorf("evaluate action %s: %w", a.ID, err)
 	}
 	e.plan.add(&e.row)

@@ -138,19 +138,20 @@ func referenceTop(def Definition, rows []schemas.EnrichedAction) Top {
 			counts[v]++
 		}
 	}
-	return topOf(counts, def.N)
+	all := make(Top, 0, len(counts))
+	for v, count := range counts {
+		all = append(all, Counted{Value: v, Count: count})
+	}
+	return topOf(all, def.N)
 }
 
-// topOf returns the n most frequent values.
-func topOf(counts map[string]int64, n int) Top {
-	top := make(Top, 0, len(counts))
-	for v, count := range counts {
-		top = append(top, Counted{Value: v, Count: count})
-	}
+// topOf returns the n most frequent values. It reorders top.
+func topOf(top Top, n int) Top {
 	slices.SortFunc(top, func(a, b Counted) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value))
 	})
-	return top[:min(len(top), n):min(len(top), n)]
+	n = min(len(top), n)
+	return append(make(Top, 0, n), top[:n]...)
 }
 
 func referenceVector(def Definition, rows []schemas.EnrichedAction) Result {

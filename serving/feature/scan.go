@@ -2,6 +2,7 @@ package feature
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,14 +41,13 @@ func scanTable(ctx context.Context, db *pebble.DB, table byte, f func(it *pebble
 }
 
 func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, user schemas.UserID, p *plan) error {
-	r := &row{actor: string(user)}
-	var texts arena
+	r := &row{actor: []byte(user)}
 	var prefix, from []byte
 	for day := dayOf(p.widest.upTo); day >= dayOf(p.widest.after+1); day-- {
 		prefix = dayPrefix(prefix[:0], actionTable, day, string(user))
 		from = appendMillis(append(from[:0], prefix...), ^p.widest.upTo)
 		for it.SeekGE(from); it.Valid() && bytes.HasPrefix(it.Key(), prefix); it.Next() {
-			more, err := s.scanAction(ctx, it, len(prefix), r, &texts, p)
+			more, err := s.scanAction(ctx, it, len(prefix), r, p)
 			if err != nil || !more {
 				return err
 			}
@@ -60,7 +60,7 @@ func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, us
 }
 
 // scanAction gives the row under the iterator to the plan; false when no further row is wanted.
-func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, prefix int, r *row, texts *arena, p *plan) (bool, error) {
+func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, prefix int, r *row, p *plan) (bool, error) {
 	t, ok := cutActionKey(it.Key()[prefix:])
 	if !ok {
 		return false, errCorrupt
@@ -80,7 +80,7 @@ func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, pre
 		return false, err
 	}
 	r.time = t
-	if err := r.decode(texts.text(value)); err != nil {
+	if err := r.decode(value); err != nil {
 		return false, err
 	}
 	p.add(r)
@@ -89,15 +89,18 @@ func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, pre
 
 // arena makes strings of bytes without an allocation for each: what a builder has written stays where it is for as long
 // as there is room, so that parts of its text are good for ever.
-type arena struct{ b *strings.Builder }
+type arena struct {
+	b    *strings.Builder
+	size int // of what is allocated at once; 0: arenaBytes
+}
 
-// arenaBytes is what is allocated at once: some hundred rows.
+// arenaBytes is some hundred rows of pins.
 const arenaBytes = 16 << 10
 
 func (a *arena) text(p []byte) string {
 	if a.b == nil || a.b.Cap()-a.b.Len() < len(p) {
 		a.b = new(strings.Builder)
-		a.b.Grow(max(arenaBytes, len(p)))
+		a.b.Grow(max(cmp.Or(a.size, arenaBytes), len(p)))
 	}
 	from := a.b.Len()
 	a.b.Write(p)
