@@ -16,18 +16,25 @@ type itemPlan struct {
 }
 
 type plannedItem struct {
-	def     Definition
-	after   millis             // the last millisecond before the window
-	weights []float64          // what a step counts, by its age in steps; NaN: not yet known
-	total   float64            // of the present pin
-	groups  map[string]float64 // of the present pin; nil without a grouping
-	actors  *schemas.Union     // of the present pin; nil where actors are not counted
-	reached bool               // by the window: the present step
+	def     *Definition
+	after   millis         // the last millisecond before the window
+	weights []float64      // what a step counts, by its age in steps; NaN: not yet known
+	total   float64        // of the present pin, where there is no grouping
+	groups  []verbCount    // of the present pin: so few that to look through them is faster than a map
+	actors  *schemas.Union // of the present pin; nil where actors are not verbCount
+	reached bool           // by the window: the present step
+}
+
+// verbCount is what a verb counts.
+type verbCount struct {
+	verb string
+	n    float64
 }
 
 func newItemPlan(defs []Definition, now millis) *itemPlan {
 	p := &itemPlan{now: now, features: make([]plannedItem, len(defs))}
-	for i, d := range defs {
+	for i := range defs {
+		d := &defs[i]
 		f := plannedItem{def: d, after: now - durationMillis(d.Window)}
 		switch d.Aggregate {
 		case MeanEmbedding:
@@ -47,10 +54,7 @@ func (p *itemPlan) begin() {
 	p.mean = nil
 	for i := range p.features {
 		f := &p.features[i]
-		f.total = 0
-		if !f.def.GroupBy.isZero() {
-			f.groups = map[string]float64{}
-		}
+		f.total, f.groups = 0, f.groups[:0]
 		if f.actors != nil {
 			*f.actors = schemas.Union{}
 		}
@@ -129,10 +133,17 @@ func (f *plannedItem) add(verb string, n float64, age millis) {
 		return
 	}
 	n *= f.weight(age)
-	f.total += n
-	if f.groups != nil {
-		f.groups[verb] += n
+	if f.def.GroupBy.isZero() {
+		f.total += n
+		return
 	}
+	for i := range f.groups {
+		if g := &f.groups[i]; g.verb == verb {
+			g.n += n
+			return
+		}
+	}
+	f.groups = append(f.groups, verbCount{verb, n})
 }
 
 // results returns the results of the present pin.
@@ -150,13 +161,14 @@ func (f *plannedItem) result(mean []float32) Result {
 		return vectorOf(mean)
 	case f.actors != nil:
 		return Result{Value: Number(math.Round(f.actors.Estimate()))}
-	case f.groups == nil:
+	case f.def.GroupBy.isZero():
 		return Result{Value: Number(f.def.scale(f.total))}
 	}
-	for verb, n := range f.groups {
-		f.groups[verb] = f.def.scale(n)
+	groups := make(Groups, len(f.groups))
+	for _, g := range f.groups {
+		groups[g.verb] = f.def.scale(g.n)
 	}
-	return Result{Value: Groups(f.groups)}
+	return Result{Value: groups}
 }
 
 // vectorOf returns an embedding as a value.
