@@ -29,12 +29,31 @@ func TestGapFollowsTheLastSecond(t *testing.T) {
 		t.Errorf("gap within the first second %v, want the least", got)
 	}
 	p.commit(second.Add(time.Second))
-	if got := p.gap(); got != 30*time.Millisecond {
-		t.Errorf("gap after 15 commits in a second %v, want 30 ms", got)
+	if got := p.gap(); got != 15*time.Millisecond {
+		t.Errorf("gap after 15 commits in a second %v, want 15 ms, a quarter of the way to 30", got)
 	}
 	p.commit(second.Add(time.Minute)) // a rest: what was a minute ago does not count
 	if got := p.gap(); got != 10*time.Millisecond {
 		t.Errorf("gap after a rest %v, want the least", got)
+	}
+}
+
+// Under a steady load the gap settles where the commits that it allows are those that it is for.
+func TestGapSettles(t *testing.T) {
+	for _, partitions := range []int{1, 8, 16, 24, 32, 64, 256} {
+		p := newPace(10*time.Millisecond, 50*time.Millisecond, 500)
+		var gaps []time.Duration
+		for second := range int64(40) {
+			for range partitions * int(time.Second/p.gap()) { // each commits as often as it may
+				p.commit(time.Unix(second, 0))
+			}
+			if second >= 15 {
+				gaps = append(gaps, p.gap())
+			}
+		}
+		if least, most := slices.Min(gaps), slices.Max(gaps); most-least > 2*time.Millisecond {
+			t.Errorf("%d busy partitions: the gap goes from %v to %v and back, want it to settle", partitions, least, most)
+		}
 	}
 }
 
