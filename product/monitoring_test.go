@@ -11,14 +11,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"gopkg.in/yaml.v3"
 
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// described adds the metrics of a product, and the names of their labels, whether there are values yet or not.
-func described(t *testing.T, found map[string][]string, cfg Config, pieces ...opener) {
+// metric is what is known of one whether it has values yet or not.
+type metric struct {
+	help   string
+	labels []string
+}
+
+// described adds the metrics of a product.
+func described(t *testing.T, found map[string]metric, cfg Config, pieces ...opener) {
 	t.Helper()
 	p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler), pieces)
 	if err != nil {
@@ -29,18 +36,18 @@ func described(t *testing.T, found map[string][]string, cfg Config, pieces ...op
 		defer close(all)
 		p.metrics.Describe(all)
 	}()
-	form := regexp.MustCompile(`fqName: "(\w+)".*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
+	form := regexp.MustCompile(`fqName: "(\w+)", help: "(.*)", constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
 	for d := range all {
 		m := form.FindStringSubmatch(d.String())
 		if m == nil {
 			t.Fatalf("%s: of another form", d)
 		}
-		labels := strings.Split(m[3], ",")
-		for _, pair := range strings.Split(m[2], ",") {
+		labels := strings.Split(m[4], ",")
+		for _, pair := range strings.Split(m[3], ",") {
 			label, _, _ := strings.Cut(pair, "=")
 			labels = append(labels, label)
 		}
-		found[m[1]] = append(found[m[1]], labels...)
+		found[m[1]] = metric{m[2], append(found[m[1]].labels, labels...)}
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)
@@ -48,10 +55,12 @@ func described(t *testing.T, found map[string][]string, cfg Config, pieces ...op
 }
 
 // metrics are those of all roles, with the labels of each.
-func metrics(t *testing.T) map[string][]string {
+func metrics(t *testing.T) map[string]metric {
 	t.Helper()
-	found := map[string][]string{"up": nil} // Prometheus's own
-	described(t, found, testConfig(t.TempDir()), everything()...)
+	found := map[string]metric{"up": {}} // Prometheus's own
+	one := testConfig(t.TempDir())
+	one.Tracing.Endpoint = "http://127.0.0.1:1"
+	described(t, found, one, everything()...)
 	two := testConfig(t.TempDir())
 	nobody := []string{"127.0.0.1:1"}
 	two.FeedStore.Cassandra.Primary.Hosts, two.FeedStore.Cassandra.Standby.Hosts = nobody, nobody
@@ -137,7 +146,7 @@ func TestMonitoringAsksForWhatThereIs(t *testing.T) {
 			if !known {
 				t.Errorf("%s asks for %s, and there is no such metric", title, m)
 			}
-			labels = append(labels, own...)
+			labels = append(labels, own.labels...)
 		}
 		var asked []string
 		for _, m := range grouping.FindAllStringSubmatch(expr, -1) {
@@ -157,6 +166,64 @@ func TestMonitoringAsksForWhatThereIs(t *testing.T) {
 	}
 	if len(all) < 30 {
 		t.Errorf("%d expressions: were they found?", len(all))
+	}
+}
+
+// A name, help or label that changes breaks somebody's dashboard: it is to be seen. UPDATE=1 takes over what there is.
+func TestMetricsHaveTheNamesThatPeopleUse(t *testing.T) {
+	const file = "testdata/metrics.golden"
+	found := metrics(t)
+	var lines []string
+	for name, m := range found {
+		labels := slices.DeleteFunc(m.labels, func(label string) bool { return label == "" })
+		slices.Sort(labels)
+		if strings.HasPrefix(name, "smartfeed_") {
+			lines = append(lines, name+"{"+strings.Join(slices.Compact(labels), ",")+"} "+m.help+"\n")
+		}
+	}
+	slices.Sort(lines)
+	got := strings.Join(lines, "")
+	if os.Getenv("UPDATE") != "" {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("metrics are not those of %s (-want +got):\n%s", file, diff)
+	}
+}
+
+// Each promise of OPERATIONS.md has its histogram, and an alert that asks it.
+func TestPromisesAreWatched(t *testing.T) {
+	text, err := os.ReadFile("../OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, rules := metrics(t), alerts(t)
+	promises := regexp.MustCompile("(?m)^\\| .* \\| `(smartfeed_\\w+)`[^|]*\\|[^|]*\\| (\\w+) \\|$").FindAllStringSubmatch(string(text), -1)
+	if len(promises) < 7 {
+		t.Fatalf("%d promises: were they found?", len(promises))
+	}
+	for _, p := range promises {
+		if _, known := there[p[1]]; !known {
+			t.Errorf("%s is promised to show, and there is no such metric", p[1])
+		}
+		rule, known := rules[p[2]]
+		if !known || !strings.Contains(rule.Expr, p[1]+"_bucket") {
+			t.Errorf("%s: the alert %s does not ask for it: %q", p[1], p[2], rule.Expr)
+		}
+	}
+	for _, name := range regexp.MustCompile("`(smartfeed_\\w+)`").FindAllStringSubmatch(string(text), -1) {
+		if _, known := there[name[1]]; !known {
+			t.Errorf("OPERATIONS.md names %s, and there is no such metric", name[1])
+		}
 	}
 }
 

@@ -108,6 +108,7 @@ type Sink struct {
 	deadLetters *prometheus.CounterVec
 	written     *prometheus.CounterVec
 	seconds     prometheus.Histogram
+	since       prometheus.Histogram
 	behind      prometheus.Gauge
 }
 
@@ -128,12 +129,16 @@ func New(cfg Config, env Env) (*Sink, error) {
 			Name: "smartfeed_materialize_write_seconds", Help: "Time of one durable write.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), // 0.5 ms to 4 s
 		}),
+		since: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "smartfeed_materialize_since_seconds", Help: "Time from when the outside event arrived that the oldest record of a write goes back to, to when it was durable.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16), // 1 ms to 33 s
+		}),
 		behind: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "smartfeed_materialize_behind_seconds", Help: "Age of the oldest record of the last write when it was durable.",
 		}),
 	}
 	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"group": cfg.Group()}, env.Metrics)
-	for _, c := range []prometheus.Collector{s.written, s.deadLetters, s.seconds, s.behind} {
+	for _, c := range []prometheus.Collector{s.written, s.deadLetters, s.seconds, s.since, s.behind} {
 		if err := labelled.Register(c); err != nil {
 			return nil, fmt.Errorf("materialize: register metrics: %w", err)
 		}
@@ -177,6 +182,7 @@ func (s *Sink) work(ctx context.Context, producer *kgo.Client, records []*kgo.Re
 		return fmt.Errorf("materialize: %w", err)
 	}
 	s.seconds.Observe(time.Since(start).Seconds())
+	s.since.Observe(max(0, time.Since(begun(records)).Seconds()))
 	s.behind.Set(time.Since(oldest(records)).Seconds())
 	s.count(batch)
 	return nil
@@ -194,6 +200,15 @@ func (s *Sink) storeName() string {
 func oldest(records []*kgo.Record) time.Time {
 	first := slices.MinFunc(records, func(a, b *kgo.Record) int { return a.Timestamp.Compare(b.Timestamp) })
 	return first.Timestamp
+}
+
+// begun is when the first of the outside events arrived that the records go back to.
+func begun(records []*kgo.Record) time.Time {
+	first := topics.SinceOf(records[0])
+	for _, r := range records[1:] {
+		first = min(first, topics.SinceOf(r))
+	}
+	return first.Time()
 }
 
 // count adds what was written to the metrics.

@@ -106,6 +106,8 @@ func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schem
 	if err := check(req); err != nil {
 		return nil, err
 	}
+	began := time.Now()
+	defer func() { g.metrics.seconds.Observe(time.Since(began).Seconds()) }()
 	if err := g.reserve(ctx, req.User, req.Served); err != nil {
 		return nil, fmt.Errorf("chunk for %s: wait for the visit before: %w", req.User, err)
 	}

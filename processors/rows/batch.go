@@ -15,6 +15,7 @@ type batch struct {
 	writes  []write
 	emits   []emit
 	traces  traces
+	first   begun   // the first record, which has waited the longest
 	moved   []moved // what emits of misplaced records need beside the rest
 	owners  map[string]*ownerLog
 	logs    [][]ownerLog // what owners points to, logsPerChunk each, for the next use too

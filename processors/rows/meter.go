@@ -16,7 +16,7 @@ type meter struct {
 	deadLetters, misplaced, recovered *tally
 	rate                              rate // of messages
 	owned                             prometheus.Gauge
-	latency                           prometheus.Observer
+	latency, hop, since               prometheus.Observer
 	dropped                           *prometheus.CounterVec // of the group, by reason
 	kinds                             kinds
 	drops, letters                    reasons                // the same for this process to read
@@ -40,6 +40,8 @@ func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
 		recovered:   f.counter("rows_recovered_total", "Changelog records read to recover or follow partitions."),
 		owned:       f.gauge("partitions_owned", "Partitions recovered and worked on."),
 		latency:     f.histogram("commit_seconds", "Time a transaction takes, local store included."),
+		hop:         f.histogram("hop_seconds", "Time from when the first record of a transaction arrived to when its effect was durable."),
+		since:       f.histogram("since_seconds", "Time from when the outside event arrived that the first record of a transaction goes back to, to when its effect was durable."),
 		dropped:     f.vector("records_dropped_total", "reason", "Input records dropped on purpose, by reason."),
 		affected:    f.vector("effects_total", "effect", "What rules of the group did, by name; the group's package says what is counted."),
 	}
@@ -88,6 +90,11 @@ func (m *meter) committed(b *batch, took time.Duration) {
 	m.rate.add(b.messages, time.Now())
 	m.commits.count(1)
 	m.latency.Observe(took.Seconds())
+	if b.messages > 0 {
+		now := time.Now().UnixMicro()
+		m.hop.Observe(seconds(now - b.first.arrived))
+		m.since.Observe(seconds(now - b.first.since))
+	}
 	m.misplaced.count(len(b.moved))
 	m.deadLetters.count(len(b.letters))
 	for _, c := range b.counts {
@@ -97,6 +104,12 @@ func (m *meter) committed(b *batch, took time.Duration) {
 		m.letters.count(m.kinds.of(reason))
 	}
 }
+
+// begun is when a record arrived, and when the outside event did that it goes back to, in microseconds.
+type begun struct{ arrived, since int64 }
+
+// seconds of so many microseconds; 0 of less than none, where the brokers' clock is ahead of this one.
+func seconds(micros int64) float64 { return float64(max(micros, 0)) / 1e6 }
 
 // told counts what a callback counted.
 func (m *meter) told(c counted) {

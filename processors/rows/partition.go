@@ -81,6 +81,9 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 		return
 	}
 	p.applied[input], p.state.pending.applied[input] = ctx.Offset(), ctx.Offset()
+	if p.state.pending.messages == 0 {
+		p.state.pending.first = begun{arrived: ctx.Timestamp().UnixMicro(), since: p.since()}
+	}
 	p.state.pending.messages++
 	p.wake()
 }

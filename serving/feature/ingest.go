@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -134,13 +135,17 @@ func (s *Sink) handle(ctx context.Context, records []*kgo.Record) error {
 
 // noteArrivals notes how far the store is. One Run at a time calls it.
 func (s *Sink) noteArrivals(records []*kgo.Record) {
-	newest := s.newest.Load()
+	newest, first := s.newest.Load(), schemas.Micros(math.MaxInt64)
 	for _, r := range records {
 		if r.Topic == s.deps.Streams.ActionsEnriched.Name {
-			newest = max(newest, int64(topics.SinceOf(r)))
+			since := topics.SinceOf(r)
+			newest, first = max(newest, int64(since)), min(first, since)
 		}
 	}
 	s.newest.Store(newest)
+	if first < math.MaxInt64 {
+		s.deps.Metrics.since.Observe(max(0, s.deps.Now().Sub(first.Time()).Seconds()))
+	}
 }
 
 // bury sends a bad record to the dead letters; any other failure it returns.

@@ -16,6 +16,7 @@ type Metrics struct {
 	bad       *prometheus.CounterVec
 	expired   prometheus.Counter
 	freshness prometheus.Gauge
+	since     prometheus.Histogram
 	open      prometheus.Gauge
 	stale     prometheus.Gauge
 }
@@ -48,6 +49,11 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "smartfeed_features_freshness_seconds",
 			Help: "Age of the newest action of the last batch when the batch was on disk.",
 		}),
+		since: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "smartfeed_features_since_seconds",
+			Help:    "Time from when the first action of a batch arrived to when features count it.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16), // 1 ms to 33 s: a second is promised
+		}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "smartfeed_features_breaker_open",
 			Help: "1 while the feature store is left alone, because answers lacked values one after the other.",
@@ -58,7 +64,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		}),
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.rows, m.bad, m.expired, m.freshness, m.open, m.stale} {
+	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.rows, m.bad, m.expired, m.freshness, m.since, m.open, m.stale} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {

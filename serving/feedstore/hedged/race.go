@@ -65,8 +65,10 @@ func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T]) (T, error)
 	calls, decided := context.WithCancel(ctx)
 	defer decided()
 	r := &race[T]{s: s, kind: k, ask: f, ctx: calls, first: first, answers: make(chan answer[T], 2)}
+	began := time.Now()
 	r.start(first)
 	won, err := r.run(ctx)
+	s.metrics.seconds.WithLabelValues(k.name).Observe(time.Since(began).Seconds())
 	s.metrics.reads.WithLabelValues(k.name).Inc()
 	r.tell(trace.SpanFromContext(ctx), won, err)
 	if err != nil {
