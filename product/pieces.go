@@ -416,7 +416,7 @@ func (p *product) openFeed(context.Context) error {
 // openServer serves whatever of the calls this process can answer.
 func (p *product) openServer(context.Context) error {
 	deps := api.Deps{
-		Publisher: p.publisher, Verbs: p.cfg.Verbs, Status: p.status, Ready: p.missing,
+		Publisher: p.publisher, Verbs: p.cfg.Verbs, Status: p.status, Ready: p.lacking,
 		Tracer: p.tracer, FromCallers: p.cfg.Tracing.FromCallers, Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
 	}
 	deps.Peer = p.peer()

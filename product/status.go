@@ -9,6 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 	"github.com/smartfeed/smartfeed/topics"
@@ -99,36 +100,81 @@ func (p *product) addLag(ctx context.Context, groups []groupStatus) {
 // missing names what is not there yet, or not there any more, of what an answer needs.
 func (p *product) missing() []string {
 	missing := []string{}
+	for _, l := range p.lacking() {
+		missing = append(missing, l.Text)
+	}
+	return missing
+}
+
+// lacking is missing for programs.
+func (p *product) lacking() []api.Lack {
+	var all []api.Lack
 	for _, s := range p.supervisor.State() {
 		if s.Condition != processors.Running && !slices.Contains(p.spare, s.Name) {
-			missing = append(missing, fmt.Sprintf("%s is %s", s.Name, s.Condition))
+			all = append(all, lack(s.Name, string(s.Condition), fmt.Sprintf("%s is %s", s.Name, s.Condition)))
 		}
 	}
 	for _, g := range p.groupsNow() {
 		if s := g.Status(); !s.Ready && p.answers(g) {
-			missing = append(missing, s.Group+" has partitions that are not ready")
+			all = append(all, lackOf(s))
 		}
 	}
-	select {
-	case <-p.deleted.Ready():
-	default:
-		missing = append(missing, "users-deleted is still being read")
-	}
-	if p.local != nil {
-		select {
-		case <-p.pulled:
-		default:
-			missing = append(missing, "recents-pulled is still being read")
-		}
-		if !p.hot.Ready() {
-			missing = append(missing, "hot-pins is still being read")
-		}
-	}
+	all = append(all, p.unread()...)
 	if p.verifier != nil && !p.verifier.Ready() {
-		missing = append(missing, auth.ErrNoKeys.Error())
+		all = append(all, lack("auth", "unreachable", auth.ErrNoKeys.Error()))
 	}
 	if len(p.clusters) > 0 && !slices.ContainsFunc(p.clusters, (*cassandra.Store).Connected) {
-		missing = append(missing, "no feed store can be reached")
+		all = append(all, lack("feed-store", "unreachable", "no feed store can be reached"))
 	}
-	return missing
+	return all
+}
+
+func lack(part, state, text string) api.Lack { return api.Lack{Part: part, State: state, Text: text} }
+
+// unread are the topics that are held whole, and are still being read.
+func (p *product) unread() (all []api.Lack) {
+	held := []struct {
+		topic string
+		ready <-chan struct{}
+	}{{topics.UsersDeleted, p.deleted.Ready()}}
+	if p.local != nil {
+		held = append(held, struct {
+			topic string
+			ready <-chan struct{}
+		}{topics.RecentsPulled, p.pulled})
+	}
+	for _, h := range held {
+		select {
+		case <-h.ready:
+		default:
+			all = append(all, lack(h.topic, "reading", h.topic+" is still being read"))
+		}
+	}
+	if p.local != nil && !p.hot.Ready() {
+		all = append(all, lack(topics.HotPins, "reading", topics.HotPins+" is still being read"))
+	}
+	return all
+}
+
+// lackOf says how far a group is that is not ready.
+func lackOf(s rows.Status) api.Lack {
+	if !s.Joined {
+		return lack(s.Group, "joining", s.Group+" has no partitions yet: it is joining its group")
+	}
+	var done, all int64
+	recovering := 0
+	for _, p := range s.Partitions {
+		if p.Stage == rows.Recovering {
+			recovering++
+			done, all = done+min(p.Table+1, p.End), all+p.End
+		}
+	}
+	percent := 0
+	if all > 0 {
+		percent = int(max(done, 0) * 100 / all)
+	}
+	l := lack(s.Group, string(rows.Recovering), fmt.Sprintf("%s has partitions that are not ready: %d of %d recover their rows, %d %% of them are here",
+		s.Group, recovering, len(s.Partitions), percent))
+	l.Percent = &percent
+	return l
 }

@@ -433,9 +433,9 @@ func operations() []asking {
 		get("/v1/openapi.json", "no place", 503, "", full),
 		get("/healthz", "good", 200, `{"status":"alive"}`, nil),
 		get("/healthz", "no place", 200, "", full),
-		get("/readyz", "good", 200, `{"ready":true,"missing":[]}`, nil),
+		get("/readyz", "good", 200, `{"ready":true,"missing":[],"parts":[]}`, nil),
 		get("/readyz", "no place", 200, "", full),
-		get("/readyz", "not ready", 503, `{"ready":false,"missing":["pools is waiting"]}`, func(a *asking) { a.fakes = lacking }),
+		get("/readyz", "not ready", 503, `{"ready":false,"missing":["pools is waiting"],"parts":[{"part":"pools","state":"recovering","percent":40}]}`, func(a *asking) { a.fakes = lacking }),
 		get("/readyz", "broken", 500, "", fail),
 		get("/metrics", "good", 200, "", nil),
 		get("/metrics", "no place", 200, "", full),
@@ -656,7 +656,7 @@ func TestPanicIsAProblemOfItsRequest(t *testing.T) {
 	broken := true
 	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
 		d.Log = log.logger(slog.LevelInfo)
-		d.Ready = func() []string {
+		d.Ready = func() []Lack {
 			if broken {
 				panic("no such part")
 			}

@@ -138,7 +138,7 @@ type Deps struct {
 	Dictionary  Dictionary                // nil: none
 	Verbs       schemas.Verbs             // of actions, for validation
 	Status      func(context.Context) any // GET /v1/status, encoded as JSON
-	Ready       func() (missing []string) // what is missing to serve; empty: ready
+	Ready       func() []Lack             // what is missing to serve; empty: ready
 	Console     http.Handler              // GET / and below; nil: there is none
 	Peer        http.Handler              // what other processes of the product ask, below peers.Path; nil: nothing
 	Auth        Verifier                  // says who asks; nil: nobody is asked

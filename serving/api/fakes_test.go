@@ -336,11 +336,15 @@ func (f *fakes) status(context.Context) any {
 	}
 }
 
-func (f *fakes) ready() []string {
+func (f *fakes) ready() (all []Lack) {
 	if f.fail != nil {
 		panic(f.fail)
 	}
-	return f.missing
+	percent := 40
+	for _, text := range f.missing {
+		all = append(all, Lack{Part: "pools", State: "recovering", Percent: &percent, Text: text})
+	}
+	return all
 }
 
 func (f *fakes) deps() Deps {

@@ -34,19 +34,32 @@ func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, liveness{"alive"})
 }
 
+// Lack is one thing that a process lacks to do its work.
+type Lack struct {
+	Part    string `json:"part"`              // what is not there: a part as /v1/status names it, a group, a topic that is held whole, a store
+	State   string `json:"state"`             // how it is: idle, waiting, ended or failed, as parts are; joining, recovering, reading or unreachable
+	Percent *int   `json:"percent,omitempty"` // of the rows that are to be recovered; nil: there is no such number
+	Text    string `json:"-"`                 // the same for a person
+}
+
 // readiness is the answer of /readyz.
 type readiness struct {
 	Ready   bool     `json:"ready"`
-	Missing []string `json:"missing"`
+	Missing []string `json:"missing"` // for people
+	Parts   []Lack   `json:"parts"`   // the same for programs
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) error {
-	missing := s.deps.Ready()
-	if len(missing) > 0 {
-		w.Header().Set("Retry-After", "1")
-		return writeJSON(w, http.StatusServiceUnavailable, readiness{Missing: missing})
+	lacking := s.deps.Ready()
+	a := readiness{Ready: len(lacking) == 0, Missing: []string{}, Parts: []Lack{}}
+	for _, l := range lacking {
+		a.Missing, a.Parts = append(a.Missing, l.Text), append(a.Parts, l)
 	}
-	return writeJSON(w, http.StatusOK, readiness{Ready: true, Missing: []string{}})
+	if !a.Ready {
+		w.Header().Set("Retry-After", "1")
+		return writeJSON(w, http.StatusServiceUnavailable, a)
+	}
+	return writeJSON(w, http.StatusOK, a)
 }
 
 // maxScrapes is how many scrapes of the metrics are under way at once; more are refused with 503.
