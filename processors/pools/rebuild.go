@@ -37,7 +37,7 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 		if r.Keep {
 			break
 		}
-		for _, kind := range candidateKinds {
+		for _, kind := range candidateKinds() {
 			more, err := dropRows(own, sourcePrefix(kind, source), clearedRows)
 			if err != nil {
 				return err
@@ -116,7 +116,7 @@ type Carry struct {
 
 // Keep is the decision on one record of the changelog, in its order.
 func (c *Carry) Keep(owner, row, value []byte) bool {
-	if !slices.Contains(candidateKinds[:], row[0]) {
+	if row[0] != rowCandidate && row[0] != rowChanged {
 		return true
 	}
 	for _, source := range rebuilt(c.Source) {

@@ -53,7 +53,7 @@ func graphRow(register byte, other schemas.ID) []byte {
 }
 
 // candidateKinds are the kinds of rows that candidates stand in.
-var candidateKinds = [...]byte{rowCandidate, rowChanged}
+func candidateKinds() []byte { return []byte{rowCandidate, rowChanged} }
 
 // sourcePrefix is what the candidates of a kind and source begin with.
 func sourcePrefix(kind byte, source schemas.Source) []byte {
@@ -115,7 +115,7 @@ func (r *candidateRow) place() string { return r.name[1:] }
 // sources returns the sources that a user has any candidate rows of, by name. It reads one row a source and kind.
 func sources(t table) ([]schemas.Source, error) {
 	var list []schemas.Source
-	for _, kind := range candidateKinds {
+	for _, kind := range candidateKinds() {
 		more, err := sourcesOf(t, kind)
 		if err != nil {
 			return nil, err
