@@ -27,7 +27,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-lastfm-real nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-short clean
+.PHONY: help build run up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-lastfm-real nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -128,6 +128,9 @@ bench-feed: ## the feed's write path beside the bare loop, full pools, a giant, 
 	$(GO) test -run '^$$' -bench Feed -benchtime 1x -timeout 30m ./internal/bench
 	$(GO) test -run '^$$' -bench Deliveries -benchtime 1x -timeout 30m ./processors/pools
 	$(GO) test -run '^$$' -bench 'Chunk|Waiting' -benchtime 4000x ./processors/pools
+
+bench-scale: build ## a product of 1.2 million people and ten million edges in one process: time, memory, disk. PEOPLE=30000 is a fortieth
+	.ci/scale bin/smartfeed
 
 bench-rows: ## row tables beside the bare loop doing the same
 	$(GO) test -run '^$$' -bench Rows -benchtime 1x ./processors/rows

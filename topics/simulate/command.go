@@ -68,6 +68,8 @@ that is there.`,
 	f.IntVar(&cfg.BoardsPerUser, "boards-per-user", cfg.BoardsPerUser, "boards of each")
 	f.IntVar(&cfg.Interests, "interests", cfg.Interests, "interests")
 	f.IntVar(&cfg.Pins, "pins", cfg.Pins, "pins there are at first")
+	f.IntVar(&cfg.Follows, "follows", cfg.Follows, "people whom each follows; 0: from three on, few people many")
+	f.IntVar(&cfg.Star, "star", cfg.Star, "people who follow the first one, besides those who do anyway")
 	f.Float64Var(&cfg.Rate, "rate", cfg.Rate, "events a second afterwards; 0: as fast as possible")
 	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "another seed is another product")
 	f.StringVar(&span, "for", span, `how long people act: a duration, "forever", or 0 to only load the product`)

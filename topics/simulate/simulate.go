@@ -26,6 +26,9 @@ type Config struct {
 	Pins          int     `yaml:"pins"`            // at first, at most 10 million
 	Rate          float64 `yaml:"rate"`            // events a second afterwards; 0: as fast as possible
 	Seed          uint64  `yaml:"seed"`
+
+	Follows int `yaml:"follows"` // people whom each follows, about, at most 100; 0: from three on, few people many
+	Star    int `yaml:"star"`    // people who follow the first one besides, less than Users
 }
 
 // DefaultConfig is a product of 200 people that is loaded in a second or two and where something happens all the time.
@@ -44,6 +47,8 @@ func (c Config) Validate() error {
 		within("interests", c.Interests, 1, 1_000_000),
 		within("pins", c.Pins, 0, 10_000_000),
 		checkRate(c.Rate),
+		within("follows", c.Follows, 0, 100),
+		within("star", c.Star, 0, max(c.Users-1, 0)),
 	)
 }
 

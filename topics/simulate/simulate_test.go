@@ -196,6 +196,25 @@ func TestPinsAreOnTheirBoards(t *testing.T) {
 	}
 }
 
+func TestFollowsAndAStar(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Users, cfg.BoardsPerUser, cfg.Follows, cfg.Star = 1000, 0, 4, 700
+	w, followers, follows := newWorld(cfg), 0, 0
+	for person := range cfg.Users {
+		list := w.followees(person)
+		follows += len(list)
+		if slices.Contains(list, schemas.ID(w.user(0))) {
+			followers++
+		}
+		if len(list) > 5 {
+			t.Errorf("%s follows %d", w.user(person), len(list))
+		}
+	}
+	if followers < 700 || follows < 3500 {
+		t.Errorf("%d of 1000 follow the first, want 700 or more; %d follows in all, want about 4 each", followers, follows)
+	}
+}
+
 func TestFewHaveMost(t *testing.T) {
 	cfg := DefaultConfig()
 	authors, followers := map[schemas.ID]int{}, map[schemas.ID]int{}
@@ -373,8 +392,8 @@ func TestTicksAsFastAsPossible(t *testing.T) {
 }
 
 func TestConfigProblemsAreAllNamed(t *testing.T) {
-	_, err := check(Config{Users: 1, BoardsPerUser: 13, Interests: 0, Pins: -1, Rate: math.NaN()}, "soon")
-	for _, want := range []string{"users: 1,", "boards_per_user: 13,", "interests: 0,", "pins: -1,", "rate: NaN,", `for: "soon",`} {
+	_, err := check(Config{Users: 1, BoardsPerUser: 13, Interests: 0, Pins: -1, Rate: math.NaN(), Follows: 101, Star: 1}, "soon")
+	for _, want := range []string{"users: 1,", "boards_per_user: 13,", "interests: 0,", "pins: -1,", "rate: NaN,", "follows: 101,", "star: 1,", `for: "soon",`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not name %q", err, want)
 		}

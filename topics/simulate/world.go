@@ -98,7 +98,10 @@ func (w *world) followees(person int) []schemas.ID {
 			followees = append(followees, id)
 		}
 	}
-	for range 3 + popular(r, 40) {
+	if person > 0 && person <= w.Star {
+		add(schemas.ID(w.user(0)))
+	}
+	for range w.people(r) {
 		if other := popular(r, w.Users); other != person {
 			add(schemas.ID(w.user(other)))
 		}
@@ -109,6 +112,14 @@ func (w *world) followees(person int) []schemas.ID {
 		}
 	}
 	return followees
+}
+
+// people is how many people somebody follows.
+func (w *world) people(r *rand.Rand) int {
+	if w.Follows > 0 {
+		return w.Follows
+	}
+	return 3 + popular(r, 40)
 }
 
 // pin is a pin before it is an event.
