@@ -2,8 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"io/fs"
 	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +69,44 @@ func groupOf(path string) string {
 		}
 	}
 	return ""
+}
+
+// What documents say that tests show, tests of these names show.
+func TestDocumentsNameTestsThatThereAre(t *testing.T) {
+	have := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+|Benchmark\w+)\(`).FindAllSubmatch(text, -1) {
+			have[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, document := range documents {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`").FindAllSubmatch(text, -1) {
+			named++
+			if !have[string(name[1])] {
+				t.Errorf("%s names %s, which is not there", document, name[1])
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("%d names of tests were found in %v", named, documents)
+	}
 }
 
 // packages maps each package of the module, without the module's path, to the module's packages it imports outside

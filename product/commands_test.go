@@ -128,7 +128,7 @@ func TestCommandsWithoutWhatTheyNeed(t *testing.T) {
 		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish"}, {"wait", "--timeout", "200ms"},
 		{"deadletters", "list"}, {"deadletters", "retry"}, {"deadletters", "limit", "pins", "0"},
 		{"simulate", "--for", "0"}, {"import", "lastfm", generated(t, 0.001)}, {"import", "lastfm", t.TempDir()},
-		{"erase", "user:ada"}, {"rebuild", "user:ada"}, {"features", "verify"}, {"doctor", "--timeout", "1s"},
+		{"erase", "user:ada"}, {"rebuild", "user:ada"}, {"replay", "user:ada"}, {"features", "verify"}, {"doctor", "--timeout", "1s"},
 		{"bench"}, {"process"}, {"serve"}, {"materialize"}, {"pinot", "apply"}, {"pinot", "verify"},
 		{"feedstore", "apply"}, {"feedstore", "verify"},
 		{"features", "try", os.DevNull, "--user", "user:ada"},
@@ -196,6 +196,7 @@ func TestCompletions(t *testing.T) {
 	}{
 		{[]string{"process", ""}, groupNames()},
 		{[]string{"rebuild", ""}, []string{"following", "interest", "all"}},
+		{[]string{"replay", ""}, []string{"following", "interest", "all"}},
 		{[]string{"rebuild", "user:ada", "--source", ""}, []string{"following", "interest"}},
 		{[]string{"deadletters", "limit", ""}, []string{"pins/objects", "follows/fanout"}},
 		{[]string{"deadletters", "limit", "pins/objects", ""}, []string{"default"}},

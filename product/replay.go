@@ -73,6 +73,9 @@ another one stay behind, and are counted; without it they stand among the others
 
 --group NAME says why no other group is replayed. The number of partitions does not change by this. After --timeout the
 exit code is 1; what was published is worked off all the same.`,
+		Example: "  smartfeed replay all\n  smartfeed replay following --since 2026-11-01T00:00:00Z --rate 500 --json\n  smartfeed replay user:ada",
+		ValidArgsFunction: cobra.FixedCompletions(
+			[]string{string(schemas.Following), string(schemas.FromInterest), "all"}, cobra.ShellCompDirectiveNoFileComp),
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(args[0]); err != nil {
