@@ -1,0 +1,30 @@
+package rows_test
+
+import (
+	"encoding/binary"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// A group that counts a followee's follow events, and nothing twice: the row and how far the input is applied are one
+// transaction. rows.New runs it; package proctest does, in tests.
+func ExampleGroup() {
+	var streams *topics.Streams // of topics.Open
+	count := func(tx *rows.Tx, _ *schemas.FollowEvent) error {
+		value, err := tx.Own().Get([]byte("n"))
+		if err != nil {
+			return err
+		}
+		var n uint64
+		if len(value) == 8 {
+			n = binary.BigEndian.Uint64(value)
+		}
+		return tx.Own().Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1))
+	}
+	group := func() rows.Group {
+		return rows.Group{Name: "counter", Inputs: []rows.Input{rows.Keyed(streams.Follows, count)}}
+	}
+	_ = group
+}

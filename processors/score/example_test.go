@@ -1,0 +1,22 @@
+package score_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/score"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// A pin of a day ago and a new one: with a half-life of a day, and for somebody who cares three times as much for the older
+// one's author, the older one stands first, now and for ever.
+func ExampleBase() {
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	older := score.Base(1, schemas.MicrosOf(now.Add(-24*time.Hour)), 24*time.Hour)
+	newer := score.Base(1, schemas.MicrosOf(now), 24*time.Hour)
+	fmt.Printf("%.2f\n", newer-older)
+	fmt.Println(score.Weighted(older, 3) > score.Weighted(newer, 1))
+	// Output:
+	// 1.00
+	// true
+}
