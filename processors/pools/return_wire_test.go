@@ -55,12 +55,13 @@ func (r *rig) answer(asked schemas.Micros, pins ...schemas.DeliveredPin) {
 func TestReaderGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Second})
+	began := time.Now()
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
 	r.edge(reader, schemas.FollowEdge, "board:b", true)
 	r.edge(reader, schemas.FollowEdge, "user:former", true)
 	r.edge(reader, schemas.FollowEdge, "user:former", false)
 	r.WaitIdle()
-	if r.ask("present", false).Away {
+	if r.ask("present", false).Away && time.Since(began) < time.Second { // a busy machine takes longer for all this
 		t.Error("one who has just begun is away")
 	}
 	r.Eventually("both followees are told", func() bool { return len(r.modes("user:a")) > 0 && len(r.modes("board:b")) > 0 })
