@@ -32,7 +32,7 @@ func FeedStore(name string, verify func(context.Context) error) Check {
 			return
 		}
 		for line := range strings.Lines(reason(ctx, err).Error()) {
-			found.Problem(`if it runs, "smartfeed feedstore apply" makes what is missing; else start it: the other store answers meanwhile`, "%s", strings.TrimSpace(line))
+			found.Problem(`if it runs, "smartfeed feedstore apply" makes what is missing; else start it: of two stores the other one answers meanwhile`, "%s", strings.TrimSpace(line))
 		}
 	}}
 }
