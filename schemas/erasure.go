@@ -8,6 +8,7 @@ const (
 	EraseUser     ErasureStep = "user"     // begin: fan-out and pools each erase what the user owns with them
 	EraseFollowee ErasureStep = "followee" // fan-out goes on with what the user owns as a followee, or what a shard of it does
 	EraseReader   ErasureStep = "reader"   // pools go on with what the user owns
+	EraseRest     ErasureStep = "rest"     // pools: whatever is still there goes, in every generation
 	EraseFollower ErasureStep = "follower" // a followee forgets the user as one who follows, blocks, or cares
 )
 

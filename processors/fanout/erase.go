@@ -41,7 +41,7 @@ func checkErasure(key string, e *schemas.Erasure) (schemas.Followee, error) {
 			return "", schemas.Bad("erasure: followee: " + err.Error())
 		}
 		return owner, nil
-	case schemas.EraseUser, schemas.EraseReader:
+	case schemas.EraseUser, schemas.EraseReader, schemas.EraseRest:
 		if shard {
 			return "", schemas.Bad(fmt.Sprintf("erasure: step %q at a shard", e.Step))
 		}

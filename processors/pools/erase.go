@@ -3,17 +3,28 @@ package pools
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
+// Erasing, with a generation that is being built. The one that speaks takes rows away and tells the followees of those
+// that name one, a step at a time; when it has none left it asks for the rest to go. Until then the silent one keeps the
+// rows that name followees, as it may have come to other rows when it begins to speak, and then has to tell them. What it
+// still has at the end goes by a timer, as what it asks for is heard by nobody.
+
 // eraseRows is how many rows of a deleted user go in one step.
 const eraseRows = 2000
 
+// timerErase is the timer by which a silent generation goes on.
+const timerErase = "erase"
+
 // erase works off a step of an erasure. Those of fan-out are none of this group's.
 func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
-	if e.Step != schemas.EraseUser && e.Step != schemas.EraseReader {
+	switch e.Step {
+	case schemas.EraseUser, schemas.EraseReader, schemas.EraseRest:
+	default:
 		return nil
 	}
 	if tx.Key() != string(e.User) {
@@ -24,25 +35,51 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	if err := g.dropTimer(own); err != nil {
 		return err
 	}
-	names, more, err := someRows(own, eraseRows)
-	if err != nil {
+	leave := keepNone
+	if tx.Silent() && e.Step != schemas.EraseRest {
+		leave = namesFollowee
+	}
+	more, err := g.eraseSome(tx, own, e, leave)
+	switch {
+	case err != nil:
 		return err
+	case more && tx.Silent() && e.Step == schemas.EraseRest:
+		return own.SetTimer(tx.Time(), []byte(timerErase))
+	case !more && e.Step == schemas.EraseRest:
+		return nil
+	}
+	next := schemas.Erasure{User: e.User, Step: schemas.EraseReader, Time: e.Time}
+	if !more || e.Step == schemas.EraseRest {
+		next.Step = schemas.EraseRest
+	}
+	return rows.Send(tx, g.streams.Erasures, tx.Key(), &next)
+}
+
+// eraseSome takes the next rows away but those that leave says, tells the followees that they name, and says whether
+// there are others.
+func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave func(row []byte) bool) (more bool, err error) {
+	names, more, err := someRows(own, nil, eraseRows, leave)
+	if err != nil {
+		return false, err
 	}
 	for _, name := range names {
 		if other, ok := toldOf(name); ok {
 			if err := g.askToForget(tx, e, other); err != nil {
-				return err
+				return false, err
 			}
 		}
-		if err := own.Delete(name); err != nil {
-			return err
-		}
 	}
-	if !more {
-		return nil
+	return more, deleteRows(own, names)
+}
+
+// eraseOn goes on by the timer.
+func (g *group) eraseOn(tx *rows.Tx, own rows.Owner, at time.Time) error {
+	e := &schemas.Erasure{User: schemas.UserID(tx.Key()), Time: schemas.MicrosOf(at)}
+	more, err := g.eraseSome(tx, own, e, keepNone)
+	if err != nil || !more {
+		return err
 	}
-	next := schemas.Erasure{User: e.User, Step: schemas.EraseReader, Time: e.Time}
-	return rows.Send(tx, g.streams.Erasures, tx.Key(), &next)
+	return own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerErase)) // another than the one that has just fired
 }
 
 // dropTimer takes the timer back that looks whether the user is away.
@@ -54,16 +91,36 @@ func (g *group) dropTimer(own rows.Owner) error {
 	return own.DropTimer(p.looks.Time(), []byte(timerAway))
 }
 
-// someRows returns the names of the first rows of an owner, at most so many, and whether there are others.
-func someRows(own rows.Owner, most int) (names [][]byte, more bool, err error) {
-	err = own.Scan(rows.Scan{Limit: most + 1}, func(row, _ []byte) bool {
-		names = append(names, slices.Clone(row))
-		return true
+// someRows returns the names of the first rows of an owner with a prefix, at most so many, but of those that leave says, and
+// whether there are others.
+func someRows(own rows.Owner, prefix []byte, most int, leave func(row []byte) bool) (names [][]byte, more bool, err error) {
+	err = own.Scan(rows.Scan{Prefix: prefix}, func(row, _ []byte) bool {
+		if !leave(row) {
+			more = len(names) == most
+			if !more {
+				names = append(names, slices.Clone(row))
+			}
+		}
+		return !more
 	})
-	if len(names) > most {
-		return names[:most], true, err
+	return names, more, err
+}
+
+func keepNone([]byte) bool { return false }
+
+// namesFollowee says whether a followee is told when the row goes.
+func namesFollowee(row []byte) bool {
+	_, ok := toldOf(row)
+	return ok
+}
+
+func deleteRows(own rows.Owner, names [][]byte) error {
+	for _, name := range names {
+		if err := own.Delete(name); err != nil {
+			return err
+		}
 	}
-	return names, false, err
+	return nil
 }
 
 // toldOf returns the followee that a row says the user followed or blocked, or does. (Who blocks the user is a followee's

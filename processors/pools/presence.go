@@ -84,8 +84,11 @@ func putPresence(own rows.Owner, p *presence) error {
 const timerAway = "away"
 
 // timer works off a timer.
-func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, _ time.Time) error {
+func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) error {
 	floorsOf(tx).forget(schemas.UserID(tx.Key()))
+	if string(name) == timerErase {
+		return g.eraseOn(tx, own, at)
+	}
 	if string(name) != timerAway {
 		return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -17,8 +16,12 @@ import (
 // when the rows go was published before, so the followee that is asked behind it has it, too; what none of a followee's
 // newest is any more does not come back. Nobody is asked for one who is away: the next visit asks everybody.
 
-// clearedRows is how many candidates go in one step.
-const clearedRows = 5000
+// clearedRows is how many candidates go in one step. A silent generation takes as many as a record may, since no step that it
+// asks for comes, and the answers to the one that speaks may be next.
+const (
+	clearedRows       = 5000
+	clearedSilentRows = 10 * clearedRows
+)
 
 // rebuild makes a user's pools anew.
 func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
@@ -32,13 +35,16 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
-	own := tx.Own()
+	own, most := tx.Own(), clearedRows
+	if tx.Silent() {
+		most = clearedSilentRows
+	}
 	for _, source := range rebuilt(r.Source) {
 		if r.Keep {
 			break
 		}
 		for _, kind := range candidateKinds() {
-			more, err := dropRows(own, sourcePrefix(kind, source), clearedRows)
+			more, err := dropRows(own, sourcePrefix(kind, source), most)
 			if err != nil {
 				return err
 			}
@@ -60,20 +66,11 @@ func rebuilt(source schemas.Source) []schemas.Source {
 
 // dropRows deletes the first rows with a prefix, and says whether there are others.
 func dropRows(own rows.Owner, prefix []byte, most int) (more bool, err error) {
-	var names [][]byte
-	err = own.Scan(rows.Scan{Prefix: prefix, Limit: most + 1}, func(row, _ []byte) bool {
-		names = append(names, slices.Clone(row))
-		return true
-	})
-	if more = len(names) > most; more {
-		names = names[:most]
+	names, more, err := someRows(own, prefix, most, keepNone)
+	if err != nil {
+		return false, err
 	}
-	for _, name := range names {
-		if err == nil {
-			err = own.Delete(name)
-		}
-	}
-	return more, err
+	return more, deleteRows(own, names)
 }
 
 // askAgain asks the followees of a user's rebuilt sources for what they have; everyone, if some that were asked before

@@ -1,0 +1,101 @@
+package pools_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+const (
+	follows = 2500 // more than a step takes
+	offered = 3000 // likewise, where a pool has room for so many
+)
+
+// twoGenerations are generations of pools that hold different numbers of candidates of a user who follows many, the second
+// being built, both stopped.
+func twoGenerations(t *testing.T, firstCap, secondCap int) (w *proctest.Wire, members [2]*proctest.Member) {
+	t.Helper()
+	w = proctest.New(t)
+	w.CreateTopics(topics.TableOf("pools.2"), topics.TicksOf("pools.2"))
+	client, err := w.Kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := topics.SetGeneration(t.Context(), client, topics.Generation{Group: topics.Pools, Active: 1, Building: 2}); err != nil {
+		t.Fatal(err)
+	}
+	for i, most := range []int{firstCap, secondCap} {
+		cfg := pools.DefaultConfig()
+		cfg.Cap = most
+		group := pools.Group(cfg, w.Streams, deleted{})
+		group.Generation = i + 1
+		members[i] = w.Start(fmt.Sprint("member-", i), group)
+	}
+	r := &rig{Wire: w, t: t}
+	for n := range follows {
+		r.edge("user:1", schemas.FollowEdge, followee(n), true)
+	}
+	for n := 0; n < offered; n += 100 {
+		var pins []schemas.DeliveredPin
+		for k := range 100 {
+			pins = append(pins, schemas.DeliveredPin{
+				Pin: schemas.PinID(fmt.Sprint("pin:", n+k)), Version: 1, Created: 1, Score: float64(n + k),
+				Facets: schemas.Facets{Author: schemas.UserID(followee(0))},
+			})
+		}
+		r.deliver(schemas.Following, "user:1", 1, pins...)
+	}
+	w.WaitIdle()
+	for i, name := range []string{"pools", "pools.2"} {
+		t.Logf("%s has %d rows", name, len(w.Rows(name, "user:1")))
+		members[i].Stop()
+	}
+	return w, members
+}
+
+func followee(n int) schemas.ID { return schemas.ID(fmt.Sprint("user:author-", n)) }
+
+// Of a deleted user nothing is left in a generation that is being built, however more it had than the one that speaks, and
+// every followee is told, also when the other one speaks from the second step on.
+func TestErasureWithAGenerationThatIsBeingBuilt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, second int
+		cutOver       bool
+	}{
+		"that has more rows": {10, 5000, false},
+		"that has more rows, and speaks from the second step": {10, 5000, true},
+		"that has less rows, and speaks from the second step": {5000, 10, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, members := twoGenerations(t, c.first, c.second)
+			begin := &schemas.Erasure{User: "user:1", Step: schemas.EraseUser, Time: 5}
+			proctest.Publish(w, w.Streams.Erasures, "user:1", begin)
+			if c.cutOver {
+				if err := topics.CutOver(t.Context(), w.Kafka, []string{topics.Erasures}, topics.Pools, 2); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, m := range members {
+				m.Restart()
+			}
+			for _, name := range []string{"pools", "pools.2"} {
+				w.Eventually("nothing is left in "+name, func() bool { return len(w.Rows(name, "user:1")) == 0 })
+			}
+			w.Eventually("every followee is told", func() bool {
+				told := map[string]bool{}
+				for _, r := range proctest.Drain(w, w.Streams.Erasures) {
+					if r.Value != nil && r.Value.Step == schemas.EraseFollower && r.Value.User == "user:1" {
+						told[r.Key] = true
+					}
+				}
+				return len(told) == follows
+			})
+		})
+	}
+}
