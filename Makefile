@@ -9,7 +9,7 @@ LONG    := Lastfm$$
 # In a real browser: a part of its own.
 BROWSER := Browser
 # Where goroutines share state: `make test-racy` runs these under the race detector, `make test-race` everything.
-RACY    := ./processors ./processors/rows ./processors/pools ./processors/outside ./topics/... ./serving/...
+RACY    := ./processors ./processors/rows ./processors/pools ./processors/outside ./processors/retries ./processors/interests ./internal/tracing ./internal/otlp ./topics/... ./serving/...
 
 # Where .ci/services starts Kafka: one node, and the three of a cluster.
 export KAFKA_PORT ?= 19092

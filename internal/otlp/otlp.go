@@ -87,7 +87,7 @@ func Open(cfg Config, deps Deps) (*Exporter, error) {
 	e.ctx, e.abandon = context.WithCancel(context.Background())
 	e.provider = sdk.NewTracerProvider(
 		sdk.WithSpanProcessor(e), sdk.WithResource(describe(cfg, deps)),
-		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(cfg.Sample))))
+		sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample()))) // the tracer decides what begins
 	e.ended.Go(e.run)
 	return e, nil
 }
@@ -102,7 +102,7 @@ func describe(cfg Config, deps Deps) *resource.Resource {
 }
 
 // Tracer begins traces whose spans are sent.
-func (e *Exporter) Tracer() *tracing.Tracer { return tracing.New(e.provider) }
+func (e *Exporter) Tracer() *tracing.Tracer { return tracing.New(e.provider, e.cfg.Sample) }
 
 // Close sends what waits, for at most the time-out; spans that end later are dropped.
 func (e *Exporter) Close() {

@@ -14,8 +14,10 @@ package tracing
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -29,13 +31,40 @@ const Header = "traceparent"
 const scope = "github.com/smartfeed/smartfeed"
 
 // Tracer begins traces. A nil one begins none.
-type Tracer struct{ provider trace.TracerProvider }
+type Tracer struct {
+	provider trace.TracerProvider
+	share    float64
+}
 
-// New returns a tracer whose spans go where the provider has them go.
-func New(provider trace.TracerProvider) *Tracer { return &Tracer{provider} }
+// New returns a tracer whose spans go where the provider has them go, which must record what has no parent. The share of
+// what begins here that is traced is 0 to 1.
+func New(provider trace.TracerProvider, share float64) *Tracer { return &Tracer{provider, share} }
 
-// Start begins a span of a kind below parent. Without a valid parent it begins a trace, if chance has it so. A trace that is
-// not recorded has a span as well: it tells others not to record it either. A nil tracer returns ctx and a span that is none.
+// Decide says whether to trace what a sender asks for: as the sender says, or, if there is none, by chance. It is cheap, so
+// that what is not traced is.
+func (t *Tracer) Decide(sender trace.SpanContext) bool {
+	switch {
+	case t == nil:
+		return false
+	case sender.IsValid():
+		return sender.IsSampled()
+	}
+	return rand.Float64() < t.share
+}
+
+// Unrecorded returns ctx as that of something that is not traced, so that others whom it reaches do not decide anew.
+func Unrecorded(ctx context.Context, sender trace.SpanContext) context.Context {
+	if !sender.IsValid() {
+		var cfg trace.SpanContextConfig
+		binary.NativeEndian.PutUint64(cfg.TraceID[:], rand.Uint64()|1) // never all zero, which is none
+		binary.NativeEndian.PutUint64(cfg.SpanID[:], rand.Uint64()|1)
+		sender = trace.NewSpanContext(cfg)
+	}
+	return trace.ContextWithRemoteSpanContext(ctx, sender)
+}
+
+// Start begins a span of a kind below parent, without a valid one a trace, for which Decide has decided. A nil tracer
+// returns ctx and a span that is none.
 func (t *Tracer) Start(ctx context.Context, parent trace.SpanContext, name string, kind trace.SpanKind, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
 	if t == nil {
 		return ctx, none

@@ -74,8 +74,8 @@ func FuzzParse(f *testing.F) {
 // recorder returns a tracer that records what begins with the given chance.
 func recorder(chance float64) (*tracing.Tracer, *tracetest.SpanRecorder) {
 	spans := tracetest.NewSpanRecorder()
-	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans), sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(chance))))
-	return tracing.New(provider), spans
+	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans), sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample())))
+	return tracing.New(provider, chance), spans
 }
 
 // sender is a span elsewhere, recorded or not.
@@ -101,7 +101,10 @@ func TestDecisionIsTheBeginners(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tracer, spans := recorder(test.chance)
-			ctx, span := tracer.Start(t.Context(), test.parent, "top", trace.SpanKindServer)
+			ctx, span := tracing.Unrecorded(t.Context(), test.parent), tracing.None()
+			if tracer.Decide(test.parent) {
+				ctx, span = tracer.Start(t.Context(), test.parent, "top", trace.SpanKindServer)
+			}
 			_, child := tracing.Start(ctx, "below", trace.SpanKindInternal)
 			if tracing.Recorded(ctx) != test.want || (tracing.ID(ctx) != "") != test.want {
 				t.Errorf("context: recorded %t, id %q; want %t", tracing.Recorded(ctx), tracing.ID(ctx), test.want)

@@ -29,7 +29,7 @@ func (r fakeRecord) Timestamp() time.Time  { return r.at }
 func (r fakeRecord) Headers() goka.Headers { return nil }
 
 // newPart is a partition without Kafka: what its callbacks write stays pending.
-func newPart(t *testing.T, g Group) *part {
+func newPart(t testing.TB, g Group) *part {
 	t.Helper()
 	b, done := newBench(t, g)
 	t.Cleanup(done)

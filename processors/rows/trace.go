@@ -60,7 +60,7 @@ func (p *part) trace(record goka.Context) {
 	}
 	headers := record.Headers()
 	sender := tracing.Parse(headers[tracing.Header])
-	if _, derived := headers[topics.SinceHeader]; !sender.IsSampled() && (sender.IsValid() || derived) {
+	if _, derived := headers[topics.SinceHeader]; derived && !sender.IsValid() || !tracer.Decide(sender) {
 		return
 	}
 	topic := string(record.Topic())
@@ -72,9 +72,6 @@ func (p *part) trace(record goka.Context) {
 		attribute.String("messaging.destination.partition.id", strconv.Itoa(int(p.id))),
 		attribute.String("messaging.consumer.group.name", p.w.r.topo.name),
 		attribute.Int64("messaging.kafka.offset", record.Offset()))
-	if !span.IsRecording() {
-		return
-	}
 	t.spans = append(t.spans, span)
 	t.now = uint16(len(t.spans))
 }

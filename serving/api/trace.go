@@ -25,6 +25,10 @@ func (s *Server) traced(r route, next http.Handler) http.Handler {
 		if s.deps.FromCallers {
 			caller = callerTrace(req)
 		}
+		if !s.deps.Tracer.Decide(caller) {
+			next.ServeHTTP(w, req.WithContext(tracing.Unrecorded(req.Context(), caller)))
+			return
+		}
 		ctx, span := s.begin(w, req, caller, r.path)
 		defer span.End() // also of an answer that was given up
 		next.ServeHTTP(w, req.WithContext(ctx))
