@@ -147,15 +147,19 @@ func checkPort(address string) error {
 	return nil
 }
 
-// runProduct opens, runs and closes a product, with then beside it.
-func runProduct(cmd *cobra.Command, cfg Config, pieces []opener, then func(context.Context, *product) error) (err error) {
+// runProduct opens, runs and closes a product, with then beside it. Told to end, it does within endTimeout.
+func runProduct(cmd *cobra.Command, cfg Config, pieces []opener, then func(context.Context, *product) error) error {
 	product, err := openProduct(cmd.Context(), cfg, logger(cmd, cfg.Log), pieces)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, product.Close()) }()
-	group, ctx := errgroup.WithContext(cmd.Context())
-	group.Go(func() error { return product.Run(ctx) })
-	group.Go(func() error { return then(ctx, product) })
-	return group.Wait()
+	ended := make(chan error, 1)
+	go func() {
+		group, ctx := errgroup.WithContext(cmd.Context())
+		group.Go(func() error { return product.Run(ctx) })
+		group.Go(func() error { return then(ctx, product) })
+		err := group.Wait()
+		ended <- errors.Join(err, product.Close())
+	}()
+	return endWithin(cmd.Context(), endTimeout, ended, func() string { return stuck(product.supervisor.State()) })
 }

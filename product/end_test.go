@@ -1,0 +1,49 @@
+package product
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors"
+)
+
+// A process that is told to end does, and names what holds it up.
+func TestEndWithin(t *testing.T) {
+	states := []processors.PartState{
+		{Name: "http", Condition: processors.Ended},
+		{Name: "pools", Condition: processors.Running, LastError: "disk refuses writes"},
+	}
+	why := func() string { return stuck(states) }
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended, came := make(chan error, 1), make(chan error, 1)
+		go func() { came <- endWithin(ctx, time.Minute, ended, why) }()
+		time.Sleep(time.Hour) // nobody has told it to end
+		select {
+		case err := <-came:
+			t.Fatalf("ended by itself: %v", err)
+		default:
+		}
+		cancel()
+		began := time.Now()
+		err := <-came
+		if took := time.Since(began); took != time.Minute || err == nil || !strings.Contains(err.Error(), "still at work: pools (disk refuses writes)") {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	broken := errors.New("broken")
+	ended := make(chan error, 1)
+	ended <- broken
+	if err := endWithin(ctx, time.Minute, ended, why); !errors.Is(err, broken) {
+		t.Errorf("what the end brought is lost: %v", err)
+	}
+	if text := stuck(states[:1]); text != "a store or the broker does not close" {
+		t.Errorf("with all parts ended: %q", text)
+	}
+}
