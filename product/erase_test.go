@@ -114,6 +114,8 @@ func (s door) show() (shown []string) {
 	} {
 		ask(path, "pin:other-")
 	}
+	ask("/v1/users/"+erased+"/interests", "interest:tea")
+	ask("/v1/insights/xd28s", `"users":2`) // the user and the reader have acted
 	return shown
 }
 
@@ -130,6 +132,7 @@ func (s door) checkErased() {
 		"/v1/users/user:reader/pools?source=interest&limit=1000": `"source":"interest"`,
 		"/v1/interests/interest:tea/pins?limit=100":              "pin:other-",
 		"/v1/users/" + erased + "/feed/why?pin=pin:other-1":      `user_gone`,
+		"/v1/insights/xd28s":                                     `"users":1`,
 	} {
 		if text := s.get(path); !strings.Contains(text, want) {
 			s.t.Errorf("%s: no %s in %.500s", path, want, text)
@@ -202,11 +205,12 @@ func (s *started) tracesIn(groups ...string) map[string]int {
 }
 
 // mayRemain says of a trace whether it is one that an erasure leaves: that the user is gone; candidates and frozen items
-// of others, hidden; what others cared for, until it is sent next.
+// of others, hidden; what others cared for, until it is sent next; that the user saw a pin, for interests.attribute.
 func mayRemain(trace string) bool {
 	return trace == `actors-table: "user:gone" "u"` ||
 		strings.HasPrefix(trace, `pools-table: "user:`) && !strings.Contains(trace, erased) && slices.Contains([]string{`"a"`, `"c"`, `"e"`}, trace[len(trace)-3:]) ||
-		strings.HasPrefix(trace, `actors-table: "user:reader" `) || trace == `actors-table: "" "t"`
+		strings.HasPrefix(trace, `actors-table: "user:reader" `) || trace == `actors-table: "" "t"` ||
+		strings.HasPrefix(trace, `interests-table: "pin:other-`) && strings.HasSuffix(trace, ` "s"`) || trace == `interests-table: "" "t"`
 }
 
 func tablesOf(groups []string) (tables []string) {
@@ -236,7 +240,7 @@ func testErase(t *testing.T, cfg Config) {
 	s := start(t, cfg)
 	s.publish(lifeOfAUser(time.Now())...)
 	s.door().show() // visits: frozen feeds have the pins
-	if shown := s.door().show(); len(shown) < 8 {
+	if shown := s.door().show(); len(shown) < 10 {
 		t.Fatalf("before the erasure only %v", shown)
 	}
 	out, err := s.run("erase", erased, "--json")
@@ -248,7 +252,7 @@ func testErase(t *testing.T, cfg Config) {
 		t.Errorf("erase says %+v", done)
 	}
 	s.door().checkErased()
-	for trace, n := range s.tracesIn(topics.Objects, topics.Actors, topics.Fanout, topics.Pools) {
+	for trace, n := range s.tracesIn(topics.Objects, topics.Actors, topics.Fanout, topics.Pools, topics.Interests) {
 		if !mayRemain(trace) {
 			t.Errorf("%d rows of %s", n, trace)
 		}
