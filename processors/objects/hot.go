@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -69,12 +70,12 @@ func (h *heat) decode(value []byte) error {
 	for _, n := range []*int64{&h.shown, &h.saved, &h.sentShown, &h.sentSaved, &last} {
 		v, used := binary.Varint(value)
 		if used <= 0 {
-			return errTorn
+			return packed.ErrTorn
 		}
 		*n, value = v, value[used:]
 	}
 	if len(value) > 0 {
-		return errTorn
+		return packed.ErrTorn
 	}
 	h.last = schemas.Micros(last)
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -63,11 +64,11 @@ func TestHeatRoundTrip(t *testing.T) {
 		t.Errorf("got %+v, %v, want %+v", got, err, h)
 	}
 	for n := range whole {
-		if err := new(heat).decode(whole[:n]); !errors.Is(err, errTorn) {
+		if err := new(heat).decode(whole[:n]); !errors.Is(err, packed.ErrTorn) {
 			t.Errorf("%d of %d bytes: got %v, want that it is torn", n, len(whole), err)
 		}
 	}
-	if err := new(heat).decode(append(whole, 0)); !errors.Is(err, errTorn) {
+	if err := new(heat).decode(append(whole, 0)); !errors.Is(err, packed.ErrTorn) {
 		t.Errorf("a byte more: got %v, want that it is torn", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -73,7 +74,7 @@ func decodeMean(b []byte) (*mean, error) {
 		return &mean{}, nil
 	}
 	if b[0] != formatMean || len(b) < 17 || len(b)%8 != 1 {
-		return nil, errTorn
+		return nil, packed.ErrTorn
 	}
 	m := &mean{time: schemas.Micros(binary.BigEndian.Uint64(b[1:])), weight: math.Float64frombits(binary.BigEndian.Uint64(b[9:]))}
 	for rest := b[17:]; len(rest) > 0; rest = rest[8:] {

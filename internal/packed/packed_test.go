@@ -1,0 +1,76 @@
+package packed
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+type row struct {
+	Name  string
+	Set   bool
+	Sum   float64
+	Count int64
+	List  []string
+}
+
+func (x *row) encode() []byte {
+	b := AppendFloat(AppendFlag(AppendText(nil, x.Name), x.Set), x.Sum)
+	return AppendList(binary.AppendVarint(b, x.Count), x.List, AppendText)
+}
+
+func decode(b []byte) (x row, err error) {
+	r := NewReader(b)
+	x = row{Text[string](r), r.Flag(), r.Float(), r.Varint(), List(r, Text[string])}
+	return x, r.End()
+}
+
+func TestRowsReadBackWholeOrNotAtAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := row{
+			rapid.String().Draw(t, "name"), rapid.Bool().Draw(t, "set"), rapid.Float64().Draw(t, "sum"),
+			rapid.Int64().Draw(t, "count"), nil,
+		}
+		for n := range rapid.IntRange(0, 3).Draw(t, "items") {
+			want.List = append(want.List, rapid.String().Draw(t, string(rune('a'+n))))
+		}
+		b := want.encode()
+		if got, err := decode(b); err != nil || !cmp.Equal(got, want) {
+			t.Fatalf("got %v, %v, want %v", got, err, want)
+		}
+		cut := b[:rapid.IntRange(0, len(b)-1).Draw(t, "cut")]
+		for _, torn := range [][]byte{cut, append(b, 0)} {
+			if got, err := decode(torn); !errors.Is(err, ErrTorn) {
+				t.Errorf("%x of %x: got %v, %v, want ErrTorn", torn, b, got, err)
+			}
+		}
+	})
+}
+
+func TestTorn(t *testing.T) {
+	list := func(r *Reader) { List(r, Text[string]) }
+	for name, test := range map[string]struct {
+		bytes []byte
+		read  func(*Reader)
+	}{
+		"a flag of 2":                     {[]byte{2}, func(r *Reader) { r.Flag() }},
+		"a number without an end":         {[]byte{0x80}, func(r *Reader) { r.Varint() }},
+		"a number of more than 64 bits":   {[]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, func(r *Reader) { r.Varint() }},
+		"more items than there are bytes": {append(binary.AppendUvarint(nil, 1<<60), "abc"...), list},
+		"a text beyond the end":           {append(binary.AppendUvarint(nil, 1<<63), "abc"...), func(r *Reader) { Text[string](r) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := NewReader(test.bytes)
+			test.read(r)
+			if err := r.End(); !errors.Is(err, ErrTorn) {
+				t.Errorf("got %v, want ErrTorn", err)
+			}
+			if r.Byte() != 0 || r.Flag() || r.Float() != 0 || r.Varint() != 0 || Text[string](r) != "" {
+				t.Error("a torn reader goes on")
+			}
+		})
+	}
+}
