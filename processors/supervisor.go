@@ -11,6 +11,8 @@ import (
 	"runtime/pprof"
 	"sync"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
 // Part is a long-running piece of the program. Run works until its context ends, and may be called again after it
@@ -148,15 +150,11 @@ func (s *Supervisor) keep(ctx context.Context, i int) error {
 func (s *Supervisor) pause(ctx context.Context, i int, err error, wait time.Duration) bool {
 	s.set(i, Waiting, err, time.Now().Add(wait))
 	s.log.Error("part failed, to be started again", "part", s.parts[i].Name, "error", err, "in", wait)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
+	whole := pause.For(ctx, wait)
+	if !whole {
 		s.set(i, Ended, nil, time.Time{})
-		return false
 	}
+	return whole
 }
 
 func (s *Supervisor) set(i int, c Condition, err error, next time.Time) {

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/pause"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -128,7 +129,7 @@ func Wait(ctx context.Context, k Kafka, since schemas.Micros, progress func(Wait
 		if err == nil && len(state.Behind) == 0 {
 			return nil
 		}
-		pause(ctx, w.last)
+		letWork(ctx, w.last)
 	}
 }
 
@@ -152,8 +153,8 @@ func (m *missingTopics) forLong(err error) bool {
 	return false
 }
 
-// pause lets the readers work: for longer when there is much to do.
-func pause(ctx context.Context, s WaitState) {
+// letWork lets the readers work: for longer when there is much to do.
+func letWork(ctx context.Context, s WaitState) {
 	d := 20 * time.Millisecond
 	var lag int64
 	for _, l := range s.Behind {
@@ -162,12 +163,7 @@ func pause(ctx context.Context, s WaitState) {
 	if lag > maxScan || s.Err != nil {
 		d = 200 * time.Millisecond
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	pause.For(ctx, d)
 }
 
 // waiter is one call of Wait.

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
 // ErrDegraded is returned by a request that was answered, but not with all that was asked for. Its latency counts.
@@ -110,14 +112,8 @@ func (r *running) due(n int) time.Time {
 
 // await returns when request n is due and there is room for it; false: ctx has ended.
 func (r *running) await(ctx context.Context, n int) bool {
-	if wait := time.Until(r.due(n)); wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return false
-		}
+	if !pause.For(ctx, time.Until(r.due(n))) {
+		return false
 	}
 	select {
 	case r.room <- struct{}{}:

@@ -13,6 +13,8 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
 // Start is part of otlptrace.Client.
@@ -31,9 +33,9 @@ func (p *poster) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	for pause := firstPause; ; pause *= 2 {
+	for wait := firstPause; ; wait *= 2 {
 		again, err := p.post(ctx, body)
-		if err == nil || again < 0 || !sleep(ctx, max(again, pause)) {
+		if err == nil || again < 0 || !pause.For(ctx, max(again, wait)) {
 			return err
 		}
 	}
@@ -77,16 +79,4 @@ func cause(err error) error {
 		return told.Err
 	}
 	return err
-}
-
-// sleep returns false when ctx ends before the time has passed.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/pause"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -155,14 +156,7 @@ func (r *reading) pause(ctx context.Context) bool {
 	}
 	r.patience -= step
 	r.left -= step
-	timer := time.NewTimer(step)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return pause.For(ctx, step)
 }
 
 // fetch reads at most n entries from the store.

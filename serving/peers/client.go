@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/smartfeed/smartfeed/internal/pause"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -63,8 +64,8 @@ const (
 	settleQueue   = 1024
 	settleTimeout = 2 * time.Second
 
-	// pause is between two looks for an owner whom the group does not know yet.
-	pause = 10 * time.Millisecond
+	// lookAgain is between two looks for an owner whom the group does not know yet.
+	lookAgain = 10 * time.Millisecond
 
 	idlePerPeer = 128 // connections kept: as many as calls to one generator are usually under way
 )
@@ -201,7 +202,7 @@ func ask[Resp any](ctx context.Context, c *Client, call string, rows target, req
 		if !errors.Is(err, schemas.ErrElsewhere) {
 			break
 		}
-		if elsewhere = err; !sleep(ctx, pause) {
+		if elsewhere = err; !pause.For(ctx, lookAgain) {
 			break
 		}
 	}
@@ -283,16 +284,4 @@ func (c *Client) count(call string, err error) {
 		outcome = "failed"
 	}
 	c.asked.WithLabelValues(call, outcome).Inc()
-}
-
-// sleep returns false when ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
