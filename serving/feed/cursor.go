@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -98,7 +99,7 @@ func (c cursors) open(text string, kind byte, n int) ([]string, error) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrBadCursor, len(text))
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) < 2+macBytes {
+	if err != nil || len(raw) < 2+macBytes || strings.ContainsAny(text, "\r\n") { // the decoder passes over ends of lines
 		return nil, fmt.Errorf("%w: damaged", ErrBadCursor)
 	}
 	body, mac := raw[:len(raw)-macBytes], raw[len(raw)-macBytes:]
