@@ -104,8 +104,11 @@ lint: ## golangci-lint, where it is installed
 fmt: ## format
 	gofmt -w .
 
-bench-short: ## every benchmark once, to see that it runs
+bench-short: ## what fails when rows, deliveries or pages cost a multiple of the bare loop's; of the others that they run
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./schemas ./serving/...
+	$(GO) test -run '^$$' -bench 'Rows$$' -benchtime 1x ./processors/rows
+	BENCH_FEED_SCALE=0.1 $(GO) test -run '^$$' -bench 'Feed$$' -benchtime 1x ./internal/bench
+	$(GO) test -run '^$$' -bench 'Serving$$' -benchtime 1x ./product
 
 bench-features: ## features over HTTP, and beside them the store alone and the bare rows
 	$(GO) test -run '^$$' -bench 'Features$$' -benchtime 1x ./product
