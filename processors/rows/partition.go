@@ -32,6 +32,7 @@ type part struct {
 
 	// What recovery found, by input. A topic without it has never been applied.
 	recovered map[int]position
+	reading   sync.Mutex // held while that is read: Goka leaves this behind when it hands the partition over meanwhile
 
 	mu      sync.Mutex // held for as long as a callback runs
 	room    *sync.Cond // the pending batch can take records again, or never will
@@ -217,6 +218,8 @@ func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
 
 // MarkRecovered is called by Goka when all rows are here: it reads how far each input has been applied.
 func (p *part) MarkRecovered() error {
+	p.reading.Lock()
+	defer p.reading.Unlock()
 	if err := p.store.MarkRecovered(); err != nil {
 		return err
 	}
@@ -285,5 +288,7 @@ func (p *part) Close() error {
 	p.wg.Wait()
 	p.giveUpTraces()
 	p.client.Close()
+	p.reading.Lock() // from here on MarkRecovered finds the store closed
+	defer p.reading.Unlock()
 	return p.store.Close()
 }

@@ -3,12 +3,15 @@ package rows
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/lovoo/goka"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 type gokaContext = goka.Context
@@ -104,5 +107,56 @@ func TestFailedTickLeavesNothing(t *testing.T) {
 	p.handle(fakeRecord{topic: "in", key: key, offset: 5, at: time.UnixMilli(7)}, 0, nil)
 	if p.applied[0] != 4 {
 		t.Error("a record was taken after the failure")
+	}
+}
+
+// heldReader holds its first Get until it is told to go on.
+type heldReader struct {
+	reader
+	once          sync.Once
+	reached, goOn chan struct{}
+}
+
+func (r *heldReader) Get(key []byte) ([]byte, io.Closer, error) {
+	r.once.Do(func() {
+		close(r.reached)
+		<-r.goOn
+	})
+	return r.reader.Get(key)
+}
+
+// Goka reads in a goroutine of its own what has been applied, and does not wait for it when the partition is handed over:
+// a store that was closed under it would take the process with it.
+func TestHandedOverWhileItFindsWhatIsApplied(t *testing.T) {
+	t.Parallel()
+	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}})
+	r := p.w.r
+	r.cfg.Dir, r.fs, r.slots = t.TempDir(), vfs.Default, make([]slot, 1)
+	var err error
+	r.shared, err = NewShared(r.cfg)
+	must(t, err)
+	defer r.shared.Close()
+	p.store, err = r.openStore(identity{Topic: "g-table"}, 0)
+	must(t, err)
+	p.client, err = kgo.NewClient()
+	must(t, err)
+	p.ctx, p.cancel = context.WithCancel(t.Context())
+	held := &heldReader{reader: p.store.db, reached: make(chan struct{}), goOn: make(chan struct{})}
+	p.state.store = held
+
+	found, closed := make(chan error, 1), make(chan error, 1)
+	go func() { found <- p.MarkRecovered() }()
+	<-held.reached
+	go func() { closed <- p.Close() }()
+	select {
+	case err := <-closed:
+		t.Errorf("closed while it was read: %v", err)
+	case <-time.After(100 * time.Millisecond): // a Close that does not wait takes a tenth of that
+	}
+	close(held.goOn)
+	must(t, <-found)
+	must(t, <-closed)
+	if err := p.MarkRecovered(); !errors.Is(err, errClosed) {
+		t.Errorf("recovered after it was closed: %v, want %v", err, errClosed)
 	}
 }
