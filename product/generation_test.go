@@ -52,6 +52,20 @@ func (s *started) answersFrom(number int) {
 	}
 }
 
+// sharesPartitions waits until this process has some partitions of what answers, and not all.
+func (s *started) sharesPartitions() {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience * 3); ; time.Sleep(10 * time.Millisecond) {
+		n := len(s.generations.running()[0].Status().Partitions)
+		if n > 0 && n < int(s.cfg.Partitions) {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("one process has %d of %d partitions: want some, not all", n, s.cfg.Partitions)
+		}
+	}
+}
+
 // records returns all committed records of a topic.
 func (s *started) records(topic string) (list []*kgo.Record) {
 	s.t.Helper()
@@ -370,9 +384,7 @@ func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
 	}
 	for _, s := range []*started{first, second} {
 		s.answersFrom(2)
-		if n := len(s.generations.running()[0].Status().Partitions); n == 0 || n == int(s.cfg.Partitions) {
-			t.Errorf("one process has %d of %d partitions: want some, not all", n, s.cfg.Partitions)
-		}
+		s.sharesPartitions()
 	}
 	l.publish(10)
 	for _, r := range l.readers[:5] {
