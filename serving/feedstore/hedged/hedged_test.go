@@ -543,8 +543,9 @@ func TestWhoWaitsMovesOn(t *testing.T) {
 		cfg.Budget, cfg.Burst, cfg.Losses = 0, 2, 2
 		s := newStore(t, cfg, hung(), newFake(150*ms))
 		// Two are asked for after 60 ms, two after 100; the answers after 210 ms decide.
-		if took := slices.Max(traffic(t, s, 10, 0)); took != 365*ms {
-			t.Errorf("the longest read took %s, want 365 ms", took)
+		// Who looks again 5 ms later than others is a matter of whose turn it is.
+		if took := slices.Max(traffic(t, s, 10, 0)); took < 360*ms || took > 365*ms {
+			t.Errorf("the longest read took %s, want 360 to 365 ms", took)
 		}
 	})
 }
