@@ -12,8 +12,8 @@ import (
 // ErrTorn says that bytes are not what was appended: cut short, too long, or of another form.
 var ErrTorn = errors.New("cut short, or not of a known form")
 
-// AppendText appends a text behind its length.
-func AppendText[T ~string](b []byte, s T) []byte {
+// AppendText appends a text, or bytes, behind its length.
+func AppendText[T ~string | ~[]byte](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
@@ -83,13 +83,16 @@ func (r *Reader) Flag() bool {
 	return b == 1
 }
 
-// Float is the reverse of AppendFloat.
-func (r *Reader) Float() float64 {
+// Uint64 is the reverse of binary.BigEndian.AppendUint64.
+func (r *Reader) Uint64() uint64 {
 	if b := r.take(8); b != nil {
-		return math.Float64frombits(binary.BigEndian.Uint64(b))
+		return binary.BigEndian.Uint64(b)
 	}
 	return 0
 }
+
+// Float is the reverse of AppendFloat.
+func (r *Reader) Float() float64 { return math.Float64frombits(r.Uint64()) }
 
 // Varint is the reverse of binary.AppendVarint.
 func (r *Reader) Varint() int64 {
@@ -112,8 +115,11 @@ func whole[T int64 | uint64](r *Reader, v T, n int) T {
 	return v
 }
 
-// Text is the reverse of AppendText.
-func Text[T ~string](r *Reader) T { return T(r.take(r.length())) }
+// Bytes is the reverse of AppendText for bytes: a part of what is read, no copy.
+func (r *Reader) Bytes() []byte { return r.take(r.length()) }
+
+// Text is the reverse of AppendText for texts.
+func Text[T ~string](r *Reader) T { return T(r.Bytes()) }
 
 // List is the reverse of AppendList, nil if there are no items. A number of items that cannot be there takes no memory.
 func List[T any](r *Reader, item func(*Reader) T) []T {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -44,39 +45,21 @@ func encodeRecent(list []recentAction) []byte {
 	for _, r := range list {
 		size += 8 + binary.MaxVarintLen32 + len(r.encoded)
 	}
-	b := append(make([]byte, 0, size), formatRecent)
-	b = binary.AppendUvarint(b, uint64(len(list)))
-	for _, r := range list {
-		b = binary.BigEndian.AppendUint64(b, uint64(r.time))
-		b = append(binary.AppendUvarint(b, uint64(len(r.encoded))), r.encoded...)
-	}
-	return b
+	return packed.AppendList(append(make([]byte, 0, size), formatRecent), list, func(b []byte, r recentAction) []byte {
+		return packed.AppendText(binary.BigEndian.AppendUint64(b, uint64(r.time)), r.encoded)
+	})
 }
 
 // decodeRecent is the reverse of encodeRecent; the records are left as they are, parts of b.
 func decodeRecent(b []byte) ([]recentAction, error) {
-	if len(b) == 0 || b[0] != formatRecent {
+	r := packed.NewReader(b)
+	if r.Byte() != formatRecent {
 		return nil, errTorn
 	}
-	n, head := binary.Uvarint(b[1:])
-	if head <= 0 || n > uint64(len(b)) { // an action takes a byte at least
-		return nil, errTorn
-	}
-	b = b[1+head:]
-	list := make([]recentAction, n)
-	for i := range list {
-		if len(b) < 8 {
-			return nil, errTorn
-		}
-		size, head := binary.Uvarint(b[8:])
-		if head <= 0 || size > uint64(len(b)-8-head) {
-			return nil, errTorn
-		}
-		end := 8 + head + int(size)
-		list[i] = recentAction{time: micros8(b), encoded: b[8+head : end]}
-		b = b[end:]
-	}
-	if len(b) > 0 {
+	list := packed.List(r, func(r *packed.Reader) recentAction {
+		return recentAction{time: schemas.Micros(r.Uint64()), encoded: r.Bytes()}
+	})
+	if r.End() != nil {
 		return nil, errTorn
 	}
 	return list, nil
