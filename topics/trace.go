@@ -41,10 +41,7 @@ func sent(ctx context.Context, records []*kgo.Record) (context.Context, trace.Sp
 		return ctx, tracing.None()
 	}
 	ctx, span := tracing.Start(ctx, "send", trace.SpanKindProducer,
-		attribute.String("messaging.system", "kafka"),
-		attribute.String("messaging.operation.type", "send"),
-		attribute.String("messaging.operation.name", "send"),
-		attribute.Int("messaging.batch.message_count", len(records)))
+		tracing.Kafka("send", attribute.Int("messaging.batch.message_count", len(records)))...)
 	told, further := WithTrace(ctx, nil), []kgo.RecordHeader(nil)
 	if len(records) > maxTraced {
 		further = WithTrace(trace.ContextWithSpanContext(ctx, above.WithTraceFlags(0)), nil)
@@ -70,13 +67,12 @@ func received(ctx context.Context, cfg ConsumerConfig, records []*kgo.Record) (c
 			senders = append(senders, sender)
 		}
 	}
-	attributes := []attribute.KeyValue{
-		attribute.String("messaging.system", "kafka"),
-		attribute.String("messaging.operation.type", "process"),
-		attribute.String("messaging.operation.name", "process"),
-		attribute.String("messaging.consumer.group.name", cfg.Group),
-		attribute.Int("messaging.batch.message_count", len(records)),
+	if len(senders) == 0 {
+		return ctx, tracing.None()
 	}
+	attributes := tracing.Kafka("process",
+		attribute.String("messaging.consumer.group.name", cfg.Group),
+		attribute.Int("messaging.batch.message_count", len(records)))
 	name := "process"
 	if len(cfg.Topics) == 1 {
 		name += " " + cfg.Topics[0]

@@ -95,6 +95,16 @@ func (t *Tracer) Batch(ctx context.Context, senders []trace.SpanContext, name st
 		trace.WithLinks(links...), trace.WithAttributes(attributes...))
 }
 
+// Kafka returns the attributes of sending or working off records, "send" or "process", and more of them, by
+// https://opentelemetry.io/docs/specs/semconv/messaging/kafka/.
+func Kafka(operation string, more ...attribute.KeyValue) []attribute.KeyValue {
+	return append([]attribute.KeyValue{
+		attribute.String("messaging.system", "kafka"),
+		attribute.String("messaging.operation.type", operation),
+		attribute.String("messaging.operation.name", operation),
+	}, more...)
+}
+
 // Start begins a span below the one in ctx, if that is recorded; otherwise it returns ctx and a span that is none.
 func Start(ctx context.Context, name string, kind trace.SpanKind, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)

@@ -64,14 +64,11 @@ func (p *part) trace(record goka.Context) {
 		return
 	}
 	topic := string(record.Topic())
-	_, span := tracer.Start(context.Background(), sender, "process "+topic, trace.SpanKindConsumer,
-		attribute.String("messaging.system", "kafka"),
-		attribute.String("messaging.operation.type", "process"),
-		attribute.String("messaging.operation.name", "process"),
+	_, span := tracer.Start(context.Background(), sender, "process "+topic, trace.SpanKindConsumer, tracing.Kafka("process",
 		attribute.String("messaging.destination.name", topic),
 		attribute.String("messaging.destination.partition.id", strconv.Itoa(int(p.id))),
 		attribute.String("messaging.consumer.group.name", p.w.r.topo.name),
-		attribute.Int64("messaging.kafka.offset", record.Offset()))
+		attribute.Int64("messaging.kafka.offset", record.Offset()))...)
 	t.spans = append(t.spans, span)
 	t.now = uint16(len(t.spans))
 }
