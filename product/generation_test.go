@@ -19,6 +19,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -42,26 +43,28 @@ func (s *started) generate() (done built) {
 func (s *started) answersFrom(number int) {
 	s.t.Helper()
 	name := topics.GenerationName(topics.Pools, number)
-	for deadline := time.Now().Add(patience * 3); ; time.Sleep(10 * time.Millisecond) {
-		if status := s.generations.running()[0].Status(); status.Group == name && status.Ready {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%s does not answer", name)
-		}
-	}
+	s.awaitGeneration(name+" answers", func(status rows.Status) bool { return status.Group == name && status.Ready })
 }
 
 // sharesPartitions waits until this process has some partitions of what answers, and not all.
 func (s *started) sharesPartitions() {
 	s.t.Helper()
+	s.awaitGeneration("this process has some partitions, and not all", func(status rows.Status) bool {
+		n := len(status.Partitions)
+		return n > 0 && n < int(s.cfg.Partitions)
+	})
+}
+
+// awaitGeneration waits until the group that answers of the pools stands so.
+func (s *started) awaitGeneration(what string, so func(rows.Status) bool) {
+	s.t.Helper()
 	for deadline := time.Now().Add(patience * 3); ; time.Sleep(10 * time.Millisecond) {
-		n := len(s.generations.running()[0].Status().Partitions)
-		if n > 0 && n < int(s.cfg.Partitions) {
+		status := s.generations.running()[0].Status()
+		if so(status) {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("one process has %d of %d partitions: want some, not all", n, s.cfg.Partitions)
+			s.t.Fatalf("not so: %s: %+v", what, status)
 		}
 	}
 }
