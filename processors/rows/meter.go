@@ -70,7 +70,7 @@ func (m *meter) counters() Counters {
 	}
 }
 
-// committed counts a committed batch.
+// committed counts a committed batch. Its records come last: who sees them counted sees all that they did counted.
 func (m *meter) committed(b *batch, took time.Duration) {
 	deletes, puts := 0, 0
 	for i := range b.writes {
@@ -86,8 +86,6 @@ func (m *meter) committed(b *batch, took time.Duration) {
 	m.deletes.count(deletes)
 	m.bytes.count(len(b.data))
 	m.emits.count(len(b.emits))
-	m.messages.count(b.messages)
-	m.rate.add(b.messages, time.Now())
 	m.commits.count(1)
 	m.latency.Observe(took.Seconds())
 	if b.messages > 0 {
@@ -103,6 +101,8 @@ func (m *meter) committed(b *batch, took time.Duration) {
 	for _, reason := range b.letters {
 		m.letters.count(m.kinds.of(reason))
 	}
+	m.messages.count(b.messages)
+	m.rate.add(b.messages, time.Now())
 }
 
 // begun is when a record arrived, and when the outside event did that it goes back to, in microseconds.

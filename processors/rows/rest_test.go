@@ -69,7 +69,7 @@ func TestRecordsTakenUnreadStopTheGroup(t *testing.T) {
 	must(t, stop())
 	w.send(t, "t-in", 40, 40, user)
 	w.retain(t, w.ends(t))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
 	var fatal *FatalError

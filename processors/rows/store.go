@@ -135,6 +135,9 @@ func (s *store) GetOffset(def int64) (int64, error) {
 func (s *store) SetOffset(offset int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
 	s.offset = offset
 	s.read.count(1)
 	if s.filled == nil || s.filled.Len() < recoveryBytes {
@@ -164,10 +167,10 @@ func (s *store) progress() (offset, end int64) {
 func (s *store) MarkRecovered() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.show.left(s, 0)
-	if s.closed {
+	if s.closed { // also one that was never open
 		return errClosed
 	}
+	s.show.left(s, 0)
 	return s.flush()
 }
 

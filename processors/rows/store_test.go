@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -217,7 +216,7 @@ func TestStoreInUseIsNamedAndKept(t *testing.T) {
 			path := filepath.Join(dir, "t-table", "2")
 			c.lock(t, path)
 			before := tables(t, path)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			r = newRunner(t, w, dir, w.counter("t-in"))
 			var removed atomic.Int64
@@ -266,7 +265,7 @@ func TestUnwritableDirectoryStopsTheStart(t *testing.T) {
 	t.Parallel()
 	w, dir := newWire(t), t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "t-table"), nil, 0o644)) // a file where a directory must be
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
 	if err == nil || !strings.Contains(err.Error(), dir) {
@@ -347,4 +346,18 @@ func TestFullDiskStopsCommitsUntilThereIsRoom(t *testing.T) {
 	free.Store(1 << 40)
 	runUntilDone(t, w, r, 20)
 	w.emittedOnce(t, 20)
+}
+
+// Goka goes on for some moments with a store that it asked for when the session was over.
+func TestStoreOfAnEndedSession(t *testing.T) {
+	t.Parallel()
+	s := &store{closed: true}
+	for name, err := range map[string]error{
+		"Set": s.Set("k", nil), "Delete": s.Delete("k"), "SetOffset": s.SetOffset(1), "MarkRecovered": s.MarkRecovered(),
+	} {
+		if !errors.Is(err, errClosed) {
+			t.Errorf("%s: %v, want %v", name, err, errClosed)
+		}
+	}
+	must(t, s.Close())
 }

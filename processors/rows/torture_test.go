@@ -272,10 +272,10 @@ func (d *driver) watch(ctx context.Context, t testing.TB, consumer *kgo.Client) 
 func (d *driver) caughtUp(t testing.TB, when string) {
 	t.Helper()
 	sent := d.sent.Load()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(patience)
 	for d.out.Load() < sent {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: %d of %d records came out within 60 s", when, d.out.Load(), sent)
+			t.Fatalf("%s: %d of %d records came out within %s", when, d.out.Load(), sent, patience)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

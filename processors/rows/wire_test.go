@@ -118,7 +118,7 @@ func (w *wire) read(t testing.TB, topic string) []*kgo.Record {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var records []*kgo.Record
 	for len(left) > 0 {
@@ -185,7 +185,7 @@ func newRunner(t testing.TB, w *wire, dir string, g Group) *Runner {
 }
 
 // patience is how long a test waits for what must come: a busy machine is slow, and not wrong.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // eventually polls a condition for as long as patience lasts.
 func eventually(t testing.TB, what string, cond func() bool) {
