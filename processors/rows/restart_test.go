@@ -192,8 +192,9 @@ func TestMemoryEndsWithThePartition(t *testing.T) {
 	if wrong.Load() > 0 {
 		t.Errorf("memory knew of more than the rows %d times", wrong.Load())
 	}
-	if want := int64(4 * testPartitions); memories.Load() != want {
-		t.Errorf("memory was made %d times, want %d", memories.Load(), want)
+	least, taken := int64(4*testPartitions), int64(r.owned.Load()) // more than the least where the group was joined anew in between
+	if got := memories.Load(); got < least || got > taken {
+		t.Errorf("memory was made %d times, want at least %d, and no more than the %d times that a partition was taken", got, least, taken)
 	}
 }
 

@@ -31,6 +31,13 @@ func (f *fired) note(tx *Tx, name []byte, at time.Time) {
 	f.late = append(f.late, tx.Time().Sub(at))
 }
 
+// forget begins anew.
+func (f *fired) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.list, f.late = nil, nil
+}
+
 func (f *fired) names() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,21 +71,26 @@ func TestTimersFireOnceInOrderAndNotBeforeTheirTime(t *testing.T) {
 	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
 	start(t, r)
 	eventually(t, "it is ready", func() bool { return r.Status().Ready })
-	now := time.Now()
-	for _, ms := range []int{300, 1, 150} {
-		rec := w.record(t, "t-in", "user:1", ms)
-		rec.Timestamp = now // of all, so that they are due in this order however long the sending takes
-		must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
+	latest := lostTick
+	for round := uint64(1); round <= 5 && latest >= lostTick; round++ { // a machine may be busy, but not each time
+		f.forget()
+		now := time.Now()
+		for _, ms := range []int{300, 1, 150} {
+			rec := w.record(t, "t-in", "user:1", ms)
+			rec.Timestamp = now // of all, so that they are due in this order however long the sending takes
+			must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
+		}
+		eventually(t, "all have fired", func() bool { return count(t, r, "user:1") == int(3*round) })
+		if got, want := f.names(), []string{"user:1/1", "user:1/150", "user:1/300"}; !slices.Equal(got, want) {
+			t.Errorf("fired %v, want %v", got, want)
+		}
+		if slices.Min(f.late) < 0 {
+			t.Errorf("a timer fired before its time: %v after it", f.late)
+		}
+		latest = slices.Max(f.late)
 	}
-	eventually(t, "all have fired", func() bool { return count(t, r, "user:1") == 3 })
-	if got, want := f.names(), []string{"user:1/1", "user:1/150", "user:1/300"}; !slices.Equal(got, want) {
-		t.Errorf("fired %v, want %v", got, want)
-	}
-	if slices.Min(f.late) < 0 {
-		t.Errorf("a timer fired before its time: %v after it", f.late)
-	}
-	if slices.Min(f.late) >= lostTick { // all of them because their tick was given up
-		t.Errorf("timers fired %v after their times", f.late)
+	if latest >= lostTick { // not by their tick, but because that was given up
+		t.Errorf("timers fired up to %v after their times", latest)
 	}
 }
 
