@@ -218,11 +218,7 @@ func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source sc
 	if err != nil {
 		return nil, err
 	}
-	list, err := v.scratch.candidateRows(own, source)
-	if err != nil {
-		return nil, err
-	}
-	t, err := v.judge(source).trim(list, v.scratch.found, g.cfg.Cap)
+	list, t, err := v.trim(source, g.cfg.Cap)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ type flooded struct {
 	most    int
 	put     putter
 	refused int
+	shown   int64 // pins
 }
 
 func (f *flooded) view(m memory) *view {
@@ -42,11 +43,7 @@ func (f *flooded) view(m memory) *view {
 // trim is what the trim of a callback does to a table.
 func (f *flooded) trim(m memory) (*view, []candidateRow, *trimmed) {
 	v := f.view(m)
-	list, err := candidateRows(m, schemas.Following)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	t, err := v.judge(schemas.Following).trim(list, places(list), f.most)
+	list, t, err := v.trim(schemas.Following, f.most)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -100,8 +97,9 @@ func (f *flooded) register(kind byte, other schemas.ID, live bool) {
 
 func (f *flooded) see(pin schemas.PinID) {
 	f.floors.forget(owner)
-	f.table[string(rowOf(rowSeen, pin))] = appendSeen(nil, seen{position: 1})
-	f.table[string(rowState)] = []byte(`{"head":9}`)
+	f.shown++
+	f.table.see(pin, f.shown)
+	f.table[string(rowState)] = fmt.Appendf(nil, `{"head":%d}`, f.shown)
 }
 
 // Whatever happens to a pool, what does not enter is what a trim at that moment would drop.

@@ -30,16 +30,18 @@ func (m memory) put(source schemas.Source, d delivered) {
 	m[string(row)] = ranked.AppendBody(nil, &ranked.Body{Facets: d.Facets, Created: d.created, Deleted: d.deleted})
 }
 
+// see is what freezing does to make a pin seen.
+func (m memory) see(pin schemas.PinID, position int64) {
+	m[string(rowOf(rowSeen, pin))] = appendSeen(nil, seen{position: position})
+	m[string(positionRow(rowIndex, position))] = []byte(pin)
+}
+
 // fataler is a test, of package testing or of rapid.
 type fataler interface{ Fatal(args ...any) }
 
 // trim is what the trim of a callback does.
 func (m memory) trim(t fataler, source schemas.Source, most int) map[string]int {
-	list, err := candidateRows(m, source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	trimmed, err := m.look(t).judge(source).trim(list, places(list), most)
+	list, trimmed, err := m.look(t).trim(source, most)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,8 +144,10 @@ func drawWorld(t *rapid.T) world {
 		if rapid.IntRange(0, 5).Draw(t, "seen") == 0 {
 			pin := pinID(n)
 			w.seen[pin] = true
-			w.table[string(rowOf(rowSeen, pin))] = appendSeen(nil, seen{position: 1})
-			w.table[string(rowState)] = []byte(`{"head":9}`)
+			w.table.see(pin, int64(len(w.seen)))
+			// So few that a trim reads them all, or so many that it asks for each candidate.
+			head := rapid.SampledFrom([]int{len(w.seen), 1e6}).Draw(t, "head")
+			w.table[string(rowState)] = fmt.Appendf(nil, `{"head":%d}`, head)
 		}
 	}
 	return w
@@ -251,8 +255,10 @@ func TestPoolKeepsTheBestBeyondTheCap(t *testing.T) {
 }
 
 func TestTrimSaysWhy(t *testing.T) {
-	m := memory{string(graphRow(regFollow, "user:a")): {}, string(rowOf(rowSeen, "pin:seen")): appendSeen(nil, seen{position: 1})}
-	m[string(rowState)] = []byte(`{"head":9,"unseen":1,"refused":-5}`)
+	m := memory{string(graphRow(regFollow, "user:a")): {}}
+	m.see("pin:seen", 2)
+	m.see("pin:elsewhere", 3)
+	m[string(rowState)] = []byte(`{"head":3,"unseen":1,"refused":-5}`)
 	followed, other := schemas.Facets{Author: "user:a"}, schemas.Facets{Author: "user:b"}
 	for _, d := range []delivered{
 		{pin: "pin:best", version: 1, score: 9, Facets: followed},

@@ -79,6 +79,29 @@ func (v *view) remembers(c *candidate) (bool, error) {
 	return value != nil, err
 }
 
+// trim returns the rows of a source, best first, and what a trim makes of them.
+func (v *view) trim(source schemas.Source, most int) ([]candidateRow, *trimmed, error) {
+	list, err := v.scratch.candidateRows(v, source)
+	if err == nil {
+		err = v.rememberAll(len(v.scratch.found))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := v.judge(source).trim(list, v.scratch.found, most)
+	return list, t, err
+}
+
+// rememberAll has all that was shown known at once, where that costs less than to ask for each of n candidates.
+func (v *view) rememberAll(n int) error {
+	const scanned = 4 // rows a scan reads while one is looked up
+	shown := v.state.Head - v.state.Unseen
+	if shown > scanned*int64(n) {
+		return nil
+	}
+	return v.remember(int(shown))
+}
+
 // remember has what was shown lately, so many pins, count as seen.
 func (v *view) remember(n int) error {
 	v.lately = make(map[schemas.PinID]struct{}, min(n, int(v.state.Head)))
