@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -186,14 +187,26 @@ func (c *Config) validateOwn() error {
 	return errors.Join(problems...)
 }
 
-// Write prints the configuration as the file that gives it.
+// Write prints the configuration as the file that gives it, without what is secret in it.
 func (c *Config) Write(w io.Writer) error {
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
-	if err := enc.Encode(c); err != nil {
+	if err := enc.Encode(c.shown()); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
 	return enc.Close()
+}
+
+// shown is the configuration with addresses as they may be printed. Secrets see to themselves.
+func (c *Config) shown() *Config {
+	out := *c
+	out.Auth.JWKS = secure.ShownURL(c.Auth.JWKS)
+	out.Generator.Model.URL = secure.ShownURL(c.Generator.Model.URL)
+	out.Generator.Sources = slices.Clone(c.Generator.Sources)
+	for i := range out.Generator.Sources {
+		out.Generator.Sources[i].URL = secure.ShownURL(out.Generator.Sources[i].URL)
+	}
+	return &out
 }
 
 // settle hands values that several parts share to each of them.

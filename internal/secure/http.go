@@ -1,8 +1,10 @@
 package secure
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 )
@@ -73,7 +75,41 @@ func (a authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	req = req.Clone(req.Context()) // a RoundTripper must not change the caller's
 	tell(req)
-	return a.next.RoundTrip(req)
+	res, err := a.next.RoundTrip(req)
+	if err != nil || res.StatusCode < http.StatusBadRequest {
+		return res, err
+	}
+	if err := hideTold(req, res); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// maxRefusal is how much is read of an answer that is an error; what comes behind is left out.
+const maxRefusal = 1 << 20
+
+// hideTold takes what a request told of who asks out of the answer of a server that refuses: such answers become errors,
+// and some servers say back what they were sent.
+func hideTold(req *http.Request, res *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
+	_ = res.Body.Close() // what is needed has been read
+	if err != nil {
+		return fmt.Errorf("read the answer %s: %w", res.Status, err)
+	}
+	_, told, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	for _, secret := range []string{told, passwordOf(req)} {
+		if secret != "" {
+			text = bytes.ReplaceAll(text, []byte(secret), []byte(hidden))
+		}
+	}
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return nil
+}
+
+// passwordOf returns the password that a request tells, "" for none.
+func passwordOf(req *http.Request) string {
+	_, password, _ := req.BasicAuth()
+	return password
 }
 
 // maxRedirects is how many are followed.
@@ -89,12 +125,25 @@ func sameServer(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// CheckURL refuses an address that holds a password, without repeating it: addresses are shown.
+// CheckURL refuses an address that holds a password, without repeating it: addresses are shown. It refuses what ShownURL
+// returns of one with a query, too: it was copied from there.
 func CheckURL(address string) error {
+	if strings.HasSuffix(address, "?"+hidden) {
+		return errors.New("is what an address is shown as, not an address")
+	}
 	if strings.Contains(address, "@") { // whether it is a URL or not
 		return errors.New("holds a user: give user and password as values of their own")
 	}
 	return nil
+}
+
+// ShownURL is an address as it may be printed: its query, which can be a key, is hidden.
+func ShownURL(address string) string {
+	before, _, has := strings.Cut(address, "?")
+	if !has {
+		return address
+	}
+	return before + "?" + hidden
 }
 
 // Under puts the name of a nested value before each of its problems.

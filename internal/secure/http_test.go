@@ -121,3 +121,31 @@ func TestAddressesHoldNoPassword(t *testing.T) {
 		}
 	}
 }
+
+// A server that refuses may say back what it was told: that is in no answer that errors are made of. Other answers are as
+// they were sent.
+func TestWhatIsSaidBackIsHidden(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/refused" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_, password, _ := r.BasicAuth()
+		_, _ = w.Write([]byte("no: " + r.Header.Get("Authorization") + " " + password))
+	}))
+	defer server.Close()
+	for _, c := range []struct {
+		name string
+		as   secure.HTTP
+		path string
+		want string
+	}{
+		{"a token", secure.HTTP{Token: "t-1"}, "/refused", "no: Bearer (hidden) "},
+		{"a password", secure.HTTP{Login: secure.Login{User: "ada", Password: "p-1"}}, "/refused", "no: Basic (hidden) (hidden)"},
+		{"nobody", secure.HTTP{}, "/refused", "no:  "},
+		{"no refusal", secure.HTTP{Token: "t-1"}, "/", "no: Bearer t-1 "},
+	} {
+		if got, err := ask(t, c.as, server.URL+c.path); got != c.want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", c.name, got, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package product
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/otlp/otlptest"
+	"github.com/smartfeed/smartfeed/internal/outgoing"
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/serving/auth"
+)
+
+// canary is in every secret of TestSecretsAreShownNowhere, and 32 bytes long, which secrets of tokens must be.
+const canary = "canary-0123456789abcdef012345678"
+
+// echo is a server of somebody else that refuses, and says in its answer all that it was sent; rude ones do.
+type echo struct {
+	url string
+
+	mu   sync.Mutex
+	told []string
+	well []byte // the first answer, which is no refusal; nil: none
+}
+
+func newEcho(t *testing.T, well []byte) *echo {
+	t.Helper()
+	e := &echo{well: well}
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	e.url = server.URL
+	return e
+}
+
+// ServeHTTP refuses all but the first request.
+func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	authorization := r.Header.Get("Authorization")
+	if basic, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(authorization, "Basic ")); err == nil {
+		authorization += " " + string(basic)
+	}
+	said := r.URL.String() + " " + authorization
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.told = append(e.told, said)
+	if e.well != nil && len(e.told) == 1 {
+		_, _ = w.Write(e.well)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusUnauthorized)
+	fmt.Fprintf(w, `{"error_code":401,"message":%q}`, said)
+}
+
+// knows says whether the canary has been sent to it, after its first answer if that was no refusal.
+func (e *echo) knows() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.well != nil && len(e.told) < 2 {
+		return false
+	}
+	return slices.ContainsFunc(e.told, func(said string) bool { return strings.Contains(said, canary) })
+}
+
+// someKeys is a JSON web key set.
+func someKeys(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	point, err := key.PublicKey.Bytes() // 4, then both coordinates
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := base64.RawURLEncoding.EncodeToString
+	return fmt.Appendf(nil, `{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","kid":"1","x":%q,"y":%q}]}`, text(point[1:33]), text(point[33:]))
+}
+
+// plant puts the canary into each Secret below a value, and returns how many there are.
+func plant(v reflect.Value) (n int) {
+	if v.Type() == reflect.TypeFor[secure.Secret]() {
+		v.SetString(canary)
+		return 1
+	}
+	if v.Kind() == reflect.Struct {
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				n += plant(v.Field(i))
+			}
+		}
+	}
+	return n
+}
+
+// shown gathers what everybody is shown.
+type shown struct {
+	t *testing.T
+	said
+}
+
+func (s *shown) note(what, text string) {
+	s.t.Helper()
+	if strings.Contains(text, canary) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("ada:"+canary))) {
+		s.t.Errorf("%s shows a secret: %s", what, text)
+	}
+	fmt.Fprintf(s, "%s: %s\n", what, text)
+}
+
+// ask notes the whole answer to a request with a token, and returns its code.
+func (s *shown) ask(base, path, token string) int {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, base+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.note(path, fmt.Sprint(res.StatusCode, res.Header, string(text)))
+	return res.StatusCode
+}
+
+// secretFile is a file with the canary.
+func secretFile(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(name, []byte(canary), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// Every secret of the configuration is used, some of them where they are refused and said back, and is in no log, answer,
+// metric or span.
+func TestSecretsAreShownNowhere(t *testing.T) {
+	source, keys, collector := newEcho(t, nil), newEcho(t, someKeys(t)), otlptest.New(t)
+	file := secretFile(t)
+	cfg := testConfig(t.TempDir())
+	if n := plant(reflect.ValueOf(&cfg).Elem()); n < 9 {
+		t.Fatalf("%d secrets: were they found?", n)
+	}
+	cfg.Tracing.Endpoint, cfg.Tracing.Sample, cfg.Tracing.Every = collector.URL, 1, 10*time.Millisecond
+	cfg.Tracing.Headers = map[string]secure.Secret{"X-Key": canary}
+	cfg.Tracing.Client.Password = "" // or the token
+	cfg.Auth.SecretFile, cfg.Peers.SecretFile, cfg.Feed.CursorKeyFile = file, file, file
+	cfg.Auth.JWKS, cfg.Auth.Audience, cfg.Auth.Refresh = keys.url+"/keys?key="+canary, "smartfeed", time.Second
+	cfg.Outgoing = outgoing.Config{Allow: []string{"127.0.0.0/8"}}
+	cfg.Generator.Model.URL = source.url + "/scores?key=" + canary
+	cfg.Generator.Sources = []pools.ExternalSource{{
+		Name: "trends", Config: outside.Config{URL: source.url + "/trends?key=" + canary, Timeout: time.Second}, Limit: 10, Share: 0.1,
+	}}
+	cfg.Admin = freeAddress(t)
+	s := &shown{t: t}
+	p, stop := startLogging(t, cfg, slog.New(slog.NewTextHandler(&s.said, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: errorText})))
+
+	signed := func(args ...string) string {
+		return minted(t, file, append(args, "--auth.audience", "smartfeed")...)
+	}
+	ada, operator := signed("--user", "user:ada"), signed("--service", "ops", "--scope", strings.Join(auth.Scopes(), ","))
+	base := "http://" + p.server.Addr()
+	for _, path := range []string{
+		"/readyz", "/v1/status", "/metrics", "/v1/users/user:ada/feed", "/v1/users/user:ada/feed?cursor=x", "/v1/users/user:ada/feed/why?pin=pin:1",
+		"/v1/users/user:ada/feed/state", "/v1/features", "/v1/deadletters/kinds", "/v1/dictionary", "/v1/nothing", "/v1/openapi.json",
+	} {
+		for _, token := range []string{ada, operator, canary} {
+			s.ask(base, path, token)
+		}
+	}
+	for _, path := range []string{"/metrics", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=1"} {
+		s.ask("http://"+cfg.Admin, path, "")
+	}
+	until(t, "the source and the model are asked, the keys again, and spans are sent", func() bool {
+		s.ask(base, "/v1/users/user:ada/feed", ada)
+		posts, header := collector.Posts()
+		return source.knows() && keys.knows() && posts > 0 && header.Get("X-Key") == canary && header.Get("Authorization") == "Bearer "+canary
+	})
+	collector.Says(http.StatusUnauthorized) // and in the log is why
+	until(t, "the collector's refusal is in the log", func() bool {
+		s.ask(base, "/v1/users/user:ada/feed", ada)
+		return s.holds("401") && s.holds("keys of tokens cannot be read")
+	})
+	stop()
+	s.note("spans", fmt.Sprint(collector.Spans()))
+	for _, token := range []string{canary, ada, operator} {
+		if s.holds(token) {
+			t.Errorf("%.20q is in what is shown", token)
+		}
+	}
+}
+
+// until waits for something.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+// startLogging starts everything with a log, and returns when it is ready.
+func startLogging(t *testing.T, cfg Config, log *slog.Logger) (p *product, stop func()) {
+	t.Helper()
+	p, err := openProduct(t.Context(), cfg, log, everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := errors.Join(<-ended, p.Close()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	ready, done := context.WithTimeout(t.Context(), time.Minute)
+	defer done()
+	if !p.awaitReady(ready) {
+		t.Fatalf("not ready after a minute: %v", p.missing())
+	}
+	return p, stop
+}
+
+// Servers that refuse a login, and say it back, make commands fail that show none of it. So do addresses that nobody
+// answers at.
+func TestRefusedSecretsAreNotShown(t *testing.T) {
+	refusing := newEcho(t, nil)
+	s := &shown{t: t}
+	broker := startBroker(t)
+	kafka := broker.Kafka(0).Brokers[0]
+	environ := []string{
+		"SMARTFEED_REGISTRY_CLIENT_TOKEN=" + canary, "SMARTFEED_PINOT_CLIENT_USER=ada", "SMARTFEED_PINOT_CLIENT_PASSWORD=" + canary,
+		"SMARTFEED_FEED_STORE_CASSANDRA_PRIMARY_LOGIN_USER=ada", "SMARTFEED_FEED_STORE_CASSANDRA_PRIMARY_LOGIN_PASSWORD=" + canary, "SMARTFEED_TOKEN=" + canary,
+	}
+	login := []string{"SMARTFEED_KAFKA_CLIENT_SASL_MECHANISM=PLAIN", "SMARTFEED_KAFKA_CLIENT_SASL_USER=ada", "SMARTFEED_KAFKA_CLIENT_SASL_PASSWORD=" + canary}
+	for _, c := range []struct {
+		name    string
+		environ []string
+		args    []string
+	}{
+		{"registry", nil, []string{"process", "--kafka", kafka, "--registry", refusing.url, "--dir", t.TempDir(), "--http", freeAddress(t)}},
+		{"brokers without logins", login, []string{"topics", "verify", "--kafka", kafka, "--registry", broker.RegistryURL()}},
+		{"pinot", nil, []string{"pinot", "apply", "--pinot.controller", strings.TrimPrefix(refusing.url, "http://"), "--kafka", kafka}},
+		{"cassandra", nil, []string{"feedstore", "apply", "--feed_store.cassandra.primary.hosts", "127.0.0.1:1"}},
+		{"http", nil, []string{"query", "status", "--http", strings.TrimPrefix(refusing.url, "http://")}},
+		{"doctor", login, []string{"doctor", "--kafka", kafka, "--registry", refusing.url, "--dir", t.TempDir(), "--http", strings.TrimPrefix(refusing.url, "http://")}},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		var out, problems strings.Builder
+		code := Execute(ctx, c.args, slices.Concat(environ, c.environ), strings.NewReader(""), &out, &problems)
+		cancel()
+		s.note(c.name, out.String()+problems.String())
+		if code == 0 || code == 2 {
+			t.Errorf("%s: exit code %d, want that it is refused: %s%s", c.name, code, out.String(), problems.String())
+		}
+	}
+	if !refusing.knows() {
+		t.Error("nobody has sent a secret")
+	}
+}
