@@ -21,6 +21,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra/cassandratest"
 	"github.com/smartfeed/smartfeed/serving/feedstore/hedged"
 )
 
@@ -62,7 +63,7 @@ func (w *watched) Page(ctx context.Context, user schemas.UserID, below int64, n 
 type pair struct {
 	*hedged.Store
 	stores  [2]*watched
-	proxies [2]*proxy // before the clusters
+	proxies [2]*cassandratest.Proxy // before the clusters
 	users   []schemas.UserID
 }
 
@@ -73,8 +74,8 @@ func newPair(t *testing.T) *pair {
 	p := &pair{}
 	for i := range p.stores {
 		cluster := at(t, i)
-		p.proxies[i] = before(t, cluster.Hosts[0])
-		cluster.Hosts = []string{p.proxies[i].address()}
+		p.proxies[i] = cassandratest.Before(t, cluster.Hosts[0])
+		cluster.Hosts = []string{p.proxies[i].Address()}
 		p.stores[i] = &watched{Store: start(t, cfg, cluster, 1000)}
 	}
 	for i := range readers {
@@ -185,10 +186,10 @@ func TestRealCassandraHedged(t *testing.T) {
 		asksBoth bool
 	}{
 		{"both up", func(*testing.T) {}, func(*testing.T) {}, -1, false},
-		{"primary slow", func(*testing.T) { p.proxies[0].slow.Store(true) }, func(*testing.T) { p.proxies[0].slow.Store(false) }, -1, true},
+		{"primary slow", func(*testing.T) { p.proxies[0].Slow(true) }, func(*testing.T) { p.proxies[0].Slow(false) }, -1, true},
 		{"primary hangs", func(t *testing.T) { service(t, "pause", 0) }, func(t *testing.T) { service(t, "resume", 0) }, -1, true},
 		{"primary killed", func(t *testing.T) { service(t, "kill", 0) }, func(t *testing.T) { service(t, "start", 0) }, 0, true},
-		{"standby slow", func(*testing.T) { p.proxies[1].slow.Store(true) }, func(*testing.T) { p.proxies[1].slow.Store(false) }, -1, false},
+		{"standby slow", func(*testing.T) { p.proxies[1].Slow(true) }, func(*testing.T) { p.proxies[1].Slow(false) }, -1, false},
 		{"standby hangs", func(t *testing.T) { service(t, "pause", 1) }, func(t *testing.T) { service(t, "resume", 1) }, -1, false},
 		{"standby killed", func(t *testing.T) { service(t, "kill", 1) }, func(t *testing.T) { service(t, "start", 1) }, 1, false},
 	} {
@@ -208,7 +209,7 @@ func TestRealCassandraHedged(t *testing.T) {
 				t.Errorf("the standby had %d calls: the fault was none", o.calls[1])
 			}
 			for i, proxy := range p.proxies {
-				if held := proxy.held.Swap(0); strings.HasSuffix(c.name, "slow") && c.name == [2]string{"primary slow", "standby slow"}[i] && held == 0 {
+				if held := proxy.Held(); strings.HasSuffix(c.name, "slow") && c.name == [2]string{"primary slow", "standby slow"}[i] && held == 0 {
 					t.Error("no answer came late: the fault was none")
 				}
 			}

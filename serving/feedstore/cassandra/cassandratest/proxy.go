@@ -1,4 +1,6 @@
-package cassandra_test
+// Package cassandratest makes a Cassandra node look slow or overloaded to those who ask it through a Proxy. What is away or
+// hangs needs none: the node itself is killed or stopped.
+package cassandratest
 
 import (
 	"bufio"
@@ -13,34 +15,37 @@ import (
 	"time"
 )
 
-// proxy stands before a node, and can hold back a tenth of what it answers: the rest of the same connection passes it,
-// as it does when a node takes long over one read. It knows the frames of the protocol's version 5, no more.
-type proxy struct {
+// Proxy stands before a node, and can hold back what it answers: the rest of the same connection passes an answer that is
+// held, as it does when a node takes long over one read. It knows the frames of the protocol's version 5, no more. Its
+// methods may be called from any number of goroutines.
+type Proxy struct {
 	t    *testing.T
 	l    net.Listener
 	node string
 	slow atomic.Bool
-	seen atomic.Int64 // segments answered
-	held atomic.Int64 // … of which late
+	seen atomic.Int64 // answers while it is slow
+	held atomic.Int64 // answers that came late
+	line line
 	wg   sync.WaitGroup
 
 	mu    sync.Mutex
 	conns []net.Conn
 }
 
+// What a slow node does: LateBy more for one answer in LateEvery.
 const (
-	lateBy    = 500 * time.Millisecond
-	lateEvery = 10
+	LateBy    = 500 * time.Millisecond
+	LateEvery = 10
 )
 
-// before starts a proxy, which ends with the test.
-func before(t *testing.T, node string) *proxy {
+// Before starts a proxy before the node at an address. It ends with the test.
+func Before(t *testing.T, node string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{t: t, l: l, node: node}
+	p := &Proxy{t: t, l: l, node: node}
 	p.wg.Go(p.accept)
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -54,9 +59,20 @@ func before(t *testing.T, node string) *proxy {
 	return p
 }
 
-func (p *proxy) address() string { return p.l.Addr().String() }
+// Address is where the node is asked through the proxy.
+func (p *Proxy) Address() string { return p.l.Addr().String() }
 
-func (p *proxy) accept() {
+// Slow has one answer in LateEvery come LateBy later, or no more.
+func (p *Proxy) Slow(slow bool) { p.slow.Store(slow) }
+
+// Overload has the node answer so many times a second and no more: answers wait in line, each for Longest at most. 0: it
+// answers as it does.
+func (p *Proxy) Overload(perSecond int) { p.line.open(perSecond) }
+
+// Held is how many answers have come late since it was asked last.
+func (p *Proxy) Held() int64 { return p.held.Swap(0) }
+
+func (p *Proxy) accept() {
 	for {
 		client, err := p.l.Accept()
 		if err != nil {
@@ -88,7 +104,7 @@ func (p *proxy) accept() {
 }
 
 // answer hands on what a node says: frames as they are until it is ready, then segments.
-func (p *proxy) answer(client io.Writer, node *bufio.Reader) error {
+func (p *Proxy) answer(client io.Writer, node *bufio.Reader) error {
 	out := &lateWriter{to: client}
 	defer out.wg.Wait()
 	for ready := false; !ready; {
@@ -107,14 +123,62 @@ func (p *proxy) answer(client io.Writer, node *bufio.Reader) error {
 			return err
 		}
 		late := time.Duration(0)
-		if p.slow.Load() && whole && p.seen.Add(1)%lateEvery == 0 {
-			late = lateBy
-			p.held.Add(1)
+		if whole {
+			late = p.late()
 		}
 		if err := out.write(segment, late); err != nil {
 			return err
 		}
 	}
+}
+
+// late is how long the next answer is held.
+func (p *Proxy) late() time.Duration {
+	late := p.line.wait(time.Now())
+	if p.slow.Load() && p.seen.Add(1)%LateEvery == 0 {
+		late += LateBy
+	}
+	if late > 0 {
+		p.held.Add(1)
+	}
+	return late
+}
+
+// Longest is how long an overloaded node takes at most: what waits longer goes first.
+const Longest = time.Second
+
+// line is where the answers of an overloaded node wait.
+type line struct {
+	mu   sync.Mutex
+	each time.Duration // 0: there is none
+	next time.Time     // the first free place
+}
+
+func (l *line) open(perSecond int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.each, l.next = 0, time.Time{}
+	if perSecond > 0 {
+		l.each = time.Second / time.Duration(perSecond)
+	}
+}
+
+// wait takes a place in the line, and returns how long it takes until that is at its head.
+func (l *line) wait(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.each == 0 {
+		return 0
+	}
+	if l.next.Before(now) {
+		l.next = now
+	}
+	late := l.next.Sub(now)
+	if late > Longest {
+		return Longest
+	}
+	l.next = l.next.Add(l.each)
+	return late
 }
 
 // readFrame reads an envelope: version, flags, stream (2), opcode, length (4), body.

@@ -1,0 +1,45 @@
+package cassandratest
+
+import (
+	"testing"
+	"time"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+)
+
+// patience is how long a node is waited for: a new one knows nobody for a moment, and a busy machine is slow.
+const patience = 2 * time.Minute
+
+// Do runs statements on a cluster, as whom the cluster names.
+func Do(t *testing.T, at cassandra.Cluster, statements ...string) {
+	t.Helper()
+	encryption, err := at.TLS.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, err := at.Login.Secret()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := gocql.NewCluster(at.Hosts...)
+	c.Authenticator = gocql.PasswordAuthenticator{Username: at.Login.User, Password: password}
+	c.Timeout = patience
+	if encryption != nil {
+		c.SslOpts = &gocql.SslOptions{Config: encryption}
+	}
+	session, err := c.CreateSession()
+	for deadline := time.Now().Add(patience); err != nil; session, err = c.CreateSession() {
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	defer session.Close()
+	for _, statement := range statements {
+		if err := session.Query(statement).ExecContext(t.Context()); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
