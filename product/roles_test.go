@@ -2,7 +2,9 @@ package product
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"testing"
@@ -42,15 +44,19 @@ func roleConfig(t *testing.T, broker *embedded.Server) Config {
 	return cfg
 }
 
-// freeAddress is one that nobody listens on at the moment.
+// freeAddress is one that nobody listens on at the moment. Its port is below those that systems give to whoever asks for any,
+// outgoing connections among them, which could take it until it is listened on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 22_000+rand.IntN(10_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("a hundred ports are taken")
+	return ""
 }
 
 // Two processes share the groups and a third answers; then one of the two leaves, and the other has all pools.
