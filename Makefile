@@ -23,6 +23,7 @@ export CASSANDRA_PORT ?= 19042
 CASSANDRAS    := cassandra-primary cassandra-standby
 CASSANDRA     := $(shell echo 127.0.0.1:$(CASSANDRA_PORT),127.0.0.1:$$(($(CASSANDRA_PORT) + 1)))
 SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA_PORT) + 40))) \
+                 SMARTFEED_TEST_REGISTRY_SECURED=127.0.0.1:$(shell echo $$(($(REGISTRY_PORT) + 1))) \
                  SMARTFEED_TEST_CASSANDRA_SECURED=127.0.0.1:$(shell echo $$(($(CASSANDRA_PORT) + 2))) \
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
@@ -71,9 +72,9 @@ test-kafka: ## one broker, and three
 test-cassandra: ## a primary and a standby
 	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) $(GO) test -count=1 -timeout 20m -run RealCassandra -v ./serving/feedstore/cassandra
 
-test-secured: ## Kafka and Cassandra that want TLS and a login
-	.ci/services with kafka-secured -- env $(SECURED) $(GO) test -p 1 -count=1 -timeout 10m -run RealSecured -v ./topics ./product
-	.ci/services with cassandra-secured -- env $(SECURED) $(GO) test -count=1 -timeout 10m -run RealSecured -v ./serving/feedstore/cassandra
+test-secured: ## Kafka, a registry and Cassandra that want TLS and a login
+	.ci/services with kafka-secured registry-secured cassandra-secured -- env $(SECURED) \
+	  $(GO) test -p 1 -count=1 -timeout 10m -run RealSecured -v ./schemas ./topics ./serving/feedstore/cassandra ./product
 
 test-pinot: ## Pinot with its ZooKeeper
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GO) test -count=1 -run RealPinot -v ./serving/feature/pinot

@@ -2,14 +2,11 @@ package product
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,61 +17,44 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra/cassandratest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// The variables with the address of a Kafka broker that wants TLS and a login, as .ci/services starts kafka-secured, and
-// with the directory of its certificates.
+// The variables with the addresses of a Kafka broker, a registry and a Cassandra node that want TLS and a login, as
+// .ci/services starts kafka-secured, registry-secured and cassandra-secured, and with the directory of their certificates.
 const (
-	realSecured      = "SMARTFEED_TEST_KAFKA_SECURED"
-	realCertificates = "SMARTFEED_TEST_CERTIFICATES"
+	realSecured          = "SMARTFEED_TEST_KAFKA_SECURED"
+	realSecuredRegistry  = "SMARTFEED_TEST_REGISTRY_SECURED"
+	realSecuredCassandra = "SMARTFEED_TEST_CASSANDRA_SECURED"
+	realCertificates     = "SMARTFEED_TEST_CERTIFICATES"
 )
 
-// securedRegistry is a registry behind TLS that asks for a login.
-func securedRegistry(t *testing.T, dir string) string {
+// securedFile writes the configuration of a product of which everything is secured; more is added to it.
+func securedFile(t *testing.T, more string) string {
 	t.Helper()
-	registry := srfake.New()
-	t.Cleanup(registry.Close)
-	at, err := url.Parse(registry.URL())
-	if err != nil {
-		t.Fatal(err)
+	kafka, registry := os.Getenv(realSecured), os.Getenv(realSecuredRegistry)
+	if kafka == "" || registry == "" {
+		t.Skipf("set %s and %s to the addresses of a Kafka broker and a registry that want TLS and a login", realSecured, realSecuredRegistry)
 	}
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, securetest.Server), filepath.Join(dir, securetest.Server))
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(at)
-	front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if user, password, _ := r.BasicAuth(); user != securetest.User || password != securetest.Literal {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	front.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
-	front.StartTLS()
-	t.Cleanup(front.Close)
-	return front.URL
-}
-
-// securedFile writes the configuration of a product of which everything is secured.
-func securedFile(t *testing.T, kafka, registry, dir string) string {
-	t.Helper()
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
 	text := fmt.Sprintf(`
 kafka: [%[1]s]
 kafka_client:
   tls: {enabled: true, ca_file: %[3]s/ca.pem}
   sasl: {mechanism: SCRAM-SHA-512, user: smartfeed, password_file: %[3]s/password}
-registry: %[2]s
+registry: https://%[2]s/apis/ccompat/v7
 registry_client: {tls: {ca_file: %[3]s/ca.pem}, user: smartfeed, password_file: %[3]s/password}
 partitions: 4
-`, kafka, registry, dir)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+`, kafka, registry, os.Getenv(realCertificates))
+	if err := os.WriteFile(file, []byte(text+more), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -82,11 +62,7 @@ partitions: 4
 
 // Topics are made, groups run, and one event goes through to a feed, every connection over TLS and as somebody.
 func TestRealSecuredProduct(t *testing.T) {
-	kafka, dir := os.Getenv(realSecured), os.Getenv(realCertificates)
-	if kafka == "" {
-		t.Skipf("set %s to the address of a Kafka broker that wants TLS and a login", realSecured)
-	}
-	file := securedFile(t, kafka, securedRegistry(t, dir), dir)
+	file := securedFile(t, "")
 	command := func(args ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -131,19 +107,20 @@ func TestRealSecuredProduct(t *testing.T) {
 	}
 }
 
-// Each role does its work as a user of its own that is allowed what "topics acls" prints for it and nothing else; one that
-// lacks something ends at its start and names it.
+// Each role does its work as a user of its own that is allowed what "topics acls" prints for it, and in the feed store what
+// OPERATIONS.md says, and nothing else; one that lacks something ends at its start and names it.
 func TestRealSecuredRolesNeedNoMore(t *testing.T) {
-	kafka, dir := os.Getenv(realSecured), os.Getenv(realCertificates)
-	if kafka == "" {
-		t.Skipf("set %s to the address of a Kafka broker that wants TLS and a login", realSecured)
-	}
-	g := &guarded{t: t, file: securedFile(t, kafka, securedRegistry(t, dir), dir), run: fmt.Sprint(time.Now().UnixNano())}
-	g.as("", "topics", "apply")
+	g := newGuarded(t)
 	for _, role := range topics.Roles() {
 		g.admit(role)
 	}
+	g.as("", "topics", "apply")
+	g.as(topics.RoleOperate, "feedstore", "apply")
+	g.as(topics.RoleOperate, "feedstore", "verify")
+	g.grant(topics.RoleMaterialize, "SELECT", "MODIFY")
+	g.grant(topics.RoleServe, "SELECT")
 	g.start(topics.RoleProcess, processing(groupNames()))
+	g.start(topics.RoleMaterialize, materializing())
 	front := g.start(topics.RoleServe, serving())
 	events := filepath.Join(t.TempDir(), "events.jsonl")
 	now := time.Now().UTC().Format(time.RFC3339)
@@ -163,13 +140,11 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if answer, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(answer), `"pin:`+g.run+`"`) {
-		t.Errorf("the feed: %s, %v, want pin:%s", answer, err, g.run)
+	if answer, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(answer), `"pin:`+g.run+`"`) || !strings.Contains(string(answer), `"degraded":[]`) {
+		t.Errorf("the feed: %s, %v, want pin:%s, and nothing missing", answer, err, g.run)
 	}
 	g.as(topics.RoleOperate, "wait", "--timeout", "60s") // what the visit had to say
-	if err := topics.VerifyAccess(t.Context(), g.kafka(topics.RoleMaterialize), topics.RoleMaterialize); err != nil {
-		t.Error(err)
-	}
+	g.checkFrozen()
 	g.takeAway(topics.RoleProcess, topics.Deliveries)
 	_, err = openProduct(t.Context(), g.config(topics.RoleProcess), slog.New(slog.NewTextHandler(t.Output(), nil)), processing(groupNames()))
 	if err == nil || !strings.Contains(err.Error(), "on topic deliveries") || !strings.Contains(err.Error(), "topics acls process") {
@@ -180,10 +155,84 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 	}
 }
 
-// guarded is a product of which every role is a user of its own, named after the role and the run.
+// guarded is a product of which every role is a user of its own, named after the role and the run, of Kafka and of the feed
+// store.
 type guarded struct {
 	t         *testing.T
 	file, run string
+	keyspace  string
+	cluster   cassandra.Cluster // as somebody who may do everything
+}
+
+func newGuarded(t *testing.T) *guarded {
+	t.Helper()
+	at, ca := os.Getenv(realSecuredCassandra), filepath.Join(os.Getenv(realCertificates), securetest.CA)
+	if at == "" {
+		t.Skipf("set %s to the address of a Cassandra node that wants a login", realSecuredCassandra)
+	}
+	g := &guarded{t: t, run: fmt.Sprint(time.Now().UnixNano()), cluster: cassandra.DefaultCluster()}
+	g.keyspace = "smartfeed_" + g.run
+	g.cluster.Hosts, g.cluster.Replicas = []string{at}, 1
+	g.cluster.TLS = secure.TLS{Enabled: true, Certificates: secure.Certificates{CAFile: ca}}
+	g.cluster.Login = secure.Login{User: "cassandra", Password: "cassandra"} // whom a new cluster knows
+	g.file = securedFile(t, fmt.Sprintf(`feed_store:
+  cassandra:
+    keyspace: %s
+    timeout: 30s
+    primary:
+      hosts: [%q]
+      replicas: 1
+      tls: {enabled: true, ca_file: %s}
+      login: {user: nobody, password: %s}
+`, g.keyspace, at, ca, securetest.Literal))
+	return g
+}
+
+// checkFrozen holds what the feed store has, asked as who serves, against the one visit there was.
+func (g *guarded) checkFrozen() {
+	g.t.Helper()
+	cfg := g.config(topics.RoleServe).FeedStore
+	store := openStore(g.t, "checked", cfg.Cassandra.Config, cfg.Cassandra.Primary)
+	rows, _, err := store.Page(g.t.Context(), schemas.UserID("user:"+g.run), math.MaxInt64, 10)
+	if err != nil || len(rows) != 1 || rows[0].Pin != schemas.PinID("pin:"+g.run) {
+		g.t.Errorf("the feed store has %+v, %v, want pin:%s", rows, err, g.run)
+	}
+	err = store.Write(g.t.Context(), feedstore.Batch{Deleted: []schemas.DeletedUser{{User: "user:ada", Time: 1}}})
+	if err == nil || !strings.Contains(err.Error(), "MODIFY") {
+		g.t.Errorf("a write as who serves: %v, want that it is not allowed", err)
+	}
+}
+
+// openStore opens a feed store until the test ends.
+func openStore(t *testing.T, name string, cfg cassandra.Config, at cassandra.Cluster) *cassandra.Store {
+	t.Helper()
+	s, err := cassandra.New(name, cfg, at, DefaultConfig().FeedStore.MaxFeed, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	limited, end := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer end()
+	if err := s.Connect(limited); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// grant allows a role's user something in the feed store.
+func (g *guarded) grant(role string, permissions ...string) {
+	g.t.Helper()
+	for _, p := range permissions {
+		cassandratest.Do(g.t, g.cluster, fmt.Sprintf("GRANT %s ON KEYSPACE %s TO %q", p, g.keyspace, g.user(role)))
+	}
 }
 
 func (g *guarded) user(role string) string { return role + "-" + g.run }
@@ -197,6 +246,7 @@ func (g *guarded) config(role string) Config {
 	}
 	if role != "" {
 		cfg.KafkaClient.SASL.User = g.user(role)
+		cfg.FeedStore.Cassandra.Primary.Login.User = g.user(role)
 	}
 	cfg.HTTP = freeAddress(g.t)
 	return cfg
@@ -223,7 +273,9 @@ func (g *guarded) as(role string, args ...string) string {
 	defer cancel()
 	var environ []string
 	if role != "" {
-		environ = []string{"SMARTFEED_KAFKA_CLIENT_SASL_USER=" + g.user(role)}
+		environ = []string{
+			"SMARTFEED_KAFKA_CLIENT_SASL_USER=" + g.user(role), "SMARTFEED_FEED_STORE_CASSANDRA_PRIMARY_LOGIN_USER=" + g.user(role),
+		}
 	}
 	var out, problems strings.Builder
 	if code := Execute(ctx, append(args, "--config", g.file), environ, strings.NewReader(""), &out, &problems); code != 0 {
@@ -242,13 +294,17 @@ func (g *guarded) admin() *kadm.Client {
 	return adm
 }
 
-// admit makes a role's user, and allows it what the command prints.
+// admit makes a role's user, and allows it what the command prints; who operates may make keyspaces, too.
 func (g *guarded) admit(role string) {
 	g.t.Helper()
 	adm, name := g.admin(), g.user(role)
 	_, err := adm.AlterUserSCRAMs(g.t.Context(), nil, []kadm.UpsertSCRAM{{User: name, Mechanism: kadm.ScramSha512, Iterations: 4096, Password: securetest.Literal}})
 	if err != nil {
 		g.t.Fatal(err)
+	}
+	cassandratest.Do(g.t, g.cluster, fmt.Sprintf("CREATE ROLE %q WITH PASSWORD = '%s' AND LOGIN = true", name, securetest.Literal))
+	if role == topics.RoleOperate {
+		cassandratest.Do(g.t, g.cluster, fmt.Sprintf("GRANT CREATE ON ALL KEYSPACES TO %q", name)) // and so all on the one it makes
 	}
 	for line := range strings.Lines(g.as("", "topics", "acls", role, "--principal", "User:"+name)) {
 		results, err := adm.CreateACLs(g.t.Context(), parseACL(g.t, strings.Fields(line)))

@@ -1,0 +1,67 @@
+package schemas
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+)
+
+// A registry over TLS that asks for a login, as .ci/services starts registry-secured: schemas keep their ids, and what older
+// records could not be read with is refused before the registry is asked.
+func TestRealSecuredRegistry(t *testing.T) {
+	const variable = "SMARTFEED_TEST_REGISTRY_SECURED"
+	at, dir := os.Getenv(variable), os.Getenv("SMARTFEED_TEST_CERTIFICATES")
+	if at == "" {
+		t.Skipf("set %s to the address of a registry that wants TLS and a login", variable)
+	}
+	as := secure.HTTP{
+		TLS:   secure.Certificates{CAFile: filepath.Join(dir, securetest.CA)},
+		Login: secure.Login{User: securetest.User, PasswordFile: filepath.Join(dir, securetest.Secret)},
+	}
+	open := func(as secure.HTTP) *Registry {
+		t.Helper()
+		r, err := NewRegistryAs(as, "https://"+at+"/apis/ccompat/v7")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		return r
+	}
+	r, subject := open(as), fmt.Sprintf("r-%d-value", time.Now().UnixNano())
+	v1 := recordSchema("R", fieldSchema("a", "int"))
+	v2 := recordSchema("R", fieldSchema("a", "long"), `{"name":"b","type":"string","default":""}`)
+	ids := map[string]int{}
+	for _, text := range []string{v1, v2, v1, v2} {
+		id, err := r.Register(t.Context(), subject, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if had, known := ids[text]; known && had != id {
+			t.Errorf("registered again: id %d, want %d", id, had)
+		}
+		ids[text] = id
+		if got, err := r.SchemaByID(t.Context(), id); err != nil || CheckBackward(text, got) != nil || CheckBackward(got, text) != nil {
+			t.Errorf("by id %d: %s, %v, want %s", id, got, err, text)
+		}
+	}
+	if ids[v1] == ids[v2] {
+		t.Errorf("two schemas have the id %d", ids[v1])
+	}
+	bad := recordSchema("R", fieldSchema("a", "long"), fieldSchema("c", "int"))
+	if _, err := r.Register(t.Context(), subject, bad); err == nil || !strings.Contains(err.Error(), "c: new field without a default") {
+		t.Errorf("a field without a default: %v, want it refused by name", err)
+	}
+	if _, known, _ := r.Lookup(t.Context(), subject, bad); known {
+		t.Error("it was registered all the same")
+	}
+	as.Login = secure.Login{User: securetest.User, Password: "battery-staple"}
+	if _, err := open(as).Register(t.Context(), subject, v1); err == nil || !strings.Contains(err.Error(), "401") {
+		t.Errorf("with a wrong password: %v, want 401", err)
+	}
+}
