@@ -28,7 +28,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-lastfm-real nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
+.PHONY: help build run up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-lastfm-real nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -82,16 +82,21 @@ test-pinot: ## Pinot with its ZooKeeper
 test-product: build ## every role a process of its own, on Kafka, a registry, two Cassandras and Pinot, which are killed
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- .ci/real-product bin/smartfeed
 
+test-pages: ## pages over HTTP while the feed stores are well, slow, hang, dead, overloaded; PAGES_TEST_COUNT=20000 in each state
+	.ci/services with kafka registry $(CASSANDRAS) -- env SMARTFEED_TEST_PAGES=$(KAFKA),127.0.0.1:$(REGISTRY_PORT),$(CASSANDRA) \
+	  $(GO) test -count=1 -timeout 60m -run RealPages -v ./product
+
 test-lastfm-real: ## the Last.fm set through real servers, each role a process, against brute force; prints what each took
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(KAFKA),127.0.0.1:$(REGISTRY_PORT),$(CASSANDRA),$(PINOT),$(PINOT_BROKER) \
 	  $(GO) test -count=1 -timeout 60m -run RealServersTakeLastfm -v ./product
 
-nightly: test-race test-lastfm-real ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 pages a fault
+nightly: test-race test-lastfm-real ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 reads and pages a fault
 	ROWS_TORTURE=17 $(GO) test -count=1 -timeout 30m -run TestTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GO) test -count=1 -timeout 30m -run RealKafkaTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) $(GO) test -run '^$$' -bench RowsHop -benchtime 1x -count 3 ./processors/rows
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) ROWS_TORTURE=15 $(GO) test -count=1 -timeout 60m -run RealKafkaTorture -v ./processors/rows
 	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) CASSANDRA_TEST_READS=20000 $(GO) test -count=1 -timeout 60m -run RealCassandraHedged -v ./serving/feedstore/cassandra
+	PAGES_TEST_COUNT=20000 $(MAKE) test-pages
 
 vet: ## format and vet
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }

@@ -24,7 +24,9 @@ const childVariable = "SMARTFEED_TEST_CHILD"
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		os.Unsetenv(childVariable)
-		os.Unsetenv(realServers) // of the tests, and no value of the configuration
+		for _, name := range []string{realServers, realPages} { // of the tests, and no values of the configuration
+			os.Unsetenv(name)
+		}
 		os.Exit(Execute(interruptible(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())

@@ -1,0 +1,576 @@
+package product
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/measure"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra/cassandratest"
+)
+
+const (
+	// realPages names the variable with the addresses of Kafka, registry, Cassandra primary and standby, in this order, that
+	// a test may fill; they are servers of .ci/services, which kills them and starts them again.
+	realPages = "SMARTFEED_TEST_PAGES"
+	// pagesVariable says how many pages are asked for in each state, 2,500 without it.
+	pagesVariable = "PAGES_TEST_COUNT"
+
+	pageRate    = 200 // a second
+	visitRate   = 4   // beside them: what is shown is frozen while a store is away
+	pageItems   = 25
+	pageReaders = 100 // who ask for pages; as many others visit
+	pageAuthors = 12
+	pagePins    = 40   // of each author; all of them fit into a pool
+	busy        = 0.01 // more pages that lack something with both stores up: there is too much else to do
+	mending     = 5 * time.Minute
+)
+
+// pageStores are the two feed stores, by the names that .ci/services knows them by.
+var pageStores = [2]string{"cassandra-primary", "cassandra-standby"}
+
+// pageState is what is wrong with the stores while pages are asked for.
+type pageState struct {
+	name   string
+	strike func() error
+	heal   func() error
+	away   []string // who must not answer once it has been struck
+	late   []int    // whose proxies must have held answers
+	other  bool     // the standby must have answered
+	none   bool     // nobody can answer in time
+}
+
+// TestRealPagesThroughFaults asks over HTTP for pages of frozen feeds at 200 a second, and for some visits, of a product
+// whose roles are processes, on Kafka, a registry and two Cassandras, while the stores are well, slow, hang, are dead and have
+// too much to do; each time when a quarter has been asked for. Every page is answered: with the items that it had before,
+// or fewer of them, and it says that they are; as long as a store is well, hardly one has fewer. No visit shows a pin that was
+// shown before, and in the end both stores hold what was shown, and the same. It prints how long pages and visits took.
+func TestRealPagesThroughFaults(t *testing.T) {
+	at := strings.Split(os.Getenv(realPages), ",")
+	if len(at) != 4 {
+		t.Skipf("set %s to the addresses of Kafka, registry and two Cassandras of .ci/services", realPages)
+	}
+	p := startPages(t, at)
+	p.fill()
+	p.ask(800, func() {}) // code is warm, and the times of the stores are known
+	p.mend()
+	report := &strings.Builder{}
+	table := tabwriter.NewWriter(report, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "state\tpages\tdegraded\tp50\tp99\tmax\tvisits\tdegraded\tp50\tp99\textra reads")
+	count, usual := pageCount(t), 0.0
+	for i, s := range p.states() {
+		t.Run(s.name, func(t *testing.T) {
+			r := p.through(t, s, count)
+			if i == 0 {
+				if usual = float64(r.pages.Degraded) / float64(count); usual > busy {
+					t.Logf("%.3f of the pages lack something although both stores are up: the machine is too busy, and shares are asserted of none", usual)
+				}
+			}
+			r.print(table, s.name)
+			r.check(t, s, usual)
+		})
+		p.mend()
+	}
+	_ = table.Flush() // into memory
+	t.Logf("\n%s", report)
+	p.compareStores(at[2:])
+}
+
+func pageCount(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(pagesVariable)
+	if text == "" {
+		return 2500
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 400 {
+		t.Fatalf("%s=%s: want a number from 400", pagesVariable, text)
+	}
+	return n
+}
+
+// pagesProduct is a product on real servers, and what its readers are to see.
+type pagesProduct struct {
+	t       *testing.T
+	front   *child
+	config  string
+	client  *http.Client
+	proxies [2]*cassandratest.Proxy
+	older   []string          // the path of each reader's older page
+	items   [][]schemas.PinID // what is on it
+
+	mu    sync.Mutex
+	shown map[schemas.UserID][]schemas.PinID // to who visits, as new
+}
+
+// startPages starts the roles. Who serves asks the stores through proxies; who fills them does not.
+func startPages(t *testing.T, at []string) *pagesProduct {
+	t.Helper()
+	p := &pagesProduct{
+		t: t, shown: map[schemas.UserID][]schemas.PinID{},
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
+	}
+	for i := range p.proxies {
+		p.proxies[i] = cassandratest.Before(t, at[2+i])
+	}
+	p.config = p.configure(at[0], at[1], at[2], at[3])
+	for _, args := range [][]string{{"topics", "apply"}, {"feedstore", "apply"}} {
+		p.command(args...)
+	}
+	proxied := p.configure(at[0], at[1], p.proxies[0].Address(), p.proxies[1].Address())
+	var roles []*child
+	for role, file := range map[string]string{"process": p.config, "materialize": p.config, "serve": proxied} {
+		web := freeAddress(t)
+		c := &child{t: t, http: "http://" + web, args: []string{role, "--config", file, "--dir", t.TempDir(), "--http", web}}
+		t.Cleanup(c.kill)
+		c.launch()
+		roles = append(roles, c)
+		if role == "serve" {
+			p.front = c
+		}
+	}
+	for _, c := range roles {
+		c.until("ready", c.ready)
+	}
+	return p
+}
+
+// configure writes a configuration. How reads are hedged is as by default, and how soon the primary is first again is not;
+// what else bounds an answer by time is wider, because the machine may have much else to do.
+func (p *pagesProduct) configure(kafka, registry, primary, standby string) string {
+	p.t.Helper()
+	file := filepath.Join(p.t.TempDir(), "smartfeed.yaml")
+	text := fmt.Sprintf(`
+kafka: [%q]
+registry: http://%s/apis/ccompat/v7
+partitions: 4
+feed_store:
+  cassandra:
+    primary: {hosts: [%q], replicas: 1}
+    standby: {hosts: [%q], replicas: 1}
+  hedge: {recover: 5}
+feed: {generator: 2s, store: 1s}
+api: {limits: {least: 1000}}
+`, kafka, registry, primary, standby)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	return file
+}
+
+func (p *pagesProduct) command(args ...string) {
+	p.t.Helper()
+	if out, err := runCommand(p.t.Context(), append(args, "--config", p.config)...); err != nil {
+		p.t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+}
+
+func pageReader(i int) schemas.UserID {
+	return schemas.UserID(fmt.Sprint("user:reader-", i%pageReaders))
+}
+func pageVisitor(i int) schemas.UserID {
+	return schemas.UserID(fmt.Sprint("user:visitor-", i%pageReaders))
+}
+
+func feedPath(user schemas.UserID, limit int) string {
+	return fmt.Sprintf("/v1/users/%s/feed?limit=%d", user, limit)
+}
+
+// fill has everybody follow every author, and reads what is on the readers' pages before anything is wrong.
+func (p *pagesProduct) fill() {
+	p.t.Helper()
+	now := time.Now().UTC().Format(time.RFC3339)
+	var events []map[string]any
+	for a := range pageAuthors {
+		author := fmt.Sprint("user:author-", a)
+		for i := range pageReaders {
+			for _, user := range []schemas.UserID{pageReader(i), pageVisitor(i)} {
+				events = append(events, map[string]any{"stream": "follows", "id": fmt.Sprintf("f-%s-%d", user, a), "time": now, "actor": user, "verb": "follow", "object": author})
+			}
+		}
+		for i := range pagePins {
+			events = append(events, map[string]any{"stream": "pins", "id": fmt.Sprintf("p-%d-%d", a, i), "time": now, "actor": author, "verb": "create",
+				"object": fmt.Sprintf("pin:%d-%d", a, i), "title": "a title of some length", "link": "https://pins.example/1"})
+		}
+	}
+	p.front.post(events)
+	p.command("wait", "--timeout", "120s")
+	for i := range pageReaders {
+		p.open(pageReader(i))
+	}
+}
+
+// open has a reader visit until a whole page is frozen below the visit's own, and takes down what is on it.
+func (p *pagesProduct) open(user schemas.UserID) {
+	p.t.Helper()
+	for deadline := time.Now().Add(mending); ; {
+		first, err := p.get(p.t.Context(), feedPath(user, pageItems))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if first.Next != nil {
+			path := feedPath(user, pageItems) + "&cursor=" + url.QueryEscape(*first.Next)
+			if page, err := p.get(p.t.Context(), path); err == nil && len(page.Degraded) == 0 && len(page.Items) == pageItems {
+				p.older, p.items = append(p.older, path), append(p.items, pinsOf(page))
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s has no older page: %+v", user, first)
+		}
+	}
+}
+
+func pinsOf(page feed.Page) []schemas.PinID {
+	pins := make([]schemas.PinID, len(page.Items))
+	for i, item := range page.Items {
+		pins[i] = item.ID
+	}
+	return pins
+}
+
+func (p *pagesProduct) get(ctx context.Context, path string) (page feed.Page, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.front.http+path, nil)
+	if err != nil {
+		return page, err
+	}
+	res, err := p.client.Do(req)
+	if err != nil {
+		return page, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return page, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return page, fmt.Errorf("get %s: %s: %s", path, res.Status, body)
+	}
+	if err := json.Unmarshal(body, &page); err != nil {
+		return page, fmt.Errorf("get %s: %w", path, err)
+	}
+	return page, nil
+}
+
+// page asks for a reader's page, and holds it against what is on it: all of that, or the beginning and what is missing.
+func (p *pagesProduct) page(ctx context.Context, n int) error {
+	reader := n % pageReaders
+	page, err := p.get(ctx, p.older[reader])
+	if err != nil {
+		return err
+	}
+	pins, want := pinsOf(page), p.items[reader]
+	if len(page.Degraded) == 0 {
+		if !slices.Equal(pins, want) {
+			return fmt.Errorf("page of %s: %v, want %v, or what is missing", pageReader(n), pins, want)
+		}
+		return nil
+	}
+	for _, why := range page.Degraded {
+		if why != "store" && why != "stale" {
+			return fmt.Errorf("page of %s: lacks %q: want the store alone", pageReader(n), page.Degraded)
+		}
+	}
+	if len(pins) > len(want) || !slices.Equal(pins, want[:len(pins)]) {
+		return fmt.Errorf("page of %s: %v, want the beginning of %v", pageReader(n), pins, want)
+	}
+	return measure.ErrDegraded
+}
+
+// visit has somebody visit. Nothing is new twice.
+func (p *pagesProduct) visit(ctx context.Context, n int) error {
+	user := pageVisitor(n)
+	page, err := p.get(ctx, feedPath(user, 10))
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, item := range page.Items {
+		if !item.New {
+			continue
+		}
+		if slices.Contains(p.shown[user], item.ID) {
+			return fmt.Errorf("visit of %s: %s is new again", user, item.ID)
+		}
+		p.shown[user] = append(p.shown[user], item.ID)
+	}
+	if len(page.Degraded) > 0 {
+		return measure.ErrDegraded
+	}
+	return nil
+}
+
+// ask asks for so many pages at pageRate, and calls strike when a quarter of them is answered.
+func (p *pagesProduct) ask(n int, strike func()) (pages, visits measure.Result) {
+	var answered atomic.Int64
+	var striking sync.WaitGroup
+	cfg := measure.Config{Lasting: time.Duration(n) * time.Second / pageRate, Timeout: 10 * time.Second, InFlight: 4096}
+	results := measure.Run(p.t.Context(), cfg,
+		measure.Load{Name: "pages", Rate: pageRate, Do: func(ctx context.Context, i int) error {
+			err := p.page(ctx, i)
+			if answered.Add(1) == int64(n/4) {
+				striking.Go(strike)
+			}
+			return err
+		}},
+		measure.Load{Name: "visits", Rate: visitRate, Do: p.visit})
+	striking.Wait()
+	return results[0], results[1]
+}
+
+// mend waits until the stores are well: of a hundred pages, one after another, hardly one lacks anything, and the primary is
+// first.
+func (p *pagesProduct) mend() {
+	p.t.Helper()
+	for deadline := time.Now().Add(mending); ; {
+		lack := 0
+		for n := range pageReaders {
+			err := p.page(p.t.Context(), n)
+			if errors.Is(err, measure.ErrDegraded) {
+				lack++
+			} else if err != nil {
+				p.t.Fatal(err)
+			}
+		}
+		if lack <= 5 && p.metric("smartfeed_feedstore_first", `store="primary"`) == 1 {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s after a fault %d of %d pages lack something, or the primary is not first", mending, lack, pageReaders)
+		}
+	}
+}
+
+// metric is the sum of a metric's values where the labels have a text in them.
+func (p *pagesProduct) metric(name, labels string) (sum float64) {
+	p.t.Helper()
+	res, err := p.client.Get(p.front.http + "/metrics")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, name+"{") || !strings.Contains(line, labels) {
+			continue
+		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndex(line, " "):]), 64)
+		if err != nil {
+			p.t.Fatalf("%s: %v", line, err)
+		}
+		sum += value
+	}
+	return sum
+}
+
+// services has .ci/services do something to servers.
+func services(command string, names ...string) error {
+	out, err := exec.Command("../.ci/services", append([]string{command}, names...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("services %s %v: %w: %s", command, names, err, out)
+	}
+	return nil
+}
+
+// states are what is wrong with the stores, one after the other; first nothing.
+func (p *pagesProduct) states() []pageState {
+	nothing := func() error { return nil }
+	does := func(command string, names ...string) func() error {
+		return func() error { return services(command, names...) }
+	}
+	slow := func(i int, slow bool) func() error {
+		return func() error { p.proxies[i].Slow(slow); return nil }
+	}
+	// A page takes three or four answers: these are enough for none but a few.
+	overload := func(perSecond int) func() error {
+		return func() error {
+			for _, proxy := range p.proxies {
+				proxy.Overload(perSecond)
+			}
+			return nil
+		}
+	}
+	primary, standby := pageStores[:1], pageStores[1:]
+	return []pageState{
+		{name: "both up", strike: nothing, heal: nothing},
+		{name: "primary slow", strike: slow(0, true), heal: slow(0, false), late: []int{0}, other: true},
+		{name: "primary hangs", strike: does("pause", primary...), heal: does("resume", primary...), away: primary, other: true},
+		{name: "primary killed", strike: does("kill", primary...), heal: does("start", primary...), away: primary, other: true},
+		{name: "standby slow", strike: slow(1, true), heal: slow(1, false), late: []int{1}},
+		{name: "standby hangs", strike: does("pause", standby...), heal: does("resume", standby...), away: standby},
+		{name: "standby killed", strike: does("kill", standby...), heal: does("start", standby...), away: standby},
+		{name: "both overloaded", strike: overload(40), heal: overload(0), late: []int{0, 1}, none: true},
+		{name: "both killed", strike: does("kill", pageStores[:]...), heal: does("start", pageStores[:]...), away: pageStores[:], none: true},
+	}
+}
+
+// passed is what came of the requests in a state.
+type passed struct {
+	pages, visits measure.Result
+	reads         float64 // of the stores as one
+	extra         float64 // beside them, in place of none that failed
+	standby       float64 // won by the standby
+}
+
+func (p *pagesProduct) counters() passed {
+	p.t.Helper()
+	failed := p.metric("smartfeed_feedstore_extra_reads_total", `reason="failed"`)
+	return passed{
+		reads:   p.metric("smartfeed_feedstore_reads_total", ""),
+		extra:   p.metric("smartfeed_feedstore_extra_reads_total", "") - failed,
+		standby: p.metric("smartfeed_feedstore_wins_total", `store="standby"`),
+	}
+}
+
+// through asks for pages while the stores come into a state, and brings them out of it.
+func (p *pagesProduct) through(t *testing.T, s pageState, n int) passed {
+	t.Helper()
+	for _, proxy := range p.proxies {
+		proxy.Held()
+	}
+	before := p.counters()
+	var err error
+	pages, visits := p.ask(n, func() { err = s.strike() })
+	if err != nil {
+		t.Error(err)
+	}
+	after := p.counters()
+	for _, name := range s.away {
+		if services("ready", name) == nil {
+			t.Errorf("%s answers: the fault was none", name)
+		}
+	}
+	for _, i := range s.late {
+		if p.proxies[i].Held() == 0 {
+			t.Errorf("no answer of %s came late: the fault was none", pageStores[i])
+		}
+	}
+	if err := s.heal(); err != nil {
+		t.Error(err)
+	}
+	return passed{pages, visits, after.reads - before.reads, after.extra - before.extra, after.standby - before.standby}
+}
+
+func (r passed) print(w io.Writer, state string) {
+	ms := func(r measure.Result, q float64) string {
+		return fmt.Sprintf("%.1f", float64(r.Latency.Quantile(q).Microseconds())/1e3)
+	}
+	fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%.1f %%\n", state,
+		r.pages.Answered, r.pages.Degraded, ms(r.pages, 0.5), ms(r.pages, 0.99), ms(r.pages, 1),
+		r.visits.Answered, r.visits.Degraded, ms(r.visits, 0.5), ms(r.visits, 0.99), 100*r.extra/max(r.reads, 1))
+}
+
+// check asserts what is promised; usual is the share of pages that lack something when all is well. What depends on time is
+// asserted where the machine has time: where that share is small.
+func (r passed) check(t *testing.T, s pageState, usual float64) {
+	t.Helper()
+	for _, load := range []measure.Result{r.pages, r.visits} {
+		if load.Failed+load.Missed > 0 {
+			t.Errorf("%s: %d failed and %d were not made, want none: %v", load.Name, load.Failed, load.Missed, load.Failure)
+		}
+	}
+	n := float64(r.pages.Answered)
+	lack, extra := float64(r.pages.Degraded)/n, r.extra/r.reads
+	if s.none && lack < 0.25 {
+		t.Errorf("%.3f of the pages lack something: the fault was none", lack)
+	}
+	if s.other && r.standby < n/4 {
+		t.Errorf("the standby has won %.0f reads: want a quarter of %.0f pages at least", r.standby, n)
+	}
+	if usual > busy {
+		return
+	}
+	if !s.none && lack > 0.05 {
+		t.Errorf("%.3f of the pages lack something although a store is well, want at most 0.05", lack)
+	}
+	if extra > 0.1 {
+		t.Errorf("%.3f extra reads a read, want at most 0.1", extra)
+	}
+}
+
+// compareStores waits until both stores hold the same, and all that was shown.
+func (p *pagesProduct) compareStores(at []string) {
+	p.t.Helper()
+	var stores [2]*cassandra.Store
+	cfg, cluster := cassandra.DefaultConfig(), cassandra.DefaultCluster()
+	cfg.Timeout, cluster.Replicas = patience, 1
+	for i, host := range at {
+		cluster.Hosts = []string{host}
+		stores[i] = openStore(p.t, pageStores[i], cfg, cluster)
+	}
+	entries := 0
+	for i := range pageReaders {
+		for _, user := range []schemas.UserID{pageReader(i), pageVisitor(i)} {
+			entries += p.compareFeed(stores, user)
+		}
+	}
+	p.t.Logf("both stores hold the same %d entries", entries)
+}
+
+// compareFeed returns how many entries a user's feed has in both stores.
+func (p *pagesProduct) compareFeed(stores [2]*cassandra.Store, user schemas.UserID) int {
+	p.t.Helper()
+	for deadline := time.Now().Add(mending); ; time.Sleep(100 * time.Millisecond) {
+		var rows [2][]schemas.FeedEntry
+		var errs [2]error
+		for i, s := range stores {
+			rows[i], _, errs[i] = s.Page(p.t.Context(), user, math.MaxInt64, 10_000)
+		}
+		err := errors.Join(errs[:]...)
+		diff := cmp.Diff(rows[0], rows[1])
+		if err == nil && diff == "" {
+			if err = frozenOnce(rows[0], p.shown[user]); err == nil {
+				return len(rows[0])
+			}
+		}
+		if time.Now().After(deadline) {
+			p.t.Errorf("feed of %s: %v; primary -, standby +:\n%s", user, err, diff)
+			return 0
+		}
+	}
+}
+
+// frozenOnce says what is wrong with a feed: it has every pin once, and all that were shown, at positions without a gap.
+func frozenOnce(rows []schemas.FeedEntry, shown []schemas.PinID) error {
+	at := map[schemas.PinID]int64{}
+	for i, e := range rows {
+		if other, twice := at[e.Pin]; twice {
+			return fmt.Errorf("%s is at %d and %d", e.Pin, e.Position, other)
+		}
+		if i > 0 && e.Position != rows[i-1].Position-1 {
+			return fmt.Errorf("position %d is below %d", e.Position, rows[i-1].Position)
+		}
+		at[e.Pin] = e.Position
+	}
+	for _, pin := range shown {
+		if _, is := at[pin]; !is {
+			return fmt.Errorf("%s was shown and is not in the feed", pin)
+		}
+	}
+	return nil
+}
