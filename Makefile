@@ -90,7 +90,8 @@ test-lastfm-real: ## the Last.fm set through real servers, each role a process, 
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(KAFKA),127.0.0.1:$(REGISTRY_PORT),$(CASSANDRA),$(PINOT),$(PINOT_BROKER) \
 	  $(GO) test -count=1 -timeout 60m -run RealServersTakeLastfm -v ./product
 
-nightly: test-race test-lastfm-real ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 reads and pages a fault
+nightly: test-race test-lastfm-real ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 reads and pages a fault; each fuzz target for half a minute
+	FUZZTIME=30s .ci/fuzz
 	ROWS_TORTURE=17 $(GO) test -count=1 -timeout 30m -run TestTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GO) test -count=1 -timeout 30m -run RealKafkaTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) $(GO) test -run '^$$' -bench RowsHop -benchtime 1x -count 3 ./processors/rows
@@ -127,7 +128,7 @@ bench-pinot: ## features of users from a real Pinot, which .ci/services brings
 bench-sizing: ## bytes and CPU time of a follow, a pin, a delivery, a candidate, an action, a visit: what OPERATIONS.md computes with
 	$(GO) test -run '^$$' -bench 'Sizing$$' -benchtime 1x ./product
 
-fuzz: ## every fuzz target for FUZZTIME (10s), two at a time
+fuzz: ## every fuzz target for FUZZTIME (4s), two at a time
 	.ci/fuzz
 
 bench-serving: ## pages beside a bare handler over the same rows, visits, three times what there is capacity for; who asks is a process of its own
