@@ -49,7 +49,7 @@ func serve(t *testing.T, timeout time.Duration, handle http.HandlerFunc) (*Servi
 	return s, c
 }
 
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 func TestAsk(t *testing.T) {
 	s, _ := serve(t, patience, func(w http.ResponseWriter, r *http.Request) {
