@@ -229,6 +229,7 @@ func TestErase(t *testing.T) {
 		"pulled":         func(c *Config) { c.Fanout.SpreadAbove, c.Fanout.PullAbove = 3, 5 },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cfg := testConfig(t.TempDir())
 			adjust(&cfg)
 			testErase(t, cfg)
@@ -306,6 +307,17 @@ func TestEraseKilledInTheMiddle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
+	t.Parallel()
+	for attempt := 1; !eraseKilled(t); attempt++ { // on a busy machine the kills may be late
+		if attempt == 5 {
+			t.Fatal("every kill came when all was done, five times")
+		}
+	}
+}
+
+// eraseKilled says whether there was something left to erase when the program was killed for the last time.
+func eraseKilled(t *testing.T) bool {
+	t.Helper()
 	c := newChild(t, t.TempDir())
 	c.args = append(c.args, "--fanout.step_edges", "2", "--rows.max_batch_messages", "1")
 	c.start()
@@ -324,8 +336,8 @@ func TestEraseKilledInTheMiddle(t *testing.T) {
 	}
 	c.until("ready", c.ready)
 	c.wait()
-	if c.effect("erased_pins") == 0 {
-		t.Error("every kill came when all was done")
-	}
 	at.checkErased()
+	hit := c.effect("erased_pins") > 0
+	c.kill()
+	return hit
 }

@@ -403,6 +403,7 @@ func TestGenerationKilledInTheMiddle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
+	t.Parallel()
 	const users, pins = 400, 30
 	c := newChild(t, t.TempDir())
 	c.start()
@@ -416,35 +417,14 @@ func TestGenerationKilledInTheMiddle(t *testing.T) {
 	c.publish(told.events)
 	at := door{t, c.http}
 	shown := at.newPins("user:1")
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for t.Context().Err() == nil {
-			_, err := runCommand(t.Context(), append([]string{"rebuild", "all", "--generation", "--rate", "60", "--timeout", "60s"}, c.flags...)...)
-			if err == nil {
-				return
-			}
+	built := c.insist(func(killed bool) []string {
+		args := []string{"rebuild", "all", "--generation", "--timeout", "60s", "--rate"}
+		if killed {
+			return append(args, "100000")
 		}
-	}()
-	over := func() bool {
-		select {
-		case <-ended:
-			return true
-		default:
-			return false
-		}
-	}
-	for k := range 3 {
-		goal := int64(20 + 20*k)
-		c.until("further", func() bool { return c.effect("rebuilt") > goal || over() })
-		if over() {
-			t.Fatalf("kill %d came too late", k+1)
-		}
-		t.Logf("kill %d when %d users were asked for", k+1, c.effect("rebuilt"))
-		c.kill()
-		c.start()
-	}
-	c.until("built", over)
+		return append(args, "30") // all would take thirteen seconds
+	})
+	built.survives(c, fault{"rebuilt", 5}, fault{"rebuilt", 10}, fault{"rebuilt", 15})
 	c.until("answering from the new generation", func() bool {
 		return slices.ContainsFunc(c.counts(), func(g groupStatus) bool { return strings.HasPrefix(g.Group, "pools.") && g.Ready })
 	})
@@ -464,7 +444,7 @@ func TestGenerationKilledInTheMiddle(t *testing.T) {
 // newPins visits and returns what is new.
 func (s door) newPins(user schemas.UserID) (pins []schemas.PinID) {
 	s.t.Helper()
-	from := &visits.HTTP{URL: s.base, Client: &http.Client{Timeout: 10 * time.Second}, Feed: rules.Home, Limit: 10}
+	from := &visits.HTTP{URL: s.base, Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: 10}
 	page, err := from.Visit(s.t.Context(), user)
 	if err != nil || len(page.Degraded) > 0 {
 		s.t.Fatalf("visit of %s: degraded %v, %v", user, page.Degraded, err)

@@ -23,7 +23,7 @@ type reading struct {
 
 func (r *reading) visit() []visits.Item {
 	r.t.Helper()
-	from := &visits.HTTP{URL: r.url(""), Client: &http.Client{Timeout: 10 * time.Second}, Feed: rules.Home, Limit: r.limit}
+	from := &visits.HTTP{URL: r.url(""), Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: r.limit}
 	page, err := from.Visit(r.t.Context(), r.user)
 	if err != nil || len(page.Degraded) > 0 {
 		r.t.Fatalf("visit of %s: degraded %v, %v", r.user, page.Degraded, err)

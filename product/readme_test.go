@@ -48,6 +48,7 @@ func TestReadme(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
+	t.Parallel()
 	needTools(t, "bash", "curl")
 	steps := consoleSteps(t, "../README.md")
 	if len(steps) < 5 {

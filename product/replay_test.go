@@ -183,6 +183,7 @@ func TestReplayByOtherRules(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cfg := replayConfig(t)
 			changed := cfg
 			c.before(&cfg)
@@ -305,6 +306,7 @@ func TestReplayKilledInTheMiddle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
+	t.Parallel()
 	cfg := replayConfig(t)
 	events := randomProduct(11, 200, false)
 	c := newChild(t, t.TempDir())
@@ -315,36 +317,16 @@ func TestReplayKilledInTheMiddle(t *testing.T) {
 	cfg.Fanout.HalfLife = 10 * 24 * time.Hour
 	c.args = append(c.args, "--fanout.half_life", "240h")
 	c.start()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for args := []string(nil); t.Context().Err() == nil; args = []string{"--resume"} {
-			flags := append([]string{"replay", "all", "--rate", "150", "--users", "4", "--timeout", "60s"}, args...)
-			if _, err := runCommand(t.Context(), append(flags, c.flags...)...); err == nil {
-				return
-			}
+	var again []string
+	done := c.insist(func(killed bool) []string {
+		args := append([]string{"replay", "all", "--timeout", "60s"}, again...)
+		again = []string{"--resume"}
+		if killed {
+			return append(args, "--rate", "100000", "--users", "100000")
 		}
-	}()
-	over := func() bool {
-		select {
-		case <-ended:
-			return true
-		default:
-			return false
-		}
-	}
-	for _, kill := range []struct {
-		effect string
-		times  int64
-	}{{"replayed", 40}, {"replayed", 90}, {"rebuilt", 3}, {"rebuilt", 2}} {
-		c.until("further", func() bool { return c.effect(kill.effect) >= kill.times || over() })
-		if over() {
-			t.Fatalf("the kill at %d %s came too late", kill.times, kill.effect)
-		}
-		c.kill()
-		c.start()
-	}
-	c.until("done", over)
+		return append(args, "--rate", "40", "--users", "1") // all would take five seconds, and eight
+	})
+	done.survives(c, fault{"replayed", 20}, fault{"replayed", 40}, fault{"rebuilt", 2}, fault{"rebuilt", 1})
 	c.until("answering from the new generation", func() bool {
 		for _, g := range c.counts() {
 			if strings.HasPrefix(g.Group, "pools.") && g.Ready {

@@ -61,6 +61,7 @@ func freeAddress(t *testing.T) string {
 
 // Two processes share the groups and a third answers; then one of the two leaves, and the other has all pools.
 func TestRolesInProcessesOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	d := readDataset(t, generated(t, 0.03))
 	limit := DefaultConfig().Pools.Cap
 	broker := startBroker(t)

@@ -22,6 +22,7 @@ func TestTutorial(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
 	}
+	t.Parallel()
 	needTools(t, "bash", "curl", "go", "sed", "grep")
 	steps := consoleSteps(t, "../TUTORIAL.md")
 	if len(steps) < 30 {
