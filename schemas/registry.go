@@ -59,7 +59,8 @@ func (r *Registry) Close() { r.transport.CloseIdleConnections() }
 // Register makes schema the newest of subject and returns its id; if it is there already, it returns the id it has.
 //
 // A schema that is new to the subject is first held against every schema the subject has: records of all of them may
-// still be in the topic. If it can not read one of them, nothing is registered.
+// still be in the topic. If it can not read one of them, nothing is registered. Then the registry is told to hold what
+// others register under the subject against all of it, too (BACKWARD_TRANSITIVE), unless it is as strict already.
 func (r *Registry) Register(ctx context.Context, subject, schema string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -81,7 +82,21 @@ func (r *Registry) Register(ctx context.Context, subject, schema string) (int, e
 	if err != nil {
 		return 0, r.failed("register "+subject, err)
 	}
-	return id, nil
+	return id, r.guard(ctx, subject)
+}
+
+// guard sets the compatibility of a subject. If that fails the schema is registered all the same, and whoever reads the
+// error can set it by hand: our own check does not rest on it.
+func (r *Registry) guard(ctx context.Context, subject string) error {
+	got := r.client.Compatibility(sr.WithParams(ctx, sr.DefaultToGlobal), subject)[0]
+	if got.Err == nil && (got.Level == sr.CompatBackwardTransitive || got.Level == sr.CompatFullTransitive) {
+		return nil
+	}
+	set := sr.SetCompatibility{Level: sr.CompatBackwardTransitive}
+	if err := r.client.SetCompatibility(ctx, set, subject)[0].Err; err != nil {
+		return r.failed(fmt.Sprintf("set the compatibility of %s to %s", subject, set.Level), err)
+	}
+	return nil
 }
 
 // Lookup returns the id that a schema has under a subject. It registers nothing: of a schema that is new there, known is

@@ -1,19 +1,23 @@
 package schemas
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/sr"
+
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/secure/securetest"
 )
 
 // A registry over TLS that asks for a login, as .ci/services starts registry-secured: schemas keep their ids, and what older
-// records could not be read with is refused before the registry is asked.
+// records could not be read with is refused before the registry is asked, and by the registry, whoever asks.
 func TestRealSecuredRegistry(t *testing.T) {
 	const variable = "SMARTFEED_TEST_REGISTRY_SECURED"
 	at, dir := os.Getenv(variable), os.Getenv("SMARTFEED_TEST_CERTIFICATES")
@@ -68,6 +72,10 @@ func TestRealSecuredRegistry(t *testing.T) {
 	}
 	if _, known, _ := r.Lookup(t.Context(), subject, bad); known {
 		t.Error("it was registered all the same")
+	}
+	_, err := r.client.RegisterSchema(t.Context(), subject, sr.Schema{Schema: bad, Type: sr.TypeAvro}, -1, -1) // as somebody else would
+	if answer := (*sr.ResponseError)(nil); !errors.As(err, &answer) || answer.StatusCode != http.StatusConflict {
+		t.Errorf("registered past our own check: %v, want it refused by the registry", err)
 	}
 	as.Login = secure.Login{User: securetest.User, Password: "battery-staple"}
 	if _, err := open(as).Register(t.Context(), subject, v1); err == nil || !strings.Contains(err.Error(), "401") {

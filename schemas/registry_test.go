@@ -47,6 +47,29 @@ func TestRegisterAll(t *testing.T) {
 	}
 }
 
+// The registry itself holds what others register against all versions, unless somebody has set it stricter.
+func TestRegisterSetsCompatibility(t *testing.T) {
+	for _, tt := range []struct{ had, want sr.CompatibilityLevel }{
+		{sr.CompatNone, sr.CompatBackwardTransitive},
+		{sr.CompatBackward, sr.CompatBackwardTransitive},
+		{sr.CompatBackwardTransitive, sr.CompatBackwardTransitive},
+		{sr.CompatFullTransitive, sr.CompatFullTransitive},
+	} {
+		t.Run(tt.had.String(), func(t *testing.T) {
+			r, _ := startRegistry(t)
+			if err := r.client.SetCompatibility(t.Context(), sr.SetCompatibility{Level: tt.had})[0].Err; err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Register(t.Context(), "r-value", recordSchema("R", fieldSchema("a", "int"))); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.client.Compatibility(t.Context(), "r-value")[0]; got.Err != nil || got.Level != tt.want {
+				t.Errorf("compatibility %v, %v, want %v", got.Level, got.Err, tt.want)
+			}
+		})
+	}
+}
+
 func TestRegisterChanged(t *testing.T) {
 	v1 := recordSchema("R", fieldSchema("a", "int"))
 	v2 := recordSchema("R", fieldSchema("a", "long"), `{"name":"b","type":"string","default":""}`)

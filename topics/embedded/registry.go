@@ -44,7 +44,7 @@ type entry struct {
 
 // openRegistry reads the file and serves on l.
 func openRegistry(path string, sync bool, l net.Listener, log *slog.Logger) (*registry, error) {
-	r := &registry{path: path, sync: sync, log: log, fake: srfake.NewRegistry(), addr: l.Addr().String(), failed: make(chan error, 1)}
+	r := &registry{path: path, sync: sync, log: log, fake: srfake.NewRegistry(srfake.WithGlobalCompat(sr.CompatBackwardTransitive)), addr: l.Addr().String(), failed: make(chan error, 1)}
 	if err := r.load(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
