@@ -139,24 +139,12 @@ func TestConsumeReportsAFailedCommit(t *testing.T) {
 // What was aborted is not handed over, markers are not either, and the committed offsets still reach the end.
 func TestConsumeReadsCommittedToTheVeryEnd(t *testing.T) {
 	w := newWire(t)
-	cl, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
 	for i, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort, kgo.TryCommit} {
-		if err := cl.BeginTransaction(); err != nil {
-			t.Fatal(err)
-		}
+		var records []*kgo.Record
 		for _, v := range numbered(fmt.Sprintf("tx%d-", i), 8) {
-			cl.Produce(t.Context(), &kgo.Record{Topic: topics.Edges, Key: []byte(v), Value: []byte(v)}, nil)
+			records = append(records, &kgo.Record{Topic: topics.Edges, Key: []byte(v), Value: []byte(v)})
 		}
-		if err := cl.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := cl.EndTransaction(t.Context(), end); err != nil {
-			t.Fatal(err)
-		}
+		w.transact(t, end, records...)
 	}
 	var got seen
 	stop := running(t, func(ctx context.Context) error {
