@@ -88,15 +88,21 @@ func (r *Registry) Register(ctx context.Context, subject, schema string) (int, e
 // guard sets the compatibility of a subject. If that fails the schema is registered all the same, and whoever reads the
 // error can set it by hand: our own check does not rest on it.
 func (r *Registry) guard(ctx context.Context, subject string) error {
-	got := r.client.Compatibility(sr.WithParams(ctx, sr.DefaultToGlobal), subject)[0]
-	if got.Err == nil && (got.Level == sr.CompatBackwardTransitive || got.Level == sr.CompatFullTransitive) {
+	if r.guards(ctx, subject) {
 		return nil
 	}
 	set := sr.SetCompatibility{Level: sr.CompatBackwardTransitive}
-	if err := r.client.SetCompatibility(ctx, set, subject)[0].Err; err != nil {
+	err := r.client.SetCompatibility(ctx, set, subject)[0].Err
+	if err != nil && !r.guards(ctx, subject) { // otherwise another process has set it meanwhile
 		return r.failed(fmt.Sprintf("set the compatibility of %s to %s", subject, set.Level), err)
 	}
 	return nil
+}
+
+// guards says whether the registry tells that it holds new versions of a subject against all that it has.
+func (r *Registry) guards(ctx context.Context, subject string) bool {
+	got := r.client.Compatibility(sr.WithParams(ctx, sr.DefaultToGlobal), subject)[0]
+	return got.Err == nil && (got.Level == sr.CompatBackwardTransitive || got.Level == sr.CompatFullTransitive)
 }
 
 // Lookup returns the id that a schema has under a subject. It registers nothing: of a schema that is new there, known is

@@ -3,6 +3,7 @@ package schemas
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -65,6 +66,41 @@ func TestRegisterSetsCompatibility(t *testing.T) {
 			}
 			if got := r.client.Compatibility(t.Context(), "r-value")[0]; got.Err != nil || got.Level != tt.want {
 				t.Errorf("compatibility %v, %v, want %v", got.Level, got.Err, tt.want)
+			}
+		})
+	}
+}
+
+// Two processes that start together set it in the same moment: a registry may refuse the second.
+func TestRegisterAsAnotherSetsCompatibility(t *testing.T) {
+	for _, tt := range []struct{ name, set, want string }{
+		{"as strict", "BACKWARD_TRANSITIVE", ""},
+		{"looser", "BACKWARD", "set the compatibility of r-value to BACKWARD_TRANSITIVE"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := srfake.NewRegistry(srfake.WithGlobalCompat(sr.CompatNone))
+			refused := 0
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				if req.Method != http.MethodPut {
+					server.Handler().ServeHTTP(w, req)
+					return
+				}
+				refused++
+				req.Body = io.NopCloser(strings.NewReader(`{"compatibility":"` + tt.set + `"}`))
+				server.Handler().ServeHTTP(httptest.NewRecorder(), req) // the other's
+				http.Error(w, `{"error_code":50001,"message":"it exists already"}`, http.StatusInternalServerError)
+			}))
+			t.Cleanup(front.Close)
+			r, err := NewRegistry(front.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = r.Register(t.Context(), "r-value", recordSchema("R", fieldSchema("a", "int")))
+			if refused == 0 {
+				t.Error("nothing was refused")
+			}
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("Register: %v, want %q", err, tt.want)
 			}
 		})
 	}
