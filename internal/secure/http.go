@@ -97,19 +97,14 @@ func hideTold(req *http.Request, res *http.Response) error {
 		return fmt.Errorf("read the answer %s: %w", res.Status, err)
 	}
 	_, told, _ := strings.Cut(req.Header.Get("Authorization"), " ")
-	for _, secret := range []string{told, passwordOf(req)} {
+	_, password, _ := req.BasicAuth() // it is in told, encoded
+	for _, secret := range []string{told, password} {
 		if secret != "" {
 			text = bytes.ReplaceAll(text, []byte(secret), []byte(hidden))
 		}
 	}
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 	return nil
-}
-
-// passwordOf returns the password that a request tells, "" for none.
-func passwordOf(req *http.Request) string {
-	_, password, _ := req.BasicAuth()
-	return password
 }
 
 // maxRedirects is how many are followed.
