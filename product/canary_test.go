@@ -6,9 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -124,25 +122,11 @@ func (s *shown) note(what, text string) {
 	fmt.Fprintf(s, "%s: %s\n", what, text)
 }
 
-// ask notes the whole answer to a request with a token, and returns its code.
-func (s *shown) ask(base, path, token string) int {
+// ask notes the whole answer to a request with a token.
+func (s *shown) ask(base, path, token string) {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, base+path, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.note(path, fmt.Sprint(res.StatusCode, res.Header, string(text)))
-	return res.StatusCode
+	res, body := getAs(s.t, token, base+path)
+	s.note(path, fmt.Sprint(res.StatusCode, res.Header, body))
 }
 
 // secretFile is a file with the canary.
@@ -176,13 +160,14 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 	}}
 	cfg.Admin = freeAddress(t)
 	s := &shown{t: t}
-	p, stop := startLogging(t, cfg, slog.New(slog.NewTextHandler(&s.said, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: errorText})))
+	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: errorText}
+	p := startLogging(t, cfg, slog.New(slog.NewTextHandler(&s.said, options)), everything())
 
 	signed := func(args ...string) string {
 		return minted(t, file, append(args, "--auth.audience", "smartfeed")...)
 	}
 	ada, operator := signed("--user", "user:ada"), signed("--service", "ops", "--scope", strings.Join(auth.Scopes(), ","))
-	base := "http://" + p.server.Addr()
+	base := p.url("")
 	for _, path := range []string{
 		"/readyz", "/v1/status", "/metrics", "/v1/users/user:ada/feed", "/v1/users/user:ada/feed?cursor=x", "/v1/users/user:ada/feed/why?pin=pin:1",
 		"/v1/users/user:ada/feed/state", "/v1/features", "/v1/deadletters/kinds", "/v1/dictionary", "/v1/nothing", "/v1/openapi.json",
@@ -204,7 +189,7 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 		s.ask(base, "/v1/users/user:ada/feed", ada)
 		return s.holds("401") && s.holds("keys of tokens cannot be read")
 	})
-	stop()
+	p.stop()
 	s.note("spans", fmt.Sprint(collector.Spans()))
 	for _, token := range []string{canary, ada, operator} {
 		if s.holds(token) {
@@ -221,31 +206,6 @@ func until(t *testing.T, what string, is func() bool) {
 			t.Fatalf("not within a minute: %s", what)
 		}
 	}
-}
-
-// startLogging starts everything with a log, and returns when it is ready.
-func startLogging(t *testing.T, cfg Config, log *slog.Logger) (p *product, stop func()) {
-	t.Helper()
-	p, err := openProduct(t.Context(), cfg, log, everything())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := errors.Join(<-ended, p.Close()); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	ready, done := context.WithTimeout(t.Context(), time.Minute)
-	defer done()
-	if !p.awaitReady(ready) {
-		t.Fatalf("not ready after a minute: %v", p.missing())
-	}
-	return p, stop
 }
 
 // Servers that refuse a login, and say it back, make commands fail that show none of it. So do addresses that nobody

@@ -29,17 +29,27 @@ func minted(t *testing.T, secret string, args ...string) string {
 // with asks a path with a token, and returns the code.
 func (s *started) with(token, path string) int {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url(path), nil)
+	res, _ := getAs(s.t, token, s.url(path))
+	return res.StatusCode
+}
+
+// getAs asks an address with a token.
+func getAs(t *testing.T, token, url string) (res *http.Response, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
+	if res, err = http.DefaultClient.Do(req); err != nil {
+		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	return res.StatusCode
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(text)
 }
 
 // With a secret, callers are asked who they are; commands say so, too, and metrics are for operators, or at the admin address.

@@ -101,7 +101,11 @@ func start(t *testing.T, cfg Config) *started {
 
 func startPieces(t *testing.T, cfg Config, pieces []opener) *started {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+	return startLogging(t, cfg, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError})), pieces)
+}
+
+func startLogging(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *started {
+	t.Helper()
 	p, err := openProduct(t.Context(), cfg, log, pieces)
 	if err != nil {
 		t.Fatal(err)

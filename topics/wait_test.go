@@ -237,20 +237,27 @@ func TestWaitPassesWhatIsNoRecord(t *testing.T) {
 	}
 }
 
-// transact sends records in a transaction of a producer of its own, and ends it.
-func (w *wire) transact(t *testing.T, end kgo.TransactionEndTry, records ...*kgo.Record) {
+// begin sends records in a transaction of a producer of its own, and leaves it open.
+func (w *wire) begin(t *testing.T, records ...*kgo.Record) *kgo.Client {
 	t.Helper()
 	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Close()
+	t.Cleanup(tx.Close)
 	if err := tx.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
+	return tx
+}
+
+// transact sends records in a transaction of a producer of its own, and ends it.
+func (w *wire) transact(t *testing.T, end kgo.TransactionEndTry, records ...*kgo.Record) {
+	t.Helper()
+	tx := w.begin(t, records...)
 	if err := tx.EndTransaction(t.Context(), end); err != nil {
 		t.Fatal(err)
 	}
@@ -268,17 +275,7 @@ func (w *wire) commit(t *testing.T, group, topic string, partition int32, at int
 
 func TestWaitWaitsForAnOpenTransaction(t *testing.T) {
 	w := newWire(t)
-	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Close()
-	if err := tx.BeginTransaction(); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.ProduceSync(t.Context(), &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("v")}).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	tx := w.begin(t, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("v")})
 	if err := w.wait(t, 200*time.Millisecond); err == nil {
 		t.Error("Wait returned, want it to wait: nobody knows what lies behind an open transaction")
 	}

@@ -144,17 +144,7 @@ func TestWholeLeavesOutWhatItCannotRead(t *testing.T) {
 func TestWholeIsReadyBehindAnOpenTransactionThatEnds(t *testing.T) {
 	w := newWire(t)
 	w.send(t, w.deleted(t, "user:a", 1))
-	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Close()
-	if err := tx.BeginTransaction(); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.ProduceSync(t.Context(), w.deleted(t, "user:never", 1)).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	tx := w.begin(t, w.deleted(t, "user:never", 1))
 	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
 	running(t, whole.Run)
 	eventually(t, "user:a", func() bool { return whole.Has("user:a") })
