@@ -22,6 +22,9 @@ func (s *started) healthy() bool {
 	for _, c := range report.Checks {
 		seen[c.Name] = c.Level
 	}
+	if seen["directory"] == "warning" && strings.Contains(out, "is in memory (tmpfs)") {
+		seen["directory"] = "ok" // for a test, it is
+	}
 	for _, name := range []string{"directory", "process", "kafka", "topics", "transactions", "registry"} {
 		if seen[name] != "ok" {
 			s.t.Fatalf("%s is %q, want ok: %s", name, seen[name], out)

@@ -323,7 +323,7 @@ func eraseKilled(t *testing.T) bool {
 	c.args = append(c.args, "--fanout.step_edges", "2", "--rows.max_batch_messages", "1")
 	c.start()
 	at := door{t, c.http}
-	c.publish(lifeOfAUser(time.Now()))
+	c.publish(lifeOfAUser(time.Now())...)
 	at.show()
 	goodbye := &story{now: time.Now()}
 	goodbye.tell("users", erased, "delete", erased, nil)

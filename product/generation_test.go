@@ -414,7 +414,7 @@ func TestGenerationKilledInTheMiddle(t *testing.T) {
 	for n := range pins {
 		told.tell("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{"interest:tea"}})
 	}
-	c.publish(told.events)
+	c.publish(told.events...)
 	at := door{t, c.http}
 	shown := at.newPins("user:1")
 	built := c.insist(func(killed bool) []string {

@@ -306,7 +306,7 @@ func (c *child) post(events []map[string]any) {
 }
 
 // publish publishes events, and returns when they have had their effect.
-func (c *child) publish(events []map[string]any) {
+func (c *child) publish(events ...map[string]any) {
 	c.t.Helper()
 	c.post(events)
 	c.wait()
