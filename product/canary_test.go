@@ -142,6 +142,7 @@ func secretFile(t *testing.T) string {
 // Every secret of the configuration is used, some of them where they are refused and said back, and is in no log, answer,
 // metric or span.
 func TestSecretsAreShownNowhere(t *testing.T) {
+	t.Parallel()
 	source, keys, collector := newEcho(t, nil), newEcho(t, someKeys(t)), otlptest.New(t)
 	file := secretFile(t)
 	cfg := testConfig(t.TempDir())
@@ -211,6 +212,7 @@ func until(t *testing.T, what string, is func() bool) {
 // Servers that refuse a login, and say it back, make commands fail that show none of it. So do addresses that nobody
 // answers at.
 func TestRefusedSecretsAreNotShown(t *testing.T) {
+	t.Parallel()
 	refusing := newEcho(t, nil)
 	s := &shown{t: t}
 	broker := startBroker(t)

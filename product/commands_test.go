@@ -155,6 +155,7 @@ func lastLines(text string) string {
 
 // What a program may read is JSON with --json. Of a product that runs.
 func TestCommandsPrintJSON(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	event, saves := filepath.Join(t.TempDir(), "events"), filepath.Join(t.TempDir(), "saves.yaml")
 	if err := os.WriteFile(saves, []byte("{name: saves_6h, entity: user, verbs: [save], window: 6h, aggregate: count}"), 0o600); err != nil {

@@ -34,6 +34,7 @@ func (s *started) healthy() bool {
 }
 
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	away := []string{"--kafka", "127.0.0.1:1", "--registry", "127.0.0.1:1", "--http", "127.0.0.1:1"}
 	t.Run("of a product that runs", func(t *testing.T) {
 		s := start(t, testConfig(t.TempDir()))

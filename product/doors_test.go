@@ -54,6 +54,7 @@ func getAs(t *testing.T, token, url string) (res *http.Response, body string) {
 
 // With a secret, callers are asked who they are; commands say so, too, and metrics are for operators, or at the admin address.
 func TestCallersAreAsked(t *testing.T) {
+	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "token.secret")
 	ada, operator := minted(t, secret, "--user", "user:ada"), minted(t, secret, "--service", "ops", "--scope", "operate,events")
 	cfg := testConfig(t.TempDir())
@@ -112,6 +113,7 @@ func (s *started) askedByCommands(token string) {
 
 // Processes of their own, over TLS, prove to one another who they are; one with another secret gets nothing.
 func TestPeersProveThemselves(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made")
 	if err := securetest.Write(dir); err != nil {
 		t.Fatal(err)
@@ -206,6 +208,7 @@ func TestTokenCommandRefuses(t *testing.T) {
 
 // Addresses that others reach are refused where nobody is asked.
 func TestOpenDoorsAreRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
 		args []string

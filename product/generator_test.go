@@ -89,6 +89,7 @@ func generatorEvents(now time.Time) []map[string]any {
 // Events in, a feed with every rule on out: shares, exploration that ends with the impressions it makes, deferral, and an
 // answer to why for each.
 func TestGeneratorOfTheProduct(t *testing.T) {
+	t.Parallel()
 	cfg := testConfig(t.TempDir())
 	home := cfg.Generator.Feeds[rules.Home]
 	home.Shares = maps.Clone(home.Shares)
@@ -150,6 +151,7 @@ func TestGeneratorOfTheProduct(t *testing.T) {
 
 // A product that is stopped and started again brings as much as before, and nothing twice.
 func TestChunksAreAsLargeAfterAnOutage(t *testing.T) {
+	t.Parallel()
 	cfg := testConfig(t.TempDir())
 	s := start(t, cfg)
 	s.publish(generatorEvents(time.Now())...)

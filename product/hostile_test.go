@@ -61,6 +61,7 @@ func (s *started) goesOn(n int) {
 }
 
 func TestBadEventsOverHTTP(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	future := time.Now().Add(time.Hour).UnixMicro()
 	for name, c := range map[string]struct {
@@ -98,6 +99,7 @@ func TestBadEventsOverHTTP(t *testing.T) {
 // TestGarbageOnEveryTopic puts bytes that are no record on each topic that a group or a sink reads: each becomes a dead
 // letter with its reason, or is dropped, and good records after it have their effect.
 func TestGarbageOnEveryTopic(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	client, err := s.kafka.Client()
 	if err != nil {
@@ -143,6 +145,7 @@ func TestGarbageOnEveryTopic(t *testing.T) {
 }
 
 func TestWhatIsWrongIsSaidAtTheStart(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

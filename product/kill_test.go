@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -29,6 +32,15 @@ func TestMain(m *testing.M) {
 			os.Unsetenv(name)
 		}
 		os.Exit(Execute(interruptible(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+	}
+	// These tests wait for groups and processes more than they compute.
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }

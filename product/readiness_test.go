@@ -69,6 +69,7 @@ func TestNothingIsReadyBeforeItRuns(t *testing.T) {
 
 // What runs says that it is ready, in a form that programs read.
 func TestReadinessIsReadByPrograms(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	res, err := http.Get(s.url("/readyz"))
 	if err != nil {

@@ -112,6 +112,7 @@ func (s *started) awaitPools(users []schemas.UserID) {
 }
 
 func TestRolesSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	broker := startBroker(t)
 	used := roleConfig(t, broker)
 	startPieces(t, used, processing([]string{topics.Objects}))

@@ -10,6 +10,7 @@ import (
 
 // What only the broker knows is left out when it does not answer, and the rest is told all the same.
 func TestStatusWithoutTheBroker(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	whole := s.status(t.Context()).(status)
 	if len(whole.Flows) == 0 || len(whole.Shares) == 0 || whole.Groups[0].Lag == nil {
@@ -36,6 +37,7 @@ func TestStatusWithoutTheBroker(t *testing.T) {
 
 // A process without groups has a list of none.
 func TestStatusOfNoGroups(t *testing.T) {
+	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	groups := s.groups
 	s.groups = nil
