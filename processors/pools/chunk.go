@@ -90,9 +90,9 @@ func (g *Generator) make(ctx context.Context, o order, m *material) (rules.Chunk
 	return o.feed.Make(visit, g.deps.Own.admitted(o.User, o.Feed, m.pools), m.known), nil
 }
 
-// chosenBy are the pins that a chunk shows or defers.
+// chosenBy are the pins that a chunk shows, defers, or holds others back for.
 func chosenBy(c *rules.Chunk) []schemas.PinID {
-	list := make([]schemas.PinID, 0, len(c.Items)+len(c.Memory.Deferred))
+	list := append(make([]schemas.PinID, 0, len(c.Items)+len(c.Memory.Deferred)+len(c.Weak)), c.Weak...)
 	for i := range c.Items {
 		list = append(list, c.Items[i].Pin)
 	}

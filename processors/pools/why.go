@@ -82,6 +82,9 @@ func (g *Generator) look(w *inquiry, v *view, o offers) error {
 			return err
 		}
 		if c != nil {
+			if w.Card != nil && w.Card.Deleted && !c.deleted { // it came by no edge: nothing told the pool, and the card hides it
+				c.deleted, rank = true, 0
+			}
 			known = &c.candidateBody
 			g.lookAt(w, v, source, c, rank)
 		}

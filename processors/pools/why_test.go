@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -210,6 +211,19 @@ func TestWhyOfWhatIsHidden(t *testing.T) {
 	}
 }
 
+// A deletion travels along edges: of a candidate that came by none, the card alone says so.
+func TestWhyOfADeletedPinThatIsRelated(t *testing.T) {
+	w := newWhyDesk(t, nil)
+	card := w.deliver(schemas.Related, "pin:1", 0, byA)
+	w.expect(w.why("pin:1", card), schemas.FateNext, "")
+	card.Deleted = true
+	got := w.why("pin:1", card)
+	w.expect(got, schemas.FateHidden, schemas.ReasonDeleted)
+	if len(got.Candidates) != 1 || got.Candidates[0].Rank != 0 || got.Candidates[0].Reason != schemas.ReasonDeleted {
+		t.Errorf("candidates %+v, want one that is deleted and has no rank", got.Candidates)
+	}
+}
+
 func TestWhyOfWhatIsOut(t *testing.T) {
 	t.Run("unknown", func(t *testing.T) {
 		w := newWhyDesk(t, nil)
@@ -337,6 +351,31 @@ func TestWhyOfWhatIsOffered(t *testing.T) {
 	w.expect(got, schemas.FateNext, "")
 	if len(got.Candidates) != 1 || got.Candidates[0].Source != "trends" || got.Candidates[0].Parts["offered"] != 1 {
 		t.Errorf("candidates %+v", got.Candidates)
+	}
+}
+
+// What was shown long ago, and stands in the pool still, holds nothing back: not even when it is weak and a cap keeps it
+// out of the chunk.
+func TestSeenPinsTakeNoBudget(t *testing.T) {
+	w := newWhyDesk(t, func(_ *Config, cfg *GeneratorConfig) {
+		home := cfg.Feeds[rules.Home]
+		home.Caps = rules.Caps{Window: 4, Author: 1}
+		home.Defer = rules.Defer{Floor: 3, Budget: 1, Session: time.Hour, Expiry: 2 * time.Hour}
+		cfg.Feeds[rules.Home] = home
+	})
+	w.graph(regFollow, "user:b")
+	w.rows[string(rowState)] = []byte(`{"head":1}`)
+	w.deliver(schemas.Following, "pin:best", 0, byA)
+	w.deliver(schemas.Following, "pin:next", day, byA)
+	w.deliver(schemas.Following, "pin:weak-seen", 4*day, byA)
+	w.deliver(schemas.Following, "pin:weak-of-b", 5*day, schemas.Facets{Author: "user:b", Board: "board:c"})
+	w.shown(7, "pin:weak-seen")
+	c, err := w.g.Chunk(t.Context(), schemas.ChunkRequest{Served: "v1", User: owner, Feed: rules.Home, Limit: 2, Time: w.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := pinsIn(c.Served.Items), []schemas.PinID{"pin:best", "pin:weak-of-b"}; !slices.Equal(got, want) {
+		t.Errorf("shows %v, want %v", got, want)
 	}
 }
 

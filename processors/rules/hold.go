@@ -15,10 +15,10 @@ const MaxDeferred = 200
 // holding is what a session lets through, and what it holds back.
 type holding struct {
 	feed    Feed
-	queues  []queue                // what may be shown
-	weak    map[schemas.PinID]bool // of it
-	held    []heldItem             // what may not for the budget alone, the least weak first
-	memory  schemas.Memory         // with the session that the visit belongs to, and without what has expired
+	queues  []queue        // what may be shown
+	weak    []heldItem     // of it, the least weak first
+	held    []heldItem     // what may not for the budget alone, the least weak first
+	memory  schemas.Memory // with the session that the visit belongs to, and without what has expired
 	expired []schemas.PinID
 }
 
@@ -33,7 +33,7 @@ type heldItem struct {
 // the weak ones as many as are left of the session's budget may be shown, the least weak first. A deferred candidate is
 // held back to the end of the session that deferred it, and is not weak in a later one.
 func (f Feed) hold(v *Visit, queues []queue) *holding {
-	h := &holding{feed: f, queues: queues, weak: map[schemas.PinID]bool{}, memory: v.Memory}
+	h := &holding{feed: f, queues: queues, memory: v.Memory}
 	if f.Defer.Floor == 0 {
 		return h
 	}
@@ -162,15 +162,21 @@ func (f Feed) weakest(queues []queue, stand map[schemas.PinID]standing, best map
 func (h *holding) allow(weak []heldItem) map[schemas.PinID]bool {
 	left := int(max(int64(h.feed.Defer.Budget)-h.memory.Weak, 0))
 	left = min(left, len(weak))
-	for _, w := range weak[:left] {
-		h.weak[w.pin] = true
-	}
-	h.held = weak[left:]
+	h.weak, h.held = weak[:left], weak[left:]
 	held := make(map[schemas.PinID]bool, len(h.held))
 	for _, w := range h.held {
 		held[w.pin] = true
 	}
 	return held
+}
+
+// allowed are the weak pins that the budget has room for, the least weak first.
+func (h *holding) allowed() []schemas.PinID {
+	list := make([]schemas.PinID, len(h.weak))
+	for i, w := range h.weak {
+		list[i] = w.pin
+	}
+	return list
 }
 
 // through returns the items of a queue that may be shown.
@@ -194,8 +200,8 @@ func (h *holding) remember(v *Visit, a *arrangement) schemas.Memory {
 	if h.feed.Defer.Floor == 0 {
 		return m
 	}
-	for pin := range a.taken {
-		if h.weak[pin] {
+	for _, w := range h.weak {
+		if a.taken[w.pin] {
 			m.Weak++
 		}
 	}

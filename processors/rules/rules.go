@@ -60,6 +60,7 @@ type Chunk struct {
 	Expired []schemas.PinID  // deferred for too long: candidates no more
 	Relaxed Relaxation       // how far the caps had to give way
 	Short   []schemas.Source // that are below their share for want of candidates, see short
+	Weak    []schemas.PinID  // that the session's budget had room for, shown or not: others were held back for them
 }
 
 // Make makes the chunk of a visit.
@@ -79,7 +80,7 @@ func (f Feed) watch(v Visit, pools []Pool, k Known, pin schemas.PinID) (Chunk, *
 	a, relaxed := f.arrange(v.Limit, queues, v.Memory.Mix, pin)
 	return Chunk{
 		Items: a.list, Memory: h.remember(&v, a), Expired: h.expired,
-		Relaxed: relaxed, Short: f.short(a.mix.counts),
+		Relaxed: relaxed, Short: f.short(a.mix.counts), Weak: h.allowed(),
 	}, a
 }
 
