@@ -10,8 +10,10 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -66,17 +68,31 @@ func playBroker(ctx context.Context) error {
 	return server.Close()
 }
 
+// process may be waited for by several at once, for whom one of exec.Cmd would wait for ever.
+type process struct {
+	*exec.Cmd
+	once func() error
+}
+
+func (p *process) Wait() error { return p.once() }
+
 // child starts this binary in a role. It is killed at the end of the test.
-func child(t testing.TB, role string, env ...string) *exec.Cmd {
+func child(t testing.TB, role string, env ...string) *process {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	cmd := &process{Cmd: exec.Command(os.Args[0])}
+	cmd.once = sync.OnceValue(cmd.Cmd.Wait)
 	cmd.Env = append(append(os.Environ(), roleVariable+"="+role), env...)
 	cmd.Stderr = t.Output()
 	t.Cleanup(func() {
-		if cmd.Process != nil {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
+		if cmd.Process == nil {
+			return
 		}
+		if t.Failed() { // it says where its goroutines are
+			_ = cmd.Process.Signal(syscall.SIGQUIT)
+			time.Sleep(time.Second)
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
 	})
 	return cmd
 }

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strconv"
 	"strings"
@@ -122,7 +121,7 @@ type member struct {
 	t    testing.TB
 	dir  string
 	env  []string
-	cmd  *exec.Cmd
+	cmd  *process
 	done chan struct{}
 
 	mu    sync.Mutex
@@ -392,8 +391,23 @@ func (f *faults) during(t testing.TB) {
 	}
 }
 
+// settled waits on the embedded broker until the group has its two members, and no other, and has divided the partitions: a
+// member that dies while it is told of its share keeps it there for ever (kfake sets no session timer for whom an answer
+// does not reach). Real brokers are not waited for.
+func (f *faults) settled(t testing.TB) {
+	t.Helper()
+	if !f.d.w.kafka.Embedded {
+		return
+	}
+	eventually(t, "the group is stable", func() bool {
+		groups, err := f.d.w.admin.DescribeGroups(t.Context(), "t")
+		return err == nil && groups["t"].State == "Stable" && len(groups["t"].Members) == 2
+	})
+}
+
 func (f *faults) kill(t testing.TB, m *member, s syscall.Signal) {
 	t.Helper()
+	f.settled(t)
 	f.during(t)
 	m.signal(s)
 	m.reborn()

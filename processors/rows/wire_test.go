@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,8 +23,8 @@ const testPartitions = 4
 
 // wire is an embedded broker with the topics of a group "t": t-in, t-in2, t-batch, t-out and its own.
 type wire struct {
-	*embedded.Server           // in this process, or nil
-	broker           *exec.Cmd // in another
+	*embedded.Server          // in this process, or nil
+	broker           *process // in another
 	kafka            topics.Kafka
 	registry         string // its URL
 	streams          *topics.Streams
