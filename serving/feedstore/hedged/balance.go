@@ -28,6 +28,7 @@ type balance struct {
 	first  side
 	tokens float64    // extra reads saved
 	credit [2]float64 // late reads that each store may still be asked for beyond them
+	missed [2]int     // calls of each store in a row that were not answered in time
 	lost   float64    // by the first store, less what those that it has won pay for
 	warm   float64    // reads to be sent to the second store
 	good   int        // of the primary in a row, while it is second
@@ -80,17 +81,36 @@ func (b *balance) inTime(of side, borrowed bool) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.missed[of] = 0
 	b.credit[of] = min(b.credit[of]+back, float64(b.cfg.Burst))
 }
 
 // late counts a call that was not answered in time. One on credit has cost it already.
 func (b *balance) late(of side, borrowed bool) {
-	if borrowed {
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.credit[of] = max(b.credit[of]-1, 0)
+	b.missed[of]++
+	if !borrowed {
+		b.credit[of] = max(b.credit[of]-1, 0)
+	}
+}
+
+// miss counts a call that a read with an answer, which had a hole, has given up.
+func (b *balance) miss(of side) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.missed[of]++
+}
+
+// silent is how many calls in a row a store must have missed to be taken for one that does not answer. The reads that warm it
+// tell that it does again.
+const silent = 3
+
+// answers says whether a store is one that answers at present.
+func (b *balance) answers(of side) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.missed[of] < silent
 }
 
 // win counts a read that the first store has won. Reads that nobody won count for neither: a store that hangs must not

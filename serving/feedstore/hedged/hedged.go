@@ -4,12 +4,13 @@
 // One of them is first: the primary, as long as it is well. A read asks the first. It asks the second, too,
 //
 //	at once                 if the first fails
-//	at once                 if the first's answer has a hole, see Page, and there is budget
+//	at once                 if the first's answer has a hole, see Page, the second answers at present, and there is budget
 //	after the first's p99.9 of the same kind of read, within bounds, if there is budget
 //	after Config.Late       if the second store is in time itself, or there is budget
 //
 // and the first success wins; the other call is cancelled. An answer with a hole is no success, but better than none:
-// of two, the one that goes further. Only when both have failed is the read an error.
+// of two, the one that goes further. It waits for the other store's for as long as that usually takes, and no longer: what is
+// missing is most often on its way to both. Only when both have failed is the read an error.
 //
 // The budget bounds what a slow first store costs the second: a read earns Config.Budget of an extra read, up to
 // Config.Burst of them are saved. What is late is asked for beyond it, but on credit: each store has Config.Burst, which a

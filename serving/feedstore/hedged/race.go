@@ -53,9 +53,10 @@ type race[T any] struct {
 	first    side
 	answers  chan answer[T] // room for both
 	running  int
-	second   bool       // the second store was asked
-	borrowed bool       // … on credit
-	fallback *answer[T] // with a hole
+	second   bool             // the second store was asked
+	borrowed bool             // … on credit
+	fallback *answer[T]       // with a hole
+	enough   <-chan time.Time // when the other answer is not waited for any longer; nil: it is
 	errs     []error
 }
 
@@ -135,6 +136,9 @@ func (r *race[T]) run(ctx context.Context) (answer[T], error) {
 			if r.running == 0 {
 				return r.settle()
 			}
+		case <-r.enough:
+			r.s.balance.miss(r.fallback.from.other())
+			return r.settle()
 		case <-hedge.C:
 			r.askSecond("slow", false)
 		case <-late.C:
@@ -166,9 +170,22 @@ func (r *race[T]) take(ctx context.Context, a answer[T]) (done bool, err error) 
 		if r.fallback == nil || r.kind.further(a.value, r.fallback.value) {
 			r.fallback = &a
 		}
-		r.askSecond("stale", false)
+		if r.s.balance.answers(r.first.other()) {
+			r.askSecond("stale", false)
+		}
+		r.enough = time.After(r.patience(ctx, a.from.other()))
 	}
 	return false, nil
+}
+
+// patience is how long an answer with a hole waits for the other store's: as long as that usually takes, and not for all the
+// time that the read has, or a store that hangs would cost its reader what is known already.
+func (r *race[T]) patience(ctx context.Context, other side) time.Duration {
+	usual := r.kind.after(other, r.s.cfg)
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(usual, time.Until(deadline)/2)
+	}
+	return usual
 }
 
 // askSecond asks the second store, once, if there is budget, or it is the first one by now; credit: or on its credit.
@@ -202,7 +219,7 @@ func (r *race[T]) won(by side) {
 	}
 }
 
-// settle is for when no store has succeeded.
+// settle is for when no store has succeeded, or the one that may is not waited for.
 func (r *race[T]) settle() (answer[T], error) {
 	if r.fallback != nil {
 		r.s.metrics.stale.Inc()
