@@ -250,7 +250,7 @@ func (l *life) goOn() {
 			l.publish(3)
 		}
 	})
-	for _, r := range l.readers[:2] {
+	for _, r := range l.busy() {
 		l.wg.Go(func() {
 			for !l.ended() {
 				r.visit()
@@ -258,6 +258,10 @@ func (l *life) goOn() {
 		})
 	}
 }
+
+// busy are those who visit, and quiet the others.
+func (l *life) busy() []*reading  { return l.readers[:2] }
+func (l *life) quiet() []*reading { return l.readers[2:] }
 
 func (l *life) ended() bool {
 	select {
