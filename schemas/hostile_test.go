@@ -176,16 +176,16 @@ func TestAttacks(t *testing.T) {
 func TestCodecChecksItself(t *testing.T) {
 	s := serdeOf[DeletedUser](t, texts{})
 	whole := framed(testID, "user:7", 5)[frameHead:]
-	if err := s.codec.decode(whole, new(DeletedUser)); err != nil {
+	if err := s.framing.codec.decode(whole, new(DeletedUser)); err != nil {
 		t.Errorf("a whole body: %v", err)
 	}
-	if err := s.codec.decode(whole[:4], new(DeletedUser)); err == nil {
+	if err := s.framing.codec.decode(whole[:4], new(DeletedUser)); err == nil {
 		t.Error("half a body: no error")
 	}
-	if err := s.codec.decode(append(whole, 0), new(DeletedUser)); err == nil {
+	if err := s.framing.codec.decode(append(whole, 0), new(DeletedUser)); err == nil {
 		t.Error("a byte too many: no error")
 	}
-	if err := s.codec.decode(appendLong(nil, 1<<40), new(DeletedUser)); err == nil {
+	if err := s.framing.codec.decode(appendLong(nil, 1<<40), new(DeletedUser)); err == nil {
 		t.Error("a string of 2^40: no error")
 	}
 }

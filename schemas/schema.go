@@ -13,14 +13,17 @@ var schemaFiles embed.FS
 
 // Schema returns the Avro schema of a record type of this package, as it is to be registered. It fails on any other
 // type.
-func Schema[T any]() (string, error) {
-	name := schemaFile(new(T))
+func Schema[T any]() (string, error) { return schemaText(new(T)) }
+
+// schemaText returns the schema of what rec points to.
+func schemaText(rec any) (string, error) {
+	name := schemaFile(rec)
 	if name == "" {
-		return "", fmt.Errorf("schema of %T: not a record of package schemas", *new(T))
+		return "", fmt.Errorf("schema of %T: not a record of package schemas", rec)
 	}
 	text, err := schemaFiles.ReadFile("avsc/" + name + ".avsc")
 	if err != nil {
-		return "", fmt.Errorf("schema of %T: %w", *new(T), err)
+		return "", fmt.Errorf("schema of %T: %w", rec, err)
 	}
 	return string(text), nil
 }

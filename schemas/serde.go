@@ -41,6 +41,11 @@ type SchemaSource interface {
 // Serde encodes and decodes one record type in Confluent framing: a zero byte, the schema id as four bytes
 // big-endian, the Avro body. It is safe for concurrent use.
 type Serde[T any] struct {
+	framing *framing // all that does not need T: what does is compiled once a record type, in every package that uses one
+}
+
+// framing is the Serde of any record.
+type framing struct {
 	subject  string
 	id       uint32
 	head     [frameHead]byte
@@ -57,10 +62,18 @@ type Serde[T any] struct {
 // The subject stands in errors. Records of another id are read with their writer's schema, which source is asked for
 // once an id, within five seconds.
 func NewSerde[T any](subject string, id int, source SchemaSource) (*Serde[T], error) {
+	f, err := newFraming(subject, id, source, new(T))
+	if err != nil {
+		return nil, err
+	}
+	return &Serde[T]{f}, nil
+}
+
+func newFraming(subject string, id int, source SchemaSource, rec any) (*framing, error) {
 	if id < 0 || id > math.MaxInt32 {
 		return nil, fmt.Errorf("serde of %s: schema id %d is not one of 32 bits", subject, id)
 	}
-	text, err := Schema[T]()
+	text, err := schemaText(rec)
 	if err != nil {
 		return nil, fmt.Errorf("serde of %s: %w", subject, err)
 	}
@@ -68,8 +81,8 @@ func NewSerde[T any](subject string, id int, source SchemaSource) (*Serde[T], er
 	if err != nil {
 		return nil, fmt.Errorf("serde of %s: %w", subject, err)
 	}
-	s := &Serde[T]{
-		subject: subject, id: uint32(id), maxBytes: maxBytes(new(T)),
+	s := &framing{
+		subject: subject, id: uint32(id), maxBytes: maxBytes(rec),
 		reader: reader, source: source, writers: map[uint32]writer{},
 	}
 	s.codec = newCodec(schema, s.maxBytes)
@@ -88,8 +101,27 @@ func maxBytes(rec any) int {
 // UTF-8: what it returns, Decode reads.
 func (s *Serde[T]) Encode(rec *T) ([]byte, error) {
 	if rec == nil {
-		return nil, fmt.Errorf("encode %s: no record", s.subject)
+		return nil, fmt.Errorf("encode %s: no record", s.framing.subject)
 	}
+	return s.framing.encode(rec)
+}
+
+// Decode reads a framed record, whole. A value that can never be read (not framed, too long, cut short or too long for
+// its schema, of a schema that the registry does not know or that does not fit) is a *BadRecordError; any other error
+// means that the registry could not be asked. The record does not refer to value.
+//
+// Repeated interests are dropped, the first of each kept. Absent lists and maps are empty, not nil; an absent embedding
+// of an event is nil.
+func (s *Serde[T]) Decode(value []byte) (*T, error) {
+	rec := new(T)
+	if err := s.framing.decode(value, rec); err != nil {
+		return nil, err
+	}
+	return rec, nil
+}
+
+// encode frames a record, which is a pointer.
+func (s *framing) encode(rec any) ([]byte, error) {
 	value, err := s.codec.encode(s.head[:], wireOf(rec))
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", s.subject, err)
@@ -103,33 +135,27 @@ func (s *Serde[T]) Encode(rec *T) ([]byte, error) {
 	return value, nil
 }
 
-// Decode reads a framed record, whole. A value that can never be read (not framed, too long, cut short or too long for
-// its schema, of a schema that the registry does not know or that does not fit) is a *BadRecordError; any other error
-// means that the registry could not be asked. The record does not refer to value.
-//
-// Repeated interests are dropped, the first of each kept. Absent lists and maps are empty, not nil; an absent embedding
-// of an event is nil.
-func (s *Serde[T]) Decode(value []byte) (*T, error) {
+// decode reads a framed record into rec, a pointer. After an error rec may be half written.
+func (s *framing) decode(value []byte, rec any) error {
 	body, err := s.body(value)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := conform(s.reader, body); err != nil {
-		return nil, s.bad(err)
+		return s.bad(err)
 	}
-	rec := new(T)
 	w := wireOf(rec)
 	if err := s.codec.decode(body, w); err != nil {
-		return nil, s.bad(err)
+		return s.bad(err)
 	}
 	settle(w)
-	return rec, nil
+	return nil
 }
 
-func (s *Serde[T]) bad(err error) error { return badf("decode %s: %v", s.subject, err) }
+func (s *framing) bad(err error) error { return badf("decode %s: %v", s.subject, err) }
 
-// body returns the record's body in the schema of T.
-func (s *Serde[T]) body(value []byte) ([]byte, error) {
+// body returns the record's body in the serde's own schema.
+func (s *framing) body(value []byte) ([]byte, error) {
 	switch {
 	case len(value) > s.maxBytes:
 		return nil, badf("decode %s: %d bytes, at most %d are allowed", s.subject, len(value), s.maxBytes)
@@ -177,7 +203,7 @@ func (w writer) rewrite(body []byte) ([]byte, error) {
 
 // writer returns what is known of a schema id, asking the source if it has to. Two callers may ask for the same id at
 // once; both learn the same.
-func (s *Serde[T]) writer(id uint32) (writer, error) {
+func (s *framing) writer(id uint32) (writer, error) {
 	s.mu.Lock()
 	w, ok := s.writers[id]
 	s.mu.Unlock()
@@ -197,7 +223,7 @@ func (s *Serde[T]) writer(id uint32) (writer, error) {
 	return w, nil
 }
 
-func (s *Serde[T]) ask(id uint32) (writer, error) {
+func (s *framing) ask(id uint32) (writer, error) {
 	if id > math.MaxInt32 {
 		return writer{err: ErrNoSchema}, nil
 	}
@@ -217,7 +243,7 @@ func (s *Serde[T]) ask(id uint32) (writer, error) {
 }
 
 // plan prepares reading records of a writer's schema.
-func (s *Serde[T]) plan(text string) writer {
+func (s *framing) plan(text string) writer {
 	_, n, err := parseSchema(text)
 	if err != nil {
 		return writer{err: err}

@@ -68,7 +68,7 @@ func benchmarkSerde[T any](b *testing.B, rec *T) {
 	b.Run("conform", func(b *testing.B) { // the share of decode that is the check
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := conform(s.reader, value[frameHead:]); err != nil {
+			if err := conform(s.framing.reader, value[frameHead:]); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -288,7 +288,7 @@ func TestAlikeIsNotRewritten(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s := serdeOf[Delivery](t, texts{9: tt.schema})
-		w := s.plan(tt.schema)
+		w := s.framing.plan(tt.schema)
 		if got := w.step == nil; got != tt.want || w.err != nil {
 			t.Errorf("%s: as it stands %t, %v, want %t", tt.name, got, w.err, tt.want)
 		}
@@ -353,7 +353,7 @@ func TestWritersRememberedAreBounded(t *testing.T) {
 			t.Fatalf("id %d decodes", 100+id)
 		}
 	}
-	if n := len(s.writers); n > maxWriters {
+	if n := len(s.framing.writers); n > maxWriters {
 		t.Errorf("%d ids remembered, want at most %d", n, maxWriters)
 	}
 }
