@@ -19,8 +19,14 @@ MEMORY := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 4096 { pr
 ifneq ($(MEMORY),)
 test test-racy test-race fuzz: export TMPDIR ?= $(MEMORY)
 endif
+# The same binary with a C compiler and without; and nobody waits for C. Only the race detector needs it.
+export CGO_ENABLED ?= 0
+test-racy test-race: export CGO_ENABLED = 1
+
+# Compiling takes a fifth less processor time when the compiler collects less of its garbage. (What is built is the same.)
+FRUGAL := -toolexec 'env GOGC=400'
 # Without what only a debugger reads, a test is linked in half the time.
-GOTEST := $(GO) test -ldflags=-w
+GOTEST := $(GO) test $(FRUGAL) -ldflags=-w
 
 # Where .ci/services starts Kafka: one node, and the three of a cluster.
 export KAFKA_PORT ?= 19092
@@ -45,7 +51,7 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 build: ## build bin/smartfeed
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/smartfeed .
+	$(GO) build $(FRUGAL) -trimpath -ldflags '$(LDFLAGS)' -o bin/smartfeed .
 
 run: build ## start everything in one process with a demo product, on http://127.0.0.1:8080
 	bin/smartfeed dev --dir $(DIR) --demo
@@ -112,7 +118,7 @@ nightly: test-race test-lastfm-real ## what takes long: a hundred kills of membe
 
 vet: ## format and vet
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
-	$(GO) vet ./...
+	$(GO) vet $(FRUGAL) ./...
 
 check: vet test test-racy ## what to run before a commit
 
