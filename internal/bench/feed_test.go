@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -221,7 +222,8 @@ func (p *pipeline) delivered() int64 { return p.groups[topics.Pools].Status().Co
 // BenchmarkFeedFull is fifteen hundred people with five hundred followers each, whose pools of 500 are filled, and then
 // filled again: what a delivery costs must not depend on what was there before, nor memory grow with it. Both are of the same
 // shape, but not of the same work: into an empty pool a delivery is one row, into a full one it is that row, the row that
-// leaves for it, and its part of the trim that finds that one. A publication that goes to five hundred is cheaper for each of
+// leaves for it, and its part of the trim that finds that one. The bare loop beside it does the same two writes and no trim: it
+// remembers which row is the oldest. A publication that goes to five hundred is cheaper for each of
 // them than one that goes to thirty, so BenchmarkFeed stands between the two.
 func BenchmarkFeedFull(b *testing.B) {
 	people, each := int(1500*scale(b)), 500
@@ -235,6 +237,10 @@ func BenchmarkFeedFull(b *testing.B) {
 		memory := residentMB(b)
 		p.deliver(pins, people, each).report(b, "full-")
 		b.ReportMetric(residentMB(b)-memory, "MB-more")
+		bare := p.openBare(500)
+		bare.step(pins*each).report(b, "bare-empty-")
+		bare.step(pins * each)
+		bare.step(pins*each).report(b, "bare-full-")
 	}
 	b.ReportMetric(0, "ns/op")
 }
@@ -325,7 +331,10 @@ const bareTable = "bare-table"
 
 // bare is the limit: a loop that reads the same publications, finds the followers in a Pebble store, and writes a row for
 // each to a topic, in transactions, and to another store. It knows no owners, checks nothing, trims nothing.
-func (p *pipeline) bare() measured {
+func (p *pipeline) bare() measured { return p.openBare(math.MaxInt).step(p.pins * p.each) }
+
+// openBare prepares the bare loop. Of whoever has more rows than most it takes the oldest away again.
+func (p *pipeline) openBare(most int) *bareLoop {
 	b := p.b
 	admin, err := p.kafka.Admin()
 	must(b, err)
@@ -335,20 +344,15 @@ func (p *pipeline) bare() measured {
 	must(b, created.Error())
 	db, err := pebble.Open(b.TempDir(), &pebble.Options{MemTableSize: 64 << 20, DisableWAL: true, Logger: silent{}})
 	must(b, err)
-	defer db.Close()
+	b.Cleanup(func() { must(b, db.Close()) })
 	p.loadEdges(db)
 	consumer, err := p.kafka.Client(kgo.ConsumeTopics(topics.Publications))
 	must(b, err)
-	defer consumer.Close()
+	b.Cleanup(consumer.Close)
 	producer, err := p.kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	must(b, err)
-	defer producer.Close()
-	l := &bareLoop{streams: p.streams, producer: producer, db: db}
-	return p.measure(p.pins*p.each, func() {
-		for l.delivered < p.pins*p.each {
-			must(b, l.step(b.Context(), consumer.PollRecords(b.Context(), 300)))
-		}
-	})
+	b.Cleanup(producer.Close)
+	return &bareLoop{pipeline: p, consumer: consumer, producer: producer, db: db, most: most, rows: map[string][][]byte{}}
 }
 
 // silent is a logger of Pebble that says nothing.
@@ -369,13 +373,25 @@ func (p *pipeline) loadEdges(db *pebble.DB) {
 }
 
 type bareLoop struct {
-	streams   *topics.Streams
-	producer  *kgo.Client
-	db        *pebble.DB
-	delivered int
+	*pipeline
+	consumer, producer *kgo.Client
+	db                 *pebble.DB
+	delivered          int
+	most               int
+	rows               map[string][][]byte // of a follower, oldest first, if there is a most
 }
 
-func (l *bareLoop) step(ctx context.Context, fetches kgo.Fetches) error {
+// step measures so many deliveries more.
+func (l *bareLoop) step(deliveries int) measured {
+	until := l.delivered + deliveries
+	return l.measure(deliveries, func() {
+		for l.delivered < until {
+			must(l.b, l.transaction(l.b.Context(), l.consumer.PollRecords(l.b.Context(), 300)))
+		}
+	})
+}
+
+func (l *bareLoop) transaction(ctx context.Context, fetches kgo.Fetches) error {
 	if err := l.producer.BeginTransaction(); err != nil {
 		return err
 	}
@@ -408,11 +424,30 @@ func (l *bareLoop) fanOut(ctx context.Context, batch *pebble.Batch, pub *schemas
 	for it.First(); it.Valid(); it.Next() {
 		follower := it.Key()[len(head):]
 		key := append(append(make([]byte, 0, len(follower)+len(row)), follower...), row...)
-		l.producer.Produce(ctx, &kgo.Record{Topic: bareTable, Partition: topics.PartitionBytes(follower, partitions), Key: key, Value: value}, nil)
-		if err := batch.Set(key, value, nil); err != nil {
+		l.produce(ctx, follower, key, value)
+		if err := errors.Join(batch.Set(key, value, nil), l.leave(ctx, batch, follower, key)); err != nil {
 			return err
 		}
 		l.delivered++
 	}
 	return it.Close()
+}
+
+func (l *bareLoop) produce(ctx context.Context, follower, key, value []byte) {
+	l.producer.Produce(ctx, &kgo.Record{Topic: bareTable, Partition: topics.PartitionBytes(follower, partitions), Key: key, Value: value}, nil)
+}
+
+// leave takes the oldest row of who has too many, of which key is the newest. It reads nothing for that: the loop knows them.
+func (l *bareLoop) leave(ctx context.Context, batch *pebble.Batch, follower, key []byte) error {
+	if l.most == math.MaxInt {
+		return nil
+	}
+	all := append(l.rows[string(follower)], key)
+	if len(all) <= l.most {
+		l.rows[string(follower)] = all
+		return nil
+	}
+	l.rows[string(follower)] = all[1:]
+	l.produce(ctx, follower, all[0], nil)
+	return batch.Delete(all[0], nil)
 }
