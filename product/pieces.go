@@ -116,6 +116,8 @@ func (p *product) openStreams(ctx context.Context) error {
 	if p.streams, err = topics.Open(ctx, registry); err != nil {
 		return err
 	}
+	p.reach = &reach{kafka: p.kafka}
+	p.part("kafka", p.reach.Run)
 	if p.publisher, err = topics.NewPublisher(p.kafka, p.streams); err != nil {
 		return err
 	}

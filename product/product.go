@@ -35,6 +35,7 @@ type product struct {
 	tracer    *tracing.Tracer  // nil: nothing is traced
 	broker    *embedded.Server // nil: the brokers are elsewhere
 	kafka     topics.Kafka
+	reach     *reach
 	streams   *topics.Streams
 	publisher *topics.Publisher
 	deleted   topics.DeletedUsers

@@ -106,6 +106,18 @@ func startPieces(t *testing.T, cfg Config, pieces []opener) *started {
 
 func startLogging(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *started {
 	t.Helper()
+	s := launch(t, cfg, log, pieces)
+	ready, done := context.WithTimeout(t.Context(), time.Minute)
+	defer done()
+	if !s.awaitReady(ready) {
+		t.Fatalf("not ready after a minute: %v", s.missing())
+	}
+	return s
+}
+
+// launch starts a product, and does not wait until it is ready.
+func launch(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *started {
+	t.Helper()
 	p, err := openProduct(t.Context(), cfg, log, pieces)
 	if err != nil {
 		t.Fatal(err)
@@ -122,11 +134,6 @@ func startLogging(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *
 		s.stop = func() {}
 	}
 	t.Cleanup(func() { s.stop() })
-	ready, done := context.WithTimeout(t.Context(), time.Minute)
-	defer done()
-	if !p.awaitReady(ready) {
-		t.Fatalf("not ready after a minute: %v", p.missing())
-	}
 	return s
 }
 

@@ -109,6 +109,9 @@ func (p *product) missing() []string {
 // lacking is missing for programs.
 func (p *product) lacking() []api.Lack {
 	var all []api.Lack
+	if p.reach.away() {
+		all = append(all, lack("kafka", "unreachable", "no broker of Kafka answers"))
+	}
 	for _, s := range p.supervisor.State() {
 		if s.Condition != processors.Running && !slices.Contains(p.spare, s.Name) {
 			all = append(all, lack(s.Name, string(s.Condition), fmt.Sprintf("%s is %s", s.Name, s.Condition)))

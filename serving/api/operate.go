@@ -36,7 +36,7 @@ func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) error {
 
 // Lack is one thing that a process lacks to do its work.
 type Lack struct {
-	Part    string `json:"part"`              // what is not there: a part as /v1/status names it, a group, a topic that is held whole, a store
+	Part    string `json:"part"`              // what is not there: kafka, a part as /v1/status names it, a group, a topic that is held whole, a store
 	State   string `json:"state"`             // how it is: idle, waiting, ended or failed, as parts are; joining, recovering, reading or unreachable
 	Percent *int   `json:"percent,omitempty"` // of the rows that are to be recovered; nil: there is no such number
 	Text    string `json:"-"`                 // the same for a person
