@@ -1,0 +1,89 @@
+package hedged
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
+)
+
+// told is what a span says: its name, and its attributes as name=value, by name.
+type told struct {
+	Name       string
+	Attributes []string
+}
+
+func toldBy(span sdk.ReadOnlySpan) told {
+	t := told{Name: span.Name()}
+	for _, a := range span.Attributes() {
+		t.Attributes = append(t.Attributes, string(a.Key)+"="+a.Value.Emit())
+	}
+	slices.Sort(t.Attributes)
+	return t
+}
+
+// A call of either store is a span with the store's name; the span above says whose answer was taken, and whether both
+// were asked.
+func TestReadsAreTraced(t *testing.T) {
+	call := func(attributes ...string) told { return told{"feedstore page", attributes} }
+	for _, c := range []struct {
+		name string
+		a, b *fake
+		want []told // by attributes, that of the request last
+	}{
+		{"in time", newFake(5 * ms), newFake(5 * ms), []told{
+			call("smartfeed.store=primary"),
+			{"request", []string{"smartfeed.store.hedged=false", "smartfeed.store.won=primary"}},
+		}},
+		{"the primary hangs", hung(), newFake(5 * ms), []told{
+			call("error.type=canceled", "smartfeed.store=primary"), call("smartfeed.store=standby"),
+			{"request", []string{"smartfeed.store.hedged=true", "smartfeed.store.won=standby"}},
+		}},
+		{"the primary fails", down(), newFake(5 * ms), []told{
+			call("error.type=*errors.errorString", "smartfeed.store=primary"), call("smartfeed.store=standby"),
+			{"request", []string{"smartfeed.store.hedged=true", "smartfeed.store.won=standby"}},
+		}},
+		{"the primary is late, and wins", newFake(62 * ms), newFake(50 * ms), []told{
+			call("error.type=canceled", "smartfeed.store=standby"), call("smartfeed.store=primary"),
+			{"request", []string{"smartfeed.store.hedged=true", "smartfeed.store.won=primary"}},
+		}},
+		{"both fail", down(), down(), []told{
+			call("error.type=*errors.errorString", "smartfeed.store=primary"), call("error.type=*errors.errorString", "smartfeed.store=standby"),
+			{"request", nil},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				spans := tracetest.NewSpanRecorder()
+				tracer := tracing.New(sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)), 1)
+				cfg := DefaultConfig()
+				cfg.Warm = 0
+				s := newStore(t, cfg, c.a, c.b)
+				ctx, span := tracer.Start(t.Context(), trace.SpanContext{}, "request", trace.SpanKindServer)
+				_, _, _ = s.Page(ctx, "user:1", top, 10) // what it answers is for other tests
+				s.Close()
+				tracing.End(span, nil)
+				var got []told
+				for _, ended := range spans.Ended() {
+					if ended.Name() != "request" && ended.Parent().SpanID() != span.SpanContext().SpanID() {
+						t.Errorf("%s is not below the request", ended.Name())
+					}
+					got = append(got, toldBy(ended))
+				}
+				slices.SortStableFunc(got, func(x, y told) int {
+					return cmp.Or(cmp.Compare(x.Name, y.Name), slices.Compare(x.Attributes, y.Attributes))
+				})
+				if diff := gocmp.Diff(c.want, got); diff != "" {
+					t.Errorf("spans (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package peers
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
+)
+
+// A call of another process is a span with the call's name and address, which the other process is told of; no attribute
+// holds the user.
+func TestCallsAreTraced(t *testing.T) {
+	const name = "POST " + Path + callWaiting
+	for _, c := range []struct {
+		test   string
+		err    error // of the other process
+		status string
+		failed bool
+	}{
+		{"answered", nil, "200", false},
+		{"failed", errors.New("broken"), "503", true},
+	} {
+		t.Run(c.test, func(t *testing.T) {
+			var headers []string
+			other := Handler(Here{Generator: &fakeGenerator{err: c.err}})
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				headers = append(headers, r.Header.Get(tracing.Header))
+				other.ServeHTTP(w, r)
+			}))
+			defer s.Close()
+			address := s.Listener.Addr().String()
+			spans := tracetest.NewSpanRecorder()
+			tracer := tracing.New(sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)), 1)
+			ctx, above := tracer.Start(within(t, time.Minute), trace.SpanContext{}, "request", trace.SpanKindServer)
+			if _, err := client(t, &directory{owner: address}).Waiting(ctx, user); (err != nil) != c.failed {
+				t.Fatalf("got %v, want an error: %t", err, c.failed)
+			}
+			tracing.End(above, nil)
+
+			ended := spans.Ended()
+			if len(ended) != 2 {
+				t.Fatalf("got %d spans, want the call's and the request's", len(ended))
+			}
+			call := ended[0]
+			if call.Name() != name || call.SpanKind() != trace.SpanKindClient || call.Parent().SpanID() != above.SpanContext().SpanID() {
+				t.Errorf("got span %q of kind %v below %v, want %q of a client, below the request", call.Name(), call.SpanKind(), call.Parent().SpanID(), name)
+			}
+			got := map[string]string{}
+			for _, a := range call.Attributes() {
+				got[string(a.Key)] = a.Value.Emit()
+			}
+			want := map[string]string{
+				"http.request.method": "POST", "url.template": Path + callWaiting, "network.peer.address": address, "http.response.status_code": c.status,
+			}
+			if kind, has := got["error.type"]; has != c.failed || (kind == "") == c.failed {
+				t.Errorf("error.type: got %q", kind)
+			}
+			delete(got, "error.type") // the name of a type of Go
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("attributes (-want +got):\n%s", diff)
+			}
+			if failed := call.Status().Code == codes.Error; failed != c.failed {
+				t.Errorf("status: got %v", call.Status())
+			}
+			if told := string(tracing.Value(call.SpanContext())); !slices.Equal(headers, []string{told}) {
+				t.Errorf("the other process was told %q, want %q once", headers, told)
+			}
+		})
+	}
+}
