@@ -76,7 +76,7 @@ func TestServingStartsWithoutItsStores(t *testing.T) {
 	}
 	for _, c := range []struct{ method, path, body, want string }{
 		{"GET", "/readyz", "", "no feed store can be reached"},
-		{"GET", "/v1/users/user:ada/feed", "", `"degraded":["generator"`},
+		{"GET", "/v1/users/user:ada/feed", "", `"degraded":["generator","store"]`},
 		{"POST", "/v1/features", `{"features":["interests_24h"],"users":["user:ada"]}`, `"missing":[{"entity":"user:ada","feature":"interests_24h"`},
 	} {
 		got, deadline := "", time.Now().Add(time.Minute)

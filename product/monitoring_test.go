@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -247,6 +249,38 @@ func TestAlertsAreExplained(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(alerts(t))) {
 		if !strings.Contains(string(text), "**"+name+"**") {
 			t.Errorf("OPERATIONS.md does not say what to do about %s", name)
+		}
+	}
+}
+
+// Each test that OPERATIONS.md names as having made a failure happen is there.
+func TestFailuresAreShownByTests(t *testing.T) {
+	text, err := os.ReadFile("../OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	written := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err = filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, name := range written.FindAllStringSubmatch(string(source), -1) {
+			there[name[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1)
+	if len(named) < 30 {
+		t.Errorf("OPERATIONS.md names %d tests: the table is not read", len(named))
+	}
+	for _, name := range named {
+		if !there[name[1]] {
+			t.Errorf("OPERATIONS.md names %s, and there is no such test", name[1])
 		}
 	}
 }

@@ -120,23 +120,29 @@ func TestRolesSayWhatIsWrong(t *testing.T) {
 		return []string{"--kafka", used.Kafka[0], "--registry", used.Registry, "--partitions", partitions, "--http", http, "--dir", dir}
 	}
 	for name, c := range map[string]struct {
-		args []string
-		says string
+		args  []string
+		says  string
+		usage bool // wrong usage, and not a failure
 	}{
-		"no such group":       {append([]string{"process", "feeds"}, flags("4", "127.0.0.1:1", t.TempDir())...), `there is no group "feeds", but objects`},
-		"named twice":         {append([]string{"process", "pools", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "named twice"},
-		"no fixed port":       {append([]string{"process"}, flags("4", "127.0.0.1:0", t.TempDir())...), "give one, or --advertise"},
-		"other partitions":    {append([]string{"process"}, flags("8", "127.0.0.1:1", t.TempDir())...), "partitions is 4 and must be 8"},
-		"directory in use":    {append([]string{"serve"}, flags("4", "127.0.0.1:1", used.Dir)...), "another process"},
-		"no broker":           {[]string{"process", "--kafka", "127.0.0.1:1", "--http", "127.0.0.1:1", "--dir", t.TempDir()}, "127.0.0.1:1"},
-		"no registry":         {[]string{"serve", "--kafka", used.Kafka[0], "--registry", "127.0.0.1:1", "--http", "127.0.0.1:1", "--dir", t.TempDir()}, "127.0.0.1:1: the schema registry is of no help"},
-		"arguments for serve": {append([]string{"serve", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "takes no arguments"},
+		"no such group":       {append([]string{"process", "feeds"}, flags("4", "127.0.0.1:1", t.TempDir())...), `there is no group "feeds", but objects`, true},
+		"named twice":         {append([]string{"process", "pools", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "named twice", true},
+		"no fixed port":       {append([]string{"process"}, flags("4", "127.0.0.1:0", t.TempDir())...), "give one, or --advertise", true},
+		"other partitions":    {append([]string{"process"}, flags("8", "127.0.0.1:1", t.TempDir())...), "partitions is 4 and must be 8", false},
+		"directory in use":    {append([]string{"serve"}, flags("4", "127.0.0.1:1", used.Dir)...), "another process", false},
+		"no broker":           {[]string{"process", "--kafka", "127.0.0.1:1", "--http", "127.0.0.1:1", "--dir", t.TempDir()}, "127.0.0.1:1", false},
+		"no registry":         {[]string{"serve", "--kafka", used.Kafka[0], "--registry", "127.0.0.1:1", "--http", "127.0.0.1:1", "--dir", t.TempDir()}, "127.0.0.1:1: the schema registry is of no help", false},
+		"arguments for serve": {append([]string{"serve", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "takes no arguments", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			if out, err := runCommand(ctx, c.args...); err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, %s\nwant an error that says %q", err, out, c.says)
+			code := 1
+			if c.usage {
+				code = 2
+			}
+			out, err := runCommand(ctx, c.args...)
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), fmt.Sprintf("exit code %d: ", code)) {
+				t.Errorf("got %v, %s\nwant exit code %d and an error that says %q", err, out, code, c.says)
 			}
 		})
 	}
