@@ -32,11 +32,14 @@ func BenchmarkServing(b *testing.B) {
 	p.fillFeeds()
 	pages := p.pages()
 	for range b.N {
-		bare := load{Address: p.bare(), Paths: pages, Conns: 16, For: servingFor}.ask(b)
+		handler := p.bare()
+		bare := load{Address: handler, Paths: pages, Conns: 16, For: servingFor}.ask(b)
 		ours := load{Address: p.server.Addr(), Paths: pages, Conns: 16, For: servingFor}.ask(b)
 		capacity := ours.perSecond(http.StatusOK)
 		half := load{Address: p.server.Addr(), Paths: pages, Conns: 256, Rate: int(capacity / 2), For: servingFor}.ask(b)
+		bareHalf := load{Address: handler, Paths: pages, Conns: 256, Rate: int(capacity / 2), For: servingFor}.ask(b) // as many as ours
 		b.ReportMetric(bare.perSecond(http.StatusOK), "bare-pages/s")
+		b.ReportMetric(float64(bareHalf.quantile(http.StatusOK, 0.99).Microseconds())/1e3, "bare-half-p99-ms")
 		b.ReportMetric(capacity, "pages/s")
 		b.ReportMetric(100*capacity/bare.perSecond(http.StatusOK), "%-of-bare")
 		if capacity < bare.perSecond(http.StatusOK)/10 {
