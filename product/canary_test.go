@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/internal/otlp/otlptest"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/secure"
@@ -180,13 +181,13 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 	for _, path := range []string{"/metrics", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=1"} {
 		s.ask("http://"+cfg.Admin, path, "")
 	}
-	until(t, "the source and the model are asked, the keys again, and spans are sent", func() bool {
+	eventually.True(t, "the source and the model are asked, the keys again, and spans are sent", func() bool {
 		s.ask(base, "/v1/users/user:ada/feed", ada)
 		posts, header := collector.Posts()
 		return source.knows() && keys.knows() && posts > 0 && header.Get("X-Key") == canary && header.Get("Authorization") == "Bearer "+canary
 	})
 	collector.Says(http.StatusUnauthorized) // and in the log is why
-	until(t, "the collector's refusal is in the log", func() bool {
+	eventually.True(t, "the collector's refusal is in the log", func() bool {
 		s.ask(base, "/v1/users/user:ada/feed", ada)
 		return s.holds("401") && s.holds("keys of tokens cannot be read")
 	})
@@ -195,16 +196,6 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 	for _, token := range []string{canary, ada, operator} {
 		if s.holds(token) {
 			t.Errorf("%.20q is in what is shown", token)
-		}
-	}
-}
-
-// until waits for something.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }

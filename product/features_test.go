@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
@@ -139,9 +140,9 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 		t.Errorf("verify in words: %v", err)
 	}
 	define(t, cfg.Features, definitions+"  - {name: added, entity: user, aggregate: count}\n")
-	for added := false; !added; time.Sleep(10 * time.Millisecond) { // till the test's own time-out
-		added = slices.ContainsFunc(s.features.Definitions(), func(d feature.Definition) bool { return d.Name == "added" })
-	}
+	eventually.True(t, "the definition that was added is there", func() bool {
+		return slices.ContainsFunc(s.features.Definitions(), func(d feature.Definition) bool { return d.Name == "added" })
+	})
 	s.stop() // closes the files
 	counts := map[string]int{}
 	err := featurelog.ReadFiles(filepath.Join(cfg.Dir, "feature-log"), func(rec *schemas.FiledFeatures) error {

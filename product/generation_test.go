@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/internal/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -178,11 +179,7 @@ func TestWhoCameToALaterGenerationIsInTheNext(t *testing.T) {
 	}
 	s.publish(told.events...)
 	s.generate()
-	for deadline := time.Now().Add(time.Minute); len(s.generations.running()) > 1; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the former generation does not end")
-		}
-	}
+	eventually.True(t, "the former generation ends", func() bool { return len(s.generations.running()) <= 1 })
 	late := map[string]any{"stream": "follows", "id": "late", "actor": "user:late", "verb": "follow", "object": "interest:tea", "time": time.Now().UnixMicro()}
 	s.publish(late)
 	both := []schemas.UserID{"user:early", "user:late"}
@@ -315,11 +312,7 @@ func TestCutOverInTheMiddleOfLife(t *testing.T) {
 		}
 	}
 	pins := l.told.Load()
-	for deadline := time.Now().Add(time.Minute); l.told.Load() < pins+30; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing is published any more")
-		}
-	}
+	eventually.True(t, "it is still published", func() bool { return l.told.Load() >= pins+30 })
 	l.end()
 	l.readers[0].applied()
 	l.check()
@@ -345,11 +338,7 @@ func TestGenerationIsResumedAndGivenUp(t *testing.T) {
 			ended <- err
 		}()
 		asked := s.effect(topics.Pools, "rebuilt")
-		for deadline := time.Now().Add(time.Minute); s.effect(topics.Pools, "rebuilt") < asked+110; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("nobody is asked")
-			}
-		}
+		eventually.True(t, "some are asked", func() bool { return s.effect(topics.Pools, "rebuilt") >= asked+110 })
 		cancel()
 		if err := <-ended; err == nil || !strings.Contains(err.Error(), "run it again") {
 			t.Fatalf("the run was over, or does not say how it goes on: %v", err)

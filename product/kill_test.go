@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/internal/oracle/visits"
 )
 
@@ -99,16 +100,10 @@ func (c *child) ready() bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// until polls a condition for at most a minute.
+// until waits for a condition.
 func (c *child) until(what string, cond func() bool) {
 	c.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !cond() {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("not %s after a minute", what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	eventually.True(c.t, what, cond)
 }
 
 func (c *child) kill() {

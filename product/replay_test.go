@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/internal/oracle"
 	"github.com/smartfeed/smartfeed/internal/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
@@ -298,11 +299,7 @@ func (s *started) interrupted(group, effect string, times int64, args ...string)
 			"--partitions", strconv.Itoa(int(s.cfg.Partitions))}, args...)...)
 		ended <- err
 	}()
-	for deadline := time.Now().Add(time.Minute); s.effect(group, effect) < had+times; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("nobody is %s", effect)
-		}
-	}
+	eventually.True(s.t, "somebody is "+effect, func() bool { return s.effect(group, effect) >= had+times })
 	cancel()
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "--resume") {
 		s.t.Fatalf("the run was over, or does not say how it goes on: %v", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -82,7 +83,7 @@ func TestConsumeCommitsAfterTheEffect(t *testing.T) {
 			return nil
 		})
 	})
-	eventually(t, "100 records", func() bool { return got.len() == 100 })
+	eventually.True(t, "100 records", func() bool { return got.len() == 100 })
 	if err := stop(); err != nil {
 		t.Errorf("Consume = %v after its context ended, want nil", err)
 	}
@@ -109,7 +110,7 @@ func TestConsumeEndsWithTheHandlersError(t *testing.T) {
 			return nil
 		})
 	})
-	eventually(t, "the records come again", func() bool { return got.len() == 10 })
+	eventually.True(t, "the records come again", func() bool { return got.len() == 10 })
 	_ = stop()
 }
 
@@ -158,7 +159,7 @@ func TestConsumeReadsCommittedToTheVeryEnd(t *testing.T) {
 			return nil
 		})
 	})
-	eventually(t, "the end is committed", func() bool { return w.committed(t, "g", topics.Edges) == w.end(t, topics.Edges) })
+	eventually.True(t, "the end is committed", func() bool { return w.committed(t, "g", topics.Edges) == w.end(t, topics.Edges) })
 	_ = stop()
 	if len(got.values) != 16 || got.values["tx1-0"] != 0 {
 		t.Errorf("%d values came, want the 16 committed ones", len(got.values))
@@ -206,14 +207,14 @@ func TestConsumeHandsOver(t *testing.T) {
 		w.produce(t, topics.Edges, numbered(fmt.Sprintf("r%d-", round), 200)...)
 		total += 200
 		next := running(t, member)
-		eventually(t, "the round's records", func() bool { return got.len() == total })
+		eventually.True(t, "the round's records", func() bool { return got.len() == total })
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
 		stop = next
 	}
 	w.produce(t, topics.Edges, "last")
-	eventually(t, "the last record", func() bool { return got.len() == total+1 })
+	eventually.True(t, "the last record", func() bool { return got.len() == total+1 })
 	_ = stop()
 	for v, n := range got.values {
 		if n != 1 {
@@ -260,7 +261,7 @@ func TestConsumeSaysThatTheBrokersAreAway(t *testing.T) {
 	go func() {
 		ended <- topics.Consume(t.Context(), cfg, func(context.Context, []*kgo.Record) error { return nil })
 	}()
-	eventually(t, "the record is consumed", func() bool {
+	eventually.True(t, "the record is consumed", func() bool {
 		at, err := w.admin(t).FetchOffsets(t.Context(), "g")
 		return err == nil && len(at[topics.Pins]) > 0
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -62,7 +63,7 @@ func (w *wire) empty(t *testing.T, catalogue []topics.Topic) {
 	for _, topic := range catalogue {
 		_, _ = adm.DeleteTopic(t.Context(), topic.Name) // most are not there
 	}
-	eventually(t, "the topics are gone", func() bool {
+	eventually.True(t, "the topics are gone", func() bool {
 		return !slices.ContainsFunc(catalogue, func(topic topics.Topic) bool { return slices.Contains(w.topicNames(t), topic.Name) })
 	})
 }

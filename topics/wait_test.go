@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -156,12 +157,12 @@ func TestWaitReturnsSoonAfterTheLastEffect(t *testing.T) {
 	p := &pipeline{w: w}
 	p.run(t)
 	w.produce(t, topics.Pins, "warm")
-	eventually(t, "the pipeline runs", func() bool { return p.effects("warm") == 3 })
+	eventually.True(t, "the pipeline runs", func() bool { return p.effects("warm") == 3 })
 	w.produce(t, topics.Pins, numbered("a", 100)...)
 	var last time.Time
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		eventually(t, "all effects", func() bool { return p.effects("a") == 300 })
+		eventually.True(t, "all effects", func() bool { return p.effects("a") == 300 })
 		last = time.Now()
 	})
 	if err := w.wait(t, time.Minute); err != nil {

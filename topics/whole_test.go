@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -66,8 +67,8 @@ func TestWholeHoldsTheNewestOfEveryKey(t *testing.T) {
 	}
 
 	w.send(t, w.deleted(t, "user:new", 1), w.deleted(t, "user:7", 0))
-	eventually(t, "what comes later", func() bool { return whole.Has("user:new") && !whole.Has("user:7") })
-	eventually(t, "its offset is committed", func() bool {
+	eventually.True(t, "what comes later", func() bool { return whole.Has("user:new") && !whole.Has("user:7") })
+	eventually.True(t, "its offset is committed", func() bool {
 		return w.committed(t, "users-deleted-whole-a", topics.UsersDeleted) == w.end(t, topics.UsersDeleted)
 	})
 	if err := stop(); err != nil {
@@ -76,7 +77,7 @@ func TestWholeHoldsTheNewestOfEveryKey(t *testing.T) {
 
 	w.send(t, w.deleted(t, "user:later", 1))
 	running(t, whole.Run)
-	eventually(t, "what came while it did not run", func() bool { return whole.Has("user:later") })
+	eventually.True(t, "what came while it did not run", func() bool { return whole.Has("user:later") })
 	if whole.Len() != 50 {
 		t.Errorf("%d users after it ran again, want 50", whole.Len())
 	}
@@ -147,7 +148,7 @@ func TestWholeIsReadyBehindAnOpenTransactionThatEnds(t *testing.T) {
 	tx := w.begin(t, w.deleted(t, "user:never", 1))
 	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
 	running(t, whole.Run)
-	eventually(t, "user:a", func() bool { return whole.Has("user:a") })
+	eventually.True(t, "user:a", func() bool { return whole.Has("user:a") })
 	if err := tx.EndTransaction(context.Background(), kgo.TryAbort); err != nil {
 		t.Fatal(err)
 	}

@@ -80,18 +80,6 @@ func (w *wire) produce(t *testing.T, topic string, values ...string) {
 	}
 }
 
-// eventually polls a condition for at most a minute: a busy machine is slow, and not wrong.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !cond() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
 // running starts a Run method and returns how to end it: it cancels, waits, and returns its error.
 func running(t *testing.T, run func(context.Context) error) (stop func() error) {
 	t.Helper()

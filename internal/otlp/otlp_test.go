@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/otlp/otlptest"
 	"github.com/smartfeed/smartfeed/internal/secure"
@@ -62,16 +63,6 @@ func outcomes(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return found
 }
 
-// until waits for a condition.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20s: %s", what)
-		}
-	}
-}
-
 func TestSpansReachTheCollector(t *testing.T) {
 	collector, reg := otlptest.New(t), prometheus.NewRegistry()
 	cfg := config(collector.URL)
@@ -79,7 +70,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 	cfg.Client.Token = "bearer-canary"
 	e := open(t, cfg, otlp.Deps{Instance: "here:1", Version: "v1", Metrics: reg})
 	end(t, e, 3)
-	until(t, "three spans are there", func() bool { return len(collector.Spans()) == 3 })
+	eventually.True(t, "three spans are there", func() bool { return len(collector.Spans()) == 3 })
 	end(t, e, 2000) // more than one batch, and sent by Close
 	e.Close()
 	if got := len(collector.Spans()); got != 2003 {
@@ -104,7 +95,7 @@ func TestBusyCollectorIsAskedAgain(t *testing.T) {
 	collector.Says(http.StatusServiceUnavailable)
 	e := open(t, config(collector.URL), otlp.Deps{Metrics: reg})
 	end(t, e, 1)
-	until(t, "it was asked", func() bool { n, _ := collector.Posts(); return n >= 2 })
+	eventually.True(t, "it was asked", func() bool { n, _ := collector.Posts(); return n >= 2 })
 	collector.Says(0)
 	e.Close()
 	if got := outcomes(t, reg); got["sent"] != 1 || got["not taken"] != 0 {
@@ -131,7 +122,7 @@ func TestLostSpansAreCounted(t *testing.T) {
 			cfg.Headers, cfg.Client.Token = map[string]secure.Secret{"x-key": "canary"}, "canary"
 			e := open(t, cfg, otlp.Deps{Metrics: reg, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			end(t, e, 100) // would not return if anything waited for a collector that hangs
-			until(t, test.outcome, func() bool { return outcomes(t, reg)[test.outcome] > 0 })
+			eventually.True(t, test.outcome, func() bool { return outcomes(t, reg)[test.outcome] > 0 })
 			e.Close()
 			got, sum := outcomes(t, reg), 0.0
 			for _, n := range got {

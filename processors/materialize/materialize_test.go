@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -122,20 +123,6 @@ func running(t *testing.T, s *materialize.Sink) (stop func() error) {
 	return stop
 }
 
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	deadline := time.After(15 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("not within 15 s: %s", what)
-		}
-	}
-}
-
 func openStore(t *testing.T) *feedstore.Store {
 	t.Helper()
 	s, err := feedstore.Open(t.TempDir(), feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))
@@ -162,7 +149,7 @@ func TestEveryTopicReachesTheStore(t *testing.T) {
 	produce(t, w, w.streams.UsersDeleted, "user:4", schemas.DeletedUser{User: "user:4", Time: 3})
 
 	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
-	eventually(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+	eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
 	must(t, stop())
 
 	ctx := t.Context()
@@ -218,7 +205,7 @@ func TestStoreAwayLosesNothing(t *testing.T) {
 		}
 	}
 	stop := running(t, sink)
-	eventually(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+	eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
 	must(t, stop())
 	if store.refused != 2 {
 		t.Errorf("the fault was hit %d times, want 2", store.refused)
@@ -251,7 +238,7 @@ func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
 	cfg := materialize.DefaultConfig()
 	cfg.Store = "standby"
 	stop := running(t, w.sink(t, cfg, store))
-	eventually(t, "all offsets committed", func() bool { return w.behind(t, "materialize-standby") == 0 })
+	eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize-standby") == 0 })
 	must(t, stop())
 
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 10)

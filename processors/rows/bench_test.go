@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -124,7 +125,7 @@ func benchmarkHop(b *testing.B, partitions int32) {
 	r, err := New(cfg, w.env(b), g)
 	must(b, err)
 	stop := start(b, r)
-	eventually(b, "the group is ready", func() bool { return r.Status().Ready })
+	eventually.True(b, "the group is ready", func() bool { return r.Status().Ready })
 	consumer, err := w.kafka.Client(kgo.ConsumeTopics(out))
 	must(b, err)
 	defer consumer.Close()
@@ -170,7 +171,7 @@ func (w *wire) hopTopics(b *testing.B, partitions int32) (in, out string) {
 	w.remove(b, "hop", topics.DeadLetters)
 	_, err = w.admin.CreateTopics(b.Context(), partitions, -1, nil, topics.DeadLetters)
 	must(b, err)
-	eventually(b, "every partition has a leader", func() bool { return w.led(names...) })
+	eventually.True(b, "every partition has a leader", func() bool { return w.led(names...) })
 	w.kafka.Partitions = partitions
 	return names[0], names[1]
 }
@@ -187,7 +188,7 @@ func BenchmarkRowsRecovered(b *testing.B) {
 	must(b, err)
 	began, before := time.Now(), cpu(b)
 	stop := start(b, r)
-	eventually(b, "the new owner is ready", func() bool { return r.Status().Ready })
+	eventually.True(b, "the new owner is ready", func() bool { return r.Status().Ready })
 	b.ReportMetric(time.Since(began).Seconds(), "s")
 	b.ReportMetric((cpu(b)-before).Seconds()*1e6/rows, "cpu-µs/row")
 	b.ReportMetric(0, "ns/op")

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
@@ -178,7 +179,7 @@ func TestAnswersLostAfterTheDeed(t *testing.T) {
 			d := drive(t, w.wire, 300)
 			disturb(t, 50*time.Millisecond, func(int) {})
 			for _, key := range c.keys {
-				eventually(t, "an answer to "+key.Name()+" is lost", func() bool { return w.net.Hits(key) > 0 })
+				eventually.True(t, "an answer to "+key.Name()+" is lost", func() bool { return w.net.Hits(key) > 0 })
 			}
 			for _, key := range lost {
 				t.Logf("%s: %d answers lost", key.Name(), w.net.Hits(key))
@@ -216,7 +217,7 @@ func TestRefusedEmitTakesItsRowsWithIt(t *testing.T) {
 		faults = append(faults, c.brokers.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "t-out", Err: kerr.InvalidRecord}))
 	})
 	hitAll(t, faults, 3)
-	eventually(t, "a run ends: the refusal is noticed", func() bool { return m.errs.Load() > 0 })
+	eventually.True(t, "a run ends: the refusal is noticed", func() bool { return m.errs.Load() > 0 })
 	m.settled(d, leave)
 }
 
@@ -224,7 +225,7 @@ func TestRefusedEmitTakesItsRowsWithIt(t *testing.T) {
 func hitAll(t *testing.T, faults []*kfake.FaultHandle, least int) {
 	t.Helper()
 	hits := 0
-	eventually(t, fmt.Sprint(least, " faults are hit"), func() bool {
+	eventually.True(t, fmt.Sprint(least, " faults are hit"), func() bool {
 		hits = 0
 		for _, f := range faults {
 			hits += f.Hits()
@@ -312,9 +313,9 @@ func TestMemberHeldPastItsSession(t *testing.T) {
 	leave := late.join(m.dirs[1])
 	d := drive(t, c.wire, 300)
 	for range 2 {
-		eventually(t, "both have a share", func() bool { return len(c.members(t)) == 2 })
+		eventually.True(t, "both have a share", func() bool { return len(c.members(t)) == 2 })
 		armed.Store(true)
-		eventually(t, "the held member's session is over", func() bool { return len(c.members(t)) == 1 })
+		eventually.True(t, "the held member's session is over", func() bool { return len(c.members(t)) == 1 })
 		d.caughtUp(t, "while a member is held") // the other has taken over
 		held.Release()
 		d.caughtUp(t, "after it went on")

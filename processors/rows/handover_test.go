@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -60,14 +61,14 @@ func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
 			r := newRunner(t, w.wire, t.TempDir(), w.counter("t-in"))
 			stop := start(t, r)
 			w.send(t, "t-in", 0, n, user)
-			eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == n })
+			eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == n })
 			must(t, stop())
 			c.end(t, w)
 
 			began, dirs := time.Now(), []string{t.TempDir(), t.TempDir()}
 			a, b := standbyRunner(t, w.wire, dirs[0]), standbyRunner(t, w.wire, dirs[1])
 			stopA := start(t, a)
-			eventually(t, "the owner is ready", func() bool { return a.Status().Ready })
+			eventually.True(t, "the owner is ready", func() bool { return a.Status().Ready })
 			if took := time.Since(began); took > patience/4 { // a busy machine takes five seconds
 				t.Errorf("the owner took %v to recover", took)
 			}
@@ -77,11 +78,11 @@ func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
 				}
 			}
 			w.send(t, "t-in", n, testPartitions, func(i int) string { return ownerIn(int32(i - n)) })
-			eventually(t, "the table ends with markers again", func() bool { return a.Status().Counters.Records == testPartitions })
+			eventually.True(t, "the table ends with markers again", func() bool { return a.Status().Counters.Records == testPartitions })
 			w.viewed(t)
 			w.joined(t)
 			stopB := start(t, b)
-			eventually(t, "both are ready, with standbys", func() bool {
+			eventually.True(t, "both are ready, with standbys", func() bool {
 				return stages(a, RunningNow) == 2 && stages(a, Following) == 2 && stages(b, RunningNow) == 2 && stages(b, Following) == 2
 			})
 			must(t, stopA())
@@ -162,7 +163,7 @@ func (w *wire) viewed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- view.Run(ctx) }()
-	eventually(t, "a view has recovered", view.Recovered)
+	eventually.True(t, "a view has recovered", view.Recovered)
 	for p := range int32(testPartitions) {
 		got, err := view.Get(ownerIn(p) + "\x00n")
 		if value, _ := got.([]byte); err != nil || number(value) != 2 {
@@ -202,7 +203,7 @@ func (w *wire) joined(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()
-	eventually(t, "a join has recovered", p.Recovered)
+	eventually.True(t, "a join has recovered", p.Recovered)
 	for p := range int32(testPartitions) {
 		key := ownerIn(p) + "\x00n"
 		must(t, w.client.ProduceSync(t.Context(), &kgo.Record{Topic: "t-in2", Partition: p, Key: []byte(key), Value: []byte{1}}).FirstErr())
@@ -315,12 +316,12 @@ func TestStandbyTakesNoProducerID(t *testing.T) {
 	a, b := standbyRunner(t, w, t.TempDir()), standbyRunner(t, w, t.TempDir())
 	start(t, a)
 	start(t, b)
-	eventually(t, "both have two and follow two", func() bool {
+	eventually.True(t, "both have two and follow two", func() bool {
 		return stages(a, RunningNow) == 2 && stages(a, Following) == 2 && stages(b, RunningNow) == 2 && stages(b, Following) == 2
 	})
 	const n = 400
 	w.send(t, "t-in", 0, n, user)
-	eventually(t, "all are applied", func() bool {
+	eventually.True(t, "all are applied", func() bool {
 		return a.Status().Counters.Records+b.Status().Counters.Records == n
 	})
 	w.emittedOnce(t, n)
@@ -348,16 +349,16 @@ func TestJoiningAndLeavingTakeNoFiveSeconds(t *testing.T) {
 	}
 	a := member()
 	start(t, a)
-	eventually(t, "the first has all", func() bool { return stages(a, RunningNow) == testPartitions })
+	eventually.True(t, "the first has all", func() bool { return stages(a, RunningNow) == testPartitions })
 	joined, left := time.Hour, time.Hour
 	for try := 0; try < 5 && max(joined, left) > 4*time.Second; try++ {
 		b, began := member(), time.Now()
 		stopB := start(t, b)
-		eventually(t, "the second has its share", func() bool { return stages(a, RunningNow) == 2 && stages(b, RunningNow) == 2 })
+		eventually.True(t, "the second has its share", func() bool { return stages(a, RunningNow) == 2 && stages(b, RunningNow) == 2 })
 		joined = min(joined, time.Since(began))
 		began = time.Now()
 		must(t, stopB())
-		eventually(t, "the first has all again", func() bool { return stages(a, RunningNow) == testPartitions })
+		eventually.True(t, "the first has all again", func() bool { return stages(a, RunningNow) == testPartitions })
 		left = min(left, time.Since(began))
 	}
 	if max(joined, left) > 4*time.Second {
@@ -396,7 +397,7 @@ func TestAbandonedRunLosesAndDoublesNothing(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx) }()
-		eventually(t, "some are applied", func() bool { return r.Status().Counters.Commits >= 3 || w.committed(t, "t-in") == n })
+		eventually.True(t, "some are applied", func() bool { return r.Status().Counters.Commits >= 3 || w.committed(t, "t-in") == n })
 		cancel(ErrAbandoned)
 		<-done
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -42,20 +43,20 @@ func newRealWire(t testing.TB) *wire {
 	w.connect(t)
 	w.remove(t, "t", groupTopics()...)
 	w.createAll(t)
-	eventually(t, "every partition has a leader", func() bool { return w.led(groupTopics()...) })
+	eventually.True(t, "every partition has a leader", func() bool { return w.led(groupTopics()...) })
 	return w
 }
 
 // remove takes away a group, and topics.
 func (w *wire) remove(t testing.TB, group string, names ...string) {
 	t.Helper()
-	eventually(t, "the group is gone", func() bool {
+	eventually.True(t, "the group is gone", func() bool {
 		_, err := w.admin.DeleteGroup(t.Context(), group)
 		return err == nil || errors.Is(err, kerr.GroupIDNotFound)
 	})
 	_, err := w.admin.DeleteTopics(t.Context(), names...)
 	must(t, err)
-	eventually(t, "the topics are gone", func() bool {
+	eventually.True(t, "the topics are gone", func() bool {
 		left, err := w.admin.ListTopics(t.Context())
 		return err == nil && !slices.ContainsFunc(names, left.Has)
 	})
@@ -79,7 +80,7 @@ func (w *wire) led(names ...string) bool {
 // elect has every partition led by its first replica again, as an operator does after a restart.
 func (w *wire) elect(t testing.TB) {
 	t.Helper()
-	eventually(t, "all replicas are in sync", func() bool { return w.led(groupTopics()...) })
+	eventually.True(t, "all replicas are in sync", func() bool { return w.led(groupTopics()...) })
 	_, err := w.admin.ElectLeaders(t.Context(), kadm.ElectPreferredReplica, nil)
 	must(t, err)
 }

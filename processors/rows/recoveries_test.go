@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -62,7 +63,7 @@ func TestRecoveryIsShown(t *testing.T) {
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	stop := start(t, r)
 	w.send(t, "t-in", 0, 40, user)
-	eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
+	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
 	must(t, stop())
 	r = newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	bars, hours := &r.shared.recoveries, 0
@@ -73,7 +74,7 @@ func TestRecoveryIsShown(t *testing.T) {
 	var said []string
 	r.shared.Show(func(string, int) topics.Progress { return notedBar{&said} })
 	start(t, r)
-	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	bars.mu.Lock()
 	defer bars.mu.Unlock()
 	if len(said) < 2 || said[len(said)-1] != "done" || len(bars.open) != 0 {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
 )
 
 // retain has t-in begin at an offset in every partition, as retention would.
@@ -65,7 +67,7 @@ func TestRecordsTakenUnreadStopTheGroup(t *testing.T) {
 	r := newRunner(t, w, dir, w.counter("t-in"))
 	stop := start(t, r)
 	w.send(t, "t-in", 0, 40, user)
-	eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
+	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
 	must(t, stop())
 	w.send(t, "t-in", 40, 40, user)
 	w.retain(t, w.ends(t))
@@ -87,7 +89,7 @@ func TestMarkersTakenUnreadStopNothing(t *testing.T) {
 	stop := start(t, r)
 	w.sendInTransaction(t, kgo.TryCommit)
 	w.sendInTransaction(t, kgo.TryAbort)
-	eventually(t, "markers and aborted records are passed", func() bool { return w.committed(t, "t-in") == 4*testPartitions })
+	eventually.True(t, "markers and aborted records are passed", func() bool { return w.committed(t, "t-in") == 4*testPartitions })
 	if got := r.Status().Counters; got.Records != testPartitions {
 		t.Errorf("%d records applied, want %d: what is passed is none", got.Records, testPartitions)
 	}
@@ -97,7 +99,7 @@ func TestMarkersTakenUnreadStopNothing(t *testing.T) {
 	start(t, r)
 	w.send(t, "t-in", 1, testPartitions, func(i int) string { return ownerIn(int32(i - 1)) })
 	for p := range int32(testPartitions) {
-		eventually(t, "the owner of the partition has both", func() bool { return count(t, r, ownerIn(p)) == 2 })
+		eventually.True(t, "the owner of the partition has both", func() bool { return count(t, r, ownerIn(p)) == 2 })
 	}
 }
 
@@ -127,7 +129,7 @@ func TestRecordsAreNotPassed(t *testing.T) {
 	w.send(t, "t-in", 1, 1, func(int) string { return ownerIn(0) })
 	r := newRunner(t, w, t.TempDir(), w.counter("t-out")) // reads another topic
 	start(t, r)
-	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	for _, c := range []struct {
 		name          string
 		partition     int32

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
@@ -36,7 +37,7 @@ func runUntilDone(t *testing.T, w *wire, r *Runner, n int64) []error {
 		}
 		done <- errs
 	}()
-	eventually(t, "offsets are committed", func() bool { return w.committed(t, "t-in") == n })
+	eventually.True(t, "offsets are committed", func() bool { return w.committed(t, "t-in") == n })
 	cancel()
 	return <-done
 }
@@ -65,7 +66,7 @@ func (w *wire) setCommitted(t testing.TB, at int64) {
 	for p := range int32(testPartitions) {
 		offsets.AddOffset("t-in", p, at, -1)
 	}
-	eventually(t, "the group is empty", func() bool {
+	eventually.True(t, "the group is empty", func() bool {
 		set, err := w.admin.CommitOffsets(t.Context(), "t", offsets)
 		return err == nil && set.Error() == nil
 	})
@@ -85,7 +86,7 @@ func TestCommittedOffsetsAreOnlyAHint(t *testing.T) {
 			r := newRunner(t, w, dir, w.counter("t-in"))
 			stop := start(t, r)
 			w.send(t, "t-in", 0, 100, user)
-			eventually(t, "the first are applied", func() bool { return r.Status().Counters.Records == 100 })
+			eventually.True(t, "the first are applied", func() bool { return r.Status().Counters.Records == 100 })
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +94,7 @@ func TestCommittedOffsetsAreOnlyAHint(t *testing.T) {
 			w.send(t, "t-in", 100, 100, user)
 			r = newRunner(t, w, dir, w.counter("t-in"))
 			stop = start(t, r)
-			eventually(t, "the rest is applied", func() bool { return r.Status().Counters.Records == 100 })
+			eventually.True(t, "the rest is applied", func() bool { return r.Status().Counters.Records == 100 })
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
@@ -111,15 +112,15 @@ func TestRecordAtOrBelowTheAppliedOffsetIsSkipped(t *testing.T) {
 	w := newWire(t)
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	start(t, r)
-	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	p := r.slots[0].part
 	p.mu.Lock()
 	p.applied[0] = 2
 	p.mu.Unlock()
 	owner := hereOwners(1)[0]
 	w.send(t, "t-in", 0, 5, func(int) string { return owner })
-	eventually(t, "the last two are counted", func() bool { return count(t, r, owner) == 2 })
-	eventually(t, "three are skipped", func() bool { return r.Status().Counters.Skipped == 3 })
+	eventually.True(t, "the last two are counted", func() bool { return count(t, r, owner) == 2 })
+	eventually.True(t, "three are skipped", func() bool { return r.Status().Counters.Skipped == 3 })
 }
 
 func TestFailedCallbackIsTriedAgainWithNothingLostOrDoubled(t *testing.T) {
@@ -309,7 +310,7 @@ func TestRunLeavesNothingRunning(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
+	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
 	cancel()
 	must(t, <-done)
 	r.shared.Close()
@@ -323,7 +324,7 @@ func TestHungBrokerDoesNotHoldTheEnd(t *testing.T) {
 	w := newWire(t)
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	stop := start(t, r)
-	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	release := make(chan struct{})
 	hung := make(chan struct{}, 100)
 	w.Broker().ControlKey(int16(kmsg.EndTxn), func(kmsg.Request) (kmsg.Response, error, bool) {
@@ -348,7 +349,7 @@ func TestHungBrokerDoesNotHoldTheEnd(t *testing.T) {
 	close(release)
 	r = newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	stop = start(t, r)
-	eventually(t, "all offsets are committed", func() bool { return w.committed(t, "t-in") == 50 })
+	eventually.True(t, "all offsets are committed", func() bool { return w.committed(t, "t-in") == 50 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +363,7 @@ func TestTopicMadeAnewStopsTheGroup(t *testing.T) {
 	r := newRunner(t, w, dir, w.counter("t-in"))
 	stop := start(t, r)
 	w.send(t, "t-in", 0, 20, user)
-	eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
+	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -28,7 +29,7 @@ func TestCountersAndOutputsAreExact(t *testing.T) {
 	w.send(t, "t-in", 0, users*each/2, func(i int) string { return user(i % users) })
 	w.send(t, "t-in2", users*each/2, users*each/2, func(i int) string { return user(i % users) })
 	for u := range users {
-		eventually(t, user(u)+" is counted", func() bool { return count(t, r, user(u)) == each })
+		eventually.True(t, user(u)+" is counted", func() bool { return count(t, r, user(u)) == each })
 	}
 	if err := stop(); err != nil {
 		t.Fatalf("Run: %v", err)
@@ -96,7 +97,7 @@ func TestBadRecordsAreBuriedAndUndone(t *testing.T) {
 	if err := w.client.ProduceSync(t.Context(), all...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the good ones are counted", func() bool { return count(t, r, "user:1") == len(bad) })
+	eventually.True(t, "the good ones are counted", func() bool { return count(t, r, "user:1") == len(bad) })
 	letters := w.read(t, topics.DeadLetters)
 	if len(letters) != len(bad) {
 		t.Fatalf("%d dead letters, want %d", len(letters), len(bad))
@@ -139,7 +140,7 @@ func TestMisplacedRecordMovesToItsPartition(t *testing.T) {
 	if err := w.client.ProduceSync(t.Context(), &wrong).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the record is counted", func() bool { return count(t, r, "user:1") == 1 })
+	eventually.True(t, "the record is counted", func() bool { return count(t, r, "user:1") == 1 })
 	in := w.read(t, "t-in")
 	slices.SortFunc(in, func(a, b *kgo.Record) int {
 		return int((a.Partition+4-wrong.Partition)%4 - (b.Partition+4-wrong.Partition)%4)
@@ -176,7 +177,7 @@ func TestSinceTravelsOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out []*kgo.Record
-	eventually(t, "both are emitted", func() bool { out = w.read(t, "t-out"); return len(out) == 2 })
+	eventually.True(t, "both are emitted", func() bool { out = w.read(t, "t-out"); return len(out) == 2 })
 	for i, want := range []schemas.Micros{5_000_000, 7} {
 		if got := topics.SinceOf(out[i]); got != want {
 			t.Errorf("record %d goes back to %d, want %d", i, got, want)
@@ -204,7 +205,7 @@ func TestBatchedInputWritesToOwnersOfItsPartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range owners {
-		eventually(t, o+" is counted", func() bool { return count(t, r, o) == 1 })
+		eventually.True(t, o+" is counted", func() bool { return count(t, r, o) == 1 })
 	}
 }
 
@@ -231,8 +232,8 @@ func TestBatchedRecordWithAnOwnerOfAnotherPartitionIsBuried(t *testing.T) {
 		rec.Partition = 0
 		must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 	}
-	eventually(t, "the good one is counted", func() bool { return count(t, r, here) == 2 })
-	eventually(t, "both are committed", func() bool { return r.Status().Counters.Records == 2 }) // which is counted after the rows are there
+	eventually.True(t, "the good one is counted", func() bool { return count(t, r, here) == 2 })
+	eventually.True(t, "both are committed", func() bool { return r.Status().Counters.Records == 2 }) // which is counted after the rows are there
 	if got := r.Status(); got.Counters.DeadLetters != 1 || got.Starts != 1 {
 		t.Errorf("%d dead letters after %d starts, want 1 after 1", got.Counters.DeadLetters, got.Starts)
 	}
@@ -260,7 +261,7 @@ func TestRecordLongerThanABatchIsCommitted(t *testing.T) {
 	}
 	start(t, r)
 	w.send(t, "t-in", 0, 6, func(int) string { return "user:1" })
-	eventually(t, "all are counted", func() bool { return r.Status().Counters.Records == 6 })
+	eventually.True(t, "all are counted", func() bool { return r.Status().Counters.Records == 6 })
 	if got := r.Status().Counters; got.Rows != 6*(rows+2) { // the count and the applied row of each
 		t.Errorf("%d rows, want %d: every record a commit of its own", got.Rows, 6*(rows+2))
 	}
@@ -291,7 +292,7 @@ func TestDropsAreCountedByReason(t *testing.T) {
 	}
 	start(t, r)
 	w.send(t, "t-in", 0, 5, func(int) string { return "user:1" })
-	eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 5 })
+	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 5 })
 	status := r.Status()
 	if want := map[string]int64{"bot": 4}; !maps.Equal(status.Dropped, want) {
 		t.Errorf("dropped %v, want %v", status.Dropped, want)
@@ -346,7 +347,7 @@ func TestSecondRunAtATimeIsRefused(t *testing.T) {
 	w := newWire(t)
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	start(t, r)
-	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	if err := r.Run(t.Context()); !errors.Is(err, errRunning) {
 		t.Errorf("Run: %v, want %v", err, errRunning)
 	}

@@ -3,6 +3,8 @@ package rows
 import (
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
 )
 
 func TestStaticMembers(t *testing.T) {
@@ -36,7 +38,7 @@ func staticMembers(t *testing.T, w *wire) {
 		stops[i] = start(t, runners[i])
 	}
 	shared := func() bool { return stages(runners[0], RunningNow) == 2 && stages(runners[1], RunningNow) == 2 }
-	eventually(t, "both have their share", shared)
+	eventually.True(t, "both have their share", shared)
 	for i := range runners { // the group's leader and the other
 		had, others := owned(runners[i]), runners[1-i].owned.Load()
 		began := time.Now()
@@ -44,7 +46,7 @@ func staticMembers(t *testing.T, w *wire) {
 		w.send(t, "t-in", 0, testPartitions, func(n int) string { return ownerIn(int32(n)) })
 		runners[i] = member(names[i], dirs[i])
 		stops[i] = start(t, runners[i])
-		eventually(t, "it is back", shared)
+		eventually.True(t, "it is back", shared)
 		t.Logf("away for %s", time.Since(began).Round(time.Millisecond))
 		if got := owned(runners[i]); got != had {
 			t.Errorf("it came back with the partitions %v, want those it had, %v", got, had)
@@ -55,13 +57,13 @@ func staticMembers(t *testing.T, w *wire) {
 	}
 	must(t, stops[0]())
 	began := time.Now()
-	eventually(t, "the other has all", func() bool { return stages(runners[1], RunningNow) == testPartitions })
+	eventually.True(t, "the other has all", func() bool { return stages(runners[1], RunningNow) == testPartitions })
 	t.Logf("after the last leave the other had all after %s", time.Since(began).Round(time.Millisecond))
 	if took := time.Since(began); took < 3*time.Second {
 		t.Errorf("its partitions went to the other after %s: it has left the group", took)
 	}
 	for p := range int32(testPartitions) {
-		eventually(t, "each record has counted", func() bool { return count(t, runners[1], ownerIn(p)) == name })
+		eventually.True(t, "each record has counted", func() bool { return count(t, runners[1], ownerIn(p)) == name })
 	}
 }
 

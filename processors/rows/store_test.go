@@ -20,6 +20,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
 )
 
 // storesEqualLog opens every local store below the directories, which nobody may use, and holds it row by row against
@@ -116,7 +118,7 @@ func TestDamagedStoreIsRebuilt(t *testing.T) {
 			r := newRunner(t, w, dir, w.counter("t-in"))
 			stop := start(t, r)
 			w.send(t, "t-in", 0, users, user)
-			eventually(t, "the first round is applied", func() bool { return r.Status().Counters.Records == users })
+			eventually.True(t, "the first round is applied", func() bool { return r.Status().Counters.Records == users })
 			must(t, stop())
 			c.damage(t, dir)
 			var removed atomic.Int64
@@ -211,7 +213,7 @@ func TestStoreInUseIsNamedAndKept(t *testing.T) {
 			r := newRunner(t, w, dir, w.counter("t-in"))
 			stop := start(t, r)
 			w.send(t, "t-in", 0, 40, user)
-			eventually(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
+			eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
 			must(t, stop())
 			path := filepath.Join(dir, "t-table", "2")
 			c.lock(t, path)
@@ -292,16 +294,16 @@ func TestDiskThatRefusesWritesStopsTheGroup(t *testing.T) {
 			}))
 			stop := start(t, r)
 			w.send(t, "t-in", 0, 10, user)
-			eventually(t, "the first are applied", func() bool { return r.Status().Counters.Records == 10 })
+			eventually.True(t, "the first are applied", func() bool { return r.Status().Counters.Records == 10 })
 			refuses.Store(true)
 			for i := range r.slots {
 				_, err := r.slots[i].part.db.AsyncFlush()
 				must(t, err)
 			}
-			eventually(t, "writes are refused", func() bool { return hits.Load() > 0 && r.slots[0].store.refused.Load() != nil })
+			eventually.True(t, "writes are refused", func() bool { return hits.Load() > 0 && r.slots[0].store.refused.Load() != nil })
 			before := len(w.read(t, "t-out"))
 			w.send(t, "t-in", 10, 10, func(i int) string { return ownerIn(0) })
-			eventually(t, "it has stopped", func() bool { return !r.Status().Joined })
+			eventually.True(t, "it has stopped", func() bool { return !r.Status().Joined })
 			var disk *DiskError
 			if err := stop(); !errors.As(err, &disk) || !errors.Is(err, refusal) || !strings.Contains(err.Error(), dir) {
 				t.Errorf("Run: %v, want a DiskError that names %s", err, dir)
@@ -329,10 +331,10 @@ func TestFullDiskStopsCommitsUntilThereIsRoom(t *testing.T) {
 	r.free = func(string) (int64, error) { return free.Load(), nil }
 	stop := start(t, r)
 	w.send(t, "t-in", 0, 10, user)
-	eventually(t, "the first are applied", func() bool { return r.Status().Counters.Records == 10 })
+	eventually.True(t, "the first are applied", func() bool { return r.Status().Counters.Records == 10 })
 	free.Store(1)
 	w.send(t, "t-in", 10, 10, func(i int) string { return user(i) })
-	eventually(t, "it has stopped", func() bool { return !r.Status().Joined })
+	eventually.True(t, "it has stopped", func() bool { return !r.Status().Joined })
 	var low *LowDiskError
 	if err := stop(); !errors.As(err, &low) || low.Free != 1 {
 		t.Errorf("Run: %v, want a LowDiskError", err)

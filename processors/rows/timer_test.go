@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -70,7 +71,7 @@ func TestTimersFireOnceInOrderAndNotBeforeTheirTime(t *testing.T) {
 	w, f := newWire(t), new(fired)
 	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
 	start(t, r)
-	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	latest := lostTick
 	for round := uint64(1); round <= 5 && latest >= lostTick; round++ { // a machine may be busy, but not each time
 		f.forget()
@@ -80,7 +81,7 @@ func TestTimersFireOnceInOrderAndNotBeforeTheirTime(t *testing.T) {
 			rec.Timestamp = now // of all, so that they are due in this order however long the sending takes
 			must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 		}
-		eventually(t, "all have fired", func() bool { return count(t, r, "user:1") == int(3*round) })
+		eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == int(3*round) })
 		if got, want := f.names(), []string{"user:1/1", "user:1/150", "user:1/300"}; !slices.Equal(got, want) {
 			t.Errorf("fired %v, want %v", got, want)
 		}
@@ -106,7 +107,7 @@ func TestManyTimersAreWorkedOffInSteps(t *testing.T) {
 	start(t, r)
 	const n = 100
 	w.send(t, "t-in", 400, n, func(int) string { return "user:1" }) // due from 400 to 500 ms on
-	eventually(t, "all have fired", func() bool { return count(t, r, "user:1") == n })
+	eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == n })
 	if got := len(f.names()); got != n {
 		t.Errorf("%d calls, want %d", got, n)
 	}
@@ -122,13 +123,13 @@ func TestTimersSurviveTheirOwner(t *testing.T) {
 	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
 	stop := start(t, r)
 	w.send(t, "t-in", 700, 1, func(int) string { return "user:1" })
-	eventually(t, "the timer is set", func() bool { return r.Status().Counters.Records == 1 })
+	eventually.True(t, "the timer is set", func() bool { return r.Status().Counters.Records == 1 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	r = newRunner(t, w, t.TempDir(), w.alarm(f, nil)) // an empty directory: all comes from the changelog
 	start(t, r)
-	eventually(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
+	eventually.True(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
 }
 
 func TestDroppedTimerDoesNotFire(t *testing.T) {
@@ -151,7 +152,7 @@ func TestDroppedTimerDoesNotFire(t *testing.T) {
 	start(t, r)
 	w.send(t, "t-in", 400, 1, func(int) string { return "user:1" })
 	w.send(t, "t-in", 900, 1, func(int) string { return "user:2" })
-	eventually(t, "the last have fired", func() bool { return count(t, r, "user:1") == 1 && count(t, r, "user:2") == 2 })
+	eventually.True(t, "the last have fired", func() bool { return count(t, r, "user:1") == 1 && count(t, r, "user:2") == 2 })
 	got := f.names()
 	slices.Sort(got) // they are of different partitions
 	if want := []string{"user:1/400", "user:2/900", "user:2/second"}; !slices.Equal(got, want) {
@@ -173,7 +174,7 @@ func TestBadTimerIsBuriedAndTheOthersFire(t *testing.T) {
 	}))
 	start(t, r)
 	w.send(t, "t-in", 200, 3, func(int) string { return "user:1" })
-	eventually(t, "the others have fired", func() bool { return count(t, r, "user:1") == 2 })
+	eventually.True(t, "the others have fired", func() bool { return count(t, r, "user:1") == 2 })
 	letters := w.read(t, topics.DeadLetters)
 	if len(letters) != 1 {
 		t.Fatalf("%d dead letters, want 1", len(letters))
@@ -214,7 +215,7 @@ func TestFailedTimerIsTriedAgain(t *testing.T) {
 			_ = r.Run(ctx)
 		}
 	})
-	eventually(t, "both have fired", func() bool { return count(t, r, "user:1") == 2 })
+	eventually.True(t, "both have fired", func() bool { return count(t, r, "user:1") == 2 })
 	if got := tries.Load(); got != 3 {
 		t.Errorf("%d tries, want 3", got)
 	}
@@ -227,18 +228,18 @@ func TestTickDecidesByItsOwnTime(t *testing.T) {
 	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
 	start(t, r)
 	w.send(t, "t-in", int(time.Hour/time.Millisecond), 1, func(int) string { return "user:1" })
-	eventually(t, "the timer is set", func() bool { return r.Status().Counters.Records == 1 })
+	eventually.True(t, "the timer is set", func() bool { return r.Status().Counters.Records == 1 })
 	tick := func(at time.Time) {
 		rec := &kgo.Record{Topic: "t-ticks", Partition: topics.Partition("user:1", testPartitions), Timestamp: at}
 		must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 	}
 	tick(time.UnixMilli(1))
-	eventually(t, "the tick of 1970 is applied", func() bool { return r.Status().Counters.Records == 2 })
+	eventually.True(t, "the tick of 1970 is applied", func() bool { return r.Status().Counters.Records == 2 })
 	if got := f.names(); len(got) != 0 {
 		t.Errorf("fired %v by a tick of 1970", got)
 	}
 	tick(time.Now().Add(2 * time.Hour))
-	eventually(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
+	eventually.True(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
 }
 
 func TestTimerWithoutTimerFuncIsRefused(t *testing.T) {

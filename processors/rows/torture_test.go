@@ -20,6 +20,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -242,7 +243,7 @@ func drive(t testing.TB, w *wire, perSecond int) *driver {
 		defer consumer.Close()
 		d.watch(watch, t, consumer)
 	})
-	eventually(t, "the group works", func() bool { return d.out.Load() > 100 })
+	eventually.True(t, "the group works", func() bool { return d.out.Load() > 100 })
 	return d
 }
 
@@ -382,7 +383,7 @@ type faults struct {
 // during holds that the driver still sends, and has sent since the last fault.
 func (f *faults) during(t testing.TB) {
 	t.Helper()
-	eventually(t, "the driver sends", func() bool { return f.d.sent.Load() > f.sent })
+	eventually.True(t, "the driver sends", func() bool { return f.d.sent.Load() > f.sent })
 	f.sent = f.d.sent.Load()
 	select {
 	case <-f.d.done:
@@ -399,7 +400,7 @@ func (f *faults) settled(t testing.TB) {
 	if !f.d.w.kafka.Embedded {
 		return
 	}
-	eventually(t, "the group is stable", func() bool {
+	eventually.True(t, "the group is stable", func() bool {
 		groups, err := f.d.w.admin.DescribeGroups(t.Context(), "t")
 		return err == nil && groups["t"].State == "Stable" && len(groups["t"].Members) == 2
 	})
@@ -421,11 +422,11 @@ func (f *faults) stop(t testing.TB, m *member) {
 	f.during(t)
 	before := len(m.said())
 	m.signal(signalStop)
-	eventually(t, "the member stands still", m.stopped)
+	eventually.True(t, "the member stands still", m.stopped)
 	f.stops++
 	f.d.caughtUp(t, "while a member stands still")
 	m.signal(syscall.SIGCONT)
-	eventually(t, "the member that stood still has its commit refused", func() bool {
+	eventually.True(t, "the member that stood still has its commit refused", func() bool {
 		return strings.Contains(m.said()[before:], "commit t-table/")
 	})
 	f.d.caughtUp(t, "after it went on")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -181,7 +182,7 @@ func TestRecordWorkedOffAgainHasAnotherSpan(t *testing.T) {
 			}
 		}
 	}()
-	eventually(t, "two spans have ended", func() bool { return len(spans.Ended()) == 2 })
+	eventually.True(t, "two spans have ended", func() bool { return len(spans.Ended()) == 2 })
 	cancel()
 	<-ended
 	both := spans.Ended()

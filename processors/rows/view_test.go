@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -84,7 +85,7 @@ func TestViewSaysWhenAPartitionIsNotHere(t *testing.T) {
 		}
 	}
 	session := func() (number uint64) {
-		eventually(t, "it is here", func() bool {
+		eventually.True(t, "it is here", func() bool {
 			return r.View().Read(t.Context(), "user:1", func(s Snapshot) error { number = s.Session(); return nil }) == nil
 		})
 		return number
@@ -114,7 +115,7 @@ func TestViewStopsForItsCaller(t *testing.T) {
 	w := newWire(t)
 	r := newRunner(t, w, t.TempDir(), w.twin())
 	start(t, r)
-	eventually(t, "it is ready", func() bool { return r.Status().Ready })
+	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := r.View().Read(ctx, "user:1", func(Snapshot) error { return nil }); !errors.Is(err, context.Canceled) {

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -183,20 +184,7 @@ func newRunner(t testing.TB, w *wire, dir string, g Group) *Runner {
 	return r
 }
 
-// patience is how long a test waits for what must come: a busy machine is slow, and not wrong.
-const patience = 2 * time.Minute
-
-// eventually polls a condition for as long as patience lasts.
-func eventually(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !cond() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", patience, what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
+const patience = eventually.Patience
 
 // watched is a log that counts messages which start with prefix.
 func watched(t testing.TB, prefix string, hits *atomic.Int64) *slog.Logger {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/internal/secure/securetest"
 )
 
@@ -90,7 +91,7 @@ func TestCertificatesAreTakenOver(t *testing.T) {
 	if _, err := getTLS(s.Addr(), old); err == nil || !strings.Contains(err.Error(), "version") {
 		t.Errorf("TLS 1.1: got %v, want it refused", err)
 	}
-	until(t, "the damaged pair is told of", func() bool {
+	eventually.True(t, "the damaged pair is told of", func() bool {
 		if !strings.Contains(log.String(), "cannot be taken over") {
 			copyFile(t, file, "tls_test.go", began.Add(time.Minute))
 		}
@@ -98,20 +99,10 @@ func TestCertificatesAreTakenOver(t *testing.T) {
 		return err == nil && strings.Contains(log.String(), "cannot be taken over")
 	})
 	copyFile(t, file, second, began.Add(2*time.Minute))
-	until(t, "the second pair is in force", func() bool {
+	eventually.True(t, "the second pair is in force", func() bool {
 		_, err := getTLS(s.Addr(), believesSecond)
 		return err == nil
 	})
-}
-
-// until polls a condition.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within its time: %s", what)
-		}
-	}
 }
 
 func TestTLSIsRefused(t *testing.T) {

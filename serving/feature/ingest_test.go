@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -118,18 +119,6 @@ func running(t testing.TB, run func(context.Context) error) (stop func() error) 
 	return stop
 }
 
-// eventually polls a condition for at most ten seconds.
-func eventually(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(10 * time.Second); !cond(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-	}
-}
-
 // lag is how many records of its topics the group has not committed, markers included.
 func (w *wire) lag(t testing.TB) int64 {
 	t.Helper()
@@ -180,12 +169,12 @@ func TestActionsBecomeFeatures(t *testing.T) {
 	w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, old))
 
 	count := define(t, "entity: user", "aggregate: count")
-	eventually(t, "three actions", func() bool { return one(t, w.store, "user:1", count).Value == Number(3) })
-	eventually(t, "the last counts", func() bool {
+	eventually.True(t, "three actions", func() bool { return one(t, w.store, "user:1", count).Value == Number(3) })
+	eventually.True(t, "the last counts", func() bool {
 		got, err := w.store.Items(t.Context(), []schemas.PinID{"pin:1"}, now, []Definition{define(t, "entity: pin", "aggregate: count")})
 		return err == nil && got[0][0].Value == Number(7)
 	})
-	eventually(t, "the card", func() bool {
+	eventually.True(t, "the card", func() bool {
 		got, err := w.store.Pins(t.Context(), []schemas.PinID{"pin:9"}, true)
 		return err == nil && got["pin:9"].Author == "user:ada" && got["pin:9"].Attributes["a"] == "b" && len(got["pin:9"].Embedding) == 1
 	})
@@ -194,7 +183,7 @@ func TestActionsBecomeFeatures(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("nobody was woken")
 	}
-	eventually(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
 	if got := counted(t, w.registry, "smartfeed_features_freshness_seconds"); got < 1 {
 		t.Errorf("freshness: got %v s, want at least the second by which the newest action is old", got)
 	}
@@ -227,7 +216,7 @@ func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
 	counts := &schemas.ItemCounts{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 5}}
 	w.produce(t, topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, counts))
 	running(t, sink.Run)
-	eventually(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
 	if got := rowsOf(t, w.store, actionTable); got != 2 {
 		t.Errorf("got %d actions, want the two that were there before", got)
 	}
@@ -264,7 +253,7 @@ func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
 	}
 	w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, good))
 	running(t, w.sink(t, w.store, w.publisher).Run)
-	eventually(t, "the good record", func() bool {
+	eventually.True(t, "the good record", func() bool {
 		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(1)
 	})
 	letters := w.deadLetters(t, len(tests))
@@ -279,7 +268,7 @@ func TestABadRecordGoesToTheDeadLettersAndTheRestGoesOn(t *testing.T) {
 			t.Errorf("%s: no dead letter with the reason %q", name, tt.reason)
 		}
 	}
-	eventually(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
 	if got := counted(t, w.registry, "smartfeed_features_dead_letters_total"); got != float64(len(tests)) {
 		t.Errorf("counted %v dead letters, want %d", got, len(tests))
 	}
@@ -384,10 +373,10 @@ func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
 		t.Errorf("%d faults were hit, Run failed %d times, want 6 and 6", f.hits, failed)
 	}
 	running(t, sink.Run)
-	eventually(t, "five actions", func() bool {
+	eventually.True(t, "five actions", func() bool {
 		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(5)
 	})
-	eventually(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
 	if got := rowsOf(t, w.store, actionTable); got != 5 {
 		t.Errorf("got %d rows, want 5", got)
 	}
@@ -414,7 +403,7 @@ func TestOnlyCommittedRecordsCount(t *testing.T) {
 		}
 	}
 	running(t, w.sink(t, w.store, w.publisher).Run)
-	eventually(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
 	want := Last{{"pin:1", "save", nowMS.Time()}}
 	if diff := cmp.Diff(want, one(t, w.store, "user:1", define(t, "entity: user", "aggregate: last")).Value); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -425,7 +414,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 	w := newWire(t)
 	ignore := goleak.IgnoreCurrent()
 	stop := running(t, w.sink(t, w.store, w.publisher).Run)
-	eventually(t, "the group is there", func() bool {
+	eventually.True(t, "the group is there", func() bool {
 		admin, err := w.kafka.Admin()
 		if err != nil {
 			t.Fatal(err)
