@@ -28,7 +28,7 @@ func (e *UsageError) Usage() bool { return true }
 // Names are what shells may offer for arguments. Users are not among them.
 type Names struct{ Feeds, Sources, Features []string }
 
-// Commands returns query, which asks a running server. server is called when one of its subcommands runs, and says which
+// Commands returns query and interests, which ask a running server. server is called when one of its subcommands runs, and says which
 // one, and as whom; names when a shell wants to complete a command line.
 func Commands(server func(*cobra.Command) (client.Config, error), names func(*cobra.Command) Names) []*cobra.Command {
 	q := &querying{server: server, names: names}
@@ -43,7 +43,7 @@ func Commands(server func(*cobra.Command) (client.Config, error), names func(*co
 	}
 	cmd.PersistentFlags().BoolVar(&q.asJSON, "json", false, "print the answer as it is")
 	cmd.AddCommand(q.feedCommand(), q.whyCommand(), q.poolCommand(), q.featureCommand(), q.statusCommand(), q.readyCommand())
-	return []*cobra.Command{cmd}
+	return []*cobra.Command{cmd, q.interestsCommand()}
 }
 
 // querying is what the subcommands of query have in common.

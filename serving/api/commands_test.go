@@ -25,8 +25,14 @@ func serveTo(t *testing.T, f *fakes) string {
 	return server.URL
 }
 
-// query runs one command line.
+// query runs one command line of query.
 func query(t *testing.T, addr string, args ...string) (string, error) {
+	t.Helper()
+	return command(t, addr, append([]string{"query"}, args...)...)
+}
+
+// command runs one command line.
+func command(t *testing.T, addr string, args ...string) (string, error) {
 	t.Helper()
 	root := &cobra.Command{Use: "smartfeed", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(Commands(func(*cobra.Command) (client.Config, error) { return client.Config{Address: addr}, nil },
@@ -34,7 +40,7 @@ func query(t *testing.T, addr string, args ...string) (string, error) {
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(io.Discard)
-	root.SetArgs(append([]string{"query"}, args...))
+	root.SetArgs(args)
 	err := root.ExecuteContext(t.Context())
 	return out.String(), err
 }

@@ -1,0 +1,85 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+)
+
+func TestInterestsAsTables(t *testing.T) {
+	addr := serveTo(t, &fakes{})
+	at := local(now)
+	decided := ", by anonymous@127.0.0.1, " + at + "\n" // where nobody is asked for a token, nor has said who decides
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"candidates": {[]string{"list"}, table(
+			"TERM        STATE      SCORE  PINS  PEOPLE  RECENT  DECIDED",
+			"oolong tea  candidate  1.50   25    3       50 %    nothing is decided")},
+		"decided": {[]string{"list", "--state", "rejected", "--limit", "7"}, table(
+			"TERM        STATE     SCORE  PINS  PEOPLE  RECENT  DECIDED",
+			"oolong tea  rejected  1.50   7     3       50 %    a brand, by ann, "+at)},
+		"accept":         {[]string{"accept", "Oolong Tea"}, "oolong tea is accepted: interest:oolong tea" + decided},
+		"accept for one": {[]string{"accept", "Oolong", "--interest", "interest:tea", "--operator", "ann"}, "oolong is accepted: interest:tea, by ann, " + at + "\n"},
+		"reject":         {[]string{"reject", "Last Sale", "--reason", "advertising"}, "last sale is rejected: advertising" + decided},
+		"merge":          {[]string{"merge", "kungfu", "Gong Fu"}, "kungfu is merged: gong fu" + decided},
+		"reopen":         {[]string{"reopen", "last sale"}, "last sale is candidate: by anonymous@127.0.0.1, " + at + "\n"},
+		"of a user": {[]string{"of", "user:a", "--limit", "3"}, table(
+			"INTEREST       STRENGTH  SHARE  SAID BY",
+			"interest:tea   2.00      100 %  save pin:1",
+			"interest:none  0.00      0 %")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := command(t, addr, append([]string{"interests"}, c.args...)...)
+			if err != nil || got != c.want {
+				t.Errorf("got %v\n%s\nwant\n%s", err, got, c.want)
+			}
+		})
+	}
+}
+
+func TestInterestsAsJSON(t *testing.T) {
+	addr := serveTo(t, &fakes{})
+	for path, args := range map[string][]string{
+		"/v1/dictionary?state=merged&limit=9":   {"list", "--state", "merged", "--limit", "9"},
+		"/v1/users/user:a/interests?limit=2":    {"of", "user:a", "--limit", "2"},
+		"/v1/dictionary?state=blocked&limit=25": {"list", "--state", "blocked"},
+	} {
+		res, err := http.Get(addr + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := io.ReadAll(res.Body)
+		if err := errors.Join(err, res.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := command(t, addr, append([]string{"interests", "--json"}, args...)...)
+		if err != nil || got != string(want) {
+			t.Errorf("%v: got %v %s, want %s", args, err, got, want)
+		}
+	}
+}
+
+func TestInterestsRefuses(t *testing.T) {
+	addr := serveTo(t, &fakes{})
+	for name, c := range map[string]struct {
+		args  []string
+		usage bool // nobody is asked
+	}{
+		"no command":         {nil, true},
+		"of no user":         {[]string{"of", "pin:1"}, true},
+		"a state that is no": {[]string{"list", "--state", "odd"}, false},
+		"merged into itself": {[]string{"merge", "tea", "Tea"}, false},
+		"no such interest":   {[]string{"accept", "tea", "--interest", "pin:1"}, false},
+		"no reason":          {[]string{"reject", "tea"}, false}, // by the library: the program ends with 2 all the same
+		"an empty reason":    {[]string{"reject", "tea", "--reason", ""}, false},
+		"no term":            {[]string{"accept"}, false},
+	} {
+		_, err := command(t, addr, append([]string{"interests"}, c.args...)...)
+		if err == nil || errors.As(err, new(*UsageError)) != c.usage {
+			t.Errorf("%s: got %v, want an error, wrong usage: %t", name, err, c.usage)
+		}
+	}
+}
