@@ -134,6 +134,7 @@ func TestCommandsWithoutWhatTheyNeed(t *testing.T) {
 		{"features", "try", os.DevNull, "--user", "user:ada"},
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
 		{"query", "feature"}, {"query", "status"}, {"query", "ready"},
+		{"interests", "list"}, {"interests", "of", "user:ada"}, {"interests", "reject", "sale", "--reason", "advertising"},
 	} {
 		t.Run(strings.Join(args[:min(2, len(args))], " "), func(t *testing.T) {
 			t.Parallel()
@@ -174,6 +175,7 @@ func TestCommandsPrintJSON(t *testing.T) {
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
 		{"features", "try", saves, "--user", "user:ada"},
 		{"query", "feature"}, {"query", "feature", "last_actions", "--user", "user:ada"}, {"query", "status"},
+		{"interests", "list"}, {"interests", "accept", "gaiwan"}, {"interests", "of", "user:ada"},
 		{"query", "ready"}, {"rebuild", "user:ada"}, {"erase", "user:ada"}, {"doctor"},
 	} {
 		out, err := s.run(append(args, "--json")...)

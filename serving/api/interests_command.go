@@ -18,7 +18,7 @@ func (q *querying) interestsCommand() *cobra.Command {
 		Short: "the dictionary of terms that could be interests, and what users are interested in",
 		Long: `Terms of titles and board names that enough pins and people have are candidates; somebody decides which are interests.
 A decision holds for what comes after it, wherever groups run, and can be taken back.`,
-		Example: "  smartfeed interests list\n  smartfeed interests accept 'gong fu' --interest interest:tea",
+		Example: "  smartfeed interests list\n  smartfeed interests accept gaiwan --interest interest:tea",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return &UsageError{"smartfeed interests needs one of its commands: list, accept, reject, merge, reopen, of"}
@@ -74,11 +74,14 @@ func getAndShow[T any](q *querying, cmd *cobra.Command, query url.Values, table 
 }
 
 // deciding is a command that takes a decision about its first argument.
-func (q *querying) deciding(cmd *cobra.Command, decision func(args []string) decisionRequest) *cobra.Command {
+func (q *querying) deciding(cmd *cobra.Command, decision func(args []string) (decisionRequest, error)) *cobra.Command {
 	var operator string
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		req := decision(args)
+		req, err := decision(args)
+		if err != nil {
+			return err
+		}
 		req.Term, req.Operator = args[0], operator
 		c, err := q.client(cmd)
 		if err != nil {
@@ -100,10 +103,10 @@ func (q *querying) acceptCommand() *cobra.Command {
 	cmd := q.deciding(&cobra.Command{
 		Use:     "accept TERM",
 		Short:   "a term is an interest",
-		Example: "  smartfeed interests accept 'gong fu'\n  smartfeed interests accept gaiwan --interest interest:tea",
+		Example: "  smartfeed interests accept oolong\n  smartfeed interests accept gaiwan --interest interest:tea",
 		Args:    cobra.ExactArgs(1),
-	}, func([]string) decisionRequest {
-		return decisionRequest{State: schemas.TermAccepted, Interest: schemas.InterestID(interest)}
+	}, func([]string) (decisionRequest, error) {
+		return decisionRequest{State: schemas.TermAccepted, Interest: schemas.InterestID(interest)}, nil
 	})
 	cmd.Flags().StringVar(&interest, "interest", "", "which one (default: the one of the term's name)")
 	return cmd
@@ -114,11 +117,15 @@ func (q *querying) rejectCommand() *cobra.Command {
 	cmd := q.deciding(&cobra.Command{
 		Use:     "reject TERM",
 		Short:   "a term is no interest",
-		Example: "  smartfeed interests reject 'last sale' --reason advertising",
+		Example: "  smartfeed interests reject sale --reason advertising",
 		Args:    cobra.ExactArgs(1),
-	}, func([]string) decisionRequest { return decisionRequest{State: schemas.TermRejected, Reason: reason} })
+	}, func([]string) (decisionRequest, error) {
+		if reason == "" {
+			return decisionRequest{}, &UsageError{"--reason is missing: why the term is rejected"}
+		}
+		return decisionRequest{State: schemas.TermRejected, Reason: reason}, nil
+	})
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
-	_ = cmd.MarkFlagRequired("reason") // it fails only without such a flag
 	return cmd
 }
 
@@ -126,18 +133,20 @@ func (q *querying) mergeCommand() *cobra.Command {
 	return q.deciding(&cobra.Command{
 		Use:     "merge TERM INTO",
 		Short:   "a term means another one",
-		Example: "  smartfeed interests merge kungfu 'gong fu'",
+		Example: "  smartfeed interests merge kungfu gongfu",
 		Args:    cobra.ExactArgs(2),
-	}, func(args []string) decisionRequest { return decisionRequest{State: schemas.TermMerged, Into: args[1]} })
+	}, func(args []string) (decisionRequest, error) {
+		return decisionRequest{State: schemas.TermMerged, Into: args[1]}, nil
+	})
 }
 
 func (q *querying) reopenCommand() *cobra.Command {
 	return q.deciding(&cobra.Command{
 		Use:     "reopen TERM",
 		Short:   "take a decision back: a term is a candidate again",
-		Example: "  smartfeed interests reopen 'last sale'",
+		Example: "  smartfeed interests reopen sale",
 		Args:    cobra.ExactArgs(1),
-	}, func([]string) decisionRequest { return decisionRequest{State: schemas.TermCandidate} })
+	}, func([]string) (decisionRequest, error) { return decisionRequest{State: schemas.TermCandidate}, nil })
 }
 
 // interestList is the answer of GET /v1/users/{user}/interests, as it is read.
