@@ -360,7 +360,7 @@ func (f *fakes) deps() Deps {
 }
 
 // listen makes a server on a free port; tests call its handler, or Run.
-func listen(t *testing.T, f *fakes, change func(*Config, *Deps)) *Server {
+func listen(t testing.TB, f *fakes, change func(*Config, *Deps)) *Server {
 	t.Helper()
 	cfg, deps := DefaultConfig(), f.deps()
 	if change != nil {

@@ -1,0 +1,31 @@
+package api
+
+import (
+	"net/http"
+	"testing"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/smartfeed/smartfeed/internal/tracing"
+)
+
+// What a request for a page costs the server, of a feed that answers at once: with no tracer, with one that traces none of
+// them, and one that traces all.
+func BenchmarkPageTraced(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		tracer *tracing.Tracer
+	}{
+		{"off", nil}, {"none", tracing.New(sdk.NewTracerProvider(), 0)}, {"all", tracing.New(sdk.NewTracerProvider(), 1)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			h := listen(b, &fakes{}, func(cfg *Config, d *Deps) { d.Tracer, cfg.Limits.Rate, cfg.Limits.Burst = c.tracer, 1e6, 1e6 }).handler()
+			b.ReportAllocs()
+			for b.Loop() {
+				if res := askHandler(h, "GET", "/v1/users/user:a/feed?cursor=good", nil); res.StatusCode != http.StatusOK {
+					b.Fatalf("got %d", res.StatusCode)
+				}
+			}
+		})
+	}
+}
