@@ -55,7 +55,9 @@ const (
 	pageLack   = 0.05
 	pageExtra  = 0.1
 	pageRoom   = 5
-	machineP99 = 10 * time.Millisecond
+	machineP99 = 20 * time.Millisecond
+
+	enoughAfter = 500 // pages: a busy machine takes seconds to kill a store, and reads to change places
 )
 
 // pageStores are the two feed stores, by the names that .ci/services knows them by.
@@ -352,22 +354,25 @@ func (p *pagesProduct) nothing(ctx context.Context, _ int) error {
 }
 
 // ask asks for so many pages at pageRate, and calls strike when a quarter of them is answered.
-func (p *pagesProduct) ask(n int, strike func()) (pages, visits, bare measure.Result) {
-	var answered atomic.Int64
+func (p *pagesProduct) ask(n int, strike func()) (r passed) {
+	var answered, struck atomic.Int64
 	var striking sync.WaitGroup
 	cfg := measure.Config{Lasting: time.Duration(n) * time.Second / pageRate, Timeout: 10 * time.Second, InFlight: 4096}
 	results := measure.Run(p.t.Context(), cfg,
 		measure.Load{Name: "pages", Rate: pageRate, Do: func(ctx context.Context, i int) error {
 			err := p.page(ctx, i)
 			if answered.Add(1) == int64(n/4) {
-				striking.Go(strike)
+				striking.Go(func() {
+					strike()
+					struck.Store(answered.Load())
+				})
 			}
 			return err
 		}},
 		measure.Load{Name: "visits", Rate: visitRate, Do: p.visit},
 		measure.Load{Name: "bare requests", Rate: bareRate, Do: p.nothing})
 	striking.Wait()
-	return results[0], results[1], results[2]
+	return passed{pages: results[0], visits: results[1], bare: results[2], after: answered.Load() - struck.Load()}
 }
 
 // mend waits until the stores are well: of a hundred pages, one after another, hardly one lacks anything, and the primary is
@@ -464,6 +469,7 @@ type passed struct {
 	pages, visits, bare measure.Result
 	counted
 	first string // of the stores, in the end
+	after int64  // pages answered once the stores had come into the state
 }
 
 // counted is what the product says of its reads.
@@ -505,8 +511,7 @@ func (p *pagesProduct) through(t *testing.T, s pageState, n int) passed {
 	}
 	before := p.counters()
 	var err error
-	var r passed
-	r.pages, r.visits, r.bare = p.ask(n, func() { err = s.strike() })
+	r := p.ask(n, func() { err = s.strike() })
 	if err != nil {
 		t.Error(err)
 	}
@@ -550,6 +555,10 @@ func (r passed) check(t *testing.T, s pageState) {
 	if extra := r.extra / r.reads; extra > pageRoom*pageExtra {
 		t.Errorf("%.3f extra reads a read, want at most %.1f", extra, pageRoom*pageExtra)
 	}
+	if r.after < enoughAfter {
+		t.Logf("only %d pages were answered with the stores in this state: who is asked then is not asserted", r.after)
+		return
+	}
 	if s.other && len(s.away) > 0 {
 		r.checkStandby(t)
 	}
@@ -561,8 +570,8 @@ func (r passed) check(t *testing.T, s pageState) {
 // checkStandby asserts that the standby has answered in place of the primary.
 func (r passed) checkStandby(t *testing.T) {
 	t.Helper()
-	if n := float64(r.pages.Answered); r.standby < n/4 {
-		t.Errorf("the standby has won %.0f reads: want a quarter of %.0f pages at least", r.standby, n)
+	if n := float64(r.after); r.standby < n/4 {
+		t.Errorf("the standby has won %.0f reads: want a quarter of the %.0f pages since", r.standby, n)
 	}
 }
 
