@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/faultnet"
@@ -137,15 +139,17 @@ func (f *faulty) lack() (int, []api.Lack) {
 func (f *faulty) awaitLack(status int, part, state string) {
 	f.t.Helper()
 	var got []api.Lack
-	code := 0
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	var code int
+	defer func() {
+		if f.t.Failed() {
+			f.t.Logf("/readyz answers %d with %+v", code, got)
+		}
+	}()
+	eventually.True(f.t, fmt.Sprintf("/readyz answers %d and names %q as %q", status, part, state), func() bool {
 		code, got = f.lack()
 		named := part == "" || slices.ContainsFunc(got, func(l api.Lack) bool { return l.Part == part && l.State == state })
-		if code == status && named {
-			return
-		}
-	}
-	f.t.Fatalf("/readyz answers %d with %+v, want %d with %s %s", code, got, status, part, state)
+		return code == status && named
+	})
 }
 
 // Whatever a role cannot do its work without is named by /readyz while it is away, and is no more when it is back.
@@ -231,12 +235,7 @@ func TestReachSeesARefusal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
-	for end := time.Now().Add(time.Minute); !r.refused.Load() && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		continue
-	}
-	if !r.away() {
-		t.Error("nobody listens, and it is not away")
-	}
+	eventually.True(t, "it is away: nobody listens", r.away)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("ended with %v", err)
