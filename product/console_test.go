@@ -16,7 +16,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/browser"
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/simulate"
 )
@@ -346,7 +348,7 @@ func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
 			p.Go(s.url("/?user=user:ada"))
 			for _, at := range []struct{ view, there string }{
 				{"feed", "#rail-affinities li"}, {"pools", "#pools li"}, {"features", "#features .feature li"},
-				{"pipeline", ".flow:not(.still)"}, {"insights", "#plot-popularity figure svg"},
+				{"interests", "#mine-list li"}, {"pipeline", ".flow:not(.still)"}, {"insights", "#plot-popularity figure svg"},
 			} {
 				browser.Eval[string](p, "location.hash = '"+at.view+"'")
 				p.Wait(at.view+" is shown", "document.querySelector('"+at.there+"')")
@@ -356,6 +358,41 @@ func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
 			p.Check()
 		})
 	}
+}
+
+// TestBrowserInterestsAreDecided is an operator who rejects a term at the console, and takes that back.
+func TestBrowserInterestsAreDecided(t *testing.T) {
+	chromium := browser.Open(t)
+	s := start(t, testConfig(t.TempDir()))
+	s.act(t)
+	p := chromium.Page(t, browser.View{Width: 1280, Height: 900})
+	p.Go(s.url("/?user=user:ada#interests"))
+	p.Wait("candidates are there", "document.querySelector('#terms li')")
+	term := p.Texts("#terms li strong")[0]
+	states := func(state schemas.TermState) []string {
+		var terms []string
+		for _, d := range get[struct{ Terms []struct{ Term string } }](s.door(), "/v1/dictionary?limit=1000&state="+string(state)).Terms {
+			terms = append(terms, d.Term)
+		}
+		return terms
+	}
+	set := func(selector, value string) {
+		browser.Eval[bool](p, "((e) => { e.value = '"+value+"'; e.dispatchEvent(new Event('change')); return true; })(document.querySelector('"+selector+"'))")
+	}
+	first := "[...document.querySelectorAll('#terms strong')].some((e) => e.textContent === '" + term + "')"
+	p.Click("#terms li summary")
+	set("#terms li select", "rejected")
+	p.Fill("#terms li input", "says nothing")
+	p.Click("#terms li button")
+	p.Wait("it is no candidate any more", "!"+first)
+	eventually.True(t, term+" is rejected", func() bool { return slices.Contains(states(schemas.TermRejected), term) })
+	set("#terms-state", "rejected")
+	p.Wait("it stands among the rejected", first+" && document.querySelector('#terms .fact').textContent.includes('says nothing')")
+	p.Click("#terms li summary")
+	p.Click("#terms li button")
+	p.Wait("it does no more", "!"+first)
+	eventually.True(t, term+" is a candidate again", func() bool { return slices.Contains(states(schemas.TermCandidate), term) })
+	p.Check()
 }
 
 // act loads a product and lets its people act until the test ends; first ada does something.

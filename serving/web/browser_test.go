@@ -46,16 +46,23 @@ func newDesk() *desk {
 	}
 	candidate := map[string]any{"pin": "pin:" + hostile, "score": 2, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}
 	return &desk{heard: map[string][]string{}, counts: make(chan int, 9), said: map[string]answer{
-		"GET /feed":           {200, map[string]any{"items": []any{item(1, hostile), item(2, "two")}, "next": nil, "degraded": []string{"store"}}},
-		"GET /feed/state":     {200, state},
-		"GET /feed/why":       {200, map[string]any{"user": "user:a", "pin": "pin:1", "feed": "home", "fate": hostile, "reason": hostile, "by": []string{"user:" + hostile}, "shown": nil, "candidates": []any{}, "degraded": degraded}},
-		"GET /pools":          {200, map[string]any{"source": "following", "total": 2, "items": []any{candidate, map[string]any{"pin": "pin:3", "score": 1, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}}}},
-		"GET /features":       {200, map[string]any{"features": []any{map[string]any{"name": "likes", "description": hostile, "entity": "user", "window": "24h", "aggregate": "count"}}}},
-		"POST /features":      {200, map[string]any{"values": map[string]any{"user:a": map[string]any{"likes": map[string]any{hostile: 3}}}, "missing": []any{}, "degraded": degraded, "as_of": "2026-11-20T10:00:00Z"}},
-		"POST /features/try":  {404, map[string]any{"detail": "no such call"}},
-		"POST /events":        {202, map[string]any{"accepted": 1}},
-		"GET /deadletters":    {200, map[string]any{"letters": []any{map[string]any{"letter_partition": 0, "letter_offset": 1, "retried": false, "topic": "actions", "partition": 0, "offset": 1, "group": "objects", "reason": hostile, "time": "2026-11-20T10:00:00Z", "key": "cGluOjE=", "value": "PHNjcmlwdD4A"}}}},
-		"GET /status":         {200, status()},
+		"GET /feed":          {200, map[string]any{"items": []any{item(1, hostile), item(2, "two")}, "next": nil, "degraded": []string{"store"}}},
+		"GET /feed/state":    {200, state},
+		"GET /feed/why":      {200, map[string]any{"user": "user:a", "pin": "pin:1", "feed": "home", "fate": hostile, "reason": hostile, "by": []string{"user:" + hostile}, "shown": nil, "candidates": []any{}, "degraded": degraded}},
+		"GET /pools":         {200, map[string]any{"source": "following", "total": 2, "items": []any{candidate, map[string]any{"pin": "pin:3", "score": 1, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}}}},
+		"GET /features":      {200, map[string]any{"features": []any{map[string]any{"name": "likes", "description": hostile, "entity": "user", "window": "24h", "aggregate": "count"}}}},
+		"POST /features":     {200, map[string]any{"values": map[string]any{"user:a": map[string]any{"likes": map[string]any{hostile: 3}}}, "missing": []any{}, "degraded": degraded, "as_of": "2026-11-20T10:00:00Z"}},
+		"POST /features/try": {404, map[string]any{"detail": "no such call"}},
+		"POST /events":       {202, map[string]any{"accepted": 1}},
+		"GET /deadletters":   {200, map[string]any{"letters": []any{map[string]any{"letter_partition": 0, "letter_offset": 1, "retried": false, "topic": "actions", "partition": 0, "offset": 1, "group": "objects", "reason": hostile, "time": "2026-11-20T10:00:00Z", "key": "cGluOjE=", "value": "PHNjcmlwdD4A"}}}},
+		"GET /status":        {200, status()},
+		"GET /dictionary": {200, map[string]any{"terms": []any{
+			map[string]any{"term": hostile[:60], "state": "candidate", "score": 2, "pins": 9, "people": 3, "recent": 0.5, "decided": nil},
+			map[string]any{"term": "oolong", "state": "candidate", "score": 1, "pins": 7, "people": 2, "recent": 1, "decided": nil},
+		}}},
+		"GET /interests": {200, map[string]any{"interests": []any{map[string]any{
+			"interest": "interest:" + hostile[:60], "strength": 2, "share": 1, "evidence": []any{map[string]any{"pin": "pin:" + hostile[:60], "verb": "save", "weight": 1, "time": "2026-11-20T10:00:00Z"}},
+		}}}},
 		"GET /insights/xd28s": {200, map[string]any{"xd28s": []any{map[string]any{"days": 1, "users": 2}}}},
 	}}
 }
@@ -161,6 +168,7 @@ func TestBrowser(t *testing.T) {
 		{"says what is wrong", saysWhatIsWrong},
 		{"announces new items", announcesNewItems},
 		{"gives a token", givesAToken},
+		{"decides about terms", decidesAboutTerms},
 		{"by keyboard alone", byKeyboardAlone},
 		{"keeps what is chosen", keepsWhatIsChosen},
 	} {
@@ -182,7 +190,7 @@ func showsHostileTextAsText(t *testing.T, b *browser.Browser) {
 	p.Wait("why is answered", "document.querySelector('.card .why .fate')")
 	p.Wait("affinities are shown", "document.querySelector('#rail-affinities li')")
 	for view, there := range map[string]string{
-		"pools": "#pools li", "features": "#features .feature li", "pipeline": "#letters li", "insights": "#plot-habit figure",
+		"pools": "#pools li", "features": "#features .feature li", "interests": "#terms li + li", "pipeline": "#letters li", "insights": "#plot-habit figure",
 	} {
 		browser.Eval[string](p, "location.hash = '"+view+"'")
 		p.Wait(view+" is shown", "document.querySelector('"+there+"')")
@@ -309,6 +317,38 @@ func givesAToken(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
+// A decision is sent as it is chosen; one that is refused is said at its term, and one that is taken leaves the list.
+func decidesAboutTerms(t *testing.T, b *browser.Browser) {
+	d := newDesk()
+	p := d.open(t, b, wide, "/?user=user:a#interests")
+	p.Wait("terms are shown", "document.querySelectorAll('#terms li').length === 2")
+	p.Wait("and what the user is interested in", "document.querySelector('#mine-list li')")
+	d.answers("POST /dictionary/decisions", 400, map[string]any{"detail": "it is not taken", "errors": []string{"into is no other term"}})
+	p.Click("#terms li:last-child summary")
+	choose := func(state, text string) {
+		browser.Eval[bool](p, "((s) => { s.value = '"+state+"'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#terms li:last-child select'))")
+		p.Fill("#terms li:last-child input", text)
+		p.Click("#terms li:last-child button")
+	}
+	choose("merged", "tea")
+	p.Wait("why it is refused", "document.querySelector('#terms li:last-child .notice').textContent.includes('into is no other term')")
+	d.answers("POST /dictionary/decisions", 200, map[string]any{"term": "oolong", "state": "rejected", "reason": "a brand"})
+	d.answers("GET /dictionary", 200, map[string]any{"terms": []any{}})
+	choose("rejected", "a brand")
+	p.Wait("the term is gone, and the heading has the focus", "document.querySelectorAll('#terms li').length === 0 && document.activeElement.id === 'interests-title'")
+	p.Wait("and it is announced", "document.querySelector('#said').textContent === 'oolong is rejected'")
+	want := []string{`{"term":"oolong","state":"merged","into":"tea"}`, `{"term":"oolong","state":"rejected","reason":"a brand"}`}
+	if got := d.bodies("POST /dictionary/decisions"); !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+	d.answers("GET /dictionary", 503, map[string]any{"detail": "the rows are away"})
+	browser.Eval[bool](p, "document.querySelector('#terms-state').dispatchEvent(new Event('change'))")
+	p.Wait("that it cannot be read", "document.querySelector('#terms-said').textContent.includes('the rows are away')")
+	p.Excuse("400")
+	p.Excuse("503")
+	p.Check()
+}
+
 // The whole console can be used without pointing: from the skip link through every control to every view.
 func byKeyboardAlone(t *testing.T, b *browser.Browser) {
 	d := newDesk()
@@ -343,7 +383,7 @@ func byKeyboardAlone(t *testing.T, b *browser.Browser) {
 	p.Wait("the focus is seen", "getComputedStyle(document.activeElement).outlineStyle === 'solid' && parseFloat(getComputedStyle(document.activeElement).outlineWidth) >= 2")
 	p.Press(kb.Enter)
 	p.Wait("why is opened", "document.activeElement.getAttribute('aria-expanded') === 'true' && document.querySelector('.card .why .fate')")
-	for _, view := range []string{"pools", "features", "pipeline", "insights"} {
+	for _, view := range []string{"pools", "features", "interests", "pipeline", "insights"} {
 		browser.Eval[bool](p, "(document.querySelector('nav a[href=\"#"+view+"\"]').focus(), true)")
 		p.Press(kb.Enter)
 		p.Wait("the heading of "+view+" has the focus", "document.activeElement.id === '"+view+"-title'")

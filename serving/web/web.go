@@ -3,7 +3,7 @@
 // from elsewhere, and the page is told so (Content-Security-Policy). It talks to the calls of package api alone.
 //
 //	js/main.js       whose feed, which view, what is asked for again while it is looked at
-//	js/feed.js …     a view each: feed with rail beside it, pools, features, pipeline with picture, insights with plots
+//	js/feed.js …     a view each: feed with rail beside it, pools, features, interests, pipeline with picture, insights with plots
 //	js/api.js        calls, streams of events, tokens
 //	js/dom.js        building blocks; what comes from the API goes in as text, never as markup
 //

@@ -8,6 +8,7 @@ import * as feed from './feed.js';
 import * as rail from './rail.js';
 import * as pools from './pools.js';
 import * as features from './features.js';
+import * as interests from './interests.js';
 import * as pipeline from './pipeline.js';
 import * as insights from './insights.js';
 
@@ -20,6 +21,7 @@ const views = {
   feed: { user: true, look: rail.look },
   pools: { user: true, look: pools.look },
   features: { user: true, look: features.look },
+  interests: { look: interests.look, open: interests.open },
   pipeline: { look: () => {}, open: pipeline.open }, // it shows the status, which is looked at in any case
   insights: { look: insights.look, open: insights.open },
 };
@@ -57,7 +59,7 @@ async function choose(user, feedName) {
   app.known = false;
   $('user').value = user;
   $('name').value = feedName;
-  for (const v of [feed, rail, pools, features]) v.leave();
+  for (const v of [feed, rail, pools, features, interests]) v.leave();
   tell($('notice'), '');
   show(false);
   if (user) await visit();
@@ -177,7 +179,7 @@ function start() {
   window.addEventListener('popstate', fromAddress);
   window.addEventListener('hashchange', () => { show(true); look(); });
   onUnknown(question);
-  for (const v of [pipeline, features, insights]) v.start();
+  for (const v of [pipeline, features, interests, insights]) v.start();
   feed.start(visit);
   suggest();
   choose(...addressed());

@@ -1,0 +1,132 @@
+// Interests: the dictionary of terms that could be some, what is decided about them, and what the user of the page is
+// interested in.
+
+import { $, bar, h, keyed, put, say, setBar, tell } from './dom.js';
+import { call, ofUser, post, query } from './api.js';
+import { ago, count, name, percent, short } from './format.js';
+import { app, current } from './app.js';
+
+const most = 50; // terms of a state, and interests of a user
+const pause = 3000; // ms between two looks that nobody asked for: each is a scan
+let last = 0;
+let forms = 0; // numbers the fields of terms
+
+// What can be decided about a candidate: the field of the call that its text is, and how the field is labelled.
+const decisions = {
+  accepted: { does: 'is the interest', field: 'interest' },
+  rejected: { does: 'is none, because', field: 'reason', needed: true },
+  merged: { does: 'means the same as', field: 'into', needed: true },
+};
+
+// look asks for what may have changed. What cannot be asked says so in its place.
+export async function look() {
+  if (Date.now() - last < pause) return;
+  last = Date.now();
+  await Promise.all([lookAtTerms(), lookAtUser()]);
+}
+
+async function lookAtTerms() {
+  const state = $('terms-state').value;
+  try {
+    const { terms } = await call(`/v1/dictionary${query({ state, limit: most })}`);
+    if (state !== $('terms-state').value) return;
+    tell($('terms-said'), terms.length ? `${count(terms.length, 'term', 'terms')}${terms.length === most ? ' and perhaps more' : ''}.` : 'There are none.');
+    keyed($('terms'), terms, (t) => `${t.state} ${t.term}`, makeTerm, (e, t) => tell(e.querySelector('.fact'), factsOf(t)));
+  } catch (error) {
+    $('terms').replaceChildren();
+    tell($('terms-said'), `The dictionary is not there: ${error.message}.`);
+  }
+}
+
+async function lookAtUser() {
+  $('mine').hidden = !app.user;
+  if (!app.user) return;
+  const matters = current();
+  try {
+    const { interests } = await call(ofUser(app.user, `interests${query({ limit: most })}`));
+    if (!matters()) return;
+    tell($('mine-said'), interests.length ? '' : 'Nothing yet: interests are inferred from what somebody does.');
+    keyed($('mine-list'), interests, (i) => i.interest, (i) => bar(name(i.interest), i.interest), (line, i) => {
+      setBar(line, `${percent(i.share)}${i.evidence.length ? ` · ${i.evidence[0].verb} of ${name(i.evidence[0].pin)}, ${ago(i.evidence[0].time)}` : ''}`, i.share);
+      line.title = i.evidence.map((e) => `${e.verb} ${e.pin}`).join(', ');
+    });
+  } catch (error) {
+    if (matters()) tell($('mine-said'), `The interests are not there: ${error.message}.`);
+  }
+}
+
+// factsOf says how common a term is, and what was decided.
+function factsOf(t) {
+  const decided = [t.interest, t.into, t.reason, t.operator && `by ${t.operator}`, t.decided && ago(t.decided)].filter(Boolean).join(', ');
+  return `score ${short(t.score)} · ${count(t.pins, 'pin', 'pins')} of ${count(t.people, 'person', 'people')}, ${percent(t.recent)} recent${decided ? ` · ${decided}` : ''}`;
+}
+
+function makeTerm(t) {
+  const problem = h('p', { class: 'notice', role: 'alert', hidden: true });
+  return h('li', null, h('details', null,
+    h('summary', null, h('strong', null, t.term), h('span', { class: 'fact quiet' })),
+    t.state === 'candidate' ? decideForm(t, problem) : reopenForm(t, problem), problem));
+}
+
+function decideForm(t, problem) {
+  const id = `decision-${++forms}`;
+  const what = h('select', { 'aria-label': `What ${t.term} is` }, Object.entries(decisions).map(([state, d]) => h('option', { value: state }, d.does)));
+  const text = h('input', { id, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', 'aria-label': 'which interest' });
+  const choose = () => {
+    const d = decisions[what.value];
+    text.required = Boolean(d.needed);
+    text.placeholder = d.needed ? '' : `interest:${t.term}`;
+    text.setAttribute('aria-label', { interest: 'which interest', reason: 'why', into: 'which term' }[d.field]);
+  };
+  what.addEventListener('change', choose);
+  choose();
+  return h('form', { class: 'inline', 'aria-label': `Decide about ${t.term}`, onsubmit: (event) => {
+    event.preventDefault();
+    decide({ term: t.term, state: what.value, [decisions[what.value].field]: text.value.trim() }, problem);
+  } }, h('span', null, t.term), what, text, h('button', { type: 'submit' }, 'Decide'));
+}
+
+// reopenForm takes a decision back. What the configuration blocks is not decided about here.
+function reopenForm(t, problem) {
+  if (t.state === 'blocked') return h('p', { class: 'quiet' }, 'The configuration blocks it.');
+  return h('form', { class: 'inline', 'aria-label': `Decide about ${t.term} again`, onsubmit: (event) => {
+    event.preventDefault();
+    decide({ term: t.term, state: 'candidate' }, problem);
+  } }, h('button', { type: 'submit' }, 'Take the decision back'));
+}
+
+async function decide(decision, problem) {
+  try {
+    const done = await post('/v1/dictionary/decisions', decision);
+    const told = `${done.term} is ${done.state}${done.interest || done.into ? `: ${done.interest || done.into}` : ''}`;
+    say(told);
+    tell(problem, '');
+    put(problem.parentElement.querySelector('form'), told, () => h('p', { role: 'status' }, `${told}.`)); // until the list is without it
+    $('interests-title').focus();
+    last = 0;
+    await look();
+  } catch (error) {
+    tell(problem, [error.message, ...(error.errors || [])].join(' · '));
+  }
+}
+
+// leave takes what belongs to the user before off the page.
+export function leave() {
+  $('mine').hidden = true;
+  $('mine-list').replaceChildren();
+  tell($('mine-said'), '');
+  last = 0;
+}
+
+// open has the next look ask, however lately the last one was.
+export function open() {
+  last = 0;
+}
+
+// start has the view's controls work.
+export function start() {
+  $('terms-state').addEventListener('change', () => {
+    last = 0;
+    look();
+  });
+}
