@@ -375,10 +375,13 @@ func TestTopicMadeAnewStopsTheGroup(t *testing.T) {
 	defer cancel()
 	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
 	var fatal *FatalError
-	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "t-in was made anew") {
-		t.Errorf("Run: %v, want a fatal error that names the topic", err)
+	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "t-in was made anew") || !strings.Contains(err.Error(), whatToDo) {
+		t.Errorf("Run: %v, want a fatal error that names the topic and says what to do", err)
 	}
 }
+
+// whatToDo stands in every error that ends a group whose input has lost records.
+const whatToDo = "rebuild the group"
 
 func TestPlaceOfAnInput(t *testing.T) {
 	t.Parallel()
@@ -410,8 +413,8 @@ func TestPlaceOfAnInput(t *testing.T) {
 			var fatal *FatalError
 			switch {
 			case c.fatal != "":
-				if !errors.As(err, &fatal) || !strings.Contains(err.Error(), c.fatal) {
-					t.Errorf("error %v, want a fatal one with %q", err, c.fatal)
+				if !errors.As(err, &fatal) || !strings.Contains(err.Error(), c.fatal) || !strings.Contains(err.Error(), whatToDo) {
+					t.Errorf("error %v, want a fatal one with %q that says what to do", err, c.fatal)
 				}
 			case err != nil || got != c.want:
 				t.Errorf("starts at %d, %v; want %d", got, err, c.want)
