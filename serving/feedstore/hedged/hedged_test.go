@@ -227,6 +227,7 @@ func TestStandbyThatHangsFillsNoHoles(t *testing.T) {
 		if waited := share(took, 5*ms) * 2000; waited > 20 || waited != asked() || waited < silent {
 			t.Errorf("%v of 2000 reads have waited for a standby that hangs, %v asked it; want a few", waited, asked())
 		}
+		synctest.Wait() // calls that nobody waits for have begun
 		b.takes = takes(5 * ms)
 		traffic(t, s, 2000, 5*ms)
 		if s.balance.isFirst(primary) {
