@@ -25,8 +25,8 @@ test-racy test-race: export CGO_ENABLED = 1
 
 # Compiling takes a fifth less processor time when the compiler collects less of its garbage. (What is built is the same.)
 FRUGAL := -toolexec 'env GOGC=400'
-# Without what only a debugger reads, a test is linked in half the time.
-GOTEST := $(GO) test $(FRUGAL) -ldflags=-w
+# Without what only a debugger reads, a test is linked in half the time; and what go vet finds is for make vet.
+GOTEST := $(GO) test $(FRUGAL) -ldflags=-w -vet=off
 
 # Where .ci/services starts Kafka: one node, and the three of a cluster.
 export KAFKA_PORT ?= 19092
@@ -65,55 +65,55 @@ down: ## end it; its volumes stay
 demo: up ## give it people who act, until ctrl-c
 	docker compose run --rm demo
 
-test: ## every test but the long imports and those in a browser; what go vet finds is for make vet
-	$(GOTEST) -vet=off -skip '$(LONG)|$(BROWSER)' ./...
+test: ## every test but the long imports and those in a browser
+	$(GOTEST) -skip '$(LONG)|$(BROWSER)' ./...
 
 test-racy: ## under the race detector, where goroutines share state; it needs a C compiler
-	$(GOTEST) -race -vet=off -short -skip '$(LONG)|$(BROWSER)' $(RACY)
+	$(GOTEST) -race -short -skip '$(LONG)|$(BROWSER)' $(RACY)
 
 test-race: ## every test but the long imports under the race detector
 	$(GOTEST) -race -timeout 30m -skip '$(LONG)|$(BROWSER)' ./...
 
 test-lastfm: ## the Last.fm set against brute force, also through five kills; files in LASTFM_DIR or ../shared/data/lastfm-2k
-	$(GO) test -timeout 30m -run '$(LONG)' -v ./product
+	$(GOTEST) -timeout 30m -run '$(LONG)' -v ./product
 
 test-browser: ## the console in a headless Chromium, which must be there; pictures go to SMARTFEED_SCREENSHOTS, if it is set
-	SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1} $(GO) test -count=1 -timeout 5m -run '$(BROWSER)' ./internal/browser ./serving/web ./product
+	SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1} $(GOTEST) -count=1 -timeout 5m -run '$(BROWSER)' ./internal/browser ./serving/web ./product
 
 test-services: test-kafka test-cassandra test-secured test-pinot test-product ## the same tests on real servers, brought and started by .ci/services
 
 test-kafka: ## one broker, and three
-	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=4 $(GO) test -p 1 -count=1 -timeout 20m -run RealKafka -v ./topics ./processors/rows
-	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GO) test -p 1 -count=1 -timeout 20m -run 'RealKafkaTorture|RealKafkaRack' -v ./topics ./processors/rows
+	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=4 $(GOTEST) -p 1 -count=1 -timeout 20m -run RealKafka -v ./topics ./processors/rows
+	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GOTEST) -p 1 -count=1 -timeout 20m -run 'RealKafkaTorture|RealKafkaRack' -v ./topics ./processors/rows
 
 test-cassandra: ## a primary and a standby
-	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) $(GO) test -count=1 -timeout 20m -run RealCassandra -v ./serving/feedstore/cassandra
+	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) $(GOTEST) -count=1 -timeout 20m -run RealCassandra -v ./serving/feedstore/cassandra
 
 test-secured: ## Kafka, a registry and Cassandra that want TLS and a login
 	.ci/services with kafka-secured registry-secured cassandra-secured -- env $(SECURED) \
-	  $(GO) test -p 1 -count=1 -timeout 10m -run RealSecured -v ./schemas ./topics ./serving/feedstore/cassandra ./product
+	  $(GOTEST) -p 1 -count=1 -timeout 10m -run RealSecured -v ./schemas ./topics ./serving/feedstore/cassandra ./product
 
 test-pinot: ## Pinot with its ZooKeeper
-	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GO) test -count=1 -run RealPinot -v ./serving/feature/pinot
+	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/pinot
 
 test-product: build ## every role a process of its own, on Kafka, a registry, two Cassandras and Pinot, which are killed
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- .ci/real-product bin/smartfeed
 
-test-pages: ## pages over HTTP while the feed stores are well, slow, hang, dead, overloaded; PAGES_TEST_COUNT=20000 in each state
+test-pages: ## pages over HTTP while the feed stores are well, slow, hang, dead, overloaded; PAGES_TEST_COUNT=20000 in each state; STATES='up|standby' for some
 	.ci/services with kafka registry $(CASSANDRAS) -- env SMARTFEED_TEST_PAGES=$(KAFKA),127.0.0.1:$(REGISTRY_PORT),$(CASSANDRA) \
-	  $(GO) test -count=1 -timeout 60m -run RealPages -v ./product
+	  $(GOTEST) -count=1 -timeout 60m -run 'RealPages/($(or $(STATES),.))' -v ./product
 
 test-lastfm-real: ## the Last.fm set through real servers, each role a process, against brute force; prints what each took
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(KAFKA),127.0.0.1:$(REGISTRY_PORT),$(CASSANDRA),$(PINOT),$(PINOT_BROKER) \
-	  $(GO) test -count=1 -timeout 60m -run RealServersTakeLastfm -v ./product
+	  $(GOTEST) -count=1 -timeout 60m -run RealServersTakeLastfm -v ./product
 
 nightly: test-race test-lastfm-real ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 reads and pages a fault; each fuzz target for half a minute
 	FUZZTIME=30s .ci/fuzz
-	ROWS_TORTURE=17 $(GO) test -count=1 -timeout 30m -run TestTorture -v ./processors/rows
-	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GO) test -count=1 -timeout 30m -run RealKafkaTorture -v ./processors/rows
-	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) $(GO) test -run '^$$' -bench RowsHop -benchtime 1x -count 3 ./processors/rows
-	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) ROWS_TORTURE=15 $(GO) test -count=1 -timeout 60m -run RealKafkaTorture -v ./processors/rows
-	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) CASSANDRA_TEST_READS=20000 $(GO) test -count=1 -timeout 60m -run RealCassandraHedged -v ./serving/feedstore/cassandra
+	ROWS_TORTURE=17 $(GOTEST) -count=1 -timeout 30m -run TestTorture -v ./processors/rows
+	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GOTEST) -count=1 -timeout 30m -run RealKafkaTorture -v ./processors/rows
+	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) $(GOTEST) -run '^$$' -bench RowsHop -benchtime 1x -count 3 ./processors/rows
+	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) ROWS_TORTURE=15 $(GOTEST) -count=1 -timeout 60m -run RealKafkaTorture -v ./processors/rows
+	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) CASSANDRA_TEST_READS=20000 $(GOTEST) -count=1 -timeout 60m -run RealCassandraHedged -v ./serving/feedstore/cassandra
 	PAGES_TEST_COUNT=20000 $(MAKE) test-pages
 
 vet: ## format and vet
@@ -129,32 +129,32 @@ fmt: ## format
 	gofmt -w .
 
 bench-short: ## what fails when rows, deliveries or pages cost a multiple of the bare loop's; of the others that they run
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./schemas ./serving/...
-	$(GO) test -run '^$$' -bench 'Rows$$' -benchtime 1x ./processors/rows
-	BENCH_FEED_SCALE=0.1 $(GO) test -run '^$$' -bench 'Feed$$' -benchtime 1x ./internal/bench
-	$(GO) test -run '^$$' -bench 'Serving$$' -benchtime 1x ./product
+	$(GOTEST) -run '^$$' -bench . -benchtime 1x ./schemas ./serving/...
+	$(GOTEST) -run '^$$' -bench 'Rows$$' -benchtime 1x ./processors/rows
+	BENCH_FEED_SCALE=0.1 $(GOTEST) -run '^$$' -bench 'Feed$$' -benchtime 1x ./internal/bench
+	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./product
 
 bench-features: ## features over HTTP, and beside them the store alone and the bare rows
-	$(GO) test -run '^$$' -bench 'Features$$' -benchtime 1x ./product
-	$(GO) test -run '^$$' -bench 'TenFeatures|Items|Ingest' -benchtime 2s ./serving/feature
+	$(GOTEST) -run '^$$' -bench 'Features$$' -benchtime 1x ./product
+	$(GOTEST) -run '^$$' -bench 'TenFeatures|Items|Ingest' -benchtime 2s ./serving/feature
 
 bench-pinot: ## features of users from a real Pinot, which .ci/services brings
-	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GO) test -run '^$$' -bench RealPinot -benchtime 1x ./serving/feature/pinot
+	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -run '^$$' -bench RealPinot -benchtime 1x ./serving/feature/pinot
 
 .PHONY: fuzz bench-sizing
 bench-sizing: ## bytes and CPU time of a follow, a pin, a delivery, a candidate, an action, a visit: what OPERATIONS.md computes with
-	$(GO) test -run '^$$' -bench 'Sizing$$' -benchtime 1x ./product
+	$(GOTEST) -run '^$$' -bench 'Sizing$$' -benchtime 1x ./product
 
 fuzz: ## every fuzz target for FUZZTIME (4s), two at a time
 	.ci/fuzz
 
 bench-serving: ## pages beside a bare handler over the same rows, visits, three times what there is capacity for; who asks is a process of its own
-	$(GO) test -run '^$$' -bench 'Serving$$' -benchtime 1x ./product
+	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./product
 
 bench-feed: ## the feed's write path beside the bare loop, full pools, a giant, latencies, chunks; some minutes. BENCH_FEED_SCALE=0.1 is a tenth
-	$(GO) test -run '^$$' -bench Feed -benchtime 1x -timeout 30m ./internal/bench
-	$(GO) test -run '^$$' -bench Deliveries -benchtime 1x -timeout 30m ./processors/pools
-	$(GO) test -run '^$$' -bench 'Chunk|Waiting' -benchtime 4000x ./processors/pools
+	$(GOTEST) -run '^$$' -bench Feed -benchtime 1x -timeout 30m ./internal/bench
+	$(GOTEST) -run '^$$' -bench Deliveries -benchtime 1x -timeout 30m ./processors/pools
+	$(GOTEST) -run '^$$' -bench 'Chunk|Waiting' -benchtime 4000x ./processors/pools
 
 bench-scale: build ## a product of 1.2 million people and ten million edges in one process: time, memory, disk. PEOPLE=30000 is a fortieth
 	.ci/scale bin/smartfeed
@@ -164,7 +164,7 @@ footprint: build ## size of the binary, how soon `dev` and `serve` are ready, me
 	.ci/footprint bin/smartfeed
 
 bench-rows: ## row tables beside the bare loop doing the same
-	$(GO) test -run '^$$' -bench Rows -benchtime 1x ./processors/rows
+	$(GOTEST) -run '^$$' -bench Rows -benchtime 1x ./processors/rows
 
 clean: ## remove what build and run made
 	rm -rf bin data

@@ -88,8 +88,7 @@ func TestRealPagesThroughFaults(t *testing.T) {
 	}
 	p := startPages(t, at)
 	p.fill()
-	p.ask(2000, func() {}) // code is warm, and the times of the stores are known
-	p.mend()
+	p.warm()
 	report := &strings.Builder{}
 	table := tabwriter.NewWriter(report, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "state\tpages\tdegraded\tp50\tp99\tmax\tvisits\tdegraded\tp50\tp99\textra reads\tplaces changed\tbare p99")
@@ -110,6 +109,18 @@ func TestRealPagesThroughFaults(t *testing.T) {
 	_ = table.Flush() // into memory
 	t.Logf("\n%s", report)
 	p.compareStores(at[2:])
+}
+
+// warm asks until pages are answered in time, a few times at most: the stores have just begun, and compile what they run. Then
+// the times that each usually takes are known, too.
+func (p *pagesProduct) warm() {
+	p.t.Helper()
+	for range 4 {
+		if r := p.ask(2000, func() {}); r.pages.Latency.Quantile(0.99) < pageP99 {
+			break
+		}
+	}
+	p.mend()
 }
 
 func pageCount(t *testing.T) int {
@@ -432,7 +443,8 @@ func services(command string, names ...string) error {
 	return nil
 }
 
-// states are what is wrong with the stores, one after the other; first nothing.
+// states are what is wrong with the stores, one after the other; first nothing, and last what has them begin anew: then they
+// compile what they run, on the processors that the readers need.
 func (p *pagesProduct) states() []pageState {
 	nothing := func() error { return nil }
 	does := func(command string, names ...string) func() error {
@@ -455,11 +467,11 @@ func (p *pagesProduct) states() []pageState {
 		{name: "both up", strike: nothing, heal: nothing},
 		{name: "primary slow", strike: slow(0, true), heal: slow(0, false), late: []int{0}, other: true},
 		{name: "primary hangs", strike: does("pause", primary...), heal: does("resume", primary...), away: primary, first: "standby", other: true},
-		{name: "primary killed", strike: does("kill", primary...), heal: does("start", primary...), away: primary, first: "standby", other: true},
 		{name: "standby slow", strike: slow(1, true), heal: slow(1, false), late: []int{1}},
 		{name: "standby hangs", strike: does("pause", standby...), heal: does("resume", standby...), away: standby, first: "primary"},
-		{name: "standby killed", strike: does("kill", standby...), heal: does("start", standby...), away: standby, first: "primary"},
 		{name: "both overloaded", strike: overload(40), heal: overload(0), late: []int{0, 1}, none: true},
+		{name: "primary killed", strike: does("kill", primary...), heal: does("start", primary...), away: primary, first: "standby", other: true},
+		{name: "standby killed", strike: does("kill", standby...), heal: does("start", standby...), away: standby, first: "primary"},
 		{name: "both killed", strike: does("kill", pageStores[:]...), heal: does("start", pageStores[:]...), away: pageStores[:], none: true},
 	}
 }
