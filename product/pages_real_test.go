@@ -111,11 +111,11 @@ func TestRealPagesThroughFaults(t *testing.T) {
 	p.compareStores(at[2:])
 }
 
-// warm asks until pages are answered in time, a few times at most: the stores have just begun, and compile what they run. Then
+// warm asks until pages are answered in time, twice at most: the stores have just begun, and compile what they run. Then
 // the times that each usually takes are known, too.
 func (p *pagesProduct) warm() {
 	p.t.Helper()
-	for range 4 {
+	for range 2 {
 		if r := p.ask(2000, func() {}); r.pages.Latency.Quantile(0.99) < pageP99 {
 			break
 		}
