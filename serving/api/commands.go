@@ -147,6 +147,20 @@ the older items that follow it. --all reads on to the end; with --json it prints
 	return cmd
 }
 
+// getAndShow asks for a T and prints it.
+func getAndShow[T any](q *querying, cmd *cobra.Command, query url.Values, table func(*tables, T), path ...string) error {
+	c, err := q.client(cmd)
+	if err != nil {
+		return err
+	}
+	answer, err := c.Get(cmd.Context(), query, path...)
+	if err != nil {
+		return told(err)
+	}
+	_, err = show(q, cmd, answer, table)
+	return err
+}
+
 // feed prints one page, or all of them.
 func (q *querying) feed(cmd *cobra.Command, user schemas.UserID, query url.Values, all bool) error {
 	c, err := q.client(cmd)
@@ -184,17 +198,8 @@ func (q *querying) poolCommand() *cobra.Command {
 			if err != nil {
 				return &UsageError{err.Error()}
 			}
-			c, err := q.client(cmd)
-			if err != nil {
-				return err
-			}
 			query := url.Values{"source": {args[1]}, "limit": {strconv.Itoa(limit)}}
-			answer, err := c.Get(cmd.Context(), query, "v1", "users", string(user), "pools")
-			if err != nil {
-				return told(err)
-			}
-			_, err = show(q, cmd, answer, (*tables).pool)
-			return err
+			return getAndShow(q, cmd, query, (*tables).pool, "v1", "users", string(user), "pools")
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", defaultLimit, fmt.Sprintf("candidates, 1-%d", maxPoolLimit))
@@ -344,16 +349,7 @@ func (q *querying) statusCommand() *cobra.Command {
 		Example: "  smartfeed query status\n  smartfeed query status --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := q.client(cmd)
-			if err != nil {
-				return err
-			}
-			answer, err := c.Get(cmd.Context(), nil, "v1", "status")
-			if err != nil {
-				return told(err)
-			}
-			_, err = show(q, cmd, answer, (*tables).status)
-			return err
+			return getAndShow(q, cmd, nil, (*tables).status, "v1", "status")
 		},
 	}
 }

@@ -59,20 +59,6 @@ func (q *querying) termsCommand() *cobra.Command {
 	return cmd
 }
 
-// getAndShow asks for a T and prints it.
-func getAndShow[T any](q *querying, cmd *cobra.Command, query url.Values, table func(*tables, T), path ...string) error {
-	c, err := q.client(cmd)
-	if err != nil {
-		return err
-	}
-	answer, err := c.Get(cmd.Context(), query, path...)
-	if err != nil {
-		return told(err)
-	}
-	_, err = show(q, cmd, answer, table)
-	return err
-}
-
 // deciding is a command that takes a decision about its first argument.
 func (q *querying) deciding(cmd *cobra.Command, decision func(args []string) (decisionRequest, error)) *cobra.Command {
 	var operator string
