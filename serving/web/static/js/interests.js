@@ -9,13 +9,12 @@ import { app, current } from './app.js';
 const most = 50; // terms of a state, and interests of a user
 const pause = 3000; // ms between two looks that nobody asked for: each is a scan
 let last = 0;
-let forms = 0; // numbers the fields of terms
 
-// What can be decided about a candidate: the field of the call that its text is, and how the field is labelled.
+// What can be decided about a candidate: the field of the call that its text is, and what the text is asked for as.
 const decisions = {
-  accepted: { does: 'is the interest', field: 'interest' },
-  rejected: { does: 'is none, because', field: 'reason', needed: true },
-  merged: { does: 'means the same as', field: 'into', needed: true },
+  accepted: { does: 'is the interest', field: 'interest', asks: 'which interest' },
+  rejected: { does: 'is none, because', field: 'reason', asks: 'why', needed: true },
+  merged: { does: 'means the same as', field: 'into', asks: 'which term', needed: true },
 };
 
 // look asks for what may have changed. What cannot be asked says so in its place.
@@ -69,14 +68,13 @@ function makeTerm(t) {
 }
 
 function decideForm(t, problem) {
-  const id = `decision-${++forms}`;
   const what = h('select', { 'aria-label': `What ${t.term} is` }, Object.entries(decisions).map(([state, d]) => h('option', { value: state }, d.does)));
-  const text = h('input', { id, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', 'aria-label': 'which interest' });
+  const text = h('input', { autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false' });
   const choose = () => {
     const d = decisions[what.value];
     text.required = Boolean(d.needed);
     text.placeholder = d.needed ? '' : `interest:${t.term}`;
-    text.setAttribute('aria-label', { interest: 'which interest', reason: 'why', into: 'which term' }[d.field]);
+    text.setAttribute('aria-label', d.asks);
   };
   what.addEventListener('change', choose);
   choose();
