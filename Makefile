@@ -25,8 +25,10 @@ endif
 test: export CGO_ENABLED ?= 0
 test-racy test-race: export CGO_ENABLED = 1
 
-# Compiling takes a fifth less processor time when the compiler collects less of its garbage. (What is built is the same.)
-FRUGAL := -toolexec 'env GOGC=400'
+# Compiling takes a quarter less processor time when the compiler does not collect its garbage before it has a gigabyte of
+# it. (What is built is the same.)
+export COMPILE_WITH ?= env GOGC=off GOMEMLIMIT=1GiB
+FRUGAL := -toolexec '$(COMPILE_WITH)'
 # Without what only a debugger reads, a test is linked in half the time; and what go vet finds is for make vet.
 GOTEST := $(GO) test $(FRUGAL) -ldflags=-w -vet=off
 
