@@ -154,6 +154,13 @@ type measured struct {
 	deliveries        int64
 }
 
+func (m *measured) add(o measured) {
+	m.took += o.took
+	m.cpu += o.cpu
+	m.broker += o.broker
+	m.deliveries += o.deliveries
+}
+
 func (m measured) rate() float64 { return float64(m.deliveries) / m.took.Seconds() }
 
 func (m measured) cpuPerMillion() float64 { return m.cpu.Seconds() * 1e6 / float64(m.deliveries) }
@@ -246,10 +253,11 @@ func BenchmarkFeedFull(b *testing.B) {
 }
 
 // BenchmarkFeedGiant is one author with a million followers: how long a pin takes to reach all, and how long those of
-// others take meanwhile, beside how long they take in quiet.
+// others take meanwhile, beside how long they take in quiet. A 99th percentile of the few seconds of one pin is of a
+// handful of others, so there are five pins with quiet before each: the middle one and the worst are told.
 func BenchmarkFeedGiant(b *testing.B) {
 	followers := int(1_000_000 * scale(b))
-	const others, each, giant = 200, 20, "user:giant"
+	const rounds, others, each, giant = 5, 200, 20, "user:giant"
 	for range b.N {
 		p := newPipeline(b, pushed(), pools.DefaultConfig())
 		for n := range followers {
@@ -262,19 +270,26 @@ func BenchmarkFeedGiant(b *testing.B) {
 		}
 		must(b, p.publisher.Flush(b.Context()))
 		p.workOff()
-		quiet := p.probe(3 * time.Second)
-		var m measured
-		loud := p.probeDuring(func() {
-			m = p.measure(followers, func() {
-				p.publish(giant)
-				must(b, p.publisher.Flush(b.Context()))
-				p.workOff() // what others publish meanwhile is not waited for
+		var all measured
+		var quiet, loud []time.Duration // 99th percentiles
+		for range rounds {
+			quiet = append(quiet, percentile(p.probe(3*time.Second), 99))
+			var one measured
+			during := p.probeDuring(func() {
+				one = p.measure(followers, func() {
+					p.publish(giant)
+					must(b, p.publisher.Flush(b.Context()))
+					p.workOff() // what others publish meanwhile is not waited for
+				})
 			})
-		})
-		m.report(b, "")
-		b.ReportMetric(millis(percentile(quiet, 99)), "quiet-p99-ms")
-		b.ReportMetric(millis(percentile(loud, 99)), "others-p99-ms")
-		b.ReportMetric(float64(len(loud)), "others")
+			all.add(one)
+			loud = append(loud, percentile(during, 99))
+			b.Logf("%.0f deliveries/s; p99 of %d others' %s, %s before", one.rate(), len(during), loud[len(loud)-1], quiet[len(quiet)-1])
+		}
+		all.report(b, "")
+		b.ReportMetric(millis(percentile(quiet, 50)), "quiet-p99-ms")
+		b.ReportMetric(millis(percentile(loud, 50)), "others-p99-ms")
+		b.ReportMetric(millis(slices.Max(loud)), "worst-others-p99-ms")
 		b.ReportMetric(residentMB(b), "MB")
 	}
 	b.ReportMetric(0, "ns/op")

@@ -9,7 +9,7 @@ import (
 // Config are the rules of the fan-out. See DefaultConfig.
 type Config struct {
 	HalfLife  time.Duration `yaml:"half_life"`  // of the write-time score, see package score; 1m to 8760h. Stored scores keep the old one until `smartfeed replay`
-	StepEdges int           `yaml:"step_edges"` // followers a step serves, 1 to 3000: a delivery must stay below 1 MiB
+	StepEdges int           `yaml:"step_edges"` // followers a step serves, 1 to 3000: a delivery must stay below 1 MiB. With more of them others wait, with fewer the walk does
 	Recents   int           `yaml:"recents"`    // publications a followee keeps, 1 to 10000; twice the cap of a pool
 
 	// PullAbove is the number of followers above which a followee's pins are pulled by who reads, and not pushed; 0 to
@@ -20,10 +20,10 @@ type Config struct {
 	SpreadAbove int `yaml:"spread_above"`
 }
 
-// DefaultConfig: a half-life of a day, steps of 1000 followers, 1000 recents; spread above 10,000 followers, pulled above
+// DefaultConfig: a half-life of a day, steps of 2000 followers, 1000 recents; spread above 10,000 followers, pulled above
 // 100,000.
 func DefaultConfig() Config {
-	return Config{HalfLife: 24 * time.Hour, StepEdges: 1000, Recents: 1000, PullAbove: 100_000, SpreadAbove: 10_000}
+	return Config{HalfLife: 24 * time.Hour, StepEdges: 2000, Recents: 1000, PullAbove: 100_000, SpreadAbove: 10_000}
 }
 
 // Validate reports every field that is out of its bounds.

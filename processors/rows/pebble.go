@@ -30,6 +30,7 @@ func (s *store) options(shared *Shared) *pebble.Options {
 			DataCorruption:  func(info pebble.DataCorruptionInfo) { s.damaged(info.Details) },
 		},
 	}
+	o.Experimental.CompactionScheduler = &compacting{all: shared.compactions} // bounded for the process, too
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = 8 << 10                   // rows are short, scans read runs of them
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most gets are of rows that are not there (1 % false positives)

@@ -9,7 +9,7 @@ import (
 )
 
 // Shared is what the groups of a process have in common, so that memory and commits are bounded for the process and
-// not for each partition: the block cache, the memtable budget, the pace of commits. Close it when every Run has
+// not for each partition: the block cache, the memtable budget, compactions, the pace of commits. Close it when every Run has
 // returned.
 type Shared struct {
 	cache     *pebble.Cache
@@ -18,7 +18,8 @@ type Shared struct {
 	stores    atomic.Int64 // that the groups may open at the same time
 	pace      *pace
 
-	recoveries recoveries
+	compactions *compactions
+	recoveries  recoveries
 }
 
 // NewShared makes the shared parts for groups of one process, from the configuration that all of them are given.
@@ -27,11 +28,12 @@ func NewShared(cfg Config) (*Shared, error) {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
 	return &Shared{
-		cache:      pebble.NewCache(cfg.CacheBytes + cfg.MemTableBytes), // Pebble takes memtables out of the cache
-		memTables:  cfg.MemTableBytes,
-		recent:     cfg.RecentBytes,
-		pace:       newPace(cfg.Gap, cfg.MaxGap, cfg.CommitsPerSecond),
-		recoveries: recoveries{now: time.Now, open: map[*store]int64{}},
+		cache:       pebble.NewCache(cfg.CacheBytes + cfg.MemTableBytes), // Pebble takes memtables out of the cache
+		memTables:   cfg.MemTableBytes,
+		recent:      cfg.RecentBytes,
+		pace:        newPace(cfg.Gap, cfg.MaxGap, cfg.CommitsPerSecond),
+		compactions: newCompactions(),
+		recoveries:  recoveries{now: time.Now, open: map[*store]int64{}},
 	}, nil
 }
 

@@ -1,0 +1,131 @@
+package rows
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Stores that are filled at the same time are all compacted, and no more of them at once than there are places for.
+func TestCompactionsAreBoundedForTheProcess(t *testing.T) {
+	t.Parallel()
+	const stores, rows = 6, 60_000
+	for _, most := range []int{1, 2} {
+		t.Run(fmt.Sprint(most, " at once"), func(t *testing.T) {
+			t.Parallel()
+			all := newCompactions()
+			all.most = most
+			var running, peak, done atomic.Int64
+			var filling sync.WaitGroup
+			for n := range stores {
+				compacted := atomic.Int64{}
+				opts := &pebble.Options{
+					FS: vfs.NewMem(), MemTableSize: 64 << 10, DisableWAL: true, L0CompactionThreshold: 2, Logger: pebbleLog{},
+					CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
+					EventListener: &pebble.EventListener{
+						CompactionBegin: func(pebble.CompactionInfo) {
+							now := running.Add(1)
+							for before := peak.Load(); now > before && !peak.CompareAndSwap(before, now); before = peak.Load() {
+							}
+						},
+						CompactionEnd: func(pebble.CompactionInfo) { running.Add(-1); compacted.Add(1); done.Add(1) },
+					},
+				}
+				opts.Experimental.CompactionScheduler = &compacting{all: all}
+				db, err := pebble.Open(fmt.Sprint(n), opts)
+				must(t, err)
+				filling.Go(func() {
+					random := rand.New(rand.NewPCG(1, uint64(n)))
+					for i := range uint64(rows) {
+						key := binary.BigEndian.AppendUint64(nil, random.Uint64())
+						if err := db.Set(key, binary.BigEndian.AppendUint64(nil, i), pebble.NoSync); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+					if err := db.Close(); err != nil { // one after the other is called no more
+						t.Error(err)
+					}
+					if compacted.Load() == 0 {
+						t.Errorf("store %d was never compacted", n)
+					}
+				})
+			}
+			filling.Wait()
+			if got := peak.Load(); got != int64(most) {
+				t.Errorf("%d of %d compactions at once, want %d", got, done.Load(), most)
+			}
+			if len(all.stores) > 0 || all.running > 0 {
+				t.Errorf("%d stores and %d compactions are left", len(all.stores), all.running)
+			}
+		})
+	}
+}
+
+// fakeCompacting is a store that waits for a compaction.
+type fakeCompacting struct {
+	name    string
+	need    pebble.WaitingCompaction
+	refuses bool
+	waits   bool
+	granted *[]string
+}
+
+func (f *fakeCompacting) GetAllowedWithoutPermission() int { return 1 }
+
+func (f *fakeCompacting) GetWaitingCompaction() (bool, pebble.WaitingCompaction) {
+	return f.waits, f.need
+}
+
+func (f *fakeCompacting) Schedule(pebble.CompactionGrantHandle) bool {
+	f.waits = false
+	if !f.refuses {
+		*f.granted = append(*f.granted, f.name)
+	}
+	return !f.refuses
+}
+
+func TestCompactionsGoToWhoNeedsThemMost(t *testing.T) {
+	var granted []string
+	all := newCompactions()
+	all.most = 1
+	handles := map[string]*compacting{}
+	add := func(name string, refuses bool, need pebble.WaitingCompaction) {
+		c := &compacting{all: all}
+		c.Register(1, &fakeCompacting{name: name, need: need, refuses: refuses, waits: true, granted: &granted})
+		handles[name] = c
+	}
+	busy := &compacting{all: all}
+	busy.Register(1, &fakeCompacting{})
+	if ok, _ := busy.TrySchedule(); !ok {
+		t.Fatal("a free place was refused")
+	}
+	add("optional", false, pebble.WaitingCompaction{Optional: true, Priority: 100, Score: 9})
+	add("low", false, pebble.WaitingCompaction{Priority: 70, Score: 9})
+	add("high, 1", false, pebble.WaitingCompaction{Priority: 80, Score: 1})
+	add("high, 2", false, pebble.WaitingCompaction{Priority: 80, Score: 2})
+	add("not any more", true, pebble.WaitingCompaction{Priority: 90})
+	add("left", false, pebble.WaitingCompaction{Priority: 100})
+	handles["left"].Unregister()
+	if ok, _ := handles["low"].TrySchedule(); ok {
+		t.Error("there was a place for a second one")
+	}
+	want := []string{"high, 2", "high, 1", "low", "optional"}
+	busy.Done()
+	for i := 0; i < len(granted) && i < len(want); i++ {
+		handles[granted[i]].Done()
+	}
+	if !slices.Equal(granted, want) {
+		t.Errorf("places went to %q, want %q", granted, want)
+	}
+	if all.running != 0 {
+		t.Errorf("%d places are taken, want none", all.running)
+	}
+}
