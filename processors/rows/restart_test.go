@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -297,6 +298,58 @@ func breakStore(p *part) {
 		<-p.ended
 		set(false)
 	})
+}
+
+// Who leaves while a commit is under way ends it and commits what has gathered behind it: the next owner need not work
+// it off again.
+func TestWhatHasGatheredIsCommittedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	const first, then = 20, 30
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	held, release := make(chan struct{}, 1000), make(chan struct{})
+	r.crash = func(at point) {
+		if at == beforeEnd {
+			held <- struct{}{}
+			<-release
+		}
+	}
+	stop := start(t, r)
+	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
+	var parts []*part
+	for i := range r.slots {
+		parts = append(parts, r.slots[i].part)
+	}
+	w.send(t, "t-in", 0, first, user)
+	for range parts {
+		<-held
+	}
+	w.send(t, "t-in", first, then, user)
+	eventually.True(t, "the others wait behind the commits", func() bool {
+		called := int64(0)
+		for _, p := range parts {
+			called += p.appliedByTopic()["t-in"] + 1
+		}
+		return called == first+then
+	})
+	if got := w.committed(t, "t-in"); got != 0 {
+		t.Fatalf("%d records are committed, and no commit was let through", got)
+	}
+	done := make(chan error, 1)
+	go func() { done <- stop() }()
+	eventually.True(t, "a partition is given up", func() bool {
+		return slices.ContainsFunc(parts, func(p *part) bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.closing
+		})
+	})
+	close(release)
+	must(t, <-done)
+	if got := w.committed(t, "t-in"); got != first+then {
+		t.Errorf("%d records are committed, want %d", got, first+then)
+	}
+	w.emittedOnce(t, first+then)
 }
 
 // What Run has started has ended when it returns.
