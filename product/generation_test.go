@@ -91,19 +91,23 @@ func (s *started) saidOnce() {
 	said := map[string]int{}
 	positions := map[schemas.UserID][]int64{}
 	for _, r := range s.records(topics.FeedEntries) {
-		e, err := s.streams.FeedEntries.Decode(r.Value)
+		f, err := s.streams.FeedEntries.Decode(r.Value)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		said[fmt.Sprint("entry of ", e.User, " ", e.Pin)]++
-		positions[e.User] = append(positions[e.User], e.Position)
+		for e := range f.All() {
+			said[fmt.Sprint("entry of ", e.User, " ", e.Pin)]++
+			positions[e.User] = append(positions[e.User], e.Position)
+		}
 	}
 	for _, r := range s.records(topics.Impressions) {
 		i, err := s.streams.Impressions.Decode(r.Value)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		said[fmt.Sprint("impression of ", i.User, " ", i.Pin)]++
+		for shown := range i.All() {
+			said[fmt.Sprint("impression of ", i.User, " ", shown.Pin)]++
+		}
 	}
 	for what, n := range said {
 		if n != 1 {

@@ -64,10 +64,10 @@ func schemaFile(rec any) string {
 		return "logged_features"
 	case *Served:
 		return "served"
-	case *FeedEntry:
-		return "feed_entry"
-	case *Impression:
-		return "impression"
+	case *FeedEntries:
+		return "feed_entries"
+	case *Impressions:
+		return "impressions"
 	case *DeletedUser:
 		return "deleted_user"
 	case *DeadLetter:

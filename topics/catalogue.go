@@ -38,7 +38,7 @@ const (
 	Deliveries      = "deliveries"       // followee, in the partition of the users it brings something to
 	Served          = "served"           // user
 	FeedEntries     = "feed-entries"     // user
-	Impressions     = "impressions"      // pin
+	Impressions     = "impressions"      // none, in the partition of the pins
 	FeatureLog      = "feature-log"      // entity
 	DeadLetters     = "dead-letters"     // source topic
 	RetryOrders     = "retry-orders"     // source topic
@@ -202,8 +202,8 @@ func derived() []Topic {
 		{Name: Rebuilds, Key: "user", Record: "Rebuild", Writers: []string{Operators, Pools}, Readers: []string{Pools}},
 		{Name: Replays, Key: "pin", Record: "Replay", Writers: []string{Operators}, Readers: []string{Objects}},
 		{Name: Served, Key: "user", Record: "Served", Writers: []string{Serving}, Readers: []string{Pools}},
-		{Name: FeedEntries, Key: "user", Record: "FeedEntry", Writers: []string{Pools}, Readers: []string{Materialize}},
-		{Name: Impressions, Key: "pin", Record: "Impression", Writers: []string{Pools}, Readers: []string{Objects, Interests}},
+		{Name: FeedEntries, Key: "user", Record: "FeedEntries", Writers: []string{Pools}, Readers: []string{Materialize}},
+		{Name: Impressions, Key: "none", Record: "Impressions", Explicit: true, Writers: []string{Pools}, Readers: []string{Objects, Interests}},
 		{Name: FeatureLog, Key: "entity", Record: "LoggedFeatures", Writers: []string{Serving}, Readers: []string{FeatureFiles}},
 		{Name: Generations, Key: "group", Compact: true, Writers: []string{Operators}},
 		{Name: DeadLetters, Key: "topic", Record: "DeadLetter", Writers: append(RowGroups(), Materialize, Features, FeatureFiles), Readers: []string{Retries}},

@@ -123,7 +123,7 @@ func (d Drift) visitors(ctx context.Context) ([]schemas.UserID, error) {
 		return nil, err
 	}
 	seen, users := map[schemas.UserID]bool{}, []schemas.UserID{}
-	const back = 2000 // offsets of a partition: some dozens of visits
+	const back = 200 // offsets of a partition: a hundred visits, each with its transaction's marker
 	for p, end := range ends[topics.FeedEntries] {
 		from := max(starts[topics.FeedEntries][p], end-back)
 		err := l.ReadTo(ctx, topics.FeedEntries, p, from, end, func(r *kgo.Record) {

@@ -183,7 +183,7 @@ func TestInterestsHaveEvidenceAndEngagementASource(t *testing.T) {
 			Pin: schemas.Neighbour{ID: schemas.ID(pin), Version: 1, Quality: 1, Facets: schemas.Facets{Interests: []schemas.InterestID{"interest:tea"}}}})
 	}
 	show := func(user schemas.UserID, pin string, source schemas.Source) {
-		proctest.Publish(r.Wire, r.Streams.Impressions, pin, &schemas.Impression{Pin: schemas.PinID(pin), User: user, Source: source, Time: at})
+		r.show(&schemas.Impressions{User: user, Time: at, ShownPin: schemas.ShownPin{Pin: schemas.PinID(pin), Source: source}})
 	}
 	show("user:1", "pin:0", schemas.Following)
 	show("user:2", "pin:0", schemas.Related)
@@ -241,7 +241,7 @@ func TestGarbageGoesToTheDeadLetters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, interests.DefaultConfig(), nil)
 	proctest.Publish(r.Wire, r.Streams.PinCards, "pin:2", &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Quality: 1}})
-	proctest.Publish(r.Wire, r.Streams.Impressions, "pin:2", &schemas.Impression{Pin: "pin:1"})
+	r.show(&schemas.Impressions{ShownPin: schemas.ShownPin{Pin: "pin:1"}, More: []schemas.ShownPin{{Pin: r.beside("pin:1")}}})
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:1"})
 	proctest.Publish(r.Wire, r.Streams.RelatedRequests, "pin:2", &schemas.RelatedRequest{})
 	proctest.PublishTo(r.Wire, r.Streams.InterestMarks, 0, "k", time.Time{}, &schemas.InterestMarks{Likes: []schemas.LikeMark{{User: "user:1"}}})

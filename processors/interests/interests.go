@@ -2,7 +2,7 @@
 // interest do by where they came from.
 //
 //	owner   pin, user, interest; dictionary:N, which has the terms of a partition
-//	in      pin-cards, related-requests, impressions (key pin), interest-marks (of a partition), users-deleted (key user)
+//	in      pin-cards, related-requests, impressions and interest-marks (batched, of a partition), users-deleted (key user)
 //	rows    of a pin: what it says, by whom it was seen and liked of late; of a user: interests with evidence; of an
 //	        interest: counts by day, source and what happened; of a partition: its terms, their authors, terms by count
 //	out     interest-marks (to the partitions of terms, users and interests)
@@ -71,7 +71,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 		Inputs: []rows.Input{
 			rows.Keyed(s.PinCards, g.card),
 			rows.Keyed(s.RelatedRequests, g.action),
-			rows.Keyed(s.Impressions, g.impression),
+			rows.Batched(s.Impressions, g.impressions),
 			rows.Keyed(s.UsersDeleted, g.deletion),
 			rows.Batched(s.InterestMarks, g.marks),
 		},
@@ -172,12 +172,26 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	return cmp.Or(g.meet(tx, t, r.User, seen), out.send())
 }
 
-// impression works off that a pin was shown.
-func (g *group) impression(tx *rows.Tx, i *schemas.Impression) error {
-	if tx.Key() != string(i.Pin) {
-		return schemas.Bad(fmt.Sprintf("impression: key %.64q: want the pin %.64q", tx.Key(), i.Pin))
+// impressions works off what a visit showed.
+func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
+	out := g.outbox(tx)
+	for shown := range i.All() {
+		if err := g.impression(tx, out, i, shown); err != nil {
+			return err
+		}
+		if out.events < eventsAtOnce {
+			continue
+		}
+		if err := out.send(); err != nil {
+			return err
+		}
 	}
-	t := pinRows{tx.Own()}
+	return out.send()
+}
+
+// impression works off that a pin was shown, and leaves what it says of interests in out.
+func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, shown schemas.ShownPin) error {
+	t := pinRows{tx.Of(string(shown.Pin))}
 	said, err := t.saying()
 	switch {
 	case err != nil || said.Deleted:
@@ -194,13 +208,12 @@ func (g *group) impression(tx *rows.Tx, i *schemas.Impression) error {
 		return err
 	}
 	if i.Time >= seen.Time {
-		seen.Source, seen.Time = i.Source, i.Time
+		seen.Source, seen.Time = shown.Source, i.Time
 	}
-	out := g.outbox(tx)
 	for _, interest := range g.interests(said.Interests, said.Terms) {
-		out.event(schemas.EngagementMark{Interest: interest, Source: i.Source, What: schemas.ImpressionCount, Time: i.Time})
+		out.event(schemas.EngagementMark{Interest: interest, Source: shown.Source, What: schemas.ImpressionCount, Time: i.Time})
 	}
-	return cmp.Or(g.meet(tx, t, i.User, seen), out.send())
+	return g.meet(tx, t, i.User, seen)
 }
 
 // interests are those of a pin: its own, and those that its terms mean.

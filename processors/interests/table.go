@@ -147,7 +147,12 @@ type outbox struct {
 	tx      *rows.Tx
 	streams *topics.Streams
 	to      []schemas.InterestMarks
+	events  int // that wait in to
 }
+
+// eventsAtOnce is from how many events on they are sent: with those of one more pin, 64 at most, and with ids and sources of
+// any length, about 350 bytes each, they are less than half of what a record may be.
+const eventsAtOnce = 1000
 
 func (g *group) outbox(tx *rows.Tx) *outbox {
 	return &outbox{tx: tx, streams: g.streams, to: make([]schemas.InterestMarks, len(g.owners))}
@@ -165,6 +170,7 @@ func (o *outbox) like(l schemas.LikeMark) {
 func (o *outbox) event(e schemas.EngagementMark) {
 	m := o.of(string(e.Interest))
 	m.Events = append(m.Events, e)
+	o.events++
 }
 
 // terms says what a pin says now and did not before, and the other way round.
@@ -182,19 +188,18 @@ func (o *outbox) terms(was, is saying) {
 	mark(is, was, false)
 }
 
+// send sends what has been gathered.
 func (o *outbox) send() error {
 	for partition := range o.to {
 		m := &o.to[partition]
 		if len(m.Terms)+len(m.Likes)+len(m.Events) == 0 {
 			continue
 		}
-		value, err := o.streams.InterestMarks.Encode(m)
-		if err != nil {
-			return fmt.Errorf("encode marks: %w", err)
-		}
-		if err := o.tx.EmitTo(topics.InterestMarks, int32(partition), o.tx.Key(), value); err != nil {
+		if err := rows.SendTo(o.tx, o.streams.InterestMarks, int32(partition), o.tx.Key(), m); err != nil {
 			return err
 		}
+		*m = schemas.InterestMarks{}
 	}
+	o.events = 0
 	return nil
 }

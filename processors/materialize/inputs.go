@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -18,9 +19,9 @@ type input func(b *Batch, r *kgo.Record) error
 // inputs is the whole topology: each topic with what is written of it, and of whom nothing is.
 func inputs(s *topics.Streams, gone DeletedUsers) map[string]input {
 	return map[string]input{
-		s.FeedEntries.Name: topics.Into(s.FeedEntries, checkEntry, func(b *Batch, e *schemas.FeedEntry, _ *kgo.Record) {
-			if !gone.Has(e.User) {
-				b.Entries = append(b.Entries, *e)
+		s.FeedEntries.Name: topics.Into(s.FeedEntries, checkEntries, func(b *Batch, f *schemas.FeedEntries, _ *kgo.Record) {
+			if !gone.Has(f.User) {
+				b.Entries = slices.AppendSeq(b.Entries, f.All())
 			}
 		}),
 		s.Edges.Name: topics.Into(s.Edges, checkEdge, func(b *Batch, e *schemas.Edge, _ *kgo.Record) {
@@ -50,19 +51,25 @@ func youngest(r *kgo.Record) schemas.Micros {
 	return schemas.MicrosOf(r.Timestamp.Add(schemas.MaxAhead))
 }
 
-func checkEntry(e *schemas.FeedEntry) (string, error) {
-	_, err := schemas.ParseUserID(string(e.User))
-	if e.Pin != "" { // an empty row has none
-		_, errPin := schemas.ParsePinID(string(e.Pin))
-		err = errors.Join(err, errPin)
+func checkEntries(f *schemas.FeedEntries) (string, error) {
+	_, err := schemas.ParseUserID(string(f.User))
+	if f.First < 1 || f.First > math.MaxInt64-int64(len(f.More)) {
+		return string(f.User), errors.Join(err, fmt.Errorf("position %d of %d: want at least 1", f.First, 1+len(f.More)))
 	}
-	if e.Position < 1 {
-		err = errors.Join(err, fmt.Errorf("position %d: want at least 1", e.Position))
+	for e := range f.All() {
+		err = errors.Join(err, checkItem(&e.ServedItem))
 	}
-	if math.IsNaN(e.Score) || math.IsInf(e.Score, 0) { // no JSON answer can hold it
-		err = errors.Join(err, fmt.Errorf("score %v: want a number", e.Score))
+	return string(f.User), err
+}
+
+func checkItem(i *schemas.ServedItem) (err error) {
+	if i.Pin != "" { // an empty row has none
+		_, err = schemas.ParsePinID(string(i.Pin))
 	}
-	return string(e.User), err
+	if math.IsNaN(i.Score) || math.IsInf(i.Score, 0) { // no JSON answer can hold it
+		err = errors.Join(err, fmt.Errorf("score %v: want a number", i.Score))
+	}
+	return err
 }
 
 func checkEdge(e *schemas.Edge) (string, error) {

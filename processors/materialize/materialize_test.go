@@ -138,11 +138,13 @@ func version(author schemas.UserID) schemas.PinVersion {
 
 func TestEveryTopicReachesTheStore(t *testing.T) {
 	w, store := newWire(t), openStore(t)
-	entry := schemas.FeedEntry{User: "user:1", Position: 1, Time: 9, ServedItem: schemas.ServedItem{
-		Pin: "pin:1", Source: schemas.Related, Facets: version("user:2").Facets, Score: 0.5, Created: 5}}
+	visit := schemas.FeedEntriesOf("user:1", 9, 1, []schemas.ServedItem{
+		{Pin: "pin:1", Source: schemas.Related, Facets: version("user:2").Facets, Score: 0.5, Created: 5},
+		{Pin: "pin:2", Source: schemas.Following, Score: 0.7, Created: 6},
+	})
 	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.FollowEdge, Live: true, Time: 4}
 	card := schemas.Card{PinVersion: version("user:2"), Title: "t", Link: "https://l"}
-	produce(t, w, w.streams.FeedEntries, "user:1", entry)
+	produce(t, w, w.streams.FeedEntries, "user:1", *visit)
 	produce(t, w, w.streams.Edges, "user:1", edge)
 	produce(t, w, w.streams.PinCards, "pin:1", card)
 	produce(t, w, w.streams.Publications, "user:2", schemas.Publication{Followee: "user:2", PinVersion: version("user:2")})
@@ -154,7 +156,7 @@ func TestEveryTopicReachesTheStore(t *testing.T) {
 
 	ctx := t.Context()
 	entries, _, err := store.Page(ctx, "user:1", math.MaxInt64, 10)
-	same(t, "entries", entries, []schemas.FeedEntry{entry}, err)
+	same(t, "entries", entries, []schemas.FeedEntry{visit.At(2), visit.At(1)}, err)
 	edges, err := store.Edges(ctx, "user:1", []schemas.ID{"board:3"})
 	same(t, "edges", edges, []schemas.Edge{edge}, err)
 	cards, err := store.Cards(ctx, []schemas.PinID{"pin:1"})
@@ -193,7 +195,7 @@ func TestStoreAwayLosesNothing(t *testing.T) {
 	w := newWire(t)
 	store := &brokenStore{Store: openStore(t), refusals: 2}
 	for p := int64(1); p <= 20; p++ {
-		produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntry{User: "user:1", Position: p})
+		produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: p})
 	}
 	sink := w.sink(t, materialize.DefaultConfig(), store)
 	for range 2 {
@@ -218,17 +220,20 @@ func TestStoreAwayLosesNothing(t *testing.T) {
 
 func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
 	w, store := newWire(t), openStore(t)
-	good := schemas.FeedEntry{User: "user:1", Position: 1}
+	good := schemas.FeedEntries{User: "user:1", First: 1}
 	framed, err := w.streams.FeedEntries.Encode(&good)
 	must(t, err)
 	w.produceRaw(t, topics.FeedEntries, "user:1", []byte("poison"))
 	w.produceRaw(t, topics.FeedEntries, "user:1", nil)
 	w.produceRaw(t, topics.FeedEntries, "user:1", framed[:len(framed)-1])
 	w.produceRaw(t, topics.FeedEntries, "user:2", framed)
-	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntry{User: "user:1"})
-	produce(t, w, w.streams.FeedEntries, "board:1", schemas.FeedEntry{User: "board:1", Position: 1})
-	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntry{User: "user:1", Position: 1,
+	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1"})
+	produce(t, w, w.streams.FeedEntries, "board:1", schemas.FeedEntries{User: "board:1", First: 1})
+	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 1,
 		ServedItem: schemas.ServedItem{Pin: "pin:", Score: math.Inf(1)}})
+	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: 5,
+		ServedItem: schemas.ServedItem{Pin: "pin:1"}, More: []schemas.ServedItem{{Pin: "pin:2"}, {Pin: "nothing"}}})
+	produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: math.MaxInt64, More: []schemas.ServedItem{{}}})
 	produce(t, w, w.streams.Edges, "user:1", schemas.Edge{User: "user:1", Other: "pin:1", Kind: "likes"})
 	produce(t, w, w.streams.PinCards, "x", schemas.Card{PinVersion: schemas.PinVersion{Pin: "x"}})
 	produce(t, w, w.streams.Publications, "pin:1", schemas.Publication{Followee: "pin:1", PinVersion: version("user:1")})
@@ -242,8 +247,8 @@ func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
 	must(t, stop())
 
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 10)
-	same(t, "the good entry", got, []schemas.FeedEntry{good}, err)
-	letters := w.deadLetters(t, 11)
+	same(t, "the good entry", got, []schemas.FeedEntry{good.At(1)}, err)
+	letters := w.deadLetters(t, 13)
 	for _, l := range letters {
 		if l.Group != "materialize-standby" || l.Reason == "" {
 			t.Errorf("dead letter %+v: want group and reason", l)

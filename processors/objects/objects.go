@@ -2,7 +2,7 @@
 // to it.
 //
 //	owner   pin
-//	in      pins, actions, impressions, pin-actors, replays
+//	in      pins, actions, pin-actors, replays; impressions (batched, any pins of the partition)
 //	rows    the pin, the last versions of its attributes, remembered and held actions, counts and actors per step of
 //	        time, the mean of recent actors, heat
 //	out     publications (key followee), pin-cards, pin-attributes, item-features and hot-pins (key pin),
@@ -65,7 +65,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 		Inputs: []rows.Input{
 			rows.Keyed(s.Pins, g.pin),
 			rows.Keyed(s.Actions, g.action),
-			rows.Keyed(s.Impressions, g.impression),
+			rows.Batched(s.Impressions, g.impressions),
 			rows.Keyed(s.PinActors, g.actor),
 			rows.Keyed(s.Replays, g.replay),
 		},
@@ -179,13 +179,20 @@ func (g *group) unwanted(e *schemas.ActionEvent, p *pin) string {
 	return ""
 }
 
-// impression counts that a pin was shown.
-func (g *group) impression(tx *rows.Tx, i *schemas.Impression) error {
-	if tx.Key() != string(i.Pin) {
-		return schemas.Bad(fmt.Sprintf("key %.64q: want the record's %.64q", tx.Key(), i.Pin))
+// impressions counts what a visit showed.
+func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
+	for shown := range i.All() {
+		if err := g.impression(tx, shown.Pin, i.Time); err != nil {
+			return err
+		}
 	}
-	t := g.table(tx, tx.Own())
-	p, err := t.pin(i.Pin)
+	return nil
+}
+
+// impression counts that a pin was shown.
+func (g *group) impression(tx *rows.Tx, pin schemas.PinID, at schemas.Micros) error {
+	t := g.table(tx, tx.Of(string(pin)))
+	p, err := t.pin(pin)
 	if err != nil {
 		return err
 	}
@@ -193,7 +200,7 @@ func (g *group) impression(tx *rows.Tx, i *schemas.Impression) error {
 		tx.Count(dropDeletedPin)
 		return nil
 	}
-	return t.happened(p, schemas.ImpressionCount, i.Time, nobody)
+	return t.happened(p, schemas.ImpressionCount, at, nobody)
 }
 
 // actor adds somebody's embedding to the mean of the pin's recent actors.

@@ -289,20 +289,7 @@ func (g *Generator) recall(ctx context.Context, user schemas.UserID, head int64)
 }
 
 func (g *Generator) recent(t table, head int64) ([]schemas.FeedEntry, error) {
-	list := []schemas.FeedEntry{}
-	var bad error
-	scan := rows.Scan{Prefix: []byte{rowFrozen}, From: positionRow(rowFrozen, head), Reverse: true, Limit: g.pools.Frozen}
-	err := t.Scan(scan, func(_, value []byte) bool {
-		var e *schemas.FeedEntry
-		if e, bad = g.deps.Streams.FeedEntries.Decode(value); bad != nil {
-			return false
-		}
-		list = append(list, *e)
-		return true
-	})
-	if err == nil {
-		err = bad
-	}
+	list, err := frozenFrom(t, g.deps.Streams.FeedEntries, head, g.pools.Frozen)
 	if err != nil {
 		return nil, fmt.Errorf("read frozen entries: %w", err)
 	}

@@ -80,8 +80,8 @@ func (d *desk) apply(t *testing.T, s *schemas.Served) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries, _ := st.show(s, map[schemas.PinID]bool{})
-		for _, e := range entries {
+		added, _ := st.show(s, map[schemas.PinID]bool{})
+		for e := range added.All() {
 			d.rows[string(rowOf(rowSeen, e.Pin))] = appendSeen(nil, seen{position: e.Position})
 		}
 		value, err := json.Marshal(st)

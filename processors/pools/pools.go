@@ -6,7 +6,7 @@
 //	        any users of the partition)
 //	rows    candidates by source and score; edges and blocks, former ones by name; seen pins; the newest frozen entries;
 //	        affinities; presence; state
-//	out     feed-entries (key user), impressions (key pin), edge-modes (key followee), erasures (key followee, or user),
+//	out     feed-entries (key user), impressions (to the partitions of pins), edge-modes (key followee), erasures (key followee, or user),
 //	        rebuilds (key user), fanout-loop (see schemas.Delivery)
 //
 // A delivery is a blind put of a row (source, score, pin, version) → facets; so is a withdrawal, with the new facets.

@@ -16,7 +16,7 @@ const (
 	rowAffinities = 'a' // the Affinities record
 	rowCandidate  = 'c' // source 0x00 score pin 0x00 version → body, see package ranked; best first. Of first versions, see isFirst
 	rowChanged    = 'd' // the same of later versions, and of what other systems offer
-	rowFrozen     = 'e' // position → the FeedEntry record, of the newest Frozen
+	rowFrozen     = 'e' // position of the last → the FeedEntries record of a visit, of the newest Frozen entries; see frozen.go
 	rowGraph      = 'g' // register, other → weight of a follow, 4 bytes; empty: 1. There is one for each live register
 	rowIndex      = 'i' // position → the pin that is seen there
 	rowState      = 'm' // state
@@ -46,6 +46,9 @@ func rowOf[T ~string](kind byte, id T) []byte {
 func positionRow(kind byte, position int64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kind}, uint64(position))
 }
+
+// positionOf returns the position that positionRow named a row by.
+func positionOf(row []byte) int64 { return int64(binary.BigEndian.Uint64(row[1:])) }
 
 // graphRow is the row of a register.
 func graphRow(register byte, other schemas.ID) []byte {

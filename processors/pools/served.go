@@ -7,6 +7,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // serve makes what a visit showed seen and frozen.
@@ -89,12 +90,35 @@ func (g *group) show(tx *rows.Tx, own rows.Owner, st *state, s *schemas.Served) 
 	if err != nil {
 		return err
 	}
-	entries, repeats := st.show(s, seen)
+	added, repeats := st.show(s, seen)
 	for range repeats {
 		tx.Count(dropShown)
 	}
-	for i := range entries {
-		if err := g.freeze(tx, own, &entries[i]); err != nil {
+	if added == nil {
+		return nil
+	}
+	if err := see(own, added); err != nil {
+		return err
+	}
+	if err := g.freeze(tx, own, added); err != nil {
+		return err
+	}
+	return g.tell(tx, added)
+}
+
+// tell tells the pins that they were shown, all of a partition in one record.
+func (g *group) tell(tx *rows.Tx, added *schemas.FeedEntries) error {
+	byPartition := make([]schemas.Impressions, tx.Partitions())
+	for e := range added.All() {
+		byPartition[topics.Partition(string(e.Pin), tx.Partitions())].Add(schemas.ShownPin{Pin: e.Pin, Source: e.Source})
+	}
+	for p := range byPartition {
+		rec := &byPartition[p]
+		if rec.Pin == "" {
+			continue
+		}
+		rec.User, rec.Time = added.User, added.Time
+		if err := rows.SendTo(tx, g.streams.Impressions, int32(p), "", rec); err != nil {
 			return err
 		}
 	}
@@ -116,33 +140,18 @@ func seenOf(own rows.Owner, items []schemas.ServedItem) (map[schemas.PinID]bool,
 	return seen, nil
 }
 
-// freeze writes one entry of the frozen feed and takes the oldest one kept here away.
-func (g *group) freeze(tx *rows.Tx, own rows.Owner, e *schemas.FeedEntry) error {
-	value, err := g.streams.FeedEntries.Encode(e)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", g.streams.FeedEntries.Name, err)
-	}
-	at := seen{position: e.Position, time: e.Time, created: e.Created}
-	if err := own.Put(rowOf(rowSeen, e.Pin), appendSeen(nil, at)); err != nil {
-		return err
-	}
-	if err := own.Put(positionRow(rowIndex, e.Position), []byte(e.Pin)); err != nil {
-		return err
-	}
-	if err := own.Put(positionRow(rowFrozen, e.Position), value); err != nil {
-		return err
-	}
-	if old := e.Position - int64(g.cfg.Frozen); old > 0 {
-		if err := own.Delete(positionRow(rowFrozen, old)); err != nil {
+// see makes the pins of new entries seen.
+func see(own rows.Owner, added *schemas.FeedEntries) error {
+	for e := range added.All() {
+		at := seen{position: e.Position, time: e.Time, created: e.Created}
+		if err := own.Put(rowOf(rowSeen, e.Pin), appendSeen(nil, at)); err != nil {
+			return err
+		}
+		if err := own.Put(positionRow(rowIndex, e.Position), []byte(e.Pin)); err != nil {
 			return err
 		}
 	}
-	if err := tx.Emit(g.streams.FeedEntries.Name, tx.Key(), value); err != nil {
-		return err
-	}
-	return rows.Send(tx, g.streams.Impressions, string(e.Pin), &schemas.Impression{
-		Pin: e.Pin, User: e.User, Source: e.Source, Time: e.Time,
-	})
+	return nil
 }
 
 // forget takes the oldest seen pins away that are over the cap. From then on candidates created before the oldest one

@@ -42,10 +42,11 @@ func (s *state) refuses(created schemas.Micros) bool { return s.Unseen > 0 && cr
 // refuse has pins refused that were created before a time, and before any time named earlier.
 func (s *state) refuse(before schemas.Micros) { s.Refused = max(s.Refused, before) }
 
-// show applies a Served that was not applied before: it returns the frozen entries of the items that are not among seen,
-// and counts the others. seen learns what is shown. A frozen feed is read from the highest position down, so the item
+// show applies a Served that was not applied before: it returns the frozen entries of the items that are not among seen, nil
+// if there are none, and counts the others. seen learns what is shown. A frozen feed is read from the highest position down, so the item
 // that was shown first gets the highest: a reload shows the visit as it was.
-func (s *state) show(rec *schemas.Served, seen map[schemas.PinID]bool) (entries []schemas.FeedEntry, repeats int) {
+func (s *state) show(rec *schemas.Served, seen map[schemas.PinID]bool) (added *schemas.FeedEntries, repeats int) {
+	var items []schemas.ServedItem
 	for i := range rec.Items {
 		item := &rec.Items[i]
 		if seen[item.Pin] {
@@ -53,16 +54,16 @@ func (s *state) show(rec *schemas.Served, seen map[schemas.PinID]bool) (entries 
 			continue
 		}
 		seen[item.Pin] = true
-		entries = append(entries, schemas.FeedEntry{User: rec.User, Time: rec.Time, ServedItem: *item})
+		items = append(items, *item)
 	}
-	slices.Reverse(entries)
-	for i := range entries {
-		s.Head++
-		entries[i].Position = s.Head
+	if len(items) > 0 {
+		slices.Reverse(items)
+		added = schemas.FeedEntriesOf(rec.User, rec.Time, s.Head+1, items)
+		s.Head = added.Last()
 	}
 	s.Memory = rec.Memory
 	s.ServedBy = append([]string{rec.ID}, s.ServedBy[:min(len(s.ServedBy), servedKept-1)]...)
-	return entries, repeats
+	return added, repeats
 }
 
 // crossed says whether a count that went from one number to another passed a multiple of n.

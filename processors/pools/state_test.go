@@ -15,12 +15,9 @@ func TestShowGivesDensePositionsToWhatIsNew(t *testing.T) {
 	for _, pin := range []schemas.PinID{"pin:a", "pin:seen", "pin:b", "pin:a"} {
 		rec.Items = append(rec.Items, schemas.ServedItem{Pin: pin})
 	}
-	entries, repeats := st.show(rec, map[schemas.PinID]bool{"pin:seen": true})
-	want := []schemas.FeedEntry{
-		{User: owner, Position: 8, Time: 5, ServedItem: schemas.ServedItem{Pin: "pin:b"}},
-		{User: owner, Position: 9, Time: 5, ServedItem: schemas.ServedItem{Pin: "pin:a"}},
-	}
-	if diff := cmp.Diff(want, entries); diff != "" || repeats != 2 {
+	added, repeats := st.show(rec, map[schemas.PinID]bool{"pin:seen": true})
+	want := &schemas.FeedEntries{User: owner, First: 8, Time: 5, ServedItem: schemas.ServedItem{Pin: "pin:b"}, More: []schemas.ServedItem{{Pin: "pin:a"}}}
+	if diff := cmp.Diff(want, added); diff != "" || repeats != 2 {
 		t.Errorf("%d repeats, want 2; entries (-want +got):\n%s", repeats, diff)
 	}
 	after := state{Head: 9, ServedBy: []string{"now", "before"}, Memory: schemas.Memory{Mix: map[string]float64{"following": 4}}}

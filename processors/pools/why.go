@@ -112,14 +112,13 @@ func (g *Generator) lookBack(w *inquiry, v *view) error {
 		return err
 	}
 	w.answer.Seen = &schemas.WhySeen{Position: at.position, Time: at.time}
-	if value, err = v.Get(positionRow(rowFrozen, at.position)); err != nil || value == nil {
-		return err
-	}
-	e, err := g.deps.Streams.FeedEntries.Decode(value)
+	e, err := frozenAt(v, g.deps.Streams.FeedEntries, at.position)
 	if err != nil {
 		return fmt.Errorf("read frozen entry: %w", err)
 	}
-	w.answer.Seen.Item = &e.ServedItem
+	if e != nil {
+		w.answer.Seen.Item = &e.ServedItem
+	}
 	return nil
 }
 

@@ -68,7 +68,7 @@ func (w *whyDesk) deliver(source schemas.Source, pin schemas.PinID, age schemas.
 func (w *whyDesk) shown(position int64, pin schemas.PinID) schemas.ServedItem {
 	w.t.Helper()
 	item := schemas.ServedItem{Pin: pin, Source: schemas.Following, Facets: byA, Score: 5, Created: 7}
-	value, err := w.g.deps.Streams.FeedEntries.Encode(&schemas.FeedEntry{User: owner, Position: position, Time: 11, ServedItem: item})
+	value, err := w.g.deps.Streams.FeedEntries.Encode(schemas.FeedEntriesOf(owner, 11, position, []schemas.ServedItem{item}))
 	if err != nil {
 		w.t.Fatal(err)
 	}

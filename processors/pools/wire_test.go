@@ -251,18 +251,25 @@ func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 	}
 	r.WaitIdle()
 	var frozen []schemas.PinID
-	for i, e := range proctest.Drain(r.Wire, r.Streams.FeedEntries) {
-		if e.Value.Position != int64(i+1) || e.Key != string(user) {
-			t.Errorf("entry %d is %+v", i, e.Value)
+	for _, rec := range proctest.Drain(r.Wire, r.Streams.FeedEntries) {
+		for e := range rec.Value.All() {
+			if e.Position != int64(len(frozen)+1) || rec.Key != string(user) {
+				t.Errorf("entry %d is %+v", len(frozen), e)
+			}
+			frozen = append(frozen, e.Pin)
 		}
-		frozen = append(frozen, e.Value.Pin)
 	}
 	if diff := gocmp.Diff(order, frozen); diff != "" {
 		t.Errorf("frozen feed (-shown +frozen):\n%s", diff)
 	}
 	impressions := map[schemas.PinID]int{}
 	for _, i := range proctest.Drain(r.Wire, r.Streams.Impressions) {
-		impressions[i.Value.Pin]++
+		for shown := range i.Value.All() {
+			impressions[shown.Pin]++
+			if at := topics.Partition(string(shown.Pin), r.Kafka.Partitions); at != i.Partition {
+				t.Errorf("impression of %s in partition %d, want %d", shown.Pin, i.Partition, at)
+			}
+		}
 	}
 	if len(impressions) != pins || len(order) != pins {
 		t.Errorf("%d impressions of %d pins", len(impressions), pins)
@@ -477,8 +484,13 @@ func testFrozen(t *testing.T, r *rig) {
 	if n := len(recent); n != 100 || recent[0].Position != 140 || recent[99].Position != 41 || chunk.Head != 140 {
 		t.Errorf("%d entries, head %d", n, chunk.Head)
 	}
-	if n := r.count(user, 'e'); n != 100 {
-		t.Errorf("%d frozen rows, want 100", n)
+	if n := r.count(user, 'e'); n != 2 {
+		t.Errorf("%d frozen rows, want one a visit, the second with what was not shown before", n)
+	}
+	r.showPins(user, 200, 250) // the newest hundred are those of the last two
+	r.WaitIdle()
+	if n := r.count(user, 'e'); n != 2 {
+		t.Errorf("%d frozen rows, want that of the first visit gone", n)
 	}
 }
 

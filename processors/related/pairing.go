@@ -1,10 +1,8 @@
 package related
 
 import (
-	"fmt"
 	"slices"
 
-	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -46,13 +44,4 @@ func (p *pairing) interests(ids []schemas.InterestID, most int, weight float64, 
 			}
 		}
 	}
-}
-
-// sendTo emits a record to a partition.
-func sendTo[T any](tx *rows.Tx, s topics.Stream[T], partition int32, rec *T) error {
-	value, err := s.Encode(rec)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", s.Name, err)
-	}
-	return tx.EmitTo(s.Name, partition, tx.Key(), value)
 }

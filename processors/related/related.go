@@ -93,7 +93,7 @@ func (g *group) offer(tx *rows.Tx, own neighbours, r *schemas.RelatedRequest) er
 		d.Pins = append(d.Pins, list[i].delivered(r.Weight, g.cfg.ScoreHalfLife))
 	}
 	partition := topics.Partition(string(r.User), g.partitions)
-	return sendTo(tx, g.streams.Deliveries, partition, &d)
+	return rows.SendTo(tx, g.streams.Deliveries, partition, tx.Key(), &d)
 }
 
 // save makes a pin the neighbour of those that were last saved to the same board.
@@ -143,7 +143,7 @@ func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 func (g *group) sendPairs(tx *rows.Tx, p *pairing) error {
 	for partition := range p.byPartition {
 		if rec := &p.byPartition[partition]; len(rec.Pairs) > 0 {
-			if err := sendTo(tx, g.streams.RelatedPairs, int32(partition), rec); err != nil {
+			if err := rows.SendTo(tx, g.streams.RelatedPairs, int32(partition), tx.Key(), rec); err != nil {
 				return err
 			}
 		}

@@ -154,6 +154,9 @@ func (tx *Tx) Key() string { return tx.key }
 // Partition returns the partition that the record is in.
 func (tx *Tx) Partition() int32 { return tx.s.id }
 
+// Partitions returns how many partitions the topics have that callbacks emit to.
+func (tx *Tx) Partitions() int32 { return tx.s.topo.partitions }
+
 // Memory returns what the callbacks of this partition remember from one record to the next, see Group.Memory. They run
 // one at a time.
 func (tx *Tx) Memory() any {
@@ -262,4 +265,13 @@ func Send[T any](tx *Tx, s topics.Stream[T], key string, rec *T) error {
 		return fmt.Errorf("encode %s: %w", s.Name, err)
 	}
 	return tx.Emit(s.Name, key, value)
+}
+
+// SendTo encodes rec and emits it to one partition of the stream's topic, under a key that says nothing of where it is.
+func SendTo[T any](tx *Tx, s topics.Stream[T], partition int32, key string, rec *T) error {
+	value, err := s.Encode(rec)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", s.Name, err)
+	}
+	return tx.EmitTo(s.Name, partition, key, value)
 }

@@ -90,9 +90,11 @@ func (v *Verifier) fill(ctx context.Context, log *topics.Log, s *topics.Streams)
 	if err != nil {
 		return err
 	}
-	err = each(ctx, log, s.Impressions, func(i *schemas.Impression, r *kgo.Record) {
-		shown := schemas.EnrichedAction{Verb: schemas.ImpressionCount, Object: schemas.ID(i.Pin), Timestamp: i.Time}
-		v.Add(Arrived{shown, topics.SinceOf(r)})
+	err = each(ctx, log, s.Impressions, func(i *schemas.Impressions, r *kgo.Record) {
+		for shown := range i.All() {
+			a := schemas.EnrichedAction{Verb: schemas.ImpressionCount, Object: schemas.ID(shown.Pin), Timestamp: i.Time}
+			v.Add(Arrived{a, topics.SinceOf(r)})
+		}
 	})
 	if err != nil {
 		return err

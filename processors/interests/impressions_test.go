@@ -1,0 +1,97 @@
+package interests_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/processors/interests"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// show publishes impressions to the partition of their first pin.
+func (r *rig) show(i *schemas.Impressions) {
+	proctest.PublishTo(r.Wire, r.Streams.Impressions, r.partition(i.Pin), "", time.Time{}, i)
+}
+
+func (r *rig) partition(pin schemas.PinID) int32 {
+	return topics.Partition(string(pin), r.Kafka.Partitions)
+}
+
+// beside returns a pin of the next partition.
+func (r *rig) beside(pin schemas.PinID) schemas.PinID {
+	for n := 0; ; n++ {
+		other := schemas.PinID(fmt.Sprint("pin:beside-", n))
+		if r.partition(other) == (r.partition(pin)+1)%r.Kafka.Partitions {
+			return other
+		}
+	}
+}
+
+// engaged is what became of an interest's pins, by source.
+func (r *rig) engaged(interest schemas.InterestID) []schemas.SourceEngagement {
+	r.t.Helper()
+	return ask(r, func(i interests.Reader) ([]schemas.SourceEngagement, error) {
+		return i.Engagement(r.t.Context(), interest, 2)
+	})
+}
+
+// A visit of many pins with many interests counts for each as often as it showed one of its pins, and in records that no
+// length of ids makes too long; one that names a pin of another partition counts for none.
+func TestAVisitCountsForEachInterest(t *testing.T) {
+	t.Parallel()
+	cfg := interests.DefaultConfig()
+	r := newRig(t, cfg, nil)
+	const shown = 800 // × cfg.Interests is more than two records take
+	var all []schemas.InterestID
+	for n := 0; len(all) < cfg.Interests; n++ {
+		id := schemas.InterestID(fmt.Sprint("interest:", n) + strings.Repeat("x", 100))
+		if topics.Partition(string(id), r.Kafka.Partitions) == 2 { // so that all marks are for one record
+			all = append(all, id)
+		}
+	}
+	visit := &schemas.Impressions{User: "user:1", Time: schemas.MicrosOf(now)}
+	for n := 0; len(visit.More) < shown-1; n++ {
+		pin := schemas.PinID(fmt.Sprint("pin:", n%200))
+		if n < 200 {
+			c := &schemas.Card{}
+			c.Pin, c.Version, c.Author, c.Interests = pin, 1, "user:author", all
+			r.card(c)
+		}
+		if r.partition(pin) == 1 {
+			visit.Add(schemas.ShownPin{Pin: pin, Source: schemas.Related})
+		}
+	}
+	r.WaitIdle()
+	astray := &schemas.Impressions{User: "user:2", Time: visit.Time, ShownPin: visit.ShownPin}
+	astray.Add(schemas.ShownPin{Pin: r.beside(visit.Pin), Source: schemas.Related})
+	r.show(astray)
+	r.show(visit)
+	r.WaitIdle()
+	want := []schemas.SourceEngagement{{Source: schemas.Related, Counts: map[string]int64{schemas.ImpressionCount: shown}}}
+	for _, interest := range all {
+		if diff := gocmp.Diff(want, r.engaged(interest)); diff != "" {
+			t.Errorf("engagement of %s (-want +got):\n%s", interest, diff)
+		}
+	}
+	longest := 0
+	for _, m := range r.Records(topics.InterestMarks) {
+		longest = max(longest, len(m.Value))
+	}
+	if longest < 100_000 || longest > 512<<10 {
+		t.Errorf("the longest record of marks has %d bytes, want many marks and half a megabyte at most", longest)
+	}
+	letters := proctest.Drain(r.Wire, r.Streams.DeadLetters)
+	if len(letters) != 1 || !strings.Contains(letters[0].Value.Reason, "the record's 1") {
+		t.Errorf("dead letters %+v, want the one with a pin of another partition", letters)
+	}
+	if slices.ContainsFunc(r.Rows(topics.Interests, ""), func(row proctest.Row) bool { return strings.HasSuffix(string(row.Name), "user:2") }) {
+		t.Error("a row of what a dead letter showed")
+	}
+}

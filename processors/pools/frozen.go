@@ -1,0 +1,96 @@
+package pools
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// What a visit added to the frozen feed is one row, the record as it is sent to the stores. The row is named by the last of
+// its positions: so the row of a position is the first at or above it, and all rows up to a head hold nothing newer. A row
+// goes when its last entry is none of the newest Config.Frozen.
+
+// freeze writes what a visit added, sends it, and takes away what has become old by it.
+func (g *group) freeze(tx *rows.Tx, own rows.Owner, added *schemas.FeedEntries) error {
+	value, err := g.streams.FeedEntries.Encode(added)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", g.streams.FeedEntries.Name, err)
+	}
+	if err := own.Put(positionRow(rowFrozen, added.Last()), value); err != nil {
+		return err
+	}
+	if err := tx.Emit(g.streams.FeedEntries.Name, tx.Key(), value); err != nil {
+		return err
+	}
+	most := int64(g.cfg.Frozen)
+	return thaw(own, added.First-most, added.Last()-most)
+}
+
+// thaw removes the rows whose last position is from one to another: below are none, they went when the head was lower.
+func thaw(own rows.Owner, from, to int64) error {
+	if to < 1 {
+		return nil
+	}
+	var old [][]byte
+	scan := rows.Scan{Prefix: []byte{rowFrozen}, From: positionRow(rowFrozen, max(1, from))}
+	err := own.Scan(scan, func(name, _ []byte) bool {
+		if positionOf(name) > to {
+			return false
+		}
+		old = append(old, bytes.Clone(name))
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range old {
+		if err := own.Delete(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frozenFrom returns frozen entries from the one at head down, newest first, at most so many.
+func frozenFrom(t table, s topics.Stream[schemas.FeedEntries], head int64, most int) ([]schemas.FeedEntry, error) {
+	list := []schemas.FeedEntry{}
+	var bad error
+	scan := rows.Scan{Prefix: []byte{rowFrozen}, From: positionRow(rowFrozen, head), Reverse: true}
+	err := t.Scan(scan, func(_, value []byte) bool {
+		var f *schemas.FeedEntries
+		if f, bad = s.Decode(value); bad != nil {
+			return false
+		}
+		for p := f.Last(); p >= f.First && len(list) < most; p-- {
+			list = append(list, f.At(p))
+		}
+		return len(list) < most
+	})
+	if err == nil {
+		err = bad
+	}
+	return list, err
+}
+
+// frozenAt returns the frozen entry of a position, nil if it is kept no more.
+func frozenAt(t table, s topics.Stream[schemas.FeedEntries], position int64) (*schemas.FeedEntry, error) {
+	var row []byte
+	scan := rows.Scan{Prefix: []byte{rowFrozen}, From: positionRow(rowFrozen, position), Limit: 1}
+	err := t.Scan(scan, func(_, value []byte) bool {
+		row = slices.Clone(value)
+		return false
+	})
+	if err != nil || row == nil {
+		return nil, err
+	}
+	f, err := s.Decode(row)
+	if err != nil || position < f.First {
+		return nil, err
+	}
+	e := f.At(position)
+	return &e, nil
+}

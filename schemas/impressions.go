@@ -1,0 +1,41 @@
+package schemas
+
+import "iter"
+
+// Impressions tell objects and interests what a visit showed of the pins of one partition. Topic impressions, produced to
+// that partition explicitly, without a key. Former builds wrote a record for each pin, which is one without More.
+type Impressions struct {
+	User UserID `avro:"user" json:"user"`
+	Time Micros `avro:"time" json:"time"`
+	ShownPin
+	More []ShownPin `avro:"more" json:"more,omitempty"`
+}
+
+// ShownPin is a pin and what brought it.
+type ShownPin struct {
+	Pin    PinID  `avro:"pin" json:"pin"`
+	Source Source `avro:"source" json:"source"`
+}
+
+// Add adds a pin. The zero Impressions have none.
+func (i *Impressions) Add(shown ShownPin) {
+	if i.Pin == "" {
+		i.ShownPin = shown
+		return
+	}
+	i.More = append(i.More, shown)
+}
+
+// All are the pins, in the order in which they were added.
+func (i *Impressions) All() iter.Seq[ShownPin] {
+	return func(yield func(ShownPin) bool) {
+		if !yield(i.ShownPin) {
+			return
+		}
+		for _, shown := range i.More {
+			if !yield(shown) {
+				return
+			}
+		}
+	}
+}
