@@ -1,0 +1,25 @@
+package ranked_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/ranked"
+)
+
+// Rows are read in the order of their bytes: the best score comes first.
+func ExampleAppendScore() {
+	var rows []string
+	for _, score := range []float64{-2, 0.5, 1e6, 0} {
+		rows = append(rows, string(ranked.AppendScore(nil, score)))
+	}
+	slices.Sort(rows)
+	for _, row := range rows {
+		fmt.Println(ranked.Score(row))
+	}
+	// Output:
+	// 1e+06
+	// 0.5
+	// 0
+	// -2
+}

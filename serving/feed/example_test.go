@@ -1,0 +1,70 @@
+package feed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+)
+
+// away is a content generator that does not answer.
+type away struct{}
+
+var errAway = errors.New("away")
+
+func (away) Chunk(context.Context, schemas.ChunkRequest) (*schemas.Chunk, error) { return nil, errAway }
+func (away) Settle(schemas.UserID, string, schemas.Outcome)                      {}
+func (away) Waiting(context.Context, schemas.UserID) (int, error)                { return 0, errAway }
+
+// There is always an answer: without the generator it is the frozen feed, and it says what is missing.
+func ExampleService_Visit() {
+	if err := visit(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// pin:2 pin:1
+	// missing: [generator]
+}
+
+func visit(ctx context.Context) (err error) {
+	dir, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	store, err := feedstore.Open(dir, feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := store.Write(ctx, frozen(2)); err != nil {
+		return err
+	}
+
+	svc, err := feed.New(feed.DefaultConfig(), feed.Deps{
+		Generator: away{}, Store: store, Served: acknowledging{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, svc.Close(ctx)) }()
+	page, err := svc.Visit(ctx, viewer, "home", 25)
+	if err != nil {
+		return err
+	}
+	for i, item := range page.Items {
+		if i > 0 {
+			fmt.Print(" ")
+		}
+		fmt.Print(item.ID)
+	}
+	fmt.Printf("\nmissing: %v\n", page.Degraded)
+	return nil
+}

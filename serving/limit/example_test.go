@@ -1,0 +1,22 @@
+package limit_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/smartfeed/smartfeed/serving/limit"
+)
+
+// Two requests of a class at once, while processors have nothing better to do; the third is refused and not kept waiting.
+func ExampleGates() {
+	idle := func() (_ time.Duration, of uint64) { return 0, 0 }
+	gates := limit.NewGates(limit.DefaultConfig(), 2, idle, nil)
+	fmt.Println(gates.Enter("feed"), gates.Enter("feed"), gates.Enter("feed"))
+	fmt.Println(gates.Enter("features"))
+	gates.Leave("feed")
+	fmt.Println(gates.Enter("feed"))
+	// Output:
+	// true true false
+	// true
+	// true
+}
