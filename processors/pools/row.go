@@ -18,10 +18,10 @@ const (
 	rowChanged    = 'd' // the same of later versions, and of what other systems offer
 	rowFrozen     = 'e' // position of the last → the FeedEntries record of a visit, of the newest Frozen entries; see frozen.go
 	rowGraph      = 'g' // register, other → weight of a follow, 4 bytes; empty: 1. There is one for each live register
-	rowIndex      = 'i' // position → the pin that is seen there
+	rowIndex      = 'i' // position of the last → the pins that a visit showed; see seen.go
 	rowState      = 'm' // state
 	rowFormer     = 'o' // other → nothing: there was a follow or a block that is dead now, or was for a time
-	rowSeen       = 's' // pin → seen
+	rowSeen       = 's' // pin → seen; see seen.go
 	rowPresence   = 'v' // presence
 )
 
@@ -144,25 +144,4 @@ func sourcesOf(t table, kind byte) ([]schemas.Source, error) {
 		}
 		from = append(rowOf(kind, list[before]), 1) // behind the terminator
 	}
-}
-
-// seen says when a pin was shown.
-type seen struct {
-	position int64
-	time     schemas.Micros // of the visit
-	created  schemas.Micros // of the pin
-}
-
-func appendSeen(b []byte, s seen) []byte {
-	b = binary.BigEndian.AppendUint64(b, uint64(s.position))
-	b = binary.BigEndian.AppendUint64(b, uint64(s.time))
-	return binary.BigEndian.AppendUint64(b, uint64(s.created))
-}
-
-func parseSeen(value []byte) (seen, error) {
-	if len(value) != 24 {
-		return seen{}, errors.New("parse seen: cut short or malformed")
-	}
-	at := func(i int) uint64 { return binary.BigEndian.Uint64(value[8*i:]) }
-	return seen{position: int64(at(0)), time: schemas.Micros(at(1)), created: schemas.Micros(at(2))}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -100,15 +99,6 @@ func (v *view) rememberAll(n int) error {
 		return nil
 	}
 	return v.remember(int(shown))
-}
-
-// remember has what was shown lately, so many pins, count as seen.
-func (v *view) remember(n int) error {
-	v.lately = make(map[schemas.PinID]struct{}, min(n, int(v.state.Head)))
-	return v.Scan(rows.Scan{Prefix: []byte{rowIndex}, Reverse: true, Limit: n}, func(_, pin []byte) bool {
-		v.lately[schemas.PinID(pin)] = struct{}{}
-		return true
-	})
 }
 
 // pool returns the n best candidates of a source. They are valid until the next call.

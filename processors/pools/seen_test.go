@@ -1,0 +1,55 @@
+package pools
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Whatever visits were, and also where former builds wrote a row for each pin: the index has every pin at its position, and the
+// newest are remembered, but for those that were forgotten, in the middle of a visit or between two.
+func TestSeenPinsAreIndexed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table, all := memory{}, []schemas.PinID{}
+		for _, size := range rapid.SliceOfN(rapid.IntRange(1, 5), 1, 8).Draw(t, "visits") {
+			var visit []byte
+			for range size {
+				all = append(all, pinID(len(all)))
+				visit = appendIndexed(visit, all[len(all)-1])
+			}
+			table[string(positionRow(rowIndex, int64(len(all))))] = visit
+		}
+		end := int64(len(all))
+		from := rapid.Int64Range(1, end).Draw(t, "from")
+		to := rapid.Int64Range(from, end+1).Draw(t, "to")
+		list, err := indexedBetween(table, from, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pins []schemas.PinID
+		for i, p := range list {
+			_, ends := table[string(positionRow(rowIndex, p.position))]
+			if pins = append(pins, p.pin); p.position != from+int64(i) || p.last != ends {
+				t.Fatalf("from %d to %d of %d: %+v", from, to, end, list)
+			}
+		}
+		if diff := cmp.Diff(all[from-1:min(to, end)], pins); diff != "" {
+			t.Fatalf("from %d to %d of %d (-want +got):\n%s", from, to, end, diff)
+		}
+		v := &view{table: table, state: state{Head: end, Unseen: rapid.Int64Range(0, end).Draw(t, "forgotten")}}
+		n := rapid.IntRange(1, 20).Draw(t, "remembered")
+		if err := v.remember(n); err != nil {
+			t.Fatal(err)
+		}
+		want := all[max(v.state.Unseen, end-int64(n)):]
+		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(v.lately)), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("the newest %d of %d, %d forgotten (-want +got):\n%s", n, end, v.state.Unseen, diff)
+		}
+	})
+}
