@@ -89,7 +89,7 @@ func TestRealPagesThroughFaults(t *testing.T) {
 	}
 	p := startPages(t, at)
 	p.fill()
-	count := pageCount(t)
+	count := cassandratest.Count(t, pagesVariable)
 	p.warm(count)
 	report := &strings.Builder{}
 	table := tabwriter.NewWriter(report, 0, 0, 2, ' ', 0)
@@ -126,19 +126,6 @@ func (p *pagesProduct) warm(count int) {
 		p.t.Logf("warming: pages took %s at the 99th percentile, bare requests %s", late, r.bare.Latency.Quantile(0.99))
 	}
 	p.mend()
-}
-
-func pageCount(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv(pagesVariable)
-	if text == "" {
-		return 2000
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 400 {
-		t.Fatalf("%s=%s: want a number from 400", pagesVariable, text)
-	}
-	return n
 }
 
 // pagesProduct is a product on real servers, and what its readers are to see.

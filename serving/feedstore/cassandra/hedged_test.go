@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,19 +32,6 @@ const (
 
 // readsVariable says how many pages are read in each state, 2,000 without it.
 const readsVariable = "CASSANDRA_TEST_READS"
-
-func readCount(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv(readsVariable)
-	if text == "" {
-		return 2000
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
 
 // watched counts the reads of a store.
 type watched struct {
@@ -175,7 +160,7 @@ func (p *pair) read(t *testing.T, n int) outcome {
 // all are answered, and the extra reads; times are printed and not asserted: the machine may have other things to do.
 func TestRealCassandraHedged(t *testing.T) {
 	p := newPair(t)
-	n := readCount(t)
+	n := cassandratest.Count(t, readsVariable)
 	p.read(t, 1000) // the servers' code is compiled, the stores' p99.9 known
 	p.settle(t)
 	for _, c := range []struct {
