@@ -149,7 +149,7 @@ bench-pinot: ## features of users from a real Pinot, which .ci/services brings
 bench-sizing: ## bytes and CPU time of a follow, a pin, a delivery, a candidate, an action, a visit: what OPERATIONS.md computes with
 	$(GOTEST) -run '^$$' -bench 'Sizing$$' -benchtime 1x ./product
 
-fuzz: ## every fuzz target for FUZZTIME (4s), two at a time
+fuzz: ## every fuzz target for FUZZTIME (10s), two at a time
 	.ci/fuzz
 
 bench-serving: ## pages beside a bare handler over the same rows, visits, three times what there is capacity for; who asks is a process of its own
