@@ -46,7 +46,7 @@ func (c Config) Validate() error {
 		within("evidence", c.Evidence, 0, 100),
 		within("interests", c.Interests, 1, 64),
 		within("attribute", c.Attribute, time.Minute, 720*time.Hour),
-		within("max_seen", c.MaxSeen, 0, 1_000_000),
+		within("max_seen", c.MaxSeen, 0, 40_000),
 		within("days", c.Days, 1, 400),
 	}
 	for term, reason := range c.Block {

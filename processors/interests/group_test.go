@@ -237,6 +237,87 @@ func TestInterestsHaveEvidenceAndEngagementASource(t *testing.T) {
 	}
 }
 
+// like has a user act on a pin whose record arrives at some time; zero: now.
+func (r *rig) like(user schemas.UserID, pin schemas.PinID, arrival time.Time) {
+	r.t.Helper()
+	proctest.PublishAt(r.Wire, r.Streams.RelatedRequests, arrival, string(pin), &schemas.RelatedRequest{
+		User: user, Verb: "save", Weight: 4, Time: schemas.MicrosOf(now),
+		Pin: schemas.Neighbour{ID: schemas.ID(pin), Version: 1, Quality: 1, Facets: schemas.Facets{Interests: []schemas.InterestID{"interest:tea"}}},
+	})
+}
+
+// visitors returns who is remembered to have met a pin.
+func (r *rig) visitors(pin schemas.PinID) (users []schemas.UserID) {
+	for _, row := range r.Rows(topics.Interests, string(pin)) {
+		if row.Name[0] == 's' {
+			users = append(users, schemas.UserID(row.Name[1:]))
+		}
+	}
+	return users
+}
+
+// A pin that is deleted leaves the evidence of however many liked it, although what their partition is told of that does not
+// fit into one record.
+func TestAMuchLikedPinIsDeleted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, interests.DefaultConfig(), nil)
+	pin := schemas.PinID("pin:" + strings.Repeat("p", 252))
+	c := &schemas.Card{}
+	c.Pin, c.Version, c.Author, c.Interests = pin, 1, "user:author", []schemas.InterestID{"interest:tea"}
+	r.card(c)
+	r.WaitIdle()
+	const likers = 2200 // × 520 bytes
+	var users []schemas.UserID
+	for n := 0; len(users) < likers; n++ {
+		user := schemas.UserID(fmt.Sprintf("user:%d%s", n, strings.Repeat("u", 245)))
+		if topics.Partition(string(user), r.Kafka.Partitions) == 1 {
+			users = append(users, user)
+			r.like(user, pin, time.Time{})
+		}
+	}
+	r.WaitIdle()
+	if n := len(r.visitors(pin)); n != likers {
+		t.Fatalf("%d are remembered, want %d", n, likers)
+	}
+	gone := &schemas.Card{}
+	gone.Pin, gone.Version, gone.Deleted = pin, 2, true
+	r.card(gone)
+	r.WaitIdle()
+	if n := len(r.visitors(pin)); n != 0 {
+		t.Errorf("%d are remembered of a pin that is deleted", n)
+	}
+	for _, user := range []schemas.UserID{users[0], users[likers-1]} {
+		known := ask(r, func(i interests.Reader) ([]schemas.UserInterest, error) { return i.Interests(t.Context(), user, 10) })
+		if len(known) != 1 || len(known[0].Evidence) != 0 {
+			t.Errorf("%.20s… is interested in %+v, want tea without evidence", user, known)
+		}
+	}
+	if letters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(letters) != 0 {
+		t.Errorf("%d dead letters, the first: %s", len(letters), letters[0].Value.Reason)
+	}
+}
+
+// Who met a pin is forgotten after Config.Attribute, counted from the last impression.
+func TestVisitorsAreForgottenAfterTheLastImpression(t *testing.T) {
+	t.Parallel()
+	cfg := interests.DefaultConfig()
+	r := newRig(t, cfg, nil)
+	const pin = "pin:1"
+	c := &schemas.Card{}
+	c.Pin, c.Version, c.Author = pin, 1, "user:author"
+	r.card(c)
+	r.WaitIdle()
+	soon := time.Now().Add(2*time.Second - cfg.Attribute) // what arrived then is forgotten in two seconds
+	r.like("user:shown", pin, soon)
+	r.like("user:only-liked", pin, soon.Add(time.Millisecond))
+	r.show(&schemas.Impressions{User: "user:shown", Time: schemas.MicrosOf(time.Now()), ShownPin: schemas.ShownPin{Pin: pin, Source: schemas.Related}})
+	r.WaitIdle()
+	r.Eventually("who only liked it to be forgotten", func() bool { return !slices.Contains(r.visitors(pin), "user:only-liked") })
+	if got := r.visitors(pin); !slices.Equal(got, []schemas.UserID{"user:shown"}) {
+		t.Errorf("%q are remembered, want who was shown it a moment ago", got)
+	}
+}
+
 func TestGarbageGoesToTheDeadLetters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, interests.DefaultConfig(), nil)

@@ -176,13 +176,7 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 	out := g.outbox(tx)
 	for shown := range i.All() {
-		if err := g.impression(tx, out, i, shown); err != nil {
-			return err
-		}
-		if out.events < eventsAtOnce {
-			continue
-		}
-		if err := out.send(); err != nil {
+		if err := cmp.Or(g.impression(tx, out, i, shown), out.sendMany()); err != nil {
 			return err
 		}
 	}
@@ -255,9 +249,19 @@ func (g *group) meet(tx *rows.Tx, t pinRows, user schemas.UserID, v visitor) err
 	return cmp.Or(t.own.SetTimer(at, visitorName(user)), t.putVisitors(n+1), t.putVisitor(user, v))
 }
 
-// timer forgets who saw or liked a pin.
-func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
-	return pinRows{owner}.forget(name)
+// timer forgets who saw or liked a pin, unless it was shown to them again since.
+func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, now time.Time) error {
+	t := pinRows{owner}
+	v, _, err := get[visitor](owner, name)
+	if err != nil {
+		return err
+	}
+	at := v.Time.Time().Add(g.cfg.Attribute)
+	if v.Source == "" || !at.After(now) {
+		return t.forget(name)
+	}
+	v.Forget = schemas.MicrosOf(at)
+	return cmp.Or(owner.SetTimer(at, name), put(owner, name, &v))
 }
 
 // deletion ends a user.

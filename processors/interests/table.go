@@ -135,11 +135,11 @@ func (t pinRows) withdraw(out *outbox, pin schemas.PinID) error {
 			out.like(schemas.LikeMark{User: schemas.UserID(user), Pin: pin})
 		}
 		name := visitorName(schemas.UserID(user))
-		if err := cmp.Or(t.own.DropTimer(v.Forget.Time(), name), t.forget(name)); err != nil {
+		if err := cmp.Or(t.own.DropTimer(v.Forget.Time(), name), t.own.Delete(name), out.sendMany()); err != nil {
 			return err
 		}
 	}
-	return nil
+	return t.own.Delete([]byte{rowVisitors})
 }
 
 // outbox gathers marks by the partition of whom they concern.
@@ -147,12 +147,12 @@ type outbox struct {
 	tx      *rows.Tx
 	streams *topics.Streams
 	to      []schemas.InterestMarks
-	events  int // that wait in to
+	waiting int // in to, but for terms
 }
 
-// eventsAtOnce is from how many events on they are sent: with those of one more pin, 64 at most, and with ids and sources of
-// any length, about 350 bytes each, they are less than half of what a record may be.
-const eventsAtOnce = 1000
+// marksAtOnce is from how many marks on they are sent: with those of one more pin, 64 events at most or one like, and with ids
+// and sources of any length, about 350 bytes an event and 530 a like that is taken back, they fit into a record.
+const marksAtOnce = 1000
 
 func (g *group) outbox(tx *rows.Tx) *outbox {
 	return &outbox{tx: tx, streams: g.streams, to: make([]schemas.InterestMarks, len(g.owners))}
@@ -165,12 +165,13 @@ func (o *outbox) of(owner string) *schemas.InterestMarks {
 func (o *outbox) like(l schemas.LikeMark) {
 	m := o.of(string(l.User))
 	m.Likes = append(m.Likes, l)
+	o.waiting++
 }
 
 func (o *outbox) event(e schemas.EngagementMark) {
 	m := o.of(string(e.Interest))
 	m.Events = append(m.Events, e)
-	o.events++
+	o.waiting++
 }
 
 // terms says what a pin says now and did not before, and the other way round.
@@ -188,6 +189,14 @@ func (o *outbox) terms(was, is saying) {
 	mark(is, was, false)
 }
 
+// sendMany sends what has been gathered if it is much.
+func (o *outbox) sendMany() error {
+	if o.waiting < marksAtOnce {
+		return nil
+	}
+	return o.send()
+}
+
 // send sends what has been gathered.
 func (o *outbox) send() error {
 	for partition := range o.to {
@@ -200,6 +209,6 @@ func (o *outbox) send() error {
 		}
 		*m = schemas.InterestMarks{}
 	}
-	o.events = 0
+	o.waiting = 0
 	return nil
 }
