@@ -15,7 +15,7 @@ import (
 // goes when its last entry is none of the newest Config.Frozen.
 
 // freeze writes what a visit added, sends it, and takes away what has become old by it.
-func (g *group) freeze(tx *rows.Tx, own rows.Owner, added *schemas.FeedEntries) error {
+func (g *group) freeze(tx *rows.Tx, own rows.Owner, st *state, added *schemas.FeedEntries) error {
 	value, err := g.streams.FeedEntries.Encode(added)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", g.streams.FeedEntries.Name, err)
@@ -26,17 +26,16 @@ func (g *group) freeze(tx *rows.Tx, own rows.Owner, added *schemas.FeedEntries) 
 	if err := tx.Emit(g.streams.FeedEntries.Name, tx.Key(), value); err != nil {
 		return err
 	}
-	most := int64(g.cfg.Frozen)
-	return thaw(own, added.First-most, added.Last()-most)
+	return thaw(own, st, st.Head-int64(g.cfg.Frozen))
 }
 
-// thaw removes the rows whose last position is from one to another: below are none, they went when the head was lower.
-func thaw(own rows.Owner, from, to int64) error {
-	if to < 1 {
+// thaw removes the rows up to a position. It need not look where it has before: what is deleted is slow to pass by.
+func thaw(own rows.Owner, st *state, to int64) error {
+	if to <= st.Thawed {
 		return nil
 	}
 	var old [][]byte
-	scan := rows.Scan{Prefix: []byte{rowFrozen}, From: positionRow(rowFrozen, max(1, from))}
+	scan := rows.Scan{Prefix: []byte{rowFrozen}, From: positionRow(rowFrozen, st.Thawed+1)}
 	err := own.Scan(scan, func(name, _ []byte) bool {
 		if positionOf(name) > to {
 			return false
@@ -52,6 +51,7 @@ func thaw(own rows.Owner, from, to int64) error {
 			return err
 		}
 	}
+	st.Thawed = to
 	return nil
 }
 

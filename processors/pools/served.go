@@ -100,7 +100,7 @@ func (g *group) show(tx *rows.Tx, own rows.Owner, st *state, s *schemas.Served) 
 	if err := see(own, added); err != nil {
 		return err
 	}
-	if err := g.freeze(tx, own, added); err != nil {
+	if err := g.freeze(tx, own, st, added); err != nil {
 		return err
 	}
 	return g.tell(tx, added)

@@ -17,6 +17,7 @@ type state struct {
 	Head           int64          `json:"head"`              // the highest position given
 	Unseen         int64          `json:"unseen,omitempty"`  // positions at or below it are no longer remembered as seen
 	Refused        schemas.Micros `json:"refused,omitempty"` // candidates created before are refused, once Unseen is not 0
+	Thawed         int64          `json:"thawed,omitempty"`  // frozen rows whose last position is at or below it are gone
 	ServedBy       []string       `json:"served,omitempty"`  // ids applied, newest first
 	schemas.Memory                // of the newest Served
 }

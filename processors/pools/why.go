@@ -28,11 +28,11 @@ func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.W
 	if err := checkLimit(&o.ChunkRequest); err != nil {
 		return nil, err
 	}
-	o.offers = g.external.ask(ctx, &o)
-	w := &inquiry{WhyRequest: req, answer: schemas.Why{Arm: arm}}
 	if g.deps.Deleted.Has(req.User) {
 		return &schemas.Why{Fate: schemas.FateOut, Reason: schemas.ReasonUserGone, Arm: arm}, nil
 	}
+	o.offers = g.external.ask(ctx, &o)
+	w := &inquiry{WhyRequest: req, answer: schemas.Why{Arm: arm}}
 	var m *material
 	err := g.read(ctx, req.User, func(v *view, _ rows.Snapshot) (err error) {
 		if m, err = g.gather(v, feed, o.offers); err != nil {
@@ -53,7 +53,7 @@ func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.W
 type inquiry struct {
 	schemas.WhyRequest
 	answer schemas.Why
-	hidden schemas.Reason // why it may not be seen, whatever its source; "": it may
+	hidden schemas.Reason // why it may not be seen; "": it may, if only by one source
 	waits  bool           // in a pool, within its cap
 	ranked int            // the best rank among those
 	absent schemas.Reason // why it is in no pool
@@ -92,7 +92,7 @@ func (g *Generator) look(w *inquiry, v *view, o offers) error {
 	if known == nil && w.Card != nil {
 		known = &candidateBody{Facets: w.Card.Facets, created: w.Card.Created, deleted: w.Card.Deleted}
 	}
-	if known != nil {
+	if known != nil && !w.waits { // sources know different versions of a pin: one that shows it is enough
 		w.hidden, w.answer.By = v.hides(known)
 	}
 	if len(w.answer.Candidates) == 0 {

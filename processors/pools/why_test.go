@@ -394,10 +394,10 @@ func TestWhyAgreesWithVisits(t *testing.T) {
 		w.rows[string(rowState)] = []byte(`{"head":1}`)
 		cards := map[schemas.PinID]*schemas.Card{}
 		for n := range rapid.IntRange(0, 25).Draw(rt, "pins") {
-			f := schemas.Facets{Author: schemas.UserID([]string{"user:a", "user:b"}[rapid.IntRange(0, 1).Draw(rt, "author")]),
-				Board: schemas.BoardID(fmt.Sprintf("board:%d", rapid.IntRange(0, 3).Draw(rt, "board")))}
+			author := schemas.UserID([]string{"user:a", "user:b"}[rapid.IntRange(0, 1).Draw(rt, "author")])
 			for _, s := range []schemas.Source{schemas.Following, schemas.Related} {
-				if rapid.Bool().Draw(rt, string(s)) {
+				if rapid.Bool().Draw(rt, string(s)) { // each may know another version of the pin
+					f := schemas.Facets{Author: author, Board: schemas.BoardID(fmt.Sprintf("board:%d", rapid.IntRange(0, 3).Draw(rt, "board")))}
 					cards[pinID(n)] = w.deliver(s, pinID(n), day*schemas.Micros(rapid.IntRange(0, 6).Draw(rt, "days")), f)
 				}
 			}

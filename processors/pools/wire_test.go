@@ -416,6 +416,28 @@ func testOffers(t *testing.T, r *rig) {
 	}
 }
 
+// When fewer frozen entries are to be kept than before, the others go with the next visit.
+func TestFewerFrozenEntriesAreKept(t *testing.T) {
+	t.Parallel()
+	const user = schemas.UserID("user:1")
+	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, Frozen: 100})
+	for n := 0; n < 90; n += 30 {
+		r.showPins(user, n, n+30)
+	}
+	r.WaitIdle()
+	if n := r.count(user, 'e'); n != 3 {
+		t.Fatalf("%d frozen rows, want one a visit", n)
+	}
+	r.member.Kill()
+	r.cfg.Frozen = 10
+	r.member = r.Start("b", pools.Group(r.cfg, r.Streams, gone))
+	r.showPins(user, 90, 95)
+	r.WaitIdle()
+	if n := r.count(user, 'e'); n != 2 {
+		t.Errorf("%d frozen rows, want those of the last two visits", n)
+	}
+}
+
 func testDeadLetters(t *testing.T, r *rig) {
 	const user = schemas.UserID("user:bad")
 	before := len(proctest.Drain(r.Wire, r.Streams.DeadLetters))
