@@ -40,7 +40,7 @@ type Config struct {
 	// Store names the feed store, default "": the only one. The group of a named store is "materialize-<name>". At
 	// most 64 bytes of a-z, 0-9 and -.
 	Store string `yaml:"store"`
-	// MaxPoll is how many records are written as one batch at most, default 5,000, 1 to 100,000.
+	// MaxPoll is how many records, and how many entries of feeds, are written as one batch at most, default 5,000, 1 to 100,000.
 	MaxPoll int `yaml:"max_poll"`
 }
 
@@ -120,7 +120,7 @@ func New(cfg Config, env Env) (*Sink, error) {
 	s := &Sink{
 		cfg: cfg, env: env, inputs: inputs(env.Streams, env.Deleted),
 		written: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_materialize_records_total", Help: "Records written to the feed store.",
+			Name: "smartfeed_materialize_records_total", Help: "Rows and removals written to the feed store, by the topic that they come from.",
 		}, []string{"topic"}),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smartfeed_materialize_dead_letters_total", Help: "Records that can never be written.",
@@ -174,16 +174,31 @@ func (s *Sink) work(ctx context.Context, producer *kgo.Client, records []*kgo.Re
 	if err := s.bury(ctx, producer, bad); err != nil {
 		return err
 	}
+	// A visit is one record of many entries. Those that are too many go before the rest: what is erased with it stays so.
+	for len(batch.Entries) > s.cfg.MaxPoll {
+		if err := s.write(ctx, Batch{Entries: batch.Entries[:s.cfg.MaxPoll]}); err != nil {
+			return err
+		}
+		batch.Entries = batch.Entries[s.cfg.MaxPoll:]
+	}
+	if err := s.write(ctx, batch); err != nil {
+		return err
+	}
+	s.since.Observe(max(0, time.Since(begun(records)).Seconds()))
+	s.behind.Set(time.Since(oldest(records)).Seconds())
+	return nil
+}
+
+// write makes a batch durable.
+func (s *Sink) write(ctx context.Context, batch Batch) error {
 	start := time.Now()
 	writing, span := tracing.Start(ctx, "feedstore write", trace.SpanKindClient, attribute.String("smartfeed.store", s.storeName()))
-	err = s.env.Store.Write(writing, batch)
+	err := s.env.Store.Write(writing, batch)
 	tracing.End(span, err)
 	if err != nil {
 		return fmt.Errorf("materialize: %w", err)
 	}
 	s.seconds.Observe(time.Since(start).Seconds())
-	s.since.Observe(max(0, time.Since(begun(records)).Seconds()))
-	s.behind.Set(time.Since(oldest(records)).Seconds())
 	s.count(batch)
 	return nil
 }

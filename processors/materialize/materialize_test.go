@@ -218,6 +218,36 @@ func TestStoreAwayLosesNothing(t *testing.T) {
 	}
 }
 
+// sizedStore notes the most entries that it was to write at once.
+type sizedStore struct {
+	*feedstore.Store
+	most int
+}
+
+func (s *sizedStore) Write(ctx context.Context, batch materialize.Batch) error {
+	s.most = max(s.most, len(batch.Entries))
+	return s.Store.Write(ctx, batch)
+}
+
+// Visits of many entries are written in batches that are as bounded as those of visits of one.
+func TestBatchesOfEntriesAreBounded(t *testing.T) {
+	w, store := newWire(t), &sizedStore{Store: openStore(t)}
+	const visits, shown = 4, 25
+	for n := range int64(visits) {
+		visit := schemas.FeedEntries{User: "user:1", First: 1 + shown*n, More: make([]schemas.ServedItem, shown-1)}
+		produce(t, w, w.streams.FeedEntries, "user:1", visit)
+	}
+	cfg := materialize.DefaultConfig()
+	cfg.MaxPoll = 10
+	stop := running(t, w.sink(t, cfg, store))
+	eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+	must(t, stop())
+	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 1000)
+	if len(got) != visits*shown || err != nil || store.most != cfg.MaxPoll {
+		t.Errorf("%d entries, %v, %d at once; want %d, %d at most at once", len(got), err, store.most, visits*shown, cfg.MaxPoll)
+	}
+}
+
 func TestBadRecordsGoToTheDeadLetters(t *testing.T) {
 	w, store := newWire(t), openStore(t)
 	good := schemas.FeedEntries{User: "user:1", First: 1}
