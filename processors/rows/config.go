@@ -25,7 +25,7 @@ type Config struct {
 
 	MaxRecordRows  int `yaml:"max_record_rows"`  // rows and records that one input record may write; above, it is a bad one. At least 1000
 	MaxRecordBytes int `yaml:"max_record_bytes"` // the same in bytes, 1 MiB-64 MiB
-	MaxValueBytes  int `yaml:"max_value_bytes"`  // of a row or an emitted record, 64 KiB-1 MiB, which is what the topics take
+	MaxValueBytes  int `yaml:"max_value_bytes"`  // of a row or an emitted record, 512 KiB-1 MiB, which is what the topics take
 	TimersPerTick  int `yaml:"timers_per_tick"`  // timers worked off in one transaction, at least 1
 
 	CacheBytes    int64 `yaml:"cache_bytes"`    // block cache of all stores of the process, memtables included, at least 8 MiB
@@ -86,7 +86,7 @@ func (c Config) Validate() error {
 	between("max_batch_messages", int64(c.MaxBatchMessages), 1, 1_000_000)
 	between("max_record_rows", int64(c.MaxRecordRows), 1000, 1<<20)
 	between("max_record_bytes", int64(c.MaxRecordBytes), 1<<20, 64<<20)
-	between("max_value_bytes", int64(c.MaxValueBytes), 64<<10, schemas.MaxRecordBytes)
+	between("max_value_bytes", int64(c.MaxValueBytes), 512<<10, schemas.MaxRecordBytes)
 	between("timers_per_tick", int64(c.TimersPerTick), 1, 100_000)
 	between("cache_bytes", c.CacheBytes, 8<<20, many)
 	between("memtable_bytes", c.MemTableBytes, 8<<20, many)

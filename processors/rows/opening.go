@@ -92,6 +92,7 @@ func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64
 	options.Lock = lock
 	db, err := pebble.Open(dir, options)
 	if err != nil {
+		options.Experimental.CompactionScheduler.Unregister() // Pebble does it for a store that it closes
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	s.db = db

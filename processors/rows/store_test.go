@@ -322,6 +322,31 @@ func TestDiskThatRefusesWritesStopsTheGroup(t *testing.T) {
 	}
 }
 
+// A disk that refuses the last of what opening writes: of a store that is tried again and again nothing stays behind.
+func TestStoreThatCannotBeOpenedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	r := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).w.r
+	var hits atomic.Int64
+	r.cfg.Dir = t.TempDir()
+	r.fs = errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite || !strings.Contains(op.Path, "temporary.") { // it becomes that of the options
+			return nil
+		}
+		hits.Add(1)
+		return &os.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+	}))
+	var err error
+	r.shared, err = NewShared(r.cfg)
+	must(t, err)
+	defer r.shared.Close()
+	if _, err := r.openStore(identity{Topic: "g-table"}, 0); !errors.Is(err, syscall.ENOSPC) || hits.Load() == 0 {
+		t.Fatalf("openStore: %v, %d writes refused; want %v", err, hits.Load(), syscall.ENOSPC)
+	}
+	if n := len(r.shared.compactions.stores); n != 0 {
+		t.Errorf("%d stores are to be compacted, want none", n)
+	}
+}
+
 func TestFullDiskStopsCommitsUntilThereIsRoom(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
