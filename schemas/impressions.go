@@ -29,7 +29,7 @@ func (i *Impressions) Add(shown ShownPin) {
 // All are the pins, in the order in which they were added.
 func (i *Impressions) All() iter.Seq[ShownPin] {
 	return func(yield func(ShownPin) bool) {
-		if !yield(i.ShownPin) {
+		if i.Pin == "" || !yield(i.ShownPin) {
 			return
 		}
 		for _, shown := range i.More {

@@ -6,6 +6,9 @@ import (
 )
 
 func TestImpressionsHoldWhatIsAdded(t *testing.T) {
+	if got := slices.Collect(new(Impressions).All()); len(got) != 0 {
+		t.Errorf("without any: got %v", got)
+	}
 	want := []ShownPin{{"pin:1", Following}, {"pin:2", Related}, {"pin:1", Following}}
 	for n := range want {
 		var i Impressions
