@@ -13,9 +13,9 @@ BROWSER := Browser
 # Where goroutines share state: `make test-racy` runs these under the race detector, `make test-race` everything.
 RACY    := ./processors ./processors/rows ./processors/pools ./processors/outside ./processors/retries ./processors/interests ./internal/tracing ./internal/otlp ./topics/... ./serving/...
 
-# Tests in memory, where 4 GiB of it are free as a file system: they make and delete tens of thousands of small files,
+# Tests in memory, where 4 GiB of it are free as a file system that programs may run from: they make and delete tens of thousands of small files,
 # and ext4 passes by each that was deleted within some minutes when it looks for the place of a new one.
-MEMORY := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 4096 { print $$6 }')
+MEMORY := $(shell grep -q ' /dev/shm [^ ]* [^ ]*noexec' /proc/mounts 2>/dev/null || df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 4096 { print $$6 }')
 ifneq ($(MEMORY),)
 test test-racy test-race fuzz: export TMPDIR ?= $(MEMORY)
 endif
