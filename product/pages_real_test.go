@@ -114,13 +114,13 @@ func TestRealPagesThroughFaults(t *testing.T) {
 	p.compareStores(at[2:])
 }
 
-// warm asks until pages are answered in time, for as long as count pages take at most, or sixteen thousand: stores that
+// warm asks until pages are answered in time, for as long as count pages take at most, or six thousand: stores that
 // have just begun compile what they run. Then the times that each usually takes are known, too.
 func (p *pagesProduct) warm(count int) {
 	p.t.Helper()
 	const round = 1000
 	late := pageP99
-	for n := 0; late >= pageP99 && n < max(16, count/round); n++ {
+	for n := 0; late >= pageP99 && n < max(6, count/round); n++ {
 		r := p.ask(round, func() {})
 		late = r.pages.Latency.Quantile(0.99)
 		p.t.Logf("warming: pages took %s at the 99th percentile, bare requests %s", late, r.bare.Latency.Quantile(0.99))
