@@ -83,6 +83,7 @@ func (p *product) openFeedStore(context.Context) error {
 	}
 	p.opened(store.Close)
 	p.store, p.sinks = store, []feedSink{{p.cfg.Materialize.Store, store}}
+	p.storeOf("primary", "embedded", nil)
 	return nil
 }
 
@@ -119,6 +120,7 @@ func (p *product) openCluster(name string, at cassandra.Cluster) (*cassandra.Sto
 	}
 	p.part("feed-store-"+name, store.Run)
 	p.clusters = append(p.clusters, store)
+	p.storeOf(name, "cassandra", store.Connected)
 	return store, nil
 }
 

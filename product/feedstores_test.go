@@ -64,6 +64,16 @@ func TestPartsOfFeedStores(t *testing.T) {
 		if diff := cmp.Diff(c.want, parts); diff != "" || len(p.sinks) != len(c.want) {
 			t.Errorf("%s: %d sinks and parts (-want +got):\n%s", c.name, len(p.sinks), diff)
 		}
+		away, stores := false, []storeStatus{}
+		for i, store := range p.stores {
+			stores = append(stores, storeStatus{Name: []string{"primary", "standby"}[i], Kind: "cassandra", Connected: &away})
+			if diff := cmp.Diff(stores[i], store()); diff != "" {
+				t.Errorf("%s: store %d (-want +got):\n%s", c.name, i, diff)
+			}
+		}
+		if len(stores) != len(c.want) {
+			t.Errorf("%s: %d stores in the status, want %d", c.name, len(stores), len(c.want))
+		}
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}

@@ -329,7 +329,9 @@ func (p *product) openFeatures(context.Context) error {
 		return err
 	}
 	deps.Fresh, deps.Record = sink.Fresh, recorder.Record
+	kind := "embedded"
 	if inPinot {
+		kind = "pinot"
 		client, err := pinot.NewClient(p.cfg.Pinot)
 		if err != nil {
 			return err
@@ -338,6 +340,7 @@ func (p *product) openFeatures(context.Context) error {
 		actions := pinot.NewStore(p.cfg.Feature, client, store)
 		deps.Store, deps.Fresh = actions, actions.Fresh
 	}
+	p.storeOf("features", kind, nil)
 	if p.features, err = feature.NewService(p.cfg.Feature, deps); err != nil {
 		return err
 	}

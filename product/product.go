@@ -54,6 +54,7 @@ type product struct {
 	store     feed.Store       // what feeds are read from; nil: not here
 	sinks     []feedSink       // what feeds are written to
 	clusters  []*cassandra.Store
+	stores    []func() storeStatus
 	spare     []string      // parts without which all is answered
 	feed      *feed.Service // nil: not served here
 	server    *api.Server

@@ -22,6 +22,7 @@ type status struct {
 	Missing []string               `json:"missing"`
 	Parts   []processors.PartState `json:"parts"`
 	Groups  []groupStatus          `json:"groups"`
+	Stores  []storeStatus          `json:"stores"`           // that this process asks or fills
 	Flows   []topics.Flow          `json:"flows,omitempty"`  // the topics between the groups; absent: not known
 	Shares  []schemas.FeedShare    `json:"shares,omitempty"` // of what was chosen here, by feed and source; absent: nothing is chosen here
 }
@@ -32,13 +33,35 @@ type groupStatus struct {
 	Lag map[string]int64 `json:"lag,omitempty"` // by input topic: records, transaction markers among them; absent: not known
 }
 
+// storeStatus is a store of this process.
+type storeStatus struct {
+	Name      string `json:"name"`                // primary, standby: of feeds; features
+	Kind      string `json:"kind"`                // embedded, cassandra, pinot
+	Connected *bool  `json:"connected,omitempty"` // absent: there is no connection that lasts
+}
+
+// storeOf has a store in the status; connected may be nil.
+func (p *product) storeOf(name, kind string, connected func() bool) {
+	p.stores = append(p.stores, func() storeStatus {
+		s := storeStatus{Name: name, Kind: kind}
+		if connected != nil {
+			is := connected()
+			s.Connected = &is
+		}
+		return s
+	})
+}
+
 // brokerPatience is how long a status waits for what the broker knows: it is asked for when something is wrong, and the
 // broker may be it.
 const brokerPatience = 2 * time.Second
 
 func (p *product) status(ctx context.Context) any {
 	missing := p.missing()
-	s := status{Version: version, Ready: len(missing) == 0, Missing: missing, Parts: p.supervisor.State(), Groups: []groupStatus{}}
+	s := status{Version: version, Ready: len(missing) == 0, Missing: missing, Parts: p.supervisor.State(), Groups: []groupStatus{}, Stores: []storeStatus{}}
+	for _, store := range p.stores {
+		s.Stores = append(s.Stores, store())
+	}
 	for _, g := range p.groupsNow() {
 		s.Groups = append(s.Groups, groupStatus{g.Status(), nil})
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -15,6 +17,9 @@ func TestStatusWithoutTheBroker(t *testing.T) {
 	whole := s.status(t.Context()).(status)
 	if len(whole.Flows) == 0 || len(whole.Shares) == 0 || whole.Groups[0].Lag == nil {
 		t.Fatalf("%d flows, %d shares, lag %v: want all there is", len(whole.Flows), len(whole.Shares), whole.Groups[0].Lag)
+	}
+	if diff := cmp.Diff([]storeStatus{{Name: "features", Kind: "embedded"}, {Name: "primary", Kind: "embedded"}}, whole.Stores); diff != "" {
+		t.Errorf("stores (-want +got):\n%s", diff)
 	}
 	away, err := topics.NewLog(topics.Kafka{Brokers: []string{freeAddress(t)}, Partitions: s.kafka.Partitions})
 	if err != nil {

@@ -322,7 +322,8 @@ func (f *fakes) status(context.Context) any {
 	}
 	return map[string]any{
 		"version": "v1", "ready": true, "missing": []string{},
-		"parts": []any{map[string]any{"name": "pools", "condition": "running", "since": now, "restarts": 2, "last_error": "it broke"}},
+		"parts":  []any{map[string]any{"name": "pools", "condition": "running", "since": now, "restarts": 2, "last_error": "it broke"}},
+		"stores": []any{map[string]any{"name": "primary", "kind": "cassandra", "connected": true}, map[string]any{"name": "features", "kind": "pinot"}},
 		"groups": []any{map[string]any{
 			"group": "pools", "starts": 1, "joined": true, "ready": true,
 			"partitions": []any{map[string]any{"partition": 0, "stage": "running", "table_offset": 5}},
