@@ -64,6 +64,11 @@ const (
 	settleQueue   = 1024
 	settleTimeout = 2 * time.Second
 
+	// callTimeout bounds a call whose caller has no deadline, such as a request over HTTP: it holds one of the server's
+	// places, and an owner that hangs, or that there is none, would have it hold that for ever. A rebalance is often
+	// over by then.
+	callTimeout = 2 * time.Second
+
 	// lookAgain is between two looks for an owner whom the group does not know yet.
 	lookAgain = 10 * time.Millisecond
 
@@ -117,7 +122,7 @@ func (c *Client) Close() {
 }
 
 // Chunk asks the generator that has the user's pools. Beside that one's errors it fails with one that is
-// schemas.ErrElsewhere when nobody has them until ctx ends.
+// schemas.ErrElsewhere when nobody has them until ctx ends, or for callTimeout where that has no deadline.
 func (c *Client) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
 	return ask[*schemas.Chunk](ctx, c, callChunk, c.poolsOf(r.User), r)
 }
@@ -189,9 +194,15 @@ func (c *Client) FeedState(ctx context.Context, user schemas.UserID, feed string
 	return ask[*schemas.FeedState](ctx, c, callState, c.poolsOf(user), stateRequest{user, feed})
 }
 
-// ask sends a call to the process that has the rows, and looks for another one while that has not.
+// ask sends a call to the process that has the rows, and looks for another one while that has not, until ctx ends, or,
+// where that has no deadline, for callTimeout.
 func ask[Resp any](ctx context.Context, c *Client, call string, rows target, request any) (resp Resp, err error) {
 	defer func() { c.count(call, err) }()
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+	}
 	body, err := json.Marshal(request)
 	if err != nil {
 		return resp, fmt.Errorf("encode %s: %w", call, err)

@@ -6,9 +6,9 @@
 // Kafka, and a process that takes a partition over is found as soon as the group knows it.
 //
 // A call is one POST of JSON below Path. The owner of a moment ago answers 421 Misdirected Request; then, or when
-// nothing listens at the address, the Client reads the metadata again and asks once more, until its context ends. A
-// request that may have been worked off is never sent twice: a chunk that was handed out and lost is settled by the
-// generator itself.
+// nothing listens at the address, the Client reads the metadata again and asks once more, until its context ends, or for
+// two seconds where that has no deadline. A request that may have been worked off is never sent twice: a chunk that was
+// handed out and lost is settled by the generator itself.
 //
 // A peer may ask for everybody's, so it proves that it is one by the secret that all processes share (Config). Who answers
 // has that checked before anything of a call is read; see auth.Peers and package api.

@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -266,6 +268,43 @@ func TestAHangingOwnerIsLeft(t *testing.T) {
 	if chunk, err := c.Chunk(within(t, 5*time.Second), request); err != nil || chunk.Served.Mix["next"] == 0 {
 		t.Errorf("got %v, %v, want the next owner's chunk", chunk, err)
 	}
+}
+
+// A call whose caller sets no deadline ends nevertheless, whether the owner hangs or there is none: who waits for it holds
+// a place of the server.
+func TestCallsEndByThemselves(t *testing.T) {
+	for name, c := range map[string]struct {
+		owner string // who is said to have the pools; "": nobody
+		want  error
+	}{
+		"the owner takes the call, and never answers": {"10.0.0.1:80", context.DeadlineExceeded},
+		"nobody has them": {"", schemas.ErrElsewhere},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asking := client(t, &directory{owner: c.owner})
+				asking.transport.DialContext = silent
+				for _, own := range []time.Duration{0, callTimeout / 2, 2 * callTimeout} { // the caller's; 0: none
+					ctx, want := t.Context(), callTimeout
+					if own > 0 {
+						ctx, want = within(t, own), own
+					}
+					began := time.Now()
+					_, err := asking.FeedState(ctx, user, "home")
+					if took := time.Since(began); !errors.Is(err, c.want) || took < want || took > want+lookAgain {
+						t.Errorf("a deadline of %s: got %v after %s, want %v after %s", own, err, took, c.want, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// silent is a connection to a process that takes all and says nothing.
+func silent(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, theirs) }() // until ours is closed
+	return ours, nil
 }
 
 // However many calls fail, the brokers are asked a bounded number of times.
