@@ -573,6 +573,19 @@ func TestVisitGetsWhatWasAsked(t *testing.T) {
 	}
 }
 
+// Who asks for the header alone sees no pins, and so none are to count as shown.
+func TestHeadIsNoVisit(t *testing.T) {
+	f := &fakes{}
+	s := listen(t, f, nil)
+	res := ask(s, "HEAD", "/v1/users/user:a/feed?feed=plain", "")
+	if allow := res.Header.Get("Allow"); res.StatusCode != 405 || allow != "GET" || len(f.visits) > 0 {
+		t.Errorf("got %d, Allow %q and the visits %v, want 405, GET and none", res.StatusCode, allow, f.visits)
+	}
+	if res := ask(s, "HEAD", "/v1/users/user:a/feed?cursor=good", ""); res.StatusCode != 200 {
+		t.Errorf("an older page: got %d, want 200", res.StatusCode)
+	}
+}
+
 func TestPublishesWhatWasSent(t *testing.T) {
 	f := &fakes{}
 	s := listen(t, f, nil)

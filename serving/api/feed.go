@@ -32,6 +32,9 @@ func (s *Server) feed(w http.ResponseWriter, r *http.Request) error {
 	var page feed.Page
 	var err error
 	if cursor == "" {
+		if r.Method == http.MethodHead { // pins that nobody sees would count as shown
+			return onlyMethods(http.MethodGet)(w, r)
+		}
 		page, err = s.deps.Feed.Visit(r.Context(), user, name, limit)
 	} else {
 		page, err = s.deps.Feed.Older(r.Context(), user, cursor, limit)

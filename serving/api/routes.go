@@ -144,6 +144,11 @@ func wrongMethod(methods ...string) handler {
 	if slices.Contains(methods, http.MethodGet) {
 		methods = append(slices.Clone(methods), http.MethodHead)
 	}
+	return onlyMethods(methods...)
+}
+
+// onlyMethods names the methods that a request may have.
+func onlyMethods(methods ...string) handler {
 	allow := strings.Join(methods, ", ")
 	return func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", allow)
