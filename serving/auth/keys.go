@@ -64,7 +64,7 @@ type keys struct {
 
 	current atomic.Pointer[map[keyName]any] // nil: never read
 	reading chan struct{}                   // holds one while somebody reads the set
-	asked   time.Time                       // of the last reading; belongs to who reads
+	asked   time.Time                       // end of the last reading; belongs to who reads
 }
 
 func newKeys(cfg Config, deps Deps) *keys {
@@ -80,15 +80,15 @@ func newKeys(cfg Config, deps Deps) *keys {
 }
 
 // find returns the key of a name. One that is not in the set may be new: the set is read again, unless that was just done.
+// While somebody does that, the set that is known holds: who sends keys of his own invention would otherwise have as many
+// requests wait as he likes, for as long as the place hangs.
 func (k *keys) find(ctx context.Context, kid, alg string) (any, error) {
 	name := keyName{kid, alg}
 	if key, ok := k.look(name); ok {
 		return key, nil
 	}
-	select {
-	case k.reading <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := k.enter(ctx); err != nil {
+		return nil, err
 	}
 	defer func() { <-k.reading }()
 	key, ok := k.look(name) // whoever read it before us may have found it
@@ -103,6 +103,24 @@ func (k *keys) find(ctx context.Context, kid, alg string) (any, error) {
 		return nil, ErrNoKeys
 	}
 	return nil, errUnknownKey
+}
+
+// enter waits for who reads the set only while there is none to say with that a key is not known.
+func (k *keys) enter(ctx context.Context) error {
+	if k.current.Load() != nil {
+		select {
+		case k.reading <- struct{}{}:
+			return nil
+		default:
+			return errUnknownKey
+		}
+	}
+	select {
+	case k.reading <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (k *keys) look(name keyName) (any, bool) {
@@ -139,7 +157,7 @@ func (k *keys) run(ctx context.Context) error {
 // read takes over what the set holds now. What cannot be read changes nothing.
 func (k *keys) read(ctx context.Context) {
 	first := k.asked.IsZero()
-	k.asked = k.now()
+	defer func() { k.asked = k.now() }() // at its end: one that hung is not begun again at once
 	// The caller who caused it may go; others wait for the same keys.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 	defer cancel()

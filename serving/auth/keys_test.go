@@ -21,6 +21,7 @@ import (
 type place struct {
 	mu    sync.Mutex
 	text  []byte
+	hangs atomic.Bool // takes questions, and never answers
 	asked atomic.Int32
 }
 
@@ -31,8 +32,12 @@ func (p *place) put(text []byte) {
 }
 
 // RoundTrip answers for the whole net.
-func (p *place) RoundTrip(*http.Request) (*http.Response, error) {
+func (p *place) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.asked.Add(1)
+	if p.hangs.Load() {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.text == nil {
@@ -141,6 +146,70 @@ func TestUnknownKeysDoNotTroubleThePlace(t *testing.T) {
 		}
 		if n := p.asked.Load(); n != 1 {
 			t.Errorf("asked %d times, want once", n)
+		}
+	})
+}
+
+// Who invents keys while the place hangs waits for it alone, and every few seconds: the others are refused at once, and
+// hold no place of the server meanwhile.
+func TestUnknownKeysDoNotWaitForAPlaceThatHangs(t *testing.T) {
+	known := ecSigner(t, "1")
+	onPlace(t, func(t *testing.T, p *place, _ *Verifier, verify func(signer) error) {
+		p.put(setOf(t, known))
+		if err := verify(known); err != nil {
+			t.Fatal(err)
+		}
+		p.hangs.Store(true)
+		stranger := known
+		stranger.kid = "x"
+		time.Sleep(between)
+		began := time.Now()
+		var waited atomic.Int32
+		var callers sync.WaitGroup
+		for range 10 {
+			callers.Go(func() {
+				if err := verify(stranger); !refused(err) {
+					t.Errorf("a key of one's own: got %v, want it refused", err)
+				}
+				if time.Since(began) > 0 {
+					waited.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		if err := verify(known); err != nil || time.Since(began) > 0 {
+			t.Errorf("a known key: got %v after %s, want it taken at once", err, time.Since(began))
+		}
+		callers.Wait()
+		if n := waited.Load(); n != 1 {
+			t.Errorf("%d callers waited, want one", n)
+		}
+		if took := time.Since(began); took != fetchTimeout {
+			t.Errorf("the last was refused after %s, want %s", took, fetchTimeout)
+		}
+		if err := verify(stranger); !refused(err) || time.Since(began) != fetchTimeout || p.asked.Load() != 2 {
+			t.Errorf("right after it: got %v after %s and %d questions, want it refused at once, without a third", err, time.Since(began), p.asked.Load())
+		}
+	})
+}
+
+// Without any set nobody can be refused: all wait for the one look that is under way, and not each for one of his own.
+func TestAPlaceThatHangsIsAskedOnceForAllWhoWait(t *testing.T) {
+	key := ecSigner(t, "1")
+	onPlace(t, func(t *testing.T, p *place, _ *Verifier, verify func(signer) error) {
+		p.hangs.Store(true)
+		began := time.Now()
+		var callers sync.WaitGroup
+		for range 10 {
+			callers.Go(func() {
+				if err := verify(key); !errors.Is(err, ErrNoKeys) {
+					t.Errorf("got %v, want that the keys are not known", err)
+				}
+			})
+		}
+		callers.Wait()
+		if took, n := time.Since(began), p.asked.Load(); took != fetchTimeout || n != 1 {
+			t.Errorf("answered after %s and %d questions, want %s and one", took, n, fetchTimeout)
 		}
 	})
 }
