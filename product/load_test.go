@@ -162,7 +162,7 @@ func (l load) asker(queue <-chan due) (loaded, error) {
 		if l.Rate == 0 {
 			d.at = time.Now()
 		}
-		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: server\r\n\r\n", d.path); err != nil {
+		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", d.path); err != nil {
 			return r, err
 		}
 		code, err := answer(in)

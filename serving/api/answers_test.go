@@ -339,7 +339,7 @@ func eventAskings() []asking {
 		with(post("packed", save, 415, "packed"), func(a *asking) { a.header = []string{"Content-Encoding", "gzip"} }),
 		with(post("from another site", save, 403, ""), func(a *asking) { a.header = []string{"Origin", "https://evil.example"} }),
 		with(post("from the console", save, 202, ""), func(a *asking) {
-			a.header = []string{"Sec-Fetch-Site", "same-origin", "Origin", "http://server"}
+			a.header = []string{"Sec-Fetch-Site", "same-origin", "Origin", "http://127.0.0.1:8080"}
 		}),
 		with(post("broker away", save, 503, "send them again"), func(a *asking) { a.fakes = broken(fmt.Errorf("x: %w", uncertain)) }),
 		with(post("cannot be encoded", save, 500, ""), func(a *asking) { a.fakes = broken(errBroken) }),

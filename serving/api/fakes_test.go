@@ -403,7 +403,7 @@ func askHandler(h http.Handler, method, path string, body io.Reader, header ...s
 	if strings.Contains(path, "/feed/events") {
 		cancel()
 	}
-	r := httptest.NewRequestWithContext(ctx, method, "http://server"+path, body)
+	r := httptest.NewRequestWithContext(ctx, method, "http://127.0.0.1:8080"+path, body)
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}

@@ -35,6 +35,9 @@ func (s *Server) feed(w http.ResponseWriter, r *http.Request) error {
 		if r.Method == http.MethodHead { // pins that nobody sees would count as shown
 			return onlyMethods(http.MethodGet)(w, r)
 		}
+		if err := s.notForeignVisit(r); err != nil {
+			return err
+		}
 		page, err = s.deps.Feed.Visit(r.Context(), user, name, limit)
 	} else {
 		page, err = s.deps.Feed.Older(r.Context(), user, cursor, limit)

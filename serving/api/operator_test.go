@@ -93,7 +93,7 @@ func TestStreamsOfOneCallerAreBounded(t *testing.T) {
 	}
 	onWire(t, &fakes{count: 1}, change, func(t *testing.T, w *wire) {
 		ask := func(user string) (net.Conn, *http.Response) {
-			conn := w.send(t, "GET /v1/users/user:"+user+"/feed/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+user+"\r\n\r\n")
+			conn := w.send(t, "GET /v1/users/user:"+user+"/feed/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+user+"\r\n\r\n")
 			return conn, readAnswer(t, conn)
 		}
 		first, _ := ask("a")

@@ -159,15 +159,14 @@ func onlyMethods(methods ...string) handler {
 // bounded refuses what another site has a browser send, what is above the number of requests, or of streams, at once, and
 // who may not make the call or makes too many. To be refused for want of places costs the least, so that comes first.
 func (s *Server) bounded(r route) http.Handler {
-	foreign := http.NewCrossOriginProtection()
 	return s.problems(func(w http.ResponseWriter, req *http.Request) error {
 		leave, err := s.enter(r)
 		if err != nil {
 			return err
 		}
 		defer leave()
-		if err := foreign.Check(req); err != nil {
-			return problem(http.StatusForbidden, "pages of other sites may not send this")
+		if err := notForeign(req); err != nil {
+			return err
 		}
 		if r.kind == probe {
 			return r.handle(w, req)
@@ -226,6 +225,9 @@ func (s *Server) peer(w http.ResponseWriter, r *http.Request) error {
 		return overloaded()
 	}
 	defer s.gates.Leave(peerClass)
+	if err := notForeign(r); err != nil {
+		return err
+	}
 	if err := s.checkPeer(r); err != nil {
 		return err
 	}
@@ -235,8 +237,9 @@ func (s *Server) peer(w http.ResponseWriter, r *http.Request) error {
 
 const peerClass = "peer"
 
-// problems answers what h returns, and a panic as what it is: a mistake of this program, for this request alone. Of an
-// answer that has begun nothing can be taken back: the connection is given up, so that nobody takes it for whole.
+// problems answers what h returns if the request is by a name that is answered, and a panic as what it is: a mistake
+// of this program, for this request alone. Of an answer that has begun nothing can be taken back: the connection is given
+// up, so that nobody takes it for whole.
 func (s *Server) problems(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -249,7 +252,11 @@ func (s *Server) problems(h handler) http.Handler {
 			}
 			s.answerError(w, r, fmt.Errorf("handle request: panic: %v\n%s", cause, debug.Stack()))
 		}()
-		if err := h(w, r); err != nil {
+		err := s.notRenamed(r)
+		if err == nil {
+			err = h(w, r)
+		}
+		if err != nil {
 			s.answerError(w, r, err)
 		}
 	})

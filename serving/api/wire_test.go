@@ -95,7 +95,7 @@ func (w *wire) send(t *testing.T, text string) net.Conn {
 // get sends a request and returns the connection and the answer's header; its body is unread.
 func (w *wire) get(t *testing.T, path string) (net.Conn, *http.Response) {
 	t.Helper()
-	conn := w.send(t, "GET "+path+" HTTP/1.1\r\nHost: server\r\n\r\n")
+	conn := w.send(t, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	return conn, readAnswer(t, conn)
 }
 
@@ -128,7 +128,7 @@ func closedAfter(t *testing.T, conn net.Conn) (time.Duration, string) {
 
 func TestSlowHeaderIsCutOff(t *testing.T) {
 	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
-		conn := w.send(t, "GET /healthz HTTP/1.1\r\nHost: ser")
+		conn := w.send(t, "GET /healthz HTTP/1.1\r\nHost: loc")
 		took, got := closedAfter(t, conn)
 		if took != w.cfg.HeaderTimeout || got != "" {
 			t.Errorf("got %q after %s, want nothing after %s", got, took, w.cfg.HeaderTimeout)
@@ -143,7 +143,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 			f := &fakes{}
 			onWire(t, f, nil, func(t *testing.T, w *wire) {
 				start := time.Now()
-				conn := w.send(t, "POST "+path+" HTTP/1.1\r\nHost: server\r\nContent-Type: "+kind+"\r\nContent-Length: 9999\r\n\r\n")
+				conn := w.send(t, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+kind+"\r\nContent-Length: 9999\r\n\r\n")
 				gone := make(chan struct{})
 				go func() {
 					defer close(gone)
@@ -174,7 +174,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 func TestTooLargeBodyIsRefusedUnread(t *testing.T) {
 	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
 		start := time.Now()
-		conn := w.send(t, fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: server\r\nContent-Length: %d\r\n\r\n", w.cfg.MaxEventsBytes+1))
+		conn := w.send(t, fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", w.cfg.MaxEventsBytes+1))
 		defer conn.Close()
 		if res := readAnswer(t, conn); res.StatusCode != 413 || time.Since(start) > 0 {
 			t.Errorf("got %d after %s, want 413 at once", res.StatusCode, time.Since(start))
@@ -198,7 +198,7 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 func TestSlowReaderIsCutOff(t *testing.T) {
 	one := func(c *Config, _ *Deps) { c.MaxRequests = 1 }
 	onWire(t, &fakes{}, one, func(t *testing.T, w *wire) {
-		conn := w.send(t, "GET /v1/openapi.json HTTP/1.1\r\nHost: server\r\n\r\n")
+		conn := w.send(t, "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		defer conn.Close()
 		synctest.Wait()
 		if got := w.code(t, "/v1/openapi.json"); got != 503 {
@@ -217,7 +217,7 @@ func TestHeaderTooLarge(t *testing.T) {
 		conn := w.pipes.dial(t)
 		defer conn.Close()
 		go func() { // the server stops reading before the end
-			_, _ = fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: server\r\nX-Long: %s\r\n\r\n", strings.Repeat("x", 10*w.cfg.MaxHeaderBytes))
+			_, _ = fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: %s\r\n\r\n", strings.Repeat("x", 10*w.cfg.MaxHeaderBytes))
 		}()
 		if res := readAnswer(t, conn); res.StatusCode != 431 {
 			t.Errorf("got %d, want 431", res.StatusCode)
@@ -261,7 +261,7 @@ func TestBrokerThatDoesNotAnswer(t *testing.T) {
 	slow := func(_ *Config, d *Deps) { d.Publisher = silentBroker{} }
 	onWire(t, f, slow, func(t *testing.T, w *wire) {
 		start := time.Now()
-		conn := w.send(t, fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: server\r\nContent-Length: %d\r\n\r\n%s", len(save), save))
+		conn := w.send(t, fmt.Sprintf("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(save), save))
 		defer conn.Close()
 		res := readAnswer(t, conn)
 		if took := time.Since(start); res.StatusCode != 503 || took != w.cfg.PublishTimeout || res.Header.Get("Retry-After") == "" {
@@ -326,7 +326,7 @@ func TestShutdownAnswersWhatIsUnderWay(t *testing.T) {
 func TestShutdownHasAnEnd(t *testing.T) {
 	f := &fakes{hold: func(ctx context.Context) { <-ctx.Done() }}
 	onWire(t, f, nil, func(t *testing.T, w *wire) {
-		conn := w.send(t, "GET /v1/users/user:a/feed HTTP/1.1\r\nHost: server\r\n\r\n")
+		conn := w.send(t, "GET /v1/users/user:a/feed HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		defer conn.Close()
 		synctest.Wait()
 		start := time.Now()

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// Where nobody is asked who they are, a page of another site can have a browser send what it likes: a visit changes
+// something, although it is a GET. A token is in no browser's keeping: whoever sends one, sends it himself.
+func TestOtherSitesMakeNoVisits(t *testing.T) {
+	const visit, older = "/v1/users/user:a/feed", "/v1/users/user:a/feed?cursor=good"
+	for _, c := range []struct {
+		name, path string
+		header     []string
+		tokens     bool
+		want       int
+	}{
+		{"another site", visit, []string{"Sec-Fetch-Site", "cross-site"}, false, 403},
+		{"another port of this machine", visit, []string{"Sec-Fetch-Site", "same-site"}, false, 403},
+		{"another site by an old browser", visit, []string{"Origin", "https://evil.example"}, false, 403},
+		{"the console", visit, []string{"Sec-Fetch-Site", "same-origin"}, false, 200},
+		{"the line of addresses", visit, []string{"Sec-Fetch-Site", "none"}, false, 200},
+		{"no browser", visit, nil, false, 200},
+		{"another site, nothing changes", older, []string{"Sec-Fetch-Site", "cross-site"}, false, 200},
+		{"another site, with a token", visit, []string{"Sec-Fetch-Site", "cross-site", "Authorization", "Bearer a"}, true, 200},
+	} {
+		f := &fakes{}
+		s := listen(t, f, func(_ *Config, d *Deps) {
+			if c.tokens {
+				d.Auth = someTokens()
+			}
+		})
+		if got := ask(s, "GET", c.path, "", c.header...).StatusCode; got != c.want || got != 200 && len(f.visits) > 0 {
+			t.Errorf("%s: got %d after %d visits, want %d", c.name, got, len(f.visits), c.want)
+		}
+	}
+}
+
+func TestOtherSitesAreNoPeers(t *testing.T) {
+	called := false
+	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
+		d.Peer = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true })
+	})
+	if got := ask(s, "POST", "/peer/settle", "{}", "Sec-Fetch-Site", "cross-site").StatusCode; got != 403 || called {
+		t.Errorf("got %d, and the call was worked off: %t; want 403 and not", got, called)
+	}
+	if got := ask(s, "POST", "/peer/settle", "{}").StatusCode; got != 200 || !called {
+		t.Errorf("a peer: got %d, want 200", got)
+	}
+}
+
+// A site may have its name lead to this machine, and its pages are then of the server's own origin: but they ask by that
+// name.
+func TestNobodyAsksByAnotherNameWhereNobodyIsAsked(t *testing.T) {
+	bare := func(_ *Config, d *Deps) { d.Peer = http.NotFoundHandler() }
+	insecure := func(c *Config, _ *Deps) { c.Insecure = true }
+	paths := []string{"/v1/users/user:a/feed", "/v1/status", "/v1/nothing", "/peer/chunk", "/metrics", "/healthz", "/"}
+	for _, c := range []struct {
+		host    string
+		change  func(*Config, *Deps)
+		refused bool
+	}{
+		{"evil.example", bare, true},
+		{"evil.example:8080", bare, true},
+		{"127.0.0.1.evil.example:8080", bare, true},
+		{"localhost.evil.example", bare, true},
+		{"server", bare, true},
+		{"127.0.0.1:x:y", bare, true},
+		{"127.0.0.1:8080", bare, false},
+		{"127.0.0.1", bare, false},
+		{"[::1]:8080", bare, false},
+		{"[::1]", bare, false},
+		{"localhost:8080", bare, false},
+		{"LocalHost", bare, false},
+		{"", bare, false}, // of HTTP/1.0: no browser's
+		{"feed.example", whoIsAsked, false},
+		{"process-1:8080", insecure, false},
+	} {
+		h := listen(t, &fakes{}, c.change).handler()
+		for _, path := range paths {
+			r := httptest.NewRequest("GET", path, nil)
+			r.Host = c.host
+			w := recorder{httptest.NewRecorder()}
+			h.ServeHTTP(w, r)
+			res := w.Result()
+			body, err := io.ReadAll(res.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(string(body), "by the name"); got != c.refused {
+				t.Errorf("%s of %q: got %d %.200s, want it refused for its name: %t", path, c.host, res.StatusCode, body, c.refused)
+			}
+			if c.refused {
+				checkProblem(t, 403, body)
+			}
+		}
+	}
+}
