@@ -187,6 +187,7 @@ func TestTokenCommandRefuses(t *testing.T) {
 	}{
 		"nobody":         {nil, "--user or --service"},
 		"both":           {[]string{"--user", "user:a", "--service", "b", "--scope", "feed"}, "--user or --service"},
+		"a user's scope": {[]string{"--user", "user:a", "--scope", "feed"}, "--scope: is for --service"},
 		"no user":        {[]string{"--user", "ada"}, "--user: "},
 		"no scope":       {[]string{"--service", "b"}, "may do nothing"},
 		"unknown scope":  {[]string{"--service", "b", "--scope", "all"}, `there is no "all"`},

@@ -24,7 +24,7 @@ type PeerCheck interface {
 
 // access is who may make a call. The zero access lets everybody, without a token.
 type access struct {
-	scope string // with which a token opens it for everybody's data; "": no token is needed
+	scope string // with which a service's token opens it for everybody's data; "": no token is needed
 	users whose  // what the token of a user opens without the scope
 }
 
@@ -45,10 +45,11 @@ func (a access) class() string {
 	return a.scope
 }
 
-// check returns nil for whoever may make the call.
+// check returns nil for whoever may make the call. Scopes are a service's: one in a user's token, which whoever issues tokens
+// may put into all of them, opens nobody else's data.
 func (a access) check(c auth.Caller, r *http.Request) error {
 	switch {
-	case a.scope == "", c.May(a.scope), c.User != "" && a.users == all:
+	case a.scope == "", c.User == "" && c.May(a.scope), c.User != "" && a.users == all:
 		return nil
 	case a.users == own && c.User != "" && r.PathValue("user") == string(c.User):
 		return nil
@@ -61,11 +62,11 @@ func (a access) check(c auth.Caller, r *http.Request) error {
 func (a access) needs() string {
 	switch a.users {
 	case own:
-		return "this needs the token of the user, or one with the scope " + a.scope
+		return "this needs the token of the user, or a service's with the scope " + a.scope
 	case all:
-		return "this needs a user's token, or one with the scope " + a.scope
+		return "this needs a user's token, or a service's with the scope " + a.scope
 	}
-	return "this needs a token with the scope " + a.scope
+	return "this needs a service's token with the scope " + a.scope
 }
 
 // admit lets a request through whose caller may make the call and is within his rate. Who that is it returns where callers

@@ -221,6 +221,24 @@ func TestUsersReadTheirOwn(t *testing.T) {
 	}
 }
 
+// Scopes are a service's: a user's token with some opens no more than the user's own.
+func TestScopesOfAUserOpenNothing(t *testing.T) {
+	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
+		d.Auth = tokens{"a": {Subject: "user:a", User: "user:a", Scopes: auth.Scopes()}}
+	})
+	for path, want := range map[string]int{
+		"/v1/users/user:a/feed": 200, "/v1/users/user:b/pins": 200,
+		"/v1/users/user:b/feed": 403, "/v1/users/user:b/pools?source=interest": 403, "/v1/features": 403, "/v1/status": 403, "/metrics": 403,
+	} {
+		if got := ask(s, "GET", path, "", "Authorization", "Bearer a").StatusCode; got != want {
+			t.Errorf("%s: got %d, want %d", path, got, want)
+		}
+	}
+	if got := ask(s, "POST", "/v1/events", save, "Authorization", "Bearer a").StatusCode; got != 403 {
+		t.Errorf("events: got %d, want 403", got)
+	}
+}
+
 func TestChallenges(t *testing.T) {
 	s := listen(t, &fakes{}, whoIsAsked)
 	for header, want := range map[string]string{
