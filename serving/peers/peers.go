@@ -179,7 +179,11 @@ func answer[Req, Resp any](call func(context.Context, Req) (Resp, error)) http.H
 		}
 		resp, err := call(r.Context(), req)
 		if err != nil {
-			http.Error(w, err.Error(), statusOf(err))
+			status := statusOf(err)
+			if status == http.StatusNotFound {
+				w.Header().Set(unknownFeed, "true")
+			}
+			http.Error(w, err.Error(), status)
 			return
 		}
 		body, err := json.Marshal(resp)
@@ -191,6 +195,9 @@ func answer[Req, Resp any](call func(context.Context, Req) (Resp, error)) http.H
 		_, _ = w.Write(body) // the caller may have gone
 	})
 }
+
+// unknownFeed is the header of a 404 that is schemas.ErrUnknownFeed: whatever else answers at an address has 404s, too.
+const unknownFeed = "X-Unknown-Feed"
 
 // statusOf and errorOf are each other's inverse for the errors that a caller tells apart.
 func statusOf(err error) int {
@@ -210,10 +217,10 @@ func errorOf(resp *http.Response) error {
 		return fmt.Errorf("read error answer: %w", err)
 	}
 	said := strings.TrimSpace(string(text))
-	switch resp.StatusCode {
-	case http.StatusMisdirectedRequest:
+	switch {
+	case resp.StatusCode == http.StatusMisdirectedRequest:
 		return fmt.Errorf("%s: %w", said, schemas.ErrElsewhere)
-	case http.StatusNotFound:
+	case resp.StatusCode == http.StatusNotFound && resp.Header.Get(unknownFeed) != "":
 		return fmt.Errorf("%s: %w", said, schemas.ErrUnknownFeed)
 	}
 	return fmt.Errorf("%s: %s", resp.Status, said)

@@ -223,6 +223,26 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 	}
 }
 
+// Who answers at an address with a 404 of his own, such as a proxy or another program, says nothing of feeds: he is a peer
+// that fails, and is left.
+func TestAStrangersNotFoundIsNoUnknownFeed(t *testing.T) {
+	stranger := httptest.NewServer(http.NotFoundHandler())
+	defer stranger.Close()
+	d := &directory{owner: stranger.Listener.Addr().String()}
+	c := client(t, d)
+	if _, err := c.Chunk(within(t, 5*time.Second), request); err == nil || errors.Is(err, schemas.ErrUnknownFeed) || !strings.Contains(err.Error(), "404") {
+		t.Errorf("got %v, want the 404 as a failure", err)
+	}
+	var failed dto.Metric
+	if err := c.asked.WithLabelValues(callChunk, "failed").Write(&failed); err != nil || failed.GetCounter().GetValue() != 1 {
+		t.Errorf("got %v failed calls and %v, want one", failed.GetCounter().GetValue(), err)
+	}
+	d.is(process(t, &fakeGenerator{name: "next"}), nil)
+	if chunk, err := c.Chunk(within(t, 5*time.Second), request); err != nil || chunk.Served.Mix["next"] == 0 {
+		t.Errorf("got %v, %v, want the next owner's chunk", chunk, err)
+	}
+}
+
 // The owner of a moment ago says that it is not, or has gone: the next one is found within the same call.
 func TestAnotherOwnerIsFound(t *testing.T) {
 	next := &fakeGenerator{name: "next"}
