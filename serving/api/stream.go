@@ -29,9 +29,13 @@ func (s *Server) waitingStream(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not gather events
 	w.WriteHeader(http.StatusOK)
-	if r.Method != http.MethodHead {
-		s.streamCounts(out, r, user)
+	if r.Method == http.MethodHead {
+		return nil
 	}
+	if err := out.unbound(); err != nil {
+		return fmt.Errorf("stream new items of %s: %w", user, err)
+	}
+	s.streamCounts(out, r, user)
 	return nil
 }
 
@@ -59,6 +63,7 @@ func (s *Server) streamCounts(out eventStream, r *http.Request, user schemas.Use
 		case <-r.Context().Done():
 			return
 		case <-stopping(r):
+			_ = out.bound() // the end of the answer is written, too
 			return
 		}
 	}
@@ -73,11 +78,21 @@ type eventStream struct {
 
 // send fails when the caller does not take the text within the time-out.
 func (e eventStream) send(text string) error {
-	if err := e.control.SetWriteDeadline(time.Now().Add(e.timeout)); err != nil {
+	if err := e.bound(); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(e.w, text); err != nil {
 		return err
 	}
-	return e.control.Flush()
+	if err := e.control.Flush(); err != nil {
+		return err
+	}
+	return e.unbound()
 }
+
+// bound has what is written from now on fail when the caller does not take it within the time-out.
+func (e eventStream) bound() error { return e.control.SetWriteDeadline(time.Now().Add(e.timeout)) }
+
+// unbound takes the bound away until there is a text: over HTTP/2 a deadline that passes resets the stream also when nothing
+// is being written.
+func (e eventStream) unbound() error { return e.control.SetWriteDeadline(time.Time{}) }

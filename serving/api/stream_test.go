@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -77,6 +78,54 @@ func TestStreamOutlivesDeadlines(t *testing.T) {
 			}
 			if took := time.Since(before); took < silence || took > silence+w.cfg.StreamPoll {
 				t.Fatalf("a comment after %s, want %s", took, silence)
+			}
+		}
+	})
+}
+
+// Over HTTP/2 a deadline that passes resets its stream also when nothing is being written: a stream that has nothing to say
+// lives on nevertheless, from its first moment on.
+func TestQuietStreamsLiveOverHTTP2(t *testing.T) {
+	f, looks := &fakes{}, 0
+	f.hold = func(context.Context) { // the looks of the first two seconds fail
+		f.fail = nil
+		if looks++; looks < 9 {
+			f.fail = errors.New("away")
+		}
+	}
+	s := listen(t, f, func(c *Config, _ *Deps) {
+		c.ReadTimeout, c.PublishTimeout, c.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond, time.Second
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		server := s.server(nil)
+		server.Protocols = &http.Protocols{}
+		server.Protocols.SetUnencryptedHTTP2(true)
+		ended := make(chan error, 1)
+		go func() { ended <- server.Serve(p) }()
+		transport := &http.Transport{
+			Protocols:   server.Protocols,
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return p.dial(t), nil },
+		}
+		defer func() {
+			transport.CloseIdleConnections()
+			if err := server.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+				t.Error(err)
+			}
+		}()
+		res, err := transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+countsPath, nil))
+		if err != nil || res.ProtoMajor != 2 {
+			t.Fatalf("got %v, %v, want an answer over HTTP/2", res, err)
+		}
+		defer res.Body.Close()
+		in := bufio.NewReader(res.Body)
+		nextEvent(t, in)
+		for range 3 {
+			if got := nextEvent(t, in); got != ": still here\n" {
+				t.Errorf("got %q, want a comment", got)
 			}
 		}
 	})
