@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the service's, one series an answer's kind: visit, older, list.
+// metrics are the service's, one series an answer's kind: visit, older, list, related, why.
 type metrics struct {
 	seconds  *prometheus.HistogramVec
 	degraded *prometheus.CounterVec

@@ -16,6 +16,7 @@
 //	            a model says, what an external source offers
 //	store       the chunk, and of the frozen feed what the generator remembers; of these two nothing is hidden that
 //	            only the store knows to hide, and titles are missing
+//	related     the neighbours of a pin or an interest could not be asked for: the answer is empty
 //	stale       the store lacks a position that was frozen, also after Config.Patience: items down to the hole,
 //	            Page.Next at it
 //
