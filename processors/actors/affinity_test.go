@@ -42,6 +42,9 @@ func TestDecayed(t *testing.T) {
 		{"a late weight adds what is left of it", one.add(1, -24*hour, halfLife).at(0, halfLife), 1.5},
 		{"a weight of long ago adds nothing, and harms nothing", one.add(1, schemas.Micros(-1000*365*24)*hour, halfLife).at(0, halfLife), 1},
 		{"a negative weight", one.add(-3, 0, halfLife).at(0, halfLife), -2},
+		{"before all time", decayed{}.add(1, math.MinInt64, halfLife).at(0, halfLife), 0},
+		{"a weight after one before all time", decayed{}.add(1, math.MinInt64, halfLife).add(1, 0, halfLife).at(0, halfLife), 1},
+		{"a weight before all time after one", one.add(1, math.MinInt64, halfLife).at(0, halfLife), 1},
 		{"a thousand years", one.at(schemas.Micros(1000*365*24)*hour, halfLife), 0},
 	}
 	for _, tt := range tests {

@@ -28,10 +28,12 @@ func (m *mean) add(v []float32, at schemas.Micros, halfLife time.Duration) bool 
 	}
 	weight := 1.0
 	if newer {
-		m.weight *= left(at-m.time, halfLife)
+		if m.weight > 0 {
+			m.weight *= left(m.time, at, halfLife)
+		}
 		m.time = at
 	} else {
-		weight = left(m.time-at, halfLife)
+		weight = left(at, m.time, halfLife)
 	}
 	m.weight += weight
 	for i, x := range v {
@@ -40,9 +42,10 @@ func (m *mean) add(v []float32, at schemas.Micros, halfLife time.Duration) bool 
 	return true
 }
 
-// left is what is left of 1 after an age.
-func left(age schemas.Micros, halfLife time.Duration) float64 {
-	return math.Exp2(-float64(age) / float64(halfLife.Microseconds()))
+// left is what is left at a time of 1 from another. Times of events have no lower bound: as integers their difference can
+// overflow.
+func left(from, to schemas.Micros, halfLife time.Duration) float64 {
+	return math.Exp2((float64(from) - float64(to)) / float64(halfLife.Microseconds()))
 }
 
 func (m *mean) vector() []float32 {

@@ -12,6 +12,19 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
+// Times have no lower bound: what is of before all time weighs nothing beside anything else.
+func TestMeanOfAllTimes(t *testing.T) {
+	for _, order := range [][]schemas.Micros{{math.MinInt64, 0}, {0, math.MinInt64}} {
+		m := &mean{}
+		for _, at := range order {
+			m.add([]float32{float32(at)}, at, time.Hour)
+		}
+		if m.of[0] != 0 || m.weight != 1 {
+			t.Errorf("in the order %v: mean %v of weight %v, want that of the newest", order, m.of, m.weight)
+		}
+	}
+}
+
 func TestMeanIsThatOfAllInAnyOrder(t *testing.T) {
 	const halfLife = time.Hour
 	start := schemas.Micros(1_700_000_000_000_000)

@@ -156,6 +156,11 @@ func (g *group) affinities(tx *rows.Tx, a *schemas.Affinities) error {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
+	for _, top := range a.Top {
+		if math.IsNaN(top.Value) || math.IsInf(top.Value, 0) {
+			return schemas.Bad(fmt.Sprintf("affinities: %q is %v: want a number", top.Facet, top.Value))
+		}
+	}
 	value, err := g.streams.Affinities.Encode(a)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", g.streams.Affinities.Name, err)
