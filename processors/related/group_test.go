@@ -222,6 +222,24 @@ func TestAnActionBringsTheNeighbours(t *testing.T) {
 	}
 }
 
+// A neighbour of so long ago that no float holds what is left of it is not offered, and keeps no other from being so.
+func TestNeighboursOfLongAgoAreNotOffered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, related.DefaultConfig())
+	long, longer := schemas.MicrosOf(time.Time{}), schemas.Micros(math.MinInt64)
+	r.send(&schemas.RelatedRequest{User: "user:first", Weight: 1, Time: long, Pin: pin(1), Near: []schemas.Near{
+		{Neighbour: pin(2), Weight: 1, Time: long}, {Neighbour: pin(3), Weight: 1, Time: longer}, {Neighbour: pin(4), Weight: 1, Time: base},
+	}})
+	r.WaitIdle()
+	r.send(&schemas.RelatedRequest{User: "user:second", Weight: 3, Time: base, Pin: pin(1)})
+	r.WaitIdle()
+	for _, rec := range proctest.Drain(r.Wire, r.Streams.Deliveries) {
+		if len(rec.Value.Pins) != 1 || rec.Value.Pins[0].Pin != "pin:4" || math.IsInf(rec.Value.Pins[0].Score, 0) {
+			t.Errorf("%s is offered %+v, want pin:4 alone", rec.Value.Users[0], rec.Value.Pins)
+		}
+	}
+}
+
 // However many neighbours a pin gets, the strongest are kept, and not many more.
 func TestNeighboursAreBounded(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,12 @@ func (g *group) offer(tx *rows.Tx, own neighbours, r *schemas.RelatedRequest) er
 	}
 	d := schemas.Delivery{Source: schemas.Related, Users: []schemas.UserID{r.User}}
 	for i := range list {
-		d.Pins = append(d.Pins, list[i].delivered(r.Weight, g.cfg.ScoreHalfLife))
+		if list[i].share > 0 { // so old that nothing is left of it: it has no score
+			d.Pins = append(d.Pins, list[i].delivered(r.Weight, g.cfg.ScoreHalfLife))
+		}
+	}
+	if len(d.Pins) == 0 {
+		return nil
 	}
 	partition := topics.Partition(string(r.User), g.partitions)
 	return rows.SendTo(tx, g.streams.Deliveries, partition, tx.Key(), &d)
