@@ -1,5 +1,7 @@
 package schemas
 
+import "fmt"
+
 // DeadLetter is a record that could not be worked off, with its bytes and the reason. Topic dead-letters, key: the
 // topic it came from. One that was retried and has failed again is another letter, which names the same first record.
 type DeadLetter struct {
@@ -15,6 +17,19 @@ type DeadLetter struct {
 	Attempts       int32 `avro:"attempts" json:"attempts"` // retries before this failure
 	FirstPartition int32 `avro:"firstPartition" json:"-"`  // of the record that failed first; see First
 	FirstOffset    int64 `avro:"firstOffset" json:"-"`
+}
+
+// Cut keeps of the longest records as much as a letter has room for, and says so in the reason. What is longer than
+// MaxRecordBytes can be read by nobody, so nothing is lost by it that trying again could bring.
+func (l *DeadLetter) Cut() {
+	const most = MaxDeadLetterBytes * 3 / 4
+	whole := len(l.Key) + len(l.Value)
+	if whole <= most {
+		return
+	}
+	l.Key = l.Key[:min(len(l.Key), most/2)]
+	l.Value = l.Value[:min(len(l.Value), most-len(l.Key))]
+	l.Reason += fmt.Sprintf(" (the first %d of %d bytes are kept)", len(l.Key)+len(l.Value), whole)
 }
 
 // First returns where the record lies in the letter's topic that failed first, of which this one is a retry.

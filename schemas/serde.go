@@ -97,8 +97,9 @@ func maxBytes(rec any) int {
 	return MaxRecordBytes
 }
 
-// Encode returns the framed record. It fails on a record that is longer than its bound or holds a string that is not
-// UTF-8: what it returns, Decode reads.
+// Encode returns the framed record. It fails on a record that is longer than its bound, with a *BadRecordError: whoever
+// makes it of another record need not try again. And on one that holds a string that is not UTF-8: what it returns, Decode
+// reads.
 func (s *Serde[T]) Encode(rec *T) ([]byte, error) {
 	if rec == nil {
 		return nil, fmt.Errorf("encode %s: no record", s.framing.subject)
@@ -127,7 +128,7 @@ func (s *framing) encode(rec any) ([]byte, error) {
 		return nil, fmt.Errorf("encode %s: %w", s.subject, err)
 	}
 	if len(value) > s.maxBytes {
-		return nil, fmt.Errorf("encode %s: %d bytes, at most %d are allowed", s.subject, len(value), s.maxBytes)
+		return nil, badf("encode %s: %d bytes, at most %d are allowed", s.subject, len(value), s.maxBytes)
 	}
 	if err := conform(s.reader, value[frameHead:]); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", s.subject, err)

@@ -61,6 +61,7 @@ func LetterOf(group string, r *kgo.Record, reason string) *schemas.DeadLetter {
 	if retry, ok := RetryOf(r); ok {
 		letter.Attempts, letter.FirstPartition, letter.FirstOffset = retry.Attempt, retry.Partition, retry.Offset
 	}
+	letter.Cut()
 	return letter
 }
 

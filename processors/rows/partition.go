@@ -145,6 +145,9 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 			return p.bury(err, []byte(key), value)
 		}
 		if right := topics.Partition(key, p.w.r.topo.partitions); right != p.id {
+			if len(value) > schemas.MaxRecordBytes { // no topic takes it
+				return p.bury(schemas.Bad(fmt.Sprintf("%d bytes in another partition than its own, %d", len(value), right)), []byte(key), value)
+			}
 			p.forward(ctx, right, value)
 			return nil
 		}
@@ -186,6 +189,7 @@ func (p *part) bury(err error, key, value []byte) error {
 	if retry, ok := p.retry(); ok {
 		letter.Attempts, letter.FirstPartition, letter.FirstOffset = retry.Attempt, retry.Partition, retry.Offset
 	}
+	letter.Cut()
 	framed, err := p.w.r.env.Streams.DeadLetters.Encode(&letter)
 	if err != nil {
 		return fmt.Errorf("encode dead letter: %w", err)

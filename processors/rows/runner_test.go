@@ -127,6 +127,37 @@ func TestBadRecordsAreBuriedAndUndone(t *testing.T) {
 	}
 }
 
+// Records longer than any group reads, which a foreign producer can bring in: they are buried, cut, and what stands behind them is
+// worked off.
+func TestOversizedRecordsStopNothing(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	start(t, r)
+	right := topics.Partition("user:1", testPartitions)
+	long := bytes.Repeat([]byte{'x'}, 3<<20)
+	producer, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.Brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(int32(len(long)+1000)))
+	must(t, err)
+	defer producer.Close()
+	for _, partition := range []int32{right, (right + 1) % testPartitions} {
+		rec := &kgo.Record{Topic: "t-in", Partition: partition, Key: []byte("user:1"), Value: long}
+		must(t, producer.ProduceSync(t.Context(), rec).FirstErr())
+	}
+	w.send(t, "t-in", 0, 4, user)
+	w.send(t, "t-in", 4, 1, func(int) string { return "user:1" })
+	eventually.True(t, "what stands behind is worked off", func() bool { return r.Status().Counters.Records == 7 })
+	letters := w.read(t, topics.DeadLetters)
+	if len(letters) != 2 {
+		t.Fatalf("%d dead letters, want 2", len(letters))
+	}
+	for _, letter := range letters {
+		got, err := w.streams.DeadLetters.Decode(letter.Value)
+		if err != nil || !strings.Contains(got.Reason, "are kept") || !bytes.HasPrefix(long, got.Value) || len(got.Value) < 1<<20 {
+			t.Errorf("letter of %d bytes, %v: %q", len(letter.Value), err, got.Reason)
+		}
+	}
+}
+
 func TestMisplacedRecordMovesToItsPartition(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
