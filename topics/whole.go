@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +116,13 @@ func (w *Whole[T]) load(ctx context.Context) error {
 	}
 	next := w.next[w.stream.Name]
 	for p, end := range ends[w.stream.Name] {
-		if err := l.ReadTo(ctx, w.stream.Name, p, next[p], end, w.apply); err != nil {
+		var failed error
+		err := l.ReadTo(ctx, w.stream.Name, p, next[p], end, func(r *kgo.Record) {
+			if failed == nil {
+				failed = w.apply(r)
+			}
+		})
+		if err = cmp.Or(failed, err); err != nil {
 			return err
 		}
 		next[p] = max(next[p], end)
@@ -168,14 +175,21 @@ func (w *Whole[T]) position() map[string]map[int32]kgo.EpochOffset {
 
 func (w *Whole[T]) handle(_ context.Context, records []*kgo.Record) error {
 	for _, r := range records {
-		w.apply(r)
+		if err := w.apply(r); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// apply puts one record where readers see it.
-func (w *Whole[T]) apply(r *kgo.Record) {
+// apply puts one record where readers see it. One that can never be read is left out; an error is of one that could not be
+// read now, because the registry is away.
+func (w *Whole[T]) apply(r *kgo.Record) error {
 	rec, err := w.decode(r)
+	var bad *schemas.BadRecordError
+	if err != nil && !errors.As(err, &bad) {
+		return fmt.Errorf("read record %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
+	}
 	if err != nil {
 		w.log.Error("leave out record", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
 	}
@@ -185,6 +199,7 @@ func (w *Whole[T]) apply(r *kgo.Record) {
 	if err == nil {
 		w.put(string(r.Key), rec)
 	}
+	return nil
 }
 
 // put makes a record the newest of its key; nil is a tombstone.

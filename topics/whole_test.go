@@ -2,8 +2,11 @@ package topics_test
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,6 +140,51 @@ func TestWholeLeavesOutWhatItCannotRead(t *testing.T) {
 	waitReady(t, whole.Ready())
 	if !whole.Has("user:a") || whole.Has("user:b") || !whole.Has("user:c") {
 		t.Errorf("%d users, want a and c", whole.Len())
+	}
+}
+
+// flakyRegistry does not know a schema at first whether or not there is one: it is away.
+type flakyRegistry struct {
+	topics.Registry
+	asked atomic.Int64
+	away  int64 // times
+	text  string
+}
+
+func (f *flakyRegistry) SchemaByID(context.Context, int) (string, error) {
+	if f.asked.Add(1) <= f.away {
+		return "", schemas.ErrRegistryAway
+	}
+	return f.text, nil
+}
+
+// What cannot be read because the registry is away is not left out: Run fails, and goes on there when it is called again.
+func TestWholeComesBackToWhatTheRegistryKeeps(t *testing.T) {
+	w := newWire(t)
+	known, err := schemas.NewRegistry(w.RegistryURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := &flakyRegistry{Registry: known, away: 1}
+	streams, err := topics.Open(t.Context(), registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := w.deleted(t, "user:b", 1)
+	id := int(binary.BigEndian.Uint32(foreign.Value[1:]))
+	if registry.text, err = known.SchemaByID(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	binary.BigEndian.PutUint32(foreign.Value[1:], 999) // the id of another writer's schema
+	w.send(t, w.deleted(t, "user:a", 1), foreign, w.deleted(t, "user:c", 1))
+	whole := topics.NewDeletedUsers(w.kafka, streams, "a", logTo(t))
+	if err := whole.Run(t.Context()); !errors.Is(err, schemas.ErrRegistryAway) {
+		t.Fatalf("Run: %v, want %v", err, schemas.ErrRegistryAway)
+	}
+	running(t, whole.Run)
+	waitReady(t, whole.Ready())
+	if !whole.Has("user:a") || !whole.Has("user:b") || !whole.Has("user:c") || registry.asked.Load() < 2 {
+		t.Errorf("%d users after %d questions, want all three", whole.Len(), registry.asked.Load())
 	}
 }
 
