@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"time"
@@ -111,37 +112,61 @@ type FunnelStep struct {
 	Users int          `json:"users"`
 }
 
-// act is one entry of a sequence.
-type act struct {
-	at   schemas.Micros
-	verb schemas.Verb
+// funnel counts users who did the steps one after the other, the last of them no longer than within after the first.
+// One action counts for one step, and other actions may lie between.
+type funnel struct {
+	steps  []FunnelStep
+	verbs  []schemas.Verb
+	within schemas.Micros
+
+	user  []byte           // who is looked at, with how far that one got
+	begun []schemas.Micros // the latest beginning from which each step was reached
+	far   int              // how many steps have been
 }
 
-// reached returns how many of the steps a user got through one after the other, the last of them no longer than within
-// after the first. acts ascend by time; one counts for one step, and other acts may lie between.
-func reached(acts []act, steps []schemas.Verb, within time.Duration) int {
-	const never = -1 << 62
-	begun := make([]schemas.Micros, len(steps)) // the latest beginning from which each step was reached
-	for i := range begun {
-		begun[i] = never
+// never is when a step was begun that was not.
+const never = schemas.Micros(-1 << 62)
+
+func newFunnel(verbs []schemas.Verb, within time.Duration) *funnel {
+	f := &funnel{
+		steps: make([]FunnelStep, len(verbs)), verbs: verbs, within: schemas.Micros(within.Microseconds()),
+		begun: make([]schemas.Micros, len(verbs)),
 	}
-	far := 0
-	for _, a := range acts {
-		for i := len(steps) - 1; i >= 0; i-- {
-			switch {
-			case a.verb != steps[i]:
-				continue
-			case i == 0:
-				begun[0] = a.at
-			case begun[i-1] != never && a.at-begun[i-1] <= schemas.Micros(within.Microseconds()):
-				begun[i] = max(begun[i], begun[i-1])
-			default:
-				continue
-			}
-			far = max(far, i+1)
+	for i, v := range verbs {
+		f.steps[i].Verb = v
+	}
+	return f
+}
+
+// add takes what a user did, which ascends by time: all of one user's before another's.
+func (f *funnel) add(user []byte, acts []act) {
+	if f.user == nil || !bytes.Equal(user, f.user) {
+		f.user, f.far = append(f.user[:0], user...), 0
+		for i := range f.begun {
+			f.begun[i] = never
 		}
 	}
-	return far
+	for _, a := range acts {
+		f.act(a)
+	}
+}
+
+func (f *funnel) act(a act) {
+	for i := len(f.verbs) - 1; i >= 0; i-- { // backwards: it is one step's
+		switch {
+		case a.verb != f.verbs[i]:
+			continue
+		case i == 0:
+			f.begun[0] = a.at
+		case f.begun[i-1] != never && a.at-f.begun[i-1] <= f.within:
+			f.begun[i] = max(f.begun[i], f.begun[i-1])
+		default:
+			continue
+		}
+		for ; f.far <= i; f.far++ {
+			f.steps[f.far].Users++
+		}
+	}
 }
 
 // Popular is how often pins of an interest were acted on.

@@ -1,9 +1,14 @@
 package insight
 
 import (
+	stdcmp "cmp"
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -221,10 +227,74 @@ func TestFunnelsAreThoseOfBruteForce(t *testing.T) {
 		}
 		steps := rapid.SliceOfN(rapid.SampledFrom(verbs), 1, 4).Draw(t, "steps")
 		within := time.Duration(rapid.IntRange(1, 8).Draw(t, "within")) * time.Second
-		if got, want := reached(acts, steps, within), far(acts, steps, 0, -1, schemas.Micros(within.Microseconds())); got != want {
+		f := newFunnel(steps, within)
+		f.add([]byte("user:1"), acts)
+		if got, want := f.far, far(acts, steps, 0, -1, schemas.Micros(within.Microseconds())); got != want {
 			t.Fatalf("%v in %v of %v: got %d, want %d", steps, within, acts, got, want)
 		}
 	})
+}
+
+// The store keeps actions by day and user; a funnel goes by user, whatever came when.
+func TestFunnelsGoUserByUser(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	random := rand.New(rand.NewPCG(1, 2))
+	steps, days := []schemas.Verb{"view", "click", "save"}, 6
+	acted := map[schemas.UserID][]act{}
+	for offset := range int64(30) {
+		var records []Applied
+		for p := range int32(50) {
+			ago := time.Duration(random.IntN(24*(days+2))) * time.Hour // some before the days that are asked for
+			a := did(schemas.UserID(fmt.Sprint("user:", random.IntN(40))), append(steps, "hide")[random.IntN(4)], ago-2*time.Minute)
+			records = append(records, Applied{Partition: p, Offset: offset, Action: a})
+			if dayOf(a.Timestamp) > today-day(days) {
+				acted[a.Actor] = append(acted[a.Actor], act{a.Timestamp, a.Verb})
+			}
+		}
+		if err := s.Apply(records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const within = 30 * time.Hour
+	want := newFunnel(steps, within)
+	for user, acts := range acted {
+		slices.SortStableFunc(acts, func(a, b act) int { return stdcmp.Compare(a.at, b.at) })
+		want.add([]byte(user), acts)
+	}
+	got, err := NewService(DefaultConfig(), s, gone{}, func() time.Time { return now }).Funnel(t.Context(), steps, within, days)
+	if diff := cmp.Diff(want.steps, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if users := want.steps; users[0].Users != len(acted) || users[2].Users == 0 || users[2].Users == users[0].Users {
+		t.Errorf("%v of %d users: want some who end early and some who do not", users, len(acted))
+	}
+	expired, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.eachDay(expired, today-20, today+1, steps, func([]byte, []act) {}); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the deadline: got %v", err)
+	}
+}
+
+// Whoever does more on a day than a person can is not kept whole.
+func TestADaysSequenceIsBounded(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	verb := schemas.Verb(strings.Repeat("v", 60))
+	var records []Applied
+	for i := range int64(3000) {
+		records = append(records, Applied{Offset: i, Action: did("user:robot", verb, time.Minute)})
+	}
+	records = append(records, Applied{Offset: 3000, Action: did("user:robot", "save", 24*time.Hour)})
+	if err := s.Apply(records); err != nil {
+		t.Fatal(err)
+	}
+	row, err := stored.Row(s.db, sequenceKey(today, "user:robot"))
+	if err != nil || len(row) > maxSequence || len(row) < maxSequence-100 {
+		t.Errorf("a row of %d bytes, %v: want nearly %d", len(row), err, maxSequence)
+	}
+	funnel, err := NewService(DefaultConfig(), s, gone{}, func() time.Time { return now }).Funnel(t.Context(), []schemas.Verb{"save", verb}, 48*time.Hour, 2)
+	if diff := cmp.Diff([]FunnelStep{{"save", 1}, {verb, 1}}, funnel); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
 }
 
 type gone map[schemas.UserID]bool

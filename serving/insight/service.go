@@ -130,7 +130,8 @@ func (s *Service) Retention(ctx context.Context, weeks int) ([]Cohort, error) {
 }
 
 // Funnel returns how many users did the steps one after the other within a time, in the last days up to today. There are
-// 1 to MaxSteps steps, days is 1 to Config.SequenceDays, within above 0.
+// 1 to MaxSteps steps, days is 1 to Config.SequenceDays, within above 0. Of a user who did some thousands of things on one day
+// the first are known.
 func (s *Service) Funnel(ctx context.Context, steps []schemas.Verb, within time.Duration, days int) ([]FunnelStep, error) {
 	switch {
 	case len(steps) < 1 || len(steps) > MaxSteps:
@@ -140,23 +141,16 @@ func (s *Service) Funnel(ctx context.Context, steps []schemas.Verb, within time.
 	case within <= 0:
 		return nil, &RequestError{fmt.Sprintf("within: %s: want above 0", within)}
 	}
-	all := make([]FunnelStep, len(steps))
-	for i, v := range steps {
-		all[i].Verb = v
-	}
+	f := newFunnel(steps, within)
 	err := s.scan(ctx, "funnel", func(ctx context.Context) error {
-		sequences, err := s.store.sequences(ctx, s.today()-day(days)+1)
-		for user, acts := range sequences {
-			if s.deleted.Has(user) {
-				continue
+		today := s.today()
+		return s.store.eachDay(ctx, today-day(days)+1, today+1, steps, func(user []byte, acts []act) { // clocks differ: tomorrow's too
+			if !s.deleted.Has(schemas.UserID(user)) {
+				f.add(user, acts)
 			}
-			for i := range reached(acts, steps, within) {
-				all[i].Users++
-			}
-		}
-		return err
+		})
 	})
-	return all, err
+	return f.steps, err
 }
 
 // Popularity returns the interests acted on most, with their hours. limit is 1 to MaxPopular.

@@ -149,24 +149,6 @@ func (w *writer) user(e *schemas.EnrichedAction) error {
 	return nil
 }
 
-func (w *writer) sequence(e *schemas.EnrichedAction) error {
-	key := sequenceKey(dayOf(e.Timestamp), string(e.Actor))
-	value, err := w.get(key)
-	if err != nil {
-		return err
-	}
-	value = binary.AppendUvarint(value, uint64(e.Timestamp-dayOf(e.Timestamp).start()))
-	value = append(binary.AppendUvarint(value, uint64(len(e.Verb))), e.Verb...)
-	w.rows[string(key)] = value
-	return nil
-}
-
-func (d day) start() schemas.Micros { return schemas.Micros(d) * 86400e6 }
-
-func sequenceKey(d day, user string) []byte {
-	return append(binary.BigEndian.AppendUint32([]byte{sequenceTable}, uint32(d)^1<<31), user...)
-}
-
 func (w *writer) hours(e *schemas.EnrichedAction) error {
 	d := dayOf(e.Timestamp)
 	hour := int((e.Timestamp - d.start()) / 3600e6)
@@ -223,24 +205,6 @@ func decodeHours(b []byte) (Popular, error) {
 	return p, nil
 }
 
-func decodeActs(d day, b []byte) ([]act, error) {
-	var acts []act
-	for len(b) > 0 {
-		at, n := binary.Uvarint(b)
-		if n <= 0 {
-			return nil, errCorrupt
-		}
-		size, m := binary.Uvarint(b[n:])
-		if m <= 0 || size > uint64(len(b)-n-m) {
-			return nil, errCorrupt
-		}
-		end := n + m + int(size)
-		acts = append(acts, act{d.start() + schemas.Micros(at), schemas.Verb(b[n+m : end])})
-		b = b[end:]
-	}
-	return acts, nil
-}
-
 // ctxEvery is how many rows are read between two looks at the deadline.
 const ctxEvery = 256
 
@@ -278,23 +242,6 @@ func (s *Store) eachUser(ctx context.Context, visit func(schemas.UserID, *activi
 		visit(schemas.UserID(key), &a)
 		return nil
 	})
-}
-
-// sequences returns what each user did from a day on, by time.
-func (s *Store) sequences(ctx context.Context, from day) (map[schemas.UserID][]act, error) {
-	all := map[schemas.UserID][]act{}
-	err := s.each(ctx, sequenceKey(from, ""), func(key, value []byte) error {
-		if len(key) < 4 {
-			return errCorrupt
-		}
-		acts, err := decodeActs(day(binary.BigEndian.Uint32(key)^1<<31), value)
-		all[schemas.UserID(key[4:])] = append(all[schemas.UserID(key[4:])], acts...)
-		return err
-	})
-	for _, acts := range all {
-		slices.SortStableFunc(acts, func(a, b act) int { return int(a.at - b.at) })
-	}
-	return all, err
 }
 
 func (s *Store) popular(ctx context.Context) ([]Popular, error) {

@@ -1,0 +1,166 @@
+package insight
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// maxSequence bounds in bytes what is kept of one user's day, some six thousand actions: a row is written anew whenever
+// something is added to it, and who does more is no person.
+const maxSequence = 64 << 10
+
+// act is one entry of a sequence.
+type act struct {
+	at   schemas.Micros
+	verb schemas.Verb
+}
+
+func (d day) start() schemas.Micros { return schemas.Micros(d) * 86400e6 }
+
+func sequenceKey(d day, user string) []byte {
+	return append(binary.BigEndian.AppendUint32([]byte{sequenceTable}, uint32(d)^1<<31), user...)
+}
+
+// sequence adds an action to its user's day, unless that is full.
+func (w *writer) sequence(e *schemas.EnrichedAction) error {
+	key := sequenceKey(dayOf(e.Timestamp), string(e.Actor))
+	value, err := w.get(key)
+	if err != nil {
+		return err
+	}
+	grown := binary.AppendUvarint(value, uint64(e.Timestamp-dayOf(e.Timestamp).start()))
+	grown = append(binary.AppendUvarint(grown, uint64(len(e.Verb))), e.Verb...)
+	if len(grown) <= maxSequence {
+		w.rows[string(key)] = grown
+	}
+	return nil
+}
+
+// appendActs appends to acts what of a day's row has one of the verbs, in the order of the row.
+func appendActs(acts []act, d day, row []byte, verbs []schemas.Verb) ([]act, error) {
+	for len(row) > 0 {
+		at, n := binary.Uvarint(row)
+		if n <= 0 {
+			return nil, errCorrupt
+		}
+		size, m := binary.Uvarint(row[n:])
+		if m <= 0 || size > uint64(len(row)-n-m) {
+			return nil, errCorrupt
+		}
+		verb := row[n+m : n+m+int(size)]
+		if i := slices.IndexFunc(verbs, func(v schemas.Verb) bool { return string(v) == string(verb) }); i >= 0 {
+			acts = append(acts, act{d.start() + schemas.Micros(at), verbs[i]})
+		}
+		row = row[n+m+int(size):]
+	}
+	return acts, nil
+}
+
+// eachDay visits the days of the users who did anything in the days from one to another, user by user, the days of one
+// ascending, each with what of it has one of the verbs, by time. What visit is given is its own until it returns. One day
+// of one user is in memory at a time.
+func (s *Store) eachDay(ctx context.Context, from, to day, verbs []schemas.Verb, visit func(user []byte, acts []act)) error {
+	return s.use(func(db *pebble.DB) error {
+		at := db.NewSnapshot() // all days of a user are of one moment
+		defer at.Close()
+		m := &dayMerge{}
+		return errors.Join(m.run(ctx, at, from, to, verbs, visit), m.close())
+	})
+}
+
+// run merges the rows of the days, which lie day by day, into those of the users.
+func (m *dayMerge) run(ctx context.Context, at *pebble.Snapshot, from, to day, verbs []schemas.Verb, visit func([]byte, []act)) error {
+	for d := from; d <= to; d++ {
+		if err := m.open(ctx, at, d); err != nil {
+			return err
+		}
+	}
+	heap.Init(m)
+	var acts []act
+	for n := 1; len(m.days) > 0; n++ {
+		if n%ctxEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		first := m.days[0]
+		row, err := first.rows.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if acts, err = appendActs(acts[:0], first.day, row, verbs); err != nil {
+			return err
+		}
+		slices.SortStableFunc(acts, func(a, b act) int { return cmp.Compare(a.at, b.at) })
+		visit(first.user(), acts)
+		if err := m.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dayRows are what is left of one day, user by user.
+type dayRows struct {
+	day  day
+	rows *pebble.Iterator
+}
+
+func (r dayRows) user() []byte { return r.rows.Key()[len(sequenceKey(0, "")):] }
+
+// dayMerge is a heap of days that have rows left, that of the first user first, and of its days the earliest.
+type dayMerge struct{ days []dayRows }
+
+func (m *dayMerge) open(ctx context.Context, at *pebble.Snapshot, d day) error {
+	rows, err := at.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: sequenceKey(d, ""), UpperBound: sequenceKey(d+1, "")})
+	if err != nil {
+		return err
+	}
+	if !rows.First() {
+		return rows.Close()
+	}
+	m.days = append(m.days, dayRows{d, rows})
+	return nil
+}
+
+// next passes by the first row.
+func (m *dayMerge) next() error {
+	if m.days[0].rows.Next() {
+		heap.Fix(m, 0)
+		return nil
+	}
+	return heap.Pop(m).(dayRows).rows.Close()
+}
+
+func (m *dayMerge) close() error {
+	var errs []error
+	for _, d := range m.days {
+		errs = append(errs, d.rows.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Len, Less, Swap, Push and Pop are for package heap.
+func (m *dayMerge) Len() int { return len(m.days) }
+
+func (m *dayMerge) Less(i, j int) bool {
+	a, b := m.days[i], m.days[j]
+	return cmp.Or(bytes.Compare(a.user(), b.user()), cmp.Compare(a.day, b.day)) < 0
+}
+
+func (m *dayMerge) Swap(i, j int) { m.days[i], m.days[j] = m.days[j], m.days[i] }
+
+func (m *dayMerge) Push(d any) { m.days = append(m.days, d.(dayRows)) }
+
+func (m *dayMerge) Pop() any {
+	last := m.days[len(m.days)-1]
+	m.days = m.days[:len(m.days)-1]
+	return last
+}
