@@ -169,8 +169,8 @@ func TestCommandsPrintJSON(t *testing.T) {
 	for _, args := range [][]string{
 		{"version"}, {"config", "check"}, {"id", "make", "3429", "1", "7075733"}, {"id", "split", "241294492511762325"},
 		{"token", "--auth.secret_file", filepath.Join(t.TempDir(), "secret"), "--user", "user:ada"}, {"pinot", "show"},
-		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish", event}, {"wait", "--timeout", "60s"},
-		{"simulate", "--for", "0", "--users", "3", "--pins", "3"}, {"wait", "--timeout", "60s"}, {"deadletters", "list"},
+		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish", event}, {"wait", "--timeout", workedOff},
+		{"simulate", "--for", "0", "--users", "3", "--pins", "3"}, {"wait", "--timeout", workedOff}, {"deadletters", "list"},
 		{"deadletters", "limit", "pins/objects", "default"}, {"deadletters", "retry"}, {"features", "verify"},
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
 		{"features", "try", saves, "--user", "user:ada"},

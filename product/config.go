@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -52,6 +53,7 @@ type Config struct {
 
 	Features   string        `yaml:"features" help:"file of feature definitions; without it the built-in ones"`
 	Partitions int32         `yaml:"partitions" help:"of every topic of the groups; can never change once the topics exist"`
+	Actions    ActionsConfig `yaml:"actions"`
 	Verbs      schemas.Verbs `yaml:"verbs" help:"verbs of actions with their weights; added to the built-in ones"`
 	Log        LogConfig     `yaml:"log"`
 
@@ -81,11 +83,21 @@ type Config struct {
 	Outgoing   outgoing.Config   `yaml:"outgoing"`
 }
 
+// ActionsConfig is how long the input topic of actions is kept.
+type ActionsConfig struct {
+	// Retention is the brokers', at least 24 h, default 168 h: the longest stop of the groups after which no action is
+	// missing, and as far back as another reader of the topic can begin. It is the same in every process, and in `topics apply`.
+	Retention time.Duration `yaml:"retention" help:"how long brokers keep the topic actions, at least 24h; topics apply sets it"`
+}
+
 // LogConfig says what is logged, to standard error.
 type LogConfig struct {
 	Level  slog.Level `yaml:"level"`  // debug, info, warn or error; default info
 	Format string     `yaml:"format"` // text or json; default text
 }
+
+// minActionsKept leaves a night and a day for whoever is to start the groups again.
+const minActionsKept = 24 * time.Hour
 
 // EmbeddedConfig bounds what `smartfeed dev` runs in place of a broker.
 type EmbeddedConfig struct {
@@ -102,6 +114,7 @@ func DefaultConfig() Config {
 		Kafka:       []string{broker.Kafka},
 		Registry:    broker.Registry,
 		Partitions:  topics.EmbeddedPartitions,
+		Actions:     ActionsConfig{Retention: 7 * 24 * time.Hour},
 		Verbs:       schemas.DefaultVerbs(),
 		Log:         LogConfig{Format: "text"},
 		Embedded:    EmbeddedConfig{MaxBytes: broker.MaxBytes},
@@ -173,6 +186,9 @@ func (c *Config) validateOwn() error {
 	}
 	if c.Partitions < 1 || c.Partitions > 1024 || c.Partitions&(c.Partitions-1) != 0 {
 		problems = append(problems, fmt.Errorf("partitions: %d is no power of two from 1 to 1024", c.Partitions))
+	}
+	if c.Actions.Retention < minActionsKept {
+		problems = append(problems, fmt.Errorf("actions.retention: %s is less than %s", c.Actions.Retention, minActionsKept))
 	}
 	if err := secure.CheckURL(c.registryURL()); err != nil {
 		problems = append(problems, fmt.Errorf("registry: the address %w", err))
@@ -251,6 +267,7 @@ func (c *Config) broker() embedded.Config {
 // kafka is how clients reach the brokers.
 func (c *Config) kafka() (topics.Kafka, error) {
 	k, err := c.KafkaClient.Kafka(c.Kafka, c.Partitions)
+	k.Actions = c.Actions.Retention
 	if c.KafkaClient.Static {
 		k.Member = c.peerAddress()
 	}

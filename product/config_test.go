@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -21,6 +22,18 @@ func TestStepsMustFitWhatARecordMayWrite(t *testing.T) {
 	const want = "rows.max_record_rows: 3999 is less than four times fanout.step_edges, 1000"
 	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q in it", err, want)
+	}
+}
+
+func TestActionsAreKeptForAWhile(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Actions.Retention = 23 * time.Hour
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "actions.retention: 23h0m0s is less than 24h0m0s") {
+		t.Errorf("got %v", err)
+	}
+	cfg.Actions.Retention = 30 * 24 * time.Hour
+	if k, err := cfg.kafka(); err != nil || k.Actions != cfg.Actions.Retention {
+		t.Errorf("clients are told %s, %v", k.Actions, err)
 	}
 }
 

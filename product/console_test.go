@@ -207,7 +207,7 @@ func (v *visitor) saves() {
 	v.Wait("the button is pressed", "document.querySelector('.card [data-verb=save]').getAttribute('aria-pressed') === 'true'")
 	v.Wait("the affinities change", fmt.Sprintf(labels, "affinities", "tea"))
 	v.Wait("the features change", fmt.Sprintf(labels, "features", "tea"))
-	if out, err := v.s.run("wait", "--timeout", "60s"); err != nil {
+	if out, err := v.s.run("wait", "--timeout", workedOff); err != nil {
 		v.t.Fatalf("wait: %v %s", err, out)
 	}
 	for _, a := range get[stateBody](v.s.door(), "/v1/users/user:reader/feed/state").Affinities {
@@ -223,7 +223,7 @@ func (v *visitor) looksIntoPools() {
 	if n := len(get[pinList](v.s.door(), "/v1/users/user:keeper/feed").Items); n != 1 {
 		v.t.Fatalf("a visit brings %d pins, want the one that is not weak", n)
 	}
-	if out, err := v.s.run("wait", "--timeout", "60s"); err != nil {
+	if out, err := v.s.run("wait", "--timeout", workedOff); err != nil {
 		v.t.Fatalf("wait: %v %s", err, out)
 	}
 	v.view("pools")
@@ -418,7 +418,7 @@ func (s *started) act(t *testing.T) {
 	case err := <-ended:
 		t.Fatalf("the product was not loaded: %v", err)
 	}
-	if out, err := s.run("wait", "--timeout", "60s"); err != nil {
+	if out, err := s.run("wait", "--timeout", workedOff); err != nil {
 		t.Fatalf("wait: %v %s", err, out)
 	}
 	var acts []map[string]any

@@ -3,6 +3,8 @@ package product
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -22,6 +24,9 @@ type dictionary struct {
 	known      peers.Interests
 	decided    *topics.Whole[schemas.InterestDecision]
 	deleted    topics.DeletedUsers
+	present    interface { // the pins as they are now; feed stores
+		Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error)
+	}
 }
 
 // Terms returns the terms of a state, at most limit: candidates by score, the others by name.
@@ -127,12 +132,46 @@ func (d dictionary) Decide(ctx context.Context, decision schemas.InterestDecisio
 	return d.publisher.Decide(ctx, &decision)
 }
 
-// Interests returns what a user is interested in; of one who is gone nothing.
+// Interests returns what a user is interested in; of one who is gone nothing. Pins that are gone are no evidence: the rows
+// know those alone that their likers saw of late. It fails when no feed store can say which are.
 func (d dictionary) Interests(ctx context.Context, user schemas.UserID, limit int) ([]schemas.UserInterest, error) {
 	if d.deleted.Has(user) {
 		return []schemas.UserInterest{}, nil
 	}
-	return d.known.Interests(ctx, user, limit)
+	list, err := d.known.Interests(ctx, user, limit)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := d.gone(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		list[i].Evidence = slices.DeleteFunc(list[i].Evidence, func(e schemas.Evidence) bool { return gone[e.Pin] })
+	}
+	return list, nil
+}
+
+// gone returns the pins in the evidence that are deleted, or whose author is.
+func (d dictionary) gone(ctx context.Context, list []schemas.UserInterest) (map[schemas.PinID]bool, error) {
+	asked := map[schemas.PinID]bool{}
+	for _, i := range list {
+		for _, e := range i.Evidence {
+			asked[e.Pin] = true
+		}
+	}
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	cards, err := d.present.Cards(ctx, slices.Sorted(maps.Keys(asked)))
+	if err != nil {
+		return nil, fmt.Errorf("read cards of evidence: %w", err)
+	}
+	gone := map[schemas.PinID]bool{}
+	for pin, c := range cards {
+		gone[pin] = c.Deleted || d.deleted.Has(c.Author)
+	}
+	return gone, nil
 }
 
 // Engagement returns what became of an interest's pins, by source.

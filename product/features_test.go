@@ -43,7 +43,7 @@ func (s *started) publish(events ...map[string]any) {
 	if text, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusAccepted {
 		s.t.Fatalf("events: %d %s", res.StatusCode, text)
 	}
-	if out, err := s.run("wait", "--timeout", "60s"); err != nil {
+	if out, err := s.run("wait", "--timeout", workedOff); err != nil {
 		s.t.Fatalf("wait: %v %s", err, out)
 	}
 }

@@ -29,7 +29,7 @@ import (
 // generate builds a generation and returns what the command says.
 func (s *started) generate() (done built) {
 	s.t.Helper()
-	out, err := s.run("rebuild", "all", "--generation", "--json", "--rate", "100000", "--timeout", "60s")
+	out, err := s.run("rebuild", "all", "--generation", "--json", "--rate", "100000", "--timeout", workedOff)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &done)
 	}
@@ -378,7 +378,7 @@ func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
 	second := startPieces(t, config(), processing(groupNames()))
 	front := startPieces(t, config(), serving())
 	l := front.beginLife(20)
-	out, err := front.run("rebuild", "all", "--generation", "--timeout", "60s")
+	out, err := front.run("rebuild", "all", "--generation", "--timeout", workedOff)
 	if err != nil || !strings.Contains(out, "generation 2 of the pools answers, of 20 users") {
 		t.Fatalf("rebuild --generation: %v: %s", err, out)
 	}
@@ -415,7 +415,7 @@ func TestGenerationKilledInTheMiddle(t *testing.T) {
 	at := door{t, c.http}
 	shown := at.newPins("user:1")
 	built := c.insist(func(killed bool) []string {
-		args := []string{"rebuild", "all", "--generation", "--timeout", "60s", "--rate"}
+		args := []string{"rebuild", "all", "--generation", "--timeout", workedOff, "--rate"}
 		if killed {
 			return append(args, "100000")
 		}

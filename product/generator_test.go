@@ -58,7 +58,7 @@ func (r *reading) why(pin schemas.PinID) string {
 // applied waits until what was shown is in the rows.
 func (r *reading) applied() {
 	r.t.Helper()
-	if out, err := r.run("wait", "--timeout", "60s"); err != nil {
+	if out, err := r.run("wait", "--timeout", workedOff); err != nil {
 		r.t.Fatalf("wait: %v %s", err, out)
 	}
 }

@@ -44,7 +44,7 @@ func (s *started) goesOn(n int) {
 	if status != http.StatusAccepted {
 		s.t.Fatalf("good events: %d %s", status, body)
 	}
-	if out, err := s.run("wait", "--timeout", "30s"); err != nil {
+	if out, err := s.run("wait", "--timeout", workedOff); err != nil {
 		s.t.Fatalf("wait: %v %s", err, out)
 	}
 	pool, err := s.generator.Pool(s.t.Context(), "user:fan", schemas.Following, 1000)

@@ -321,7 +321,7 @@ func (c *child) publish(events ...map[string]any) {
 
 func (c *child) wait() {
 	c.t.Helper()
-	if out, err := runCommand(c.t.Context(), append([]string{"wait", "--timeout", "60s"}, c.flags...)...); err != nil {
+	if out, err := runCommand(c.t.Context(), append([]string{"wait", "--timeout", workedOff}, c.flags...)...); err != nil {
 		c.t.Fatalf("wait: %v %s", err, out)
 	}
 }

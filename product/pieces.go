@@ -133,16 +133,18 @@ func (p *product) openStreams(ctx context.Context) error {
 	return nil
 }
 
-// knowing begins what drops the records of deleted users when it is known who they are: what a process did before would
-// stand.
+// knowing begins what drops the records of deleted users, or goes by decisions about terms, when it is known who and which
+// they are: what a process did before would stand.
 func (p *product) knowing(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		select {
-		case <-p.deleted.Ready():
-			return run(ctx)
-		case <-ctx.Done():
-			return nil
+		for _, known := range []<-chan struct{}{p.deleted.Ready(), p.decided.Ready()} {
+			select {
+			case <-known:
+			case <-ctx.Done():
+				return nil
+			}
 		}
+		return run(ctx)
 	}
 }
 
@@ -432,7 +434,10 @@ func (p *product) openServer(context.Context) error {
 		}
 		deps.Feed, deps.Pools, deps.Features, deps.Console = p.feed, p.generator, p.features, console
 		deps.Insights, deps.DeadLetters = p.insights, newDeadLetters(p.kafka, p.streams, p.retries)
-		deps.Dictionary = dictionary{cfg: p.cfg.Interests, partitions: p.cfg.Partitions, publisher: p.publisher, known: p.interests, decided: p.decided, deleted: p.deleted}
+		deps.Dictionary = dictionary{
+			cfg: p.cfg.Interests, partitions: p.cfg.Partitions, publisher: p.publisher, known: p.interests,
+			decided: p.decided, deleted: p.deleted, present: p.store,
+		}
 	}
 	err := p.askWhoTheyAre(&deps)
 	if err != nil {

@@ -83,7 +83,10 @@ func (s door) related(pin schemas.PinID) []schemas.PinID {
 
 // patience is how long an answer may wait for what it needs, where a test is about what it holds: on a busy machine
 // that takes longer than a person would wait.
-const patience = 20 * time.Second
+const patience = slowly * 20 * time.Second
+
+// workedOff is how long a test waits until everything has been worked off.
+var workedOff = (slowly * time.Minute).String()
 
 // testConfig is a product on ports of its own.
 func testConfig(dir string) Config {
@@ -107,10 +110,10 @@ func startPieces(t *testing.T, cfg Config, pieces []opener) *started {
 func startLogging(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *started {
 	t.Helper()
 	s := launch(t, cfg, log, pieces)
-	ready, done := context.WithTimeout(t.Context(), time.Minute)
+	ready, done := context.WithTimeout(t.Context(), slowly*time.Minute)
 	defer done()
 	if !s.awaitReady(ready) {
-		t.Fatalf("not ready after a minute: %v", s.missing())
+		t.Fatalf("not ready in time: %v", s.missing())
 	}
 	return s
 }

@@ -138,7 +138,7 @@ func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
 // replay runs the command and returns what it says.
 func (s *started) replay(args ...string) (done replayed) {
 	s.t.Helper()
-	out, err := s.run(append([]string{"replay", "--json", "--rate", "100000", "--users", "100000", "--timeout", "60s"}, args...)...)
+	out, err := s.run(append([]string{"replay", "--json", "--rate", "100000", "--users", "100000", "--timeout", workedOff}, args...)...)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &done)
 	}
@@ -325,7 +325,7 @@ func TestReplayKilledInTheMiddle(t *testing.T) {
 	c.start()
 	var again []string
 	done := c.insist(func(killed bool) []string {
-		args := append([]string{"replay", "all", "--timeout", "60s"}, again...)
+		args := append([]string{"replay", "all", "--timeout", workedOff}, again...)
 		again = []string{"--resume"}
 		if killed {
 			return append(args, "--rate", "100000", "--users", "100000")

@@ -93,7 +93,7 @@ func TestRealSecuredProduct(t *testing.T) {
 		t.Fatal(err)
 	}
 	command("publish", events)
-	command("wait", "--timeout", "60s")
+	command("wait", "--timeout", workedOff)
 	res, err := http.Get(front.url("/v1/users/user:ada/feed"))
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.as(topics.RoleProduce, "publish", events)
-	g.as(topics.RoleOperate, "wait", "--timeout", "60s")
+	g.as(topics.RoleOperate, "wait", "--timeout", workedOff)
 	g.as(topics.RoleOperate, "topics", "verify")
 	g.as(topics.RoleOperate, "deadletters", "list")
 	res, err := http.Get(front.url("/v1/users/user:" + g.run + "/feed"))
@@ -143,7 +143,7 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 	if answer, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(answer), `"pin:`+g.run+`"`) || !strings.Contains(string(answer), `"degraded":[]`) {
 		t.Errorf("the feed: %s, %v, want pin:%s, and nothing missing", answer, err, g.run)
 	}
-	g.as(topics.RoleOperate, "wait", "--timeout", "60s") // what the visit had to say
+	g.as(topics.RoleOperate, "wait", "--timeout", workedOff) // what the visit had to say
 	g.checkFrozen()
 	g.takeAway(topics.RoleProcess, topics.Deliveries)
 	_, err = openProduct(t.Context(), g.config(topics.RoleProcess), slog.New(slog.NewTextHandler(t.Output(), nil)), processing(groupNames()))

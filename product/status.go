@@ -162,7 +162,7 @@ func (p *product) unread() (all []api.Lack) {
 	held := []struct {
 		topic string
 		ready <-chan struct{}
-	}{{topics.UsersDeleted, p.deleted.Ready()}}
+	}{{topics.UsersDeleted, p.deleted.Ready()}, {topics.InterestDecisions, p.decided.Ready()}}
 	if p.local != nil {
 		held = append(held, struct {
 			topic string

@@ -71,7 +71,7 @@ func (s traced) publish(recorded bool, line string) {
 // settled waits until everything published has had its effect.
 func (s traced) settled() {
 	s.t.Helper()
-	if _, err := s.run("wait", "--timeout", "60s"); err != nil {
+	if _, err := s.run("wait", "--timeout", workedOff); err != nil {
 		s.t.Fatal(err)
 	}
 }

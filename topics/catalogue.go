@@ -112,7 +112,7 @@ type Profile struct {
 	Partitions int32 // of co-partitioned topics; 0: 4 embedded, 8 real
 	Replicas   int16 // 0: 1 embedded, 3 real
 	Embedded   bool
-	Actions    time.Duration // retention of actions and of what is derived from them alone; 0: 7 days, see Catalogue
+	Actions    time.Duration // how long the topic actions is kept; 0: 7 days
 }
 
 // withDefaults fills in the zero fields.

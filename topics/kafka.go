@@ -19,10 +19,11 @@ import (
 
 // Kafka is how to reach the brokers: the one place where clients of franz-go and of sarama are configured.
 type Kafka struct {
-	Brokers    []string // host:port, at least one
-	Partitions int32    // of every co-partitioned topic, frozen when the topics are created
-	ClientID   string   // shown in the brokers' logs and quotas, default "smartfeed"
-	Embedded   bool     // the brokers are the embedded one
+	Brokers    []string      // host:port, at least one
+	Partitions int32         // of every co-partitioned topic, frozen when the topics are created
+	Actions    time.Duration // how long the topic actions is kept, 0: 7 days; see Profile
+	ClientID   string        // shown in the brokers' logs and quotas, default "smartfeed"
+	Embedded   bool          // the brokers are the embedded one
 
 	TLS  *tls.Config // of every connection, nil: it is not encrypted
 	SASL SASL        // as whom the brokers are asked

@@ -93,7 +93,8 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 const EmbeddedCluster = "smartfeed-embedded-"
 
 // ProfileOf asks the brokers which profile their topics have: whether they are the embedded one, and on a cluster of
-// fewer than three brokers as many replicas as there are brokers.
+// fewer than three brokers as many replicas as there are brokers. How many partitions there are and how long actions are kept,
+// k says.
 func ProfileOf(ctx context.Context, k Kafka) (Profile, error) {
 	adm, err := k.Admin()
 	if err != nil {
@@ -107,6 +108,7 @@ func ProfileOf(ctx context.Context, k Kafka) (Profile, error) {
 	return Profile{
 		Partitions: k.Partitions,
 		Replicas:   int16(min(3, len(meta.Brokers))),
+		Actions:    k.Actions,
 		Embedded:   strings.HasPrefix(meta.Cluster, EmbeddedCluster),
 	}, nil
 }

@@ -169,3 +169,43 @@ func TestReplicasAreThoseATopicHas(t *testing.T) {
 		t.Errorf("with more brokers: %+v, %v, want every topic told as thin and nothing to do", plan, err)
 	}
 }
+
+// How long actions are kept is what the brokers are told, and nothing else is kept longer for it.
+func TestActionsAreKeptAsConfigured(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	kept := map[string]string{}
+	for _, actions := range []time.Duration{0, 30 * 24 * time.Hour} {
+		k := topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2, Actions: actions}
+		profile, err := topics.ProfileOf(t.Context(), k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := topics.Apply(t.Context(), k, topics.Catalogue(profile)); err != nil {
+			t.Fatal(err)
+		}
+		adm, err := k.Admin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(adm.Close)
+		configs, err := adm.DescribeTopicConfigs(t.Context(), topics.Actions, topics.ActionsJoined)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, topic := range configs {
+			for _, c := range topic.Configs {
+				if c.Key == "retention.ms" {
+					kept[topic.Name] += c.MaybeValue() + " "
+				}
+			}
+		}
+	}
+	want := map[string]string{topics.Actions: "604800000 2592000000 ", topics.ActionsJoined: "604800000 604800000 "}
+	if diff := cmp.Diff(want, kept); diff != "" {
+		t.Errorf("retention of 7 and then of 30 days (-want +got):\n%s", diff)
+	}
+}

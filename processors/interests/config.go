@@ -21,7 +21,7 @@ type Config struct {
 
 	Interests int           `yaml:"interests"` // of a pin that count, 1-64, default 6
 	Attribute time.Duration `yaml:"attribute"` // after an impression, in which an action counts for its source; 1m-720h, default 168h
-	MaxSeen   int           `yaml:"max_seen"`  // users of a pin that are remembered so long, 0-1,000,000, default 10,000
+	MaxSeen   int           `yaml:"max_seen"`  // users of a pin that are remembered so long, 0-40,000, default 10,000
 	Days      int           `yaml:"days"`      // of engagement that are kept, 1-400, default 28
 }
 

@@ -31,9 +31,10 @@
 // what finds no room (KeepWaiting, KeepBytes), records of topics that are no longer there, ticks of timers, and letters
 // about letters.
 //
-// External calls need no retries of this kind: those of the generator to sources and models are asked while a visit
-// waits, and left out when they fail; Cassandra and the feature stores are written by sinks, which go on only when the
-// write has succeeded. Nothing else is called.
+// External calls are retried where they are made: those of the generator to sources and models are asked while a visit
+// waits, left out when they fail, and asked again by the next visit; Cassandra and the feature stores are written by sinks,
+// which go on only when the write has succeeded; key sets are read again (package auth), and what collects traces gets what it
+// did not take for a while (package otlp).
 //
 // Effects counted: retried, returned, done, parked, ordered, needless (an order for what is done or on its way), stale
 // (a letter that was there already).

@@ -1,0 +1,71 @@
+package product
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/peers"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// asked is what processes ask each other about interests.
+type asked = peers.Interests
+
+// likes are what a user is known to like.
+type likes struct {
+	asked
+	pins []schemas.PinID
+}
+
+func (l likes) Interests(context.Context, schemas.UserID, int) ([]schemas.UserInterest, error) {
+	in := schemas.UserInterest{Interest: "interest:tea", Strength: 1, Share: 1}
+	for _, p := range l.pins {
+		in.Evidence = append(in.Evidence, schemas.Evidence{Pin: p, Verb: "save", Weight: 1})
+	}
+	return []schemas.UserInterest{in}, nil
+}
+
+// shelf is a feed store's cards; err is what it fails with.
+type shelf struct {
+	cards map[schemas.PinID]schemas.Card
+	err   error
+}
+
+func (s shelf) Cards(context.Context, []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
+	return s.cards, s.err
+}
+
+// What was liked so long ago that its pin's rows have forgotten it is no evidence any more once the pin is gone.
+func TestPinsThatAreGoneAreNoEvidence(t *testing.T) {
+	card := func(author schemas.UserID, deleted bool) schemas.Card {
+		return schemas.Card{PinVersion: schemas.PinVersion{Facets: schemas.Facets{Author: author}, Deleted: deleted}}
+	}
+	store := shelf{cards: map[schemas.PinID]schemas.Card{
+		"pin:here": card("user:a", false), "pin:deleted": card("user:a", true), "pin:erased": card("user:gone", false),
+	}}
+	d := dictionary{
+		known:   likes{pins: []schemas.PinID{"pin:erased", "pin:here", "pin:deleted", "pin:nobody-knows"}},
+		deleted: topics.NewDeletedUsers(topics.Kafka{}, &topics.Streams{}, "test", slog.New(slog.DiscardHandler)), present: &store,
+	}
+	d.deleted.Note("user:gone", 1)
+	list, err := d.Interests(t.Context(), "user:reader", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []schemas.PinID
+	for _, e := range list[0].Evidence {
+		got = append(got, e.Pin)
+	}
+	if diff := cmp.Diff([]schemas.PinID{"pin:here", "pin:nobody-knows"}, got); diff != "" {
+		t.Errorf("evidence (-want +got):\n%s", diff)
+	}
+	store.err = errors.New("away")
+	if _, err := d.Interests(t.Context(), "user:reader", 10); !errors.Is(err, store.err) {
+		t.Errorf("without a feed store: got %v, want its error", err)
+	}
+}
