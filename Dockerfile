@@ -1,5 +1,5 @@
 # smartfeed in a small image: the binary and the C library, no shell, not root.
-FROM golang:1.26-bookworm AS build
+FROM golang:1.26.8-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download

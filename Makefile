@@ -13,8 +13,8 @@ BROWSER := Browser
 # Where goroutines share state: `make test-racy` runs these under the race detector, `make test-race` everything.
 RACY    := ./processors ./processors/rows ./processors/pools ./processors/outside ./processors/retries ./processors/interests ./internal/tracing ./internal/otlp ./topics/... ./serving/...
 
-# Tests in memory, where 4 GiB of it are free as a file system that programs may run from: they make and delete tens of thousands of small files,
-# and ext4 passes by each that was deleted within some minutes when it looks for the place of a new one.
+# Tests in memory, where 4 GiB of it are free as a file system that programs may run from: they make and delete tens of
+# thousands of small files, and ext4 passes by each that was deleted within some minutes when it looks for the place of a new one.
 MEMORY := $(shell grep -q ' /dev/shm [^ ]* [^ ]*noexec' /proc/mounts 2>/dev/null || df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 4096 { print $$6 }')
 ifneq ($(MEMORY),)
 test test-racy test-race fuzz: export TMPDIR ?= $(MEMORY)
@@ -61,7 +61,7 @@ run: build ## start everything in one process with a demo product, on http://127
 	bin/smartfeed dev --dir $(DIR) --demo
 
 up: ## the whole product on servers of its own, in containers: docker-compose.yml
-	docker compose up --build --detach --wait
+	VERSION=$(VERSION) docker compose up --build --detach --wait
 
 down: ## end it; its volumes stay
 	docker compose --profile '*' down

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/xml"
+	"fmt"
+	"go/version"
 	"io"
 	"maps"
 	"os"
@@ -260,8 +262,10 @@ func TestComposeAddresses(t *testing.T) {
 		}
 		for _, m := range address.FindAllStringSubmatch(text, -1) {
 			found++
-			if _, there := services[m[1]]; !there && m[1] != "smartfeed" {
+			if other, there := services[m[1]]; !there && m[1] != "smartfeed" {
 				t.Errorf("%s asks %s, and there is no such service", name, m[0])
+			} else if there && !listens(other, m[2]) {
+				t.Errorf("%s asks %s, and %s does not listen there", name, m[0], m[1])
 			}
 		}
 	}
@@ -270,25 +274,79 @@ func TestComposeAddresses(t *testing.T) {
 	}
 }
 
+// listens tells whether a service says that it listens on a port, or its image does by itself.
+func listens(s types.ServiceConfig, port string) bool {
+	text := strings.Join(s.Command, " ")
+	for _, value := range s.Environment {
+		text += " " + *value
+	}
+	if s.HealthCheck != nil {
+		text += " " + strings.Join(s.HealthCheck.Test, " ")
+	}
+	byItself := map[string]string{"cassandra": "9042", "zookeeper": "2181"}
+	image, _, _ := strings.Cut(s.Image, ":")
+	return byItself[image] == port || regexp.MustCompile(`(//|localhost|0\.0\.0\.0):`+port+`\b|Port `+port+`\b`).MatchString(text)
+}
+
+// The limits add up to what the file says of them.
+func TestComposeMemory(t *testing.T) {
+	text, err := os.ReadFile("docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[bool]types.UnitBytes{} // with monitoring, or without
+	for _, s := range composed(t).Services {
+		is, goesOn := ours(s)
+		if is && !goesOn {
+			continue
+		}
+		sums[true] += s.MemLimit
+		if len(s.Profiles) == 0 {
+			sums[false] += s.MemLimit
+		}
+	}
+	if want := fmt.Sprintf("add up to %.1f GiB, %.1f with monitoring.", float64(sums[false])/(1<<30), float64(sums[true])/(1<<30)); !strings.Contains(string(text), want) {
+		t.Errorf("the limits %s It says something else.", want)
+	}
+}
+
+// goVersion is the release of Go that the image is built with: not before the one that go.mod wants.
+func goVersion(t *testing.T) string {
+	t.Helper()
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants := regexp.MustCompile(`(?m)^go (\S+)`).FindSubmatch(mod)
+	has := regexp.MustCompile(`golang:(\d+\.\d+\.\d+)-`).FindSubmatch(file)
+	if wants == nil || has == nil || version.Compare("go"+string(has[1]), "go"+string(wants[1])) < 0 {
+		t.Fatalf("go.mod wants %s, the image is built with %s: want a whole version that is no older", wants, has)
+	}
+	return string(has[1])
+}
+
 // The image holds the program and the C library it was built against, is nobody's in particular, and starts what is told.
 func TestDockerfile(t *testing.T) {
 	text, err := os.ReadFile("Dockerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"FROM golang:1.26-bookworm AS build\n", "CGO_ENABLED=1", "FROM gcr.io/distroless/base-nossl-debian12:nonroot\n", `ENTRYPOINT ["/smartfeed"]`, "--chown=nonroot:nonroot /data /data"} {
+	for _, want := range []string{"FROM golang:" + goVersion(t) + "-bookworm AS build\n", "-X github.com/smartfeed/smartfeed/product.version=${VERSION}", "CGO_ENABLED=1", "FROM gcr.io/distroless/base-nossl-debian12:nonroot\n", `ENTRYPOINT ["/smartfeed"]`, "--chown=nonroot:nonroot /data /data"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q", want)
 		}
 	}
 }
 
-// The time that a role has to end is longer than the time it takes to hand over.
+// The time that a role has to end is longer than the time after which it ends by itself.
 func TestComposeRolesMayEnd(t *testing.T) {
-	grace := product.DefaultConfig().Rows.Grace
 	for name, s := range composed(t).Services {
-		if is, goesOn := ours(s); is && goesOn && (s.StopGracePeriod == nil || time.Duration(*s.StopGracePeriod) < 2*grace) {
-			t.Errorf("%s has %v to end, want at least %s", name, s.StopGracePeriod, 2*grace)
+		if is, goesOn := ours(s); is && goesOn && (s.StopGracePeriod == nil || time.Duration(*s.StopGracePeriod) <= product.EndTimeout) {
+			t.Errorf("%s has %v to end, want more than %s", name, s.StopGracePeriod, product.EndTimeout)
 		}
 	}
 }

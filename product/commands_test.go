@@ -3,15 +3,18 @@ package product
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // commands are all that there are, but for cobra's own help.
@@ -71,6 +74,9 @@ func TestEveryCommandHasAnExampleThatIsUnderstood(t *testing.T) {
 
 // understood parses the program's command lines in a line of shell, and checks flags and arguments.
 func understood(line string) error {
+	line = regexp.MustCompile(`'[^']*'`).ReplaceAllStringFunc(line, func(quoted string) string { // one argument
+		return strings.ReplaceAll(strings.Trim(quoted, "'"), " ", "_")
+	})
 	for _, part := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune("&|()<>", r) }) {
 		_, args, found := strings.Cut(part, "smartfeed ")
 		if !found {
@@ -78,9 +84,12 @@ func understood(line string) error {
 		}
 		root := (&program{}).command()
 		addCompletion(root)
-		cmd, rest, err := root.Find(strings.Fields(strings.ReplaceAll(args, "'", "")))
+		cmd, rest, err := root.Find(strings.Fields(args))
 		if err == nil {
 			err = cmd.ParseFlags(rest)
+		}
+		if errors.Is(err, pflag.ErrHelp) {
+			continue
 		}
 		if err == nil {
 			err = cmd.ValidateArgs(cmd.Flags().Args())

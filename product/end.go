@@ -9,9 +9,9 @@ import (
 	"github.com/smartfeed/smartfeed/processors"
 )
 
-// endTimeout bounds the orderly end of a process: the last commits, flushes, and the embedded broker's own close, which has
+// EndTimeout bounds the orderly end of a process: the last commits, flushes, and the embedded broker's own close, which has
 // 20 seconds. A disk that has gone away can hold a store's flush for ever.
-const endTimeout = 45 * time.Second
+const EndTimeout = 45 * time.Second
 
 // endWithin waits for what ended brings; once ctx has ended, for so long. What has not ended then is left to the end of the
 // process, as a kill would, and stuck says what it is.

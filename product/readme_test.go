@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/config"
 )
 
 // step is a command of a document with what it shows that the command prints.
@@ -102,5 +104,36 @@ func needTools(t *testing.T, tools ...string) {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("the commands need %s, which is not on this machine", tool)
 		}
+	}
+}
+
+// What documents say that people type and write into files is understood by the program as it is.
+func TestDocumentsAreUnderstood(t *testing.T) {
+	commands, files := 0, 0
+	for _, name := range []string{"README.md", "OPERATIONS.md", "SECURITY.md", "TUTORIAL.md", "ARCHITECTURE.md"} {
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("(?m)^ {4}((?:bin/)?smartfeed .*)$|`((?:bin/)?smartfeed [^`]*)`").FindAllSubmatch(text, -1) {
+			line, _, _ := strings.Cut(strings.Join(strings.Fields(string(m[1])+string(m[2])), " "), " #")
+			commands++
+			if err := understood(line); err != nil {
+				t.Errorf("%s: %q: %v", name, line, err)
+			}
+		}
+		for _, m := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
+			files++
+			cfg, file := DefaultConfig(), filepath.Join(t.TempDir(), "smartfeed.yaml")
+			if err := os.WriteFile(file, m[1], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := config.Load(&cfg, config.Source{File: file}); err != nil {
+				t.Errorf("%s: %v in\n%s", name, err, m[1])
+			}
+		}
+	}
+	if commands < 40 || files < 3 {
+		t.Errorf("%d commands and %d files were found", commands, files)
 	}
 }

@@ -147,7 +147,7 @@ func checkPort(address string) error {
 	return nil
 }
 
-// runProduct opens, runs and closes a product, with then beside it. Told to end, it does within endTimeout.
+// runProduct opens, runs and closes a product, with then beside it. Told to end, it does within EndTimeout.
 func runProduct(cmd *cobra.Command, cfg Config, pieces []opener, then func(context.Context, *product) error) error {
 	product, err := openProduct(cmd.Context(), cfg, logger(cmd, cfg.Log), pieces)
 	if err != nil {
@@ -161,5 +161,5 @@ func runProduct(cmd *cobra.Command, cfg Config, pieces []opener, then func(conte
 		err := group.Wait()
 		ended <- errors.Join(err, product.Close())
 	}()
-	return endWithin(cmd.Context(), endTimeout, ended, func() string { return stuck(product.supervisor.State()) })
+	return endWithin(cmd.Context(), EndTimeout, ended, func() string { return stuck(product.supervisor.State()) })
 }
