@@ -111,7 +111,7 @@ test-lastfm-real: ## the Last.fm set through real servers, each role a process, 
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(KAFKA),127.0.0.1:$(REGISTRY_PORT),$(CASSANDRA),$(PINOT),$(PINOT_BROKER) \
 	  $(GOTEST) -count=1 -timeout 60m -run RealServersTakeLastfm -v ./product
 
-nightly: test-race test-lastfm-real ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 reads and pages a fault; each fuzz target for half a minute
+nightly: test-race test-lastfm-real footprint ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 reads and pages a fault; each fuzz target for half a minute
 	FUZZTIME=30s .ci/fuzz
 	ROWS_TORTURE=17 $(GOTEST) -count=1 -timeout 30m -run TestTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GOTEST) -count=1 -timeout 30m -run RealKafkaTorture -v ./processors/rows
@@ -152,8 +152,9 @@ bench-sizing: ## bytes and CPU time of a follow, a pin, a delivery, a candidate,
 fuzz: ## every fuzz target for FUZZTIME (10s), two at a time
 	.ci/fuzz
 
-bench-serving: ## pages beside a bare handler over the same rows, visits, three times what there is capacity for; who asks is a process of its own
+bench-serving: ## pages beside a bare handler over the same rows, visits, three times what there is capacity for; memory over five minutes; who asks is a process of its own
 	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./product
+	$(GOTEST) -run '^$$' -bench 'Steady$$' -benchtime 1x ./product
 
 bench-feed: ## the feed's write path beside the bare loop, full pools, a giant, latencies, chunks; some minutes. BENCH_FEED_SCALE=0.1 is a tenth
 	$(GOTEST) -run '^$$' -bench Feed -benchtime 1x -timeout 30m ./internal/bench

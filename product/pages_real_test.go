@@ -48,14 +48,19 @@ const (
 	mending     = 5 * time.Minute
 
 	// What is promised: pages with both stores up, how late the second store is asked, pages that lack something although a store
-	// is well, extra reads a read. Asserted is five times that, and but for extra reads only where the machine had the time: where
-	// the bare requests took no longer than machineP99.
-	pageP99    = 60 * time.Millisecond
-	pageHedge  = 60 * time.Millisecond
-	pageLack   = 0.05
-	pageExtra  = 0.1
-	pageRoom   = 5
-	machineP99 = 10 * time.Millisecond
+	// is well. Asserted is five times that, and only where the machine had the time: where the bare requests took no longer than
+	// machineP99. Elsewhere half of the pages are whole at least.
+	pageP99      = 60 * time.Millisecond
+	pageHedge    = 60 * time.Millisecond
+	pageLack     = 0.05
+	pageRoom     = 5
+	machineP99   = 10 * time.Millisecond
+	pageLackBusy = 0.5
+
+	// Extra reads a read, whatever the machine does, and those beyond them that a hedged store may have saved, for a bad store and
+	// for a change of places.
+	pageExtra = 0.1
+	pageSaved = 100
 
 	enoughAfter = 500 // pages: a busy machine takes seconds to kill a store, and reads to change places
 )
@@ -556,8 +561,11 @@ func (r passed) check(t *testing.T, s pageState) {
 	if lack := r.lack(); s.none && lack < 0.25 {
 		t.Errorf("%.3f of the pages lack something: the fault was none", lack)
 	}
-	if extra := r.extra / r.reads; extra > pageRoom*pageExtra {
-		t.Errorf("%.3f extra reads a read, want at most %.1f", extra, pageRoom*pageExtra)
+	if most := pageExtra*r.reads + pageSaved; r.extra > most {
+		t.Errorf("%.0f extra reads of %.0f, want at most %.0f", r.extra, r.reads, most)
+	}
+	if lack := r.lack(); !s.none && lack > pageLackBusy {
+		t.Errorf("%.3f of the pages lack something although a store is well, want at most %.2f however busy the machine is", lack, pageLackBusy)
 	}
 	if r.after < enoughAfter {
 		t.Logf("only %d pages were answered with the stores in this state: who is asked then is not asserted", r.after)

@@ -1,0 +1,66 @@
+package product
+
+import (
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A process that answers for five minutes, and what it may hold more of at their end than after one of them.
+const (
+	steadyParts = 10
+	steadyPart  = 30 * time.Second
+	steadyRate  = 1500 // a second: pages, and a visit for each thirty
+	steadyMore  = 0.1
+	steadyRoom  = 32 // MiB
+)
+
+// BenchmarkSteady answers pages and visits for five minutes, and fails when it holds more memory at their end than after the
+// first of them, but for a tenth.
+func BenchmarkSteady(b *testing.B) {
+	p := startBench(b)
+	p.fillFeeds()
+	pages, visits := p.pages(), visitPaths()
+	var paths []string
+	for i := range 30 * len(visits) {
+		if i%30 == 0 {
+			paths = append(paths, visits[i/30])
+		}
+		paths = append(paths, pages[i%len(pages)])
+	}
+	for range b.N {
+		var held []float64
+		for range steadyParts {
+			asked := load{Address: p.server.Addr(), Paths: paths, Conns: 64, Rate: steadyRate, For: steadyPart}.ask(b)
+			if n := asked.Codes[http.StatusOK]; n < asked.Sent*99/100 || n < steadyRate*int(steadyPart.Seconds())/2 {
+				b.Errorf("answered: %v of %d, %d late: want nearly all", asked.Codes, asked.Sent, asked.Late)
+			}
+			held = append(held, residentMiB(b))
+		}
+		first, last := held[1], held[len(held)-1]
+		b.Logf("MiB held every %s: %.0f", steadyPart, held)
+		b.ReportMetric(first, "MiB-after-1m")
+		b.ReportMetric(last, "MiB-after-5m")
+		if last > (1+steadyMore)*first+steadyRoom {
+			b.Errorf("%.0f MiB after five minutes, %.0f after one: want %.0f at most", last, first, (1+steadyMore)*first+steadyRoom)
+		}
+	}
+}
+
+// residentMiB is what the process has in memory.
+func residentMiB(b *testing.B) float64 {
+	b.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Skipf("this system does not say what a process holds: %v", err)
+	}
+	_, after, _ := strings.Cut(string(status), "VmRSS:")
+	kb, err := strconv.Atoi(strings.Fields(after + " -")[0])
+	if err != nil {
+		b.Fatal(err)
+	}
+	return float64(kb) / 1024
+}
