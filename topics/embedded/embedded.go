@@ -264,7 +264,7 @@ func (s *Server) listen(ctx context.Context) error {
 		return errors.Join(err, kafka.Close(), web.Close())
 	}
 	s.address = kafka.Addr().String()
-	if err := recoverDir(s.brokerDir(), s.cfg.SyncWrites); err != nil {
+	if err := recoverDir(s.brokerDir(), disk{sync: s.cfg.SyncWrites}); err != nil {
 		return errors.Join(fmt.Errorf("open %s: %w", s.brokerDir(), err), kafka.Close(), s.registry.close())
 	}
 	if s.broker, err = kfake.NewCluster(s.brokerOptions(kafka)...); err != nil {

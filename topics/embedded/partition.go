@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,14 +113,13 @@ func (l *partitionLog) grown() (bool, error) {
 
 // scan reads every batch. A torn one at the end of the log, which was never acknowledged, is cut off; anything else that
 // is wrong did not come from a crash of the process, and is an error.
-func (l *partitionLog) scan() error {
+func (l *partitionLog) scan(d disk) error {
 	l.snap.Version = formatVersion
 	for i := range l.snap.Segments {
-		if err := l.scanSegment(&l.snap.Segments[i]); err != nil {
+		if err := l.scanSegment(&l.snap.Segments[i], d); err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(l.snap.AbortedTxns, func(a, b span) int { return cmp.Compare(a.LastOffset, b.LastOffset) })
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (l *partitionLog) path(s *segment, ext string) string {
 	return filepath.Join(l.dir, strconv.FormatInt(s.Base, 10)+ext)
 }
 
-func (l *partitionLog) scanSegment(s *segment) error {
+func (l *partitionLog) scanSegment(s *segment, d disk) error {
 	f, err := os.Open(l.path(s, ".dat"))
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (l *partitionLog) scanSegment(s *segment) error {
 		return nil
 	case errors.Is(err, errTorn) && last: // the write that the crash interrupted
 		s.Size = whole
-		return os.Truncate(f.Name(), whole)
+		return d.truncate(f.Name(), whole)
 	}
 	return fmt.Errorf("%s is damaged at byte %d (%w): restore it, or start anew in an empty directory", f.Name(), whole, err)
 }
@@ -244,28 +244,29 @@ func isCommit(b *kmsg.RecordBatch) bool {
 	return r.ReadFrom(b.Records) == nil && key.ReadFrom(r.Key) == nil && key.Type == kmsg.ControlRecordKeyTypeCommit
 }
 
-// finish ends the open transactions and writes index and snapshot.
-func (l *partitionLog) finish(ends map[txn]bool, sync bool) error {
+// mark ends the open transactions.
+func (l *partitionLog) mark(ends map[txn]bool, d disk) error {
 	s := &l.snap.Segments[len(l.snap.Segments)-1]
-	for _, o := range l.open {
-		commit := ends[txn{o.ProducerID, o.epoch}]
-		marker := endMarker(o, commit, l.snap.HighWatermark, l.snap.Epoch)
-		if err := appendFile(l.path(s, ".dat"), marker); err != nil {
+	for _, pid := range slices.Sorted(maps.Keys(l.open)) {
+		o := l.open[pid]
+		marker := endMarker(o, ends[txn{pid, o.epoch}], l.snap.HighWatermark, l.snap.Epoch)
+		if err := d.append(l.path(s, ".dat"), marker); err != nil {
 			return err
 		}
 		s.Size += int64(len(marker))
-		s.index = append(s.index, indexEntry(l.snap.Epoch, l.snap.MaxTimestamp, false)...)
-		if !commit {
-			o.LastOffset = l.snap.HighWatermark
-			l.snap.AbortedTxns = append(l.snap.AbortedTxns, o)
+		if err := l.add(s, marker); err != nil {
+			return err
 		}
-		l.snap.HighWatermark++
-		l.snap.LastStableOffset++
 	}
+	return nil
+}
+
+// save writes index and snapshot.
+func (l *partitionLog) save(d disk) error {
 	slices.SortFunc(l.snap.AbortedTxns, func(a, b span) int { return cmp.Compare(a.LastOffset, b.LastOffset) })
 	for i := range l.snap.Segments {
 		s := &l.snap.Segments[i]
-		if err := replaceFile(l.path(s, ".idx"), s.index, sync); err != nil {
+		if err := d.replace(l.path(s, ".idx"), s.index); err != nil {
 			return err
 		}
 	}
@@ -273,7 +274,7 @@ func (l *partitionLog) finish(ends map[txn]bool, sync bool) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(l.dir, "snapshot.json"), data, sync)
+	return d.replace(filepath.Join(l.dir, "snapshot.json"), data)
 }
 
 // endMarker is the control batch that the broker would have written.

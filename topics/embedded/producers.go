@@ -20,7 +20,7 @@ type producerEntry struct {
 
 // endProducers gives the producers of settled transactions their next epoch: to whoever asks again, a commit that was
 // completed answers as done, one that was dropped as fenced.
-func endProducers(path string, ends map[txn]bool, sync bool) error {
+func endProducers(path string, ends map[txn]bool, d disk) error {
 	if len(ends) == 0 {
 		return nil
 	}
@@ -42,7 +42,7 @@ func endProducers(path string, ends map[txn]bool, sync bool) error {
 		}
 		out = appendEntry(out, data)
 	}
-	return replaceFile(path, out, sync)
+	return d.replace(path, out)
 }
 
 const entryHeadBytes = 10 // length, checksum, version

@@ -15,12 +15,12 @@ import (
 //   - Without a snapshot of a partition, which only a clean close writes, it reads the whole log into memory at once.
 //
 // So every partition that has grown since its snapshot is read once, batch by batch. A transaction that is open at the
-// end gets its marker: a commit if it has one in any other partition, else an abort. Then the snapshot is written, and
-// pids.log gives the producer its next epoch, as kfake's own replay does: who lives on is fenced.
+// end gets its marker: a commit if it has one in any other partition, else an abort. Before, pids.log gives the producer
+// its next epoch, as kfake's own replay does: who lives on is fenced. The snapshots are written when every partition has
+// its markers: one that has a snapshot is read no more, and its marker says how the others' transactions end.
 
-// recoverDir prepares the broker's directory for kfake, and flushes what it writes if sync says so. It can be killed and
-// run again at any point.
-func recoverDir(dir string, sync bool) error {
+// recoverDir prepares the broker's directory for kfake. It can be killed and run again at any point.
+func recoverDir(dir string, d disk) error {
 	var meta struct{ Version int }
 	if found, err := readJSON(filepath.Join(dir, "meta.json"), &meta); err != nil || !found || meta.Version != formatVersion {
 		return err // a new directory has none, and one of another format is kfake's own affair
@@ -30,16 +30,21 @@ func recoverDir(dir string, sync bool) error {
 		return err
 	}
 	for _, l := range logs {
-		if err := l.scan(); err != nil {
+		if err := l.scan(d); err != nil {
 			return fmt.Errorf("read log %s: %w", l.dir, err)
 		}
 	}
 	ends := settle(logs)
-	if err := endProducers(filepath.Join(dir, "pids.log"), ends, sync); err != nil { // first: it is what makes a repeat harmless
+	if err := endProducers(filepath.Join(dir, "pids.log"), ends, d); err != nil { // first: who lives on must not go on where the markers stand
 		return fmt.Errorf("write pids.log: %w", err)
 	}
 	for _, l := range logs {
-		if err := l.finish(ends, sync); err != nil {
+		if err := l.mark(ends, d); err != nil {
+			return fmt.Errorf("end transactions in log %s: %w", l.dir, err)
+		}
+	}
+	for _, l := range logs {
+		if err := l.save(d); err != nil {
 			return fmt.Errorf("prepare log %s: %w", l.dir, err)
 		}
 	}

@@ -152,7 +152,7 @@ func (r *registry) remember(subject string, request, answer []byte) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", r.path, err)
 	}
-	if err := replaceFile(r.path, data, r.sync); err != nil {
+	if err := (disk{sync: r.sync}).replace(r.path, data); err != nil {
 		return fmt.Errorf("write %s: %w", r.path, err)
 	}
 	r.entries = append(r.entries, e)

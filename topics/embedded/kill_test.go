@@ -1,0 +1,218 @@
+package embedded_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+var errKilled = errors.New("killed")
+
+// killAt ends a recovery before its n-th change of a file, of an appended batch when half of it is written, and counts.
+type killAt struct{ n, steps int }
+
+func (k *killAt) step(path string, data []byte) error {
+	k.steps++
+	if k.steps != k.n {
+		return nil
+	}
+	if filepath.Ext(path) == ".dat" && len(data) > 0 {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data[:len(data)/2])
+		return errors.Join(errKilled, err, f.Close())
+	}
+	return errKilled
+}
+
+// imageOfTwo is the directory of a broker that has been killed when one producer had ended its third transaction, and
+// another had one open, with a record of each in four partitions.
+func imageOfTwo(t *testing.T, commit bool, opts ...kgo.Opt) string {
+	t.Helper()
+	dir := t.TempDir()
+	c := startChild(t, dir)
+	createTopic(t, c.kafka, "t")
+	var both [2]*kgo.Client
+	for i := range both {
+		tx, err := c.kafka.Transactional(fmt.Sprintf("tx%d", i), opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Close()
+		both[i] = tx
+	}
+	if err := both[1].BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	inAllPartitions(t, both[0], "first", true)
+	inAllPartitions(t, both[0], "second", false)
+	for p := range int32(4) {
+		r := &kgo.Record{Topic: "t", Partition: p, Value: fmt.Appendf(nil, "open-%d", p)}
+		if err := both[1].ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inAllPartitions(t, both[0], "third", commit)
+	c.kill(t)
+	return dir
+}
+
+// outcome is what of a log readers of committed records see: how each transaction ends, in their order.
+type outcome struct {
+	ended   map[string][]string // by producer and epoch
+	aborted []string            // what the snapshot says
+	segment int64               // bytes that the snapshot knows
+	offset  int64               // the end, by the snapshot
+}
+
+// outcomes reads the logs and snapshots of a directory, and wants no transaction open.
+func outcomes(t *testing.T, dir string) map[int]outcome {
+	t.Helper()
+	all := map[int]outcome{}
+	for p := range 4 {
+		path := segmentOf(dir, p)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := outcome{ended: ends(t, data)}
+		var snap struct {
+			HighWatermark    int64            `json:"high_watermark"`
+			LastStableOffset int64            `json:"last_stable_offset"`
+			Aborted          []map[string]any `json:"aborted_txns"`
+			Segments         []struct{ Size int64 }
+		}
+		raw, err := os.ReadFile(filepath.Join(filepath.Dir(path), "snapshot.json"))
+		if err = errors.Join(err, json.Unmarshal(raw, &snap)); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range snap.Aborted {
+			o.aborted = append(o.aborted, fmt.Sprint(a["producer_id"], a["first_offset"], a["last_offset"]))
+		}
+		o.segment, o.offset = snap.Segments[0].Size, snap.HighWatermark
+		if o.segment != int64(len(data)) || snap.LastStableOffset != o.offset {
+			t.Errorf("partition %d: %d bytes, snapshot %s", p, len(data), raw)
+		}
+		all[p] = o
+	}
+	return all
+}
+
+// ends returns how the transactions of a log end.
+func ends(t *testing.T, data []byte) map[string][]string {
+	t.Helper()
+	ended, open := map[string][]string{}, map[int64]bool{}
+	for _, at := range batches(data) {
+		var b kmsg.RecordBatch
+		if err := b.ReadFrom(data[at:]); err != nil {
+			t.Fatal(err)
+		}
+		if b.Attributes&0x20 == 0 {
+			open[b.ProducerID] = true
+			continue
+		}
+		if !open[b.ProducerID] {
+			t.Errorf("producer %d has a marker at %d and nothing open", b.ProducerID, b.FirstOffset)
+		}
+		delete(open, b.ProducerID)
+		id := fmt.Sprintf("%d/%d", b.ProducerID, b.ProducerEpoch)
+		ended[id] = append(ended[id], markerOf(t, &b))
+	}
+	if len(open) > 0 {
+		t.Errorf("transactions of %v are open", open)
+	}
+	return ended
+}
+
+func markerOf(t *testing.T, b *kmsg.RecordBatch) string {
+	t.Helper()
+	var r kmsg.Record
+	var key kmsg.ControlRecordKey
+	if err := errors.Join(r.ReadFrom(b.Records), key.ReadFrom(r.Key)); err != nil {
+		t.Fatal(err)
+	}
+	return strings.ToLower(key.Type.String())
+}
+
+// A recovery that is killed before any of its changes, and run again, ends each transaction as an undisturbed one does.
+func TestKilledRecovery(t *testing.T) {
+	tests := []struct {
+		name    string
+		commit  bool
+		without []int // partitions that did not get the marker
+		third   string
+	}{
+		{"the first has the commit", true, []int{1, 2, 3}, "commit"},
+		{"the last has the commit", true, []int{0, 1, 2}, "commit"},
+		{"the last has the abort", false, []int{0, 1, 2}, "abort"},
+		{"none has a marker", true, []int{0, 1, 2, 3}, "abort"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			image := imageOfTwo(t, tt.commit)
+			for _, p := range tt.without {
+				cut(t, image, p)
+			}
+			checkKilled(t, image, tt.third)
+		})
+	}
+}
+
+// checkKilled kills the recovery of copies of a directory at every step.
+func checkKilled(t *testing.T, image, third string) {
+	t.Helper()
+	recovered := func(k *killAt) map[int]outcome {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(image)); err != nil {
+			t.Fatal(err)
+		}
+		broker := filepath.Join(dir, "broker")
+		err := embedded.RecoverDir(broker, k.step)
+		if k.n > 0 {
+			if !errors.Is(err, errKilled) {
+				t.Fatalf("step %d: %v, want a kill", k.n, err)
+			}
+			err = embedded.RecoverDir(broker, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outcomes(t, dir)
+	}
+	var whole killAt
+	want := recovered(&whole)
+	var got []string
+	for _, ended := range want[0].ended {
+		got = append(got, strings.Join(ended, " "))
+	}
+	slices.Sort(got)
+	if all := []string{"abort", "abort", "commit", third}; !slices.Equal(got, slices.Sorted(slices.Values(all))) {
+		t.Errorf("transactions end with %q, want %q", got, all)
+	}
+	if least := 1 + 4 + 4 + 4; whole.steps < least { // pids.log, markers, indexes, snapshots
+		t.Errorf("%d steps, want %d at least", whole.steps, least)
+	}
+	for p := range 4 {
+		if diff := gocmp.Diff(want[0].ended, want[p].ended); diff != "" {
+			t.Errorf("partition %d, undisturbed (-partition 0 +it):\n%s", p, diff)
+		}
+	}
+	for n := 1; n <= whole.steps; n++ {
+		if diff := gocmp.Diff(want, recovered(&killAt{n: n}), gocmp.AllowUnexported(outcome{})); diff != "" {
+			t.Errorf("killed at step %d of %d (-undisturbed +then):\n%s", n, whole.steps, diff)
+		}
+	}
+}
