@@ -13,6 +13,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -76,12 +77,18 @@ type outcome struct {
 	aborted []string            // what the snapshot says
 	segment int64               // bytes that the snapshot knows
 	offset  int64               // the end, by the snapshot
+
+	producers string // pids.log, under partition -1
 }
 
 // outcomes reads the logs and snapshots of a directory, and wants no transaction open.
 func outcomes(t *testing.T, dir string) map[int]outcome {
 	t.Helper()
-	all := map[int]outcome{}
+	producers, err := os.ReadFile(filepath.Join(dir, "broker", "pids.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[int]outcome{-1: {producers: string(producers)}}
 	for p := range 4 {
 		path := segmentOf(dir, p)
 		data, err := os.ReadFile(path)
@@ -147,32 +154,37 @@ func markerOf(t *testing.T, b *kmsg.RecordBatch) string {
 	return strings.ToLower(key.Type.String())
 }
 
+// oldClient is one that keeps its epoch from one transaction to the next.
+var oldClient = []kgo.Opt{kgo.MaxVersions(kversion.V3_9_0())}
+
 // A recovery that is killed before any of its changes, and run again, ends each transaction as an undisturbed one does.
 func TestKilledRecovery(t *testing.T) {
 	tests := []struct {
 		name    string
 		commit  bool
-		without []int // partitions that did not get the marker
-		third   string
+		without []int    // partitions that did not get the marker
+		want    []string // of all transactions
+		opts    []kgo.Opt
 	}{
-		{"the first has the commit", true, []int{1, 2, 3}, "commit"},
-		{"the last has the commit", true, []int{0, 1, 2}, "commit"},
-		{"the last has the abort", false, []int{0, 1, 2}, "abort"},
-		{"none has a marker", true, []int{0, 1, 2, 3}, "abort"},
+		{"the first has the commit", true, []int{1, 2, 3}, []string{"abort", "abort", "commit", "commit"}, nil},
+		{"the last has the commit", true, []int{0, 1, 2}, []string{"abort", "abort", "commit", "commit"}, nil},
+		{"the last has the abort", false, []int{0, 1, 2}, []string{"abort", "abort", "abort", "commit"}, nil},
+		{"none has a marker", true, []int{0, 1, 2, 3}, []string{"abort", "abort", "abort", "commit"}, nil},
+		{"an old client's", true, []int{0, 1, 2, 3}, []string{"abort", "commit abort abort"}, oldClient},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			image := imageOfTwo(t, tt.commit)
+			image := imageOfTwo(t, tt.commit, tt.opts...)
 			for _, p := range tt.without {
 				cut(t, image, p)
 			}
-			checkKilled(t, image, tt.third)
+			checkKilled(t, image, tt.want)
 		})
 	}
 }
 
 // checkKilled kills the recovery of copies of a directory at every step.
-func checkKilled(t *testing.T, image, third string) {
+func checkKilled(t *testing.T, image string, ends []string) {
 	t.Helper()
 	recovered := func(k *killAt) map[int]outcome {
 		dir := t.TempDir()
@@ -199,8 +211,8 @@ func checkKilled(t *testing.T, image, third string) {
 		got = append(got, strings.Join(ended, " "))
 	}
 	slices.Sort(got)
-	if all := []string{"abort", "abort", "commit", third}; !slices.Equal(got, slices.Sorted(slices.Values(all))) {
-		t.Errorf("transactions end with %q, want %q", got, all)
+	if !slices.Equal(got, ends) {
+		t.Errorf("transactions end with %q, want %q", got, ends)
 	}
 	if least := 1 + 4 + 4 + 4; whole.steps < least { // pids.log, markers, indexes, snapshots
 		t.Errorf("%d steps, want %d at least", whole.steps, least)

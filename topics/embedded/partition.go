@@ -56,11 +56,14 @@ type snapshot struct {
 
 // partitionLog is the log of one partition.
 type partitionLog struct {
-	dir     string
-	snap    snapshot // as it will be written
-	open    map[int64]span
-	commits map[txn]int // commit markers
+	dir  string
+	snap snapshot // as it will be written
+	open map[int64]span
+	ends map[txn]markers
 }
+
+// markers counts the ends of one transaction in a log.
+type markers struct{ all, commits int32 }
 
 // grownLogs returns the logs that are not as their snapshot says.
 func grownLogs(dir string) ([]*partitionLog, error) {
@@ -70,7 +73,7 @@ func grownLogs(dir string) ([]*partitionLog, error) {
 	}
 	var logs []*partitionLog
 	for _, e := range entries {
-		l := &partitionLog{dir: filepath.Join(dir, e.Name()), open: map[int64]span{}, commits: map[txn]int{}}
+		l := &partitionLog{dir: filepath.Join(dir, e.Name()), open: map[int64]span{}, ends: map[txn]markers{}}
 		grown, err := l.grown()
 		if err != nil {
 			return nil, err
@@ -228,14 +231,16 @@ func (l *partitionLog) add(s *segment, raw []byte) error {
 func (l *partitionLog) end(b *kmsg.RecordBatch) {
 	open, ok := l.open[b.ProducerID]
 	delete(l.open, b.ProducerID)
+	t := txn{b.ProducerID, b.ProducerEpoch}
+	n := l.ends[t]
+	n.all++
 	if isCommit(b) {
-		l.commits[txn{b.ProducerID, b.ProducerEpoch}]++
-		return
-	}
-	if ok {
+		n.commits++
+	} else if ok {
 		open.LastOffset = b.FirstOffset
 		l.snap.AbortedTxns = append(l.snap.AbortedTxns, open)
 	}
+	l.ends[t] = n
 }
 
 func isCommit(b *kmsg.RecordBatch) bool {

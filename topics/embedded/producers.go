@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"os"
+	"slices"
 )
 
 // producerEntry is one entry of pids.log.
@@ -18,8 +20,8 @@ type producerEntry struct {
 	Commit  *bool  `json:"commit,omitempty"`
 }
 
-// endProducers gives the producers of settled transactions their next epoch: to whoever asks again, a commit that was
-// completed answers as done, one that was dropped as fenced.
+// endProducers gives the producers of settled transactions their next epoch, unless they have it: to whoever asks again, a
+// commit that was completed answers as done, one that was dropped as fenced.
 func endProducers(path string, ends map[txn]bool, d disk) error {
 	if len(ends) == 0 {
 		return nil
@@ -30,17 +32,21 @@ func endProducers(path string, ends map[txn]bool, d disk) error {
 	}
 	known, whole := readProducers(raw)
 	out := raw[:whole:whole]
-	for t, commit := range ends {
+	for _, t := range slices.SortedFunc(maps.Keys(ends), txn.compare) {
 		p, ok := known[t.pid]
-		if !ok || p.Epoch == math.MaxInt16 {
-			continue
+		commit, last := ends[t], max(p.Epoch, t.epoch)
+		if !ok || last == math.MaxInt16 || p.Epoch > t.epoch && p.Commit != nil && *p.Commit == commit {
+			continue // the last: an interrupted recovery has written it
 		}
-		next := producerEntry{Type: "init", PID: p.PID, Epoch: p.Epoch + 1, TxID: p.TxID, Timeout: p.Timeout, Commit: &commit}
+		next := producerEntry{Type: "init", PID: p.PID, Epoch: last + 1, TxID: p.TxID, Timeout: p.Timeout, Commit: &commit}
 		data, err := json.Marshal(next)
 		if err != nil {
 			return err
 		}
 		out = appendEntry(out, data)
+	}
+	if len(out) == whole {
+		return nil
 	}
 	return d.replace(path, out)
 }

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 )
@@ -57,6 +58,10 @@ type txn struct {
 	epoch int16
 }
 
+func (t txn) compare(u txn) int {
+	return cmp.Or(cmp.Compare(t.pid, u.pid), cmp.Compare(t.epoch, u.epoch))
+}
+
 // settle decides about every transaction that is open somewhere: true, it is to be committed.
 func settle(logs []*partitionLog) map[txn]bool {
 	ends := map[txn]bool{}
@@ -71,16 +76,17 @@ func settle(logs []*partitionLog) map[txn]bool {
 	return ends
 }
 
-// wasCommitted says whether the commit of a transaction had begun. Two markers of one epoch in one log are of a
-// producer that does not take a new epoch for each transaction (before KIP-890): of it nothing can be said.
+// wasCommitted says whether the commit of a transaction had begun. A log in which it has more than one end, or has one and
+// is open again, is of a producer that does not take a new epoch for each transaction (before KIP-890): nothing tells its
+// commits from those of earlier ones.
 func wasCommitted(logs []*partitionLog, t txn) bool {
 	begun := false
 	for _, l := range logs {
-		n := l.commits[t]
-		if n > 1 {
+		n := l.ends[t]
+		if o, ok := l.open[t.pid]; n.all > 1 || n.all == 1 && ok && o.epoch == t.epoch {
 			return false
 		}
-		begun = begun || n == 1
+		begun = begun || n.commits == 1
 	}
 	return begun
 }

@@ -140,6 +140,25 @@ func checkValues(t *testing.T, k topics.Kafka, want []string) {
 	}
 }
 
+// What a producer of before KIP-890 had open is not committed because an earlier transaction of the same epoch was.
+func TestOpenTransactionOfAnOldClient(t *testing.T) {
+	dir := t.TempDir()
+	c := startChild(t, dir)
+	createTopic(t, c.kafka, "t")
+	tx, err := c.kafka.Transactional("tx", oldClient...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	inAllPartitions(t, tx, "tx0", true)
+	inAllPartitions(t, tx, "tx1", true)
+	c.kill(t)
+	for p := range 4 {
+		cut(t, dir, p)
+	}
+	checkValues(t, start(t, config(dir)).Kafka(0), values("tx0", 0, 1, 2, 3))
+}
+
 // Whoever was about to commit when the broker was killed is told that it is done, or is fenced; it does not go on in a
 // transaction that has been ended for it.
 func TestProducerThatLivesOn(t *testing.T) {
