@@ -55,17 +55,9 @@ func imageOfTwo(t *testing.T, commit bool, opts ...kgo.Opt) string {
 		defer tx.Close()
 		both[i] = tx
 	}
-	if err := both[1].BeginTransaction(); err != nil {
-		t.Fatal(err)
-	}
 	inAllPartitions(t, both[0], "first", true)
 	inAllPartitions(t, both[0], "second", false)
-	for p := range int32(4) {
-		r := &kgo.Record{Topic: "t", Partition: p, Value: fmt.Appendf(nil, "open-%d", p)}
-		if err := both[1].ProduceSync(t.Context(), r).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	produceInAll(t, both[1], "open")
 	inAllPartitions(t, both[0], "third", commit)
 	c.kill(t)
 	return dir

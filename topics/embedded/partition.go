@@ -65,8 +65,9 @@ type partitionLog struct {
 // markers counts the ends of one transaction in a log.
 type markers struct{ all, commits int32 }
 
-// grownLogs returns the logs that are not as their snapshot says.
-func grownLogs(dir string) ([]*partitionLog, error) {
+// grownLogs returns the logs that are not as their snapshot says, and, unless kfake goes on with what was open when it
+// closed, those that have a transaction open.
+func grownLogs(dir string, goesOn bool) ([]*partitionLog, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -74,7 +75,7 @@ func grownLogs(dir string) ([]*partitionLog, error) {
 	var logs []*partitionLog
 	for _, e := range entries {
 		l := &partitionLog{dir: filepath.Join(dir, e.Name()), open: map[int64]span{}, ends: map[txn]markers{}}
-		grown, err := l.grown()
+		grown, err := l.grown(goesOn)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +87,7 @@ func grownLogs(dir string) ([]*partitionLog, error) {
 }
 
 // grown looks for segments and compares them with the snapshot.
-func (l *partitionLog) grown() (bool, error) {
+func (l *partitionLog) grown(goesOn bool) (bool, error) {
 	files, err := os.ReadDir(l.dir)
 	if err != nil {
 		return false, err
@@ -110,6 +111,7 @@ func (l *partitionLog) grown() (bool, error) {
 		found = false // kfake would not use it either
 	}
 	same := slices.EqualFunc(l.snap.Segments, old.Segments, func(a, b segment) bool { return a.Base == b.Base && a.Size == b.Size })
+	same = same && (goesOn || old.LastStableOffset == old.HighWatermark)
 	l.snap.CreatedAt, l.snap.LogStartOffset = old.CreatedAt, old.LogStartOffset
 	return len(l.snap.Segments) > 0 && !(found && same), nil
 }

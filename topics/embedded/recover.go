@@ -3,19 +3,23 @@ package embedded
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 )
 
 // This file, with partition.go and producers.go, knows how kfake lays out its directory (format version 1, as of the
-// version in go.mod; another format is left to kfake itself). It prepares a directory after a crash, for three reasons:
+// version in go.mod; another format is left to kfake itself). It prepares a directory after a crash, for four reasons:
 //
 //   - Kfake ends a transaction by writing its marker to one partition after the other. Killed in between, it would keep
 //     the transaction in some partitions and drop it in others.
 //   - It takes a transaction that was open for aborted and writes no marker. After a second crash, the producer's next
 //     commit would end that one too: what was aborted would come back.
+//   - After a clean close it goes on with the transactions that are open, once: a crash later it has forgotten them, and
+//     takes those in partitions that have not grown since for committed.
 //   - Without a snapshot of a partition, which only a clean close writes, it reads the whole log into memory at once.
 //
-// So every partition that has grown since its snapshot is read once, batch by batch. A transaction that is open at the
+// So every partition that has grown since its snapshot, or was closed with a transaction open that kfake will not go on
+// with, is read once, batch by batch. A transaction that is open at the
 // end gets its marker: a commit if it has one in any other partition, else an abort. Before, pids.log gives the producer
 // its next epoch, as kfake's own replay does: who lives on is fenced. The snapshots are written when every partition has
 // its markers: one that has a snapshot is read no more, and its marker says how the others' transactions end.
@@ -26,7 +30,8 @@ func recoverDir(dir string, d disk) error {
 	if found, err := readJSON(filepath.Join(dir, "meta.json"), &meta); err != nil || !found || meta.Version != formatVersion {
 		return err // a new directory has none, and one of another format is kfake's own affair
 	}
-	logs, err := grownLogs(filepath.Join(dir, "partitions"))
+	_, err := os.Stat(filepath.Join(dir, "session_state.json"))
+	logs, err := grownLogs(filepath.Join(dir, "partitions"), err == nil)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,15 @@ func crashImage(t *testing.T, commit bool) string {
 
 func inAllPartitions(t *testing.T, tx *kgo.Client, name string, commit bool) {
 	t.Helper()
+	produceInAll(t, tx, name)
+	if err := tx.EndTransaction(context.Background(), kgo.TransactionEndTry(commit)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// produceInAll begins a transaction with a record in each of four partitions.
+func produceInAll(t *testing.T, tx *kgo.Client, name string) {
+	t.Helper()
 	if err := tx.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +55,6 @@ func inAllPartitions(t *testing.T, tx *kgo.Client, name string, commit bool) {
 		if err := tx.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := tx.EndTransaction(context.Background(), kgo.TransactionEndTry(commit)); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -157,6 +163,51 @@ func TestOpenTransactionOfAnOldClient(t *testing.T) {
 		cut(t, dir, p)
 	}
 	checkValues(t, start(t, config(dir)).Kafka(0), values("tx0", 0, 1, 2, 3))
+}
+
+// closedWithOpen is the directory of a broker that was closed behind a committed transaction with another one open, and its
+// producer, which is to find it at its address again.
+func closedWithOpen(t *testing.T) (embedded.Config, *kgo.Client) {
+	t.Helper()
+	cfg := config(t.TempDir())
+	s := start(t, cfg)
+	createTopic(t, s.Kafka(0), "t")
+	cfg.Kafka = s.Kafka(0).Brokers[0]
+	tx, err := s.Kafka(0).Transactional("tx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tx.Close)
+	inAllPartitions(t, tx, "tx0", true)
+	produceInAll(t, tx, "open")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return cfg, tx
+}
+
+// After a clean close a transaction goes on.
+func TestOpenTransactionOutlivesRestart(t *testing.T) {
+	cfg, tx := closedWithOpen(t)
+	s := start(t, cfg)
+	if err := tx.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+		t.Error(err)
+	}
+	checkValues(t, s.Kafka(0), append(values("tx0", 0, 1, 2, 3), values("open", 0, 1, 2, 3)...))
+}
+
+// A transaction that was open over a clean close is aborted by the crash after it, also where nothing was written since.
+func TestCrashAfterACleanCloseAbortsWhatIsOpen(t *testing.T) {
+	cfg, _ := closedWithOpen(t)
+	startChild(t, cfg.Dir).kill(t)
+	s := start(t, config(cfg.Dir))
+	tx, err := s.Kafka(0).Transactional("other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	inAllPartitions(t, tx, "later", true)
+	checkValues(t, s.Kafka(0), append(values("tx0", 0, 1, 2, 3), values("later", 0, 1, 2, 3)...))
 }
 
 // Whoever was about to commit when the broker was killed is told that it is done, or is fenced; it does not go on in a
