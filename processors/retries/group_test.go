@@ -39,8 +39,7 @@ type rig struct {
 
 func newRig(t *testing.T, cfg retries.Config) *rig {
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
-	catalogue := topics.Catalogue(topics.Profile{Partitions: r.Kafka.Partitions, Embedded: true})
-	r.member = r.Start("retries", retries.Group(cfg, catalogue, r.Streams))
+	r.member = r.Start("retries", r.group(cfg))
 	return r
 }
 
@@ -263,6 +262,92 @@ func (r *rig) published() map[string]string {
 		all[string(rec.Key)] = string(rec.Value)
 	}
 	return all
+}
+
+// least are the least bounds of a record that rows take.
+func least(cfg *rows.Config) {
+	cfg.MaxRecordRows, cfg.MaxRecordBytes, cfg.MaxValueBytes = 1000, 1<<20, 512<<10
+}
+
+// adjusted starts the group anew with other bounds of rows.
+func (r *rig) adjusted(adjust func(*rows.Config), g rows.Group) {
+	r.t.Helper()
+	r.member = r.StartWith("retries", adjust, g)
+}
+
+func (r *rig) group(cfg retries.Config) rows.Group {
+	return retries.Group(cfg, topics.Catalogue(topics.Profile{Partitions: r.Kafka.Partitions, Embedded: true}), r.Streams)
+}
+
+// What is due together goes in as many steps as the bounds of a record ask for.
+func TestMoreIsDueThanARecordMayWrite(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ letters, bytes int }{
+		"bytes": {4, topics.MaxRetriedBytes - 100},
+		"rows":  {150, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, quick())
+			r.adjusted(least, r.group(r.cfg))
+			r.limit(topics.Edges, 0, 0)
+			for i := range c.letters {
+				l := &schemas.DeadLetter{Topic: topics.Edges, Partition: 1, Offset: int64(i), Group: topics.Pools, Reason: "bad",
+					Key: fmt.Appendf(nil, "user:%d", i), Value: make([]byte, c.bytes)}
+				proctest.Publish(r.Wire, r.Streams.DeadLetters, l.Topic, l)
+			}
+			r.Eventually("all are due", func() bool {
+				list := r.letters(topics.Edges, schemas.RetryWaiting)
+				return len(list) == c.letters &&
+					!slices.ContainsFunc(list, func(l schemas.RetriedLetter) bool { return l.Due > schemas.MicrosOf(time.Now()) })
+			})
+			r.limit(topics.Edges, 1000, 0)
+			r.Eventually("all are sent", func() bool { return len(r.published()) == c.letters })
+			if list := r.letters(topics.TicksOf(topics.Retries), ""); len(list) != 0 {
+				t.Errorf("letters about ticks of the group itself: %+v, want none", list)
+			}
+		})
+	}
+}
+
+// A timer that fired and came to nothing is set anew by the next letter.
+func TestALostTimerIsSetAnew(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, quick())
+	lost := r.group(r.cfg)
+	lost.Inputs = []rows.Input{rows.Keyed(r.Streams.DeadLetters, func(tx *rows.Tx, _ *schemas.DeadLetter) error {
+		return tx.Own().Put([]byte("t"), []byte(`{"states":{},"wakes":1}`))
+	}), lost.Inputs[1]}
+	r.adjusted(nil, lost)
+	r.bury(1, "its row is not written")
+	r.WaitIdle()
+	r.adjusted(nil, r.group(r.cfg))
+	r.bury(2, "bad")
+	r.Eventually("it is sent", func() bool { return r.published()["user:2"] != "" })
+}
+
+// A lowered bound of what is kept is come to step by step.
+func TestLoweredBoundOfWhatIsKept(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.Attempts = 0
+	r := newRig(t, cfg)
+	const before, after = 400, 20
+	for i := range int64(before) {
+		r.bury(i, "bad")
+	}
+	r.WaitIdle()
+	cfg.KeepParked = 10
+	r.adjusted(least, r.group(cfg))
+	for i := range int64(after) {
+		r.bury(before+i, "bad")
+	}
+	r.WaitIdle()
+	list := r.letters(topics.Edges, schemas.RetryParked)
+	slices.SortFunc(list, func(a, b schemas.RetriedLetter) int { return cmp.Compare(a.Offset, b.Offset) })
+	if want := before + after - 10*after; len(list) != want || list[0].Offset != before+after-int64(want) {
+		t.Errorf("%d are parked from %d on, want the newest %d", len(list), list[0].Offset, want)
+	}
 }
 
 // When less may go than is due, kinds of greater priority go first.

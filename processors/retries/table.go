@@ -289,6 +289,10 @@ func (t table) count(l *letter, n int64) error {
 	return errors.Join(put(t.own, name, k), t.putTopic(state))
 }
 
+// mostForgotten bounds what one letter has forgotten, and with it the rows of a callback where a bound was lowered: each
+// that is added brings the state nearer to its bound.
+const mostForgotten = 10
+
 // trim forgets the oldest letters of a state that has an end and a bound.
 func (t table) trim(of schemas.RetryState) error {
 	keep := map[schemas.RetryState]int{schemas.RetryDone: t.cfg.KeepDone, schemas.RetryParked: t.cfg.KeepParked}
@@ -299,7 +303,7 @@ func (t table) trim(of schemas.RetryState) error {
 	}
 	prefix := []byte{rowEnded, of[0]}
 	var ids [][]byte
-	over := int(state.States[of]) - most
+	over := min(int(state.States[of])-most, mostForgotten)
 	err = t.own.Scan(rows.Scan{Prefix: prefix, Limit: over}, func(name, _ []byte) bool {
 		ids = append(ids, bytes.Clone(name[len(prefix)+8:]))
 		return true

@@ -19,6 +19,13 @@ const (
 	bytesAtOnce = 4 << 20
 )
 
+// What a timer keeps free of the bounds of a record, beside the longest letter: a dozen rows of each that is sent, and one
+// of each kind in the end. The least bounds leave 900 rows and 256 KiB for what is sent before.
+const (
+	freeRows  = maxKinds + 36
+	freeBytes = topics.MaxRetriedBytes + 256<<10
+)
+
 // errTorn is a row that is not as this package writes it.
 var errTorn = errors.New("row cut short, or without its other half")
 
@@ -103,7 +110,7 @@ func (t table) work() error {
 	for i := range list {
 		w := &list[i]
 		paced := w.Pace
-		for w.head != nil && w.due <= t.now() && paced.open(t.now()) && all.open(t.now()) && sent < mostAtOnce && size < bytesAtOnce {
+		for w.isDue(t.now()) && paced.open(t.now()) && all.open(t.now()) && sent < mostAtOnce && size < bytesAtOnce && t.hasRoom() {
 			n, err := t.send(w.id())
 			if err != nil {
 				return err
@@ -128,6 +135,15 @@ func (t table) work() error {
 	}
 	state.Pace = all
 	return t.putTopic(state)
+}
+
+// isDue tells whether something waits and is due.
+func (w *waiting) isDue(now schemas.Micros) bool { return w.head != nil && w.due <= now }
+
+// hasRoom tells whether the bounds of a record allow for one more letter.
+func (t table) hasRoom() bool {
+	rows, bytes := t.tx.Room()
+	return rows >= freeRows && bytes >= freeBytes
 }
 
 // advance looks at what is due next of a kind.
@@ -183,7 +199,7 @@ func (t table) await(l *letter) error {
 }
 
 // arm sets the timer to when the next letter is due and may go. One that is set for too early stays: when it fires, it
-// is set anew.
+// is set anew. One that should have fired is set in any case: if it did, and came to nothing, it is not set any more.
 func (t table) arm() error {
 	list, err := t.queues()
 	if err != nil || len(list) == 0 {
@@ -199,7 +215,7 @@ func (t table) arm() error {
 			next = at
 		}
 	}
-	if state.Wakes != 0 && state.Wakes <= next {
+	if state.Wakes > t.now() && state.Wakes <= next {
 		return nil
 	}
 	if state.Wakes != 0 {

@@ -368,6 +368,34 @@ func TestBoundsOfOneRecord(t *testing.T) {
 	}
 }
 
+// What Room says is left may be written, and nothing more.
+func TestRoomIsWhatMayBeWritten(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		more int
+		bad  bool
+	}{{"all of it", 0, false}, {"a byte more", 1, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			b, done := newBench(t, group())
+			defer done()
+			b.limits = limits{rows: 5, bytes: 100, nameBytes: 20, valueBytes: 100}
+			err := b.callAs("k", func(tx *Tx) error {
+				if err := errors.Join(puts(tx, 2), tx.Emit("out", "k", []byte("v"))); err != nil {
+					return err
+				}
+				rows, bytes := tx.Room()
+				if rows != 2 {
+					t.Errorf("room for %d rows of 5 after 3, want 2", rows)
+				}
+				return tx.Emit("out", "k", make([]byte, bytes-len("k")+c.more))
+			})
+			if (err != nil) != c.bad {
+				t.Errorf("got %v, want an error: %v", err, c.bad)
+			}
+		})
+	}
+}
+
 func puts(tx *Tx, n int) error {
 	for i := range n {
 		if err := tx.Own().Put([]byte{byte(i)}, nil); err != nil {
@@ -394,6 +422,9 @@ func TestTransactionIsOfNoUseAfterItsCallback(t *testing.T) {
 	}
 	if _, err := own.Get(nil); !errors.Is(err, errUsedAfter) {
 		t.Errorf("get: %v, want %v", err, errUsedAfter)
+	}
+	if rows, bytes := kept.Room(); rows != 0 || bytes != 0 {
+		t.Errorf("room for %d rows and %d bytes, want none", rows, bytes)
 	}
 }
 

@@ -218,14 +218,24 @@ func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte,
 	return nil
 }
 
+// Room returns how many rows and records the callback may still write before Config.MaxRecordRows makes its record a bad
+// one, and how many bytes of them, names included, before Config.MaxRecordBytes does; 0 after it has returned.
+func (tx *Tx) Room() (rows, bytes int) {
+	if tx.s == nil {
+		tx.fail(errUsedAfter)
+		return 0, 0
+	}
+	b, limits := tx.s.pending, tx.s.limits
+	return limits.rows - (len(b.writes) - tx.start.writes) - (len(b.emits) - tx.start.emits), limits.bytes - (len(b.data) - tx.start.data)
+}
+
 // room checks the bounds of one callback before it adds a row or record of so many bytes.
 func (tx *Tx) room(bytes int) error {
-	b, limits := tx.s.pending, tx.s.limits
-	if n := len(b.writes) - tx.start.writes + len(b.emits) - tx.start.emits; n >= limits.rows {
-		return tx.bad("more than %d rows and records of one input record", limits.rows)
-	}
-	if n := len(b.data) - tx.start.data + bytes; n > limits.bytes {
-		return tx.bad("more than %d bytes of rows and records of one input record", limits.bytes)
+	switch rowsLeft, bytesLeft := tx.Room(); {
+	case rowsLeft <= 0:
+		return tx.bad("more than %d rows and records of one input record", tx.s.limits.rows)
+	case bytes > bytesLeft:
+		return tx.bad("more than %d bytes of rows and records of one input record", tx.s.limits.bytes)
 	}
 	return nil
 }
