@@ -2,6 +2,7 @@ package cassandra
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -28,6 +29,29 @@ func TestGoldenSchema(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("want -, got +:\n%s", diff)
+	}
+}
+
+// A number is not as it should be because its digits hold those of the one wanted.
+func TestOptionsOfTTLs(t *testing.T) {
+	const hour, month = time.Hour, 720 * time.Hour
+	for _, c := range []struct{ made, want time.Duration }{{month, 0}, {10 * hour, hour}, {hour, 10 * hour}, {0, month}, {0, 0}, {month, month}} {
+		cfg, at := DefaultConfig(), DefaultCluster()
+		cfg.TTL = c.made
+		found := has(cfg, at)
+		cfg.TTL = c.want
+		mend, hopeless := found.differences(cfg, at)
+		want := fmt.Sprintf("ALTER TABLE smartfeed.feeds WITH default_time_to_live = %d", c.want/time.Second)
+		if c.made == c.want {
+			want = ""
+		}
+		got := ""
+		if len(mend) > 0 {
+			got = mend[0].mend
+		}
+		if got != want || len(mend) > 1 || len(hopeless) > 0 {
+			t.Errorf("made with %s, %s wanted: got %v and %v, want %q", c.made, c.want, mend, hopeless, want)
+		}
 	}
 }
 
