@@ -109,7 +109,7 @@ type Sink struct {
 	written     *prometheus.CounterVec
 	seconds     prometheus.Histogram
 	since       prometheus.Histogram
-	behind      prometheus.Gauge
+	hand        *hand
 }
 
 // New checks the configuration and registers the metrics, which carry the name of the group.
@@ -118,7 +118,7 @@ func New(cfg Config, env Env) (*Sink, error) {
 		return nil, fmt.Errorf("materialize: %w", err)
 	}
 	s := &Sink{
-		cfg: cfg, env: env, inputs: inputs(env.Streams, env.Deleted),
+		cfg: cfg, env: env, inputs: inputs(env.Streams, env.Deleted), hand: new(hand),
 		written: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smartfeed_materialize_records_total", Help: "Rows and removals written to the feed store, by the topic that they come from.",
 		}, []string{"topic"}),
@@ -133,12 +133,12 @@ func New(cfg Config, env Env) (*Sink, error) {
 			Name: "smartfeed_materialize_since_seconds", Help: "Time from when the outside event arrived that the oldest record of a write goes back to, to when it was durable.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16), // 1 ms to 33 s
 		}),
-		behind: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "smartfeed_materialize_behind_seconds", Help: "Age of the oldest record of the last write when it was durable.",
-		}),
 	}
+	behind := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "smartfeed_materialize_behind_seconds", Help: "Age of the oldest record that is being written, or could not be; 0 when nothing is.",
+	}, s.behind)
 	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"group": cfg.Group()}, env.Metrics)
-	for _, c := range []prometheus.Collector{s.written, s.deadLetters, s.seconds, s.since, s.behind} {
+	for _, c := range []prometheus.Collector{s.written, s.deadLetters, s.seconds, s.since, behind} {
 		if err := labelled.Register(c); err != nil {
 			return nil, fmt.Errorf("materialize: register metrics: %w", err)
 		}
@@ -158,11 +158,27 @@ func (s *Sink) Run(ctx context.Context) error {
 	for name := range s.inputs {
 		names = append(names, name)
 	}
-	return topics.Consume(ctx, topics.ConsumerConfig{
+	s.hand.begin(time.Now())
+	err = topics.Consume(ctx, topics.ConsumerConfig{
 		Kafka: s.env.Kafka, Group: s.cfg.Group(), Topics: names, MaxPoll: s.cfg.MaxPoll,
 	}, func(ctx context.Context, records []*kgo.Record) error {
-		return s.work(ctx, producer, records)
+		return s.handle(ctx, producer, records)
 	})
+	if err == nil {
+		s.hand.end() // others have the partitions
+	}
+	return err
+}
+
+// handle is work, and takes down how long the records have waited for it.
+func (s *Sink) handle(ctx context.Context, producer *kgo.Client, records []*kgo.Record) error {
+	s.hand.take(oldest(records))
+	if err := s.work(ctx, producer, records); err != nil {
+		s.hand.fail(time.Now())
+		return err
+	}
+	s.hand.end()
+	return nil
 }
 
 // work makes the records' whole effect durable.
@@ -185,7 +201,6 @@ func (s *Sink) work(ctx context.Context, producer *kgo.Client, records []*kgo.Re
 		return err
 	}
 	s.since.Observe(max(0, time.Since(begun(records)).Seconds()))
-	s.behind.Set(time.Since(oldest(records)).Seconds())
 	return nil
 }
 
@@ -202,6 +217,9 @@ func (s *Sink) write(ctx context.Context, batch Batch) error {
 	s.count(batch)
 	return nil
 }
+
+// behind is the age in seconds of what is in hand.
+func (s *Sink) behind() float64 { return s.hand.age(time.Now()).Seconds() }
 
 // storeName is that of the feed store, as reads name it.
 func (s *Sink) storeName() string {

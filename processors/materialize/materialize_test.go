@@ -103,8 +103,13 @@ func (g *goneUsers) Note(user schemas.UserID, _ schemas.Micros) { g.Store(user, 
 
 func (w *wire) sink(t *testing.T, cfg materialize.Config, store materialize.Store) *materialize.Sink {
 	t.Helper()
+	return w.measured(t, cfg, store, prometheus.NewRegistry())
+}
+
+func (w *wire) measured(t *testing.T, cfg materialize.Config, store materialize.Store, metrics prometheus.Registerer) *materialize.Sink {
+	t.Helper()
 	s, err := materialize.New(cfg, materialize.Env{
-		Kafka: w.kafka, Streams: w.streams, Store: store, Metrics: prometheus.NewRegistry(), Deleted: new(goneUsers),
+		Kafka: w.kafka, Streams: w.streams, Store: store, Metrics: metrics, Deleted: new(goneUsers),
 	})
 	must(t, err)
 	return s
@@ -216,6 +221,79 @@ func TestStoreAwayLosesNothing(t *testing.T) {
 	if len(got) != 20 || err != nil {
 		t.Errorf("got %d entries, %v, want 20", len(got), err)
 	}
+}
+
+// hangingStore holds its writes until it is told what becomes of them.
+type hangingStore struct {
+	*feedstore.Store
+	begun    chan struct{}
+	outcomes chan error
+}
+
+func (h *hangingStore) Write(ctx context.Context, batch materialize.Batch) error {
+	h.begun <- struct{}{}
+	select {
+	case err := <-h.outcomes:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return h.Store.Write(ctx, batch)
+}
+
+// behindSeconds is what Prometheus is told now.
+func behindSeconds(t *testing.T, reg *prometheus.Registry) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	must(t, err)
+	for _, f := range families {
+		if f.GetName() == "smartfeed_materialize_behind_seconds" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("it is not told how far the store is behind")
+	return 0
+}
+
+// A store that hangs is behind while it does, and not when it has caught up; one that fails is until it is tried again.
+func TestBehindIsToldWhileTheStoreIsAway(t *testing.T) {
+	w := newWire(t)
+	store := &hangingStore{Store: openStore(t), begun: make(chan struct{}, 10), outcomes: make(chan error)}
+	value, err := w.streams.FeedEntries.Encode(&schemas.FeedEntries{User: "user:1", First: 1})
+	must(t, err)
+	old := &kgo.Record{Topic: topics.FeedEntries, Key: []byte("user:1"), Value: value, Timestamp: time.Now().Add(-time.Hour)}
+	client, err := w.kafka.Client(kgo.RecordDeliveryTimeout(24 * time.Hour)) // which begins with the record's own time
+	must(t, err)
+	defer client.Close()
+	must(t, client.ProduceSync(t.Context(), old).FirstErr())
+	reg := prometheus.NewRegistry()
+	sink := w.measured(t, materialize.DefaultConfig(), store, reg)
+	told := func(when string, want time.Duration) {
+		t.Helper()
+		if got := behindSeconds(t, reg); got < want.Seconds() || got > want.Seconds()+600 {
+			t.Errorf("%s it is %v s behind, want %v", when, got, want.Seconds())
+		}
+	}
+	told("before it runs", 0)
+	ran := make(chan error, 1)
+	go func() { ran <- sink.Run(t.Context()) }()
+	<-store.begun
+	told("while a write hangs", time.Hour)
+	store.outcomes <- errAway
+	if err := <-ran; !errors.Is(err, errAway) {
+		t.Fatalf("Run with the store away: got %v, want %v", err, errAway)
+	}
+	told("until it runs again", time.Hour)
+	stop := running(t, sink)
+	<-store.begun
+	told("while the write is tried again", time.Hour)
+	store.outcomes <- nil
+	eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+	told("when all is written", 0)
+	must(t, stop())
+	told("when it has ended", 0)
 }
 
 // sizedStore notes the most entries that it was to write at once.
