@@ -118,9 +118,12 @@ func (p *product) openCluster(name string, at cassandra.Cluster) (*cassandra.Sto
 	if err != nil {
 		return nil, err
 	}
+	if err := p.metrics.Register(store.Metric()); err != nil {
+		return nil, fmt.Errorf("feed store %s: %w", name, err)
+	}
 	p.part("feed-store-"+name, store.Run)
 	p.clusters = append(p.clusters, store)
-	p.storeOf(name, "cassandra", store.Connected)
+	p.storeOf(name, "cassandra", store.Answers)
 	return store, nil
 }
 

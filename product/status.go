@@ -37,7 +37,7 @@ type groupStatus struct {
 type storeStatus struct {
 	Name      string `json:"name"`                // primary, standby: of feeds; features
 	Kind      string `json:"kind"`                // embedded, cassandra, pinot
-	Connected *bool  `json:"connected,omitempty"` // absent: there is no connection that lasts
+	Connected *bool  `json:"connected,omitempty"` // a node answers; absent: there is no connection that lasts
 }
 
 // storeOf has a store in the status; connected may be nil.

@@ -33,6 +33,7 @@ import (
 	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -134,6 +135,8 @@ type Store struct {
 	cluster Cluster
 	trim    feedstore.Trimming
 	log     *slog.Logger
+	driver  driver
+	answers atomic.Bool // a node did, at the last look
 	session atomic.Pointer[gocql.Session]
 	why     atomic.Pointer[error] // there is no session
 }
@@ -150,7 +153,11 @@ func New(name string, cfg Config, cluster Cluster, maxFeed int, log *slog.Logger
 	if problems != nil {
 		return nil, fmt.Errorf("feed store %s: %w", name, problems)
 	}
-	return &Store{name: name, cfg: cfg, cluster: cluster, trim: feedstore.NewTrimming(maxFeed), log: log.With("store", name)}, nil
+	connect := func() (*gocql.Session, error) { return open(settings(cfg, cluster)) }
+	return &Store{
+		name: name, cfg: cfg, cluster: cluster, trim: feedstore.NewTrimming(maxFeed), log: log.With("store", name),
+		driver: driver{open: connect, ask: ask},
+	}, nil
 }
 
 // Name is the name given to New.
@@ -167,8 +174,25 @@ func (s *Store) conn() (*gocql.Session, error) {
 	return nil, fmt.Errorf("feed store %s: %w", s.name, ErrAway)
 }
 
-// Connected tells whether there is a session. It may be one whose nodes have gone since.
+// Connected tells whether there is a session. It may be one whose nodes have gone since: see Answers.
 func (s *Store) Connected() bool { return s.session.Load() != nil }
+
+// Answers tells whether a node of the cluster answered when Run last asked, which it does each second; of one that hangs it
+// knows after Config.Timeout.
+func (s *Store) Answers() bool { return s.answers.Load() }
+
+// Metric is a gauge of Answers, with the store's name.
+func (s *Store) Metric() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "smartfeed_feedstore_connected", Help: "1 while a node of the store answers, which is asked each second.",
+		ConstLabels: prometheus.Labels{"store": s.name},
+	}, func() float64 {
+		if s.Answers() {
+			return 1
+		}
+		return 0
+	})
+}
 
 // Connect waits until there is a session, or ctx ends. Run must be running.
 func (s *Store) Connect(ctx context.Context) error {

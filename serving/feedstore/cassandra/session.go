@@ -54,16 +54,24 @@ const (
 	deadAfter  = 20 * time.Second // a session that has failed for so long is made anew: the nodes may have other addresses
 )
 
+// driver makes sessions, and asks them: gocql, or a test's.
+type driver struct {
+	open func() (*gocql.Session, error)
+	ask  func(ctx context.Context, session *gocql.Session) error // nil: a node answers
+}
+
 // Run makes the session, as often as it takes, watches it, and makes it anew when it seems dead; until ctx ends (nil).
 // It may be called again after it returned.
 func (s *Store) Run(ctx context.Context) error {
 	defer s.swap(nil)
+	defer s.answers.Store(false)
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
 	well := time.Now()
 	for {
 		// The look is taken first: what failed for long, and answers now, is alive, and may be in the middle of a read.
-		if s.alive(ctx) || (s.session.Load() == nil || time.Since(well) > deadAfter) && s.connect() {
+		answers := s.alive(ctx) || (s.session.Load() == nil || time.Since(well) > deadAfter) && s.connect()
+		if s.answers.Store(answers); answers {
 			well = time.Now()
 		}
 		select {
@@ -76,7 +84,7 @@ func (s *Store) Run(ctx context.Context) error {
 
 // connect makes a session; the one there is stays if that fails.
 func (s *Store) connect() bool {
-	session, err := open(settings(s.cfg, s.cluster))
+	session, err := s.driver.open()
 	if err != nil {
 		s.refused(err)
 		return false
@@ -116,6 +124,11 @@ func (s *Store) alive(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
+	return s.driver.ask(ctx, session) == nil
+}
+
+// ask asks any node for what each has.
+func ask(ctx context.Context, session *gocql.Session) error {
 	var key string
-	return session.Query("SELECT key FROM system.local").ScanContext(ctx, &key) == nil
+	return session.Query("SELECT key FROM system.local").ScanContext(ctx, &key)
 }

@@ -1,0 +1,161 @@
+package cassandra
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var errDown = errors.New("no node answers")
+
+// cluster is one whose nodes have addresses: a session finds those that there were when it was made.
+type cluster struct {
+	address atomic.Int64 // 0: there are no nodes
+	opened  atomic.Int64
+	failed  atomic.Int64 // to be opened
+	mu      sync.Mutex
+	knows   map[*gocql.Session]int64
+}
+
+func (c *cluster) open() (*gocql.Session, error) {
+	at := c.address.Load()
+	if at == 0 {
+		c.failed.Add(1)
+		return nil, errDown
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opened.Add(1)
+	session := new(gocql.Session)
+	c.knows[session] = at
+	return session, nil
+}
+
+func (c *cluster) ask(_ context.Context, session *gocql.Session) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := c.address.Load(); at == 0 || at != c.knows[session] {
+		return errDown
+	}
+	return nil
+}
+
+// watch runs a store on a cluster in a bubble, whose time flies.
+func watch(t *testing.T, check func(s *Store, c *cluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		at := DefaultCluster()
+		at.Hosts = []string{"127.0.0.1:1"}
+		s, err := New("standby", DefaultConfig(), at, 100, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &cluster{knows: map[*gocql.Session]int64{}}
+		c.address.Store(1)
+		s.driver = driver{open: c.open, ask: c.ask}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = s.Run(ctx) })
+		synctest.Wait()
+		check(s, c)
+		cancel()
+		running.Wait()
+		if s.Connected() || s.Answers() {
+			t.Error("it has a session, or answers, after Run has ended")
+		}
+	})
+}
+
+// after lets time pass, and the store do what it does meanwhile.
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// A session whose nodes have all got other addresses finds none of them again: it is made anew, once.
+func TestDeadSessionIsMadeAnew(t *testing.T) {
+	watch(t, func(s *Store, c *cluster) {
+		first, err := s.conn()
+		if err != nil || c.opened.Load() != 1 || !s.Answers() {
+			t.Fatalf("at the start: %v, %d sessions, answers %v; want one that does", err, c.opened.Load(), s.Answers())
+		}
+		after(time.Hour)
+		c.address.Store(2)
+		after(deadAfter - retryEvery)
+		if now, _ := s.conn(); now != first || first.Closed() || s.Answers() {
+			t.Error("the session was given up before its time, or its nodes answer")
+		}
+		after(3 * retryEvery)
+		second, err := s.conn()
+		if err != nil || second == first || second.Closed() {
+			t.Fatalf("requests do not go to a session made anew: %v", err)
+		}
+		if !first.Closed() || !s.Answers() {
+			t.Errorf("the dead session is closed: %v, the new one answers: %v", first.Closed(), s.Answers())
+		}
+		after(time.Hour)
+		if now, _ := s.conn(); now != second || c.opened.Load() != 2 {
+			t.Errorf("%d sessions were made, want 2", c.opened.Load())
+		}
+	})
+}
+
+// While there is nobody to make a session with, the one there is stays: its nodes may come back. That is seen.
+func TestSessionStaysWhileNoneCanBeMade(t *testing.T) {
+	watch(t, func(s *Store, c *cluster) {
+		reg := prometheus.NewRegistry()
+		if err := reg.Register(s.Metric()); err != nil {
+			t.Fatal(err)
+		}
+		told := func() float64 {
+			families, err := reg.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return families[0].GetMetric()[0].GetGauge().GetValue()
+		}
+		first, _ := s.conn()
+		if told() != 1 {
+			t.Error("it is not told that the store answers")
+		}
+		c.address.Store(0)
+		after(time.Minute)
+		if now, err := s.conn(); now != first || err != nil || first.Closed() || !s.Connected() {
+			t.Errorf("the session is gone: %v", err)
+		}
+		if told() != 0 {
+			t.Error("it is not told that nobody answers")
+		}
+		if n := c.failed.Load(); n < 30 {
+			t.Errorf("%d attempts to make another session in a minute, want one a second after %s", n, deadAfter)
+		}
+		c.address.Store(1)
+		after(2 * retryEvery)
+		if now, _ := s.conn(); now != first || told() != 1 || c.opened.Load() != 1 {
+			t.Errorf("the session whose nodes are back is not used: %d were made, told %v", c.opened.Load(), told())
+		}
+	})
+}
+
+// A session that fails now and then is alive.
+func TestSessionThatComesBackStays(t *testing.T) {
+	watch(t, func(s *Store, c *cluster) {
+		for range 5 {
+			c.address.Store(0)
+			after(deadAfter - 2*retryEvery)
+			c.address.Store(1)
+			after(2 * retryEvery)
+		}
+		if n := c.opened.Load(); n != 1 || c.failed.Load() > 0 {
+			t.Errorf("%d sessions were made, and %d attempts at more: want 1 and 0", n, c.failed.Load())
+		}
+	})
+}
