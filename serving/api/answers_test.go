@@ -346,9 +346,9 @@ func eventAskings() []asking {
 		with(post("slow", save, 408, "in time"), func(a *asking) { a.slow = true }),
 		with(post("gone", save, 400, "whole"), func(a *asking) { a.gone = true }),
 		with(post("no place", save, 503, ""), func(a *asking) { a.prepare = fill }),
-		with(post("no room for the body", strings.Repeat(" ", 1<<20)+save, 503, "bytes of events"), func(a *asking) {
+		with(post("no room for the body", strings.Repeat(" ", 1<<20)+save, 503, "bytes of bodies"), func(a *asking) {
 			a.change = func(c *Config, _ *Deps) { c.MaxEventsBytes, c.MaxBodiesBytes = 2<<20, 2<<20 }
-			a.prepare = func(s *Server) { s.bodies.TryAcquire(1 << 20) }
+			a.prepare = func(s *Server) { _ = s.lines.Share("").Grow(1 << 20) }
 		}),
 		with(post("parameter", save, 400, "no parameter"), func(a *asking) { a.path += "?sync=1" }),
 	}

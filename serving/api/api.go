@@ -36,7 +36,8 @@ type Config struct {
 	MaxHeaderBytes  int           `yaml:"max_header_bytes"`  // of a request's line and header, 1 KiB-1 MiB; default 16 KiB
 	MaxEventsBytes  int64         `yaml:"max_events_bytes"`  // of the body of POST /v1/events, 64 KiB-64 MiB; default 8 MiB
 	MaxEvents       int           `yaml:"max_events"`        // lines of it, 1-1,000,000; default 20,000
-	MaxBodiesBytes  int64         `yaml:"max_bodies_bytes"`  // of all bodies of POST /v1/events at once, more are refused with 503; max_events_bytes-4 GiB; default 64 MiB
+	MaxBodiesBytes  int64         `yaml:"max_bodies_bytes"`  // of all bodies of POST /v1/events at once, and as much of those of all other calls, as far as they have come, more are refused with 503; max_events_bytes-4 GiB; default 64 MiB
+	CallerBytes     int64         `yaml:"caller_bytes"`      // of them one caller's, who may always send one body of the largest; more are refused with 429; 64 KiB-4 GiB; default 16 MiB
 	MaxFeatureBytes int64         `yaml:"max_feature_bytes"` // of the body of POST /v1/features, 1 KiB-16 MiB; default 1 MiB
 	HeaderTimeout   time.Duration `yaml:"header_timeout"`    // to receive a header, 100ms-5m; default 5s
 	ReadTimeout     time.Duration `yaml:"read_timeout"`      // to receive a request, 100ms-5m; default 30s
@@ -53,7 +54,7 @@ type Config struct {
 // DefaultConfig returns the defaults of every field.
 func DefaultConfig() Config {
 	return Config{
-		MaxHeaderBytes: 16 << 10, MaxEventsBytes: 8 << 20, MaxEvents: 20_000, MaxBodiesBytes: 64 << 20, MaxFeatureBytes: 1 << 20,
+		MaxHeaderBytes: 16 << 10, MaxEventsBytes: 8 << 20, MaxEvents: 20_000, MaxBodiesBytes: 64 << 20, CallerBytes: 16 << 20, MaxFeatureBytes: 1 << 20,
 		HeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		PublishTimeout: 15 * time.Second, MaxRequests: 512, MaxStreams: 256, CallerStreams: 32, StreamPoll: 250 * time.Millisecond,
 		ShutdownTimeout: 10 * time.Second, Limits: limit.DefaultConfig(),
@@ -77,6 +78,7 @@ func (c Config) Validate() error {
 	number("max_events_bytes", c.MaxEventsBytes, 64<<10, 64<<20)
 	number("max_events", int64(c.MaxEvents), 1, 1_000_000)
 	number("max_bodies_bytes", c.MaxBodiesBytes, max(c.MaxEventsBytes, 64<<10), 4<<30)
+	number("caller_bytes", c.CallerBytes, 64<<10, 4<<30)
 	number("max_feature_bytes", c.MaxFeatureBytes, 1<<10, 16<<20)
 	number("max_requests", int64(c.MaxRequests), 1, 1_000_000)
 	number("max_streams", int64(c.MaxStreams), 1, 1_000_000)
@@ -94,6 +96,11 @@ func (c Config) Validate() error {
 			"or what they bring is not answered", c.WriteTimeout, work))
 	}
 	return errors.Join(append(problems, secure.Under("tls", c.TLS.Validate()), secure.Under("limits", c.Limits.Validate()))...)
+}
+
+// budget bounds bodies of which one has at most so many bytes.
+func (c Config) budget(largest int64) *limit.Budget {
+	return limit.NewBudget(max(c.MaxBodiesBytes, largest), max(c.CallerBytes, largest))
 }
 
 // Feed answers visits, pages and lists; feed.Service does.
@@ -166,7 +173,8 @@ type Server struct {
 	held     *limit.Held // of streams, by caller
 	scrapes  *semaphore.Weighted
 	trials   *semaphore.Weighted
-	bodies   *semaphore.Weighted // bytes
+	lines    *limit.Budget // of bodies of events
+	objects  *limit.Budget // of other bodies
 	metrics  *metrics
 }
 
@@ -186,7 +194,8 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		held:    limit.NewHeld(cfg.CallerStreams),
 		scrapes: semaphore.NewWeighted(maxScrapes),
 		trials:  semaphore.NewWeighted(maxTrials),
-		bodies:  semaphore.NewWeighted(cfg.MaxBodiesBytes),
+		lines:   cfg.budget(cfg.MaxEventsBytes),
+		objects: cfg.budget(cfg.MaxFeatureBytes),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -24,12 +24,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if err := errors.Join(parametersOf(r).err(), checkContent(r, "application/x-ndjson")); err != nil {
 		return err
 	}
-	release, err := s.room(r)
+	body, err := s.receive(w, r, s.cfg.MaxEventsBytes, linesBuffer, s.lines)
 	if err != nil {
 		return err
 	}
-	defer release()
-	lines, err := s.readLines(http.MaxBytesReader(w, r.Body, s.cfg.MaxEventsBytes))
+	defer body.share.End()
+	lines, err := s.readLines(body)
 	if err != nil {
 		return err
 	}
@@ -37,21 +37,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return writeJSON(w, http.StatusAccepted, accepted{len(lines)})
-}
-
-// room takes the body's bytes off what all bodies may have at once; a body of unknown length may become the longest.
-func (s *Server) room(r *http.Request) (release func(), err error) {
-	size := r.ContentLength
-	if size > s.cfg.MaxEventsBytes {
-		return nil, &http.MaxBytesError{Limit: s.cfg.MaxEventsBytes}
-	}
-	if size < 0 {
-		size = s.cfg.MaxEventsBytes
-	}
-	if !s.bodies.TryAcquire(size) {
-		return nil, unavailable("%d bytes of events are being worked off, which is the most", s.cfg.MaxBodiesBytes)
-	}
-	return func() { s.bodies.Release(size) }, nil
 }
 
 func (s *Server) publish(ctx context.Context, lines []schemas.Line) error {
@@ -65,11 +50,14 @@ func (s *Server) publish(ctx context.Context, lines []schemas.Line) error {
 	return err
 }
 
+// linesBuffer is what a body of events is read through, in bytes.
+const linesBuffer = 16 << 10
+
 // readLines parses and validates every line of the body. Blank lines are passed over.
 func (s *Server) readLines(body io.Reader) ([]schemas.Line, error) {
 	var (
 		now   = schemas.MicrosOf(s.deps.Now())
-		cut   = lineCutter{in: bufio.NewReaderSize(body, 64<<10)}
+		cut   = lineCutter{in: bufio.NewReaderSize(body, linesBuffer)}
 		lines []schemas.Line
 		bad   badLines
 	)

@@ -58,11 +58,16 @@ func answerJSON[Q, A any](s *Server, w http.ResponseWriter, r *http.Request, ask
 	if err := errors.Join(parametersOf(r).err(), checkContent(r, "application/json")); err != nil {
 		return err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxFeatureBytes))
+	body, err := s.receive(w, r, s.cfg.MaxFeatureBytes, leastObject, s.objects)
+	if err != nil {
+		return err
+	}
+	defer body.share.End()
+	text, err := io.ReadAll(body)
 	if err != nil {
 		return readError(err)
 	}
-	req, err := parseBody[Q](body)
+	req, err := parseBody[Q](text)
 	if err != nil {
 		return err
 	}
@@ -72,6 +77,9 @@ func answerJSON[Q, A any](s *Server, w http.ResponseWriter, r *http.Request, ask
 	}
 	return writeJSON(w, http.StatusOK, answer)
 }
+
+// leastObject is what a request takes whose body is a JSON object, in bytes: its connection's buffer.
+const leastObject = 4 << 10
 
 // parseBody takes one JSON object without unknown fields; what it asks for is checked by who answers it.
 func parseBody[Q any](body []byte) (req Q, err error) {

@@ -52,15 +52,6 @@ func operatorOf(ctx context.Context, said string) string {
 	return o.name
 }
 
-// holder returns who holds a stream, and whether there is a bound for them.
-func holder(c auth.Caller, r *http.Request) (who string, bounded bool) {
-	if c.Subject != "" {
-		return "t" + c.Subject, true
-	}
-	who, bounded = limit.AddressOf(r.RemoteAddr)
-	return "a" + who, bounded
-}
-
 // hold takes one of a caller's streams, until leave.
 func (s *Server) hold(c auth.Caller, r *http.Request) (leave func(), err error) {
 	who, bounded := holder(c, r)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/peers"
@@ -160,11 +158,11 @@ func onlyMethods(methods ...string) handler {
 // who may not make the call or makes too many. To be refused for want of places costs the least, so that comes first.
 func (s *Server) bounded(r route) http.Handler {
 	return s.problems(func(w http.ResponseWriter, req *http.Request) error {
-		leave, err := s.enter(r)
+		place, err := s.enter(r)
 		if err != nil {
 			return err
 		}
-		defer leave()
+		defer place.leave()
 		if err := notForeign(req); err != nil {
 			return err
 		}
@@ -185,38 +183,8 @@ func (s *Server) bounded(r route) http.Handler {
 			}
 			defer leave()
 		}
-		return r.handle(w, req)
+		return r.handle(w, place.with(caller, req))
 	})
-}
-
-// enter takes a place for a call, until leave.
-func (s *Server) enter(r route) (leave func(), err error) {
-	switch r.kind {
-	case probe:
-		return func() {}, nil
-	case stream:
-		return take(s.streams, s.cfg.MaxStreams)
-	case scraping:
-		return take(s.scrapes, maxScrapes)
-	case trial:
-		return take(s.trials, maxTrials)
-	}
-	class := r.access.class()
-	if !s.gates.Enter(class) {
-		return nil, overloaded()
-	}
-	return func() { s.gates.Leave(class) }, nil
-}
-
-func take(places *semaphore.Weighted, most int) (leave func(), err error) {
-	if !places.TryAcquire(1) {
-		return nil, unavailable("%d requests of this kind are under way, which is the most", most)
-	}
-	return func() { places.Release(1) }, nil
-}
-
-func overloaded() *Problem {
-	return unavailable("as many requests of this kind are under way as there is time for, which is the most")
 }
 
 // peer answers another process of the product. Its calls have places of their own: whoever asks them was let in already.

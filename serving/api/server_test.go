@@ -40,6 +40,7 @@ func TestValidateBounds(t *testing.T) {
 		"header too large":     {func(c *Config) { c.MaxHeaderBytes = 1<<20 + 1 }, "max_header_bytes: 1048577: want 1024 to 1048576"},
 		"bodies below one":     {func(c *Config) { c.MaxBodiesBytes = c.MaxEventsBytes - 1 }, "max_bodies_bytes: 8388607: want 8388608"},
 		"bodies of one":        {func(c *Config) { c.MaxBodiesBytes = c.MaxEventsBytes }, ""},
+		"caller below one":     {func(c *Config) { c.CallerBytes = 64 << 10 }, ""},
 		"no time to answer in": {func(c *Config) { c.WriteTimeout = 44 * time.Second }, "write_timeout: 44s: want at least"},
 		"just enough time":     {func(c *Config) { c.WriteTimeout = 45 * time.Second }, ""},
 		"poll too often":       {func(c *Config) { c.StreamPoll = time.Millisecond }, "stream_poll: 1ms"},

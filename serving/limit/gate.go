@@ -70,6 +70,20 @@ func (g *Gates) Enter(name string) bool {
 	return true
 }
 
+// Return takes a place again that was left, to wait for something, and Leave must follow then as before. Who was let in once
+// is refused only if there is no place at all, not because it has become late for new ones.
+func (g *Gates) Return(name string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.class(name)
+	if c.under >= g.most {
+		return false
+	}
+	c.under++
+	c.peak = max(c.peak, c.under)
+	return true
+}
+
 // Leave gives a place back.
 func (g *Gates) Leave(name string) {
 	g.mu.Lock()

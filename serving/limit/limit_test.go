@@ -159,6 +159,31 @@ func TestGatesFollowTheMachine(t *testing.T) {
 	}
 }
 
+// Who was let in and waited comes back also when it has become late for new ones, up to the places that there are.
+func TestWhoWaitedReturns(t *testing.T) {
+	c, m := &clock{time.Unix(1e9, 0)}, &machine{wait: 10 * time.Millisecond}
+	cfg := DefaultConfig()
+	cfg.Least = 1
+	g := NewGates(cfg, 3, m.waits, c.now)
+	g.Enter("x")
+	g.Enter("x")
+	g.Leave("x")
+	for range 20 {
+		c.add(look)
+		g.Enter("other")
+		g.Leave("other")
+	}
+	if n := g.Bounds()["x"]; n != 1 || g.Enter("x") {
+		t.Fatalf("got %d places, want one, which is taken", n)
+	}
+	if !g.Return("x") || !g.Return("x") {
+		t.Error("who waited is refused below the most")
+	}
+	if g.Return("x") {
+		t.Error("more have returned than there are places")
+	}
+}
+
 // What is under way never passes the bound, and every place comes back.
 func TestGatesHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,0 +1,151 @@
+package api
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/smartfeed/smartfeed/serving/auth"
+)
+
+// begun opens a request with a body of so many bytes, sends the text that it begins with and leaves it there.
+func (w *wire) begun(t *testing.T, token, path string, length int64, text string) net.Conn {
+	t.Helper()
+	return w.send(t, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", path, token, length, text))
+}
+
+// posted sends a whole request and returns the answer's code.
+func (w *wire) posted(t *testing.T, token, path, body string) int {
+	t.Helper()
+	conn := w.begun(t, token, path, int64(len(body)), body)
+	defer conn.Close()
+	return readAnswer(t, conn).StatusCode
+}
+
+// twoOfEach are two services for each scope.
+func twoOfEach(c *Config, d *Deps) {
+	k := someTokens()
+	for _, scope := range auth.Scopes() {
+		k["other-"+scope] = auth.Caller{Subject: "other", Scopes: []string{scope}}
+	}
+	d.Auth = k
+}
+
+// Bodies that are announced and do not come take nothing of what there is for all: no bytes, and no place of those that are
+// worked off, however many there may be.
+func TestSlowBodiesTakeNothingOfOthers(t *testing.T) {
+	for _, c := range []struct {
+		name, scope, path string
+		slow              int   // requests
+		length            int64 // announced by each, at most what the call takes
+		good              string
+		code              int
+		change            func(*Config)
+	}{
+		{"events, all bytes that there are", auth.Events, "/v1/events", 8, 8 << 20, save, 202, nil},
+		{"events, all places", auth.Events, "/v1/events", 600, 1000, save, 202, nil},
+		{"events, all places of a busy machine", auth.Events, "/v1/events", 20, 1000, save, 202, func(c *Config) { c.MaxRequests = 12 }},
+		{"features", auth.Features, "/v1/features", 600, 1 << 20, `{"features":["a"]}`, 200, nil},
+		{"trials", auth.Features, "/v1/features/try", 20, 1 << 20, `{"definition":"{name: a, entity: user, aggregate: count}"}`, 200, nil},
+		{"decisions", auth.Operate, "/v1/dictionary/decisions", 600, 1 << 20, `{"term":"oolong","state":"candidate"}`, 200, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			change := func(cfg *Config, d *Deps) {
+				twoOfEach(cfg, d)
+				if c.change != nil {
+					c.change(cfg)
+				}
+			}
+			onWire(t, &fakes{}, change, func(t *testing.T, w *wire) {
+				for range c.slow {
+					defer w.begun(t, c.scope, c.path, c.length, " ").Close()
+				}
+				synctest.Wait()
+				if got := w.posted(t, "other-"+c.scope, c.path, c.good); got != c.code {
+					t.Errorf("beside %d slow ones of another: got %d, want %d", c.slow, got, c.code)
+				}
+			})
+		})
+	}
+}
+
+// What has come of one caller's bodies is at most a share of what there is for all, and the caller is told so.
+func TestBodiesOfOneCallerAreBounded(t *testing.T) {
+	const half = 512 << 10
+	change := func(c *Config, d *Deps) {
+		twoOfEach(c, d)
+		c.MaxFeatureBytes, c.MaxEventsBytes, c.CallerBytes, c.MaxBodiesBytes = 2*half, 2*half, 64<<10, 3*half
+	}
+	line := save + strings.Repeat(" ", half/4-len(save)-1) + "\n"
+	for _, c := range []struct {
+		path, scope, chunk, good string
+		taken                    int // its code
+	}{
+		{"/v1/events", auth.Events, strings.Repeat(line, 4), strings.Repeat(line, 3), 202},
+		{"/v1/features", auth.Features, strings.Repeat(" ", half), `{"features":["a"]}` + strings.Repeat(" ", half-100), 200},
+	} {
+		onWire(t, &fakes{}, change, func(t *testing.T, w *wire) {
+			first := w.begun(t, c.scope, c.path, half+1, c.chunk)
+			second := w.begun(t, c.scope, c.path, half-1, c.chunk[:half/2])
+			defer second.Close()
+			synctest.Wait()
+			for name, header := range map[string]string{"told": "Content-Length: 500000", "not told": "Transfer-Encoding: chunked"} {
+				conn := w.send(t, "POST "+c.path+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+c.scope+"\r\n"+header+"\r\n\r\n")
+				chunked(conn, c.good)
+				res := readAnswer(t, conn)
+				if res.StatusCode != 429 || res.Header.Get("Retry-After") == "" {
+					t.Errorf("%s, a third body whose size is %s: got %d, want 429 with Retry-After", c.path, name, res.StatusCode)
+				}
+				conn.Close()
+			}
+			if got := w.posted(t, "other-"+c.scope, c.path, c.good); got != c.taken {
+				t.Errorf("%s: another caller: got %d, want %d", c.path, got, c.taken)
+			}
+			first.Close()
+			synctest.Wait()
+			if got := w.posted(t, c.scope, c.path, c.good); got != c.taken {
+				t.Errorf("%s, after the first has gone: got %d, want %d", c.path, got, c.taken)
+			}
+		})
+	}
+}
+
+// chunked sends a body in one chunk, in the background: the server may stop reading before its end.
+func chunked(conn net.Conn, body string) {
+	go func() { _, _ = fmt.Fprintf(conn, "%x\r\n%s\r\n0\r\n\r\n", len(body), body) }()
+}
+
+// Who waited and finds every place taken is refused then.
+func TestWhoWaitedIsRefusedWhereThereIsNoPlace(t *testing.T) {
+	for path, body := range map[string]string{"/v1/events": save, "/v1/features": `{"features":["a"]}`, "/v1/features/try": `{"definition":"a"}`} {
+		f := &fakes{}
+		onWire(t, f, nil, func(t *testing.T, w *wire) {
+			conn := w.begun(t, "", path, int64(len(body)), body[:10])
+			defer conn.Close()
+			synctest.Wait()
+			fill(w.Server)
+			before := w.gates.Bounds()
+			if _, err := conn.Write([]byte(body[10:])); err != nil {
+				t.Fatal(err)
+			}
+			if res := readAnswer(t, conn); res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+				t.Errorf("%s: got %d, want 503 with Retry-After", path, res.StatusCode)
+			}
+			for class, bound := range before {
+				for range bound {
+					w.gates.Leave(class)
+				}
+			}
+			w.trials.Release(maxTrials)
+			if got := w.posted(t, "", path, body); got >= 300 {
+				t.Errorf("%s, when there are places again: got %d, want 2xx", path, got)
+			}
+		})
+		if len(f.published) > 1 || len(f.asked) > 1 {
+			t.Errorf("%s: what was refused had an effect", path)
+		}
+	}
+}
