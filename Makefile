@@ -43,13 +43,14 @@ CLUSTER       := kafka-1 kafka-2 kafka-3
 export CASSANDRA_PORT ?= 19042
 CASSANDRAS    := cassandra-primary cassandra-standby
 CASSANDRA     := $(shell echo 127.0.0.1:$(CASSANDRA_PORT),127.0.0.1:$$(($(CASSANDRA_PORT) + 1)))
+SERVERS       := $(KAFKA),127.0.0.1:$(REGISTRY_PORT),$(CASSANDRA),$(PINOT),$(PINOT_BROKER)
 SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA_PORT) + 40))) \
                  SMARTFEED_TEST_REGISTRY_SECURED=127.0.0.1:$(shell echo $$(($(REGISTRY_PORT) + 1))) \
                  SMARTFEED_TEST_CASSANDRA_SECURED=127.0.0.1:$(shell echo $$(($(CASSANDRA_PORT) + 2))) \
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-lastfm-real nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
+.PHONY: help build run up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -107,8 +108,17 @@ test-pages: ## pages over HTTP while the feed stores are well, slow, hang, dead,
 	.ci/services with kafka registry $(CASSANDRAS) -- env SMARTFEED_TEST_PAGES=$(KAFKA),127.0.0.1:$(REGISTRY_PORT),$(CASSANDRA) \
 	  $(GOTEST) -count=1 -timeout 60m -run 'RealPages/($(or $(STATES),.))' -v ./product
 
+# What `make test-lastfm-real` does with the real set, and Pinot's own tests behind it: the servers are the same.
+test-import: ## a small set of the Last.fm shape through real servers, against brute force, and what is asked of Pinot
+	.ci/services with kafka registry $(CASSANDRAS) pinot -- make -s on-all-servers
+
+.PHONY: on-all-servers
+on-all-servers:
+	SMARTFEED_TEST_SERVERS=$(SERVERS) LASTFM_SCALE=0.015 $(GOTEST) -count=1 -run RealServersTakeLastfm -v ./product
+	SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/pinot
+
 test-lastfm-real: ## the Last.fm set through real servers, each role a process, against brute force; prints what each took
-	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(KAFKA),127.0.0.1:$(REGISTRY_PORT),$(CASSANDRA),$(PINOT),$(PINOT_BROKER) \
+	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
 	  $(GOTEST) -count=1 -timeout 60m -run RealServersTakeLastfm -v ./product
 
 nightly: test-race test-lastfm-real footprint ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 reads and pages a fault; each fuzz target for half a minute

@@ -19,7 +19,23 @@ import (
 // broker, in this order, that a test may fill; it needs them empty.
 const realServers = "SMARTFEED_TEST_SERVERS"
 
-// TestRealServersTakeLastfm imports the whole set through real servers, each role a process, and holds what comes out against
+// lastfmScale names the variable with the size, 1 being the real one's, of a made-up set of the Last.fm shape. Empty: the real set.
+const lastfmScale = "LASTFM_SCALE"
+
+func lastfmSet(t *testing.T) string {
+	t.Helper()
+	text := os.Getenv(lastfmScale)
+	if text == "" {
+		return lastfmDir(t)
+	}
+	scale, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", lastfmScale, err)
+	}
+	return generated(t, scale)
+}
+
+// TestRealServersTakeLastfm imports the whole set, or what lastfmScale says, through real servers, each role a process, and holds what comes out against
 // brute force. It prints what each part took: time of the import, then CPU time and greatest memory of every process. What
 // an answer holds is compared here and not how soon it comes: deadlines are far beyond those of a product.
 func TestRealServersTakeLastfm(t *testing.T) {
@@ -27,7 +43,7 @@ func TestRealServersTakeLastfm(t *testing.T) {
 	if len(at) != 6 {
 		t.Skipf("set %s to the addresses of Kafka, registry, two Cassandras, Pinot's controller and broker", realServers)
 	}
-	d := readDataset(t, lastfmDir(t))
+	d := readDataset(t, lastfmSet(t))
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
 	text := fmt.Sprintf(`
 kafka: [%s]
