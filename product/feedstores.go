@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/processors/materialize"
@@ -54,6 +55,14 @@ func (c FeedStoreConfig) Validate() error {
 
 // remote says whether the feed store is one that several processes can use.
 func (c FeedStoreConfig) remote() bool { return len(c.Cassandra.Primary.Hosts) > 0 }
+
+// ttl is how long the feed store keeps items of frozen feeds; 0: for as long as they are among the newest.
+func (c FeedStoreConfig) ttl() time.Duration {
+	if !c.remote() {
+		return 0
+	}
+	return c.Cassandra.TTL
+}
 
 // feedStores are the names of the feed stores beside the first: each has a sink of its own.
 func (c FeedStoreConfig) others() []string {

@@ -133,19 +133,56 @@ func await[T any](r *reading, c *call[T]) (value T, ok bool) {
 // ended says whether there is nothing more to be read, ever.
 func (r *reading) ended() bool { return r.next <= r.floor }
 
-// at returns the entry at a position, reading n more from the store if need be. found is false at the floor, at a
-// hole, and when the store is broken. A hole is most often an entry on its way: what a visit a moment ago froze reaches
+// at returns the entry at a position, reading n more from the store if need be. found is false at the floor, which the
+// first entry that has expired is, at a hole, and when the store is broken. A hole is most often an entry on its way: what a visit a moment ago froze reaches
 // the store within milliseconds. So it is looked for again for as long as Config.Patience allows.
 func (r *reading) at(ctx context.Context, position int64, n int) (e schemas.FeedEntry, found bool) {
 	for {
 		if e, found = r.known(ctx, position); found {
 			return e, true
 		}
-		r.fetch(ctx, position+1, n)
-		if e, found = r.known(ctx, position); found || r.broken || position <= r.floor || !r.pause(ctx) {
+		given := r.fetch(ctx, position+1, n)
+		if e, found = r.known(ctx, position); found || r.broken || position <= r.floor {
 			return e, found
 		}
+		if given == 0 && r.expired(ctx, position) {
+			r.floor = position
+			return e, false
+		}
+		if !r.pause(ctx) {
+			return e, false
+		}
 	}
+}
+
+// expired says whether Deps.TTL has taken the entry at a position, below which the store has nothing, and so all that is
+// older. It has if the entry was served that long ago. Where nobody remembers it, the store itself tells: it gets the
+// entries of a user in their order, so that one below those it has is not on its way. But a store that lacks what is too
+// young to have gone, just above, has lost it, or has not got it yet, and the rest like it.
+func (r *reading) expired(ctx context.Context, position int64) bool {
+	if r.svc.deps.TTL <= 0 {
+		return false
+	}
+	if _, remembered := r.recall(ctx, position); remembered {
+		return true // known has taken it for too old
+	}
+	_, above := r.recall(ctx, position+1)
+	if _, stored := r.stored[position+1]; above && !stored {
+		return false
+	}
+	for p := range r.stored {
+		if p > position {
+			return true
+		}
+	}
+	newest, ok := ask(ctx, r, r.read(math.MaxInt64, 1))
+	return ok && len(newest.entries) > 0 && newest.entries[0].Position > position
+}
+
+// old says whether an entry was served so long ago that the store has let go of it.
+func (r *reading) old(e *schemas.FeedEntry) bool {
+	ttl := r.svc.deps.TTL
+	return ttl > 0 && r.svc.deps.Now().Sub(e.Time.Time()) >= ttl
 }
 
 // pause lets a store that lags catch up a little. It returns false when the patience of this answer is used up.
@@ -159,11 +196,13 @@ func (r *reading) pause(ctx context.Context) bool {
 	return pause.For(ctx, step)
 }
 
-// fetch reads at most n entries from the store.
-func (r *reading) fetch(ctx context.Context, below int64, n int) {
-	if rows, ok := ask(ctx, r, r.read(below, n)); ok {
+// fetch reads at most n entries from the store, and returns how many it gave.
+func (r *reading) fetch(ctx context.Context, below int64, n int) int {
+	rows, ok := ask(ctx, r, r.read(below, n))
+	if ok {
 		r.absorb(rows)
 	}
+	return len(rows.entries)
 }
 
 func (r *reading) known(ctx context.Context, position int64) (schemas.FeedEntry, bool) {
@@ -173,7 +212,11 @@ func (r *reading) known(ctx context.Context, position int64) (schemas.FeedEntry,
 	if e, ok := r.stored[position]; ok && !r.broken { // without the store nobody says whether it may be shown
 		return e, true
 	}
-	return r.recall(ctx, position)
+	e, ok := r.recall(ctx, position)
+	if ok && !r.broken && r.old(&e) { // remembered here for longer than there: the pages below could not go on
+		return schemas.FeedEntry{}, false
+	}
+	return e, ok
 }
 
 // collect returns up to n entries from next downwards, up to a hole, the floor, or the end of what a broken store

@@ -20,6 +20,9 @@
 //	stale       the store lacks a position that was frozen, also after Config.Patience: items down to the hole,
 //	            Page.Next at it
 //
+// Where the store lets go of entries after a time (Deps.TTL), what is lacking at the end of a feed has expired: the feed ends
+// above it, and nothing is degraded.
+//
 // A frozen item is shown while any live edge justifies it and nothing hides it, by the edges and cards in the store at
 // the moment of the answer: nothing of them is cached here, because a block or a deletion must show in every answer
 // after it was worked off. (The embedded store has a block cache of its own; an answer of 25 items takes about
@@ -162,6 +165,7 @@ type Deps struct {
 	Explainer  Explainer  // answers Why; nil: nobody
 	Neighbours Neighbours // nil: RelatedPins and RelatedInterests may not be called
 	Store      Store
+	TTL        time.Duration // after which Store lets go of entries, by itself; 0: never
 	Served     ServedLog
 	Returns    ReturnLog        // nil: nobody is ever away
 	CursorKey  []byte           // signs cursors, at least 16 bytes, the same in every process that serves; see LoadKey

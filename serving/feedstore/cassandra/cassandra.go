@@ -48,8 +48,8 @@ type Config struct {
 	// Writers is how many mutations of one Write are under way, default 16, 1 to 1024.
 	Writers int `yaml:"writers"`
 	// TTL of the items of frozen feeds, default 0: none, at most 20 years, whole seconds. Trimming bounds a feed already;
-	// a TTL lets go of what people have who never come back, and whoever does come back after it finds the feed's end
-	// missing.
+	// a TTL lets go of what people have who never come back, and the feed of whoever does ends with what is younger. It
+	// holds for what is written after apply has set it.
 	TTL time.Duration `yaml:"ttl"`
 }
 
