@@ -157,6 +157,9 @@ func subjectOf(user, service string, g auth.Grant) (string, error) {
 			problems = append(problems, fmt.Errorf("--user: %w", err))
 		}
 	}
+	if strings.HasPrefix(service, schemas.KindUser+":") {
+		problems = append(problems, fmt.Errorf("--service: %q is named like a user: the token would be a user's, or refused", service))
+	}
 	if user != "" && len(g.Scopes) > 0 {
 		problems = append(problems, errors.New("--scope: is for --service: a user's token opens what is the user's, whatever its scopes"))
 	}

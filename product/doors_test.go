@@ -189,6 +189,7 @@ func TestTokenCommandRefuses(t *testing.T) {
 		"both":           {[]string{"--user", "user:a", "--service", "b", "--scope", "feed"}, "--user or --service"},
 		"a user's scope": {[]string{"--user", "user:a", "--scope", "feed"}, "--scope: is for --service"},
 		"no user":        {[]string{"--user", "ada"}, "--user: "},
+		"called a user":  {[]string{"--service", "user:", "--scope", "feed"}, "named like a user"},
 		"no scope":       {[]string{"--service", "b"}, "may do nothing"},
 		"unknown scope":  {[]string{"--service", "b", "--scope", "all"}, `there is no "all"`},
 		"for ever":       {[]string{"--user", "user:a", "--for", "9999h"}, "want 1s to"},

@@ -1,6 +1,6 @@
 // Package auth says who asks, by bearer tokens (RFC 6750) that are JSON web tokens (RFC 7519).
 //
-//	sub    who: a user's id, user:…, or the name of a service
+//	sub    who: a user's id, user:…, or the name of a service, which begins otherwise
 //	scope  what a service may do, separated by spaces: feed, features, events, operate
 //	exp    must be there; nbf, iss and aud are held to what is configured
 //
@@ -185,10 +185,21 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Caller, error) {
 	case said.Subject == "" || len(said.Subject) > schemas.MaxIDBytes:
 		return Caller{}, &TokenError{"it does not say who (sub)"}
 	}
+	return callerOf(said)
+}
+
+// callerOf tells users from services. Who is named like a user, and cannot be one, is neither: scopes, which whoever issues
+// tokens may put into all of them, would count as a service's.
+func callerOf(said claims) (Caller, error) {
 	c := Caller{Subject: said.Subject, Scopes: strings.Fields(said.Scope)}
-	if user, err := schemas.ParseUserID(said.Subject); err == nil {
-		c.User = user
+	if !strings.HasPrefix(said.Subject, schemas.KindUser+":") {
+		return c, nil
 	}
+	user, err := schemas.ParseUserID(said.Subject)
+	if err != nil {
+		return Caller{}, &TokenError{"it names a user that there cannot be (sub)"}
+	}
+	c.User = user
 	return c, nil
 }
 

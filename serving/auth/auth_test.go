@@ -190,10 +190,26 @@ func TestServicesAreNoUsers(t *testing.T) {
 	secret := strings.Repeat("s", MinSecretBytes)
 	cfg := DefaultConfig()
 	cfg.SecretFile = write(t, secret)
-	for subject, want := range map[string]schemas.UserID{"ranker": "", "board:1": "", "user:": "", "user:ada": "user:ada"} {
+	for subject, want := range map[string]schemas.UserID{"ranker": "", "board:1": "", "user": "", "users:ada": "", "user:ada": "user:ada"} {
 		got, err := verifier(t, cfg, nil).Verify(t.Context(), signer{jwt.SigningMethodHS256, "", []byte(secret), nil}.sign(t, jwt.MapClaims{"sub": subject}))
 		if err != nil || got.User != want || got.Subject != subject {
 			t.Errorf("%s: got %+v, %v, want the user %q", subject, got, err, want)
+		}
+	}
+}
+
+// A subject that would be a user's, and is none, is no service's either: the scopes of one count.
+func TestNoServiceIsCalledLikeAUser(t *testing.T) {
+	secret := strings.Repeat("s", MinSecretBytes)
+	cfg := DefaultConfig()
+	cfg.SecretFile = write(t, secret)
+	v := verifier(t, cfg, nil)
+	for _, subject := range []string{"user:", "user:x\u0007", "user:a\u0000", "user:\ufffd\u0085", "user:\n"} {
+		token := signer{jwt.SigningMethodHS256, "", []byte(secret), nil}.sign(t, jwt.MapClaims{"sub": subject, "scope": "feed"})
+		got, err := v.Verify(t.Context(), token)
+		var refused *TokenError
+		if !errors.As(err, &refused) || got.Subject != "" || got.May(Feed) || strings.Contains(err.Error(), subject) {
+			t.Errorf("%q: got %+v, %v, want it refused", subject, got, err)
 		}
 	}
 }
