@@ -26,6 +26,8 @@ type Setup struct {
 	Log      *slog.Logger
 	// FeedStores names the feed stores beside the first: each is filled by a reader of its own.
 	FeedStores []string
+	// Followers are waited for beside the readers.
+	Followers []Follower
 	// Progress starts telling a person about a piece of work, of so many steps or, if that is negative, of nobody knows
 	// how many; nil: nobody is told.
 	Progress func(what string, total int) Progress
@@ -260,8 +262,8 @@ func waitCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 		Use:   "wait",
 		Short: "return once everything published before has had its effect",
 		Long: `Return once everything whose publication was acknowledged before has had its effect in every group and store. Exit code 1
-after --timeout, with what is still behind; brokers that are away are asked again until then. A topic that is not there is
-an error: nobody can have worked it off.`,
+after --timeout, with what is still behind; brokers that are away are asked again until then, and so is the controller of a
+Pinot that has the actions. A topic that is not there is an error: nobody can have worked it off.`,
 		Example: "  smartfeed publish events.ndjson && smartfeed wait --timeout 30s\n  smartfeed wait --json",
 		Args:    cobra.NoArgs,
 		RunE: run(setup, func(cmd *cobra.Command, s Setup, _ []string) error {
@@ -273,7 +275,7 @@ an error: nobody can have worked it off.`,
 			defer cancel()
 			task := s.progress("wait", -1)
 			var last WaitState
-			err := Wait(ctx, s.Kafka, since, func(w WaitState) { last = w; task.Say(w.String()) }, s.Readers()...)
+			err := s.Wait(ctx, since, func(w WaitState) { last = w; task.Say(w.String()) })
 			waited := Waited{Done: err == nil, Behind: append([]Lag{}, last.Behind...), Seconds: task.Done().Seconds()}
 			if asJSON {
 				err = errors.Join(err, printJSON(cmd.OutOrStdout(), waited))

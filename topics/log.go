@@ -68,23 +68,6 @@ func (l *Log) From(ctx context.Context, t time.Time, topics ...string) (Offsets,
 	return offsets("offsets after "+t.Format(time.RFC3339), listed, err)
 }
 
-// Newest returns the greatest timestamp of a topic's records, zero if it has none. It needs Kafka 3.0.
-func (l *Log) Newest(ctx context.Context, topic string) (newest time.Time, err error) {
-	listed, err := l.admin.ListMaxTimestampOffsets(ctx, topic)
-	if err == nil {
-		err = listed.Error()
-	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("newest record of %s: %w", topic, err)
-	}
-	listed.Each(func(o kadm.ListedOffset) {
-		if at := time.UnixMilli(o.Timestamp); o.Timestamp > 0 && at.After(newest) {
-			newest = at
-		}
-	})
-	return newest, nil
-}
-
 func offsets(what string, listed kadm.ListedOffsets, err error) (Offsets, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", what, err)
@@ -131,10 +114,15 @@ const readBytes = 4 << 20
 // everything that was looked at, markers and aborted records included. At the end of what is committed it returns no
 // records and from itself, at once. From before the oldest record it goes on at that.
 func (l *Log) Read(ctx context.Context, topic string, partition int32, from int64) (records []*kgo.Record, next int64, err error) {
+	return l.read(ctx, topic, partition, from, readBytes)
+}
+
+// read is Read of so many bytes.
+func (l *Log) read(ctx context.Context, topic string, partition int32, from int64, most int32) (records []*kgo.Record, next int64, err error) {
 	fail := func(err error) ([]*kgo.Record, int64, error) {
 		return nil, 0, fmt.Errorf("read %s/%d at %d: %w", topic, partition, from, err)
 	}
-	answer, err := l.fetch(ctx, topic, partition, from)
+	answer, err := l.fetch(ctx, topic, partition, from, most)
 	if err != nil {
 		return fail(err)
 	}
@@ -158,7 +146,7 @@ func (l *Log) Read(ctx context.Context, topic string, partition int32, from int6
 }
 
 // fetch asks the partition's leader once. A leader that has just moved is an error, which passes.
-func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int64) (*kmsg.FetchResponseTopicPartition, error) {
+func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int64, most int32) (*kmsg.FetchResponseTopicPartition, error) {
 	meta, err := l.admin.Metadata(ctx, topic)
 	if err != nil {
 		return nil, err
@@ -169,11 +157,11 @@ func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int
 		return nil, errors.Join(errors.New("no leader"), err)
 	}
 	rp := kmsg.NewFetchRequestTopicPartition()
-	rp.Partition, rp.FetchOffset, rp.PartitionMaxBytes = partition, from, readBytes
+	rp.Partition, rp.FetchOffset, rp.PartitionMaxBytes = partition, from, most
 	rt := kmsg.NewFetchRequestTopic()
 	rt.Topic, rt.TopicID, rt.Partitions = topic, detail.ID, append(rt.Partitions, rp)
 	req := kmsg.NewPtrFetchRequest()
-	req.MaxBytes, req.IsolationLevel, req.Topics = readBytes, 1, append(req.Topics, rt)
+	req.MaxBytes, req.IsolationLevel, req.Topics = most, 1, append(req.Topics, rt)
 	resp, err := l.client.Broker(int(leader.Leader)).RetriableRequest(ctx, req)
 	if err != nil {
 		return nil, err

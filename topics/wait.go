@@ -52,7 +52,7 @@ func (l Lag) String() string { return fmt.Sprintf("%s: %d of %s", l.Group, l.Rec
 // WaitState is what is still waited for.
 type WaitState struct {
 	Behind []Lag `json:"behind"` // in the order of the readers
-	Err    error `json:"-"`      // why the brokers could not be asked the last time
+	Err    error `json:"-"`      // why the brokers, or a follower, could not be asked the last time
 }
 
 // String is one line for people, "unknown" before the first look.
@@ -91,6 +91,8 @@ func (e *WaitError) Unwrap() error { return e.Cause }
 //
 // Brokers without one of the readers' topics are a *MissingTopicsError, when they have said so for missingPatience: one
 // that was just made is not known to all of them at once.
+//
+// Who commits nothing to the brokers is waited for by Follow, afterwards.
 //
 // No readers: those of the catalogue. In any case every process that holds a topic whole is waited for. progress, which
 // may be nil, is called after each look at the brokers.

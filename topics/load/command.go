@@ -24,7 +24,7 @@ func WorkOff(ctx context.Context, s topics.Setup, timeout time.Duration, say fun
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not worked off within %s", timeout))
 	defer cancel()
 	since := schemas.MicrosOf(time.Now())
-	return topics.Wait(ctx, s.Kafka, since, func(w topics.WaitState) { say(w.String()) }, s.Readers()...)
+	return s.Wait(ctx, since, func(w topics.WaitState) { say(w.String()) })
 }
 
 // Start begins telling a person about a piece of work, if the command was set up to.

@@ -28,7 +28,7 @@ func NewAdmin(cfg Config) (*Admin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
-	client, err := cfg.Client.Client(&http.Transport{DisableKeepAlives: true}) // a few requests, then never again
+	client, err := cfg.Client.Client(&http.Transport{DisableKeepAlives: true}) // requests are few: so there is nothing to close
 	if err != nil {
 		return nil, fmt.Errorf("pinot.client: %w", err)
 	}

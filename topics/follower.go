@@ -1,0 +1,186 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/pause"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Follower is who reads a topic and commits nothing to the brokers, as a database does that takes records by itself: it
+// is asked how far it is.
+type Follower struct {
+	Name  string // that a Lag has for a group
+	Topic string
+	// Reached returns of each partition the offset below which the effect of every record is there. A partition that is not
+	// in it has not been begun. An error is a follower that does not say: it is asked again.
+	Reached func(ctx context.Context) (map[int32]int64, error)
+}
+
+// Followed returns where a follower stands in all partitions of its topic, in their order; Committed is what it reads
+// next, -1 where it has not begun. One that is beyond a partition's end has followed a topic that was deleted: an error.
+func (l *Log) Followed(ctx context.Context, f Follower) ([]Position, error) {
+	reached, err := f.Reached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	starts, err := l.Starts(ctx, f.Topic)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := l.Ends(ctx, f.Topic) // after what is reached, which is not beyond them then
+	if err != nil {
+		return nil, err
+	}
+	var all []Position
+	for _, p := range slices.Sorted(maps.Keys(ends[f.Topic])) {
+		at := Position{Topic: f.Topic, Partition: p, Committed: -1, Start: starts[f.Topic][p], End: ends[f.Topic][p]}
+		if next, ok := reached[p]; ok {
+			at.Committed = next
+		}
+		if at.Committed > at.End {
+			return nil, fmt.Errorf("%s is at offset %d of %s/%d, which ends at %d: the topic was made anew, have it begin anew, too",
+				f.Name, at.Committed, f.Topic, p, at.End)
+		}
+		all = append(all, at)
+	}
+	return all, nil
+}
+
+// next is the first offset that is not worked off.
+func (p Position) next() int64 { return max(p.Committed, p.Start) }
+
+// firstBytes is how much is read for one record: where many wait, the others are not looked at.
+const firstBytes = 64 << 10
+
+// OldestLeft returns when the outside event arrived that began the first record which a follower has not reached, of all
+// partitions the earliest; zero when it has all that is committed.
+func (l *Log) OldestLeft(ctx context.Context, f Follower) (oldest time.Time, err error) {
+	positions, err := l.Followed(ctx, f)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, at := range positions {
+		r, err := l.first(ctx, at)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if r == nil {
+			continue
+		}
+		if arrived := SinceOf(r).Time(); oldest.IsZero() || arrived.Before(oldest) {
+			oldest = arrived
+		}
+	}
+	return oldest, nil
+}
+
+// first returns the first committed record that is not worked off, nil if there is none.
+func (l *Log) first(ctx context.Context, at Position) (*kgo.Record, error) {
+	for from := at.next(); from < at.End; {
+		records, next, err := l.read(ctx, at.Topic, at.Partition, from, firstBytes)
+		if err != nil {
+			return nil, err
+		}
+		if len(records) > 0 {
+			return records[0], nil
+		}
+		if next <= from { // a transaction is open
+			return nil, nil
+		}
+		from = next
+	}
+	return nil, nil
+}
+
+// Follow returns nil when followers have reached every record that is committed at the call, and a *WaitError when ctx
+// ends before. Brokers and followers that are away, or do not say, are asked again. Markers and what was aborted count
+// for nothing: a follower may stand before them for ever. progress, which may be nil, is called after each look.
+//
+// After Wait the two have waited for the followers as for any reader: what came of the events is in the topics by then.
+func Follow(ctx context.Context, k Kafka, progress func(WaitState), followers ...Follower) error {
+	l, err := NewLog(k)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	w := &following{log: l, left: map[place]*backlog{}}
+	var last WaitState
+	for len(followers) > 0 {
+		state := w.look(ctx, followers)
+		if ctx.Err() != nil {
+			return &WaitError{State: last, Cause: context.Cause(ctx)}
+		}
+		if last = state; progress != nil {
+			progress(last)
+		}
+		if last.Err == nil && len(last.Behind) == 0 {
+			return nil
+		}
+		pause.For(ctx, followEvery)
+	}
+	return nil
+}
+
+// followEvery is how long followers work between two looks, each of which asks servers of theirs.
+const followEvery = 100 * time.Millisecond
+
+// following is one call of Follow.
+type following struct {
+	log  *Log
+	left map[place]*backlog // up to the ends at the first look
+}
+
+// look asks each follower once. One that does not say is named by the error; the others are looked at all the same.
+func (w *following) look(ctx context.Context, followers []Follower) (state WaitState) {
+	for _, f := range followers {
+		records, err := w.behind(ctx, f)
+		if err != nil {
+			state.Err = errors.Join(state.Err, fmt.Errorf("%s: %w", f.Name, err))
+		}
+		if records > 0 {
+			state.Behind = append(state.Behind, Lag{Group: f.Name, Topic: f.Topic, Records: records})
+		}
+	}
+	return state
+}
+
+// behind returns how many records a follower has still to reach, at most.
+func (w *following) behind(ctx context.Context, f Follower) (sum int64, err error) {
+	positions, err := w.log.Followed(ctx, f)
+	if err != nil {
+		return 0, err
+	}
+	for _, at := range positions {
+		key := place{f.Name, f.Topic, at.Partition}
+		if w.left[key] == nil {
+			w.left[key] = &backlog{before: at.End, lastOld: -1}
+		}
+		left := w.left[key]
+		pending, err := left.pending(at.next(), left.before, func(from int64) ([]*kgo.Record, int64, error) {
+			return w.log.read(ctx, at.Topic, at.Partition, from, firstBytes)
+		})
+		if err != nil {
+			return 0, err
+		}
+		if pending {
+			sum += max(1, left.before-at.next())
+		}
+	}
+	return sum, nil
+}
+
+// Wait is Wait for the setup's readers, and then Follow for its followers.
+func (s Setup) Wait(ctx context.Context, since schemas.Micros, progress func(WaitState)) error {
+	if err := Wait(ctx, s.Kafka, since, progress, s.Readers()...); err != nil {
+		return err
+	}
+	return Follow(ctx, s.Kafka, progress, s.Followers...)
+}

@@ -1,0 +1,230 @@
+package topics_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// standIn is a follower that is as far as it is told.
+type standIn struct {
+	mu    sync.Mutex
+	at    map[int32]int64
+	err   error
+	asked int
+	then  func(*standIn) // is called at each question, after its answer is made
+}
+
+func (s *standIn) follower() topics.Follower {
+	return topics.Follower{Name: "copy", Topic: topics.ActionsEnriched, Reached: func(context.Context) (map[int32]int64, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.asked++
+		at, err := maps.Clone(s.at), s.err
+		if s.then != nil {
+			s.then(s)
+		}
+		return at, err
+	}}
+}
+
+// action is a record of a partition that came of an event of some time ago.
+func action(partition int32, ago time.Duration) *kgo.Record {
+	since := schemas.MicrosOf(time.Now().Add(-ago))
+	return &kgo.Record{Topic: topics.ActionsEnriched, Partition: partition, Value: []byte("x"), Headers: topics.WithSince(nil, since)}
+}
+
+// put sends records to the partitions that they name.
+func (w *wire) put(t *testing.T, records ...*kgo.Record) {
+	t.Helper()
+	out := w.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err := out.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ended sends a record in a transaction to the partition of user:1, which it returns.
+func (w *wire) ended(t *testing.T, end kgo.TransactionEndTry) int32 {
+	t.Helper()
+	r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: []byte("x")}
+	w.transact(t, end, r)
+	return r.Partition
+}
+
+// stillBehind follows for a moment, and says what is behind then.
+func (w *wire) stillBehind(t *testing.T, s *standIn) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	looked := make(chan topics.WaitState, 100)
+	err := topics.Follow(ctx, w.kafka, func(state topics.WaitState) { looked <- state }, s.follower())
+	var late *topics.WaitError
+	if err != nil && !errors.As(err, &late) {
+		t.Fatal(err)
+	}
+	if len(looked) == 0 {
+		t.Fatal("not a look within the time")
+	}
+	if err == nil {
+		return ""
+	}
+	return late.State.String()
+}
+
+// A follower that has every committed record is waited for no longer, though markers and an aborted tail lie between it and
+// the end, which it will never pass.
+func TestFollowGoesByRecordsAndNotByMarkers(t *testing.T) {
+	w := newWire(t)
+	p := w.ended(t, kgo.TryCommit)
+	w.ended(t, kgo.TryAbort)
+	s := &standIn{at: map[int32]int64{p: 0}}
+	if got := w.stillBehind(t, s); got != "copy: 4 of actions-enriched" {
+		t.Errorf("one record behind: %q, want it named with the four offsets", got)
+	}
+	s.at = nil
+	if got := w.stillBehind(t, s); got != "copy: 4 of actions-enriched" {
+		t.Errorf("of one that has not begun: %q", got)
+	}
+	s.at = map[int32]int64{p: 1}
+	if err := topics.Follow(t.Context(), w.kafka, nil, s.follower()); err != nil {
+		t.Errorf("at the markers: %v", err)
+	}
+}
+
+// What comes after the call is not waited for, however far behind the follower stays.
+func TestFollowEndsUnderTraffic(t *testing.T) {
+	w := newWire(t)
+	w.put(t, action(2, 0), action(2, 0))
+	s := &standIn{at: map[int32]int64{2: 1}}
+	s.then = func(s *standIn) {
+		if s.asked > 1 {
+			s.at[2] = 2
+		}
+	}
+	out := w.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	more := func(topics.WaitState) {
+		if err := out.ProduceSync(t.Context(), action(2, 0), action(3, 0)).FirstErr(); err != nil {
+			t.Error(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := topics.Follow(ctx, w.kafka, more, s.follower()); err != nil {
+		t.Error(err)
+	}
+	if s.asked < 3 {
+		t.Errorf("asked %d times, want until it had what was there at the call", s.asked)
+	}
+}
+
+// A transaction that is open at the call may already be committed, as far as its producer knows.
+func TestFollowWaitsForTransactionsThatAreOpen(t *testing.T) {
+	w := newWire(t)
+	r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: []byte("x")}
+	tx := w.begin(t, r)
+	s := &standIn{at: map[int32]int64{r.Partition: 0}}
+	if got := w.stillBehind(t, s); got != "copy: 1 of actions-enriched" {
+		t.Errorf("while it is open: %q", got)
+	}
+	if err := tx.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
+		t.Fatal(err)
+	}
+	if err := topics.Follow(t.Context(), w.kafka, nil, s.follower()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A follower that does not say how far it is is asked again, and named; so is one that followed a topic that is gone.
+func TestFollowSaysWhoDoesNotAnswer(t *testing.T) {
+	w := newWire(t)
+	w.put(t, action(1, 0))
+	s := &standIn{err: errors.New("away")}
+	if got := w.stillBehind(t, s); got != "copy: away" {
+		t.Errorf("while it is away: %q", got)
+	}
+	s.err, s.at = nil, map[int32]int64{1: 7}
+	if got := w.stillBehind(t, s); !strings.Contains(got, "copy: copy is at offset 7 of actions-enriched/1, which ends at 1") {
+		t.Errorf("beyond the end: %q", got)
+	}
+	s.err, s.at, s.asked = errors.New("away"), map[int32]int64{1: 1}, 0
+	s.then = func(s *standIn) {
+		if s.asked == 2 {
+			s.err = nil
+		}
+	}
+	var said []string
+	if err := topics.Follow(t.Context(), w.kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.follower()); err != nil {
+		t.Fatal(err)
+	}
+	if len(said) != 3 || said[1] != "copy: away" {
+		t.Errorf("said %q, want twice that it is away", said)
+	}
+}
+
+// The oldest record that is left tells how late a follower is: by when its event arrived, over all partitions.
+func TestOldestLeft(t *testing.T) {
+	w := newWire(t)
+	l, err := topics.NewLog(w.kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	w.put(t, action(1, 3*time.Hour), action(1, time.Hour), action(2, 2*time.Hour), action(2, 0))
+	w.ended(t, kgo.TryAbort)
+	for name, tt := range map[string]struct {
+		at   map[int32]int64
+		want time.Duration // ago; negative: nothing is left
+	}{
+		"nothing begun":   {map[int32]int64{}, 3 * time.Hour},
+		"one taken":       {map[int32]int64{1: 1, 2: 0}, 2 * time.Hour},
+		"one stuck":       {map[int32]int64{1: 1, 2: 2}, time.Hour},
+		"all but aborted": {map[int32]int64{1: 2, 2: 2}, -1},
+	} {
+		oldest, err := l.OldestLeft(t.Context(), (&standIn{at: tt.at}).follower())
+		switch ago := time.Since(oldest); {
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case tt.want < 0 && !oldest.IsZero(), tt.want >= 0 && (ago < tt.want || ago > tt.want+time.Minute):
+			t.Errorf("%s: got %v, want %v ago", name, oldest, tt.want)
+		}
+	}
+	if _, err := l.OldestLeft(t.Context(), (&standIn{err: errors.New("away")}).follower()); err == nil {
+		t.Error("one that is away says how late it is")
+	}
+}
+
+// The setup's Wait comes back only when its followers have what the readers have worked off.
+func TestWaitOfASetupWaitsForFollowers(t *testing.T) {
+	w := newWire(t)
+	s := &standIn{}
+	w.put(t, action(1, 0))
+	for _, r := range topics.ReadersOf(topics.Catalogue(topics.Profile{})) {
+		if slices.Contains(r.Topics, topics.ActionsEnriched) {
+			w.commit(t, r.Group, topics.ActionsEnriched, 1, 1)
+		}
+	}
+	setup := topics.Setup{Kafka: w.kafka, Followers: []topics.Follower{s.follower()}}
+	s.then = func(s *standIn) {
+		if s.asked == 2 {
+			s.at = map[int32]int64{1: 1}
+		}
+	}
+	var said []string
+	progress := func(state topics.WaitState) { said = append(said, state.String()) }
+	if err := setup.Wait(t.Context(), schemas.MicrosOf(time.Now()), progress); err != nil {
+		t.Fatal(err)
+	}
+	if s.asked != 3 || !strings.Contains(strings.Join(said, "; "), "copy: 1 of actions-enriched") {
+		t.Errorf("asked %d times, said %q", s.asked, said)
+	}
+}
