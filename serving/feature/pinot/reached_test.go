@@ -1,0 +1,142 @@
+package pinot
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// segments is a controller's answer, in the form of a release: of each segment the offsets of its replicas, "-" of one
+// that names none.
+type segments map[string][]string
+
+func (s segments) text(r Release) string {
+	all := make([]string, 0, len(s))
+	for name, replicas := range s {
+		partition := strings.Split(name, "__")[1]
+		var each []string
+		for _, at := range replicas {
+			offsets := `{"` + partition + `":"` + at + `"}`
+			if at == "-" {
+				offsets = "{}"
+			}
+			one := `{"serverName":"Server_1","consumerState":"CONSUMING","lastConsumedTimestamp":1,"partitionToOffsetMap":` + offsets
+			if r == V1 { // with the older field as a release may leave it
+				one = strings.Replace(one, offsets, "{}", 1) + `,"partitionOffsetInfo":{"currentOffsetsMap":` + offsets +
+					`,"latestUpstreamOffsetMap":{"` + partition + `":"900"},"recordsLagMap":{"` + partition + `":"7"}}`
+			}
+			each = append(each, one+"}")
+		}
+		all = append(all, `"`+name+`":[`+strings.Join(each, ",")+`]`)
+	}
+	text := `{"_segmentToConsumingInfoMap":{` + strings.Join(all, ",") + `}`
+	if r == V1 {
+		text += `,"serversFailingToRespond":1,"serversUnparsableRespond":0`
+	}
+	return text + "}"
+}
+
+// asked is a controller that answers as it is told.
+func asked(t *testing.T, answer http.HandlerFunc) topics.Follower {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	cfg := DefaultConfig()
+	cfg.Controller = strings.TrimPrefix(server.URL, "http://")
+	f, err := NewFollower(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestReached(t *testing.T) {
+	for name, tt := range map[string]struct {
+		segments segments
+		want     map[int32]int64
+		says     string // in the error
+	}{
+		"two partitions":               {segments{"actions_enriched__0__3__20260101T0000Z": {"12"}, "actions_enriched__11__0__20260101T0000Z": {"0"}}, map[int32]int64{0: 12, 11: 0}, ""},
+		"a replica behind":             {segments{"actions_enriched__0__3__20260101T0000Z": {"12", "5", "12"}}, map[int32]int64{0: 5}, ""},
+		"one segment ends, one begins": {segments{"actions_enriched__0__3__20260101T0000Z": {"90"}, "actions_enriched__0__4__20260101T0000Z": {"100"}}, map[int32]int64{0: 90}, ""},
+		"a replica without an offset":  {segments{"actions_enriched__0__3__20260101T0000Z": {"-"}, "actions_enriched__1__0__20260101T0000Z": {"3"}}, map[int32]int64{1: 3}, ""},
+		"nobody consumes a segment":    {segments{"actions_enriched__0__3__20260101T0000Z": {}, "actions_enriched__1__0__20260101T0000Z": {"3"}}, nil, "segment actions_enriched__0__3"},
+		"no segment":                   {segments{}, nil, "no segment is being filled"},
+		"an offset of another stream":  {segments{"actions_enriched__0__3__20260101T0000Z": {"shard-1"}}, nil, "shard-1"},
+	} {
+		for _, r := range []Release{V0, V1} {
+			t.Run(name+" "+string(r), func(t *testing.T) {
+				f := asked(t, func(w http.ResponseWriter, req *http.Request) {
+					if req.Method != http.MethodGet || req.URL.Path != "/tables/actions_enriched/consumingSegmentsInfo" {
+						t.Errorf("asked %s %s", req.Method, req.URL)
+					}
+					says(tt.segments.text(r))(w, req)
+				})
+				got, err := f.Reached(t.Context())
+				if !maps.Equal(got, tt.want) || (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("got %v, %v, want %v, %q", got, err, tt.want, tt.says)
+				}
+			})
+		}
+	}
+}
+
+func TestReachedSaysWhatIsWrongWithTheController(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		says   string
+	}{
+		"no table": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, `"smartfeed pinot apply" makes it`},
+		"no answer": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			says("servers are away")(w, nil)
+		}, "500 Internal Server Error: servers are away"},
+		"no JSON": {says("<html>"), "read how far pinot is"},
+	} {
+		if got, err := asked(t, tt.answer).Reached(t.Context()); err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: got %v, %v, want %q", name, got, err, tt.says)
+		}
+	}
+	cfg := DefaultConfig()
+	cfg.Controller = "127.0.0.1:1"
+	f, err := NewFollower(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.Reached(t.Context()); err == nil || !strings.Contains(err.Error(), "ask how far pinot is") {
+		t.Errorf("away: got %v, %v", got, err)
+	}
+}
+
+// A controller that hangs holds nobody up for long.
+func TestAHangingControllerIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := transport(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		})
+		a := &Admin{url: "http://controller", http: &http.Client{Transport: hangs}}
+		began := time.Now()
+		_, err := a.Reached(t.Context())
+		if took := time.Since(began); err == nil || took != reachedTimeout || !strings.Contains(err.Error(), "does not answer within 5s") {
+			t.Errorf("after %s: %v", took, err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("told to end"))
+		if _, err := a.Reached(ctx); err == nil || !strings.Contains(err.Error(), "told to end") {
+			t.Errorf("got %v, want why the context ended", err)
+		}
+	})
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
