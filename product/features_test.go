@@ -192,7 +192,7 @@ features:
 	}
 	defer store.Close()
 	now := schemas.MicrosOf(time.Now())
-	results, err := store.Actions(t.Context(), "user:0", feature.Span{AsOf: now, Now: now}, defs[:1])
+	results, _, err := store.Actions(t.Context(), "user:0", feature.Span{AsOf: now, Now: now}, defs[:1])
 	if err != nil || results[0].Value != feature.Number(0) {
 		t.Errorf("the embedded store has %v actions, %v, want none", results, err)
 	}

@@ -71,7 +71,7 @@ func BenchmarkTenFeaturesOf200Actions(b *testing.B) {
 	b.Run("features", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			if _, err := store.Actions(context.Background(), schemas.UserID(fmt.Sprint("user:", i%users)), Span{AsOf: now, Now: now}, defs); err != nil {
+			if _, _, err := store.Actions(context.Background(), schemas.UserID(fmt.Sprint("user:", i%users)), Span{AsOf: now, Now: now}, defs); err != nil {
 				b.Fatal(err)
 			}
 		}

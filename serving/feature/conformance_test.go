@@ -65,7 +65,7 @@ func checkActions(t *rapid.T, store filled, user schemas.UserID) {
 	all := actions(user, span.AsOf).Draw(t, "history")
 	write(t, store, all)
 	defs := rapid.SliceOfN(definitions(), 1, 12).Draw(t, "definitions")
-	got, err := store.Actions(context.Background(), user, span, defs)
+	got, _, err := store.Actions(context.Background(), user, span, defs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func checkNeighbours(t *testing.T, store filled) {
 	}
 	count := Definition{Entity: User, Window: time.Hour, Aggregate: Count}
 	for i, u := range names {
-		got, err := store.Actions(t.Context(), u, Span{Now: now, AsOf: now}, []Definition{count})
+		got, _, err := store.Actions(t.Context(), u, Span{Now: now, AsOf: now}, []Definition{count})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func checkManyValues(t *testing.T, store filled) {
 	}
 	for n, exact := range map[int]bool{ExactDistinct - 1: true, ExactDistinct: true, 2 * ExactDistinct: false} {
 		d := Definition{Entity: User, Window: time.Duration(n) * time.Millisecond, Aggregate: CountDistinct, Of: Path{part: objectPart}}
-		got, err := store.Actions(t.Context(), "user:many", Span{Now: now, AsOf: now}, []Definition{d})
+		got, _, err := store.Actions(t.Context(), "user:many", Span{Now: now, AsOf: now}, []Definition{d})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -317,7 +317,7 @@ func TestEmbeddedStoreMeans(t *testing.T) {
 			if err := store.Write(b); err != nil {
 				t.Fatal(err)
 			}
-			got, err := store.Actions(t.Context(), schemas.UserID(fmt.Sprint("user:", user)), span, []Definition{d})
+			got, _, err := store.Actions(t.Context(), schemas.UserID(fmt.Sprint("user:", user)), span, []Definition{d})
 			if err != nil {
 				t.Fatal(err)
 			}

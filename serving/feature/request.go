@@ -59,7 +59,8 @@ type Answer struct {
 	Degraded []string                    `json:"degraded"` // "deadline", "store": why features have no value that have one; never nil
 	AsOf     time.Time                   `json:"as_of"`    // UTC, floored to milliseconds
 	// Fresh is when the newest action arrived that was in the store when this answer was begun; null: not known, as
-	// when none has come since the start.
+	// when none has come since the start. With Pinot it is that of the partitions of the users who were looked at, of the
+	// least fresh one: null, when it does not tell of one of them, or of none that was asked.
 	Fresh *time.Time `json:"fresh"`
 }
 

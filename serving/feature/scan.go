@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -17,8 +18,8 @@ import (
 const ctxEvery = 64
 
 // Actions implements Store with one scan of the user's rows in the widest window. Beyond Config.MaxActions rows it looks
-// at the newest, and names what needed more with the reason Cap.
-func (s *EmbeddedStore) Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, error) {
+// at the newest, and names what needed more with the reason Cap. How fresh it is the Sink knows.
+func (s *EmbeddedStore) Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, time.Time, error) {
 	p := newPlan(defs, span, s.cfg.MaxGroups)
 	err := s.use(func(db *pebble.DB) error {
 		return scanTable(ctx, db, actionTable, func(it *pebble.Iterator) error {
@@ -26,9 +27,9 @@ func (s *EmbeddedStore) Actions(ctx context.Context, user schemas.UserID, span S
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read actions of %s: %w", user, err)
+		return nil, time.Time{}, fmt.Errorf("read actions of %s: %w", user, err)
 	}
-	return p.results(), nil
+	return p.results(), time.Time{}, nil
 }
 
 // scanTable gives f an iterator over one table: one moment of it.

@@ -21,7 +21,7 @@ type Deps struct {
 	Deleted     interface {
 		Has(user schemas.UserID) bool
 	} // whose features are null, with the reason Erased
-	Fresh   func() (arrived time.Time, known bool) // Answer.Fresh; nil: never known
+	Fresh   func() (arrived time.Time, known bool) // Answer.Fresh; nil: as the store says in its answers
 	Record  func(Request, Answer, time.Time)       // is told of every answer, and does not wait; nil: nobody is
 	Metrics *Metrics
 	Log     *slog.Logger
@@ -119,6 +119,7 @@ type findings struct {
 	mu     sync.Mutex
 	closed bool // the answer is being made: what comes now is too late
 	users  map[schemas.UserID][]Result
+	fresh  []time.Time // of each of them, as the store said
 	items  map[schemas.PinID][]Result
 	pins   map[schemas.PinID]PinAttributes
 	asked  map[schemas.PinID]bool // of pins: looked up
@@ -134,6 +135,18 @@ func newFindings() *findings {
 		users: map[schemas.UserID][]Result{}, items: map[schemas.PinID][]Result{},
 		pins: map[schemas.PinID]PinAttributes{}, asked: map[schemas.PinID]bool{}, failed: map[string]bool{},
 	}
+}
+
+// leastFresh is how fresh all that was found of users is, nil when the store has not told of one of them.
+func (f *findings) leastFresh() *time.Time {
+	if len(f.fresh) == 0 {
+		return nil
+	}
+	least := slices.MinFunc(f.fresh, time.Time.Compare).UTC()
+	if least.IsZero() {
+		return nil
+	}
+	return &least
 }
 
 func (f *findings) close() {
@@ -228,8 +241,8 @@ func (q query) paired() []schemas.PinID {
 
 func (s *Service) userTask(user schemas.UserID, q query) task {
 	return task{entities: []string{string(user)}, scan: func(ctx context.Context) (func(*findings), error) {
-		results, err := s.deps.Store.Actions(ctx, user, q.span, q.actions.scanned)
-		return func(f *findings) { f.users[user] = results }, err
+		results, fresh, err := s.deps.Store.Actions(ctx, user, q.span, q.actions.scanned)
+		return func(f *findings) { f.users[user], f.fresh = results, append(f.fresh, fresh) }, err
 	}}
 }
 
@@ -337,6 +350,9 @@ func (f *findings) lacking(entity string) Result {
 
 // assemble fills the answer, in the order of the request.
 func (s *Service) assemble(answer *Answer, q query, f *findings) {
+	if s.deps.Fresh == nil {
+		answer.Fresh = f.leastFresh()
+	}
 	b := &builder{answer}
 	b.Values, b.Missing, b.Degraded, b.AsOf = map[string]map[string]Value{}, []Missing{}, []string{}, floor(q.span.AsOf).time()
 	users := s.settleUsers(q, f)

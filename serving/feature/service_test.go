@@ -336,11 +336,11 @@ type faulty struct {
 	hits    atomic.Int64
 }
 
-func (f *faulty) Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, error) {
+func (f *faulty) Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, time.Time, error) {
 	f.hits.Add(1)
 	if f.actions != nil {
 		if err := f.actions(ctx, user); err != nil {
-			return nil, err
+			return nil, time.Time{}, err
 		}
 	}
 	return f.Store.Actions(ctx, user, span, defs)
@@ -369,8 +369,8 @@ func (f *faulty) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool
 // empty is a store without rows.
 type empty struct{}
 
-func (empty) Actions(_ context.Context, _ schemas.UserID, span Span, defs []Definition) ([]Result, error) {
-	return newPlan(defs, span, 1).results(), nil
+func (empty) Actions(_ context.Context, _ schemas.UserID, span Span, defs []Definition) ([]Result, time.Time, error) {
+	return newPlan(defs, span, 1).results(), time.Time{}, nil
 }
 
 func (empty) Items(_ context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error) {
@@ -565,6 +565,43 @@ func TestScansAreBounded(t *testing.T) {
 			t.Errorf("%d scans at once, want 3", got)
 		}
 	})
+}
+
+// parted is a store that keeps users apart, and says of each how fresh it is.
+type parted struct {
+	empty
+	fresh map[schemas.UserID]time.Time
+}
+
+func (p parted) Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, time.Time, error) {
+	results, _, err := p.empty.Actions(ctx, user, span, defs)
+	return results, p.fresh[user], err
+}
+
+// Where the store says with what it finds how fresh that is, an answer is as fresh as the least of what it is made of:
+// others' answers do not matter.
+func TestAnAnswerIsAsFreshAsWhatItIsMadeOf(t *testing.T) {
+	early, late := now.Time().Add(-time.Hour), now.Time()
+	s, _ := serviceOf{store: parted{fresh: map[schemas.UserID]time.Time{"user:early": early, "user:late": late}}}.start(t)
+	for _, tt := range []struct {
+		users []schemas.UserID
+		pins  []schemas.PinID
+		want  *time.Time
+	}{
+		{[]schemas.UserID{"user:late"}, nil, &late},
+		{[]schemas.UserID{"user:early"}, nil, &early},
+		{[]schemas.UserID{"user:late", "user:early"}, nil, &early},
+		{[]schemas.UserID{"user:late", "user:silent"}, nil, nil},
+		{nil, []schemas.PinID{"pin:1"}, nil},
+	} {
+		answer, err := s.Answer(t.Context(), Request{Features: []string{"saves", "pin_saves"}, Users: tt.users, Pins: tt.pins})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, answer.Fresh); diff != "" {
+			t.Errorf("%v, %v (-want +got):\n%s", tt.users, tt.pins, diff)
+		}
+	}
 }
 
 func TestOneScanAUserForAllFeatures(t *testing.T) {

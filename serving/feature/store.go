@@ -19,8 +19,9 @@ import (
 // Store evaluates definitions over what it keeps.
 type Store interface {
 	// Actions evaluates definitions of entity user or pair over one user's actions, as Reference does, and returns their
-	// results in the same order.
-	Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, error)
+	// results in the same order. fresh is when the newest action arrived of all that the store had together with the
+	// user's when it looked, of a partition as a rule; zero: it does not tell.
+	Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) (results []Result, fresh time.Time, err error)
 	// Items evaluates definitions of entity pin over each pin's counts, as ReferenceItems does: for each pin the results
 	// in the order of the definitions.
 	Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error)

@@ -38,7 +38,7 @@ func mustWrite(t testing.TB, s *EmbeddedStore, b Batch) {
 
 func one(t testing.TB, s Store, user schemas.UserID, d Definition) Result {
 	t.Helper()
-	got, err := s.Actions(t.Context(), user, Span{AsOf: now, Now: now}, []Definition{d})
+	got, _, err := s.Actions(t.Context(), user, Span{AsOf: now, Now: now}, []Definition{d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestBeyondMaxActionsTheNewestAreLookedAt(t *testing.T) {
 		}
 	}
 	// In one scan with a wider window the first row that is not looked at is just outside of the narrow one.
-	both, err := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, []Definition{tests["wide"].def, tests["all in window"].def})
+	both, _, err := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, []Definition{tests["wide"].def, tests["all in window"].def})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, errActions := s.Actions(t.Context(), "user:1", Span{}, nil)
+	_, _, errActions := s.Actions(t.Context(), "user:1", Span{}, nil)
 	_, errItems := s.Items(t.Context(), nil, 0, nil)
 	_, errPins := s.Pins(t.Context(), nil, true)
 	for name, err := range map[string]error{
@@ -237,7 +237,7 @@ func TestADamagedRowIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defs := []Definition{{Entity: User, Aggregate: Count, Window: time.Hour}}
-	_, errActions := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, defs)
+	_, _, errActions := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, defs)
 	_, errItems := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, defs)
 	_, errPins := s.Pins(t.Context(), []schemas.PinID{"pin:1"}, true)
 	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {
@@ -252,7 +252,7 @@ func TestAScanHeedsItsContext(t *testing.T) {
 	mustWrite(t, s, saves("user:1", 1, now))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, errActions := s.Actions(ctx, "user:1", Span{AsOf: now, Now: now}, []Definition{{Aggregate: Count, Window: time.Hour}})
+	_, _, errActions := s.Actions(ctx, "user:1", Span{AsOf: now, Now: now}, []Definition{{Aggregate: Count, Window: time.Hour}})
 	_, errItems := s.Items(ctx, []schemas.PinID{"pin:1"}, now, nil)
 	_, errPins := s.Pins(ctx, []schemas.PinID{"pin:1"}, true)
 	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {

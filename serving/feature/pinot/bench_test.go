@@ -104,7 +104,7 @@ func (c *cluster) tenAtRate(b *testing.B, defs []feature.Definition, rate, n int
 		asking.Go(func() {
 			began, now := time.Now(), schemas.MicrosOf(time.Now())
 			user := schemas.UserID(fmt.Sprint("user:", i%benchUsers))
-			if _, err := c.store.Actions(context.Background(), user, feature.Span{Now: now, AsOf: now}, defs); err != nil {
+			if _, _, err := c.store.Actions(context.Background(), user, feature.Span{Now: now, AsOf: now}, defs); err != nil {
 				b.Error(err)
 			}
 			took[i] = time.Since(began)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -139,16 +140,13 @@ func TestStoreReadsRows(t *testing.T) {
 			row("\U0001F600", "pin:2", ms), row("\uff5e", "pin:1", ms), row("c", "pin:3", ms-1), ms, ms)
 	})
 	s := NewStore(feature.DefaultConfig(), c, nil)
-	if _, known := s.Fresh(); known {
-		t.Error("it knows how fresh it is before any answer")
-	}
 	defs := define(t, `
 - {name: last, entity: user, aggregate: last, n: 2}
 - {name: price, entity: user, aggregate: sum, of: objectAttributes.price}
 - {name: taste, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding}
 - {name: interests, entity: user, aggregate: count, group_by: objectAttributes.interests}
 `)
-	got, err := s.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs)
+	got, fresh, err := s.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,11 +160,44 @@ func TestStoreReadsRows(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if fresh, known := s.Fresh(); !known || !fresh.Equal(at) {
-		t.Errorf("fresh to %v, %v, want %v", fresh, known, at)
+	if !fresh.Equal(at) {
+		t.Errorf("fresh to %v, want %v", fresh, at)
 	}
 	if len(asked) != 1 {
 		t.Errorf("%d queries for four features, want one: %q", len(asked), asked)
+	}
+}
+
+// What is said of how fresh a user's actions are is what the answer about this user says, whichever query it was, and not what
+// another partition's did.
+func TestEachAnswerSaysHowFreshItIs(t *testing.T) {
+	ms := int64(now) / 1000
+	says := map[string]int64{"user:1": ms - 3_600_000, "user:2": ms, "user:3": math.MaxInt64, "user:4": 0}
+	c := broker(t, func(w http.ResponseWriter, r *http.Request) {
+		var q map[string]string
+		_ = json.NewDecoder(r.Body).Decode(&q)
+		rows := "[]"
+		if strings.HasPrefix(q["sql"], "SELECT COUNT(*)") {
+			rows = "[[0]]"
+		}
+		for user, fresh := range says {
+			if strings.Contains(q["sql"], "'"+user+"'") {
+				fmt.Fprintf(w, `{"resultTable":{"rows":%s},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":%d}`, rows, fresh)
+			}
+		}
+	})
+	s := NewStore(feature.DefaultConfig(), c, nil)
+	defs := define(t, "- {name: n, entity: user, aggregate: count}\n- {name: last, entity: user, aggregate: last}\n")
+	for n := range defs {
+		for _, tt := range []struct {
+			user schemas.UserID
+			want time.Time
+		}{{"user:2", time.UnixMilli(ms)}, {"user:1", time.UnixMilli(ms - 3_600_000)}, {"user:3", time.Time{}}, {"user:4", time.Time{}}} {
+			_, fresh, err := s.Actions(t.Context(), tt.user, feature.Span{AsOf: now, Now: now}, defs[:n+1])
+			if err != nil || !fresh.Equal(tt.want) {
+				t.Errorf("%s, %d definitions: fresh to %v, %v, want %v", tt.user, n+1, fresh, err, tt.want)
+			}
+		}
 	}
 }
 

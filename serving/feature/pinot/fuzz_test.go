@@ -2,6 +2,7 @@ package pinot
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 	"testing"
@@ -46,9 +47,12 @@ func FuzzAnswer(f *testing.F) {
 		if one {
 			defs = users[:1]
 		}
-		got, err := store.Actions(t.Context(), schemas.UserID("user:7"), span, defs)
+		got, fresh, err := store.Actions(t.Context(), schemas.UserID("user:7"), span, defs)
 		if err == nil && len(got) != len(defs) {
 			t.Errorf("%q: %d results for %d features", answer, len(got), len(defs))
+		}
+		if _, err := json.Marshal(fresh); err != nil {
+			t.Errorf("%q: fresh to %v, which cannot be answered", answer, fresh)
 		}
 	})
 }

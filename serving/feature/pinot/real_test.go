@@ -3,6 +3,7 @@ package pinot
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/topics"
@@ -27,6 +29,9 @@ import (
 
 // realPinot is the host:port of a Pinot controller whose broker listens on the next port, as .ci/services starts it.
 const realPinot = "SMARTFEED_TEST_PINOT"
+
+// partitions is how many the topic has.
+const partitions = 4
 
 // cluster is a real Pinot that ingests from an embedded broker.
 type cluster struct {
@@ -49,12 +54,12 @@ func startCluster(t testing.TB) *cluster {
 	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	must(t, err)
 	t.Cleanup(func() { _ = server.Close() })
-	kafka := server.Kafka(4)
-	_, err = topics.Apply(t.Context(), kafka, topics.Catalogue(topics.Profile{Partitions: 4, Embedded: true}))
+	kafka := server.Kafka(partitions)
+	_, err = topics.Apply(t.Context(), kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}))
 	must(t, err)
 	registry, err := schemas.NewRegistry(server.RegistryURL())
 	must(t, err)
-	c := &cluster{stream: Stream{Brokers: kafka.Brokers, Registry: server.RegistryURL(), Partitions: 4, Replicas: 1}}
+	c := &cluster{stream: Stream{Brokers: kafka.Brokers, Registry: server.RegistryURL(), Partitions: partitions, Replicas: 1}}
 	c.streams, err = topics.Open(t.Context(), registry)
 	must(t, err)
 	c.kafka, err = kafka.Client()
@@ -108,22 +113,25 @@ func (c *cluster) produce(t testing.TB, actions ...schemas.EnrichedAction) {
 	must(t, c.kafka.ProduceSync(t.Context(), records...).FirstErr())
 }
 
-// await polls until the table has n rows.
+// await returns when Pinot's servers have all that is in the topic and its brokers ask all of them, and holds the table to n
+// rows then.
 func (c *cluster) await(t testing.TB, n int) {
 	t.Helper()
-	var got any
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); <-tick.C {
-		a, err := c.client.query(t.Context(), "SELECT COUNT(*) FROM "+TableName, 1)
-		if got = err; err == nil && len(a.rows) == 1 {
-			got = a.rows[0][0]
-			if fmt.Sprint(got) == strconv.Itoa(n) {
-				return
-			}
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	follower := topics.Follower{Name: Name, Topic: topics.ActionsEnriched, Reached: c.admin.Reached}
+	must(t, topics.Follow(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, follower))
+	var found struct {
+		NumConsumingSegmentsQueried int
+		ResultTable                 struct{ Rows [][]int }
 	}
-	t.Fatalf("after three minutes %v rows, want %d", got, n)
+	eventually.True(t, "brokers ask all partitions of a table", func() bool { // that is new
+		body, err := c.client.post(ctx, "SELECT COUNT(*) FROM "+TableName)
+		return err == nil && json.Unmarshal(body, &found) == nil && found.NumConsumingSegmentsQueried == partitions
+	})
+	if rows := found.ResultTable.Rows; !slices.EqualFunc(rows, [][]int{{n}}, slices.Equal) {
+		t.Fatalf("rows: %v, want %d", rows, n)
+	}
 }
 
 func TestRealPinot(t *testing.T) {
@@ -152,7 +160,7 @@ func TestRealPinot(t *testing.T) {
 
 // aborted produces in a transaction that is taken back, and in one that is not.
 func (c *cluster) aborted(t *testing.T) {
-	tx, err := topics.Kafka{Brokers: c.stream.Brokers, Partitions: 4, Embedded: true}.Client(kgo.TransactionalID("test"))
+	tx, err := topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}.Client(kgo.TransactionalID("test"))
 	must(t, err)
 	defer tx.Close()
 	now := schemas.MicrosOf(time.Now())
@@ -168,7 +176,7 @@ func (c *cluster) aborted(t *testing.T) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(2 * time.Minute); ; <-tick.C {
-		got, err := c.store.Actions(t.Context(), "user:tx", feature.Span{Now: now, AsOf: now}, def)
+		got, _, err := c.store.Actions(t.Context(), "user:tx", feature.Span{Now: now, AsOf: now}, def)
 		must(t, err)
 		if last := got[0].Value.(feature.Last); len(last) > 0 {
 			if len(last) != 1 || last[0].Object != "pin:1" {
@@ -305,7 +313,7 @@ func (w *world) conforms(t *testing.T, s feature.Store) {
 		defs := define(t, text.String())
 		user := schemas.UserID(fmt.Sprint("user:", w.random.IntN(len(w.byUser)+1))) // the last has done nothing
 		span := feature.Span{Now: w.now, AsOf: w.now - pick[schemas.Micros](w, 0, 0, 5*3600e6, 90*3600e6, 97*3600e6)}
-		got, err := s.Actions(t.Context(), user, span, defs)
+		got, _, err := s.Actions(t.Context(), user, span, defs)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text.String())
 		}
@@ -353,7 +361,7 @@ func (c *cluster) hostile(t *testing.T, before int) {
 	defs := define(t, one.String())
 	for i, a := range actions {
 		for _, d := range defs[2*i : 2*i+2] {
-			got, err := c.store.Actions(t.Context(), a.Actor, feature.Span{Now: now, AsOf: now}, []feature.Definition{d})
+			got, _, err := c.store.Actions(t.Context(), a.Actor, feature.Span{Now: now, AsOf: now}, []feature.Definition{d})
 			want := feature.Reference(d, feature.Span{Now: now, AsOf: now}, actions[i:i+1])
 			if err != nil || cmp.Diff(want, got[0]) != "" {
 				t.Errorf("%q: got %v, %v, want %v", a.Actor, got, err, want)
@@ -367,8 +375,10 @@ func (c *cluster) freshness(t *testing.T) {
 	took := c.freshAfter(t, 40)
 	slices.Sort(took)
 	t.Logf("an action is a feature after %v at half of %d times, %v at worst", took[len(took)/2], len(took), took[len(took)-1])
-	if _, known := c.store.Fresh(); !known {
-		t.Error("nothing tells how fresh the answers are")
+	now := schemas.MicrosOf(time.Now())
+	_, fresh, err := c.store.Actions(t.Context(), "user:fresh-0", feature.Span{Now: now, AsOf: now}, define(t, "- {name: f, entity: user, aggregate: count}\n"))
+	if ago := time.Since(fresh); err != nil || ago < 0 || ago > 5*time.Minute {
+		t.Errorf("fresh to %v, %v, want a moment ago", fresh, err)
 	}
 }
 
@@ -382,7 +392,7 @@ func (c *cluster) freshAfter(t testing.TB, n int) []time.Duration {
 		start := time.Now()
 		for {
 			now := schemas.MicrosOf(time.Now())
-			got, err := c.store.Actions(t.Context(), user, feature.Span{Now: now, AsOf: now}, def)
+			got, _, err := c.store.Actions(t.Context(), user, feature.Span{Now: now, AsOf: now}, def)
 			must(t, err)
 			if got[0].Value == feature.Number(1) {
 				break

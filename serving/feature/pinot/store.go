@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -19,18 +18,11 @@ type Store struct {
 	cfg    feature.Config
 	client *Client
 	pins   feature.Store
-	fresh  atomic.Int64 // in milliseconds; 0: not known
 }
 
 // NewStore makes a store; cfg bounds what is looked at.
 func NewStore(cfg feature.Config, client *Client, pins feature.Store) *Store {
 	return &Store{cfg: cfg, client: client, pins: pins}
-}
-
-// Fresh returns up to when Pinot had everything that arrived, as of the newest answer that said so.
-func (s *Store) Fresh() (arrived time.Time, known bool) {
-	ms := s.fresh.Load()
-	return time.UnixMilli(ms), ms != 0
 }
 
 // Items implements feature.Store.
@@ -43,12 +35,15 @@ func (s *Store) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool)
 	return s.pins.Pins(ctx, pins, embeddings)
 }
 
-// Actions implements feature.Store with one query.
-func (s *Store) Actions(ctx context.Context, user schemas.UserID, span feature.Span, defs []feature.Definition) ([]feature.Result, error) {
+// Actions implements feature.Store with one query. It goes to the user's partition alone, and so what it says of how fresh
+// it is holds for that partition.
+func (s *Store) Actions(
+	ctx context.Context, user schemas.UserID, span feature.Span, defs []feature.Definition,
+) (results []feature.Result, fresh time.Time, err error) {
 	e := feature.NewEvaluation(s.cfg, user, span, defs)
 	after, upTo := e.Wanted()
 	if after >= upTo {
-		return e.Results(), nil
+		return e.Results(), time.Time{}, nil
 	}
 	if len(defs) == 1 {
 		if q, ok := count(user, defs[0], after, upTo, s.cfg.MaxGroups+1); ok {
@@ -56,31 +51,23 @@ func (s *Store) Actions(ctx context.Context, user schemas.UserID, span feature.S
 		}
 	}
 	q := rows(user, defs, after, upTo, s.cfg.MaxActions+1)
-	a, err := s.ask(ctx, q.sql, len(q.columns))
+	a, err := s.client.query(ctx, q.sql, len(q.columns))
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	actions, err := decode(q, a.rows)
 	if err != nil {
-		return nil, fmt.Errorf("read answer of pinot: %w", err)
+		return nil, time.Time{}, fmt.Errorf("read answer of pinot: %w", err)
 	}
 	for i := range actions {
 		if actions[i].Actor != user { // see ambiguous
 			continue
 		}
 		if more, err := e.Add(&actions[i]); err != nil || !more {
-			return e.Results(), err
+			return e.Results(), a.fresh, err
 		}
 	}
-	return e.Results(), nil
-}
-
-func (s *Store) ask(ctx context.Context, sql string, width int) (answer, error) {
-	a, err := s.client.query(ctx, sql, width)
-	if err == nil && !a.fresh.IsZero() {
-		s.fresh.Store(a.fresh.UnixMilli())
-	}
-	return a, err
+	return e.Results(), a.fresh, nil
 }
 
 // decode reads rows and puts them into the order of features: Pinot compares ids by UTF-16, which is not that of bytes.
@@ -100,17 +87,17 @@ func decode(q statement, rows [][]any) ([]schemas.EnrichedAction, error) {
 }
 
 // counted asks for one count.
-func (s *Store) counted(ctx context.Context, q statement, span feature.Span, d feature.Definition) ([]feature.Result, error) {
-	a, err := s.ask(ctx, q.sql, len(q.columns)+1)
+func (s *Store) counted(ctx context.Context, q statement, span feature.Span, d feature.Definition) ([]feature.Result, time.Time, error) {
+	a, err := s.client.query(ctx, q.sql, len(q.columns)+1)
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	total, groups := 0.0, map[string]float64{}
 	for _, r := range a.rows {
 		n, ok := r[len(r)-1].(json.Number)
 		x, err := n.Float64()
 		if !ok || err != nil {
-			return nil, fmt.Errorf("read answer of pinot: count %v", r[len(r)-1])
+			return nil, time.Time{}, fmt.Errorf("read answer of pinot: count %v", r[len(r)-1])
 		}
 		if len(r) == 1 {
 			total = x
@@ -118,12 +105,12 @@ func (s *Store) counted(ctx context.Context, q statement, span feature.Span, d f
 		}
 		group, ok := r[0].(string)
 		if !ok {
-			return nil, fmt.Errorf("read answer of pinot: group %v", r[0])
+			return nil, time.Time{}, fmt.Errorf("read answer of pinot: group %v", r[0])
 		}
 		if group != "" && len(groups) < s.cfg.MaxGroups { // "": absent
 			groups[group] = x
 		}
 	}
 	capped := a.capped || len(a.rows) > s.cfg.MaxGroups
-	return []feature.Result{d.Counts(span, total, groups, capped)}, nil
+	return []feature.Result{d.Counts(span, total, groups, capped)}, a.fresh, nil
 }
