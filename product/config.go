@@ -264,6 +264,18 @@ func (c *Config) broker() embedded.Config {
 	}
 }
 
+// actionsInPinot says that features of users come from Pinot, and that the embedded store takes no actions.
+func (c *Config) actionsInPinot() bool { return len(c.Pinot.Brokers) > 0 }
+
+// followers are who takes records of topics without a consumer group.
+func (c *Config) followers() ([]topics.Follower, error) {
+	if !c.actionsInPinot() {
+		return nil, nil
+	}
+	f, err := pinot.NewFollower(c.Pinot)
+	return []topics.Follower{f}, err
+}
+
 // kafka is how clients reach the brokers.
 func (c *Config) kafka() (topics.Kafka, error) {
 	k, err := c.KafkaClient.Kafka(c.Kafka, c.Partitions)

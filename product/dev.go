@@ -68,13 +68,18 @@ func (p *product) awaitReady(ctx context.Context) bool {
 }
 
 func (p *product) demo(ctx context.Context, out io.Writer) error {
+	followers, err := p.cfg.followers()
+	if err != nil {
+		return err
+	}
 	setup := topics.Setup{
 		Kafka: p.kafka, Registry: p.broker.RegistryURL(), Verbs: p.cfg.Verbs, Log: p.log, FeedStores: p.cfg.FeedStore.others(),
+		Followers: followers,
 	}
 	cfg := simulate.DefaultConfig()
 	cfg.Rate = demoRate
-	_, err := simulate.Run(ctx, setup, cfg, simulate.Forever, func(ctx context.Context) error {
-		if err := topics.Wait(ctx, p.kafka, schemas.MicrosOf(time.Now()), nil, setup.Readers()...); err != nil {
+	_, err = simulate.Run(ctx, setup, cfg, simulate.Forever, func(ctx context.Context) error {
+		if err := setup.Wait(ctx, schemas.MicrosOf(time.Now()), nil); err != nil {
 			return err
 		}
 		p.invite(out)

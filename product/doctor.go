@@ -94,10 +94,11 @@ func (p *program) checks(cfg Config) ([]doctor.Check, error) {
 	checks = append(checks, doctor.Kafka{Kafka: kafka, Readers: setup.Readers(), Own: own, Member: host, Now: time.Now}.Checks()...)
 	checks = append(checks, doctor.Registry(registry, own))
 	checks = append(checks, feedStoreChecks(cfg, kafka)...)
-	if len(cfg.Pinot.Brokers) > 0 {
-		checks = append(checks, pinotCheck(cfg, kafka))
+	if !cfg.actionsInPinot() {
+		return checks, nil
 	}
-	return checks, nil
+	check, err := pinotCheck(cfg, kafka)
+	return append(checks, check), err
 }
 
 // bringsBroker says whether the brokers are those that dev would start: it has done so in this directory, or the address
@@ -203,25 +204,29 @@ func awaitBoth(ctx context.Context, stores ...*cassandra.Store) error {
 	return nil
 }
 
-func pinotCheck(cfg Config, kafka topics.Kafka) doctor.Check {
+func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
 	setup := pinot.Setup{Config: cfg.Pinot, Kafka: cfg.Kafka, Registry: cfg.registryURL(), Partitions: cfg.Partitions}
+	follower, err := pinot.NewFollower(cfg.Pinot)
+	if err != nil {
+		return doctor.Check{}, err
+	}
 	return doctor.Pinot{
 		Verify: setup.Verify,
-		Fresh: func(ctx context.Context) (time.Time, error) {
+		Answers: func(ctx context.Context) error {
 			client, err := pinot.NewClient(cfg.Pinot)
 			if err != nil {
-				return time.Time{}, err
+				return err
 			}
 			defer client.Close()
-			return client.Fresh(ctx)
+			return client.Try(ctx)
 		},
-		Newest: func(ctx context.Context) (time.Time, error) {
+		Oldest: func(ctx context.Context) (time.Time, error) {
 			l, err := topics.NewLog(kafka)
 			if err != nil {
 				return time.Time{}, err
 			}
 			defer l.Close()
-			return l.Newest(ctx, topics.ActionsEnriched)
+			return l.OldestLeft(ctx, follower)
 		},
-	}.Check()
+	}.Check(), nil
 }

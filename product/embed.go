@@ -104,8 +104,13 @@ func (p *Product) Publish(ctx context.Context, events ...schemas.Line) error {
 	return p.inner.publisher.Publish(ctx, events)
 }
 
-// Wait returns once everything published before has had its effect, see topics.Wait.
+// Wait returns once everything published before has had its effect, see topics.Wait and, where Pinot has the actions,
+// topics.Follow.
 func (p *Product) Wait(ctx context.Context) error {
-	setup := topics.Setup{Kafka: p.inner.kafka, FeedStores: p.inner.cfg.FeedStore.others()}
-	return topics.Wait(ctx, p.inner.kafka, schemas.MicrosOf(time.Now()), nil, setup.Readers()...)
+	followers, err := p.inner.cfg.followers()
+	if err != nil {
+		return err
+	}
+	setup := topics.Setup{Kafka: p.inner.kafka, FeedStores: p.inner.cfg.FeedStore.others(), Followers: followers}
+	return setup.Wait(ctx, schemas.MicrosOf(time.Now()), nil)
 }

@@ -86,7 +86,7 @@ const kept = 96 * time.Hour
 func (c *Config) remains(now time.Time) []topics.Remain {
 	until := now.Add(kept)
 	actions := "the embedded feature store"
-	if len(c.Pinot.Brokers) > 0 {
+	if c.actionsInPinot() {
 		actions = "Pinot"
 	}
 	return []topics.Remain{

@@ -167,7 +167,7 @@ func TestReadyzNamesWhatIsAway(t *testing.T) {
 		},
 		"serve": {
 			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers = nobody }, // features are missing in answers, which is no reason for none
-			parts: []string{topics.UsersDeleted, topics.InterestDecisions, topics.Generations, topics.Features, topics.FeatureFiles, topics.Insights, "feature-definitions", "materialize"},
+			parts: []string{topics.UsersDeleted, topics.InterestDecisions, topics.Generations, topics.Features, topics.FeatureFiles, topics.Insights, "feature-definitions", "feature-lateness", "materialize"},
 		},
 		"serve without a feed store": {
 			pieces: serving(), change: func(c *Config) { c.FeedStore.Cassandra.Primary.Hosts = nobody },

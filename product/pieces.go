@@ -313,9 +313,8 @@ func (p *product) openFeatures(context.Context) error {
 		return err
 	}
 	p.opened(store.Close)
-	inPinot := len(p.cfg.Pinot.Brokers) > 0
 	var writer feature.Writer = store
-	if inPinot {
+	if p.cfg.actionsInPinot() {
 		writer = feature.WithoutActions(store)
 	}
 	deps := feature.Deps{Store: store, Deleted: p.deleted, Definitions: definitions, Metrics: metrics, Log: p.log, Now: time.Now}
@@ -332,15 +331,11 @@ func (p *product) openFeatures(context.Context) error {
 	}
 	deps.Fresh, deps.Record = sink.Fresh, recorder.Record
 	kind := "embedded"
-	if inPinot {
-		kind = "pinot"
-		client, err := pinot.NewClient(p.cfg.Pinot)
-		if err != nil {
+	if p.cfg.actionsInPinot() {
+		kind = pinot.Name
+		if err := p.openPinot(&deps, store); err != nil {
 			return err
 		}
-		p.opened(closed(client.Close))
-		actions := pinot.NewStore(p.cfg.Feature, client, store)
-		deps.Store, deps.Fresh = actions, actions.Fresh
 	}
 	p.storeOf("features", kind, nil)
 	if p.features, err = feature.NewService(p.cfg.Feature, deps); err != nil {
@@ -352,6 +347,26 @@ func (p *product) openFeatures(context.Context) error {
 	}
 	p.part("feature-definitions", reloader.Run)
 	return p.openInsights()
+}
+
+// openPinot has actions come from Pinot, and what is known of pins from store.
+func (p *product) openPinot(deps *feature.Deps, store feature.Store) error {
+	client, err := pinot.NewClient(p.cfg.Pinot)
+	if err != nil {
+		return err
+	}
+	p.opened(closed(client.Close))
+	deps.Store, deps.Fresh = pinot.NewStore(p.cfg.Feature, client, store), nil
+	follower, err := pinot.NewFollower(p.cfg.Pinot)
+	if err != nil {
+		return err
+	}
+	lateness := feature.Lateness{
+		Every: feature.LatenessEvery, Metrics: deps.Metrics, Log: p.log, Now: time.Now,
+		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestLeft(ctx, follower) },
+	}
+	p.part("feature-lateness", lateness.Run)
+	return nil
 }
 
 // openInsights makes what answers how the product grows.

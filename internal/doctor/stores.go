@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -140,9 +139,9 @@ func (d Drift) visitors(ctx context.Context) ([]schemas.UserID, error) {
 
 // Pinot is what the check on Pinot asks.
 type Pinot struct {
-	Fresh  func(context.Context) (time.Time, error) // up to when it has everything; zero: it does not tell
-	Verify func(context.Context) ([]string, error)  // how schema and table differ
-	Newest func(context.Context) (time.Time, error) // when the newest action arrived; zero: none has
+	Answers func(context.Context) error              // fails when it cannot be queried
+	Verify  func(context.Context) ([]string, error)  // how schema and table differ
+	Oldest  func(context.Context) (time.Time, error) // when the oldest action arrived that it does not have; zero: it has all
 }
 
 // farBehindPinot is a lag of features that their readers notice: an action should be one within a second.
@@ -151,38 +150,35 @@ const farBehindPinot = 30 * time.Second
 // Check looks at table, controller, brokers and lag.
 func (p Pinot) Check() Check {
 	return Check{Name: PinotCheck, Look: func(ctx context.Context, found *Findings) {
-		differ, err := p.Verify(ctx)
-		if err != nil {
-			found.Warn("check pinot.controller: queries go on without it", "the controller does not answer: %v", reason(ctx, err))
+		differ, errController := p.Verify(ctx)
+		if errController != nil {
+			found.Warn(`check pinot.controller: queries go on without it, while "smartfeed wait" waits for it and FeaturesStale comes`,
+				"the controller does not answer: %v", reason(ctx, errController))
 		}
 		for _, d := range differ {
 			found.Problem(`"smartfeed pinot apply"`, "%s", d)
 		}
-		fresh, err := p.Fresh(ctx)
-		if err != nil {
+		if err := p.Answers(ctx); err != nil {
 			found.Problem("check pinot.brokers, and Pinot's servers: until then answers lack features of users, and say so", "it does not answer queries: %v", reason(ctx, err))
 			return
 		}
-		p.lag(ctx, fresh, found)
-		if len(*found) == 0 {
-			found.OK("answers queries, table as it should be%s", upTo(fresh))
+		if errController == nil {
+			p.lag(ctx, found)
 		}
 	}}
 }
 
-func (p Pinot) lag(ctx context.Context, fresh time.Time, found *Findings) {
-	newest, err := p.Newest(ctx)
-	if err != nil || fresh.IsZero() {
-		return // kafka's checks say why; a release that does not tell has no lag to speak of
+// lag compares what Pinot has with the topic. Where actions are few, nothing is behind that has arrived.
+func (p Pinot) lag(ctx context.Context, found *Findings) {
+	const do = "see kafka, and the ingestion state of Pinot's table: a segment that does not consume, too few servers"
+	oldest, err := p.Oldest(ctx)
+	switch behind := time.Since(oldest); {
+	case err != nil && len(*found) > 0: // as without its table
+	case err != nil:
+		found.Warn(do, "how far it is cannot be found out: %v", reason(ctx, err))
+	case !oldest.IsZero() && behind > farBehindPinot:
+		found.Warn(do, "it lacks actions, the oldest of which arrived %s ago", behind.Round(time.Second))
+	case len(*found) == 0:
+		found.OK("answers queries, table as it should be, less than %s behind the actions", farBehindPinot)
 	}
-	if behind := newest.Sub(fresh); behind > farBehindPinot {
-		found.Warn("see the ingestion state of its table: a segment that does not consume, too few servers", "it is %s behind the actions", behind.Round(time.Second))
-	}
-}
-
-func upTo(fresh time.Time) string {
-	if fresh.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf(", up to %s", fresh.UTC().Format(time.RFC3339))
 }

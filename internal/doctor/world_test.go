@@ -200,9 +200,9 @@ func TestFeedStore(t *testing.T) {
 func TestPinot(t *testing.T) {
 	now := time.Now()
 	well := doctor.Pinot{
-		Verify: func(context.Context) ([]string, error) { return nil, nil },
-		Fresh:  func(context.Context) (time.Time, error) { return now, nil },
-		Newest: func(context.Context) (time.Time, error) { return now, nil },
+		Verify:  func(context.Context) ([]string, error) { return nil, nil },
+		Answers: func(context.Context) error { return nil },
+		Oldest:  func(context.Context) (time.Time, error) { return time.Time{}, nil },
 	}
 	for _, c := range []struct {
 		name, want string
@@ -216,10 +216,16 @@ func TestPinot(t *testing.T) {
 			p.Verify = func(context.Context) ([]string, error) { return nil, errors.New("away") }
 		}},
 		{"no broker", "pinot problem it does not answer queries: away", func(p *doctor.Pinot) {
-			p.Fresh = func(context.Context) (time.Time, error) { return time.Time{}, errors.New("away") }
+			p.Answers = func(context.Context) error { return errors.New("away") }
 		}},
-		{"behind", "pinot warning it is 1m0s behind the actions", func(p *doctor.Pinot) {
-			p.Newest = func(context.Context) (time.Time, error) { return now.Add(time.Minute), nil }
+		{"an action that just arrived", "pinot ok answers queries", func(p *doctor.Pinot) {
+			p.Oldest = func(context.Context) (time.Time, error) { return now.Add(-time.Second), nil }
+		}},
+		{"behind", "pinot warning it lacks actions, the oldest of which arrived 1h0m", func(p *doctor.Pinot) {
+			p.Oldest = func(context.Context) (time.Time, error) { return now.Add(-time.Hour), nil }
+		}},
+		{"nobody consumes", "pinot warning how far it is cannot be found out: no server", func(p *doctor.Pinot) {
+			p.Oldest = func(context.Context) (time.Time, error) { return time.Time{}, errors.New("no server") }
 		}},
 	} {
 		p := well

@@ -22,7 +22,8 @@ type Writer interface {
 	Sweep() error
 }
 
-// WithoutActions is a Writer that leaves actions to whoever else keeps them, and hands everything else to w.
+// WithoutActions is a Writer that leaves actions to whoever else keeps them, and hands everything else to w. A Sink into it
+// does not measure how late they are: see Lateness.
 func WithoutActions(w Writer) Writer { return pinWriter{w} }
 
 type pinWriter struct{ Writer }
@@ -58,6 +59,7 @@ type Sink struct {
 	inputs   map[string]input
 	watchers watchers
 	newest   atomic.Int64 // arrival, in microseconds, of the newest action written; 0: none
+	without  bool         // actions are not written
 }
 
 // NewSink makes a sink. It fails when cfg is not valid.
@@ -65,7 +67,8 @@ func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feature sink: %w", err)
 	}
-	return &Sink{cfg: cfg, deps: deps, inputs: inputs(deps.Streams)}, nil
+	_, without := deps.Store.(pinWriter)
+	return &Sink{cfg: cfg, deps: deps, inputs: inputs(deps.Streams), without: without}, nil
 }
 
 // Watch returns a channel that has something to receive when actions of the user have been written since the last
@@ -143,7 +146,7 @@ func (s *Sink) noteArrivals(records []*kgo.Record) {
 		}
 	}
 	s.newest.Store(newest)
-	if first < math.MaxInt64 {
+	if first < math.MaxInt64 && !s.without {
 		s.deps.Metrics.since.Observe(max(0, s.deps.Now().Sub(first.Time()).Seconds()))
 	}
 }
@@ -174,7 +177,9 @@ func (s *Sink) measure(b Batch) {
 			s.deps.Metrics.expired.Inc()
 		}
 	}
-	s.deps.Metrics.freshness.Set(now.Sub(newest.Time()).Seconds())
+	if !s.without {
+		s.deps.Metrics.freshness.Set(now.Sub(newest.Time()).Seconds())
+	}
 }
 
 // input reads one record of a topic into a batch.

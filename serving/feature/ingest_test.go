@@ -227,6 +227,9 @@ func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
 	if len(changed) != 1 {
 		t.Error("nobody was woken")
 	}
+	if _, n := observed(t, w.registry, "smartfeed_features_since_seconds"); n > 0 || counted(t, w.registry, "smartfeed_features_freshness_seconds") > 0 {
+		t.Error("it says how late actions are in a store that it does not fill")
+	}
 	w.deadLetters(t, 1)
 }
 

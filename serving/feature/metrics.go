@@ -47,11 +47,11 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		}),
 		freshness: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "smartfeed_features_freshness_seconds",
-			Help: "Age of the newest action of the last batch when the batch was on disk.",
+			Help: "Age of the newest action of the last batch when the batch was on disk. With Pinot: how long ago all that had arrived was last known to be there.",
 		}),
 		since: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "smartfeed_features_since_seconds",
-			Help:    "Time from when the first action of a batch arrived to when features count it.",
+			Help:    "Time from when the first action of a batch arrived to when features count it. With Pinot: how long the oldest action that they lack has waited, at each look.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16), // 1 ms to 33 s: a second is promised
 		}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{

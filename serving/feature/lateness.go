@@ -1,0 +1,63 @@
+package feature
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// LatenessEvery is how often Lateness looks when it is not told otherwise: a dozen looks are a minute.
+const LatenessEvery = 5 * time.Second
+
+// Lateness measures how late actions are in a store that takes them from the topic by itself, where no Sink sees them come.
+//
+// The gauge of freshness is how long ago everything that had arrived was last known to be in the store. So it is near 0
+// while the store keeps up, the age of the oldest action that is not there while it does not, and grows on when nobody
+// can say. The histogram of lateness is given the age of that action, 0 for none, at each look that found out.
+type Lateness struct {
+	Every   time.Duration
+	Oldest  func(ctx context.Context) (arrived time.Time, err error) // of the actions that are not in the store; zero: all are
+	Metrics *Metrics
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Run looks ever again until ctx ends; it returns nil. What cannot be found out is logged once, until it can.
+func (l Lateness) Run(ctx context.Context) error {
+	whole := l.Now() // the moment by which all that had arrived was in the store, as far as is known
+	failing := false
+	tick := time.NewTicker(l.Every)
+	defer tick.Stop()
+	for {
+		at, err := l.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			whole = at
+			l.Metrics.since.Observe(l.ago(at))
+		case !failing:
+			l.Log.Warn("features: how late actions are cannot be found out", "error", err)
+		}
+		failing = err != nil
+		l.Metrics.freshness.Set(l.ago(whole))
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// look returns the moment by which all that had arrived is in the store.
+func (l Lateness) look(ctx context.Context) (time.Time, error) {
+	began := l.Now()
+	oldest, err := l.Oldest(ctx)
+	if oldest.IsZero() || oldest.After(began) {
+		oldest = began
+	}
+	return oldest, err
+}
+
+// ago is how many seconds ago a moment was.
+func (l Lateness) ago(at time.Time) float64 { return max(0, l.Now().Sub(at).Seconds()) }

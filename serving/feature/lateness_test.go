@@ -1,0 +1,78 @@
+package feature
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A store that keeps up is fresh; while it does not, the gauge is the age of the oldest action that it lacks; and while nobody
+// can say it grows with the time, whatever it was before.
+func TestLatenessIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := prometheus.NewRegistry()
+		metrics, err := NewMetrics(reg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var oldest time.Time
+		var away error
+		var log strings.Builder
+		l := Lateness{
+			Every: 5 * time.Second, Metrics: metrics, Log: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now,
+			Oldest: func(context.Context) (time.Time, error) { return oldest, away },
+		}
+		began := time.Now()
+		step := func(what string, after time.Duration, gauge float64, looks uint64, late float64) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			sum, n := observed(t, reg, "smartfeed_features_since_seconds")
+			if got := counted(t, reg, "smartfeed_features_freshness_seconds"); got != gauge || n != looks || sum != late {
+				t.Errorf("%s: gauge %v, %d looks of %v s, want %v, %d of %v s", what, got, n, sum, gauge, looks, late)
+			}
+		}
+		away = errors.New("controller away")
+		stop := running(t, l.Run)
+		step("never reached", 61*time.Second, 60, 0, 0)
+		away = nil
+		step("all there", 4*time.Second, 0, 1, 0) // at 65 s
+		oldest = began.Add(66 * time.Second)
+		step("stuck", 20*time.Second, 19, 5, 4+9+14+19)
+		away = errors.New("controller away")
+		step("stuck, and nobody can say", 60*time.Second, 79, 5, 46)
+		away, oldest = nil, time.Time{}
+		step("all there again", 5*time.Second, 0, 6, 46)
+		oldest = time.Now().Add(time.Hour)
+		step("a clock that is ahead", 5*time.Second, 0, 7, 46)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Count(log.String(), "controller away"); got != 2 {
+			t.Errorf("logged %d times, want once for each time that it was away:\n%s", got, &log)
+		}
+	})
+}
+
+// observed returns sum and count of a histogram.
+func observed(t *testing.T, reg *prometheus.Registry, name string) (sum float64, n uint64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			h := f.GetMetric()[0].GetHistogram()
+			return h.GetSampleSum(), h.GetSampleCount()
+		}
+	}
+	t.Fatalf("no %s", name)
+	return 0, 0
+}
