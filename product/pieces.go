@@ -285,6 +285,7 @@ func (p *product) openPeers(context.Context) error {
 		Related:    peers.Members{Admin: admin, Group: topics.Related, Topic: topics.RelatedPairs},
 		Interests:  peers.Members{Admin: admin, Group: topics.Interests, Topic: topics.InterestMarks},
 		Retries:    peers.Members{Admin: admin, Group: topics.Retries, Topic: topics.DeadLetters},
+		Everybody:  peers.AllMembers{Admin: admin, Groups: p.readerGroups},
 		Partitions: p.cfg.Partitions, Metrics: p.metrics,
 	}
 	if err := p.provePeer(&deps); err != nil {
@@ -295,7 +296,7 @@ func (p *product) openPeers(context.Context) error {
 		return err
 	}
 	p.opened(closed(client.Close))
-	p.generator, p.related, p.retries, p.interests = client, client, client, client
+	p.generator, p.related, p.retries, p.interests, p.others = client, client, client, client, client
 	return nil
 }
 
@@ -484,9 +485,10 @@ func (p *product) peer() http.Handler {
 	if known, ok := p.interests.(interests.Reader); ok {
 		here.Interests = known
 	}
-	if here == (peers.Here{}) {
-		return nil
+	if here == (peers.Here{}) && p.cfg.Auth.On() && p.cfg.Peers.SecretFile == "" {
+		return nil // nobody could prove to be a peer, and there is nothing that the product cannot do without
 	}
+	here.Process = p
 	return peers.Handler(here)
 }
 

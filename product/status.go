@@ -8,29 +8,19 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/rows"
-	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// status is the answer of /v1/status.
+// status is the answer of /v1/status: how this process is and, where it can ask the others, what groups do in all of them.
 type status struct {
-	Version string                 `json:"version"`
-	Ready   bool                   `json:"ready"`
-	Missing []string               `json:"missing"`
-	Parts   []processors.PartState `json:"parts"`
-	Groups  []groupStatus          `json:"groups"`
-	Stores  []storeStatus          `json:"stores"`           // that this process asks or fills
-	Flows   []topics.Flow          `json:"flows,omitempty"`  // the topics between the groups; absent: not known
-	Shares  []schemas.FeedShare    `json:"shares,omitempty"` // of what was chosen here, by feed and source; absent: nothing is chosen here
-}
-
-// groupStatus is a group in this process, with how much of its inputs it has not worked off.
-type groupStatus struct {
-	rows.Status
-	Lag map[string]int64 `json:"lag,omitempty"` // by input topic: records, transaction markers among them; absent: not known
+	processState
+	Processes []processStatus `json:"processes,omitempty"` // those that answered, this one first; absent: this one asks no others
+	Unasked   []unasked       `json:"unasked,omitempty"`   // what groups and shares are without
+	Stores    []storeStatus   `json:"stores"`              // that this process asks or fills
+	Flows     []topics.Flow   `json:"flows,omitempty"`     // the topics between the groups; absent: not known
 }
 
 // storeStatus is a store of this process.
@@ -57,28 +47,25 @@ func (p *product) storeOf(name, kind string, connected func() bool) {
 const brokerPatience = 2 * time.Second
 
 func (p *product) status(ctx context.Context) any {
-	missing := p.missing()
-	s := status{Version: version, Ready: len(missing) == 0, Missing: missing, Parts: p.supervisor.State(), Groups: []groupStatus{}, Stores: []storeStatus{}}
+	s := status{processState: p.processState(), Stores: []storeStatus{}}
 	for _, store := range p.stores {
 		s.Stores = append(s.Stores, store())
 	}
-	for _, g := range p.groupsNow() {
-		s.Groups = append(s.Groups, groupStatus{g.Status(), nil})
-	}
-	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
+	patient, cancel := context.WithTimeout(ctx, brokerPatience)
 	defer cancel()
-	p.addLag(ctx, s.Groups)
-	s.Flows = p.flows(ctx)
-	if p.local != nil {
-		s.Shares = p.local.FeedShares()
+	flows := make(chan []topics.Flow, 1)
+	go func() { flows <- p.flows(patient) }()
+	if p.others != nil {
+		s.addOthers(ctx, p.others, p.cfg.peerAddress())
 	}
+	p.addLag(patient, s.Groups)
+	s.Flows = <-flows
 	return s
 }
 
 // flows asks the broker what goes through the topics; nil if it does not answer.
 func (p *product) flows(ctx context.Context) []topics.Flow {
-	setup := topics.Setup{Kafka: p.kafka, FeedStores: p.cfg.FeedStore.others()}
-	flows, err := p.ends.Flows(ctx, topics.Catalogue(topics.Profile{Partitions: p.kafka.Partitions}), p.readers(setup.Readers()))
+	flows, err := p.ends.Flows(ctx, topics.Catalogue(topics.Profile{Partitions: p.kafka.Partitions}), p.readers())
 	if err != nil {
 		p.log.DebugContext(ctx, "flows are not known", "error", err)
 		return nil
@@ -86,12 +73,21 @@ func (p *product) flows(ctx context.Context) []topics.Flow {
 	return flows
 }
 
-// readers are the generations that there are of some readers, as far as this process knows.
-func (p *product) readers(of []topics.Reader) []topics.Reader {
+// readers are all that commit offsets, with the generations that there are of them, as far as this process knows.
+func (p *product) readers() []topics.Reader {
+	all := topics.Setup{Kafka: p.kafka, FeedStores: p.cfg.FeedStore.others()}.Readers()
 	if p.watch == nil {
-		return of
+		return all
 	}
-	return p.watch.Readers(of)
+	return p.watch.Readers(all)
+}
+
+// readerGroups are the consumer groups of the readers.
+func (p *product) readerGroups() (names []string) {
+	for _, r := range p.readers() {
+		names = append(names, r.Group)
+	}
+	return names
 }
 
 // addLag asks the broker where the inputs end. What it does not answer stays unknown: a status is asked for when
@@ -111,13 +107,31 @@ func (p *product) addLag(ctx context.Context, groups []groupStatus) {
 		return
 	}
 	for i := range groups {
-		groups[i].Lag = map[string]int64{}
-		for _, part := range groups[i].Partitions {
-			for topic, applied := range part.Applied {
-				groups[i].Lag[topic] += max(0, ends[topic][part.Partition]-applied-1)
+		groups[i].Lag = lagOf(groups[i].Partitions, ends)
+	}
+}
+
+// lagOf counts what lies behind what was applied, by topic. A partition that moves is in two processes for a moment: then
+// the one that is further counts.
+func lagOf(partitions []partitionStatus, ends topics.Offsets) map[string]int64 {
+	applied := topics.Offsets{}
+	for _, p := range partitions {
+		for topic, at := range p.Applied {
+			if applied[topic] == nil {
+				applied[topic] = map[int32]int64{}
+			}
+			if known, twice := applied[topic][p.Partition]; !twice || at > known {
+				applied[topic][p.Partition] = at
 			}
 		}
 	}
+	lag := map[string]int64{}
+	for topic, by := range applied {
+		for p, at := range by {
+			lag[topic] += max(0, ends[topic][p]-at-1)
+		}
+	}
+	return lag
 }
 
 // missing names what is not there yet, or not there any more, of what an answer needs.

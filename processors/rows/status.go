@@ -51,6 +51,19 @@ type Counters struct {
 	Recovered   int64 `json:"recovered"`  // changelog records read
 }
 
+// Add adds what another process has counted.
+func (c *Counters) Add(o Counters) {
+	c.Records += o.Records
+	c.Rows += o.Rows
+	c.Deletes += o.Deletes
+	c.Emitted += o.Emitted
+	c.Commits += o.Commits
+	c.Skipped += o.Skipped
+	c.DeadLetters += o.DeadLetters
+	c.Misplaced += o.Misplaced
+	c.Recovered += o.Recovered
+}
+
 // Status returns a snapshot.
 func (r *Runner) Status() Status {
 	s := Status{

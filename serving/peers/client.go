@@ -30,6 +30,7 @@ type Deps struct {
 	Related    Directory             // who has the neighbours of pins and interests
 	Retries    Directory             // who has the dead letters of topics
 	Interests  Directory             // who has terms, and what users and interests are known for
+	Everybody  Everybody             // which processes there are
 	Partitions int32                 // of both groups
 	Prove      Prove                 // says that a call is from a peer; nil: nobody asks
 	TLS        *tls.Config           // for calls over https; nil: over plain HTTP
@@ -46,6 +47,7 @@ type Client struct {
 	pools, related owners
 	retries        owners
 	interests      owners
+	everybody      everybody
 	http           *http.Client
 	scheme         string // and what follows it
 	prove          Prove
@@ -94,6 +96,7 @@ func NewClient(deps Deps) (*Client, error) {
 		related:    owners{directory: deps.Related},
 		retries:    owners{directory: deps.Retries},
 		interests:  owners{directory: deps.Interests},
+		everybody:  everybody{directory: deps.Everybody},
 		transport:  transport,
 		http:       &http.Client{Transport: transport},
 		settling:   make(chan settlement, settleQueue),
@@ -234,11 +237,7 @@ func once[Resp any](ctx context.Context, c *Client, call string, rows target, bo
 	if err != nil {
 		return resp, err
 	}
-	ctx, span := tracing.Start(ctx, http.MethodPost+" "+Path+call, trace.SpanKindClient,
-		attribute.String("http.request.method", http.MethodPost), attribute.String("url.template", Path+call),
-		attribute.String("network.peer.address", address))
-	answered, err := c.post(ctx, c.scheme+address+Path+call, body)
-	tracing.End(span, err)
+	answered, err := c.call(ctx, call, address, body)
 	if err == nil {
 		err = json.Unmarshal(answered, &resp)
 	}
@@ -250,6 +249,16 @@ func once[Resp any](ctx context.Context, c *Client, call string, rows target, bo
 		rows.owners.forget(rows.partition, address)
 	}
 	return resp, err
+}
+
+// call sends a call to an address.
+func (c *Client) call(ctx context.Context, call, address string, body []byte) ([]byte, error) {
+	ctx, span := tracing.Start(ctx, http.MethodPost+" "+Path+call, trace.SpanKindClient,
+		attribute.String("http.request.method", http.MethodPost), attribute.String("url.template", Path+call),
+		attribute.String("network.peer.address", address))
+	answered, err := c.post(ctx, c.scheme+address+Path+call, body)
+	tracing.End(span, err)
+	return answered, err
 }
 
 func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, error) {

@@ -10,6 +10,8 @@
 // two seconds where that has no deadline. A request that may have been worked off is never sent twice: a chunk that was
 // handed out and lost is settled by the generator itself.
 //
+// How a process is (Client.Processes) is asked of every one that a group names as its member, each once.
+//
 // A peer may ask for everybody's, so it proves that it is one by the secret that all processes share (Config). Who answers
 // has that checked before anything of a call is read; see auth.Peers and package api.
 package peers
@@ -119,6 +121,7 @@ type Here struct {
 	Neighbours Neighbours
 	Retries    Retries
 	Interests  Interests
+	Process    Process
 }
 
 // Handler answers the calls of peers, below Path.
@@ -137,6 +140,9 @@ func Handler(here Here) http.Handler {
 	}
 	if here.Interests != nil {
 		handleInterests(mux, here.Interests)
+	}
+	if here.Process != nil {
+		handleProcess(mux, here.Process)
 	}
 	return mux
 }
