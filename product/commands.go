@@ -74,6 +74,11 @@ before it; "smartfeed config show" prints them all.`,
 		p.benchCommand(),
 	)
 	root.AddCommand(topics.Commands(p.setup)...)
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "deadletters" { // how retries stand only a process of the product knows
+			cmd.AddCommand(api.RetryCommands(p.server)...)
+		}
+	}
 	root.AddCommand(api.Commands(p.server, p.names)...)
 	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml") // it is there: it was added above
 	return root

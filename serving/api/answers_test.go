@@ -371,7 +371,7 @@ func letterAskings() []asking {
 	full := func(a *asking) { a.prepare = fill }
 	return []asking{
 		ask("GET", list, "good", "", 200, `"key":"cGluOjE=","value":"AP8="`, nil),
-		ask("GET", list, "the newest", "?limit=1", 200, `{"letters":[{"letter_partition":3,"letter_offset":4,"retried":true,"topic":"actions"`, nil),
+		ask("GET", list, "the newest", "?limit=1", 200, `{"letters":[{"letter_partition":3,"letter_offset":4,"retried":true,"attempts":2,"first_partition":5,"first_offset":3,"topic":"actions"`, nil),
 		ask("GET", list, "unreadable", "?limit=1000", 200, "the letter cannot be read: no record", nil),
 		ask("GET", list, "too many", "?limit=1001", 400, "1 to 1000", nil),
 		ask("GET", list, "broker away", "", 503, "cannot be read", fail),
@@ -383,7 +383,7 @@ func letterAskings() []asking {
 		ask("GET", kinds, "away", "", 503, "cannot be read", fail),
 		ask("GET", kinds, "broken", "", 500, "", none),
 		ask("GET", kinds, "no place", "", 503, "", full),
-		ask("GET", retries, "good", "?kind=actions/objects/a&state=waiting&limit=7", 200, `{"letters":[{"kind":"actions/objects/a","topic":"actions","partition":0,"offset":7,"group":"","reason":"","state":"waiting","attempts":7,"since":"2026-11-20T12:00:00Z","due":"2026-11-20T12:00:00Z"}`, nil),
+		ask("GET", retries, "good", "?kind=actions/objects/a&state=waiting&limit=7", 200, `{"letters":[{"kind":"actions/objects/a","topic":"actions","partition":0,"offset":7,"group":"objects","reason":"odd","state":"waiting","attempts":7,"since":"2026-11-20T12:00:00Z","due":"2026-11-20T12:00:00Z"}`, nil),
 		ask("GET", retries, "parked", "", 200, `"why":"because","since":"2026-11-20T12:00:00Z","due":null}`, nil),
 		ask("GET", retries, "all wrong", "?kind=a&state=b&limit=1001", 400, "no topic/group/words", nil),
 		ask("GET", retries, "no state", "?state=gone", 400, "waiting, sent, done and parked", nil),

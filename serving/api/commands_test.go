@@ -100,12 +100,17 @@ func TestTables(t *testing.T) {
 			"as of 2026-11-20 12:00:00")},
 		"status": {[]string{"status"}, table(
 			"smartfeed v1 is ready",
+			"without gone:1: it does not answer",
 			"",
-			"PART   CONDITION  SINCE                RESTARTS  LAST ERROR",
-			"pools  running    2026-11-20 12:00:00  2         it broke",
+			"PROCESS  VERSION  STATE",
+			"here:1   v1       ready",
+			"there:1  v0       pools is waiting",
 			"",
-			"GROUP  PARTITIONS  RECORDS  PER SECOND  LAG  DEAD LETTERS",
-			"pools  1           12       1.5         3    3")},
+			"PROCESS  PART   CONDITION  SINCE                RESTARTS  LAST ERROR",
+			"there:1  pools  waiting    2026-11-20 12:00:00  4         it broke there",
+			"",
+			"GROUP  PARTITIONS  RECORDS  PER SECOND  LAG  RESTARTS  DEAD LETTERS",
+			"pools  1           12       1.5         3    4         3")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := query(t, addr, c.args...)

@@ -33,7 +33,10 @@ const maxLetters = 1000
 type letter struct {
 	LetterPartition int32     `json:"letter_partition"` // where it lies
 	LetterOffset    int64     `json:"letter_offset"`
-	Retried         bool      `json:"retried"`
+	Retried         bool      `json:"retried"` // it came before the last call of Retry
+	Attempts        int32     `json:"attempts"`
+	FirstPartition  int32     `json:"first_partition"` // of the record that failed first, of which this is a retry
+	FirstOffset     int64     `json:"first_offset"`
 	Topic           string    `json:"topic"` // where it came from
 	Partition       int32     `json:"partition"`
 	Offset          int64     `json:"offset"`
@@ -50,8 +53,10 @@ func letterOf(l *topics.Letter) letter {
 	if l.Unreadable != "" {
 		reason = "the letter cannot be read: " + l.Unreadable
 	}
+	partition, offset := l.First()
 	return letter{
 		LetterPartition: l.Partition, LetterOffset: l.Offset, Retried: l.Retried,
+		Attempts: l.Attempts, FirstPartition: partition, FirstOffset: offset,
 		Topic: l.Topic, Partition: l.DeadLetter.Partition, Offset: l.DeadLetter.Offset, Group: l.Group,
 		Reason: reason, Time: writable(l.Time.Time()), Key: l.Key, Value: l.Value,
 	}

@@ -166,7 +166,7 @@ func (l letters) List(_ context.Context, limit int) ([]topics.Letter, error) {
 	list := []topics.Letter{
 		{Partition: 1, Offset: 2, Unreadable: "no record"},
 		{Partition: 3, Offset: 4, Retried: true, DeadLetter: schemas.DeadLetter{
-			Topic: topics.Actions, Partition: 5, Offset: 6, Group: topics.Objects, Reason: "unknown verb",
+			Topic: topics.Actions, Partition: 5, Offset: 6, Group: topics.Objects, Reason: "unknown verb", Attempts: 2, FirstPartition: 5, FirstOffset: 3,
 			Time: schemas.MicrosOf(now), Key: []byte("pin:1"), Value: []byte{0, 255},
 		}},
 	}
@@ -187,8 +187,8 @@ func (l letters) Kinds(context.Context) ([]schemas.RetryKind, error) {
 
 func (l letters) Retries(_ context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedLetter, error) {
 	return []schemas.RetriedLetter{
-		{Kind: kind, Topic: topics.Actions, Offset: 7, State: schemas.RetryWaiting, Attempts: int32(limit), Since: schemas.MicrosOf(now), Due: schemas.MicrosOf(now)},
-		{Kind: "k", Topic: topics.Actions, State: schemas.RetryParked, Why: "because", Since: schemas.MicrosOf(now)},
+		{Kind: kind, Topic: topics.Actions, Offset: 7, Group: topics.Objects, Reason: "odd", State: schemas.RetryWaiting, Attempts: int32(limit), Since: schemas.MicrosOf(now), Due: schemas.MicrosOf(now)},
+		{Kind: "k", Topic: topics.Actions, Group: topics.Objects, Reason: "bad", State: schemas.RetryParked, Why: "because", Since: schemas.MicrosOf(now)},
 	}, l.fail
 }
 
@@ -322,11 +322,18 @@ func (f *fakes) status(context.Context) any {
 	}
 	return map[string]any{
 		"version": "v1", "ready": true, "missing": []string{},
-		"parts":  []any{map[string]any{"name": "pools", "condition": "running", "since": now, "restarts": 2, "last_error": "it broke"}},
-		"stores": []any{map[string]any{"name": "primary", "kind": "cassandra", "connected": true}, map[string]any{"name": "features", "kind": "pinot"}},
+		"parts": []any{map[string]any{"name": "pools", "condition": "running", "since": now, "restarts": 2, "last_error": "it broke"}},
+		"processes": []any{
+			map[string]any{"address": "here:1", "version": "v1", "ready": true, "missing": []string{}, "parts": []any{}},
+			map[string]any{"address": "there:1", "version": "v0", "ready": false, "missing": []string{"pools is waiting"}, "parts": []any{
+				map[string]any{"name": "pools", "condition": "waiting", "since": now, "restarts": 4, "last_error": "it broke there"},
+			}},
+		},
+		"unasked": []any{map[string]any{"what": "gone:1", "why": "it does not answer"}},
+		"stores":  []any{map[string]any{"name": "primary", "kind": "cassandra", "connected": true}, map[string]any{"name": "features", "kind": "pinot"}},
 		"groups": []any{map[string]any{
-			"group": "pools", "starts": 1, "joined": true, "ready": true,
-			"partitions": []any{map[string]any{"partition": 0, "stage": "running", "table_offset": 5}},
+			"group": "pools", "starts": 1, "restarts": 4, "joined": true, "ready": true,
+			"partitions": []any{map[string]any{"partition": 0, "process": "there:1", "stage": "running", "table_offset": 5}},
 			"counters":   map[string]any{"records": 12, "deadLetter": 3}, "records_per_second": 1.5, "lag": map[string]any{"served": 2, "edges": 1},
 		}},
 		"flows": []any{map[string]any{

@@ -226,20 +226,35 @@ func cell(v any) string {
 	return string(text)
 }
 
+// partState is a part of a process.
+type partState struct {
+	Name      string    `json:"name"`
+	Condition string    `json:"condition"`
+	Since     time.Time `json:"since"`
+	Restarts  int       `json:"restarts"`
+	LastError string    `json:"last_error"`
+}
+
 // state is the part of /v1/status that a person wants first.
 type state struct {
-	Version string   `json:"version"`
-	Ready   bool     `json:"ready"`
-	Missing []string `json:"missing"`
-	Parts   []struct {
-		Name      string    `json:"name"`
-		Condition string    `json:"condition"`
-		Since     time.Time `json:"since"`
-		Restarts  int       `json:"restarts"`
-		LastError string    `json:"last_error"`
-	} `json:"parts"`
+	Version   string      `json:"version"`
+	Ready     bool        `json:"ready"`
+	Missing   []string    `json:"missing"`
+	Parts     []partState `json:"parts"`
+	Processes []struct {
+		Address string      `json:"address"`
+		Version string      `json:"version"`
+		Ready   bool        `json:"ready"`
+		Missing []string    `json:"missing"`
+		Parts   []partState `json:"parts"`
+	} `json:"processes"`
+	Unasked []struct {
+		What string `json:"what"`
+		Why  string `json:"why"`
+	} `json:"unasked"`
 	Groups []struct {
 		Group      string            `json:"group"`
+		Restarts   int64             `json:"restarts"`
 		Partitions []json.RawMessage `json:"partitions"`
 		Counters   struct {
 			Records     int64 `json:"records"`
@@ -256,17 +271,48 @@ func (t *tables) status(s state) {
 	} else {
 		t.row("smartfeed " + s.Version + " is not ready: " + strings.Join(s.Missing, "; "))
 	}
-	t.line("")
-	t.row("PART", "CONDITION", "SINCE", "RESTARTS", "LAST ERROR")
-	for _, p := range s.Parts {
-		t.row(p.Name, p.Condition, local(p.Since), strconv.Itoa(p.Restarts), p.LastError)
+	for _, u := range s.Unasked {
+		t.row("without " + u.What + ": " + u.Why)
 	}
 	t.line("")
-	t.row("GROUP", "PARTITIONS", "RECORDS", "PER SECOND", "LAG", "DEAD LETTERS")
+	t.parts(s)
+	t.line("")
+	t.row("GROUP", "PARTITIONS", "RECORDS", "PER SECOND", "LAG", "RESTARTS", "DEAD LETTERS")
 	for _, g := range s.Groups {
 		t.row(g.Group, strconv.Itoa(len(g.Partitions)), strconv.FormatInt(g.Counters.Records, 10),
-			strconv.FormatFloat(g.PerSecond, 'f', 1, 64), lag(g.Lag), strconv.FormatInt(g.Counters.DeadLetters, 10))
+			strconv.FormatFloat(g.PerSecond, 'f', 1, 64), lag(g.Lag), strconv.FormatInt(g.Restarts, 10), strconv.FormatInt(g.Counters.DeadLetters, 10))
 	}
+}
+
+// parts writes those of the process that was asked, or of all that it has asked.
+func (t *tables) parts(s state) {
+	head := []string{"PART", "CONDITION", "SINCE", "RESTARTS", "LAST ERROR"}
+	if len(s.Processes) == 0 {
+		t.row(head...)
+		for _, p := range s.Parts {
+			t.row(p.cells()...)
+		}
+		return
+	}
+	t.row("PROCESS", "VERSION", "STATE")
+	for _, p := range s.Processes {
+		said := strings.Join(p.Missing, "; ")
+		if p.Ready {
+			said = "ready"
+		}
+		t.row(p.Address, p.Version, said)
+	}
+	t.line("")
+	t.row(append([]string{"PROCESS"}, head...)...)
+	for _, p := range s.Processes {
+		for _, part := range p.Parts {
+			t.row(append([]string{p.Address}, part.cells()...)...)
+		}
+	}
+}
+
+func (p partState) cells() []string {
+	return []string{p.Name, p.Condition, local(p.Since), strconv.Itoa(p.Restarts), p.LastError}
 }
 
 // lag adds the topics up.
