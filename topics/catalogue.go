@@ -89,6 +89,15 @@ func RowGroups() []string {
 	return []string{Objects, Actors, Fanout, Related, Pools, Interests, Retries}
 }
 
+// InstanceReaders returns the sinks that fill a store of the process's own: each process is a consumer group by itself,
+// see InstanceGroup, and reads everything. Retries and dead letters name the reader, and are of all of its processes.
+func InstanceReaders() []string { return []string{Features, Insights} }
+
+// InstanceGroup returns the consumer group of a process, whose name among those that run is instance, as a reader.
+func InstanceGroup(reader, instance string) string { return instancePrefix(reader) + instance }
+
+func instancePrefix(reader string) string { return reader + "-" }
+
 // Topic is one topic as it should be.
 type Topic struct {
 	Name       string

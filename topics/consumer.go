@@ -16,6 +16,7 @@ import (
 type ConsumerConfig struct {
 	Kafka   Kafka
 	Group   string
+	Reader  string // whose retried records are handed over, see Retry, default Group
 	Topics  []string
 	MaxPoll int // records handed over at once, default 5,000
 	// Quiet is how long nothing may come before the brokers are asked whether they are there, default 1 minute: the client
@@ -38,11 +39,20 @@ const (
 // It returns nil when ctx has ended, after a clean leave; otherwise what handle returned, or why consuming or
 // committing cannot go on: also when the brokers cannot be reached, or refuse this client. It may be called again.
 func Consume(ctx context.Context, cfg ConsumerConfig, handle func(ctx context.Context, records []*kgo.Record) error) error {
-	return consume(ctx, cfg, handle)
+	return consume(ctx, cfg, func(ctx context.Context, records []*kgo.Record, _ committable) error { return handle(ctx, records) })
 }
 
+// committable are offsets of the next records, by topic and partition, as the client commits them.
+type committable = map[string]map[int32]kgo.EpochOffset
+
+// handler works records off. done is where their partitions go on.
+type handler = func(ctx context.Context, records []*kgo.Record, done committable) error
+
 // consume is Consume with more options.
-func consume(ctx context.Context, cfg ConsumerConfig, handle func(context.Context, []*kgo.Record) error, opts ...kgo.Opt) error {
+func consume(ctx context.Context, cfg ConsumerConfig, handle handler, opts ...kgo.Opt) error {
+	if cfg.Reader == "" {
+		cfg.Reader = cfg.Group
+	}
 	if cfg.MaxPoll <= 0 {
 		cfg.MaxPoll = defaultMaxPoll
 	}
@@ -80,7 +90,7 @@ func consume(ctx context.Context, cfg ConsumerConfig, handle func(context.Contex
 }
 
 // step polls once, handles, commits.
-func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle func(context.Context, []*kgo.Record) error) error {
+func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle handler) error {
 	polling, cancel := context.WithTimeout(ctx, cfg.Quiet)
 	fetches := client.PollRecords(polling, cfg.MaxPoll)
 	quiet := fetches.Empty() && ctx.Err() == nil && polling.Err() != nil
@@ -91,13 +101,13 @@ func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle fu
 	if err := fetches.Err(); err != nil {
 		return fmt.Errorf("poll: %w", err)
 	}
-	records, done := split(fetches, cfg.Group)
+	records, done := split(fetches, cfg.Reader)
 	if len(done) == 0 {
 		return nil
 	}
 	if len(records) > 0 {
 		traced, span := received(ctx, cfg, records)
-		err := handle(traced, records)
+		err := handle(traced, records, done)
 		tracing.End(span, err)
 		if err != nil {
 			return err
@@ -106,14 +116,14 @@ func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle fu
 	return commit(ctx, client, done)
 }
 
-// split returns the data records of fetches, without those that are retried for another group, and for each partition
+// split returns the data records of fetches, without those that are retried for another reader, and for each partition
 // the offset after its last record of any kind.
-func split(fetches kgo.Fetches, group string) ([]*kgo.Record, map[string]map[int32]kgo.EpochOffset) {
+func split(fetches kgo.Fetches, reader string) ([]*kgo.Record, committable) {
 	records := make([]*kgo.Record, 0, fetches.NumRecords())
-	done := map[string]map[int32]kgo.EpochOffset{}
+	done := committable{}
 	fetches.EachRecord(func(r *kgo.Record) {
 		retry, retried := RetryOf(r)
-		if !r.Attrs.IsControl() && (!retried || retry.Group == group) {
+		if !r.Attrs.IsControl() && (!retried || retry.Group == reader) {
 			records = append(records, r)
 		}
 		if done[r.Topic] == nil {
@@ -125,7 +135,7 @@ func split(fetches kgo.Fetches, group string) ([]*kgo.Record, map[string]map[int
 }
 
 // commit also goes on for a while when ctx ends: the effect is there, and not to repeat it costs little.
-func commit(ctx context.Context, client *kgo.Client, done map[string]map[int32]kgo.EpochOffset) error {
+func commit(ctx context.Context, client *kgo.Client, done committable) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	var failed error

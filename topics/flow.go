@@ -16,7 +16,7 @@ type Flow struct {
 	Key     string   `json:"key"`             // what the record key is
 	Whole   bool     `json:"whole,omitempty"` // every process that needs it holds all of it
 	Writers []string `json:"writers"`
-	Readers []Lag    `json:"readers"` // in the order of the catalogue
+	Readers []Lag    `json:"readers"` // in the order of the catalogue; of one that each process is by itself, the one farthest behind
 	Records int64    `json:"records"` // offsets given: records and transaction markers
 }
 
@@ -30,7 +30,11 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 			names = append(names, t.Name)
 		}
 	}
-	at, err := l.standing(ctx, readers, names)
+	running, err := l.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at, err := l.standing(ctx, instances(readers, running), names)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +49,11 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 		}
 		for _, r := range readers {
 			if r.reads(t.Name) {
-				waiting := behind(at.committed[r.Group][t.Name], at.starts[t.Name], at.ends[t.Name], t.transactional())
-				f.Readers = append(f.Readers, Lag{Group: r.Group, Topic: t.Name, Records: waiting})
+				lag := Lag{Group: r.Group, Topic: t.Name}
+				for _, one := range instances([]Reader{r}, running) {
+					lag.Records = max(lag.Records, at.waiting(one.Group, t))
+				}
+				f.Readers = append(f.Readers, lag)
 			}
 		}
 		flows = append(flows, f)
@@ -58,6 +65,11 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 type standing struct {
 	committed    map[string]Offsets // by group
 	starts, ends Offsets
+}
+
+// waiting is how much of a topic a group has not worked off.
+func (s standing) waiting(group string, t Topic) int64 {
+	return behind(s.committed[group][t.Name], s.starts[t.Name], s.ends[t.Name], t.transactional())
 }
 
 // standing asks in this order, so that no reader is ahead of an end.
@@ -93,11 +105,14 @@ func behind(committed, starts, ends map[int32]int64, transactional bool) int64 {
 	return sum
 }
 
-// committed returns the committed offsets by group. A group that has never committed has none.
+// committed returns the committed offsets by group. A group that has never committed has none, and of readers that every
+// process is by itself only those processes have any.
 func (l *Log) committed(ctx context.Context, readers []Reader) (map[string]Offsets, error) {
 	var groups []string
 	for _, r := range readers {
-		groups = append(groups, r.Group)
+		if !r.Each {
+			groups = append(groups, r.Group)
+		}
 	}
 	out := map[string]Offsets{}
 	for group, fetched := range l.admin.FetchManyOffsets(ctx, groups...) {

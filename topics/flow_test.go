@@ -2,11 +2,14 @@ package topics_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -73,5 +76,45 @@ func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
 		if _, ok := got[own]; ok {
 			t.Errorf("%s is told of, which is a group's own", own)
 		}
+	}
+}
+
+// Of the processes that are each a reader by themselves the one farthest behind is told of, under the reader's name.
+func TestFlowsTellOfTheSlowestProcess(t *testing.T) {
+	w := newWire(t)
+	l := w.log(t)
+	w.produce(t, topics.Edges, numbered("a", 10)...)
+	waiting := func() int64 {
+		t.Helper()
+		reader := topics.Reader{Group: "shelves", Topics: []string{topics.Edges}, Each: true}
+		list, err := l.Flows(t.Context(), topics.Catalogue(topics.Profile{Embedded: true}), []topics.Reader{reader})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(list, func(f topics.Flow) bool { return f.Topic == topics.Edges })
+		if len(list[i].Readers) != 1 || list[i].Readers[0].Group != "shelves" {
+			t.Fatalf("readers of edges: %+v, want shelves", list[i].Readers)
+		}
+		return list[i].Readers[0].Records
+	}
+	all := waiting() // a record that is alone in its partition counts as a marker
+	if all < 5 {
+		t.Errorf("while nobody runs %d wait, want them all", all)
+	}
+	w.follow(t, newShelf(), "1")
+	eventually.True(t, "nothing waits", func() bool { return waiting() == 0 })
+	slow, errBroken := newShelf(), errors.New("broken")
+	held, hold := make(chan struct{}), make(chan struct{})
+	running(t, func(ctx context.Context) error {
+		return topics.Follow(ctx, w.following(slow, "2"), func(context.Context, []*kgo.Record, topics.Marks) error {
+			close(held)
+			<-hold
+			return errBroken
+		})
+	})
+	defer close(hold)
+	<-held
+	if got := waiting(); got != all {
+		t.Errorf("with a process that stands still %d wait, want %d", got, all)
 	}
 }

@@ -165,7 +165,7 @@ func (w *GenerationWatch) Readers(readers []Reader) []Reader {
 // of is a generation of the reader: with ticks of its own.
 func (r Reader) of(number int) Reader {
 	name := GenerationName(r.Group, number)
-	own := Reader{Group: name}
+	own := Reader{Group: name, Each: r.Each}
 	for _, t := range r.Topics {
 		if t == TicksOf(r.Group) {
 			t = TicksOf(name)

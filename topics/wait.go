@@ -20,6 +20,7 @@ import (
 type Reader struct {
 	Group  string
 	Topics []string
+	Each   bool // every process is one by itself, in a group named after Group: see InstanceGroup
 }
 
 func (r Reader) reads(topic string) bool { return slices.Contains(r.Topics, topic) }
@@ -28,7 +29,7 @@ func (r Reader) reads(topic string) bool { return slices.Contains(r.Topics, topi
 func ReadersOf(catalogue []Topic) []Reader {
 	var readers []Reader
 	for _, group := range Consumers(catalogue) {
-		r := Reader{Group: group}
+		r := Reader{Group: group, Each: slices.Contains(InstanceReaders(), group)}
 		for _, t := range catalogue {
 			if slices.Contains(t.Readers, group) {
 				r.Topics = append(r.Topics, t.Name)
@@ -94,8 +95,9 @@ func (e *WaitError) Unwrap() error { return e.Cause }
 //
 // Who commits nothing to the brokers is waited for by Follow, afterwards.
 //
-// No readers: those of the catalogue. In any case every process that holds a topic whole is waited for. progress, which
-// may be nil, is called after each look at the brokers.
+// No readers: those of the catalogue. In any case every process that holds a topic whole is waited for. Of a reader that
+// each process is by itself those are waited for that run, and, where none does, the first that will. progress, which may
+// be nil, is called after each look at the brokers.
 //
 // A reader has worked a partition off when between the offset it has committed and the partition's end there is no
 // committed data record that is older than the call. That is exact, loops included, because one look first reads all
@@ -218,22 +220,65 @@ func (w *waiter) look(ctx context.Context) (WaitState, error) {
 
 // withWholes adds the groups of the processes that hold a topic whole at the moment.
 func (w *waiter) withWholes(ctx context.Context) ([]Reader, error) {
-	groups, err := w.log.admin.ListGroups(ctx)
+	groups, err := w.log.running(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list groups: %w", err)
+		return nil, err
 	}
 	if err := w.generations.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	readers := w.generations.Readers(w.readers)
+	readers := instances(w.generations.Readers(w.readers), groups)
 	for _, t := range Catalogue(Profile{}) {
-		for _, g := range groups.Sorted() {
-			if t.Whole && strings.HasPrefix(g.Group, wholePrefix(t.Name)) && g.State != "Empty" && g.State != "Dead" {
-				readers = append(readers, Reader{Group: g.Group, Topics: []string{t.Name}})
+		for _, g := range groups {
+			if t.Whole && strings.HasPrefix(g, wholePrefix(t.Name)) {
+				readers = append(readers, Reader{Group: g, Topics: []string{t.Name}})
 			}
 		}
 	}
 	return readers, nil
+}
+
+// running returns the groups that have members, sorted.
+func (l *Log) running(ctx context.Context) ([]string, error) {
+	groups, err := l.admin.ListGroups(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list groups: %w", err)
+	}
+	var names []string
+	for _, g := range groups.Sorted() {
+		if g.State != "Empty" && g.State != "Dead" {
+			names = append(names, g.Group)
+		}
+	}
+	return names, nil
+}
+
+// instances puts the processes that run in the place of each reader that every process is by itself. One of which none
+// runs stays: it has committed nothing. (One group of its plain name is that of processes of the release before.)
+func instances(readers []Reader, running []string) []Reader {
+	var list []Reader
+	for _, r := range readers {
+		before := len(list)
+		for _, group := range running {
+			if r.Each && (group == r.Group || strings.HasPrefix(group, instancePrefix(r.Group))) {
+				list = append(list, Reader{Group: group, Topics: r.Topics})
+			}
+		}
+		if len(list) == before {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Instances returns readers with the processes that run in the place of each that every process is by itself; one of
+// which none runs stays as it is.
+func (l *Log) Instances(ctx context.Context, readers []Reader) ([]Reader, error) {
+	running, err := l.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return instances(readers, running), nil
 }
 
 // ends returns the ends of all topics. The first time it also notes what was there at the call.

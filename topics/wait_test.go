@@ -311,6 +311,47 @@ func TestWaitSeesWholes(t *testing.T) {
 	}
 }
 
+// Of a reader that every process is by itself all are waited for that run. While none does, one is waited for that comes.
+func TestWaitSeesEveryProcessThatRuns(t *testing.T) {
+	w := newWire(t)
+	reader := topics.Reader{Group: "shelves", Topics: []string{topics.Edges}, Each: true}
+	wait := func(timeout time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		return topics.Wait(ctx, w.kafka, schemas.MicrosOf(time.Now()), nil, reader)
+	}
+	w.produce(t, topics.Edges, "a")
+	p := topics.Partition("a", w.kafka.Partitions)
+	w.commit(t, "shelves", topics.Edges, p, 1)   // by a process of the release before, which is gone
+	w.commit(t, "shelves-0", topics.Edges, p, 1) // by one that is gone, too
+	if err := wait(300 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "shelves: 1 of edges") {
+		t.Errorf("while nobody runs: %v, want that shelves is behind", err)
+	}
+	first, second := newShelf(), newShelf()
+	stop := w.follow(t, first, "1")
+	if err := wait(time.Minute); err != nil || !first.once(1) {
+		t.Fatalf("with one: %v, and it has %v", err, first.values)
+	}
+	w.follow(t, second, "2")
+	eventually.True(t, "the second has joined", func() bool { return second.once(1) })
+	for i := range 20 {
+		w.produce(t, topics.Edges, fmt.Sprint("b", i))
+		if err := wait(time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if !first.once(i+2) || !second.once(i+2) {
+			t.Fatalf("Wait returned with %d and %d of %d", len(first.values), len(second.values), i+2)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	w.produce(t, topics.Edges, "c")
+	if err := wait(time.Minute); err != nil || !second.once(22) || first.once(22) {
+		t.Errorf("one is gone: %v, want that the other is waited for alone", err)
+	}
+}
+
 func TestWaitKeepsTryingWhileBrokersAreAway(t *testing.T) {
 	w := newWire(t)
 	var fails int

@@ -51,7 +51,7 @@ func (w *Whole[T]) OnChange(f func(key string, was, is *T)) { w.changed = f }
 // WholeGroup returns the consumer group of a process that holds a topic whole.
 func WholeGroup(topic, instance string) string { return wholePrefix(topic) + instance }
 
-func wholePrefix(topic string) string { return topic + "-whole-" }
+func wholePrefix(topic string) string { return instancePrefix(topic + "-whole") }
 
 // Has says whether the topic has a record under the key.
 func (w *Whole[T]) Has(key string) bool {
@@ -132,48 +132,25 @@ func (w *Whole[T]) load(ctx context.Context) error {
 
 // follow joins the group and goes on.
 func (w *Whole[T]) follow(ctx context.Context) error {
-	cfg := ConsumerConfig{Kafka: w.kafka, Group: WholeGroup(w.stream.Name, w.instance), Topics: []string{w.stream.Name}}
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	err := consume(ctx, cfg, w.handle,
-		kgo.AdjustFetchOffsetsFn(func(_ context.Context, fetched map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
-			return w.resume(fetched), nil
-		}),
-		kgo.OnPartitionsAssigned(func(ctx context.Context, client *kgo.Client, _ map[string][]int32) {
-			// What was committed under this name before says nothing of this process.
-			if err := commit(ctx, client, w.position()); err != nil {
-				fail(err)
-				return
-			}
-			w.readyOnce.Do(func() { close(w.ready) })
-		}))
-	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
-		return fmt.Errorf("hold topic %s: %w", w.stream.Name, cause)
-	}
-	return err
+	return Follow(ctx, Following{
+		ConsumerConfig: ConsumerConfig{Kafka: w.kafka, Group: WholeGroup(w.stream.Name, w.instance), Topics: []string{w.stream.Name}},
+		Marks:          w.marks,
+		Anew:           true,
+		Joined:         func() { w.readyOnce.Do(func() { close(w.ready) }) },
+	}, w.handle)
 }
 
-// resume puts every assigned partition to where this process goes on.
-func (w *Whole[T]) resume(fetched map[string]map[int32]kgo.Offset) map[string]map[int32]kgo.Offset {
+func (w *Whole[T]) marks() (Marks, error) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	for p := range fetched[w.stream.Name] {
-		fetched[w.stream.Name][p] = kgo.NewOffset().At(w.next[w.stream.Name][p])
-	}
-	return fetched
-}
-
-func (w *Whole[T]) position() map[string]map[int32]kgo.EpochOffset {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	at := map[int32]kgo.EpochOffset{}
+	marks := Marks{}
 	for p, next := range w.next[w.stream.Name] {
-		at[p] = kgo.EpochOffset{Epoch: -1, Offset: next}
+		marks.set(w.stream.Name, p, Mark{Next: next})
 	}
-	return map[string]map[int32]kgo.EpochOffset{w.stream.Name: at}
+	return marks, nil
 }
 
-func (w *Whole[T]) handle(_ context.Context, records []*kgo.Record) error {
+func (w *Whole[T]) handle(_ context.Context, records []*kgo.Record, _ Marks) error {
 	for _, r := range records {
 		if err := w.apply(r); err != nil {
 			return err

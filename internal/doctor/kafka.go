@@ -233,7 +233,7 @@ func (k Kafka) replicas(ctx context.Context, want []topics.Topic, found *Finding
 
 // groups asks in which state each consumer is, and how much it has not worked off.
 func (k Kafka) groups(ctx context.Context, found *Findings) {
-	lags, err := k.lags(ctx)
+	readers, lags, err := k.lags(ctx)
 	if err != nil {
 		found.Problem("this user may need DESCRIBE on the groups", "%v", reason(ctx, err))
 		return
@@ -245,7 +245,7 @@ func (k Kafka) groups(ctx context.Context, found *Findings) {
 	}
 	defer adm.Close()
 	var names []string
-	for _, r := range k.Readers {
+	for _, r := range readers {
 		names = append(names, r.Group)
 	}
 	groups, err := adm.DescribeGroups(ctx, names...)
@@ -300,16 +300,21 @@ func start(group string) string {
 	return `start "smartfeed serve"`
 }
 
-// lags compares what the groups have committed with where the topics begin and end.
-func (k Kafka) lags(ctx context.Context) (map[string]lag, error) {
+// lags compares what the groups have committed with where the topics begin and end. Of readers that every process is by
+// itself it returns those processes.
+func (k Kafka) lags(ctx context.Context) ([]topics.Reader, map[string]lag, error) {
 	l, err := topics.NewLog(k.Kafka)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer l.Close()
-	all, err := l.Positions(ctx, k.Readers)
+	readers, err := l.Instances(ctx, k.Readers)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	all, err := l.Positions(ctx, readers)
+	if err != nil {
+		return nil, nil, err
 	}
 	out := map[string]lag{}
 	for group, positions := range all {
@@ -325,7 +330,7 @@ func (k Kafka) lags(ctx context.Context) (map[string]lag, error) {
 		}
 		out[group] = sum
 	}
-	return out, nil
+	return readers, out, nil
 }
 
 // letters counts the dead letters of the last day.

@@ -1,0 +1,244 @@
+package topics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// shelf is a store: what is written and up to where stand together.
+type shelf struct {
+	mu     sync.Mutex
+	values map[string]int
+	marks  topics.Marks
+	fail   error // of the next write
+}
+
+func newShelf() *shelf {
+	return &shelf{values: map[string]int{}, marks: topics.Marks{topics.Edges: {}}}
+}
+
+func (s *shelf) put(_ context.Context, records []*kgo.Record, to topics.Marks) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.fail; err != nil {
+		s.fail = nil
+		return err
+	}
+	for _, r := range records {
+		s.values[string(r.Value)]++
+	}
+	maps.Copy(s.marks[topics.Edges], to[topics.Edges])
+	return nil
+}
+
+func (s *shelf) filled() (topics.Marks, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return topics.Marks{topics.Edges: maps.Clone(s.marks[topics.Edges])}, nil
+}
+
+// once says whether the shelf has n values, each once.
+func (s *shelf) once(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, times := range s.values {
+		if times != 1 {
+			return false
+		}
+	}
+	return len(s.values) == n
+}
+
+// has says whether the shelf has each of the values, once.
+func (s *shelf) has(values ...string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(values, func(v string) bool { return s.values[v] != 1 })
+}
+
+// next adds up the offsets of the marks.
+func (s *shelf) next() (sum int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, mark := range s.marks[topics.Edges] {
+		sum += mark.Next
+	}
+	return sum
+}
+
+func (w *wire) following(s *shelf, instance string) topics.Following {
+	cfg := w.consumer(topics.InstanceGroup("shelves", instance), topics.Edges)
+	cfg.Reader = "shelves"
+	return topics.Following{ConsumerConfig: cfg, Marks: s.filled}
+}
+
+func (w *wire) follow(t *testing.T, s *shelf, instance string) (stop func() error) {
+	t.Helper()
+	return running(t, func(ctx context.Context) error { return topics.Follow(ctx, w.following(s, instance), s.put) })
+}
+
+// Of two processes each has everything, once, markers passed; and one whose store is lost is filled again, whatever was
+// committed under its name.
+func TestEveryFollowerIsFilledWhole(t *testing.T) {
+	w := newWire(t)
+	w.produce(t, topics.Edges, numbered("a", 100)...)
+	w.transact(t, kgo.TryAbort, &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("never")})
+	w.transact(t, kgo.TryCommit, &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("k")})
+	first, second := newShelf(), newShelf()
+	stop := w.follow(t, first, "1")
+	w.follow(t, second, "2")
+	eventually.True(t, "both have all", func() bool { return first.once(101) && second.once(101) })
+	eventually.True(t, "all is committed", func() bool { return w.committed(t, "shelves-1", topics.Edges) == w.end(t, topics.Edges) })
+	if err := stop(); err != nil {
+		t.Errorf("Follow = %v after its context ended, want nil", err)
+	}
+
+	w.produce(t, topics.Edges, "late")
+	stop = w.follow(t, first, "1")
+	eventually.True(t, "what came while it was away", func() bool { return first.once(102) && second.once(102) })
+	_ = stop()
+
+	lost := newShelf()
+	f := w.following(lost, "1")
+	joined := int64(-1)
+	f.Joined = func() { joined = w.committed(t, "shelves-1", topics.Edges) }
+	stop = running(t, func(ctx context.Context) error { return topics.Follow(ctx, f, lost.put) })
+	eventually.True(t, "it is filled again", func() bool { return lost.once(102) })
+	_ = stop()
+	if joined != 0 {
+		t.Errorf("having joined it has committed %d offsets, want what its store has", joined)
+	}
+}
+
+// What could not be written comes again, and nothing of it is committed.
+func TestFollowGoesOnAfterAFailure(t *testing.T) {
+	w := newWire(t)
+	w.produce(t, topics.Edges, numbered("a", 10)...)
+	s, errBroken := newShelf(), errors.New("broken")
+	s.fail = errBroken
+	if err := topics.Follow(t.Context(), w.following(s, "1"), s.put); !errors.Is(err, errBroken) {
+		t.Fatalf("Follow = %v, want the store's error", err)
+	}
+	if n := w.committed(t, "shelves-1", topics.Edges); n != 0 || s.next() != 0 {
+		t.Errorf("%d offsets are committed and %d marked, want none", n, s.next())
+	}
+	w.follow(t, s, "1")
+	eventually.True(t, "all is there", func() bool { return s.once(10) })
+}
+
+// A mark whose topic is not known counts for the one that there is: so it is with stores of a former release.
+func TestFollowTakesAMarkWithoutATopic(t *testing.T) {
+	w := newWire(t)
+	w.produce(t, topics.Edges, "old")
+	p := topics.Partition("old", w.kafka.Partitions)
+	s := newShelf()
+	s.marks[topics.Edges][p] = topics.Mark{Next: 1}
+	stop := w.follow(t, s, "1")
+	w.produce(t, topics.Edges, "new")
+	eventually.True(t, "the new record", func() bool { return s.has("new") })
+	_ = stop()
+	if !s.once(1) {
+		t.Errorf("got %v, want what is behind the mark", s.values)
+	}
+	q := topics.Partition("new", w.kafka.Partitions)
+	if mark := s.marks[topics.Edges][q]; mark.Topic == (kadm.TopicID{}) {
+		t.Errorf("the mark is %+v, want the topic's id in it", mark)
+	}
+}
+
+func TestFollowNoticesAnotherTopic(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*testing.T, *wire, *shelf)
+		says   string
+	}{
+		"made anew": {func(t *testing.T, w *wire, _ *shelf) {
+			if _, err := w.admin(t).DeleteTopics(t.Context(), topics.Edges); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Embedded: true})); err != nil {
+				t.Fatal(err)
+			}
+			w.produce(t, topics.Edges, numbered("b", 50)...)
+		}, "topic edges was made anew since records of it were applied"},
+		"cut short": {func(t *testing.T, w *wire, s *shelf) {
+			w.produce(t, topics.Edges, numbered("b", 50)...)
+			mark := s.marks[topics.Edges][0]
+			mark.Next += 1000
+			s.marks[topics.Edges][0] = mark
+		}, "edges/0 ends at "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(t)
+			w.produce(t, topics.Edges, numbered("a", 50)...)
+			s := newShelf()
+			stop := w.follow(t, s, "1")
+			eventually.True(t, "all is there", func() bool { return s.once(50) && s.next() == 50 })
+			_ = stop()
+			c.change(t, w, s)
+
+			err := topics.Follow(t.Context(), w.following(s, "1"), s.put)
+			var changed *topics.ChangedTopicError
+			if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("Follow = %v, want a ChangedTopicError that says %q", err, c.says)
+			}
+			f := w.following(s, "1")
+			f.Anew = true
+			running(t, func(ctx context.Context) error { return topics.Follow(ctx, f, s.put) })
+			eventually.True(t, "the topic is read from the beginning", func() bool { return s.has(numbered("b", 50)...) })
+		})
+	}
+}
+
+// A retried record is for every process of the reader that could not work it off, and for no other reader.
+func TestARetryIsForEveryProcess(t *testing.T) {
+	w := newWire(t)
+	retried := func(value, group string) *kgo.Record {
+		header := kgo.RecordHeader{Key: topics.RetryHeader, Value: topics.Retry{Group: group, Attempt: 1}.Value()}
+		return &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte(value), Headers: []kgo.RecordHeader{header}}
+	}
+	w.send(t, retried("ours", "shelves"), retried("theirs", "feeds"), retried("one's", "shelves-1"), &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("last")})
+	first, second := newShelf(), newShelf()
+	w.follow(t, first, "1")
+	w.follow(t, second, "2")
+	eventually.True(t, "all is read", func() bool { return first.next() == 4 && second.next() == 4 })
+	want := map[string]int{"ours": 1, "last": 1}
+	for _, s := range []*shelf{first, second} {
+		if diff := cmp.Diff(want, s.values); diff != "" {
+			t.Errorf("values (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestMarksAreReadAsTheyWereWritten(t *testing.T) {
+	for _, want := range []topics.Mark{{}, {Next: 1<<40 + 7}, {Topic: kadm.TopicID{1, 15: 9}, Next: 3}} {
+		if got, err := topics.ParseMark(want.Bytes()); err != nil || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	}
+	whole := topics.Mark{Topic: kadm.TopicID{1}, Next: 5}.Bytes()
+	for n := range len(whole) {
+		got, err := topics.ParseMark(whole[:n])
+		if n == 8 && (err != nil || got != topics.Mark{Next: 5}) {
+			t.Errorf("an offset alone: got %+v, %v", got, err)
+		}
+		if n != 8 && err == nil {
+			t.Errorf("%d bytes are the mark %+v", n, got)
+		}
+	}
+	if _, err := topics.ParseMark(fmt.Append(whole, "x")); err == nil {
+		t.Error("too many bytes are a mark")
+	}
+}
