@@ -320,7 +320,7 @@ func (p *product) openFeatures(context.Context) error {
 	}
 	deps := feature.Deps{Store: store, Deleted: p.deleted, Definitions: definitions, Metrics: metrics, Log: p.log, Now: time.Now}
 	sink, err := feature.NewSink(p.cfg.Feature, feature.SinkDeps{
-		Kafka: p.kafka, Streams: p.streams, Store: writer, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
+		Kafka: p.kafka, Streams: p.streams, Instance: p.instance(), Store: writer, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
 	})
 	if err != nil {
 		return err
@@ -377,7 +377,9 @@ func (p *product) openInsights() error {
 		return err
 	}
 	p.opened(store.Close)
-	sink, err := insight.NewSink(p.cfg.Insight, p.kafka, p.streams.ActionsEnriched, store, time.Now)
+	sink, err := insight.NewSink(p.cfg.Insight, insight.SinkDeps{
+		Kafka: p.kafka, Stream: p.streams.ActionsEnriched, Instance: p.instance(), Store: store, Now: time.Now,
+	})
 	if err != nil {
 		return err
 	}

@@ -40,8 +40,8 @@ func ParseMark(b []byte) (Mark, error) {
 	return m, nil
 }
 
-// set has a partition's mark in m.
-func (m Marks) set(topic string, partition int32, mark Mark) {
+// Set has a partition's mark in m.
+func (m Marks) Set(topic string, partition int32, mark Mark) {
 	if m[topic] == nil {
 		m[topic] = map[int32]Mark{}
 	}
@@ -102,7 +102,7 @@ func Resume(ctx context.Context, k Kafka, topics []string, marks Marks) (Marks, 
 			if mark.Topic = there[topic].ID; mark.Next < 0 {
 				mark.Next = starts[topic][p]
 			}
-			at.set(topic, p, mark)
+			at.Set(topic, p, mark)
 		}
 	}
 	return at, nil
@@ -201,7 +201,7 @@ func (p *progressed) marks(done committable) Marks {
 	to := Marks{}
 	for topic, partitions := range done {
 		for partition, next := range partitions {
-			to.set(topic, partition, Mark{p.at[topic][partition].Topic, next.Offset})
+			to.Set(topic, partition, Mark{p.at[topic][partition].Topic, next.Offset})
 		}
 	}
 	return to

@@ -145,7 +145,7 @@ func (w *Whole[T]) marks() (Marks, error) {
 	defer w.mu.RUnlock()
 	marks := Marks{}
 	for p, next := range w.next[w.stream.Name] {
-		marks.set(w.stream.Name, p, Mark{Next: next})
+		marks.Set(w.stream.Name, p, Mark{Next: next})
 	}
 	return marks, nil
 }

@@ -1,9 +1,9 @@
 // Package feature answers what members did in the last minutes and hours, joined with the attributes of what they did
 // it to, and what all members did to a pin.
 //
-//	in      actions-enriched, item-features, pin-cards, pin-attributes (group features, read committed)
+//	in      actions-enriched, item-features, pin-cards, pin-attributes (read committed, by each process for itself)
 //	rows    actor, time → action; pin, day → counts and actors by step; pin → facets, attributes, embedding, mean of its
-//	        recent actors
+//	        recent actors; topic, partition → how far it is applied
 //	out     answers to Request; dead letters
 //
 // A Definition, from features.yaml, is what a feature means: verbs, a window of at most 96 hours, a filter and a
@@ -37,6 +37,7 @@
 // # Guarantees
 //
 // The Sink commits an offset only after what the record brought is on disk, and every write is keyed, so that a repeat
-// changes nothing. An answer never waits past its deadline: what was not evaluated by then is null, named in missing and
+// changes nothing. How far the topics are applied is in the batch with the rows: a store that was lost, or was filled from
+// topics that were made anew since, is filled again from what they have. An answer never waits past its deadline: what was not evaluated by then is null, named in missing and
 // summed up in degraded. A store that fails answer after answer is left alone for a while.
 package feature

@@ -19,6 +19,7 @@ import (
 // Writer is what a Sink fills. *EmbeddedStore is one.
 type Writer interface {
 	Write(batch Batch) error // durable when it returns, repeats change nothing
+	Marks() (topics.Marks, error)
 	Sweep() error
 }
 
@@ -30,9 +31,6 @@ type pinWriter struct{ Writer }
 
 func (w pinWriter) Write(b Batch) error {
 	b.Actions = nil
-	if len(b.Counts)+len(b.Cards)+len(b.Pins) == 0 {
-		return nil // nothing to make durable
-	}
 	return w.Writer.Write(b)
 }
 
@@ -46,13 +44,15 @@ type DeadLetters interface {
 type SinkDeps struct {
 	Kafka       topics.Kafka
 	Streams     *topics.Streams
-	Store       Writer
+	Instance    string // names the process among those that run
+	Store       Writer // of the process's own
 	DeadLetters DeadLetters
 	Metrics     *Metrics
 	Now         func() time.Time
 }
 
-// Sink fills a feature store from the topics, as the consumer group features.
+// Sink fills a feature store from the topics, all partitions of them: each process is a consumer group by itself,
+// topics.InstanceGroup of features.
 type Sink struct {
 	cfg      Config
 	deps     SinkDeps
@@ -83,22 +83,27 @@ func (s *Sink) Fresh() (arrived time.Time, known bool) {
 	return schemas.Micros(at).Time(), at != 0
 }
 
-// Run consumes and sweeps until ctx ends (nil) or something breaks (the error). What was handed over and not committed
-// comes again: Run may be called again.
+// Run consumes and sweeps until ctx ends (nil) or something breaks (the error). It goes on where the store says, with the
+// oldest records of a topic of which the store knows nothing, and may be called again.
 func (s *Sink) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		return topics.Consume(ctx, topics.ConsumerConfig{
-			Kafka: s.deps.Kafka,
-			Group: topics.Features,
+	group.Go(func() error { return topics.Follow(ctx, s.following(), s.handle) })
+	group.Go(func() error { return s.sweep(ctx) })
+	return group.Wait()
+}
+
+func (s *Sink) following() topics.Following {
+	return topics.Following{
+		ConsumerConfig: topics.ConsumerConfig{
+			Kafka: s.deps.Kafka, Group: topics.InstanceGroup(topics.Features, s.deps.Instance), Reader: topics.Features,
 			Topics: []string{
 				s.deps.Streams.ActionsEnriched.Name, s.deps.Streams.ItemFeatures.Name,
 				s.deps.Streams.PinCards.Name, s.deps.Streams.PinAttributes.Name,
 			},
-		}, s.handle)
-	})
-	group.Go(func() error { return s.sweep(ctx) })
-	return group.Wait()
+		},
+		Marks: s.deps.Store.Marks,
+		Anew:  true, // repeats change nothing
+	}
 }
 
 // sweep deletes what has expired, at once and then ever again.
@@ -118,8 +123,8 @@ func (s *Sink) sweep(ctx context.Context) error {
 }
 
 // handle makes records durable. It returns nil only when all are written or buried.
-func (s *Sink) handle(ctx context.Context, records []*kgo.Record) error {
-	var batch Batch
+func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Marks) error {
+	batch := Batch{Marks: to}
 	for _, r := range records {
 		if err := s.inputs[r.Topic](&batch, r); err != nil {
 			if err := s.bury(ctx, r, err); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -65,10 +66,18 @@ func newWire(t testing.TB) *wire {
 	return w
 }
 
+// first is the process whose sink stands for all where there is one.
+const first = "127.0.0.1:1"
+
 func (w *wire) sink(t testing.TB, store Writer, letters DeadLetters) *Sink {
 	t.Helper()
+	return w.sinkOf(t, first, store, letters)
+}
+
+func (w *wire) sinkOf(t testing.TB, instance string, store Writer, letters DeadLetters) *Sink {
+	t.Helper()
 	s, err := NewSink(DefaultConfig(), SinkDeps{
-		Kafka: w.kafka, Streams: w.streams, Store: store, DeadLetters: letters, Metrics: w.metrics,
+		Kafka: w.kafka, Streams: w.streams, Instance: instance, Store: store, DeadLetters: letters, Metrics: w.metrics,
 		Now: func() time.Time { return now.Time() },
 	})
 	if err != nil {
@@ -119,8 +128,13 @@ func running(t testing.TB, run func(context.Context) error) (stop func() error) 
 	return stop
 }
 
-// lag is how many records of its topics the group has not committed, markers included.
+// lag is how many records of its topics the first process has not committed, markers included.
 func (w *wire) lag(t testing.TB) int64 {
+	t.Helper()
+	return w.lagOf(t, first)
+}
+
+func (w *wire) lagOf(t testing.TB, instance string) int64 {
 	t.Helper()
 	admin, err := w.kafka.Admin()
 	if err != nil {
@@ -131,7 +145,7 @@ func (w *wire) lag(t testing.TB) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	committed, err := admin.FetchOffsets(t.Context(), topics.Features)
+	committed, err := admin.FetchOffsets(t.Context(), topics.InstanceGroup(topics.Features, instance))
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 		t.Fatal(err)
 	}
@@ -353,17 +367,16 @@ func (f failingLetters) Bury(ctx context.Context, group string, r *kgo.Record, r
 	return f.to.Bury(ctx, group, r, reason)
 }
 
-// A supervisor calls Run again after each error: nothing is lost, nothing doubled.
+// A supervisor calls Run again after each error: nothing is lost, nothing doubled. What was written before the failure is
+// marked as written and does not come again, so each round brings something new.
 func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
 	w := newWire(t)
 	f := &failing{EmbeddedStore: w.store, before: 2, after: 2, bury: 2}
 	sink := w.sink(t, f, failingLetters{f, w.publisher})
 	w.produce(t, topics.ActionsEnriched, "user:1", []byte("?"))
-	for _, a := range saves("user:1", 5, now).Actions {
-		w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, a))
-	}
 	failed := 0
-	for range 6 {
+	for _, a := range saves("user:1", 6, now).Actions {
+		w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, a))
 		if err := sink.Run(t.Context()); !errors.Is(err, errBroken) {
 			t.Fatalf("Run: got %v, want %v", err, errBroken)
 		}
@@ -376,12 +389,12 @@ func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
 		t.Errorf("%d faults were hit, Run failed %d times, want 6 and 6", f.hits, failed)
 	}
 	running(t, sink.Run)
-	eventually.True(t, "five actions", func() bool {
-		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(5)
+	eventually.True(t, "six actions", func() bool {
+		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(6)
 	})
 	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
-	if got := rowsOf(t, w.store, actionTable); got != 5 {
-		t.Errorf("got %d rows, want 5", got)
+	if got := rowsOf(t, w.store, actionTable); got != 6 {
+		t.Errorf("got %d rows, want 6", got)
 	}
 }
 
@@ -413,6 +426,141 @@ func TestOnlyCommittedRecordsCount(t *testing.T) {
 	}
 }
 
+// holdsAll holds that a store has the saves of ten users, and nothing of them twice, and a pin.
+func holdsAll(t *testing.T, who string, store *EmbeddedStore) {
+	t.Helper()
+	if got := rowsOf(t, store, actionTable); got != 10 {
+		t.Errorf("%s: %d actions, want those of all ten users", who, got)
+	}
+	got, err := store.Pins(t.Context(), []schemas.PinID{"pin:9"}, false)
+	if err != nil || got["pin:9"].Author != "user:ada" {
+		t.Errorf("%s: the pin is %v, %v", who, got, err)
+	}
+}
+
+// Each of two processes has everything in its store, one whose directory was lost is filled again, and one that was there
+// goes on where it was, though the brokers have forgotten where that is.
+func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
+	w := newWire(t)
+	for i := range 10 {
+		user := schemas.UserID(fmt.Sprint("user:", i))
+		w.produce(t, topics.ActionsEnriched, string(user), encoded(t, w.streams.ActionsEnriched, saves(user, 1, now).Actions[0]))
+	}
+	w.produce(t, topics.ActionsEnriched, "user:1", []byte("?"))
+	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Quality: 1}}
+	w.produce(t, topics.PinCards, "pin:9", encoded(t, w.streams.PinCards, card))
+	const second = "127.0.0.1:2"
+	dir := t.TempDir()
+	other := openTest(t, dir, DefaultConfig())
+	running(t, w.sink(t, w.store, w.publisher).Run)
+	stop := running(t, w.sinkOf(t, second, other, w.publisher).Run)
+	eventually.True(t, "both have all", func() bool { return w.lag(t) == 0 && w.lagOf(t, second) == 0 })
+	holdsAll(t, "the first", w.store)
+	holdsAll(t, "the second", other)
+	for _, l := range w.deadLetters(t, 2) {
+		if l.Group != topics.Features {
+			t.Errorf("a letter of %q, want it of the reader, so that every process takes its retry", l.Group)
+		}
+	}
+	if err := errors.Join(stop(), other.Close()); err != nil {
+		t.Fatal(err)
+	}
+
+	w.forget(t, second)
+	kept := &counting{EmbeddedStore: openTest(t, dir, DefaultConfig())}
+	stop = running(t, w.sinkOf(t, second, kept, w.publisher).Run)
+	eventually.True(t, "the second has joined again", func() bool { return w.lagOf(t, second) == 0 })
+	if err := stop(); err != nil || kept.records > 0 {
+		t.Errorf("%v: %d records were written again, want it to go on where its store says", err, kept.records)
+	}
+	if err := errors.Join(kept.Close(), os.RemoveAll(dir)); err != nil {
+		t.Fatal(err)
+	}
+
+	empty := openTest(t, dir, DefaultConfig())
+	running(t, w.sinkOf(t, second, empty, w.publisher).Run)
+	eventually.True(t, "the second is filled again", func() bool { return rowsOf(t, empty, actionTable) == 10 && w.lagOf(t, second) == 0 })
+	holdsAll(t, "the second, which had lost all", empty)
+}
+
+// counting counts what is written.
+type counting struct {
+	*EmbeddedStore
+	records int
+}
+
+func (c *counting) Write(b Batch) error {
+	c.records += len(b.Actions) + len(b.Counts) + len(b.Cards) + len(b.Pins)
+	return c.EmbeddedStore.Write(b)
+}
+
+// forget has the brokers forget how far a process is.
+func (w *wire) forget(t *testing.T, instance string) {
+	t.Helper()
+	admin, err := w.kafka.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if _, err := admin.DeleteGroups(t.Context(), topics.InstanceGroup(topics.Features, instance)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A topic that was deleted and made anew begins with offsets that the store has passed: it is read from its beginning.
+func TestATopicThatIsMadeAnewIsReadWhole(t *testing.T) {
+	w := newWire(t)
+	for range 5 {
+		w.produce(t, topics.ActionsEnriched, "user:key", encoded(t, w.streams.ActionsEnriched, saves("user:key", 1, now).Actions[0]))
+	}
+	stop := running(t, w.sink(t, w.store, w.publisher).Run)
+	eventually.True(t, "the first topic is applied", func() bool { return w.lag(t) == 0 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	admin, err := w.kafka.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if _, err := admin.DeleteTopics(t.Context(), topics.ActionsEnriched); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Partitions: 2, Embedded: true})); err != nil {
+		t.Fatal(err)
+	}
+	second := &schemas.EnrichedAction{ID: "other", Actor: "user:key", Verb: "save", Object: "pin:1", Timestamp: now}
+	for range 7 { // more than there were, so that the old offset is none that the topic lacks
+		w.produce(t, topics.ActionsEnriched, "user:key", encoded(t, w.streams.ActionsEnriched, second))
+		second.ID += "x"
+	}
+	running(t, w.sink(t, w.store, w.publisher).Run)
+	eventually.True(t, "the second topic is applied", func() bool { return rowsOf(t, w.store, actionTable) == 1+7 })
+}
+
+func TestMarksOfAStore(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir, DefaultConfig())
+	want := topics.Marks{}
+	for topic, n := range map[string]int32{"a": 2, "a-b": 1, topics.PinCards: 3} {
+		for p := range n {
+			want.Set(topic, p, topics.Mark{Topic: kadm.TopicID{byte(len(topic))}, Next: int64(p) << 33})
+		}
+	}
+	mustWrite(t, s, Batch{Marks: topics.Marks{"a": {0: {Next: 1}}}})
+	mustWrite(t, s, Batch{Marks: want})
+	if err := errors.Join(s.Sweep(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := openTest(t, dir, DefaultConfig()).Marks()
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v, marks (-want +got):\n%s", err, diff)
+	}
+	if _, err := s.Marks(); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: got %v, want %v", err, ErrClosed)
+	}
+}
+
 func TestRunLeavesNothingBehind(t *testing.T) {
 	w := newWire(t)
 	ignore := goleak.IgnoreCurrent()
@@ -423,8 +571,9 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer admin.Close()
-		groups, err := admin.DescribeGroups(t.Context(), topics.Features)
-		return err == nil && groups[topics.Features].State == "Stable"
+		group := topics.InstanceGroup(topics.Features, first)
+		groups, err := admin.DescribeGroups(t.Context(), group)
+		return err == nil && groups[group].State == "Stable"
 	})
 	if err := stop(); err != nil {
 		t.Errorf("Run: %v", err)

@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"bytes"
 	"encoding/binary"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 //	'p' pin  0x00  'v'                              → rank, appendAttributes: those of the newest version
 //	'p' pin  0x00  'e'                              → rank, appendVector: the newest version's embedding
 //	'p' pin  0x00  'm'                              → appendVector: the mean of recent actors' embeddings
+//	'o' topic 0x00  partition                       → topics.Mark: how far it is applied
 //
 // The day stands before the actor because of how actions leave: after 96 hours a whole day of all actors goes with one
 // range deletion, for which Pebble drops files without reading them. Deleting each actor's tail would leave a range
@@ -23,6 +25,7 @@ const (
 	actionTable = 'a'
 	itemTable   = 'i'
 	pinTable    = 'p'
+	markTable   = 'o'
 
 	cardRow       = 'c'
 	attributesRow = 'v'
@@ -80,4 +83,17 @@ func itemKey(dst []byte, pin schemas.PinID, day int32) []byte {
 
 func pinKey(dst []byte, pin schemas.PinID, row byte) []byte {
 	return append(append(append(dst, pinTable), pin...), 0, row)
+}
+
+func markKey(dst []byte, topic string, partition int32) []byte {
+	return binary.BigEndian.AppendUint32(append(append(append(dst, markTable), topic...), 0), uint32(partition))
+}
+
+// cutMarkKey is the reverse of markKey.
+func cutMarkKey(key []byte) (topic string, partition int32, ok bool) {
+	name, number, found := bytes.Cut(key[1:], []byte{0})
+	if !found || len(number) != 4 {
+		return "", 0, false
+	}
+	return string(name), int32(binary.BigEndian.Uint32(number)), true
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Store evaluates definitions over what it keeps.
@@ -43,6 +44,7 @@ type Batch struct {
 	Counts  []*schemas.ItemCounts
 	Cards   []*schemas.Card
 	Pins    []*schemas.PinAttributes
+	Marks   topics.Marks // how far the topics are applied with it
 }
 
 // ErrClosed is returned by every method of a closed store.
@@ -180,6 +182,17 @@ func (w *writer) all(b Batch) error {
 			return err
 		}
 	}
+	return w.marks(b.Marks)
+}
+
+func (w *writer) marks(marks topics.Marks) error {
+	for topic, partitions := range marks {
+		for partition, mark := range partitions {
+			if err := w.batch.Set(markKey(nil, topic, partition), mark.Bytes(), nil); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -242,6 +255,35 @@ func (w *writer) pin(p *schemas.PinAttributes) error {
 	w.key = pinKey(w.key[:0], p.Pin, embeddingRow)
 	w.value = appendVector(appendRank(w.value[:0], p.Version), p.Embedding)
 	return w.batch.Merge(w.key, w.value, nil)
+}
+
+// Marks returns how far the topics are applied: the newest that Write was given of each partition.
+func (s *EmbeddedStore) Marks() (topics.Marks, error) {
+	marks := topics.Marks{}
+	err := s.use(func(db *pebble.DB) error {
+		it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{markTable}, UpperBound: []byte{markTable + 1}})
+		if err != nil {
+			return err
+		}
+		for it.First(); it.Valid() && err == nil; it.Next() {
+			err = readMark(marks, it.Key(), it.Value())
+		}
+		return errors.Join(err, it.Close())
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read how far features are: %w", err)
+	}
+	return marks, nil
+}
+
+func readMark(marks topics.Marks, key, value []byte) error {
+	topic, partition, ok := cutMarkKey(key)
+	mark, err := topics.ParseMark(value)
+	if !ok || err != nil {
+		return fmt.Errorf("row %q: %w", key, errors.Join(errCorrupt, err))
+	}
+	marks.Set(topic, partition, mark)
+	return nil
 }
 
 // Sweep deletes the days of which nothing is kept any more.

@@ -1,9 +1,9 @@
 // Package insight answers how a product grows and what is liked when: from the days on which each user acted, what they
 // did in which order, and the hours of interests.
 //
-//	in      actions-enriched (group insights, read committed)
+//	in      actions-enriched (read committed, by each process for itself)
 //	rows    user → first day and days of activity; day, user → verbs in the order of their time;
-//	        interest → actions by weekday and hour; partition → offset applied
+//	        interest → actions by weekday and hour; partition → offset applied, of which topic
 //	out     Growth, Xd28s, Retention, Funnel, Popularity
 //
 // Days and hours are those of UTC, by event time. Every action counts once: what is written and how far the topic is

@@ -18,6 +18,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -319,6 +320,15 @@ func did(user schemas.UserID, verb schemas.Verb, ago time.Duration, interests ..
 	}
 }
 
+// behind are the marks behind records.
+func behind(records []Applied) map[int32]topics.Mark {
+	to := map[int32]topics.Mark{}
+	for _, r := range records {
+		to[r.Partition] = topics.Mark{Next: r.Offset + 1}
+	}
+	return to
+}
+
 func TestEveryRecordCountsOnce(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir)
@@ -334,7 +344,7 @@ func TestEveryRecordCountsOnce(t *testing.T) {
 	}
 	apply := func(records []Applied) {
 		t.Helper()
-		if err := s.Apply(records); err != nil {
+		if err := s.Apply(records, behind(records)); err != nil {
 			t.Fatal(err)
 		}
 	}

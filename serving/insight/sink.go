@@ -13,39 +13,65 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Sink fills a store from the topic, as the consumer group insights.
+// SinkDeps are the collaborators of a Sink.
+type SinkDeps struct {
+	Kafka    topics.Kafka
+	Stream   topics.Stream[schemas.EnrichedAction]
+	Instance string // names the process among those that run
+	Store    *Store // of the process's own
+	Now      func() time.Time
+}
+
+// Sink fills a store from the topic, all partitions of it: each process is a consumer group by itself,
+// topics.InstanceGroup of insights.
 type Sink struct {
-	cfg    Config
-	kafka  topics.Kafka
-	stream topics.Stream[schemas.EnrichedAction]
-	store  *Store
-	now    func() time.Time
+	cfg  Config
+	deps SinkDeps
 }
 
 // NewSink makes a sink. It fails when cfg is not valid.
-func NewSink(cfg Config, kafka topics.Kafka, stream topics.Stream[schemas.EnrichedAction], store *Store, now func() time.Time) (*Sink, error) {
+func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("insight sink: %w", err)
 	}
-	return &Sink{cfg: cfg, kafka: kafka, stream: stream, store: store, now: now}, nil
+	return &Sink{cfg: cfg, deps: deps}, nil
 }
 
-// Run consumes and sweeps until ctx ends (nil) or something breaks (the error). It may be called again.
+// Run consumes and sweeps until ctx ends (nil) or something breaks (the error). It goes on where the store says, and may be
+// called again. A topic that is not the one that the store was filled from is a *topics.ChangedTopicError: to count its
+// records, too, would count twice what is in both.
 func (s *Sink) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		cfg := topics.ConsumerConfig{Kafka: s.kafka, Group: topics.Insights, Topics: []string{s.stream.Name}}
-		return topics.Consume(ctx, cfg, s.handle)
-	})
+	group.Go(func() error { return s.consume(ctx) })
 	group.Go(func() error { return s.sweep(ctx) })
 	return group.Wait()
+}
+
+func (s *Sink) consume(ctx context.Context) error {
+	err := topics.Follow(ctx, topics.Following{
+		ConsumerConfig: topics.ConsumerConfig{
+			Kafka: s.deps.Kafka, Group: topics.InstanceGroup(topics.Insights, s.deps.Instance), Reader: topics.Insights,
+			Topics: []string{s.deps.Stream.Name},
+		},
+		Marks: s.marks,
+	}, s.handle)
+	var changed *topics.ChangedTopicError
+	if errors.As(err, &changed) {
+		return fmt.Errorf("%w; remove %s, and it is filled from what the topic still has, or restore the topic", err, s.deps.Store.dir)
+	}
+	return err
+}
+
+func (s *Sink) marks() (topics.Marks, error) {
+	marks, err := s.deps.Store.Marks()
+	return topics.Marks{s.deps.Stream.Name: marks}, err
 }
 
 func (s *Sink) sweep(ctx context.Context) error {
 	tick := time.NewTicker(s.cfg.SweepEvery)
 	defer tick.Stop()
 	for {
-		if err := s.store.Sweep(s.now(), s.cfg.SequenceDays); err != nil {
+		if err := s.deps.Store.Sweep(s.deps.Now(), s.cfg.SequenceDays); err != nil {
 			return err
 		}
 		select {
@@ -56,17 +82,17 @@ func (s *Sink) sweep(ctx context.Context) error {
 	}
 }
 
-// handle makes records durable. What cannot be read says nothing here: the group features, which reads the same topic,
+// handle makes records durable. What cannot be read says nothing here: the sink of features, which reads the same topic,
 // sends it to the dead letters.
-func (s *Sink) handle(_ context.Context, records []*kgo.Record) error {
+func (s *Sink) handle(_ context.Context, records []*kgo.Record, to topics.Marks) error {
 	applied := make([]Applied, len(records))
 	for i, r := range records {
-		a, err := s.stream.Decode(r.Value)
+		a, err := s.deps.Stream.Decode(r.Value)
 		var bad *schemas.BadRecordError
 		if err != nil && !errors.As(err, &bad) {
 			return fmt.Errorf("read %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
 		}
 		applied[i] = Applied{r.Partition, r.Offset, a}
 	}
-	return s.store.Apply(applied)
+	return s.deps.Store.Apply(applied, to[s.deps.Stream.Name])
 }

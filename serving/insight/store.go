@@ -15,6 +15,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // The keys of the store, numbers big-endian.
@@ -22,7 +23,7 @@ import (
 //	'u' user           → activity.encode
 //	's' day, user      → acts: microseconds of the day (uvarint), verb (text)…, in the order of arrival
 //	'h' interest       → 7 × 24 uvarints: actions by weekday and hour
-//	'o' partition      → offset of the next record to apply
+//	'o' partition      → topics.Mark: how far it is applied; of a former release the offset alone
 const (
 	userTable     = 'u'
 	sequenceTable = 's'
@@ -32,6 +33,8 @@ const (
 
 // Store holds the rows, on Pebble. Reads may run beside one Apply.
 type Store struct {
+	dir string
+
 	mu sync.RWMutex
 	db *pebble.DB // nil when closed
 }
@@ -52,7 +55,7 @@ func Open(dir string, log *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open insight store %s: %w", dir, err)
 	}
-	return &Store{db: db}, nil
+	return &Store{dir: dir, db: db}, nil
 }
 
 // Close ends the store when the calls under way have returned.
@@ -83,14 +86,18 @@ type Applied struct {
 	Action    *schemas.EnrichedAction // nil: a record that says nothing
 }
 
-// Apply makes records durable, each once: one below what is applied of its partition is skipped. One call at a time.
-func (s *Store) Apply(records []Applied) error {
+// Apply makes records durable, each once: one below what is applied of its partition is skipped. to are the marks of
+// their partitions behind them. One call at a time.
+func (s *Store) Apply(records []Applied, to map[int32]topics.Mark) error {
 	err := s.use(func(db *pebble.DB) error {
 		w := &writer{db: db, rows: map[string][]byte{}}
 		for _, r := range records {
 			if err := w.record(r); err != nil {
 				return err
 			}
+		}
+		if err := w.marks(to); err != nil {
+			return err
 		}
 		batch := db.NewBatch()
 		defer batch.Close()
@@ -122,16 +129,60 @@ func (w *writer) get(key []byte) ([]byte, error) {
 }
 
 func (w *writer) record(r Applied) error {
-	key := binary.BigEndian.AppendUint32([]byte{offsetTable}, uint32(r.Partition))
-	next, err := w.get(key)
-	if err != nil || next != nil && int64(binary.BigEndian.Uint64(next)) > r.Offset {
+	mark, err := w.mark(r.Partition)
+	if err != nil || mark.Next > r.Offset {
 		return err
 	}
-	w.rows[string(key)] = binary.BigEndian.AppendUint64(nil, uint64(r.Offset+1))
+	mark.Next = r.Offset + 1
+	w.rows[string(markKey(r.Partition))] = mark.Bytes()
 	if r.Action == nil {
 		return nil
 	}
 	return errors.Join(w.user(r.Action), w.sequence(r.Action), w.hours(r.Action))
+}
+
+func markKey(partition int32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{offsetTable}, uint32(partition))
+}
+
+// mark returns how far a partition is applied.
+func (w *writer) mark(partition int32) (topics.Mark, error) {
+	row, err := w.get(markKey(partition))
+	if err != nil || row == nil {
+		return topics.Mark{}, err
+	}
+	return topics.ParseMark(row)
+}
+
+// marks moves the marks of partitions forward.
+func (w *writer) marks(to map[int32]topics.Mark) error {
+	for partition, mark := range to {
+		was, err := w.mark(partition)
+		if err != nil {
+			return err
+		}
+		if mark.Next >= was.Next {
+			w.rows[string(markKey(partition))] = mark.Bytes()
+		}
+	}
+	return nil
+}
+
+// Marks returns how far each partition is applied.
+func (s *Store) Marks() (map[int32]topics.Mark, error) {
+	marks := map[int32]topics.Mark{}
+	err := s.each(context.Background(), []byte{offsetTable}, func(key, value []byte) error {
+		mark, err := topics.ParseMark(value)
+		if err != nil || len(key) != 4 {
+			return errors.Join(errCorrupt, err)
+		}
+		marks[int32(binary.BigEndian.Uint32(key))] = mark
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read how far insights are: %w", err)
+	}
+	return marks, nil
 }
 
 func (w *writer) user(e *schemas.EnrichedAction) error {

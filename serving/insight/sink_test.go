@@ -1,0 +1,245 @@
+package insight
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/embedded"
+)
+
+// wire is an embedded broker and registry with every topic.
+type wire struct {
+	*embedded.Server
+	kafka   topics.Kafka
+	streams *topics.Streams
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	cfg := embedded.DefaultConfig()
+	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	must(t, err)
+	t.Cleanup(func() { _ = server.Close() })
+	w := &wire{Server: server, kafka: server.Kafka(2)}
+	w.apply(t)
+	registry, err := schemas.NewRegistry(server.RegistryURL())
+	must(t, err)
+	w.streams, err = topics.Open(t.Context(), registry)
+	must(t, err)
+	return w
+}
+
+func (w *wire) apply(t *testing.T) {
+	t.Helper()
+	_, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Partitions: 2, Embedded: true}))
+	must(t, err)
+}
+
+// act publishes that users from one number to below another saved something of interest:a.
+func (w *wire) act(t *testing.T, from, to int) {
+	t.Helper()
+	client, err := w.kafka.Client()
+	must(t, err)
+	defer client.Close()
+	for i := from; i < to; i++ {
+		a := did(schemas.UserID(fmt.Sprint("user:", i)), "save", 0, "interest:a")
+		a.ID, a.Object = fmt.Sprint(i), "pin:1"
+		value, err := w.streams.ActionsEnriched.Encode(a)
+		must(t, err)
+		must(t, client.ProduceSync(t.Context(), &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(a.Actor), Value: value}).FirstErr())
+	}
+}
+
+// process is a sink with its store.
+type process struct {
+	*Sink
+	store *Store
+}
+
+func (w *wire) process(t *testing.T, instance, dir string) *process {
+	t.Helper()
+	store := openTest(t, dir)
+	sink, err := NewSink(DefaultConfig(), SinkDeps{
+		Kafka: w.kafka, Stream: w.streams.ActionsEnriched, Instance: instance, Store: store, Now: func() time.Time { return now },
+	})
+	must(t, err)
+	return &process{sink, store}
+}
+
+// run runs the sink until stop is called, which closes the store, too.
+func (p *process) run(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	stop = func() {
+		cancel()
+		must(t, errors.Join(<-ended, p.store.Close()))
+	}
+	return stop
+}
+
+// counted are the actions that are counted of interest:a.
+func (p *process) counted(t *testing.T) uint64 {
+	t.Helper()
+	popular, err := p.store.popular(t.Context())
+	must(t, err)
+	if len(popular) == 0 {
+		return 0
+	}
+	return popular[0].Actions
+}
+
+func (p *process) awaitCount(t *testing.T, want uint64) {
+	t.Helper()
+	eventually.True(t, fmt.Sprintf("%d actions are counted", want), func() bool { return p.counted(t) >= want })
+	if got := p.counted(t); got != want {
+		t.Errorf("%d actions are counted, want %d", got, want)
+	}
+}
+
+// Each of two processes counts everything, and one whose directory was lost counts again what the topic still has.
+func TestEveryProcessHoldsInsightsWhole(t *testing.T) {
+	w := newWire(t)
+	w.act(t, 0, 20)
+	dir := t.TempDir()
+	first, second := w.process(t, "1", t.TempDir()), w.process(t, "2", dir)
+	stopFirst, stopSecond := first.run(t), second.run(t)
+	defer stopFirst()
+	first.awaitCount(t, 20)
+	second.awaitCount(t, 20)
+	stopSecond()
+
+	w.act(t, 20, 25)
+	again := w.process(t, "2", dir)
+	stop := again.run(t)
+	again.awaitCount(t, 25)
+	stop()
+	must(t, os.RemoveAll(dir))
+
+	lost := w.process(t, "2", dir)
+	stop = lost.run(t)
+	defer stop()
+	lost.awaitCount(t, 25)
+	first.awaitCount(t, 25)
+}
+
+// What was written when the process ended, and not committed, does not count again.
+func TestAnActionCountsOnceWhateverIsCommitted(t *testing.T) {
+	w := newWire(t)
+	w.act(t, 0, 20)
+	var refused atomic.Bool
+	w.Broker().ControlKey(int16(kmsg.OffsetCommit), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		w.Broker().KeepControl()
+		req := r.(*kmsg.OffsetCommitRequest)
+		if commitsNothing(req) || !refused.CompareAndSwap(false, true) {
+			return nil, nil, false
+		}
+		resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
+		for _, topic := range req.Topics {
+			answer := kmsg.OffsetCommitResponseTopic{Topic: topic.Topic, TopicID: topic.TopicID}
+			for _, p := range topic.Partitions {
+				answer.Partitions = append(answer.Partitions, kmsg.OffsetCommitResponseTopicPartition{Partition: p.Partition, ErrorCode: kerr.UnknownServerError.Code})
+			}
+			resp.Topics = append(resp.Topics, answer)
+		}
+		return resp, nil, true
+	})
+	p := w.process(t, "1", t.TempDir())
+	if err := p.Run(t.Context()); !errors.Is(err, kerr.UnknownServerError) || !refused.Load() {
+		t.Fatalf("Run = %v, want the refused commit", err)
+	}
+	if p.counted(t) == 0 {
+		t.Fatal("nothing was written before the commit")
+	}
+	stop := p.run(t)
+	defer stop()
+	w.act(t, 20, 22)
+	p.awaitCount(t, 22)
+}
+
+// commitsNothing says whether a commit is that of somebody who begins.
+func commitsNothing(req *kmsg.OffsetCommitRequest) bool {
+	for _, topic := range req.Topics {
+		for _, p := range topic.Partitions {
+			if p.Offset > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Rows of a former release have an offset alone.
+func TestTheOffsetOfAFormerReleaseCounts(t *testing.T) {
+	w := newWire(t)
+	w.act(t, 0, 20)
+	l, err := topics.NewLog(w.kafka)
+	must(t, err)
+	defer l.Close()
+	ends, err := l.Ends(t.Context(), topics.ActionsEnriched)
+	must(t, err)
+	p := w.process(t, "1", t.TempDir())
+	end := ends[topics.ActionsEnriched][0]
+	if end == 0 {
+		t.Fatal("nobody is in partition 0")
+	}
+	must(t, p.store.db.Set(markKey(0), binary.BigEndian.AppendUint64(nil, uint64(end)), pebble.Sync))
+	stop := p.run(t)
+	defer stop()
+	p.awaitCount(t, uint64(20-end))
+}
+
+// Another topic of the name has other records under the offsets: nothing is counted, and the error says what to do.
+func TestATopicThatIsMadeAnewIsRefused(t *testing.T) {
+	w := newWire(t)
+	w.act(t, 0, 20)
+	dir := t.TempDir()
+	p := w.process(t, "1", dir)
+	stop := p.run(t)
+	p.awaitCount(t, 20)
+	stop()
+	admin, err := w.kafka.Admin()
+	must(t, err)
+	defer admin.Close()
+	_, err = admin.DeleteTopics(t.Context(), topics.ActionsEnriched)
+	must(t, err)
+	w.apply(t)
+	w.act(t, 100, 130)
+
+	p = w.process(t, "1", dir)
+	err = p.Run(t.Context())
+	var changed *topics.ChangedTopicError
+	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), "remove "+dir) {
+		t.Errorf("Run = %v, want a ChangedTopicError that says what to remove", err)
+	}
+	p.awaitCount(t, 20)
+	must(t, errors.Join(p.store.Close(), os.RemoveAll(dir)))
+	p = w.process(t, "1", dir)
+	defer p.run(t)()
+	p.awaitCount(t, 30)
+}
