@@ -1,15 +1,20 @@
 package product
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -87,6 +92,78 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 	front.checkPools(d, limit)
 	front.door().checkVisits(d, limit)
 	second.checkNothingWasLost()
+}
+
+// Of two processes that answer each knows the features and insights of everybody, and that somebody is gone; one whose
+// directory is lost knows all again.
+func TestEveryServeKnowsEverybody(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t)
+	startPieces(t, roleConfig(t, broker), processing(groupNames()))
+	lost := roleConfig(t, broker)
+	first, second := startPieces(t, roleConfig(t, broker), serving()), startPieces(t, lost, serving())
+	now, users := time.Now(), []string{}
+	events := []map[string]any{{
+		"stream": "pins", "id": "p", "time": now.UnixMicro(), "actor": "user:author", "verb": "create", "object": "pin:1", "interests": []string{"interest:tea"},
+	}}
+	for i := range 12 {
+		user := fmt.Sprint("user:", i)
+		users = append(users, user)
+		events = append(events, map[string]any{
+			"stream": "actions", "id": user, "time": now.UnixMicro(), "actor": user, "verb": "save", "object": "pin:1",
+		})
+	}
+	first.publish(events...)
+	for _, s := range []*started{first, second} {
+		eventually.True(t, s.url("")+" knows everybody", func() bool { return s.knows(users, 12) })
+	}
+
+	if out, err := first.run("erase", users[0]); err != nil {
+		t.Fatalf("erase: %v: %s", err, out)
+	}
+	second.stop()
+	if err := os.RemoveAll(lost.Dir); err != nil {
+		t.Fatal(err)
+	}
+	second = startPieces(t, lost, serving())
+	for _, s := range []*started{first, second} {
+		eventually.True(t, s.url("")+" knows the others", func() bool { return s.knows(users[1:], 11) })
+		if got := s.interestsOf(users[0]); got != "null" {
+			t.Errorf("%s: the interests of who is gone are %s", s.url(""), got)
+		}
+	}
+}
+
+// knows says whether a process knows what each of the users acted on, and how many did.
+func (s *started) knows(users []string, active int) bool {
+	s.t.Helper()
+	for _, user := range users {
+		if s.interestsOf(user) != `{"interest:tea":1}` {
+			return false
+		}
+	}
+	return strings.Contains(s.door().get("/v1/insights/xd28s"), fmt.Sprintf(`"users":%d`, active))
+}
+
+// interestsOf is the feature interests_24h of a user, as it is answered.
+func (s *started) interestsOf(user string) string {
+	s.t.Helper()
+	res, err := http.Post(s.url("/v1/features"), "application/json", strings.NewReader(`{"features":["interests_24h"],"users":["`+user+`"]}`))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Values map[string]map[string]json.RawMessage
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		s.t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := json.Compact(&text, answer.Values[user]["interests_24h"]); err != nil {
+		s.t.Fatal(err)
+	}
+	return text.String()
 }
 
 // partitions counts those of a group that run here.

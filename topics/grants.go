@@ -112,7 +112,7 @@ type duty struct {
 	configure bool     // makes topics, and alters them
 	everyone  bool     // reads and writes every topic that no group keeps for itself
 
-	takes, sees []string // beginnings of the names of groups that it is a member of, or asks about
+	takes, sees []string // beginnings of the names of groups that it is a member of, or asks about: "features" is of every process
 	begins      []string // beginnings of transactional ids
 	generations []string // groups that there may be a generation of
 }

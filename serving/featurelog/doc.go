@@ -13,5 +13,6 @@
 // a file ends in .open; it gets its name when the date changes, when it is large or old enough, and when the sink ends.
 // Each record is in the files exactly once, whatever is killed when: an offset is committed after its record is on
 // disk; and what is on disk and not committed is known by the files themselves, whose names and last whole blocks say
-// how far they go. That holds for one directory, which one process at a time writes.
+// how far they go. That holds for one directory, which one process at a time writes, and for one topic: which it is stands
+// in DIR/_topic, and another one's records are refused.
 package featurelog

@@ -1,11 +1,16 @@
 package featurelog
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -171,4 +176,37 @@ func ReadFiles(dir string, visit func(*schemas.FiledFeatures) error) error {
 		}
 	}
 	return nil
+}
+
+// topicFile is beside the files and says which topic they are of. What reads folders of Avro files passes by names that
+// begin so.
+const topicFile = "_topic"
+
+// readTopic returns the id of the topic that files are of, zero where it is not noted.
+func readTopic(path string) (id kadm.TopicID, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return id, nil
+	}
+	if err != nil {
+		return id, fmt.Errorf("read which topic the files are of: %w", err)
+	}
+	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(b) != len(id) {
+		return id, fmt.Errorf("read which topic the files are of: %s holds %.40q, which is no id of a topic: remove it if they are of the present one", path, text)
+	}
+	return kadm.TopicID(b), nil
+}
+
+// writeTopic is durable when it returns.
+func writeTopic(path string, id kadm.TopicID) error {
+	f, err := os.Create(path + openSuffix)
+	if err == nil {
+		_, err = fmt.Fprintln(f, id)
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("note which topic the files are of: %w", err)
+	}
+	return rename(f.Name(), path)
 }

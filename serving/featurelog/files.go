@@ -49,9 +49,13 @@ func NewFiles(cfg Config, deps FilesDeps) (*Files, error) {
 }
 
 // Run writes until ctx ends (nil) or something breaks (the error). It may be called again: what was not committed comes
-// again, and what of it is in files already is not written a second time.
+// again, and what of it is in files already is not written a second time. A topic that is not the one of the files is a
+// *topics.ChangedTopicError: its records have offsets that the files know as written.
 func (f *Files) Run(ctx context.Context) (err error) {
-	if err := f.recover(); err != nil {
+	if err := f.begin(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return fmt.Errorf("feature files: %w", err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -71,6 +75,13 @@ func (f *Files) Run(ctx context.Context) (err error) {
 		err = cause
 	}
 	return errors.Join(err, f.closeAll())
+}
+
+func (f *Files) begin(ctx context.Context) error {
+	if err := f.recover(); err != nil {
+		return err
+	}
+	return f.checkTopic(ctx)
 }
 
 // recover finds out how far the files go. What a killed process left open is mended and named.
@@ -100,6 +111,28 @@ func (f *Files) recover() error {
 		}
 	}
 	return nil
+}
+
+// checkTopic holds the files against the topic that there is, and notes which it is.
+func (f *Files) checkTopic(ctx context.Context) error {
+	path := filepath.Join(f.cfg.Dir, topicFile)
+	known, err := readTopic(path)
+	if err != nil {
+		return err
+	}
+	name, marks := f.deps.Stream.Name, topics.Marks{}
+	for partition, next := range f.next {
+		marks.Set(name, partition, topics.Mark{Topic: known, Next: next})
+	}
+	at, err := topics.Resume(ctx, f.deps.Kafka, []string{name}, marks)
+	var changed *topics.ChangedTopicError
+	if errors.As(err, &changed) {
+		return fmt.Errorf("%w; move what is in %s elsewhere, or set feature_log.dir to another directory", err, f.cfg.Dir)
+	}
+	if err != nil || at[name][0].Topic == known {
+		return err
+	}
+	return writeTopic(path, at[name][0].Topic)
 }
 
 // handle makes records durable. It returns nil only when all are in files or buried.

@@ -257,6 +257,66 @@ func TestAKilledWriterIsContinued(t *testing.T) {
 	}
 }
 
+// makeAnew deletes the topic and makes it again. The client goes on with it as a new one would.
+func (w *wire) makeAnew(t *testing.T) {
+	t.Helper()
+	admin, err := w.kafka.Admin()
+	must(t, err)
+	defer admin.Close()
+	_, err = admin.DeleteTopics(t.Context(), topics.FeatureLog)
+	must(t, err)
+	_, err = topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}))
+	must(t, err)
+	w.client, err = w.kafka.Client()
+	must(t, err)
+	t.Cleanup(w.client.Close)
+}
+
+// The records of a topic that was made anew have offsets that the files know as written: none is passed over for it, and
+// once the files are elsewhere all are filed.
+func TestFilesOfAnotherTopicAreNotGoneOnWith(t *testing.T) {
+	w := newWire(t)
+	dir := t.TempDir()
+	w.produce(t, 0, 40)
+	must(t, w.run(t, w.files(t, dir, &letters{})))
+	must(t, os.Remove(filepath.Join(dir, topicFile))) // as it is with files of a former release
+	must(t, w.run(t, w.files(t, dir, &letters{})))
+	w.makeAnew(t)
+	w.produce(t, 0, 30)
+	err := w.run(t, w.files(t, dir, &letters{}))
+	var changed *topics.ChangedTopicError
+	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), "move what is in "+dir) {
+		t.Errorf("got %v, want a ChangedTopicError that says what to move", err)
+	}
+	if diff := cmp.Diff(once(40), filed(t, dir)); diff != "" {
+		t.Errorf("the files have changed (-want +got):\n%s", diff)
+	}
+	days, err := filepath.Glob(filepath.Join(dir, "date=*"))
+	must(t, err)
+	for _, day := range days { // the note of the old topic stays, which is of no file any more
+		must(t, os.Rename(day, filepath.Join(t.TempDir(), filepath.Base(day))))
+	}
+	for range 2 {
+		must(t, w.run(t, w.files(t, dir, &letters{})))
+		if diff := cmp.Diff(once(30), filed(t, dir)); diff != "" {
+			t.Errorf("files of the second topic (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestATornNoteOfTheTopicIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), topicFile)
+	want := kadm.TopicID{1, 15: 2}
+	must(t, writeTopic(path, want))
+	if got, err := readTopic(path); err != nil || got != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+	must(t, os.WriteFile(path, []byte("AQ=="), 0o600))
+	if _, err := readTopic(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v, want an error that names the file", err)
+	}
+}
+
 func TestFilesAreClosedBySizeAndAge(t *testing.T) {
 	w := newWire(t)
 	for name, change := range map[string]func(*Config){
