@@ -105,7 +105,7 @@ func (p *Product) Publish(ctx context.Context, events ...schemas.Line) error {
 }
 
 // Wait returns once everything published before has had its effect, see topics.Wait and, where Pinot has the actions,
-// topics.Follow.
+// topics.AwaitFollowers.
 func (p *Product) Wait(ctx context.Context) error {
 	followers, err := p.inner.cfg.followers()
 	if err != nil {

@@ -100,12 +100,12 @@ func (l *Log) first(ctx context.Context, at Position) (*kgo.Record, error) {
 	return nil, nil
 }
 
-// Follow returns nil when followers have reached every record that is committed at the call, and a *WaitError when ctx
+// AwaitFollowers returns nil when followers have reached every record that is committed at the call, and a *WaitError when ctx
 // ends before. Brokers and followers that are away, or do not say, are asked again. Markers and what was aborted count
 // for nothing: a follower may stand before them for ever. progress, which may be nil, is called after each look.
 //
 // After Wait the two have waited for the followers as for any reader: what came of the events is in the topics by then.
-func Follow(ctx context.Context, k Kafka, progress func(WaitState), followers ...Follower) error {
+func AwaitFollowers(ctx context.Context, k Kafka, progress func(WaitState), followers ...Follower) error {
 	l, err := NewLog(k)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func Follow(ctx context.Context, k Kafka, progress func(WaitState), followers ..
 // followEvery is how long followers work between two looks, each of which asks servers of theirs.
 const followEvery = 100 * time.Millisecond
 
-// following is one call of Follow.
+// following is one call of AwaitFollowers.
 type following struct {
 	log  *Log
 	left map[place]*backlog // up to the ends at the first look
@@ -177,10 +177,10 @@ func (w *following) behind(ctx context.Context, f Follower) (sum int64, err erro
 	return sum, nil
 }
 
-// Wait is Wait for the setup's readers, and then Follow for its followers.
+// Wait is Wait for the setup's readers, and then AwaitFollowers for its followers.
 func (s Setup) Wait(ctx context.Context, since schemas.Micros, progress func(WaitState)) error {
 	if err := Wait(ctx, s.Kafka, since, progress, s.Readers()...); err != nil {
 		return err
 	}
-	return Follow(ctx, s.Kafka, progress, s.Followers...)
+	return AwaitFollowers(ctx, s.Kafka, progress, s.Followers...)
 }

@@ -67,7 +67,7 @@ func (w *wire) stillBehind(t *testing.T, s *standIn) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	looked := make(chan topics.WaitState, 100)
-	err := topics.Follow(ctx, w.kafka, func(state topics.WaitState) { looked <- state }, s.follower())
+	err := topics.AwaitFollowers(ctx, w.kafka, func(state topics.WaitState) { looked <- state }, s.follower())
 	var late *topics.WaitError
 	if err != nil && !errors.As(err, &late) {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestFollowGoesByRecordsAndNotByMarkers(t *testing.T) {
 		t.Errorf("of one that has not begun: %q", got)
 	}
 	s.at = map[int32]int64{p: 1}
-	if err := topics.Follow(t.Context(), w.kafka, nil, s.follower()); err != nil {
+	if err := topics.AwaitFollowers(t.Context(), w.kafka, nil, s.follower()); err != nil {
 		t.Errorf("at the markers: %v", err)
 	}
 }
@@ -119,7 +119,7 @@ func TestFollowEndsUnderTraffic(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := topics.Follow(ctx, w.kafka, more, s.follower()); err != nil {
+	if err := topics.AwaitFollowers(ctx, w.kafka, more, s.follower()); err != nil {
 		t.Error(err)
 	}
 	if s.asked < 3 {
@@ -139,7 +139,7 @@ func TestFollowWaitsForTransactionsThatAreOpen(t *testing.T) {
 	if err := tx.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
 		t.Fatal(err)
 	}
-	if err := topics.Follow(t.Context(), w.kafka, nil, s.follower()); err != nil {
+	if err := topics.AwaitFollowers(t.Context(), w.kafka, nil, s.follower()); err != nil {
 		t.Error(err)
 	}
 }
@@ -163,7 +163,7 @@ func TestFollowSaysWhoDoesNotAnswer(t *testing.T) {
 		}
 	}
 	var said []string
-	if err := topics.Follow(t.Context(), w.kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.follower()); err != nil {
+	if err := topics.AwaitFollowers(t.Context(), w.kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.follower()); err != nil {
 		t.Fatal(err)
 	}
 	if len(said) != 3 || said[1] != "copy: away" {

@@ -93,7 +93,7 @@ func (e *WaitError) Unwrap() error { return e.Cause }
 // Brokers without one of the readers' topics are a *MissingTopicsError, when they have said so for missingPatience: one
 // that was just made is not known to all of them at once.
 //
-// Who commits nothing to the brokers is waited for by Follow, afterwards.
+// Who commits nothing to the brokers is waited for by AwaitFollowers, afterwards.
 //
 // No readers: those of the catalogue. In any case every process that holds a topic whole is waited for. Of a reader that
 // each process is by itself those are waited for that run, and, where none does, the first that will. progress, which may

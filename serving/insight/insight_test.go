@@ -252,7 +252,7 @@ func TestFunnelsGoUserByUser(t *testing.T) {
 				acted[a.Actor] = append(acted[a.Actor], act{a.Timestamp, a.Verb})
 			}
 		}
-		if err := s.Apply(records); err != nil {
+		if err := s.Apply(records, behind(records)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -285,7 +285,7 @@ func TestADaysSequenceIsBounded(t *testing.T) {
 		records = append(records, Applied{Offset: i, Action: did("user:robot", verb, time.Minute)})
 	}
 	records = append(records, Applied{Offset: 3000, Action: did("user:robot", "save", 24*time.Hour)})
-	if err := s.Apply(records); err != nil {
+	if err := s.Apply(records, behind(records)); err != nil {
 		t.Fatal(err)
 	}
 	row, err := stored.Row(s.db, sequenceKey(today, "user:robot"))

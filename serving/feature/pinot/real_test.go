@@ -120,7 +120,7 @@ func (c *cluster) await(t testing.TB, n int) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	follower := topics.Follower{Name: Name, Topic: topics.ActionsEnriched, Reached: c.admin.Reached}
-	must(t, topics.Follow(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, follower))
+	must(t, topics.AwaitFollowers(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, follower))
 	var found struct {
 		NumConsumingSegmentsQueried int
 		ResultTable                 struct{ Rows [][]int }
