@@ -12,6 +12,8 @@ const (
 	GiveStep  StepKind = "give"  // bring the next recents to one follower
 	FillStep  StepKind = "fill"  // put the next recents into slots
 	BringStep StepKind = "bring" // begin the walks that bring the next recents back
+	FreeStep  StepKind = "free"  // empty the next slots, for good
+	TrimStep  StepKind = "trim"  // drop recents over the cap
 )
 
 // EdgeChange is what becomes of the edges that an EdgesStep names.

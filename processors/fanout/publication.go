@@ -88,11 +88,14 @@ func (g *group) keep(tx *rows.Tx, b *book, r *recent, was *known) error {
 	if b.slotted {
 		return g.shelve(tx, b, r, was)
 	}
+	if err := g.leaveSlot(tx, b, was); err != nil {
+		return err
+	}
 	if err := b.remember(r, was); err != nil {
 		return err
 	}
 	if ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(r.Pin)+uint64(r.Version), g.cfg.Recents) {
-		return b.trim(g.cfg.Recents)
+		return g.loop(tx, tx.Key(), &schemas.FanoutStep{Kind: schemas.TrimStep})
 	}
 	return nil
 }
@@ -108,7 +111,7 @@ func (g *group) backfill(tx *rows.Tx, b *book, e edge, asked schemas.Micros) err
 
 // give brings a follower the recents behind a place.
 func (g *group) give(tx *rows.Tx, b *book, at place, e edge, asked schemas.Micros) error {
-	list, more, err := b.portion(at, g.cfg.Recents)
+	list, more, err := b.toGive(at, g.cfg.Recents)
 	if err != nil {
 		return err
 	}

@@ -39,24 +39,33 @@ func (g *group) settle(tx *rows.Tx, b *book) error {
 
 func (g *group) toPull(tx *rows.Tx, b *book) error {
 	switch {
-	case b.filling:
-		return nil
+	case b.filling || b.freeing():
+		return nil // what is under way ends first
 	case b.slotted: // not yet brought back
 		b.pulled = true
 		return nil
 	}
 	b.slotted, b.filling = true, true
 	tx.Effect(effectToPull, 1)
-	if err := b.trim(g.cfg.Recents); err != nil {
-		return err
-	}
 	return g.fillSlots(tx, b, place{})
 }
+
+// freeing says whether slots are being emptied for good.
+func (s *state) freeing() bool { return !s.slotted && s.here+s.gone > 0 }
 
 // fillSlots puts the recents behind a place into slots. A publication meanwhile takes one by itself, and is walked, too;
 // those that find no room then are the lowest.
 func (g *group) fillSlots(tx *rows.Tx, b *book, at place) error {
-	list, more, err := b.portion(at, g.cfg.Recents)
+	if at == (place{}) { // what is over the cap goes first, in steps of its own
+		some, _, err := g.trim(tx, b)
+		if err != nil {
+			return err
+		}
+		if some {
+			return g.loop(tx, tx.Key(), at.step(schemas.FillStep))
+		}
+	}
+	list, more, err := b.toShelve(at, g.cfg.Recents)
 	if err != nil {
 		return err
 	}
@@ -96,7 +105,7 @@ func (g *group) toPush(tx *rows.Tx, b *book) error {
 
 // bringBack has the recents behind a place wait for their walks.
 func (g *group) bringBack(tx *rows.Tx, b *book, at place) error {
-	list, more, err := b.portion(at, g.cfg.Recents)
+	list, more, err := b.toShelve(at, g.cfg.Recents)
 	if err != nil {
 		return err
 	}
@@ -126,8 +135,13 @@ func (g *group) broughtBack(tx *rows.Tx, b *book) error {
 	if b.back > 0 || b.pulled || b.filling || !b.slotted {
 		return nil
 	}
-	return g.freeAll(tx, b)
+	b.slotted = false
+	return g.freeSlots(tx, b, "")
 }
+
+// mostGivingWay bounds the recents that give way to one, of which there are more only when the cap was lowered: the next
+// ones go on.
+const mostGivingWay = 100
 
 // shelve puts a version of a pin among the recents of a followee that stand in slots.
 func (g *group) shelve(tx *rows.Tx, b *book, r *recent, was *known) error {
@@ -140,7 +154,7 @@ func (g *group) shelve(tx *rows.Tx, b *book, r *recent, was *known) error {
 			*b.count(was.gone)--
 		}
 	}
-	for *b.count(r.gone) >= g.cfg.Recents {
+	for n := 0; *b.count(r.gone) >= g.cfg.Recents && n < mostGivingWay; n++ {
 		lowest, err := b.giveWay(r)
 		if err != nil {
 			return err
@@ -232,33 +246,60 @@ func (g *group) vacate(tx *rows.Tx, slot int) error {
 	return tx.EmitTo(topics.RecentsPulled, tx.Partition(), key, nil)
 }
 
-// freeAll empties every slot, for good.
-func (g *group) freeAll(tx *rows.Tx, b *book) error {
-	index := map[schemas.PinID]known{}
-	var bad error
-	err := b.Scan(rows.Scan{Prefix: []byte{rowIndex}}, func(row, value []byte) bool {
-		var k known
-		k, bad = parseKnown(value)
-		index[schemas.PinID(row[1:])] = k
-		return bad == nil
-	})
-	if err = errors.Join(err, bad); err != nil {
+// leaveSlot empties the slot of a recent, if it has one.
+func (g *group) leaveSlot(tx *rows.Tx, b *book, k *known) error {
+	if k == nil || k.slot == noSlot {
+		return nil
+	}
+	slot := k.slot
+	k.slot = noSlot
+	*b.count(k.gone)--
+	return g.free(tx, b, slot)
+}
+
+// freedAtOnce bounds a step that empties slots, which takes three rows and records a pin.
+const freedAtOnce = 250
+
+// freeSlots empties the slots of the pins behind one, for good. What is published meanwhile takes none. The slots stay known
+// as free: the next time, the same ones are taken.
+func (g *group) freeSlots(tx *rows.Tx, b *book, after schemas.PinID) error {
+	if !b.freeing() {
+		return nil // publications have taken the last ones' places
+	}
+	pins, index, err := b.indexed(after, freedAtOnce)
+	if err != nil {
 		return err
 	}
-	for pin, k := range index {
-		k.slot = noSlot
-		if err := b.Put(rowOf(rowIndex, pin), appendKnown(nil, k)); err != nil {
+	for i, pin := range pins {
+		if index[i].slot == noSlot {
+			continue
+		}
+		if err := g.leaveSlot(tx, b, &index[i]); err != nil {
+			return err
+		}
+		if err := b.Put(rowOf(rowIndex, pin), appendKnown(nil, index[i])); err != nil {
 			return err
 		}
 	}
-	for slot := range b.slots {
-		if err := b.Delete(freeRow(slot)); err != nil {
-			return err
-		}
-		if err := g.vacate(tx, slot); err != nil {
-			return err
-		}
+	if len(pins) < freedAtOnce {
+		b.here, b.gone = 0, 0
+		return nil
 	}
-	b.slotted, b.slots, b.here, b.gone = false, 0, 0, 0
-	return nil
+	return g.loop(tx, tx.Key(), place{pin: pins[len(pins)-1]}.step(schemas.FreeStep))
+}
+
+// indexed returns the next pins of the index behind one, "" for the first, and what is known of them.
+func (b *book) indexed(after schemas.PinID, most int) (pins []schemas.PinID, index []known, err error) {
+	scan := rows.Scan{Prefix: []byte{rowIndex}, Limit: most}
+	if after != "" {
+		scan.From = append(rowOf(rowIndex, after), 0)
+	}
+	var bad error
+	err = b.Scan(scan, func(row, value []byte) bool {
+		var k known
+		k, bad = parseKnown(value)
+		pins, index = append(pins, schemas.PinID(row[1:])), append(index, k)
+		return bad == nil
+	})
+	return pins, index, errors.Join(err, bad)
 }

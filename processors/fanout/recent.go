@@ -167,27 +167,68 @@ func (b *book) remember(r *recent, was *known) error {
 	return b.put(r, noSlot)
 }
 
-// trim drops the recents over the cap, with what is known of their versions. Those that are gone have the same cap for
-// themselves.
-func (b *book) trim(most int) error {
+// What a trim leaves of the bounds of a record to what ends its step.
+const (
+	trimFreeRows  = 100
+	trimFreeBytes = 64 << 10
+)
+
+// trimRecents drops recents over the cap, in as many steps as it takes.
+func (g *group) trimRecents(tx *rows.Tx, b *book) error {
+	_, more, err := g.trim(tx, b)
+	if err != nil || !more {
+		return err
+	}
+	return g.loop(tx, tx.Key(), &schemas.FanoutStep{Kind: schemas.TrimStep})
+}
+
+// trim drops recents over the cap, with what is known of their versions: some, and more if there was no room for all.
+// Those that are gone have the same cap for themselves.
+func (g *group) trim(tx *rows.Tx, b *book) (some, more bool, err error) {
 	for _, class := range []byte{rowRecent, rowGone} {
-		surplus, n := []known{}, 0
-		var pins []schemas.PinID
-		err := b.Scan(rows.Scan{Prefix: []byte{class}}, func(row, _ []byte) bool {
-			if n++; n > most {
-				surplus = append(surplus, known{score: ranked.Score(string(row[1:])), gone: class == rowGone})
-				pins = append(pins, schemas.PinID(row[1+ranked.ScoreBytes:]))
-			}
-			return true
-		})
-		for i := 0; err == nil && i < len(pins); i++ {
-			err = b.drop(&surplus[i], pins[i])
+		surplus, err := b.surplus(class, g.cfg.Recents)
+		if err != nil {
+			return some, false, err
 		}
+		for _, row := range surplus {
+			if rows, bytes := tx.Room(); rows < trimFreeRows || bytes < trimFreeBytes {
+				return some, true, nil
+			}
+			if err := g.dropSurplus(tx, b, row); err != nil {
+				return some, false, err
+			}
+			some = true
+		}
+	}
+	return some, false, nil
+}
+
+// dropSurplus drops a recent by its row. Its slot is looked up only while there are any.
+func (g *group) dropSurplus(tx *rows.Tx, b *book, row string) error {
+	pin := schemas.PinID(row[1+ranked.ScoreBytes:])
+	k := known{score: ranked.Score(row[1:]), gone: row[0] == rowGone, slot: noSlot}
+	if b.here+b.gone > 0 {
+		is, err := b.known(pin)
 		if err != nil {
 			return err
 		}
+		if err := g.leaveSlot(tx, b, is); err != nil {
+			return err
+		}
 	}
-	return nil
+	return b.drop(&k, pin)
+}
+
+// surplus returns the rows of a class over the cap.
+func (b *book) surplus(class byte, most int) (list []string, err error) {
+	n := 0
+	err = b.Scan(rows.Scan{Prefix: []byte{class}}, func(row, _ []byte) bool {
+		if n++; n > most {
+			list = append(list, string(row))
+		}
+		return true
+	})
+	return list, err
 }
 
 // place is where a walk over the recents stands: behind a pin of a class; without a pin, at the beginning.
@@ -207,13 +248,29 @@ func (p place) step(kind schemas.StepKind) *schemas.FanoutStep {
 	return &schemas.FanoutStep{Kind: kind, DeliveredPin: schemas.DeliveredPin{Pin: p.pin, Score: p.score, Deleted: p.gone}}
 }
 
-// portionBytes is how much of the recents is handled at once: a record's effect is bounded, see rows.Config, whatever
-// the length of the ids in it.
-const portionBytes = 512 << 10
+// How much of the recents is handled at once: a record's effect is bounded, see rows.Config, whatever the length of the ids
+// in it.
+const (
+	givenBytes = 512 << 10 // to one follower: it is written once
 
-// portion returns the next recents behind a place, at most so many of a class: the best first, then those that are gone,
+	// Of what comes into slots, or out of them: a pin takes up to six rows and records, each with the owner's name, and is
+	// itself written twice, which makes 600 KiB of the longest.
+	slotPins  = 100
+	slotBytes = 128 << 10
+)
+
+// toGive returns the next recents behind a place, at most so many of a class: the best first, then those that are gone,
 // which somebody needs to know who had no part in the walks. more says that there are others.
-func (b *book) portion(at place, most int) (list []recent, more bool, err error) {
+func (b *book) toGive(at place, most int) (list []recent, more bool, err error) {
+	return b.portion(at, most, math.MaxInt, givenBytes)
+}
+
+// toShelve is toGive for what changes slots.
+func (b *book) toShelve(at place, most int) (list []recent, more bool, err error) {
+	return b.portion(at, most, slotPins, slotBytes)
+}
+
+func (b *book) portion(at place, most, pins, bytes int) (list []recent, more bool, err error) {
 	size := 0
 	for _, class := range []byte{rowRecent, rowGone} {
 		gone := class == rowGone
@@ -226,7 +283,7 @@ func (b *book) portion(at place, most int) (list []recent, more bool, err error)
 		}
 		var bad error
 		err = b.Scan(scan, func(row, value []byte) bool {
-			if more = size > portionBytes; more {
+			if more = size > bytes || len(list) == pins; more {
 				return false
 			}
 			var r recent

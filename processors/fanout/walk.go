@@ -32,6 +32,10 @@ func (g *group) step(tx *rows.Tx, s *schemas.FanoutStep) error {
 			return g.fillSlots(tx, b, placeOf(s))
 		case schemas.BringStep:
 			return g.bringBack(tx, b, placeOf(s))
+		case schemas.FreeStep:
+			return g.freeSlots(tx, b, s.Pin)
+		case schemas.TrimStep:
+			return g.trimRecents(tx, b)
 		}
 		return g.take(tx, b, s)
 	})
@@ -49,7 +53,8 @@ func checkStep(key string, s *schemas.FanoutStep) error {
 		if !shard || len(s.Weights) > 0 && len(s.Weights) != len(s.Users) {
 			return schemas.Bad(fmt.Sprintf("step at %q: %d weights for %d edges", key, len(s.Weights), len(s.Users)))
 		}
-	case schemas.GiveStep, schemas.MoveStep, schemas.DoneStep, schemas.FillStep, schemas.BringStep:
+	case schemas.GiveStep, schemas.MoveStep, schemas.DoneStep, schemas.FillStep, schemas.BringStep,
+		schemas.FreeStep, schemas.TrimStep:
 		if shard {
 			return schemas.Bad(fmt.Sprintf("step %q at a shard", s.Kind))
 		}

@@ -491,6 +491,104 @@ func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
 	expect(t, w, author, want)
 }
 
+// A cap that was lowered is come to in steps that the bounds of a record allow.
+func TestLoweredCapOfRecents(t *testing.T) {
+	t.Parallel()
+	t.Run("pushed", func(t *testing.T) { testLoweredCap(t, never) })
+	t.Run("pulled", func(t *testing.T) { testLoweredCap(t, 0) })
+}
+
+func testLoweredCap(t *testing.T, above int) {
+	t.Parallel()
+	w := proctest.New(t)
+	const before, after, most, author = 1200, 200, 10, "user:less"
+	member := func(recents int) {
+		cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: recents, PullAbove: above, SpreadAbove: never}
+		w.StartWith("a", func(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }, relay(w), group(w, cfg))
+	}
+	member(10_000)
+	publish(w, follow("f", 1, "user:fan", schemas.Follow, author))
+	w.WaitIdle()
+	for n := range before {
+		announce(w, author, pinOf(author, n, 1))
+	}
+	w.WaitIdle()
+	member(most)
+	for n := range after {
+		announce(w, author, pinOf(author, before+n, 2))
+	}
+	w.WaitIdle()
+	kept := 0
+	for _, row := range w.Rows(topics.Fanout, author) {
+		if row.Name[0] == 'r' {
+			kept++
+		}
+	}
+	if kept < most || kept > most+after/2 {
+		t.Errorf("%d recents are kept of %d, want %d and some that came since the last trim", kept, before+after, most)
+	}
+	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) > 0 {
+		t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
+	}
+}
+
+// Pins come and change, and followers, while the many slots of a followee are emptied step by step: it is pulled again, and
+// its slots hold the best. The bounds of a record are the least that rows take, and the process is killed.
+func TestSlotsAreTakenAgainWhileTheyAreFreed(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	const most, author = 400, "user:again"
+	member := func(above int) *proctest.Member {
+		cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: most, PullAbove: above, SpreadAbove: never}
+		return w.StartWith("a", func(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }, relay(w), group(w, cfg))
+	}
+	var said []schemas.PinVersion
+	say := func(n int, at schemas.Micros) {
+		p := pinOf(author, n, schemas.Micros(n)*1e6)
+		p.Version, p.Deleted = schemas.Version(base+at), n%3 == 0
+		said = append(said, p)
+		announce(w, author, p)
+	}
+	join := func(n int) {
+		publish(w, follow(fmt.Sprint("f", n), 1, schemas.UserID(fmt.Sprintf("user:%d", n)), schemas.Follow, author))
+	}
+	member(0)
+	join(0)
+	w.WaitIdle()
+	for n := range 600 {
+		say(n, 1e6)
+	}
+	w.WaitIdle()
+	if got := slots(t, w, author); len(got) != most+200 {
+		t.Fatalf("%d slots, want %d and 200 of what is gone", len(got), most)
+	}
+	m := member(3)
+	say(600, 2e6) // it is pushed from here on
+	w.Eventually("slots are freed", func() bool { return len(slots(t, w, author)) < most })
+	m.Kill()
+	m.Restart()
+	for n := range 40 {
+		say(n*20, 3e6)
+		join(n)
+	}
+	w.WaitIdle()
+	say(900, 4e6) // if it was being freed at the last one
+	w.WaitIdle()
+	if diff := gocmp.Diff(bestOf(said, most), slots(t, w, author)); diff != "" {
+		t.Errorf("pins in slots, true if gone (-want +got):\n%s", diff)
+	}
+	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) > 0 {
+		t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
+	}
+	kinds := map[schemas.StepKind]bool{}
+	for _, r := range proctest.Drain(w, w.Streams.FanoutLoop) {
+		kinds[r.Value.Kind] = true
+	}
+	if !kinds[schemas.FreeStep] || !kinds[schemas.FillStep] {
+		t.Errorf("steps %v: want some that free and some that fill", kinds)
+	}
+}
+
 // Pins with the longest facets there can be: what one record does stays small, and nothing is left out for it, by
 // back-fills, walks, and switches in both directions.
 func TestLongPinsGoInPortions(t *testing.T) {

@@ -1,0 +1,105 @@
+package fanout
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// nobody knows nobody who is gone.
+type nobody struct{}
+
+func (nobody) Has(schemas.UserID) bool             { return false }
+func (nobody) Note(schemas.UserID, schemas.Micros) {}
+
+// shelved stands for the group: for each publication it writes what the index knows of as many pins as its quality says, the
+// ids as long as they may be, every second one gone, in the slots from its version on, and a state that waits for the last
+// walk.
+func shelved(s *topics.Streams, slots int) rows.Group {
+	write := func(tx *rows.Tx, p *schemas.Publication) error {
+		for slot := int(p.Version); slot < int(p.Version)+int(p.Quality); slot++ {
+			id := longest("pin:", slot)
+			k := known{version: 1, gone: slot%2 == 1, slot: slot}
+			if err := tx.Own().Put(rowOf(rowIndex, id), appendKnown(nil, k)); err != nil {
+				return err
+			}
+		}
+		waits := state{slotted: true, published: true, withdrawn: true, back: 1, slots: slots, here: slots / 2, gone: slots / 2}
+		return tx.Own().Put([]byte{rowState}, appendState(nil, waits))
+	}
+	return rows.Group{Name: topics.Fanout, Inputs: []rows.Input{rows.Keyed(s.Publications, write)}}
+}
+
+func longest(kind string, n int) string {
+	id := fmt.Sprintf("%s%d-", kind, n)
+	return id + strings.Repeat("x", schemas.MaxIDBytes-len(id))
+}
+
+// As many slots as there can be, of the longest ids, are emptied within the bounds of a record, and over a kill.
+func TestMostSlotsAreFreed(t *testing.T) {
+	t.Parallel()
+	const slots, atOnce = 20_000, 1000
+	w := proctest.New(t)
+	followee := longest("user:", 1)
+	w.Start("a", shelved(w.Streams, slots))
+	for from := 0; from < slots; from += atOnce {
+		proctest.Publish(w, w.Streams.Publications, followee, &schemas.Publication{Followee: schemas.Followee(followee),
+			PinVersion: schemas.PinVersion{Version: schemas.Version(from), Quality: atOnce}})
+	}
+	w.WaitIdle()
+	cfg := DefaultConfig()
+	cfg.Recents = slots / 2
+	m := w.Start("a", Group(cfg, w.Kafka.Partitions, w.Streams, nobody{}))
+	proctest.Publish(w, w.Streams.FanoutLoop, followee,
+		&schemas.FanoutStep{Kind: schemas.DoneStep, Followee: schemas.Followee(followee)})
+	freed := func() map[string]bool {
+		keys := map[string]bool{}
+		for _, r := range w.Records(topics.RecentsPulled) {
+			if r.Value != nil {
+				t.Errorf("slot %s holds something", r.Key)
+			}
+			keys[string(r.Key)] = true
+		}
+		return keys
+	}
+	w.Eventually("some are freed, or the step is a dead letter", func() bool {
+		return len(freed()) > 0 || len(w.Records(topics.DeadLetters)) > 0
+	})
+	m.Kill()
+	m.Restart()
+	w.WaitIdle()
+	for _, l := range proctest.Drain(w, w.Streams.DeadLetters) {
+		t.Errorf("dead letter: %s", l.Value.Reason)
+	}
+	if n := len(freed()); n != slots {
+		t.Errorf("%d slots are emptied, want %d", n, slots)
+	}
+	checkFreed(t, w.Rows(topics.Fanout, followee), slots)
+}
+
+// checkFreed wants an index that knows of no slot.
+func checkFreed(t *testing.T, list []proctest.Row, pins int) {
+	t.Helper()
+	for _, row := range list {
+		switch row.Name[0] {
+		case rowIndex:
+			k, err := parseKnown(row.Value)
+			if err != nil || k.slot != noSlot {
+				t.Fatalf("%.16s has slot %d, %v", row.Name[1:], k.slot, err)
+			}
+			pins--
+		case rowState:
+			if s, err := parseState(row.Value); err != nil || s.slotted || s.freeing() || s.back != 0 {
+				t.Errorf("state %+v, %v", s, err)
+			}
+		}
+	}
+	if pins != 0 {
+		t.Errorf("%d pins left the index", pins)
+	}
+}
