@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -22,14 +23,14 @@ func (d decayed) add(weight float64, at schemas.Micros, halfLife time.Duration) 
 	case d == decayed{}:
 		return decayed{weight, at}
 	case at <= d.time: // the sum stays where it is: as of long ago it might be infinite
-		return decayed{d.sum + weight*left(at, d.time, halfLife), d.time}
+		return decayed{d.sum + weight*decay.Left(at, d.time, halfLife), d.time}
 	}
-	return decayed{d.sum*left(d.time, at, halfLife) + weight, at}
+	return decayed{d.sum*decay.Left(d.time, at, halfLife) + weight, at}
 }
 
 // at returns the sum as of now, which may lie before the newest weight's time.
 func (d decayed) at(now schemas.Micros, halfLife time.Duration) float64 {
-	return d.sum * left(d.time, now, halfLife)
+	return d.sum * decay.Left(d.time, now, halfLife)
 }
 
 // reaches returns when the sum will have faded to target, or had: nothing but time passing. The two must have the same
@@ -40,12 +41,6 @@ func (d decayed) reaches(target float64, halfLife time.Duration) schemas.Micros 
 
 // micros returns a span of time in the unit of event times.
 func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
-
-// left is what is left at a time of 1 from another. Times of events have no lower bound: as integers their difference can
-// overflow, and age would turn into youth without end.
-func left(from, to schemas.Micros, halfLife time.Duration) float64 {
-	return math.Exp2((float64(from) - float64(to)) / float64(micros(halfLife)))
-}
 
 // facets returns what an action says something about: author, board and interests of its pin, as they were when it
 // happened. The actor is none of them, nor is an author who is gone.

@@ -13,6 +13,13 @@ import (
 // Sum is the logarithm of a sum of weights, as of the epoch.
 type Sum float64
 
+// Left is what is left at a time of a weight of 1 from another: above 1 if that is later. halfLife is a microsecond at
+// least. Times of events have no lower bound: as integers their difference can overflow, and age would turn into youth
+// without end.
+func Left(from, to schemas.Micros, halfLife time.Duration) float64 {
+	return math.Exp2((float64(from) - float64(to)) / float64(halfLife.Microseconds()))
+}
+
 // None is the sum of nothing.
 func None() Sum { return Sum(math.Inf(-1)) }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -29,23 +30,17 @@ func (m *mean) add(v []float32, at schemas.Micros, halfLife time.Duration) bool 
 	weight := 1.0
 	if newer {
 		if m.weight > 0 {
-			m.weight *= left(m.time, at, halfLife)
+			m.weight *= decay.Left(m.time, at, halfLife)
 		}
 		m.time = at
 	} else {
-		weight = left(at, m.time, halfLife)
+		weight = decay.Left(at, m.time, halfLife)
 	}
 	m.weight += weight
 	for i, x := range v {
 		m.of[i] += (float64(x) - m.of[i]) * weight / m.weight
 	}
 	return true
-}
-
-// left is what is left at a time of 1 from another. Times of events have no lower bound: as integers their difference can
-// overflow.
-func left(from, to schemas.Micros, halfLife time.Duration) float64 {
-	return math.Exp2((float64(from) - float64(to)) / float64(halfLife.Microseconds()))
 }
 
 func (m *mean) vector() []float32 {
