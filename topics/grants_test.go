@@ -57,6 +57,7 @@ func TestGrants(t *testing.T) {
 		{topics.RoleServe, "topic pins", []string{topics.Write, topics.DescribeConfigs}},
 		{topics.RoleServe, "topic deliveries", []string{topics.Describe, topics.DescribeConfigs}},
 		{topics.RoleServe, "group pools*", []string{topics.Describe}},
+		{topics.RoleServe, "group features*", []string{topics.Read}}, // of every process
 		{topics.RoleProduce, "topic pins", []string{topics.Write}},
 		{topics.RoleProduce, "topic served", nil},
 		{topics.RoleOperate, "topic pins", []string{topics.Read, topics.Write, topics.DescribeConfigs, topics.Create, topics.AlterConfigs}},
