@@ -36,7 +36,7 @@ func TestServingStartsWithoutItsStores(t *testing.T) {
 	cfg := roleConfig(t, broker)
 	nobody := []string{"127.0.0.1:1"}
 	cfg.FeedStore.Cassandra.Primary.Hosts = nobody
-	cfg.Pinot.Brokers = nobody
+	cfg.Pinot.Brokers, cfg.Pinot.Controller = nobody, nobody[0]
 	log := new(said)
 	p, err := openProduct(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)), serving())
 	if err != nil {

@@ -166,7 +166,7 @@ func TestReadyzNamesWhatIsAway(t *testing.T) {
 			parts: append(groupNames(), topics.UsersDeleted, topics.InterestDecisions, topics.RecentsPulled, topics.HotPins, topics.Generations),
 		},
 		"serve": {
-			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers = nobody }, // features are missing in answers, which is no reason for none
+			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers, c.Pinot.Controller = nobody, nobody[0] }, // features are missing in answers, which is no reason for none
 			parts: []string{topics.UsersDeleted, topics.InterestDecisions, topics.Generations, topics.Features, topics.FeatureFiles, topics.Insights, "feature-definitions", "feature-lateness", "materialize"},
 		},
 		"serve without a feed store": {

@@ -2,6 +2,7 @@ package product
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,6 +25,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // publish posts events, one JSON object a line, and waits until all is worked off.
@@ -167,7 +170,7 @@ func TestActionsAreInPinotAlone(t *testing.T) {
 	}))
 	defer pinot.Close()
 	cfg := testConfig(t.TempDir())
-	cfg.Pinot.Brokers = []string{pinot.URL}
+	cfg.Pinot.Brokers, cfg.Pinot.Controller = []string{pinot.URL}, pinot.URL
 	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
 	define(t, cfg.Features, `
 features:
@@ -227,7 +230,8 @@ func TestTheFeedGoesOnWithoutTheFeatureStore(t *testing.T) {
 	var does atomic.Value
 	does.Store("well")
 	cfg := testConfig(t.TempDir())
-	cfg.Pinot.Brokers = []string{pinotThat(t, &does)}
+	pinot := pinotThat(t, &does)
+	cfg.Pinot.Brokers, cfg.Pinot.Controller = []string{pinot}, pinot
 	cfg.Feature.Deadline, cfg.Feature.BreakAfter, cfg.Feature.BreakFor = 50*time.Millisecond, 3, 500*time.Millisecond
 	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
 	define(t, cfg.Features, "features: [{name: all, entity: user, aggregate: count}]")
@@ -355,4 +359,102 @@ func (s *started) verify() []featurelog.Drift {
 		s.t.Fatal(err)
 	}
 	return drifts
+}
+
+// copying is a Pinot whose servers have taken all actions, or none. They stand before the marker behind the last action: they
+// never pass markers.
+type copying struct {
+	url  string
+	done atomic.Bool
+	log  atomic.Pointer[topics.Log] // of the product, once there is one
+}
+
+func newCopying(t *testing.T) *copying {
+	t.Helper()
+	c := new(copying)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/tables/actions_enriched/consumingSegmentsInfo" {
+			_, _ = io.WriteString(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":1000}`)
+			return
+		}
+		log := c.log.Load()
+		if log == nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		ends, err := log.Ends(r.Context(), topics.ActionsEnriched)
+		if err != nil {
+			t.Error(err)
+		}
+		segments := map[string]any{}
+		for p, end := range ends[topics.ActionsEnriched] {
+			at := int64(0)
+			if c.done.Load() {
+				at = max(0, end-1)
+			}
+			offsets := map[string]string{fmt.Sprint(p): fmt.Sprint(at)}
+			segments[fmt.Sprintf("actions_enriched__%d__0__x", p)] = []any{map[string]any{"partitionToOffsetMap": offsets}}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"_segmentToConsumingInfoMap": segments})
+	}))
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	return c
+}
+
+// While Pinot does not take actions, nobody who waits is told that they had their effect, and the gauge of freshness grows;
+// when it has them, both end.
+func TestActionsAreWaitedForInPinot(t *testing.T) {
+	t.Parallel()
+	behind := newCopying(t)
+	cfg := testConfig(t.TempDir())
+	cfg.Pinot.Brokers, cfg.Pinot.Controller = []string{behind.url}, behind.url
+	cfg.Features = filepath.Join(cfg.Dir, "features.yaml")
+	define(t, cfg.Features, "features: [{name: all, entity: user, aggregate: count}]")
+	s := launch(t, cfg, slog.New(slog.DiscardHandler), everything())
+	behind.log.Store(s.ends)
+	if !s.awaitReady(t.Context()) {
+		t.Fatal("not ready")
+	}
+	s.publish(liking(time.Now())...) // and waits as one who knows of no Pinot
+	wait := func(timeout string) (string, error) {
+		return s.run("wait", "--json", "--timeout", timeout, "--pinot.brokers", behind.url, "--pinot.controller", behind.url)
+	}
+	eventually.True(t, "wait names Pinot", func() bool { // on a busy machine the time may be over before the first look
+		out, err := wait("2s")
+		if err == nil {
+			t.Fatalf("Pinot has no action, and wait says %s", out)
+		}
+		return strings.Contains(err.Error(), "still behind: pinot: ") && strings.Contains(out, `"group": "pinot"`)
+	})
+	inside := &Product{inner: s.product}
+	eventually.True(t, "Wait names Pinot", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		err := inside.Wait(ctx)
+		if err == nil {
+			t.Fatal("Pinot has no action, and Wait returns")
+		}
+		return strings.Contains(err.Error(), "pinot")
+	})
+	seconds := func() float64 {
+		value, err := strconv.ParseFloat(s.metric("smartfeed_features_freshness_seconds"), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	eventually.True(t, "the gauge says that actions wait", func() bool { return seconds() > 2 })
+	behind.done.Store(true)
+	if out, err := wait("1m"); err != nil {
+		t.Errorf("Pinot has all actions, and wait says %v, %s", err, out)
+	}
+	if err := inside.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	eventually.True(t, "the gauge says that none waits", func() bool { return seconds() < 1 })
+	answer, err := s.features.Answer(t.Context(), feature.Request{Features: []string{"all"}, Users: []schemas.UserID{"user:0"}})
+	if err != nil || answer.Fresh == nil || !answer.Fresh.Equal(time.Unix(1, 0)) {
+		t.Errorf("fresh to %v, %v, want what Pinot said in its answer", answer.Fresh, err)
+	}
 }

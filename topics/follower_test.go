@@ -61,24 +61,26 @@ func (w *wire) ended(t *testing.T, end kgo.TransactionEndTry) int32 {
 	return r.Partition
 }
 
-// stillBehind follows for a moment, and says what is behind then.
-func (w *wire) stillBehind(t *testing.T, s *standIn) string {
+// stillBehind follows for two looks, and says what was behind at the second; "": nothing.
+func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	looked := make(chan topics.WaitState, 100)
-	err := topics.AwaitFollowers(ctx, w.kafka, func(state topics.WaitState) { looked <- state }, s.follower())
+	looks := 0
+	err := topics.AwaitFollowers(ctx, w.kafka, func(now topics.WaitState) {
+		if state = now.String(); looks == 1 {
+			cancel()
+		}
+		looks++
+	}, s.follower())
 	var late *topics.WaitError
-	if err != nil && !errors.As(err, &late) {
-		t.Fatal(err)
-	}
-	if len(looked) == 0 {
-		t.Fatal("not a look within the time")
-	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return ""
+	case !errors.As(err, &late) || late.State.String() != state:
+		t.Fatalf("got %v, want that %s is behind", err, state)
 	}
-	return late.State.String()
+	return state
 }
 
 // A follower that has every committed record is waited for no longer, though markers and an aborted tail lie between it and
