@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,13 +22,17 @@ func TestLatenessIsSeen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var oldest time.Time
-		var away error
+		type answer struct {
+			oldest time.Time
+			err    error
+		}
+		var says atomic.Pointer[answer]
 		var log strings.Builder
 		l := Lateness{
 			Every: 5 * time.Second, Metrics: metrics, Log: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now,
-			Oldest: func(context.Context) (time.Time, error) { return oldest, away },
+			Oldest: func(context.Context) (time.Time, error) { a := says.Load(); return a.oldest, a.err },
 		}
+		away := &answer{err: errors.New("controller away")}
 		began := time.Now()
 		step := func(what string, after time.Duration, gauge float64, looks uint64, late float64) {
 			t.Helper()
@@ -38,18 +43,18 @@ func TestLatenessIsSeen(t *testing.T) {
 				t.Errorf("%s: gauge %v, %d looks of %v s, want %v, %d of %v s", what, got, n, sum, gauge, looks, late)
 			}
 		}
-		away = errors.New("controller away")
+		says.Store(away)
 		stop := running(t, l.Run)
 		step("never reached", 61*time.Second, 60, 0, 0)
-		away = nil
+		says.Store(new(answer))
 		step("all there", 4*time.Second, 0, 1, 0) // at 65 s
-		oldest = began.Add(66 * time.Second)
+		says.Store(&answer{oldest: began.Add(66 * time.Second)})
 		step("stuck", 20*time.Second, 19, 5, 4+9+14+19)
-		away = errors.New("controller away")
+		says.Store(away)
 		step("stuck, and nobody can say", 60*time.Second, 79, 5, 46)
-		away, oldest = nil, time.Time{}
+		says.Store(new(answer))
 		step("all there again", 5*time.Second, 0, 6, 46)
-		oldest = time.Now().Add(time.Hour)
+		says.Store(&answer{oldest: time.Now().Add(time.Hour)})
 		step("a clock that is ahead", 5*time.Second, 0, 7, 46)
 		if err := stop(); err != nil {
 			t.Error(err)
