@@ -11,6 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 	"github.com/smartfeed/smartfeed/serving/feedstore/hedged"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // FeedStoreConfig says where frozen feeds are: on this machine's disk, or on one or two Cassandra clusters.
@@ -64,7 +65,7 @@ func (c FeedStoreConfig) ttl() time.Duration {
 	return c.Cassandra.TTL
 }
 
-// feedStores are the names of the feed stores beside the first: each has a sink of its own.
+// others are the names of the feed stores beside the first: each has a sink of its own.
 func (c FeedStoreConfig) others() []string {
 	if len(c.Cassandra.Standby.Hosts) == 0 {
 		return nil
@@ -77,7 +78,7 @@ const standbyStore = "standby"
 
 // feedSink is a feed store that is to be filled by this process or another.
 type feedSink struct {
-	name  string // of materialize.Config.Store
+	name  string // "": the first
 	store materialize.Store
 }
 
@@ -91,7 +92,7 @@ func (p *product) openFeedStore(context.Context) error {
 		return err
 	}
 	p.opened(store.Close)
-	p.store, p.sinks = store, []feedSink{{p.cfg.Materialize.Store, store}}
+	p.store, p.sinks = store, []feedSink{{"", store}}
 	p.storeOf("primary", "embedded", nil)
 	return nil
 }
@@ -102,7 +103,7 @@ func (p *product) openCassandra() error {
 	if err != nil {
 		return err
 	}
-	p.store, p.sinks = primary, []feedSink{{p.cfg.Materialize.Store, cassandra.Insisting{Store: primary}}}
+	p.store, p.sinks = primary, []feedSink{{"", cassandra.Insisting{Store: primary}}}
 	if len(cfg.Standby.Hosts) == 0 {
 		return nil
 	}
@@ -140,17 +141,16 @@ func (p *product) openCluster(name string, at cassandra.Cluster) (*cassandra.Sto
 // and what is asked is answered from the other.
 func (p *product) openSinks(context.Context) error {
 	for _, to := range p.sinks {
-		cfg := p.cfg.Materialize
-		cfg.Store = to.name
-		sink, err := materialize.New(cfg, materialize.Env{
-			Kafka: p.kafka, Streams: p.streams, Store: to.store, Metrics: p.metrics, Deleted: p.deleted,
+		group := topics.MaterializeGroup(to.name)
+		sink, err := materialize.New(p.cfg.Materialize, materialize.Env{
+			Kafka: p.kafka, Streams: p.streams, Name: to.name, Store: to.store, Metrics: p.metrics, Deleted: p.deleted,
 		})
 		if err != nil {
-			return fmt.Errorf("feed store %q: %w", to.name, err)
+			return fmt.Errorf("%s: %w", group, err)
 		}
-		p.part(cfg.Group(), p.knowing(sink.Run))
+		p.part(group, p.knowing(sink.Run))
 		if len(p.sinks) > 1 {
-			p.spare = append(p.spare, cfg.Group())
+			p.spare = append(p.spare, group)
 		}
 	}
 	return nil

@@ -2,11 +2,15 @@ package product
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 func TestFeedStoreConfig(t *testing.T) {
@@ -77,5 +81,52 @@ func TestPartsOfFeedStores(t *testing.T) {
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Each feed store is filled by a group of its own, and these are the groups that wait and all others look at. No setting
+// gives a sink another one.
+func TestSinksAreTheReadersThatAreWaitedFor(t *testing.T) {
+	hosts := []string{"127.0.0.1:1"} // nobody is there
+	for _, c := range []struct {
+		name             string
+		primary, standby []string
+		want             []string
+	}{
+		{"embedded", nil, nil, []string{"materialize"}},
+		{"one cluster", hosts, nil, []string{"materialize"}},
+		{"two clusters", hosts, hosts, []string{"materialize", "materialize-standby"}},
+	} {
+		cfg := testConfig(t.TempDir())
+		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = c.primary, c.standby
+		p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler),
+			[]opener{(*product).openBroker, (*product).openStreams, (*product).openFeedStore, (*product).openSinks})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		var parts, waited []string
+		for _, part := range p.parts {
+			if strings.HasPrefix(part.Name, topics.Materialize) {
+				parts = append(parts, part.Name)
+			}
+		}
+		for _, r := range (topics.Setup{Kafka: p.kafka, FeedStores: cfg.FeedStore.others()}).Readers() {
+			if slices.Contains(r.Topics, topics.FeedEntries) {
+				waited = append(waited, r.Group)
+			}
+		}
+		if !slices.Equal(parts, c.want) || !slices.Equal(waited, c.want) {
+			t.Errorf("%s: %q fill stores and %q are waited for, want %q", c.name, parts, waited, c.want)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
+	if err := os.WriteFile(file, []byte("materialize: {store: green}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := runCommand(t.Context(), "config", "check", "--config", file); err == nil || !strings.Contains(err.Error(), "store") {
+		t.Errorf("a setting gives a sink another group, which nobody waits for: %q %v", out, err)
 	}
 }

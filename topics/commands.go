@@ -74,7 +74,7 @@ func (s Setup) Readers() []Reader {
 	readers := ReadersOf(Catalogue(Profile{Partitions: s.Kafka.Partitions}))
 	first := slices.IndexFunc(readers, func(r Reader) bool { return r.Group == Materialize })
 	for _, store := range s.FeedStores {
-		readers = append(readers, Reader{Group: Materialize + "-" + store, Topics: readers[first].Topics})
+		readers = append(readers, Reader{Group: MaterializeGroup(store), Topics: readers[first].Topics})
 	}
 	return readers
 }

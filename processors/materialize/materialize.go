@@ -19,10 +19,8 @@ package materialize
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,11 +33,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Config of a Sink. See DefaultConfig.
+// Config of every Sink. See DefaultConfig.
 type Config struct {
-	// Store names the feed store, default "": the only one. The group of a named store is "materialize-<name>". At
-	// most 64 bytes of a-z, 0-9 and -.
-	Store string `yaml:"store"`
 	// MaxPoll is how many records, and how many entries of feeds, are written as one batch at most, default 5,000, 1 to 100,000.
 	MaxPoll int `yaml:"max_poll"`
 }
@@ -49,22 +44,10 @@ func DefaultConfig() Config { return Config{MaxPoll: 5000} }
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	var problems []error
-	if len(c.Store) > 64 || strings.Trim(c.Store, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		problems = append(problems, fmt.Errorf("store: %q: want at most 64 bytes of a-z, 0-9 and -", c.Store))
-	}
 	if c.MaxPoll < 1 || c.MaxPoll > 100_000 {
-		problems = append(problems, fmt.Errorf("max_poll: %d: want 1 to 100000", c.MaxPoll))
+		return fmt.Errorf("max_poll: %d: want 1 to 100000", c.MaxPoll)
 	}
-	return errors.Join(problems...)
-}
-
-// Group returns the name of the consumer group.
-func (c Config) Group() string {
-	if c.Store == "" {
-		return topics.Materialize
-	}
-	return topics.Materialize + "-" + c.Store
+	return nil
 }
 
 // Batch is what one Write brings. It is an alias of an unnamed struct, so that a store may declare the same struct
@@ -89,6 +72,7 @@ type Store interface {
 type Env struct {
 	Kafka   topics.Kafka
 	Streams *topics.Streams
+	Name    string // of the store, "" of the first: it decides the group, see topics.MaterializeGroup
 	Store   Store
 	Metrics prometheus.Registerer
 	Deleted DeletedUsers // must know all that were known when Run is called
@@ -104,6 +88,7 @@ type DeletedUsers interface {
 type Sink struct {
 	cfg         Config
 	env         Env
+	group       string
 	inputs      map[string]input
 	deadLetters *prometheus.CounterVec
 	written     *prometheus.CounterVec
@@ -118,7 +103,7 @@ func New(cfg Config, env Env) (*Sink, error) {
 		return nil, fmt.Errorf("materialize: %w", err)
 	}
 	s := &Sink{
-		cfg: cfg, env: env, inputs: inputs(env.Streams, env.Deleted), hand: new(hand),
+		cfg: cfg, env: env, group: topics.MaterializeGroup(env.Name), inputs: inputs(env.Streams, env.Deleted), hand: new(hand),
 		written: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smartfeed_materialize_records_total", Help: "Rows and removals written to the feed store, by the topic that they come from.",
 		}, []string{"topic"}),
@@ -137,7 +122,7 @@ func New(cfg Config, env Env) (*Sink, error) {
 	behind := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "smartfeed_materialize_behind_seconds", Help: "Age of the oldest record that is being written, or could not be; 0 when nothing is.",
 	}, s.behind)
-	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"group": cfg.Group()}, env.Metrics)
+	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"group": s.group}, env.Metrics)
 	for _, c := range []prometheus.Collector{s.written, s.deadLetters, s.seconds, s.since, behind} {
 		if err := labelled.Register(c); err != nil {
 			return nil, fmt.Errorf("materialize: register metrics: %w", err)
@@ -160,7 +145,7 @@ func (s *Sink) Run(ctx context.Context) error {
 	}
 	s.hand.begin(time.Now())
 	err = topics.Consume(ctx, topics.ConsumerConfig{
-		Kafka: s.env.Kafka, Group: s.cfg.Group(), Topics: names, MaxPoll: s.cfg.MaxPoll,
+		Kafka: s.env.Kafka, Group: s.group, Topics: names, MaxPoll: s.cfg.MaxPoll,
 	}, func(ctx context.Context, records []*kgo.Record) error {
 		return s.handle(ctx, producer, records)
 	})
@@ -223,10 +208,10 @@ func (s *Sink) behind() float64 { return s.hand.age(time.Now()).Seconds() }
 
 // storeName is that of the feed store, as reads name it.
 func (s *Sink) storeName() string {
-	if s.cfg.Store == "" {
+	if s.env.Name == "" {
 		return "primary"
 	}
-	return s.cfg.Store
+	return s.env.Name
 }
 
 // oldest is when the first of the records arrived.
