@@ -230,13 +230,14 @@ func (p *program) pinotCommand() *cobra.Command {
 }
 
 func (p *program) feedStoreCommand() *cobra.Command {
-	cmd := group("feedstore", "make and check the tables of feed stores on Cassandra",
+	cmd := group("feedstore", "make and check the tables of feed stores on Cassandra, and fill a store anew",
 		"  smartfeed feedstore apply --feed_store.cassandra.primary.hosts cassandra-a:9042")
 	cmd.AddCommand(cassandra.Commands(func(cmd *cobra.Command) (cassandra.Setup, error) {
 		cfg, err := p.load(cmd)
 		at := cfg.FeedStore.Cassandra
 		return cassandra.Setup{Config: at.Config, Primary: at.Primary, Standby: at.Standby}, err
 	})...)
+	cmd.AddCommand(p.refillCommand())
 	return cmd
 }
 

@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
 )
 
 // commands are all that there are, but for cobra's own help.
@@ -140,7 +142,7 @@ func TestCommandsWithoutWhatTheyNeed(t *testing.T) {
 		{"simulate", "--for", "0"}, {"import", "lastfm", generated(t, 0.001)}, {"import", "lastfm", t.TempDir()},
 		{"erase", "user:ada"}, {"rebuild", "user:ada"}, {"replay", "user:ada"}, {"features", "verify"}, {"doctor", "--timeout", "1s"},
 		{"bench"}, {"process"}, {"serve"}, {"materialize"}, {"pinot", "apply"}, {"pinot", "verify"},
-		{"feedstore", "apply"}, {"feedstore", "verify"},
+		{"feedstore", "apply"}, {"feedstore", "verify"}, {"feedstore", "refill"},
 		{"features", "try", os.DevNull, "--user", "user:ada"},
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
 		{"query", "feature"}, {"query", "status"}, {"query", "ready"},
@@ -187,10 +189,35 @@ func TestCommandsPrintJSON(t *testing.T) {
 		{"query", "feature"}, {"query", "feature", "last_actions", "--user", "user:ada"}, {"query", "status"},
 		{"interests", "list"}, {"interests", "accept", "gaiwan"}, {"interests", "of", "user:ada"},
 		{"query", "ready"}, {"rebuild", "user:ada"}, {"erase", "user:ada"}, {"doctor"},
+		{"feedstore", "refill", "--store", "standby", "--feed_store.cassandra.primary.hosts", deaf, "--feed_store.cassandra.standby.hosts", deaf},
 	} {
 		out, err := s.run(append(args, "--json")...)
 		if err != nil || !json.Valid([]byte(out)) {
 			t.Errorf("%q: %v, printed %.300q", args, err, out)
+		}
+	}
+}
+
+// A store that the configuration does not have is wrong usage, and one that is being filled is left alone.
+func TestRefillIsOfAStoreThatNobodyFills(t *testing.T) {
+	s := start(t, testConfig(t.TempDir()))
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--store", "standby"}, 2, `--store "standby": the configuration has primary`},
+		{[]string{"--store", "green"}, 2, `--store "green"`},
+		{nil, 1, "materialize is Stable with 1 members: end every process that fills its store"},
+	} {
+		var out string
+		var err error
+		eventually.True(t, c.want, func() bool { // its sink joins soon
+			out, err = s.run(append([]string{"feedstore", "refill"}, c.args...)...)
+			return err != nil && strings.Contains(err.Error(), c.want)
+		})
+		if code := fmt.Sprintf("exit code %d: ", c.code); out != "" || !strings.HasPrefix(err.Error(), code) {
+			t.Errorf("%q: printed %q, %v, want %s", c.args, out, err, code)
 		}
 	}
 }
@@ -220,6 +247,7 @@ func TestCompletions(t *testing.T) {
 		{[]string{"query", "feature", ""}, []string{"interests_24h", "last_actions"}},
 		{[]string{"pinot", "show", "--release", ""}, []string{"0.11", "1.5"}},
 		{[]string{"token", "--scope", ""}, []string{"operate"}},
+		{[]string{"feedstore", "refill", "--store", ""}, []string{"primary", "standby"}},
 		{[]string{"query", "feed", ""}, nil},
 		{[]string{"query", "pool", ""}, nil},
 		{[]string{"erase", ""}, nil},

@@ -73,8 +73,11 @@ func (c FeedStoreConfig) others() []string {
 	return []string{standbyStore}
 }
 
-// standbyStore names the second feed store, and its sink.
-const standbyStore = "standby"
+// The feed stores by name. The sink of the second has it, too.
+const (
+	primaryStore = "primary"
+	standbyStore = "standby"
+)
 
 // feedSink is a feed store that is to be filled by this process or another.
 type feedSink struct {
@@ -93,13 +96,13 @@ func (p *product) openFeedStore(context.Context) error {
 	}
 	p.opened(store.Close)
 	p.store, p.sinks = store, []feedSink{{"", store}}
-	p.storeOf("primary", "embedded", nil)
+	p.storeOf(primaryStore, "embedded", nil)
 	return nil
 }
 
 func (p *product) openCassandra() error {
 	cfg := p.cfg.FeedStore.Cassandra
-	primary, err := p.openCluster("primary", cfg.Primary)
+	primary, err := p.openCluster(primaryStore, cfg.Primary)
 	if err != nil {
 		return err
 	}

@@ -72,9 +72,8 @@ func (s Setup) catalogue(ctx context.Context) ([]Topic, error) {
 // Readers are all that Wait waits for, but for those that hold a topic whole.
 func (s Setup) Readers() []Reader {
 	readers := ReadersOf(Catalogue(Profile{Partitions: s.Kafka.Partitions}))
-	first := slices.IndexFunc(readers, func(r Reader) bool { return r.Group == Materialize })
 	for _, store := range s.FeedStores {
-		readers = append(readers, Reader{Group: MaterializeGroup(store), Topics: readers[first].Topics})
+		readers = append(readers, Reader{Group: MaterializeGroup(store), Topics: readBy(Materialize, s.Kafka.Partitions)})
 	}
 	return readers
 }

@@ -1,5 +1,14 @@
 package topics
 
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
 // MaterializeGroup is the group that fills a feed store, each store having one of its own. The name of the first store is "",
 // and its group Materialize.
 func MaterializeGroup(store string) string {
@@ -7,4 +16,104 @@ func MaterializeGroup(store string) string {
 		return Materialize
 	}
 	return Materialize + "-" + store
+}
+
+// Refilled is what a group has been set back by.
+type Refilled struct {
+	Group   string `json:"group"`
+	Records int64  `json:"records"` // that it will read from now on, markers among them: all that its topics hold
+	Again   int64  `json:"again"`   // of them, that it had worked off
+}
+
+// String is for people.
+func (r Refilled) String() string {
+	return fmt.Sprintf("%s is at the oldest record of its topics again: of %d it had worked off %d", r.Group, r.Records, r.Again)
+}
+
+// MembersError says that a group cannot be set back, because somebody works in it.
+type MembersError struct {
+	Group   string
+	State   string // as Kafka names it
+	Members int
+}
+
+// Error says what to do first.
+func (e *MembersError) Error() string {
+	return fmt.Sprintf("%s is %s with %d members: end every process that fills its store, wait until they are out of the group (6s after a kill), then do it again",
+		e.Group, e.State, e.Members)
+}
+
+// Refill has a feed store filled anew with all that the topics hold: it sets its group back to the oldest offsets, which the
+// next sink begins at. What is in the store already may stay; every record of it is keyed and timed, so that it is not
+// changed by a repeat. A group in which somebody works is a *MembersError: what it commits would undo this.
+func Refill(ctx context.Context, k Kafka, store string) (Refilled, error) {
+	l, err := NewLog(k)
+	if err != nil {
+		return Refilled{}, err
+	}
+	defer l.Close()
+	group := MaterializeGroup(store)
+	if err := l.emptyGroup(ctx, group); err != nil {
+		return Refilled{}, fmt.Errorf("refill: %w", err)
+	}
+	done, back, err := l.oldest(ctx, Reader{Group: group, Topics: readBy(Materialize, k.Partitions)})
+	if err == nil {
+		err = l.admin.CommitAllOffsets(ctx, group, back) // which the brokers refuse if somebody has joined meanwhile
+	}
+	if err != nil {
+		return Refilled{}, fmt.Errorf("refill: set %s back: %w", group, err)
+	}
+	return done, nil
+}
+
+// readBy are the topics of a consumer of the catalogue.
+func readBy(group string, partitions int32) []string {
+	for _, r := range ReadersOf(Catalogue(Profile{Partitions: partitions})) {
+		if r.Group == group {
+			return r.Topics
+		}
+	}
+	return nil
+}
+
+// oldest returns the oldest offsets of what a group reads, and what it is to be set back to them.
+func (l *Log) oldest(ctx context.Context, of Reader) (Refilled, kadm.Offsets, error) {
+	done, back := Refilled{Group: of.Group}, kadm.Offsets{}
+	committed, err := l.committed(ctx, []Reader{of})
+	if err != nil {
+		return done, nil, err
+	}
+	starts, err := l.Starts(ctx, of.Topics...)
+	if err != nil {
+		return done, nil, err
+	}
+	ends, err := l.Ends(ctx, of.Topics...)
+	if err != nil {
+		return done, nil, err
+	}
+	for topic, partitions := range starts {
+		for p, start := range partitions {
+			back.AddOffset(topic, p, start, -1)
+			done.Records += max(0, ends[topic][p]-start)
+			done.Again += max(0, committed[of.Group][topic][p]-start)
+		}
+	}
+	return done, back, nil
+}
+
+// emptyGroup returns nil for a group in which nobody works, and one that there has never been.
+func (l *Log) emptyGroup(ctx context.Context, name string) error {
+	groups, err := l.admin.DescribeGroups(ctx, name)
+	if err == nil {
+		err = groups[name].Err
+	}
+	switch g := groups[name]; {
+	case errors.Is(err, kerr.GroupIDNotFound) || undecided(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("describe group %s: %w", name, err)
+	case len(g.Members) > 0 || g.State != "Empty" && g.State != "Dead":
+		return &MembersError{Group: name, State: g.State, Members: len(g.Members)}
+	}
+	return nil
 }

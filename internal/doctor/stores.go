@@ -86,7 +86,7 @@ func compare(ctx context.Context, primary, standby Heads, users []schemas.UserID
 }
 
 func report(behind [2]int, users int, found *Findings) {
-	const do = `see the lag of its group under groups: "smartfeed materialize" fills it from the log; after its log was lost, it is filled anew by a group that starts at the oldest offset`
+	const do = `see the lag of its group under groups: "smartfeed materialize" fills it from the log; one that lost its rows is filled anew after "smartfeed feedstore refill"`
 	for i, name := range []string{"primary", "standby"} {
 		if behind[i] > 0 {
 			found.Warn(do, "the %s is behind in %d of the %d feeds visited last", name, behind[i], users)

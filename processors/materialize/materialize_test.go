@@ -296,6 +296,55 @@ func TestBehindIsToldWhileTheStoreIsAway(t *testing.T) {
 	told("when it has ended", 0)
 }
 
+// A store that lost its rows is not filled by a group that had worked them off, and is by one that was set back.
+func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
+	w := newWire(t)
+	const entries, group = 20, "materialize-standby"
+	for p := int64(1); p <= entries; p++ {
+		produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: p})
+	}
+	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.FollowEdge, Live: true, Time: 4}
+	produce(t, w, w.streams.Edges, "user:1", edge)
+	fill := func(store materialize.Store) (stop func() error) {
+		t.Helper()
+		stop = running(t, w.named(t, "standby", materialize.DefaultConfig(), store, prometheus.NewRegistry()))
+		eventually.True(t, "all offsets committed", func() bool { return w.behind(t, group) == 0 })
+		return stop
+	}
+	count := func(store *feedstore.Store) int {
+		t.Helper()
+		got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 100)
+		must(t, err)
+		return len(got)
+	}
+	stop := fill(openStore(t))
+	var working *topics.MembersError
+	if _, err := topics.Refill(t.Context(), w.kafka, "standby"); !errors.As(err, &working) || working.Group != group || working.Members != 1 {
+		t.Errorf("Refill while the sink runs: got %v, want its member", err)
+	}
+	if n := w.behind(t, group); n != 0 {
+		t.Errorf("%d records behind after a refusal, want 0", n)
+	}
+	must(t, stop())
+
+	empty := openStore(t)
+	must(t, fill(empty)())
+	if n := count(empty); n != 0 {
+		t.Fatalf("%d entries in an empty store: is there nothing to be mended?", n)
+	}
+	done, err := topics.Refill(t.Context(), w.kafka, "standby")
+	want := topics.Refilled{Group: group, Records: entries + 1, Again: entries + 1}
+	same(t, "what is read again", done, want, err)
+	must(t, fill(empty)())
+	if n := count(empty); n != entries {
+		t.Errorf("%d entries are back, want %d", n, entries)
+	}
+	edges, err := empty.Edges(t.Context(), "user:1", []schemas.ID{"board:3"})
+	same(t, "edges", edges, []schemas.Edge{edge}, err)
+	done, err = topics.Refill(t.Context(), w.kafka, "") // a group that there has never been
+	same(t, "of a new store", done, topics.Refilled{Group: "materialize", Records: entries + 1}, err)
+}
+
 // sizedStore notes the most entries that it was to write at once.
 type sizedStore struct {
 	*feedstore.Store
