@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/smartfeed/smartfeed/internal/foreign"
 )
 
 // admin serves profiles and metrics to whoever operates the program, on an address of its own, where nobody is asked for a
@@ -18,14 +20,15 @@ import (
 type admin struct {
 	listener net.Listener
 	metrics  prometheus.Gatherer
+	guarded  bool // by something else, which knows by what names it is asked for
 }
 
-func listenAdmin(addr string, metrics prometheus.Gatherer) (*admin, error) {
-	l, err := net.Listen("tcp", addr)
+func listenAdmin(cfg Config, metrics prometheus.Gatherer) (*admin, error) {
+	l, err := net.Listen("tcp", cfg.Admin)
 	if err != nil {
-		return nil, fmt.Errorf("admin server: listen on %s: %w", addr, err)
+		return nil, fmt.Errorf("admin server: listen on %s: %w", cfg.Admin, err)
 	}
-	return &admin{l, metrics}, nil
+	return &admin{l, metrics, cfg.API.Insecure}, nil
 }
 
 // Run serves until ctx ends. It is called once.
@@ -35,13 +38,23 @@ func (a *admin) Run(ctx context.Context) error {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.Handle("/metrics", promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: a.fenced(mux), ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // profiles under way are of no use half
 	defer stop()
 	if err := server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve profiles on %s: %w", a.listener.Addr(), err)
 	}
 	return nil
+}
+
+// fenced refuses pages in a browser: of other sites, whatever they ask for, since a profile takes the time of processors, and
+// those whose site has a name lead here.
+func (a *admin) fenced(h http.Handler) http.Handler {
+	h = foreign.RefusePages(h, foreign.Page)
+	if a.guarded {
+		return h
+	}
+	return foreign.RefuseNames(h)
 }
 
 // closeListener gives an address back, if the server on it has not done so.

@@ -501,7 +501,7 @@ func (p *product) openAdmin() error {
 	if err := checkAdmin(p.cfg); err != nil {
 		return err
 	}
-	a, err := listenAdmin(p.cfg.Admin, p.metrics)
+	a, err := listenAdmin(p.cfg, p.metrics)
 	if err != nil {
 		return err
 	}

@@ -16,11 +16,13 @@ import (
 
 	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
+
+	"github.com/smartfeed/smartfeed/internal/foreign"
 )
 
 // registry is srfake on a port, with ids that outlive the process: every registration is in the file before it is
 // answered, and the next start registers the same schemas in the same order. It only grows: what would take a schema
-// away, or change modes that the file does not hold, is refused.
+// away, or change modes that the file does not hold, is refused, and so are pages of other sites in a browser.
 type registry struct {
 	path   string
 	sync   bool // the file survives a power failure
@@ -54,7 +56,7 @@ func openRegistry(path string, sync bool, l net.Listener, log *slog.Logger) (*re
 	mux.HandleFunc("GET /", r.fake.Handler().ServeHTTP)
 	mux.HandleFunc("/", refuse)
 	r.server = &http.Server{
-		Handler:           mux,
+		Handler:           foreign.RefuseNames(foreign.RefusePages(mux, foreign.Change)),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      10 * time.Second,
