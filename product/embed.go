@@ -88,9 +88,27 @@ func (p *Product) Addr() string { return p.inner.server.Addr() }
 // Brokers are the addresses of the brokers, also of one that Dev has brought.
 func (p *Product) Brokers() []string { return p.inner.kafka.Brokers }
 
-// Client returns a client of this product's own HTTP server. Close it.
+// Client returns a client of this product's own HTTP server, as whoever the token in auth.token_file says; nobody in particular
+// without one. Close it. It fails when a file of the configuration cannot be read.
 func (p *Product) Client() (*client.Client, error) {
-	return client.New(client.Config{Address: p.Addr()})
+	token, err := p.inner.cfg.Auth.SentToken(nil)
+	if err != nil {
+		return nil, err
+	}
+	return p.ClientAs(token)
+}
+
+// ClientAs is Client with another token; "": none. Where the server has TLS (api.tls), its certificate is believed as peers.tls
+// says: by the authorities and for the name that stand there, without them by those of the system and for the host of Addr.
+func (p *Product) ClientAs(token string) (*client.Client, error) {
+	cfg := client.Config{Address: p.inner.server.Scheme() + "://" + p.Addr(), Token: token}
+	if p.inner.server.Scheme() == "https" {
+		var err error
+		if cfg.TLS, err = p.inner.cfg.Peers.TLS.Config(); err != nil {
+			return nil, fmt.Errorf("peers.tls: %w", err)
+		}
+	}
+	return client.New(cfg)
 }
 
 // Publish puts events into their topics and returns nil once all are acknowledged; see topics.Publisher. An event that a
