@@ -127,6 +127,15 @@ func (d dictionary) ask(ctx context.Context, most int, named []string) ([]schema
 // Fold returns the term that a text is.
 func (d dictionary) Fold(text string) string { return interests.Fold(text) }
 
+// Decided returns what was decided about a term last, as far as it is known here.
+func (d dictionary) Decided(term string) (schemas.InterestDecision, bool) {
+	decision, ok := d.decided.Get(term)
+	if !ok {
+		return schemas.InterestDecision{}, false
+	}
+	return *decision, true
+}
+
 // Decide publishes a decision.
 func (d dictionary) Decide(ctx context.Context, decision schemas.InterestDecision) error {
 	return d.publisher.Decide(ctx, &decision)

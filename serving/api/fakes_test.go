@@ -212,6 +212,12 @@ func (d terms) Terms(_ context.Context, state schemas.TermState, limit int) ([]s
 
 func (d terms) Fold(text string) string { return strings.ToLower(text) }
 
+// Decided knows of one term, which was opened again an hour ago.
+func (d terms) Decided(term string) (schemas.InterestDecision, bool) {
+	at := schemas.MicrosOf(now.Add(-time.Hour))
+	return schemas.InterestDecision{Term: term, State: schemas.TermCandidate, Time: at}, term == "reopened"
+}
+
 func (d terms) Decide(context.Context, schemas.InterestDecision) error { return d.fail }
 
 func (d terms) Interests(_ context.Context, _ schemas.UserID, limit int) ([]schemas.UserInterest, error) {

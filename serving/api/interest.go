@@ -16,6 +16,8 @@ type Dictionary interface {
 	Terms(ctx context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error)
 	// Fold returns the term that a text is, "" if it is none.
 	Fold(text string) string
+	// Decided returns what was decided about a term last, as far as this process knows; false: nothing.
+	Decided(term string) (schemas.InterestDecision, bool)
 	// Decide takes a decision down; it is in force a moment later.
 	Decide(ctx context.Context, decision schemas.InterestDecision) error
 	// Interests returns a user's interests, the strongest first, at most limit.
@@ -69,6 +71,7 @@ type decisionRequest struct {
 	Into     string             `json:"into"`     // merged
 	Reason   string             `json:"reason"`   // rejected
 	Operator string             `json:"operator"`
+	Time     *time.Time         `json:"time"` // when it was decided, so that a repeat is the same decision; nil: now
 }
 
 // decide answers when the decision is acknowledged.
@@ -79,12 +82,30 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 		if len(problems) > 0 {
 			return dictionaryTerm{}, listed(problems)
 		}
+		if err := s.newest(req, d); err != nil {
+			return dictionaryTerm{}, err
+		}
 		if err := s.deps.Dictionary.Decide(ctx, d); err != nil {
 			return dictionaryTerm{}, fmt.Errorf("%w (%w)", unavailable("the decision is not certain: send it again"), err)
 		}
 		t := schemas.DictionaryTerm{Term: d.Term, State: d.State, Interest: d.Interest, Into: d.Into, Reason: d.Reason, Operator: d.Operator}
 		return dictionaryTerm{t, timeOf(d.Time)}, nil
 	})
+}
+
+// newest refuses a decision that says when it was made where a later one is known: it may be a repeat, whose sender could not
+// know whether it had come, and somebody else has decided meanwhile. The topic keeps the last record, whatever its time, so
+// that this cannot be left to its readers.
+func (s *Server) newest(req decisionRequest, d schemas.InterestDecision) error {
+	if req.Time == nil {
+		return nil
+	}
+	last, known := s.deps.Dictionary.Decided(d.Term)
+	if !known || last.Time <= d.Time {
+		return nil
+	}
+	return problem(http.StatusConflict, "%s is %s since %s, which is later than this decision: without a time, or with a later one, "+
+		"it counts", quote(d.Term), last.State, writable(last.Time.Time()).Format(time.RFC3339Nano))
 }
 
 // decision is what a request asks for, and what is wrong with it.
@@ -96,6 +117,10 @@ func (s *Server) decision(req decisionRequest) (d schemas.InterestDecision, prob
 	}
 	fold := s.deps.Dictionary.Fold
 	d = schemas.InterestDecision{Term: fold(req.Term), State: req.State, Reason: req.Reason, Operator: req.Operator, Time: schemas.MicrosOf(s.deps.Now())}
+	if req.Time != nil {
+		wrong(schemas.MicrosOf(*req.Time) <= d.Time+schemas.Micros(schemas.MaxAhead.Microseconds()), "time is more than "+schemas.MaxAhead.String()+" ahead")
+		d.Time = schemas.MicrosOf(*req.Time)
+	}
 	wrong(d.Term != "" && len(d.Term) <= schemas.MaxIDBytes/2, "term "+quote(req.Term)+" is none")
 	wrong(len(req.Reason) <= maxReasonBytes && len(req.Operator) <= maxKindBytes, "reason or operator is too long")
 	switch req.State {
