@@ -161,6 +161,11 @@ func limits() []asking {
 		get("unknown feed", home, homePath+"?feed=other", 400, "unknown feed"),
 		get("next page", home, homePath+"?cursor=good&limit=3", 200, `"next":null`),
 		get("forged cursor", home, homePath+"?cursor=forged", 400, "bad cursor"),
+		get("next page of a list", pins, pinsPath+"?cursor=good&limit=3", 200, `"next":null`),
+		get("next page of a user's", "/v1/users/{user}/pins", "/v1/users/user:a/pins?cursor=good&limit=3", 200, ""),
+		get("next page of an interest's", "/v1/interests/{interest}/pins", "/v1/interests/interest:a/pins?cursor=good&limit=3", 200, ""),
+		get("so many related pins", "/v1/pins/{pin}/related", "/v1/pins/pin:a/related?limit=3", 200, ""),
+		get("so many related interests", "/v1/interests/{interest}/related", "/v1/interests/interest:a/related?limit=3", 200, ""),
 		get("forged cursor of a list", pins, pinsPath+"?cursor=forged", 400, "bad cursor"),
 		get("every problem", home, "/v1/users/pin:1/feed?limit=0&x=1", 400, `"errors":["id \"pin:1\": want user:…","limit \"0\"`),
 	}
@@ -180,7 +185,7 @@ func limits() []asking {
 }
 
 func featureAskings() []asking {
-	const good = `{"features":["interests"],"users":["user:a"],"pairs":[["user:a","pin:1"]],"at":"2026-11-20T10:00:00Z"}`
+	const good = `{"features":["interests"],"users":["user:a"],"pins":["pin:1"],"pairs":[["user:a","pin:1"]],"at":"2026-11-20T10:00:00Z"}`
 	post := func(name, body string, code int, says string) asking {
 		return asking{name: name, route: "/v1/features", method: "POST", path: "/v1/features", body: body, code: code, says: says}
 	}
@@ -258,6 +263,7 @@ func tryAskings() []asking {
 	}
 	return []asking{
 		post("good", good, 200, `"values":{"user:a":{"interests":{"interest:tea":2}}}`, nil),
+		post("of everything", strings.TrimSuffix(good, "}")+`,"pins":["pin:1"],"pairs":[["user:a","pin:1"]],"at":"2026-11-20T10:00:00Z"}`, 200, "", nil),
 		post("unknown field", `{"definitions":""}`, 400, `unknown field \"definitions\"`, nil),
 		post("what the service refuses", `{}`, 400, `"errors":["definition:1: no features`, nil),
 		post("body too large", good+strings.Repeat(" ", 1<<20), 413, "1048576 bytes", nil),

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -261,9 +262,17 @@ func (f *fakes) Attributes(_ context.Context, req feature.AttributesRequest) (fe
 	}, f.fail
 }
 
+// within refuses what insight.Service does.
+func within(name string, n, most int) error {
+	if n < 1 || n > most {
+		return &insight.RequestError{Problem: fmt.Sprintf("%s: want 1 to %d", name, most)}
+	}
+	return nil
+}
+
 func (f *fakes) Growth(_ context.Context, days int) ([]insight.GrowthDay, error) {
-	if days > insight.MaxDays {
-		return nil, &insight.RequestError{Problem: "days: want 1 to 90"}
+	if err := within("days", days, insight.MaxDays); err != nil {
+		return nil, err
 	}
 	return []insight.GrowthDay{{Day: "2026-11-20", New: 1, Daily: 3, Active: 5, Resurrected: 1, Dormant: 2}}, f.fail
 }
@@ -272,15 +281,24 @@ func (f *fakes) Xd28s(context.Context) ([]insight.Xd28, error) {
 	return []insight.Xd28{{Days: 1, Users: 7}}, f.fail
 }
 
-func (f *fakes) Retention(context.Context, int) ([]insight.Cohort, error) {
+func (f *fakes) Retention(_ context.Context, weeks int) ([]insight.Cohort, error) {
+	if err := within("weeks", weeks, insight.MaxWeeks); err != nil {
+		return nil, err
+	}
 	return []insight.Cohort{{Week: "2026-11-16", Users: 4, Active: []int{4, 2}}}, f.fail
 }
 
-func (f *fakes) Funnel(_ context.Context, steps []schemas.Verb, _ time.Duration, _ int) ([]insight.FunnelStep, error) {
+func (f *fakes) Funnel(_ context.Context, steps []schemas.Verb, _ time.Duration, days int) ([]insight.FunnelStep, error) {
+	if err := within("days", days, insight.DefaultConfig().SequenceDays); err != nil {
+		return nil, err
+	}
 	return []insight.FunnelStep{{Verb: steps[0], Users: 9}}, f.fail
 }
 
-func (f *fakes) Popularity(context.Context, int) ([]insight.Popular, error) {
+func (f *fakes) Popularity(_ context.Context, limit int) ([]insight.Popular, error) {
+	if err := within("limit", limit, insight.MaxPopular); err != nil {
+		return nil, err
+	}
 	return []insight.Popular{{Interest: "interest:tea", Actions: 3}}, f.fail
 }
 

@@ -1,0 +1,252 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// operation is what the document says of the call that an asking is of; nil: it says nothing.
+func operation(doc object, a asking) object {
+	return at(doc, "paths", a.route, strings.ToLower(a.method))
+}
+
+// parametersIn are the documented parameters of a call in the path or the query, by name.
+func parametersIn(t *testing.T, doc, op object, in string) map[string]object {
+	t.Helper()
+	all := map[string]object{}
+	list, _ := op["parameters"].([]any)
+	for _, p := range list {
+		p, err := resolve(doc, p.(object))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p["in"] == in {
+			all[p["name"].(string)] = p
+		}
+	}
+	return all
+}
+
+// inPath are the values of a path's wildcards.
+func inPath(t *testing.T, a asking) map[string]string {
+	t.Helper()
+	values := map[string]string{}
+	path, _, _ := strings.Cut(a.path, "?")
+	sent := strings.Split(path, "/")
+	for i, segment := range strings.Split(a.route, "/") {
+		if name, ok := strings.CutPrefix(segment, "{"); ok {
+			value, err := url.PathUnescape(sent[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			values[strings.TrimSuffix(name, "}")] = value
+		}
+	}
+	return values
+}
+
+// queryOf are the parameters of a path's query, each given once.
+func queryOf(t *testing.T, a asking) map[string]string {
+	t.Helper()
+	_, text, _ := strings.Cut(a.path, "?")
+	query, err := url.ParseQuery(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for name := range query {
+		values[name] = query.Get(name)
+	}
+	return values
+}
+
+// conformsText checks what stands in a path or a query against its schema.
+func conformsText(doc, schema object, text string) error {
+	schema, err := resolve(doc, schema)
+	if err != nil {
+		return err
+	}
+	if schema["type"] != "integer" {
+		return check(doc, schema, text)
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return err
+	}
+	return check(doc, schema, n)
+}
+
+// conformsAll checks values against the parameters of these names, and that those which must be there are.
+func conformsAll(doc object, documented map[string]object, values map[string]string) error {
+	for name, p := range documented {
+		if _, given := values[name]; !given && p["required"] == true {
+			return fmt.Errorf("%s must be there, and is not", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if documented[name] == nil {
+			return fmt.Errorf("%s is not documented", name)
+		}
+		if err := conformsText(doc, at(documented[name], "schema"), values[name]); err != nil {
+			return fmt.Errorf("%s %q: %w", name, values[name], err)
+		}
+	}
+	return nil
+}
+
+// conformsBody checks what was sent as a body, which may be absent only where the document has none.
+func conformsBody(doc, op object, body string) error {
+	content := at(op, "requestBody", "content")
+	switch {
+	case content == nil && body == "":
+		return nil
+	case content == nil:
+		return fmt.Errorf("a body is sent, and none is documented")
+	case content["application/json"] != nil:
+		return conforms(doc, at(content, "application/json", "schema"), []byte(body))
+	}
+	for line := range strings.Lines(body) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if err := conforms(doc, at(doc, "components", "schemas", "Event"), []byte(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keysOf are those of a JSON object; none of anything else.
+func keysOf(body string) []string {
+	var o object
+	if json.Unmarshal([]byte(body), &o) != nil {
+		return nil
+	}
+	return slices.Collect(maps.Keys(o))
+}
+
+// propertiesOf are the keys that an object of a schema can have.
+func propertiesOf(t *testing.T, doc, schema object) []string {
+	t.Helper()
+	schema, err := resolve(doc, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(maps.Keys(at(schema, "properties")))
+}
+
+// What the server takes is what the document says that it takes; and all that the document has is sent and taken: every
+// parameter of a query, and every key of a body.
+func TestDocumentMatchesRequests(t *testing.T) {
+	doc := document(t)
+	taken := map[string]map[string]bool{} // by call
+	for _, a := range plainAskings {
+		op := operation(doc, a)
+		if op == nil || a.code >= 300 {
+			continue
+		}
+		query := queryOf(t, a)
+		for problem, err := range map[string]error{
+			"path":  conformsAll(doc, parametersIn(t, doc, op, "path"), inPath(t, a)),
+			"query": conformsAll(doc, parametersIn(t, doc, op, "query"), query),
+			"body":  conformsBody(doc, op, a.body),
+		} {
+			if err != nil {
+				t.Errorf("%s %s, %s: %s: %v", a.method, a.route, a.name, problem, err)
+			}
+		}
+		call := a.method + " " + a.route
+		if taken[call] == nil {
+			taken[call] = map[string]bool{}
+		}
+		for _, name := range slices.Concat(slices.Collect(maps.Keys(query)), keysOf(a.body)) {
+			taken[call][name] = true
+		}
+	}
+	eachOperation(t, doc, func(method, path string, op object) {
+		keys := propertiesOf(t, doc, at(op, "requestBody", "content", "application/json", "schema"))
+		for _, name := range slices.Concat(slices.Collect(maps.Keys(parametersIn(t, doc, op, "query"))), keys) {
+			if !taken[method+" "+path][name] {
+				t.Errorf("%s %s: %s is documented, and no request that is answered well has it", method, path, name)
+			}
+		}
+	})
+}
+
+// beyond are values that a schema refuses, by what is wrong with them.
+func beyond(t *testing.T, doc, p object) map[string]string {
+	t.Helper()
+	schema, err := resolve(doc, at(p, "schema"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	if anyName := schema["minLength"] != nil && schema["pattern"] == nil; !anyName {
+		all["no such value"] = "no such value"
+	}
+	if low, ok := schema["minimum"].(float64); ok {
+		all["below the least"] = fmt.Sprint(low - 1)
+	}
+	if high, ok := schema["maximum"].(float64); ok {
+		all["above the most"] = fmt.Sprint(high + 1)
+	}
+	if schema["type"] == "integer" {
+		all["no whole number"] = "1.5"
+	}
+	if high, ok := schema["maxLength"].(float64); ok {
+		kind, _, _ := strings.Cut(strings.TrimPrefix(fmt.Sprint(schema["pattern"]), "^"), ".")
+		all["too long"] = kind + strings.Repeat("x", int(high)+1)
+	}
+	if schema["minLength"] != nil {
+		all["too short"] = ""
+	}
+	return all
+}
+
+// Whatever of a query is beyond what the document allows, is refused, and so is a request that lacks what must be there.
+func TestQueriesBeyondTheDocumentAreRefused(t *testing.T) {
+	doc := document(t)
+	tried := map[string]bool{}
+	for _, a := range plainAskings {
+		op, call := operation(doc, a), a.method+" "+a.route
+		if op == nil || a.code >= 300 || tried[call] {
+			continue
+		}
+		tried[call] = true
+		path, _, _ := strings.Cut(a.path, "?")
+		try := func(name string, wrong string, given bool) {
+			query := url.Values{}
+			for other, value := range queryOf(t, a) {
+				query.Set(other, value)
+			}
+			if query.Del(name); given {
+				query.Set(name, wrong)
+			}
+			altered := a
+			altered.path = path + "?" + query.Encode()
+			if res, body := answered(t, altered); res.StatusCode != 400 {
+				t.Errorf("%s: got %d %.200s, want 400", altered.path, res.StatusCode, body)
+			}
+		}
+		for name, p := range parametersIn(t, doc, op, "query") {
+			for what, value := range beyond(t, doc, p) {
+				if conformsText(doc, at(p, "schema"), value) == nil && what != "no such value" {
+					t.Errorf("%s, %s: %q is %s, and the document takes it", call, name, value, what)
+				}
+				try(name, value, true)
+			}
+			if p["required"] == true {
+				try(name, "", false)
+			}
+		}
+	}
+	if len(tried) < 30 {
+		t.Errorf("%d calls were tried, want all", len(tried))
+	}
+}
