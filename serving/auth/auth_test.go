@@ -37,24 +37,33 @@ type signer struct {
 
 func segment(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-func rsaSigner(t *testing.T, kid string, bits int) signer {
+func rsaSigner(t testing.TB, kid string, bits int) signer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, bits)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return rsaSignerOf(kid, key)
+}
+
+func rsaSignerOf(kid string, key *rsa.PrivateKey) signer {
 	return signer{jwt.SigningMethodRS256, kid, key, map[string]string{
 		"kty": "RSA", "kid": kid, "use": "sig", "alg": "RS256",
 		"n": segment(key.N.Bytes()), "e": segment(big.NewInt(int64(key.E)).Bytes()),
 	}}
 }
 
-func ecSigner(t *testing.T, kid string) signer {
+func ecSigner(t testing.TB, kid string) signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ecSignerOf(t, kid, key)
+}
+
+func ecSignerOf(t testing.TB, kid string, key *ecdsa.PrivateKey) signer {
+	t.Helper()
 	point, err := key.PublicKey.Bytes()
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +74,7 @@ func ecSigner(t *testing.T, kid string) signer {
 }
 
 // sign makes a token that says what is given beside a good one's claims; nil takes a claim away.
-func (s signer) sign(t *testing.T, change jwt.MapClaims) string {
+func (s signer) sign(t testing.TB, change jwt.MapClaims) string {
 	t.Helper()
 	said := jwt.MapClaims{"sub": "user:ada", "exp": now.Add(time.Hour).Unix(), "iss": "https://id", "aud": "smartfeed", "scope": "feed events"}
 	for name, v := range change {
@@ -84,7 +93,7 @@ func (s signer) sign(t *testing.T, change jwt.MapClaims) string {
 	return text
 }
 
-func setOf(t *testing.T, signers ...signer) []byte {
+func setOf(t testing.TB, signers ...signer) []byte {
 	t.Helper()
 	var set struct {
 		Keys []map[string]string `json:"keys"`
@@ -99,7 +108,7 @@ func setOf(t *testing.T, signers ...signer) []byte {
 	return text
 }
 
-func write(t *testing.T, text string) string {
+func write(t testing.TB, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -108,7 +117,7 @@ func write(t *testing.T, text string) string {
 	return file
 }
 
-func verifier(t *testing.T, cfg Config, client *http.Client) *Verifier {
+func verifier(t testing.TB, cfg Config, client *http.Client) *Verifier {
 	t.Helper()
 	v, err := NewVerifier(cfg, Deps{Client: client, Now: func() time.Time { return now }})
 	if err != nil {

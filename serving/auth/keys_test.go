@@ -2,9 +2,15 @@ package auth
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -279,20 +285,90 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// sameSigners are of each algorithm, with keys that are the same in every process of a fuzzing: the inputs of one are run in
+// others.
+func sameSigners(t testing.TB, secret []byte) []signer {
+	t.Helper()
+	scalar := sha256.Sum256([]byte("the key of no one"))
+	ec, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), scalar[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, q := prime("p"), prime("q")
+	one, e := big.NewInt(1), 65537
+	phi := new(big.Int).Mul(new(big.Int).Sub(p, one), new(big.Int).Sub(q, one))
+	r := &rsa.PrivateKey{Primes: []*big.Int{p, q}, D: new(big.Int).ModInverse(big.NewInt(int64(e)), phi)}
+	r.PublicKey = rsa.PublicKey{N: new(big.Int).Mul(p, q), E: e}
+	r.Precompute()
+	if err := r.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return []signer{{jwt.SigningMethodHS256, "", secret, nil}, rsaSignerOf("r-1", r), ecSignerOf(t, "e-1", ec)}
+}
+
+// prime is the first one of 1024 bits at or above a number that the text decides.
+func prime(text string) *big.Int {
+	var digits []byte
+	for i := range 4 {
+		part := sha256.Sum256(fmt.Append(nil, text, i))
+		digits = append(digits, part[:]...)
+	}
+	digits[0] |= 0xc0
+	n := new(big.Int).SetBytes(digits)
+	n.SetBit(n, 0, 1)
+	for two := big.NewInt(2); !n.ProbablyPrime(20); {
+		n.Add(n, two)
+	}
+	return n
+}
+
+// signed is what of a token its signature is over.
+func signed(token string) string { return token[:strings.LastIndex(token, ".")+1] }
+
+// withHeader is a token with another header, its signature as it was.
+func withHeader(token, header string) string {
+	_, rest, _ := strings.Cut(token, ".")
+	return segment([]byte(header)) + "." + rest
+}
+
+// Whatever is taken says what somebody signed whose key is known: of all three algorithms, however a token's header names
+// them and its key.
 func FuzzVerify(f *testing.F) {
 	secret := []byte(strings.Repeat("s", MinSecretBytes))
-	v := &Verifier{secret: secret, parser: jwt.NewParser(append(rules(DefaultConfig(), Deps{}), jwt.WithValidMethods([]string{"HS256"}))...)}
-	good, err := Mint(Config{}, secret, Grant{Subject: "user:ada", Scopes: []string{Feed}, For: 100 * 365 * 24 * time.Hour}, now)
-	if err != nil {
-		f.Fatal(err)
+	signers := sameSigners(f, secret)
+	cfg := configured()
+	cfg.SecretFile, cfg.JWKS = write(f, string(secret)), write(f, string(setOf(f, signers[1:]...)))
+	v := verifier(f, cfg, nil)
+	good := map[string]bool{}
+	for _, s := range signers {
+		token := s.sign(f, nil)
+		if _, err := v.Verify(f.Context(), token); err != nil {
+			f.Fatalf("a good one of %s: %v", s.method.Alg(), err)
+		}
+		good[signed(token)] = true
+		f.Add(token)
+		f.Add(signed(token))
+		f.Add(forged(token))
+		for _, header := range []string{
+			`{"alg":"none"}`, `{"alg":"HS256"}`, `{"alg":"HS256","kid":"r-1"}`, `{"alg":"RS256","kid":"r-1"}`, `{"alg":"RS256","kid":"e-1"}`,
+			`{"alg":"ES256","kid":"e-1"}`, `{"alg":"ES256","kid":"r-1"}`, `{"alg":"RS256"}`, `{"alg":"rs256","kid":"r-1"}`, `{"alg":"RS512","kid":"r-1"}`,
+			`{"alg":"PS256","kid":"r-1"}`, `{"alg":"RS256","kid":["r-1"]}`, `{"alg":"RS256","kid":"r-1","jwk":{"kty":"oct","k":"c3M"}}`,
+			`{"alg":"RS256","kid":"r-1","crit":["exp"]}`, `{}`, `[]`,
+		} {
+			f.Add(withHeader(token, header))
+		}
 	}
-	f.Add(good)
+	f.Add(signer{jwt.SigningMethodNone, "", jwt.UnsafeAllowNoneSignatureType, nil}.sign(f, nil))
+	f.Add(signer{jwt.SigningMethodHS256, "r-1", []byte(signers[1].public["n"]), nil}.sign(f, nil)) // a public key as a secret
 	f.Add("a.b.c")
 	f.Fuzz(func(t *testing.T, token string) {
-		// Whatever is not signed with the secret is refused; what is signed says what good says.
-		got, err := v.Verify(context.Background(), token)
-		if err == nil && (token != good || got.User != "user:ada") {
+		got, err := v.Verify(t.Context(), token)
+		var refused *TokenError
+		switch {
+		case err == nil && (!good[signed(token)] || got.User != "user:ada" || got.May(Operate)):
 			t.Errorf("%q is taken, as %+v", token, got)
+		case err != nil && (!errors.As(err, &refused) || got.Subject != ""):
+			t.Errorf("%q: got %+v and %v, want nobody and why", token, got, err)
 		}
 	})
 }
