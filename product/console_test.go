@@ -133,9 +133,10 @@ func TestBrowserConsole(t *testing.T) {
 		{"why is opened", (*visitor).asksWhy},
 		{"a new pin is announced, and comes to the top", (*visitor).seesANewPin},
 		{"a save changes affinities and features", (*visitor).saves},
+		{"clicks on a card are actions", (*visitor).clicks},
 		{"pools are those of the API, and what is held back is told", (*visitor).looksIntoPools},
 		{"a definition is tried", (*visitor).triesADefinition},
-		{"a dead letter is inspected and retried", (*visitor).retriesADeadLetter},
+		{"a dead letter is inspected, stopped and retried", (*visitor).retriesADeadLetter},
 		{"insights are plots and tables", (*visitor).readsInsights},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(&visitor{v.Page.For(t), t, s}) }) {
@@ -192,9 +193,39 @@ func (v *visitor) seesANewPin() {
 		"interests": []string{"interest:tea"}, "board": "board:new",
 	})
 	v.Wait("it is announced", "!document.querySelector('#fresh').hidden && document.querySelector('#fresh').textContent === '1 new item'")
+	waiting := "[...document.querySelectorAll('#rail-pools li')].filter((e) => e.querySelector('.label').textContent === 'following').map((e) => e.querySelector('.value').textContent)[0]"
+	v.Wait("the pool beside the feed has it", waiting+" === '1'")
 	v.Click("#fresh")
 	v.Wait("it is on top", "document.querySelector('.card').dataset.pin === 'pin:newest'")
 	v.Wait("it is new, and the others are not", "document.querySelectorAll('.tile .new').length === 1 && document.querySelector('.divide')")
+	v.Wait("the pool has it no more", waiting+" === undefined")
+	for i, want := range []string{"1", "2"} {
+		v.s.publish(map[string]any{
+			"stream": "pins", "verb": "create", "actor": "user:author", "object": fmt.Sprint("pin:later", i), "id": fmt.Sprint("later", i), "time": time.Now().Format(time.RFC3339Nano),
+			"interests": []string{"interest:tea"},
+		})
+		v.Wait("the pool grows by itself to "+want, waiting+" === '"+want+"'")
+	}
+	v.Click("#fresh")
+	v.Wait("and is empty after a visit", waiting+" === undefined")
+}
+
+// clicks acts by the button of a card and by the link of its title.
+func (v *visitor) clicks() {
+	linked := browser.Eval[[]string](v.Page, "[...document.querySelectorAll('.card')].filter((c) => c.querySelector('h2 a')).map((c) => c.dataset.pin)")
+	first, second := linked[0], linked[1]
+	browser.Eval[bool](v.Page, "(document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); }), true)") // their addresses are nowhere
+	v.Click(".card[data-pin='" + first + "'] [data-verb=click]")
+	v.Wait("the button is pressed", "document.querySelector('.card[data-pin=\""+first+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
+	v.Click(".card[data-pin='" + second + "'] h2 a")
+	v.Wait("following the link is a click, too", "document.querySelector('.card[data-pin=\""+second+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
+	if out, err := v.s.run("wait", "--timeout", "60s"); err != nil {
+		v.t.Fatalf("wait: %v %s", err, out)
+	}
+	out, err := v.s.run("query", "feature", "last_actions", "--user", "user:reader")
+	if err != nil || !strings.Contains(out, "click "+first+" ") || !strings.Contains(out, "click "+second+" ") {
+		v.t.Errorf("the last actions are %v %s, want clicks on %s and %s", err, out, first, second)
+	}
 }
 
 func (v *visitor) saves() {
@@ -282,16 +313,45 @@ func (v *visitor) retriesADeadLetter() {
 	if err := client.ProduceSync(v.t.Context(), bad).FirstErr(); err != nil {
 		v.t.Fatal(err)
 	}
-	v.Wait("the dead letter appears", "document.querySelectorAll('#letters li.open').length === 1")
+	fate := "document.querySelector('#letters .fate')?.textContent"
+	v.Wait("the dead letter appears, and waits to be retried", "document.querySelectorAll('#letters li.open').length === 1 && "+fate+" === 'waiting'")
+	v.Wait("when that is", "document.querySelector('#letters .next').textContent.startsWith('next in ')")
 	v.Click("#letters summary")
 	v.Wait("its bytes can be read", "document.querySelector('#letters pre').textContent.includes('not <b>avro</b>')")
 	v.CheckAccessible("a dead letter is open")
+	v.stopsAKind()
 	v.Click("#letters-retry")
-	v.Wait("it is published again", "document.querySelector('#letters-said').textContent.includes('1 record was published again')")
-	v.Wait("it could not be worked off again, and is a new letter", "document.querySelectorAll('#letters li').length === 2 && document.querySelectorAll('#letters li.open').length === 1")
-	if n := len(get[struct{ Letters []struct{ Retried bool } }](v.s.door(), "/v1/deadletters").Letters); n != 2 {
+	v.Wait("it is retried at once", "document.querySelector('#letters-did').textContent === '1 letter is retried at once.'")
+	v.Wait("but not at the rate of its kind, which is zero", fate+" === 'waiting' && !document.querySelector('#letters .next').textContent.startsWith('next in ')")
+	if n := v.letters(); n != 1 {
+		v.t.Errorf("%d dead letters although the kind is stopped, want one", n)
+	}
+	v.Click("#kinds button[type=button]")
+	v.Wait("it goes on", "document.querySelector('#kinds [data-of=rate]').textContent.startsWith('10/s')")
+	v.Wait("it could not be worked off again, which the same line tells", "document.querySelectorAll('#letters li').length === 1 && "+fate+" === 'waiting' && document.querySelector('#letters .next').textContent.startsWith('1 retry · next in ')")
+	if n := v.letters(); n != 2 {
 		v.t.Errorf("%d dead letters, want the one and the one that came of its retry", n)
 	}
+}
+
+// stopsAKind sets the rate of the only kind to zero.
+func (v *visitor) stopsAKind() {
+	v.t.Helper()
+	v.Wait("its kind is told", "document.querySelectorAll('#kinds tr').length === 1 && document.querySelector('#kinds [data-of=waiting]').textContent === '1'")
+	v.Fill("#kinds input[name=rate]", "0")
+	v.Click("#kinds button[type=submit]")
+	v.Wait("what was set", "document.querySelector('#kinds-did').textContent.endsWith('no retries, priority 0.')")
+	v.Wait("the kind is stopped, and by whom", "document.querySelector('#kinds [data-of=rate]').textContent === 'stopped by anonymous@127.0.0.1'")
+	for kind, k := range v.s.door().retryKinds() {
+		if k.Rate != 0 || k.States[schemas.RetryWaiting] != 1 {
+			v.t.Errorf("%s is %+v, want that one letter waits, at the rate 0", kind, k)
+		}
+	}
+}
+
+// letters counts the dead letters in their topic.
+func (v *visitor) letters() int {
+	return len(get[struct{ Letters []struct{ Retried bool } }](v.s.door(), "/v1/deadletters").Letters)
 }
 
 func quotedList(list []string) string {

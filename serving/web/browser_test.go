@@ -46,16 +46,18 @@ func newDesk() *desk {
 	}
 	candidate := map[string]any{"pin": "pin:" + hostile, "score": 2, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}
 	return &desk{heard: map[string][]string{}, counts: make(chan int, 9), said: map[string]answer{
-		"GET /feed":          {200, map[string]any{"items": []any{item(1, hostile), item(2, "two")}, "next": nil, "degraded": []string{"store"}}},
-		"GET /feed/state":    {200, state},
-		"GET /feed/why":      {200, map[string]any{"user": "user:a", "pin": "pin:1", "feed": "home", "fate": hostile, "reason": hostile, "by": []string{"user:" + hostile}, "shown": nil, "candidates": []any{}, "degraded": degraded}},
-		"GET /pools":         {200, map[string]any{"source": "following", "total": 2, "items": []any{candidate, map[string]any{"pin": "pin:3", "score": 1, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}}}},
-		"GET /features":      {200, map[string]any{"features": []any{map[string]any{"name": "likes", "description": hostile, "entity": "user", "window": "24h", "aggregate": "count"}}}},
-		"POST /features":     {200, map[string]any{"values": map[string]any{"user:a": map[string]any{"likes": map[string]any{hostile: 3}}}, "missing": []any{}, "degraded": degraded, "as_of": "2026-11-20T10:00:00Z"}},
-		"POST /features/try": {404, map[string]any{"detail": "no such call"}},
-		"POST /events":       {202, map[string]any{"accepted": 1}},
-		"GET /deadletters":   {200, map[string]any{"letters": []any{map[string]any{"letter_partition": 0, "letter_offset": 1, "retried": false, "topic": "actions", "partition": 0, "offset": 1, "group": "objects", "reason": hostile, "time": "2026-11-20T10:00:00Z", "key": "cGluOjE=", "value": "PHNjcmlwdD4A"}}}},
-		"GET /status":        {200, status()},
+		"GET /feed":                {200, map[string]any{"items": []any{item(1, hostile), item(2, "two")}, "next": nil, "degraded": []string{"store"}}},
+		"GET /feed/state":          {200, state},
+		"GET /feed/why":            {200, map[string]any{"user": "user:a", "pin": "pin:1", "feed": "home", "fate": hostile, "reason": hostile, "by": []string{"user:" + hostile}, "shown": nil, "candidates": []any{}, "degraded": degraded}},
+		"GET /pools":               {200, map[string]any{"source": "following", "total": 2, "items": []any{candidate, map[string]any{"pin": "pin:3", "score": 1, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}}}},
+		"GET /features":            {200, map[string]any{"features": []any{map[string]any{"name": "likes", "description": hostile, "entity": "user", "window": "24h", "aggregate": "count"}}}},
+		"POST /features":           {200, map[string]any{"values": map[string]any{"user:a": map[string]any{"likes": map[string]any{hostile: 3}}}, "missing": []any{}, "degraded": degraded, "as_of": "2026-11-20T10:00:00Z"}},
+		"POST /features/try":       {404, map[string]any{"detail": "no such call"}},
+		"POST /events":             {202, map[string]any{"accepted": 1}},
+		"GET /deadletters":         {200, map[string]any{"letters": []any{letter("actions", 1, 0, "2026-11-20T10:00:00Z")}}},
+		"GET /deadletters/kinds":   {200, map[string]any{"kinds": []any{retryKind("actions/objects/"+hostile[:60], 10, "user:"+hostile)}}},
+		"GET /deadletters/retries": {200, map[string]any{"letters": []any{retried("waiting", 1, 0)}}},
+		"GET /status":              {200, status()},
 		"GET /dictionary": {200, map[string]any{"terms": []any{
 			map[string]any{"term": hostile[:60], "state": "candidate", "score": 2, "pins": 9, "people": 3, "recent": 0.5, "decided": nil},
 			map[string]any{"term": "oolong", "state": "candidate", "score": 1, "pins": 7, "people": 2, "recent": 1, "decided": nil},
@@ -65,6 +67,36 @@ func newDesk() *desk {
 		}}}},
 		"GET /insights/xd28s": {200, map[string]any{"xd28s": []any{map[string]any{"days": 1, "users": 2}}}},
 	}}
+}
+
+// letter is a dead letter whose record lies at 1, or is a retry of that one.
+func letter(topic string, offset, attempts int, time string) map[string]any {
+	return map[string]any{
+		"letter_partition": 0, "letter_offset": offset, "retried": false, "attempts": attempts, "first_partition": 0, "first_offset": 1,
+		"topic": topic, "partition": 0, "offset": offset, "group": "objects", "reason": hostile, "time": time, "key": "cGluOjE=", "value": "PHNjcmlwdD4A",
+	}
+}
+
+// retried is how far the retries of a record are.
+func retried(state string, offset, attempts int) map[string]any {
+	r := map[string]any{
+		"kind": "actions/objects/" + hostile[:60], "topic": "actions", "partition": 0, "offset": offset, "group": "objects", "reason": hostile,
+		"state": state, "attempts": attempts, "since": "2026-11-20T11:00:00Z", "due": nil,
+	}
+	switch state {
+	case "waiting":
+		r["due"] = "2026-11-20T12:00:00Z"
+	case "parked":
+		r["why"] = hostile
+	}
+	return r
+}
+
+func retryKind(kind string, rate float64, operator string) map[string]any {
+	return map[string]any{
+		"kind": kind, "topic": "actions", "group": "objects", "reason": hostile, "rate": rate, "priority": 0, "operator": operator,
+		"states": map[string]any{"waiting": 2, "sent": 1, "done": 1234, "parked": 3}, "next": "2026-11-20T12:00:00Z",
+	}
 }
 
 func status() map[string]any {
@@ -169,6 +201,11 @@ func TestBrowser(t *testing.T) {
 		{"announces new items", announcesNewItems},
 		{"gives a token", givesAToken},
 		{"decides about terms", decidesAboutTerms},
+		{"sends clicks", sendsClicks},
+		{"shows how letters are retried", showsHowLettersAreRetried},
+		{"sets how fast they are", setsHowFastTheyAre},
+		{"shows lag, rates and restarts", showsLagRatesAndRestarts},
+		{"shows every process", showsEveryProcess},
 		{"by keyboard alone", byKeyboardAlone},
 		{"keeps what is chosen", keepsWhatIsChosen},
 	} {
@@ -345,6 +382,199 @@ func decidesAboutTerms(t *testing.T, b *browser.Browser) {
 	browser.Eval[bool](p, "document.querySelector('#terms-state').dispatchEvent(new Event('change'))")
 	p.Wait("that it cannot be read", "document.querySelector('#terms-said').textContent.includes('the rows are away')")
 	p.Excuse("400")
+	p.Excuse("503")
+	p.Check()
+}
+
+// A click on the button of a card, and one on the link of its title, are actions of the user.
+func sendsClicks(t *testing.T, b *browser.Browser) {
+	d := newDesk()
+	item := map[string]any{
+		"pin": "pin:1", "time": "2026-11-20T10:00:00Z", "author": "user:b", "board": nil, "interests": []string{}, "title": "one",
+		"link": "https://pins.example/1", "new": true, "source": "following", "score": 1.5,
+	}
+	d.answers("GET /feed", 200, map[string]any{"items": []any{item}, "next": nil, "degraded": []any{}})
+	p := d.open(t, b, wide, "/?user=user:a")
+	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 1")
+	stay := "document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); })" // pins.example is nowhere
+	browser.Eval[bool](p, "("+stay+", true)")
+	for i, at := range []string{".card [data-verb=click]", ".card h2 a"} {
+		p.Click(at)
+		p.Wait("the button is pressed", "document.querySelector('.card [data-verb=click]').getAttribute('aria-pressed') === 'true'")
+		p.Wait("it is said", "document.querySelector('#said').textContent === 'click sent'")
+		browser.Eval[bool](p, "(document.querySelector('#said').textContent = '', document.querySelector('.card [data-verb=click]').setAttribute('aria-pressed', 'false'), true)")
+		sent := d.bodies("POST /events")
+		var event struct{ Stream, Verb, Actor, Object, Surface string }
+		if len(sent) != i+1 || json.Unmarshal([]byte(sent[i]), &event) != nil || event != struct{ Stream, Verb, Actor, Object, Surface string }{"actions", "click", "user:a", "pin:1", "console"} {
+			t.Errorf("%s: sent %q, want one click more", at, sent)
+		}
+	}
+	if got := browser.Eval[string](p, "((a) => [a.href, a.rel, a.target].join(' '))(document.querySelector('.card h2 a'))"); got != "https://pins.example/1 noopener noreferrer _blank" {
+		t.Errorf("the link is %q", got)
+	}
+	p.Excuse("503")
+	p.Check()
+}
+
+// Each record that failed is one line, however many letters came of it, with how far its retries are.
+func showsHowLettersAreRetried(t *testing.T, b *browser.Browser) {
+	d := newDesk()
+	d.answers("GET /deadletters", 200, map[string]any{"letters": []any{
+		letter("actions", 1, 0, "2026-11-20T10:00:00Z"), letter("actions", 5, 1, "2026-11-20T10:10:00Z"), letter("", 6, 0, "2026-11-20T10:20:00Z"),
+	}})
+	d.answers("GET /deadletters/retries", 200, map[string]any{"letters": []any{retried("waiting", 1, 3), retried("done", 7, 1), retried("parked", 8, 8)}})
+	p := d.open(t, b, wide, "/#pipeline")
+	p.Wait("the records are shown", "document.querySelectorAll('#letters li').length === 4")
+	fates := p.Texts("#letters .fate")
+	if slices.Sort(fates); !slices.Equal(fates, []string{"done", "not known", "parked", "waiting"}) {
+		t.Errorf("the records are %q", fates)
+	}
+	p.Wait("what somebody may have to look at is marked", "document.querySelectorAll('#letters li.open').length === 3 && !document.querySelector('#letters-retry').disabled")
+	if got, want := p.Texts("#letters-said")[0], "4 records: 1 waiting, 1 done, 1 parked."; got != want {
+		t.Errorf("said is %q, want %q", got, want)
+	}
+	line := "[...document.querySelectorAll('#letters li')].find((e) => e.textContent.includes('actions/0 at 1'))"
+	p.Wait("how often it was tried, and when it is next", line+".querySelector('.next').textContent.startsWith('3 retries · next ')")
+	browser.Eval[bool](p, "("+line+".querySelector('summary').click(), true)")
+	p.Wait("its bytes", line+".querySelector('pre').textContent.includes('<script>')")
+	p.CheckAccessible("letters with their states")
+	p.Wait("why one is parked", "[...document.querySelectorAll('#letters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
+
+	d.answers("GET /deadletters/retries", 200, map[string]any{"letters": []any{retried("parked", 8, 8)}})
+	browser.Eval[bool](p, "((s) => { s.value = 'parked'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#letters-state'))")
+	p.Wait("those in a state alone", "document.querySelectorAll('#letters li').length === 1 && document.querySelector('#letters .fate').textContent === 'parked'")
+	d.answers("POST /deadletters/retry", 200, map[string]any{"published": 2, "topics": map[string]any{}, "skipped": 1})
+	p.Click("#letters-retry")
+	p.Wait("that they are retried", "document.querySelector('#letters-did').textContent === '2 letters are retried at once, 1 skipped.'")
+	d.answers("GET /deadletters/retries", 503, map[string]any{"detail": "the rows are away"})
+	browser.Eval[bool](p, "((s) => { s.value = ''; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#letters-state'))")
+	p.Wait("the letters, and that their states are not known", "document.querySelectorAll('#letters li').length === 2 && document.querySelector('#letters-said').textContent.includes('the rows are away')")
+	p.Excuse("503")
+	p.Check()
+}
+
+// A kind's rate and priority are set in its line, and what is typed stays while numbers change.
+func setsHowFastTheyAre(t *testing.T, b *browser.Browser) {
+	const kind = "actions/objects/verb"
+	d := newDesk()
+	kinds := func(waiting int, rate float64, operator string) {
+		k := retryKind(kind, rate, operator)
+		k["states"].(map[string]any)["waiting"] = waiting
+		d.answers("GET /deadletters/kinds", 200, map[string]any{"kinds": []any{k}})
+	}
+	kinds(2, 10, "")
+	p := d.open(t, b, browser.View{Width: 390, Height: 844, Phone: true}, "/#pipeline")
+	cell := func(name, want string) {
+		t.Helper()
+		p.Wait(name+" is "+want, "document.querySelector('#kinds [data-of="+name+"]')?.textContent === '"+want+"'")
+	}
+	for name, want := range map[string]string{"waiting": "2", "sent": "1", "done": "1,234", "parked": "3", "rate": "10/s", "priority": "0"} {
+		cell(name, want)
+	}
+	p.CheckAccessible("kinds")
+	p.Fill("#kinds input[name=rate]", "0")
+	p.Fill("#kinds input[name=priority]", "-3")
+	browser.Eval[bool](p, "(document.activeElement.blur(), true)")
+	kinds(7, 10, "")
+	cell("waiting", "7")
+	if got := browser.Eval[string](p, "document.querySelector('#kinds input[name=rate]').value"); got != "0" {
+		t.Errorf("what is typed has become %q", got)
+	}
+	d.answers("POST /deadletters/limits", 400, map[string]any{"detail": "it is not taken", "errors": []string{"there is no topic"}})
+	p.Click("#kinds button[type=submit]")
+	p.Wait("why it is refused", "document.querySelector('#kinds-did').textContent.includes('it is not taken · there is no topic')")
+	d.answers("POST /deadletters/limits", 200, map[string]any{"kind": kind, "rate": 0, "priority": -3})
+	kinds(7, 0, "ann")
+	p.Wait("the field has the focus", "(document.querySelector('#kinds input[name=rate]').focus(), true)")
+	p.Press(kb.Enter)
+	p.Wait("what was set", "document.querySelector('#kinds-did').textContent === '"+kind+": no retries, priority -3.'")
+	cell("rate", "stopped by ann")
+	kinds(7, 10, "ann")
+	p.Click("#kinds button[type=button]")
+	p.Wait("what was set", "document.querySelector('#kinds-did').textContent.startsWith('"+kind+": as often as is configured')")
+	cell("rate", "10/s by ann")
+	const zero = `{"kind":"` + kind + `","priority":-3,"rate":0}`
+	if got, want := d.bodies("POST /deadletters/limits"), []string{zero, zero, `{"kind":"` + kind + `","priority":-3}`}; !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+	d.answers("GET /deadletters/kinds", 503, map[string]any{"detail": "the rows are away"})
+	p.Wait("that it cannot be read", "document.querySelector('#kinds-said').textContent.includes('the rows are away')")
+	p.Excuse("400")
+	p.Excuse("503")
+	p.Check()
+}
+
+// row is the expression of a table's row with some head, as a list of texts.
+func row(table, head string) string {
+	return "[...document.querySelectorAll('" + table + " tbody tr')].filter((r) => r.children[0].textContent === '" + head + "').map((r) => [...r.children].map((c) => c.textContent).join('|'))[0]"
+}
+
+// The picture and its tables say how far readers are behind, how much goes through, and how often parts were started again.
+func showsLagRatesAndRestarts(t *testing.T, b *browser.Browser) {
+	d := newDesk()
+	p := d.open(t, b, wide, "/#pipeline")
+	node := "[...document.querySelectorAll('.node')].find((n) => n.querySelector('.node-name').textContent === 'pools')"
+	line := "[...document.querySelectorAll('.flow')].find((f) => f.textContent.startsWith('serving → pools: served;'))"
+	p.Wait("the restarts", node+".querySelector('.node-lag').textContent === '2 restarts'")
+	p.Wait("both are marked", node+".classList.contains('late') && "+node+".classList.contains('sick') && "+line+".classList.contains('late')")
+	p.Wait("nothing goes through", node+".querySelector('.node-rate').textContent === '0.0/s' && "+line+".textContent.endsWith('0.0/s, 5,000 behind')")
+	p.Wait("the words", "document.querySelector('.pipeline').getAttribute('aria-label').includes('pools, 5000 records behind, 2 restarts')")
+	p.Wait("the table", row("#groups", "pools")+" === 'pools|1|5,000|–|2|1|waiting'")
+	width := browser.Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))")
+
+	s := status()
+	served := s["flows"].([]any)[0].(map[string]any)
+	served["records"] = 100_009
+	served["readers"].([]any)[0].(map[string]any)["records"] = 0
+	s["parts"].([]any)[0].(map[string]any)["restarts"] = 0
+	d.answers("GET /status", 200, s)
+	rate := node + ".querySelector('.node-rate').textContent"
+	p.Wait("how much goes through", "parseFloat("+rate+".replace(',', '')) > 1000")
+	p.Wait("nothing waits, and nothing is marked", node+".querySelector('.node-lag').textContent === 'nothing waits' && !"+node+".matches('.late, .sick')")
+	if now := browser.Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))"); now <= width {
+		t.Errorf("a line with records is %v wide, one without %v", now, width)
+	}
+	p.Wait("nothing comes any more, which is seen little by little", "parseFloat("+rate+".replace(',', '')) < 1000")
+	p.Excuse("503")
+	p.Check()
+}
+
+// Of a product of several processes all are told: their parts, groups over all of them, and who could not be asked.
+func showsEveryProcess(t *testing.T, b *browser.Browser) {
+	part := func(name, condition string, restarts int) map[string]any {
+		return map[string]any{"name": name, "condition": condition, "since": "2026-11-20T10:00:00Z", "restarts": restarts}
+	}
+	partition := func(n int, stage, process string) map[string]any {
+		return map[string]any{"partition": n, "stage": stage, "process": process, "table_offset": 1}
+	}
+	s := status()
+	s["missing"], s["parts"] = []string{}, []any{part("http", "running", 0)}
+	s["groups"] = []any{map[string]any{
+		"group": "pools", "restarts": 3, "counters": map[string]any{"deadLetter": 7}, "records_per_second": 12,
+		"partitions": []any{
+			partition(0, "running", "a:1"), partition(0, "standby", "b:1"), partition(1, "running", "b:1"), partition(2, "recovering", "b:1"),
+		},
+	}}
+	s["processes"] = []any{
+		map[string]any{"address": "self:1", "version": "v1", "ready": true, "missing": []any{}, "parts": s["parts"]},
+		map[string]any{"address": "a:1", "version": "v1", "ready": true, "missing": []any{}, "parts": []any{part("pools", "running", 1)}},
+		map[string]any{"address": "b:1", "version": "v0", "ready": false, "missing": []string{"pools is waiting"}, "parts": []any{part("pools", "waiting", 2)}},
+	}
+	s["unasked"] = []any{map[string]any{"what": "gone:1", "why": "nobody answers"}}
+	s["shares"] = []any{map[string]any{"feed": "home", "source": "following", "target": 1, "items": 1200}}
+	d := newDesk()
+	d.answers("GET /status", 200, s)
+	p := d.open(t, b, wide, "/#pipeline")
+	p.Wait("the group of all", row("#groups", "pools")+" === 'pools|12|5,000|3, 1 recovering|3|7|running in 1, waiting in 1'")
+	p.Wait("its restarts in the picture", "[...document.querySelectorAll('.node-lag')].some((e) => e.textContent === '3 restarts')")
+	p.Wait("the processes", row("#processes", "b:1")+" === 'b:1|v0|pools is waiting' && "+row("#processes", "a:1")+" === 'a:1|v1|ready'")
+	p.Wait("who could not be asked", row("#processes", "gone:1")+" === 'gone:1|–|could not be asked: nobody answers' && document.querySelector('#missing').textContent.includes('Without gone:1: nobody answers')")
+	if got := p.Texts("#parts tbody td:nth-child(2)"); !slices.Equal(got, []string{"self:1", "a:1", "b:1"}) {
+		t.Errorf("parts are of %q", got)
+	}
+	p.CheckAccessible("several processes")
+	browser.Eval[string](p, "location.hash = 'insights'")
+	p.Wait("the shares of all", "document.querySelector('#plot-shares figure')?.textContent.includes('1,200 items')")
 	p.Excuse("503")
 	p.Check()
 }

@@ -42,7 +42,7 @@ const showGrowth = (g) => [
 
 // showShares compares what chunks were made of with their targets, for each feed that gave something.
 function showShares(status) {
-  if (!status.shares) return h('p', { class: 'notice' }, 'What is shown is chosen by other processes; their metrics count it by source. Under Pools is how it stands with one user.');
+  if (!status.shares) return h('p', { class: 'notice' }, 'What is shown is chosen by other processes, none of which could be asked. Under Pools is how it stands with one user.');
   const feeds = [...new Set(status.shares.map((s) => [s.feed, s.arm].filter(Boolean).join(', arm ')))];
   const figures = feeds.map((feed) => shareOf(feed, status.shares.filter((s) => [s.feed, s.arm].filter(Boolean).join(', arm ') === feed))).filter(Boolean);
   return figures.length ? figures : h('p', { class: 'notice' }, 'No feed has been asked for yet: there is nothing to compare with the shares.');
@@ -54,7 +54,7 @@ function shareOf(feed, list) {
   const used = list.filter((s) => s.source !== 'others' || s.items);
   const targets = used.reduce((n, s) => n + s.target, 0);
   const rows = used.map((s) => ({ name: s.source, target: targets ? s.target / targets : 0, actual: s.items / all }));
-  return shares(`Shares of feed ${feed}`, rows, `of ${all.toLocaleString('en')} items chosen since this process began`);
+  return shares(`Shares of feed ${feed}`, rows, `of ${all.toLocaleString('en')} items chosen since the processes began that choose`);
 }
 
 async function askFunnel() {

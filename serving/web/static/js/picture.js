@@ -1,7 +1,7 @@
 // The pipeline as a picture: groups as boxes, what goes between them as lines.
 
 import { s } from './dom.js';
-import { rate, whole } from './format.js';
+import { count, rate, whole } from './format.js';
 
 // Where groups stand, [column, row]: records go from left to right, and lines past boxes. Those that are not named stand
 // below the last column.
@@ -28,10 +28,25 @@ export function nodesOf(status, rates) {
     return {
       name, lag, group: status.groups.find((g) => g.group === name) || null,
       in: sum(reads.map((f) => rates.get(f.topic) || 0)),
-      restarts: sum(status.parts.filter((p) => p.name === name).map((p) => p.restarts)),
+      restarts: restartsOf(name, status),
       to: linesFrom(name, flows, rates),
     };
   });
+}
+
+// processesOf are the processes of which a status tells; one that asks no others tells of itself.
+export const processesOf = (status) => status.processes || [{ address: '', parts: status.parts }];
+
+// partsOf are the parts by a name of a writer or reader, one in each process that has it.
+export function partsOf(name, status) {
+  const base = name.split('.')[0]; // a generation runs in the part that it is one of
+  return processesOf(status).map((at) => at.parts.find((p) => p.name === base) || at.parts.find((p) => p.name.startsWith(`${base}-`))).filter(Boolean);
+}
+
+// restartsOf adds up, over the processes.
+function restartsOf(name, status) {
+  const group = status.groups.find((g) => g.group === name);
+  return group && group.restarts !== undefined ? group.restarts : sum(partsOf(name, status).map((p) => p.restarts));
 }
 
 const sum = (list) => list.reduce((a, b) => a + b, 0);
@@ -158,9 +173,9 @@ function box(n, [x, y], { w, h }) {
     s('rect', { width: w, height: h, rx: 8 }),
     s('text', { class: 'node-name', x: w / 2, y: 20, 'text-anchor': 'middle' }, n.name),
     s('text', { class: 'node-rate', x: w / 2, y: 37, 'text-anchor': 'middle' }, n.lag === null ? rate(sum(n.to.map((l) => l.rate))) : rate(n.in)),
-    s('text', { class: 'node-lag', x: w / 2, y: 53, 'text-anchor': 'middle' }, sick ? `${n.restarts} restarts` : said));
+    s('text', { class: 'node-lag', x: w / 2, y: 53, 'text-anchor': 'middle' }, sick ? count(n.restarts, 'restart', 'restarts') : said));
 }
 
 function inWords(nodes) {
-  return `The pipeline. ${nodes.map((n) => `${n.name}${n.to.length ? ` writes to ${n.to.map((l) => l.to).join(', ')}` : ''}${n.lag === null ? '' : `, ${n.lag} records behind`}`).join('. ')}. The tables below have the numbers.`;
+  return `The pipeline. ${nodes.map((n) => `${n.name}${n.to.length ? ` writes to ${n.to.map((l) => l.to).join(', ')}` : ''}${n.lag === null ? '' : `, ${n.lag} records behind`}${n.restarts ? `, ${count(n.restarts, 'restart', 'restarts')}` : ''}`).join('. ')}. The tables below have the numbers.`;
 }
