@@ -219,7 +219,7 @@ func (v *visitor) clicks() {
 	v.Wait("the button is pressed", "document.querySelector('.card[data-pin=\""+first+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
 	v.Click(".card[data-pin='" + second + "'] h2 a")
 	v.Wait("following the link is a click, too", "document.querySelector('.card[data-pin=\""+second+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
-	if out, err := v.s.run("wait", "--timeout", "60s"); err != nil {
+	if out, err := v.s.run("wait", "--timeout", workedOff); err != nil {
 		v.t.Fatalf("wait: %v %s", err, out)
 	}
 	out, err := v.s.run("query", "feature", "last_actions", "--user", "user:reader")

@@ -240,6 +240,48 @@ func TestPromisesAreWatched(t *testing.T) {
 	}
 }
 
+// Dead letters call somebody, whoever wrote them, and so do those that nothing retries any more, and definitions that are
+// not the file's. A panel shows each.
+func TestWhatNeedsSomebodyCallsSomebody(t *testing.T) {
+	panels, calls := "", alerts(t)
+	for title, expr := range expressions(t) {
+		if strings.HasPrefix(title, "panel ") {
+			panels += expr + "\n"
+		}
+	}
+	shown := func(name string) {
+		t.Helper()
+		if !strings.Contains(panels, name) {
+			t.Errorf("%s: no panel shows it", name)
+		}
+	}
+	writers := 0
+	for name := range metrics(t) {
+		if !strings.HasSuffix(name, "_dead_letters_total") {
+			continue
+		}
+		writers++
+		shown(name)
+		for _, part := range []string{"increase(" + name + "[10m])", "(" + name + " unless " + name + " offset 10m)"} { // a first value, too
+			if !strings.Contains(calls["DeadLetters"].Expr, part) {
+				t.Errorf("the alert DeadLetters does not ask for %s", part)
+			}
+		}
+	}
+	if writers < 4 {
+		t.Errorf("%d metrics of dead letters: were they found?", writers)
+	}
+	const parked = `smartfeed_rows_effects_total{group="retries", effect="parked"}`
+	if expr := calls["DeadLettersParked"].Expr; !strings.Contains(expr, "("+parked+" unless "+parked+" offset 10m) or increase("+parked+"[10m])") {
+		t.Errorf("the alert DeadLettersParked asks for %q", expr)
+	}
+	shown(`smartfeed_rows_effects_total{group="retries"}`)
+	if expr := calls["DefinitionsStale"].Expr; expr != "smartfeed_features_definitions_stale == 1" {
+		t.Errorf("the alert DefinitionsStale asks for %q", expr)
+	}
+	shown("smartfeed_features_definitions_stale")
+}
+
 // Whoever is called by an alert finds its name in OPERATIONS.md.
 func TestAlertsAreExplained(t *testing.T) {
 	text, err := os.ReadFile("../OPERATIONS.md")
