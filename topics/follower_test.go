@@ -61,6 +61,13 @@ func (w *wire) ended(t *testing.T, end kgo.TransactionEndTry) int32 {
 	return r.Partition
 }
 
+// soon is a context that ends when what must come has not come.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // stillBehind follows for two looks, and says what was behind at the second; "": nothing.
 func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
 	t.Helper()
@@ -85,7 +92,7 @@ func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
 
 // A follower that has every committed record is waited for no longer, though markers and an aborted tail lie between it and
 // the end, which it will never pass.
-func TestFollowGoesByRecordsAndNotByMarkers(t *testing.T) {
+func TestAwaitFollowersGoesByRecordsAndNotByMarkers(t *testing.T) {
 	w := newWire(t)
 	p := w.ended(t, kgo.TryCommit)
 	w.ended(t, kgo.TryAbort)
@@ -98,13 +105,13 @@ func TestFollowGoesByRecordsAndNotByMarkers(t *testing.T) {
 		t.Errorf("of one that has not begun: %q", got)
 	}
 	s.at = map[int32]int64{p: 1}
-	if err := topics.AwaitFollowers(t.Context(), w.kafka, nil, s.follower()); err != nil {
+	if err := topics.AwaitFollowers(soon(t), w.kafka, nil, s.follower()); err != nil {
 		t.Errorf("at the markers: %v", err)
 	}
 }
 
 // What comes after the call is not waited for, however far behind the follower stays.
-func TestFollowEndsUnderTraffic(t *testing.T) {
+func TestAwaitFollowersEndsUnderTraffic(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(2, 0), action(2, 0))
 	s := &standIn{at: map[int32]int64{2: 1}}
@@ -119,9 +126,7 @@ func TestFollowEndsUnderTraffic(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := topics.AwaitFollowers(ctx, w.kafka, more, s.follower()); err != nil {
+	if err := topics.AwaitFollowers(soon(t), w.kafka, more, s.follower()); err != nil {
 		t.Error(err)
 	}
 	if s.asked < 3 {
@@ -130,7 +135,7 @@ func TestFollowEndsUnderTraffic(t *testing.T) {
 }
 
 // A transaction that is open at the call may already be committed, as far as its producer knows.
-func TestFollowWaitsForTransactionsThatAreOpen(t *testing.T) {
+func TestAwaitFollowersWaitsForTransactionsThatAreOpen(t *testing.T) {
 	w := newWire(t)
 	r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: []byte("x")}
 	tx := w.begin(t, r)
@@ -141,13 +146,13 @@ func TestFollowWaitsForTransactionsThatAreOpen(t *testing.T) {
 	if err := tx.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
 		t.Fatal(err)
 	}
-	if err := topics.AwaitFollowers(t.Context(), w.kafka, nil, s.follower()); err != nil {
+	if err := topics.AwaitFollowers(soon(t), w.kafka, nil, s.follower()); err != nil {
 		t.Error(err)
 	}
 }
 
 // A follower that does not say how far it is is asked again, and named; so is one that followed a topic that is gone.
-func TestFollowSaysWhoDoesNotAnswer(t *testing.T) {
+func TestAwaitFollowersSaysWhoDoesNotAnswer(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(1, 0))
 	s := &standIn{err: errors.New("away")}
@@ -165,7 +170,7 @@ func TestFollowSaysWhoDoesNotAnswer(t *testing.T) {
 		}
 	}
 	var said []string
-	if err := topics.AwaitFollowers(t.Context(), w.kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.follower()); err != nil {
+	if err := topics.AwaitFollowers(soon(t), w.kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.follower()); err != nil {
 		t.Fatal(err)
 	}
 	if len(said) != 3 || said[1] != "copy: away" {
@@ -223,7 +228,7 @@ func TestWaitOfASetupWaitsForFollowers(t *testing.T) {
 	}
 	var said []string
 	progress := func(state topics.WaitState) { said = append(said, state.String()) }
-	if err := setup.Wait(t.Context(), schemas.MicrosOf(time.Now()), progress); err != nil {
+	if err := setup.Wait(soon(t), schemas.MicrosOf(time.Now()), progress); err != nil {
 		t.Fatal(err)
 	}
 	if s.asked != 3 || !strings.Contains(strings.Join(said, "; "), "copy: 1 of actions-enriched") {
