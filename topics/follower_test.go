@@ -217,7 +217,13 @@ func TestWaitOfASetupWaitsForFollowers(t *testing.T) {
 	w.put(t, action(1, 0))
 	for _, r := range topics.ReadersOf(topics.Catalogue(topics.Profile{})) {
 		if slices.Contains(r.Topics, topics.ActionsEnriched) {
-			w.commit(t, r.Group, topics.ActionsEnriched, 1, 1)
+			f := topics.Following{
+				ConsumerConfig: w.consumer(topics.InstanceGroup(r.Group, "1"), topics.ActionsEnriched),
+				Marks:          func() (topics.Marks, error) { return topics.Marks{}, nil },
+			}
+			running(t, func(ctx context.Context) error {
+				return topics.Follow(ctx, f, func(context.Context, []*kgo.Record, topics.Marks) error { return nil })
+			})
 		}
 	}
 	setup := topics.Setup{Kafka: w.kafka, Followers: []topics.Follower{s.follower()}}
