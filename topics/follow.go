@@ -60,7 +60,8 @@ type ChangedTopicError struct {
 // Error says what has changed; what to do depends on the store.
 func (e *ChangedTopicError) Error() string {
 	if e.madeAnew() {
-		return fmt.Sprintf("topic %s was made anew since records of it were applied: it had the id %s, and has %s", e.Topic, e.Was.Topic, e.Is.Topic)
+		return fmt.Sprintf("topic %s was made anew since records of it were applied: it had the id %s, and has %s",
+			e.Topic, e.Was.Topic, e.Is.Topic)
 	}
 	return fmt.Sprintf("%s/%d ends at %d, but is applied up to %d: records were lost", e.Topic, e.Partition, e.Is.Next, e.Was.Next-1)
 }
@@ -157,18 +158,25 @@ func Follow(ctx context.Context, f Following, handle func(ctx context.Context, r
 		p.advance(to)
 		return nil
 	}, kgo.AdjustFetchOffsetsFn(p.resume), kgo.OnPartitionsAssigned(func(ctx context.Context, client *kgo.Client, _ map[string][]int32) {
-		if err := commit(ctx, client, p.committable()); err != nil {
+		if err := f.join(ctx, client, p); err != nil {
 			fail(err)
-			return
-		}
-		if f.Joined != nil {
-			f.Joined()
 		}
 	}))
 	if err == nil && following.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("follow as %s: %w", f.Group, context.Cause(following))
 	}
 	return err
+}
+
+// join tells the brokers how far the store is, whatever they were told under the group's name before.
+func (f Following) join(ctx context.Context, client *kgo.Client, p *progressed) error {
+	if err := commit(ctx, client, p.committable()); err != nil {
+		return err
+	}
+	if f.Joined != nil {
+		f.Joined()
+	}
+	return nil
 }
 
 // begin returns where to go on.

@@ -193,7 +193,8 @@ func readTopic(path string) (id kadm.TopicID, err error) {
 	}
 	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(b) != len(id) {
-		return id, fmt.Errorf("read which topic the files are of: %s holds %.40q, which is no id of a topic: remove it if they are of the present one", path, text)
+		return id, fmt.Errorf("read which topic the files are of: %s holds %.40q, which is no id: remove it if they are of the present one",
+			path, text)
 	}
 	return kadm.TopicID(b), nil
 }
