@@ -134,8 +134,9 @@ func await[T any](r *reading, c *call[T]) (value T, ok bool) {
 func (r *reading) ended() bool { return r.next <= r.floor }
 
 // at returns the entry at a position, reading n more from the store if need be. found is false at the floor, which the
-// first entry that has expired is, at a hole, and when the store is broken. A hole is most often an entry on its way: what a visit a moment ago froze reaches
-// the store within milliseconds. So it is looked for again for as long as Config.Patience allows.
+// first entry that has expired is, at a hole, and when the store is broken. A hole is most often an entry on its way: what
+// a visit a moment ago froze reaches the store within milliseconds. So it is looked for again for as long as
+// Config.Patience allows.
 func (r *reading) at(ctx context.Context, position int64, n int) (e schemas.FeedEntry, found bool) {
 	for {
 		if e, found = r.known(ctx, position); found {
