@@ -34,8 +34,11 @@ func Name(host string) bool {
 		host = name
 	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	_, err := netip.ParseAddr(host)
-	return err != nil && host != "" && !strings.EqualFold(host, "localhost")
+	ip, err := netip.ParseAddr(host)
+	if err == nil {
+		return ip.Zone() != "" // it may be any text
+	}
+	return host != "" && !strings.EqualFold(host, "localhost")
 }
 
 // RefusePages answers 403 to what pages of other sites send; which of it counts is Change or Page.

@@ -8,22 +8,48 @@ import (
 	"testing"
 )
 
-// FuzzRequest has the whole handler answer: whatever a request line, a header and a body hold, the answer is one of the
-// codes that the document names, and never that something broke.
-func FuzzRequest(f *testing.F) {
-	s, err := Listen("127.0.0.1:0", DefaultConfig(), (&fakes{}).deps())
+// fuzzed is a handler whose callers have no rate: whoever fuzzes has one address.
+func fuzzed(f *testing.F, asked bool) http.Handler {
+	f.Helper()
+	cfg, deps := DefaultConfig(), (&fakes{}).deps()
+	cfg.Limits.Rate = 0
+	if asked {
+		deps.Auth = someTokens()
+	}
+	s, err := Listen("127.0.0.1:0", cfg, deps)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { _ = s.Close() })
-	handler := s.handler()
+	return s.handler()
+}
+
+// FuzzRequest has the whole handler answer, where callers are asked who they are and where not: whatever a request line, a
+// Host, a header and a body hold, the answer is one of the codes that the document names, and never that something broke. No
+// name is answered where nobody is asked, and nothing that needs a token is answered without one that is known.
+func FuzzRequest(f *testing.F) {
+	handlers := map[bool]http.Handler{false: fuzzed(f, false), true: fuzzed(f, true)}
 	for _, a := range plainAskings {
 		if len(a.body) < 1000 && !strings.Contains(a.path, "/feed/events") {
-			f.Add(a.method, a.path, strings.Join(a.header, "\n"), a.body)
+			f.Add(a.method, a.path, "127.0.0.1:8080", strings.Join(a.header, "\n"), a.body, false)
 		}
 	}
-	fine := []int{200, 202, 304, 400, 403, 404, 405, 409, 413, 415}
-	f.Fuzz(func(t *testing.T, method, path, header, body string) {
+	for _, host := range []string{
+		"", "localhost", "LOCALHOST:8080", "[::1]", "[::1]:8080", "::1", "127.0.0.1", "evil.example", "evil.example:8080", "127.0.0.1.evil.example",
+		"localhost.", "localhost:x:y", "[localhost]", "[evil.example]:80", "[fe80::1%evil]", "0x7f.1", "127.1", ":8080", "[", "]", "user@127.0.0.1", "127.0.0.1/evil.example",
+	} {
+		f.Add("GET", "/v1/users/user:a/feed", host, "", "", false)
+		f.Add("GET", "/v1/users/user:a/feed", host, "Authorization\nBearer a", "", true)
+	}
+	for _, authorization := range []string{
+		"", "Bearer a", "bearer a", "BEARER  a ", "Bearer\ta", "Bearer", "Bearer ", "Basic YTph", "Bearer a, Bearer feed", "Bearera", "a", "Bearer b", "Bearer feed", "Bearer feed,operate", "Bearer operate",
+	} {
+		f.Add("GET", "/v1/users/user:a/feed", "feed.example", "Authorization\n"+authorization, "", true)
+		f.Add("GET", "/v1/status", "feed.example", "authorization\n"+authorization, "", true)
+		f.Add("POST", "/v1/events", "feed.example", "Authorization\n"+authorization, save, true)
+	}
+	fine := []int{200, 202, 304, 400, 401, 403, 404, 405, 409, 413, 415}
+	f.Fuzz(func(t *testing.T, method, path, host, header, body string, asked bool) {
 		if strings.Contains(path, "/feed/events") || !strings.HasPrefix(path, "/") {
 			t.Skip() // a stream has no end; a line that is none does not come through net/http
 		}
@@ -31,15 +57,40 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
+		r.Host = host
 		lines := strings.Split(header, "\n")
 		for i := 0; i+1 < len(lines); i += 2 {
 			r.Header.Set(lines[i], lines[i+1])
 		}
+		if strings.Contains(r.Header.Get("Authorization"), "away") {
+			t.Skip() // that token cannot be checked: a 503
+		}
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
+		handlers[asked].ServeHTTP(w, r)
 		// The mux sends paths that are not clean to clean ones.
 		if !slices.Contains(fine, w.Code) && (w.Code < 300 || w.Code >= 309) {
-			t.Errorf("%s %q with %q and %q: got %d %s", method, path, header, body, w.Code, w.Body)
+			t.Errorf("%s %q of %q with %q and %q: got %d %s", method, path, host, header, body, w.Code, w.Body)
+		}
+		if let := w.Code < 300 || w.Code == http.StatusNotModified; let && !mayAsk(r, asked) {
+			t.Errorf("%s %q of %q with %q, asked who that is: %t; got %d", method, path, host, header, asked, w.Code)
 		}
 	})
+}
+
+// mayAsk says by other means than the server's whether a request can be one that is answered.
+func mayAsk(r *http.Request, asked bool) bool {
+	if !asked { // letters that are in no address, nor in localhost
+		return !strings.ContainsAny(strings.ToLower(r.Host), "gijkmnpqruvwyz")
+	}
+	open := []string{"/v1/openapi.json", "/healthz", "/readyz"}
+	if !strings.HasPrefix(r.URL.Path, "/v1/") && r.URL.Path != "/metrics" || slices.Contains(open, r.URL.Path) {
+		return true
+	}
+	given := strings.Fields(r.Header.Get("Authorization"))
+	known := len(given) == 2 && strings.EqualFold(given[0], "bearer")
+	if !known {
+		return false
+	}
+	_, known = someTokens()[given[1]]
+	return known && (given[1] != "a" && given[1] != "b" || !slices.Contains([]string{"/v1/status", "/metrics", "/v1/events", "/v1/features"}, r.URL.Path))
 }
