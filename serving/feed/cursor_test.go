@@ -83,6 +83,24 @@ func TestBadCursors(t *testing.T) {
 	}
 }
 
+// A cursor of another version is refused also where its mac is right: its fields may mean something else. One of this version,
+// made in the same way, opens.
+func TestCursorsOfOtherVersionsAreRefused(t *testing.T) {
+	c := testCursors()
+	at := feedCursor{user: viewer, feed: "home", below: 5}
+	sealed, err := base64.RawURLEncoding.DecodeString(c.sealFeed(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[byte]error{0: ErrBadCursor, cursorVersion: nil, cursorVersion + 1: ErrBadCursor, 255: ErrBadCursor} {
+		body := append([]byte{version}, sealed[1:len(sealed)-macBytes]...)
+		text := base64.RawURLEncoding.EncodeToString(append(body, c.mac(body)...))
+		if got, err := c.openFeed(text, viewer); !errors.Is(err, want) || want == nil && got != at {
+			t.Errorf("version %d: got %+v, %v, want %v", version, got, err, want)
+		}
+	}
+}
+
 func FuzzOpenCursor(f *testing.F) {
 	c := testCursors()
 	f.Add(c.sealFeed(feedCursor{user: viewer, feed: "home", below: 5}))
