@@ -518,3 +518,30 @@ func TestBrowserConsoleWithTokens(t *testing.T) {
 		})
 	}
 }
+
+// On servers of one's own the console is whole, too: groups are those of all processes, and what was chosen in them is told.
+func TestBrowserConsoleOfSeveralProcesses(t *testing.T) {
+	chromium := browser.Open(t)
+	broker := startBroker(t)
+	first := startPieces(t, roleConfig(t, broker), processing(groupNames()))
+	second := startPieces(t, roleConfig(t, broker), processing(groupNames()))
+	front := startPieces(t, roleConfig(t, broker), serving())
+	front.publish(consoleEvents(time.Now())...)
+	p := chromium.Page(t, browser.View{Width: 1280, Height: 900})
+	p.Go(front.url("/?user=user:reader"))
+	p.Wait("a visit is shown", "document.querySelectorAll('.card').length === 24")
+	browser.Eval[string](p, "location.hash = 'pipeline'")
+	row := func(table, head string) string {
+		return "[...document.querySelectorAll('" + table + " tbody tr')].filter((r) => r.children[0].textContent === '" + head + "').map((r) => [...r.children].map((c) => c.textContent))[0]"
+	}
+	for _, group := range topics.RowGroups() {
+		p.Wait(group+" is whole", "((c) => c && c[3] === '"+fmt.Sprint(front.cfg.Partitions)+"' && c[4] === '0' && c[5] === '0' && c[6] === 'running in 2')("+row("#groups", group)+")")
+	}
+	for _, s := range []*started{first, second, front} {
+		p.Wait("the process is told", row("#processes", s.cfg.HTTP)+"?.[2] === 'ready'")
+	}
+	p.CheckAccessible("a pipeline of several processes")
+	browser.Eval[string](p, "location.hash = 'insights'")
+	p.Wait("what was chosen is told", "document.querySelector('#plot-shares figure')?.textContent.includes('of 24 items chosen')")
+	p.Check()
+}

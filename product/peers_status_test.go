@@ -117,6 +117,21 @@ func TestStatusOfAllProcesses(t *testing.T) {
 	}
 }
 
+// A process that asks its callers who they are tells other processes of itself only if these can prove that they are some.
+func TestAProcessTellsPeersOfItself(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		tokens, secret string
+		tells          bool
+	}{{"", "", true}, {"", "peers.secret", true}, {"token.secret", "", false}, {"token.secret", "peers.secret", true}} {
+		p := &product{}
+		p.cfg.Auth.SecretFile, p.cfg.Peers.SecretFile = c.tokens, c.secret
+		if got := p.peer() != nil; got != c.tells {
+			t.Errorf("tokens by %q and peers by %q: it tells: %t, want %t", c.tokens, c.secret, got, c.tells)
+		}
+	}
+}
+
 // heard are other processes as a test has them.
 type heard struct {
 	all []peers.Heard

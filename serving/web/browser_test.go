@@ -85,7 +85,7 @@ func retried(state string, offset, attempts int) map[string]any {
 	}
 	switch state {
 	case "waiting":
-		r["due"] = "2026-11-20T12:00:00Z"
+		r["due"] = "2126-11-20T12:00:00Z"
 	case "parked":
 		r["why"] = hostile
 	}
@@ -423,7 +423,7 @@ func showsHowLettersAreRetried(t *testing.T, b *browser.Browser) {
 		letter("actions", 1, 0, "2026-11-20T10:00:00Z"), letter("actions", 5, 1, "2026-11-20T10:10:00Z"), letter("", 6, 0, "2026-11-20T10:20:00Z"),
 	}})
 	d.answers("GET /deadletters/retries", 200, map[string]any{"letters": []any{retried("waiting", 1, 3), retried("done", 7, 1), retried("parked", 8, 8)}})
-	p := d.open(t, b, wide, "/#pipeline")
+	p := d.open(t, b, browser.View{Width: 1280, Height: 900, Dark: true}, "/#pipeline")
 	p.Wait("the records are shown", "document.querySelectorAll('#letters li').length === 4")
 	fates := p.Texts("#letters .fate")
 	if slices.Sort(fates); !slices.Equal(fates, []string{"done", "not known", "parked", "waiting"}) {
@@ -438,6 +438,7 @@ func showsHowLettersAreRetried(t *testing.T, b *browser.Browser) {
 	browser.Eval[bool](p, "("+line+".querySelector('summary').click(), true)")
 	p.Wait("its bytes", line+".querySelector('pre').textContent.includes('<script>')")
 	p.CheckAccessible("letters with their states")
+	p.Shot("letters-wide-dark")
 	p.Wait("why one is parked", "[...document.querySelectorAll('#letters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
 
 	d.answers("GET /deadletters/retries", 200, map[string]any{"letters": []any{retried("parked", 8, 8)}})
@@ -472,6 +473,10 @@ func setsHowFastTheyAre(t *testing.T, b *browser.Browser) {
 		cell(name, want)
 	}
 	p.CheckAccessible("kinds")
+	if wide := browser.Eval[float64](p, "document.documentElement.scrollWidth"); wide > 390 {
+		t.Errorf("the page is %v pixels wide on a phone of 390", wide)
+	}
+	p.Shot("kinds-phone")
 	p.Fill("#kinds input[name=rate]", "0")
 	p.Fill("#kinds input[name=priority]", "-3")
 	browser.Eval[bool](p, "(document.activeElement.blur(), true)")
@@ -573,6 +578,7 @@ func showsEveryProcess(t *testing.T, b *browser.Browser) {
 		t.Errorf("parts are of %q", got)
 	}
 	p.CheckAccessible("several processes")
+	p.Shot("processes-wide")
 	browser.Eval[string](p, "location.hash = 'insights'")
 	p.Wait("the shares of all", "document.querySelector('#plot-shares figure')?.textContent.includes('1,200 items')")
 	p.Excuse("503")

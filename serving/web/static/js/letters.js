@@ -143,7 +143,7 @@ function makeRecord(r) {
 function showRecord(e, r) {
   e.classList.toggle('open', !rests(r));
   tell(e.querySelector('.fate'), r.state || 'not known');
-  tell(e.querySelector('.next'), [r.attempts ? count(r.attempts, 'retry', 'retries') : '', r.due ? `next ${ago(r.due)}` : ''].filter(Boolean).join(' · '));
+  tell(e.querySelector('.next'), [r.attempts ? count(r.attempts, 'retry', 'retries') : '', r.due ? `${Date.parse(r.due) > Date.now() ? 'next' : 'due'} ${ago(r.due)}` : ''].filter(Boolean).join(' · '));
   tell(e.querySelector('.reason'), r.reason);
   put(e.querySelector('dl'), r, facts);
 }
