@@ -127,8 +127,11 @@ func (l *Log) read(ctx context.Context, topic string, partition int32, from int6
 		return fail(err)
 	}
 	err = kerr.ErrorForCode(answer.ErrorCode)
-	if errors.Is(err, kerr.OffsetOutOfRange) && from < answer.LogStartOffset {
-		return nil, answer.LogStartOffset, nil
+	if errors.Is(err, kerr.OffsetOutOfRange) { // Kafka does not say where the log starts: its answer has -1 there
+		starts, asked := l.Starts(ctx, topic)
+		if start := starts[topic][partition]; asked == nil && from < start {
+			return nil, start, nil
+		}
 	}
 	if err != nil {
 		return fail(err)
