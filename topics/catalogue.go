@@ -147,6 +147,9 @@ const (
 	// derivedRetention is for records that are of no use once every reader has applied them: the longest stop of a
 	// group that is survived without a rebuild.
 	derivedRetention = 7 * 24 * time.Hour
+	// DeletionsKept is how long a compacted topic says at least that a key was deleted: who has read it up to some moment
+	// and goes on there later than this may miss deletions.
+	DeletionsKept = derivedRetention
 	// tickRetention is for ticks, which only wake whoever is awake.
 	tickRetention = 24 * time.Hour
 )

@@ -82,7 +82,7 @@ func (t Topic) settings() map[string]string {
 	if t.Compact {
 		set[cleanupKey] = "compact"
 		// A local store that comes back within this time still sees what was deleted meanwhile.
-		set["delete.retention.ms"] = millis(derivedRetention)
+		set["delete.retention.ms"] = millis(DeletionsKept)
 	}
 	return set
 }
@@ -214,7 +214,8 @@ func (p *Plan) compare(t Topic, partitions int, configs []kadm.Config) {
 	}
 }
 
-// Apply creates what is missing and alters what differs, and returns what it did once every new topic can be used.
+// Apply creates what is missing and alters what differs, and returns what it did once every new topic can be used and
+// the brokers show every new setting.
 // If the brokers have a conflict it changes nothing and returns all of them, each a *Conflict.
 func Apply(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
 	client, err := k.Client()
@@ -234,6 +235,9 @@ func Apply(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
 		return plan, err
 	}
 	if err := alter(ctx, adm, plan.Alter); err != nil {
+		return plan, err
+	}
+	if err := awaitSettings(ctx, adm, plan.Alter); err != nil {
 		return plan, err
 	}
 	return plan, awaitTopics(ctx, adm, plan.Create)
@@ -323,6 +327,41 @@ func alter(ctx context.Context, adm *kadm.Client, settings []Setting) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// settingsPatience is how long brokers may take to show what they have taken: milliseconds, as a rule.
+const settingsPatience = 15 * time.Second
+
+// awaitSettings returns when brokers show what they were told: they answer before they all know. Who verifies the topics
+// next would refuse to start.
+func awaitSettings(ctx context.Context, adm *kadm.Client, settings []Setting) error {
+	if len(settings) == 0 {
+		return nil
+	}
+	var names []string
+	for _, s := range settings {
+		names = append(names, s.Topic)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	until := time.Now().Add(settingsPatience)
+	return poll(ctx, 20*time.Millisecond, func() (bool, error) {
+		configs, err := adm.DescribeTopicConfigs(ctx, names...)
+		if err != nil {
+			return false, fmt.Errorf("describe topics: %w", err)
+		}
+		i := slices.IndexFunc(settings, func(s Setting) bool { return !shown(configs, s) })
+		if i >= 0 && time.Now().After(until) {
+			s := settings[i]
+			return false, fmt.Errorf("alter topic %s: after %s %s is not yet shown as %s", s.Topic, settingsPatience, s.Key, s.Want)
+		}
+		return i < 0, nil
+	})
+}
+
+func shown(configs kadm.ResourceConfigs, s Setting) bool {
+	rc, err := configs.On(s.Topic, nil)
+	return err == nil && slices.ContainsFunc(rc.Configs, func(c kadm.Config) bool { return c.Key == s.Key && c.MaybeValue() == s.Want })
 }
 
 // awaitTopics returns when every partition of the topics has a leader: brokers learn of a new topic one by one.
