@@ -33,7 +33,7 @@
 // A commit whose outcome is unknown is never guessed at: the partition ends, and with it Run; started again, the
 // initialisation settles it and recovery reads what became of it. The local store is written after Kafka only, without
 // a write-ahead log of its own: the changelog is that. A store that is damaged, foreign or ahead of its log is removed
-// and rebuilt.
+// and rebuilt; and so is one that was away for so long that its log may have forgotten what was deleted meanwhile.
 //
 // # What becomes of an error
 //

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // identity says whose store a directory holds. A store of another one is removed, not read.
@@ -23,15 +25,20 @@ type identity struct {
 	Partition int32  `json:"partition"`
 }
 
-const storeFormat = 1
+const storeFormat = 2
+
+// storeKeeps is how long a local store may be away. Rows that were deleted meanwhile are deleted here by what the
+// changelog says of them, and it says so for a week: a day is for recovering, and for clocks.
+const storeKeeps = topics.DeletionsKept - 24*time.Hour
 
 var (
 	errForeign = errors.New("store of another topic, partition or cluster")
 	errAhead   = errors.New("store holds more than the changelog")
+	errStale   = errors.New("store was away for longer than the changelog keeps deletions")
 )
 
-// openStore opens a partition's store, whose changelog ends at end. One that is damaged, not this partition's or ahead
-// of the log is removed, and an empty one is opened in its place: the changelog has all of it.
+// openStore opens a partition's store, whose changelog ends at end. One that is damaged, not this partition's, ahead
+// of the log or too old to catch up is removed, and an empty one is opened in its place: the changelog has all of it.
 func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	dir := filepath.Join(r.cfg.Dir, who.Topic, strconv.Itoa(int(who.Partition)))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -88,6 +95,7 @@ func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64
 	s := &store{
 		dir: dir, who: who, end: end, lock: lock, fs: r.fs, show: &r.shared.recoveries, log: r.log, read: r.meter.recovered, offset: offsetNone, told: time.Now(),
 	}
+	s.opened, s.complete = s.told, s.told // an empty one lacks nothing that is still told
 	options := s.options(r.shared)
 	options.Lock = lock
 	db, err := pebble.Open(dir, options)
@@ -96,7 +104,7 @@ func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	s.db = db
-	if err := errors.Join(s.claim(), s.loadOffset()); err != nil {
+	if err := errors.Join(s.claim(), s.loadOffset(), s.old(r.keeps)); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), db.Close())
 	}
 	return s, nil
@@ -147,12 +155,21 @@ func (s *store) loadOffset() error {
 		return err
 	}
 	defer closer.Close()
-	if len(value) != 8 {
+	if len(value) != 16 {
 		return fmt.Errorf("%w: offset of %d bytes", errForeign, len(value))
 	}
 	s.offset = int64(binary.BigEndian.Uint64(value))
+	s.complete = time.UnixMicro(int64(binary.BigEndian.Uint64(value[8:])))
 	if s.offset >= s.end {
 		return fmt.Errorf("%w: offset %d, and it ends at %d", errAhead, s.offset, s.end)
+	}
+	return nil
+}
+
+// old fails if the changelog may have forgotten deletions since the store was complete. A time to come says nothing.
+func (s *store) old(keeps time.Duration) error {
+	if away := s.opened.Sub(s.complete); keeps > 0 && away.Abs() > keeps {
+		return fmt.Errorf("%w: since %s", errStale, s.complete.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

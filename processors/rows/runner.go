@@ -32,6 +32,7 @@ type Runner struct {
 	free    func(dir string) (int64, error)
 	fs      vfs.FS
 	resting time.Duration // restEvery
+	keeps   time.Duration // how long a local store may be away; 0: for ever
 }
 
 // point is a place where tests let a process die.
@@ -78,6 +79,9 @@ func New(cfg Config, env Env, g Group) (*Runner, error) {
 	}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
+	}
+	if !env.Kafka.Embedded { // which forgets nothing
+		r.keeps = storeKeeps
 	}
 	r.log = r.log.With("group", g.Name)
 	if r.shared == nil {

@@ -19,15 +19,17 @@ import (
 // from the changelog, in batches of recoveryBytes, and never reads it. Every batch holds the changelog offset up to
 // which the rows are true, so that whatever a crash takes away is read again.
 type store struct {
-	dir  string
-	who  identity
-	end  int64 // of the changelog when the store was opened
-	log  *slog.Logger
-	read *tally // changelog records
-	lock *pebble.Lock
-	fs   vfs.FS
-	db   *pebble.DB
-	show *recoveries
+	dir    string
+	who    identity
+	end    int64 // of the changelog when the store was opened
+	opened time.Time
+	head   func() int64 // of a store that only follows: where its changelog ended when it was last asked
+	log    *slog.Logger
+	read   *tally // changelog records
+	lock   *pebble.Lock
+	fs     vfs.FS
+	db     *pebble.DB
+	show   *recoveries
 
 	mu     sync.Mutex // guards what follows
 	filled *pebble.Batch
@@ -36,6 +38,8 @@ type store struct {
 	told   time.Time // when progress was logged last
 	closed bool
 	drop   bool // Close leaves what is in memory unwritten
+
+	complete time.Time // when the changelog was last known to hold nothing that is not here
 
 	damage  atomic.Pointer[error] // the first sign that files are damaged: Close then removes them
 	refused atomic.Pointer[error] // the first write that the disk refused: nothing more is written
@@ -171,6 +175,7 @@ func (s *store) MarkRecovered() error {
 		return errClosed
 	}
 	s.show.left(s, 0)
+	s.complete = s.opened
 	return s.flush()
 }
 
@@ -178,6 +183,9 @@ func (s *store) MarkRecovered() error {
 func (s *store) flush() error {
 	if s.offset == offsetNone {
 		return nil
+	}
+	if s.head != nil && s.offset >= s.head()-1 {
+		s.complete = time.Now()
 	}
 	b := s.filled
 	s.filled = nil
@@ -187,13 +195,14 @@ func (s *store) flush() error {
 	return s.commit(b, s.offset)
 }
 
-// commit writes a batch with the changelog offset of its last row, and closes it.
+// commit writes a batch with the changelog offset of its last row and when the store was complete, and closes it.
 func (s *store) commit(b *pebble.Batch, offset int64) error {
 	if err := s.writable(); err != nil {
 		return errors.Join(err, b.Close())
 	}
-	var value [8]byte
+	var value [16]byte
 	binary.BigEndian.PutUint64(value[:], uint64(offset))
+	binary.BigEndian.PutUint64(value[8:], uint64(s.complete.UnixMicro()))
 	err := b.Set(reservedKey(offsetKind), value[:], nil)
 	if err == nil {
 		err = b.Commit(pebble.NoSync)
@@ -216,7 +225,7 @@ func (s *store) apply(b *batch, offset int64) error {
 	if err := b.copyTo(out, s.order); err != nil {
 		return errors.Join(fmt.Errorf("write store %s: %w", s.dir, err), out.Close())
 	}
-	s.offset = offset
+	s.offset, s.complete = offset, time.Now() // nobody else has written
 	return s.commit(out, offset)
 }
 

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -108,7 +109,7 @@ func TestDamagedStoreIsRebuilt(t *testing.T) {
 			must(t, os.Rename(table(dir, "x"), table(dir, "1")))
 		}, false},
 		{"ahead of the log", func(t *testing.T, dir string) {
-			setLocal(t, table(dir, "0"), offsetKind, binary.BigEndian.AppendUint64(nil, 1<<40))
+			setLocal(t, table(dir, "0"), offsetKind, offsetAt(1<<40, time.Now()))
 		}, false},
 		{"without a mark", func(t *testing.T, dir string) { setLocal(t, table(dir, "0"), markerKind, nil) }, false},
 	} {
@@ -178,6 +179,11 @@ func remove(t *testing.T, dir, pattern string) {
 	for _, path := range files(t, dir, pattern) {
 		must(t, os.Remove(path))
 	}
+}
+
+// offsetAt is the local row of a store that was complete at a time.
+func offsetAt(offset uint64, complete time.Time) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, offset), uint64(complete.UnixMicro()))
 }
 
 // setLocal overwrites a local row of a store; nil removes it.

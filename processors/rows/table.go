@@ -100,6 +100,13 @@ func (c *tableConsumer) sawEnd(topic string, partition int32, end int64) {
 	c.ends[topic][partition] = end
 }
 
+// end returns where a partition ended when it was last asked for records.
+func (c *tableConsumer) end(topic string, partition int32) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ends[topic][partition]
+}
+
 // The rest of sarama.Consumer is not used.
 
 func (c *tableConsumer) Topics() ([]string, error)          { return nil, errUnused }

@@ -172,6 +172,7 @@ func (w *work) openFor(s *session, partition int32) (storage.Storage, error) {
 	if err != nil {
 		return nil, err
 	}
+	st.head = func() int64 { return w.tables.end(w.r.topo.table, partition) }
 	w.r.came(partition, st, Following)
 	return standby{st, w.r}, nil
 }

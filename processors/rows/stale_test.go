@@ -1,0 +1,113 @@
+package rows
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// storeRunner opens stores, and needs no broker.
+func storeRunner(t *testing.T, keeps time.Duration) *Runner {
+	t.Helper()
+	r := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).w.r
+	r.cfg.Dir, r.fs, r.keeps = t.TempDir(), vfs.Default, keeps
+	var err error
+	r.shared, err = NewShared(r.cfg)
+	must(t, err)
+	t.Cleanup(r.shared.Close)
+	return r
+}
+
+// openAnew opens the store of partition 0, whose changelog ends at 10.
+func (r *Runner) openAnew(t *testing.T) *store {
+	t.Helper()
+	s, err := r.openStore(identity{Topic: "g-table"}, 10)
+	must(t, err)
+	return s
+}
+
+// leave leaves a store with a row, as if it had been complete then.
+func (r *Runner) leave(t *testing.T, complete time.Time) {
+	t.Helper()
+	s := r.openAnew(t)
+	must(t, s.Set("user:1\x00n", []byte("row")))
+	must(t, s.SetOffset(5))
+	must(t, s.Close())
+	setLocal(t, filepath.Join(r.cfg.Dir, "g-table", "0"), offsetKind, offsetAt(5, complete))
+}
+
+func TestStoreThatWasAwayForTooLongIsRemoved(t *testing.T) {
+	t.Parallel()
+	const week = 7 * 24 * time.Hour
+	for _, c := range []struct {
+		name    string
+		keeps   time.Duration
+		away    time.Duration
+		removed bool
+	}{
+		{"a moment", storeKeeps, 0, false},
+		{"nearly as long as may be", storeKeeps, storeKeeps - time.Minute, false},
+		{"as long as deletions are kept", storeKeeps, week, true},
+		{"until a time to come", storeKeeps, -week, true},
+		{"a week, and nothing is forgotten", 0, week, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := storeRunner(t, c.keeps)
+			r.leave(t, time.Now().Add(-c.away))
+			s := r.openAnew(t)
+			_, closer, err := s.db.Get([]byte("user:1\x00n"))
+			if got := errors.Is(err, pebble.ErrNotFound); got != c.removed || s.offset != map[bool]int64{true: offsetNone, false: 5}[c.removed] {
+				t.Errorf("removed %v at offset %d, want %v", got, s.offset, c.removed)
+			}
+			if closer != nil {
+				must(t, closer.Close())
+			}
+			must(t, s.Close())
+		})
+	}
+}
+
+// A store is complete when it is known to be, and not because something was written to it.
+func TestStoreRemembersWhenItWasComplete(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		do   func(t *testing.T, s *store)
+		now  bool
+	}{
+		{"nothing came", func(*testing.T, *store) {}, false},
+		{"rows came, not all of them", func(t *testing.T, s *store) { must(t, s.SetOffset(7)) }, false},
+		{"all rows came", func(t *testing.T, s *store) { must(t, errors.Join(s.SetOffset(9), s.MarkRecovered())) }, true},
+		{"it follows, and is behind", func(t *testing.T, s *store) {
+			s.head = func() int64 { return 10 }
+			must(t, s.SetOffset(8))
+		}, false},
+		{"it follows to the end", func(t *testing.T, s *store) {
+			s.head = func() int64 { return 9 }
+			must(t, s.SetOffset(8))
+		}, true},
+		{"it is written", func(t *testing.T, s *store) { must(t, s.apply(newBatch(1), 8)) }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := storeRunner(t, storeKeeps)
+			before := time.Now().Add(-storeKeeps / 2)
+			r.leave(t, before)
+			began := time.Now().Truncate(time.Microsecond)
+			s := r.openAnew(t)
+			c.do(t, s)
+			must(t, s.Set("user:1\x00n", []byte("row"))) // something is to be written
+			must(t, s.Close())
+			s = r.openAnew(t)
+			if got := !s.complete.Before(began); got != c.now || !got && s.complete.UnixMicro() != before.UnixMicro() {
+				t.Errorf("complete at %s, opened at %s, before at %s", s.complete, began, before)
+			}
+			must(t, s.Close())
+		})
+	}
+}
