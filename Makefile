@@ -87,7 +87,7 @@ test-browser: ## the console in a headless Chromium, which must be there; pictur
 
 test-services: test-kafka test-cassandra test-secured test-pinot test-product ## the same tests on real servers, brought and started by .ci/services
 
-test-kafka: ## one broker, and three
+test-kafka: ## one broker, and three: what depends on the broker, as `make test` has it on the embedded one
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=4 $(GOTEST) -p 1 -count=1 -timeout 20m -run RealKafka -v ./topics ./processors/rows
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GOTEST) -p 1 -count=1 -timeout 20m -run 'RealKafkaTorture|RealKafkaRack' -v ./topics ./processors/rows
 

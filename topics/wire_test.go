@@ -3,6 +3,7 @@ package topics_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,8 +21,12 @@ type wire struct {
 	streams *topics.Streams
 }
 
+// newWire is on Apache Kafka for what a test of a real broker runs, whose name begins so.
 func newWire(t *testing.T) *wire {
 	t.Helper()
+	if strings.HasPrefix(t.Name(), "TestRealKafka") {
+		return newRealWire(t)
+	}
 	w := newBareWire(t)
 	profile, err := topics.ProfileOf(t.Context(), w.kafka)
 	if err != nil {

@@ -33,11 +33,11 @@ import (
 // Patience is how long the methods wait for what must come before they fail the test.
 const Patience = time.Minute
 
-// Wire is an embedded broker and registry with the catalogue's topics, and the members that work on it.
+// Wire is brokers and an embedded registry with the catalogue's topics, and the members that work on it.
 type Wire struct {
 	Kafka   topics.Kafka
 	Streams *topics.Streams
-	Broker  *embedded.Server // for faults
+	Broker  *embedded.Server // for faults; nil: the brokers are real
 
 	t       testing.TB
 	dir     string
@@ -53,8 +53,7 @@ func New(t testing.TB) *Wire { return NewOf(t, topics.EmbeddedPartitions) }
 // NewOf starts a broker whose topics have the given number of partitions.
 func NewOf(t testing.TB, partitions int32) *Wire {
 	t.Helper()
-	w := &Wire{t: t, dir: t.TempDir(), members: map[string]*Member{}, reads: map[string][]string{}}
-	w.log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	w := newWire(t)
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = filepath.Join(w.dir, "broker"), "127.0.0.1:0", "127.0.0.1:0"
 	var err error
@@ -66,18 +65,32 @@ func NewOf(t testing.TB, partitions int32) *Wire {
 		}
 	})
 	w.Kafka = w.Broker.Kafka(partitions)
+	w.connect(topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}), w.Broker.RegistryURL())
+	return w
+}
+
+func newWire(t testing.TB) *Wire {
+	return &Wire{
+		t: t, dir: t.TempDir(), members: map[string]*Member{}, reads: map[string][]string{},
+		log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+}
+
+// connect makes the topics that are missing, and what the wire publishes with.
+func (w *Wire) connect(catalogue []topics.Topic, registryURL string) {
+	w.t.Helper()
+	var err error
 	w.client, err = w.Kafka.Client(
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.RecordDeliveryTimeout(0)) // it counts from a record's timestamp, and PublishAt sends old ones
 	w.must(err)
-	t.Cleanup(w.client.Close)
-	_, err = topics.Apply(t.Context(), w.Kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}))
+	w.t.Cleanup(w.client.Close)
+	_, err = topics.Apply(w.t.Context(), w.Kafka, catalogue)
 	w.must(err)
-	registry, err := schemas.NewRegistry(w.Broker.RegistryURL())
+	registry, err := schemas.NewRegistry(registryURL)
 	w.must(err)
-	w.Streams, err = topics.Open(t.Context(), registry)
+	w.Streams, err = topics.Open(w.t.Context(), registry)
 	w.must(err)
-	return w
 }
 
 func (w *Wire) must(err error) {

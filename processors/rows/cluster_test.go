@@ -170,24 +170,27 @@ func TestAnswersLostAfterTheDeed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newCluster(t, 3, c.opts...)
-			lost := append(c.keys, kmsg.InitProducerID, kmsg.JoinGroup, kmsg.SyncGroup, kmsg.ListOffsets) // at starts
-			for _, key := range lost {
-				w.net.Cut(key, 5)
-			}
-			m, leave := newCrew(t, w)
-			d := drive(t, w.wire, 300)
-			disturb(t, 50*time.Millisecond, func(int) {})
-			for _, key := range c.keys {
-				eventually.True(t, "an answer to "+key.Name()+" is lost", func() bool { return w.net.Hits(key) > 0 })
-			}
-			for _, key := range lost {
-				t.Logf("%s: %d answers lost", key.Name(), w.net.Hits(key))
-				w.net.Cut(key, 0)
-			}
-			m.settled(d, leave)
+			answersLost(t, newCluster(t, 3, c.opts...), c.keys)
 		})
 	}
+}
+
+func answersLost(t *testing.T, c *cluster, keys []kmsg.Key) {
+	lost := append(keys, kmsg.InitProducerID, kmsg.JoinGroup, kmsg.SyncGroup, kmsg.ListOffsets) // at starts
+	for _, key := range lost {
+		c.net.Cut(key, 5)
+	}
+	m, leave := newCrew(t, c)
+	d := drive(t, c.wire, 300)
+	disturb(t, 50*time.Millisecond, func(int) {})
+	for _, key := range keys {
+		eventually.True(t, "an answer to "+key.Name()+" is lost", func() bool { return c.net.Hits(key) > 0 })
+	}
+	for _, key := range lost {
+		t.Logf("%s: %d answers lost", key.Name(), c.net.Hits(key))
+		c.net.Cut(key, 0)
+	}
+	m.settled(d, leave)
 }
 
 // A broker does what it is asked, and says that it does not know.

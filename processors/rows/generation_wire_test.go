@@ -84,7 +84,11 @@ func (g *generations) said() map[string]int {
 
 // Whatever is killed meanwhile, each count is said by one generation, and both come to the same rows.
 func TestEachRecordIsSpokenOfByOneGeneration(t *testing.T) {
-	g := &generations{Wire: proctest.New(t), t: t}
+	spokenOfByOne(t, proctest.New(t))
+}
+
+func spokenOfByOne(t *testing.T, w *proctest.Wire) {
+	g := &generations{Wire: w, t: t}
 	first := g.Start("a", counting(g.Wire, 1))
 	g.publish(20)
 	g.WaitIdle()

@@ -36,68 +36,86 @@ func standbyRunner(t *testing.T, w *wire, dir string) *Runner {
 // through the same consumer.
 func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name string
-		end  func(t *testing.T, c *cluster)
-	}{
-		{"commit marker", func(*testing.T, *cluster) {}},
-		{"abort marker", func(t *testing.T, c *cluster) { c.tableTransaction(t, "another", kgo.TryAbort) }},
-		{"open transaction of the former owner", func(t *testing.T, c *cluster) { c.leaveAllOpen(t, "t-") }},
-		{"aborted records without a marker", func(t *testing.T, c *cluster) {
+	for _, c := range tableEnds {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWire(t)
+			w.recoversFrom(t, func() { c.end(t, w) })
+		})
+	}
+	t.Run("aborted records without a marker", func(t *testing.T) {
+		t.Parallel()
+		c := newCluster(t, 1)
+		c.recoversFrom(t, func() {
 			c.leaveAllOpen(t, "gone-")
 			c.crash(t) // the broker takes for aborted what was open, and writes no marker; nor does anybody else
 			c.wantNoMarkerBehind(t, strayValue)
-		}},
-		{"plain record", func(t *testing.T, c *cluster) {
-			for p := range int32(testPartitions) {
-				must(t, c.client.ProduceSync(t.Context(), &kgo.Record{Topic: "t-table", Partition: p, Key: reservedKey(fenceKind), Value: []byte{}}).FirstErr())
-			}
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			w := newCluster(t, 1)
-			const n = 100
-			r := newRunner(t, w.wire, t.TempDir(), w.counter("t-in"))
-			stop := start(t, r)
-			w.send(t, "t-in", 0, n, user)
-			eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == n })
-			must(t, stop())
-			c.end(t, w)
-
-			began, dirs := time.Now(), []string{t.TempDir(), t.TempDir()}
-			a, b := standbyRunner(t, w.wire, dirs[0]), standbyRunner(t, w.wire, dirs[1])
-			stopA := start(t, a)
-			eventually.True(t, "the owner is ready", func() bool { return a.Status().Ready })
-			if took := time.Since(began); took > patience/4 { // a busy machine takes five seconds
-				t.Errorf("the owner took %v to recover", took)
-			}
-			for i := range n {
-				if got := count(t, a, user(i)); got != 1 {
-					t.Fatalf("%s is counted %d times after recovery, want once", user(i), got)
-				}
-			}
-			w.send(t, "t-in", n, testPartitions, func(i int) string { return ownerIn(int32(i - n)) })
-			eventually.True(t, "the table ends with markers again", func() bool { return a.Status().Counters.Records == testPartitions })
-			w.viewed(t)
-			w.joined(t)
-			stopB := start(t, b)
-			eventually.True(t, "both are ready, with standbys", func() bool {
-				return stages(a, RunningNow) == 2 && stages(a, Following) == 2 && stages(b, RunningNow) == 2 && stages(b, Following) == 2
-			})
-			must(t, stopA())
-			must(t, stopB())
-			if stores := w.storesEqualLog(t, dirs...); stores != 2*testPartitions {
-				t.Errorf("%d stores, want an owner's and a standby's of each partition", stores)
-			}
 		})
+	})
+}
+
+// tableEnds is what a table can end with, whichever the brokers are.
+var tableEnds = []struct {
+	name string
+	end  func(t *testing.T, w *wire)
+}{
+	{"commit marker", func(*testing.T, *wire) {}},
+	{"abort marker", func(t *testing.T, w *wire) { w.tableTransaction(t, "another", kgo.TryAbort) }},
+	{"open transaction of the former owner", func(t *testing.T, w *wire) { w.leaveAllOpen(t, "t-") }},
+	{"plain record", func(t *testing.T, w *wire) { w.fenceAll(t) }},
+}
+
+// recoversFrom has a group's table end as it may, and then recovers it.
+func (w *wire) recoversFrom(t *testing.T, end func()) {
+	t.Helper()
+	const n = 100
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	stop := start(t, r)
+	w.send(t, "t-in", 0, n, user)
+	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == n })
+	must(t, stop())
+	end()
+
+	began, dirs := time.Now(), []string{t.TempDir(), t.TempDir()}
+	a, b := standbyRunner(t, w, dirs[0]), standbyRunner(t, w, dirs[1])
+	stopA := start(t, a)
+	eventually.True(t, "the owner is ready", func() bool { return a.Status().Ready })
+	if took := time.Since(began); took > patience/4 { // a busy machine takes five seconds
+		t.Errorf("the owner took %v to recover", took)
+	}
+	for i := range n {
+		if got := count(t, a, user(i)); got != 1 {
+			t.Fatalf("%s is counted %d times after recovery, want once", user(i), got)
+		}
+	}
+	w.send(t, "t-in", n, testPartitions, func(i int) string { return ownerIn(int32(i - n)) })
+	eventually.True(t, "the table ends with markers again", func() bool { return a.Status().Counters.Records == testPartitions })
+	w.viewed(t)
+	w.joined(t)
+	stopB := start(t, b)
+	eventually.True(t, "both are ready, with standbys", func() bool {
+		return stages(a, RunningNow) == 2 && stages(a, Following) == 2 && stages(b, RunningNow) == 2 && stages(b, Following) == 2
+	})
+	must(t, stopA())
+	must(t, stopB())
+	if stores := w.storesEqualLog(t, dirs...); stores != 2*testPartitions {
+		t.Errorf("%d stores, want an owner's and a standby's of each partition", stores)
+	}
+}
+
+// fenceAll writes to each partition of the table what a new owner writes first.
+func (w *wire) fenceAll(t *testing.T) {
+	t.Helper()
+	for p := range int32(testPartitions) {
+		r := &kgo.Record{Topic: "t-table", Partition: p, Key: reservedKey(fenceKind), Value: []byte{}}
+		must(t, w.client.ProduceSync(t.Context(), r).FirstErr())
 	}
 }
 
 // leaveAllOpen leaves a transaction open in every partition of the table, as an owner would that dies.
-func (c *cluster) leaveAllOpen(t *testing.T, prefix string) {
+func (w *wire) leaveAllOpen(t *testing.T, prefix string) {
 	for p := range testPartitions {
-		c.leaveOpen(t, prefix+string(rune('0'+p)), int32(p))
+		w.leaveOpen(t, prefix+string(rune('0'+p)), int32(p))
 	}
 }
 
@@ -339,7 +357,10 @@ func TestStandbyTakesNoProducerID(t *testing.T) {
 // reasons, but not each time.
 func TestJoiningAndLeavingTakeNoFiveSeconds(t *testing.T) {
 	t.Parallel()
-	w := newWire(t)
+	joiningAndLeaving(t, newWire(t))
+}
+
+func joiningAndLeaving(t *testing.T, w *wire) {
 	member := func() *Runner {
 		cfg := w.config(t.TempDir())
 		cfg.SessionTimeout = 10 * time.Second
@@ -364,6 +385,7 @@ func TestJoiningAndLeavingTakeNoFiveSeconds(t *testing.T) {
 	if max(joined, left) > 4*time.Second {
 		t.Errorf("joining took at least %v, leaving %v", joined, left)
 	}
+	t.Logf("joining took %v, leaving %v", joined, left)
 }
 
 // An error of the consumer group ends Run: a member must not spin in silence.

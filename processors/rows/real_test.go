@@ -54,6 +54,11 @@ func (w *wire) remove(t testing.TB, group string, names ...string) {
 		_, err := w.admin.DeleteGroup(t.Context(), group)
 		return err == nil || errors.Is(err, kerr.GroupIDNotFound)
 	})
+	w.removeTopics(t, names...)
+}
+
+func (w *wire) removeTopics(t testing.TB, names ...string) {
+	t.Helper()
 	_, err := w.admin.DeleteTopics(t.Context(), names...)
 	must(t, err)
 	eventually.True(t, "the topics are gone", func() bool {

@@ -63,14 +63,19 @@ func ownerIn(partition int32) string {
 
 func TestRecordsTakenUnreadStopTheGroup(t *testing.T) {
 	t.Parallel()
-	w, dir := newWire(t), t.TempDir()
+	w := newWire(t)
+	takenUnread(t, w, func() { w.retain(t, w.ends(t)) })
+}
+
+func takenUnread(t *testing.T, w *wire, take func()) {
+	dir := t.TempDir()
 	r := newRunner(t, w, dir, w.counter("t-in"))
 	stop := start(t, r)
 	w.send(t, "t-in", 0, 40, user)
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
 	must(t, stop())
 	w.send(t, "t-in", 40, 40, user)
-	w.retain(t, w.ends(t))
+	take()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
@@ -83,7 +88,11 @@ func TestRecordsTakenUnreadStopTheGroup(t *testing.T) {
 // What stands behind the last record applied is a marker or was aborted: retention may take it.
 func TestMarkersTakenUnreadStopNothing(t *testing.T) {
 	t.Parallel()
-	w, dir := newWire(t), t.TempDir()
+	markersTakenUnread(t, newWire(t))
+}
+
+func markersTakenUnread(t *testing.T, w *wire) {
+	dir := t.TempDir()
 	r := newRunner(t, w, dir, w.counter("t-in"))
 	r.resting = 20 * time.Millisecond
 	stop := start(t, r)
@@ -123,7 +132,10 @@ func TestRestingInputsAreLookedAt(t *testing.T) {
 // A record that nobody has applied yet is not passed, even if it is read by the way.
 func TestRecordsAreNotPassed(t *testing.T) {
 	t.Parallel()
-	w := newWire(t)
+	recordsAreNotPassed(t, newWire(t))
+}
+
+func recordsAreNotPassed(t *testing.T, w *wire) {
 	w.sendInTransaction(t, kgo.TryCommit)
 	w.sendInTransaction(t, kgo.TryAbort)
 	w.send(t, "t-in", 1, 1, func(int) string { return ownerIn(0) })

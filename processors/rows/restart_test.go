@@ -76,34 +76,33 @@ func (w *wire) setCommitted(t testing.TB, at int64) {
 // Where the group starts is what its rows say, wherever its committed offsets are.
 func TestCommittedOffsetsAreOnlyAHint(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name string
-		at   int64
-	}{{"back to the start", 0}, {"beyond what is applied", 60}} {
-		t.Run(c.name, func(t *testing.T) {
+	for name, at := range wrongOffsets {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWire(t)
-			dir := t.TempDir()
-			r := newRunner(t, w, dir, w.counter("t-in"))
-			stop := start(t, r)
-			w.send(t, "t-in", 0, 100, user)
-			eventually.True(t, "the first are applied", func() bool { return r.Status().Counters.Records == 100 })
-			if err := stop(); err != nil {
-				t.Fatal(err)
-			}
-			w.setCommitted(t, c.at)
-			w.send(t, "t-in", 100, 100, user)
-			r = newRunner(t, w, dir, w.counter("t-in"))
-			stop = start(t, r)
-			eventually.True(t, "the rest is applied", func() bool { return r.Status().Counters.Records == 100 })
-			if err := stop(); err != nil {
-				t.Fatal(err)
-			}
-			w.emittedOnce(t, 200)
-			if got := r.Status().Counters.Skipped; got != 0 {
-				t.Errorf("%d records were read again, want none", got)
-			}
+			offsetsAreAHint(t, newWire(t), at)
 		})
+	}
+}
+
+// wrongOffsets are offsets that a group can have committed when its rows say 25 of each partition's.
+var wrongOffsets = map[string]int64{"back to the start": 0, "beyond what is applied": 60}
+
+func offsetsAreAHint(t *testing.T, w *wire, at int64) {
+	dir := t.TempDir()
+	r := newRunner(t, w, dir, w.counter("t-in"))
+	stop := start(t, r)
+	w.send(t, "t-in", 0, 100, user)
+	eventually.True(t, "the first are applied", func() bool { return r.Status().Counters.Records == 100 })
+	must(t, stop())
+	w.setCommitted(t, at)
+	w.send(t, "t-in", 100, 100, user)
+	r = newRunner(t, w, dir, w.counter("t-in"))
+	stop = start(t, r)
+	eventually.True(t, "the rest is applied", func() bool { return r.Status().Counters.Records == 100 })
+	must(t, stop())
+	w.emittedOnce(t, 200)
+	if got := r.Status().Counters.Skipped; got != 0 {
+		t.Errorf("%d records were read again, want none", got)
 	}
 }
 
@@ -223,23 +222,26 @@ func TestEndOfTransactionWithUnknownOutcome(t *testing.T) {
 	for _, applied := range []bool{true, false} {
 		t.Run(map[bool]string{true: "applied", false: "not applied"}[applied], func(t *testing.T) {
 			t.Parallel()
-			const n = 100
-			w := newWire(t)
-			hits, dir := w.failEndTxn(applied), t.TempDir()
-			r := newRunner(t, w, dir, w.counter("t-in"))
-			w.send(t, "t-in", 0, n, user)
-			errs := runUntilDone(t, w, r, n)
-			if hits() == 0 {
-				t.Fatal("no commit was answered with an error")
-			}
-			if len(errs) == 0 || !strings.Contains(errs[0].Error(), "outcome unknown") {
-				t.Errorf("errors %v, want some that do not know the outcome", errs)
-			}
-			w.emittedOnce(t, n)
-			w.countedOnce(t, n)
-			w.storesEqualLog(t, dir)
+			unknownOutcome(t, newWire(t), applied)
 		})
 	}
+}
+
+func unknownOutcome(t *testing.T, w *wire, applied bool) {
+	const n = 100
+	hits, dir := w.failEndTxn(applied), t.TempDir()
+	r := newRunner(t, w, dir, w.counter("t-in"))
+	w.send(t, "t-in", 0, n, user)
+	errs := runUntilDone(t, w, r, n)
+	if hits() == 0 {
+		t.Fatal("no commit was answered with an error")
+	}
+	if len(errs) == 0 || !strings.Contains(errs[0].Error(), "outcome unknown") {
+		t.Errorf("errors %v, want some that do not know the outcome", errs)
+	}
+	w.emittedOnce(t, n)
+	w.countedOnce(t, n)
+	w.storesEqualLog(t, dir)
 }
 
 // failEndTxn answers three commits with an error, after or without having applied them. Call it before the group is made.
@@ -411,18 +413,17 @@ func TestHungBrokerDoesNotHoldTheEnd(t *testing.T) {
 
 func TestTopicMadeAnewStopsTheGroup(t *testing.T) {
 	t.Parallel()
-	w := newWire(t)
+	madeAnew(t, newWire(t))
+}
+
+func madeAnew(t *testing.T, w *wire) {
 	dir := t.TempDir()
 	r := newRunner(t, w, dir, w.counter("t-in"))
 	stop := start(t, r)
 	w.send(t, "t-in", 0, 20, user)
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.admin.DeleteTopics(t.Context(), "t-in"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stop())
+	w.removeTopics(t, "t-in")
 	w.create(t, "t-in")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

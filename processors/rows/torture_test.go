@@ -303,6 +303,16 @@ func (d *driver) verify(t testing.TB, members ...*member) {
 // holdsAll holds outputs, rows and the stores below the directories, which nobody uses any more, against what was sent.
 func (d *driver) holdsAll(t testing.TB, dirs ...string) {
 	t.Helper()
+	d.holdsRows(t)
+	if stores := d.w.storesEqualLog(t, dirs...); stores < testPartitions {
+		t.Errorf("%d local stores, want at least %d", stores, testPartitions)
+	}
+	t.Logf("%d records", d.sent.Load())
+}
+
+// holdsRows holds outputs and the changelog against what was sent. It returns how many records each user has.
+func (d *driver) holdsRows(t testing.TB) map[string]int64 {
+	t.Helper()
 	want := d.outputsEqualInputs(t)
 	rows := map[string][]byte{}
 	for _, rec := range d.w.read(t, "t-table") {
@@ -326,10 +336,7 @@ func (d *driver) holdsAll(t testing.TB, dirs ...string) {
 			t.Errorf("%s has %d rows beside the count, want %d", user(u), newest, min(want[user(u)], 3))
 		}
 	}
-	if stores := d.w.storesEqualLog(t, dirs...); stores < testPartitions {
-		t.Errorf("%d local stores, want at least %d", stores, testPartitions)
-	}
-	t.Logf("%d records", d.sent.Load())
+	return want
 }
 
 // outputsEqualInputs fails unless t-out holds each record as often as t-in, and every record sent is there. It returns

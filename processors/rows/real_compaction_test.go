@@ -1,0 +1,203 @@
+package rows
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/faultnet"
+)
+
+// Tables are compacted on Kafka alone: the embedded broker keeps all of them.
+
+// compacts has Kafka compact the table as soon and as far as it can, and keep deletions for so long.
+func (w *wire) compacts(t *testing.T, deletions time.Duration) {
+	t.Helper()
+	w.configure(t, "t-table", map[string]string{
+		"cleanup.policy": "compact", "segment.ms": "200", "min.cleanable.dirty.ratio": "0",
+		"delete.retention.ms": strconv.FormatInt(deletions.Milliseconds(), 10), "file.delete.delay.ms": "1000",
+	})
+}
+
+// compacted waits until the table holds each row once and no deletion.
+func (w *wire) compacted(t *testing.T) {
+	t.Helper()
+	before, after := len(w.read(t, "t-table")), 0
+	eventually.True(t, "the table is compacted", func() bool {
+		w.fenceAll(t) // what is written last stays as it is
+		rows := map[string]bool{}
+		all := w.read(t, "t-table")
+		for _, rec := range all {
+			key := fmt.Sprint(rec.Partition, " ", string(rec.Key)) // each has a row of how far inputs are applied
+			switch {
+			case isLocal(string(rec.Key)):
+			case rec.Value == nil || rows[key]:
+				return false
+			default:
+				rows[key] = true
+			}
+		}
+		after = len(all)
+		return true
+	})
+	t.Logf("of %d records of the table %d are left", before, after)
+	if after >= before {
+		t.Error("compaction has taken nothing")
+	}
+}
+
+func TestRealKafkaRecoveryOfACompactedTable(t *testing.T) {
+	w := newRealWire(t)
+	w.compacts(t, 0)
+	const users, each = 50, 20
+	warm := t.TempDir()
+	r := newRunner(t, w, warm, tortureGroup(w))
+	stop := start(t, r)
+	w.send(t, "t-in", 0, users*each, func(i int) string { return user(i % users) })
+	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == users*each })
+	must(t, stop())
+	w.compacted(t)
+	want := map[string]int64{}
+	for round, dir := range []string{warm, t.TempDir()} {
+		for u := range users {
+			want[user(u)] = int64(each + round)
+		}
+		w.holdsFrom(t, dir, want)
+		r := newRunner(t, w, dir, tortureGroup(w))
+		stop := start(t, r)
+		w.send(t, "t-in", users*(each+round), users, func(i int) string { return user(i % users) })
+		eventually.True(t, "one more of each is applied", func() bool { return r.Status().Counters.Records == users })
+		must(t, stop())
+		w.compacted(t)
+	}
+	w.emittedOnce(t, users*(each+2))
+}
+
+// holdsFrom holds the rows that a member with a directory comes to against how many records each user has.
+func (w *wire) holdsFrom(t *testing.T, dir string, want map[string]int64) {
+	t.Helper()
+	r := newRunner(t, w, dir, tortureGroup(w))
+	stop := start(t, r)
+	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
+	for owner, n := range want {
+		newest := 0
+		must(t, r.View().Read(t.Context(), owner, func(s Snapshot) error {
+			return s.Scan(Scan{Prefix: []byte("e")}, func(_, _ []byte) bool { newest++; return true })
+		}))
+		if got := count(t, r, owner); int64(got) != n || newest != int(min(n, 3)) {
+			t.Errorf("%s is counted %d times and has %d rows beside, want %d and %d", owner, got, newest, n, min(n, 3))
+		}
+	}
+	must(t, stop())
+}
+
+// Three members share the group, while the table is compacted below them; each in turn leaves and comes back to a store
+// whose changelog has changed.
+func TestRealKafkaMembersOverACompactedTable(t *testing.T) {
+	c := &cluster{wire: newRealWire(t), net: faultnet.New()}
+	c.compacts(t, topics.DeletionsKept)
+	m := &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir(), t.TempDir()}}
+	var leave []func()
+	for _, dir := range m.dirs {
+		leave = append(leave, m.join(dir))
+	}
+	d := drive(t, c.wire, 300)
+	eventually.True(t, "three share the group", func() bool { return len(c.members(t)) == 3 })
+	for i, dir := range m.dirs {
+		leave[i]()
+		c.shrinks(t)
+		d.caughtUp(t, "while a member is away")
+		leave[i] = m.join(dir)
+		eventually.True(t, "it is back", func() bool { return len(c.members(t)) == 3 })
+	}
+	d.cancel()
+	<-d.done
+	d.caughtUp(t, "at the end")
+	for i := range leave {
+		leave[i]()
+	}
+	want := d.holdsRows(t)
+	if n := m.errs.Load(); n != 0 {
+		t.Errorf("%d runs ended with an error", n)
+	}
+	for _, dir := range append(m.dirs, t.TempDir()) {
+		c.holdsFrom(t, dir, want)
+	}
+}
+
+// shrinks waits until compaction has taken some of what each partition of the table holds now, while it is written.
+func (w *wire) shrinks(t *testing.T) {
+	t.Helper()
+	held := map[int32]int{}
+	ends := map[int32]int64{}
+	for _, rec := range w.read(t, "t-table") {
+		held[rec.Partition]++
+		ends[rec.Partition] = rec.Offset
+	}
+	eventually.True(t, "some of each partition is gone", func() bool {
+		left := map[int32]int{}
+		for _, rec := range w.read(t, "t-table") {
+			if rec.Offset <= ends[rec.Partition] {
+				left[rec.Partition]++
+			}
+		}
+		for p, before := range held {
+			if left[p] >= before {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// keeper is a group with a row of each user: the first n records put them, the others delete them.
+func (w *wire) keeper(n schemas.Micros) Group {
+	return Group{Name: "t", Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
+		if rec.Time >= n {
+			return tx.Own().Delete([]byte("n"))
+		}
+		_, err := add(tx.Own(), 1)
+		return err
+	})}}
+}
+
+// A member comes back to partitions that another has had for longer than the changelog keeps deletions.
+func TestRealKafkaStoreThatWasAwayForTooLong(t *testing.T) {
+	w := newRealWire(t)
+	w.compacts(t, 0)
+	const n = 40
+	rows := func(dir string, keeps time.Duration, from, send int) (there int) {
+		r := newRunner(t, w, dir, w.keeper(n))
+		if r.keeps != storeKeeps {
+			t.Errorf("stores are kept for %s, want %s", r.keeps, storeKeeps)
+		}
+		r.keeps = keeps
+		stop := start(t, r)
+		eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
+		w.send(t, "t-in", from, send, func(i int) string { return user(i - from) })
+		eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == int64(send) })
+		for u := range n {
+			there += count(t, r, user(u))
+		}
+		must(t, stop())
+		return there
+	}
+	away := t.TempDir()
+	if got := rows(away, storeKeeps, 0, n); got != n {
+		t.Fatalf("%d rows to begin with, want %d", got, n)
+	}
+	if got := rows(t.TempDir(), storeKeeps, n, n); got != 0 {
+		t.Fatalf("%d rows after all were deleted", got)
+	}
+	w.compacted(t)
+	if got := rows(away, storeKeeps, 0, 0); got != n { // the changelog does not tell it that they were deleted
+		t.Errorf("%d rows in a store that is believed, want %d", got, n)
+	}
+	if got := rows(away, time.Nanosecond, 0, 0); got != 0 {
+		t.Errorf("%d rows that were deleted are there again", got)
+	}
+}

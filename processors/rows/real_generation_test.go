@@ -1,0 +1,14 @@
+package rows_test
+
+import (
+	"testing"
+
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func TestRealKafkaGenerations(t *testing.T) {
+	w := proctest.NewReal(t, topics.Returns, topics.Impressions, topics.Generations, topics.DeadLetters, topics.TableOf(topics.Pools))
+	w.Forget(topics.TableOf("pools.2"))
+	spokenOfByOne(t, w)
+}

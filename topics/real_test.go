@@ -1,0 +1,204 @@
+package topics_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/faultnet"
+)
+
+// What other files hold the embedded broker to, a real one is held to, and what only a real one does: see newWire.
+
+func TestRealKafkaConsume(t *testing.T) {
+	t.Run("commits after the effect", TestConsumeCommitsAfterTheEffect)
+	t.Run("ends with the handler's error", TestConsumeEndsWithTheHandlersError)
+	t.Run("reads committed to the very end", TestConsumeReadsCommittedToTheVeryEnd)
+	t.Run("hands over", TestConsumeHandsOver)
+	t.Run("says that the brokers are away", TestConsumeSaysThatTheBrokersAreAway)
+}
+
+func TestRealKafkaWait(t *testing.T) {
+	t.Run("slow clock", TestWaitWithASlowClock)
+	t.Run("empty topics", TestWaitOnEmptyTopics)
+	t.Run("passes what is no record", TestWaitPassesWhatIsNoRecord)
+	t.Run("open transaction", TestWaitWaitsForAnOpenTransaction)
+	t.Run("taken unread", TestWaitPassesWhatWasTakenUnread)
+}
+
+func TestRealKafkaWholes(t *testing.T) {
+	t.Run("newest of every key", TestWholeHoldsTheNewestOfEveryKey)
+	t.Run("tells what changes", TestWholeTellsWhatChanges)
+	t.Run("new process", TestWholeStartsOverInANewProcess)
+	t.Run("open transaction", TestWholeIsReadyBehindAnOpenTransactionThatEnds)
+}
+
+func TestRealKafkaLog(t *testing.T) {
+	t.Run("goes on at the oldest record", TestLogGoesOnAtTheOldestRecord)
+}
+
+// take has the topic's partitions begin at an offset, as retention would.
+func (w *wire) take(t *testing.T, topic string, partition int32, before int64) {
+	t.Helper()
+	offsets := kadm.Offsets{}
+	offsets.AddOffset(topic, partition, before, -1)
+	done, err := w.admin(t).DeleteRecords(t.Context(), offsets)
+	if err == nil {
+		err = done.Error()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kafka answers a fetch of records that are gone without saying where the log begins; the embedded broker says it.
+func TestLogGoesOnAtTheOldestRecord(t *testing.T) {
+	w, n := newWire(t), faultnet.New()
+	for i := range 5 {
+		w.send(t, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: fmt.Append(nil, i)})
+	}
+	p := topics.Partition("k", w.kafka.Partitions)
+	w.take(t, topics.Pins, p, 3)
+	n.Alter(kmsg.Fetch, 1, func(resp kmsg.Response) {
+		resp.(*kmsg.FetchResponse).Topics[0].Partitions[0].LogStartOffset = -1
+	})
+	w.kafka.Dial = n.Dial
+	l := w.log(t)
+	records, next, err := l.Read(t.Context(), topics.Pins, p, 1)
+	if err != nil || len(records) != 0 || next != 3 {
+		t.Errorf("read from before the oldest record: %d records, go on at %d, %v; want none, at 3", len(records), next, err)
+	}
+	if n.Hits(kmsg.Fetch) == 0 {
+		t.Error("no fetch was answered")
+	}
+	if records, next, err = l.Read(t.Context(), topics.Pins, p, 3); err != nil || len(records) != 2 || next != 5 {
+		t.Errorf("read at the oldest record: %d records, go on at %d, %v; want 2, at 5", len(records), next, err)
+	}
+	if _, _, err = l.Read(t.Context(), topics.Pins, p, 9); err == nil {
+		t.Error("read beyond the end: no error")
+	}
+}
+
+// What retention took before its reader came to it has no effect any more: nobody waits for it.
+func TestWaitPassesWhatWasTakenUnread(t *testing.T) {
+	w := newWire(t)
+	for i := range 5 {
+		w.send(t, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: fmt.Append(nil, i)})
+	}
+	p := topics.Partition("k", w.kafka.Partitions)
+	w.commit(t, "mill", topics.Pins, p, 1)
+	w.take(t, topics.Pins, p, 3)
+	var last topics.WaitState
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := topics.Wait(ctx, w.kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) { last = s; cancel() }, pipelineReaders...)
+	if err == nil || last.Err != nil || !strings.Contains(last.String(), "mill: 4 of pins") {
+		t.Errorf("Wait = %v, want mill to be behind by what is left and what was taken", err)
+	}
+	w.take(t, topics.Pins, p, 5)
+	if err := w.wait(t, time.Minute); err != nil {
+		t.Error(err)
+	}
+}
+
+// compacted has Kafka compact a topic as far as it can, until it holds no deletion and each key once but for that of what
+// is written meanwhile to all partitions, which this sends.
+func (w *wire) compacted(t *testing.T, topic, meanwhile string) {
+	t.Helper()
+	var alter []kadm.AlterConfig
+	for name, value := range map[string]string{
+		"segment.ms": "200", "min.cleanable.dirty.ratio": "0", "delete.retention.ms": "0", "file.delete.delay.ms": "1000",
+	} {
+		alter = append(alter, kadm.AlterConfig{Op: kadm.SetConfig, Name: name, Value: &value})
+	}
+	if _, err := w.admin(t).AlterTopicConfigs(t.Context(), alter, topic); err != nil {
+		t.Fatal(err)
+	}
+	l, anywhere := w.log(t), w.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	before := w.drain(t, topic)
+	left := 0
+	eventually.True(t, "the topic is compacted", func() bool {
+		for p := range w.kafka.Partitions {
+			r := &kgo.Record{Topic: topic, Partition: p, Key: []byte(meanwhile), Value: before[0].Value}
+			if err := anywhere.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var keys []string
+		twice := w.visit(t, l, topic, func(r *kgo.Record) bool {
+			if key := string(r.Key); key != meanwhile {
+				keys = append(keys, key)
+				return r.Value == nil || slices.Index(keys, key) < len(keys)-1
+			}
+			return false
+		})
+		left = len(keys)
+		return !twice
+	})
+	if t.Logf("of %d records %d are left", len(before), left); left >= len(before) {
+		t.Error("compaction has taken nothing")
+	}
+}
+
+// visit tells whether found is true of a record of a topic.
+func (w *wire) visit(t *testing.T, l *topics.Log, topic string, found func(*kgo.Record) bool) (is bool) {
+	t.Helper()
+	ends, err := l.Ends(t.Context(), topic)
+	for p, end := range ends[topic] {
+		if err == nil {
+			err = l.ReadTo(t.Context(), topic, p, 0, end, func(r *kgo.Record) { is = found(r) || is })
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is
+}
+
+// A process that holds a topic whole and one that comes later hold the same, whatever compaction has taken in between;
+// and both are waited for.
+func TestRealKafkaWholeOfACompactedTopic(t *testing.T) {
+	w := newRealWire(t)
+	const users = 40
+	first := topics.NewDeletedUsers(w.kafka, w.streams, "first", logTo(t))
+	running(t, first.Run)
+	waitReady(t, first.Ready())
+	for at := range schemas.Micros(4) {
+		var records []*kgo.Record
+		for i := range users {
+			if at < 3 || i%4 == 0 { // in the end a quarter are tombstones
+				records = append(records, w.deleted(t, schemas.UserID(fmt.Sprint("user:", i)), (at+1)%4))
+			}
+		}
+		w.send(t, records...)
+	}
+	w.compacted(t, topics.UsersDeleted, "user:meanwhile")
+	later := topics.NewDeletedUsers(w.kafka, w.streams, "later", logTo(t))
+	running(t, later.Run)
+	waitReady(t, later.Ready())
+	w.send(t, w.deleted(t, "user:last", 1))
+	if err := w.wait(t, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for name, whole := range map[string]topics.DeletedUsers{"first": first, "later": later} {
+		for i := range users {
+			user := schemas.UserID(fmt.Sprint("user:", i))
+			if got, ok := whole.Get(string(user)); ok != (i%4 != 0) || ok && got.Time != 3 {
+				t.Errorf("%s: %s = %v", name, user, got)
+			}
+		}
+		if want := users*3/4 + 2; whole.Len() != want || !whole.Has("user:last") {
+			t.Errorf("%s holds %d users, want %d", name, whole.Len(), want)
+		}
+	}
+}
