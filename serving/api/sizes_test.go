@@ -1,0 +1,152 @@
+package api
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// endless is a text over and over, as much of it as somebody takes.
+type endless struct {
+	text string
+	most int64 // bytes
+	took int64
+}
+
+// send writes until everything is written, or the other side takes no more.
+func (e *endless) send(conn net.Conn) {
+	piece := []byte(strings.Repeat(e.text, max(1, 64<<10/len(e.text))))
+	for e.took < e.most {
+		n, err := conn.Write(piece[:min(int64(len(piece)), e.most-e.took)])
+		if e.took += int64(n); err != nil {
+			return
+		}
+	}
+}
+
+// A thousand times what a request may hold is refused with a status that says so, before more than a little beyond the bound
+// is read, and without memory for it.
+func TestAThousandTimesTooMuch(t *testing.T) {
+	const (
+		post     = " HTTP/1.1\r\nHost: localhost\r\n"
+		events   = "POST /v1/events" + post
+		features = "POST /v1/features" + post
+		chunked  = "Transfer-Encoding: chunked\r\n\r\n"
+		chunk    = "10000\r\n" // 64 KiB
+		limit    = 100 << 20   // bytes of memory, of all that is made: well above what a largest good body takes
+	)
+	cfg := DefaultConfig()
+	body, object, header := 1000*cfg.MaxEventsBytes, 1000*cfg.MaxFeatureBytes, 1000*int64(cfg.MaxHeaderBytes)
+	told := func(n int64) string { return "Content-Length: " + strconv.FormatInt(n, 10) + "\r\n\r\n" }
+	pad := func(text string) string { return chunk + strings.Repeat(text, 64<<10/len(text)) + "\r\n" }
+	lines := strings.Repeat(save+"\n", 64<<10/(len(save)+1))
+	lines += strings.Repeat(" ", 64<<10-len(lines))
+	for _, c := range []struct {
+		name, begin, more string
+		most              int64 // bytes that are sent if the server takes them
+		takes             int64 // at most, of these
+		code              int
+	}{
+		{"events, their length told", events + told(body), "\n", body, 0, 413},
+		{"events, in chunks", events + chunked, chunk + lines + "\r\n", body, 9 << 20, 413},
+		{"blank lines in chunks", events + chunked, pad("\n"), body, 9 << 20, 413},
+		{"bad lines in chunks", events + chunked, pad("x\n"), body, 9 << 20, 413},
+		{"one line in chunks", events + chunked, pad("x"), body, 9 << 20, 413},
+		{"one line of spaces in chunks", events + chunked, pad(" "), body, 9 << 20, 413},
+		{"an extension of a chunk", events + chunked + "1;", "x", body, 1 << 20, 400},
+		{"extensions of chunks of a byte", events + chunked, "1;" + strings.Repeat("x", 1000) + "\r\n\n\r\n", body, 1 << 20, 400},
+		{"an object, its length told", features + told(object), " ", object, 0, 413},
+		{"an object in chunks", features + chunked, pad(" "), object, 2 << 20, 413},
+		{"a deep object in chunks", features + chunked, pad("["), object, 2 << 20, 413},
+		{"one header", "GET /healthz" + post + "X-Long: ", "x", header, 1 << 20, 431},
+		{"many headers", "GET /healthz" + post, "X: y\r\n", header, 1 << 20, 431},
+		{"one token", "GET /v1/status" + post + "Authorization: Bearer ", "x.", header, 1 << 20, 431},
+		{"a path", "GET /v1/users/user:", "x", header, 1 << 20, 431},
+		{"an escaped path", "GET /v1/users/user:", "%2e", header, 1 << 20, 431},
+		{"a path of many parts", "GET ", "/..", header, 1 << 20, 431},
+		{"a query", "GET /v1/dictionary?state=", "x", header, 1 << 20, 431},
+		{"many parameters", "GET /v1/dictionary?", "x&", header, 1 << 20, 431},
+		{"a method", "", "GET", header, 1 << 20, 431},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &fakes{}
+			onWire(t, f, nil, func(t *testing.T, w *wire) {
+				var before, after runtime.MemStats
+				more := endless{text: c.more, most: c.most}
+				runtime.ReadMemStats(&before)
+				conn := w.send(t, c.begin)
+				sent := make(chan struct{})
+				go func() {
+					defer close(sent)
+					more.send(conn)
+				}()
+				res := readAnswer(t, conn)
+				_, err := io.Copy(io.Discard, res.Body)
+				conn.Close()
+				<-sent
+				runtime.ReadMemStats(&after)
+				if res.StatusCode != c.code || err != nil {
+					t.Errorf("got %d, %v, want %d", res.StatusCode, err, c.code)
+				}
+				if allowed := c.takes + 512<<10; more.took > allowed { // what net/http reads of a body that is refused
+					t.Errorf("%d bytes were taken, want at most %d", more.took, allowed)
+				}
+				if made := after.TotalAlloc - before.TotalAlloc; made > limit {
+					t.Errorf("%d bytes of memory were made, want at most %d", made, limit)
+				}
+				if got := w.code(t, "/healthz"); got != http.StatusOK {
+					t.Errorf("the next request: got %d, want 200", got)
+				}
+			})
+			if len(f.published)+len(f.asked) > 0 {
+				t.Error("it had an effect")
+			}
+		})
+	}
+}
+
+// What just fits into a header is answered, however many parts it has, without memory for more than that.
+func TestAHeaderFullOfParts(t *testing.T) {
+	room := DefaultConfig().MaxHeaderBytes - 2000
+	s := listen(t, &fakes{}, nil)
+	for name, c := range map[string]struct {
+		path   string
+		header []string
+		code   int
+	}{
+		"parameters":       {"/v1/dictionary?" + strings.Repeat("x&", room/2), nil, 400},
+		"other parameters": {"/v1/dictionary?" + numbered(room), nil, 400},
+		"the same ones":    {"/v1/dictionary?" + strings.Repeat("limit=1&", room/8), nil, 400},
+		"an id":            {"/v1/users/user:" + strings.Repeat("x", room) + "/feed", nil, 400},
+		"an escaped id":    {"/v1/users/user:" + strings.Repeat("%20", room/3) + "/feed", nil, 400},
+		"parts of a path":  {"/v1/" + strings.Repeat("x/", room/2), nil, 404},
+		"a cursor":         {"/v1/users/user:a/feed?cursor=" + strings.Repeat("A", room), nil, 400},
+		"a token":          {"/v1/status", []string{"Authorization", "Bearer " + strings.Repeat("a.", room/2)}, 200}, // nobody is asked
+		"verbs":            {"/v1/insights/funnel?steps=" + strings.Repeat("view,", room/5), nil, 400},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		res := ask(s, "GET", c.path, "", c.header...)
+		n, err := io.Copy(io.Discard, res.Body)
+		runtime.ReadMemStats(&after)
+		if res.StatusCode != c.code || err != nil {
+			t.Errorf("%s: got %d, %v, want %d", name, res.StatusCode, err, c.code)
+		}
+		if made := after.TotalAlloc - before.TotalAlloc; made > 8<<20 || n > 1<<20 {
+			t.Errorf("%s: an answer of %d bytes, for which %d bytes of memory were made, want at most 1 MiB and 8 MiB", name, n, made)
+		}
+	}
+}
+
+// numbered are parameters of different names.
+func numbered(bytes int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < bytes; i++ {
+		b.WriteString(strconv.FormatInt(int64(i), 36) + "&")
+	}
+	return b.String()
+}
