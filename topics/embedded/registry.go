@@ -125,7 +125,7 @@ func (r *registry) register(w http.ResponseWriter, req *http.Request) {
 	r.fake.Handler().ServeHTTP(answer, req)
 	if answer.status == http.StatusOK {
 		if err := r.remember(req.PathValue("subject"), body, answer.body.Bytes()); err != nil {
-			r.log.Error("embedded registry", "err", err)
+			r.log.Error("embedded registry: a schema is not stored", "error", err)
 			http.Error(w, `{"error_code":50001,"message":"the schema could not be stored"}`, http.StatusInternalServerError)
 			return
 		}
