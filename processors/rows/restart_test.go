@@ -425,6 +425,7 @@ func madeAnew(t *testing.T, w *wire) {
 	must(t, stop())
 	w.removeTopics(t, "t-in")
 	w.create(t, "t-in")
+	eventually.True(t, "it is there", func() bool { return w.led("t-in") })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
