@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -57,17 +58,44 @@ func (c *Client) Older(ctx context.Context, user schemas.UserID, cursor string, 
 	return read[feed.Page](c.Get(ctx, limited(url.Values{"cursor": {cursor}}, limit), "v1", "users", string(user), "feed"))
 }
 
+// count is how much a visit would bring.
+type count struct {
+	Count int `json:"count"`
+}
+
 // Waiting counts what a visit would bring, up to 100.
 func (c *Client) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
-	answer, err := read[struct {
-		Count int `json:"count"`
-	}](c.Get(ctx, nil, "v1", "users", string(user), "feed", "new"))
+	answer, err := read[count](c.Get(ctx, nil, "v1", "users", string(user), "feed", "new"))
 	return answer.Count, err
 }
 
 // Why tells what has become of a pin for a user.
 func (c *Client) Why(ctx context.Context, user schemas.UserID, feedName string, pin schemas.PinID) (feed.Why, error) {
 	return read[feed.Why](c.Get(ctx, named(url.Values{"pin": {string(pin)}}, feedName), "v1", "users", string(user), "feed", "why"))
+}
+
+// Pool is what waits for a user from one source: candidates that may be seen and never were.
+type Pool struct {
+	Source schemas.Source `json:"source"`
+	Total  int            `json:"total"` // candidates that wait; Items are the best of them
+	Items  []PoolItem     `json:"items"` // best first
+}
+
+// PoolItem is a candidate that waits.
+type PoolItem struct {
+	Pin       schemas.PinID        `json:"pin"`
+	Score     float64              `json:"score"` // write-time with the edge weight; it compares within the source alone
+	Time      time.Time            `json:"time"`  // of the pin's creation
+	Author    schemas.UserID       `json:"author"`
+	Board     *schemas.BoardID     `json:"board"` // nil: on none
+	Interests []schemas.InterestID `json:"interests"`
+}
+
+// Pool looks at the candidates of a source ("following", "interest" …), which changes nothing; limit is at most 1000, 0 is
+// 25.
+func (c *Client) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (Pool, error) {
+	query := limited(url.Values{"source": {string(source)}}, limit)
+	return read[Pool](c.Get(ctx, query, "v1", "users", string(user), "pools"))
 }
 
 // Published lists what a user, board or interest published, newest first. An empty cursor is the beginning, limit 0 is 25.

@@ -7,7 +7,8 @@
 //	}
 //
 // What a server refuses is an *Error, with what it says is wrong. Nothing is asked twice: whether a visit that was not
-// answered may be made again is the caller's to say. Events may always be published again, because they have ids.
+// answered may be made again is the caller's to say, and so is when a stream that ended is asked for again. Events may
+// always be published again, because they have ids.
 package client
 
 import (
@@ -29,7 +30,7 @@ type Config struct {
 	Address string        // host:port, or a URL below which the calls are
 	Token   string        // a bearer token; "": none
 	TLS     *tls.Config   // for https; nil: what the system believes
-	Timeout time.Duration // of one call; 0: 30 seconds
+	Timeout time.Duration // of one call, of a stream until it begins; 0: 30 seconds
 	Most    int64         // bytes of an answer, more is an error; 0: 64 MiB
 }
 
@@ -41,6 +42,7 @@ const (
 // An AddressError says that an address is none.
 type AddressError struct{ Address string }
 
+// Error has the address and what one is.
 func (e *AddressError) Error() string {
 	return fmt.Sprintf("server %q: want host:port or a URL", e.Address)
 }
@@ -132,30 +134,44 @@ func (c *Client) Post(ctx context.Context, body any, path ...string) (json.RawMe
 }
 
 func (c *Client) call(ctx context.Context, method string, query url.Values, kind string, body io.Reader, path []string) (json.RawMessage, error) {
-	to := c.at(query, path)
-	req, err := http.NewRequestWithContext(ctx, method, to, body)
+	req, err := c.request(ctx, method, c.at(query, path), body)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", to, err)
+		return nil, err
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", kind)
-	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the server: %w", err) // it names method and address
 	}
 	defer func() { _ = res.Body.Close() }()
+	return c.answer(res)
+}
+
+// request makes a request of whoever the client asks as.
+func (c *Client) request(ctx context.Context, method, to string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, to, body)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", to, err)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return req, nil
+}
+
+// answer reads an answer that is not a stream; one that refuses is an error.
+func (c *Client) answer(res *http.Response) (json.RawMessage, error) {
+	from := res.Request.URL
 	answer, err := io.ReadAll(io.LimitReader(res.Body, c.most+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read answer of %s: %w", to, err)
+		return nil, fmt.Errorf("read answer of %s: %w", from, err)
 	case int64(len(answer)) > c.most:
-		return nil, fmt.Errorf("answer of %s is longer than %d bytes", to, c.most)
+		return nil, fmt.Errorf("answer of %s is longer than %d bytes", from, c.most)
 	case res.StatusCode != http.StatusOK && res.StatusCode != http.StatusAccepted:
-		return nil, fmt.Errorf("ask %s: %w", to, refusal(res, answer))
+		return nil, fmt.Errorf("ask %s: %w", from, refusal(res, answer))
 	}
 	return answer, nil
 }

@@ -78,6 +78,7 @@ func TestCalls(t *testing.T) {
 		"GET /v1/users/user:a/feed?cursor=x%26y":           func() (any, error) { return c.Older(ctx, "user:a", "x&y", 0) },
 		"GET /v1/users/user:a/feed/new":                    func() (any, error) { return c.Waiting(ctx, "user:a") },
 		"GET /v1/users/user:a/feed/why?pin=pin%3A1":        func() (any, error) { return c.Why(ctx, "user:a", "", "pin:1") },
+		"GET /v1/users/user:a/pools?limit=2&source=ads":    func() (any, error) { return c.Pool(ctx, "user:a", "ads", 2) },
 		"GET /v1/boards/board:b/pins?cursor=c&limit=1":     func() (any, error) { return c.Published(ctx, "board:b", "c", 1) },
 		"GET /v1/pins/pin:1/related?limit=2":               func() (any, error) { return c.RelatedPins(ctx, "pin:1", 2) },
 		"GET /v1/interests/interest:t/related":             func() (any, error) { return c.RelatedInterests(ctx, "interest:t", 0) },
