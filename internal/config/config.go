@@ -35,6 +35,7 @@ type FieldError struct {
 	Problem string
 }
 
+// Error has where the value was set before what is wrong with it.
 func (e *FieldError) Error() string { return e.Where + ": " + e.Problem }
 
 // Source is where a load takes its values from. The zero Source gives the defaults.

@@ -46,6 +46,7 @@ const (
 // FatalError is one that starting again cannot mend: somebody must do what it says first.
 type FatalError struct{ Err error }
 
+// Error is the cause's, which says what to do.
 func (e *FatalError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.

@@ -26,6 +26,7 @@ type NotHereError struct {
 	Partition int32
 }
 
+// Error names the group, the partition and whose it is.
 func (e *NotHereError) Error() string {
 	return fmt.Sprintf("%s: partition %d of %q is not here", e.Group, e.Partition, e.Owner)
 }

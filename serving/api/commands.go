@@ -20,6 +20,7 @@ import (
 // UsageError is a mistake on the command line.
 type UsageError struct{ Problem string }
 
+// Error is the problem as it is.
 func (e *UsageError) Error() string { return e.Problem }
 
 // Usage is true: the program ends with its exit code for wrong usage.

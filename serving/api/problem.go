@@ -32,6 +32,7 @@ type Problem struct {
 	challenge  string // header WWW-Authenticate; "": none
 }
 
+// Error has the status and what is wrong, for the log; the problems one by one are in the answer alone.
 func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Title, p.Detail) }
 
 // problem makes an error answer with a status and a sentence for a person.
