@@ -1,0 +1,37 @@
+package processors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors"
+)
+
+// A part that loses its broker is started again, from where it was; the others go on meanwhile.
+func ExampleSupervisor() {
+	ctx, stop := context.WithCancel(context.Background())
+	starts := 0
+	group := func(ctx context.Context) error {
+		if starts++; starts == 1 {
+			return errors.New("the broker is away")
+		}
+		stop() // it works: enough for an example
+		<-ctx.Done()
+		return nil
+	}
+	serve := func(ctx context.Context) error { <-ctx.Done(); return nil }
+	backoff := processors.DefaultBackoff()
+	backoff.Least = time.Millisecond
+	s := processors.NewSupervisor(backoff, nil,
+		processors.Part{Name: "pools", Run: group}, processors.Part{Name: "http", Run: serve})
+	fmt.Println(s.Run(ctx))
+	for _, part := range s.State() {
+		fmt.Println(part.Name, part.Condition, "restarts:", part.Restarts, part.LastError)
+	}
+	// Output:
+	// <nil>
+	// pools ended restarts: 1 the broker is away
+	// http ended restarts: 0
+}

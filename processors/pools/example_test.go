@@ -1,0 +1,71 @@
+package pools_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// A source, a score and a rule of one's own. Programs hand them to product.Open; here a generator has them whose pools are
+// empty, so that a visit shows what the source offers, as far as the rule lets it, in the order of the score.
+func ExampleOwn() {
+	own := pools.Own{
+		Sources: []pools.OwnSource{{Name: "editors", Limit: 10, Share: 0.2, Offer: chosen}},
+		Score: func(_ context.Context, _ schemas.UserID, _ string, candidates []pools.Scored) (map[schemas.PinID]float64, error) {
+			return map[schemas.PinID]float64{"pin:tea": 5}, nil
+		},
+		Admit: func(_ schemas.UserID, _ string, c rules.Candidate) bool { return c.Author != "user:mallory" },
+	}
+	generator, err := pools.NewGenerator(pools.DefaultConfig(), pools.DefaultGeneratorConfig(), pools.Deps{
+		Rows: nothing{}, End: nothing{}, Deleted: nothing{}, Streams: &topics.Streams{}, Own: own,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer generator.Close()
+	chunk, err := generator.Chunk(context.Background(), schemas.ChunkRequest{
+		Served: "visit-1", User: "user:ada", Feed: rules.Home, Limit: 10, Time: schemas.MicrosOf(time.Now()),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, item := range chunk.Served.Items {
+		fmt.Println(item.Pin, "from", item.Source)
+	}
+	// Output:
+	// pin:tea from editors
+	// pin:boat from editors
+}
+
+// chosen is what editors have chosen, for everybody.
+func chosen(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, error) {
+	now := schemas.MicrosOf(time.Now())
+	by := func(author schemas.UserID, pin schemas.PinID, score float64) schemas.Candidate {
+		return schemas.Candidate{Pin: pin, Facets: schemas.Facets{Author: author}, Created: now, Score: score}
+	}
+	return []schemas.Candidate{
+		by("user:mallory", "pin:spam", 3), by("user:bob", "pin:boat", 2), by("user:bob", "pin:tea", 1),
+	}, nil
+}
+
+// nothing stands for a partition without rows, a topic without records, and nobody who is gone.
+type nothing struct{}
+
+func (n nothing) Read(_ context.Context, _ string, f func(rows.Snapshot) error) error { return f(n) }
+func (nothing) Changed(string) <-chan struct{}                                        { return nil }
+func (nothing) Get([]byte) ([]byte, error)                                            { return nil, nil }
+func (nothing) Scan(rows.Scan, func(row, value []byte) bool) error                    { return nil }
+func (nothing) Applied(string) int64                                                  { return -1 }
+func (nothing) Session() uint64                                                       { return 1 }
+func (nothing) Partition() int32                                                      { return 0 }
+func (nothing) End(context.Context, string, int32) (int64, error)                     { return 0, nil }
+func (nothing) Has(schemas.UserID) bool                                               { return false }
+func (nothing) Len() int                                                              { return 0 }

@@ -1,0 +1,38 @@
+package rules_test
+
+import (
+	"fmt"
+
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Two thirds of a visit from followees and one from interests, and no author twice among three neighbours. So the second pin
+// by bob, which would be next, is passed over, and Explain says why.
+func ExampleFeed_Make() {
+	feed := rules.Feed{
+		Shares: map[schemas.Source]float64{schemas.Following: 2, schemas.FromInterest: 1},
+		Memory: 100,
+		Caps:   rules.Caps{Window: 3, Author: 1},
+	}
+	by := func(author schemas.UserID, pin schemas.PinID, score float64) rules.Candidate {
+		return rules.Candidate{Pin: pin, Score: score, Facets: schemas.Facets{Author: author}}
+	}
+	waiting := []rules.Pool{
+		{Source: schemas.Following, Candidates: []rules.Candidate{
+			by("user:bob", "pin:tea", 9), by("user:bob", "pin:cup", 8), by("user:carol", "pin:boat", 2),
+		}},
+		{Source: schemas.FromInterest, Candidates: []rules.Candidate{by("user:dan", "pin:sea", 5)}},
+	}
+	visit := rules.Visit{User: "user:ada", Time: 1, Limit: 3}
+	for _, item := range feed.Make(visit, waiting, rules.Known{}).Items {
+		fmt.Println(item.Pin, "from", item.Source)
+	}
+	why := feed.Explain(visit, waiting, rules.Known{}, "pin:cup")
+	fmt.Println("pin:cup is", why.Fate, "by", why.Cap)
+	// Output:
+	// pin:tea from following
+	// pin:sea from interest
+	// pin:boat from following
+	// pin:cup is capped by author
+}

@@ -1,0 +1,55 @@
+package pinot_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feature/pinot"
+)
+
+// What Pinot is asked for a count, which it can make by itself. Of anything else it returns the rows, and they are evaluated
+// here.
+func ExampleStore_Actions() {
+	broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var query struct{ SQL string }
+		if err := json.NewDecoder(r.Body).Decode(&query); err == nil {
+			fmt.Println(strings.ReplaceAll(query.SQL, " AND ", "\n  AND "))
+		}
+		_, _ = io.WriteString(w, `{"resultTable":{"rows":[[3]]},"numServersQueried":1,"numServersResponded":1}`)
+	}))
+	defer broker.Close()
+	cfg := pinot.DefaultConfig()
+	cfg.Brokers = []string{broker.URL}
+	client, err := pinot.NewClient(cfg)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	saves, err := feature.Parse("features.yaml", []byte(`
+features:
+- {name: saves_1h, entity: user, verbs: save, aggregate: count, window: 1h}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := feature.Span{AsOf: 7_200_000_000, Now: 7_200_000_000}
+	results, err := pinot.NewStore(feature.DefaultConfig(), client, nil).Actions(context.Background(), "user:ada", now, saves)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(saves[0].Name, "is", results[0].Value)
+	// Output:
+	// SELECT COUNT(*) FROM actions_enriched WHERE actor = 'user:ada'
+	//   AND ts > 3600000
+	//   AND ts <= 7200000
+	//   AND verb IN ('save') LIMIT 10001
+	// saves_1h is 3
+}

@@ -1,0 +1,36 @@
+package peers_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/peers"
+)
+
+// here is the generator of the process that has the pools; pools.Generator is one.
+type here struct{ peers.Generator }
+
+func (here) Waiting(context.Context, schemas.UserID) (int, error) { return 7, nil }
+
+// directory says who has which partition; peers.Members asks the brokers.
+type directory map[int32]string
+
+func (d directory) Owners(context.Context) (map[int32]string, error) { return d, nil }
+
+// One process answers for the pools that it has; another one, which serves, asks it for a user whose partition is there.
+func ExampleClient_Waiting() {
+	process := httptest.NewServer(peers.Handler(peers.Here{Generator: here{}}))
+	defer process.Close()
+	address := strings.TrimPrefix(process.URL, "http://")
+	client, err := peers.NewClient(peers.Deps{Pools: directory{0: address, 1: address}, Partitions: 2})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	fmt.Println(client.Waiting(context.Background(), "user:ada"))
+	// Output: 7 <nil>
+}

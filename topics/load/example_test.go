@@ -1,0 +1,46 @@
+package load_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics/load"
+)
+
+// broker acknowledges all but what is too large for it; *topics.Publisher asks a real one.
+type broker struct{}
+
+func (broker) Send(_ context.Context, line schemas.Line, done func(error)) {
+	if line.Key == "user:large" {
+		done(errors.New("record is too large"))
+		return
+	}
+	done(nil)
+}
+
+func (broker) Flush(context.Context) error { return nil }
+
+// A list of events goes out one by one, so that it need not be in memory, and it ends with the first that is refused.
+func ExampleAll() {
+	users := func(names ...string) iter.Seq[schemas.Line] {
+		return func(yield func(schemas.Line) bool) {
+			for _, name := range names {
+				event := schemas.Event{ID: name, Time: 1, Actor: schemas.UserID(name), Verb: schemas.Update, Object: schemas.ID(name)}
+				if !yield(schemas.Line{Stream: schemas.StreamUsers, Key: name, Event: &schemas.UserEvent{Event: event}}) {
+					return
+				}
+			}
+		}
+	}
+	acknowledged := 0
+	err := load.All(context.Background(), broker{}, load.Concat(users("user:ada", "user:bob"), users("user:large")),
+		func() { acknowledged++ })
+	fmt.Println(acknowledged, "acknowledged")
+	fmt.Println(err)
+	// Output:
+	// 2 acknowledged
+	// publish: record is too large
+}
