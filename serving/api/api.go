@@ -45,6 +45,7 @@ type Config struct {
 	IdleTimeout     time.Duration `yaml:"idle_timeout"`      // of a connection between requests, 100ms-1h; default 2m
 	PublishTimeout  time.Duration `yaml:"publish_timeout"`   // for the broker to acknowledge events, 100ms-5m; default 15s
 	MaxRequests     int           `yaml:"max_requests"`      // of a scope under way at once, at most and while there is time for them, more are refused with 503; 1-1,000,000; default 512
+	CallerRequests  int           `yaml:"caller_requests"`   // of all scopes, one user's under way at once, more are refused with 429; 1-1,000,000; default 64
 	MaxStreams      int           `yaml:"max_streams"`       // event streams open at once, more are refused with 503; 1-1,000,000; default 256
 	CallerStreams   int           `yaml:"caller_streams"`    // of them one caller's, more are refused with 429; 1-1,000,000; default 32
 	StreamPoll      time.Duration `yaml:"stream_poll"`       // between two looks of a stream at its count, 10ms-1m; default 250ms
@@ -56,7 +57,7 @@ func DefaultConfig() Config {
 	return Config{
 		MaxHeaderBytes: 16 << 10, MaxEventsBytes: 8 << 20, MaxEvents: 20_000, MaxBodiesBytes: 64 << 20, CallerBytes: 16 << 20, MaxFeatureBytes: 1 << 20,
 		HeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-		PublishTimeout: 15 * time.Second, MaxRequests: 512, MaxStreams: 256, CallerStreams: 32, StreamPoll: 250 * time.Millisecond,
+		PublishTimeout: 15 * time.Second, MaxRequests: 512, CallerRequests: 64, MaxStreams: 256, CallerStreams: 32, StreamPoll: 250 * time.Millisecond,
 		ShutdownTimeout: 10 * time.Second, Limits: limit.DefaultConfig(),
 	}
 }
@@ -81,6 +82,7 @@ func (c Config) Validate() error {
 	number("caller_bytes", c.CallerBytes, 64<<10, 4<<30)
 	number("max_feature_bytes", c.MaxFeatureBytes, 1<<10, 16<<20)
 	number("max_requests", int64(c.MaxRequests), 1, 1_000_000)
+	number("caller_requests", int64(c.CallerRequests), 1, 1_000_000)
 	number("max_streams", int64(c.MaxStreams), 1, 1_000_000)
 	number("caller_streams", int64(c.CallerStreams), 1, 1_000_000)
 	const least, most = 100 * time.Millisecond, 5 * time.Minute
@@ -171,6 +173,7 @@ type Server struct {
 	pack     func(http.Handler) http.HandlerFunc
 	streams  *semaphore.Weighted
 	held     *limit.Held // of streams, by caller
+	asking   *limit.Held // requests under way, by user
 	scrapes  *semaphore.Weighted
 	trials   *semaphore.Weighted
 	lines    *limit.Budget // of bodies of events
@@ -192,6 +195,7 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		callers: limit.NewCallers(cfg.Limits, deps.Now),
 		streams: semaphore.NewWeighted(int64(cfg.MaxStreams)),
 		held:    limit.NewHeld(cfg.CallerStreams),
+		asking:  limit.NewHeld(cfg.CallerRequests),
 		scrapes: semaphore.NewWeighted(maxScrapes),
 		trials:  semaphore.NewWeighted(maxTrials),
 		lines:   cfg.budget(cfg.MaxEventsBytes),

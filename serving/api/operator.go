@@ -51,18 +51,3 @@ func operatorOf(ctx context.Context, said string) string {
 	}
 	return o.name
 }
-
-// hold takes one of a caller's streams, until leave.
-func (s *Server) hold(c auth.Caller, r *http.Request) (leave func(), err error) {
-	who, bounded := holder(c, r)
-	if !bounded {
-		return func() {}, nil
-	}
-	leave, ok := s.held.Take(who)
-	if !ok {
-		p := problem(http.StatusTooManyRequests, "%d streams of one caller are open, which is the most", s.cfg.CallerStreams)
-		p.retryAfter = 1
-		return nil, p
-	}
-	return leave, nil
-}

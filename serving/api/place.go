@@ -91,6 +91,30 @@ func (p *place) with(c auth.Caller, r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), placeKey{}, p))
 }
 
+// hold takes one of a caller's streams, or of a user's requests, until leave. A service asks for many users, and who has no
+// token may be many behind one address: their requests have no bound but that of all.
+func (s *Server) hold(k kind, c auth.Caller, r *http.Request) (leave func(), err error) {
+	switch {
+	case k == stream:
+		if who, bounded := holder(c, r); bounded {
+			return held(s.held, who, "streams", s.cfg.CallerStreams)
+		}
+	case k == request && c.User != "":
+		return held(s.asking, c.Subject, "requests", s.cfg.CallerRequests)
+	}
+	return func() {}, nil
+}
+
+func held(by *limit.Held, who, what string, most int) (leave func(), err error) {
+	leave, ok := by.Take(who)
+	if !ok {
+		p := problem(http.StatusTooManyRequests, "%d %s of one caller are under way, which is the most", most, what)
+		p.retryAfter = 1
+		return nil, p
+	}
+	return leave, nil
+}
+
 // holder returns who holds a stream or a body, and whether there is a bound for them.
 func holder(c auth.Caller, r *http.Request) (who string, bounded bool) {
 	if c.Subject != "" {

@@ -176,13 +176,11 @@ func (s *Server) bounded(r route) http.Handler {
 		if err != nil {
 			return err
 		}
-		if r.kind == stream {
-			leave, err := s.hold(caller, req)
-			if err != nil {
-				return err
-			}
-			defer leave()
+		leave, err := s.hold(r.kind, caller, req)
+		if err != nil {
+			return err
 		}
+		defer leave()
 		return r.handle(w, place.with(caller, req))
 	})
 }

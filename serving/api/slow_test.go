@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -70,6 +71,44 @@ func TestSlowBodiesTakeNothingOfOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A user who does not read what is answered has a share of the places alone. Other users have theirs, and so has this one
+// when the answers are read.
+func TestRequestsOfOneUserAreBounded(t *testing.T) {
+	change := func(c *Config, d *Deps) {
+		whoIsAsked(c, d)
+		c.CallerRequests, c.MaxRequests, c.Limits.Rate = 3, 5, 0
+	}
+	onWire(t, &fakes{}, change, func(t *testing.T, w *wire) {
+		ask := func(user string) net.Conn {
+			return w.send(t, "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+user+"\r\n\r\n")
+		}
+		code := func(user string) int {
+			conn := ask(user)
+			defer conn.Close()
+			return readAnswer(t, conn).StatusCode
+		}
+		unread := []net.Conn{ask("a"), ask("a"), ask("a")}
+		synctest.Wait()
+		if got := code("a"); got != http.StatusTooManyRequests {
+			t.Errorf("a fourth request: got %d, want 429", got)
+		}
+		if got := code("b"); got != http.StatusOK {
+			t.Errorf("another user: got %d, want 200", got)
+		}
+		for _, conn := range unread {
+			res := readAnswer(t, conn)
+			if n, err := io.Copy(io.Discard, res.Body); res.StatusCode != http.StatusOK || n != int64(len(openAPI)) || err != nil {
+				t.Errorf("read at last: got %d, %d bytes, %v; want 200 and all %d", res.StatusCode, n, err, len(openAPI))
+			}
+			conn.Close()
+		}
+		synctest.Wait()
+		if got := code("a"); got != http.StatusOK {
+			t.Errorf("afterwards: got %d, want 200", got)
+		}
+	})
 }
 
 // What has come of one caller's bodies is at most a share of what there is for all, and the caller is told so.
