@@ -6,16 +6,13 @@ import (
 	"github.com/smartfeed/smartfeed/processors/materialize"
 )
 
-// Two stores are filled from the same log, each by a consumer group of its own, whose offsets say what the store has.
-// The name is part of the group's, and has its bounds.
-func ExampleConfig_Group() {
-	for _, store := range []string{"primary", "standby", "Third"} {
-		cfg := materialize.DefaultConfig()
-		cfg.Store = store
-		fmt.Println(cfg.Group(), cfg.Validate())
-	}
+// How much is written at once has its bounds.
+func ExampleConfig_Validate() {
+	cfg := materialize.DefaultConfig()
+	fmt.Println(cfg.MaxPoll, cfg.Validate())
+	cfg.MaxPoll = 0
+	fmt.Println(cfg.Validate())
 	// Output:
-	// materialize-primary <nil>
-	// materialize-standby <nil>
-	// materialize-Third store: "Third": want at most 64 bytes of a-z, 0-9 and -
+	// 5000 <nil>
+	// max_poll: 0: want 1 to 100000
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/insight"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // everybody is still there.
@@ -49,7 +50,8 @@ func funnel(ctx context.Context) (err error) {
 		action(0, "user:ada", schemas.View, 3*time.Minute), action(1, "user:dan", schemas.View, 2*time.Minute),
 		action(2, "user:ada", schemas.Save, time.Minute),
 	}
-	if err := errors.Join(store.Apply(actions), store.Apply(actions)); err != nil {
+	to := map[int32]topics.Mark{0: {Next: 3}}
+	if err := errors.Join(store.Apply(actions, to), store.Apply(actions, to)); err != nil {
 		return err
 	}
 	service := insight.NewService(insight.DefaultConfig(), store, everybody{}, func() time.Time { return now })

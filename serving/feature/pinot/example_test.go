@@ -40,7 +40,7 @@ features:
 		return
 	}
 	now := feature.Span{AsOf: 7_200_000_000, Now: 7_200_000_000}
-	results, err := pinot.NewStore(feature.DefaultConfig(), client, nil).Actions(context.Background(), "user:ada", now, saves)
+	results, _, err := pinot.NewStore(feature.DefaultConfig(), client, nil).Actions(context.Background(), "user:ada", now, saves)
 	if err != nil {
 		fmt.Println(err)
 		return
