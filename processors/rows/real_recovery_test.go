@@ -75,6 +75,8 @@ func (w *wire) outlive(t *testing.T) {
 		starts.Each(func(o kadm.ListedOffset) { gone = gone && o.Offset == ends(o.Partition) })
 		return gone
 	})
+	// A broker that is killed later could otherwise take it for that of the topic of this name that is made next.
+	w.alter(t, "t-in", kadm.AlterConfig{Op: kadm.DeleteConfig, Name: "retention.ms"})
 }
 
 // configure sets what a topic has of its own.
@@ -84,6 +86,11 @@ func (w *wire) configure(t *testing.T, topic string, settings map[string]string)
 	for name, value := range settings {
 		alter = append(alter, kadm.AlterConfig{Op: kadm.SetConfig, Name: name, Value: &value})
 	}
+	w.alter(t, topic, alter...)
+}
+
+func (w *wire) alter(t *testing.T, topic string, alter ...kadm.AlterConfig) {
+	t.Helper()
 	done, err := w.admin.AlterTopicConfigs(t.Context(), alter, topic)
 	must(t, err)
 	for _, d := range done {
