@@ -83,7 +83,7 @@ func (s door) related(pin schemas.PinID) []schemas.PinID {
 
 // patience is how long an answer may wait for what it needs, where a test is about what it holds: on a busy machine
 // that takes longer than a person would wait.
-const patience = slowly * 20 * time.Second
+const patience = min(slowly*20*time.Second, time.Minute) // the most that can be configured
 
 // workedOff is how long a test waits until everything has been worked off.
 var workedOff = (slowly * time.Minute).String()
