@@ -184,14 +184,14 @@ func (p *program) setup(cmd *cobra.Command) (topics.Setup, error) {
 	if err != nil {
 		return topics.Setup{}, err
 	}
-	followers, err := cfg.followers()
+	outsiders, err := cfg.outsiders()
 	if err != nil {
 		return topics.Setup{}, err
 	}
 	reporter := progress.To(cmd.ErrOrStderr())
 	return topics.Setup{
 		Kafka: kafka, Registry: cfg.registryURL(), Access: cfg.RegistryClient, Verbs: cfg.Verbs, Log: logger(cmd, cfg.Log),
-		FeedStores: cfg.FeedStore.others(), Followers: followers,
+		FeedStores: cfg.FeedStore.others(), Outsiders: outsiders,
 		Progress: func(what string, total int) topics.Progress { return reporter.Start(what, total) },
 		Work:     func(ctx context.Context) (topics.Work, error) { return p.askWork(ctx, cfg) },
 	}, nil

@@ -267,13 +267,13 @@ func (c *Config) broker() embedded.Config {
 // actionsInPinot says that features of users come from Pinot, and that the embedded store takes no actions.
 func (c *Config) actionsInPinot() bool { return len(c.Pinot.Brokers) > 0 }
 
-// followers are who takes records of topics without a consumer group.
-func (c *Config) followers() ([]topics.Follower, error) {
+// outsiders are who takes records of topics without a consumer group.
+func (c *Config) outsiders() ([]topics.Outsider, error) {
 	if !c.actionsInPinot() {
 		return nil, nil
 	}
-	f, err := pinot.NewFollower(c.Pinot)
-	return []topics.Follower{f}, err
+	o, err := pinot.NewOutsider(c.Pinot)
+	return []topics.Outsider{o}, err
 }
 
 // kafka is how clients reach the brokers.

@@ -68,13 +68,13 @@ func (p *product) awaitReady(ctx context.Context) bool {
 }
 
 func (p *product) demo(ctx context.Context, out io.Writer) error {
-	followers, err := p.cfg.followers()
+	outsiders, err := p.cfg.outsiders()
 	if err != nil {
 		return err
 	}
 	setup := topics.Setup{
 		Kafka: p.kafka, Registry: p.broker.RegistryURL(), Verbs: p.cfg.Verbs, Log: p.log, FeedStores: p.cfg.FeedStore.others(),
-		Followers: followers,
+		Outsiders: outsiders,
 	}
 	cfg := simulate.DefaultConfig()
 	cfg.Rate = demoRate

@@ -9,18 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// asked is what processes ask each other about interests.
-type asked = peers.Interests
-
-// likes are what a user is known to like.
-type likes struct {
-	asked
-	pins []schemas.PinID
-}
+// likes are what a user is known to like, and all that is known of interests.
+type likes struct{ pins []schemas.PinID }
 
 func (l likes) Interests(context.Context, schemas.UserID, int) ([]schemas.UserInterest, error) {
 	in := schemas.UserInterest{Interest: "interest:tea", Strength: 1, Share: 1}
@@ -28,6 +21,14 @@ func (l likes) Interests(context.Context, schemas.UserID, int) ([]schemas.UserIn
 		in.Evidence = append(in.Evidence, schemas.Evidence{Pin: p, Verb: "save", Weight: 1})
 	}
 	return []schemas.UserInterest{in}, nil
+}
+
+func (likes) Terms(context.Context, int32, int, []string) ([]schemas.DictionaryTerm, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (likes) Engagement(context.Context, schemas.InterestID, int) ([]schemas.SourceEngagement, error) {
+	return nil, errors.ErrUnsupported
 }
 
 // shelf is a feed store's cards; err is what it fails with.

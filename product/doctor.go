@@ -206,7 +206,7 @@ func awaitBoth(ctx context.Context, stores ...*cassandra.Store) error {
 
 func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
 	setup := pinot.Setup{Config: cfg.Pinot, Kafka: cfg.Kafka, Registry: cfg.registryURL(), Partitions: cfg.Partitions}
-	follower, err := pinot.NewFollower(cfg.Pinot)
+	outsider, err := pinot.NewOutsider(cfg.Pinot)
 	if err != nil {
 		return doctor.Check{}, err
 	}
@@ -226,7 +226,7 @@ func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
 				return time.Time{}, err
 			}
 			defer l.Close()
-			return l.OldestLeft(ctx, follower)
+			return l.OldestLeft(ctx, outsider)
 		},
 	}.Check(), nil
 }

@@ -123,12 +123,12 @@ func (p *Product) Publish(ctx context.Context, events ...schemas.Line) error {
 }
 
 // Wait returns once everything published before has had its effect, see topics.Wait and, where Pinot has the actions,
-// topics.AwaitFollowers.
+// topics.AwaitOutsiders.
 func (p *Product) Wait(ctx context.Context) error {
-	followers, err := p.inner.cfg.followers()
+	outsiders, err := p.inner.cfg.outsiders()
 	if err != nil {
 		return err
 	}
-	setup := topics.Setup{Kafka: p.inner.kafka, FeedStores: p.inner.cfg.FeedStore.others(), Followers: followers}
+	setup := topics.Setup{Kafka: p.inner.kafka, FeedStores: p.inner.cfg.FeedStore.others(), Outsiders: outsiders}
 	return setup.Wait(ctx, schemas.MicrosOf(time.Now()), nil)
 }

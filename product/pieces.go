@@ -358,13 +358,13 @@ func (p *product) openPinot(deps *feature.Deps, store feature.Store) error {
 	}
 	p.opened(closed(client.Close))
 	deps.Store, deps.Fresh = pinot.NewStore(p.cfg.Feature, client, store), nil
-	follower, err := pinot.NewFollower(p.cfg.Pinot)
+	outsider, err := pinot.NewOutsider(p.cfg.Pinot)
 	if err != nil {
 		return err
 	}
 	lateness := feature.Lateness{
 		Every: feature.LatenessEvery, Metrics: deps.Metrics, Log: p.log, Now: time.Now,
-		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestLeft(ctx, follower) },
+		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestLeft(ctx, outsider) },
 	}
 	p.part("feature-lateness", lateness.Run)
 	return nil

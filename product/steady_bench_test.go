@@ -2,11 +2,10 @@ package product
 
 import (
 	"net/http"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/measure"
 )
 
 // A process that answers for three minutes, in which its caches fill, and then for five, and what it may hold more of at
@@ -39,7 +38,11 @@ func BenchmarkSteady(b *testing.B) {
 			if n := asked.Codes[http.StatusOK]; n < asked.Sent*95/100 || n < steadyRate*int(steadyPart.Seconds())/2 {
 				b.Errorf("answered: %v of %d, %d late: want nearly all", asked.Codes, asked.Sent, asked.Late)
 			}
-			held = append(held, residentMiB(b))
+			now, err := measure.Held()
+			if err != nil {
+				b.Skip(err)
+			}
+			held = append(held, now.Resident)
 		}
 		first, last := held[steadyWarm-1], held[len(held)-1]
 		b.Logf("MiB held every %s: %.0f", steadyPart, held)
@@ -49,19 +52,4 @@ func BenchmarkSteady(b *testing.B) {
 			b.Errorf("%.0f MiB, and %.0f five minutes before: want %.0f at most", last, first, (1+steadyMore)*first)
 		}
 	}
-}
-
-// residentMiB is what the process has in memory.
-func residentMiB(b *testing.B) float64 {
-	b.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		b.Skipf("this system does not say what a process holds: %v", err)
-	}
-	_, after, _ := strings.Cut(string(status), "VmRSS:")
-	kb, err := strconv.Atoi(strings.Fields(after + " -")[0])
-	if err != nil {
-		b.Fatal(err)
-	}
-	return float64(kb) / 1024
 }

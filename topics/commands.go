@@ -26,8 +26,8 @@ type Setup struct {
 	Log      *slog.Logger
 	// FeedStores names the feed stores beside the first: each is filled by a reader of its own.
 	FeedStores []string
-	// Followers are waited for beside the readers.
-	Followers []Follower
+	// Outsiders are waited for beside the readers.
+	Outsiders []Outsider
 	// Progress starts telling a person about a piece of work, of so many steps or, if that is negative, of nobody knows
 	// how many; nil: nobody is told.
 	Progress func(what string, total int) Progress

@@ -53,7 +53,7 @@ func (l Lag) String() string { return fmt.Sprintf("%s: %d of %s", l.Group, l.Rec
 // WaitState is what is still waited for.
 type WaitState struct {
 	Behind []Lag `json:"behind"` // in the order of the readers
-	Err    error `json:"-"`      // why the brokers, or a follower, could not be asked the last time
+	Err    error `json:"-"`      // why the brokers, or an outsider, could not be asked the last time
 }
 
 // String is one line for people, "unknown" before the first look.
@@ -93,7 +93,7 @@ func (e *WaitError) Unwrap() error { return e.Cause }
 // Brokers without one of the readers' topics are a *MissingTopicsError, when they have said so for missingPatience: one
 // that was just made is not known to all of them at once.
 //
-// Who commits nothing to the brokers is waited for by AwaitFollowers, afterwards.
+// Who commits nothing to the brokers is waited for by AwaitOutsiders, afterwards.
 //
 // No readers: those of the catalogue. In any case every process that holds a topic whole is waited for. Of a reader that
 // each process is by itself those are waited for that run, and, where none does, the first that will. progress, which may

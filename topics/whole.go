@@ -168,7 +168,7 @@ func (w *Whole[T]) apply(r *kgo.Record) error {
 		return fmt.Errorf("read record %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
 	if err != nil {
-		w.log.Error("leave out record", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
+		w.log.Error("leave out record", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "error", err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -109,12 +110,10 @@ func cpuOf(b *testing.B, pid int) time.Duration {
 	return sum
 }
 
-// residentMB returns the resident size of this process.
-func residentMB(b *testing.B) float64 {
+// held is what this process holds.
+func held(b *testing.B) measure.Memory {
 	b.Helper()
-	text, err := os.ReadFile("/proc/self/statm")
+	m, err := measure.Held()
 	must(b, err)
-	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
-	must(b, err)
-	return float64(pages*os.Getpagesize()) / (1 << 20)
+	return m
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -241,9 +242,9 @@ func BenchmarkFeedFull(b *testing.B) {
 		pins := people * 500 / each
 		p.deliver(pins, people, each).report(b, "empty-")
 		p.deliver(pins, people, each) // on average they are full now: some before others
-		memory := residentMB(b)
+		before := held(b)
 		p.deliver(pins, people, each).report(b, "full-")
-		b.ReportMetric(residentMB(b)-memory, "MB-more")
+		b.ReportMetric(held(b).Resident-before.Resident, "MB-more")
 		bare := p.openBare(500)
 		bare.step(pins*each).report(b, "bare-empty-")
 		bare.step(pins * each)
@@ -290,7 +291,7 @@ func BenchmarkFeedGiant(b *testing.B) {
 		b.ReportMetric(millis(percentile(quiet, 50)), "quiet-p99-ms")
 		b.ReportMetric(millis(percentile(loud, 50)), "others-p99-ms")
 		b.ReportMetric(millis(slices.Max(loud)), "worst-others-p99-ms")
-		b.ReportMetric(residentMB(b), "MB")
+		b.ReportMetric(held(b).Resident, "MB")
 	}
 	b.ReportMetric(0, "ns/op")
 }

@@ -59,7 +59,7 @@ func BenchmarkRowsDelivered(b *testing.B) {
 		w := newRemoteWire(b)
 		w.deliveries(b, rows/100)
 		b.StartTimer()
-		m := &measure{B: b}
+		m := &steady{B: b}
 		workOff(m, w, delivered(), 100, rows/100)
 		m.report()
 	}
@@ -181,7 +181,7 @@ func BenchmarkRowsRecovered(b *testing.B) {
 	const rows = 1_000_000
 	w := newRemoteWire(b)
 	w.deliveries(b, rows/100)
-	workOff(&measure{B: b}, w, delivered(), 100, rows/100)
+	workOff(&steady{B: b}, w, delivered(), 100, rows/100)
 	cfg := DefaultConfig()
 	cfg.Dir = b.TempDir()
 	r, err := New(cfg, w.env(b), delivered())
@@ -201,7 +201,7 @@ func benchRows(rowsAMessage int) int {
 }
 
 // benchmark returns the CPU time of a row.
-func benchmark(b *testing.B, rows int, run func(*measure, *wire, int, int)) (row time.Duration) {
+func benchmark(b *testing.B, rows int, run func(*steady, *wire, int, int)) (row time.Duration) {
 	for range b.N {
 		b.StopTimer()
 		w := newRemoteWire(b)
@@ -209,7 +209,7 @@ func benchmark(b *testing.B, rows int, run func(*measure, *wire, int, int)) (row
 		w.backlog(b, messages)
 		runtime.GC()
 		b.StartTimer()
-		m := &measure{B: b}
+		m := &steady{B: b}
 		run(m, w, rows, messages)
 		m.report()
 		row = m.used / time.Duration(m.rows)
@@ -217,9 +217,9 @@ func benchmark(b *testing.B, rows int, run func(*measure, *wire, int, int)) (row
 	return row
 }
 
-// measure is of the steady state: it begins when the first messages are worked off, so that connecting and the opening
+// steady is of the steady state: it begins when the first messages are worked off, so that connecting and the opening
 // of stores do not count.
-type measure struct {
+type steady struct {
 	*testing.B
 	rows       int // moved between begin and end
 	began      time.Time
@@ -228,13 +228,13 @@ type measure struct {
 	allocs     uint64
 }
 
-func (m *measure) begin() { m.began, m.before, m.allocs = time.Now(), cpu(m.B), mallocs() }
+func (m *steady) begin() { m.began, m.before, m.allocs = time.Now(), cpu(m.B), mallocs() }
 
-func (m *measure) end(rows int) {
+func (m *steady) end(rows int) {
 	m.took, m.used, m.allocs, m.rows = time.Since(m.began), cpu(m.B)-m.before, mallocs()-m.allocs, rows
 }
 
-func (m *measure) report() {
+func (m *steady) report() {
 	m.ReportMetric(m.used.Seconds()*1e6/float64(m.rows), "cpu-µs/row")
 	m.ReportMetric(float64(m.rows)/m.took.Seconds(), "rows/s")
 	m.ReportMetric(float64(m.allocs)/float64(m.rows), "allocs/row")
@@ -297,7 +297,7 @@ func benchCall(id uint64, rows int, put func(row, value []byte) error) error {
 	return nil
 }
 
-func runGroup(b *measure, w *wire, rows, messages int) {
+func runGroup(b *steady, w *wire, rows, messages int) {
 	g := Group{Name: "t", Outputs: []string{"t-out"}, Inputs: []Input{{topic: "t-in", handle: func(tx *Tx, value []byte) error {
 		if err := benchCall(binary.BigEndian.Uint64(value), rows-1, tx.Own().Put); err != nil {
 			return err
@@ -311,7 +311,7 @@ func runGroup(b *measure, w *wire, rows, messages int) {
 }
 
 // workOff runs a group until it has applied all messages.
-func workOff(b *measure, w *wire, g Group, rows, messages int) {
+func workOff(b *steady, w *wire, g Group, rows, messages int) {
 	b.Helper()
 	cfg := DefaultConfig()
 	cfg.Dir = b.TempDir()
@@ -346,7 +346,7 @@ func workOff(b *measure, w *wire, g Group, rows, messages int) {
 
 // runBare is the limit: consume, produce in a transaction for every five thousand records, write Pebble. It knows no
 // owners, reads nothing, recovers nothing.
-func runBare(b *measure, w *wire, rows, messages int) {
+func runBare(b *steady, w *wire, rows, messages int) {
 	consumer, err := w.kafka.Client(kgo.ConsumeTopics("t-in"))
 	if err != nil {
 		b.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -104,25 +105,11 @@ func TestRunLarge(t *testing.T) {
 	for r.Status().Counters.Records < int64(l.messages) {
 		time.Sleep(10 * time.Millisecond)
 	}
-	m.resident, m.peak = memory(t, "VmRSS"), memory(t, "VmHWM")
+	held, err := measure.Held()
+	must(t, err)
+	m.resident, m.peak = held.Resident, held.Peak
 	fmt.Printf(largeFormat+"\n", m.ready, m.cpu, m.resident, m.peak)
 	must(t, stop())
-}
-
-// memory reads a line of what the system says of this process, in MiB.
-func memory(t testing.TB, line string) float64 {
-	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	must(t, err)
-	for text := range strings.Lines(string(status)) {
-		if rest, found := strings.CutPrefix(text, line+":"); found {
-			kb, err := strconv.Atoi(strings.Fields(rest)[0])
-			must(t, err)
-			return float64(kb) / 1024
-		}
-	}
-	t.Fatal("no line " + line)
-	return 0
 }
 
 // largeGroup puts a hundred rows of sixty bytes, owner included, a message.

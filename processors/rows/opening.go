@@ -50,7 +50,7 @@ func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	}
 	s, err := r.tryStore(dir, lock, who, end)
 	if err != nil && ofStore(err) {
-		r.log.Warn("local store removed, to be rebuilt from the changelog", "dir", dir, "reason", err)
+		r.log.Warn("local store removed, to be rebuilt from the changelog", "dir", dir, "error", err)
 		if err = clearStore(dir); err == nil {
 			s, err = r.tryStore(dir, lock, who, end)
 		}

@@ -273,7 +273,7 @@ func (s *store) Close() error {
 	}
 	err := s.check(s.db.Close())
 	if s.damage.Load() != nil {
-		s.log.Warn("local store removed, to be rebuilt from the changelog", "dir", s.dir, "reason", *s.damage.Load())
+		s.log.Warn("local store removed, to be rebuilt from the changelog", "dir", s.dir, "error", *s.damage.Load())
 		err = clearStore(s.dir)
 	}
 	if err := errors.Join(err, s.lock.Close()); err != nil {

@@ -15,13 +15,13 @@ import (
 // Name is what Pinot is called among those that read actions.
 const Name = "pinot"
 
-// NewFollower returns Pinot's servers as a follower of the enriched actions. It fails as NewAdmin does.
-func NewFollower(cfg Config) (topics.Follower, error) {
+// NewOutsider returns Pinot's servers as an outsider of the enriched actions. It fails as NewAdmin does.
+func NewOutsider(cfg Config) (topics.Outsider, error) {
 	a, err := NewAdmin(cfg)
 	if err != nil {
-		return topics.Follower{}, err
+		return topics.Outsider{}, err
 	}
-	return topics.Follower{Name: Name, Topic: topics.ActionsEnriched, Reached: a.Reached}, nil
+	return topics.Outsider{Name: Name, Topic: topics.ActionsEnriched, Reached: a.Reached}, nil
 }
 
 // reachedTimeout bounds one question how far Pinot is: the controller asks all servers for it.

@@ -45,13 +45,13 @@ func (s segments) text(r Release) string {
 }
 
 // asked is a controller that answers as it is told.
-func asked(t *testing.T, answer http.HandlerFunc) topics.Follower {
+func asked(t *testing.T, answer http.HandlerFunc) topics.Outsider {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	cfg := DefaultConfig()
 	cfg.Controller = strings.TrimPrefix(server.URL, "http://")
-	f, err := NewFollower(cfg)
+	f, err := NewOutsider(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestReachedSaysWhatIsWrongWithTheController(t *testing.T) {
 	}
 	cfg := DefaultConfig()
 	cfg.Controller = "127.0.0.1:1"
-	f, err := NewFollower(cfg)
+	f, err := NewOutsider(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,8 +119,8 @@ func (c *cluster) await(t testing.TB, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	follower := topics.Follower{Name: Name, Topic: topics.ActionsEnriched, Reached: c.admin.Reached}
-	must(t, topics.AwaitFollowers(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, follower))
+	outsider := topics.Outsider{Name: Name, Topic: topics.ActionsEnriched, Reached: c.admin.Reached}
+	must(t, topics.AwaitOutsiders(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, outsider))
 	var found struct {
 		NumConsumingSegmentsQueried int
 		ResultTable                 struct{ Rows [][]int }

@@ -14,40 +14,40 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Follower is who reads a topic and commits nothing to the brokers, as a database does that takes records by itself: it
+// Outsider is who reads a topic and commits nothing to the brokers, as a database does that takes records by itself: it
 // is asked how far it is.
-type Follower struct {
+type Outsider struct {
 	Name  string // that a Lag has for a group
 	Topic string
 	// Reached returns of each partition the offset below which the effect of every record is there. A partition that is not
-	// in it has not been begun. An error is a follower that does not say: it is asked again.
+	// in it has not been begun. An error is an outsider that does not say: it is asked again.
 	Reached func(ctx context.Context) (map[int32]int64, error)
 }
 
-// Followed returns where a follower stands in all partitions of its topic, in their order; Committed is what it reads
-// next, -1 where it has not begun. One that is beyond a partition's end has followed a topic that was deleted: an error.
-func (l *Log) Followed(ctx context.Context, f Follower) ([]Position, error) {
-	reached, err := f.Reached(ctx)
+// Standing returns where an outsider stands in all partitions of its topic, in their order; Committed is what it reads
+// next, -1 where it has not begun. One that is beyond a partition's end has read a topic that was deleted: an error.
+func (l *Log) Standing(ctx context.Context, o Outsider) ([]Position, error) {
+	reached, err := o.Reached(ctx)
 	if err != nil {
 		return nil, err
 	}
-	starts, err := l.Starts(ctx, f.Topic)
+	starts, err := l.Starts(ctx, o.Topic)
 	if err != nil {
 		return nil, err
 	}
-	ends, err := l.Ends(ctx, f.Topic) // after what is reached, which is not beyond them then
+	ends, err := l.Ends(ctx, o.Topic) // after what is reached, which is not beyond them then
 	if err != nil {
 		return nil, err
 	}
 	var all []Position
-	for _, p := range slices.Sorted(maps.Keys(ends[f.Topic])) {
-		at := Position{Topic: f.Topic, Partition: p, Committed: -1, Start: starts[f.Topic][p], End: ends[f.Topic][p]}
+	for _, p := range slices.Sorted(maps.Keys(ends[o.Topic])) {
+		at := Position{Topic: o.Topic, Partition: p, Committed: -1, Start: starts[o.Topic][p], End: ends[o.Topic][p]}
 		if next, ok := reached[p]; ok {
 			at.Committed = next
 		}
 		if at.Committed > at.End {
 			return nil, fmt.Errorf("%s is at offset %d of %s/%d, which ends at %d: the topic was made anew, have it begin anew, too",
-				f.Name, at.Committed, f.Topic, p, at.End)
+				o.Name, at.Committed, o.Topic, p, at.End)
 		}
 		all = append(all, at)
 	}
@@ -60,10 +60,10 @@ func (p Position) next() int64 { return max(p.Committed, p.Start) }
 // firstBytes is how much is read for one record: where many wait, the others are not looked at.
 const firstBytes = 64 << 10
 
-// OldestLeft returns when the outside event arrived that began the first record which a follower has not reached, of all
+// OldestLeft returns when the outside event arrived that began the first record which an outsider has not reached, of all
 // partitions the earliest; zero when it has all that is committed.
-func (l *Log) OldestLeft(ctx context.Context, f Follower) (oldest time.Time, err error) {
-	positions, err := l.Followed(ctx, f)
+func (l *Log) OldestLeft(ctx context.Context, o Outsider) (oldest time.Time, err error) {
+	positions, err := l.Standing(ctx, o)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -100,21 +100,21 @@ func (l *Log) first(ctx context.Context, at Position) (*kgo.Record, error) {
 	return nil, nil
 }
 
-// AwaitFollowers returns nil when followers have reached every record that is committed at the call, and a *WaitError when ctx
-// ends before. Brokers and followers that are away, or do not say, are asked again. Markers and what was aborted count
-// for nothing: a follower may stand before them for ever. progress, which may be nil, is called after each look.
+// AwaitOutsiders returns nil when outsiders have reached every record that is committed at the call, and a *WaitError when ctx
+// ends before. Brokers and outsiders that are away, or do not say, are asked again. Markers and what was aborted count
+// for nothing: an outsider may stand before them for ever. progress, which may be nil, is called after each look.
 //
-// After Wait the two have waited for the followers as for any reader: what came of the events is in the topics by then.
-func AwaitFollowers(ctx context.Context, k Kafka, progress func(WaitState), followers ...Follower) error {
+// After Wait the two have waited for the outsiders as for any reader: what came of the events is in the topics by then.
+func AwaitOutsiders(ctx context.Context, k Kafka, progress func(WaitState), outsiders ...Outsider) error {
 	l, err := NewLog(k)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	w := &following{log: l, left: map[place]*backlog{}}
+	w := &awaiting{log: l, left: map[place]*backlog{}}
 	var last WaitState
-	for len(followers) > 0 {
-		state := w.look(ctx, followers)
+	for len(outsiders) > 0 {
+		state := w.look(ctx, outsiders)
 		if ctx.Err() != nil {
 			return &WaitError{State: last, Cause: context.Cause(ctx)}
 		}
@@ -124,42 +124,42 @@ func AwaitFollowers(ctx context.Context, k Kafka, progress func(WaitState), foll
 		if last.Err == nil && len(last.Behind) == 0 {
 			return nil
 		}
-		pause.For(ctx, followEvery)
+		pause.For(ctx, outsidersEvery)
 	}
 	return nil
 }
 
-// followEvery is how long followers work between two looks, each of which asks servers of theirs.
-const followEvery = 100 * time.Millisecond
+// outsidersEvery is how long outsiders work between two looks, each of which asks servers of theirs.
+const outsidersEvery = 100 * time.Millisecond
 
-// following is one call of AwaitFollowers.
-type following struct {
+// awaiting is one call of AwaitOutsiders.
+type awaiting struct {
 	log  *Log
 	left map[place]*backlog // up to the ends at the first look
 }
 
-// look asks each follower once. One that does not say is named by the error; the others are looked at all the same.
-func (w *following) look(ctx context.Context, followers []Follower) (state WaitState) {
-	for _, f := range followers {
-		records, err := w.behind(ctx, f)
+// look asks each outsider once. One that does not say is named by the error; the others are looked at all the same.
+func (w *awaiting) look(ctx context.Context, outsiders []Outsider) (state WaitState) {
+	for _, o := range outsiders {
+		records, err := w.behind(ctx, o)
 		if err != nil {
-			state.Err = errors.Join(state.Err, fmt.Errorf("%s: %w", f.Name, err))
+			state.Err = errors.Join(state.Err, fmt.Errorf("%s: %w", o.Name, err))
 		}
 		if records > 0 {
-			state.Behind = append(state.Behind, Lag{Group: f.Name, Topic: f.Topic, Records: records})
+			state.Behind = append(state.Behind, Lag{Group: o.Name, Topic: o.Topic, Records: records})
 		}
 	}
 	return state
 }
 
-// behind returns how many records a follower has still to reach, at most.
-func (w *following) behind(ctx context.Context, f Follower) (sum int64, err error) {
-	positions, err := w.log.Followed(ctx, f)
+// behind returns how many records an outsider has still to reach, at most.
+func (w *awaiting) behind(ctx context.Context, o Outsider) (sum int64, err error) {
+	positions, err := w.log.Standing(ctx, o)
 	if err != nil {
 		return 0, err
 	}
 	for _, at := range positions {
-		key := place{f.Name, f.Topic, at.Partition}
+		key := place{o.Name, o.Topic, at.Partition}
 		if w.left[key] == nil {
 			w.left[key] = &backlog{before: at.End, lastOld: -1}
 		}
@@ -177,10 +177,10 @@ func (w *following) behind(ctx context.Context, f Follower) (sum int64, err erro
 	return sum, nil
 }
 
-// Wait is Wait for the setup's readers, and then AwaitFollowers for its followers.
+// Wait is Wait for the setup's readers, and then AwaitOutsiders for its outsiders.
 func (s Setup) Wait(ctx context.Context, since schemas.Micros, progress func(WaitState)) error {
 	if err := Wait(ctx, s.Kafka, since, progress, s.Readers()...); err != nil {
 		return err
 	}
-	return AwaitFollowers(ctx, s.Kafka, progress, s.Followers...)
+	return AwaitOutsiders(ctx, s.Kafka, progress, s.Outsiders...)
 }

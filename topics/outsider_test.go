@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// standIn is a follower that is as far as it is told.
+// standIn is an outsider that is as far as it is told.
 type standIn struct {
 	mu    sync.Mutex
 	at    map[int32]int64
@@ -25,8 +25,8 @@ type standIn struct {
 	then  func(*standIn) // is called at each question, after its answer is made
 }
 
-func (s *standIn) follower() topics.Follower {
-	return topics.Follower{Name: "copy", Topic: topics.ActionsEnriched, Reached: func(context.Context) (map[int32]int64, error) {
+func (s *standIn) outsider() topics.Outsider {
+	return topics.Outsider{Name: "copy", Topic: topics.ActionsEnriched, Reached: func(context.Context) (map[int32]int64, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.asked++
@@ -68,18 +68,18 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// stillBehind follows for two looks, and says what was behind at the second; "": nothing.
+// stillBehind waits for two looks, and says what was behind at the second; "": nothing.
 func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	looks := 0
-	err := topics.AwaitFollowers(ctx, w.kafka, func(now topics.WaitState) {
+	err := topics.AwaitOutsiders(ctx, w.kafka, func(now topics.WaitState) {
 		if state = now.String(); looks == 1 {
 			cancel()
 		}
 		looks++
-	}, s.follower())
+	}, s.outsider())
 	var late *topics.WaitError
 	switch {
 	case err == nil:
@@ -90,9 +90,9 @@ func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
 	return state
 }
 
-// A follower that has every committed record is waited for no longer, though markers and an aborted tail lie between it and
+// An outsider that has every committed record is waited for no longer, though markers and an aborted tail lie between it and
 // the end, which it will never pass.
-func TestAwaitFollowersGoesByRecordsAndNotByMarkers(t *testing.T) {
+func TestAwaitOutsidersGoesByRecordsAndNotByMarkers(t *testing.T) {
 	w := newWire(t)
 	p := w.ended(t, kgo.TryCommit)
 	w.ended(t, kgo.TryAbort)
@@ -105,13 +105,13 @@ func TestAwaitFollowersGoesByRecordsAndNotByMarkers(t *testing.T) {
 		t.Errorf("of one that has not begun: %q", got)
 	}
 	s.at = map[int32]int64{p: 1}
-	if err := topics.AwaitFollowers(soon(t), w.kafka, nil, s.follower()); err != nil {
+	if err := topics.AwaitOutsiders(soon(t), w.kafka, nil, s.outsider()); err != nil {
 		t.Errorf("at the markers: %v", err)
 	}
 }
 
-// What comes after the call is not waited for, however far behind the follower stays.
-func TestAwaitFollowersEndsUnderTraffic(t *testing.T) {
+// What comes after the call is not waited for, however far behind the outsider stays.
+func TestAwaitOutsidersEndsUnderTraffic(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(2, 0), action(2, 0))
 	s := &standIn{at: map[int32]int64{2: 1}}
@@ -126,7 +126,7 @@ func TestAwaitFollowersEndsUnderTraffic(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := topics.AwaitFollowers(soon(t), w.kafka, more, s.follower()); err != nil {
+	if err := topics.AwaitOutsiders(soon(t), w.kafka, more, s.outsider()); err != nil {
 		t.Error(err)
 	}
 	if s.asked < 3 {
@@ -135,7 +135,7 @@ func TestAwaitFollowersEndsUnderTraffic(t *testing.T) {
 }
 
 // A transaction that is open at the call may already be committed, as far as its producer knows.
-func TestAwaitFollowersWaitsForTransactionsThatAreOpen(t *testing.T) {
+func TestAwaitOutsidersWaitsForTransactionsThatAreOpen(t *testing.T) {
 	w := newWire(t)
 	r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: []byte("x")}
 	tx := w.begin(t, r)
@@ -146,13 +146,13 @@ func TestAwaitFollowersWaitsForTransactionsThatAreOpen(t *testing.T) {
 	if err := tx.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
 		t.Fatal(err)
 	}
-	if err := topics.AwaitFollowers(soon(t), w.kafka, nil, s.follower()); err != nil {
+	if err := topics.AwaitOutsiders(soon(t), w.kafka, nil, s.outsider()); err != nil {
 		t.Error(err)
 	}
 }
 
-// A follower that does not say how far it is is asked again, and named; so is one that followed a topic that is gone.
-func TestAwaitFollowersSaysWhoDoesNotAnswer(t *testing.T) {
+// An outsider that does not say how far it is is asked again, and named; so is one that has read a topic that is gone.
+func TestAwaitOutsidersSaysWhoDoesNotAnswer(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(1, 0))
 	s := &standIn{err: errors.New("away")}
@@ -170,7 +170,7 @@ func TestAwaitFollowersSaysWhoDoesNotAnswer(t *testing.T) {
 		}
 	}
 	var said []string
-	if err := topics.AwaitFollowers(soon(t), w.kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.follower()); err != nil {
+	if err := topics.AwaitOutsiders(soon(t), w.kafka, func(state topics.WaitState) { said = append(said, state.String()) }, s.outsider()); err != nil {
 		t.Fatal(err)
 	}
 	if len(said) != 3 || said[1] != "copy: away" {
@@ -178,7 +178,7 @@ func TestAwaitFollowersSaysWhoDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// The oldest record that is left tells how late a follower is: by when its event arrived, over all partitions.
+// The oldest record that is left tells how late an outsider is: by when its event arrived, over all partitions.
 func TestOldestLeft(t *testing.T) {
 	w := newWire(t)
 	l, err := topics.NewLog(w.kafka)
@@ -197,7 +197,7 @@ func TestOldestLeft(t *testing.T) {
 		"one stuck":       {map[int32]int64{1: 1, 2: 2}, time.Hour},
 		"all but aborted": {map[int32]int64{1: 2, 2: 2}, -1},
 	} {
-		oldest, err := l.OldestLeft(t.Context(), (&standIn{at: tt.at}).follower())
+		oldest, err := l.OldestLeft(t.Context(), (&standIn{at: tt.at}).outsider())
 		switch ago := time.Since(oldest); {
 		case err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -205,13 +205,13 @@ func TestOldestLeft(t *testing.T) {
 			t.Errorf("%s: got %v, want %v ago", name, oldest, tt.want)
 		}
 	}
-	if _, err := l.OldestLeft(t.Context(), (&standIn{err: errors.New("away")}).follower()); err == nil {
+	if _, err := l.OldestLeft(t.Context(), (&standIn{err: errors.New("away")}).outsider()); err == nil {
 		t.Error("one that is away says how late it is")
 	}
 }
 
-// The setup's Wait comes back only when its followers have what the readers have worked off.
-func TestWaitOfASetupWaitsForFollowers(t *testing.T) {
+// The setup's Wait comes back only when its outsiders have what the readers have worked off.
+func TestWaitOfASetupWaitsForOutsiders(t *testing.T) {
 	w := newWire(t)
 	s := &standIn{}
 	w.put(t, action(1, 0))
@@ -226,7 +226,7 @@ func TestWaitOfASetupWaitsForFollowers(t *testing.T) {
 			})
 		}
 	}
-	setup := topics.Setup{Kafka: w.kafka, Followers: []topics.Follower{s.follower()}}
+	setup := topics.Setup{Kafka: w.kafka, Outsiders: []topics.Outsider{s.outsider()}}
 	s.then = func(s *standIn) {
 		if s.asked == 2 {
 			s.at = map[int32]int64{1: 1}

@@ -1,0 +1,33 @@
+package measure
+
+import (
+	"runtime"
+	"testing"
+)
+
+// What is written is held.
+func TestHeldGrowsByWhatIsWritten(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("Linux says what a process holds")
+	}
+	before, err := Held()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const more = 64 // MiB
+	written := make([]byte, more<<20)
+	for i := 0; i < len(written); i += 1 << 10 {
+		written[i] = 1
+	}
+	after, err := Held()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.KeepAlive(written)
+	if grown := after.Resident - before.Resident; grown < more*3/4 || grown > more*2 {
+		t.Errorf("%.0f MiB more are held after %d were written", grown, more)
+	}
+	if after.Peak < after.Resident {
+		t.Errorf("%.0f MiB are held, and %.0f at most were", after.Resident, after.Peak)
+	}
+}
