@@ -15,6 +15,7 @@ import (
 // withoutExample are packages that other programs may import and that show nothing by an example, and why.
 var withoutExample = map[string]string{
 	"serving/feedstore/cassandra/cassandratest": "helps tests, and needs a server",
+	"serving/feature/conformance":               "is the suite that stores are held to: their tests show how it is run",
 	"serving/feedstore/conformance":             "is the suite that stores are held to: their tests show how it is run",
 	"topics/load/loadtest":                      "helps the tests of the packages beside it",
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -250,24 +249,6 @@ func TestLoadReadsAFile(t *testing.T) {
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
 		t.Errorf("large file: got %v", err)
 	}
-}
-
-// JSON is YAML: what the definitions say of themselves can be read again.
-func TestDefinitionsAreReadFromTheirJSON(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := []Definition{definitions().Draw(t, "definition")}
-		text, err := json.Marshal(map[string][]Definition{"features": want})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := Parse("f", text)
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		if diff := cmp.Diff(want, got, comparePaths); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-	})
 }
 
 func TestBuiltinIsReadFromItsJSON(t *testing.T) {

@@ -29,6 +29,21 @@ func saves(user schemas.UserID, n int, from schemas.Micros) Batch {
 	return b
 }
 
+// openTest opens an embedded store at the tests' now.
+func openTest(t testing.TB, dir string, cfg Config) *EmbeddedStore {
+	t.Helper()
+	s, err := OpenEmbedded(dir, cfg, slog.New(slog.DiscardHandler), func() time.Time { return now.Time() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
 func mustWrite(t testing.TB, s *EmbeddedStore, b Batch) {
 	t.Helper()
 	if err := s.Write(b); err != nil {

@@ -51,7 +51,7 @@ func report(b *testing.B, took []time.Duration) {
 func (c *cluster) fill(b *testing.B) {
 	now := schemas.MicrosOf(time.Now())
 	for u := range benchUsers {
-		actions := make([]schemas.EnrichedAction, benchActions)
+		actions := make([]*schemas.EnrichedAction, benchActions)
 		for i := range actions {
 			actions[i] = typical(schemas.UserID(fmt.Sprint("user:", u)), u*benchActions+i, now-schemas.Micros(i)*7*60e6)
 		}
@@ -61,13 +61,13 @@ func (c *cluster) fill(b *testing.B) {
 }
 
 // typical is the i-th of many actions: two interests, three attributes, an embedding of 16.
-func typical(user schemas.UserID, i int, at schemas.Micros) schemas.EnrichedAction {
+func typical(user schemas.UserID, i int, at schemas.Micros) *schemas.EnrichedAction {
 	embedding := make([]float32, 16)
 	for j := range embedding {
 		embedding[j] = float32(i%97+j) / 16
 	}
 	verbs := []schemas.Verb{schemas.View, schemas.Closeup, schemas.Click, schemas.Save}
-	return schemas.EnrichedAction{
+	return &schemas.EnrichedAction{
 		ID: fmt.Sprint("e-", i), Actor: user, Timestamp: at, Verb: verbs[i%len(verbs)], Object: schemas.ID(fmt.Sprint("pin:", i%1000)),
 		VerbAttributes: schemas.VerbAttributes{Surface: "home", Attributes: map[string]string{"device": "ios"}},
 		ObjectAttributes: schemas.ObjectAttributes{

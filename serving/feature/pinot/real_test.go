@@ -1,13 +1,10 @@
 package pinot
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"math"
-	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -16,13 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feature/conformance"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -72,7 +68,7 @@ func startCluster(t testing.TB) *cluster {
 	c.client, err = NewClient(pinot)
 	must(t, err)
 	t.Cleanup(c.client.Close)
-	c.store = NewStore(feature.DefaultConfig(), c.client, nil)
+	c.store = NewStore(feature.DefaultConfig(), c.client, nil) // asked for no pins
 	c.remove(t)
 	t.Cleanup(func() { c.remove(t) })
 	return c
@@ -102,13 +98,13 @@ func (c *cluster) remove(t testing.TB) {
 	}
 }
 
-func (c *cluster) produce(t testing.TB, actions ...schemas.EnrichedAction) {
+func (c *cluster) produce(t testing.TB, actions ...*schemas.EnrichedAction) {
 	t.Helper()
 	var records []*kgo.Record
-	for i := range actions {
-		value, err := c.streams.ActionsEnriched.Encode(&actions[i])
+	for _, a := range actions {
+		value, err := c.streams.ActionsEnriched.Encode(a)
 		must(t, err)
-		records = append(records, &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(actions[i].Actor), Value: value})
+		records = append(records, &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(a.Actor), Value: value})
 	}
 	must(t, c.kafka.ProduceSync(t.Context(), records...).FirstErr())
 }
@@ -148,14 +144,32 @@ func TestRealPinot(t *testing.T) {
 	if differ, err := c.admin.Verify(t.Context(), other); err != nil || len(differ) != 1 || !strings.Contains(differ[0], "numPartitions: 4, want 8") {
 		t.Errorf("with other partitions: %v, %v", differ, err)
 	}
-	w := newWorld(40, 15)
-	c.produce(t, w.all...)
-	c.produce(t, w.all[:50]...) // again: each id counts once
-	c.await(t, len(w.all))
-	t.Run("conformance", func(t *testing.T) { w.conforms(t, c.store) })
-	t.Run("hostile ids", func(t *testing.T) { c.hostile(t, len(w.all)) })
+	now := time.Now()
+	pins, err := feature.OpenEmbedded(t.TempDir(), feature.DefaultConfig(), slog.New(slog.DiscardHandler), func() time.Time { return now })
+	must(t, err)
+	t.Cleanup(func() { must(t, pins.Close()) })
+	store := &filled{NewStore(feature.DefaultConfig(), c.client, pins), c, t, pins, map[string]bool{}}
+	t.Run("conformance", func(t *testing.T) { conformance.Run(t, store, schemas.MicrosOf(now)) })
 	t.Run("freshness", func(t *testing.T) { c.freshness(t) })
 	t.Run("what was taken back", func(t *testing.T) { c.aborted(t) })
+}
+
+// filled is a store with what the pipeline does between a record and a row.
+type filled struct {
+	*Store
+	cluster *cluster
+	t       *testing.T
+	pins    *feature.EmbeddedStore
+	ids     map[string]bool // of all actions so far: each is a row, however often it comes
+}
+
+func (f *filled) Write(b feature.Batch) error {
+	for _, a := range b.Actions {
+		f.ids[a.ID] = true
+	}
+	f.cluster.produce(f.t, b.Actions...)
+	f.cluster.await(f.t, len(f.ids))
+	return feature.WithoutActions(f.pins).Write(b)
 }
 
 // aborted produces in a transaction that is taken back, and in one that is not.
@@ -190,186 +204,6 @@ func (c *cluster) aborted(t *testing.T) {
 	}
 }
 
-// world is the actions of some users, and a source of definitions.
-type world struct {
-	random *rand.Rand
-	now    schemas.Micros
-	byUser map[schemas.UserID][]schemas.EnrichedAction
-	all    []schemas.EnrichedAction
-}
-
-func newWorld(users, each int) *world {
-	w := &world{random: rand.New(rand.NewPCG(1, 2)), now: schemas.MicrosOf(time.Now()), byUser: map[schemas.UserID][]schemas.EnrichedAction{}}
-	for u := range users {
-		user := schemas.UserID(fmt.Sprint("user:", u))
-		for range each {
-			a := w.action(user)
-			a.ID = fmt.Sprintf("%s%d", pick(w, "", "a", "ä", "\uff5e", "\U0001F600"), len(w.all))
-			w.byUser[user], w.all = append(w.byUser[user], a), append(w.all, a)
-		}
-	}
-	return w
-}
-
-func pick[T any](w *world, of ...T) T { return of[w.random.IntN(len(of))] }
-
-// windows are few, so that actions fall on their edges.
-var windows = []string{"1ms", "1s", "1h", "24h", "95h", "96h"}
-
-func (w *world) action(user schemas.UserID) schemas.EnrichedAction {
-	at := w.now - schemas.Micros(w.random.Int64N(int64(120*time.Hour/time.Microsecond)))
-	if w.random.IntN(2) == 0 {
-		d, _ := time.ParseDuration(pick(w, windows...))
-		at = w.now - schemas.Micros(d.Microseconds()) + pick[schemas.Micros](w, -1000, -1, 0, 1, 999, 1000)
-	}
-	interests := func() []schemas.InterestID {
-		return [][]schemas.InterestID{{}, {"interest:1"}, {"interest:2", "interest:1"}, {"interest:it's", "interest:3"}}[w.random.IntN(4)]
-	}
-	attributes := func() map[string]string {
-		m := map[string]string{}
-		for range w.random.IntN(3) {
-			m[pick(w, "x", "x.y", "author")] = pick(w, "", "1", "2.5", "-3e2", "x", "NaN", " 1", "1.7e308", `"'\`, "null", strings.Repeat("long ", 150))
-		}
-		return m
-	}
-	vector := func() []float32 {
-		v := make([]float32, w.random.IntN(4))
-		for i := range v {
-			v[i] = float32(w.random.NormFloat64())
-		}
-		return v
-	}
-	return schemas.EnrichedAction{
-		Actor: user, Timestamp: at, Verb: pick[schemas.Verb](w, "view", "click", "save"), Object: pick[schemas.ID](w, "pin:1", "pin:2", "pin:it's"),
-		ActorAttributes:  schemas.ActorAttributes{Interests: interests(), Embedding: vector(), Attributes: attributes()},
-		VerbAttributes:   schemas.VerbAttributes{Board: pick[schemas.BoardID](w, "", "board:1"), Surface: pick(w, "", "home"), Attributes: attributes()},
-		ObjectAttributes: schemas.ObjectAttributes{Facets: schemas.Facets{Author: pick[schemas.UserID](w, "", "user:a", "user:b"), Board: pick[schemas.BoardID](w, "", "board:2"), Interests: interests()}, Embedding: vector(), Attributes: attributes()},
-	}
-}
-
-var paths = []string{
-	"verb", "object", "actor", "objectAttributes.author", "objectAttributes.board", "objectAttributes.interests", "actorAttributes.interests",
-	"verbAttributes.board", "verbAttributes.surface", "objectAttributes.x", "actorAttributes.x", "verbAttributes.x.y",
-}
-
-// definition returns a random one, as it stands in a file.
-func (w *world) definition(name string) string {
-	var b strings.Builder
-	aggregate := pick(w, "count", "count", "rate", "sum", "mean", "min", "max", "distinct", "last", "top", "mean_embedding", "cosine")
-	entity := pick(w, "user", "user", "pair")
-	grouped := slices.Contains([]string{"count", "rate", "sum", "mean", "min", "max", "distinct"}, aggregate)
-	if aggregate == "cosine" {
-		entity = "pair"
-	} else if !grouped {
-		entity = "user"
-	}
-	fmt.Fprintf(&b, "- name: %s\n  entity: %s\n  aggregate: %s\n  window: %s\n", name, entity, aggregate, pick(w, windows...))
-	if w.random.IntN(2) == 0 {
-		fmt.Fprintf(&b, "  verbs: %s\n", pick(w, "[save]", "[click, view]", "[none]"))
-	}
-	if w.random.IntN(2) == 0 {
-		fmt.Fprintf(&b, "  where: {%s: %s}\n", pick(w, paths...), pick(w, `[""]`, "[save, home, user:a]", `["interest:it's", board:1]`, `["1", x, "pin:it's"]`))
-	}
-	switch {
-	case grouped && entity == "pair":
-		fmt.Fprintf(&b, "  group_by: %s\n", pick(w, "object", "objectAttributes.author", "objectAttributes.interests", "objectAttributes.x"))
-	case grouped && w.random.IntN(2) == 0:
-		fmt.Fprintf(&b, "  group_by: %s\n", pick(w, paths...))
-	}
-	switch aggregate {
-	case "sum", "mean", "min", "max":
-		fmt.Fprintf(&b, "  of: %s\n", pick(w, "objectAttributes.x", "actorAttributes.x", "verbAttributes.x.y"))
-	case "distinct", "top":
-		fmt.Fprintf(&b, "  of: %s\n", pick(w, paths...))
-	case "mean_embedding":
-		fmt.Fprintf(&b, "  of: %s\n", pick(w, "objectAttributes.embedding", "actorAttributes.embedding"))
-	}
-	if slices.Contains([]string{"count", "sum", "mean", "mean_embedding", "cosine"}, aggregate) && w.random.IntN(3) == 0 {
-		fmt.Fprintf(&b, "  half_life: %s\n", pick(w, "1m", "5h"))
-	}
-	return b.String()
-}
-
-// cases is how many definitions are compared: each over one user's actions.
-const cases = 4000
-
-// equal is what readings are held to.
-var equal = cmp.Options{
-	cmpopts.EquateApprox(1e-6, 1e-9),
-	cmp.Comparer(func(a, b feature.Number) bool {
-		return math.Abs(float64(a-b)) <= max(1e-9, 1e-9*math.Abs(float64(a)))
-	}),
-}
-
-// conforms compares the store with the reference: a few definitions a question, every fourth time one alone.
-func (w *world) conforms(t *testing.T, s feature.Store) {
-	compared, alone := 0, 0
-	for compared < cases && !t.Failed() {
-		n := pick(w, 1, 1, 1, 1, 5, 12)
-		var text strings.Builder
-		for i := range n {
-			text.WriteString(w.definition(fmt.Sprint("f", i)))
-		}
-		defs := define(t, text.String())
-		user := schemas.UserID(fmt.Sprint("user:", w.random.IntN(len(w.byUser)+1))) // the last has done nothing
-		span := feature.Span{Now: w.now, AsOf: w.now - pick[schemas.Micros](w, 0, 0, 5*3600e6, 90*3600e6, 97*3600e6)}
-		got, _, err := s.Actions(t.Context(), user, span, defs)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text.String())
-		}
-		for i, d := range defs {
-			want := feature.Reference(d, span, w.byUser[user])
-			slices.Sort(want.Reasons)
-			slices.Sort(got[i].Reasons)
-			if diff := cmp.Diff(want, got[i], equal, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s as of %d, definition %d of\n%s(-reference +pinot):\n%s", user, span.AsOf, i, text.String(), diff)
-			}
-		}
-		compared += n
-		if n == 1 {
-			alone++
-		}
-	}
-	t.Logf("%d definitions compared, %d asked for alone", compared, alone)
-}
-
-// hostile asks for users whose ids look like SQL: each has done one thing, nobody else's is seen, nothing fails.
-func (c *cluster) hostile(t *testing.T, before int) {
-	ids := []string{
-		`'`, `''`, `'''`, `\`, `\'`, `?`, `--`, `' --`, `' OR 1=1 --`, `x'; DROP TABLE actions_enriched`, `;SET timeoutMs=1`, `;SET a='b';`,
-		`/*`, `*/`, `option(timeoutMs=1)`, ` OPTION(timeoutMs=1)`, `' option(a=b)`, "‘’“”", "ʼ", "＇", "%", "_", `"`, "`", "{}", "$1", ":a", "@x", "\u202e", "😀", "é", "e\u0301",
-	}
-	var actions []schemas.EnrichedAction
-	for i, id := range ids {
-		user := schemas.UserID("user:" + id)
-		if _, err := schemas.ParseUserID(string(user)); err != nil {
-			t.Fatalf("%q is no id: %v", user, err)
-		}
-		actions = append(actions, schemas.EnrichedAction{
-			ID: fmt.Sprint("hostile-", i), Actor: user, Verb: "save", Object: schemas.ID("pin:" + id), Timestamp: schemas.MicrosOf(time.Now()),
-			ObjectAttributes: schemas.ObjectAttributes{Attributes: map[string]string{"x": id + "\x00"}},
-		})
-	}
-	c.produce(t, actions...)
-	c.await(t, before+len(ids))
-	now := schemas.MicrosOf(time.Now())
-	var one bytes.Buffer
-	for i, id := range ids {
-		fmt.Fprintf(&one, "- {name: f%d, entity: user, aggregate: count, where: {object: %q}}\n", i, "pin:"+id)
-		fmt.Fprintf(&one, "- {name: g%d, entity: user, aggregate: count, group_by: objectAttributes.x}\n", i)
-	}
-	defs := define(t, one.String())
-	for i, a := range actions {
-		for _, d := range defs[2*i : 2*i+2] {
-			got, _, err := c.store.Actions(t.Context(), a.Actor, feature.Span{Now: now, AsOf: now}, []feature.Definition{d})
-			want := feature.Reference(d, feature.Span{Now: now, AsOf: now}, actions[i:i+1])
-			if err != nil || cmp.Diff(want, got[0]) != "" {
-				t.Errorf("%q: got %v, %v, want %v", a.Actor, got, err, want)
-			}
-		}
-	}
-}
-
 // freshness has each of some actions become a feature.
 func (c *cluster) freshness(t *testing.T) {
 	took := c.freshAfter(t, 40)
@@ -388,7 +222,7 @@ func (c *cluster) freshAfter(t testing.TB, n int) []time.Duration {
 	took := make([]time.Duration, n)
 	for i := range took {
 		user := schemas.UserID(fmt.Sprint("user:fresh-", i))
-		c.produce(t, schemas.EnrichedAction{ID: fmt.Sprint("fresh-", i), Actor: user, Verb: "save", Object: "pin:1", Timestamp: schemas.MicrosOf(time.Now())})
+		c.produce(t, &schemas.EnrichedAction{ID: fmt.Sprint("fresh-", i), Actor: user, Verb: "save", Object: "pin:1", Timestamp: schemas.MicrosOf(time.Now())})
 		start := time.Now()
 		for {
 			now := schemas.MicrosOf(time.Now())

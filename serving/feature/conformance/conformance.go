@@ -1,0 +1,168 @@
+// Package conformance is what every feature store must do, embedded or remote: a test of an implementation calls Run.
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+)
+
+// Store is a feature store as the pipeline uses it: Write as the topics' records come, the rest by the feature service.
+type Store interface {
+	feature.Store
+	// Write returns when all questions see what the batch holds.
+	Write(b feature.Batch) error
+}
+
+// Run runs the suite on a store that is empty, and for which it is now. All is written first, in a few batches: a remote
+// store needs its time for each. Then the store is asked, and answers what feature.Reference does.
+func Run(t *testing.T, s Store, now schemas.Micros) {
+	w := newWorld(now)
+	w.write(t, s)
+	for round := range rounds() { // of a hundred questions with some four definitions each
+		t.Run(fmt.Sprintf("actions %d", round), rapid.MakeCheck(func(t *rapid.T) { w.checkActions(t, s) }))
+	}
+	t.Run("items", rapid.MakeCheck(func(t *rapid.T) { w.checkItems(t, s) }))
+	t.Run("pins", func(t *testing.T) { w.checkPins(t, s) })
+	t.Run("ids beside each other", func(t *testing.T) { w.checkNeighbours(t, s) })
+	t.Run("ids like queries", func(t *testing.T) { w.checkHostile(t, s) })
+	t.Run("many different values", func(t *testing.T) { w.checkManyValues(t, s) })
+}
+
+func rounds() int {
+	if testing.Short() {
+		return 2
+	}
+	return 10
+}
+
+// equal is what answers are held to: sums of weights may be added in another order. Counts are whole numbers, and exact.
+var equal = cmp.Options{
+	cmpopts.EquateApprox(1e-6, 1e-9), // vectors, of 32 bits
+	cmp.Comparer(func(a, b feature.Number) bool {
+		return math.Abs(float64(a-b)) <= max(1e-9, 1e-9*math.Abs(float64(a)))
+	}),
+}
+
+// fataler is a test, of rapid or not.
+type fataler interface {
+	Fatalf(format string, args ...any)
+}
+
+// same asks for the features of a person, and compares them with the reference.
+func (p *person) same(t fataler, s Store, defs ...feature.Definition) {
+	got, _, err := s.Actions(context.Background(), p.user, p.span, defs)
+	if err != nil {
+		t.Fatalf("%s: %v", p.user, err)
+	}
+	for i, d := range defs {
+		want := feature.Reference(d, p.span, p.actions)
+		slices.Sort(want.Reasons)
+		slices.Sort(got[i].Reasons)
+		if diff := cmp.Diff(want, got[i], equal); diff != "" {
+			t.Fatalf("%s as of %d, definition %d, %+v, of %+v (-reference +store):\n%s", p.user, p.span.AsOf, i, d, p.actions, diff)
+		}
+	}
+}
+
+func (w *world) checkActions(t *rapid.T, s Store) {
+	p := &w.people[rapid.IntRange(0, len(w.people)-1).Draw(t, "person")]
+	alone := rapid.SliceOfN(Definitions(), 1, 1) // a store may have a query of its own for it
+	defs := rapid.OneOf(alone, rapid.SliceOfN(Definitions(), 2, 12)).Draw(t, "definitions")
+	for i := range defs {
+		defs[i].Name = fmt.Sprint("f", i)
+	}
+	p.same(t, s, defs...)
+}
+
+func (w *world) checkItems(t *rapid.T, s Store) {
+	p := w.items[rapid.IntRange(0, len(w.items)-1).Draw(t, "pin")]
+	defs := rapid.SliceOfN(itemDefinitions(), 1, 5).Draw(t, "definitions")
+	got, err := s.Items(context.Background(), []schemas.PinID{p.pin, "pin:nothing-is-known-of", p.pin}, p.now, defs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range defs {
+		for j, all := range [][]schemas.ItemCounts{p.counts, nil, p.counts} {
+			if diff := cmp.Diff(feature.ReferenceItems(d, p.now, all), got[j][i], equal); diff != "" {
+				t.Fatalf("%+v of %s at %d, of %d steps (-reference +store):\n%s", d, p.pin, p.now, len(all), diff)
+			}
+		}
+	}
+}
+
+// checkPins asks for all pins at once: of each the highest version counts, whatever came last.
+func (w *world) checkPins(t *testing.T, s Store) {
+	pins := []schemas.PinID{"pin:nothing-is-known-of"}
+	for _, p := range w.pins {
+		pins = append(pins, p.pin)
+	}
+	for _, embeddings := range []bool{true, false} {
+		want := map[schemas.PinID]feature.PinAttributes{}
+		for _, p := range w.pins {
+			if own, known := p.newest(); known {
+				if !embeddings {
+					own.Embedding = nil
+				}
+				want[p.pin] = own
+			}
+		}
+		got, err := s.Pins(t.Context(), pins, embeddings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("with embeddings: %v (-want +got):\n%s", embeddings, diff)
+		}
+	}
+}
+
+// checkNeighbours looks at ids of which one is the beginning of another.
+func (w *world) checkNeighbours(t *testing.T, s Store) {
+	count := feature.Definition{Entity: feature.User, Window: time.Hour, Aggregate: feature.Count}
+	for i := range w.neighbours {
+		p := &w.neighbours[i]
+		p.same(t, s, count)
+		if want := feature.Number(i + 1); feature.Reference(count, p.span, p.actions).Value != want {
+			t.Errorf("%s has not done %v things", p.user, want)
+		}
+	}
+}
+
+// checkHostile asks for users and values that look like a query: each has done one thing, nobody else's is seen, nothing
+// fails.
+func (w *world) checkHostile(t *testing.T, s Store) {
+	for i := range w.hostile {
+		p := &w.hostile[i]
+		byObject := feature.Definition{Entity: feature.User, Window: feature.Kept, Aggregate: feature.Count}
+		byObject.Where = []feature.Condition{{Path: path("object"), In: []string{string(p.actions[0].Object)}}}
+		byValue := feature.Definition{Entity: feature.User, Window: feature.Kept, Aggregate: feature.Count, GroupBy: path("objectAttributes.x")}
+		p.same(t, s, byObject)
+		p.same(t, s, byValue)
+		p.same(t, s, byObject, byValue)
+	}
+}
+
+// checkManyValues crosses the bound beyond which different values are estimated.
+func (w *world) checkManyValues(t *testing.T, s Store) {
+	for n, exact := range map[int]bool{feature.ExactDistinct - 1: true, feature.ExactDistinct: true, 2 * feature.ExactDistinct: false} {
+		d := feature.Definition{
+			Entity: feature.User, Window: time.Duration(n) * time.Millisecond, Aggregate: feature.CountDistinct, Of: path("object"),
+		}
+		w.many.same(t, s, d)
+		got := float64(feature.Reference(d, w.many.span, w.many.actions).Value.(feature.Number))
+		if exact && got != float64(n) || math.Abs(got-float64(n)) > 0.05*float64(n) {
+			t.Errorf("%d values: got %v", n, got)
+		}
+	}
+}

@@ -1,0 +1,434 @@
+package conformance
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+)
+
+// world is all that is written, the same in every run but for when it happens.
+type world struct {
+	now        schemas.Micros
+	people     []person // the last has done nothing
+	neighbours []person // of whom one's id is the beginning of another's: the i-th has done i+1 things
+	hostile    []person // whose ids, objects and values look like queries
+	many       person   // with twice as many objects as are told apart exactly
+	items      []item
+	pins       []versions
+}
+
+// person is a user with all that they have done, and when they are asked for.
+type person struct {
+	user    schemas.UserID
+	span    feature.Span
+	actions []schemas.EnrichedAction
+}
+
+// item is a pin with what is counted of it, in the order of steps, and when it is asked for.
+type item struct {
+	pin    schemas.PinID
+	now    schemas.Micros
+	counts []schemas.ItemCounts
+}
+
+// versions are those of a pin, the oldest first.
+type versions struct {
+	pin        schemas.PinID
+	cards      []schemas.Card
+	attributes []schemas.PinAttributes
+}
+
+const hour = schemas.Micros(3600e6)
+
+// How much there is.
+const (
+	people = 300
+	items  = 100
+	pins   = 100
+)
+
+func newWorld(now schemas.Micros) *world {
+	w := &world{now: now}
+	asOf := []schemas.Micros{now, now - 5*hour, now - 90*hour, now - 97*hour, now + hour}
+	for i := range people {
+		p := person{schemas.UserID(fmt.Sprint("user:", i)), feature.Span{Now: now, AsOf: asOf[i%len(asOf)]}, nil}
+		if i < people-1 {
+			p.actions = histories(p, i).Example(i)
+		}
+		w.people = append(w.people, p)
+	}
+	for i := range items {
+		w.items = append(w.items, itemsOf(schemas.PinID(fmt.Sprint("pin:", i)), now).Example(i))
+	}
+	for i := range pins {
+		w.pins = append(w.pins, versionsOf(schemas.PinID(fmt.Sprint("pin:own-", i))).Example(i))
+	}
+	w.addNeighbours()
+	w.addHostile()
+	w.many = w.person("user:many", 2*feature.ExactDistinct)
+	for i := range w.many.actions {
+		w.many.actions[i].Timestamp -= schemas.Micros(i) * 1000
+	}
+	return w
+}
+
+// person has saved n different pins just now.
+func (w *world) person(user schemas.UserID, n int) person {
+	p := person{user: user, span: feature.Span{Now: w.now, AsOf: w.now}}
+	for i := range n {
+		p.actions = append(p.actions, schemas.EnrichedAction{
+			ID: fmt.Sprint(user, "-", i), Actor: user, Verb: schemas.Save, Object: schemas.ID(fmt.Sprint("pin:", i)), Timestamp: w.now,
+		})
+	}
+	return p
+}
+
+func (w *world) addNeighbours() {
+	for i, user := range []schemas.UserID{"user:n", "user:n:", "user:n0", "user:N", "user:nä"} {
+		w.neighbours = append(w.neighbours, w.person(user, i+1))
+	}
+}
+
+func (w *world) addHostile() {
+	for _, id := range []string{
+		`'`, `''`, `'''`, `\`, `\'`, `?`, `--`, `' --`, `' OR 1=1 --`, `x'; DROP TABLE actions_enriched`, `;SET timeoutMs=1`, `;SET a='b';`,
+		`/*`, `*/`, `option(timeoutMs=1)`, ` OPTION(timeoutMs=1)`, `' option(a=b)`, "‘’“”", "ʼ", "＇", "%", "_", `"`, "`", "{}", "$1", ":a", "@x", "\u202e", "😀", "é", "e\u0301",
+	} {
+		user, err := schemas.ParseUserID("user:" + id)
+		if err != nil {
+			panic(err)
+		}
+		p := w.person(user, 1)
+		p.actions[0].Object = schemas.ID("pin:" + id)
+		p.actions[0].ObjectAttributes.Attributes = map[string]string{"x": id + "\x00"}
+		w.hostile = append(w.hostile, p)
+	}
+}
+
+// write writes everything in any order and a few batches, a part of it again. What is counted of one pin comes in the order
+// of its steps.
+func (w *world) write(t *testing.T, s Store) {
+	var all []feature.Batch
+	for _, p := range slices.Concat(w.people, w.neighbours, w.hostile, []person{w.many}) {
+		for i := range p.actions {
+			all = append(all, feature.Batch{Actions: []*schemas.EnrichedAction{&p.actions[i]}})
+		}
+	}
+	for _, p := range w.items {
+		var b feature.Batch
+		for i := range p.counts {
+			early := p.counts[i]
+			early.Counts = map[string]int64{"save": 9, "view": 9} // replaced by what comes later
+			early.Actors, early.Embedding = schemas.Sketch(nil).Add("user:early"), nil
+			b.Counts = append(b.Counts, &early, &p.counts[i])
+		}
+		all = append(all, b)
+	}
+	for _, p := range w.pins {
+		for i := range p.cards {
+			all = append(all, feature.Batch{Cards: []*schemas.Card{&p.cards[i]}})
+		}
+		for i := range p.attributes {
+			all = append(all, feature.Batch{Pins: []*schemas.PinAttributes{&p.attributes[i]}})
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	shuffle := func() { random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) }
+	shuffle()
+	all = append(all, all[:len(all)/10]...)
+	shuffle()
+	for part := range slices.Chunk(all, len(all)/8) {
+		var b feature.Batch
+		for _, one := range part {
+			b.Actions, b.Counts = append(b.Actions, one.Actions...), append(b.Counts, one.Counts...)
+			b.Cards, b.Pins = append(b.Cards, one.Cards...), append(b.Pins, one.Pins...)
+		}
+		if err := s.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// newest is what is known of a pin; known: that it is there.
+func (v versions) newest() (own feature.PinAttributes, known bool) {
+	if n := len(v.cards); n > 0 {
+		own.Facets, known = v.cards[n-1].Facets, !v.cards[n-1].Deleted
+	}
+	if n := len(v.attributes); n > 0 {
+		own.Attributes, own.Embedding = v.attributes[n-1].Attributes, v.attributes[n-1].Embedding
+	}
+	return own, known
+}
+
+func path(text string) feature.Path {
+	p, err := feature.ParsePath(text)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func paths(texts ...string) *rapid.Generator[feature.Path] {
+	var all []feature.Path
+	for _, text := range texts {
+		all = append(all, path(text))
+	}
+	return rapid.SampledFrom(all)
+}
+
+// What stands where: numbers, values, values of the pin, vectors.
+func numberPaths() *rapid.Generator[feature.Path] {
+	return paths("objectAttributes.x", "actorAttributes.x", "verbAttributes.x.y")
+}
+
+func valuePaths() *rapid.Generator[feature.Path] {
+	return rapid.OneOf(pinPaths(), numberPaths(), paths("verb", "actor", "actorAttributes.interests", "verbAttributes.board", "verbAttributes.surface"))
+}
+
+func pinPaths() *rapid.Generator[feature.Path] {
+	return paths("object", "objectAttributes.author", "objectAttributes.board", "objectAttributes.interests", "objectAttributes.x")
+}
+
+func vectorPaths() *rapid.Generator[feature.Path] {
+	return paths("objectAttributes.embedding", "actorAttributes.embedding")
+}
+
+// goesWith is what an aggregate takes.
+type goesWith struct {
+	of      func() *rapid.Generator[feature.Path] // nil: nothing
+	grouped bool                                  // may have group_by
+	n       bool                                  // has n
+	decays  bool                                  // may have half_life
+}
+
+var aggregates = map[feature.Aggregate]goesWith{
+	feature.Count:         {grouped: true, decays: true},
+	feature.Rate:          {grouped: true},
+	feature.Sum:           {of: numberPaths, grouped: true, decays: true},
+	feature.Mean:          {of: numberPaths, grouped: true, decays: true},
+	feature.Min:           {of: numberPaths, grouped: true},
+	feature.Max:           {of: numberPaths, grouped: true},
+	feature.CountDistinct: {of: valuePaths, grouped: true},
+	feature.TakeLast:      {n: true},
+	feature.TakeTop:       {of: valuePaths, n: true},
+	feature.MeanEmbedding: {of: vectorPaths, decays: true},
+	feature.Cosine:        {of: vectorPaths, decays: true},
+}
+
+// windows are few, so that actions fall on their edges.
+func windows() []time.Duration {
+	return []time.Duration{time.Millisecond, time.Second, time.Hour, 24 * time.Hour, 95 * time.Hour, feature.Kept}
+}
+
+// Definitions are of entity user and pair, of every aggregate but the ratio of two others; each is one that
+// feature.Parse takes and its MarshalJSON writes.
+func Definitions() *rapid.Generator[feature.Definition] {
+	return rapid.Custom(func(t *rapid.T) feature.Definition {
+		d := feature.Definition{
+			Name:      "f",
+			Entity:    feature.User,
+			Aggregate: rapid.SampledFrom(slices.Sorted(keys(aggregates))).Draw(t, "aggregate"),
+			Window:    rapid.SampledFrom(windows()).Draw(t, "window"),
+			Verbs:     orNil(rapid.SliceOfNDistinct(rapid.SampledFrom([]schemas.Verb{schemas.View, schemas.Click, schemas.Save, "none"}), 0, 2, rapid.ID).Draw(t, "verbs")),
+			Where:     orNil(rapid.SliceOfNDistinct(conditions(), 0, 2, func(c feature.Condition) feature.Path { return c.Path }).Draw(t, "where")),
+		}
+		// What is written as a JSON object comes back in the order of its keys.
+		slices.SortFunc(d.Where, func(a, b feature.Condition) int { return strings.Compare(a.Path.String(), b.Path.String()) })
+		with := aggregates[d.Aggregate]
+		if with.of != nil {
+			d.Of = with.of().Draw(t, "of")
+		}
+		if with.decays {
+			d.HalfLife = rapid.SampledFrom([]time.Duration{0, 0, feature.MinHalfLife, 5 * time.Hour, feature.MaxHalfLife}).Draw(t, "half-life")
+		}
+		if with.n {
+			d.N = rapid.IntRange(1, 4).Draw(t, "n")
+		}
+		switch {
+		case d.Aggregate == feature.Cosine:
+			d.Entity = feature.Pair
+		case with.grouped && rapid.Bool().Draw(t, "pair"):
+			d.Entity, d.GroupBy = feature.Pair, pinPaths().Draw(t, "group_by")
+		case with.grouped && rapid.Bool().Draw(t, "grouped"):
+			d.GroupBy = valuePaths().Draw(t, "group_by")
+		}
+		return d
+	})
+}
+
+func keys[K comparable, V any](m map[K]V) func(func(K) bool) {
+	return func(yield func(K) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func orNil[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+func conditions() *rapid.Generator[feature.Condition] {
+	return rapid.Custom(func(t *rapid.T) feature.Condition {
+		return feature.Condition{
+			Path: valuePaths().Draw(t, "path"),
+			In: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{
+				"", "1", "2.5", "x", "save", "pin:1", "pin:it's", "user:a", "board:1", "interest:1", "interest:it's", "home",
+			}), 1, 4, rapid.ID).Draw(t, "in"),
+		}
+	})
+}
+
+// itemDefinitions are of entity pin, of every aggregate that they have.
+func itemDefinitions() *rapid.Generator[feature.Definition] {
+	return rapid.Custom(func(t *rapid.T) feature.Definition {
+		d := feature.Definition{
+			Entity:    feature.Pin,
+			Window:    rapid.SampledFrom(append(windows(), 5*time.Minute)).Draw(t, "window"),
+			Aggregate: rapid.SampledFrom([]feature.Aggregate{feature.Count, feature.Count, feature.Rate, feature.CountDistinct, feature.MeanEmbedding}).Draw(t, "aggregate"),
+		}
+		switch d.Aggregate {
+		case feature.Count, feature.Rate:
+			d.Verbs = rapid.SampledFrom([][]schemas.Verb{nil, {"save"}, {schemas.ImpressionCount, "click"}}).Draw(t, "verbs")
+			d.GroupBy = rapid.SampledFrom([]feature.Path{{}, path("verb")}).Draw(t, "group")
+		case feature.MeanEmbedding:
+			d.Window, d.Of = 0, path("actorAttributes.embedding")
+		case feature.CountDistinct:
+			d.Of = path("actor")
+		}
+		if d.Aggregate == feature.Count {
+			d.HalfLife = rapid.SampledFrom([]time.Duration{0, feature.MinHalfLife, 7 * time.Hour}).Draw(t, "half-life")
+		}
+		return d
+	})
+}
+
+// times are those of actions: on and next to every edge of every window, or anywhere in reach.
+func times(span feature.Span) *rapid.Generator[schemas.Micros] {
+	edges := []schemas.Micros{span.AsOf, span.Now, span.Now - schemas.Micros(feature.Kept.Microseconds())}
+	for _, w := range windows() {
+		edges = append(edges, span.AsOf-schemas.Micros(w.Microseconds()))
+	}
+	near := rapid.Custom(func(t *rapid.T) schemas.Micros {
+		edge := rapid.SampledFrom(edges).Draw(t, "edge")
+		if rapid.Bool().Draw(t, "of a millisecond") {
+			edge -= edge % 1000
+		}
+		return edge + rapid.SampledFrom([]schemas.Micros{-1000, -1, 0, 1, 999, 1000}).Draw(t, "off")
+	})
+	far := rapid.Custom(func(t *rapid.T) schemas.Micros {
+		return span.Now + schemas.Micros(rapid.Int64Range(-int64(120*hour), int64(hour/12)).Draw(t, "far"))
+	})
+	return rapid.OneOf(near, near, far)
+}
+
+// histories are of one person. No id comes twice, as producers make them; their order is not that of UTF-16.
+func histories(p person, number int) *rapid.Generator[[]schemas.EnrichedAction] {
+	return rapid.Custom(func(t *rapid.T) []schemas.EnrichedAction {
+		list := rapid.SliceOfN(actions(p), 0, 25).Draw(t, "actions")
+		for i := range list {
+			list[i].ID = fmt.Sprintf("%s%d-%d", rapid.SampledFrom([]string{"", "a", "ä", "\uff5e", "\U0001F600"}).Draw(t, "id"), number, i)
+		}
+		return list
+	})
+}
+
+func actions(p person) *rapid.Generator[schemas.EnrichedAction] {
+	return rapid.Custom(func(t *rapid.T) schemas.EnrichedAction {
+		interests := rapid.SliceOfN(rapid.SampledFrom([]schemas.InterestID{"interest:1", "interest:2", "interest:it's"}), 0, 3)
+		return schemas.EnrichedAction{
+			Actor:     p.user,
+			Timestamp: times(p.span).Draw(t, "time"),
+			Verb:      rapid.SampledFrom([]schemas.Verb{schemas.View, schemas.Click, schemas.Save}).Draw(t, "verb"),
+			Object:    rapid.SampledFrom([]schemas.ID{"pin:1", "pin:2", "pin:it's"}).Draw(t, "object"),
+			ActorAttributes: schemas.ActorAttributes{
+				Interests: interests.Draw(t, "actor interests"), Attributes: attributes().Draw(t, "actor attributes"),
+				Embedding: vectors().Draw(t, "actor embedding"),
+			},
+			VerbAttributes: schemas.VerbAttributes{
+				Board:      rapid.SampledFrom([]schemas.BoardID{"", "board:1"}).Draw(t, "verb board"),
+				Surface:    rapid.SampledFrom([]string{"", "home"}).Draw(t, "surface"),
+				Attributes: attributes().Draw(t, "verb attributes"),
+			},
+			ObjectAttributes: schemas.ObjectAttributes{
+				Facets: schemas.Facets{
+					Author:    rapid.SampledFrom([]schemas.UserID{"", "user:a", "user:b"}).Draw(t, "author"),
+					Board:     rapid.SampledFrom([]schemas.BoardID{"", "board:1", "board:2"}).Draw(t, "board"),
+					Interests: interests.Draw(t, "interests"),
+				},
+				Attributes: attributes().Draw(t, "attributes"), Embedding: vectors().Draw(t, "embedding"),
+			},
+		}
+	})
+}
+
+// attributes have numbers, what looks like numbers and is none, sums that overflow, and what a query would have to quote.
+func attributes() *rapid.Generator[map[string]string] {
+	return rapid.MapOfN(rapid.SampledFrom([]string{"x", "x.y", "author" /* hidden by the field */}), rapid.SampledFrom([]string{
+		"", "1", "2.5", "-3e2", "0.1", "x", "NaN", "Inf", "0x10", " 1", "1_0", "1e999", "1.7e308", `"'\`, "null", strings.Repeat("long ", 150),
+	}), 0, 3)
+}
+
+func vectors() *rapid.Generator[[]float32] {
+	return rapid.SliceOfN(rapid.Float32Range(-10, 10), 0, 3)
+}
+
+// itemsOf counts a pin in some of its steps, those at the edges of windows among them.
+func itemsOf(pin schemas.PinID, now schemas.Micros) *rapid.Generator[item] {
+	return rapid.Custom(func(t *rapid.T) item {
+		at := now + rapid.SampledFrom([]schemas.Micros{0, schemas.ItemStep, -hour / 2}).Draw(t, "later")
+		at += schemas.Micros(rapid.Int64Range(-3e8, 3e8).Draw(t, "phase"))
+		if rapid.Bool().Draw(t, "on a step") {
+			at -= at % schemas.ItemStep
+			at += rapid.SampledFrom([]schemas.Micros{0, -1, -1000, -1001, 1000}).Draw(t, "off")
+		}
+		steps := rapid.SliceOfNDistinct(rapid.IntRange(-1200, 3), 0, 12, rapid.ID).Draw(t, "steps")
+		steps = append(steps, 0, -1, -11, -12, -13, -288)
+		slices.Sort(steps)
+		p := item{pin: pin, now: at}
+		for _, s := range slices.Compact(steps) {
+			c := schemas.ItemCounts{Pin: pin, Start: (at/schemas.ItemStep + schemas.Micros(s)) * schemas.ItemStep}
+			c.Counts = rapid.MapOfN(rapid.SampledFrom([]string{"save", "click", schemas.ImpressionCount}), rapid.Int64Range(0, 5), 0, 3).Draw(t, "counts")
+			for range rapid.IntRange(0, 5).Draw(t, "actors") {
+				c.Actors = c.Actors.Add(fmt.Sprint("user:", rapid.IntRange(0, 20).Draw(t, "actor")))
+			}
+			c.Embedding = rapid.SliceOfN(rapid.Float32Range(-3, 3), 0, 2).Draw(t, "embedding")
+			p.counts = append(p.counts, c)
+		}
+		return p
+	})
+}
+
+// versionsOf are a few of a pin's, which may be deleted by the last.
+func versionsOf(pin schemas.PinID) *rapid.Generator[versions] {
+	return rapid.Custom(func(t *rapid.T) versions {
+		p := versions{pin: pin}
+		for v := range rapid.IntRange(0, 4).Draw(t, "cards") {
+			c := schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: schemas.Version(v)}}
+			c.Author = rapid.SampledFrom([]schemas.UserID{"user:a", "user:b"}).Draw(t, "author")
+			c.Interests = rapid.SliceOfNDistinct(rapid.SampledFrom([]schemas.InterestID{"interest:a", "interest:b"}), 0, 2, rapid.ID).Draw(t, "interests")
+			c.Deleted = rapid.IntRange(0, 9).Draw(t, "deleted") == 0
+			p.cards = append(p.cards, c)
+		}
+		for v := range rapid.IntRange(0, 4).Draw(t, "versions") {
+			a := schemas.PinAttributes{Pin: pin, Version: schemas.Version(v)}
+			a.Attributes = rapid.MapOfN(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1"}), 0, 2).Draw(t, "attributes")
+			a.Embedding = vectors().Draw(t, "embedding")
+			p.attributes = append(p.attributes, a)
+		}
+		return p
+	})
+}
