@@ -38,6 +38,7 @@ const (
 	fetchTimeout = 5 * time.Second
 	maxSetBytes  = 1 << 20
 	maxSetKeys   = 1000
+	maxSameName  = 8 // each is tried
 	minRSABits   = 2048
 
 	// between is the least time between two looks at the set that unknown keys cause: who sends tokens with keys of his
@@ -53,6 +54,9 @@ var errUnknownKey = errors.New("unknown key")
 // keyName is a key as tokens name it.
 type keyName struct{ kid, alg string }
 
+// keySet has all keys of a name: RFC 7517 lets a set give one to several, and none to some.
+type keySet map[keyName]jwt.VerificationKeySet
+
 // keys are the keys of a set that is somewhere else.
 type keys struct {
 	file    string
@@ -62,9 +66,9 @@ type keys struct {
 	now     func() time.Time
 	log     *slog.Logger
 
-	current atomic.Pointer[map[keyName]any] // nil: never read
-	reading chan struct{}                   // holds one while somebody reads the set
-	asked   time.Time                       // end of the last reading; belongs to who reads
+	current atomic.Pointer[keySet] // nil: never read
+	reading chan struct{}          // holds one while somebody reads the set
+	asked   time.Time              // end of the last reading; belongs to who reads
 }
 
 func newKeys(cfg Config, deps Deps) *keys {
@@ -79,16 +83,16 @@ func newKeys(cfg Config, deps Deps) *keys {
 	return k
 }
 
-// find returns the key of a name. One that is not in the set may be new: the set is read again, unless that was just done.
+// find returns the keys of a name. One that is not in the set may be new: the set is read again, unless that was just done.
 // While somebody does that, the set that is known holds: who sends keys of his own invention would otherwise have as many
 // requests wait as he likes, for as long as the place hangs.
-func (k *keys) find(ctx context.Context, kid, alg string) (any, error) {
+func (k *keys) find(ctx context.Context, kid, alg string) (jwt.VerificationKeySet, error) {
 	name := keyName{kid, alg}
 	if key, ok := k.look(name); ok {
 		return key, nil
 	}
 	if err := k.enter(ctx); err != nil {
-		return nil, err
+		return jwt.VerificationKeySet{}, err
 	}
 	defer func() { <-k.reading }()
 	key, ok := k.look(name) // whoever read it before us may have found it
@@ -100,9 +104,9 @@ func (k *keys) find(ctx context.Context, kid, alg string) (any, error) {
 	case ok:
 		return key, nil
 	case k.current.Load() == nil:
-		return nil, ErrNoKeys
+		return jwt.VerificationKeySet{}, ErrNoKeys
 	}
-	return nil, errUnknownKey
+	return jwt.VerificationKeySet{}, errUnknownKey
 }
 
 // enter waits for who reads the set only while there is none to say with that a key is not known.
@@ -123,10 +127,10 @@ func (k *keys) enter(ctx context.Context) error {
 	}
 }
 
-func (k *keys) look(name keyName) (any, bool) {
+func (k *keys) look(name keyName) (jwt.VerificationKeySet, bool) {
 	set := k.current.Load()
 	if set == nil {
-		return nil, false
+		return jwt.VerificationKeySet{}, false
 	}
 	key, ok := (*set)[name]
 	return key, ok
@@ -162,7 +166,7 @@ func (k *keys) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 	defer cancel()
 	text, err := k.fetch(ctx)
-	var set map[keyName]any
+	var set keySet
 	if err == nil {
 		set, err = parseSet(text)
 	}
@@ -223,7 +227,7 @@ func bounded(r io.Reader) ([]byte, error) {
 
 // parseSet reads a set of keys. Keys that are for something else are passed over; a set without any key for tokens is an
 // error, and so is a key that is damaged or weak: whoever signs with it is to hear of it.
-func parseSet(text []byte) (map[keyName]any, error) {
+func parseSet(text []byte) (keySet, error) {
 	var document jwkset.JWKSMarshal
 	if err := json.Unmarshal(text, &document); err != nil {
 		return nil, errors.New("it is no JSON web key set")
@@ -231,7 +235,7 @@ func parseSet(text []byte) (map[keyName]any, error) {
 	if len(document.Keys) > maxSetKeys {
 		return nil, fmt.Errorf("%d keys: at most %d", len(document.Keys), maxSetKeys)
 	}
-	set := map[keyName]any{}
+	set := keySet{}
 	for i, k := range document.Keys {
 		if k.KTY != jwkset.KtyRSA && k.KTY != jwkset.KtyEC || k.USE != "" && k.USE != jwkset.UseSig {
 			continue
@@ -246,7 +250,11 @@ func parseSet(text []byte) (map[keyName]any, error) {
 		if k.ALG != "" && string(k.ALG) != alg {
 			continue
 		}
-		set[keyName{k.KID, alg}] = key
+		name := keyName{k.KID, alg}
+		if len(set[name].Keys) == maxSameName {
+			return nil, fmt.Errorf("key %d: more than %d with its name (kid)", i+1, maxSameName)
+		}
+		set[name] = jwt.VerificationKeySet{Keys: append(set[name].Keys, key)}
 	}
 	if len(set) == 0 {
 		return nil, errors.New("it holds no key for RS256 or ES256")

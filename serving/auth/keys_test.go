@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -235,6 +236,7 @@ func TestSetsThatAreNotTaken(t *testing.T) {
 		"a key for encryption": {setOf(t, other), "no key"},
 		"a secret":             {[]byte(`{"keys":[{"kty":"oct","kid":"s","k":"c2VjcmV0"}]}`), "no key"},
 		"damaged":              {[]byte(`{"keys":[{"kty":"EC","crv":"P-256","x":"!canary","y":"AA"}]}`), "key 1: it is damaged"},
+		"too many of a name":   {setOf(t, slices.Repeat([]signer{good}, maxSameName+1)...), "key 9: more than 8 with its name"},
 		"too many":             {[]byte(`{"keys":[` + strings.Repeat(`{"kty":"x"},`, maxSetKeys) + `{"kty":"x"}]}`), "at most 1000"},
 	} {
 		if _, err := parseSet(c.text); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "canary") {
@@ -243,6 +245,26 @@ func TestSetsThatAreNotTaken(t *testing.T) {
 	}
 	if set, err := parseSet(setOf(t, good, other)); err != nil || len(set) != 1 {
 		t.Errorf("one of two: got %v, %v", set, err)
+	}
+}
+
+// A set may give several keys the same name, or none: a token of each is taken, and one of another's key is not.
+func TestKeysOfOneName(t *testing.T) {
+	for _, kid := range []string{"", "same"} {
+		all := []signer{rsaSigner(t, kid, 2048), rsaSigner(t, kid, 2048), ecSigner(t, kid), ecSigner(t, kid)}
+		cfg := configured()
+		cfg.JWKS = write(t, string(setOf(t, all...)))
+		v := verifier(t, cfg, nil)
+		for i, s := range all {
+			if _, err := v.Verify(t.Context(), s.sign(t, nil)); err != nil {
+				t.Errorf("kid %q, key %d: %v", kid, i+1, err)
+			}
+		}
+		for _, s := range []signer{rsaSigner(t, kid, 2048), ecSigner(t, kid)} {
+			if _, err := v.Verify(t.Context(), s.sign(t, nil)); !refused(err) {
+				t.Errorf("kid %q, a stranger's key: %v, want it refused", kid, err)
+			}
+		}
 	}
 }
 
