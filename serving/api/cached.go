@@ -17,14 +17,28 @@ const leastPacked = 1400
 // packedTag is what the packer adds to the tag of an answer that it packs.
 const packedTag = "-gzip"
 
-// packer makes what packs answers for those who take gzip. Streams are not among them: each event is to leave at once.
+const ifNoneMatch = "If-None-Match"
+
+// packer makes what packs answers for those who take gzip, and knows them again by the tags of what was packed. Streams are
+// not among them: each event is to leave at once.
 func packer() (func(http.Handler) http.HandlerFunc, error) {
-	return gzhttp.NewWrapper(
+	pack, err := gzhttp.NewWrapper(
 		gzhttp.MinSize(leastPacked), gzhttp.CompressionLevel(1), // feeds shrink to a fifth; a higher level saves little more
 		gzhttp.EnableZstd(false), gzhttp.SuffixETag(packedTag),
 		gzhttp.ContentTypes([]string{
 			"application/json", "application/problem+json", "text/html", "text/css", "text/javascript", "image/svg+xml",
 		}))
+	if err != nil {
+		return nil, fmt.Errorf("pack answers: %w", err)
+	}
+	return func(h http.Handler) http.HandlerFunc {
+		return pack(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if tags := r.Header.Get(ifNoneMatch); strings.Contains(tags, packedTag) {
+				r.Header.Set(ifNoneMatch, strings.ReplaceAll(tags, packedTag+`"`, `"`))
+			}
+			h.ServeHTTP(w, r)
+		}))
+	}, nil
 }
 
 // writeCached answers a value that changes rarely. Caches may keep it, for its caller alone, and ask each time whether it
@@ -45,18 +59,18 @@ func writeTagged(w http.ResponseWriter, r *http.Request, control string, body []
 	h := w.Header()
 	h.Set("Cache-Control", control)
 	h.Set("ETag", `"`+tag+`"`)
-	if has(r.Header.Get("If-None-Match"), tag) {
+	if has(r.Header.Get(ifNoneMatch), tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	write(w, http.StatusOK, "application/json", body)
 }
 
-// has looks for a tag in a list of them, RFC 9110, 13.1.2. A weak one, and one of a packed answer, stand for the same.
+// has looks for a tag in a list of them, RFC 9110, 13.1.2. A weak one stands for the same.
 func has(list, tag string) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		one = strings.Trim(strings.TrimPrefix(strings.TrimSpace(one), "W/"), `"`)
-		if one == "*" || strings.TrimSuffix(one, packedTag) == tag {
+		if one == "*" || one == tag {
 			return true
 		}
 	}

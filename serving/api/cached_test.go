@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/web"
 )
 
 // cachedRoutes are the calls whose answers caches may keep.
@@ -83,7 +84,7 @@ func (m manyDefinitions) Definitions() []feature.Definition {
 
 func TestLongAnswersArePacked(t *testing.T) {
 	f := &fakes{}
-	s := listen(t, f, func(_ *Config, d *Deps) { d.Features = manyDefinitions{f} })
+	s := listen(t, f, func(_ *Config, d *Deps) { d.Features, d.Console = manyDefinitions{f}, theConsole(t) })
 	plain, err := io.ReadAll(ask(s, "GET", "/v1/features", "").Body)
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +103,13 @@ func TestLongAnswersArePacked(t *testing.T) {
 	if again := ask(s, "GET", "/v1/features", "", "Accept-Encoding", "gzip", "If-None-Match", res.Header.Get("ETag")); again.StatusCode != 304 {
 		t.Errorf("asked with the packed one's tag: got %d, want 304", again.StatusCode)
 	}
+	console := ask(s, "GET", "/", "", "Accept-Encoding", "gzip")
+	if console.Header.Get("Content-Encoding") != "gzip" {
+		t.Fatalf("the console: got %v, want it packed", console.Header)
+	}
+	if again := ask(s, "GET", "/", "", "Accept-Encoding", "gzip", "If-None-Match", `"other", W/`+console.Header.Get("ETag")); again.StatusCode != 304 {
+		t.Errorf("the console asked for with the packed one's tag: got %d, want 304", again.StatusCode)
+	}
 	for path, why := range map[string]string{
 		"/v1/users/user:a/feed/events": "a stream", "/v1/users/user:a/feed/new": "short", "/metrics": "the scraper's own business",
 	} {
@@ -115,4 +123,14 @@ func TestLongAnswersArePacked(t *testing.T) {
 	if res := ask(s, http.MethodGet, "/v1/features?x", "", "Accept-Encoding", "gzip"); res.StatusCode != 400 || res.Header.Get("ETag") != "" {
 		t.Errorf("an error: got %d with the tag %q", res.StatusCode, res.Header.Get("ETag"))
 	}
+}
+
+// theConsole is the real one.
+func theConsole(t *testing.T) http.Handler {
+	t.Helper()
+	h, err := web.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }

@@ -12,6 +12,7 @@
 package web
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -19,8 +20,8 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
-	"strconv"
 	"strings"
+	"time"
 )
 
 //go:embed static
@@ -82,13 +83,8 @@ func serve(files map[string]file, w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-cache") // kept, but asked for each time: a new binary shows at once
 	h.Set("ETag", f.etag)
-	if r.Header.Get("If-None-Match") == f.etag {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
 	h.Set("Content-Type", f.kind)
-	h.Set("Content-Length", strconv.Itoa(len(f.body)))
-	_, _ = w.Write(f.body) // an error means that the caller has gone
+	http.ServeContent(w, r, r.URL.Path, time.Time{}, bytes.NewReader(f.body))
 }
 
 // notFound answers as the API does (RFC 9457).
