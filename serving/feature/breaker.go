@@ -60,7 +60,14 @@ func (b *breaker) done(o outcome) {
 	}
 }
 
-// open says whether the store is left alone.
+// resting says whether the store is left alone for now, and nobody may try.
+func (b *breaker) resting() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failed >= b.after && b.now().Before(b.until)
+}
+
+// open says whether the store is left alone, or has yet to answer after that.
 func (b *breaker) open() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -100,6 +100,9 @@ func (r Request) checked(defs *definitionSet, now schemas.Micros) (query, error)
 	q := query{span: Span{AsOf: now, Now: now}}
 	if r.At != nil {
 		q.span.AsOf = schemas.MicrosOf(*r.At)
+		if year := r.At.UTC().Year(); year < 0 || year > 9999 {
+			c.problem("at: it is in the year %d by UTC: want 0 to 9999, which RFC 3339 can write", year)
+		}
 	}
 	q.chosen = defs.choose(c, r.Features)
 	q.users = unique(c, "users", r.Users, func(u schemas.UserID) error {

@@ -258,11 +258,13 @@ func TestRequestErrorNamesEveryProblem(t *testing.T) {
 			`{"features":["saves"],"users":["pin:1","user:"],"pins":["x"],"pairs":[["user:1","board:1"],["","pin:1"]]}`,
 			[]string{"users: ", "users: ", "pins: ", "pairs: ", "pairs: "},
 		},
-		"too many features": {`{"features":` + many(101, `"saves%d"`) + `,"users":["user:1"]}`, []string{"features: 101: at most 100"}},
-		"too many users":    {`{"features":["saves"],"users":` + many(1001, `"user:%d"`) + `}`, []string{"users: 1001: at most 1000", "no users"}},
-		"too many pins":     {`{"features":["pin_saves"],"pins":` + many(1001, `"pin:%d"`) + `}`, []string{"pins: 1001: at most 1000", "no users"}},
-		"too many pairs":    {`{"features":["pair_pin"],"pairs":` + many(1001, `["user:1","pin:%d"]`) + `}`, []string{"pairs: 1001: at most 1000", "no users"}},
-		"many problems":     {`{"features":["saves"],"users":` + many(1000, `"nobody:%d"`) + `}`, nil},
+		"too many features":    {`{"features":` + many(101, `"saves%d"`) + `,"users":["user:1"]}`, []string{"features: 101: at most 100"}},
+		"too many users":       {`{"features":["saves"],"users":` + many(1001, `"user:%d"`) + `}`, []string{"users: 1001: at most 1000", "no users"}},
+		"too many pins":        {`{"features":["pin_saves"],"pins":` + many(1001, `"pin:%d"`) + `}`, []string{"pins: 1001: at most 1000", "no users"}},
+		"too many pairs":       {`{"features":["pair_pin"],"pairs":` + many(1001, `["user:1","pin:%d"]`) + `}`, []string{"pairs: 1001: at most 1000", "no users"}},
+		"after the last year":  {`{"features":["saves"],"users":["user:1"],"at":"9999-12-31T23:59:59-01:00"}`, []string{"at: it is in the year 10000 by UTC"}},
+		"before the first one": {`{"features":["saves"],"users":["user:1"],"at":"0000-01-01T00:00:00+01:00"}`, []string{"at: it is in the year -1 by UTC"}},
+		"many problems":        {`{"features":["saves"],"users":` + many(1000, `"nobody:%d"`) + `}`, nil},
 	}
 	s, _ := serviceOf{store: history(t)}.start(t)
 	for name, tt := range tests {

@@ -61,7 +61,7 @@ func (s *Service) Try(ctx context.Context, req TryRequest) (TryAnswer, error) {
 // tried asks the store within the deadline, unless it is left alone. The error is that of ctx when the caller has gone.
 func (s *Service) tried(ctx context.Context, q query) (*findings, error) {
 	f := newFindings()
-	if s.breaks.open() {
+	if s.breaks.resting() {
 		f.closed, f.allFailed = true, true
 		return f, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,8 +109,9 @@ func TestATrialNamesEveryProblem(t *testing.T) {
 func TestTrialsLeaveTheBreakerAlone(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.BreakAfter, cfg.BreakFor = 2, 10*time.Minute
+	var later atomic.Int64
 	store := &faulty{Store: empty{}, actions: func(context.Context, schemas.UserID) error { return errors.New("down") }}
-	s, _ := serviceOf{store: store, cfg: cfg}.start(t)
+	s, _ := serviceOf{store: store, cfg: cfg, now: func() time.Time { return now.Time().Add(time.Duration(later.Load())) }}.start(t)
 	req := TryRequest{Definition: "{name: tried, entity: user, aggregate: count}", Users: []schemas.UserID{"user:1"}}
 	failed := []Missing{{"user:1", "tried", Failed}}
 	for range 5 {
@@ -132,6 +134,13 @@ func TestTrialsLeaveTheBreakerAlone(t *testing.T) {
 	asked := store.hits.Load()
 	if a, err := s.Try(t.Context(), req); err != nil || !cmp.Equal(failed, a.Missing) || store.hits.Load() != asked {
 		t.Errorf("while the store is left alone: got %+v, %v, and it was asked %d times", a, err, store.hits.Load()-asked)
+	}
+	later.Store(int64(cfg.BreakFor))
+	if _, err := s.Try(t.Context(), req); err != nil || store.hits.Load() == asked {
+		t.Errorf("after that the store was not asked: %v", err)
+	}
+	if !s.breaks.open() {
+		t.Error("a trial closed the breaker")
 	}
 }
 
