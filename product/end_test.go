@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors"
+	"github.com/smartfeed/smartfeed/serving/api"
 )
 
 // A process that is told to end does, and names what holds it up.
@@ -45,5 +46,21 @@ func TestEndWithin(t *testing.T) {
 	}
 	if text := stuck(states[:1]); text != "a store or the broker does not close" {
 		t.Errorf("with all parts ended: %q", text)
+	}
+}
+
+// The longest that requests may have to end, and what they leave as long again, fit into the time that the process has for it.
+func TestRequestsHaveTimeToEnd(t *testing.T) {
+	const closes = 5 * time.Second // of stores and the broker
+	if sum := 2*api.MaxShutdownTimeout + closes; sum > EndTimeout {
+		t.Errorf("requests may take %s to end, and the process has %s", sum, EndTimeout)
+	}
+	cfg := DefaultConfig()
+	if cfg.API.ShutdownTimeout = api.MaxShutdownTimeout; cfg.Validate() != nil {
+		t.Errorf("%s is refused: %v", cfg.API.ShutdownTimeout, cfg.Validate())
+	}
+	cfg.API.ShutdownTimeout++
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "shutdown_timeout: 20.000000001s: want 100ms to 20s") {
+		t.Errorf("%s: %v", cfg.API.ShutdownTimeout, err)
 	}
 }

@@ -49,8 +49,12 @@ type Config struct {
 	MaxStreams      int           `yaml:"max_streams"`       // event streams open at once, more are refused with 503; 1-1,000,000; default 256
 	CallerStreams   int           `yaml:"caller_streams"`    // of them one caller's, more are refused with 429; 1-1,000,000; default 32
 	StreamPoll      time.Duration `yaml:"stream_poll"`       // between two looks of a stream at its count, 10ms-1m; default 250ms
-	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`  // for requests under way when the server stops, 100ms-5m; default 10s
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`  // for requests under way when the server stops, 100ms to MaxShutdownTimeout; default 10s
 }
+
+// MaxShutdownTimeout bounds Config.ShutdownTimeout: what the requests that have ended leave to be written has as long again, and
+// the whole process ends within 45 s.
+const MaxShutdownTimeout = 20 * time.Second
 
 // DefaultConfig returns the defaults of every field.
 func DefaultConfig() Config {
@@ -92,7 +96,7 @@ func (c Config) Validate() error {
 	duration("idle_timeout", c.IdleTimeout, least, time.Hour)
 	duration("publish_timeout", c.PublishTimeout, least, most)
 	duration("stream_poll", c.StreamPoll, 10*time.Millisecond, time.Minute)
-	duration("shutdown_timeout", c.ShutdownTimeout, least, most)
+	duration("shutdown_timeout", c.ShutdownTimeout, least, MaxShutdownTimeout)
 	if work := c.ReadTimeout + c.PublishTimeout; c.WriteTimeout < work {
 		problems = append(problems, fmt.Errorf("write_timeout: %s: want at least read_timeout + publish_timeout, %s, "+
 			"or what they bring is not answered", c.WriteTimeout, work))

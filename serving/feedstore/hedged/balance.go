@@ -73,6 +73,13 @@ func (b *balance) borrow(of side) bool {
 	return true
 }
 
+// giveBack returns what a call has borrowed that was not waited for.
+func (b *balance) giveBack(to side) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.credit[to] = min(b.credit[to]+1, float64(b.cfg.Burst))
+}
+
 // inTime counts an answer that came in time; borrowed: to a read on credit.
 func (b *balance) inTime(of side, borrowed bool) {
 	back := b.cfg.Budget

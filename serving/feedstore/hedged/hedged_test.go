@@ -579,6 +579,27 @@ func TestBudgetIsSpent(t *testing.T) {
 	}
 }
 
+// A first store that is late by a hair wins each race. That says nothing of the second, which is asked as before when the first
+// answers no more.
+func TestCallsThatAreCutOffCostNoCredit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := cold()
+		cfg.Budget, cfg.Burst, cfg.Losses = 0, 3, 10_000
+		const before = 50
+		first, second := newFake(0), newFake(5*ms)
+		first.takes = func(call int64) time.Duration {
+			if call > before {
+				return time.Hour
+			}
+			return 102 * ms
+		}
+		s := newStore(t, cfg, first, second)
+		traffic(t, s, before, 200*ms)
+		check(t, "calls of the second that were cut off", second.cutOff.Load(), int64(before-3), nil) // three were slow, and of the budget
+		check(t, "the longest read", slices.Max(traffic(t, s, 10, 200*ms)), 105*ms, nil)
+	})
+}
+
 // Reads that wait when the stores change places ask the other one, whatever there is of budget and credit.
 func TestWhoWaitsMovesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -111,8 +111,10 @@ func (r *race[T]) call(ctx context.Context, from side) answer[T] {
 	switch b := r.s.balance; {
 	case err == nil && a.took <= r.s.cfg.Late:
 		b.inTime(from, borrowed)
-	case a.took > r.s.cfg.Late || ctx.Err() == nil: // a call that was cut off earlier tells nothing
+	case a.took > r.s.cfg.Late || ctx.Err() == nil:
 		b.late(from, borrowed)
+	case borrowed: // a call that was cut off earlier tells nothing
+		b.giveBack(from)
 	}
 	return a
 }
