@@ -20,6 +20,9 @@ import (
 type Part struct {
 	Name string
 	Run  func(ctx context.Context) error
+	// Answers says that the part answers others out of what the rest have. It is ended first, and the rest when it has: what it
+	// has begun to answer is answered in full.
+	Answers bool
 }
 
 // Condition is what a part is doing.
@@ -92,21 +95,31 @@ func Supervise(ctx context.Context, log *slog.Logger, parts ...Part) error {
 	return NewSupervisor(DefaultBackoff(), log, parts...).Run(ctx)
 }
 
-// Run runs all parts until ctx ends, and then waits for each. A part that fails, or ends without having been asked to,
-// is started again after a while; one that fails for good ends the others, and its error is returned.
+// Run runs all parts until ctx ends, and then ends and waits for those that answer, and after them for the rest. A part that
+// fails, or ends without having been asked to, is started again after a while; one that fails for good ends the others, and its
+// error is returned.
 func (s *Supervisor) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var wg sync.WaitGroup
+	asked, end := context.WithCancel(ctx)
+	defer end()
+	rest, endRest := context.WithCancel(context.WithoutCancel(ctx))
+	defer endRest()
+	var answering, others sync.WaitGroup
 	errs := make([]error, len(s.parts))
-	for i := range s.parts {
-		wg.Go(func() {
+	for i, p := range s.parts {
+		ctx, running := rest, &others
+		if p.Answers {
+			ctx, running = asked, &answering
+		}
+		running.Go(func() {
 			if errs[i] = s.keep(ctx, i); errs[i] != nil {
-				cancel()
+				end()
 			}
 		})
 	}
-	wg.Wait()
+	<-asked.Done()
+	answering.Wait()
+	endRest()
+	others.Wait()
 	return errors.Join(errs...)
 }
 

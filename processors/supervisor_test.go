@@ -124,6 +124,46 @@ func TestFatalErrorEndsEverythingAndIsReturned(t *testing.T) {
 	})
 }
 
+// What answers is asked to end first, and the rest when it has: it needs them for what it has begun.
+func TestWhatAnswersEndsFirst(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var store, door time.Duration // when each had ended
+			began := time.Now()
+			s := processors.NewSupervisor(exactly(), nil,
+				processors.Part{Name: "store", Run: func(ctx context.Context) error {
+					<-ctx.Done()
+					store = time.Since(began)
+					return nil
+				}},
+				processors.Part{Name: "door", Answers: true, Run: func(ctx context.Context) error {
+					<-ctx.Done()
+					time.Sleep(3 * time.Second) // for what it has begun to answer
+					door = time.Since(began)
+					return nil
+				}},
+				processors.Part{Name: "group", Run: func(ctx context.Context) error {
+					if fails {
+						time.Sleep(time.Second)
+						return fatalError{errors.New("another topic")}
+					}
+					<-ctx.Done()
+					return nil
+				}})
+			if err := supervise(t, s, time.Minute); (err != nil) != fails {
+				t.Errorf("one fails for good: %v, Run: %v", fails, err)
+			}
+			want := time.Minute + 3*time.Second
+			if fails {
+				want = 4 * time.Second
+			}
+			if door != want || store != want {
+				t.Errorf("one fails for good: %v: what answers has ended after %s and the rest after %s, want both %s", fails, door, store, want)
+			}
+		})
+	}
+}
+
 func TestPartThatEndsByItselfIsStartedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0

@@ -3,6 +3,8 @@ package product
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -62,5 +64,23 @@ func TestRequestsHaveTimeToEnd(t *testing.T) {
 	cfg.API.ShutdownTimeout++
 	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "shutdown_timeout: 20.000000001s: want 100ms to 20s") {
 		t.Errorf("%s: %v", cfg.API.ShutdownTimeout, err)
+	}
+}
+
+// Requests under way need the stores, the groups and the topics that are held whole: all of them stay until the last is answered.
+func TestRequestsEndBeforeWhatTheyNeed(t *testing.T) {
+	p, err := openProduct(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var first []string
+	for _, part := range p.parts {
+		if part.Answers {
+			first = append(first, part.Name)
+		}
+	}
+	if !slices.Equal(first, []string{"http"}) {
+		t.Errorf("%v end before the rest, want http", first)
 	}
 }

@@ -465,7 +465,7 @@ func (p *product) openServer(context.Context) error {
 		return err
 	}
 	p.opened(p.server.Close)
-	p.part("http", p.server.Run)
+	p.answering("http", p.server.Run)
 	return p.openAdmin()
 }
 

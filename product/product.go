@@ -118,6 +118,11 @@ func (p *product) part(name string, run func(context.Context) error) {
 	p.parts = append(p.parts, processors.Part{Name: name, Run: run})
 }
 
+// answering is part of what answers others: it ends before the rest.
+func (p *product) answering(name string, run func(context.Context) error) {
+	p.parts = append(p.parts, processors.Part{Name: name, Run: run, Answers: true})
+}
+
 // opened has close called when the product is closed, before what was opened earlier.
 func (p *product) opened(close func() error) { p.closers = append(p.closers, close) }
 
