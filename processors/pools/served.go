@@ -28,6 +28,7 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 		tx.Count(dropRepeat)
 		return nil
 	}
+	notAhead(s, schemas.MicrosOf(tx.Time().Add(schemas.MaxAhead)))
 	before := st
 	if err := g.show(tx, own, &st, s); err != nil {
 		return err
@@ -48,6 +49,15 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 		return g.trimAll(tx, own, s.User)
 	}
 	return nil
+}
+
+// notAhead moves what a generator whose clock is fast says of the time back to the latest there can be. It passes no door, and
+// would be written with times that no later erasure reaches, and begin a session that lasts until its clock's time has come.
+func notAhead(s *schemas.Served, latest schemas.Micros) {
+	s.Time, s.Began, s.Visited = min(s.Time, latest), min(s.Began, latest), min(s.Visited, latest)
+	for i := range s.Deferred {
+		s.Deferred[i].Since = min(s.Deferred[i].Since, latest)
+	}
 }
 
 func checkServed(key string, s *schemas.Served) error {

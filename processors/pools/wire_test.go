@@ -3,6 +3,7 @@ package pools_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -346,6 +347,7 @@ func TestPools(t *testing.T) {
 		"affinities move what home shows":           testAffinities,
 		"deleted users get nothing":                 testDeletedUser,
 		"the newest hundred entries are kept":       testFrozen,
+		"a generator's clock is fast":               testFastClock,
 		"a delivery waits for its edge":             testEdgeLater,
 		"a late repeat of a visit changes nothing":  testRepeat,
 		"the oldest seen are forgotten and refused": testForget,
@@ -513,6 +515,38 @@ func testFrozen(t *testing.T, r *rig) {
 	r.WaitIdle()
 	if n := r.count(user, 'e'); n != 2 {
 		t.Errorf("%d frozen rows, want that of the first visit gone", n)
+	}
+}
+
+// A generator whose clock is a day ahead shows something: what is kept of that is not ahead of its arrival by more than a door
+// lets in.
+func testFastClock(t *testing.T, r *rig) {
+	const user = schemas.UserID("user:early")
+	ahead := schemas.MicrosOf(time.Now().Add(24 * time.Hour))
+	proctest.Publish(r.Wire, r.Streams.Served, string(user), &schemas.Served{
+		ID: "fast", User: user, Time: ahead, Items: []schemas.ServedItem{{Pin: "pin:1", Source: schemas.Related}},
+		Memory: schemas.Memory{Began: ahead, Visited: ahead, Deferred: []schemas.Deferred{{Pin: "pin:2", Since: ahead}}},
+	})
+	r.WaitIdle()
+	latest := schemas.MicrosOf(time.Now().Add(schemas.MaxAhead))
+	chunk, err := r.generator.Chunk(t.Context(), schemas.ChunkRequest{Served: "x", User: user, Feed: "plain", Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if recent := recalled(t, chunk); len(recent) != 1 || recent[0].Time > latest {
+		t.Errorf("got %+v, want an entry of %d at the latest", recent, latest)
+	}
+	var st struct{ schemas.Memory }
+	for _, row := range r.Rows(topics.Pools, string(user)) {
+		if string(row.Name) != "m" {
+			continue
+		}
+		if err := json.Unmarshal(row.Value, &st); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st.Began > latest || st.Visited > latest || len(st.Deferred) != 1 || st.Deferred[0].Since > latest || st.Visited == 0 {
+		t.Errorf("got %+v, want nothing after %d", st, latest)
 	}
 }
 
