@@ -24,7 +24,8 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // none are the users who are gone: nobody.
 type none struct{}
 
-func (none) Has(schemas.UserID) bool { return false }
+func (none) Has(schemas.UserID) bool             { return false }
+func (none) Note(schemas.UserID, schemas.Micros) {}
 
 // decided is what operators have decided.
 type decided map[string]schemas.InterestDecision

@@ -53,9 +53,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeletedUsers is the set of users who are gone for good.
+// DeletedUsers is the set of users who are gone for good. Note adds one ahead of the topic.
 type DeletedUsers interface {
 	Has(user schemas.UserID) bool
+	Note(user schemas.UserID, at schemas.Micros)
 }
 
 // Decisions are what was decided about terms; *topics.Whole is one.
@@ -264,11 +265,12 @@ func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, now time.Time) 
 	return cmp.Or(owner.SetTimer(at, name), put(owner, name, &v))
 }
 
-// deletion ends a user.
+// deletion ends a user. It notes that before anything else: a like that is under way finds the user gone.
 func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 	if tx.Key() != string(d.User) {
 		return schemas.Bad(fmt.Sprintf("deleted user: key %.64q: want %.64q", tx.Key(), d.User))
 	}
+	g.deleted.Note(d.User, d.Time)
 	return userRows{tx.Own(), g.cfg}.clear()
 }
 

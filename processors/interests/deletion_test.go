@@ -1,0 +1,51 @@
+package interests_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/interests"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// behind is a set of users who are gone that has not read its topic yet: it has whom it is told.
+type behind struct{ sync.Map }
+
+func (b *behind) Has(user schemas.UserID) bool {
+	_, gone := b.Load(user)
+	return gone
+}
+
+func (b *behind) Note(user schemas.UserID, at schemas.Micros) { b.Store(user, at) }
+
+// What comes of a user behind the deletion puts nothing back, although this process has not read yet who is gone.
+func TestALikeBehindTheDeletionPutsNothingBack(t *testing.T) {
+	t.Parallel()
+	w, gone := proctest.New(t), &behind{}
+	w.Start("a", interests.Group(interests.DefaultConfig(), w.Kafka.Partitions, w.Streams, gone, decided{}))
+	like := func(user schemas.UserID) {
+		proctest.PublishTo(w, w.Streams.InterestMarks, topics.Partition(string(user), w.Kafka.Partitions), "k", time.Time{},
+			&schemas.InterestMarks{Likes: []schemas.LikeMark{{User: user, Interest: "interest:tea", Pin: "pin:1", Verb: "save", Weight: 4, Time: 1}}})
+		w.WaitIdle()
+	}
+	like("user:1")
+	if rows := w.Rows(topics.Interests, "user:1"); len(rows) != 1 {
+		t.Fatalf("rows of a like: %q, want one", rows)
+	}
+	proctest.Publish(w, w.Streams.UsersDeleted, "user:1", &schemas.DeletedUser{User: "user:1", Time: 7})
+	w.WaitIdle()
+	like("user:1")
+	like("user:2")
+	if rows := w.Rows(topics.Interests, "user:1"); len(rows) != 0 {
+		t.Errorf("rows of a deleted user: %q", rows)
+	}
+	if rows := w.Rows(topics.Interests, "user:2"); len(rows) != 1 {
+		t.Errorf("rows of who is there: %q, want one", rows)
+	}
+	if at, noted := gone.Load(schemas.UserID("user:1")); !noted || at != schemas.Micros(7) {
+		t.Errorf("noted as gone since %v, want 7", at)
+	}
+}
