@@ -1,6 +1,6 @@
 // Package rows makes a Goka group exactly once, on many small ordered rows per owner.
 //
-//	key     owner 0x00 row; the partition is the owner's, topics.Partition
+//	key     owner 0x00 row; the partition is the owner's, topics.Partition; some rows all owners of one have in common
 //	table   <group>-table: the changelog, from which any process can recover every partition
 //	local   one Pebble store a partition, at most two memtables behind the changelog after a crash
 //	in      the group's inputs, and <group>-ticks if it has timers

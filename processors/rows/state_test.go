@@ -41,7 +41,9 @@ func newBench(t fatalf, g Group) (*bench, func()) {
 	if err != nil {
 		t.Fatalf("topology: %v", err)
 	}
-	b := &bench{db: db, state: state{topo: topo, limits: DefaultConfig().limits(), store: db, pending: newBatch(1), recent: newRecentRows(400)}}
+	b := &bench{db: db, state: state{
+		topo: topo, limits: DefaultConfig().limits(), common: CommonOwner(0, testPartitions), store: db, pending: newBatch(1), recent: newRecentRows(400),
+	}}
 	return b, func() { _ = db.Close() }
 }
 
@@ -293,6 +295,7 @@ func TestCallbackMayTouchOnlyItsOwners(t *testing.T) {
 	ignored := func(owner string) func(tx *Tx) error {
 		return func(tx *Tx) error { _ = tx.Of(owner).Put([]byte("r"), nil); return nil }
 	}
+	common := func(tx *Tx) error { return tx.Common().Put([]byte("r"), nil) }
 	for _, c := range []struct {
 		name string
 		call func(b *bench) error
@@ -306,6 +309,9 @@ func TestCallbackMayTouchOnlyItsOwners(t *testing.T) {
 		{name: "batched, of another partition", call: batched(put(elsewhere)), want: "its partition is", bad: true},
 		{name: "batched, of another partition, error ignored", call: batched(ignored(elsewhere)), want: "its partition is", bad: true},
 		{name: "batched, own", call: batched(func(tx *Tx) error { return tx.Own().Put(nil, nil) }), want: "no owner of its own"},
+		{name: "keyed, common", call: keyed(common)},
+		{name: "batched, common", call: batched(common)},
+		{name: "keyed, another's after common", call: keyed(func(tx *Tx) error { return errors.Join(common(tx), put("x")(tx)) }), want: `rows of "x"`},
 		{name: "empty owner", call: batched(put("")), want: "empty owner", bad: true},
 		{name: "zero byte", call: batched(put("a\x00b")), want: "zero byte", bad: true},
 		{name: "undeclared topic", call: batched(func(tx *Tx) error { return tx.Emit("x", "k", nil) }), want: "not among the outputs"},

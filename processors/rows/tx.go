@@ -35,8 +35,9 @@ type Tx struct {
 type state struct {
 	topo    *topology
 	limits  limits
-	id      int32 // the partition
-	memory  any   // of the callbacks, see Group.Memory
+	id      int32  // the partition
+	common  string // the owner of its common rows
+	memory  any    // of the callbacks, see Group.Memory
 	pending *batch
 	flying  *batch // nil: none
 	store   reader

@@ -247,8 +247,8 @@ func (p *part) prepare() {
 	p.room = sync.NewCond(&p.mu)
 	p.applied = slices.Repeat([]int64{-1}, len(p.w.r.topo.reads()))
 	p.state = state{
-		topo: p.w.r.topo, limits: p.w.r.cfg.limits(), id: p.id, pending: p.newBatch(), store: p.store.db,
-		recent: newRecentRows(p.w.r.shared.recentBytes()),
+		topo: p.w.r.topo, limits: p.w.r.cfg.limits(), id: p.id, common: CommonOwner(p.id, p.w.r.topo.partitions),
+		pending: p.newBatch(), store: p.store.db, recent: newRecentRows(p.w.r.shared.recentBytes()),
 	}
 	if remember := p.w.r.topo.memory; remember != nil {
 		p.state.memory = remember()

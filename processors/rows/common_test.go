@@ -1,0 +1,62 @@
+package rows
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func TestEachPartitionHasItsCommonOwner(t *testing.T) {
+	for _, partitions := range []int32{1, 4, 64} {
+		for p := range partitions {
+			name := CommonOwner(p, partitions)
+			if got := topics.Partition(name, partitions); got != p || checkOwner(name) != nil {
+				t.Errorf("the owner %q of partition %d of %d is in %d: %v", name, p, partitions, got, checkOwner(name))
+			}
+		}
+	}
+}
+
+// What one callback writes the next one of another owner reads, what a callback that failed wrote nobody, and a Tx that is over
+// has none.
+func TestCommonRowsAreThoseOfAllOwners(t *testing.T) {
+	b, done := newBench(t, group())
+	defer done()
+	owners := hereOwners(2)
+	put := func(value string) func(*Tx) error {
+		return func(tx *Tx) error { return tx.Common().Put([]byte("r"), []byte(value)) }
+	}
+	refused := errors.New("refused")
+	var over Tx
+	for _, err := range []error{
+		b.callAs(owners[0], put("of the first")),
+		b.callAs(owners[0], func(tx *Tx) error { return tx.Own().Put([]byte("r"), []byte("own")) }),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.callAs(owners[1], func(tx *Tx) error { _ = put("undone")(tx); return refused }); !errors.Is(err, refused) {
+		t.Fatal(err)
+	}
+	for name, call := range map[string]func(func(*Tx) error) error{
+		"keyed": func(f func(*Tx) error) error { return b.callAs(owners[1], f) }, "batched": b.call,
+	} {
+		err := call(func(tx *Tx) error {
+			over = *tx
+			value, err := tx.Common().Get([]byte("r"))
+			if string(value) != "of the first" {
+				t.Errorf("%s: got %q, want what the first owner's callback wrote", name, value)
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	over.s = nil
+	if err := put("late")(&over); !errors.Is(err, errUsedAfter) {
+		t.Errorf("used after its callback: %v", err)
+	}
+}
