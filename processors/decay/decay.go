@@ -1,6 +1,9 @@
 // Package decay adds up weights that halve every half-life, in a form that time does not change: the logarithm of
 // Σ w·2^(t/half-life), which is forward decay (Cormode, Shkapenyuk, Srivastava, Xu, ICDE 2009). Two sums of the same
-// half-life can be compared at every moment, and the order in which weights come does not matter.
+// Scale can be compared at every moment, and the order in which weights come does not matter.
+//
+// A sum of 2026 is about 480 at a half-life of a month and 2050 at one of a week, and does not say of which it is. So whoever
+// keeps sums keeps their scale beside them (Keep): it changes with the half-life, and the sums do not.
 package decay
 
 import (
@@ -10,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Sum is the logarithm of a sum of weights, as of the epoch.
+// Sum is the logarithm of a sum of weights, on a Scale.
 type Sum float64
 
 // Left is what is left at a time of a weight of 1 from another: above 1 if that is later. halfLife is a microsecond at
@@ -23,11 +26,9 @@ func Left(from, to schemas.Micros, halfLife time.Duration) float64 {
 // None is the sum of nothing.
 func None() Sum { return Sum(math.Inf(-1)) }
 
-// Once is what a weight at a time is worth: ln(w · 2^(t/half-life)), t in seconds since 1970. Weight and halfLife are
-// positive. A float64 resolves it to 2e-13 at a half-life of a month: a sum is good to as many parts.
-func Once(weight float64, at schemas.Micros, halfLife time.Duration) Sum {
-	return Sum(math.Log(weight) + float64(at)/1e6/halfLife.Seconds()*math.Ln2)
-}
+// Once is what a weight at a time is worth. The weight is positive. A float64 resolves it to 2e-13 at a half-life of a
+// month: a sum is good to as many parts.
+func Once(weight float64, at schemas.Micros, s Scale) Sum { return Sum(math.Log(weight) + s.one(at)) }
 
 // Plus adds two sums: ln(e^a + e^b), without leaving the logarithm, where the numbers would not fit.
 func (a Sum) Plus(b Sum) Sum {
@@ -43,7 +44,7 @@ func (a Sum) Plus(b Sum) Sum {
 // Share is the part of a in all, 0 to 1.
 func (a Sum) Share(all Sum) float64 { return min(1, math.Exp(float64(a-all))) }
 
-// At is what the sum has decayed to at a time, in units of the weights.
-func (a Sum) At(now schemas.Micros, halfLife time.Duration) float64 {
-	return math.Exp(float64(a - Once(1, now, halfLife)))
+// At is what the sum has decayed to at a time, in units of the weights, math.MaxFloat64 at most: JSON has no more.
+func (a Sum) At(now schemas.Micros, s Scale) float64 {
+	return min(math.MaxFloat64, math.Exp(float64(a)-s.one(now)))
 }

@@ -8,16 +8,21 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Weights that halve every day: what is added up once can be read at every later time.
+// Weights that halve every day: what is added up once can be read at every later time, also if they halve faster by then.
 func ExampleSum() {
 	const day = 24 * time.Hour
 	start := schemas.Micros(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
 	later := start + schemas.Micros(day.Microseconds())
 
-	clicks := decay.None().Plus(decay.Once(8, start, day)).Plus(decay.Once(1, later, day))
-	fmt.Printf("%.1f\n", clicks.At(later, day)) // half of eight, and one
-	fmt.Printf("%.1f\n", clicks.At(later+schemas.Micros(day.Microseconds()), day))
+	scale := decay.NewScale(day)
+	clicks := decay.None().Plus(decay.Once(8, start, scale)).Plus(decay.Once(1, later, scale))
+	fmt.Printf("%.1f\n", clicks.At(later, scale)) // half of eight, and one
+
+	scale = scale.From(later, day/2) // from here on they halve twice a day
+	fmt.Printf("%.1f\n", clicks.At(later, scale))
+	fmt.Printf("%.2f\n", clicks.At(later+schemas.Micros(day.Microseconds()), scale))
 	// Output:
 	// 5.0
-	// 2.5
+	// 5.0
+	// 1.25
 }

@@ -19,27 +19,28 @@ type term struct {
 	Recent decay.Sum // a weight of 1 for each pin
 }
 
-// score ranks candidates; see the package comment.
-func (t term) score(name string, now schemas.Micros, cfg Config) float64 {
+// score ranks candidates by the part of their pins that time has left, too; see the package comment.
+func (t term) score(name string, recent float64, cfg Config) float64 {
 	pins := t.Pins - t.Over
 	if pins < 1 {
 		return 0
 	}
 	frequency := math.Log1p(float64(pins)) * math.Log2(float64(2+strings.Count(name, " ")))
 	spread := float64(t.People) / float64(min(pins, int64(cfg.MaxPeople)))
-	return frequency * min(1, spread) * (1 + t.recent(now, cfg)) / 2
+	return frequency * min(1, spread) * (1 + recent) / 2
 }
 
 // recent is the part of a term's pins that time has left.
-func (t term) recent(now schemas.Micros, cfg Config) float64 {
-	return min(1, t.Recent.At(now, cfg.HalfLife)/float64(max(t.Pins, 1)))
+func (t term) recent(now schemas.Micros, scale decay.Scale) float64 {
+	return min(1, t.Recent.At(now, scale)/float64(max(t.Pins, 1)))
 }
 
 // dictionary is the terms of a partition.
 type dictionary struct {
-	tx  *rows.Tx
-	own rows.Owner
-	cfg Config
+	tx    *rows.Tx
+	own   rows.Owner
+	cfg   Config
+	scale decay.Scale
 }
 
 func termName(name string) []byte { return append([]byte{rowTerm}, name...) }
@@ -70,7 +71,7 @@ func (d dictionary) mark(m schemas.TermMark) error {
 		}
 	}
 	t.Pins++
-	t.Recent = t.Recent.Plus(decay.Once(1, m.Time, d.cfg.HalfLife))
+	t.Recent = t.Recent.Plus(decay.Once(1, m.Time, d.scale))
 	if err := d.author(m, &t, 1); err != nil {
 		return err
 	}

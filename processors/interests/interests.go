@@ -4,7 +4,8 @@
 //	owner   pin, user, interest; dictionary:N, which has the terms of a partition
 //	in      pin-cards, related-requests, impressions and interest-marks (batched, of a partition), users-deleted (key user)
 //	rows    of a pin: what it says, by whom it was seen and liked of late; of a user: interests with evidence; of an
-//	        interest: counts by day, source and what happened; of a partition: its terms, their authors, terms by count
+//	        interest: counts by day, source and what happened; of a partition: its terms, their authors, terms by count;
+//	        common: the scale of strengths and of recent pins
 //	out     interest-marks (to the partitions of terms, users and interests)
 //	timers  who saw or liked a pin is forgotten
 //
@@ -33,7 +34,8 @@
 // the pin's interests, its own first and then those of its accepted terms, Config.Interests at most; strength decays by
 // Config.HalfLife. Kept are the Config.Keep strongest of a user, each with the newest Config.Evidence actions. A deleted
 // pin is no evidence any more; what it gave in strength fades. A deleted user has no rows here, and what others of
-// their doing remains (that they saw or liked a pin) is forgotten after Config.Attribute.
+// their doing remains (that they saw or liked a pin) is forgotten after Config.Attribute. When Config.HalfLife is another
+// one, what strengths are worth stands (decay.Scale), and from the next marks of a partition on they halve by it.
 //
 // Engagement. Impressions of a pin, and positive actions on it, count for its interests on their day (UTC, by event
 // time), under the source of the last impression that the user had of it within Config.Attribute, else under "direct".
@@ -48,6 +50,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -279,7 +282,11 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 	if err := m.Validate(); err != nil {
 		return err
 	}
-	d := dictionary{tx: tx, own: tx.Of(g.owners[tx.Partition()]), cfg: g.cfg}
+	scale, err := decay.Keep(tx.Common(), schemas.MicrosOf(tx.Time()), g.cfg.HalfLife)
+	if err != nil {
+		return err
+	}
+	d := dictionary{tx: tx, own: tx.Of(g.owners[tx.Partition()]), cfg: g.cfg, scale: scale}
 	for _, t := range m.Terms {
 		if err := d.mark(t); err != nil {
 			return err
@@ -290,7 +297,7 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 			tx.Count("deleted_user")
 			continue
 		}
-		if err := (userRows{tx.Of(string(l.User)), g.cfg}).like(tx, l); err != nil {
+		if err := (userRows{tx.Of(string(l.User)), g.cfg}).like(tx, l, scale); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Rows reads the committed rows of the partitions that are here. *rows.View does.
@@ -30,6 +31,16 @@ type Reader struct {
 
 func (r Reader) now() schemas.Micros { return schemas.MicrosOf(r.Now()) }
 
+// scale is that of a partition's sums. When it changes, what they are worth does not: those that are read a commit later
+// are worth the same on it.
+func (r Reader) scale(ctx context.Context, partition int32) (scale decay.Scale, err error) {
+	err = r.Rows.Read(ctx, rows.CommonOwner(partition, r.Partitions), func(s rows.Snapshot) error {
+		scale, err = decay.Kept(s, r.Config.HalfLife)
+		return err
+	})
+	return scale, err
+}
+
 // Terms returns the terms of a partition that have the support of candidates, those of the named ones whatever they have:
 // the highest score first, at most so many beside the named ones.
 func (r Reader) Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
@@ -39,14 +50,19 @@ func (r Reader) Terms(ctx context.Context, partition int32, most int, named []st
 		wanted[name] = true
 	}
 	now := r.now()
-	err := r.Rows.Read(ctx, dictionaries(r.Partitions)[partition], func(s rows.Snapshot) error {
+	scale, err := r.scale(ctx, partition)
+	if err != nil {
+		return nil, fmt.Errorf("terms of partition %d: %w", partition, err)
+	}
+	err = r.Rows.Read(ctx, dictionaries(r.Partitions)[partition], func(s rows.Snapshot) error {
 		return each(s, []byte{rowTerm}, func(name string, t term) {
 			pins := t.Pins - t.Over
 			if !wanted[name] && (pins < int64(r.Config.MinPins) || t.People < int64(r.Config.MinPeople)) {
 				return
 			}
+			recent := t.recent(now, scale)
 			list = append(list, schemas.DictionaryTerm{
-				Term: name, State: schemas.TermCandidate, Score: t.score(name, now, r.Config), Pins: pins, People: t.People, Recent: t.recent(now, r.Config),
+				Term: name, State: schemas.TermCandidate, Score: t.score(name, recent, r.Config), Pins: pins, People: t.People, Recent: recent,
 			})
 		})
 	})
@@ -70,7 +86,11 @@ func (r Reader) Terms(ctx context.Context, partition int32, most int, named []st
 func (r Reader) Interests(ctx context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
 	list := []schemas.UserInterest{}
 	now := r.now()
-	err := r.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
+	scale, err := r.scale(ctx, topics.Partition(string(user), r.Partitions))
+	if err != nil {
+		return nil, fmt.Errorf("interests of %s: %w", user, err)
+	}
+	err = r.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
 		known, err := all(s)
 		if err != nil {
 			return err
@@ -83,7 +103,7 @@ func (r Reader) Interests(ctx context.Context, user schemas.UserID, most int) ([
 		for _, id := range ids[:min(most, len(ids))] {
 			l := known[id]
 			list = append(list, schemas.UserInterest{
-				Interest: schemas.InterestID(id), Strength: l.Strength.At(now, r.Config.HalfLife), Share: l.Strength.Share(whole),
+				Interest: schemas.InterestID(id), Strength: l.Strength.At(now, scale), Share: l.Strength.Share(whole),
 				Evidence: append([]schemas.Evidence{}, l.Evidence...),
 			})
 		}

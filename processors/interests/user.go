@@ -17,14 +17,14 @@ type liking struct {
 	Evidence []schemas.Evidence // the newest first
 }
 
-// add takes an action in.
-func (l *liking) add(m schemas.LikeMark, cfg Config) {
-	l.Strength = l.Strength.Plus(decay.Once(m.Weight, m.Time, cfg.HalfLife))
+// add takes an action in, and keeps most actions as evidence.
+func (l *liking) add(m schemas.LikeMark, scale decay.Scale, most int) {
+	l.Strength = l.Strength.Plus(decay.Once(m.Weight, m.Time, scale))
 	l.Evidence = append(l.Evidence, schemas.Evidence{Pin: m.Pin, Verb: m.Verb, Weight: m.Weight, Time: m.Time})
 	slices.SortFunc(l.Evidence, func(a, b schemas.Evidence) int {
 		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Pin, b.Pin), cmp.Compare(a.Verb, b.Verb))
 	})
-	l.Evidence = l.Evidence[:min(len(l.Evidence), cfg.Evidence)]
+	l.Evidence = l.Evidence[:min(len(l.Evidence), most)]
 }
 
 // userRows are the rows of a user.
@@ -36,7 +36,7 @@ type userRows struct {
 func interestName(id string) []byte { return append([]byte{rowInterest}, id...) }
 
 // like takes an action in, or takes a pin out of the evidence.
-func (t userRows) like(tx *rows.Tx, m schemas.LikeMark) error {
+func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) error {
 	if m.Interest == "" {
 		return t.forget(m.Pin)
 	}
@@ -48,7 +48,7 @@ func (t userRows) like(tx *rows.Tx, m schemas.LikeMark) error {
 	if !known {
 		l.Strength = decay.None()
 	}
-	l.add(m, t.cfg)
+	l.add(m, scale, t.cfg.Evidence)
 	if err := put(t.own, name, &l); err != nil || known {
 		return err
 	}

@@ -4,7 +4,7 @@
 //	owner   pin, interest, board
 //	in      related-requests (key pin), board-saves (key board), related-pairs (of a partition)
 //	rows    of a pin and an interest: its neighbours by id and by strength, and all strength together;
-//	        of a board: the last pins saved to it
+//	        of a board: the last pins saved to it; common: the scale of strengths
 //	out     deliveries of the source related (to the user's partition), related-pairs
 //
 // Neighbours. Two pins are neighbours when they were saved to the same board, among its last Config.BoardPins, or when
@@ -16,6 +16,8 @@
 // Kept is its logarithm as of the epoch, ln Σ w·2^(t/half-life): forward decay (Cormode, Shkapenyuk, Srivastava, Xu, ICDE
 // 2009), which time does not change and which two neighbours can be compared by at every moment. So the order of arrival
 // does not matter either, up to the bounds. The Config.Keep strongest are kept of a pin or interest, give or take a quarter.
+// When Config.HalfLife is another one, what strengths are worth stands (decay.Scale): from the first record that a partition
+// works off by it on, strengths halve by it, and what comes counts by it.
 //
 // Candidates. A positive action on a pin brings the Config.Offer strongest neighbours of the pin into the pool related of
 // its user, each with the write-time score
@@ -31,6 +33,7 @@ package related
 import (
 	"sync"
 
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -67,7 +70,11 @@ func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	p := g.pairs.Get().(*pairing)
 	defer g.pairs.Put(p)
 	p.reset()
-	own := neighbours{tx.Own(), g.cfg}
+	scale, err := g.scale(tx)
+	if err != nil {
+		return err
+	}
+	own := neighbours{tx.Own(), g.cfg, scale}
 	for i := range r.Near {
 		near := &r.Near[i]
 		if err := own.add(&near.Neighbour, near.Weight, near.Time); err != nil {
@@ -135,13 +142,22 @@ func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
+	scale, err := g.scale(tx)
+	if err != nil {
+		return err
+	}
 	for _, pair := range r.Pairs {
-		own := neighbours{tx.Of(string(pair.Of)), g.cfg}
+		own := neighbours{tx.Of(string(pair.Of)), g.cfg, scale}
 		if err := own.add(&r.Pins[pair.Neighbour], pair.Weight, pair.Time); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// scale is that of all strengths of the partition.
+func (g *group) scale(tx *rows.Tx) (decay.Scale, error) {
+	return decay.Keep(tx.Common(), schemas.MicrosOf(tx.Time()), g.cfg.HalfLife)
 }
 
 // sendPairs sends each partition its pairs.

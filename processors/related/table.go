@@ -152,8 +152,9 @@ func best(t table, most int) ([]neighbour, error) {
 
 // neighbours are those of one owner during one callback.
 type neighbours struct {
-	own rows.Owner
-	cfg Config
+	own   rows.Owner
+	cfg   Config
+	scale decay.Scale
 }
 
 func (t neighbours) best(most int) ([]neighbour, error) { return best(t.own, most) }
@@ -176,7 +177,7 @@ func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros)
 	} else if err := t.own.Delete(placeName(n.strength, n.id)); err != nil {
 		return err
 	}
-	gain := decay.Once(weight, at, t.cfg.HalfLife)
+	gain := decay.Once(weight, at, t.scale)
 	n.strength, all.strength = n.strength.Plus(gain), all.strength.Plus(gain)
 	n.see(s)
 	if err := t.put(n); err != nil {

@@ -1,0 +1,107 @@
+package interests_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/processors/interests"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// With another half-life what a user is interested in, and how recent terms are, stands, and what comes then counts beside it;
+// whatever is given up is the weakest.
+func TestStrengthsStandWhenTheHalfLifeChanges(t *testing.T) {
+	t.Parallel()
+	const day, month = 24 * time.Hour, 30 * 24 * time.Hour
+	for name, lives := range map[string][2]time.Duration{"raised": {day, month}, "lowered": {month, day}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := interests.DefaultConfig()
+			cfg.HalfLife, cfg.Keep, cfg.MinPins, cfg.MinPeople = lives[0], 4, 1, 1
+			r, now := newRig(t, cfg, nil), schemas.MicrosOf(time.Now())
+			r.mark(4, like("interest:old", now))
+			r.mark(3, says("old", now))
+			r.WaitIdle()
+			r.cfg.HalfLife = lives[1]
+			r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, none{}, decided{}))
+			r.mark(10, like("interest:new", now))
+			r.mark(2, says("new", now))
+			for n := range cfg.Keep {
+				r.mark(1, like(schemas.InterestID(fmt.Sprint("interest:once-", n)), now))
+			}
+			r.WaitIdle()
+			r.wantStrengths(map[schemas.InterestID]float64{"interest:new": 10, "interest:old": 4, "interest:once-0": 1, "interest:once-1": 1})
+			r.wantRecent(map[string]float64{"old": 1, "new": 1})
+		})
+	}
+}
+
+// marked is the user whose partition marks are sent to.
+const marked = "user:1"
+
+func like(interest schemas.InterestID, at schemas.Micros) *schemas.InterestMarks {
+	return &schemas.InterestMarks{Likes: []schemas.LikeMark{{User: marked, Interest: interest, Pin: "pin:1", Verb: "save", Weight: 1, Time: at}}}
+}
+
+func says(term string, at schemas.Micros) *schemas.InterestMarks {
+	return &schemas.InterestMarks{Terms: []schemas.TermMark{{Term: term, Author: "user:2", Time: at}}}
+}
+
+func (r *rig) mark(times int, m *schemas.InterestMarks) {
+	for range times {
+		proctest.PublishTo(r.Wire, r.Streams.InterestMarks, topics.Partition(marked, r.Kafka.Partitions), "k", time.Time{}, m)
+	}
+}
+
+// almost leaves room for what fades during a test: a thousandth in two minutes at a half-life of a day.
+var almost = cmpopts.EquateApprox(0.01, 0)
+
+// wantStrengths checks what the user is interested in now, and that it can be answered.
+func (r *rig) wantStrengths(want map[schemas.InterestID]float64) {
+	r.t.Helper()
+	got := ask(r, func(i interests.Reader) ([]schemas.UserInterest, error) {
+		i.Now = time.Now
+		return i.Interests(r.t.Context(), marked, 10)
+	})
+	if _, err := json.Marshal(got); err != nil {
+		r.t.Errorf("what a user is interested in has no JSON: %v", err)
+	}
+	all, strengths, shares, wantShares := 0.0, map[schemas.InterestID]float64{}, map[schemas.InterestID]float64{}, map[schemas.InterestID]float64{}
+	for _, strength := range want {
+		all += strength
+	}
+	for id, strength := range want {
+		wantShares[id] = strength / all
+	}
+	for _, i := range got {
+		strengths[i.Interest], shares[i.Interest] = i.Strength, i.Share
+	}
+	if diff := gocmp.Diff(want, strengths, almost); diff != "" {
+		r.t.Errorf("strengths (-want +got):\n%s", diff)
+	}
+	if diff := gocmp.Diff(wantShares, shares, almost); diff != "" {
+		r.t.Errorf("shares (-want +got):\n%s", diff)
+	}
+}
+
+// wantRecent checks the part of each term's pins that time has left.
+func (r *rig) wantRecent(want map[string]float64) {
+	r.t.Helper()
+	got := map[string]float64{}
+	for _, term := range ask(r, func(i interests.Reader) ([]schemas.DictionaryTerm, error) {
+		i.Now = time.Now
+		return i.Terms(r.t.Context(), topics.Partition(marked, r.Kafka.Partitions), 10, nil)
+	}) {
+		got[term.Term] = term.Recent
+	}
+	if diff := gocmp.Diff(want, got, almost); diff != "" {
+		r.t.Errorf("recent parts of terms (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,77 @@
+package related_test
+
+import (
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/smartfeed/smartfeed/processors/related"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// With another half-life what neighbours are worth stands, and what comes then counts beside it; whatever is given up is the
+// weakest.
+func TestNeighboursStandWhenTheHalfLifeChanges(t *testing.T) {
+	t.Parallel()
+	const day, month = 24 * time.Hour, 30 * 24 * time.Hour
+	for name, lives := range map[string][]time.Duration{"raised": {day, month}, "lowered, and raised": {month, day, 2 * month}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := related.DefaultConfig()
+			cfg.Keep, cfg.Offer, cfg.HalfLife = 4, 0, lives[0]
+			r := newRig(t, cfg)
+			r.together(4, 1)
+			want, all := map[schemas.ID]float64{"pin:1": 4}, 4.0
+			for i, life := range lives[1:] {
+				cfg.HalfLife = life
+				r.member = r.Start("a", related.Group(cfg, r.Kafka.Partitions, r.Streams))
+				r.together(10, 10+i)
+				r.together(1, 20+i, 30+i, 40+i, 50+i) // more than are kept
+				want[pin(10+i).ID] = 10
+				all += 14
+			}
+			r.wantShares(actedOn, want, all)
+			r.wantShares(beside, want, all)
+		})
+	}
+}
+
+// Two pins: near the first, when it is acted on, are others, and the second is near these. So the one's rows are written by
+// requests, the other's by pairs.
+const (
+	actedOn = schemas.ID("pin:100")
+	beside  = schemas.ID("pin:101")
+)
+
+// together has others seen with both so often, a moment ago.
+func (r *rig) together(times int, others ...int) {
+	near := func(n int) []schemas.Near {
+		return []schemas.Near{{Neighbour: pin(n), Weight: 1, Time: schemas.MicrosOf(time.Now())}}
+	}
+	for range times {
+		for _, n := range others {
+			now := schemas.MicrosOf(time.Now())
+			r.send(&schemas.RelatedRequest{User: "user:u", Weight: 1, Time: now, Pin: pin(100), Near: near(n)})
+			r.send(&schemas.RelatedRequest{User: "user:u", Weight: 1, Time: now, Pin: pin(n), Near: near(101)})
+		}
+	}
+	r.WaitIdle()
+}
+
+// wantShares checks the strongest neighbours: how often each was seen, of all that were.
+func (r *rig) wantShares(of schemas.ID, times map[schemas.ID]float64, all float64) {
+	r.t.Helper()
+	want, got := map[schemas.ID]float64{}, map[schemas.ID]float64{}
+	for id, n := range times {
+		want[id] = n / all
+	}
+	for _, item := range r.neighbours(of, len(times)) {
+		got[item.ID] = item.Score
+	}
+	// What fades between an action and a change of the half-life is a thousandth in two minutes.
+	if diff := gocmp.Diff(want, got, cmpopts.EquateApprox(0.01, 0)); diff != "" {
+		r.t.Errorf("shares in all neighbours of %s (-want +got):\n%s", of, diff)
+	}
+}
