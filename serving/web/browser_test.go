@@ -29,7 +29,7 @@ type desk struct {
 
 type answer struct {
 	code int
-	body any
+	body any // or a func(asked []byte) any that makes it
 }
 
 func newDesk() *desk {
@@ -145,6 +145,9 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		a = answer{503, map[string]any{"detail": "nobody answers " + call}}
 	}
+	if of, ok := a.body.(func([]byte) any); ok {
+		a.body = of(body)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(a.code)
 	_ = json.NewEncoder(w).Encode(a.body) // the page may have gone
@@ -198,6 +201,9 @@ func TestBrowser(t *testing.T) {
 	}{
 		{"shows hostile text as text", showsHostileTextAsText},
 		{"says what is wrong", saysWhatIsWrong},
+		{"tells what is not known of features from nothing", tellsUnknownFeaturesFromNothing},
+		{"asks for all features", asksForAllFeatures},
+		{"tells what pools are answered without", tellsWhatPoolsLack},
 		{"announces new items", announcesNewItems},
 		{"gives a token", givesAToken},
 		{"decides about terms", decidesAboutTerms},

@@ -7,6 +7,9 @@
 //	js/api.js        calls, streams of events, tokens
 //	js/dom.js        building blocks; what comes from the API goes in as text, never as markup
 //
+// What an answer lacks, and what could not be asked, is said where it would stand: what is not known is never shown as
+// nothing.
+//
 // Whoever cannot point or cannot see uses all of it: landmarks, a heading for each view that gets the focus, what changes
 // is announced, every plot is a table, too.
 package web

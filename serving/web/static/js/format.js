@@ -19,6 +19,12 @@ export function ago(time) {
   return relative.format(Math.round(seconds / size), unit);
 }
 
+// without says what an answer did without, '' if it is whole.
+export const without = (degraded) => (degraded.length ? `Answered without: ${degraded.join(', ')}.` : '');
+
+// unread says that something could not be read.
+export const unread = (what, error) => `${what} could not be read: ${error.message}.`;
+
 export const count = (n, one, many) => `${whole(n)} ${n === 1 ? one : many}`;
 
 // hash is FNV-1a over the text, mixed once more so that neighbours differ in every bit.

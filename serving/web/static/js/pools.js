@@ -2,7 +2,7 @@
 
 import { $, bar, h, keyed, put, setBar, tell } from './dom.js';
 import { call, ofUser, query } from './api.js';
-import { ago, count, name, sourceClass } from './format.js';
+import { ago, count, name, sourceClass, unread, without } from './format.js';
 import { app, current } from './app.js';
 import { shares } from './plots.js';
 import { opener } from './why.js';
@@ -10,18 +10,33 @@ import { opener } from './why.js';
 const first = 25, most = 1000, step = 100; // candidates shown of a pool
 const heldShown = 36;
 const limits = new Map(); // source → how many are shown
+const noneHeld = 'Nothing is: no candidate is so much weaker than the best that a session would rather end.';
 let panels = 0; // numbers the panels of why
 
 // look asks for everything again, and shows what changed.
 export async function look() {
   const matters = current();
+  try {
+    const [state, pools] = await ask();
+    if (matters()) show(state, pools);
+  } catch (error) {
+    if (matters()) tell($('pools-degraded'), unread('The pools', error));
+    throw error;
+  }
+}
+
+// ask returns what the feed remembers, and the pools in which something waits.
+async function ask() {
   const state = await call(ofUser(app.user, `feed/state${query({ feed: app.feed })}`));
   const waiting = state.sources.filter((s) => s.waiting > 0);
-  const pools = await Promise.all(waiting.map((s) => call(ofUser(app.user, `pools${query({ source: s.source, limit: limits.get(s.source) || first })}`))));
-  if (!matters()) return;
+  return [state, await Promise.all(waiting.map((s) => call(ofUser(app.user, `pools${query({ source: s.source, limit: limits.get(s.source) || first })}`))))];
+}
+
+function show(state, pools) {
+  tell($('pools-degraded'), without(state.degraded));
   const held = new Map(state.held.map((x) => [x.pin, x]));
   showMix(state.sources);
-  showHeld(state.held);
+  showHeld(state.held, state.degraded.length === 0);
   keyed($('pools'), pools, (p) => p.source, makePool, (e, p) => updatePool(e, p, held));
 }
 
@@ -31,8 +46,9 @@ function showMix(sources) {
   put($('pools-mix'), rows, () => shares('Shares of what this user was shown', rows, 'by source, newer impressions weighing more'));
 }
 
-function showHeld(list) {
-  $('held-none').hidden = list.length > 0;
+// showHeld shows what is held back; whole: of all that there is something is known.
+function showHeld(list, whole) {
+  tell($('held-none'), list.length ? '' : whole ? noneHeld : 'None is known of.');
   tell($('held-more'), list.length > heldShown ? `and ${list.length - heldShown} more` : '');
   keyed($('held'), list.slice(0, heldShown), (x) => x.pin, (x) => makeCandidate(x.pin), (line, x) => {
     line.classList.add('held');
@@ -78,5 +94,6 @@ function makeCandidate(pin) {
 export function leave() {
   limits.clear();
   for (const id of ['pools', 'held']) $(id).replaceChildren();
+  for (const id of ['pools-degraded', 'held-none', 'held-more']) tell($(id), '');
   put($('pools-mix'), null, () => []);
 }

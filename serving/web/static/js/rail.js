@@ -1,8 +1,8 @@
 // What changes as a user acts, beside the feed: affinities, pools, features.
 
-import { $, bar, keyed, setBar } from './dom.js';
+import { $, bar, keyed, setBar, tell } from './dom.js';
 import { call, ofUser, query } from './api.js';
-import { name, percent, short, sourceClass, whole } from './format.js';
+import { name, percent, short, sourceClass, unread, whole, without } from './format.js';
 import { app, current } from './app.js';
 import { ask, show } from './features.js';
 
@@ -13,6 +13,8 @@ export async function look() {
   const matters = current();
   const [state, values] = await Promise.allSettled([call(ofUser(app.user, `feed/state${query({ feed: app.feed })}`)), ask()]);
   if (!matters()) return;
+  tell($('rail-degraded'), lackOf(state, 'Affinities and pools'));
+  tell($('rail-features-degraded'), lackOf(values, 'Features'));
   if (state.status === 'fulfilled') {
     showAffinities(state.value.affinities);
     showPools(state.value.sources);
@@ -21,6 +23,9 @@ export async function look() {
   const failed = [state, values].find((r) => r.status === 'rejected');
   if (failed) throw failed.reason;
 }
+
+// lackOf says what is not in an answer, or that there is none.
+const lackOf = (answer, what) => (answer.status === 'fulfilled' ? without(answer.value.degraded) : unread(what, answer.reason));
 
 function showAffinities(list) {
   const most = list.length ? list[0].value : 1;
@@ -46,4 +51,5 @@ const sum = (list) => list.reduce((a, b) => a + b, 0);
 // leave takes what belongs to the user before off the page.
 export function leave() {
   for (const id of ['rail-affinities', 'rail-pools', 'rail-features']) $(id).replaceChildren();
+  for (const id of ['rail-degraded', 'rail-features-degraded']) tell($(id), '');
 }

@@ -1,0 +1,182 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/smartfeed/smartfeed/internal/browser"
+)
+
+// says is the expression of an element that is shown with a text, "" for one that is not shown.
+func says(selector, text string) string {
+	q, _ := json.Marshal(text) // a text has JSON, which is JavaScript
+	return "((e) => (e.checkVisibility() ? e.textContent : ''))(document.querySelector('" + selector + "')) === " + string(q)
+}
+
+// announced fails the test unless screen readers are told what changes in an element.
+func announced(t *testing.T, p *browser.Page, selector string) {
+	t.Helper()
+	if !browser.Eval[bool](p, "document.querySelector('"+selector+"')?.getAttribute('role') === 'status'") {
+		t.Errorf("%s is not announced", selector)
+	}
+}
+
+// feature is the expression of what stands for a feature of a user: its value, and what is said of it.
+func feature(place, name, want string) string {
+	section := "[...document.querySelectorAll('" + place + " .feature')].find((e) => e.dataset.key === '" + name + "')"
+	return "[..." + section + ".querySelectorAll('.is, .lack:not([hidden])')].map((e) => e.textContent).join('|') === '" + want + "'"
+}
+
+// featuresOf has a desk define features of users, and answers the values of user:a.
+func featuresOf(d *desk, values map[string]any, missing map[string]string, degraded ...string) {
+	var defined []any
+	for name := range values {
+		defined = append(defined, map[string]any{"name": name, "entity": "user", "window": "24h", "aggregate": "count"})
+	}
+	var list []any
+	for name, reason := range missing {
+		list = append(list, map[string]any{"entity": "user:a", "feature": name, "reason": reason})
+	}
+	d.answers("GET /features", 200, map[string]any{"features": defined})
+	answer := map[string]any{
+		"values": map[string]any{"user:a": values}, "missing": orNone(list), "degraded": orNone(degraded),
+		"as_of": "2026-11-20T10:00:00Z", "fresh": nil,
+	}
+	d.answers("POST /features", 200, answer)
+	tried := maps.Clone(answer)
+	tried["definitions"] = defined
+	d.answers("POST /features/try", 200, tried)
+}
+
+func orNone[T any](list []T) []T { return append([]T{}, list...) }
+
+// With a store that is away features are not known, which is told from what nobody has done, with what was done without.
+func tellsUnknownFeaturesFromNothing(t *testing.T, b *browser.Browser) {
+	d := newDesk()
+	values := map[string]any{"saves": nil, "groups": nil, "mean": nil, "capped": 5, "partly": map[string]any{}, "none": map[string]any{}}
+	missing := map[string]string{"saves": "store", "groups": "deadline", "mean": "empty", "capped": "cap", "partly": "window"}
+	featuresOf(d, values, missing, "deadline", "store")
+	p := d.open(t, b, wide, "/?user=user:a#features")
+	p.Wait("what the answer did without", says("#features-degraded", "Answered without: deadline, store."))
+	for name, want := range map[string]string{
+		"saves": "not known|the store could not be read", "groups": "not known|it was not evaluated in time", "mean": "nothing yet",
+		"capped": "5|of the newest actions alone", "partly": "nothing yet|of the kept part of its window alone", "none": "nothing yet",
+	} {
+		p.Wait(name+" is "+want, feature("#features", name, want))
+	}
+	announced(t, p, "#features-degraded")
+	p.CheckAccessible("features without a store")
+	p.Shot("features-away-wide")
+	p.Click("#try button")
+	p.Wait("what is tried is not known, either", "document.querySelector('#try-answer table tbody tr').textContent.includes('not known')")
+	cells := "document.querySelector('#try-answer tbody tr').children"
+	p.Wait("what is tried and empty is nothing",
+		"[..."+cells+"].filter((c, i) => document.querySelectorAll('#try-answer th')[i].textContent === 'mean')[0].textContent === 'nothing'")
+
+	browser.Eval[string](p, "location.hash = 'feed'")
+	p.Wait("the rail says so, too", says("#rail-features-degraded", "Answered without: deadline, store."))
+	p.Wait("and does not call it nothing", feature("#rail-features", "capped", "5|of the newest actions alone"))
+	announced(t, p, "#rail-features-degraded")
+	p.CheckAccessible("a rail without a store")
+	d.answers("POST /features", 503, map[string]any{"detail": "too full"})
+	p.Wait("that the rail's could not be read", says("#rail-features-degraded", "Features could not be read: too full."))
+	browser.Eval[string](p, "location.hash = 'features'")
+	p.Wait("that they could not be read", says("#features-degraded", "Features could not be read: too full."))
+	p.Wait("what there was stays", feature("#features", "capped", "5|of the newest actions alone"))
+
+	featuresOf(d, map[string]any{"saves": 3, "groups": map[string]any{}, "mean": 1.5, "capped": 5, "partly": 0, "none": []any{}}, nil)
+	p.Wait("nothing is lacking any more", says("#features-degraded", ""))
+	p.Wait("the values are there", feature("#features", "saves", "3")+" && "+feature("#features", "groups", "nothing yet"))
+	p.Excuse("503")
+	p.Check()
+}
+
+// However many features of users are defined, all are asked for, as many at once as an answer may have.
+func asksForAllFeatures(t *testing.T, b *browser.Browser) {
+	const defined, atOnce = 150, 100
+	d := newDesk()
+	list := []any{map[string]any{"name": "of_a_pin", "entity": "pin", "window": "24h", "aggregate": "count"}}
+	for n := range defined {
+		list = append(list, map[string]any{"name": fmt.Sprint("f", n), "entity": "user", "window": "24h", "aggregate": "count"})
+	}
+	d.answers("GET /features", 200, map[string]any{"features": list})
+	d.answers("POST /features", 200, func(asked []byte) any {
+		var q struct{ Features []string }
+		_ = json.Unmarshal(asked, &q) // then there is no value
+		values, missing, degraded, asOf := map[string]any{}, []any{}, []string{}, "2026-11-20T10:00:02Z"
+		for _, name := range q.Features {
+			values[name] = len(name)
+			if name == "f149" {
+				values[name], degraded, asOf = nil, []string{"deadline"}, "2026-11-20T10:00:01.5Z"
+				missing = append(missing, map[string]any{"entity": "user:a", "feature": name, "reason": "deadline"})
+			}
+		}
+		return map[string]any{"values": map[string]any{"user:a": values}, "missing": missing, "degraded": degraded, "as_of": asOf}
+	})
+	p := d.open(t, b, wide, "/?user=user:a#features")
+	p.Wait("all are there", fmt.Sprintf("document.querySelectorAll('#features .feature').length === %d", defined))
+	for _, name := range []string{"f0", "f99", "f100", "f148"} {
+		p.Wait(name+" has its value", feature("#features", name, fmt.Sprint(len(name))))
+	}
+	p.Wait("what one answer lacks is told", feature("#features", "f149", "not known|it was not evaluated in time"))
+	p.Wait("and above all", says("#features-degraded", "Answered without: deadline."))
+	p.Wait("it is as of the oldest", says("#features-as-of", " at 10:00:01"))
+	var all []string
+	for _, body := range d.bodies("POST /features")[:2] {
+		var q struct{ Features, Users []string }
+		if err := json.Unmarshal([]byte(body), &q); err != nil || len(q.Features) > atOnce || !slices.Equal(q.Users, []string{"user:a"}) {
+			t.Errorf("asked for %d features of %q, %v; want at most %d of user:a", len(q.Features), q.Users, err, atOnce)
+		}
+		all = append(all, q.Features...)
+	}
+	if slices.Sort(all); len(slices.Compact(all)) != defined || slices.Contains(all, "of_a_pin") {
+		t.Errorf("the first two questions are for %d features: %q, want %d, of users alone", len(all), all, defined)
+	}
+	p.Excuse("503")
+	p.Check()
+}
+
+func stateOf(held []any, degraded ...string) map[string]any {
+	return map[string]any{
+		"feed": "home", "sources": []any{map[string]any{"source": "following", "waiting": 2, "target": 1, "shown": 3}},
+		"held": orNone(held), "affinities": []any{}, "degraded": orNone(degraded),
+	}
+}
+
+// What a feed's state was answered without is told beside the feed and above the pools, where nothing may be held back for
+// want of what would tell.
+func tellsWhatPoolsLack(t *testing.T, b *browser.Browser) {
+	const lacking, unread = "Answered without: items, affinities.", "The pools could not be read: the rows are away."
+	d := newDesk()
+	d.answers("GET /feed/state", 200, stateOf(nil, "items", "affinities"))
+	p := d.open(t, b, wide, "/?user=user:a")
+	p.Wait("the rail says it", says("#rail-degraded", lacking))
+	announced(t, p, "#rail-degraded")
+	browser.Eval[string](p, "location.hash = 'pools'")
+	p.Wait("the view says it", says("#pools-degraded", lacking)+" && document.querySelectorAll('#pools li').length === 2")
+	p.Wait("that nothing is held back is not said", says("#held-none", "None is known of."))
+	announced(t, p, "#pools-degraded")
+	p.CheckAccessible("pools without items")
+	p.Shot("pools-away-wide")
+	d.answers("GET /feed/state", 200, stateOf(nil))
+	p.Wait("nothing is lacking any more", says("#pools-degraded", ""))
+	const none = "Nothing is: no candidate is so much weaker than the best that a session would rather end."
+	p.Wait("nothing is held back", says("#held-none", none))
+
+	d.answers("GET /feed/state", 503, map[string]any{"detail": "the rows are away"})
+	p.Wait("that they could not be read", says("#pools-degraded", unread))
+	p.Wait("what there was stays", says("#held-none", none)+" && document.querySelectorAll('#pools li').length === 2")
+	p.Fill("#user", "user:b")
+	p.Press(kb.Enter)
+	p.Wait("of another user it could not be read", "location.search.includes('user%3Ab') && "+says("#pools-degraded", unread))
+	p.Wait("and nothing is said of what is held back", says("#held-none", "")+" && document.querySelectorAll('#pools li').length === 0")
+	browser.Eval[string](p, "location.hash = 'feed'")
+	p.Wait("the rail says it", says("#rail-degraded", "Affinities and pools could not be read: the rows are away."))
+	p.Excuse("503")
+	p.Check()
+}
