@@ -180,3 +180,70 @@ func tellsWhatPoolsLack(t *testing.T, b *browser.Browser) {
 	p.Excuse("503")
 	p.Check()
 }
+
+// A feed without items is empty only if everything was asked and no page follows.
+func tellsAnEmptyFeedFromOneUnread(t *testing.T, b *browser.Browser) {
+	d := newDesk()
+	page := func(next any, items []any, degraded ...string) {
+		d.answers("GET /feed", 200, map[string]any{"items": orNone(items), "next": next, "degraded": orNone(degraded)})
+	}
+	page("c1", nil, "generator", "store")
+	p := d.open(t, b, wide, "/?user=user:a")
+	const lacking = "Answered without: generator, store."
+	p.Wait("what it did without", says("#degraded", lacking))
+	p.Wait("that not all was asked", says("#empty", "Nothing was found for a, and not everything could be asked. What arrives is announced here."))
+	announced(t, p, "#degraded")
+	one := []any{map[string]any{
+		"pin": "pin:1", "time": "2026-11-20T10:00:00Z", "author": "user:b", "board": nil, "interests": []string{}, "title": "one", "link": "",
+		"new": false, "source": "following", "score": 1.5,
+	}}
+	page(nil, one)
+	p.Click("#more")
+	p.Wait("an older page is there, and what is above it is as it was", "document.querySelectorAll('.card').length === 1 && "+says("#degraded", lacking))
+	page("c1", nil)
+	p.Click("#who button")
+	p.Wait("that older ones may be there", says("#empty", "Of the newest items none may be seen any more. Older ones may."))
+	p.Wait("nothing is lacking any more", says("#degraded", ""))
+	page(nil, nil)
+	p.Click("#who button")
+	p.Wait("that there is nothing", says("#empty", "Nothing waits for a, and nothing was shown before. What arrives is announced here."))
+	p.Excuse("503")
+	p.Check()
+}
+
+// Without the broker's word topics are not known, and not empty; shares lack what processes did that could not be asked.
+func tellsWhatThePipelineLacks(t *testing.T, b *browser.Browser) {
+	s := status()
+	delete(s, "flows")
+	s["parts"].([]any)[0].(map[string]any)["restarts"] = 0
+	s["unasked"] = []any{map[string]any{"what": "gone:1", "why": "nobody answers"}}
+	s["shares"] = []any{map[string]any{"feed": "home", "source": "following", "target": 1, "items": 0}}
+	d := newDesk()
+	d.answers("GET /status", 200, s)
+	p := d.open(t, b, wide, "/#pipeline")
+	p.Wait("that the broker does not tell",
+		says("#untold", "The broker does not tell how far its topics are: what goes through them and who lags behind is not known."))
+	p.Wait("the topics are not known", says("#topics", "not known"))
+	p.Wait("the lag is not, either", row("#groups", "pools")+" === 'pools|1|unknown|–|0|1|waiting'")
+	node := "[...document.querySelectorAll('.node')].find((n) => n.querySelector('.node-name').textContent === "
+	p.Wait("nor what producers bring", node+"'producers').querySelector('.node-rate').textContent === '–'")
+	p.Wait("what the group itself says is shown", node+"'pools').querySelector('.node-rate').textContent === '1.0/s'")
+	p.Wait("how far it is behind is not known", node+"'pools').querySelector('.node-lag').textContent === 'lag not known'")
+	announced(t, p, "#untold")
+	p.CheckAccessible("a pipeline without a broker")
+	p.Shot("pipeline-away-wide")
+
+	browser.Eval[string](p, "location.hash = 'insights'")
+	p.Wait("the shares are without a process",
+		"[...document.querySelectorAll('#plot-shares .notice')].map((e) => e.textContent).join() === 'Without gone:1: nobody answers.,"+
+			"No feed has been asked for where it could be asked: there is nothing to compare with the shares.'")
+	browser.Eval[string](p, "location.hash = 'pipeline'")
+	d.answers("GET /status", 200, status())
+	p.Wait("the topics are known", says("#untold", "")+" && "+row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
+	d.answers("GET /status", 500, map[string]any{"detail": "it broke"})
+	p.Wait("that there is no status", says("#untold", "How the pipeline stands could not be read: it broke."))
+	p.Wait("what there was stays", row("#topics", "served")+" === 'served|user|serving|pools|9|0|5,000'")
+	p.Excuse("500")
+	p.Excuse("503")
+	p.Check()
+}

@@ -204,6 +204,8 @@ func TestBrowser(t *testing.T) {
 		{"tells what is not known of features from nothing", tellsUnknownFeaturesFromNothing},
 		{"asks for all features", asksForAllFeatures},
 		{"tells what pools are answered without", tellsWhatPoolsLack},
+		{"tells an empty feed from one that could not be read", tellsAnEmptyFeedFromOneUnread},
+		{"tells what is not known of the pipeline", tellsWhatThePipelineLacks},
 		{"announces new items", announcesNewItems},
 		{"gives a token", givesAToken},
 		{"decides about terms", decidesAboutTerms},

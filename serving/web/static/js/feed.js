@@ -2,7 +2,7 @@
 
 import { $, h, s, say, tell } from './dom.js';
 import { call, listen, ofUser, publish, query } from './api.js';
-import { ago, count, hash, name, sourceClass } from './format.js';
+import { ago, count, hash, name, sourceClass, without } from './format.js';
 import { app, current } from './app.js';
 import { opener } from './why.js';
 
@@ -11,6 +11,7 @@ const pageSize = 24; // items of a page: fills rows of two, three and four cards
 let cursor = null; // of the next older page
 let shown = 0; // items on the page
 let frozen = false; // an item that was shown before is on the page
+let lacking = new Set(); // what the visit and the pages below it were answered without
 let mix = new Map(); // items on the page by source
 let stop = () => {}; // ends the stream of counts
 
@@ -62,6 +63,7 @@ function clear() {
   $('items').replaceChildren();
   shown = 0;
   frozen = false;
+  lacking = new Set();
   mix = new Map();
 }
 
@@ -86,12 +88,20 @@ function show(page) {
   cursor = page.next;
   const cards = page.items.map(add);
   tell($('notice'), '');
-  tell($('degraded'), page.degraded.length ? `Answered without: ${page.degraded.join(', ')}.` : '');
+  for (const what of page.degraded) lacking.add(what);
+  tell($('degraded'), without([...lacking]));
   $('more').hidden = !cursor;
   $('end').hidden = Boolean(cursor) || shown === 0;
   $('mix').textContent = [...mix].sort((a, b) => b[1] - a[1]).map(([source, n]) => `${n} ${source}`).join(' · ');
-  tell($('empty'), shown ? '' : `Nothing waits for ${name(app.user)}, and nothing was shown before. What arrives is announced here.`);
+  tell($('empty'), shown ? '' : emptiness());
   return cards[0];
+}
+
+// emptiness says why there is no item: that there is none is said only by a page that lacks nothing and has none after it.
+function emptiness() {
+  if (lacking.size) return `Nothing was found for ${name(app.user)}, and not everything could be asked. What arrives is announced here.`;
+  if (cursor) return 'Of the newest items none may be seen any more. Older ones may.';
+  return `Nothing waits for ${name(app.user)}, and nothing was shown before. What arrives is announced here.`;
 }
 
 function add(item) {

@@ -29,7 +29,7 @@ async function show(place, ask, draw) {
   const at = $(`plot-${place}`);
   try {
     const answer = await ask();
-    put(at, place === 'shares' ? answer.shares || null : answer, () => draw(answer));
+    put(at, place === 'shares' ? [answer.shares, answer.unasked] : answer, () => draw(answer));
   } catch (error) {
     put(at, error.message, () => h('p', { class: 'notice' }, `The plot ${place} is not there: ${error.message}.`));
   }
@@ -42,10 +42,17 @@ const showGrowth = (g) => [
 
 // showShares compares what chunks were made of with their targets, for each feed that gave something.
 function showShares(status) {
+  const unasked = (status.unasked || []).map((u) => h('p', { class: 'notice' }, `Without ${u.what}: ${u.why}.`));
+  return [unasked, sharesOf(status, unasked.length > 0)].flat();
+}
+
+// sharesOf are the plots; partly: of those who choose some could not be asked.
+function sharesOf(status, partly) {
   if (!status.shares) return h('p', { class: 'notice' }, 'What is shown is chosen by other processes, none of which could be asked. Under Pools is how it stands with one user.');
   const feeds = [...new Set(status.shares.map((s) => [s.feed, s.arm].filter(Boolean).join(', arm ')))];
   const figures = feeds.map((feed) => shareOf(feed, status.shares.filter((s) => [s.feed, s.arm].filter(Boolean).join(', arm ') === feed))).filter(Boolean);
-  return figures.length ? figures : h('p', { class: 'notice' }, 'No feed has been asked for yet: there is nothing to compare with the shares.');
+  const none = partly ? 'No feed has been asked for where it could be asked' : 'No feed has been asked for yet';
+  return figures.length ? figures : h('p', { class: 'notice' }, `${none}: there is nothing to compare with the shares.`);
 }
 
 function shareOf(feed, list) {

@@ -115,7 +115,7 @@ async function look() {
   if (looking || document.hidden) return;
   looking = true;
   const now = views[view()];
-  const rounds = [call('/v1/status').then(showStatus)];
+  const rounds = [call('/v1/status').then(showStatus, missStatus)];
   if (app.known || !now.user) rounds.push(now.look());
   const failed = (await Promise.allSettled(rounds)).find((r) => r.status === 'rejected');
   if (failed) state(failed.reason.message, false);
@@ -132,6 +132,11 @@ function showStatus(status) {
   state(status.ready ? 'ready' : status.missing.join('; '), status.ready);
   tell($('version'), `smartfeed ${status.version}`);
   if (view() === 'pipeline') pipeline.look(status);
+}
+
+function missStatus(error) {
+  if (view() === 'pipeline') pipeline.away(error);
+  throw error;
 }
 
 function state(text, good) {

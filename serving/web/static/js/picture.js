@@ -168,11 +168,13 @@ function point([a, b, c, d], t) {
 
 function box(n, [x, y], { w, h }) {
   const late = n.lag >= lagging, sick = n.restarts > 0;
-  const said = n.lag === null ? '' : n.lag ? `${whole(n.lag)} behind` : 'nothing waits';
+  const written = n.to.length ? rate(sum(n.to.map((l) => l.rate))) : '–';
+  const goes = n.lag !== null ? rate(n.in) : n.group ? rate(n.group.records_per_second) : written;
+  const said = n.lag === null ? n.group && 'lag not known' : n.lag ? `${whole(n.lag)} behind` : 'nothing waits';
   return s('g', { class: `node${late ? ' late' : ''}${sick ? ' sick' : ''}`, transform: `translate(${x} ${y})` },
     s('rect', { width: w, height: h, rx: 8 }),
     s('text', { class: 'node-name', x: w / 2, y: 20, 'text-anchor': 'middle' }, n.name),
-    s('text', { class: 'node-rate', x: w / 2, y: 37, 'text-anchor': 'middle' }, n.lag === null ? rate(sum(n.to.map((l) => l.rate))) : rate(n.in)),
+    s('text', { class: 'node-rate', x: w / 2, y: 37, 'text-anchor': 'middle' }, goes),
     s('text', { class: 'node-lag', x: w / 2, y: 53, 'text-anchor': 'middle' }, sick ? count(n.restarts, 'restart', 'restarts') : said));
 }
 

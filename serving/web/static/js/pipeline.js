@@ -1,7 +1,7 @@
 // The pipeline: its groups and topics as a picture and as tables, and what it could not work off.
 
-import { $, h, put, table } from './dom.js';
-import { ago, count, short, whole } from './format.js';
+import { $, h, put, table, tell } from './dom.js';
+import { ago, count, short, unread, whole } from './format.js';
 import { nodesOf, partsOf, processesOf, draw } from './picture.js';
 import * as letters from './letters.js';
 
@@ -12,17 +12,23 @@ let status = null;
 // look shows a status that the caller has asked for.
 export function look(now) {
   status = now;
-  measure(now.flows || []);
+  tell($('untold'), now.flows ? '' : 'The broker does not tell how far its topics are: what goes through them and who lags behind is not known.');
+  if (now.flows) measure(now.flows);
   const missing = [...now.missing, ...(now.unasked || []).map((u) => `Without ${u.what}: ${u.why}`)];
   put($('missing'), missing, (list) => list.map((m) => h('p', { class: 'notice' }, m)));
   picture();
   put($('groups'), groupRows(now), (rows) => table('Groups', ['group', 'records/s', 'lag', 'partitions', 'restarts', 'dead letters', 'condition'], rows));
-  put($('topics'), topicRows(now), (rows) => table('Topics', ['topic', 'key', 'from', 'to', 'records', 'records/s', 'lag'], rows));
+  put($('topics'), topicRows(now), showTopics);
   $('processes-section').hidden = !now.processes;
   put($('processes'), processRows(now), (rows) => table('Processes', ['process', 'version', 'state'], rows));
   put($('parts'), partRows(now), (rows) => table('Parts', ['part', 'process', 'condition', 'since', 'restarts', 'last error'], rows));
   const flow = (now.flows || []).find((f) => f.topic === 'dead-letters');
   letters.look(flow ? flow.records : -1);
+}
+
+// away says that there is no status; what the last one said stays.
+export function away(error) {
+  tell($('untold'), unread('How the pipeline stands', error));
 }
 
 // measure learns how fast topics grow; half of what was known stays, so that lines do not flicker.
@@ -69,9 +75,16 @@ function conditions(parts) {
   return [...by].map(([condition, n]) => (parts.length > 1 ? `${condition} in ${n}` : condition)).join(', ') || 'not known';
 }
 
+// topicRows are those of the topics, null while they are not known.
 function topicRows(s) {
-  return (s.flows || []).map((f) => [f.topic, f.key, f.writers.join(', '), f.whole && !f.readers.length ? 'held whole' : f.readers.map((r) => r.group).join(', ') || '–',
+  if (!s.flows) return null;
+  return s.flows.map((f) => [f.topic, f.key, f.writers.join(', '), f.whole && !f.readers.length ? 'held whole' : f.readers.map((r) => r.group).join(', ') || '–',
     whole(f.records), short(Math.round(10 * (rates.get(f.topic) || 0)) / 10), f.readers.length ? whole(f.readers.reduce((n, r) => n + r.records, 0)) : '–']);
+}
+
+function showTopics(rows) {
+  if (!rows) return h('p', { class: 'quiet' }, 'not known');
+  return table('Topics', ['topic', 'key', 'from', 'to', 'records', 'records/s', 'lag'], rows);
 }
 
 function partRows(s) {
