@@ -14,7 +14,7 @@ type Config struct {
 	MaxDelay   time.Duration `yaml:"max_delay"`   // longest delay, FirstDelay-168h, default 6h
 	Settle     time.Duration `yaml:"settle"`      // after which a letter that has not come back counts as done, 1s-24h, default 1m
 
-	Rate      float64 `yaml:"rate"`       // retries a second of each kind, 0-10,000, default 10; 0: none
+	Rate      float64 `yaml:"rate"`       // retries a second of each kind, 0-10,000, default 10; 0: none, what comes waits
 	TopicRate float64 `yaml:"topic_rate"` // of all kinds of a topic together, above 0, at most 10,000, default 50
 
 	KeepWaiting int `yaml:"keep_waiting"` // letters of a topic that wait, 1-1,000,000, default 10,000; more are parked
@@ -56,6 +56,9 @@ func within[T int | float64 | time.Duration](name string, v, low, high T) error 
 	}
 	return fmt.Errorf("%s: %v, must be %v to %v", name, v, low, high)
 }
+
+// lookAgain returns after how long it is looked again whether what is stopped may go: FirstDelay, within 1s-1m.
+func (c Config) lookAgain() time.Duration { return min(max(c.FirstDelay, time.Second), time.Minute) }
 
 // delay returns how long a letter waits after its n-th failure; n is 1 or more.
 func (c Config) delay(n int32) time.Duration {

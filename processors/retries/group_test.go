@@ -250,6 +250,24 @@ func TestALimitOfZeroStopsAKind(t *testing.T) {
 	}
 }
 
+// What waited at a configured rate of zero goes when the group is started with another, though no record comes.
+func TestAnotherConfiguredRateNeedsNoRecord(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.Rate = 0
+	r := newRig(t, cfg)
+	l := r.bury(1, "bad")
+	r.Eventually("it is due", func() bool {
+		list := r.letters(topics.Edges, schemas.RetryWaiting)
+		return len(list) == 1 && list[0].Due < schemas.MicrosOf(time.Now())
+	})
+	if n := len(r.published()); n != 0 {
+		t.Fatalf("%d were sent at a rate of 0", n)
+	}
+	r.adjusted(nil, r.group(quick()))
+	r.Eventually("it is sent", func() bool { return r.published()[string(l.Key)] == string(l.Value) })
+}
+
 // published returns the values of the retries on edges by key, and fails if one stands in the wrong partition.
 func (r *rig) published() map[string]string {
 	r.t.Helper()

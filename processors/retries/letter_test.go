@@ -29,6 +29,16 @@ func TestDelaysGrowLinearlyAndThenDouble(t *testing.T) {
 	}
 }
 
+func TestWhatIsStoppedIsLookedAtAgain(t *testing.T) {
+	for first, want := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: time.Second, 30 * time.Second: 30 * time.Second, 24 * time.Hour: time.Minute,
+	} {
+		if got := (Config{FirstDelay: first}).lookAgain(); got != want {
+			t.Errorf("with a first delay of %v: after %v, want %v", first, got, want)
+		}
+	}
+}
+
 // Whoever asks at whatever moments, in no stretch of time more go than the rate allows, and a second's worth beside.
 func TestPaceKeepsTheRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

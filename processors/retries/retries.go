@@ -6,7 +6,7 @@
 //	rows    a letter with its state, its bytes while it waits, the queue of each kind by due time, what has ended by
 //	        time; of a kind its counts and pace; limits that were set; of the topic its pace
 //	out     every topic of the catalogue that has records of package schemas, with the header of topics.Retry
-//	timers  the next letter that is due and may go; a letter that has not come back
+//	timers  the next letter that is due and may go; a look at what may not; a letter that has not come back
 //
 // A letter is known by the record that failed first (topic, partition, offset) and the group that could not work it off.
 // When it is due, its bytes go to its topic again, marked as the retry they are: the other groups that read the topic
@@ -24,8 +24,10 @@
 // A kind is a topic, a group and the words of a reason (topics.KindOf). Each kind goes at its rate, at once after a rest
 // for up to a second's worth; all of a topic together go at TopicRate. Where more is due than may go, kinds of greater
 // priority go first, and in a kind what was due first. An order sets rate and priority of a kind, of a topic/group or of
-// a topic, the newest by its time; 0 stops a kind, whose letters wait. An order can also have letters retried at once;
-// these keep to the rates, too. At most maxKinds kinds of a topic are told apart; the others are one a group.
+// a topic, the newest by its time; 0 stops a kind, whose letters wait. What waits at a rate of 0 is looked at again after
+// FirstDelay, within 1s-1m: with another rate in the configuration it goes on, without any record. An order can also have
+// letters retried at once; these keep to the rates, too. At most maxKinds kinds of a topic are told apart; the others are
+// one a group.
 //
 // Not retried by itself is what can only be retried by hand, or not at all: key and value over topics.MaxRetriedBytes,
 // what finds no room (KeepWaiting, KeepBytes), records of topics that are no longer there, ticks of timers, and letters

@@ -50,31 +50,35 @@ type waiting struct {
 	due  schemas.Micros // when that is
 }
 
-// queues returns the kinds of which something waits and may go, in the order of who goes first.
-func (t table) queues() ([]waiting, error) {
+// queues returns the kinds of which something waits and may go, in the order of who goes first, and whether something waits
+// that may not.
+func (t table) queues() (list []waiting, stopped bool, err error) {
 	kinds, err := t.kinds()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	set, err := limits(t.own)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var list []waiting
 	for _, k := range kinds {
 		w := waiting{kind: k, limit: limitOf(set, k.Name, t.cfg.Rate)}
-		if w.Rate <= 0 || k.States[schemas.RetryWaiting] == 0 {
+		if k.States[schemas.RetryWaiting] == 0 {
+			continue
+		}
+		if w.Rate <= 0 {
+			stopped = true
 			continue
 		}
 		if err := w.look(t.own); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		list = append(list, w)
 	}
 	slices.SortFunc(list, func(a, b waiting) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
 	})
-	return list, nil
+	return list, stopped, nil
 }
 
 // look finds what is due first.
@@ -98,7 +102,7 @@ func (w *waiting) id() []byte { return w.head[len(queuePrefix(w.Name))+8:] }
 
 // work retries what is due and may go.
 func (t table) work() error {
-	list, err := t.queues()
+	list, _, err := t.queues()
 	if err != nil {
 		return err
 	}
@@ -198,11 +202,12 @@ func (t table) await(l *letter) error {
 	return t.own.SetTimer(l.Due.Time(), name)
 }
 
-// arm sets the timer to when the next letter is due and may go. One that is set for too early stays: when it fires, it
-// is set anew. One that should have fired is set in any case: if it did, and came to nothing, it is not set any more.
+// arm sets the timer to when the next letter is due and may go, or to when it is looked again at what may not: no record
+// tells of another rate in the configuration. One that is set for too early stays: when it fires, it is set anew. One that
+// should have fired is set in any case: if it did, and came to nothing, it is not set any more.
 func (t table) arm() error {
-	list, err := t.queues()
-	if err != nil || len(list) == 0 {
+	list, stopped, err := t.queues()
+	if err != nil || len(list) == 0 && !stopped {
 		return err
 	}
 	state, err := t.topic()
@@ -210,6 +215,9 @@ func (t table) arm() error {
 		return err
 	}
 	next := schemas.Micros(0)
+	if stopped {
+		next = t.now() + micros(t.cfg.lookAgain())
+	}
 	for _, w := range list {
 		if at := max(w.due, schemas.Micros(w.Pace), schemas.Micros(state.Pace)); next == 0 || at < next {
 			next = at
