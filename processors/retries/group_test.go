@@ -268,6 +268,39 @@ func TestAnotherConfiguredRateNeedsNoRecord(t *testing.T) {
 	r.Eventually("it is sent", func() bool { return r.published()[string(l.Key)] == string(l.Value) })
 }
 
+// A letter whose topic leaves the catalogue while it waits is parked, and the group goes on with those of others.
+func TestTheTopicOfALetterThatWaitsIsNoMore(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.Rate = 0
+	r := newRig(t, cfg)
+	const letters = 30
+	for i := range int64(letters) {
+		r.bury(i, "bad")
+	}
+	r.WaitIdle()
+	if n := len(r.letters(topics.Edges, schemas.RetryWaiting)); n != letters {
+		t.Fatalf("%d wait, want %d", n, letters)
+	}
+	catalogue := slices.DeleteFunc(r.catalogue(), func(t topics.Topic) bool { return t.Name == topics.Edges })
+	cfg = quick()
+	cfg.KeepParked = 20
+	r.adjusted(least, retries.Group(cfg, catalogue, r.Streams))
+	r.Eventually("none waits", func() bool { return len(r.letters(topics.Edges, schemas.RetryWaiting)) == 0 })
+	r.WaitIdle()
+	all := r.letters(topics.Edges, "")
+	for _, l := range all {
+		if l.State != schemas.RetryParked || l.Why != "its topic takes no retries" || l.Attempts != 0 || l.Due != 0 {
+			t.Errorf("%+v, want it parked", l)
+		}
+	}
+	if n := len(r.published()); len(all) != cfg.KeepParked || n != 0 {
+		t.Errorf("%d are kept, %d were sent, want the newest %d and none", len(all), n, cfg.KeepParked)
+	}
+	proctest.Publish(r.Wire, r.Streams.DeadLetters, topics.Users, &schemas.DeadLetter{Topic: topics.Users, Group: "g", Key: []byte("k")})
+	r.Eventually("another topic's is sent", func() bool { return len(r.Records(topics.Users)) == 1 })
+}
+
 // published returns the values of the retries on edges by key, and fails if one stands in the wrong partition.
 func (r *rig) published() map[string]string {
 	r.t.Helper()
@@ -294,7 +327,11 @@ func (r *rig) adjusted(adjust func(*rows.Config), g rows.Group) {
 }
 
 func (r *rig) group(cfg retries.Config) rows.Group {
-	return retries.Group(cfg, topics.Catalogue(topics.Profile{Partitions: r.Kafka.Partitions, Embedded: true}), r.Streams)
+	return retries.Group(cfg, r.catalogue(), r.Streams)
+}
+
+func (r *rig) catalogue() []topics.Topic {
+	return topics.Catalogue(topics.Profile{Partitions: r.Kafka.Partitions, Embedded: true})
 }
 
 // What is due together goes in as many steps as the bounds of a record ask for.

@@ -74,12 +74,18 @@ const (
 func (g *group) never(l *schemas.DeadLetter) string {
 	t, ok := g.topics[l.Topic]
 	switch {
-	case !ok || t.RetryTo(l) >= t.Partitions || t.RetryTo(l) < 0:
+	case !ok || !g.takes(l.Topic, t.RetryTo(l)):
 		return whyTopic
 	case len(l.Key)+len(l.Value) > topics.MaxRetriedBytes:
 		return whyLong
 	}
 	return ""
+}
+
+// takes tells whether letters can go to a partition of a topic.
+func (g *group) takes(topic string, partition int32) bool {
+	t, ok := g.topics[topic]
+	return ok && partition >= 0 && partition < t.Partitions
 }
 
 // pace is when the next may go of what keeps to a rate: the generic cell rate algorithm (ITU-T I.371), with a burst of

@@ -30,8 +30,8 @@
 // one a group.
 //
 // Not retried by itself is what can only be retried by hand, or not at all: key and value over topics.MaxRetriedBytes,
-// what finds no room (KeepWaiting, KeepBytes), records of topics that are no longer there, ticks of timers, and letters
-// about letters.
+// what finds no room (KeepWaiting, KeepBytes), records of topics that are no longer there (also when they go while the
+// letter waits), ticks of timers, and letters about letters.
 //
 // External calls are retried where they are made: those of the generator to sources and models are asked while a visit
 // waits, left out when they fail, and asked again by the next visit; Cassandra and the feature stores are written by sinks,

@@ -19,10 +19,11 @@ const (
 	bytesAtOnce = 4 << 20
 )
 
-// What a timer keeps free of the bounds of a record, beside the longest letter: a dozen rows of each that is sent, and one
-// of each kind in the end. The least bounds leave 900 rows and 256 KiB for what is sent before.
+// What a timer keeps free of the bounds of a record, beside the longest letter: a dozen rows of each that is sent or parked,
+// four of each that is forgotten for it, and in the end one of each kind and a few of the topic. The least bounds leave 872
+// rows and 256 KiB for what is sent before.
 const (
-	freeRows  = maxKinds + 36
+	freeRows  = maxKinds + 24 + 4*mostForgotten
 	freeBytes = topics.MaxRetriedBytes + 256<<10
 )
 
@@ -165,11 +166,16 @@ func (t table) setPace(name string, p pace) error {
 	return put(t.own, named(rowKind, []byte(name)), k)
 }
 
-// send publishes a letter's bytes again, and returns how many they are.
+// send publishes a letter's bytes again, and returns how many they are. A letter whose topic is no longer there is parked.
 func (t table) send(id []byte) (int, error) {
 	l, err := t.find(id)
 	if err != nil || l == nil {
 		return 0, cmp.Or(err, fmt.Errorf("letter %x: %w", id, errTorn))
+	}
+	if !t.takes(t.name(), l.To) {
+		l.Why = whyTopic
+		t.tx.Effect("parked", 1)
+		return 0, t.move(l, schemas.RetryParked)
 	}
 	body, err := t.own.Get(named(rowBytes, id))
 	if err != nil {
