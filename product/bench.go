@@ -128,7 +128,7 @@ func (p *program) bench(cmd *cobra.Command, f benchFlags, rates map[string]float
 		return err
 	}
 	ctx := cmd.Context()
-	if _, err := topics.VerifyAll(ctx, setup.Kafka); err != nil { // else what was published would be waited for in vain
+	if _, err := topics.VerifyAll(ctx, setup.Kafka, topics.RoleOperate); err != nil { // else what was published would be waited for in vain
 		return err
 	}
 	publisher, err := publishing.Open(ctx, setup)

@@ -95,7 +95,7 @@ func (p *product) openKafka(ctx context.Context, role string) error {
 	if err := topics.VerifyAccess(ctx, p.kafka, role); err != nil {
 		return err
 	}
-	profile, err := topics.VerifyAll(ctx, p.kafka)
+	profile, err := topics.VerifyAll(ctx, p.kafka, role)
 	p.kafka.Embedded = profile.Embedded
 	return err
 }

@@ -60,13 +60,17 @@ func (s Setup) Streams(ctx context.Context) (*Streams, error) {
 	return Open(ctx, registry)
 }
 
-// catalogue returns the topics that the setup's brokers should have.
+// catalogue returns the topics that the setup's brokers should have, those of generations included.
 func (s Setup) catalogue(ctx context.Context) ([]Topic, error) {
 	profile, err := ProfileOf(ctx, s.Kafka)
 	if err != nil {
 		return nil, err
 	}
-	return Catalogue(profile), nil
+	own, err := TopicsOfGenerations(ctx, s.Kafka, profile)
+	if err != nil {
+		return nil, err
+	}
+	return append(Catalogue(profile), own...), nil
 }
 
 // Readers are all that Wait waits for, but for those that hold a topic whole.

@@ -14,7 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -24,10 +26,14 @@ import (
 // smartfeed runs one command line against the wire.
 func (w *wire) smartfeed(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
+	return smartfeed(t, topics.Setup{Kafka: w.kafka, Registry: w.RegistryURL(), Log: logTo(t)}, stdin, args...)
+}
+
+// smartfeed runs one command line with a setup.
+func smartfeed(t *testing.T, setup topics.Setup, stdin string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
 	root := &cobra.Command{Use: "smartfeed", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(topics.Commands(func(*cobra.Command) (topics.Setup, error) {
-		return topics.Setup{Kafka: w.kafka, Registry: w.RegistryURL(), Log: logTo(t)}, nil
-	})...)
+	root.AddCommand(topics.Commands(func(*cobra.Command) (topics.Setup, error) { return setup, nil })...)
 	var out, errOut bytes.Buffer
 	root.SetArgs(args)
 	root.SetIn(strings.NewReader(stdin))
@@ -57,6 +63,74 @@ func TestTopicsCommands(t *testing.T) {
 	if out, _, err = w.smartfeed(t, "", "topics", "verify"); err != nil || out != "all topics are as they should be\n" {
 		t.Errorf("verify printed %q, %v", out, err)
 	}
+}
+
+// generation makes the topics of a generation of the pools.
+func generation(t *testing.T, k topics.Kafka, p topics.Profile, number int) {
+	t.Helper()
+	if _, err := topics.Apply(t.Context(), k, topics.GenerationTopics(p, topics.Pools, number)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cutOver says which generations of the pools there are.
+func cutOver(t *testing.T, k topics.Kafka, active, building int) {
+	t.Helper()
+	client, err := k.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	g := topics.Generation{Group: topics.Pools, Active: active, Building: building}
+	if err := topics.SetGeneration(t.Context(), client, g); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// alter sets something of a topic behind everybody's back.
+func alter(t *testing.T, k topics.Kafka, topic, key, value string) {
+	t.Helper()
+	adm, err := k.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer adm.Close()
+	set := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}
+	if _, err := adm.AlterTopicConfigs(t.Context(), set, topic); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The topics of the generation that answers, and of one that is being built, are to be as those of the catalogue are; those
+// of one that is over are nobody's business.
+func TestTopicsCommandsKnowGenerations(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	setup := topics.Setup{Kafka: topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}, Log: logTo(t)}
+	says := func(want, command string) {
+		t.Helper()
+		out, _, err := smartfeed(t, setup, "", "topics", command)
+		if got := fmt.Sprint(out, err); !strings.Contains(got, want) {
+			t.Errorf("topics %s says %q, want %q", command, got, want)
+		}
+	}
+	says("create pools-table", "apply")
+	generation(t, setup.Kafka, topics.Profile{Partitions: 2, Replicas: 2}, 2) // while a broker is away
+	alter(t, setup.Kafka, "pools.2-table", "max.message.bytes", "1000")
+	says("all topics are as they should be", "verify")
+
+	cutOver(t, setup.Kafka, 2, 3)
+	says("topic pools.2-table: max.message.bytes is 1000 and should be", "verify")
+	says("topic pools.3-ticks: missing", "verify")
+	says("alter pools.2-table: max.message.bytes from 1000", "plan")
+	says("create pools.3-table: 2 partitions, 3 replicas, compacted", "apply")
+	says("pools.2-table has 2 replicas, and there are brokers for 3", "verify")
+
+	cutOver(t, setup.Kafka, 3, 0)
+	says("all topics are as they should be\n<nil>", "verify")
 }
 
 func (w *wire) topicNames(t *testing.T) []string {

@@ -162,6 +162,35 @@ func (w *GenerationWatch) Readers(readers []Reader) []Reader {
 	return list
 }
 
+// Topics returns the topics of the generations that there are, but for first ones: those the catalogue has.
+func (w *GenerationWatch) Topics(p Profile) []Topic {
+	var list []Topic
+	for _, group := range RowGroups() {
+		g := w.Of(group)
+		for _, number := range []int{g.Active, g.Building} {
+			if number > FirstGeneration {
+				list = append(list, GenerationTopics(p, group, number)...)
+			}
+		}
+	}
+	return list
+}
+
+// TopicsOfGenerations asks the brokers which generations there are, and returns their topics as GenerationWatch.Topics does.
+// It fails where the user of k may not read the topic generations.
+func TopicsOfGenerations(ctx context.Context, k Kafka, p Profile) ([]Topic, error) {
+	l, err := NewLog(k)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	w := GenerationWatch{Log: l}
+	if err := w.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	return w.Topics(p), nil
+}
+
 // of is a generation of the reader: with ticks of its own.
 func (r Reader) of(number int) Reader {
 	name := GenerationName(r.Group, number)

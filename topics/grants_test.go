@@ -222,6 +222,39 @@ func TestHiddenTopicIsNotMissing(t *testing.T) {
 	}
 }
 
+// A process that works on generations begins on topics that are as they should be; others, who may not see them, begin.
+func TestTopicsOfGenerationsAreOfWhoWorksOnThem(t *testing.T) {
+	admin, as := guarded(t, topics.Roles()...)
+	adm, err := admin.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(adm.Close)
+	generation(t, admin, oneBroker(), 2)
+	cutOver(t, admin, 2, 0)
+	for role, works := range map[string]bool{
+		topics.RoleProcess: true, topics.RoleOperate: true, topics.RoleServe: false, topics.RoleMaterialize: false,
+	} {
+		grants, err := topics.Grants(role, topics.Catalogue(oneBroker()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		acls(t, adm, "User:"+role, grants)
+		if _, err := topics.VerifyAll(t.Context(), as(role), role); err != nil {
+			t.Errorf("%s: %v, want that all is as it should be", role, err)
+		}
+		alter(t, admin, "pools.2-table", "max.message.bytes", "1000")
+		_, err = topics.VerifyAll(t.Context(), as(role), role)
+		told := err != nil && strings.Contains(err.Error(), "pools.2-table: max.message.bytes is 1000")
+		if told != works || err != nil && !told {
+			t.Errorf("%s: %v, want it told: %t", role, err, works)
+		}
+		if _, err := topics.Apply(t.Context(), admin, topics.GenerationTopics(oneBroker(), topics.Pools, 2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestACLsCommand(t *testing.T) {
 	w := newBareWire(t)
 	out, _, err := w.smartfeed(t, "", "topics", "acls", topics.RoleProduce, "--principal", "User:app")

@@ -49,6 +49,9 @@ func (c *Conflict) Error() string {
 	return fmt.Sprintf("topic %s: %s is %s and must be %s: %s", c.Topic, c.Key, c.Have, c.Want, c.Advice)
 }
 
+// InSyncKey is the setting of a topic that says how many replicas must have a record before it is acknowledged.
+const InSyncKey = "min.insync.replicas"
+
 const (
 	cleanupKey    = "cleanup.policy"
 	replicasKey   = "replicas"
@@ -70,7 +73,7 @@ func (t Topic) settings() map[string]string {
 		"retention.ms":           "-1",
 		"retention.bytes":        "-1",
 		"max.message.bytes":      strconv.Itoa(int(maxBatchBytes(t.Name))),
-		"min.insync.replicas":    strconv.Itoa(int(t.InSync)),
+		InSyncKey:                strconv.Itoa(int(t.InSync)),
 		"message.timestamp.type": "CreateTime",
 	}
 	if t.AppendTime {
@@ -243,14 +246,23 @@ func Apply(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
 	return plan, awaitTopics(ctx, adm, plan.Create)
 }
 
-// VerifyAll holds the whole catalogue against the brokers: what a process asks before it works on them. The error names
-// every difference, and the command that mends those that can be mended.
-func VerifyAll(ctx context.Context, k Kafka) (Profile, error) {
+// VerifyAll holds the whole catalogue against the brokers: what a process asks before it works on them. For a role that works
+// on generations their topics belong to it, which others may not even see. The error names every difference, and the command
+// that mends those that can be mended.
+func VerifyAll(ctx context.Context, k Kafka, role string) (Profile, error) {
 	profile, err := ProfileOf(ctx, k)
 	if err != nil {
 		return profile, err
 	}
-	if err := Verify(ctx, k, Catalogue(profile)); err != nil {
+	want := Catalogue(profile)
+	if len(duties()[role].generations) > 0 {
+		own, err := TopicsOfGenerations(ctx, k, profile)
+		if err != nil {
+			return profile, err
+		}
+		want = append(want, own...)
+	}
+	if err := Verify(ctx, k, want); err != nil {
 		return profile, fmt.Errorf("%w\n(\"smartfeed topics apply\" creates what is missing and alters what can be altered)", err)
 	}
 	return profile, nil
