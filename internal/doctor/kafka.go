@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -172,7 +173,8 @@ func fewGrants(all []topics.Grant) string {
 	return few(list)
 }
 
-// topics holds the catalogue against the brokers, and asks whether every partition has the replicas that it needs.
+// topics holds the catalogue and the topics of generations against the brokers, and asks whether every partition has the
+// replicas that it needs.
 func (k Kafka) topics(ctx context.Context, found *Findings) {
 	profile, err := topics.ProfileOf(ctx, k.Kafka)
 	if err != nil {
@@ -180,10 +182,37 @@ func (k Kafka) topics(ctx context.Context, found *Findings) {
 		return
 	}
 	want := topics.Catalogue(profile)
-	plan, err := topics.Differences(ctx, k.Kafka, want)
-	if err != nil {
+	if err := k.held(ctx, want, found); err != nil {
 		found.Problem("this user may need DESCRIBE and DESCRIBE_CONFIGS on the topics", "%v", reason(ctx, err))
 		return
+	}
+	own := k.generations(ctx, profile, found)
+	if len(*found) == 0 {
+		found.OK("%d topics of %d partitions, as planned", len(want)+own, want[0].Partitions)
+	}
+}
+
+// generations looks at the topics of generations, which few roles may see, and returns how many there are. Which they are is
+// itself a topic, which may not be there to read: so they are looked at last.
+func (k Kafka) generations(ctx context.Context, profile topics.Profile, found *Findings) int {
+	own, err := topics.TopicsOfGenerations(ctx, k.Kafka, profile)
+	if err == nil && len(own) > 0 {
+		err = k.held(ctx, own, found)
+	}
+	switch {
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		found.Note("ask as a user who may operate", "the topics of generations are not looked at: %v", err)
+	case err != nil:
+		found.Problem("see kafka", "the topics of generations are not looked at: %v", reason(ctx, err))
+	}
+	return len(own)
+}
+
+// held holds topics against the brokers.
+func (k Kafka) held(ctx context.Context, want []topics.Topic, found *Findings) error {
+	plan, err := topics.Differences(ctx, k.Kafka, want)
+	if err != nil {
+		return err
 	}
 	for _, c := range plan.Conflicts {
 		found.Problem(c.Advice, "%s: %s is %s and must be %s", c.Topic, c.Key, c.Have, c.Want)
@@ -194,41 +223,75 @@ func (k Kafka) topics(ctx context.Context, found *Findings) {
 	for _, s := range plan.Alter {
 		found.Warn(`"smartfeed topics apply" sets it`, "%s: %s is %s and should be %s", s.Topic, s.Key, s.Have, s.Want)
 	}
-	k.replicas(ctx, want, found)
-	if len(*found) == 0 {
-		found.OK("%d topics of %d partitions, as planned", len(want), want[0].Partitions)
+	if len(plan.Thin) > 0 {
+		found.Warn(`kafka-reassign-partitions.sh gives them more, then "smartfeed topics apply" has these used`,
+			"with fewer replicas than there are brokers for: %s", thin(plan.Thin))
+	}
+	return k.replicas(ctx, want, found)
+}
+
+func thin(all []topics.Setting) string {
+	var list []string
+	for _, s := range all {
+		list = append(list, fmt.Sprintf("%s (%s of %s)", s.Topic, s.Have, s.Want))
+	}
+	return few(list)
+}
+
+// replicas asks whether every partition has the replicas in sync that its topic wants, by the topic's own setting: what the
+// catalogue says goes by how many brokers are there, and some may be away.
+func (k Kafka) replicas(ctx context.Context, want []topics.Topic, found *Findings) error {
+	adm, err := k.Admin()
+	if err != nil {
+		return err
+	}
+	defer adm.Close()
+	var names []string
+	for _, t := range want {
+		names = append(names, t.Name)
+	}
+	have, err := adm.ListTopics(ctx, names...)
+	if err != nil {
+		return fmt.Errorf("list topics: %w", err)
+	}
+	configs, err := adm.DescribeTopicConfigs(ctx, names...)
+	if err != nil {
+		return fmt.Errorf("describe topics: %w", err)
+	}
+	for _, name := range names {
+		inSync(name, have[name].Partitions, wanted(configs, name), found)
+	}
+	return nil
+}
+
+// inSync counts the partitions of a topic that have fewer replicas in sync than are wanted, or than they have at all.
+func inSync(topic string, partitions kadm.PartitionDetails, wanted int, found *Findings) {
+	short, stopped := 0, 0
+	for _, p := range partitions {
+		switch {
+		case p.Leader < 0 || len(p.ISR) < wanted:
+			stopped++
+		case len(p.ISR) < len(p.Replicas):
+			short++
+		}
+	}
+	if stopped > 0 {
+		found.Problem("bring the missing brokers back", "%s: %s cannot be written: fewer in-sync replicas than %d", topic, count(stopped, "partition"), wanted)
+	}
+	if short > 0 {
+		found.Warn("look why a broker is away or behind", "%s: %s without all of its replicas", topic, count(short, "partition"))
 	}
 }
 
-func (k Kafka) replicas(ctx context.Context, want []topics.Topic, found *Findings) {
-	adm, err := k.Admin()
-	if err != nil {
-		found.Problem("see kafka", "%v", err)
-		return
-	}
-	defer adm.Close()
-	have, err := adm.ListTopics(ctx)
-	if err != nil {
-		found.Problem("see kafka", "list topics: %v", reason(ctx, err))
-		return
-	}
-	for _, t := range want {
-		short, stopped := 0, 0
-		for _, p := range have[t.Name].Partitions {
-			switch {
-			case p.Leader < 0 || len(p.ISR) < int(t.InSync):
-				stopped++
-			case len(p.ISR) < len(p.Replicas):
-				short++
-			}
-		}
-		if stopped > 0 {
-			found.Problem("bring the missing brokers back", "%s: %s cannot be written: fewer in-sync replicas than %d", t.Name, count(stopped, "partition"), t.InSync)
-		}
-		if short > 0 {
-			found.Warn("look why a broker is away or behind", "%s: %s without all of its replicas", t.Name, count(short, "partition"))
+// wanted returns how many replicas of a topic must have a record before it is acknowledged, 1 where nobody says.
+func wanted(configs kadm.ResourceConfigs, topic string) int {
+	rc, _ := configs.On(topic, nil)
+	for _, c := range rc.Configs {
+		if n, err := strconv.Atoi(c.MaybeValue()); err == nil && c.Key == topics.InSyncKey {
+			return n
 		}
 	}
+	return 1
 }
 
 // groups asks in which state each consumer is, and how much it has not worked off.

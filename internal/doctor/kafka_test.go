@@ -19,6 +19,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
+	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
 // wire is an embedded broker with what the doctor asks of it.
@@ -127,6 +128,117 @@ func TestTopicsThatAreMissingOrDifferent(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, w.look(), "topics problem pins: partitions is 3 and must be 2", "topics problem follows is missing", "transactions note not looked at")
+}
+
+// three is a cluster of brokers that take the settings of topics, with those of the catalogue.
+func three(t *testing.T) (*wire, *kfake.Cluster) {
+	t.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	k := topics.Kafka{Brokers: c.ListenAddrs()[:1], Partitions: 2}
+	if _, err := topics.Apply(t.Context(), k, topics.Catalogue(topics.Profile{Partitions: 2})); err != nil {
+		t.Fatal(err)
+	}
+	return &wire{t: t, kafka: k, doctor: doctor.Kafka{Kafka: k, Member: "test", Now: time.Now}}, c
+}
+
+// lookAtTopics runs the checks up to that of topics.
+func (w *wire) lookAtTopics() string {
+	w.t.Helper()
+	return run(w.t, w.doctor.Checks()[:3]...)
+}
+
+// What can be written goes by the replicas that a topic wants in sync, not by how many brokers are left.
+func TestPartitionsThatCannotBeWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		left []int32
+		want string
+	}{
+		"all there": {[]int32{0, 1, 2}, "topics ok "},
+		"one away":  {[]int32{0, 1}, "topics warning pins: 2 partitions without all of its replicas"},
+		"two away":  {[]int32{0}, "topics problem pins: 2 partitions cannot be written: fewer in-sync replicas than 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, brokers := three(t)
+			for away := int32(len(c.left)); away < 3; away++ {
+				if err := brokers.RemoveNode(away); err != nil {
+					t.Fatal(err)
+				}
+			}
+			net := faultnet.New()
+			w.doctor.Dial = net.Dial
+			net.Alter(kmsg.Metadata, 1, func(r kmsg.Response) { // the brokers here forget replicas that are away
+				told, _ := r.(*kmsg.MetadataResponse)
+				for i := range told.Topics {
+					for j := range told.Topics[i].Partitions {
+						told.Topics[i].Partitions[j].Replicas, told.Topics[i].Partitions[j].ISR = []int32{0, 1, 2}, c.left
+					}
+				}
+			})
+			want(t, w.lookAtTopics(), c.want)
+			if net.Hits(kmsg.Metadata) == 0 {
+				t.Error("nobody was told of replicas")
+			}
+		})
+	}
+}
+
+// second makes the topics of a second generation of the pools, which answers from now on.
+func (w *wire) second(p topics.Profile) {
+	w.t.Helper()
+	if _, err := topics.Apply(w.t.Context(), w.kafka, topics.GenerationTopics(p, topics.Pools, 2)); err != nil {
+		w.t.Fatal(err)
+	}
+	client, err := w.kafka.Client()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	if err := topics.SetGeneration(w.t.Context(), client, topics.Generation{Group: topics.Pools, Active: 2}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// set alters a topic behind everybody's back.
+func (w *wire) set(topic, key, value string) {
+	w.t.Helper()
+	set := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}
+	if _, err := w.admin().AlterTopicConfigs(w.t.Context(), set, topic); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The topics of the generation that answers are held against the brokers as those of the catalogue are.
+func TestTopicsOfGenerations(t *testing.T) {
+	w, _ := three(t)
+	w.second(topics.Profile{Partitions: 2, Replicas: 2}) // made while a broker was away
+	want(t, w.lookAtTopics(),
+		"topics warning with fewer replicas than there are brokers for: pools.2-table (2 of 3), pools.2-ticks (2 of 3)")
+	w.set("pools.2-table", "retention.ms", "3600000")
+	if _, err := w.admin().DeleteTopics(t.Context(), "pools.2-ticks"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, w.lookAtTopics(),
+		"topics warning pools.2-table: retention.ms is 3600000 and should be -1", "topics problem pools.2-ticks is missing")
+}
+
+// Who has nothing to do with generations is told that their topics were not looked at, which is no problem.
+func TestTopicsOfGenerationsThatAreOthersBusiness(t *testing.T) {
+	const note = "topics note the topics of generations are not looked at: "
+	for role, says := range map[string]string{
+		topics.RoleMaterialize: note, topics.RoleServe: note,
+		topics.RoleProcess: "topics warning pools.2-table: ", topics.RoleOperate: "topics warning pools.2-table: ",
+	} {
+		t.Run(role, func(t *testing.T) {
+			w := guarded(t, role)
+			w.second(topics.Profile{Partitions: 2, Replicas: 1})
+			w.set("pools.2-table", "retention.ms", "3600000")
+			want(t, w.lookAtTopics(), says)
+		})
+	}
 }
 
 // answers has the broker answer one kind of request with an error, and counts how often.
@@ -251,7 +363,7 @@ func TestStoresThatDrift(t *testing.T) {
 }
 
 // guarded is a broker that allows a user what the roles need, and nobody else anything.
-func guarded(t *testing.T, roles ...string) doctor.Kafka {
+func guarded(t *testing.T, roles ...string) *wire {
 	t.Helper()
 	acls := []kfake.ACL{}
 	for _, role := range roles {
@@ -277,7 +389,7 @@ func guarded(t *testing.T, roles ...string) doctor.Kafka {
 	if _, err := topics.Apply(t.Context(), as("root"), topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 1})); err != nil {
 		t.Fatal(err)
 	}
-	return doctor.Kafka{Kafka: as("ada"), Member: "test", Now: time.Now}
+	return &wire{t: t, kafka: as("root"), doctor: doctor.Kafka{Kafka: as("ada"), Member: "test", Now: time.Now}}
 }
 
 func acl(t *testing.T, g topics.Grant) (all []kfake.ACL) {
@@ -311,7 +423,7 @@ func TestAccess(t *testing.T) {
 		{"none", nil, []string{"access problem this user is allowed too little: for the role process it lacks ", "topics problem Describe on topic "}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := "\n" + run(t, guarded(t, c.roles...).Checks()[:3]...)
+			got := "\n" + guarded(t, c.roles...).lookAtTopics()
 			for _, want := range c.want {
 				if !strings.Contains(got, "\n"+want) {
 					t.Errorf("no line begins with %q:\n%s", want, got)

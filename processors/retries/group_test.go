@@ -297,7 +297,8 @@ func TestTheTopicOfALetterThatWaitsIsNoMore(t *testing.T) {
 	if n := len(r.published()); len(all) != cfg.KeepParked || n != 0 {
 		t.Errorf("%d are kept, %d were sent, want the newest %d and none", len(all), n, cfg.KeepParked)
 	}
-	proctest.Publish(r.Wire, r.Streams.DeadLetters, topics.Users, &schemas.DeadLetter{Topic: topics.Users, Group: "g", Key: []byte("k")})
+	other := &schemas.DeadLetter{Topic: topics.Users, Group: "g", Key: []byte("k")}
+	proctest.Publish(r.Wire, r.Streams.DeadLetters, other.Topic, other)
 	r.Eventually("another topic's is sent", func() bool { return len(r.Records(topics.Users)) == 1 })
 }
 
