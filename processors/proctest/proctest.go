@@ -141,6 +141,13 @@ func (w *Wire) PublishBytes(topic, key string, values ...[]byte) {
 	}
 }
 
+// Tick has the timers fire that are due at a time, which may be to come, in the partition of an owner.
+func (w *Wire) Tick(group, owner string, at time.Time) {
+	w.t.Helper()
+	r := &kgo.Record{Topic: topics.TicksOf(group), Partition: topics.Partition(owner, w.Kafka.Partitions), Timestamp: at}
+	w.must(w.client.ProduceSync(w.t.Context(), r).FirstErr())
+}
+
 // Hold runs something beside the members, such as a topic held whole, until the test ends. It must end with its context.
 func (w *Wire) Hold(run func(context.Context) error) {
 	w.t.Helper()
