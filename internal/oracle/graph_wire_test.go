@@ -281,6 +281,30 @@ func TestPoolsOfThoseWhoComeBack(t *testing.T) {
 	p.expectEffects("fanout away", "fanout went_away", "fanout came_back", "pools went_away", "pools returned")
 }
 
+// Everybody is away when it is configured that nobody goes away any more: who comes back has what was published meanwhile, and
+// what is afterwards.
+func TestPoolsOfThoseWhoWereAwayWhenNobodyGoesAway(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	cfg := pools.DefaultConfig()
+	cfg.AwayAfter = time.Second
+	p := newPipeline(t, cfg)
+	p.start(rules(never, 3), false)
+	p.tell(newWorlds(seed, 4))
+	p.WaitIdle()
+	p.Eventually("everybody is away", func() bool { return p.allAway() })
+	p.tell(news(fmt.Sprintf("%d-before", seed), p.product))
+	p.WaitIdle()
+	p.pools.AwayAfter = 0
+	p.start(rules(never, 3), false)
+	p.back()
+	p.compare("back")
+	p.tell(news(fmt.Sprintf("%d-after", seed), p.product))
+	p.compare("after the news")
+	p.expectEffects("fanout away", "pools went_away", "pools returned")
+}
+
 // allAway says whether everybody who follows anybody is away, and every followee knows.
 func (p *pipeline) allAway() bool {
 	for _, user := range p.product.Users() {

@@ -171,8 +171,8 @@ func (g *Generator) receive(v *view, o order, patience time.Time) (*material, er
 	if p == nil {
 		p = &presence{last: o.Time}
 	}
-	if g.pools.AwayAfter == 0 { // nobody is away, though pools may be rebuilt
-		p.last, p.away = o.Time, false
+	if g.pools.AwayAfter == 0 { // visits are not noted, and need not be announced but by whoever went away before
+		p.last = o.Time
 	}
 	if p.away && !o.Returned {
 		return &material{away: true, head: v.state.Head}, nil

@@ -18,7 +18,9 @@ type Config struct {
 	Expiry  time.Duration `yaml:"expiry"`   // age of a pin at which it is no candidate any more, at least 1m; 0: none
 
 	// AwayAfter is how long after a visit, by arrival time, or, without any visit, after the first follow, a user is away:
-	// the followees deliver nothing new until the next visit; at least 1s, or 0 for never.
+	// the followees deliver nothing new until the next visit; at least 1s, or 0 for never. Whoever is away when it becomes 0
+	// is until the next visit or rebuild; whoever is here when it no longer is 0 may go away AwayAfter from the next visit,
+	// follow or rebuild on.
 	AwayAfter time.Duration `yaml:"away_after"`
 }
 

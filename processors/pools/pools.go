@@ -23,7 +23,8 @@
 //
 // The pins of a followee with many followers are not delivered but pulled: whoever reads pools merges them in, see
 // Pulled. A user who has not visited for AwayAfter is away: the followees are told, and deliver nothing new until the
-// next visit, for which they bring what they have.
+// next visit, for which they bring what they have. Without AwayAfter nobody goes away, and whoever did before comes back
+// with the next visit or Rebuild.
 //
 // What a feed's rules hold back for a later session a Served says, see package rules; a candidate that was deferred for
 // too long loses its rows.

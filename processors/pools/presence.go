@@ -13,9 +13,9 @@ import (
 // presence is when a user was here last: one row. Whoever has not been for AwayAfter is away: the followees are told,
 // and deliver nothing new. Whoever comes back has every followee asked for what it has; the answers are counted.
 type presence struct {
-	last  schemas.Micros // arrival of the last visit; without any, of the first edge
+	last  schemas.Micros // arrival of the last visit, or of what the watch began with, see watch; 0: neither was
 	away  bool
-	looks schemas.Micros // when a timer looks whether the user is away; 0: none does
+	looks schemas.Micros // when a timer looks whether the user is away; 0, or gone by: none does
 	asked schemas.Micros // when the user came back last; 0: never was away
 	want  int            // answers expected to that …
 	came  int            // … and here
@@ -76,6 +76,15 @@ func readPresence(t table) (*presence, error) {
 	return &p, err
 }
 
+// presenceOf returns the zero value of a user of whom nothing is known.
+func presenceOf(own rows.Owner) (*presence, error) {
+	p, err := readPresence(own)
+	if p == nil {
+		p = &presence{}
+	}
+	return p, err
+}
+
 func putPresence(own rows.Owner, p *presence) error {
 	return own.Put([]byte{rowPresence}, appendPresence(nil, *p))
 }
@@ -95,13 +104,18 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) er
 	return g.look(tx, own, schemas.UserID(tx.Key()))
 }
 
-// begin notes the first that is known of a user.
-func (g *group) begin(tx *rows.Tx, own rows.Owner) (*presence, error) {
-	p := &presence{last: schemas.MicrosOf(tx.Time())}
-	if err := g.lookAgain(own, p); err != nil {
-		return nil, err
+// watch begins to watch whether one who is here goes away, unless a timer does already. None does of one of whom nothing was
+// known, nor after a time without AwayAfter: then timers fire in vain and visits are not noted. So it counts from now.
+func (g *group) watch(tx *rows.Tx, own rows.Owner, p *presence) error {
+	now := schemas.MicrosOf(tx.Time())
+	if g.cfg.AwayAfter == 0 || p.away || p.looks > now {
+		return nil
 	}
-	return p, putPresence(own, p)
+	p.last = max(p.last, now)
+	if err := g.lookAgain(own, p); err != nil {
+		return err
+	}
+	return putPresence(own, p)
 }
 
 func (g *group) lookAgain(own rows.Owner, p *presence) error {
@@ -116,7 +130,7 @@ func (g *group) look(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 		return nil
 	}
 	p, err := readPresence(own)
-	if err != nil || p == nil || p.away {
+	if err != nil || p == nil || p.away || p.looks > schemas.MicrosOf(tx.Time()) { // a later timer looks
 		return err
 	}
 	if tx.Time().Before(p.last.Time().Add(g.cfg.AwayAfter)) {
@@ -152,54 +166,51 @@ func (g *group) tellFollowees(tx *rows.Tx, own rows.Owner, source schemas.Source
 	return told, nil
 }
 
-// here notes that a user is here, and asks every followee for what it has if the user was away.
+// here notes that a user is here, and takes back one who was away: also without AwayAfter, since the followees of whoever
+// went away before deliver nothing new until they are asked.
 func (g *group) here(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
-	if g.cfg.AwayAfter == 0 {
-		return nil
-	}
-	p, err := readPresence(own)
+	p, err := presenceOf(own)
 	if err != nil {
 		return err
 	}
-	if p == nil {
-		_, err := g.begin(tx, own)
-		return err
-	}
 	now := schemas.MicrosOf(tx.Time())
-	if !p.away {
-		if now.Time().Sub(p.last.Time()) < g.cfg.AwayAfter/100 { // near enough: a row a visit is saved
-			return nil
-		}
-		p.last = max(p.last, now)
-		return putPresence(own, p)
+	switch {
+	case p.away:
+		return g.takeBack(tx, own, user, p)
+	case p.looks <= now || g.cfg.AwayAfter == 0:
+		return g.watch(tx, own, p)
+	case now.Time().Sub(p.last.Time()) < g.cfg.AwayAfter/100: // near enough: a row a visit is saved
+		return nil
 	}
+	p.last = max(p.last, now)
+	return putPresence(own, p)
+}
+
+// takeBack asks every followee of one who was away for what it has.
+func (g *group) takeBack(tx *rows.Tx, own rows.Owner, user schemas.UserID, p *presence) (err error) {
+	now := schemas.MicrosOf(tx.Time())
 	p.away, p.last, p.asked, p.came = false, now, max(now, p.asked+1), 0
 	tx.Effect(effectReturned, 1)
 	if p.want, err = g.tellFollowees(tx, own, "", schemas.EdgeMode{User: user, Asked: p.asked}); err != nil {
 		return err
 	}
-	if err := g.lookAgain(own, p); err != nil {
-		return err
+	if g.cfg.AwayAfter > 0 {
+		if err := g.lookAgain(own, p); err != nil {
+			return err
+		}
 	}
 	return putPresence(own, p)
 }
 
-// greet notes a live follow: the first begins the user's presence. A followee of one who is away is told so; of one who
-// once was, too: an earlier word that the user is away may still be under way to it, and nobody would take that back.
+// greet notes a live follow: the first begins the watch. A followee of one who is away is told so; of one who once was,
+// too: an earlier word that the user is away may still be under way to it, and nobody would take that back.
 func (g *group) greet(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
-	if g.cfg.AwayAfter == 0 {
-		return nil
-	}
-	p, err := readPresence(own)
+	p, err := presenceOf(own)
 	if err != nil {
 		return err
 	}
-	if p == nil {
-		_, err := g.begin(tx, own)
+	if err := g.watch(tx, own, p); err != nil || !p.away && p.asked == 0 {
 		return err
-	}
-	if !p.away && p.asked == 0 {
-		return nil
 	}
 	m := schemas.EdgeMode{Followee: schemas.Followee(e.Other), User: e.User, Away: p.away, Asked: greeted}
 	return rows.Send(tx, g.streams.EdgeModes, string(e.Other), &m)

@@ -14,7 +14,8 @@ import (
 // Rebuilding. A pool is made anew in place: its rows go, and the followees are asked as they are for one who returns. So a
 // chunk waits for them, and says "returning" when it cannot wait for all. What was shown stays seen. What is on its way
 // when the rows go was published before, so the followee that is asked behind it has it, too; what none of a followee's
-// newest is any more does not come back. Nobody is asked for one who is away: the next visit asks everybody.
+// newest is any more does not come back. Nobody is asked for one who is away: the next visit asks everybody. Without
+// AwayAfter there is nobody to stay away: whoever went away before is taken back.
 
 // clearedRows is how many candidates go in one step. A silent generation takes as many as a record may, since no step that it
 // asks for comes, and the answers to the one that speaks may be next.
@@ -74,17 +75,19 @@ func dropRows(own rows.Owner, prefix []byte, most int) (more bool, err error) {
 }
 
 // askAgain asks the followees of a user's rebuilt sources for what they have; everyone, if some that were asked before
-// have yet to answer.
+// have yet to answer. Without AwayAfter it asks everyone of one who went away before, too.
 func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error {
-	p, err := readPresence(own)
-	if err != nil {
+	p, err := presenceOf(own)
+	switch {
+	case err != nil:
 		return err
-	}
-	if p == nil {
-		p = &presence{last: schemas.MicrosOf(tx.Time())}
-	}
-	if p.away {
+	case p.away && g.cfg.AwayAfter == 0:
+		return g.takeBack(tx, own, r.User, p)
+	case p.away:
 		return nil
+	}
+	if err := g.watch(tx, own, p); err != nil {
+		return err
 	}
 	tx.Effect(effectRebuilt, 1)
 	if r.Keep { // what waits is whole: nobody waits for the answers

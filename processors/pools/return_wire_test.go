@@ -3,7 +3,9 @@ package pools_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,4 +173,198 @@ func TestVisitsKeepAReaderPresent(t *testing.T) {
 	if got := r.modes(followee); len(got) < 2 || got[1].Away || got[1].Asked == 0 {
 		t.Errorf("told of one who came back with a Served: %+v", got)
 	}
+}
+
+// startWith starts the process anew with another time after which users are away.
+func (r *rig) startWith(awayAfter time.Duration) {
+	r.t.Helper()
+	r.WaitIdle()
+	r.cfg.AwayAfter = awayAfter
+	r.member = r.Start("a", pools.Group(r.cfg, r.Streams, gone))
+	r.attach()
+}
+
+// tick has the timers of users fire that are due by some time after now.
+func (r *rig) tick(after time.Duration, users ...schemas.UserID) {
+	r.t.Helper()
+	r.WaitIdle() // what sets the timers comes before
+	for _, user := range users {
+		r.Tick(topics.Pools, string(user), time.Now().Add(after))
+	}
+	r.WaitIdle()
+}
+
+func inHours(n int) time.Time { return time.Now().Add(time.Duration(n) * time.Hour) }
+
+// Whoever went away, and is when nobody goes away any more, is taken back by whatever says that the user is here, and by a
+// rebuild: until then the followees deliver nothing. The generator has the visit announced.
+func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
+	rebuild := func(u schemas.UserID, keep bool) {
+		proctest.Publish(r.Wire, r.Streams.Rebuilds, string(u), &schemas.Rebuild{User: u, Source: schemas.FromInterest, Keep: keep})
+	}
+	tests := map[schemas.UserID]func(schemas.UserID){
+		reader: func(u schemas.UserID) {
+			proctest.Publish(r.Wire, r.Streams.Returns, string(u), &schemas.Return{User: u})
+		},
+		"user:served":  func(u schemas.UserID) { r.serve(u, "s") },
+		"user:rebuilt": func(u schemas.UserID) { rebuild(u, false) },
+		"user:kept":    func(u schemas.UserID) { rebuild(u, true) },
+	}
+	users := slices.Collect(maps.Keys(tests))
+	for _, user := range users {
+		r.edge(user, schemas.FollowEdge, "user:a", true)
+		r.edge(user, schemas.FollowEdge, "board:b", true)
+	}
+	r.tick(2*time.Hour, users...)
+	r.startWith(0)
+	for _, user := range users {
+		if told := r.modesOf("user:a", user); len(told) != 1 || !told[0].Away {
+			t.Fatalf("told of %s: %+v, want once, away", user, told)
+		}
+	}
+	if chunk := r.ask("away", false); !chunk.Away {
+		t.Error("whoever went away is taken for one who is here, so that nobody announces the visit")
+	}
+	for user, comeBack := range tests {
+		comeBack(user)
+	}
+	r.WaitIdle()
+	for _, user := range users {
+		for _, followee := range []string{"user:a", "board:b"} {
+			if told := r.modesOf(followee, user); len(told) != 2 || told[1].Away || told[1].Asked == 0 {
+				t.Errorf("told %s of %s: %+v, want back after away", followee, user, told)
+			}
+		}
+	}
+	if t.Failed() {
+		return // nobody was asked, so nobody answers
+	}
+	asked := r.modesOf("user:a", reader)[1].Asked
+	r.answer(asked, pin(1, 10, "user:a"))
+	r.answer(asked)
+	r.WaitIdle()
+	chunk := r.ask("back", true)
+	if chunk.Away || chunk.Announce || len(chunk.Degraded) > 0 || len(chunk.Served.Items) != 1 {
+		t.Errorf("%+v, want what was brought, and nothing to announce", chunk)
+	}
+}
+
+// modesOf returns what a followee was told of a user, in order.
+func (r *rig) modesOf(followee string, user schemas.UserID) []schemas.EdgeMode {
+	r.t.Helper()
+	return slices.DeleteFunc(r.modes(followee), func(m schemas.EdgeMode) bool { return m.User != user })
+}
+
+// watchedUser is a user with what is published before, while and after nobody goes away; nil: nothing.
+type watchedUser struct{ before, meanwhile, after func(schemas.UserID) }
+
+// watched are users whom no timer looks at when users go away again.
+func (r *rig) watched() map[schemas.UserID]watchedUser {
+	rebuild := func(keep bool) func(schemas.UserID) {
+		return func(u schemas.UserID) {
+			proctest.PublishAt(r.Wire, r.Streams.Rebuilds, inHours(10), string(u), &schemas.Rebuild{User: u, Keep: keep})
+		}
+	}
+	follow := func(hours int) func(schemas.UserID) {
+		return func(u schemas.UserID) {
+			e := &schemas.Edge{User: u, Other: "user:a", Kind: schemas.FollowEdge, Live: true, Time: 1}
+			proctest.PublishAt(r.Wire, r.Streams.Edges, inHours(hours), string(u), e)
+		}
+	}
+	visit := func(u schemas.UserID) {
+		proctest.PublishAt(r.Wire, r.Streams.Returns, inHours(10), string(u), &schemas.Return{User: u})
+	}
+	return map[schemas.UserID]watchedUser{
+		"user:visits":        {before: follow(0), after: visit},
+		"user:follows":       {before: follow(0), after: follow(10)},
+		"user:rebuilt":       {before: follow(0), after: rebuild(false)},
+		"user:kept":          {before: follow(0), after: rebuild(true)},
+		"user:rebuilt-first": {after: func(u schemas.UserID) { rebuild(false)(u); r.WaitIdle(); follow(10)(u) }},
+		"user:rebuilt-then":  {meanwhile: rebuild(false), after: follow(10)},
+		"user:followed-then": {meanwhile: follow(0), after: visit},
+	}
+}
+
+// timers counts the timers that look whether anybody is away, as the changelog has them.
+func (r *rig) timers() int {
+	r.t.Helper()
+	set := map[string]bool{}
+	for _, rec := range r.Records(topics.TableOf(topics.Pools)) {
+		if key := string(rec.Key); strings.HasPrefix(key, "\x00") && strings.HasSuffix(key, "away") {
+			set[key] = true
+			if rec.Value == nil {
+				delete(set, key)
+			}
+		}
+	}
+	return len(set)
+}
+
+// A timer that fires while nobody goes away sets none. Whoever visits, follows or is rebuilt afterwards is watched again, and
+// has the whole time from then on, since visits were not noted; so is whoever a rebuild made known.
+func TestWhoeverNoTimerLooksAtIsWatchedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
+	all := r.watched()
+	users := slices.Collect(maps.Keys(all))
+	publish := func(of func(watchedUser) func(schemas.UserID)) {
+		for user, w := range all {
+			if f := of(w); f != nil {
+				f(user)
+			}
+		}
+		r.WaitIdle()
+	}
+	publish(func(w watchedUser) func(schemas.UserID) { return w.before })
+	if n := r.timers(); n != 4 {
+		t.Fatalf("%d timers, want one of each who follows", n)
+	}
+	r.startWith(0)
+	r.tick(2*time.Hour, users...)
+	publish(func(w watchedUser) func(schemas.UserID) { return w.meanwhile })
+	if n := r.timers(); n != 0 {
+		t.Fatalf("%d timers while nobody goes away, want that all have fired", n)
+	}
+	r.startWith(time.Hour)
+	publish(func(w watchedUser) func(schemas.UserID) { return w.after })
+	r.tick(10*time.Hour+30*time.Minute, users...)
+	r.expectAway("half an hour later", 0, users)
+	r.tick(12*time.Hour, users...)
+	r.expectAway("two hours later", 1, users)
+}
+
+// expectAway wants user:a to have been told so often of each user that they are away.
+func (r *rig) expectAway(when string, want int, users []schemas.UserID) {
+	r.t.Helper()
+	for _, user := range users {
+		told := r.modesOf("user:a", user)
+		if got := len(slices.DeleteFunc(told, func(m schemas.EdgeMode) bool { return !m.Away })); got != want {
+			r.t.Errorf("%s: told %d times that %s is away, want %d", when, got, user, want)
+		}
+	}
+}
+
+// A timer that fires late, when a visit has set another, leaves it at that.
+func TestOneTimerLooksAtAUser(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
+	r.edge(reader, schemas.FollowEdge, "user:a", true)
+	r.WaitIdle()                                                                  // one before the other
+	for _, after := range []time.Duration{120 * time.Minute, 140 * time.Minute} { // the timer is due after 60
+		proctest.PublishAt(r.Wire, r.Streams.Returns, time.Now().Add(after), string(reader), &schemas.Return{User: reader})
+		r.WaitIdle()
+	}
+	if n := r.timers(); n != 2 {
+		t.Fatalf("%d timers, want that of the follow and that of a visit", n)
+	}
+	r.tick(150*time.Minute, reader)
+	if n := r.timers(); n != 1 {
+		t.Errorf("%d timers, want that of the visit", n)
+	}
+	r.tick(190*time.Minute, reader)
+	r.expectAway("50 minutes after a visit", 0, []schemas.UserID{reader})
+	r.tick(210*time.Minute, reader)
+	r.expectAway("70 minutes after a visit", 1, []schemas.UserID{reader})
 }
