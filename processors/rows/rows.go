@@ -33,9 +33,9 @@ type Input struct {
 	handle  func(tx *Tx, value []byte) error
 }
 
-// Keyed declares an input whose callback may touch rows of the record's key only, and the common ones. A value that cannot be decoded goes
-// to the dead letters without the callback being called. A record that another client has put into the wrong partition
-// is sent on to the right one.
+// Keyed declares an input whose callback may touch rows of the record's key only, and the common ones. A value that cannot
+// be decoded goes to the dead letters without the callback being called. A record that another client has put into the wrong
+// partition is sent on to the right one.
 func Keyed[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) Input {
 	return Input{topic: s.Name, handle: decoded(s, f)}
 }
