@@ -60,9 +60,10 @@ func (g *group) isGone(f schemas.Followee) bool {
 	return schemas.ID(f).Kind() == schemas.KindUser && g.deleted.Has(schemas.UserID(f))
 }
 
-// own keeps the list of an author's pins. It has all of them, other than the recents.
+// own keeps the list of an author's pins. It has all of them, other than the recents: of a pin that these have dropped
+// nothing is known any more, and it is listed all the same.
 func (b *book) own(followee string, r *recent, was *known) error {
-	if string(r.Author) != followee && (was == nil || was.gone) {
+	if schemas.ID(followee).Kind() != schemas.KindUser {
 		return nil
 	}
 	row := rowOf(rowOwn, r.Pin)

@@ -699,6 +699,7 @@ func TestFanout(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, *proctest.Wire){
 		"a new follower gets the best":           testBackfill,
 		"recents are trimmed":                    testTrim,
+		"an erased author leaves others' pins":   testFormerAuthor,
 		"a step sends one record a partition":    testRecords,
 		"versions travel, older ones do not":     testVersions,
 		"weights travel with the edge":           testWeights,
@@ -745,16 +746,45 @@ func testBackfill(t *testing.T, w *proctest.Wire) {
 	}
 }
 
+// rowsOf returns what the rows of a kind that an owner has are named by.
+func rowsOf(w *proctest.Wire, owner string, kind byte) (names []string) {
+	for _, row := range w.Rows(topics.Fanout, owner) {
+		if row.Name[0] == kind {
+			names = append(names, string(row.Name[1:]))
+		}
+	}
+	return names
+}
+
+// deletionOf is the version that says of a pin that it is deleted: it names nobody any more.
+func deletionOf(p schemas.PinVersion) schemas.PinVersion {
+	p.Version++
+	p.Facets, p.Deleted = schemas.Facets{}, true
+	return p
+}
+
 func testTrim(t *testing.T, w *proctest.Wire) {
 	const pins, recents = 400, 5
+	var all, deletions []schemas.PinVersion
 	for n := range pins {
 		p := pinOf("user:trim", 200+n, schemas.Micros(n))
-		p.Deleted = n%2 == 0
-		announce(w, "user:trim", p)
+		all = append(all, p)
+		if n < pins/2 {
+			deletions = append(deletions, deletionOf(p))
+		}
 	}
+	announce(w, "user:trim", all...)
 	w.WaitIdle()
-	own := slices.DeleteFunc(w.Rows(topics.Fanout, "user:trim"), func(r proctest.Row) bool { return r.Name[0] == 'o' })
-	if got := len(own); got < 2*recents || got > 30*recents {
+	if slices.Contains(rowsOf(w, "user:trim", 'p'), string(deletions[0].Pin)) {
+		t.Fatalf("%s is among the recents: no pin is deleted that was trimmed", deletions[0].Pin)
+	}
+	announce(w, "user:trim", deletions...)
+	w.WaitIdle()
+	own := rowsOf(w, "user:trim", 'o')
+	if len(own) != pins-len(deletions) {
+		t.Errorf("%d of %d pins are listed as the author's own, of which %d are deleted", len(own), pins, len(deletions))
+	}
+	if got := len(w.Rows(topics.Fanout, "user:trim")) - len(own); got < 2*recents || got > 30*recents {
 		t.Errorf("%d rows of %d publications, want a few times %d", got, pins, recents)
 	}
 	publish(w, follow("trim", 0, "user:fan", schemas.Follow, "user:trim"))
@@ -765,9 +795,54 @@ func testTrim(t *testing.T, w *proctest.Wire) {
 		names = append(names, b.Pin)
 	}
 	if diff := gocmp.Diff([]schemas.PinID{
-		"pin:590", "pin:591", "pin:592", "pin:593", "pin:594", "pin:595", "pin:596", "pin:597", "pin:598", "pin:599",
+		"pin:395", "pin:396", "pin:397", "pin:398", "pin:399", "pin:595", "pin:596", "pin:597", "pin:598", "pin:599",
 	}, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// An earlier create of another author's makes a pin theirs that its former author's recents do not have any more: with the
+// former author goes what is still theirs, and nothing else.
+func testFormerAuthor(t *testing.T, w *proctest.Wire) {
+	const author, pins = "user:former", 60
+	var all []schemas.PinVersion
+	want := map[schemas.ID]bool{}
+	for n := range pins {
+		p := pinOf(author, 1300+n, schemas.Micros(n)*1e6)
+		all = append(all, p)
+		if n > 1 {
+			want[schemas.ID(p.Pin)] = true
+		}
+	}
+	announce(w, author, all...)
+	w.WaitIdle()
+	known := rowsOf(w, author, 'p')
+	for _, p := range all[:2] {
+		if slices.Contains(known, string(p.Pin)) {
+			t.Fatalf("%s is among the recents", p.Pin)
+		}
+	}
+	moved := all[0]
+	moved.Version, moved.Created, moved.Author = moved.Version+1, moved.Created-1, "user:earlier"
+	announce(w, author, moved, deletionOf(all[1]))
+	announce(w, "user:earlier", moved)
+	w.WaitIdle()
+	proctest.Publish(w, w.Streams.Erasures, author, &schemas.Erasure{User: author, Step: schemas.EraseUser, Time: base})
+	w.WaitIdle()
+	got := map[schemas.ID]bool{}
+	for _, r := range proctest.Drain(w, w.Streams.Pins) {
+		if r.Value.Actor == author && r.Value.Verb == schemas.Delete {
+			got[r.Value.Object] = true
+		}
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("pins that are deleted with their author (-want +got):\n%s", diff)
+	}
+	if left := w.Rows(topics.Fanout, author); len(left) > 0 {
+		t.Errorf("%d rows are left, of kind %q first", len(left), left[0].Name[0])
+	}
+	if own := rowsOf(w, "user:earlier", 'o'); !slices.Equal(own, []string{string(moved.Pin)}) {
+		t.Errorf("the pins of who has it now: %v, want %s", own, moved.Pin)
 	}
 }
 
