@@ -260,11 +260,12 @@ func (s *Server) listen(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, kafka.Close())
 	}
-	if s.registry, err = openRegistry(filepath.Join(s.cfg.Dir, "registry.json"), s.cfg.SyncWrites, web, s.log); err != nil {
+	d := disk{sync: s.cfg.SyncWrites}
+	if s.registry, err = openRegistry(filepath.Join(s.cfg.Dir, "registry.json"), d, web, s.log); err != nil {
 		return errors.Join(err, kafka.Close(), web.Close())
 	}
 	s.address = kafka.Addr().String()
-	if err := recoverDir(s.brokerDir(), disk{sync: s.cfg.SyncWrites}); err != nil {
+	if err := recoverDir(s.brokerDir(), d); err != nil {
 		return errors.Join(fmt.Errorf("open %s: %w", s.brokerDir(), err), kafka.Close(), s.registry.close())
 	}
 	if s.broker, err = kfake.NewCluster(s.brokerOptions(kafka)...); err != nil {

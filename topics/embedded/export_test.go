@@ -1,6 +1,20 @@
 package embedded
 
+import (
+	"log/slog"
+	"net"
+)
+
 // RecoverDir is recoverDir with a step before each change of a file.
 func RecoverDir(dir string, step func(path string, data []byte) error) error {
 	return recoverDir(dir, disk{step: step})
+}
+
+// OpenRegistry serves a registry alone, with a step before each change of its file.
+func OpenRegistry(path string, l net.Listener, step func(path string, data []byte) error) (url string, end func() error, err error) {
+	r, err := openRegistry(path, disk{step: step}, l, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", nil, err
+	}
+	return r.url(), r.close, nil
 }

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -20,20 +19,20 @@ import (
 	"github.com/smartfeed/smartfeed/internal/foreign"
 )
 
-// registry is srfake on a port, with ids that outlive the process: every registration is in the file before it is
-// answered, and the next start registers the same schemas in the same order. It only grows: what would take a schema
-// away, or change modes that the file does not hold, is refused, and so are pages of other sites in a browser.
+// registry is srfake on a port, with ids that outlive the process: every registration is in the file before anybody hears
+// of it, and the next start registers the same schemas in the same order. It only grows: what would take a schema away,
+// or change modes that the file does not hold, is refused, and so are pages of other sites in a browser.
 type registry struct {
 	path   string
-	sync   bool // the file survives a power failure
+	disk   disk
 	log    *slog.Logger
-	fake   *srfake.Registry
 	addr   string
 	server *http.Server
 	failed chan error // what ended the server, at most one
 	served sync.WaitGroup
 
-	mu      sync.Mutex // one registration at a time: the file is in the order of the ids
+	mu      sync.RWMutex // one registration at a time: the file is in the order of the ids
+	fake    *srfake.Registry
 	entries []entry
 }
 
@@ -45,16 +44,17 @@ type entry struct {
 }
 
 // openRegistry reads the file and serves on l.
-func openRegistry(path string, sync bool, l net.Listener, log *slog.Logger) (*registry, error) {
-	r := &registry{path: path, sync: sync, log: log, fake: srfake.NewRegistry(srfake.WithGlobalCompat(sr.CompatBackwardTransitive)), addr: l.Addr().String(), failed: make(chan error, 1)}
+func openRegistry(path string, d disk, l net.Listener, log *slog.Logger) (*registry, error) {
+	r := &registry{path: path, disk: d, log: log, addr: l.Addr().String(), failed: make(chan error, 1)}
 	if err := r.load(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /subjects/{subject}/versions", r.register)
-	mux.HandleFunc("POST /", r.fake.Handler().ServeHTTP) // look-ups and compatibility checks
-	mux.HandleFunc("GET /", r.fake.Handler().ServeHTTP)
-	mux.HandleFunc("/", refuse)
+	mux.HandleFunc("POST /subjects/{subject}", r.tell) // a look-up
+	mux.HandleFunc("POST /compatibility/", r.tell)
+	mux.HandleFunc("GET /", r.tell)
+	mux.HandleFunc("/", refuse) // also what registers by another path, in a context
 	r.server = &http.Server{
 		Handler:           foreign.RefuseNames(foreign.RefusePages(mux, foreign.Change)),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -85,53 +85,105 @@ func (r *registry) close() error {
 	return err
 }
 
-// load registers what the file holds, and fails when an id would come out different.
+// load reads the file, and fails when an id would come out different.
 func (r *registry) load() error {
-	data, err := os.ReadFile(r.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+	_, err := readJSON(r.path, &r.entries)
+	if err == nil {
+		r.fake, err = fakeOf(r.entries)
 	}
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, &r.entries); err != nil {
-		return fmt.Errorf("not a list of schemas: %w", err)
-	}
-	for i, e := range r.entries {
-		id, _, err := r.fake.RegisterSchema(e.Subject, e.Schema)
+	return err
+}
+
+// fakeOf returns a fake that knows the entries and nothing else.
+func fakeOf(entries []entry) (*srfake.Registry, error) {
+	fake := srfake.NewRegistry(srfake.WithGlobalCompat(sr.CompatBackwardTransitive))
+	for i, e := range entries {
+		id, _, err := fake.RegisterSchema(e.Subject, e.Schema)
 		if err != nil {
-			return fmt.Errorf("entry %d, subject %s: %w", i, e.Subject, err)
+			return nil, fmt.Errorf("entry %d, subject %s: %w", i, e.Subject, err)
 		}
 		if id != e.ID {
-			return fmt.Errorf("entry %d, subject %s: schema id would be %d and was %d: records written under the old id could not be read; restore the file",
+			return nil, fmt.Errorf("entry %d, subject %s: schema id would be %d and was %d: records written under the old id could not be read; restore the file",
 				i, e.Subject, id, e.ID)
 		}
 	}
-	return nil
+	return fake, nil
+}
+
+// tell answers whoever asks for schemas.
+func (r *registry) tell(w http.ResponseWriter, req *http.Request) {
+	if _, ok := take(w, req); ok {
+		r.look(w, req).send(w)
+	}
+}
+
+// look has the fake answer, but not while a schema is being registered: who sees one that the file does not have yet would
+// write under its id.
+func (r *registry) look(w http.ResponseWriter, req *http.Request) *heldAnswer {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.ask(w, req)
 }
 
 // register has the fake answer, and holds the answer back until the file has the schema.
 func (r *registry) register(w http.ResponseWriter, req *http.Request) {
+	body, ok := take(w, req)
+	if !ok {
+		return
+	}
+	answer, err := r.accept(w, req, body)
+	if err != nil {
+		r.log.Error("embedded registry: a schema is not stored", "error", err)
+		http.Error(w, `{"error_code":50001,"message":"the schema could not be stored"}`, http.StatusInternalServerError)
+		return
+	}
+	answer.send(w)
+}
+
+// accept has the fake and the file take a schema in, both or neither.
+func (r *registry) accept(w http.ResponseWriter, req *http.Request, body []byte) (answer *heldAnswer, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	answer = r.ask(w, req)
+	if answer.status == http.StatusOK {
+		err = r.remember(req.PathValue("subject"), body, answer.body.Bytes())
+	}
+	if err != nil || answer.status != http.StatusOK {
+		r.forget()
+	}
+	return answer, err
+}
+
+// take reads a request whole, so that nobody waits for one who sends slowly; not ok: it is answered already.
+func take(w http.ResponseWriter, req *http.Request) (body []byte, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, 1<<20))
 	if err != nil {
 		http.Error(w, `{"error_code":422,"message":"schema over 1 MiB"}`, http.StatusRequestEntityTooLarge)
-		return
+		return nil, false
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
-	answer := &heldAnswer{header: w.Header(), status: http.StatusOK}
+	return body, true
+}
 
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// ask has the fake answer. The lock must be held.
+func (r *registry) ask(w http.ResponseWriter, req *http.Request) *heldAnswer {
+	answer := &heldAnswer{header: w.Header(), status: http.StatusOK}
 	r.fake.Handler().ServeHTTP(answer, req)
-	if answer.status == http.StatusOK {
-		if err := r.remember(req.PathValue("subject"), body, answer.body.Bytes()); err != nil {
-			r.log.Error("embedded registry: a schema is not stored", "error", err)
-			http.Error(w, `{"error_code":50001,"message":"the schema could not be stored"}`, http.StatusInternalServerError)
-			return
-		}
+	return answer
+}
+
+// forget takes back what the fake has made of a registration that is not in the file. It may have spent an id on it, even
+// where it refused it, and at the next start the ids behind that would come out lower than the file has them.
+func (r *registry) forget() {
+	fake, err := fakeOf(r.entries)
+	if err == nil {
+		r.fake = fake
+		return
 	}
-	w.WriteHeader(answer.status)
-	_, _ = w.Write(answer.body.Bytes()) // the asker may be gone
+	select {
+	case r.failed <- fmt.Errorf("take back a registration: %w", err):
+	default: // the server ends already
+	}
 }
 
 // remember appends a registration that is new and replaces the file.
@@ -154,7 +206,7 @@ func (r *registry) remember(subject string, request, answer []byte) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", r.path, err)
 	}
-	if err := (disk{sync: r.sync}).replace(r.path, data); err != nil {
+	if err := r.disk.replace(r.path, data); err != nil {
 		return fmt.Errorf("write %s: %w", r.path, err)
 	}
 	r.entries = append(r.entries, e)
@@ -178,3 +230,9 @@ type heldAnswer struct {
 func (a *heldAnswer) Header() http.Header         { return a.header }
 func (a *heldAnswer) WriteHeader(status int)      { a.status = status }
 func (a *heldAnswer) Write(p []byte) (int, error) { return a.body.Write(p) }
+
+// send lets the answer leave.
+func (a *heldAnswer) send(w http.ResponseWriter) {
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body.Bytes()) // the asker may be gone
+}

@@ -1,13 +1,131 @@
 package embedded_test
 
 import (
+	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/sr"
+
+	"github.com/smartfeed/smartfeed/topics/embedded"
 )
+
+// openRegistry serves a registry alone until end, which is called once; before each change of the file it calls step.
+func openRegistry(t *testing.T, path string, step func() error) (url string, end func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, closed, err := embedded.OpenRegistry(path, l, func(string, []byte) error { return step() })
+	if err != nil {
+		_ = l.Close()
+		t.Fatal(err)
+	}
+	return url, func() {
+		if err := closed(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func clientOf(t *testing.T, url string) *sr.Client {
+	t.Helper()
+	cl, err := sr.NewClient(sr.URLs(url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cl
+}
+
+var errFull = errors.New("no space left on device")
+
+// A registration that comes to nothing leaves nothing behind: nobody can look the schema up, and it has spent no id, so
+// that the next start has every schema under the id that it was given.
+func TestFailedRegistrationsLeaveNothingBehind(t *testing.T) {
+	const lost = `"long"`
+	own := sr.SchemaReference{Name: "a", Subject: "a", Version: 1}
+	for _, c := range []struct {
+		name    string
+		full    bool // the disk, meanwhile
+		path    string
+		subject string
+		schema  sr.Schema
+		status  int
+	}{
+		{"the file cannot be written", true, "", "b", sr.Schema{Schema: lost}, 500},
+		{"the schema refers to its own subject", false, "", "a", sr.Schema{Schema: lost, References: []sr.SchemaReference{own}}, 422},
+		{"the schema is for a context", false, "/contexts/.c", "b", sr.Schema{Schema: lost}, 405},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "registry.json")
+			full, refused := false, 0
+			url, end := openRegistry(t, path, func() error {
+				if !full {
+					return nil
+				}
+				refused++
+				return errFull
+			})
+			register(t, url, "a", `"string"`)
+			full = c.full
+			var answer *sr.ResponseError
+			_, err := clientOf(t, url+c.path).RegisterSchema(t.Context(), c.subject, c.schema, -1, -1)
+			if !errors.As(err, &answer) || answer.StatusCode != c.status {
+				t.Errorf("the registration: %v, want status %d", err, c.status)
+			}
+			if c.full != (refused == 1) {
+				t.Errorf("the disk refused %d times", refused)
+			}
+			full = false
+			if found, err := clientOf(t, url).LookupSchema(t.Context(), c.subject, c.schema); err == nil {
+				t.Errorf("%s has the schema under the id %d", c.subject, found.ID)
+			}
+			ids := map[string]int{`"string"`: 1, `"double"`: register(t, url, "c", `"double"`)}
+			end()
+			url, end = openRegistry(t, path, func() error { return nil })
+			defer end()
+			for schema, want := range ids {
+				if id := register(t, url, "d", schema); id != want {
+					t.Errorf("%s has the id %d after a restart, and had %d", schema, id, want)
+				}
+			}
+			if id := register(t, url, "b", lost); id != 3 {
+				t.Errorf("the schema has the id %d when it is registered at last, want 3", id)
+			}
+		})
+	}
+}
+
+// Nobody is told of a schema before the file has it.
+func TestSchemaIsSeenWhenItIsStored(t *testing.T) {
+	schema, looks := sr.Schema{Schema: `"string"`}, 0
+	var url string
+	look := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // there is no answer to wait for
+		defer cancel()
+		_, err := clientOf(t, url).LookupSchema(ctx, "a", schema)
+		return err
+	}
+	url, end := openRegistry(t, filepath.Join(t.TempDir(), "registry.json"), func() error {
+		looks++
+		if err := look(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a look-up while the schema is being stored: %v, want none that is answered", err)
+		}
+		return nil
+	})
+	defer end()
+	register(t, url, "a", schema.Schema)
+	if _, err := clientOf(t, url).LookupSchema(t.Context(), "a", schema); err != nil || looks != 1 {
+		t.Errorf("a look-up when the schema is stored, after %d before: %v", looks, err)
+	}
+}
 
 // A page of another site has a browser send what it likes; the registry keeps for ever what is registered, so it takes
 // nothing from there. Nor is it read by a name that a site has had lead here.
@@ -57,11 +175,7 @@ func TestOtherSitesRegisterNothing(t *testing.T) {
 	if code, _ := ask("GET", schema, "localhost:8081"); code != 200 {
 		t.Errorf("a schema, asked for by localhost: got %d, want 200", code)
 	}
-	cl, err := sr.NewClient(sr.URLs(s.RegistryURL()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := cl.SchemaByID(t.Context(), 1); err != nil {
+	if _, err := clientOf(t, s.RegistryURL()).SchemaByID(t.Context(), 1); err != nil {
 		t.Errorf("a client: got %v, want the schema", err)
 	}
 }
