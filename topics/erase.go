@@ -189,16 +189,20 @@ func RowsOf(ctx context.Context, l *Log, k Kafka, group string, owner schemas.Us
 	return rows, nil
 }
 
-// traces says what of a user stands in the records of a topic, where there is something.
+// traces says what of a user stands in the records of a topic, for each topic that may have something.
 func traces() map[string]string {
-	events, derived := "the user's events", "records made of them"
+	events, derived, shown := "the user's events", "records made of them", "what was shown"
+	unread, shares := "records that could not be read", "anonymous shares in counts, sketches and means"
 	return map[string]string{
 		Users: "profile and delete", Follows: "follows and blocks", Pins: "the pins' events, deletes included", Actions: events,
-		Candidates: "what was offered to the user", Publications: derived, PinCards: derived, ActionsJoined: derived,
-		ActionsEnriched: derived, EdgeWeights: derived, Affinities: derived, UsersDeleted: "that the user is deleted",
-		Erasures: "what was to be erased", Edges: derived, FanoutLoop: derived, EdgeModes: derived, Returns: "visits",
-		RelatedRequests: derived, Deliveries: derived, Served: "what was shown", FeedEntries: "what was shown",
-		Impressions: "what was shown", Rebuilds: "that pools were to be rebuilt", Replays: "the pins' events, again", FeatureLog: "answered features", DeadLetters: "records that could not be read",
+		Candidates: "what was offered to the user", Publications: derived, PinCards: derived, PinAttributes: derived,
+		ActionsJoined: derived, ActionsEnriched: derived, PinActors: "the user's embedding, without a name",
+		ItemFeatures: shares, HotPins: "whose pins were shown often", EdgeWeights: derived, Affinities: derived,
+		UsersDeleted: "that the user is deleted", Erasures: "what was to be erased", Edges: derived, FanoutLoop: derived,
+		EdgeModes: derived, RecentsPulled: derived, Returns: "visits", RelatedRequests: derived, BoardSaves: derived,
+		RelatedPairs: derived, InterestMarks: derived, Deliveries: derived, Served: shown, FeedEntries: shown, Impressions: shown,
+		Rebuilds: "that pools were to be rebuilt", Replays: "the pins' events, again", FeatureLog: "answered features",
+		DeadLetters: unread, RetryOrders: unread,
 	}
 }
 
@@ -254,6 +258,9 @@ func (t Topic) remain(what string, configs []kadm.Config, now time.Time) Remain 
 			r.Note = embeddedNote
 		}
 		return r
+	}
+	if t.Compact && t.Name != UsersDeleted { // the erasure has put something else in its place
+		r.Note = compactedNote(false)
 	}
 	for _, c := range configs {
 		ms, err := strconv.ParseInt(c.MaybeValue(), 10, 64)

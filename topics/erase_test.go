@@ -1,0 +1,88 @@
+package topics
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// recordTypes returns the types of records by name.
+func recordTypes(t *testing.T) map[string]reflect.Type {
+	t.Helper()
+	byName := map[string]reflect.Type{}
+	for _, stream := range reflect.VisibleFields(reflect.TypeFor[Streams]()) {
+		decode, ok := stream.Type.MethodByName("Decode")
+		if !ok {
+			t.Fatalf("%s is no stream", stream.Name)
+		}
+		record := decode.Type.Out(0).Elem()
+		byName[record.Name()] = record
+	}
+	return byName
+}
+
+// mayName says whether records of a type can name a user: by an id, or in the bytes of another record.
+func mayName(t reflect.Type) bool {
+	named := []reflect.Type{
+		reflect.TypeFor[schemas.UserID](), reflect.TypeFor[schemas.Followee](), reflect.TypeFor[schemas.ID](), reflect.TypeFor[[]byte](),
+	}
+	if slices.Contains(named, t) {
+		return true
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return mayName(t.Elem())
+	case reflect.Map:
+		return mayName(t.Key()) || mayName(t.Elem())
+	case reflect.Struct:
+		return slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return mayName(f.Type) })
+	}
+	return false
+}
+
+// Whoever is erased is told of every log that may have something of them.
+func TestTracesAreOfEveryTopicThatMayNameAUser(t *testing.T) {
+	types, what := recordTypes(t), traces()
+	for _, topic := range Catalogue(Profile{}) {
+		if topic.Record == "" {
+			continue
+		}
+		record := types[topic.Record]
+		if record == nil {
+			t.Errorf("topic %s: no stream has records of type %q", topic.Name, topic.Record)
+			continue
+		}
+		if mayName(record) && what[topic.Name] == "" {
+			t.Errorf("topic %s: a %s may name a user, and the traces do not have it", topic.Name, topic.Record)
+		}
+		delete(what, topic.Name)
+	}
+	for name := range what {
+		t.Errorf("the traces have %s, which is no topic with records", name)
+	}
+}
+
+// On real brokers nothing stays for ever but what everything can be made from again, and that the user is gone.
+func TestWhatStaysForEver(t *testing.T) {
+	forEver, what := []string{Pins, Follows, Users, UsersDeleted}, traces()
+	for _, topic := range Catalogue(Profile{}) {
+		if what[topic.Name] == "" {
+			continue
+		}
+		ms := strconv.FormatInt(topic.Retention.Milliseconds(), 10)
+		if topic.Retention == forever {
+			ms = "-1"
+		}
+		r := topic.remain(what[topic.Name], []kadm.Config{{Key: "retention.ms", Value: &ms}}, time.Now())
+		if got, want := strings.Contains(r.String(), "for ever"), slices.Contains(forEver, topic.Name); got != want {
+			t.Errorf("%s, for ever: %t, want %t", r, got, want)
+		}
+	}
+}
