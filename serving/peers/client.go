@@ -274,6 +274,9 @@ func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, err
 			return nil, err
 		}
 	}
+	if deadline, ok := ctx.Deadline(); ok {
+		req.Header.Set(waitsFor, time.Until(deadline).String())
+	}
 	if value := tracing.Value(trace.SpanContextFromContext(ctx)); value != nil {
 		req.Header.Set(tracing.Header, string(value))
 	}
@@ -284,6 +287,9 @@ func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, err
 	defer resp.Body.Close()
 	trace.SpanFromContext(ctx).SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
 	if resp.StatusCode != http.StatusOK {
+		if err := ctx.Err(); err != nil { // the process has the same deadline, and can say so first
+			return nil, err
+		}
 		return nil, errorOf(resp)
 	}
 	answered, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))

@@ -7,8 +7,9 @@
 //
 // A call is one POST of JSON below Path. The owner of a moment ago answers 421 Misdirected Request; then, or when
 // nothing listens at the address, the Client reads the metadata again and asks once more, until its context ends, or for
-// two seconds where that has no deadline. A request that may have been worked off is never sent twice: a chunk that was
-// handed out and lost is settled by the generator itself.
+// two seconds where that has no deadline. It says how long its caller waits, so that whoever works it off has the same
+// deadline. A request that may have been worked off is never sent twice: a chunk that was handed out and lost is settled by
+// the generator itself.
 //
 // How a process is (Client.Processes) is asked of every one that a group names as its member, each once.
 //
@@ -24,6 +25,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -183,7 +185,13 @@ func answer[Req, Resp any](call func(context.Context, Req) (Resp, error)) http.H
 			http.Error(w, "decode request: "+err.Error(), http.StatusBadRequest)
 			return
 		}
-		resp, err := call(r.Context(), req)
+		ctx, cancel, err := waited(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		defer cancel()
+		resp, err := call(ctx, req)
 		if err != nil {
 			status := statusOf(err)
 			if status == http.StatusNotFound {
@@ -200,6 +208,24 @@ func answer[Req, Resp any](call func(context.Context, Req) (Resp, error)) http.H
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(body) // the caller may have gone
 	})
+}
+
+// waitsFor is the header of a call that says how long its caller waits, as time.Duration writes it: a time, and not a
+// moment, because clocks differ.
+const waitsFor = "X-Waits-For"
+
+// waited is the context of a call, which ends when nobody waits for it any more.
+func waited(r *http.Request) (context.Context, context.CancelFunc, error) {
+	text := r.Header.Get(waitsFor)
+	if text == "" { // from a process of a former release
+		return r.Context(), func() {}, nil
+	}
+	wait, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("header %s: %w", waitsFor, err)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	return ctx, cancel, nil
 }
 
 // unknownFeed is the header of a 404 that is schemas.ErrUnknownFeed: whatever else answers at an address has 404s, too.

@@ -290,6 +290,42 @@ func TestAHangingOwnerIsLeft(t *testing.T) {
 	}
 }
 
+// pressed notes how long it is waited for.
+type pressed struct {
+	*fakeGenerator
+	left chan time.Duration
+}
+
+func (p pressed) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
+	deadline, _ := ctx.Deadline()
+	p.left <- time.Until(deadline)
+	return p.fakeGenerator.Chunk(ctx, r)
+}
+
+// Who works a call off knows how long its caller waits: the generator shares that time out among those that it asks itself.
+func TestADeadlineTravels(t *testing.T) {
+	left := make(chan time.Duration, 1)
+	s := httptest.NewServer(Handler(Here{Generator: pressed{&fakeGenerator{}, left}}))
+	defer s.Close()
+	c := client(t, &directory{owner: s.Listener.Addr().String()})
+	for _, wait := range []time.Duration{time.Minute, time.Hour} {
+		began := time.Now()
+		if _, err := c.Chunk(within(t, wait), request); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-left; got > wait || got < wait-time.Since(began) {
+			t.Errorf("of %s the process has %s", wait, got)
+		}
+	}
+	r := httptest.NewRequest("POST", Path+callChunk, strings.NewReader("{}"))
+	r.Header.Set(waitsFor, "soon")
+	w := httptest.NewRecorder()
+	Handler(Here{Generator: pressed{&fakeGenerator{}, left}}).ServeHTTP(w, r)
+	if w.Code != http.StatusBadRequest {
+		t.Errorf("a time that is none: got %d, want 400", w.Code)
+	}
+}
+
 // A call whose caller sets no deadline ends nevertheless, whether the owner hangs or there is none: who waits for it holds
 // a place of the server.
 func TestCallsEndByThemselves(t *testing.T) {
