@@ -4,7 +4,8 @@
 //	go run ./examples/trends 127.0.0.1:9700 pin:tea pin:boat
 //
 // The content generator POSTs {"user","feed","limit"} while a visit waits, and takes the candidates of an answer that comes
-// within the time-out of its configuration (generator.sources). TUTORIAL.md shows it at work.
+// within the time-out of its configuration (generator.sources) and half of what the visit has left. TUTORIAL.md shows it at
+// work.
 package main
 
 import (

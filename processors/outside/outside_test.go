@@ -146,15 +146,15 @@ func TestAFailingServiceRests(t *testing.T) {
 
 func TestOneCallTriesAtATime(t *testing.T) {
 	s := New(Config{URL: "http://127.0.0.1:0", Timeout: time.Second}, nil, func() time.Time { return time.Unix(1e9, 0) })
-	s.failed, s.rests = Failures, time.Unix(1e9, 0)
-	if trying, err := s.enter(); err != nil || !trying {
+	s.guard.failed, s.guard.rests = Failures, time.Unix(1e9, 0)
+	if trying, err := s.guard.enter(); err != nil || !trying {
 		t.Fatalf("got %v, %v, want to try", trying, err)
 	}
-	if _, err := s.enter(); !errors.Is(err, ErrResting) {
+	if _, err := s.guard.enter(); !errors.Is(err, ErrResting) {
 		t.Errorf("got %v, want that another one tries", err)
 	}
-	s.leave(true, errors.New("the caller has gone"), true)
-	if trying, err := s.enter(); err != nil || !trying {
+	s.guard.leave(true, unknown)
+	if trying, err := s.guard.enter(); err != nil || !trying {
 		t.Errorf("got %v, %v, want to try again", trying, err)
 	}
 }
@@ -231,7 +231,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"scores":{"pin:1":null}}`))
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		text = answer
-		s.failed = 0
+		s.guard.failed = 0
 		var v any
 		if err := s.Ask(context.Background(), 1, &v); (err == nil) != json.Valid(answer) && len(answer) <= MaxAnswerBytes && !errors.As(err, new(*json.UnmarshalTypeError)) {
 			t.Errorf("%q: got %v, %v", answer, v, err)

@@ -136,7 +136,7 @@ func (g *Generator) floor(head int64) int64 { return max(0, head-int64(g.cfg.Fee
 
 // collect reads the material when the partition has applied what it must, and who was away is welcomed.
 func (g *Generator) collect(ctx context.Context, o order) (*material, error) {
-	patience := g.deps.Now().Add(g.cfg.Welcome)
+	patience := g.deps.Now().Add(g.welcome(ctx))
 	for {
 		changed := g.deps.Rows.Changed(string(o.User))
 		var m *material
@@ -159,6 +159,14 @@ func (g *Generator) collect(ctx context.Context, o order) (*material, error) {
 			return nil, fmt.Errorf("wait for all of %s: %w", topics.Served, err)
 		}
 	}
+}
+
+// welcome is how long what the followees bring is waited for: a quarter of what ctx has left stays for the chunk.
+func (g *Generator) welcome(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(g.cfg.Welcome, time.Until(deadline)*3/4)
+	}
+	return g.cfg.Welcome
 }
 
 // receive reads the material; nil for one who has just come back while the followees still bring what they have. For

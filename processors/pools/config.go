@@ -29,7 +29,7 @@ type GeneratorConfig struct {
 	Head     int           `yaml:"head"`    // best candidates of each source that a chunk is made of, 100 to 1000
 	HalfLife time.Duration `yaml:"-"`       // of write-time scores, see package score; the fan-out's own is handed here; 0: not known
 	FeedMax  int           `yaml:"-"`       // frozen entries of a user that the feed store keeps, at least 10; its own setting is handed here
-	Welcome  time.Duration `yaml:"welcome"` // how long a chunk for one who was away waits for what the followees bring, 0 to 1m; shorter than callers wait
+	Welcome  time.Duration `yaml:"welcome"` // how long a chunk for one who was away waits for what the followees bring, 0 to 1m; never more than three quarters of what a visit has left
 	Feeds    rules.Feeds   `yaml:"feeds"`   // by name: "home", "plain" …
 
 	Sources []ExternalSource `yaml:"sources"` // asked while a chunk is made

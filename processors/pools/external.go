@@ -116,7 +116,8 @@ type external struct {
 	sources []*externalSource
 	model   *outside.Service // nil: none
 	own     Own
-	limit   int // candidates that the model is asked about
+	scoring *outside.Guard // of own.Score
+	limit   int            // candidates that the model is asked about
 	metrics generatorMetrics
 	now     func() time.Time
 }
@@ -125,14 +126,15 @@ type externalSource struct {
 	ExternalSource
 	service *outside.Service // nil: own is asked
 	own     func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error)
+	guard   *outside.Guard // of own
 }
 
 func newExternal(cfg GeneratorConfig, own Own, dial outside.Dial, metrics generatorMetrics, now func() time.Time) *external {
-	x := &external{limit: cfg.Model.Candidates, own: own, metrics: metrics, now: now}
+	x := &external{limit: cfg.Model.Candidates, own: own, scoring: guardOfOwn(now), metrics: metrics, now: now}
 	for _, s := range cfg.Sources {
 		x.sources = append(x.sources, &externalSource{ExternalSource: s, service: outside.New(s.Config, dial, now)})
 	}
-	x.sources = append(x.sources, own.external()...)
+	x.sources = append(x.sources, own.external(now)...)
 	if cfg.Model.URL != "" {
 		x.model = outside.New(cfg.Model.Config, dial, now)
 	}
@@ -233,15 +235,19 @@ func (x *external) askSource(ctx context.Context, s *externalSource, o *order) (
 }
 
 // offer asks the source.
-func (s *externalSource) offer(ctx context.Context, o *order) ([]schemas.Candidate, error) {
+func (s *externalSource) offer(ctx context.Context, o *order) (list []schemas.Candidate, err error) {
 	if s.own != nil {
-		return s.own(ctx, o.User, o.Feed, s.Limit)
+		err = s.guard.Do(ctx, func(ctx context.Context) (err error) {
+			list, err = s.own(ctx, o.User, o.Feed, s.Limit)
+			return err
+		})
+		return list, err
 	}
 	var answer sourceAnswer
 	if err := s.service.Ask(ctx, sourceQuestion{o.User, o.Feed, s.Limit}, &answer); err != nil {
 		return nil, err
 	}
-	list := make([]schemas.Candidate, len(answer.Candidates))
+	list = make([]schemas.Candidate, len(answer.Candidates))
 	for i, p := range answer.Candidates {
 		list[i] = schemas.Candidate{Pin: p.Pin, Facets: p.Facets, Created: schemas.Micros(p.Created), Score: p.Score}
 	}
@@ -296,13 +302,16 @@ func (x *external) score(ctx context.Context, o *order, m *material) {
 }
 
 // scores asks whoever scores.
-func (x *external) scores(ctx context.Context, o *order, pools []rules.Pool) (map[schemas.PinID]float64, error) {
+func (x *external) scores(ctx context.Context, o *order, pools []rules.Pool) (scores map[schemas.PinID]float64, err error) {
 	if x.own.Score != nil {
-		scores, err := x.own.Score(ctx, o.User, o.Feed, scored(pools, x.limit))
+		err = x.scoring.Do(ctx, func(ctx context.Context) (err error) {
+			scores, err = x.own.Score(ctx, o.User, o.Feed, scored(pools, x.limit))
+			return err
+		})
 		return maps.Clone(scores), err
 	}
 	var answer modelAnswer
-	err := x.model.Ask(ctx, modelQuestion{o.User, o.Feed, topOf(pools, x.limit)}, &answer)
+	err = x.model.Ask(ctx, modelQuestion{o.User, o.Feed, topOf(pools, x.limit)}, &answer)
 	return answer.Scores, err
 }
 

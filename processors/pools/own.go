@@ -13,7 +13,12 @@ import (
 )
 
 // Own is what the program around a generator adds to it in Go: the zero value adds nothing. Its functions are called
-// while a visit waits, from many goroutines at once, and return by the end of their context.
+// while a visit waits, from many goroutines at once.
+//
+// Offer and Score return by the end of their context, which is when half of what the visit has left is over, and after
+// outside.MaxTimeout at the latest; what they return later counts for nothing. An error says that something is broken, and
+// not that there is nothing. After outside.Failures failures in a row, late answers among them, a function is not called
+// for outside.Rest. The chunk goes on without it, and says so as of external sources and the model.
 type Own struct {
 	Sources []OwnSource
 	// Score adds to the scores of candidates, as an ExternalModel does, and instead of it; feeds take it times their weight
@@ -41,7 +46,12 @@ type Scored struct {
 
 // inProcess stands for how an own source is reached, where sources are checked.
 func inProcess() outside.Config {
-	return outside.Config{URL: "http://127.0.0.1", Timeout: 40 * time.Millisecond}
+	return outside.Config{URL: "http://127.0.0.1", Timeout: outside.MaxTimeout}
+}
+
+// guardOfOwn bounds the calls of one own function.
+func guardOfOwn(now func() time.Time) *outside.Guard {
+	return outside.NewGuard(inProcess().Timeout, now)
 }
 
 // validate reports what is wrong with own sources, as of those of the configuration.
@@ -53,10 +63,12 @@ func (o Own) validate(c GeneratorConfig) error {
 }
 
 // external are the sources as a generator holds them.
-func (o Own) external() []*externalSource {
+func (o Own) external(now func() time.Time) []*externalSource {
 	var all []*externalSource
 	for _, s := range o.Sources {
-		all = append(all, &externalSource{ExternalSource: ExternalSource{Name: s.Name, Limit: s.Limit, Share: s.Share}, own: s.Offer})
+		all = append(all, &externalSource{
+			ExternalSource: ExternalSource{Name: s.Name, Limit: s.Limit, Share: s.Share}, own: s.Offer, guard: guardOfOwn(now),
+		})
 	}
 	return all
 }

@@ -105,7 +105,8 @@ type ReturnLog interface {
 
 // Config bounds the time and work of an answer. See DefaultConfig.
 type Config struct {
-	// Generator is how long a visit waits for its chunk, default 150 ms.
+	// Generator is how long a visit waits for its chunk, default 150 ms; external sources have half of it at most, and a
+	// model half of what is left then.
 	Generator time.Duration `yaml:"generator"`
 	// Store is how long an answer waits for the store, all its reads together, default 150 ms.
 	Store time.Duration `yaml:"store"`

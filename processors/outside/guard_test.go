@@ -1,0 +1,109 @@
+package outside
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// heeding hangs until its context ends.
+func heeding(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+// Who is too late has failed, if it had a fair time; who makes the call always keeps half of what there was.
+func TestALateCallIsAFailure(t *testing.T) {
+	const ms = time.Millisecond
+	deaf := func(context.Context) error { time.Sleep(140 * ms); return nil }
+	for name, c := range map[string]struct {
+		timeout, wait time.Duration // of the guard, and of who calls; 0: any time
+		leaves        time.Duration // who calls goes then; 0: does not
+		call          func(context.Context) error
+		took          time.Duration
+		want          error
+		rests         bool
+	}{
+		"its time-out":                {10 * ms, 150 * ms, 0, heeding, 10 * ms, context.DeadlineExceeded, true},
+		"half of what there is":       {5 * time.Second, 150 * ms, 0, heeding, 75 * ms, context.DeadlineExceeded, true},
+		"no deadline":                 {5 * time.Second, 0, 0, heeding, 5 * time.Second, context.DeadlineExceeded, true},
+		"a call that heeds nothing":   {5 * time.Second, 150 * ms, 0, deaf, 140 * ms, context.DeadlineExceeded, true},
+		"just a fair time":            {5 * time.Second, 2 * Fair, 0, heeding, Fair, context.DeadlineExceeded, true},
+		"less than that":              {5 * time.Second, 2*Fair - 2*ms, 0, heeding, Fair - ms, context.DeadlineExceeded, false},
+		"less than a short time-out":  {10 * ms, 18 * ms, 0, heeding, 9 * ms, context.DeadlineExceeded, false},
+		"who calls leaves":            {5 * time.Second, 150 * ms, 70 * ms, heeding, 70 * ms, context.Canceled, false},
+		"who calls leaves a deaf one": {5 * time.Second, 150 * ms, 100 * ms, deaf, 140 * ms, context.DeadlineExceeded, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, called := NewGuard(c.timeout, time.Now), 0
+				do := func() (time.Duration, error) {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					if c.wait > 0 {
+						ctx, cancel = context.WithTimeout(ctx, c.wait)
+						defer cancel()
+					}
+					if c.leaves > 0 {
+						defer time.AfterFunc(c.leaves, cancel).Stop()
+					}
+					began := time.Now()
+					err := g.Do(ctx, func(ctx context.Context) error { called++; return c.call(ctx) })
+					return time.Since(began), err
+				}
+				for n := range Failures {
+					if took, err := do(); !errors.Is(err, c.want) || took != c.took {
+						t.Fatalf("call %d: got %v after %s, want %v after %s", n, err, took, c.want, c.took)
+					}
+				}
+				_, err := do()
+				if errors.Is(err, ErrResting) != c.rests || c.rests != (called == Failures) {
+					t.Errorf("got %v after %d calls; that it rests is to be %v", err, called, c.rests)
+				}
+			})
+		})
+	}
+}
+
+// A service with a patient time-out is held to what whoever asks has, too.
+func TestAServiceThatHangsRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		connected := 0
+		silent := func(context.Context, string, string) (net.Conn, error) {
+			connected++
+			near, far := net.Pipe()
+			t.Cleanup(func() { _ = far.Close() })
+			return near, nil
+		}
+		s := New(Config{URL: "http://slow.example/", Timeout: 5 * time.Second}, silent, time.Now)
+		defer s.Close()
+		for n := range Failures + 1 {
+			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+			err := s.Ask(ctx, 1, new(any))
+			if ctx.Err() != nil {
+				t.Errorf("ask %d: no time is left", n)
+			}
+			cancel()
+			want := context.DeadlineExceeded
+			if n == Failures {
+				want = ErrResting
+			}
+			if !errors.Is(err, want) {
+				t.Errorf("ask %d: got %v, want %v", n, err, want)
+			}
+		}
+		if connected != Failures {
+			t.Errorf("%d connections, want %d", connected, Failures)
+		}
+	})
+}
+
+// Functions may be called any number of times at once; places are those of services.
+func TestAGuardAloneHasAnyNumberOfPlaces(t *testing.T) {
+	g := NewGuard(time.Minute, time.Now)
+	for range MaxCalls + 1 {
+		if _, err := g.enter(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
