@@ -212,10 +212,10 @@ func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
 	}
 	return doctor.Pinot{
 		Verify: setup.Verify,
-		Answers: func(ctx context.Context) error {
+		Answers: func(ctx context.Context) (int, []error) {
 			client, err := pinot.NewClient(cfg.Pinot)
 			if err != nil {
-				return err
+				return 0, []error{err}
 			}
 			defer client.Close()
 			return client.Try(ctx)

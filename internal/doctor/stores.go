@@ -139,7 +139,7 @@ func (d Drift) visitors(ctx context.Context) ([]schemas.UserID, error) {
 
 // Pinot is what the check on Pinot asks.
 type Pinot struct {
-	Answers func(context.Context) error              // fails when it cannot be queried
+	Answers func(context.Context) (int, []error)     // how many brokers can be queried, and why the others cannot
 	Verify  func(context.Context) ([]string, error)  // how schema and table differ
 	Oldest  func(context.Context) (time.Time, error) // when the oldest action arrived that it does not have; zero: it has all
 }
@@ -158,14 +158,27 @@ func (p Pinot) Check() Check {
 		for _, d := range differ {
 			found.Problem(`"smartfeed pinot apply"`, "%s", d)
 		}
-		if err := p.Answers(ctx); err != nil {
-			found.Problem("check pinot.brokers, and Pinot's servers: until then answers lack features of users, and say so", "it does not answer queries: %v", reason(ctx, err))
+		if !p.answers(ctx, found) {
 			return
 		}
 		if errController == nil {
 			p.lag(ctx, found)
 		}
 	}}
+}
+
+// answers says whether queries are answered. One broker that does is enough.
+func (p Pinot) answers(ctx context.Context, found *Findings) bool {
+	well, away := p.Answers(ctx)
+	for _, err := range away {
+		if well > 0 {
+			found.Warn("check pinot.brokers: queries go to the others meanwhile", "it does not answer queries: %v", reason(ctx, err))
+			continue
+		}
+		found.Problem("check pinot.brokers, and Pinot's servers: until then answers lack features of users, and say so",
+			"it does not answer queries: %v", reason(ctx, err))
+	}
+	return well > 0
 }
 
 // lag compares what Pinot has with the topic. Where actions are few, nothing is behind that has arrived.

@@ -201,7 +201,7 @@ func TestPinot(t *testing.T) {
 	now := time.Now()
 	well := doctor.Pinot{
 		Verify:  func(context.Context) ([]string, error) { return nil, nil },
-		Answers: func(context.Context) error { return nil },
+		Answers: func(context.Context) (int, []error) { return 2, nil },
 		Oldest:  func(context.Context) (time.Time, error) { return time.Time{}, nil },
 	}
 	for _, c := range []struct {
@@ -216,7 +216,10 @@ func TestPinot(t *testing.T) {
 			p.Verify = func(context.Context) ([]string, error) { return nil, errors.New("away") }
 		}},
 		{"no broker", "pinot problem it does not answer queries: away", func(p *doctor.Pinot) {
-			p.Answers = func(context.Context) error { return errors.New("away") }
+			p.Answers = func(context.Context) (int, []error) { return 0, []error{errors.New("away")} }
+		}},
+		{"one broker less", "pinot warning it does not answer queries: broker b: away", func(p *doctor.Pinot) {
+			p.Answers = func(context.Context) (int, []error) { return 1, []error{errors.New("broker b: away")} }
 		}},
 		{"an action that just arrived", "pinot ok answers queries", func(p *doctor.Pinot) {
 			p.Oldest = func(context.Context) (time.Time, error) { return now.Add(-time.Second), nil }

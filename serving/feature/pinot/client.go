@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync/atomic"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -26,14 +27,19 @@ type QueryError struct {
 // Error names the code.
 func (e *QueryError) Error() string { return fmt.Sprintf("exception %d", e.Code) }
 
-// Client asks brokers over their HTTP interface. It is safe for concurrent use.
+// Client asks brokers over their HTTP interface, each in its turn. It is safe for concurrent use.
+//
+// A query goes to a second broker when the first cannot be reached, fails, or has not answered when half of the query's
+// time is over; what the first is still at is not given up for that, because a query may be slow wherever it is asked, and
+// whoever answers first answers. A broker that failed, or that is silent for so long, is passed over for a second, or until
+// it answers; then one query tries it. One that is passed over is not asked because another is silent: so brokers that all
+// have too much to do are not asked everything twice.
 //
 // There is a Go client of the Pinot project's friends, startreedata/pinot-client-go. What it does is the one request
 // below; but it takes no context, reads answers whatever their length, takes exceptions for an answer, and writes the SQL
 // of a failed query, ids included, to a logger that is global. Its later releases bring gRPC, Arrow and an ORM along.
 type Client struct {
-	brokers   []string
-	next      atomic.Uint64 // broker
+	brokers   brokers
 	maxBytes  int64
 	transport *http.Transport
 	http      *http.Client
@@ -52,10 +58,10 @@ func NewClient(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pinot.client: %w", err)
 	}
-	c := &Client{maxBytes: cfg.MaxBytes, transport: transport, http: over}
+	c := &Client{brokers: brokers{now: time.Now}, maxBytes: cfg.MaxBytes, transport: transport, http: over}
 	for _, b := range cfg.Brokers {
 		url, _ := address(b) // Validate has seen it
-		c.brokers = append(c.brokers, url)
+		c.brokers.all = append(c.brokers.all, &endpoint{url: url})
 	}
 	return c, nil
 }
@@ -70,41 +76,112 @@ type answer struct {
 	capped bool      // Pinot gave up counting groups
 }
 
-// query asks one broker, each in its turn. width is how many columns each row must have.
+// query asks for rows. width is how many columns each must have.
 func (c *Client) query(ctx context.Context, sql string, width int) (answer, error) {
 	body, err := c.post(ctx, sql)
 	if err != nil {
 		return answer{}, fmt.Errorf("query pinot: %w", err)
 	}
-	var res response
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber() // a float64 would change long integers
-	if err := dec.Decode(&res); err != nil {
-		return answer{}, fmt.Errorf("query pinot: read answer: %w", err)
-	}
-	a, err := judge(res, width)
+	a, err := read(body, width)
 	if err != nil {
 		return answer{}, fmt.Errorf("query pinot: %w", err)
 	}
 	return a, nil
 }
 
+// read reads the body of a 200.
+func read(body []byte, width int) (answer, error) {
+	var res response
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber() // a float64 would change long integers
+	if err := dec.Decode(&res); err != nil {
+		return answer{}, fmt.Errorf("read answer: %w", err)
+	}
+	return judge(res, width)
+}
+
 // post sends a query and returns the body of a 200.
 func (c *Client) post(ctx context.Context, sql string) ([]byte, error) {
+	r := c.anyReply(ctx, sql)
+	return r.body, r.err
+}
+
+// reply is what came of asking one broker.
+type reply struct {
+	body []byte // of a 200
+	err  error
+	away bool // another broker may answer
+}
+
+// anyReply asks a broker, and another one when that does not answer, see Client.
+func (c *Client) anyReply(ctx context.Context, sql string) reply {
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := time.NewTimer(half(ctx))
+	defer late.Stop()
+
+	replies := make(chan reply, 2)
+	ask := func(b *endpoint) { asked.Go(func() { replies <- c.ask(ctx, b, sql) }) }
+	first, under, failed := c.brokers.first(), 1, error(nil)
+	ask(first)
+	for other := (*endpoint)(nil); under > 0; {
+		select {
+		case <-late.C:
+			c.brokers.went(first, true) // until it answers
+		case r := <-replies:
+			if !r.away {
+				return r
+			}
+			under, failed = under-1, also(failed, r.err)
+		}
+		if other == nil {
+			if other = c.brokers.other(first, failed != nil); other != nil {
+				under++
+				ask(other)
+			}
+		}
+	}
+	return reply{err: failed}
+}
+
+// also is what two brokers said, on one line.
+func also(first, second error) error {
+	if first == nil {
+		return second
+	}
+	return fmt.Errorf("%w; %w", first, second)
+}
+
+// half is half of the time that there is, a second where that has no end.
+func half(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return time.Until(deadline) / 2
+	}
+	return time.Second
+}
+
+// ask sends a query to one broker.
+func (c *Client) ask(ctx context.Context, b *endpoint, sql string) reply {
 	query := map[string]string{"sql": sql}
 	if deadline, ok := ctx.Deadline(); ok {
 		query["queryOptions"] = fmt.Sprintf("timeoutMs=%d", max(time.Until(deadline).Milliseconds(), 1)) // or it goes on for nobody
 	}
 	text, err := json.Marshal(query)
 	if err != nil {
-		return nil, err
+		return reply{err: err}
 	}
-	broker := c.brokers[c.next.Add(1)%uint64(len(c.brokers))]
-	status, body, err := exchange(ctx, c.http, http.MethodPost, broker+"/query/sql", text, c.maxBytes)
+	status, body, err := exchange(ctx, c.http, http.MethodPost, b.url+"/query/sql", text, c.maxBytes)
+	r := reply{body: body, err: err}
 	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("status %d %s", status, http.StatusText(status)) // not its text, which may hold the SQL
+		r.err = fmt.Errorf("status %d %s", status, http.StatusText(status)) // not its text, which may hold the SQL
 	}
-	return body, err
+	if ctx.Err() == nil { // else it says nothing of the broker
+		r.away = status >= http.StatusInternalServerError || err != nil && !errors.Is(err, ErrTooLarge)
+		c.brokers.went(b, r.away)
+	}
+	return r
 }
 
 // exchange sends JSON and returns the answer, or ErrTooLarge if that is above most bytes.
@@ -170,8 +247,28 @@ func judge(res response, width int) (answer, error) {
 	return a, nil
 }
 
-// Try asks one broker, each in its turn, for the table, and fails when that cannot be queried.
-func (c *Client) Try(ctx context.Context) error {
-	_, err := c.query(ctx, "SELECT COUNT(*) FROM "+TableName, 1)
-	return err
+// Try asks every broker for the table, for half of the time that there is. It returns how many can answer, and why the
+// others cannot.
+func (c *Client) Try(ctx context.Context) (well int, away []error) {
+	ctx, cancel := context.WithTimeout(ctx, half(ctx))
+	defer cancel()
+	problems := make([]error, len(c.brokers.all))
+	var asked sync.WaitGroup
+	for i, b := range c.brokers.all {
+		asked.Go(func() { problems[i] = c.try(ctx, b) })
+	}
+	asked.Wait()
+	away = slices.DeleteFunc(problems, func(err error) bool { return err == nil })
+	return len(c.brokers.all) - len(away), away
+}
+
+func (c *Client) try(ctx context.Context, b *endpoint) error {
+	r := c.ask(ctx, b, "SELECT COUNT(*) FROM "+TableName)
+	if r.err == nil {
+		_, r.err = read(r.body, 1)
+	}
+	if r.err != nil {
+		return fmt.Errorf("broker %s: %w", b.url, r.err)
+	}
+	return nil
 }

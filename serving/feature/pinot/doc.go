@@ -16,7 +16,8 @@
 //
 // # Guarantees
 //
-// A query ends with its context: Pinot is told how long it may take. Exceptions inside an answer with status 200, servers
+// A query ends with its context: Pinot is told how long it may take. Of several brokers one that is away costs no answer, see
+// Client. Exceptions inside an answer with status 200, servers
 // that did not respond, an answer without a table, one above Config.MaxBytes are errors, and no error holds the SQL.
 // The table is partitioned by actor as the topic is, keeps 96 hours, and takes each event id once. How far Pinot is its
 // controller says, by offsets (Admin.Reached).

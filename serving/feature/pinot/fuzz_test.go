@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -21,7 +22,10 @@ func (r roundTrip) RoundTrip(*http.Request) (*http.Response, error) {
 // FuzzAnswer has a broker answer anything: it is an error, or a result for each feature.
 func FuzzAnswer(f *testing.F) {
 	var text []byte
-	client := &Client{brokers: []string{"http://pinot"}, maxBytes: 64 << 10, http: &http.Client{Transport: roundTrip(func() []byte { return text })}}
+	client := &Client{
+		brokers: brokers{now: time.Now, all: []*endpoint{{url: "http://pinot"}}}, maxBytes: 64 << 10,
+		http: &http.Client{Transport: roundTrip(func() []byte { return text })},
+	}
 	builtin, err := feature.Parse("built in", []byte(feature.Builtin))
 	if err != nil {
 		f.Fatal(err)

@@ -1,0 +1,362 @@
+package pinot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
+)
+
+// queryTime is how long an answer of features waits by default.
+const queryTime = 500 * time.Millisecond
+
+// standIn is a broker in memory; nil refuses connections.
+type standIn struct {
+	answer http.HandlerFunc
+	hits   atomic.Int64
+	well   atomic.Bool // it answers, whatever it did
+}
+
+const one = `{"resultTable":{"rows":[[1]]},"numServersQueried":1,"numServersResponded":1}`
+
+func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the caller goes
+	s.answer(w, r)
+}
+
+// after answers when a time is over, and gives up when the caller has gone.
+func after(d time.Duration) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(d):
+			says(one)(w, r)
+		case <-r.Context().Done():
+		}
+	}
+}
+
+// What a broker does that does not answer; the first refuses connections.
+var faults = map[string]http.HandlerFunc{
+	"refuses": nil,
+	"503":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+	"cuts": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "{")
+	},
+	"hangs": after(time.Hour),
+}
+
+// connections are those that a broker is to accept.
+type connections chan net.Conn
+
+func (c connections) Accept() (net.Conn, error) {
+	if conn, ok := <-c; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+func (connections) Close() error   { return nil }
+func (connections) Addr() net.Addr { return &net.TCPAddr{} }
+
+// among makes a client of stand-ins, inside a synctest bubble.
+func among(t *testing.T, all ...*standIn) *Client {
+	t.Helper()
+	cfg, listeners := DefaultConfig(), map[string]connections{}
+	for i, s := range all {
+		address := fmt.Sprintf("broker-%d:8099", i)
+		cfg.Brokers = append(cfg.Brokers, address)
+		listener := make(connections)
+		listeners[address] = listener
+		server := &http.Server{Handler: s}
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(func() { close(listener); _ = server.Close() })
+	}
+	c, err := NewClient(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	c.transport.DisableKeepAlives = true // so that all is over with an answer
+	c.transport.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {
+		s := all[int(address[len("broker-")]-'0')]
+		s.hits.Add(1)
+		if s.answer == nil && !s.well.Load() {
+			return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+		}
+		near, far := net.Pipe()
+		listeners[address] <- far
+		return near, nil
+	}
+	return c
+}
+
+// query asks once, as an answer of features does, and returns how long that took.
+func query(t *testing.T, c *Client) (time.Duration, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), queryTime)
+	defer cancel()
+	began := time.Now()
+	_, err := c.query(ctx, "SELECT 1", 1)
+	return time.Since(began), err
+}
+
+// faulty is a broker with a fault until it is well.
+func faulty(fault http.HandlerFunc) *standIn {
+	s := &standIn{}
+	if fault != nil {
+		s.answer = func(w http.ResponseWriter, r *http.Request) {
+			if s.well.Load() {
+				fault = says(one)
+			}
+			fault(w, r)
+		}
+	}
+	return s
+}
+
+// Of several brokers one is away: every query is answered, it is asked once a second, and takes its turn when it is back.
+func TestABrokerThatIsAwayIsPassedOver(t *testing.T) {
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				bad, good := faulty(fault), &standIn{answer: says(one)}
+				c := among(t, bad, good)
+				ask := func(times int, tries int64) {
+					t.Helper()
+					for n := range times {
+						took, err := query(t, c)
+						if err != nil || took > queryTime/2 {
+							t.Fatalf("query %d: got %v after %s", n, err, took)
+						}
+					}
+					if n := bad.hits.Swap(0); n != tries {
+						t.Errorf("it was asked %d times, want %d", n, tries)
+					}
+				}
+				ask(100, 1)
+				for range 3 {
+					time.Sleep(brokerRest)
+					ask(100, 1)
+				}
+				if fault == nil {
+					bad.answer = says(one)
+				}
+				bad.well.Store(true)
+				time.Sleep(brokerRest)
+				ask(100, 50)
+			})
+		})
+	}
+}
+
+// What many scans of an answer meet at once does not have the store left alone.
+func TestAnswersDoWithoutABroker(t *testing.T) {
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				bad := faulty(fault)
+				reg := prometheus.NewRegistry()
+				metrics, err := feature.NewMetrics(reg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, err := feature.NewService(feature.DefaultConfig(), feature.Deps{
+					Store: NewStore(feature.DefaultConfig(), among(t, bad, &standIn{answer: says(one)}), nil), Deleted: nobodyGone{},
+					Definitions: define(t, "- {name: n, entity: user, aggregate: count}\n"), Metrics: metrics,
+					Log: slog.New(slog.DiscardHandler), Now: time.Now,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				for n := range 30 {
+					answer, err := s.Answer(t.Context(), feature.Request{
+						Features: []string{"n"}, Users: []schemas.UserID{"user:1", "user:2", "user:3"},
+					})
+					if err != nil || len(answer.Degraded) > 0 {
+						t.Fatalf("answer %d: degraded %v, %v", n, answer.Degraded, err)
+					}
+				}
+				if bad.hits.Load() == 0 {
+					t.Error("it was never asked")
+				}
+				if open := gauge(t, reg, "smartfeed_features_breaker_open"); open != 0 {
+					t.Error("the store is left alone")
+				}
+			})
+		})
+	}
+}
+
+type nobodyGone struct{}
+
+func (nobodyGone) Has(schemas.UserID) bool { return false }
+
+func gauge(t *testing.T, reg prometheus.Gatherer, name string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
+
+// A query that is slow wherever it is asked has all the time that there is, and where all are nobody asks everything twice.
+func TestASlowQueryIsNotGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &standIn{answer: after(400 * time.Millisecond)}, &standIn{answer: after(400 * time.Millisecond)}
+		c := among(t, a, b)
+		const times, atOnce = 5, 16
+		for range times {
+			var queries sync.WaitGroup
+			for range atOnce {
+				queries.Go(func() {
+					if took, err := query(t, c); err != nil || took != 400*time.Millisecond {
+						t.Errorf("got %v after %s", err, took)
+					}
+				})
+			}
+			queries.Wait()
+		}
+		// When they find the first brokers silent at the same moment, at most those of one broker ask the other, which is not
+		// known to be silent yet.
+		const once = times * atOnce
+		if n := a.hits.Load() + b.hits.Load(); n < once || n > once+once/2 {
+			t.Errorf("asked %d times for %d queries", n, once)
+		}
+	})
+}
+
+// A broker that hangs is found out by one query, while others are answered at once.
+func TestOneQueryTriesABroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad := faulty(after(time.Hour))
+		c := among(t, bad, &standIn{answer: says(one)})
+		for bad.hits.Load() == 0 {
+			_, _ = query(t, c)
+		}
+		time.Sleep(brokerRest)
+		var late atomic.Int64
+		var queries sync.WaitGroup
+		for range 16 {
+			queries.Go(func() {
+				took, err := query(t, c)
+				if err != nil {
+					t.Error(err)
+				}
+				if took > 0 {
+					late.Add(1)
+				}
+			})
+		}
+		queries.Wait()
+		if bad.hits.Load() != 2 || late.Load() != 1 {
+			t.Errorf("asked %d times, %d queries waited, want two times and one", bad.hits.Load(), late.Load())
+		}
+	})
+}
+
+// Who asked and has gone says nothing of a broker.
+func TestWhoGoesDoesNotAccuseABroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &standIn{answer: after(time.Hour)}, &standIn{answer: after(time.Hour)}
+		c := among(t, a, b)
+		for range 10 {
+			ctx, cancel := context.WithTimeout(t.Context(), queryTime)
+			time.AfterFunc(queryTime/4, cancel)
+			if _, err := c.query(ctx, "SELECT 1", 1); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want that the caller has gone", err)
+			}
+		}
+		if a.hits.Load() != 5 || b.hits.Load() != 5 || c.brokers.all[0].failed || c.brokers.all[1].failed {
+			t.Errorf("asked %d and %d times, want five each, and none of them to be passed over", a.hits.Load(), b.hits.Load())
+		}
+	})
+}
+
+// Where no broker answers the error tells of those that were asked, and none of them is given up for it.
+func TestNoBrokerAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, d := faulty(nil), faulty(nil), faulty(nil)
+		c := among(t, a, b, d)
+		for n := range 30 {
+			if _, err := query(t, c); err == nil || strings.Count(err.Error(), "refused") != 2 || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("query %d: got %v, want what two brokers said", n, err)
+			}
+		}
+		for i, s := range []*standIn{a, b, d} {
+			if n := s.hits.Load(); n != 20 {
+				t.Errorf("broker %d was asked %d times, want each as often", i, n)
+			}
+		}
+		hanging := among(t, faulty(after(time.Hour)), faulty(after(time.Hour)))
+		for range 3 {
+			if took, err := query(t, hanging); !errors.Is(err, context.DeadlineExceeded) || took != queryTime {
+				t.Errorf("both hang: got %v after %s", err, took)
+			}
+		}
+	})
+}
+
+// What another broker would say, too, is not asked again.
+func TestAnAnswerIsTakenWhateverItSays(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"an exception": says(`{"exceptions":[{"errorCode":150}]}`),
+		"no login":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+		"too large":    func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 65<<10)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := &standIn{answer: answer}, &standIn{answer: answer}
+				c := among(t, a, b)
+				c.maxBytes = 64 << 10
+				for range 10 {
+					if _, err := query(t, c); err == nil {
+						t.Error("there was an answer")
+					}
+				}
+				if a.hits.Load() != 5 || b.hits.Load() != 5 {
+					t.Errorf("asked %d and %d times, want five each", a.hits.Load(), b.hits.Load())
+				}
+			})
+		})
+	}
+}
+
+// The doctor's question goes to each broker, also to those that queries pass over.
+func TestTryNamesTheBrokersThatAreAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := among(t, faulty(nil), &standIn{answer: says(one)}, faulty(after(time.Hour)))
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), queryTime)
+			well, away := c.Try(ctx)
+			if ctx.Err() != nil {
+				t.Error("it took all the time that there is")
+			}
+			cancel()
+			if well != 1 || len(away) != 2 || !strings.Contains(away[0].Error(), "broker-0") || !strings.Contains(away[1].Error(), "broker-2") {
+				t.Errorf("%d are well, away are %v", well, away)
+			}
+		}
+	})
+}
