@@ -15,7 +15,7 @@ type batch struct {
 	writes  []write
 	emits   []emit
 	traces  traces
-	first   begun   // the first record, which has waited the longest
+	first   begun   // the first record that is spoken of, which has waited the longest; zero: none is
 	moved   []moved // what emits of misplaced records need beside the rest
 	owners  map[string]*ownerLog
 	logs    [][]ownerLog // what owners points to, logsPerChunk each, for the next use too
@@ -105,6 +105,7 @@ func (b *batch) reset() {
 		b.applied[i] = -1
 	}
 	b.traces.reset()
+	b.first = begun{}
 	b.messages, b.passed, b.timers, b.ticked, b.chained, b.sealed = 0, false, false, false, false, false
 }
 

@@ -267,7 +267,7 @@ func (p *part) settle(b *batch, took time.Duration) {
 			p.session.MarkOffset(topic, p.id, b.applied[i]+1, "")
 		}
 	}
-	p.w.r.meter.committed(b, took)
+	p.w.r.meter.committed(b, took, p.voice.speaks())
 	b.traces.end("")
 	timers, ticked, chained := b.timers, b.ticked, b.chained
 	p.mu.Lock()

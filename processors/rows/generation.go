@@ -20,6 +20,39 @@ import (
 // the last that it speaks of. Both keep that in a row, in the transaction that applies the mark. Timers speak with the
 // group's first input. A silent generation applies everything all the same: its rows are those that it would have had.
 
+// voice is whether a partition is here and speaks: then it counts among those that are worked on. A partition speaks as its
+// first input does, like its timers.
+type voice struct {
+	mu          sync.Mutex
+	here, aloud bool
+}
+
+// setHere returns by how many there are more partitions that are worked on: 1, 0 or -1.
+func (v *voice) setHere(here bool) float64 { return v.set(&v.here, here) }
+
+// setAloud is setHere of whether the partition speaks.
+func (v *voice) setAloud(aloud bool) float64 { return v.set(&v.aloud, aloud) }
+
+func (v *voice) set(what *bool, is bool) float64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	before := v.here && v.aloud
+	*what = is
+	switch after := v.here && v.aloud; {
+	case after && !before:
+		return 1
+	case before && !after:
+		return -1
+	}
+	return 0
+}
+
+func (v *voice) speaks() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.aloud
+}
+
 // voiceName is the reserved row that says whether the records of an input are spoken of.
 func voiceName(topic string) []byte { return append([]byte{voiceKind}, topic...) }
 
@@ -38,6 +71,7 @@ func (p *part) hear(ctx goka.Context, input int) bool {
 
 func (p *part) speak(input int, aloud bool) {
 	p.muted[input] = !aloud
+	p.w.r.meter.owned.Add(p.voice.setAloud(!p.silent(0)))
 	value := []byte{0}
 	if aloud {
 		value[0] = 1
@@ -62,6 +96,7 @@ func (p *part) findVoices() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.muted = muted
+	p.w.r.meter.owned.Add(p.voice.setAloud(!p.silent(0)))
 	return nil
 }
 

@@ -1,11 +1,15 @@
 package rows_test
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/processors/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -133,4 +137,118 @@ func spokenOfByOne(t *testing.T, w *proctest.Wire) {
 	if diff := cmp.Diff(g.Rows(topics.Pools, ""), g.Rows("pools.2", "")); diff != "" {
 		t.Errorf("rows (-first +second):\n%s", diff)
 	}
+}
+
+// watched is a wire whose generations have one registry, as those of a process have.
+type watched struct {
+	*generations
+	metrics *prometheus.Registry
+}
+
+// run runs a generation until the test ends, or stop is called.
+func (g *watched) run(generation int) (r *rows.Runner, stop func()) {
+	g.t.Helper()
+	cfg := rows.DefaultConfig()
+	cfg.Dir, cfg.SessionTimeout, cfg.MinDiskBytes = g.t.TempDir(), 2*time.Second, 0
+	r, err := rows.New(cfg, rows.Env{Kafka: g.Kafka, Streams: g.Streams, Metrics: g.metrics}, counting(g.Wire, generation))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(g.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			g.t.Error(err)
+		}
+	})
+	g.t.Cleanup(stop)
+	return r, stop
+}
+
+// of returns a metric of the pools: a gauge's value, how much a histogram has observed.
+func (g *watched) of(name string) float64 {
+	g.t.Helper()
+	families, err := g.metrics.Gather()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "smartfeed_rows_"+name && len(f.GetMetric()) == 1 {
+			m := f.GetMetric()[0]
+			return m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	g.t.Fatalf("no %s of one group", name)
+	return 0
+}
+
+// observed is how many transactions each histogram of how long things take has.
+func (g *watched) observed() map[string]float64 {
+	g.t.Helper()
+	found := map[string]float64{}
+	for _, name := range []string{"commit_seconds", "hop_seconds", "since_seconds"} {
+		found[name] = g.of(name)
+	}
+	return found
+}
+
+// While a generation is built, and when it has been cut over to, each partition counts once as worked on; and what a silent
+// one catches up with is late for nobody.
+func TestOneGenerationIsMeasured(t *testing.T) {
+	w := proctest.New(t)
+	g := &watched{&generations{Wire: w, t: t}, prometheus.NewRegistry()}
+	partitions := float64(w.Kafka.Partitions)
+	applied := func(r *rows.Runner, records int64) {
+		t.Helper()
+		w.Eventually("all is applied", func() bool { return r.Status().Counters.Records == records })
+	}
+	owned := func(when string, want float64) {
+		t.Helper()
+		if got := g.of("partitions_owned"); got != want {
+			t.Errorf("%s %v partitions are worked on, want %v", when, got, want)
+		}
+	}
+	first, end := g.run(1)
+	w.Eventually("the first is ready", func() bool { return first.Status().Ready })
+	owned("alone", partitions)
+	g.publish(20)
+	records := int64(g.published * (keys + 1))
+	applied(first, records)
+	before := g.observed()
+	if before["hop_seconds"] == 0 {
+		t.Error("no hop of the one that speaks was measured")
+	}
+
+	g.CreateTopics(topics.TableOf("pools.2"))
+	second, endSecond := g.run(2)
+	applied(second, records)
+	owned("while the second is silent", partitions)
+	if diff := cmp.Diff(before, g.observed()); diff != "" {
+		t.Errorf("what the second caught up with was measured (-before +after):\n%s", diff)
+	}
+
+	if err := topics.CutOver(t.Context(), w.Kafka, []string{topics.Returns}, topics.Pools, 2); err != nil {
+		t.Fatal(err)
+	}
+	records += int64(partitions) // the marks
+	applied(first, records)
+	applied(second, records)
+	owned("behind the cut-over", partitions)
+	before = g.observed()
+	commits := second.Status().Counters.Commits
+	g.publish(10)
+	records += 10 * (keys + 1)
+	applied(first, records)
+	applied(second, records)
+	for name, n := range g.observed() {
+		if got, want := n-before[name], float64(second.Status().Counters.Commits-commits); got != want || want == 0 {
+			t.Errorf("%s has %v more, want %v: one for each transaction of the second", name, got, want)
+		}
+	}
+	end()
+	owned("without the first", partitions)
+	endSecond()
+	owned("without both", 0)
 }

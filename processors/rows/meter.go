@@ -70,8 +70,9 @@ func (m *meter) counters() Counters {
 	}
 }
 
-// committed counts a committed batch. Its records come last: who sees them counted sees all that they did counted.
-func (m *meter) committed(b *batch, took time.Duration) {
+// committed counts a committed batch. Its records come last: who sees them counted sees all that they did counted. How long
+// things take is told of what is spoken of alone: nobody waits for what a silent generation catches up with.
+func (m *meter) committed(b *batch, took time.Duration, aloud bool) {
 	deletes, puts := 0, 0
 	for i := range b.writes {
 		switch w := &b.writes[i]; {
@@ -87,8 +88,10 @@ func (m *meter) committed(b *batch, took time.Duration) {
 	m.bytes.count(len(b.data))
 	m.emits.count(len(b.emits))
 	m.commits.count(1)
-	m.latency.Observe(took.Seconds())
-	if b.messages > 0 {
+	if aloud {
+		m.latency.Observe(took.Seconds())
+	}
+	if b.first != (begun{}) {
 		now := time.Now().UnixMicro()
 		m.hop.Observe(seconds(now - b.first.arrived))
 		m.since.Observe(seconds(now - b.first.since))

@@ -29,6 +29,7 @@ type part struct {
 	timers  *scheduler         // nil: the group has none
 	wg      sync.WaitGroup     // committer, rest and timers
 	ended   chan struct{}      // closed when the committer has ended
+	voice   voice              // whether it counts
 
 	// What recovery found, by input. A topic without it has never been applied.
 	recovered map[int]position
@@ -82,7 +83,7 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 		return
 	}
 	p.applied[input], p.state.pending.applied[input] = ctx.Offset(), ctx.Offset()
-	if p.state.pending.messages == 0 {
+	if !p.hushed && p.state.pending.first == (begun{}) {
 		p.state.pending.first = begun{arrived: ctx.Timestamp().UnixMicro(), since: p.since()}
 	}
 	p.state.pending.messages++
@@ -126,10 +127,10 @@ func (p *part) fail(err error) {
 
 // workOff runs the callback of a record. An error stops the partition; a bad record is none.
 func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
+	p.hushed = p.silent(input)
 	if p.hear(ctx, input) {
 		return nil
 	}
-	p.hushed = p.silent(input)
 	if input == len(p.w.r.topo.inputs) {
 		return p.tick(ctx.Timestamp())
 	}

@@ -119,7 +119,7 @@ func (r *Runner) show(p *part) {
 	at.mu.Lock()
 	at.part, at.stage = p, RunningNow
 	at.mu.Unlock()
-	r.meter.owned.Inc()
+	r.meter.owned.Add(p.voice.setHere(true))
 	r.changed(p.id)
 }
 
@@ -133,7 +133,7 @@ func (r *Runner) hide(p *part) {
 	}
 	at.mu.Unlock()
 	if was {
-		r.meter.owned.Dec()
+		r.meter.owned.Add(p.voice.setHere(false))
 		r.changed(p.id)
 	}
 }
