@@ -59,6 +59,7 @@ type Sink struct {
 	inputs   map[string]input
 	watchers watchers
 	newest   atomic.Int64 // arrival, in microseconds, of the newest action written; 0: none
+	waits    atomic.Int64 // likewise of the oldest record that is being written, or could not be; 0: none
 	without  bool         // actions are not written
 }
 
@@ -68,7 +69,20 @@ func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
 		return nil, fmt.Errorf("feature sink: %w", err)
 	}
 	_, without := deps.Store.(pinWriter)
-	return &Sink{cfg: cfg, deps: deps, inputs: inputs(deps.Streams), without: without}, nil
+	s := &Sink{cfg: cfg, deps: deps, inputs: inputs(deps.Streams), without: without}
+	if !without {
+		deps.Metrics.tell(s.late)
+	}
+	return s, nil
+}
+
+// late is how long ago the oldest record arrived that is being written, or could not be: nobody else writes it. It is asked
+// also while a write hangs, or fails again and again.
+func (s *Sink) late() time.Duration {
+	if at := s.waits.Load(); at != 0 {
+		return max(0, s.deps.Now().Sub(schemas.Micros(at).Time()))
+	}
+	return 0
 }
 
 // Watch returns a channel that has something to receive when actions of the user have been written since the last
@@ -124,6 +138,24 @@ func (s *Sink) sweep(ctx context.Context) error {
 
 // handle makes records durable. It returns nil only when all are written or buried.
 func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Marks) error {
+	s.waits.Store(int64(oldest(records)))
+	if err := s.work(ctx, records, to); err != nil {
+		return err
+	}
+	s.waits.Store(0)
+	return nil
+}
+
+// oldest is when the first of the outside events arrived that the records go back to.
+func oldest(records []*kgo.Record) schemas.Micros {
+	first := topics.SinceOf(records[0])
+	for _, r := range records[1:] {
+		first = min(first, topics.SinceOf(r))
+	}
+	return first
+}
+
+func (s *Sink) work(ctx context.Context, records []*kgo.Record, to topics.Marks) error {
 	batch := Batch{Marks: to}
 	for _, r := range records {
 		if err := s.inputs[r.Topic](&batch, r); err != nil {
@@ -172,18 +204,11 @@ func (s *Sink) measure(b Batch) {
 	rows.WithLabelValues(s.deps.Streams.ItemFeatures.Name).Add(float64(len(b.Counts)))
 	rows.WithLabelValues(s.deps.Streams.PinCards.Name).Add(float64(len(b.Cards)))
 	rows.WithLabelValues(s.deps.Streams.PinAttributes.Name).Add(float64(len(b.Pins)))
-	if len(b.Actions) == 0 {
-		return
-	}
-	now, newest := s.deps.Now(), b.Actions[0].Timestamp
+	kept := keptAfter(schemas.MicrosOf(s.deps.Now()))
 	for _, a := range b.Actions {
-		newest = max(newest, a.Timestamp)
-		if floor(a.Timestamp) <= keptAfter(schemas.MicrosOf(now)) {
+		if floor(a.Timestamp) <= kept {
 			s.deps.Metrics.expired.Inc()
 		}
-	}
-	if !s.without {
-		s.deps.Metrics.freshness.Set(now.Sub(newest.Time()).Seconds())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -198,8 +199,8 @@ func TestActionsBecomeFeatures(t *testing.T) {
 		t.Error("nobody was woken")
 	}
 	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
-	if got := counted(t, w.registry, "smartfeed_features_freshness_seconds"); got < 1 {
-		t.Errorf("freshness: got %v s, want at least the second by which the newest action is old", got)
+	if got := counted(t, w.registry, "smartfeed_features_freshness_seconds"); got != 0 {
+		t.Errorf("freshness: got %v s, want 0, although one action happened long ago: it came a moment ago, and is there", got)
 	}
 	if arrived, known := sink.Fresh(); !known || time.Since(arrived) > time.Minute || time.Since(arrived) < 0 {
 		t.Errorf("fresh to %v, %v, want a moment ago", arrived, known)
@@ -353,6 +354,60 @@ func (f *failing) Write(b Batch) error {
 		return errBroken
 	}
 	return nil
+}
+
+// hangingStore holds its writes until it is told what becomes of them.
+type hangingStore struct {
+	*EmbeddedStore
+	begun    chan struct{}
+	outcomes chan error
+}
+
+func (h hangingStore) Write(b Batch) error {
+	h.begun <- struct{}{}
+	if err := <-h.outcomes; err != nil {
+		return err
+	}
+	return h.EmbeddedStore.Write(b)
+}
+
+// Features are late for as long as a write hangs, and until what failed is written, however often it is tried; not for
+// actions that happened long ago and are there.
+func TestFreshnessIsToldWhileTheStoreFails(t *testing.T) {
+	w := newWire(t)
+	store := hangingStore{w.store, make(chan struct{}), make(chan error)}
+	sink := w.sink(t, store, w.publisher)
+	var passed atomic.Int64 // since now
+	sink.deps.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+	told := func(when string, want time.Duration) {
+		t.Helper()
+		got := counted(t, w.registry, "smartfeed_features_freshness_seconds")
+		if got < want.Seconds() || got > (want+eventually.Patience).Seconds() {
+			t.Errorf("%s features are %v s late, want %v", when, got, want.Seconds())
+		}
+	}
+	late := saves("user:1", 1, schemas.MicrosOf(time.Now().Add(-2*time.Hour))).Actions[0]
+	w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, late))
+	for hours := range 3 { // the supervisor starts it again each time
+		ran := make(chan error, 1)
+		go func() { ran <- sink.Run(t.Context()) }()
+		<-store.begun
+		told("when a write begins", time.Duration(hours)*time.Hour)
+		passed.Add(int64(time.Hour))
+		told("while it hangs", time.Duration(hours+1)*time.Hour)
+		store.outcomes <- errBroken
+		if err := <-ran; !errors.Is(err, errBroken) {
+			t.Fatalf("Run: got %v, want %v", err, errBroken)
+		}
+		told("when it has failed", time.Duration(hours+1)*time.Hour)
+	}
+	running(t, sink.Run)
+	<-store.begun
+	store.outcomes <- nil
+	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
+	if got := counted(t, w.registry, "smartfeed_features_freshness_seconds"); got != 0 {
+		t.Errorf("when it is written features are %v s late", got)
+	}
 }
 
 type failingLetters struct {

@@ -3,6 +3,7 @@ package feature
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,9 +12,9 @@ const LatenessEvery = 5 * time.Second
 
 // Lateness measures how late actions are in a store that takes them from the topic by itself, where no Sink sees them come.
 //
-// The gauge of freshness is how long ago everything that had arrived was last known to be in the store. So it is near 0
+// The gauge of freshness is how long ago everything that had arrived was last known to be in the store. So it is at most Every
 // while the store keeps up, the age of the oldest action that is not there while it does not, and grows on when nobody
-// can say. The histogram of lateness is given the age of that action, 0 for none, at each look that found out.
+// can say. That of a Sink means the same, but that it knows at any moment. The histogram of lateness is given the age of that action, 0 for none, at each look that found out.
 type Lateness struct {
 	Every   time.Duration
 	Oldest  func(ctx context.Context) (arrived time.Time, err error) // of the actions that are not in the store; zero: all are
@@ -24,7 +25,10 @@ type Lateness struct {
 
 // Run looks ever again until ctx ends; it returns nil. What cannot be found out is logged once, until it can.
 func (l Lateness) Run(ctx context.Context) error {
-	whole := l.Now() // the moment by which all that had arrived was in the store, as far as is known
+	var whole atomic.Pointer[time.Time] // the moment by which all that had arrived was in the store, as far as is known
+	began := l.Now()
+	whole.Store(&began)
+	l.Metrics.tell(func() time.Duration { return l.ago(*whole.Load()) })
 	failing := false
 	tick := time.NewTicker(l.Every)
 	defer tick.Stop()
@@ -34,13 +38,12 @@ func (l Lateness) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			whole = at
-			l.Metrics.since.Observe(l.ago(at))
+			whole.Store(&at)
+			l.Metrics.since.Observe(l.ago(at).Seconds())
 		case !failing:
 			l.Log.Warn("features: how late actions are cannot be found out", "error", err)
 		}
 		failing = err != nil
-		l.Metrics.freshness.Set(l.ago(whole))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -59,5 +62,5 @@ func (l Lateness) look(ctx context.Context) (time.Time, error) {
 	return oldest, err
 }
 
-// ago is how many seconds ago a moment was.
-func (l Lateness) ago(at time.Time) float64 { return max(0, l.Now().Sub(at).Seconds()) }
+// ago is how long ago a moment was.
+func (l Lateness) ago(at time.Time) time.Duration { return max(0, l.Now().Sub(at)) }

@@ -45,7 +45,7 @@ func TestLatenessIsSeen(t *testing.T) {
 		}
 		says.Store(away)
 		stop := running(t, l.Run)
-		step("never reached", 61*time.Second, 60, 0, 0)
+		step("never reached", 61*time.Second, 61, 0, 0)
 		says.Store(new(answer))
 		step("all there", 4*time.Second, 0, 1, 0) // at 65 s
 		says.Store(&answer{oldest: began.Add(66 * time.Second)})

@@ -3,6 +3,7 @@ package feature
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,15 +11,15 @@ import (
 
 // Metrics are the counters of a Service and a Sink, one set a process.
 type Metrics struct {
-	answers   prometheus.Histogram
-	degraded  *prometheus.CounterVec
-	rows      *prometheus.CounterVec
-	bad       *prometheus.CounterVec
-	expired   prometheus.Counter
-	freshness prometheus.Gauge
-	since     prometheus.Histogram
-	open      prometheus.Gauge
-	stale     prometheus.Gauge
+	answers  prometheus.Histogram
+	degraded *prometheus.CounterVec
+	rows     *prometheus.CounterVec
+	bad      *prometheus.CounterVec
+	expired  prometheus.Counter
+	since    prometheus.Histogram
+	open     prometheus.Gauge
+	stale    prometheus.Gauge
+	late     atomic.Pointer[func() time.Duration] // asked at each look of Prometheus; nil: nothing is late
 }
 
 // NewMetrics registers the metrics. It fails when reg has one of them already.
@@ -45,10 +46,6 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "smartfeed_features_expired_total",
 			Help: "Actions that were older than what is kept when they arrived, and were not written.",
 		}),
-		freshness: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "smartfeed_features_freshness_seconds",
-			Help: "Age of the newest action of the last batch when the batch was on disk. With Pinot: how long ago all that had arrived was last known to be there.",
-		}),
 		since: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "smartfeed_features_since_seconds",
 			Help:    "Time from when the first action of a batch arrived to when features count it. With Pinot: how long the oldest action that they lack has waited, at each look.",
@@ -63,14 +60,28 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Help: "1 while the file of definitions cannot be read or has mistakes, so that those before it are answered.",
 		}),
 	}
+	freshness := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "smartfeed_features_freshness_seconds",
+		Help: "How long ago what is being written, or could not be, arrived; 0 when nothing is. With Pinot: how long ago all that had arrived was last known to be there.",
+	}, m.freshness)
 	var errs []error
-	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.rows, m.bad, m.expired, m.freshness, m.since, m.open, m.stale} {
+	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.rows, m.bad, m.expired, freshness, m.since, m.open, m.stale} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("register feature metrics: %w", err)
 	}
 	return m, nil
+}
+
+// tell has the gauge of freshness ask late for how long what has arrived has waited, the oldest of it.
+func (m *Metrics) tell(late func() time.Duration) { m.late.Store(&late) }
+
+func (m *Metrics) freshness() float64 {
+	if late := m.late.Load(); late != nil {
+		return (*late)().Seconds()
+	}
+	return 0
 }
 
 func (m *Metrics) answered(took time.Duration, degraded []string) {
