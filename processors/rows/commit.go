@@ -101,6 +101,7 @@ func (p *part) seal() *batch {
 		}
 	}
 	b.sealed = true
+	p.hand.seal()
 	p.state.flying, p.state.pending, p.spare = b, p.spare, nil
 	if p.state.pending == nil {
 		p.state.pending = p.newBatch()
@@ -268,6 +269,7 @@ func (p *part) settle(b *batch, took time.Duration) {
 		}
 	}
 	p.w.r.meter.committed(b, took, p.voice.speaks())
+	p.hand.land()
 	b.traces.end("")
 	timers, ticked, chained := b.timers, b.ticked, b.chained
 	p.mu.Lock()

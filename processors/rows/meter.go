@@ -16,6 +16,7 @@ type meter struct {
 	deadLetters, misplaced, recovered *tally
 	rate                              rate // of messages
 	owned                             prometheus.Gauge
+	waits                             *waits
 	latency, hop, since               prometheus.Observer
 	dropped                           *prometheus.CounterVec // of the group, by reason
 	kinds                             kinds
@@ -45,6 +46,8 @@ func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
 		dropped:     f.vector("records_dropped_total", "reason", "Input records dropped on purpose, by reason."),
 		affected:    f.vector("effects_total", "effect", "What rules of the group did, by name; the group's package says what is counted."),
 	}
+	m.waits = register(&f, newWaits())
+	m.waits.know(group)
 	if err := errors.Join(f.errs...); err != nil {
 		return nil, fmt.Errorf("rows: %w", err)
 	}

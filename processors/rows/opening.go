@@ -58,7 +58,7 @@ func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	s.show.left(s, s.end-s.offset)
+	s.show.left(s, s.end-s.offset.Load())
 	return s, nil
 }
 
@@ -93,8 +93,9 @@ func ofStore(err error) bool {
 // tryStore opens the store as it is. Its Close gives the lock back.
 func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64) (*store, error) {
 	s := &store{
-		dir: dir, who: who, end: end, lock: lock, fs: r.fs, show: &r.shared.recoveries, log: r.log, read: r.meter.recovered, offset: offsetNone, told: time.Now(),
+		dir: dir, who: who, end: end, lock: lock, fs: r.fs, show: &r.shared.recoveries, log: r.log, read: r.meter.recovered, told: time.Now(),
 	}
+	s.offset.Store(offsetNone)
 	s.opened, s.complete = s.told, s.told // an empty one lacks nothing that is still told
 	options := s.options(r.shared)
 	options.Lock = lock
@@ -158,10 +159,11 @@ func (s *store) loadOffset() error {
 	if len(value) != 16 {
 		return fmt.Errorf("%w: offset of %d bytes", errForeign, len(value))
 	}
-	s.offset = int64(binary.BigEndian.Uint64(value))
+	offset := int64(binary.BigEndian.Uint64(value))
+	s.offset.Store(offset)
 	s.complete = time.UnixMicro(int64(binary.BigEndian.Uint64(value[8:])))
-	if s.offset >= s.end {
-		return fmt.Errorf("%w: offset %d, and it ends at %d", errAhead, s.offset, s.end)
+	if offset >= s.end {
+		return fmt.Errorf("%w: offset %d, and it ends at %d", errAhead, offset, s.end)
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ type part struct {
 	wg      sync.WaitGroup     // committer, rest and timers
 	ended   chan struct{}      // closed when the committer has ended
 	voice   voice              // whether it counts
+	hand    hand               // what it has been given
 
 	// What recovery found, by input. A topic without it has never been applied.
 	recovered map[int]position
@@ -65,6 +66,7 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 		p.w.r.meter.skipped.count(1)
 		return
 	}
+	p.hand.take(time.Now())
 	returned := false
 	defer func() {
 		if !returned { // a panic, which is Goka's to catch: nothing of the batch may be committed
@@ -261,6 +263,7 @@ func (p *part) start() bool {
 		return false
 	}
 	p.started = true
+	p.w.r.meter.waits.enter(p)
 	p.wg.Go(p.run)
 	p.wg.Go(p.rest)
 	if p.timers != nil {
@@ -274,6 +277,7 @@ func (p *part) start() bool {
 func (p *part) Close() error {
 	p.w.r.hide(p)
 	defer p.w.r.left(p.store)
+	defer p.w.r.meter.waits.leave(p)
 	p.mu.Lock()
 	p.closing = true
 	started := p.started

@@ -26,21 +26,41 @@ func (p *part) rest() {
 		case <-p.ctx.Done():
 			return
 		}
-		for i, topic := range p.w.r.topo.reads() {
-			if !rests[i].due(p.appliedOf(i)) {
-				continue
-			}
-			if err := p.passMarkers(i, topic); err != nil && p.ctx.Err() == nil {
-				p.w.r.log.Debug("what is behind the applied records is not known, it is asked for again", "error", err)
-			}
+		p.look(rests)
+	}
+}
+
+// look looks at the inputs that rest.
+func (p *part) look(rests []resting) {
+	left := time.Time{}
+	for i, topic := range p.w.r.topo.reads() {
+		p.restOf(i, topic, &rests[i])
+		if at := rests[i].left; left.IsZero() || !at.IsZero() && at.Before(left) {
+			left = at
 		}
+	}
+	p.hand.leaves(left)
+}
+
+// restOf looks at one input, if it rests and it is time to.
+func (p *part) restOf(input int, topic string, r *resting) {
+	if !r.due(p.appliedOf(input)) {
+		return
+	}
+	left, err := p.passMarkers(input, topic)
+	if err != nil && p.ctx.Err() == nil {
+		p.w.r.log.Debug("what is behind the applied records is not known, it is asked for again", "error", err)
+	}
+	if left {
+		r.left = time.Now()
 	}
 }
 
 // resting is what is known of the rests of one input.
 type resting struct {
-	applied int64 // at the last rest
-	rests   int   // since it changed
+	applied int64     // at the last rest
+	rests   int       // since it changed
+	left    time.Time // when records were seen behind it, which are still to come; zero: none were
 }
 
 // due tells at a rest whether to look.
@@ -54,20 +74,20 @@ func (r *resting) due(applied int64) bool {
 }
 
 // passMarkers moves the applied offset of an input over markers and aborted records, up to the next that is to be
-// applied.
-func (p *part) passMarkers(input int, topic string) error {
+// applied. It says whether there is one.
+func (p *part) passMarkers(input int, topic string) (left bool, err error) {
 	applied := p.appliedOf(input)
 	if applied < 0 {
-		return nil // it begins at the start of the log in any case
+		return false, nil // it begins at the start of the log in any case
 	}
 	next := applied + 1
 	for {
 		records, to, err := p.w.log.Read(p.ctx, topic, p.id, next)
 		if err != nil {
-			return fmt.Errorf("look behind applied records: %w", err)
+			return false, fmt.Errorf("look behind applied records: %w", err)
 		}
 		if len(records) > 0 { // which come to handle; the markers before them with them
-			return nil
+			return true, nil
 		}
 		if to == next {
 			break
@@ -76,12 +96,12 @@ func (p *part) passMarkers(input int, topic string) error {
 	}
 	starts, err := p.w.log.Starts(p.ctx, topic)
 	if err != nil {
-		return fmt.Errorf("look behind applied records: %w", err)
+		return false, fmt.Errorf("look behind applied records: %w", err)
 	}
 	if starts[topic][p.id] <= applied+1 { // else the log was read from its start, and what was before it is lost
 		p.passed(input, applied, next-1)
 	}
-	return nil
+	return false, nil
 }
 
 func (p *part) appliedOf(input int) int64 {

@@ -146,10 +146,10 @@ func recordsAreNotPassed(t *testing.T, w *wire) {
 		name          string
 		partition     int32
 		applied, want int64
-		retain        bool
+		retain, left  bool
 	}{
 		{name: "never applied", partition: 0, applied: -1, want: -1},
-		{name: "marker behind, then a record", partition: 0, applied: 0, want: 0},
+		{name: "marker behind, then a record", partition: 0, applied: 0, want: 0, left: true},
 		{name: "markers alone behind", partition: 1, applied: 0, want: 3},
 		{name: "at the end", partition: 1, applied: 3, want: 3},
 		{name: "unread records taken", partition: 2, applied: 0, want: 0, retain: true},
@@ -161,7 +161,11 @@ func recordsAreNotPassed(t *testing.T, w *wire) {
 		p.mu.Lock()
 		p.applied[0] = c.applied
 		p.mu.Unlock()
-		must(t, p.passMarkers(0, "t-in"))
+		left, err := p.passMarkers(0, "t-in")
+		must(t, err)
+		if left != c.left {
+			t.Errorf("%s: a record is left: %t, want %t", c.name, left, c.left)
+		}
 		if got := p.appliedOf(0); got != c.want {
 			t.Errorf("%s: applied up to %d, want %d", c.name, got, c.want)
 		}

@@ -61,8 +61,8 @@ func TestStoreThatWasAwayForTooLongIsRemoved(t *testing.T) {
 			r.leave(t, time.Now().Add(-c.away))
 			s := r.openAnew(t)
 			_, closer, err := s.db.Get([]byte("user:1\x00n"))
-			if got := errors.Is(err, pebble.ErrNotFound); got != c.removed || s.offset != map[bool]int64{true: offsetNone, false: 5}[c.removed] {
-				t.Errorf("removed %v at offset %d, want %v", got, s.offset, c.removed)
+			if got := errors.Is(err, pebble.ErrNotFound); got != c.removed || s.offset.Load() != map[bool]int64{true: offsetNone, false: 5}[c.removed] {
+				t.Errorf("removed %v at offset %d, want %v", got, s.offset.Load(), c.removed)
 			}
 			if closer != nil {
 				must(t, closer.Close())

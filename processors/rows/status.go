@@ -64,16 +64,24 @@ func (c *Counters) Add(o Counters) {
 	c.Recovered += o.Recovered
 }
 
-// Status returns a snapshot.
+// Status returns a snapshot. It waits for callbacks that are being called.
 func (r *Runner) Status() Status {
-	s := Status{
-		Group: r.topo.name, Starts: r.runs.Load(), Joined: r.joined.Load(),
-		Counters: r.meter.counters(), Dropped: r.meter.drops.snapshot(), Letters: r.meter.letters.snapshot(),
-		Effects: r.meter.effects.snapshot(), PerSecond: r.meter.rate.perSecond(time.Now()),
-	}
+	s := r.status((*part).appliedByTopic)
+	s.Counters, s.Dropped, s.Letters = r.meter.counters(), r.meter.drops.snapshot(), r.meter.letters.snapshot()
+	s.Effects, s.PerSecond = r.meter.effects.snapshot(), r.meter.rate.perSecond(time.Now())
+	return s
+}
+
+// Readiness is Status without what was counted and applied. It is there also while a callback hangs.
+func (r *Runner) Readiness() Status {
+	return r.status(func(*part) map[string]int64 { return nil })
+}
+
+func (r *Runner) status(applied func(*part) map[string]int64) Status {
+	s := Status{Group: r.topo.name, Starts: r.runs.Load(), Joined: r.joined.Load()}
 	s.Ready = s.Joined
 	for i := range r.slots {
-		if p, here := r.slots[i].status(int32(i)); here {
+		if p, here := r.slots[i].status(int32(i), applied); here {
 			s.Partitions = append(s.Partitions, p)
 			s.Ready = s.Ready && p.Stage != Recovering
 		}
@@ -81,7 +89,7 @@ func (r *Runner) Status() Status {
 	return s
 }
 
-func (at *slot) status(partition int32) (PartitionStatus, bool) {
+func (at *slot) status(partition int32, applied func(*part) map[string]int64) (PartitionStatus, bool) {
 	at.mu.RLock()
 	defer at.mu.RUnlock()
 	if at.store == nil {
@@ -90,7 +98,7 @@ func (at *slot) status(partition int32) (PartitionStatus, bool) {
 	s := PartitionStatus{Partition: partition, Stage: at.stage}
 	s.Table, s.End = at.store.progress()
 	if at.part != nil {
-		s.End, s.Applied = 0, at.part.appliedByTopic()
+		s.End, s.Applied = 0, applied(at.part)
 	}
 	return s, true
 }

@@ -30,10 +30,10 @@ type store struct {
 	fs     vfs.FS
 	db     *pebble.DB
 	show   *recoveries
+	offset atomic.Int64 // of the changelog, up to which the rows are here; written under mu
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards what follows; held while the disk is written
 	filled *pebble.Batch
-	offset int64
 	order  []keyed   // of a batch that is written, for the next use too
 	told   time.Time // when progress was logged last
 	closed bool
@@ -129,10 +129,10 @@ func (s *store) fill(write func(*pebble.Batch) error) error {
 func (s *store) GetOffset(def int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.offset == offsetNone {
-		return def, nil
+	if at := s.offset.Load(); at != offsetNone {
+		return at, nil
 	}
-	return s.offset, nil
+	return def, nil
 }
 
 // SetOffset notes the offset of the record that was put or deleted last.
@@ -142,7 +142,7 @@ func (s *store) SetOffset(offset int64) error {
 	if s.closed {
 		return errClosed
 	}
-	s.offset = offset
+	s.offset.Store(offset)
 	s.read.count(1)
 	if s.filled == nil || s.filled.Len() < recoveryBytes {
 		return nil
@@ -160,12 +160,9 @@ func (s *store) SetOffset(offset int64) error {
 // progressEvery is how often a long recovery says how far it is.
 const progressEvery = 5 * time.Second
 
-// progress returns the changelog offset up to which the rows are here, and the end when the store was opened.
-func (s *store) progress() (offset, end int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.offset, s.end
-}
+// progress returns the changelog offset up to which the rows are here, and the end when the store was opened. It does not wait
+// for a disk that hangs.
+func (s *store) progress() (offset, end int64) { return s.offset.Load(), s.end }
 
 // MarkRecovered writes what Goka has read last.
 func (s *store) MarkRecovered() error {
@@ -181,10 +178,11 @@ func (s *store) MarkRecovered() error {
 
 // flush writes the gathered rows with their offset. mu is held.
 func (s *store) flush() error {
-	if s.offset == offsetNone {
+	offset := s.offset.Load()
+	if offset == offsetNone {
 		return nil
 	}
-	if s.head != nil && s.offset >= s.head()-1 {
+	if s.head != nil && offset >= s.head()-1 {
 		s.complete = time.Now()
 	}
 	b := s.filled
@@ -192,7 +190,7 @@ func (s *store) flush() error {
 	if b == nil {
 		b = s.db.NewBatch()
 	}
-	return s.commit(b, s.offset)
+	return s.commit(b, offset)
 }
 
 // commit writes a batch with the changelog offset of its last row and when the store was complete, and closes it.
@@ -225,7 +223,8 @@ func (s *store) apply(b *batch, offset int64) error {
 	if err := b.copyTo(out, s.order); err != nil {
 		return errors.Join(fmt.Errorf("write store %s: %w", s.dir, err), out.Close())
 	}
-	s.offset, s.complete = offset, time.Now() // nobody else has written
+	s.offset.Store(offset)
+	s.complete = time.Now() // nobody else has written
 	return s.commit(out, offset)
 }
 

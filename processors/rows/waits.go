@@ -1,0 +1,107 @@
+package rows
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// hand is what a partition has been given and not yet made durable, as far as its age goes. It is asked while a callback or
+// a commit hangs, so without the partition's lock. Each is since when, in nanoseconds since the epoch, 0: there is none.
+type hand struct {
+	pending atomic.Int64 // records taken, the one that is being worked off among them
+	sealed  atomic.Int64 // records being committed
+	left    atomic.Int64 // records that lie ready, by a look at the log, and do not come
+}
+
+// take is called before a record is worked off, under the partition's lock.
+func (h *hand) take(now time.Time) {
+	if h.pending.Load() == 0 {
+		h.pending.Store(now.UnixNano())
+	}
+}
+
+// seal is called when what was taken is to be committed, under the partition's lock.
+func (h *hand) seal() { h.sealed.Store(h.pending.Swap(0)) }
+
+// land is called when it is durable.
+func (h *hand) land() { h.sealed.Store(0) }
+
+// leaves is called with since when records have been seen that do not come; the zero time: none are.
+func (h *hand) leaves(since time.Time) {
+	if since.IsZero() {
+		h.left.Store(0)
+		return
+	}
+	h.left.Store(since.UnixNano())
+}
+
+// age is for how long the oldest has been there, 0 with none.
+func (h *hand) age(now time.Time) time.Duration {
+	oldest := now.UnixNano()
+	for _, since := range []int64{h.pending.Load(), h.sealed.Load(), h.left.Load()} {
+		if since != 0 {
+			oldest = min(oldest, since)
+		}
+	}
+	return time.Duration(now.UnixNano() - oldest)
+}
+
+// waits tells Prometheus for how long the groups of a process have had what they have not worked off. Callbacks that hang
+// return no error, and what nobody sends makes no commits either: only what is in hand tells one from the other.
+type waits struct {
+	desc *prometheus.Desc
+
+	mu     sync.Mutex
+	groups map[string]map[*part]struct{} // partitions that take records
+}
+
+func newWaits() *waits {
+	const help = "For how long the group has not worked off the oldest record that it was given, or that lies ready for it; 0 when there is none."
+	return &waits{
+		desc:   prometheus.NewDesc(metricPrefix+"waiting_seconds", help, []string{"group"}, nil),
+		groups: map[string]map[*part]struct{}{},
+	}
+}
+
+// know has a group be told of, whatever partitions it has.
+func (w *waits) know(group string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.groups[group] == nil {
+		w.groups[group] = map[*part]struct{}{}
+	}
+}
+
+func (w *waits) enter(p *part) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.groups[p.w.r.topo.base][p] = struct{}{}
+}
+
+func (w *waits) leave(p *part) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.groups[p.w.r.topo.base], p)
+}
+
+// Describe is part of prometheus.Collector.
+func (w *waits) Describe(to chan<- *prometheus.Desc) { to <- w.desc }
+
+// Collect is part of prometheus.Collector. For a silent generation nobody waits.
+func (w *waits) Collect(to chan<- prometheus.Metric) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for group, parts := range w.groups {
+		longest := time.Duration(0)
+		for p := range parts {
+			if p.voice.speaks() {
+				longest = max(longest, p.hand.age(now))
+			}
+		}
+		to <- prometheus.MustNewConstMetric(w.desc, prometheus.GaugeValue, longest.Seconds(), group)
+	}
+}
