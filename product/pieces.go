@@ -444,6 +444,9 @@ func (p *product) openServer(context.Context) error {
 		Publisher: p.publisher, Verbs: p.cfg.Verbs, Status: p.status, Ready: p.lacking,
 		Tracer: p.tracer, FromCallers: p.cfg.Tracing.FromCallers, Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
 	}
+	if err := p.metrics.Register(newLackings(p.lacking)); err != nil {
+		return err
+	}
 	deps.Peer = p.peer()
 	if p.feed != nil {
 		console, err := web.Handler()

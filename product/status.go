@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/serving/api"
@@ -143,7 +145,7 @@ func (p *product) missing() []string {
 	return missing
 }
 
-// lacking is missing for programs.
+// lacking is missing for programs. It waits for nothing that may hang: neither brokers nor disks, nor callbacks of groups.
 func (p *product) lacking() []api.Lack {
 	var all []api.Lack
 	if p.reach.away() {
@@ -155,7 +157,7 @@ func (p *product) lacking() []api.Lack {
 		}
 	}
 	for _, g := range p.groupsNow() {
-		if s := g.Status(); !s.Ready && p.answers(g) {
+		if s := g.Readiness(); !s.Ready && p.answers(g) {
 			all = append(all, lackOf(s))
 		}
 	}
@@ -167,6 +169,31 @@ func (p *product) lacking() []api.Lack {
 		all = append(all, lack("feed-store", "unreachable", "no feed store can be reached"))
 	}
 	return all
+}
+
+// lackings tells Prometheus what lacking says: whoever only asks for metrics learns what /readyz names.
+type lackings struct {
+	desc    *prometheus.Desc
+	lacking func() []api.Lack
+}
+
+func newLackings(lacking func() []api.Lack) lackings {
+	const help = "1 for each part that the process lacks to answer or to do its work, as /readyz names them; parts that it does not lack are not told of."
+	return lackings{prometheus.NewDesc("smartfeed_lacking", help, []string{"part"}, nil), lacking}
+}
+
+// Describe is part of prometheus.Collector.
+func (l lackings) Describe(to chan<- *prometheus.Desc) { to <- l.desc }
+
+// Collect is part of prometheus.Collector.
+func (l lackings) Collect(to chan<- prometheus.Metric) {
+	told := map[string]bool{}
+	for _, lack := range l.lacking() {
+		if !told[lack.Part] { // a part may be waiting, and what it runs recovering
+			told[lack.Part] = true
+			to <- prometheus.MustNewConstMetric(l.desc, prometheus.GaugeValue, 1, lack.Part)
+		}
+	}
 }
 
 func lack(part, state, text string) api.Lack { return api.Lack{Part: part, State: state, Text: text} }
