@@ -66,7 +66,7 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 		p.w.r.meter.skipped.count(1)
 		return
 	}
-	p.hand.take(time.Now())
+	p.hand.take(time.Now)
 	returned := false
 	defer func() {
 		if !returned { // a panic, which is Goka's to catch: nothing of the batch may be committed

@@ -16,10 +16,10 @@ type hand struct {
 	left    atomic.Int64 // records that lie ready, by a look at the log, and do not come
 }
 
-// take is called before a record is worked off, under the partition's lock.
-func (h *hand) take(now time.Time) {
+// take is called before a record is worked off, under the partition's lock. The clock is asked for the first record alone.
+func (h *hand) take(now func() time.Time) {
 	if h.pending.Load() == 0 {
-		h.pending.Store(now.UnixNano())
+		h.pending.Store(now().UnixNano())
 	}
 }
 

@@ -85,12 +85,12 @@ func TestHandIsAsOldAsItsOldest(t *testing.T) {
 		}
 	}
 	check("nothing was given", 1, 0)
-	h.take(at(1))
-	h.take(at(5))
+	h.take(func() time.Time { return at(1) })
+	h.take(func() time.Time { return at(5) })
 	check("two were given", 7, 6)
 	h.seal()
 	check("they are being committed", 8, 7)
-	h.take(at(9))
+	h.take(func() time.Time { return at(9) })
 	check("a third one beside them", 10, 9)
 	h.land()
 	check("they are durable", 10, 1)
@@ -101,7 +101,7 @@ func TestHandIsAsOldAsItsOldest(t *testing.T) {
 	h.seal()
 	h.land()
 	check("all is durable", 11, 0)
-	h.take(at(20))
+	h.take(func() time.Time { return at(20) })
 	check("the clock went back", 15, 0)
 }
 
