@@ -298,7 +298,7 @@ func wanted(configs kadm.ResourceConfigs, topic string) int {
 func (k Kafka) groups(ctx context.Context, found *Findings) {
 	readers, lags, err := k.lags(ctx)
 	if err != nil {
-		found.Problem("this user may need DESCRIBE on the groups", "%v", reason(ctx, err))
+		found.Problem("this user may need DESCRIBE on the groups, and READ on generations", "%v", reason(ctx, err))
 		return
 	}
 	adm, err := k.Admin()
@@ -352,26 +352,30 @@ func group(g kadm.DescribedGroup, l lag, name string, found *Findings) {
 	}
 }
 
-// start says which command runs a consumer.
+// start says which command runs a consumer: whoever runs a group runs every generation of it.
 func start(group string) string {
-	switch {
-	case slices.Contains(topics.RowGroups(), group):
-		return fmt.Sprintf(`start "smartfeed process %s"`, group)
+	switch base := topics.GroupOf(group); {
+	case slices.Contains(topics.RowGroups(), base):
+		return fmt.Sprintf(`start "smartfeed process %s"`, base)
 	case strings.HasPrefix(group, topics.Materialize):
 		return `start "smartfeed materialize", or "smartfeed serve" with an embedded feed store`
 	}
 	return `start "smartfeed serve"`
 }
 
-// lags compares what the groups have committed with where the topics begin and end. Of readers that every process is by
-// itself it returns those processes.
+// lags compares what the groups have committed with where the topics begin and end. Of a group it returns the generations
+// that there are, of readers that every process is by itself those processes.
 func (k Kafka) lags(ctx context.Context) ([]topics.Reader, map[string]lag, error) {
 	l, err := topics.NewLog(k.Kafka)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer l.Close()
-	readers, err := l.Instances(ctx, k.Readers)
+	generations := topics.GenerationWatch{Log: l}
+	if err := generations.Refresh(ctx); err != nil {
+		return nil, nil, err
+	}
+	readers, err := l.Instances(ctx, generations.Readers(k.Readers))
 	if err != nil {
 		return nil, nil, err
 	}

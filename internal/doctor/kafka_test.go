@@ -3,11 +3,13 @@ package doctor_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -319,6 +321,89 @@ func TestGroupsThatRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, w.look(), "groups ok 1 groups with 1 member, at most 0 records behind")
+}
+
+// generation makes the topics of a generation of the pools and returns how to end the one member that it gets, which has
+// worked all off.
+func (w *wire) generation(number int) (stop func()) {
+	w.t.Helper()
+	name := topics.GenerationName(topics.Pools, number)
+	if number > topics.FirstGeneration {
+		own := topics.GenerationTopics(topics.Profile{Embedded: true, Partitions: 2}, topics.Pools, number)
+		if _, err := topics.Apply(w.t.Context(), w.kafka, own); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	member, err := w.kafka.Client(kgo.ConsumerGroup(name), kgo.ConsumeTopics(topics.Deliveries))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(member.Close)
+	w.produce(topics.Deliveries, 1)
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	ends := w.ends(topics.Deliveries)
+	for at := int64(0); at < ends; {
+		at += int64(member.PollRecords(ctx, 0).NumRecords())
+		if ctx.Err() != nil {
+			w.t.Fatalf("%s has read %d of %d records", name, at, ends)
+		}
+	}
+	if err := member.CommitUncommittedOffsets(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	return member.Close
+}
+
+// ends adds up where the partitions of a topic end.
+func (w *wire) ends(topic string) (sum int64) {
+	w.t.Helper()
+	listed, err := w.admin().ListEndOffsets(w.t.Context(), topic)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	listed.Each(func(o kadm.ListedOffset) { sum += o.Offset })
+	return sum
+}
+
+// says publishes which generations of the pools there are.
+func (w *wire) says(g topics.Generation) {
+	w.t.Helper()
+	client, err := w.kafka.Client()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	if err := topics.SetGeneration(w.t.Context(), client, g); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The generation that answers is looked at, and one that is being built; one that is over is nobody's business.
+func TestGroupsOfGenerations(t *testing.T) {
+	w := newWire(t)
+	w.apply()
+	w.doctor.Readers = []topics.Reader{{Group: topics.Pools, Topics: []string{topics.Deliveries, topics.TicksOf(topics.Pools)}}}
+	stop := w.generation(1)
+	w.says(topics.Generation{Group: topics.Pools, Active: 1, Building: 2})
+	stopNext := w.generation(2)
+	w.produce(topics.TicksOf("pools.2"), 5)
+	want(t, w.look(), "groups ok 2 groups with 2 members, at most 1 records behind") // the first has not read the second's record
+
+	w.says(topics.Generation{Group: topics.Pools, Active: 2})
+	stop()
+	want(t, w.look(), "groups ok 1 groups with 1 member, at most 0 records behind")
+
+	stopNext()
+	w.produce(topics.Deliveries, 3)
+	results := doctor.Run(t.Context(), patience, w.doctor.Checks()...)
+	at := slices.IndexFunc(results, func(r doctor.Result) bool { return r.Name == doctor.GroupsCheck })
+	diff := cmp.Diff(doctor.Findings{{
+		Level: doctor.Warning, Says: "pools.2: nobody runs it; 3 records wait", Do: `start "smartfeed process pools"`,
+	}}, results[at].Findings)
+	if diff != "" {
+		t.Errorf("with nobody in the generation that answers (-want +got):\n%s", diff)
+	}
 }
 
 func TestDeadLettersAreCounted(t *testing.T) {
