@@ -140,7 +140,7 @@ const retryBatch = 500
 // retries, which knows those that have been worked off meanwhile, or are on their way. Letters over MaxRetriedBytes,
 // which that group does not keep, it publishes itself to the topic they came from. It returns when all is acknowledged,
 // and remembers it. Interrupted, it may order some again the next time. A record that still cannot be worked off becomes
-// a new dead letter.
+// a new dead letter. A user of k who may not write the topic of such a long letter gets a *TooLongError.
 func RetryDeadLetters(ctx context.Context, k Kafka, s *Streams) (Retried, error) {
 	r, err := newRetrier(ctx, k, s)
 	if err != nil {
@@ -231,9 +231,33 @@ func (r *retrier) record(topic Topic, l *schemas.DeadLetter) (*kgo.Record, error
 	return &kgo.Record{Topic: RetryOrders, Partition: Partition(l.Topic, topic.Partitions), Key: []byte(l.Topic), Value: value}, nil
 }
 
+// TooLongError says that a dead letter is too long for the group retries, and that this user of the brokers may not
+// write the topic it came from. Nothing is lost: it is retried, and all behind it, by the next call of a user who may.
+type TooLongError struct{ Topic string }
+
+// Error says who may.
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("a dead letter of more than %d bytes goes back to the topic %s itself, which the brokers do not allow "+
+		"this process to write: run \"smartfeed deadletters retry\" in the role %s, or allow it %s on topic %s",
+		MaxRetriedBytes, e.Topic, RoleOperate, Write, e.Topic)
+}
+
+// Unwrap returns Kafka's own error.
+func (e *TooLongError) Unwrap() error { return kerr.TopicAuthorizationFailed }
+
+// firstErr is why a record was not acknowledged. Orders go to a topic that whoever retries may write.
+func firstErr(results kgo.ProduceResults) error {
+	for _, r := range results {
+		if errors.Is(r.Err, kerr.TopicAuthorizationFailed) && r.Record.Topic != RetryOrders {
+			return &TooLongError{r.Record.Topic}
+		}
+	}
+	return results.FirstErr()
+}
+
 // flush publishes the batch and then commits the offset behind it.
 func (r *retrier) flush(ctx context.Context) error {
-	if err := r.client.ProduceSync(ctx, r.batch...).FirstErr(); err != nil {
+	if err := firstErr(r.client.ProduceSync(ctx, r.batch...)); err != nil {
 		return err
 	}
 	if len(r.next) > 0 {

@@ -39,8 +39,12 @@ func GenerationName(group string, number int) string {
 	if number <= FirstGeneration {
 		return group
 	}
-	return group + "." + strconv.Itoa(number)
+	return generationPrefix(group) + strconv.Itoa(number)
 }
+
+// generationPrefix begins the names of a group's generations after the first, and of their topics: each is a group beside
+// the one that it is named after, "pools.2", with topics of its own.
+func generationPrefix(group string) string { return group + "." }
 
 // GroupOf returns the group that a name is a generation's of, see GenerationName.
 func GroupOf(name string) string {

@@ -95,9 +95,11 @@ func Grants(role string, catalogue []Topic) ([]Grant, error) {
 	for _, name := range r.begins {
 		all = append(all, Grant{Kind: TransactionalResource, Name: name, Prefix: true, Operations: []string{Write}})
 	}
-	// A generation is a group beside the one that it is named after, "pools.2", with topics of its own.
 	for _, name := range r.generations {
-		all = append(all, Grant{Kind: TopicResource, Name: name + ".", Prefix: true, Operations: r.configs(Read, Write, Describe)})
+		all = append(all, Grant{Kind: TopicResource, Name: generationPrefix(name), Prefix: true, Operations: r.configs(Read, Write, Describe)})
+	}
+	for _, name := range r.measures {
+		all = append(all, Grant{Kind: TopicResource, Name: generationPrefix(name), Prefix: true, Operations: []string{Describe}})
 	}
 	return all, nil
 }
@@ -114,7 +116,8 @@ type duty struct {
 
 	takes, sees []string // beginnings of the names of groups that it is a member of, or asks about: "features" is of every process
 	begins      []string // beginnings of transactional ids
-	generations []string // groups that there may be a generation of
+	generations []string // groups that there may be a generation of, with topics that it reads and writes
+	measures    []string // such groups of whose generations it asks how far they are behind
 }
 
 func duties() map[string]duty {
@@ -138,11 +141,12 @@ func duties() map[string]duty {
 		},
 		RoleServe: {
 			consumers: sinks, writers: append(sinks, Serving, Producers), reads: append(known, DeadLetters, Generations),
-			takes: slices.Concat(wholes(known...), sinks), sees: rows,
+			takes: slices.Concat(wholes(known...), sinks, []string{RetriedGroup}), sees: rows, measures: []string{Pools},
 		},
 		RoleProduce: {writers: []string{Producers}},
 		RoleOperate: {
-			everyone: true, configure: true, takes: []string{RetriedGroup}, generations: []string{Pools},
+			everyone: true, configure: true, generations: []string{Pools},
+			takes:  []string{RetriedGroup, generationPrefix(Pools)}, // it says where both begin
 			sees:   slices.Concat(rows, sinks, wholes(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
 			begins: []string{DoctorID},
 		},
@@ -187,8 +191,9 @@ func (d duty) configs(ops ...string) []string {
 	return ops
 }
 
-// Lacking asks the brokers what of some grants the user of k does not have. Of transactional ids and of groups that
-// nobody has been in they say no more than whether they may be described. Without an authorizer nothing is lacking.
+// Lacking asks the brokers what of some grants the user of k does not have. Of transactional ids, of groups that nobody has
+// been in, and of topics that begin in some way, they say no more than whether they may be described. Without an authorizer
+// nothing is lacking.
 func Lacking(ctx context.Context, k Kafka, grants []Grant) ([]Grant, error) {
 	client, err := k.Client()
 	if err != nil {
@@ -213,12 +218,13 @@ func Lacking(ctx context.Context, k Kafka, grants []Grant) ([]Grant, error) {
 	return lacking, nil
 }
 
-// allowedOnTopics are the operations that the user may do, by topic. A topic that is not there is not among them.
+// allowedOnTopics are the operations that the user may do, by topic. A topic that is not there is not among them, unless it
+// may not be described: brokers do not say then that it is not. So the beginning of names is asked about as a name.
 func allowedOnTopics(ctx context.Context, client *kgo.Client, grants []Grant) (map[string][]string, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
 	for _, g := range grants {
-		if g.Kind == TopicResource && !g.Prefix {
+		if g.Kind == TopicResource {
 			t := kmsg.NewMetadataRequestTopic()
 			t.Topic = kmsg.StringPtr(g.Name)
 			req.Topics = append(req.Topics, t)
@@ -267,8 +273,6 @@ func (g Grant) lacks(ctx context.Context, adm *kadm.Client, allowed map[string][
 		has, told, err = allowedOnGroup(ctx, adm, g.Name)
 	case g.Kind == TransactionalResource:
 		has, told, err = allowedOnTransaction(ctx, adm, g.Name)
-	case g.Prefix:
-		return nil, nil // there may be none
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ask what is allowed on %s %s: %w", g.Kind, g.Name, err)

@@ -2,6 +2,7 @@ package topics_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -10,9 +11,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/secure/securetest"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -57,10 +60,14 @@ func TestGrants(t *testing.T) {
 		{topics.RoleServe, "topic pins", []string{topics.Write, topics.DescribeConfigs}},
 		{topics.RoleServe, "topic deliveries", []string{topics.Describe, topics.DescribeConfigs}},
 		{topics.RoleServe, "group pools*", []string{topics.Describe}},
-		{topics.RoleServe, "group features*", []string{topics.Read}}, // of every process
+		{topics.RoleServe, "group features*", []string{topics.Read}},     // of every process
+		{topics.RoleServe, "group dead-letters*", []string{topics.Read}}, // it has them retried
+		{topics.RoleServe, "topic pools.*", []string{topics.Describe}},
 		{topics.RoleProduce, "topic pins", []string{topics.Write}},
 		{topics.RoleProduce, "topic served", nil},
 		{topics.RoleOperate, "topic pins", []string{topics.Read, topics.Write, topics.DescribeConfigs, topics.Create, topics.AlterConfigs}},
+		{topics.RoleOperate, "group pools.*", []string{topics.Read}}, // it has a generation begin where the one before is
+		{topics.RoleOperate, "group pools*", []string{topics.Describe}},
 		{topics.RoleOperate, "transactional-id smartfeed-doctor-*", []string{topics.Write}},
 	} {
 		if diff := cmp.Diff(c.want, grantsOf(t, c.role)[c.resource]); diff != "" {
@@ -189,7 +196,9 @@ func TestLackingIsNamed(t *testing.T) {
 		{"root", 0, nil},
 		{"whole", 0, nil},
 		{"almost", 3, []string{"Read, Write, DescribeConfigs on topic deliveries", "Read on group fanout*", "Write on transactional-id fanout*"}},
-		{"nobody", len(grants) - 1, []string{"Read, Write, DescribeConfigs on topic pins", "allow nobody", "topics acls process"}}, // there is no generation
+		{"nobody", len(grants), []string{
+			"Read, Write, DescribeConfigs on topic pins", "Describe, DescribeConfigs on topic pools.*", "allow nobody", "topics acls process",
+		}},
 	} {
 		err := topics.VerifyAccess(t.Context(), as(c.user), topics.RoleProcess)
 		var lacks *topics.AccessError
@@ -210,6 +219,99 @@ func TestLackingIsNamed(t *testing.T) {
 	}
 	if err := topics.VerifyAccess(t.Context(), as("whole"), "cook"); err == nil {
 		t.Error("a role that is none is verified")
+	}
+}
+
+// admitted are users of a broker, each allowed what a role needs but for what without says.
+func admitted(t *testing.T, role string, without map[string]func(topics.Grant) bool) (admin topics.Kafka, as func(user string) topics.Kafka) {
+	t.Helper()
+	admin, as = guarded(t, slices.Sorted(maps.Keys(without))...)
+	adm, err := admin.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(adm.Close)
+	grants, err := topics.Grants(role, topics.Catalogue(oneBroker()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for user, lacks := range without {
+		acls(t, adm, "User:"+user, slices.DeleteFunc(slices.Clone(grants), lacks))
+	}
+	return admin, as
+}
+
+// A group that nobody has been in, and topics of generations that are not there, are missed as all others are.
+func TestServingWithoutAGrantEndsAtItsStart(t *testing.T) {
+	retried := func(g topics.Grant) bool { return g.Kind == topics.GroupResource && g.Name == topics.RetriedGroup }
+	generations := func(g topics.Grant) bool { return g.Kind == topics.TopicResource && g.Name == "pools." }
+	_, as := admitted(t, topics.RoleServe, map[string]func(topics.Grant) bool{
+		"whole": func(topics.Grant) bool { return false }, "former": func(g topics.Grant) bool { return retried(g) || generations(g) },
+	})
+	if err := topics.VerifyAccess(t.Context(), as("whole"), topics.RoleServe); err != nil {
+		t.Errorf("with all of it: %v", err)
+	}
+	var lacks *topics.AccessError
+	if err := topics.VerifyAccess(t.Context(), as("former"), topics.RoleServe); !errors.As(err, &lacks) {
+		t.Fatalf("got %v, want that grants are lacking", err)
+	}
+	want := []topics.Grant{
+		{Kind: topics.GroupResource, Name: topics.RetriedGroup, Prefix: true, Operations: []string{topics.Read}},
+		{Kind: topics.TopicResource, Name: "pools.", Prefix: true, Operations: []string{topics.Describe}},
+	}
+	if diff := cmp.Diff(want, lacks.Lacking); diff != "" {
+		t.Errorf("lacking (-want +got):\n%s", diff)
+	}
+}
+
+// Whoever serves lists dead letters and has them retried, and is told how far a generation is behind, as a user who is
+// allowed what the role needs. A letter that is too long to be ordered goes back to an input; to another topic whoever
+// operates has to send it, and nothing that lies behind it is passed over.
+func TestServingIsAllowedWhatItDoes(t *testing.T) {
+	admin, as := admitted(t, topics.RoleServe, map[string]func(topics.Grant) bool{"serve": func(topics.Grant) bool { return false }})
+	registry := srfake.New()
+	t.Cleanup(registry.Close)
+	client, err := schemas.NewRegistry(registry.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	streams, err := topics.Open(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, serve := &wire{kafka: admin, streams: streams}, &wire{kafka: as("serve"), streams: streams}
+	if _, err := topics.Apply(t.Context(), admin, topics.GenerationTopics(oneBroker(), topics.Pools, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := serve.log(t).Ends(t.Context(), topics.TicksOf("pools.2")); err != nil {
+		t.Errorf("the ends of a generation's ticks: %v", err)
+	}
+	retry := func(k topics.Kafka) (int, error) {
+		done, err := topics.RetryDeadLetters(t.Context(), k, streams)
+		return done.Published, err
+	}
+	long := strings.Repeat("x", topics.MaxRetriedBytes)
+	root.bury(t, topics.Deliveries, 0, "user:a", "short", 1)
+	root.bury(t, topics.Pins, 0, "pin:1", long, 2)
+	if list, err := topics.ListDeadLetters(t.Context(), serve.kafka, streams, 10); err != nil || len(list) != 2 {
+		t.Errorf("%d letters are listed, %v, want 2", len(list), err)
+	}
+	if n, err := retry(serve.kafka); err != nil || n != 2 {
+		t.Errorf("%d letters are retried, %v, want 2", n, err)
+	}
+	root.bury(t, topics.Deliveries, 0, "user:a", long, 3)
+	var tooLong *topics.TooLongError
+	for range 2 {
+		n, err := retry(serve.kafka)
+		if !errors.As(err, &tooLong) || tooLong.Topic != topics.Deliveries || n != 0 || !strings.Contains(err.Error(), "Write on topic deliveries") {
+			t.Errorf("%d letters are retried, %v, want that deliveries may not be written", n, err)
+		}
+	}
+	if n, err := retry(admin); err != nil || n != 1 {
+		t.Errorf("whoever operates retries %d, %v, want the one that is left", n, err)
+	}
+	if n := len(root.drain(t, topics.Deliveries)); n != 1 {
+		t.Errorf("%d deliveries, want the long one", n)
 	}
 }
 

@@ -413,6 +413,9 @@ func letterAskings() []asking {
 		ask("POST", retry, "parameter", "?limit=1", 400, "no parameter", nil),
 		ask("POST", retry, "from another site", "", 403, "", foreign),
 		ask("POST", retry, "broker away", "", 503, "retry again", fail),
+		ask("POST", retry, "of a topic that this process may not write", "", 500, "Write on topic deliveries", func(a *asking) {
+			a.fakes = broken(fmt.Errorf("retry dead letters: %w", &topics.TooLongError{Topic: topics.Deliveries}))
+		}),
 		ask("POST", retry, "broken", "", 500, "", none),
 		ask("POST", retry, "no place", "", 503, "", full),
 	}

@@ -187,12 +187,17 @@ func (s *Server) limitRetries(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// retryDeadLetters answers when the retries are ordered. What is interrupted may be ordered again by the next call.
+// retryDeadLetters answers when the retries are ordered. What is interrupted may be ordered again by the next call; what
+// this process may not do itself, no further call of it mends.
 func (s *Server) retryDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	if err := parametersOf(r).err(); err != nil {
 		return err
 	}
 	done, err := s.deps.DeadLetters.Retry(r.Context())
+	var tooLong *topics.TooLongError
+	if errors.As(err, &tooLong) {
+		return fmt.Errorf("%w (%w)", problem(http.StatusInternalServerError, "%v", tooLong), err)
+	}
 	if err != nil {
 		return fmt.Errorf("%w (%w)", unavailable("the dead letters were not retried whole: retry again"), err)
 	}
