@@ -77,7 +77,7 @@ func (s processState) at(address string) processStatus {
 
 // unasked is what a status is without.
 type unasked struct {
-	What string `json:"what"` // the address of a process, or "members of the groups"
+	What string `json:"what"` // the address of a process, "members of the groups", or "the lag of GROUP, …"
 	Why  string `json:"why"`
 }
 

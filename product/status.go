@@ -3,7 +3,10 @@ package product
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,7 +23,7 @@ import (
 type status struct {
 	processState
 	Processes []processStatus `json:"processes,omitempty"` // those that answered, this one first; absent: this one asks no others
-	Unasked   []unasked       `json:"unasked,omitempty"`   // what groups and shares are without
+	Unasked   []unasked       `json:"unasked,omitempty"`   // what groups and shares are without; absent: nothing
 	Stores    []storeStatus   `json:"stores"`              // that this process asks or fills
 	Flows     []topics.Flow   `json:"flows,omitempty"`     // the topics between the groups; absent: not known
 }
@@ -60,7 +63,7 @@ func (p *product) status(ctx context.Context) any {
 	if p.others != nil {
 		s.addOthers(ctx, p.others, p.cfg.peerAddress())
 	}
-	p.addLag(patient, s.Groups)
+	s.addLag(patient, p.ends)
 	s.Flows = <-flows
 	return s
 }
@@ -92,25 +95,55 @@ func (p *product) readerGroups() (names []string) {
 	return names
 }
 
-// addLag asks the broker where the inputs end. What it does not answer stays unknown: a status is asked for when
+// addLag asks the broker where the inputs end, of each group by itself: to ask of one topic that may not be described, a
+// generation's perhaps, is refused whole. What it does not answer stays unknown, and is named: a status is asked for when
 // something is wrong.
-func (p *product) addLag(ctx context.Context, groups []groupStatus) {
-	var inputs []string
-	for _, g := range groups {
-		for _, part := range g.Partitions {
-			for topic := range part.Applied {
-				inputs = append(inputs, topic)
-			}
+func (s *status) addLag(ctx context.Context, from endsLister) {
+	errs := make([]error, len(s.Groups))
+	var all sync.WaitGroup
+	for i := range s.Groups {
+		all.Go(func() { errs[i] = s.Groups[i].addLag(ctx, from) })
+	}
+	all.Wait()
+	for i, err := range errs {
+		if err != nil {
+			s.withoutLag(s.Groups[i].Group, err.Error())
 		}
 	}
-	ends, err := p.ends.Ends(ctx, inputs...)
-	if err != nil {
-		p.log.DebugContext(ctx, "lag is not known", "error", err)
+}
+
+// withoutLag names groups that are without for the same reason once.
+func (s *status) withoutLag(group, why string) {
+	const what = "the lag of "
+	at := slices.IndexFunc(s.Unasked, func(u unasked) bool { return u.Why == why && strings.HasPrefix(u.What, what) })
+	if at < 0 {
+		s.Unasked = append(s.Unasked, unasked{what + group, why})
 		return
 	}
-	for i := range groups {
-		groups[i].Lag = lagOf(groups[i].Partitions, ends)
+	s.Unasked[at].What += ", " + group
+}
+
+// endsLister says where topics end; topics.Log does.
+type endsLister interface {
+	Ends(ctx context.Context, topics ...string) (topics.Offsets, error)
+}
+
+func (g *groupStatus) addLag(ctx context.Context, from endsLister) error {
+	inputs := map[string]bool{}
+	for _, part := range g.Partitions {
+		for topic := range part.Applied {
+			inputs[topic] = true
+		}
 	}
+	var ends topics.Offsets
+	if len(inputs) > 0 { // of none would be of all
+		var err error
+		if ends, err = from.Ends(ctx, slices.Sorted(maps.Keys(inputs))...); err != nil {
+			return err
+		}
+	}
+	g.Lag = lagOf(g.Partitions, ends)
+	return nil
 }
 
 // lagOf counts what lies behind what was applied, by topic. A partition that moves is in two processes for a moment: then

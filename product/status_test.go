@@ -2,11 +2,15 @@ package product
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -14,8 +18,9 @@ import (
 func TestStatusWithoutTheBroker(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
+	s.publish(map[string]any{"stream": "pins", "id": "p", "time": time.Now().UnixMicro(), "actor": "user:a", "verb": "create", "object": "pin:1"})
 	whole := s.status(t.Context()).(status)
-	if len(whole.Flows) == 0 || len(whole.Shares) == 0 || whole.Groups[0].Lag == nil {
+	if len(whole.Unasked) != 0 || len(whole.Flows) == 0 || len(whole.Shares) == 0 || whole.Groups[0].Lag == nil {
 		t.Fatalf("%d flows, %d shares, lag %v: want all there is", len(whole.Flows), len(whole.Shares), whole.Groups[0].Lag)
 	}
 	if diff := cmp.Diff([]storeStatus{{Name: "features", Kind: "embedded"}, {Name: "primary", Kind: "embedded"}}, whole.Stores); diff != "" {
@@ -37,6 +42,49 @@ func TestStatusWithoutTheBroker(t *testing.T) {
 	}
 	if len(part.Flows) != 0 || part.Groups[0].Lag != nil || len(part.Groups) != len(whole.Groups) || len(part.Parts) != len(whole.Parts) {
 		t.Errorf("%d flows, lag %v, %d groups, %d parts: want groups and parts alone", len(part.Flows), part.Groups[0].Lag, len(part.Groups), len(part.Parts))
+	}
+	if len(part.Unasked) != 1 || !strings.HasPrefix(part.Unasked[0].What, "the lag of objects, ") {
+		t.Errorf("without %q, want the lag of all that have applied something, once", part.Unasked)
+	}
+}
+
+// refusing are brokers on which one topic may not be described: they refuse what is asked of it and others whole.
+type refusing struct{ topic string }
+
+func (r refusing) Ends(_ context.Context, names ...string) (topics.Offsets, error) {
+	ends := topics.Offsets{}
+	for _, name := range names {
+		if name == r.topic {
+			return nil, fmt.Errorf("list ends: %w", kerr.TopicAuthorizationFailed)
+		}
+		ends[name] = map[int32]int64{0: 10}
+	}
+	return ends, nil
+}
+
+// A group of whose inputs one may not be asked about is without a lag and named, and the others have theirs.
+func TestLagThatMayNotBeAskedFor(t *testing.T) {
+	t.Parallel()
+	applied := func(group string, inputs ...string) groupStatus {
+		part := rows.PartitionStatus{Applied: map[string]int64{}}
+		for _, topic := range inputs {
+			part.Applied[topic] = 6
+		}
+		return groupOf(rows.Status{Group: group, Partitions: []rows.PartitionStatus{part}})
+	}
+	s := status{processState: processState{Groups: []groupStatus{
+		applied("objects", topics.Pins), applied("pools.2", topics.Served, topics.TicksOf("pools.2")), applied("actors", topics.Users, topics.ActionsJoined), applied("related"),
+	}}}
+	s.addLag(t.Context(), refusing{topics.TicksOf("pools.2")})
+	var lags []map[string]int64
+	for _, g := range s.Groups {
+		lags = append(lags, g.Lag)
+	}
+	if diff := cmp.Diff([]map[string]int64{{"pins": 3}, nil, {"users": 3, "actions-joined": 3}, {}}, lags); diff != "" {
+		t.Errorf("lags (-want +got):\n%s", diff)
+	}
+	if len(s.Unasked) != 1 || s.Unasked[0].What != "the lag of pools.2" || !strings.Contains(s.Unasked[0].Why, "TOPIC_AUTHORIZATION_FAILED") {
+		t.Errorf("without %q, want the lag of pools.2, and why", s.Unasked)
 	}
 }
 
