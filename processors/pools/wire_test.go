@@ -347,7 +347,6 @@ func TestPools(t *testing.T) {
 		"affinities move what home shows":           testAffinities,
 		"deleted users get nothing":                 testDeletedUser,
 		"the newest hundred entries are kept":       testFrozen,
-		"a generator's clock is fast":               testFastClock,
 		"a delivery waits for its edge":             testEdgeLater,
 		"a late repeat of a visit changes nothing":  testRepeat,
 		"the oldest seen are forgotten and refused": testForget,
@@ -520,7 +519,8 @@ func testFrozen(t *testing.T, r *rig) {
 
 // A generator whose clock is a day ahead shows something: what is kept of that is not ahead of its arrival by more than a door
 // lets in.
-func testFastClock(t *testing.T, r *rig) {
+func TestAFastClockIsNotBelieved(t *testing.T) {
+	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, Frozen: 100})
 	const user = schemas.UserID("user:early")
 	ahead := schemas.MicrosOf(time.Now().Add(24 * time.Hour))
 	proctest.Publish(r.Wire, r.Streams.Served, string(user), &schemas.Served{

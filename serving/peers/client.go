@@ -287,9 +287,6 @@ func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, err
 	defer resp.Body.Close()
 	trace.SpanFromContext(ctx).SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
 	if resp.StatusCode != http.StatusOK {
-		if err := ctx.Err(); err != nil { // the process has the same deadline, and can say so first
-			return nil, err
-		}
 		return nil, errorOf(resp)
 	}
 	answered, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))

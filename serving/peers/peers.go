@@ -238,6 +238,8 @@ func statusOf(err error) int {
 		return http.StatusMisdirectedRequest
 	case errors.Is(err, schemas.ErrUnknownFeed):
 		return http.StatusNotFound
+	case errors.Is(err, context.DeadlineExceeded): // the caller's, who may hear of it just before its own
+		return http.StatusGatewayTimeout
 	}
 	return http.StatusServiceUnavailable
 }
@@ -254,6 +256,8 @@ func errorOf(resp *http.Response) error {
 		return fmt.Errorf("%s: %w", said, schemas.ErrElsewhere)
 	case resp.StatusCode == http.StatusNotFound && resp.Header.Get(unknownFeed) != "":
 		return fmt.Errorf("%s: %w", said, schemas.ErrUnknownFeed)
+	case resp.StatusCode == http.StatusGatewayTimeout:
+		return fmt.Errorf("%s: %w", said, context.DeadlineExceeded)
 	}
 	return fmt.Errorf("%s: %s", resp.Status, said)
 }
