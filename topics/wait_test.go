@@ -259,7 +259,7 @@ func (w *wire) begin(t *testing.T, records ...*kgo.Record) *kgo.Client {
 func (w *wire) transact(t *testing.T, end kgo.TransactionEndTry, records ...*kgo.Record) {
 	t.Helper()
 	tx := w.begin(t, records...)
-	if err := tx.EndTransaction(t.Context(), end); err != nil {
+	if err := topics.EndTransaction(t.Context(), tx, end, records[0].Topic, records[0].Partition); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -128,7 +128,7 @@ func (p *part) commit(b *batch) error {
 		return err
 	}
 	p.w.r.at(beforeEnd)
-	if err := p.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
+	if err := topics.EndTransaction(ctx, p.client, kgo.TryCommit, p.w.r.topo.table, p.id); err != nil {
 		return fmt.Errorf("end transaction, outcome unknown: %w", err)
 	}
 	p.w.r.at(afterEnd)

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // retain has t-in begin at an offset in every partition, as retention would.
@@ -49,7 +50,7 @@ func (w *wire) sendInTransaction(t *testing.T, end kgo.TransactionEndTry) {
 		rec := w.record(t, "t-in", ownerIn(p), 0)
 		must(t, client.ProduceSync(t.Context(), rec).FirstErr())
 	}
-	must(t, client.EndTransaction(t.Context(), end))
+	must(t, topics.EndTransaction(t.Context(), client, end, "t-in", 0))
 }
 
 // ownerIn is an owner of a partition.

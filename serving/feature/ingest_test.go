@@ -466,10 +466,11 @@ func TestOnlyCommittedRecordsCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := &schemas.EnrichedAction{ID: fmt.Sprint(i), Actor: "user:1", Verb: "save", Object: schemas.ID(fmt.Sprint("pin:", i)), Timestamp: now}
-		if err := tx.ProduceSync(t.Context(), &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: encoded(t, w.streams.ActionsEnriched, a)}).FirstErr(); err != nil {
+		r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: encoded(t, w.streams.ActionsEnriched, a)}
+		if err := tx.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
-		if err := tx.EndTransaction(t.Context(), end); err != nil {
+		if err := topics.EndTransaction(t.Context(), tx, end, r.Topic, r.Partition); err != nil {
 			t.Fatal(err)
 		}
 	}

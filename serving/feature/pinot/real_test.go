@@ -183,8 +183,9 @@ func (c *cluster) aborted(t *testing.T) {
 		a := schemas.EnrichedAction{ID: fmt.Sprint("tx-", i), Actor: "user:tx", Verb: "save", Object: schemas.ID(fmt.Sprint("pin:", i)), Timestamp: now}
 		value, err := c.streams.ActionsEnriched.Encode(&a)
 		must(t, err)
-		must(t, tx.ProduceSync(t.Context(), &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(a.Actor), Value: value}).FirstErr())
-		must(t, tx.EndTransaction(t.Context(), end))
+		r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(a.Actor), Value: value}
+		must(t, tx.ProduceSync(t.Context(), r).FirstErr())
+		must(t, topics.EndTransaction(t.Context(), tx, end, r.Topic, r.Partition))
 	}
 	def := define(t, "- {name: f, entity: user, aggregate: last}\n")
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -1,0 +1,78 @@
+package topics_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// holding is a partitioner that stops at the second record of a topic.
+type holding struct {
+	reached, goOn chan struct{}
+	seen          int
+}
+
+func (h *holding) ForTopic(string) kgo.TopicPartitioner { return h }
+func (h *holding) RequiresConsistency(*kgo.Record) bool { return true }
+
+func (h *holding) Partition(r *kgo.Record, _ int) int {
+	if h.seen++; h.seen == 2 {
+		close(h.reached)
+		<-h.goOn
+	}
+	return int(r.Partition)
+}
+
+// What was acknowledged in the first transaction of a topic is committed, although the client, which is still partitioning what
+// has waited for the topic, does not know of it yet.
+func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
+	w := newWire(t)
+	h := &holding{reached: make(chan struct{}), goOn: make(chan struct{})}
+	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	if err := tx.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	acknowledged := make(chan error, 2)
+	for range 2 {
+		tx.Produce(t.Context(), &kgo.Record{Topic: topics.Edges, Value: []byte("v")}, func(_ *kgo.Record, err error) { acknowledged <- err })
+	}
+	<-h.reached
+	if err := <-acknowledged; err != nil {
+		t.Fatal(err)
+	}
+	if leader, _, _ := tx.PartitionLeader(topics.Edges, 0); leader >= 0 {
+		t.Fatal("the client knows of the topic already: nothing is tried")
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := topics.EndTransaction(soon, tx, kgo.TryCommit, topics.Edges, 0); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("ended before the client knows of the topic: %v", err)
+	}
+	close(h.goOn)
+	if err := <-acknowledged; err != nil {
+		t.Fatal(err)
+	}
+	if err := topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Edges, 0); err != nil {
+		t.Fatal(err)
+	}
+	in, err := w.kafka.Client(kgo.ConsumeTopics(topics.Edges))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	got := 0
+	eventually.True(t, "both are there to read", func() bool {
+		got += in.PollRecords(t.Context(), 2).NumRecords()
+		return got == 2
+	})
+}
