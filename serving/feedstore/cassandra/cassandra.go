@@ -156,7 +156,7 @@ func New(name string, cfg Config, cluster Cluster, maxFeed int, log *slog.Logger
 	connect := func() (*gocql.Session, error) { return open(settings(cfg, cluster)) }
 	return &Store{
 		name: name, cfg: cfg, cluster: cluster, trim: feedstore.NewTrimming(maxFeed), log: log.With("store", name),
-		driver: driver{open: connect, ask: ask},
+		driver: driver{open: connect, ask: ask, close: (*gocql.Session).Close},
 	}, nil
 }
 

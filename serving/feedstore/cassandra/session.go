@@ -56,14 +56,15 @@ const (
 
 // driver makes sessions, and asks them: gocql, or a test's.
 type driver struct {
-	open func() (*gocql.Session, error)
-	ask  func(ctx context.Context, session *gocql.Session) error // nil: a node answers
+	open  func() (*gocql.Session, error)
+	ask   func(ctx context.Context, session *gocql.Session) error // nil: a node answers
+	close func(session *gocql.Session)
 }
 
 // Run makes the session, as often as it takes, watches it, and makes it anew when it seems dead; until ctx ends (nil).
 // It may be called again after it returned.
 func (s *Store) Run(ctx context.Context) error {
-	defer s.swap(nil)
+	defer s.end()
 	defer s.answers.Store(false)
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
@@ -110,9 +111,27 @@ func (s *Store) refused(err error) {
 	}
 }
 
-func (s *Store) swap(session *gocql.Session) {
-	if old := s.session.Swap(session); old != nil {
-		old.Close()
+// swap puts a session in the place of the one there is, and has that closed, which nobody waits for: a session that seems dead
+// may never have ended (gocql's control connection is told to quit by a channel that it may have stopped to read). The
+// channel is closed when it has.
+func (s *Store) swap(session *gocql.Session) <-chan struct{} {
+	closed := make(chan struct{})
+	old := s.session.Swap(session)
+	go func() {
+		defer close(closed)
+		if old != nil {
+			s.driver.close(old)
+		}
+	}()
+	return closed
+}
+
+// end lets the session go, and waits a moment for it.
+func (s *Store) end() {
+	select {
+	case <-s.swap(nil):
+	case <-time.After(s.cfg.Timeout):
+		s.log.Warn("a session with the feed store does not end", "hosts", s.cluster.Hosts)
 	}
 }
 

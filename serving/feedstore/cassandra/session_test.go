@@ -20,9 +20,19 @@ var errDown = errors.New("no node answers")
 type cluster struct {
 	address atomic.Int64 // 0: there are no nodes
 	opened  atomic.Int64
-	failed  atomic.Int64 // to be opened
+	failed  atomic.Int64  // to be opened
+	closing atomic.Int64  // sessions whose close was called
+	hang    chan struct{} // until when closing hangs; nil: it does not
 	mu      sync.Mutex
 	knows   map[*gocql.Session]int64
+}
+
+func (c *cluster) close(session *gocql.Session) {
+	c.closing.Add(1)
+	if c.hang != nil {
+		<-c.hang
+	}
+	session.Close()
 }
 
 func (c *cluster) open() (*gocql.Session, error) {
@@ -60,7 +70,7 @@ func watch(t *testing.T, check func(s *Store, c *cluster)) {
 		}
 		c := &cluster{knows: map[*gocql.Session]int64{}}
 		c.address.Store(1)
-		s.driver = driver{open: c.open, ask: c.ask}
+		s.driver = driver{open: c.open, ask: c.ask, close: c.close}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = s.Run(ctx) })
@@ -70,6 +80,9 @@ func watch(t *testing.T, check func(s *Store, c *cluster)) {
 		running.Wait()
 		if s.Connected() || s.Answers() {
 			t.Error("it has a session, or answers, after Run has ended")
+		}
+		if c.hang != nil {
+			close(c.hang)
 		}
 	})
 }
@@ -104,6 +117,25 @@ func TestDeadSessionIsMadeAnew(t *testing.T) {
 		after(time.Hour)
 		if now, _ := s.conn(); now != second || c.opened.Load() != 2 {
 			t.Errorf("%d sessions were made, want 2", c.opened.Load())
+		}
+	})
+}
+
+// A dead session that does not close holds up neither the next one nor the end.
+func TestSessionThatDoesNotClose(t *testing.T) {
+	watch(t, func(s *Store, c *cluster) {
+		first, err := s.conn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.hang = make(chan struct{})
+		c.address.Store(2)
+		after(deadAfter + 3*retryEvery)
+		if second, err := s.conn(); err != nil || second == first || !s.Answers() {
+			t.Errorf("requests do not go to a session made anew: %v", err)
+		}
+		if c.closing.Load() != 1 || first.Closed() {
+			t.Errorf("%d sessions hang while they are closed, want the first", c.closing.Load())
 		}
 	})
 }
