@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -235,7 +236,7 @@ func Definitions() *rapid.Generator[feature.Definition] {
 		d := feature.Definition{
 			Name:      "f",
 			Entity:    feature.User,
-			Aggregate: rapid.SampledFrom(slices.Sorted(keys(aggregates))).Draw(t, "aggregate"),
+			Aggregate: rapid.SampledFrom(slices.Sorted(maps.Keys(aggregates))).Draw(t, "aggregate"),
 			Window:    rapid.SampledFrom(windows()).Draw(t, "window"),
 			Verbs:     orNil(rapid.SliceOfNDistinct(rapid.SampledFrom([]schemas.Verb{schemas.View, schemas.Click, schemas.Save, "none"}), 0, 2, rapid.ID).Draw(t, "verbs")),
 			Where:     orNil(rapid.SliceOfNDistinct(conditions(), 0, 2, func(c feature.Condition) feature.Path { return c.Path }).Draw(t, "where")),
@@ -262,16 +263,6 @@ func Definitions() *rapid.Generator[feature.Definition] {
 		}
 		return d
 	})
-}
-
-func keys[K comparable, V any](m map[K]V) func(func(K) bool) {
-	return func(yield func(K) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 func orNil[T any](list []T) []T {
