@@ -110,7 +110,7 @@ func needTools(t *testing.T, tools ...string) {
 // What documents say that people type and write into files is understood by the program as it is.
 func TestDocumentsAreUnderstood(t *testing.T) {
 	commands, files := 0, 0
-	for _, name := range []string{"README.md", "OPERATIONS.md", "SECURITY.md", "TUTORIAL.md", "ARCHITECTURE.md"} {
+	for _, name := range []string{"README.md", "OPERATIONS.md", "SECURITY.md", "TUTORIAL.md", "ARCHITECTURE.md", "BENCHMARKS.md"} {
 		text, err := os.ReadFile(filepath.Join("..", name))
 		if err != nil {
 			t.Fatal(err)
