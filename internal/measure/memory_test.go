@@ -24,7 +24,8 @@ func TestHeldGrowsByWhatIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.KeepAlive(written)
-	if grown := after.Resident - before.Resident; grown < more*3/4 || grown > more*2 {
+	// The race detector keeps two bytes of its own for each; a size in bytes taken for KiB would be a thousand times as much.
+	if grown := after.Resident - before.Resident; grown < more*3/4 || grown > more*6 {
 		t.Errorf("%.0f MiB more are held after %d were written", grown, more)
 	}
 	if after.Peak < after.Resident {

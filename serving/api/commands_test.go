@@ -204,13 +204,13 @@ func TestWrongUsage(t *testing.T) {
 
 func TestRefusalsAreToldInWords(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
 	stranger := httptest.NewServer(http.NotFoundHandler())
 	defer stranger.Close()
 	talker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
 	defer talker.Close()
 	f := &fakes{}
 	good := serveTo(t, f)
+	closed.Close() // now that all others listen: one of them could have its port otherwise
 	for name, c := range map[string]struct {
 		addr, line string
 		want       []string

@@ -60,7 +60,6 @@ func TestProcessesAreAskedAllAtOnce(t *testing.T) {
 	}))
 	t.Cleanup(func() { close(release); hangs.Close() })
 	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
 	e := &everyone{addresses: []string{
 		listening(t, Handler(Here{Process: said{text: `{"ready":true}`}})),
 		hangs.Listener.Addr().String(), hangs.Listener.Addr().String(), hangs.Listener.Addr().String(),
@@ -70,6 +69,7 @@ func TestProcessesAreAskedAllAtOnce(t *testing.T) {
 		listening(t, Handler(Here{Process: said{text: `{"ready":false}`}})),
 		"itself:1",
 	}}
+	gone.Close() // now that all others listen: one of them could have its port otherwise
 	c := asking(t, e)
 	began := time.Now()
 	heard, err := c.Processes(t.Context(), "itself:1")
