@@ -112,7 +112,8 @@ func (p *part) wake() {
 	}
 }
 
-// fail ends the partition, after what is pending has been committed, and with it the group's Run, which returns err. mu is held.
+// fail ends the partition, after what is pending has been committed, and with it the group's Run, which returns err. When the
+// session is over already, what ended that is the cause, and err only what came of it. mu is held.
 func (p *part) fail(err error) {
 	if p.err == nil {
 		p.err = err
@@ -120,7 +121,7 @@ func (p *part) fail(err error) {
 	_ = p.store.check(err) // a damaged file: Close will remove the store
 	p.room.Broadcast()
 	p.wake()
-	if p.closing {
+	if p.closing || p.ctx.Err() != nil {
 		p.w.r.log.Warn("last records of a partition not committed, its next owner works them off", "partition", p.id, "error", err)
 		return
 	}

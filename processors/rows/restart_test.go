@@ -302,6 +302,22 @@ func breakStore(p *part) {
 	})
 }
 
+// A commit that fails because the session is over, and the grace time too, is no reason for the Run to end: whatever ended
+// the session is, and that is what an operator has to read.
+func TestACommitThatTheEndLeftNoTimeForIsNotTheCause(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	stop := start(t, r)
+	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
+	p := r.slots[0].part
+	p.cancel()
+	p.mu.Lock()
+	p.fail(context.Canceled)
+	p.mu.Unlock()
+	must(t, stop())
+}
+
 // Who leaves while a commit is under way ends it and commits what has gathered behind it: the next owner need not work
 // it off again.
 func TestWhatHasGatheredIsCommittedAtTheEnd(t *testing.T) {
