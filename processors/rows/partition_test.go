@@ -42,7 +42,7 @@ func newPart(t testing.TB, g Group) *part {
 	must(t, err)
 	w := &work{r: r}
 	w.ctx, w.cancel = context.WithCancelCause(t.Context())
-	p := &part{w: w, store: &store{db: b.db}, kick: make(chan struct{}, 1), applied: []int64{-1, -1}}
+	p := &part{w: w, ctx: t.Context(), store: &store{db: b.db}, kick: make(chan struct{}, 1), applied: []int64{-1, -1}}
 	p.room, p.state = sync.NewCond(&p.mu), b.state
 	p.state.pending = newBatch(2)
 	return p
