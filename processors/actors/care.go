@@ -129,17 +129,19 @@ func (t table) dropFacet(id schemas.ID, f facet) error {
 	return t.own.Delete(facetName(id))
 }
 
-// sendOrWait sends the affinities if the last time is long enough ago, else has a timer send them.
+// sendOrWait sends the affinities if the last time is long enough ago, else has a timer send them. Once it is set, the timer
+// alone does: an action that comes between its time and its tick would have them sent twice.
 func (t table) sendOrWait(s sent) error {
+	if s.due != 0 {
+		return t.putSent(s)
+	}
 	next := s.at + micros(t.cfg.Every)
 	if t.now() >= next {
 		return t.send(s)
 	}
-	if s.due == 0 {
-		s.due = next
-		if err := t.own.SetTimer(next.Time(), []byte{sentRow}); err != nil {
-			return err
-		}
+	s.due = next
+	if err := t.own.SetTimer(next.Time(), []byte{sentRow}); err != nil {
+		return err
 	}
 	return t.putSent(s)
 }
@@ -154,7 +156,7 @@ func (t table) sendDue() error {
 	return t.send(s)
 }
 
-// send sends the strongest affinities as of now. A timer that is still set sends them once more.
+// send sends the strongest affinities as of now. No timer is set then.
 func (t table) send(s sent) error {
 	gone, err := t.dropErased()
 	if err != nil {

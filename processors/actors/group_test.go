@@ -178,10 +178,62 @@ func TestAffinitiesAreSentAtMostOnceInATime(t *testing.T) {
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("top (-want +got):\n%s", diff)
 	}
+	checkApart(t, all, cfg.Every)
+}
+
+// checkApart holds that affinities of one user were sent at most once in a time.
+func checkApart(t *testing.T, all []schemas.Affinities, every time.Duration) {
+	t.Helper()
 	for i := range all[1:] {
-		if apart := all[i+1].Time.Time().Sub(all[i].Time.Time()); apart < cfg.Every {
-			t.Errorf("sent again after %s, want %s at least", apart, cfg.Every)
+		if apart := all[i+1].Time.Time().Sub(all[i].Time.Time()); apart < every {
+			t.Errorf("sent again after %s, want %s at least", apart, every)
 		}
+	}
+}
+
+// A tick may come up to 100 ms after its timer is due. Here the clock is the test's, a minute ahead of the scheduler's.
+func TestAffinitiesAreSentOnceThoughAnActionComesBeforeTheTick(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := actors.DefaultConfig()
+	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
+	begin := now().Add(time.Minute)
+	act := func(after time.Duration) {
+		t.Helper()
+		at := begin.Add(after)
+		proctest.PublishAt(w, w.Streams.ActionsJoined, at, "user:eve",
+			action("user:eve", schemas.Click, begin, after.String(), schemas.Facets{Author: "user:ada"}))
+		w.WaitIdle()
+	}
+	tick := func(after time.Duration) {
+		t.Helper()
+		w.Tick(topics.Actors, "user:eve", begin.Add(after))
+		w.WaitIdle()
+	}
+	act(0)
+	act(cfg.Every / 2)                    // sets the timer for Every
+	act(cfg.Every + 5*time.Millisecond)   // comes before the tick
+	tick(cfg.Every + 50*time.Millisecond) // sends both
+	act(cfg.Every + 60*time.Millisecond)  // sets the timer anew
+	tick(2 * cfg.Every)                   // is too early for it
+	tick(2*cfg.Every + 50*time.Millisecond)
+	tick(4 * cfg.Every) // finds nothing to send
+	act(5 * cfg.Every)
+
+	all := values(proctest.Drain(w, w.Streams.Affinities))
+	checkApart(t, all, cfg.Every)
+	var sent []time.Duration
+	var sums []float64
+	for _, a := range all {
+		sent = append(sent, a.Time.Time().Sub(begin))
+		sums = append(sums, math.Round(a.Top[0].Value))
+	}
+	want := []time.Duration{0, cfg.Every + 50*time.Millisecond, 2*cfg.Every + 50*time.Millisecond, 5 * cfg.Every}
+	if diff := gocmp.Diff(want, sent); diff != "" {
+		t.Errorf("sent so long after the first action (-want +got):\n%s", diff)
+	}
+	if diff := gocmp.Diff([]float64{1, 3, 4, 5}, sums); diff != "" {
+		t.Errorf("clicks in what was sent (-want +got):\n%s", diff)
 	}
 }
 
