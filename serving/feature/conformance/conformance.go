@@ -4,6 +4,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -33,6 +35,7 @@ func Run(t *testing.T, s Store, now schemas.Micros) {
 		t.Run(fmt.Sprintf("actions %d", round), rapid.MakeCheck(func(t *rapid.T) { w.checkActions(t, s) }))
 	}
 	t.Run("items", rapid.MakeCheck(func(t *rapid.T) { w.checkItems(t, s) }))
+	t.Run("as of then", func(t *testing.T) { w.checkAsOf(t, s) })
 	t.Run("pins", func(t *testing.T) { w.checkPins(t, s) })
 	t.Run("ids beside each other", func(t *testing.T) { w.checkNeighbours(t, s) })
 	t.Run("ids like queries", func(t *testing.T) { w.checkHostile(t, s) })
@@ -99,6 +102,61 @@ func (w *world) checkItems(t *rapid.T, s Store) {
 			}
 		}
 	}
+}
+
+// checkAsOf asks for a user, a pin and a pair at once, as of a moment ago: that holds for what the user did, and pins are
+// answered as of now.
+func (w *world) checkAsOf(t *testing.T, s Store) {
+	at := w.looker.span.AsOf.Time()
+	req := feature.Request{
+		Features: []string{"user_saves", "pin_saves", "pair_saves"}, At: &at,
+		Users: []schemas.UserID{w.looker.user}, Pins: []schemas.PinID{lookedAt},
+		Pairs: []feature.UserPin{{User: w.looker.user, Pin: lookedAt}},
+	}
+	got, err := w.service(t, s, `
+features:
+- {name: user_saves, entity: user, verbs: save, window: 1h, aggregate: count}
+- {name: pin_saves, entity: pin, verbs: save, window: 1h, aggregate: count}
+- {name: pair_saves, entity: pair, verbs: save, window: 1h, aggregate: count, group_by: object}
+`).Answer(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]map[string]feature.Value{
+		string(w.looker.user): {"user_saves": feature.Number(2)},
+		string(lookedAt):      {"pin_saves": feature.Number(7)},
+		req.Pairs[0].String(): {"pair_saves": feature.Number(2)},
+	}
+	if diff := cmp.Diff(want, got.Values); diff != "" || len(got.Missing) > 0 {
+		t.Errorf("missing %v, values as of %s (-want +got):\n%s", got.Missing, at, diff)
+	}
+}
+
+// nobody is a set of deleted users without any.
+type nobody struct{}
+
+func (nobody) Has(schemas.UserID) bool { return false }
+
+// service returns a service over the store, for which it is now.
+func (w *world) service(t *testing.T, s Store, definitions string) *feature.Service {
+	defs, err := feature.Parse("definitions", []byte(definitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, err := feature.NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := feature.DefaultConfig()
+	cfg.Deadline = time.Minute // a remote store may be slow here
+	service, err := feature.NewService(cfg, feature.Deps{
+		Store: s, Definitions: defs, Deleted: nobody{}, Metrics: metrics, Log: slog.New(slog.DiscardHandler), Now: w.now.Time,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(service.Close)
+	return service
 }
 
 // checkPins asks for all pins at once: of each the highest version counts, whatever came last.

@@ -22,9 +22,13 @@ type world struct {
 	neighbours []person // of whom one's id is the beginning of another's: the i-th has done i+1 things
 	hostile    []person // whose ids, objects and values look like queries
 	many       person   // with twice as many objects as are told apart exactly
-	items      []item
+	looker     person   // who is asked for as of five hours ago: two saves of lookedAt by then, one since
+	items      []item   // the last is lookedAt: three saves by then, seven in the present step
 	pins       []versions
 }
+
+// lookedAt is the pin of the world's looker.
+const lookedAt = schemas.PinID("pin:looked-at")
 
 // person is a user with all that they have done, and when they are asked for.
 type person struct {
@@ -74,6 +78,7 @@ func newWorld(now schemas.Micros) *world {
 	}
 	w.addNeighbours()
 	w.addHostile()
+	w.addLooker()
 	w.many = w.person("user:many", 2*feature.ExactDistinct)
 	for i := range w.many.actions {
 		w.many.actions[i].Timestamp -= schemas.Micros(i) * 1000
@@ -114,11 +119,24 @@ func (w *world) addHostile() {
 	}
 }
 
+func (w *world) addLooker() {
+	w.looker = w.person("user:looker", 3)
+	then := w.now - 5*hour
+	w.looker.span.AsOf = then
+	for i, at := range []schemas.Micros{then - hour/2, then, w.now} {
+		w.looker.actions[i].Object, w.looker.actions[i].Timestamp = schemas.ID(lookedAt), at
+	}
+	saves := func(at schemas.Micros, n int64) schemas.ItemCounts {
+		return schemas.ItemCounts{Pin: lookedAt, Start: at / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": n}}
+	}
+	w.items = append(w.items, item{lookedAt, w.now, []schemas.ItemCounts{saves(then-hour/2, 3), saves(w.now, 7)}})
+}
+
 // write writes everything in any order and a few batches, a part of it again. What is counted of one pin comes in the order
 // of its steps.
 func (w *world) write(t *testing.T, s Store) {
 	var all []feature.Batch
-	for _, p := range slices.Concat(w.people, w.neighbours, w.hostile, []person{w.many}) {
+	for _, p := range slices.Concat(w.people, w.neighbours, w.hostile, []person{w.looker, w.many}) {
 		for i := range p.actions {
 			all = append(all, feature.Batch{Actions: []*schemas.EnrichedAction{&p.actions[i]}})
 		}
