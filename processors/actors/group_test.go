@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,6 +91,27 @@ func TestActionsGetTheNewestProfile(t *testing.T) {
 	letters := values(proctest.Drain(w, w.Streams.DeadLetters))
 	if len(letters) != 1 || letters[0].Reason != `key "user:other": want the record's "user:eve"` {
 		t.Errorf("dead letters: got %v, want the one that strayed", letters)
+	}
+}
+
+func TestAProfileOfTheFutureIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, gone{}))
+	arrival := now()
+	latest := arrival.Add(schemas.MaxAhead)
+	proctest.PublishAt(w, w.Streams.Users, arrival, "user:eve",
+		profile("user:eve", schemas.Update, latest, "latest"), profile("user:eve", schemas.Update, latest.Add(time.Microsecond), "later"))
+	w.WaitIdle()
+	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", action("user:eve", schemas.Click, arrival, "1", schemas.Facets{}))
+	w.WaitIdle()
+	known := values(proctest.Drain(w, w.Streams.ActionsEnriched))
+	if len(known) != 1 || known[0].ActorAttributes.Attributes["profile"] != "latest" {
+		t.Errorf("got %+v, want the profile that is just not of the future", known)
+	}
+	letters := values(proctest.Drain(w, w.Streams.DeadLetters))
+	if len(letters) != 1 || letters[0].Topic != topics.Users || !strings.HasPrefix(letters[0].Reason, "time: ") {
+		t.Errorf("dead letters: got %v, want the profile of the future", letters)
 	}
 }
 

@@ -938,12 +938,17 @@ func testDeadLetters(t *testing.T, w *proctest.Wire) {
 	proctest.Publish(w, w.Streams.Publications, key, &schemas.Publication{Followee: key, PinVersion: schemas.PinVersion{Pin: "pin:x"}})
 	proctest.Publish(w, w.Streams.EdgeWeights, key, &schemas.EdgeWeight{Followee: key, User: "user:a", Weight: -1})
 	publish(w, follow("d3", 0, "user:a", schemas.Follow, key))
+	arrival := time.Now().Truncate(time.Millisecond)
+	latest, later := follow("d4", 0, "user:b", schemas.Follow, key), follow("d5", 0, "user:c", schemas.Follow, key)
+	latest.Time = schemas.MicrosOf(arrival.Add(schemas.MaxAhead))
+	later.Time = latest.Time + 1 // of the future
+	proctest.PublishAt(w, w.Streams.Follows, arrival, key, latest, later)
 	w.WaitIdle()
-	if got := len(proctest.Drain(w, w.Streams.DeadLetters)) - before; got != 5 {
-		t.Errorf("%d dead letters, want 5", got)
+	if got := len(proctest.Drain(w, w.Streams.DeadLetters)) - before; got != 6 {
+		t.Errorf("%d dead letters, want 6", got)
 	}
-	if got := len(edgesOf(w, key)); got != 1 {
-		t.Errorf("%d edges, want the good one alone", got)
+	if got := len(edgesOf(w, key)); got != 2 {
+		t.Errorf("%d edges, want the good ones, user:a's and user:b's", got)
 	}
 }
 

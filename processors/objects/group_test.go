@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -227,6 +228,36 @@ func TestActionsAreJoinedOnce(t *testing.T) {
 	}
 	if got := len(proctest.Drain(w, w.Streams.DeadLetters)); got != 2 {
 		t.Errorf("%d dead letters, want the unknown verb and the one from the future", got)
+	}
+}
+
+func TestWhatIsOfTheFutureIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
+	arrival := now()
+	latest := arrival.Add(schemas.MaxAhead)
+	later := latest.Add(time.Microsecond)
+	proctest.PublishAt(w, w.Streams.Pins, arrival, "pin:1",
+		pinAt(schemas.Create, "pin:1", latest, "latest"), pinAt(schemas.Update, "pin:1", later, "later"))
+	proctest.PublishAt(w, w.Streams.Actions, arrival, "pin:1",
+		actionAt(schemas.Click, "pin:1", latest, "latest"), actionAt(schemas.Click, "pin:1", later, "later"))
+	w.WaitIdle()
+	if diff := gocmp.Diff(map[string]string{"latest": "latest"}, joinedWith(t, w)); diff != "" {
+		t.Errorf("joined with (-want +got):\n%s", diff)
+	}
+	if got := len(proctest.Drain(w, w.Streams.PinCards)); got != 1 {
+		t.Errorf("%d versions of the pin, want that of the create alone", got)
+	}
+	var from []string
+	for _, l := range values(proctest.Drain(w, w.Streams.DeadLetters)) {
+		if from = append(from, l.Topic); !strings.HasPrefix(l.Reason, "time: ") {
+			t.Errorf("dead letter of %s because of %q, want its time", l.Topic, l.Reason)
+		}
+	}
+	slices.Sort(from)
+	if want := []string{topics.Actions, topics.Pins}; !slices.Equal(from, want) {
+		t.Errorf("dead letters of %v, want %v", from, want)
 	}
 }
 

@@ -451,12 +451,22 @@ func testDeadLetters(t *testing.T, r *rig) {
 	proctest.Publish(r.Wire, r.Streams.Candidates, string(user), &schemas.Offer{ID: "o", User: user, Source: schemas.Following})
 	proctest.Publish(r.Wire, r.Streams.Affinities, string(user), &schemas.Affinities{User: "user:other"})
 	r.deliver(schemas.Related, user, 1, pin(1, 1, "user:a"))
+	arrival := time.Now().Truncate(time.Millisecond)
+	latest := schemas.MicrosOf(arrival.Add(schemas.MaxAhead))
+	for pin, at := range map[schemas.PinID]schemas.Micros{"pin:latest": latest, "pin:of-the-future": latest + 1} {
+		one := schemas.Candidate{Pin: pin, Facets: schemas.Facets{Author: "user:a"}, Score: 1}
+		proctest.PublishAt(r.Wire, r.Streams.Candidates, arrival, string(user),
+			&schemas.Offer{ID: string(pin), Time: at, User: user, Source: "editors", Candidates: []schemas.Candidate{one}})
+	}
 	r.WaitIdle()
-	if got := len(proctest.Drain(r.Wire, r.Streams.DeadLetters)) - before; got != 8 {
-		t.Errorf("%d dead letters, want 8", got)
+	if got := len(proctest.Drain(r.Wire, r.Streams.DeadLetters)) - before; got != 9 {
+		t.Errorf("%d dead letters, want 9", got)
 	}
 	if got := len(r.pool(user, schemas.Related).Items); got != 1 {
 		t.Errorf("%d candidates, want the good one alone", got)
+	}
+	if diff := gocmp.Diff([]place{{"pin:latest", 1}}, placesOf(r.pool(user, "editors"))); diff != "" {
+		t.Errorf("offered (-want +got):\n%s", diff)
 	}
 }
 
