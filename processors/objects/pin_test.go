@@ -32,6 +32,13 @@ func on(board schemas.BoardID, interests ...schemas.InterestID) func(*schemas.Pi
 	return func(e *schemas.PinEvent) { e.Board, e.Interests = board, interests }
 }
 
+// rated is a configuration by which creates differ in quality: 2 with interests, times 3 on board:a.
+func rated() Config {
+	cfg := DefaultConfig()
+	cfg.Quality = []QualityRule{{Field: "interests", Factor: 2}, {Field: "board", Equals: "board:a", Factor: 3}}
+	return cfg
+}
+
 // audience is what the publications of a pin have left in each followee's hands: the last version each was told of.
 type audience map[schemas.Followee]schemas.PinVersion
 
@@ -74,67 +81,67 @@ func TestPinEvents(t *testing.T) {
 	tests := []struct {
 		name   string
 		events []*schemas.PinEvent
-		want   schemas.PinVersion // Pin and Quality are filled in
+		want   schemas.PinVersion // Pin is filled in
 		told   []schemas.Followee
 		drops  []string
 	}{
 		{
 			name:   "create",
 			events: []*schemas.PinEvent{create},
-			want:   schemas.PinVersion{Version: 100, Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")},
+			want:   schemas.PinVersion{Version: 100, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:a", "interest:x")},
 			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
 		},
 		{
 			name:   "an update replaces board and interests, former followees are told",
 			events: []*schemas.PinEvent{create, pinEvent(schemas.Update, 200, "u", by("user:bob"), on("board:b"))},
-			want:   schemas.PinVersion{Version: 200, Created: 100, Facets: facetsOf("user:ada", "board:b")},
+			want:   schemas.PinVersion{Version: 200, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:b")},
 			told:   []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
 		},
 		{
 			name:   "an update of the title alone is a version that followees need not hear of",
 			events: []*schemas.PinEvent{create, pinEvent(schemas.Update, 200, "u", on("board:a", "interest:x"))},
-			want:   schemas.PinVersion{Version: 200, Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")},
+			want:   schemas.PinVersion{Version: 200, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:a", "interest:x")},
 			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
 		},
 		{
 			name:   "an older update changes nothing",
 			events: []*schemas.PinEvent{create, pinEvent(schemas.Update, 300, "u3", on("board:c")), pinEvent(schemas.Update, 200, "u2", on("board:b"))},
-			want:   schemas.PinVersion{Version: 300, Created: 100, Facets: facetsOf("user:ada", "board:c")},
+			want:   schemas.PinVersion{Version: 300, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:c")},
 			told:   []schemas.Followee{"board:a", "board:c", "interest:x", "user:ada"},
 		},
 		{
 			name:   "an update before the create delivers nothing",
 			events: []*schemas.PinEvent{pinEvent(schemas.Update, 200, "u", on("board:b"))},
-			want:   schemas.PinVersion{Facets: facetsOf("", "board:b")},
+			want:   schemas.PinVersion{Quality: 1, Facets: facetsOf("", "board:b")},
 		},
 		{
 			name:   "and is what the create then publishes, under a number of its own",
 			events: []*schemas.PinEvent{pinEvent(schemas.Update, 200, "u", on("board:b")), create},
-			want:   schemas.PinVersion{Version: 100, Created: 100, Facets: facetsOf("user:ada", "board:b")},
+			want:   schemas.PinVersion{Version: 100, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:b")},
 			told:   []schemas.Followee{"board:b", "user:ada"},
 		},
 		{
 			name:   "a later create is an update",
 			events: []*schemas.PinEvent{create, pinEvent(schemas.Create, 200, "c2", by("user:bob"), on("board:b"))},
-			want:   schemas.PinVersion{Version: 200, Created: 100, Facets: facetsOf("user:ada", "board:b")},
+			want:   schemas.PinVersion{Version: 200, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:b")},
 			told:   []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
 		},
 		{
 			name:   "an earlier create that comes late withdraws and publishes anew",
 			events: []*schemas.PinEvent{create, pinEvent(schemas.Create, 50, "c0", by("user:bob"), on("board:b"))},
-			want:   schemas.PinVersion{Version: 101, Created: 50, Facets: facetsOf("user:bob", "board:a", "interest:x")},
+			want:   schemas.PinVersion{Version: 101, Created: 50, Quality: 1, Facets: facetsOf("user:bob", "board:a", "interest:x")},
 			told:   []schemas.Followee{"board:a", "interest:x", "user:ada", "user:bob"},
 		},
 		{
 			name:   "of two creates of one time the lower id is the earlier",
 			events: []*schemas.PinEvent{create, pinEvent(schemas.Create, 100, "b", by("user:bob"))},
-			want:   schemas.PinVersion{Version: 101, Created: 100, Facets: facetsOf("user:bob", "board:a", "interest:x")},
+			want:   schemas.PinVersion{Version: 101, Created: 100, Quality: 1, Facets: facetsOf("user:bob", "board:a", "interest:x")},
 			told:   []schemas.Followee{"board:a", "interest:x", "user:ada", "user:bob"},
 		},
 		{
 			name:   "repeats are dropped, another body under the same id too",
 			events: []*schemas.PinEvent{create, create, pinEvent(schemas.Create, 500, "c", on("board:z"))},
-			want:   schemas.PinVersion{Version: 100, Created: 100, Facets: facetsOf("user:ada", "board:a", "interest:x")},
+			want:   schemas.PinVersion{Version: 100, Created: 100, Quality: 6, Facets: facetsOf("user:ada", "board:a", "interest:x")},
 			told:   []schemas.Followee{"board:a", "interest:x", "user:ada"},
 			drops:  []string{"c repeat", "c repeat"},
 		},
@@ -144,27 +151,27 @@ func TestPinEvents(t *testing.T) {
 				create, pinEvent(schemas.Update, 200, "u", on("board:b")), pinEvent(schemas.Delete, 150, "d", by("user:bob")),
 				pinEvent(schemas.Delete, 150, "d"), pinEvent(schemas.Update, 900, "u9"), pinEvent(schemas.Delete, 950, "d9"),
 			},
-			want:  schemas.PinVersion{Version: 201, Created: 100, Deleted: true},
+			want:  schemas.PinVersion{Version: 201, Created: 100, Quality: 6, Deleted: true},
 			told:  []schemas.Followee{"board:a", "board:b", "interest:x", "user:ada"},
 			drops: []string{"d repeat", "u9 deleted_pin", "d9 deleted_pin"},
 		},
 		{
 			name:   "delete before the create",
 			events: []*schemas.PinEvent{pinEvent(schemas.Delete, 150, "d"), create},
-			want:   schemas.PinVersion{Version: 150, Deleted: true},
+			want:   schemas.PinVersion{Version: 150, Quality: 1, Deleted: true},
 			drops:  []string{"c deleted_pin"},
 		},
 		{
 			name:   "versions before 1970 still rise",
 			events: []*schemas.PinEvent{pinEvent(schemas.Create, -900, "c"), pinEvent(schemas.Update, -800, "u", on("board:b"))},
-			want:   schemas.PinVersion{Version: 2, Created: -900, Facets: facetsOf("user:ada", "board:b")},
+			want:   schemas.PinVersion{Version: 2, Created: -900, Quality: 1, Facets: facetsOf("user:ada", "board:b")},
 			told:   []schemas.Followee{"board:b", "user:ada"},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p, told, drops := play(t, DefaultConfig(), tt.events...)
-			tt.want.Pin, tt.want.Quality = "pin:1", 1
+			p, told, drops := play(t, rated(), tt.events...)
+			tt.want.Pin = "pin:1"
 			if diff := gocmp.Diff(tt.want, p.version()); diff != "" {
 				t.Errorf("version (-want +got):\n%s", diff)
 			}
@@ -219,13 +226,21 @@ func meaningOf(events []*schemas.PinEvent, versions int) meaning {
 	return m
 }
 
+// version is what followees are told by a rated configuration.
 func (m meaning) version() schemas.PinVersion {
-	return schemas.PinVersion{
+	v := schemas.PinVersion{
 		Pin:     "pin:1",
 		Facets:  schemas.Facets{Author: m.origin.Actor, Board: m.newest.Board, Interests: m.newest.Interests},
 		Created: m.origin.Time,
 		Quality: 1,
 	}
+	if len(m.origin.Interests) > 0 {
+		v.Quality *= 2
+	}
+	if m.origin.Board == "board:a" {
+		v.Quality *= 3
+	}
+	return v
 }
 
 func drawEvents(t *rapid.T) []*schemas.PinEvent {
@@ -259,7 +274,7 @@ func anyOrder(t *rapid.T, events []*schemas.PinEvent) []*schemas.PinEvent {
 // Any order and any repetition of a pin's events ends in the pin that they mean, and leaves every followee with its last
 // version or, if it never heard of the pin, without need to.
 func TestPinConvergesInAnyOrder(t *testing.T) {
-	cfg := DefaultConfig()
+	cfg := rated()
 	cfg.Versions = 3
 	rapid.Check(t, func(t *rapid.T) {
 		events := drawEvents(t)
