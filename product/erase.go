@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -62,8 +63,7 @@ func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.Us
 	if err != nil {
 		return topics.Erased{}, err
 	}
-	now := time.Now()
-	remains, err := topics.Remains(ctx, setup.Kafka, now) // first: it says at once that the brokers are away
+	remains, err := topics.Remains(ctx, setup.Kafka, time.Now()) // first: it says at once that the brokers are away
 	if err != nil {
 		return topics.Erased{}, err
 	}
@@ -75,22 +75,14 @@ func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.Us
 	defer task.Done()
 	eraser := topics.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Unknown: unknown, Say: task.Say}
 	done, err := eraser.Erase(ctx, user)
-	done.Remains = append(remains, cfg.remains(now)...)
+	done.Remains = append(remains, cfg.remains(time.Now())...)
 	return done, err
 }
 
-// kept is for how long actions are features.
-const kept = 96 * time.Hour
-
-// remains says what the stores keep of an erased user, though no answer has it.
+// remains says what the stores keep of an erased user, though no answer has it. Nothing of the user has come after now.
 func (c *Config) remains(now time.Time) []topics.Remain {
-	until := now.Add(kept)
-	actions := "the embedded feature store"
-	if c.actionsInPinot() {
-		actions = "Pinot"
-	}
 	return []topics.Remain{
-		{Where: actions, What: "actions, which features of the user are not answered from", Until: &until},
+		c.remainingActions(now),
 		{Where: "features of pins", What: "anonymous shares in counts, sketches and means"},
 		{Where: "insights", What: "the days on which the user acted, which no answer counts"},
 		{Where: "files of the feature log", What: "answered features", Note: "until somebody deletes the files"},
@@ -103,6 +95,19 @@ func (c *Config) remains(now time.Time) []topics.Remain {
 		{Where: "frozen feeds of others", What: "the user's pins, hidden", Note: fmt.Sprintf("until %d newer items were shown", c.FeedStore.MaxFeed)},
 		{Where: "pools of others", What: "the user's pins, hidden", Note: "until the pool is trimmed, or for ever where nothing more comes"},
 	}
+}
+
+// remainingActions says until when the feature store has actions that came by now.
+func (c *Config) remainingActions(now time.Time) topics.Remain {
+	r := topics.Remain{Where: "the embedded feature store", What: "actions, which features of the user are not answered from"}
+	until := c.Feature.KeptUntil(now)
+	if c.actionsInPinot() {
+		until, r.Where = pinot.KeptUntil(now), "Pinot"
+		r.What += fmt.Sprintf("; where its controller looks every %.0f hours and keeps deleted segments for %.0f days, as by default",
+			pinot.RetentionEvery.Hours(), pinot.DeletedKept.Hours()/24)
+	}
+	r.Until = &until
+	return r
 }
 
 func printErased(out io.Writer, done topics.Erased, asJSON bool) error {

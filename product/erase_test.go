@@ -374,6 +374,31 @@ func TestEraseSaysThatTheBrokersAreAway(t *testing.T) {
 	}
 }
 
+// The embedded store deletes whole days, by sweeps; Pinot whole segments, which its controller looks at now and then.
+func TestErasedActionsRemainUntilTheirStoreHasDeletedThem(t *testing.T) {
+	embedded, withPinot := DefaultConfig(), DefaultConfig()
+	embedded.Feature.SweepEvery = 3 * time.Hour
+	withPinot.Pinot.Brokers = []string{"127.0.0.1:8000"}
+	for _, c := range []struct {
+		cfg                       *Config
+		arrived, where, now, want string
+	}{
+		{&embedded, "in the night", "the embedded feature store", "2026-02-27 00:10", "2026-03-04 03:00"},
+		{&embedded, "when it may be of the next day", "the embedded feature store", "2026-02-27 23:57", "2026-03-05 03:00"},
+		// 5 minutes ahead, 2 hours in an open segment, 4 days, 6 hours until it is seen, 7 days as a file, 6 hours again.
+		{&withPinot, "in the night", "Pinot", "2026-02-27 00:10", "2026-03-10 14:15"},
+	} {
+		now, err := time.Parse("2006-01-02 15:04", c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := c.cfg.remains(now)[0]
+		if until := got.Until.Format("2006-01-02 15:04"); got.Where != c.where || until != c.want {
+			t.Errorf("%s, %s: in %s until %s, want until %s", c.where, c.arrived, got.Where, until, c.want)
+		}
+	}
+}
+
 // The delete is acknowledged, and the program is killed again and again while it has its effect.
 func TestEraseKilledInTheMiddle(t *testing.T) {
 	if testing.Short() {

@@ -301,6 +301,14 @@ func (s *EmbeddedStore) Sweep() error {
 	return nil
 }
 
+// KeptUntil returns when an action that has arrived by a moment is deleted at the latest, where a process has the store
+// open: with its UTC day, which may be the next one (schemas.MaxAhead), by the first sweep when nothing of that is kept.
+func (c Config) KeptUntil(arrived time.Time) time.Time {
+	const day = 24 * time.Hour
+	newest := arrived.UTC().Add(schemas.MaxAhead).Truncate(day)
+	return newest.Add(day + Kept + c.SweepEvery)
+}
+
 // dropDays deletes the days of a table before first. Where there is nothing it writes nothing: range tombstones cost
 // reads.
 func dropDays(db *pebble.DB, table byte, first int32) error {

@@ -184,6 +184,57 @@ func TestSweepDeletesDaysThatHaveExpired(t *testing.T) {
 	}
 }
 
+// The process may have begun its sweeps at any time of the hour.
+func TestKeptUntilIsWhenTheLatestSweepDeletes(t *testing.T) {
+	cfg := DefaultConfig()
+	for _, clock := range []string{"00:00:00", "00:10:00", "12:00:00", "23:54:59.999", "23:55:00", "23:59:59.999"} {
+		t.Run(clock, func(t *testing.T) {
+			t.Parallel()
+			arrived, err := time.Parse("2006-01-02 15:04:05", "2026-02-28 "+clock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			until := cfg.KeptUntil(arrived)
+			var last time.Time
+			for _, first := range []time.Duration{0, time.Millisecond, cfg.SweepEvery / 2, cfg.SweepEvery - time.Millisecond} {
+				swept := sweptAt(t, cfg, arrived, arrived.Truncate(time.Hour).Add(cfg.SweepEvery+first))
+				if swept.After(until) {
+					t.Errorf("deleted at %s, though kept until %s", swept, until)
+				}
+				if swept.After(last) {
+					last = swept
+				}
+			}
+			if until.Sub(last) > time.Millisecond {
+				t.Errorf("kept until %s, though no sweep is later than %s", until, last)
+			}
+		})
+	}
+}
+
+// sweptAt returns which sweep, of those every SweepEvery from the first on, deletes the newest action that can have arrived at a moment.
+func sweptAt(t *testing.T, cfg Config, arrived, first time.Time) time.Time {
+	t.Helper()
+	clock := arrived
+	s, err := OpenEmbedded(t.TempDir(), cfg, slog.New(slog.DiscardHandler), func() time.Time { return clock })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mustWrite(t, s, saves("user:1", 1, schemas.MicrosOf(arrived.Add(schemas.MaxAhead))))
+	for clock = first; ; clock = clock.Add(cfg.SweepEvery) {
+		if err := s.Sweep(); err != nil {
+			t.Fatal(err)
+		}
+		if rowsOf(t, s, actionTable) == 0 {
+			return clock
+		}
+		if clock.Sub(arrived) > 10*Kept {
+			t.Fatal("no sweep deletes it")
+		}
+	}
+}
+
 func TestWhatHasExpiredIsNotWritten(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	b := saves("user:1", 2, now-96*hour+1000)                           // the first is kept, the second expires now

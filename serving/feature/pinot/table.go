@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -36,6 +38,23 @@ type Stream struct {
 	Replicas   int // of each segment
 	// More is added to the stream configuration, see Config.Stream.
 	More map[string]secure.Secret
+}
+
+// flushAfter is when a segment that takes rows is closed at the latest. Only closed ones are deleted, each as a whole.
+const flushAfter = 2 * time.Hour
+
+// What Pinot's controller does if its configuration says nothing else.
+const (
+	RetentionEvery = 6 * time.Hour      // controller.retention.frequencyPeriod: how often it looks for what has expired
+	DeletedKept    = 7 * 24 * time.Hour // controller.deleted.segments.retentionInDays: a deleted segment's file stays for it
+)
+
+// KeptUntil returns when the last file with an action that has arrived by a moment is deleted at the latest, by a controller
+// with these defaults. A segment is deleted when the newest of its actions has expired, which may have come when it was closed;
+// its file stays a while longer.
+func KeptUntil(arrived time.Time) time.Time {
+	expired := arrived.Add(flushAfter + schemas.MaxAhead + feature.Kept)
+	return expired.Add(RetentionEvery + DeletedKept + RetentionEvery)
 }
 
 // object is a JSON object; encoding writes its keys in order, so that the same table is always the same bytes.
@@ -144,7 +163,7 @@ func streamOf(s Stream, plugin string, more object) object {
 		kafka + "decoder.class.name":                    "org.apache.pinot.plugin.inputformat.avro.confluent.KafkaConfluentSchemaRegistryAvroMessageDecoder",
 		kafka + "decoder.prop.schema.registry.rest.url": s.Registry,
 		flush + "rows":                                  "0", // by size and time
-		flush + "time":                                  "2h",
+		flush + "time":                                  fmt.Sprintf("%.0fh", flushAfter.Hours()),
 		flush + "segment.size":                          "150M",
 	}
 	for k, v := range more {
