@@ -40,15 +40,15 @@ type PartitionStatus struct {
 
 // Counters count since the process began.
 type Counters struct {
-	Records     int64 `json:"records"`    // applied
-	Rows        int64 `json:"rows"`       // written
-	Deletes     int64 `json:"deletes"`    // rows deleted
-	Emitted     int64 `json:"emitted"`    // records
-	Commits     int64 `json:"commits"`    // transactions
-	Skipped     int64 `json:"skipped"`    // records read again
-	DeadLetters int64 `json:"deadLetter"` // records sent to the dead letters
-	Misplaced   int64 `json:"misplaced"`  // records sent on to the right partition
-	Recovered   int64 `json:"recovered"`  // changelog records read
+	Records     int64 `json:"records"`      // applied
+	Rows        int64 `json:"rows"`         // written
+	Deletes     int64 `json:"deletes"`      // rows deleted
+	Emitted     int64 `json:"emitted"`      // records
+	Commits     int64 `json:"commits"`      // transactions
+	Skipped     int64 `json:"skipped"`      // records read again
+	DeadLetters int64 `json:"dead_letters"` // records sent to the dead letters
+	Misplaced   int64 `json:"misplaced"`    // records sent on to the right partition
+	Recovered   int64 `json:"recovered"`    // changelog records read
 }
 
 // Add adds what another process has counted.

@@ -358,7 +358,7 @@ func (f *fakes) status(context.Context) any {
 		"groups": []any{map[string]any{
 			"group": "pools", "starts": 1, "restarts": 4, "joined": true, "ready": true,
 			"partitions": []any{map[string]any{"partition": 0, "process": "there:1", "stage": "running", "table_offset": 5}},
-			"counters":   map[string]any{"records": 12, "deadLetter": 3}, "records_per_second": 1.5, "lag": map[string]any{"served": 2, "edges": 1},
+			"counters":   map[string]any{"records": 12, "dead_letters": 3}, "records_per_second": 1.5, "lag": map[string]any{"served": 2, "edges": 1},
 		}},
 		"flows": []any{map[string]any{
 			"topic": "served", "key": "user", "writers": []string{"serving"}, "records": 9,

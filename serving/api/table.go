@@ -258,7 +258,7 @@ type state struct {
 		Partitions []json.RawMessage `json:"partitions"`
 		Counters   struct {
 			Records     int64 `json:"records"`
-			DeadLetters int64 `json:"deadLetter"`
+			DeadLetters int64 `json:"dead_letters"`
 		} `json:"counters"`
 		PerSecond float64          `json:"records_per_second"`
 		Lag       map[string]int64 `json:"lag"`

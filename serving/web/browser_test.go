@@ -105,7 +105,7 @@ func status() map[string]any {
 	}
 	return map[string]any{
 		"version": "v1", "ready": false, "missing": []string{hostile}, "parts": []any{map[string]any{"name": "pools", "condition": "waiting", "since": "2026-11-20T10:00:00Z", "restarts": 2, "last_error": hostile}},
-		"groups": []any{map[string]any{"group": "pools", "partitions": nil, "counters": map[string]any{"deadLetter": 1}, "records_per_second": 1}},
+		"groups": []any{map[string]any{"group": "pools", "partitions": nil, "counters": map[string]any{"dead_letters": 1}, "records_per_second": 1}},
 		"flows":  []any{flow("served", "serving", "pools"), flow("gossip", "strangers", hostile[:40]), flow("dead-letters", "pools", "nobody")},
 	}
 }
@@ -563,7 +563,7 @@ func showsEveryProcess(t *testing.T, b *browser.Browser) {
 	s := status()
 	s["missing"], s["parts"] = []string{}, []any{part("http", "running", 0)}
 	s["groups"] = []any{map[string]any{
-		"group": "pools", "restarts": 3, "counters": map[string]any{"deadLetter": 7}, "records_per_second": 12,
+		"group": "pools", "restarts": 3, "counters": map[string]any{"dead_letters": 7}, "records_per_second": 12,
 		"partitions": []any{
 			partition(0, "running", "a:1"), partition(0, "standby", "b:1"), partition(1, "running", "b:1"), partition(2, "recovering", "b:1"),
 		},

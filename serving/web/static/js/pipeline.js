@@ -57,7 +57,7 @@ function groupRows(s) {
   return nodesOf(s, rates).filter((n) => n.lag !== null || n.group).map((n) => {
     const g = n.group, parts = partsOf(n.name, s);
     return [n.name, g ? short(g.records_per_second) : short(Math.round(10 * n.in) / 10), n.lag === null ? 'unknown' : whole(n.lag),
-      g && g.partitions ? partitions(g.partitions) : '–', parts.length ? whole(n.restarts) : 'not known', g ? whole(g.counters.deadLetter) : '–', conditions(parts)];
+      g && g.partitions ? partitions(g.partitions) : '–', parts.length ? whole(n.restarts) : 'not known', g ? whole(g.counters.dead_letters) : '–', conditions(parts)];
   });
 }
 
