@@ -42,7 +42,8 @@ func (e *Event) Key() string { return string(e.Object) }
 // CheckKey fails with a *BadRecordError on a record whose key is not its object.
 func (e *Event) CheckKey(key string) error { return checkKey(key, e.Key()) }
 
-// Anonymous says that nobody is named as the actor. Of an action that is no mistake: it is dropped and counted.
+// Anonymous says that nobody is named as the actor. Of an action that is no mistake: it is dropped and counted. Any other
+// event that names nobody is a bad record.
 func (e *Event) Anonymous() bool { return e.Actor == "" }
 
 // check notes what is wrong with the fields that all events have.

@@ -232,11 +232,19 @@ func TestLinesConform(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(body["example"].(string)), "\n")
 	good := append(lines,
 		save,
+		`{"stream":"actions","id":"1","time":1,"verb":"save","object":"pin:1"}`,
+		`{"stream":"actions","id":"1","time":1,"actor":null,"verb":"save","object":"pin:1"}`,
+		`{"stream":"actions","id":"1","time":1,"actor":"","verb":"save","object":"pin:1"}`,
 		`{"stream":"pins","id":"1","time":1,"actor":"user:a","verb":"create","object":"pin:1","board":"board:1","interests":["interest:a"],"title":"T","link":"https://a.example/","attributes":{"price":"3"},"embedding":[1,0.5]}`,
 		`{"stream":"follows","id":"1","time":1,"actor":"user:a","verb":"block","object":"user:b"}`,
 		`{"stream":"users","id":"1","time":1,"actor":"user:a","verb":"update","object":"user:a","interests":[],"embedding":null}`,
 		`{"stream":"candidates","id":"1","time":1,"user":"user:a","source":"ads","candidates":[{"pin":"pin:1","author":"user:b","created":1,"score":0.5}]}`)
 	bad := []string{
+		`{"stream":"actions","id":"1","time":1,"actor":"board:1","verb":"save","object":"pin:1"}`,
+		`{"stream":"pins","id":"1","time":1,"verb":"create","object":"pin:1"}`,
+		`{"stream":"pins","id":"1","time":1,"actor":"","verb":"create","object":"pin:1"}`,
+		`{"stream":"follows","id":"1","time":1,"verb":"follow","object":"user:b"}`,
+		`{"stream":"users","id":"1","time":1,"actor":null,"verb":"update","object":"user:a"}`,
 		`{"stream":"pins","id":"1","time":1,"actor":"user:a","verb":"dance","object":"pin:1"}`,
 		`{"stream":"pins","id":"1","time":1,"actor":"user:a","verb":"create","object":"user:1"}`,
 		`{"stream":"follows","id":"1","time":1,"actor":"user:a","verb":"follow","object":"pin:1"}`,
