@@ -245,19 +245,20 @@ func (e *TooLongError) Error() string {
 // Unwrap returns Kafka's own error.
 func (e *TooLongError) Unwrap() error { return kerr.TopicAuthorizationFailed }
 
-// firstErr is why a record was not acknowledged. Orders go to a topic that whoever retries may write.
-func firstErr(results kgo.ProduceResults) error {
-	for _, r := range results {
-		if errors.Is(r.Err, kerr.TopicAuthorizationFailed) && r.Record.Topic != RetryOrders {
-			return &TooLongError{r.Record.Topic}
+// publish returns when the batch is acknowledged. Orders go to a topic that whoever retries may write.
+func (r *retrier) publish(ctx context.Context) error {
+	var tooLong error
+	err := produce(ctx, r.client, r.batch, func(result kgo.ProduceResult) {
+		if errors.Is(result.Err, kerr.TopicAuthorizationFailed) && result.Record.Topic != RetryOrders {
+			tooLong = &TooLongError{result.Record.Topic}
 		}
-	}
-	return results.FirstErr()
+	})
+	return cmp.Or(tooLong, err)
 }
 
 // flush publishes the batch and then commits the offset behind it.
 func (r *retrier) flush(ctx context.Context) error {
-	if err := firstErr(r.client.ProduceSync(ctx, r.batch...)); err != nil {
+	if err := r.publish(ctx); err != nil {
 		return err
 	}
 	if len(r.next) > 0 {
@@ -294,7 +295,7 @@ func LimitRetries(ctx context.Context, k Kafka, s *Streams, limit schemas.RetryL
 		return fmt.Errorf("limit retries: %w", err)
 	}
 	defer client.Close()
-	if err := client.ProduceSync(ctx, &kgo.Record{Topic: RetryOrders, Key: []byte(topic), Value: value}).FirstErr(); err != nil {
+	if err := Produce(ctx, client, &kgo.Record{Topic: RetryOrders, Key: []byte(topic), Value: value}); err != nil {
 		return fmt.Errorf("limit retries: %w", err)
 	}
 	return nil

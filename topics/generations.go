@@ -228,7 +228,7 @@ func SetGeneration(ctx context.Context, client *kgo.Client, g Generation) error 
 		return fmt.Errorf("encode generation of %s: %w", g.Group, err)
 	}
 	r := &kgo.Record{Topic: Generations, Key: []byte(g.Group), Value: value}
-	if err := client.ProduceSync(ctx, r).FirstErr(); err != nil {
+	if err := Produce(ctx, client, r); err != nil {
 		return fmt.Errorf("publish generation of %s: %w", g.Group, err)
 	}
 	return nil
@@ -249,7 +249,7 @@ func CutOver(ctx context.Context, k Kafka, inputs []string, group string, number
 			})
 		}
 	}
-	if err := client.ProduceSync(ctx, marks...).FirstErr(); err != nil {
+	if err := Produce(ctx, client, marks...); err != nil {
 		return fmt.Errorf("cut %s over to generation %d: %w", group, number, err)
 	}
 	return nil

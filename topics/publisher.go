@@ -3,8 +3,6 @@ package topics
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -58,46 +56,17 @@ func (p *Publisher) Publish(ctx context.Context, lines []schemas.Line) error {
 		}
 	}
 	ctx, span := sent(ctx, records)
-	var certain atomic.Int64
-	err := p.produce(ctx, records, func() { certain.Add(1) })
+	certain := 0
+	err := produce(ctx, p.client, records, func(result kgo.ProduceResult) {
+		if result.Err == nil {
+			certain++
+		}
+	})
 	tracing.End(span, err)
 	if err != nil {
-		return &PublishError{Certain: int(certain.Load()), Events: len(lines), Err: err}
+		return &PublishError{Certain: certain, Events: len(lines), Err: err}
 	}
 	return nil
-}
-
-// produce calls acked for each acknowledged record and returns the first error, or that ctx has ended before all is
-// known: of a record in flight the brokers alone know.
-func (p *Publisher) produce(ctx context.Context, records []*kgo.Record, acked func()) error {
-	if len(records) == 0 {
-		return nil
-	}
-	var (
-		pending atomic.Int64
-		once    sync.Once
-		first   error
-		done    = make(chan struct{})
-	)
-	pending.Store(int64(len(records)))
-	for _, r := range records {
-		p.client.Produce(ctx, r, func(_ *kgo.Record, err error) {
-			if err == nil {
-				acked()
-			} else {
-				once.Do(func() { first = err })
-			}
-			if pending.Add(-1) == 0 {
-				close(done)
-			}
-		})
-	}
-	select {
-	case <-done:
-		return first
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // Send publishes one event of many and returns at once, or when there is room in the buffers. done is called when the
@@ -148,7 +117,7 @@ func (p *Publisher) encode(event any) ([]byte, error) {
 func (p *Publisher) Decide(ctx context.Context, d *schemas.InterestDecision) error {
 	value, err := p.streams.InterestDecisions.Encode(d)
 	if err == nil {
-		err = p.produce(ctx, []*kgo.Record{{Topic: InterestDecisions, Key: []byte(d.Term), Value: value}}, func() {})
+		err = Produce(ctx, p.client, &kgo.Record{Topic: InterestDecisions, Key: []byte(d.Term), Value: value})
 	}
 	if err != nil {
 		return fmt.Errorf("publish decision about %.64q: %w", d.Term, err)
@@ -161,7 +130,7 @@ func (p *Publisher) Bury(ctx context.Context, group string, r *kgo.Record, reaso
 	value, err := p.streams.DeadLetters.Encode(LetterOf(group, r, reason))
 	if err == nil {
 		letter := &kgo.Record{Topic: DeadLetters, Key: []byte(r.Topic), Value: value, Headers: WithSince(nil, SinceOf(r))}
-		err = p.produce(ctx, []*kgo.Record{letter}, func() {})
+		err = Produce(ctx, p.client, letter)
 	}
 	if err != nil {
 		return fmt.Errorf("bury record %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)

@@ -153,7 +153,7 @@ func (r Rebuilder) publish(ctx context.Context, client *kgo.Client, run string, 
 		}
 		records[i] = &kgo.Record{Topic: Rebuilds, Key: []byte(user), Value: value}
 	}
-	return client.ProduceSync(ctx, records...).FirstErr()
+	return Produce(ctx, client, records...)
 }
 
 // prefix begins the names of runs of everybody.

@@ -295,7 +295,7 @@ func (run *replayRun) send(ctx context.Context, batch []*kgo.Record) error {
 	if err := run.pace.WaitN(ctx, len(batch)); err != nil {
 		return err
 	}
-	if err := run.client.ProduceSync(ctx, batch...).FirstErr(); err != nil {
+	if err := Produce(ctx, run.client, batch...); err != nil {
 		return fmt.Errorf("publish %s: %w", Replays, err)
 	}
 	run.done.Events += int64(len(batch))

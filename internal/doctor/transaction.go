@@ -137,7 +137,7 @@ func (k Kafka) write(ctx context.Context, client *kgo.Client) ([]*kgo.Record, er
 	for p := range k.Partitions {
 		records = append(records, &kgo.Record{Topic: scratch, Partition: p, Key: []byte("smartfeed-doctor")})
 	}
-	return records, wrap("write", client.ProduceSync(ctx, records...).FirstErr())
+	return records, wrap("write", topics.Produce(ctx, client, records...))
 }
 
 // look sees that an aborted record does not reach readers and that they get past it, and reads its time as one who sees

@@ -138,7 +138,7 @@ func (s *Sink) bury(ctx context.Context, producer *kgo.Client, bad []badRecord) 
 		})
 		s.deadLetters.WithLabelValues(b.record.Topic).Inc()
 	}
-	if err := producer.ProduceSync(ctx, letters...).FirstErr(); err != nil {
+	if err := topics.Produce(ctx, producer, letters...); err != nil {
 		return fmt.Errorf("publish dead letters: %w", err)
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Timers are reserved rows, ordered by time. Nothing fires by a clock alone: when a partition's first timer is due, its
@@ -108,7 +110,7 @@ func (s *scheduler) first() (first timer, found bool, err error) {
 
 func (s *scheduler) send() error {
 	r := kgo.Record{Topic: s.p.w.r.topo.ticks, Partition: s.p.id, Value: tickValue(time.Now())}
-	if err := s.p.w.plain.ProduceSync(s.p.ctx, &r).FirstErr(); err != nil {
+	if err := topics.Produce(s.p.ctx, s.p.w.plain, &r); err != nil {
 		return fmt.Errorf("send tick: %w", err)
 	}
 	return nil

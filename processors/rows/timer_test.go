@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -252,6 +253,50 @@ func TestTickDecidesByItsOwnTime(t *testing.T) {
 	}
 	tick(time.Now().Add(2 * time.Hour))
 	eventually.True(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
+}
+
+// A tick that the brokers have and do not answer holds nobody up who is asked to end.
+func TestUnansweredTickDoesNotHoldUpTheEnd(t *testing.T) {
+	t.Parallel()
+	w, f := newWire(t), new(fired)
+	held, release := w.holdTicks(t)
+	defer release()
+	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	w.send(t, "t-in", 1, 1, func(int) string { return "user:1" })
+	eventually.True(t, "a tick is held", func() bool { return held() > 0 })
+	cancel()
+	select {
+	case err := <-ended:
+		must(t, err)
+	case <-time.After(r.cfg.Grace + patience/4): // a busy machine takes seconds
+		t.Error("Run waits for the answer to a tick")
+		release()
+		must(t, <-ended)
+	}
+}
+
+// holdTicks has the brokers leave every tick unanswered until release, and counts them.
+func (w *wire) holdTicks(t *testing.T) (held func() int64, release func()) {
+	t.Helper()
+	meta, err := w.admin.Metadata(t.Context(), "t-ticks")
+	must(t, err)
+	id := meta.Topics["t-ticks"].ID
+	var hits atomic.Int64
+	var released atomic.Bool
+	w.Broker().ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		w.Broker().KeepControl()
+		isTick := func(rt kmsg.ProduceRequestTopic) bool { return rt.Topic == "t-ticks" || rt.TopicID == id }
+		if released.Load() || !slices.ContainsFunc(req.(*kmsg.ProduceRequest).Topics, isTick) {
+			return nil, nil, false
+		}
+		hits.Add(1)
+		return nil, nil, true
+	})
+	return hits.Load, func() { released.Store(true) }
 }
 
 func TestTimerWithoutTimerFuncIsRefused(t *testing.T) {

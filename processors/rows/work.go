@@ -236,7 +236,7 @@ func (w *work) fence(ctx context.Context, p *part) (int64, error) {
 		return 0, fmt.Errorf("fence former owner: %w", err)
 	}
 	r := kgo.Record{Topic: w.r.topo.table, Partition: p.id, Key: reservedKey(fenceKind), Value: []byte{}}
-	if err := w.plain.ProduceSync(ctx, &r).FirstErr(); err != nil {
+	if err := topics.Produce(ctx, w.plain, &r); err != nil {
 		return 0, fmt.Errorf("write fence: %w", err)
 	}
 	return r.Offset, nil

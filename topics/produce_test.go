@@ -1,0 +1,61 @@
+package topics_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Who produces waits for no answer beyond the context.
+func TestProduceEndsWithItsContext(t *testing.T) {
+	w := newWire(t)
+	var held atomic.Int64
+	w.Broker().ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		w.Broker().KeepControl()
+		held.Add(1)
+		return nil, nil, true // never answered
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	ended := make(chan error, 1)
+	client := w.client(t)
+	go func() { ended <- topics.Produce(ctx, client, &kgo.Record{Topic: topics.Pins, Key: []byte("k")}) }()
+	eventually.True(t, "the record is sent", func() bool { return held.Load() > 0 })
+	enough := errors.New("enough")
+	cancel(enough)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, enough) {
+			t.Errorf("error %v, want why the context has ended", err)
+		}
+	case <-time.After(eventually.Patience / 4):
+		t.Error("it waits for the answer")
+	}
+}
+
+func TestProduceOfSeveralRecords(t *testing.T) {
+	w := newWire(t)
+	client := w.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err := topics.Produce(t.Context(), client); err != nil {
+		t.Errorf("none: %v", err)
+	}
+	good := []*kgo.Record{{Topic: topics.Pins, Value: []byte("a")}, {Topic: topics.Pins, Partition: 1, Value: []byte("b")}}
+	if err := topics.Produce(t.Context(), client, good...); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.drain(t, topics.Pins); len(got) != len(good) {
+		t.Errorf("%d records are there, want %d", len(got), len(good))
+	}
+	long := &kgo.Record{Topic: topics.Pins, Value: make([]byte, 4<<20)}
+	if err := topics.Produce(t.Context(), client, append(good, long)...); err == nil {
+		t.Error("no error of a record that is too long")
+	}
+}
