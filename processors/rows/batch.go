@@ -15,8 +15,8 @@ type batch struct {
 	writes  []write
 	emits   []emit
 	traces  traces
-	first   begun   // the first record that is spoken of, which has waited the longest; zero: none is
-	moved   []moved // what emits of misplaced records need beside the rest
+	first   begun    // the first record that is spoken of, which has waited the longest; zero: none is
+	covers  []covers // what some emits need beside the rest
 	owners  map[string]*ownerLog
 	logs    [][]ownerLog // what owners points to, logsPerChunk each, for the next use too
 	news    []int32      // scratch of ordered
@@ -24,13 +24,14 @@ type batch struct {
 	counts  []counted    // what callbacks count: drops by reason, effects by name
 	letters []string     // reasons of records sent to the dead letters
 
-	messages int
-	passed   bool    // applied offsets have moved over what is no record
-	skipped  []int32 // writes that a later one of the same row made superfluous
-	timers   bool    // timers were set, dropped or worked off
-	ticked   bool    // a tick was worked off …
-	chained  bool    // … and has sent the next one
-	sealed   bool    // being committed: its writes may not change any more
+	messages  int
+	misplaced int     // records that are sent on to the partition of their key
+	passed    bool    // applied offsets have moved over what is no record
+	skipped   []int32 // writes that a later one of the same row made superfluous
+	timers    bool    // timers were set, dropped or worked off
+	ticked    bool    // a tick was worked off …
+	chained   bool    // … and has sent the next one
+	sealed    bool    // being committed: its writes may not change any more
 }
 
 // span is a stretch of the arena.
@@ -59,15 +60,14 @@ type emit struct {
 	partition int32
 	key       span
 	value     span
-	noKey     bool
 	noValue   bool
 	traced    uint16 // index of the record's span in traces + 1, 0: it is not traced
-	moved     int32  // index of moved + 1, 0: none
+	covers    int32  // index of covers + 1, 0: none
 	since     int64
 }
 
-// moved keeps the rest of a record that goes on to another partition as it is, or the headers of one that is new.
-type moved struct {
+// covers are what is around a record that goes on to another partition as it is, or around one that is tried again.
+type covers struct {
 	topic   string
 	headers map[string][]byte
 	micros  int64
@@ -98,7 +98,7 @@ func (b *batch) reset() {
 	if cap(b.writes)*writeBytes > maxKept {
 		b.writes = nil
 	}
-	b.data, b.writes, b.emits, b.moved = b.data[:0], b.writes[:0], b.emits[:0], b.moved[:0]
+	b.data, b.writes, b.emits, b.covers = b.data[:0], b.writes[:0], b.emits[:0], b.covers[:0]
 	b.counts, b.letters, b.skipped = b.counts[:0], b.letters[:0], b.skipped[:0]
 	clear(b.owners)
 	for i := range b.applied {
@@ -106,7 +106,7 @@ func (b *batch) reset() {
 	}
 	b.traces.reset()
 	b.first = begun{}
-	b.messages, b.passed, b.timers, b.ticked, b.chained, b.sealed = 0, false, false, false, false, false
+	b.messages, b.misplaced, b.passed, b.timers, b.ticked, b.chained, b.sealed = 0, 0, false, false, false, false, false
 }
 
 const writeBytes = 28
@@ -129,6 +129,29 @@ func (b *batch) keepString(p string) span {
 	s := span{uint32(len(b.data)), uint32(len(p))}
 	b.data = append(b.data, p...)
 	return s
+}
+
+// emit adds a record for a topic, on behalf of the one being worked off, and returns it. A nil value is a tombstone.
+func (b *batch) emit(topic uint16, partition int32, key string, value []byte, since int64) *emit {
+	b.emits = append(b.emits, emit{
+		topic: topic, partition: partition, key: b.keepString(key), value: b.keep(value), noValue: value == nil,
+		since: since, traced: b.traces.now,
+	})
+	return &b.emits[len(b.emits)-1]
+}
+
+// cover puts covers around an emit.
+func (b *batch) cover(e *emit, c covers) {
+	b.covers = append(b.covers, c)
+	e.covers = int32(len(b.covers))
+}
+
+// topicOf is the name of an emit's topic.
+func (b *batch) topicOf(e *emit, topo *topology) string {
+	if e.covers != 0 {
+		return b.covers[e.covers-1].topic
+	}
+	return topo.outputNames[e.topic]
 }
 
 const logsPerChunk = 256
@@ -306,11 +329,11 @@ func headOf(key []byte, prefix int) (head uint64) {
 }
 
 // mark is a point to which a batch can be taken back.
-type mark struct{ data, writes, emits, moved, counts, letters, skipped int }
+type mark struct{ data, writes, emits, covers, misplaced, counts, letters, skipped int }
 
 func (b *batch) mark() mark {
 	return mark{
-		len(b.data), len(b.writes), len(b.emits), len(b.moved), len(b.counts), len(b.letters), len(b.skipped),
+		len(b.data), len(b.writes), len(b.emits), len(b.covers), b.misplaced, len(b.counts), len(b.letters), len(b.skipped),
 	}
 }
 
@@ -325,6 +348,7 @@ func (b *batch) undo(m mark) {
 		l.last = w.prev
 		l.sorted, l.indexed, l.shared = nil, -1, false
 	}
-	b.data, b.writes, b.emits, b.moved = b.data[:m.data], b.writes[:m.writes], b.emits[:m.emits], b.moved[:m.moved]
+	b.data, b.writes, b.emits, b.covers = b.data[:m.data], b.writes[:m.writes], b.emits[:m.emits], b.covers[:m.covers]
 	b.counts, b.letters, b.skipped = b.counts[:m.counts], b.letters[:m.letters], b.skipped[:m.skipped]
+	b.misplaced = m.misplaced
 }

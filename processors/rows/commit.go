@@ -224,16 +224,15 @@ func (f *flight) emit(b *batch, e *emit, topo *topology, i int) {
 	if e.traced != 0 {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: tracing.Header, Value: b.traces.header(e.traced)})
 	}
-	if e.moved == 0 {
-		r.Topic = topo.outputNames[e.topic]
+	r.Topic = b.topicOf(e, topo)
+	if e.covers == 0 {
 		return
 	}
-	m := &b.moved[e.moved-1]
-	r.Topic = m.topic
-	if !m.isNew {
-		r.Timestamp = time.UnixMicro(m.micros)
+	c := &b.covers[e.covers-1]
+	if !c.isNew {
+		r.Timestamp = time.UnixMicro(c.micros)
 	}
-	for key, value := range m.headers {
+	for key, value := range c.headers {
 		if key != topics.SinceHeader && (e.traced == 0 || key != tracing.Header) {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: key, Value: value})
 		}

@@ -99,7 +99,7 @@ func (m *meter) committed(b *batch, took time.Duration, aloud bool) {
 		m.hop.Observe(seconds(now - b.first.arrived))
 		m.since.Observe(seconds(now - b.first.since))
 	}
-	m.misplaced.count(len(b.moved))
+	m.misplaced.count(b.misplaced)
 	m.deadLetters.count(len(b.letters))
 	for _, c := range b.counts {
 		m.told(c)

@@ -202,11 +202,7 @@ func (p *part) bury(err error, key, value []byte) error {
 		return nil
 	}
 	b, topo := p.state.pending, p.w.r.topo
-	b.emits = append(b.emits, emit{
-		topic:     topo.outputs[topo.deadLetters],
-		partition: topics.Partition(letter.Topic, topo.partitions),
-		key:       b.keepString(letter.Topic), value: b.keep(framed), since: p.since(), traced: b.traces.now,
-	})
+	b.emit(topo.outputs[topo.deadLetters], topics.Partition(letter.Topic, topo.partitions), letter.Topic, framed, p.since())
 	b.letters = append(b.letters, bad.Reason)
 	return nil
 }
@@ -217,11 +213,9 @@ func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
 		return
 	}
 	b := p.state.pending
-	b.moved = append(b.moved, moved{topic: string(ctx.Topic()), headers: ctx.Headers(), micros: ctx.Timestamp().UnixMicro()})
-	b.emits = append(b.emits, emit{
-		partition: partition, key: b.keepString(ctx.Key()), value: b.keep(value), noValue: value == nil,
-		moved: int32(len(b.moved)), since: p.since(), traced: b.traces.now,
-	})
+	as := covers{topic: string(ctx.Topic()), headers: ctx.Headers(), micros: ctx.Timestamp().UnixMicro()}
+	b.cover(b.emit(0, partition, ctx.Key(), value, p.since()), as)
+	b.misplaced++
 }
 
 // MarkRecovered is called by Goka when all rows are here: it reads how far each input has been applied.

@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 type gokaContext = goka.Context
@@ -158,5 +160,29 @@ func TestHandedOverWhileItFindsWhatIsApplied(t *testing.T) {
 	must(t, <-closed)
 	if err := p.MarkRecovered(); !errors.Is(err, errClosed) {
 		t.Errorf("recovered after it was closed: %v, want %v", err, errClosed)
+	}
+}
+
+// A retry is a new record, and none that stands in the wrong partition; what a callback takes back was not sent on either.
+func TestRetryIsNotMisplaced(t *testing.T) {
+	t.Parallel()
+	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"}})
+	b := p.state.pending
+	var tx Tx
+	p.state.begin(&tx, "key", "key", time.UnixMilli(5), p)
+	p.record = fakeRecord{topic: "in", at: time.UnixMilli(5)}
+	must(t, p.state.end(&tx, tx.EmitRetry("out", 0, "key", nil, topics.Retry{Group: "g"})))
+	before := b.mark()
+	p.forward(fakeRecord{topic: "in", key: "key", at: time.UnixMilli(5)}, 1, nil)
+	if b.misplaced != 1 || len(b.emits) != 2 {
+		t.Errorf("%d of %d records are misplaced, want 1 of 2", b.misplaced, len(b.emits))
+	}
+	b.undo(before)
+	if b.misplaced != 0 || len(b.emits) != 1 {
+		t.Errorf("%d of %d records are misplaced, want none of 1", b.misplaced, len(b.emits))
+	}
+	p.w.r.meter.committed(b, 0, true)
+	if got := p.w.r.meter.counters(); got.Misplaced != 0 || got.Emitted != 1 {
+		t.Errorf("%d records are counted as misplaced, %d as emitted; want 0 and 1", got.Misplaced, got.Emitted)
 	}
 }

@@ -140,9 +140,7 @@ func (p *part) tick(now time.Time) error {
 	}
 	if more {
 		b.chained = true
-		b.emits = append(b.emits, emit{
-			topic: p.w.r.topo.outputs[p.w.r.topo.ticks], partition: p.id, noKey: true, value: b.keep(tickValue(now)), since: p.since(),
-		})
+		b.emit(p.w.r.topo.outputs[p.w.r.topo.ticks], p.id, "", tickValue(now), p.since())
 	}
 	return nil
 }

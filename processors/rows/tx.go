@@ -200,11 +200,7 @@ func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) er
 	if err := tx.room(len(key) + len(value)); err != nil {
 		return err
 	}
-	b := tx.s.pending
-	b.emits = append(b.emits, emit{
-		topic: index, partition: partition, key: b.keepString(key), value: b.keep(value), noValue: value == nil,
-		since: tx.begunAt(), traced: b.traces.now,
-	})
+	tx.s.pending.emit(index, partition, key, value, tx.begunAt())
 	return nil
 }
 
@@ -214,8 +210,7 @@ func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte,
 		return err
 	}
 	b := tx.s.pending
-	b.moved = append(b.moved, moved{topic: topic, headers: map[string][]byte{topics.RetryHeader: retry.Value()}, isNew: true})
-	b.emits[len(b.emits)-1].moved = int32(len(b.moved))
+	b.cover(&b.emits[len(b.emits)-1], covers{topic: topic, headers: map[string][]byte{topics.RetryHeader: retry.Value()}, isNew: true})
 	return nil
 }
 
