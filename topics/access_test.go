@@ -151,7 +151,7 @@ func worksWith(t *testing.T, k topics.Kafka, topic string) {
 	if err := tx.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("v")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	if err := topics.EndTransaction(ctx, tx, kgo.TryCommit, topic, 0); err != nil {
+	if err := topics.EndTransaction(ctx, tx, kgo.TryCommit, topic); err != nil {
 		t.Fatal(err)
 	}
 	got := 0

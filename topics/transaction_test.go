@@ -14,11 +14,22 @@ import (
 
 // holding is a partitioner that stops at the second record of a topic.
 type holding struct {
+	topic         string
 	reached, goOn chan struct{}
 	seen          int
 }
 
-func (h *holding) ForTopic(string) kgo.TopicPartitioner { return h }
+func newHolding(topic string) *holding {
+	return &holding{topic: topic, reached: make(chan struct{}), goOn: make(chan struct{})}
+}
+
+func (h *holding) ForTopic(topic string) kgo.TopicPartitioner {
+	if topic != h.topic {
+		return kgo.ManualPartitioner().ForTopic(topic)
+	}
+	return h
+}
+
 func (h *holding) RequiresConsistency(*kgo.Record) bool { return true }
 
 func (h *holding) Partition(r *kgo.Record, _ int) int {
@@ -33,7 +44,7 @@ func (h *holding) Partition(r *kgo.Record, _ int) int {
 // has waited for the topic, does not know of it yet.
 func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
 	w := newWire(t)
-	h := &holding{reached: make(chan struct{}), goOn: make(chan struct{})}
+	h := newHolding(topics.Edges)
 	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(h))
 	if err != nil {
 		t.Fatal(err)
@@ -55,14 +66,14 @@ func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := topics.EndTransaction(soon, tx, kgo.TryCommit, topics.Edges, 0); !errors.Is(err, context.DeadlineExceeded) {
+	if err := topics.EndTransaction(soon, tx, kgo.TryCommit, topics.Edges); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ended before the client knows of the topic: %v", err)
 	}
 	close(h.goOn)
 	if err := <-acknowledged; err != nil {
 		t.Fatal(err)
 	}
-	if err := topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Edges, 0); err != nil {
+	if err := topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Edges); err != nil {
 		t.Fatal(err)
 	}
 	in, err := w.kafka.Client(kgo.ConsumeTopics(topics.Edges))
@@ -75,4 +86,58 @@ func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
 		got += in.PollRecords(t.Context(), 2).NumRecords()
 		return got == 2
 	})
+}
+
+// A topic that is new to a transaction, beside one that its client knows of, is known when the transaction has ended: the brokers
+// take what the next one has of it.
+func TestATopicBesideAKnownOneIsTakenFromTheNextTransaction(t *testing.T) {
+	w := newWire(t)
+	h := newHolding(topics.Edges)
+	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Close()
+	answers := make(chan error, 3)
+	begin := func(of ...string) {
+		if err := tx.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		for _, topic := range of {
+			tx.Produce(t.Context(), &kgo.Record{Topic: topic, Value: []byte("v")}, func(_ *kgo.Record, err error) { answers <- err })
+		}
+	}
+	acknowledged := func(n int) {
+		for range n {
+			if err := <-answers; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	begin(topics.Pins)
+	acknowledged(1)
+	if err := topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Pins); err != nil {
+		t.Fatal(err)
+	}
+	begin(topics.Pins, topics.Edges, topics.Edges)
+	<-h.reached
+	acknowledged(2) // the third is held
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := topics.EndTransaction(soon, tx, kgo.TryCommit, topics.Pins, topics.Edges); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("ended before the client knows of both topics: %v", err)
+	}
+	close(h.goOn)
+	acknowledged(1)
+	if err := topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Pins, topics.Edges); err != nil {
+		t.Fatal(err)
+	}
+	begin(topics.Pins, topics.Edges)
+	acknowledged(2)
+	if err := topics.EndTransaction(t.Context(), tx, kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(w.drain(t, topics.Edges)); got != 3 {
+		t.Errorf("%d records of the topic are committed, want 3", got)
+	}
 }

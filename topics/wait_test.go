@@ -259,7 +259,11 @@ func (w *wire) begin(t *testing.T, records ...*kgo.Record) *kgo.Client {
 func (w *wire) transact(t *testing.T, end kgo.TransactionEndTry, records ...*kgo.Record) {
 	t.Helper()
 	tx := w.begin(t, records...)
-	if err := topics.EndTransaction(t.Context(), tx, end, records[0].Topic, records[0].Partition); err != nil {
+	var of []string
+	for _, r := range records {
+		of = append(of, r.Topic)
+	}
+	if err := topics.EndTransaction(t.Context(), tx, end, of...); err != nil {
 		t.Fatal(err)
 	}
 }

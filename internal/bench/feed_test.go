@@ -410,7 +410,7 @@ func (l *bareLoop) transaction(ctx context.Context, fetches kgo.Fetches) error {
 	if err := l.producer.BeginTransaction(); err != nil {
 		return err
 	}
-	batch := l.db.NewBatch()
+	batch, before := l.db.NewBatch(), l.delivered
 	defer batch.Close()
 	for _, r := range fetches.Records() {
 		pub, err := l.streams.Publications.Decode(r.Value)
@@ -424,7 +424,11 @@ func (l *bareLoop) transaction(ctx context.Context, fetches kgo.Fetches) error {
 	if err := l.producer.Flush(ctx); err != nil {
 		return err
 	}
-	return errors.Join(l.producer.EndTransaction(ctx, kgo.TryCommit), batch.Commit(pebble.NoSync))
+	var of []string
+	if l.delivered > before {
+		of = append(of, bareTable)
+	}
+	return errors.Join(topics.EndTransaction(ctx, l.producer, kgo.TryCommit, of...), batch.Commit(pebble.NoSync))
 }
 
 func (l *bareLoop) fanOut(ctx context.Context, batch *pebble.Batch, pub *schemas.Publication) error {

@@ -109,7 +109,7 @@ func (k Kafka) try(ctx context.Context) (trial, error) {
 	sent := k.Now()
 	records, err := k.write(ctx, client)
 	acknowledged := k.Now()
-	if err := errors.Join(err, wrap("abort", client.EndTransaction(ctx, kgo.TryAbort))); err != nil {
+	if err := errors.Join(err, wrap("abort", topics.EndTransaction(ctx, client, kgo.TryAbort, scratch))); err != nil {
 		return trial{}, err
 	}
 	var t trial

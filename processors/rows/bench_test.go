@@ -403,7 +403,7 @@ func bareCommit(ctx context.Context, producer *kgo.Client, db *pebble.DB, record
 	if err := producer.Flush(ctx); err != nil {
 		return err
 	}
-	if err := topics.EndTransaction(ctx, producer, kgo.TryCommit, "t-out", records[0].Partition); err != nil {
+	if err := topics.EndTransaction(ctx, producer, kgo.TryCommit, "t-table", "t-out"); err != nil {
 		return err
 	}
 	return batch.Commit(pebble.NoSync)

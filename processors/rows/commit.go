@@ -128,11 +128,31 @@ func (p *part) commit(b *batch) error {
 		return err
 	}
 	p.w.r.at(beforeEnd)
-	if err := topics.EndTransaction(ctx, p.client, kgo.TryCommit, p.w.r.topo.table, p.id); err != nil {
+	if err := topics.EndTransaction(ctx, p.client, kgo.TryCommit, p.strangers(b)...); err != nil {
 		return fmt.Errorf("end transaction, outcome unknown: %w", err)
 	}
 	p.w.r.at(afterEnd)
 	return p.apply(b, offset)
+}
+
+// strangers returns the topics of a batch that no batch before it had.
+func (p *part) strangers(b *batch) (list []string) {
+	last, topo := "", p.w.r.topo
+	note := func(topic string) {
+		if topic == last { // most are of the topic that the one before is of
+			return
+		}
+		last = topic
+		if _, known := p.known[topic]; !known {
+			p.known[topic] = struct{}{}
+			list = append(list, topic)
+		}
+	}
+	note(topo.table)
+	for i := range b.emits {
+		note(b.topicOf(&b.emits[i], topo))
+	}
+	return list
 }
 
 // abort is a courtesy to readers: a transaction left open would hold them until it times out.

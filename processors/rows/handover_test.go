@@ -298,7 +298,7 @@ func (w *wire) tableTransaction(t *testing.T, id string, end kgo.TransactionEndT
 	for p := range int32(testPartitions) {
 		must(t, client.ProduceSync(t.Context(), strayRow(p)).FirstErr())
 	}
-	must(t, topics.EndTransaction(t.Context(), client, end, strayRow(0).Topic, 0))
+	must(t, topics.EndTransaction(t.Context(), client, end, strayRow(0).Topic))
 }
 
 // leaveOpen leaves a transaction open as an owner that dies does.

@@ -21,8 +21,9 @@ type part struct {
 	w       *work
 	session *session
 	id      int32
-	number  uint64      // of the stretch of ownership
-	client  *kgo.Client // transactional
+	number  uint64              // of the stretch of ownership
+	client  *kgo.Client         // transactional
+	known   map[string]struct{} // topics that its transactions have had
 	ctx     context.Context
 	cancel  context.CancelFunc // ends waiting for brokers
 	kick    chan struct{}      // something to commit, or to think about

@@ -186,3 +186,35 @@ func TestRetryIsNotMisplaced(t *testing.T) {
 		t.Errorf("%d records are counted as misplaced, %d as emitted; want 0 and 1", got.Misplaced, got.Emitted)
 	}
 }
+
+// A transaction waits for its client to know of each of its topics, once.
+func TestStrangersAreTheTopicsThatAreNew(t *testing.T) {
+	t.Parallel()
+	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out", "out2"}})
+	p.known = map[string]struct{}{}
+	p.record = fakeRecord{topic: "in", at: time.UnixMilli(5)}
+	for i, c := range []struct {
+		do   func(tx *Tx)
+		want []string
+	}{
+		{func(*Tx) {}, []string{"g-table"}},
+		{func(tx *Tx) {
+			must(t, errors.Join(tx.Emit("out", "a", nil), tx.Emit("out", "b", nil)))
+			p.forward(fakeRecord{topic: "in", key: "key", at: time.UnixMilli(5)}, 1, nil)
+		}, []string{"out", "in"}},
+		{func(tx *Tx) {
+			must(t, errors.Join(tx.Emit("out", "a", nil), tx.EmitRetry("out2", 0, "b", nil, topics.Retry{Group: "g"})))
+		}, []string{"out2"}},
+		{func(tx *Tx) { must(t, tx.Emit("out2", "a", nil)) }, nil},
+	} {
+		b := p.newBatch()
+		p.state.pending = b
+		var tx Tx
+		p.state.begin(&tx, "key", "key", time.UnixMilli(5), p)
+		c.do(&tx)
+		must(t, p.state.end(&tx, nil))
+		if got := p.strangers(b); !slices.Equal(got, c.want) {
+			t.Errorf("batch %d has the new topics %v, want %v", i, got, c.want)
+		}
+	}
+}

@@ -50,7 +50,7 @@ func (w *wire) sendInTransaction(t *testing.T, end kgo.TransactionEndTry) {
 		rec := w.record(t, "t-in", ownerIn(p), 0)
 		must(t, client.ProduceSync(t.Context(), rec).FirstErr())
 	}
-	must(t, topics.EndTransaction(t.Context(), client, end, "t-in", 0))
+	must(t, topics.EndTransaction(t.Context(), client, end, "t-in"))
 }
 
 // ownerIn is an owner of a partition.

@@ -244,7 +244,7 @@ func (w *work) fence(ctx context.Context, p *part) (int64, error) {
 
 // prepare makes the parts of a partition that need no broker.
 func (p *part) prepare() {
-	p.room = sync.NewCond(&p.mu)
+	p.room, p.known = sync.NewCond(&p.mu), map[string]struct{}{}
 	p.applied = slices.Repeat([]int64{-1}, len(p.w.r.topo.reads()))
 	p.state = state{
 		topo: p.w.r.topo, limits: p.w.r.cfg.limits(), id: p.id, common: CommonOwner(p.id, p.w.r.topo.partitions),

@@ -470,7 +470,7 @@ func TestOnlyCommittedRecordsCount(t *testing.T) {
 		if err := tx.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
-		if err := topics.EndTransaction(t.Context(), tx, end, r.Topic, r.Partition); err != nil {
+		if err := topics.EndTransaction(t.Context(), tx, end, r.Topic); err != nil {
 			t.Fatal(err)
 		}
 	}

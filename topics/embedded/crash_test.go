@@ -161,7 +161,7 @@ func transaction(t *testing.T, tx *kgo.Client, name string, commit bool) ([]stri
 	if tx.ProduceSync(ctx, records...).FirstErr() != nil {
 		return nil, false
 	}
-	return values, topics.EndTransaction(ctx, tx, kgo.TransactionEndTry(commit), "t", records[0].Partition) == nil
+	return values, topics.EndTransaction(ctx, tx, kgo.TransactionEndTry(commit), "t") == nil
 }
 
 // Killed at any moment and started again: every acknowledged record is there once, nothing that was aborted is, schema

@@ -39,7 +39,7 @@ func crashImage(t *testing.T, commit bool) string {
 func inAllPartitions(t *testing.T, tx *kgo.Client, name string, commit bool) {
 	t.Helper()
 	produceInAll(t, tx, name)
-	if err := topics.EndTransaction(context.Background(), tx, kgo.TransactionEndTry(commit), "t", 0); err != nil {
+	if err := topics.EndTransaction(context.Background(), tx, kgo.TransactionEndTry(commit), "t"); err != nil {
 		t.Fatal(err)
 	}
 }

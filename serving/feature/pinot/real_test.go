@@ -185,7 +185,7 @@ func (c *cluster) aborted(t *testing.T) {
 		must(t, err)
 		r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(a.Actor), Value: value}
 		must(t, tx.ProduceSync(t.Context(), r).FirstErr())
-		must(t, topics.EndTransaction(t.Context(), tx, end, r.Topic, r.Partition))
+		must(t, topics.EndTransaction(t.Context(), tx, end, r.Topic))
 	}
 	def := define(t, "- {name: f, entity: user, aggregate: last}\n")
 	tick := time.NewTicker(5 * time.Millisecond)
