@@ -83,6 +83,7 @@ func TestStoreRemembersWhenItWasComplete(t *testing.T) {
 		{"nothing came", func(*testing.T, *store) {}, false},
 		{"rows came, not all of them", func(t *testing.T, s *store) { must(t, s.SetOffset(7)) }, false},
 		{"all rows came", func(t *testing.T, s *store) { must(t, errors.Join(s.SetOffset(9), s.MarkRecovered())) }, true},
+		{"recovery is cut short", func(t *testing.T, s *store) { must(t, errors.Join(s.SetOffset(7), s.MarkRecovered())) }, false},
 		{"it follows, and is behind", func(t *testing.T, s *store) {
 			s.head = func() int64 { return 10 }
 			must(t, s.SetOffset(8))

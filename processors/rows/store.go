@@ -164,7 +164,8 @@ const progressEvery = 5 * time.Second
 // for a disk that hangs.
 func (s *store) progress() (offset, end int64) { return s.offset.Load(), s.end }
 
-// MarkRecovered writes what Goka has read last.
+// MarkRecovered writes what Goka has read last. Goka calls it of a recovery that was cut short, too: that one leaves open
+// which deletions it has not read.
 func (s *store) MarkRecovered() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +173,9 @@ func (s *store) MarkRecovered() error {
 		return errClosed
 	}
 	s.show.left(s, 0)
-	s.complete = s.opened
+	if s.offset.Load() >= s.end-1 {
+		s.complete = s.opened
+	}
 	return s.flush()
 }
 
