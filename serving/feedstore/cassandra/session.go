@@ -41,12 +41,18 @@ func secured(c *gocql.ClusterConfig, at Cluster) error {
 	if !at.Login.Given() {
 		return nil
 	}
+	c.AuthProvider = func(*gocql.HostInfo) (gocql.Authenticator, error) { return authenticator(at) }
+	_, err = authenticator(at)
+	return err
+}
+
+// authenticator says who asks on a new connection, with the password as it is now: its file may have been replaced.
+func authenticator(at Cluster) (gocql.Authenticator, error) {
 	password, err := at.Login.Secret()
 	if err != nil {
-		return fmt.Errorf("login: %w", err)
+		return nil, fmt.Errorf("login: %w", err)
 	}
-	c.Authenticator = gocql.PasswordAuthenticator{Username: at.Login.User, Password: password}
-	return nil
+	return gocql.PasswordAuthenticator{Username: at.Login.User, Password: password}, nil
 }
 
 const (

@@ -3,7 +3,10 @@ package cassandra
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +15,8 @@ import (
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
 var errDown = errors.New("no node answers")
@@ -190,4 +195,37 @@ func TestSessionThatComesBackStays(t *testing.T) {
 			t.Errorf("%d sessions were made, and %d attempts at more: want 1 and 0", n, c.failed.Load())
 		}
 	})
+}
+
+// A password that was replaced is what the next connection says.
+func TestReplacedPasswordIsReadForEachConnection(t *testing.T) {
+	t.Parallel()
+	at := DefaultCluster()
+	at.Hosts = []string{"127.0.0.1"}
+	at.Login = secure.Login{User: "feed", PasswordFile: filepath.Join(t.TempDir(), "password")}
+	if _, err := settings(DefaultConfig(), at); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("settings without the password's file: %v, want that there is none", err)
+	}
+	write := func(password string) {
+		t.Helper()
+		if err := os.WriteFile(at.Login.PasswordFile, []byte(password+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("former")
+	c, err := settings(DefaultConfig(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, password := range []string{"former", "replaced"} {
+		write(password)
+		a, err := c.AuthProvider(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := a.Challenge([]byte("org.apache.cassandra.auth.PasswordAuthenticator"))
+		if want := "\x00feed\x00" + password; err != nil || string(got) != want {
+			t.Errorf("a new connection says %q, %v; want %q", got, err, want)
+		}
+	}
 }
