@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -150,10 +151,17 @@ func (k Kafka) settings() []kgo.Opt {
 		kgo.ProducerBatchMaxBytesFn(maxBatchBytes),             // what the topics take
 		kgo.UnknownTopicRetries(10),                            // a topic made a moment ago is not yet known everywhere
 		kgo.ProducerBatchCompression(kgo.SnappyCompression()),  // ids repeat: half the bytes for little time
-		kgo.MaxDecompressBatchBytes(64 << 20),                  // a bomb on a topic must not take the process with it
+		kgo.MaxDecompressBatchBytes(MaxDecompressedBytes),      // a bomb on a topic must not take the process with it
 		kgo.ConsiderMissingTopicDeletedAfter(30 * time.Second), // a broker that is starting may not know its topics yet
 	}
 }
+
+// MaxDecompressedBytes is how many bytes of records a batch may decompress to: no producer here makes a longer one, and no
+// client reads one. A group that keeps rows has a dead letter in its place, see rows; who else meets it fails and says where.
+const MaxDecompressedBytes = 64 << 20
+
+// boundSarama sets what sarama has in one place for all its clients in the process. Nothing is set anew while they read.
+var boundSarama = sync.OnceFunc(func() { sarama.MaxDecompressedBatchSize = MaxDecompressedBytes })
 
 // maxBatchBytes is how long a batch of records of a topic may be. A dead letter holds another record whole.
 func maxBatchBytes(topic string) int32 {
@@ -169,6 +177,7 @@ const batchOverhead = 64 << 10
 // Sarama returns the configuration of sarama clients: Goka's, which reads inputs with it. Goka's own producer is
 // never used. It fails when a secret cannot be read.
 func (k Kafka) Sarama() (*sarama.Config, error) {
+	boundSarama()
 	c := sarama.NewConfig()
 	c.ClientID = k.clientID()
 	c.Version = sarama.V3_6_0_0 // read committed and transactions need 0.11; both embedded and real brokers speak this

@@ -19,6 +19,7 @@ import (
 type Log struct {
 	client *kgo.Client
 	admin  *kadm.Client
+	unpack kgo.Decompressor
 }
 
 // Offsets are offsets by topic and partition.
@@ -30,7 +31,8 @@ func NewLog(k Kafka) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Log{client: client, admin: kadm.NewClient(client)}, nil
+	unpack, _ := client.OptValue(kgo.WithDecompressor).(kgo.Decompressor) // the client's own, which is bounded: kgo's default is not
+	return &Log{client: client, admin: kadm.NewClient(client), unpack: unpack}, nil
 }
 
 // Close ends the connections.
@@ -112,7 +114,8 @@ const readBytes = 4 << 20
 
 // Read returns committed records of a partition from an offset on, some of them, and the offset to go on from: past
 // everything that was looked at, markers and aborted records included. At the end of what is committed it returns no
-// records and from itself, at once. From before the oldest record it goes on at that.
+// records and from itself, at once. From before the oldest record it goes on at that. A batch of more than
+// MaxDecompressedBytes is a *kgo.ErrDecompressTooLarge, once all before it has been read.
 func (l *Log) Read(ctx context.Context, topic string, partition int32, from int64) (records []*kgo.Record, next int64, err error) {
 	return l.read(ctx, topic, partition, from, readBytes)
 }
@@ -141,7 +144,7 @@ func (l *Log) read(ctx context.Context, topic string, partition int32, from int6
 		IsolationLevel: kgo.ReadCommitted(),
 		Topic:          topic,
 		Partition:      partition,
-	}, answer, kgo.DefaultDecompressor(), nil)
+	}, answer, l.unpack, nil)
 	if fetched.Err != nil {
 		return fail(fetched.Err)
 	}
@@ -177,6 +180,19 @@ func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int
 		return nil, errors.New("answer is not of one partition")
 	}
 	return &fetch.Topics[0].Partitions[0], nil
+}
+
+// readAround is ReadTo that passes by what is too large to be read: of an input that is what groups have dead letters in the
+// place of.
+func (l *Log) readAround(ctx context.Context, topic string, partition int32, from, end int64, visit func(*kgo.Record)) error {
+	for {
+		err := l.ReadTo(ctx, topic, partition, from, end, visit)
+		large := new(kgo.ErrDecompressTooLarge)
+		if !errors.As(err, &large) {
+			return err
+		}
+		from = large.NextOffset
+	}
 }
 
 // ReadTo visits the committed records of a partition from an offset up to end, and waits for transactions that are

@@ -177,7 +177,7 @@ func (r Rebuilder) former(ctx context.Context, l *Log, users []schemas.UserID) (
 	return run, max(0, at-resentUsers), err
 }
 
-// readAll visits every record of a topic up to its present end.
+// readAll visits every record of a topic up to its present end, but for what is too large to be read.
 func readAll(ctx context.Context, l *Log, topic string, visit func(*kgo.Record)) error {
 	starts, err := l.Starts(ctx, topic)
 	if err != nil {
@@ -188,7 +188,7 @@ func readAll(ctx context.Context, l *Log, topic string, visit func(*kgo.Record))
 		return err
 	}
 	for p, end := range ends[topic] {
-		if err := l.ReadTo(ctx, topic, p, starts[topic][p], end, visit); err != nil {
+		if err := l.readAround(ctx, topic, p, starts[topic][p], end, visit); err != nil {
 			return err
 		}
 	}

@@ -247,7 +247,7 @@ func (run *replayRun) partition(ctx context.Context, task Progress, pass, p int3
 		batch = batch[:0]
 	}
 	last := from
-	err := run.log.ReadTo(ctx, Pins, p, from, end, func(rec *kgo.Record) {
+	err := run.log.readAround(ctx, Pins, p, from, end, func(rec *kgo.Record) {
 		task.Add(int(rec.Offset + 1 - last)) // markers count
 		last = rec.Offset + 1
 		value, err := run.replay(rec, pass)

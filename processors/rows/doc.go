@@ -39,6 +39,7 @@
 //
 //	a bad record      (*schemas.BadRecordError: cannot be decoded, refused by the callback, breaks a bound) is undone,
 //	                  sent to the dead letters, and counted; the partition goes on
+//	an oversized      batch, of more than topics.MaxDecompressedBytes, is one bad record
 //	a retried record  of a group that could not work it off is passed over by all others that read its topic
 //	any other error   undoes the record, commits what came before it, and is returned by Run; the supervisor runs it
 //	                  again, and the record is tried again

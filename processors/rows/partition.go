@@ -33,6 +33,9 @@ type part struct {
 	voice   voice              // whether it counts
 	hand    hand               // what it has been given
 
+	// Batches that are passed over in this session, by topic of the input.
+	oversized map[string]oversized
+
 	// What recovery found, by input. A topic without it has never been applied.
 	recovered map[int]position
 	reading   sync.Mutex // held while that is read: Goka leaves this behind when it hands the partition over meanwhile
@@ -132,6 +135,9 @@ func (p *part) fail(err error) {
 // workOff runs the callback of a record. An error stops the partition; a bad record is none.
 func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 	p.hushed = p.silent(input)
+	if large, ok := p.oversized[string(ctx.Topic())]; ok && ctx.Offset() == large.last() {
+		return p.bury(large.bad(), nil, nil)
+	}
 	if p.hear(ctx, input) {
 		return nil
 	}

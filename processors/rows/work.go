@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -28,10 +29,15 @@ type work struct {
 	admin  *kadm.Client
 	tables *tableConsumer
 	log    *topics.Log // reads inputs, over markers
+	relays sync.WaitGroup
+
+	oversized atomic.Bool  // some input may have an oversized batch next
+	inVain    atomic.Int64 // sessions in a row that looked for it and found none
 
 	mu      sync.Mutex
 	session *session
-	cause   error // the first failure
+	renew   context.CancelFunc // ends the session, after which the next begins
+	cause   error              // the first failure
 }
 
 func newWork(ctx context.Context, r *Runner) (*work, error) {
@@ -52,6 +58,7 @@ func newWork(ctx context.Context, r *Runner) (*work, error) {
 // close is called when nothing uses the clients any more.
 func (w *work) close() {
 	w.cancel(nil)
+	w.relays.Wait()
 	w.plain.Close()
 	w.log.Close()
 }
@@ -244,7 +251,7 @@ func (w *work) fence(ctx context.Context, p *part) (int64, error) {
 
 // prepare makes the parts of a partition that need no broker.
 func (p *part) prepare() {
-	p.room, p.known = sync.NewCond(&p.mu), map[string]struct{}{}
+	p.room, p.known, p.oversized = sync.NewCond(&p.mu), map[string]struct{}{}, map[string]oversized{}
 	p.applied = slices.Repeat([]int64{-1}, len(p.w.r.topo.reads()))
 	p.state = state{
 		topo: p.w.r.topo, limits: p.w.r.cfg.limits(), id: p.id, common: CommonOwner(p.id, p.w.r.topo.partitions),
@@ -273,7 +280,7 @@ func (w *work) joinGroup(brokers []string, name, clientID string) (sarama.Consum
 	if err != nil {
 		return nil, fmt.Errorf("join group %s: %w", name, err)
 	}
-	return quickGroup{group, w}, nil
+	return quickGroup{group, w, w.relay(group.Errors())}, nil
 }
 
 // part returns an assigned partition of the present session.
@@ -289,8 +296,12 @@ func (w *work) part(partition int32) *part {
 // quickGroup keeps sarama's sessions to itself: Goka sleeps five seconds whenever one has ended.
 type quickGroup struct {
 	sarama.ConsumerGroup
-	w *work
+	w    *work
+	errs <-chan error
 }
+
+// Errors are sarama's, which the work has seen.
+func (q quickGroup) Errors() <-chan error { return q.errs }
 
 // leastSession is between the starts of two sessions: one that fails at once must not spin.
 const leastSession = 100 * time.Millisecond
@@ -299,7 +310,7 @@ const leastSession = 100 * time.Millisecond
 func (q quickGroup) Consume(ctx context.Context, topics []string, handler sarama.ConsumerGroupHandler) error {
 	for {
 		started := time.Now()
-		err := q.ConsumerGroup.Consume(ctx, topics, sessions{handler, q.w})
+		err := q.one(ctx, topics, handler)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
@@ -309,4 +320,18 @@ func (q quickGroup) Consume(ctx context.Context, topics []string, handler sarama
 			return nil
 		}
 	}
+}
+
+// one serves one session, until ctx ends, the group is divided anew or the work asks for another session.
+func (q quickGroup) one(ctx context.Context, topics []string, handler sarama.ConsumerGroupHandler) error {
+	renewed, renew := context.WithCancel(ctx)
+	defer renew()
+	q.w.mu.Lock()
+	q.w.renew = renew
+	q.w.mu.Unlock()
+	err := q.ConsumerGroup.Consume(renewed, topics, sessions{handler, q.w})
+	if ctx.Err() == nil && renewed.Err() != nil {
+		return nil // what sarama says of it is that it was asked to
+	}
+	return err
 }

@@ -1,0 +1,81 @@
+package rows
+
+import (
+	"errors"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/zeros"
+)
+
+// A batch that decompresses to more than a process should hold is a dead letter; what stands before it in the same answer of the
+// broker is worked off, and what stands behind it. It is not parallel: it measures memory.
+func TestOversizedBatchIsADeadLetter(t *testing.T) {
+	const size, most = 512 << 20, 512 << 20
+	w := newWire(t)
+	one := func(int) string { return "user:1" }
+	partition := topics.Partition("user:1", testPartitions)
+	w.send(t, "t-in", 0, 3, one)
+	at, err := zeros.Produce(t.Context(), w.client, "t-in", partition, size)
+	must(t, err)
+	w.send(t, "t-in", 3, 2, one)
+	defer debug.SetGCPercent(debug.SetGCPercent(10)) // what is held counts, not what is let go
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	stop := start(t, r)
+	eventually.True(t, "all others are counted", func() bool { return count(t, r, "user:1") == 5 })
+	w.hasLetterOf(t, partition, at)
+	if st := r.Status(); st.Counters.DeadLetters != 1 || st.Starts != 1 {
+		t.Errorf("%d dead letters and %d starts, want 1 and 1", st.Counters.DeadLetters, st.Starts)
+	}
+	must(t, stop())
+	w.readsUpTo(t, partition, at)
+	runtime.ReadMemStats(&after)
+	if got := int64(after.HeapSys) - int64(before.HeapSys); got > most {
+		t.Errorf("took %d MiB of memory, want at most %d", got>>20, most>>20)
+	}
+
+	r = newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	start(t, r)
+	w.send(t, "t-in", 5, 1, one)
+	eventually.True(t, "it goes on after a restart", func() bool { return count(t, r, "user:1") == 6 })
+	w.hasLetterOf(t, partition, at)
+}
+
+// hasLetterOf holds the dead letters to one, of the oversized batch at an offset.
+func (w *wire) hasLetterOf(t *testing.T, partition int32, at int64) {
+	t.Helper()
+	letters := w.read(t, topics.DeadLetters)
+	if len(letters) != 1 {
+		t.Fatalf("%d dead letters, want 1", len(letters))
+	}
+	got, err := w.streams.DeadLetters.Decode(letters[0].Value)
+	if err != nil || got.Topic != "t-in" || got.Partition != partition || got.Offset != at ||
+		!strings.Contains(got.Reason, "decompresses to more than") {
+		t.Errorf("dead letter %+v, %v", got, err)
+	}
+}
+
+// readsUpTo holds a Log to what stands before the oversized batch, and an error that names it.
+func (w *wire) readsUpTo(t *testing.T, partition int32, at int64) {
+	t.Helper()
+	l, err := topics.NewLog(w.kafka)
+	must(t, err)
+	defer l.Close()
+	next := int64(0)
+	for err == nil && next < at {
+		_, next, err = l.Read(t.Context(), "t-in", partition, next)
+	}
+	must(t, err)
+	_, _, err = l.Read(t.Context(), "t-in", partition, at)
+	if large := new(kgo.ErrDecompressTooLarge); !errors.As(err, &large) || large.Offset != at || large.NextOffset != at+1 {
+		t.Errorf("reading the batch: %v, want that it is too large", err)
+	}
+}

@@ -1,0 +1,82 @@
+// Package zeros produces batches that are small on the wire and huge when they are decompressed, for tests of who reads them.
+package zeros
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Produce puts a batch of one record into a partition, without a key and with a value of so many zeros, compressed a
+// thousandfold by gzip. It returns the record's offset. No client makes such a batch: it goes past the client's own bounds.
+func Produce(ctx context.Context, client *kgo.Client, topic string, partition int32, bytes int) (int64, error) {
+	meta, err := kadm.NewClient(client).Metadata(ctx, topic)
+	if err != nil {
+		return 0, fmt.Errorf("produce zeros: %w", err)
+	}
+	batch, err := batchOf(bytes)
+	if err != nil {
+		return 0, fmt.Errorf("produce zeros: %w", err)
+	}
+	rp := kmsg.NewProduceRequestTopicPartition()
+	rp.Partition, rp.Records = partition, batch
+	rt := kmsg.NewProduceRequestTopic()
+	rt.Topic, rt.TopicID, rt.Partitions = topic, meta.Topics[topic].ID, append(rt.Partitions, rp)
+	req := kmsg.NewPtrProduceRequest()
+	req.Acks, req.TimeoutMillis, req.Topics = -1, 10_000, append(req.Topics, rt)
+	answer, err := client.Broker(int(meta.Topics[topic].Partitions[partition].Leader)).Request(ctx, req)
+	if err != nil {
+		return 0, fmt.Errorf("produce zeros: %w", err)
+	}
+	for _, t := range answer.(*kmsg.ProduceResponse).Topics {
+		for _, p := range t.Partitions {
+			return p.BaseOffset, kerr.ErrorForCode(p.ErrorCode)
+		}
+	}
+	return 0, errors.New("produce zeros: no answer")
+}
+
+// batchOf is the batch as it is on the wire.
+func batchOf(zeros int) ([]byte, error) {
+	records, err := packed(zeros)
+	now := time.Now().UnixMilli()
+	b := kmsg.RecordBatch{
+		Magic: 2, Attributes: 1, FirstTimestamp: now, MaxTimestamp: now, ProducerID: -1, ProducerEpoch: -1, FirstSequence: -1,
+		NumRecords: 1, Records: records,
+	}
+	b.Length = int32(len(b.AppendTo(nil)) - 12) // of what follows it
+	b.CRC = int32(crc32.Checksum(b.AppendTo(nil)[21:], crc32.MakeTable(crc32.Castagnoli)))
+	return b.AppendTo(nil), err
+}
+
+// packed is the record, compressed.
+func packed(zeros int) ([]byte, error) {
+	head := []byte{0}                    // attributes
+	head = binary.AppendVarint(head, 0)  // after the first timestamp
+	head = binary.AppendVarint(head, 0)  // after the first offset
+	head = binary.AppendVarint(head, -1) // no key
+	head = binary.AppendVarint(head, int64(zeros))
+	length := binary.AppendVarint(nil, int64(len(head)+zeros+1))
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, err := z.Write(append(length, head...))
+	piece := make([]byte, 1<<20)
+	for left := zeros; left > 0 && err == nil; left -= len(piece) {
+		_, err = z.Write(piece[:min(left, len(piece))])
+	}
+	if err == nil {
+		_, err = z.Write([]byte{0}) // no headers
+	}
+	err = errors.Join(err, z.Close())
+	return out.Bytes(), err
+}
