@@ -1,0 +1,38 @@
+package objects_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Who waits for what was published does not wait for an action that is held until its pin comes.
+func TestHeldActionIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := objects.DefaultConfig()
+	cfg.Hold = time.Hour
+	group := objects.Group(cfg, w.Streams, gone{})
+	w.Start("a", group)
+	proctest.Publish(w, w.Streams.Actions, "pin:1", actionAt(schemas.Click, "pin:1", now(), "in vain"))
+	reader := topics.Reader{Group: topics.Objects, Topics: group.Reads()}
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
+	defer cancel()
+	if err := topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now()), nil, reader); err != nil {
+		t.Fatal(err)
+	}
+	held := 0
+	for _, r := range w.Rows(topics.Objects, "pin:1") {
+		if r.Name[0] == 'h' {
+			held++
+		}
+	}
+	if joined := len(proctest.Drain(w, w.Streams.ActionsJoined)); held != 1 || joined != 0 {
+		t.Errorf("%d actions are held and %d went on, want 1 and none", held, joined)
+	}
+}

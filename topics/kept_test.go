@@ -1,0 +1,47 @@
+package topics
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+// What becomes of a topic of the catalogue on Kafka, in Kafka's own words: apply and verify compare it with itself.
+func TestSettingsOfTopics(t *testing.T) {
+	settingsOf := map[string]map[string]string{}
+	for _, topic := range Catalogue(Profile{}) {
+		settingsOf[topic.Name] = topic.settings()
+	}
+	for name, differs := range map[string]map[string]string{
+		"pins":           {},
+		"actions":        {"retention.ms": "604800000"},
+		"pools-ticks":    {"retention.ms": "86400000"},
+		"dead-letters":   {"retention.ms": "604800000", "max.message.bytes": "2162688"},
+		"recents-pulled": {"cleanup.policy": "compact", "delete.retention.ms": "604800000"},
+		"pools-table":    {"cleanup.policy": "compact", "delete.retention.ms": "604800000"},
+	} {
+		want := map[string]string{
+			"cleanup.policy":         "delete",
+			"retention.ms":           "-1",
+			"retention.bytes":        "-1",
+			"max.message.bytes":      "1114112",
+			"min.insync.replicas":    "2",
+			"message.timestamp.type": "LogAppendTime",
+		}
+		maps.Copy(want, differs)
+		got := settingsOf[name]
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			if got[key] != want[key] {
+				t.Errorf("%s: %s is %q, want %q", name, key, got[key], want[key])
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s: settings %v, want those of %v alone", name, got, want)
+		}
+	}
+	for _, topic := range Catalogue(Profile{Embedded: true}) {
+		if got := topic.settings(); len(got) != 0 {
+			t.Errorf("%s on the embedded broker: settings %v, want none", topic.Name, got)
+		}
+	}
+}
