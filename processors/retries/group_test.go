@@ -2,6 +2,7 @@ package retries_test
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -454,6 +455,7 @@ func TestBoundsAndWhatIsNotRetried(t *testing.T) {
 		letter(topic, 1, "v")
 	}
 	letter(topics.Pins, 1, strings.Repeat("x", topics.MaxRetriedBytes))
+	proctest.Publish(r.Wire, r.Streams.DeadLetters, topics.Follows, &schemas.DeadLetter{Topic: topics.Follows, Group: "g", Reason: "bad"})
 	for i := range int64(10) {
 		letter(topics.Users, i, "v")
 	}
@@ -465,7 +467,7 @@ func TestBoundsAndWhatIsNotRetried(t *testing.T) {
 	for topic, want := range map[string]string{
 		"gone": "its topic takes no retries", topics.DeadLetters: "its topic takes no retries",
 		topics.RetryOrders: "its topic takes no retries", topics.TicksOf(topics.Pools): "its topic takes no retries",
-		topics.Pins: "it is too long to be kept",
+		topics.Pins: "it is too long to be kept", topics.Follows: "there is nothing in it",
 	} {
 		parked := slices.DeleteFunc(r.letters(topic, ""), func(l schemas.RetriedLetter) bool { return l.Group == topics.Retries })
 		if len(parked) != 1 || parked[0].State != schemas.RetryParked || parked[0].Why != want {
@@ -480,6 +482,24 @@ func TestBoundsAndWhatIsNotRetried(t *testing.T) {
 		if l.Offset < 4 {
 			t.Errorf("letter %d is kept, want the newest", l.Offset)
 		}
+	}
+}
+
+// Who waits for what was published does not wait for a letter that is to be retried later.
+func TestDelayedRetryIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.FirstDelay, cfg.MaxDelay = time.Hour, time.Hour
+	r := newRig(t, cfg)
+	r.bury(1, "bad")
+	reader := topics.Reader{Group: topics.Retries, Topics: r.group(cfg).Reads()}
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
+	defer cancel()
+	if err := topics.Wait(ctx, r.Kafka, schemas.MicrosOf(time.Now()), nil, reader); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.letters(topics.Edges, schemas.RetryWaiting); len(got) != 1 {
+		t.Errorf("%d letters wait, want 1", len(got))
 	}
 }
 

@@ -67,6 +67,7 @@ const (
 	whyTried = "it was tried as often as is allowed"
 	whyTopic = "its topic takes no retries"
 	whyLong  = "it is too long to be kept"
+	whyEmpty = "there is nothing in it"
 	whyRoom  = "too many others wait"
 )
 
@@ -78,6 +79,8 @@ func (g *group) never(l *schemas.DeadLetter) string {
 		return whyTopic
 	case len(l.Key)+len(l.Value) > topics.MaxRetriedBytes:
 		return whyLong
+	case len(l.Key)+len(l.Value) == 0: // such as one in the place of a batch that nobody can read
+		return whyEmpty
 	}
 	return ""
 }

@@ -30,7 +30,7 @@
 // one a group.
 //
 // Not retried by itself is what can only be retried by hand, or not at all: key and value over topics.MaxRetriedBytes,
-// what finds no room (KeepWaiting, KeepBytes), records of topics that are no longer there (also when they go while the
+// neither of them, what finds no room (KeepWaiting, KeepBytes), records of topics that are no longer there (also when they go while the
 // letter waits), ticks of timers, and letters about letters.
 //
 // External calls are retried where they are made: those of the generator to sources and models are asked while a visit
