@@ -156,8 +156,8 @@ func (f *feeder) run() error {
 	if err := f.before(); err != nil {
 		return err
 	}
-	topic, partition := f.claim.Topic(), f.claim.Partition()
-	for ok := f.hand(&sarama.ConsumerMessage{Topic: topic, Partition: partition, Offset: f.large.last(), Timestamp: time.Now()}); ok; {
+	batch := messageOf(&kgo.Record{Topic: f.claim.Topic(), Partition: f.claim.Partition(), Offset: f.large.last(), Timestamp: time.Now()})
+	for ok := f.hand(batch); ok; {
 		m, more := <-f.claim.Messages()
 		ok = more && f.hand(m)
 	}
