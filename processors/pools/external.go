@@ -323,7 +323,7 @@ func topOf(pools []rules.Pool, n int) []modelCandidate {
 	list := []modelCandidate{}
 	eachBest(pools, n, func(p rules.Pool, c *rules.Candidate) {
 		list = append(list, modelCandidate{
-			Pin: c.Pin, Source: p.Source, Score: c.Score, Created: writable(c.Created).Time(), Facets: c.Facets,
+			Pin: c.Pin, Source: p.Source, Score: c.Score, Created: c.Created.Writable().Time(), Facets: c.Facets,
 		})
 	})
 	return list
@@ -345,12 +345,6 @@ func eachBest(pools []rules.Pool, n int, visit func(rules.Pool, *rules.Candidate
 			break
 		}
 	}
-}
-
-// writable moves a time to the nearest that RFC 3339 can write.
-func writable(t schemas.Micros) schemas.Micros {
-	const yearOne, yearTenThousand = -62135596800 * 1e6, 253402300800 * 1e6
-	return min(max(t, yearOne), yearTenThousand-1)
 }
 
 // outcomeOf says in a word how a call ended.

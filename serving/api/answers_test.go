@@ -147,7 +147,7 @@ func limits() []asking {
 		get("pool without source", pool, poolPath, 400, "source is missing"),
 		get("source with a zero byte", pool, poolPath+"?source=a%00", 400, "no name of a source"),
 		get("source too long", pool, poolPath+"?source="+strings.Repeat("x", 65), 400, "no name of a source"),
-		get("times beyond RFC 3339", pool, poolPath+"?source=x", 200, `"time":"9999-12-31T23:59:59Z"`),
+		get("times beyond RFC 3339", pool, poolPath+"?source=x", 200, `"time":"9999-12-31T23:59:59.999999Z"`),
 		get("why without a pin", why, whyPath, 400, "pin is missing"),
 		get("why of no pin", why, whyPath+"?pin=user:1", 400, "want pin:"),
 		get("why two pins", why, whyPath+"?pin=pin:1&pin=pin:2", 400, "pin is given 2 times"),

@@ -58,7 +58,7 @@ func letterOf(l *topics.Letter) letter {
 		LetterPartition: l.Partition, LetterOffset: l.Offset, Retried: l.Retried,
 		Attempts: l.Attempts, FirstPartition: partition, FirstOffset: offset,
 		Topic: l.Topic, Partition: l.DeadLetter.Partition, Offset: l.DeadLetter.Offset, Group: l.Group,
-		Reason: reason, Time: writable(l.Time.Time()), Key: l.Key, Value: l.Value,
+		Reason: reason, Time: l.Time.Writable().Time(), Key: l.Key, Value: l.Value,
 	}
 }
 
@@ -97,7 +97,7 @@ func timeOf(at schemas.Micros) *time.Time {
 	if at == 0 {
 		return nil
 	}
-	t := writable(at.Time())
+	t := at.Writable().Time()
 	return &t
 }
 
@@ -135,7 +135,7 @@ func (s *Server) retriedLetters(w http.ResponseWriter, r *http.Request) error {
 	}
 	list := make([]retriedLetter, len(found))
 	for i, l := range found {
-		list[i] = retriedLetter{l, writable(l.Since.Time()), timeOf(l.Due)}
+		list[i] = retriedLetter{l, l.Since.Writable().Time(), timeOf(l.Due)}
 	}
 	return listOf(w, "letters", list, nil)
 }

@@ -131,7 +131,7 @@ func stateAnswer(s *schemas.FeedState) feedState {
 	for i, h := range s.Held {
 		answer.Held[i] = heldBack{Pin: h.Pin, Reason: h.Reason}
 		if h.Since != 0 {
-			at := writable(h.Since.Time())
+			at := h.Since.Writable().Time()
 			answer.Held[i].Since = &at
 		}
 	}
@@ -185,7 +185,7 @@ func poolAnswer(pool *schemas.Pool) poolBody {
 }
 
 func poolItemOf(c *schemas.PoolItem) poolItem {
-	item := poolItem{Pin: c.Pin, Score: c.Score, Time: writable(c.Time.Time()), Author: c.Author, Interests: c.Interests}
+	item := poolItem{Pin: c.Pin, Score: c.Score, Time: c.Time.Writable().Time(), Author: c.Author, Interests: c.Interests}
 	if c.Board != "" {
 		item.Board = &c.Board
 	}
@@ -193,18 +193,6 @@ func poolItemOf(c *schemas.PoolItem) poolItem {
 		item.Interests = []schemas.InterestID{}
 	}
 	return item
-}
-
-// writable moves a time to the nearest that RFC 3339 can write, years 1 to 9999: what other systems offer as candidates
-// may claim any.
-func writable(t time.Time) time.Time {
-	switch {
-	case t.Year() < 1:
-		return time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
-	case t.Year() > 9999:
-		return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
-	}
-	return t
 }
 
 // list answers what a followee published.

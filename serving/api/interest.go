@@ -105,7 +105,7 @@ func (s *Server) newest(req decisionRequest, d schemas.InterestDecision) error {
 		return nil
 	}
 	return problem(http.StatusConflict, "%s is %s since %s, which is later than this decision: without a time, or with a later one, "+
-		"it counts", quote(d.Term), last.State, writable(last.Time.Time()).Format(time.RFC3339Nano))
+		"it counts", quote(d.Term), last.State, last.Time.Writable().Time().Format(time.RFC3339Nano))
 }
 
 // decision is what a request asks for, and what is wrong with it.
@@ -170,7 +170,7 @@ func (s *Server) interests(w http.ResponseWriter, r *http.Request) error {
 	for i, known := range found {
 		list[i] = userInterest{known, make([]evidence, len(known.Evidence))}
 		for j, e := range known.Evidence {
-			list[i].Evidence[j] = evidence{e, writable(e.Time.Time())}
+			list[i].Evidence[j] = evidence{e, e.Time.Writable().Time()}
 		}
 	}
 	return listOf(w, "interests", list, nil)

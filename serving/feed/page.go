@@ -40,15 +40,9 @@ type ListPage struct {
 	Degraded []string `json:"degraded"`
 }
 
-// yearOne is the earliest moment that RFC 3339 is sure to write; event times have no lower bound.
-const yearOne schemas.Micros = -62135596800 * 1e6
-
-// last is the last moment that RFC 3339 can write, the end of the year 9999.
-const last schemas.Micros = 253402300800*1e6 - 1
-
 func pinOf(c *schemas.Card) Pin {
 	p := Pin{
-		ID: c.Pin, Time: writable(c.Created),
+		ID: c.Pin, Time: c.Created.Writable().Time(),
 		Author: c.Author, Interests: c.Interests, Title: c.Title, Link: c.Link,
 	}
 	if c.Board != "" {

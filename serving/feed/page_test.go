@@ -60,6 +60,7 @@ func golden(t *testing.T, file string, v any) {
 
 // Event times have no lower bound, and JSON cannot hold every one: an answer must never fail over a pin's age.
 func TestEveryTimeCanBeWritten(t *testing.T) {
+	const yearOne, last schemas.Micros = -62135596800 * 1e6, 253402300800*1e6 - 1
 	for _, created := range []schemas.Micros{math.MinInt64, yearOne - 1, yearOne, 0, last, last + 1, math.MaxInt64} {
 		p := pinOf(&schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Created: created}})
 		if _, err := json.Marshal(p); err != nil {

@@ -84,7 +84,7 @@ func (r *reading) why(ctx context.Context, asked schemas.WhyRequest, said *schem
 		By: orEmpty(said.By), Place: said.Place, Shown: r.shown(ctx, asked.Pin, said.Seen), Candidates: []WhyCandidate{},
 	}
 	if said.Since != 0 {
-		at := writable(said.Since)
+		at := said.Since.Writable().Time()
 		w.Since = &at
 	}
 	for _, c := range said.Candidates {
@@ -101,7 +101,7 @@ func (r *reading) shown(ctx context.Context, pin schemas.PinID, seen *schemas.Wh
 	if seen == nil {
 		return nil
 	}
-	s := &Shown{Time: writable(seen.Time), Position: seen.Position}
+	s := &Shown{Time: seen.Time.Writable().Time(), Position: seen.Position}
 	item := seen.Item
 	if item == nil {
 		rows, ok := ask(ctx, r, r.read(seen.Position+1, 1))
@@ -121,6 +121,3 @@ func orEmpty[T any](list []T) []T {
 	}
 	return list
 }
-
-// writable is a time that RFC 3339 can write.
-func writable(t schemas.Micros) time.Time { return min(max(t, yearOne), last).Time() }
