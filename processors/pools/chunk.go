@@ -206,16 +206,10 @@ func (g *Generator) receive(v *view, o order, patience time.Time) (*material, er
 // gather reads what the rules of a feed need, and puts what is offered from outside among it.
 func (g *Generator) gather(v *view, feed rules.Feed, o offers) (*material, error) {
 	m := &material{memory: v.state.Memory, head: v.state.Head, degraded: o.degraded}
-	list, err := v.sources()
+	list, err := v.sourcesWith(o)
 	if err != nil {
 		return nil, err
 	}
-	for source := range o.by {
-		if !slices.Contains(list, source) {
-			list = append(list, source)
-		}
-	}
-	slices.Sort(list)
 	for _, source := range list {
 		all, err := v.pool(source, g.cfg.Head)
 		if err == nil && len(o.by[source]) > 0 {

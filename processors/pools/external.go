@@ -2,7 +2,6 @@ package pools
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -256,9 +255,7 @@ func (s *externalSource) offer(ctx context.Context, o *order) (list []schemas.Ca
 
 // bestOfEach orders candidates, the best first, and keeps the best of each pin. It reorders list.
 func bestOfEach(list []candidate) []candidate {
-	slices.SortFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.pin, b.pin))
-	})
+	slices.SortFunc(list, func(a, b candidate) int { return comparePlaces(a.score, a.pin, b.score, b.pin) })
 	taken := make(map[schemas.PinID]bool, len(list))
 	return slices.DeleteFunc(list, func(c candidate) bool {
 		again := taken[c.pin]

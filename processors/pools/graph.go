@@ -63,25 +63,30 @@ func has[T ~string, V any](set map[schemas.ID]V, id T) bool {
 	return ok
 }
 
-// visible says whether a pin that is not deleted may be shown to the user in a source.
-func (g graph) visible(user schemas.UserID, source schemas.Source, f *schemas.Facets) bool {
-	return f.Author != user && !g.blocked(f) && g.justified(source, f)
+// blocked says whether a block hides a pin.
+func (g graph) blocked(f *schemas.Facets) bool {
+	return g.eachBlock(f, func(schemas.ID) bool { return false })
 }
 
-// blocked: a block between the user and the author, or of the pin's board or interests by the user.
-func (g graph) blocked(f *schemas.Facets) bool {
+// eachBlock yields over what a block lies that hides a pin, until yield returns false, and says whether there was any: the
+// author, where one of the two blocks the other, and the board and the interests that the user blocks.
+func (g graph) eachBlock(f *schemas.Facets, yield func(schemas.ID) bool) bool {
 	if len(g.blocks) == 0 && len(g.blockedBy) == 0 {
 		return false
 	}
-	if has(g.blocks, f.Author) || has(g.blockedBy, f.Author) || has(g.blocks, f.Board) {
-		return true
-	}
-	for _, id := range f.Interests {
-		if has(g.blocks, id) {
-			return true
+	found := false
+	block := func(id schemas.ID, lies bool) (goOn bool) {
+		if lies {
+			found = true
 		}
+		return !lies || yield(id)
 	}
-	return false
+	goOn := block(schemas.ID(f.Author), has(g.blocks, f.Author) || has(g.blockedBy, f.Author)) &&
+		block(schemas.ID(f.Board), has(g.blocks, f.Board))
+	for i := 0; goOn && i < len(f.Interests); i++ {
+		goOn = block(schemas.ID(f.Interests[i]), has(g.blocks, f.Interests[i]))
+	}
+	return found
 }
 
 // justified: a live edge of the source. Candidates of related and of offered sources need none.

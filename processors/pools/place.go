@@ -119,7 +119,6 @@ type fate int
 const (
 	waiting fate = iota // visible and unseen
 	hidden              // by a block, a deletion, for want of an edge
-	shown               // seen
 	refused             // created before what is remembered as seen
 	expired             // older than the expiry
 	erased              // of an author who is gone for good

@@ -156,7 +156,7 @@ func drawWorld(t *rapid.T) world {
 func pinID(n int) schemas.PinID { return schemas.PinID(fmt.Sprintf("pin:%d", n)) }
 
 func (w world) visible(d *delivered) bool {
-	return !d.deleted && w.graph.visible(owner, schemas.Following, &d.Facets)
+	return !d.deleted && visible(w.graph, schemas.Following, &d.Facets)
 }
 
 func drawFacets(t *rapid.T) schemas.Facets {

@@ -65,9 +65,7 @@ func (p *Pulled) remove(e *schemas.PulledPin) {
 	}
 }
 
-func bestFirst(a, b *schemas.PulledPin) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Pin, b.Pin))
-}
+func bestFirst(a, b *schemas.PulledPin) int { return comparePlaces(a.Score, a.Pin, b.Score, b.Pin) }
 
 // newest returns the highest version known of a pin, nil if it stands in no slot.
 func (p *Pulled) newest(pin schemas.PinID) *schemas.PulledPin {
@@ -162,7 +160,15 @@ func (q *pulledQueue) Pop() any {
 
 // before says whether one place is better than another.
 func before(score float64, pin schemas.PinID, other float64, otherPin schemas.PinID) bool {
-	return score > other || score == other && pin < otherPin
+	return comparePlaces(score, pin, other, otherPin) < 0
+}
+
+// comparePlaces puts the best place first: that of the higher score, and of one score that of the lower pin.
+func comparePlaces(score float64, pin schemas.PinID, other float64, otherPin schemas.PinID) int {
+	if c := cmp.Compare(other, score); c != 0 {
+		return c
+	}
+	return cmp.Compare(pin, otherPin)
 }
 
 // merged yields the candidates of a user, pushed and pulled, best first, each at its best place.

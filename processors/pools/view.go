@@ -2,6 +2,7 @@ package pools
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -54,12 +55,29 @@ func (v *view) standing(source schemas.Source, c *candidate) fate {
 		return refused
 	case c.created < v.oldest:
 		return expired
-	case v.deleted.Has(c.Author):
+	}
+	switch reason := v.hiding(&c.candidateBody); {
+	case reason == schemas.ReasonAuthorGone:
 		return erased
-	case c.deleted || !v.graph.visible(v.user, source, &c.Facets):
+	case reason != "" || !v.graph.justified(source, &c.Facets):
 		return hidden
 	}
 	return waiting
+}
+
+// hiding says what hides a pin from the user, whatever brings it; "": nothing does.
+func (v *view) hiding(c *candidateBody) schemas.Reason {
+	switch {
+	case v.deleted.Has(c.Author):
+		return schemas.ReasonAuthorGone
+	case c.deleted:
+		return schemas.ReasonDeleted
+	case c.Author == v.user:
+		return schemas.ReasonOwn
+	case v.graph.blocked(&c.Facets):
+		return schemas.ReasonBlock
+	}
+	return ""
 }
 
 // remembers says whether a pin was seen. Most of those who are delivered to have not been shown anything yet.
@@ -143,4 +161,16 @@ func (v *view) sources() ([]schemas.Source, error) {
 		return list, err
 	}
 	return v.pulled.sources(v.graph.follows, list), nil
+}
+
+// sourcesWith adds those of offers to the sources.
+func (v *view) sourcesWith(o offers) ([]schemas.Source, error) {
+	list, err := v.sources()
+	for source := range o.by {
+		if !slices.Contains(list, source) {
+			list = append(list, source)
+		}
+	}
+	slices.Sort(list)
+	return list, err
 }

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -65,16 +66,10 @@ func (g *Generator) look(w *inquiry, v *view, o offers) error {
 	if err := g.lookBack(w, v); err != nil {
 		return err
 	}
-	list, err := v.sources()
+	list, err := v.sourcesWith(o)
 	if err != nil {
 		return err
 	}
-	for source := range o.by {
-		if !slices.Contains(list, source) {
-			list = append(list, source)
-		}
-	}
-	slices.Sort(list)
 	var known *candidateBody
 	for _, source := range list {
 		c, rank, err := v.find(source, w.Pin, o.by[source])
@@ -169,9 +164,7 @@ func (g *Generator) lookAt(w *inquiry, v *view, source schemas.Source, c *candid
 	case expired:
 		is.Reason = schemas.ReasonExpired
 	case hidden, erased:
-		if is.Reason, _ = v.hides(&c.candidateBody); is.Reason == "" {
-			is.Reason = schemas.ReasonNoEdge
-		}
+		is.Reason = cmp.Or(v.hiding(&c.candidateBody), schemas.ReasonNoEdge)
 	}
 	switch {
 	case rank > g.pools.Cap:
@@ -206,36 +199,17 @@ func (g *Generator) writeTime(source schemas.Source, c *candidate, card *schemas
 }
 
 // hides says what hides a pin from the user whatever brings it, and who is behind that.
-func (v *view) hides(c *candidateBody) (schemas.Reason, []schemas.ID) {
-	switch {
-	case c.deleted:
-		return schemas.ReasonDeleted, nil
-	case v.deleted.Has(c.Author):
-		return schemas.ReasonAuthorGone, []schemas.ID{schemas.ID(c.Author)}
-	case c.Author == v.user:
-		return schemas.ReasonOwn, nil
+func (v *view) hides(c *candidateBody) (reason schemas.Reason, by []schemas.ID) {
+	switch reason = v.hiding(c); reason {
+	case schemas.ReasonAuthorGone:
+		by = []schemas.ID{schemas.ID(c.Author)}
+	case schemas.ReasonBlock:
+		v.graph.eachBlock(&c.Facets, func(id schemas.ID) bool {
+			by = append(by, id)
+			return true
+		})
 	}
-	if by := v.graph.blocking(&c.Facets); len(by) > 0 {
-		return schemas.ReasonBlock, by
-	}
-	return "", nil
-}
-
-// blocking are the author, board and interests over which a block lies.
-func (g graph) blocking(f *schemas.Facets) []schemas.ID {
-	var by []schemas.ID
-	if has(g.blocks, f.Author) || has(g.blockedBy, f.Author) {
-		by = append(by, schemas.ID(f.Author))
-	}
-	if has(g.blocks, f.Board) {
-		by = append(by, schemas.ID(f.Board))
-	}
-	for _, id := range f.Interests {
-		if has(g.blocks, id) {
-			by = append(by, schemas.ID(id))
-		}
-	}
-	return by
+	return reason, by
 }
 
 // edges are the live edges by which a source brings a pin.
