@@ -196,6 +196,31 @@ func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 }
 
 // A pin that was shown long ago, and stands in a pool again, neither counts nor is others' measure.
+// What the program around keeps out of every visit is not waiting for one, and is not what others are held back for.
+func TestWaitingLeavesOutWhatIsNotAdmitted(t *testing.T) {
+	d := newDesk(0)
+	for n := range 20 {
+		d.rows.put(schemas.Related, delivered{pin: pinID(n), version: 1, score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
+	}
+	cfg := DefaultGeneratorConfig()
+	cfg.Feeds = maps.Clone(cfg.Feeds)
+	home := cfg.Feeds[rules.Home]
+	home.Defer.Floor, home.Defer.Budget = 10, 0
+	cfg.Feeds[rules.Home] = home
+	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: nobody{}, Own: Own{
+		Admit: func(_ schemas.UserID, feed string, c rules.Candidate) bool {
+			return feed != rules.Home || c.Score < -4 && c.Score != -7
+		},
+	}})
+	if n, err := g.Waiting(t.Context(), owner); err != nil || n != 10 { // from -5, the best there is, to -15
+		t.Errorf("%d wait, %v, want 10", n, err)
+	}
+	state, err := g.FeedState(t.Context(), owner, rules.Home)
+	if err != nil || len(state.Held) != 4 { // from -16 to -19
+		t.Errorf("%+v are held back, %v, want 4", state.Held, err)
+	}
+}
+
 func TestWaitingLeavesOutWhatWasSeenLongAgo(t *testing.T) {
 	cfg := DefaultGeneratorConfig()
 	cfg.Feeds = maps.Clone(cfg.Feeds)

@@ -48,7 +48,7 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 	s.Sources = standingOf(feed, waiting, m.memory.Mix)
 	s.Affinities, s.Degraded = m.known.Affinities, m.degraded
 	visit := rules.Visit{User: user, Time: schemas.MicrosOf(g.deps.Now()), Limit: 1, Memory: m.memory}
-	for _, h := range feed.HeldBack(visit, m.pools, m.known) {
+	for _, h := range feed.HeldBack(visit, g.deps.Own.admitted(user, name, m.pools), m.known) {
 		reason := schemas.ReasonWeak
 		if h.Fate == rules.Deferred {
 			reason = schemas.ReasonDeferred

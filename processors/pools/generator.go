@@ -168,8 +168,8 @@ func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas
 	return list, nil
 }
 
-// Waiting counts the pins that a visit of feed home could bring, up to WaitingMost. What a visit would hold back is not
-// among them. External sources and a model are not asked: it is called often.
+// Waiting counts the pins that a visit of feed home could bring, up to WaitingMost. What a visit would hold back, or may not
+// show now, is not among them. External sources and a model are not asked: it is called often.
 func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
 	feed, _, ok := g.cfg.Feeds.For(rules.Home, user)
 	if !ok {
@@ -180,12 +180,15 @@ func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, erro
 		return 0, fmt.Errorf("count candidates of %s: %w", user, err)
 	}
 	visit := rules.Visit{User: user, Time: schemas.MicrosOf(g.deps.Now()), Limit: WaitingMost, Memory: m.memory}
-	pins := feed.Waiting(visit, m.pools, m.known)
+	bring := func() []schemas.PinID {
+		return feed.Waiting(visit, g.deps.Own.admitted(user, rules.Home, m.pools), m.known)
+	}
+	pins := bring()
 	pins = pins[:min(len(pins), WaitingMost)]
 	seen, err := g.seen(ctx, user, append(m.tops(), pins...))
 	if err == nil && len(seen) > 0 {
 		err = g.exactly(ctx, user, feed, offers{}, m)
-		pins = feed.Waiting(visit, m.pools, m.known)
+		pins = bring()
 	}
 	if err != nil {
 		return 0, fmt.Errorf("count candidates of %s: %w", user, err)
