@@ -242,8 +242,8 @@ func (p *product) group(name string) rows.Group {
 
 // openGenerator makes the content generator on the pools that are here.
 func (p *product) openGenerator(view pools.Rows) error {
-	pulled := new(pools.Pulled)
 	whole := topics.NewWhole(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
+	pulled := pools.NewPulled(whole.Ready())
 	whole.OnChange(pulled.Change)
 	p.part(topics.RecentsPulled, whole.Run)
 	p.pulled = whole.Ready()

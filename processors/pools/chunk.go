@@ -29,6 +29,7 @@ func (o *order) served() schemas.Served {
 const (
 	degradedReturning  = "returning"  // not all followees of one who was away have brought yet what they have
 	degradedAffinities = "affinities" // what the user cares for cannot be read
+	degradedPulled     = "pulled"     // what followees with many followers published is not known yet
 	degradedItems      = "items"      // how often pins were shown and saved is not known yet
 	degradedModel      = "model"      // the external model did not answer
 	degradedSource     = "source:"    // before the name: an external source did not answer
@@ -206,6 +207,9 @@ func (g *Generator) receive(v *view, o order, patience time.Time) (*material, er
 // gather reads what the rules of a feed need, and puts what is offered from outside among it.
 func (g *Generator) gather(v *view, feed rules.Feed, o offers) (*material, error) {
 	m := &material{memory: v.state.Memory, head: v.state.Head, degraded: o.degraded}
+	if g.unread() != nil {
+		m.degraded = append(m.degraded, degradedPulled)
+	}
 	list, err := v.sourcesWith(o)
 	if err != nil {
 		return nil, err

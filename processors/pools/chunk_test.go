@@ -111,16 +111,19 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	known, unknown := make(chan struct{}), make(chan struct{})
 	close(known)
 	for name, c := range map[string]struct {
-		hot  *Hot
-		feed string
-		torn bool
-		want []string
+		hot    *Hot
+		pulled *Pulled
+		feed   string
+		torn   bool
+		want   []string
 	}{
-		"no counts":            {nil, rules.Home, false, []string{degradedItems}},
-		"counts being read":    {NewHot(unknown), rules.Home, false, []string{degradedItems}},
-		"counts":               {NewHot(known), rules.Home, false, nil},
-		"plain":                {nil, "plain", true, nil},
-		"affinities not known": {NewHot(known), rules.Home, true, []string{degradedAffinities}},
+		"no counts":              {nil, nil, rules.Home, false, []string{degradedItems}},
+		"counts being read":      {NewHot(unknown), nil, rules.Home, false, []string{degradedItems}},
+		"counts":                 {NewHot(known), nil, rules.Home, false, nil},
+		"plain":                  {nil, nil, "plain", true, nil},
+		"affinities not known":   {NewHot(known), nil, rules.Home, true, []string{degradedAffinities}},
+		"pulled ones being read": {nil, NewPulled(unknown), "plain", false, []string{degradedPulled}},
+		"pulled ones":            {nil, NewPulled(known), "plain", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(3)
@@ -129,7 +132,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 			}
 			r := request("v1")
 			r.Feed = c.feed
-			g := generatorWith(t, DefaultGeneratorConfig(), Deps{Rows: d, End: d, Deleted: nobody{}, Hot: c.hot})
+			g := generatorWith(t, DefaultGeneratorConfig(), Deps{Rows: d, End: d, Deleted: nobody{}, Hot: c.hot, Pulled: c.pulled})
 			var err error
 			if g.deps.Streams, err = topics.Open(t.Context(), registry{}); err != nil {
 				t.Fatal(err)
@@ -142,6 +145,29 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 				t.Errorf("%d items; degraded (-want +got):\n%s", len(got.Served.Items), diff)
 			}
 		})
+	}
+}
+
+// As long as it is not known what is pulled, nobody is told that there is little or nothing.
+func TestPoolsAreNotReadWithoutWhatIsPulled(t *testing.T) {
+	ready := make(chan struct{})
+	d := newDesk(3)
+	g := generatorWith(t, DefaultGeneratorConfig(), Deps{Rows: d, End: d, Deleted: nobody{}, Pulled: NewPulled(ready)})
+	calls := map[string]func() error{
+		"pool":    func() error { _, err := g.Pool(t.Context(), owner, "editors", 1); return err },
+		"sources": func() error { _, err := g.Sources(t.Context(), owner); return err },
+		"waiting": func() error { _, err := g.Waiting(t.Context(), owner); return err },
+	}
+	for name, call := range calls {
+		if err := call(); !errors.Is(err, errUnread) {
+			t.Errorf("%s: got %v, want that it is not known", name, err)
+		}
+	}
+	close(ready)
+	for name, call := range calls {
+		if err := call(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -133,11 +133,30 @@ func (g *Generator) Settle(user schemas.UserID, served string, o schemas.Outcome
 	g.book.settle(user, served, o, g.deps.Now())
 }
 
+// errUnread is that what is pulled is not known: what the rows say of a pool would look like all of it.
+var errUnread = fmt.Errorf("%s is still being read: ask again", topics.RecentsPulled)
+
+// unread fails as long as it is not known what is pulled.
+func (g *Generator) unread() error {
+	if g.deps.Pulled != nil && !g.deps.Pulled.Ready() {
+		return errUnread
+	}
+	return nil
+}
+
+// readAll is read, once all is known that belongs to the pools.
+func (g *Generator) readAll(ctx context.Context, user schemas.UserID, f func(*view, rows.Snapshot) error) error {
+	if err := g.unread(); err != nil {
+		return err
+	}
+	return g.read(ctx, user, f)
+}
+
 // Pool returns the best candidates of a user and source: limit of them, and how many there are up to the cap. It changes
 // nothing. A source that nobody has heard of has none.
 func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
 	p := &schemas.Pool{Source: source, Items: []schemas.PoolItem{}}
-	err := g.read(ctx, user, func(v *view, _ rows.Snapshot) error {
+	err := g.readAll(ctx, user, func(v *view, _ rows.Snapshot) error {
 		all, err := v.pool(source, g.pools.Cap)
 		if err != nil {
 			return err
@@ -158,7 +177,7 @@ func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schema
 // Sources returns the sources of which a user has or had candidates, by name.
 func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas.Source, error) {
 	var list []schemas.Source
-	err := g.read(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
+	err := g.readAll(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
 		list, err = v.sources()
 		return err
 	})
@@ -198,7 +217,7 @@ func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, erro
 
 // roughly gathers what a user's pools have, but for what was shown lately.
 func (g *Generator) roughly(ctx context.Context, user schemas.UserID, feed rules.Feed) (m *material, err error) {
-	err = g.read(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
+	err = g.readAll(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
 		if err = v.remember(g.pools.Frozen); err == nil {
 			m, err = g.gather(v, feed, offers{})
 		}

@@ -11,11 +11,29 @@ import (
 )
 
 // Pulled holds the best pins of every followee that is pulled, as the topic recents-pulled tells them: what readers
-// merge into the pools of their followers. It is safe for concurrent use; the zero value holds none.
+// merge into the pools of their followers. It is safe for concurrent use; the zero value is known to hold none.
 type Pulled struct {
+	ready <-chan struct{} // nil: from the start
+
 	mu    sync.RWMutex
 	lists map[schemas.ID][]*schemas.PulledPin    // of a followee, best first, without those that are gone
 	pins  map[schemas.PinID][]*schemas.PulledPin // every slot in which a pin stands
+}
+
+// NewPulled returns pins that are none until Change has told them, and known from when ready is closed.
+func NewPulled(ready <-chan struct{}) *Pulled { return &Pulled{ready: ready} }
+
+// Ready says whether the pins are known.
+func (p *Pulled) Ready() bool {
+	if p.ready == nil {
+		return true
+	}
+	select {
+	case <-p.ready:
+		return true
+	default:
+		return false
+	}
 }
 
 // Change takes in that a slot holds another pin: nil is none. It is what topics.Whole.OnChange calls.

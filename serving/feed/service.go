@@ -11,9 +11,9 @@
 //	generator   no new items
 //	served      the chunk was not acknowledged in time: no new items; the generator is told the outcome
 //	returning   the user was away, and not all that was published meanwhile is here yet
-//	items, affinities, model, source:NAME
-//	            the generator chose new items without knowing how often they were shown, what the user cares for, what
-//	            a model says, what an external source offers
+//	items, pulled, affinities, model, source:NAME
+//	            the generator chose new items without knowing how often they were shown, what followees with many followers
+//	            published, what the user cares for, what a model says, what an external source offers
 //	store       the chunk, and of the frozen feed what the generator remembers; of these two nothing is hidden that
 //	            only the store knows to hide, and titles are missing
 //	related     the neighbours of a pin or an interest could not be asked for: the answer is empty
