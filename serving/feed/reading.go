@@ -134,7 +134,7 @@ func await[T any](r *reading, c *call[T]) (value T, ok bool) {
 func (r *reading) ended() bool { return r.next <= r.floor }
 
 // at returns the entry at a position, reading n more from the store if need be. found is false at the floor, which the
-// first entry that has expired is, at a hole, and when the store is broken. A hole is most often an entry on its way: what
+// first entry that has expired is, or the first one looked for of a user who was erased, at a hole, and when the store is broken. A hole is most often an entry on its way: what
 // a visit a moment ago froze reaches the store within milliseconds. So it is looked for again for as long as
 // Config.Patience allows.
 func (r *reading) at(ctx context.Context, position int64, n int) (e schemas.FeedEntry, found bool) {
@@ -146,7 +146,7 @@ func (r *reading) at(ctx context.Context, position int64, n int) (e schemas.Feed
 		if e, found = r.known(ctx, position); found || r.broken || position <= r.floor {
 			return e, found
 		}
-		if given == 0 && r.expired(ctx, position) {
+		if given == 0 && (r.erased(ctx) || r.expired(ctx, position)) {
 			r.floor = position
 			return e, false
 		}
@@ -154,6 +154,16 @@ func (r *reading) at(ctx context.Context, position int64, n int) (e schemas.Feed
 			return e, false
 		}
 	}
+}
+
+// erased says whether the user is deleted: then the store has let go of the whole feed, its floor included, and nothing is on
+// its way. It is asked only where the store has nothing of the user.
+func (r *reading) erased(ctx context.Context) bool {
+	if len(r.stored) > 0 {
+		return false
+	}
+	me := schemas.ServedItem{Facets: schemas.Facets{Author: r.user}}
+	return r.learnGone(ctx, []schemas.ServedItem{me}) && r.facts.gone[r.user]
 }
 
 // expired says whether Deps.TTL has taken the entry at a position, below which the store has nothing, and so all that is

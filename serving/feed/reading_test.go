@@ -65,6 +65,11 @@ func TestOlder(t *testing.T) {
 			r.store.floor = 3
 			delete(r.store.entries, 3)
 		}, want: "f7 f6 f5 f4", next: -1},
+		{name: "of a user who was erased", below: 8, limit: 5, setup: func(r *rig) {
+			r.store.entries, r.store.gone[viewer] = nil, true
+		}, want: "", next: -1},
+		{name: "of a user of whom nothing has come yet", below: 8, limit: 5, setup: func(r *rig) { r.store.entries = nil },
+			want: "", next: 8, degraded: "stale"},
 		{name: "store away", below: 8, limit: 3, setup: func(r *rig) { r.store.feed.err = errFake },
 			want: "", next: 8, degraded: "store"},
 		{name: "cards away", below: 8, limit: 3, setup: func(r *rig) { r.store.facts.err = errFake },
