@@ -229,6 +229,7 @@ func (c *Config) shown() *Config {
 func (c *Config) settle() {
 	c.Objects.Verbs, c.Actors.Verbs = c.Verbs, c.Verbs
 	c.Generator.FeedMax, c.Generator.HalfLife = c.FeedStore.MaxFeed, c.Fanout.HalfLife
+	c.Generator.Elsewhere = c.Feed.Longest()
 	c.Related.ScoreHalfLife = c.Fanout.HalfLife
 }
 

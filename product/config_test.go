@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
 func TestDefaultsAreValid(t *testing.T) {
@@ -36,6 +39,38 @@ func TestActionsAreKeptForAWhile(t *testing.T) {
 		t.Errorf("clients are told %s, %v", k.Actions, err)
 	}
 }
+
+// A generator that others may have been before waits for as long as their visits may go on; with a broker of its own it is
+// the only one.
+func TestGeneratorsWaitForVisitsElsewhere(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Feed.Generator, cfg.Feed.Store, cfg.Feed.Served = time.Second, 2*time.Second, 4*time.Second
+	cfg.settle()
+	if got := (&product{cfg: cfg}).generatorConfig().Elsewhere; got != 7*time.Second {
+		t.Errorf("on brokers that are elsewhere it waits %s, want 7s", got)
+	}
+	if got := (&product{cfg: cfg, broker: new(embedded.Server)}).generatorConfig().Elsewhere; got != 0 {
+		t.Errorf("with a broker of its own it waits %s, want 0s", got)
+	}
+}
+
+// While another generation answered the partition may have been with another process, however long this one has had it.
+func TestAGenerationIsHereFromWhenItAnswers(t *testing.T) {
+	early, late := time.Unix(1, 0), time.Unix(2, 0)
+	for _, c := range []struct{ here, front, want time.Time }{{early, late, late}, {late, early, late}} {
+		if got := (putInFront{hereSince{at: c.here}, c.front}).Since(); !got.Equal(c.want) {
+			t.Errorf("here since %s, in front since %s: got %s", c.here, c.front, got)
+		}
+	}
+}
+
+// hereSince is a snapshot that knows this alone.
+type hereSince struct {
+	rows.Snapshot
+	at time.Time
+}
+
+func (s hereSince) Since() time.Time { return s.at }
 
 func TestIDCommand(t *testing.T) {
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ type generations struct {
 	watch *topics.GenerationWatch
 	open  func(number int) (*rows.Runner, error)
 
-	view atomic.Pointer[rows.View]
+	view atomic.Pointer[answering]
 
 	mu       sync.Mutex
 	active   int
@@ -49,13 +49,38 @@ func newGenerations(ctx context.Context, p *product, open func(number int) (*row
 		return nil, err
 	}
 	g.runners[g.active] = runner
-	g.view.Store(runner.View())
+	g.view.Store(&answering{View: runner.View()})
 	return g, nil
+}
+
+// answering are the rows of the generation that answers.
+type answering struct {
+	*rows.View
+	since time.Time // when it was put in front; zero: before the process began
 }
 
 // Read reads the rows of the generation that answers.
 func (g *generations) Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error {
-	return g.view.Load().Read(ctx, owner, f)
+	a := g.view.Load()
+	if a.since.IsZero() {
+		return a.View.Read(ctx, owner, f)
+	}
+	return a.View.Read(ctx, owner, func(s rows.Snapshot) error { return f(putInFront{s, a.since}) })
+}
+
+// putInFront is a snapshot of a generation that another one answered before, where the partition may have been with another
+// process.
+type putInFront struct {
+	rows.Snapshot
+	at time.Time
+}
+
+// Since is not before the moment from which on the generation answers.
+func (s putInFront) Since() time.Time {
+	if since := s.Snapshot.Since(); since.After(s.at) {
+		return since
+	}
+	return s.at
 }
 
 // Changed is of the generation that answers at the moment.
@@ -111,7 +136,7 @@ func (g *generations) follow(ctx context.Context, group *errgroup.Group) {
 	}
 	if runner := g.runners[now.Active]; runner != nil && now.Active != g.active {
 		g.active, g.switched = now.Active, time.Now()
-		g.view.Store(runner.View())
+		g.view.Store(&answering{runner.View(), g.switched})
 		g.p.log.InfoContext(ctx, "another generation of the pools answers", "generation", now.Active)
 	}
 	for number, stop := range g.stops {

@@ -255,7 +255,7 @@ func (p *product) openGenerator(view pools.Rows) error {
 	if err != nil {
 		return err
 	}
-	p.local, err = pools.NewGenerator(p.cfg.Pools, p.cfg.Generator, pools.Deps{
+	p.local, err = pools.NewGenerator(p.cfg.Pools, p.generatorConfig(), pools.Deps{
 		Rows: view, End: pools.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot,
 		Dial: guard.DialContext, Own: p.own, Metrics: p.metrics,
 	})
@@ -265,6 +265,15 @@ func (p *product) openGenerator(view pools.Rows) error {
 	p.opened(closed(p.local.Close))
 	p.generator = p.local
 	return nil
+}
+
+// generatorConfig has the generator wait for nobody's visits with a broker of its own: no other process has pools then.
+func (p *product) generatorConfig() pools.GeneratorConfig {
+	cfg := p.cfg.Generator
+	if p.broker != nil {
+		cfg.Elsewhere = 0
+	}
+	return cfg
 }
 
 // openPeers makes a content generator that asks the processes that have the pools.

@@ -94,6 +94,7 @@ func testConfig(dir string) Config {
 	cfg.Feed.Generator, cfg.Feed.Store, cfg.Feed.Patience, cfg.Feed.Served = patience, patience, patience, patience
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
 	cfg.settle()
+	cfg.Generator.Elsewhere = feed.DefaultConfig().Longest() // visits wait patiently, and are not long
 	return cfg
 }
 

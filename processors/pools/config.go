@@ -32,6 +32,10 @@ type GeneratorConfig struct {
 	Welcome  time.Duration `yaml:"welcome"` // how long a chunk for one who was away waits for what the followees bring, 0 to 1m; never more than three quarters of what a visit has left
 	Feeds    rules.Feeds   `yaml:"feeds"`   // by name: "home", "plain" …
 
+	// Elsewhere is how long a visit goes on at most to which a generator of another process has given a chunk: a partition
+	// that may have been there before has no chunks for so long. 0: there is no other; feed.Config.Longest is handed here.
+	Elsewhere time.Duration `yaml:"-"`
+
 	Sources []ExternalSource `yaml:"sources"` // asked while a chunk is made
 	Model   ExternalModel    `yaml:"model"`   // asked while a chunk is made
 }

@@ -65,6 +65,7 @@ func (nothing) Get([]byte) ([]byte, error)                                      
 func (nothing) Scan(rows.Scan, func(row, value []byte) bool) error                    { return nil }
 func (nothing) Applied(string) int64                                                  { return -1 }
 func (nothing) Session() uint64                                                       { return 1 }
+func (nothing) Since() time.Time                                                      { return time.Time{} }
 func (nothing) Partition() int32                                                      { return 0 }
 func (nothing) End(context.Context, string, int32) (int64, error)                     { return 0, nil }
 func (nothing) Has(schemas.UserID) bool                                               { return false }

@@ -56,9 +56,10 @@ type Generator struct {
 type session struct {
 	partition int32
 	number    uint64
-	asked     bool  // end is known
-	end       int64 // of the topic served, read after the session began
-	ready     bool  // the partition has applied up to the end
+	alone     time.Time // when what was given elsewhere before it is in the topic served, or is never shown as new
+	asked     bool      // end is known
+	end       int64     // of the topic served, read after alone
+	ready     bool      // the partition has applied up to the end
 }
 
 // WaitingMost is where Waiting stops counting.
@@ -90,7 +91,8 @@ func NewGenerator(pools Config, cfg GeneratorConfig, deps Deps) (*Generator, err
 func (g *Generator) Close() { g.external.close() }
 
 // Chunk chooses and arranges what a visit shows. While an earlier chunk of the user is under way it waits, until ctx
-// ends, for its Served to be applied or to have failed.
+// ends, for its Served to be applied or to have failed. So it does while the user's partition has come from another process,
+// until all that was handed out there is applied or can be new to nobody any more, see GeneratorConfig.Elsewhere.
 //
 // Who gets a chunk with items must begin to publish its Served within ten seconds, or not at all, and say with Settle
 // what became of it; who says nothing holds the user's next chunk up for the producer's delivery time-out. A chunk
@@ -361,13 +363,14 @@ func (g *Generator) sweep(ctx context.Context, user schemas.UserID) {
 	}
 }
 
-// session returns how the partition of a snapshot stands: ready when all that was in served when it came here is applied.
+// session returns how the partition of a snapshot stands: ready when all is applied that was in served when nothing of
+// another process could come there any more whose answer shows it as new.
 func (g *Generator) session(s rows.Snapshot) session {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := g.sessions[s.Partition()]
 	if at.number != s.Session() {
-		at = session{partition: s.Partition(), number: s.Session()}
+		at = session{partition: s.Partition(), number: s.Session(), alone: s.Since().Add(g.cfg.Elsewhere)}
 	}
 	if at.asked && s.Applied(topics.Served) >= at.end-1 {
 		at.ready = true
@@ -376,8 +379,12 @@ func (g *Generator) session(s rows.Snapshot) session {
 	return at
 }
 
-// begin notes where served ends, now that the partition is here.
+// begin notes where served ends, once what was given elsewhere is in it. A visit that another process gave a chunk to just
+// before the partition came may publish its Served still, behind an end that is read at once.
 func (g *Generator) begin(ctx context.Context, at session) error {
+	if g.deps.Now().Before(at.alone) {
+		return g.await(ctx, at.alone, nil, nil)
+	}
 	end, err := g.end(ctx, at.partition)
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ type desk struct {
 	asked   int   // how often the end was
 	endErr  error
 	session uint64 // 0: the partition is not here
+	since   time.Time
 	changed chan struct{}
 }
 
@@ -45,7 +46,7 @@ func (d *desk) Read(_ context.Context, owner string, f func(rows.Snapshot) error
 	if d.session == 0 {
 		return &rows.NotHereError{Group: topics.Pools, Owner: owner, Partition: 3}
 	}
-	return f(snapshot{memory: maps.Clone(d.rows), applied: d.applied, session: d.session})
+	return f(snapshot{memory: maps.Clone(d.rows), applied: d.applied, session: d.session, since: d.since})
 }
 
 func (d *desk) Changed(string) <-chan struct{} {
@@ -97,10 +98,12 @@ type snapshot struct {
 	memory
 	applied int64
 	session uint64
+	since   time.Time
 }
 
 func (s snapshot) Applied(string) int64 { return s.applied }
 func (s snapshot) Session() uint64      { return s.session }
+func (s snapshot) Since() time.Time     { return s.since }
 func (s snapshot) Partition() int32     { return 3 }
 
 func generatorOf(t *testing.T, d *desk) *Generator {
@@ -327,6 +330,53 @@ func TestAPartitionThatComesAnswersWhenServedIsApplied(t *testing.T) {
 		next.expect(t, "it came again", false)
 		d.change(func() { d.applied = 8 })
 		next.expect(t, "applied again", true)
+	})
+}
+
+// A visit that another process gave a chunk to has not published its Served when the partition comes: what it shows is new
+// once.
+func TestWhatAnotherProcessGaveIsNotNewAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(5)
+		cfg := DefaultGeneratorConfig()
+		cfg.Elsewhere = 800 * time.Millisecond
+		former := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: nobody{}})
+		first := visit(t, former, "v1")
+		d.change(func() { d.session, d.since = 2, time.Now() })
+		asked := d.asked
+		next := ask(t.Context(), generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: nobody{}}), "v2")
+		time.Sleep(cfg.Elsewhere - time.Millisecond)
+		next.expect(t, "the former visit may go on", false)
+		if d.asked != asked {
+			t.Error("the end was asked for too early")
+		}
+		d.change(func() { d.end = 1 })
+		time.Sleep(time.Millisecond)
+		next.expect(t, "the former visit is not applied", false)
+		d.end = 0
+		d.apply(t, &first.Served)
+		next.expect(t, "the former visit is applied", true)
+		if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:3"}, pinsOf(next.chunk.Served.Items)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A partition that no other process can have had is not waited for: its reservations are here.
+func TestAPartitionThatWasHereAnswersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(5)
+		cfg := DefaultGeneratorConfig()
+		cfg.Elsewhere = 800 * time.Millisecond
+		d.since = time.Now()
+		g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: nobody{}})
+		time.Sleep(cfg.Elsewhere)
+		visit(t, g, "v1")
+		d.change(func() { d.session = 2 })
+		next := ask(t.Context(), g, "v2")
+		next.expect(t, "the visit before is under way", false)
+		g.Settle(owner, "v1", schemas.Failed)
+		next.expect(t, "it failed", true)
 	})
 }
 

@@ -22,6 +22,7 @@ type part struct {
 	session *session
 	id      int32
 	number  uint64              // of the stretch of ownership
+	alone   time.Time           // from when on no other process has had it
 	client  *kgo.Client         // transactional
 	known   map[string]struct{} // topics that its transactions have had
 	ctx     context.Context

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -45,6 +46,9 @@ type Snapshot interface {
 	// Session numbers the stretch of time for which this process has owned the partition without a break. It never
 	// repeats within a process.
 	Session() uint64
+	// Since is from when on no other process can have had the partition: sessions that followed one another here count as
+	// one where the group had no turn without this process in between.
+	Since() time.Time
 	// Partition is the owner's partition.
 	Partition() int32
 }
@@ -55,6 +59,8 @@ type slot struct {
 	part    *part        // nil: not here, or not yet recovered
 	store   *store       // open; nil: not here
 	stage   Stage
+	turn    int32     // of the group, the newest in which the partition was given to this process; 0: none
+	since   time.Time // when the first of the turns without a break began
 	waitMu  sync.Mutex
 	waiting chan struct{} // closed at the next change; nil: nobody waits
 }
@@ -93,6 +99,18 @@ func (v *View) Changed(owner string) <-chan struct{} {
 		at.waiting = make(chan struct{})
 	}
 	return at.waiting
+}
+
+// given notes that a turn of the group gives a partition to this process, and returns since when none gave it to another.
+func (r *Runner) given(partition, turn int32) time.Time {
+	at := &r.slots[partition]
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if at.turn == 0 || turn != at.turn+1 {
+		at.since = time.Now()
+	}
+	at.turn = turn
+	return at.since
 }
 
 // came notes that a partition's store is open.
@@ -218,4 +236,5 @@ func (s *snapshot) Applied(topic string) int64 {
 }
 
 func (s *snapshot) Session() uint64  { return s.part.number }
+func (s *snapshot) Since() time.Time { return s.part.alone }
 func (s *snapshot) Partition() int32 { return s.part.id }

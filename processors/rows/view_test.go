@@ -84,11 +84,11 @@ func TestViewSaysWhenAPartitionIsNotHere(t *testing.T) {
 			t.Errorf("%s: %v, want a NotHereError", when, err)
 		}
 	}
-	session := func() (number uint64) {
+	session := func() (number uint64, since time.Time) {
 		eventually.True(t, "it is here", func() bool {
-			return r.View().Read(t.Context(), "user:1", func(s Snapshot) error { number = s.Session(); return nil }) == nil
+			return r.View().Read(t.Context(), "user:1", func(s Snapshot) error { number, since = s.Session(), s.Since(); return nil }) == nil
 		})
-		return number
+		return number, since
 	}
 	notHere("before Run")
 	arrives := r.View().Changed("user:1")
@@ -98,15 +98,42 @@ func TestViewSaysWhenAPartitionIsNotHere(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the partition's arrival is no change")
 	}
-	first, leaves := session(), r.View().Changed("user:1")
+	first, since := session()
+	leaves := r.View().Changed("user:1")
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	<-leaves
 	notHere("after Run")
 	start(t, r)
-	if second := session(); second <= first {
+	second, again := session()
+	if second <= first {
 		t.Errorf("session %d after %d: it must never repeat", second, first)
+	}
+	if !again.After(since) {
+		t.Errorf("here since %s and, when another may have had it meanwhile, %s", since, again)
+	}
+}
+
+// Turns that follow one another leave no room for another process.
+func TestSinceWhenAPartitionIsHere(t *testing.T) {
+	t.Parallel()
+	r := Runner{slots: make([]slot, 2)}
+	began := r.given(1, 7)
+	for turn := int32(8); turn < 10; turn++ {
+		if since := r.given(1, turn); !since.Equal(began) {
+			t.Errorf("turn %d, next to the one before: here since %s, want %s", turn, since, began)
+		}
+	}
+	for _, turn := range []int32{11, 2, 2} { // one is missing; the group was made anew; a process of the same name
+		since := r.given(1, turn)
+		if !since.After(began) {
+			t.Errorf("turn %d: here since %s, as before", turn, since)
+		}
+		began = since
+	}
+	if other := r.given(0, 3); other.Before(began) {
+		t.Errorf("another partition: here since %s", other)
 	}
 }
 

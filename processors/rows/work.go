@@ -217,7 +217,8 @@ func (w *work) openPart(s *session, partition int32) (*part, error) {
 	}
 	p := &part{
 		w: w, session: s, id: partition, client: client, number: uint64(w.r.topo.generation)<<48 | w.r.owned.Add(1),
-		kick: make(chan struct{}, 1), ended: make(chan struct{}),
+		alone: w.r.given(partition, s.GenerationID()),
+		kick:  make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(w.ctx))
 	end, err := w.fence(s.Context(), p)

@@ -134,6 +134,10 @@ func DefaultConfig() Config {
 	}
 }
 
+// Longest is how long a visit goes on at most until what it shows as new is acknowledged: what is acknowledged later is not
+// shown as new. A partition whose pools come to another process has no chunks for so long. Default 800 ms.
+func (c Config) Longest() time.Duration { return c.Generator + c.Store + c.Served }
+
 // Validate reports every field that is out of its bounds; a duration is 1 ms to 1 minute.
 func (c Config) Validate() error {
 	var problems []error

@@ -120,8 +120,8 @@ func (s *Service) publish(ctx context.Context, served *schemas.Served) (acknowle
 	// A client that goes away now must not make the outcome uncertain: that would hold up its next visit.
 	published := begin(context.WithoutCancel(ctx), s.served, s.cfg.Served, func(ctx context.Context) (schemas.Outcome, error) {
 		outcome, err := s.deps.Served.Publish(ctx, served)
-		if err != nil && outcome == schemas.Acknowledged {
-			outcome = schemas.Unknown
+		if outcome == schemas.Acknowledged && (err != nil || ctx.Err() != nil) {
+			outcome = schemas.Unknown // who has the pools now may have given the items to another visit, see Config.Longest
 		}
 		return outcome, nil
 	}, nil)

@@ -163,6 +163,29 @@ func TestVisit(t *testing.T) {
 	}
 }
 
+// The log may acknowledge after the deadline while the answer still waits for the store: by then the pools may be with a process
+// that gives the same items to another visit.
+func TestWhatIsAcknowledgedTooLateIsNotNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := stocked(t)
+		r.cfg.Store, r.store.facts.delay = 2*time.Second, 700*ms
+		acknowledged := make(chan struct{})
+		r.log.fault.hang = acknowledged
+		time.AfterFunc(r.cfg.Served+100*ms, func() { close(acknowledged) })
+		page, err := r.Visit(t.Context(), viewer, "home", 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		same(t, "items", names(page.Items), "f10 f9 f8")
+		same(t, "degraded", strings.Join(page.Degraded, " "), "served")
+		same(t, "settled", r.gen.settled, []settled{{"served-1", schemas.Unknown}})
+		if hung := r.log.fault.hits.Load(); hung != 1 || len(r.log.published) != 1 {
+			t.Errorf("%d publications hung, %d were acknowledged, want one that did both", hung, len(r.log.published))
+		}
+	})
+}
+
 // checkSettled compares what the generator was told with what it must be: once, or never when nothing was handed out.
 func (r *rig) checkSettled(t *testing.T, want schemas.Outcome) {
 	t.Helper()
