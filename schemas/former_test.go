@@ -1,6 +1,9 @@
 package schemas
 
-import "testing"
+import (
+	"regexp"
+	"testing"
+)
 
 // formerImpression is the schema of impressions when each had a record of its own.
 const formerImpression = `{"type": "record", "name": "Impression", "namespace": "smartfeed", "fields": [
@@ -36,6 +39,26 @@ func TestFormerReadersRefuseFeedEntries(t *testing.T) {
 	}
 	if CheckBackward(formerFeedEntry, present) == nil {
 		t.Error("the former schema reads the present one")
+	}
+}
+
+// Builds that know of no pool of an explored item, and those that do, read one another's records.
+func TestRecordsWithoutPools(t *testing.T) {
+	for name, schema := range map[string]func() (string, error){"Served": Schema[Served], "FeedEntries": Schema[FeedEntries]} {
+		present, err := schema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		former := regexp.MustCompile(`,\s*\{"name": "pool", [^}]*\}`).ReplaceAllString(present, "")
+		if former == present {
+			t.Fatalf("%s has no pool", name)
+		}
+		if err := CheckBackward(present, former); err != nil {
+			t.Errorf("%s, the present reads the former: %v", name, err)
+		}
+		if err := CheckBackward(former, present); err != nil {
+			t.Errorf("%s, the former reads the present: %v", name, err)
+		}
 	}
 }
 

@@ -37,4 +37,7 @@ type ServedItem struct {
 	Facets
 	Score   float64 `avro:"score" json:"score"`     // the generator's
 	Created Micros  `avro:"created" json:"created"` // of the pin
+	// Pool is the source of the pool that an item of Explore was drawn from, by which it may be shown later. "": of any other
+	// item, and of items of former builds, of which it is not known.
+	Pool Source `avro:"pool" json:"pool,omitempty"`
 }

@@ -33,15 +33,15 @@ func (f Feed) lots(v *Visit, queues []queue, counts Counts) queue {
 		for _, it := range queues[i].items {
 			pin, author := counts.Pin(it.Pin), d.author(it.Author)
 			if f.Explore.wants(pin, author.count) {
-				drawn = append(drawn, item{it.Candidate, d.lot(&it, pin, author)})
+				drawn = append(drawn, item{it.Candidate, d.lot(&it, pin, author), queues[i].source})
 			}
 		}
 	}
 	return queue{source: schemas.Explore, items: firstOfEach(drawn)}
 }
 
-// firstOfEach puts lots in order, the highest first, and keeps of each pin the first. A pin draws the same lot in every
-// source, so that those of one pin come to stand together.
+// firstOfEach puts lots in order, the highest first, and keeps of each pin the first, that of the first of its sources by name.
+// A pin draws the same lot in every source, so that those of one pin come to stand together.
 func firstOfEach(lots []item) []item {
 	slices.SortStableFunc(lots, compareItems)
 	return slices.CompactFunc(lots, func(a, b item) bool { return a.Pin == b.Pin })

@@ -66,6 +66,9 @@ func TestWhoIsExplored(t *testing.T) {
 		if it.Source == schemas.Explore && !(it.Score > 0 && it.Score < 1) {
 			t.Errorf("%s: score %v, want its lot", it.Pin, it.Score)
 		}
+		if pool := map[schemas.Source]schemas.Source{schemas.Explore: "s"}[it.Source]; it.Pool != pool {
+			t.Errorf("%s of %s: pool %q, want %q", it.Pin, it.Source, it.Pool, pool)
+		}
 	}
 	if got["pin:s-000"] != "s" || len(got) != 3 {
 		t.Errorf("got %v, want pin:s-000 not explored", got)

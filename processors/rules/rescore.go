@@ -11,7 +11,8 @@ import (
 // item is a candidate as a chunk would show it. It is short, because items are sorted: the candidate stays where it is.
 type item struct {
 	*Candidate
-	score float64 // answered; Score is the write-time one
+	score float64        // answered; Score is the write-time one
+	pool  schemas.Source // that a lot was drawn for it from; "": it is no lot
 }
 
 // queue are the items of one source, best first.
@@ -43,7 +44,7 @@ func (f Feed) rescore(pools []Pool, k Known) []queue {
 		items := make([]item, len(p.Candidates))
 		for i := range p.Candidates {
 			c := &p.Candidates[i]
-			items[i] = item{c, s.parts(c).Sum()}
+			items[i] = item{Candidate: c, score: s.parts(c).Sum()}
 		}
 		bestFirst(items)
 		queues = append(queues, queue{source: p.Source, items: items})

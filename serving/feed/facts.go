@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -45,11 +46,12 @@ func (f *facts) hides(it *schemas.ServedItem) bool {
 }
 
 // justifies says whether the user may still be shown a frozen item: it came by no edge, or any edge to its author,
-// board or interests is live, of whatever source. An explored one came by no edge if there has never been one.
+// board or interests is live, of whatever source. An explored one came as its pool brought it; where that is not known, by no
+// edge if there has never been one.
 func (f *facts) justifies(it *schemas.ServedItem) bool {
 	facets := f.facets(it)
 	followed := func(id schemas.ID) bool { return f.edges[id][schemas.FollowEdge] }
-	switch it.Source {
+	switch cmp.Or(it.Pool, it.Source) {
 	case schemas.Following, schemas.FromInterest:
 		return anyOf(facets, followed)
 	case schemas.Explore:

@@ -156,6 +156,11 @@ func TestFrozenVisibility(t *testing.T) {
 	pin := func(s schemas.Source, f schemas.Facets) schemas.ServedItem {
 		return schemas.ServedItem{Pin: "pin:1", Source: s, Facets: f}
 	}
+	explored := func(pool schemas.Source) schemas.ServedItem {
+		it := pin(schemas.Explore, schemas.Facets{Author: stranger, Board: "board:b", Interests: []schemas.InterestID{"interest:x"}})
+		it.Pool = pool
+		return it
+	}
 	full := schemas.Facets{Author: stranger, Board: "board:b", Interests: []schemas.InterestID{"interest:x", "interest:y"}}
 	card := func(f schemas.Facets) *schemas.Card { return &schemas.Card{PinVersion: schemas.PinVersion{Facets: f}} }
 	for _, c := range []struct {
@@ -177,9 +182,17 @@ func TestFrozenVisibility(t *testing.T) {
 		{name: "related needs no edge", item: pin(schemas.Related, full), want: true},
 		{name: "related, unfollowed", item: pin(schemas.Related, full), edges: []edge{unfollow("user:stranger")}, want: true},
 		{name: "another system's needs no edge", item: pin("partner", full), want: true},
-		{name: "explored by no edge", item: pin(schemas.Explore, full), want: true},
-		{name: "explored, followed", item: pin(schemas.Explore, full), edges: []edge{follow("board:b")}, want: true},
-		{name: "explored, unfollowed", item: pin(schemas.Explore, full), edges: []edge{unfollow("board:b")}, want: false},
+		{name: "explored of related, unfollowed", item: explored(schemas.Related), edges: []edge{unfollow("user:stranger")}, want: true},
+		{name: "explored of another system's, unfollowed", item: explored("partner"), edges: []edge{unfollow("board:b")}, want: true},
+		{name: "explored of following, followed", item: explored(schemas.Following), edges: []edge{follow("board:b")}, want: true},
+		{name: "explored of following, unfollowed", item: explored(schemas.Following), edges: []edge{unfollow("board:b")}, want: false},
+		{name: "explored of following, moved off the followed board", item: explored(schemas.Following), edges: []edge{follow("board:b")},
+			card: card(schemas.Facets{Author: stranger, Board: "board:new"}), want: false},
+		{name: "explored of an interest that is followed no more, the author is", item: explored(schemas.FromInterest),
+			edges: []edge{unfollow("interest:x"), follow("user:stranger")}, want: true},
+		{name: "explored by a former build by no edge", item: pin(schemas.Explore, full), want: true},
+		{name: "explored by a former build, followed", item: pin(schemas.Explore, full), edges: []edge{follow("board:b")}, want: true},
+		{name: "explored by a former build, unfollowed", item: pin(schemas.Explore, full), edges: []edge{unfollow("board:b")}, want: false},
 
 		{name: "author blocked", item: pin(schemas.Related, full), edges: []edge{block("user:stranger")}, want: false},
 		{name: "blocked by the author", item: pin(schemas.Related, full),

@@ -11,7 +11,7 @@ import (
 // A value is its rank, fixed in length and ordered as bytes, and then the row's fields: text as a length and its
 // bytes, whole numbers as varints, fractions as eight bytes. What the key says is not repeated.
 //
-//	entry     swept byte, time 8 | pin source author board interests score created
+//	entry     swept byte, time 8 | pin source author board interests score created [pool]
 //	edge      time 8, wins byte  |
 //	card      version 8          | deleted author board interests created quality title link
 //	listing   version 8          | deleted author board interests created quality
@@ -19,6 +19,7 @@ import (
 //	gone      time 8             |
 //	place                        |
 //
+// The pool is left out where there is none, as it is of entries of former builds.
 // The rank of a swept entry is above that of any item, and the winner of a tie between two states of an edge has the
 // greater byte: dead for a follow, live for a block.
 
@@ -50,7 +51,11 @@ func appendEntry(b []byte, e *schemas.FeedEntry) []byte {
 	b = appendUp(appendBool(b, e.Pin == ""), int64(e.Time))
 	b = appendText(appendText(b, e.Pin), e.Source)
 	b = appendFloat(appendFacets(b, e.Facets), e.Score)
-	return binary.AppendVarint(b, int64(e.Created))
+	b = binary.AppendVarint(b, int64(e.Created))
+	if e.Pool != "" {
+		b = appendText(b, e.Pool)
+	}
+	return b
 }
 
 func appendVersion(b []byte, p *schemas.PinVersion) []byte {
@@ -158,6 +163,11 @@ func decodeEntry(user schemas.UserID, position int64, value []byte) (schemas.Fee
 	e.Pin, e.Source = text[schemas.PinID](&d), text[schemas.Source](&d)
 	e.Facets, e.Score = d.facets(), d.float()
 	e.Created = schemas.Micros(d.varint())
+	if len(d.rest) > 0 {
+		if e.Pool = text[schemas.Source](&d); e.Pool == "" {
+			d.err = errCorrupt
+		}
+	}
 	return e, d.end()
 }
 

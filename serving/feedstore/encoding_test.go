@@ -37,6 +37,8 @@ func sampleCard() schemas.Card {
 func TestGoldenRows(t *testing.T) {
 	e, c := sampleEntry(), sampleCard()
 	swept := schemas.FeedEntry{User: "user:1", Position: 7, Time: 5}
+	explored := sampleEntry()
+	explored.Source, explored.Pool = schemas.Explore, schemas.Related
 	follow := schemas.Edge{User: "user:1", Other: "board:9", Kind: schemas.FollowEdge, Live: true, Time: 5}
 	unfollow, blocked := follow, schemas.Edge{User: "user:1", Other: "user:2", Kind: schemas.BlockedEdge, Live: true, Time: -5}
 	unfollow.Live = false
@@ -46,6 +48,7 @@ func TestGoldenRows(t *testing.T) {
 		key, value []byte
 	}{
 		{"entry", entryKey(e.User, e.Position), appendEntry(nil, &e)},
+		{"explored", entryKey(explored.User, explored.Position), appendEntry(nil, &explored)},
 		{"swept", entryKey(swept.User, swept.Position), appendEntry(nil, &swept)},
 		{"floor", floorKey(e.User), appendUp(nil, 12)},
 		{"card", cardKey(c.Pin), appendCard(nil, &c)},

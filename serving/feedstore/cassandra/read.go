@@ -14,7 +14,7 @@ import (
 
 // The statements of reading. The write time of a row is the time or the version of its record.
 const (
-	getPage = `SELECT position, pin, source, author, board, interests, score, created, writetime(pin), swept, floor
+	getPage = `SELECT position, pin, source, author, board, interests, score, created, pool, writetime(pin), swept, floor
 		FROM feeds WHERE user = ? AND position < ? LIMIT ?`
 	getFloor    = `SELECT floor FROM feeds WHERE user = ? LIMIT 1`
 	getEdges    = `SELECT other, kind, wins_tie, writetime(wins_tie) FROM edges WHERE user = ? AND other IN ?`
@@ -91,7 +91,7 @@ func readEntries(ctx context.Context, session *gocql.Session, user schemas.UserI
 		var names []string
 		var created int64
 		var written, swept, low *int64
-		if !rows.Scan(&e.Position, &e.Pin, &e.Source, &e.Author, &e.Board, &names, &e.Score, &created, &written, &swept, &low) {
+		if !rows.Scan(&e.Position, &e.Pin, &e.Source, &e.Author, &e.Board, &names, &e.Score, &created, &e.Pool, &written, &swept, &low) {
 			break
 		}
 		e.Interests, e.Created, e.Time = interestsOf(names), schemas.Micros(created), schemas.Micros(orZero(written))

@@ -35,6 +35,7 @@ func tables(ttl time.Duration) []table {
 	feeds := []column{
 		{"user", "text", "partition"}, {"position", "bigint", "down"}, {"floor", "bigint", "static"},
 		{"pin", "text", ""}, {"source", "text", ""}, {"score", "double", ""}, {"swept", "bigint", ""},
+		{"pool", "text", ""},
 	}
 	return []table{
 		{"feeds", facets(feeds...), options(ttl)},
@@ -110,7 +111,7 @@ func Statements(cfg Config, at Cluster) []string {
 	return all
 }
 
-// Apply makes the keyspace and the tables that are not there, and sets options that differ. What cannot be changed in
+// Apply makes the keyspace, the tables and the columns that are not there, and sets options that differ. What cannot be changed in
 // place, a column of another type for instance, it reports and leaves alone, having changed nothing. It returns what it
 // has done.
 func Apply(ctx context.Context, cfg Config, at Cluster) (done []string, err error) {
@@ -253,19 +254,27 @@ func (s schema) differences(cfg Config, at Cluster) (mend []difference, hopeless
 			mend = append(mend, difference{"table " + t.name + ": not there", t.create(cfg.Keyspace)})
 			continue
 		}
-		hopeless = append(hopeless, t.columnDifferences(found)...)
+		columns, others := t.columnDifferences(cfg.Keyspace, found)
+		mend, hopeless = append(mend, columns...), append(hopeless, others...)
 		mend = append(mend, t.optionDifferences(cfg.Keyspace, found)...)
 	}
 	return mend, hopeless
 }
 
-func (t table) columnDifferences(found tableFound) (problems []error) {
+// columnDifferences tells the columns to be added from those that cannot be mended. A key cannot be added.
+func (t table) columnDifferences(keyspace string, found tableFound) (mend []difference, hopeless []error) {
 	for _, c := range t.columns {
-		if got := found.columns[c.name]; got != c {
-			problems = append(problems, fmt.Errorf("table %s: column %s is %q %s: want %q %s", t.name, c.name, got.kind, got.key, c.kind, c.key))
+		got, there := found.columns[c.name]
+		switch {
+		case !there && c.key == "":
+			mend = append(mend, difference{fmt.Sprintf("table %s: column %s: not there", t.name, c.name),
+				fmt.Sprintf("ALTER TABLE %s.%s ADD %s %s", keyspace, t.name, c.name, c.kind)})
+		case got != c:
+			hopeless = append(hopeless,
+				fmt.Errorf("table %s: column %s is %q %s: want %q %s", t.name, c.name, got.kind, got.key, c.kind, c.key))
 		}
 	}
-	return problems
+	return mend, hopeless
 }
 
 func (t table) optionDifferences(keyspace string, found tableFound) (mend []difference) {

@@ -88,7 +88,8 @@ func TestDifferences(t *testing.T) {
 			"", `table feeds: column score is "float" : want "double"`},
 		{"another order", func(s schema) { s.tables["feeds"].columns["position"] = column{"position", "bigint", "up"} },
 			"", `table feeds: column position is "bigint" up: want "bigint" down`},
-		{"no column", func(s schema) { delete(s.tables["edges"].columns, "wins_tie") }, "", "table edges: column wins_tie"},
+		{"no column", func(s schema) { delete(s.tables["feeds"].columns, "pool") }, "ALTER TABLE smartfeed.feeds ADD pool text", ""},
+		{"no key", func(s schema) { delete(s.tables["edges"].columns, "kind") }, "", "table edges: column kind"},
 		{"other replicas", func(s schema) { s.replication[at.Datacenter] = "1" }, "", `keyspace smartfeed: "1" replicas in datacenter1: want 3`},
 	} {
 		s := has(cfg, at)

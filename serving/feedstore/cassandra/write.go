@@ -15,8 +15,8 @@ import (
 
 // The statements of writing. Every one has its time.
 const (
-	putEntry = `INSERT INTO feeds (user, position, pin, source, author, board, interests, score, created)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
+	putEntry = `INSERT INTO feeds (user, position, pin, source, author, board, interests, score, created, pool)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
 	putSwept   = `INSERT INTO feeds (user, position, swept) VALUES (?, ?, ?) USING TIMESTAMP ?`
 	putFloor   = `UPDATE feeds USING TIMESTAMP ? AND TTL 0 SET floor = ? WHERE user = ?`
 	trimFeed   = `DELETE FROM feeds USING TIMESTAMP ? WHERE user = ? AND position <= ?`
@@ -185,7 +185,7 @@ func entryStatement(e *schemas.FeedEntry) statement {
 		return statement{putSwept, []any{e.User, e.Position, int64(e.Time), int64(e.Time)}}
 	}
 	return statement{putEntry, []any{e.User, e.Position, e.Pin, e.Source, e.Author, e.Board, interests(&e.Facets), e.Score,
-		int64(e.Created), int64(e.Time)}}
+		int64(e.Created), e.Pool, int64(e.Time)}}
 }
 
 // cutStatements raise the floor and delete what is below it, up to the time of the entry that brought that about. The

@@ -63,10 +63,15 @@ func fresh() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
 func newUser() schemas.UserID { return schemas.UserID("user:" + fresh()) }
 
+// entry is one of following, or, every third, an explored one.
 func entry(user schemas.UserID, position int64) schemas.FeedEntry {
+	source, pool := schemas.Following, schemas.Source("")
+	if position%3 == 0 {
+		source, pool = schemas.Explore, schemas.Related
+	}
 	return schemas.FeedEntry{User: user, Position: position, Time: schemas.Micros(position) * 1e6,
 		ServedItem: schemas.ServedItem{
-			Pin: schemas.PinID(fmt.Sprintf("pin:%s:%d", user, position)), Source: schemas.Following,
+			Pin: schemas.PinID(fmt.Sprintf("pin:%s:%d", user, position)), Source: source, Pool: pool,
 			Facets: schemas.Facets{Author: "user:author", Board: "board:b",
 				Interests: []schemas.InterestID{"interest:a", "interest:b"}},
 			Score: float64(position) / 3, Created: schemas.Micros(-position),
