@@ -432,7 +432,8 @@ func (p *product) openFeed(context.Context) error {
 		return err
 	}
 	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
-		Generator: p.generator, Explainer: p.generator, Neighbours: p.related, Store: p.store, TTL: p.cfg.FeedStore.ttl(),
+		Generator: p.generator, Explainer: p.generator, Pools: p.generator, Neighbours: p.related,
+		Store: p.store, TTL: p.cfg.FeedStore.ttl(),
 		Served:  feed.NewServedTopic(client, p.streams),
 		Returns: feed.NewReturnTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
 	})

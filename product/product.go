@@ -76,6 +76,7 @@ type generator interface {
 	feed.Generator
 	feed.Explainer
 	api.Pools
+	feed.Pools
 }
 
 // opener opens one piece of a product.

@@ -118,11 +118,11 @@ type Feed interface {
 	RelatedPins(ctx context.Context, pin schemas.PinID, limit int) (feed.RelatedPins, error)
 	RelatedInterests(ctx context.Context, interest schemas.InterestID, limit int) (feed.RelatedInterests, error)
 	Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID) (feed.Why, error)
+	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
 }
 
-// Pools reads one user's candidates of one source, and what a feed makes of them all, changing nothing.
+// Pools reads what a feed makes of a user's candidates, changing nothing.
 type Pools interface {
-	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
 	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
 }
 

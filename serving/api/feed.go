@@ -152,7 +152,7 @@ func (s *Server) pool(w http.ResponseWriter, r *http.Request) error {
 	if err := p.err(); err != nil {
 		return err
 	}
-	pool, err := s.deps.Pools.Pool(r.Context(), user, source, limit)
+	pool, err := s.deps.Feed.Pool(r.Context(), user, source, limit)
 	if err != nil {
 		return fmt.Errorf("%w (%w)", unavailable("the pools cannot be read at the moment"), err)
 	}

@@ -168,6 +168,7 @@ func (c Config) Validate() error {
 type Deps struct {
 	Generator  Generator
 	Explainer  Explainer  // answers Why; nil: nobody
+	Pools      Pools      // nil: Pool may not be called
 	Neighbours Neighbours // nil: RelatedPins and RelatedInterests may not be called
 	Store      Store
 	TTL        time.Duration // after which Store lets go of entries, by itself; 0: never

@@ -1,0 +1,59 @@
+package feed
+
+import (
+	"context"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// fakePools has one pool, whatever is asked.
+type fakePools []schemas.PinID
+
+func (p fakePools) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
+	pool := &schemas.Pool{Source: source, Total: len(p)}
+	for _, pin := range p[:min(limit, len(p))] {
+		pool.Items = append(pool.Items, schemas.PoolItem{Pin: pin})
+	}
+	return pool, nil
+}
+
+// A pool hears of deletions along edges alone; of what came by none the cards tell.
+func TestPoolsLeaveOutWhatTheCardsSayIsDeleted(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		source schemas.Source
+		limit  int
+		away   error
+		want   []schemas.PinID
+		total  int
+	}{
+		{name: "related", source: schemas.Related, limit: 10, want: []schemas.PinID{"pin:1", "pin:3", "pin:4"}, total: 3},
+		{name: "another system's", source: "partner", limit: 10, want: []schemas.PinID{"pin:1", "pin:3", "pin:4"}, total: 3},
+		{name: "fewer than there are", source: schemas.Related, limit: 2, want: []schemas.PinID{"pin:1", "pin:3"}, total: 3},
+		{name: "following", source: schemas.Following, limit: 2, want: []schemas.PinID{"pin:1", "pin:2"}, total: 4},
+		{name: "related, the store is away", source: schemas.Related, limit: 2, away: errFake, want: []schemas.PinID{"pin:1", "pin:2"}, total: 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, nil)
+			r.deps.Pools = fakePools{"pin:1", "pin:2", "pin:3", "pin:4"}
+			r.store.cards["pin:1"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1"}}
+			r.store.cards["pin:2"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:2", Deleted: true}}
+			r.store.facts.err = c.away
+			pool, err := r.Pool(t.Context(), viewer, c.source, c.limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []schemas.PinID
+			for _, it := range pool.Items {
+				got = append(got, it.Pin)
+			}
+			same(t, "items", got, c.want)
+			same(t, "total", pool.Total, c.total)
+			same(t, "source", pool.Source, c.source)
+			if asked := r.store.facts.hits.Load() > 0; asked != (c.away != nil) {
+				t.Errorf("the fault was hit: %t", asked)
+			}
+		})
+	}
+}
