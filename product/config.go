@@ -196,7 +196,7 @@ func (c *Config) validateOwn() error {
 	if c.Log.Format != "text" && c.Log.Format != "json" {
 		problems = append(problems, fmt.Errorf("log.format: %q is neither text nor json", c.Log.Format))
 	}
-	if c.Fanout.StepEdges*4 > c.Rows.MaxRecordRows { // a delivery writes a row for each, and trims some pools
+	if c.Fanout.StepEdges*4 > c.Rows.MaxRecordRows { // a delivery writes a row for each, and trims pools with what room is left
 		problems = append(problems, fmt.Errorf("rows.max_record_rows: %d is less than four times fanout.step_edges, %d",
 			c.Rows.MaxRecordRows, c.Fanout.StepEdges))
 	}

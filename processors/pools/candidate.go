@@ -1,8 +1,10 @@
 package pools
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/ranked"
@@ -22,6 +24,7 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	p := g.putters.Get().(*putter)
 	defer g.putters.Put(p)
 	p.begin(floorsOf(tx), d.Source, g.cfg.Cap)
+	defer p.postpone()
 	for i := range d.Pins {
 		p.delivered(&d.Pins[i])
 		if err := g.spread(tx, d, p); err != nil {
@@ -29,20 +32,25 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 		}
 	}
 	tx.Effect(effectOf(d.Source), len(d.Pins)*len(d.Users))
-	levels := make([]*level, len(p.due))
-	for i, user := range p.due {
-		var err error
-		if levels[i], err = g.trim(tx, tx.Of(string(user)), user, d.Source); err != nil {
-			return err
-		}
-	}
 	if err := g.goOn(tx, d); err != nil {
 		return err
 	}
-	for i, l := range levels { // now that the record is not undone any more
-		if l != nil {
-			p.floors.keep(p.due[i], *l)
+	return g.trimPools(tx, p)
+}
+
+// trimPools trims the pools of p whose turn it is, last of all that a record does: they take the room that is left. Users who
+// follow the same few come due together, and their pools may have more rows to drop than a record may write: the others are
+// trimmed with the next rows that they get.
+func (g *group) trimPools(tx *rows.Tx, p *putter) error {
+	slices.Sort(p.due)
+	p.due = slices.Compact(p.due)
+	for ; p.done < len(p.due); p.done++ {
+		user := p.due[p.done]
+		l, more, err := g.trim(tx, tx.Of(string(user)), user, p.source)
+		if err != nil || more {
+			return err
 		}
+		p.floors.trimmed(user, p.source, l, p.cap)
 	}
 	return nil
 }
@@ -133,6 +141,7 @@ type putter struct {
 	source    schemas.Source
 	cap       int
 	due       []schemas.UserID // whose pool is to be trimmed
+	done      int              // of them, those whose pool has been
 	row       []byte           // of the pin, with the base score
 	score     int              // where the score stands in row
 	base      float64
@@ -147,7 +156,7 @@ type putter struct {
 }
 
 func (p *putter) begin(f *floors, source schemas.Source, most int) {
-	p.floors, p.source, p.cap, p.due = f, source, most, p.due[:0]
+	p.floors, p.source, p.cap, p.due, p.done = f, source, most, p.due[:0], 0
 	p.score, p.sourceHash = 1+len(source)+1, ranked.Hash(source)
 }
 
@@ -202,36 +211,57 @@ func (p *putter) trimDue(user schemas.UserID, l *level) bool {
 		return p.floors.count(shareOf(h, p.sourceHash), p.cap) || ranked.TrimDue(h, p.hash, 4*p.cap)
 	}
 	l.room--
-	if l.room > 0 {
-		return false
-	}
-	l.room = p.cap // until the trim knows better
-	return true
+	return l.room <= 0
 }
 
-// trim drops what is over the caps of a user's pool, and says how full it is then.
-func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source) (*level, error) {
+// postpone has the pools that were due and not trimmed be due with their next row.
+func (p *putter) postpone() {
+	for _, user := range p.due[p.done:] {
+		p.floors.postpone(user, p.source)
+	}
+}
+
+// trim drops what is over the caps of a user's pool, and says how full it is then; more says that the record has no room for
+// all that is to be dropped.
+func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source) (l *level, more bool, err error) {
+	if !roomy(tx) {
+		return nil, true, nil
+	}
 	deletions := g.deleted.Len()
 	m := g.scratch.Get().(*scratch)
 	defer g.scratch.Put(m)
 	v, err := viewOf(own, user, g.deleted, tx.Time(), g.cfg.Expiry, m)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	list, t, err := v.trim(source, g.cfg.Cap)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	for i, reason := range t.reasons {
-		if reason == "" {
-			continue
+	if more, err = drop(tx, own, list, t); err != nil || more {
+		return nil, more, err
+	}
+	return levelOf(v, source, list, t, g.cfg.Cap, deletions), false, nil
+}
+
+// drop deletes the rows that a trim drops, as far as the record has room for them. What is left then are the highest
+// versions: without them earlier ones would say what a pin is.
+func drop(tx *rows.Tx, own rows.Owner, list []candidateRow, t *trimmed) (more bool, err error) {
+	const longestName = 1 << 10 // with its owner
+	order := t.dropped()
+	if rows, bytes := tx.Room(); len(order) > min(rows-freeRows, (bytes-freeBytes)/longestName) {
+		slices.SortFunc(order, func(i, j int) int { return cmp.Compare(list[i].version, list[j].version) })
+	}
+	for _, i := range order {
+		if !roomy(tx) {
+			return true, nil
 		}
-		tx.Count(reason)
+		tx.Count(t.reasons[i])
 		if err := own.Delete([]byte(list[i].name)); err != nil {
-			return nil, err
+			return false, err
 		}
 	}
-	return levelOf(v, source, list, t, g.cfg.Cap, deletions), nil
+	return false, nil
 }
 
 // offer puts the candidates of another system into the user's pool of its source. An offer is a version of what it
@@ -257,18 +287,15 @@ func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	p := g.putters.Get().(*putter)
 	defer g.putters.Put(p)
 	p.begin(floorsOf(tx), o.Source, g.cfg.Cap)
+	defer p.postpone()
 	for i := range o.Candidates {
 		c := &o.Candidates[i]
 		p.pin(false, c.Pin, schemas.Version(o.Time), c.Score, &ranked.Body{Facets: c.Facets, Created: c.Created})
-		if err := p.put(own, o.User, p.row, nil); err != nil {
+		if err := p.put(own, o.User, p.row, p.floors.of(o.User, o.Source)); err != nil {
 			return err
 		}
 	}
-	if len(p.due) == 0 {
-		return nil
-	}
-	_, err := g.trim(tx, own, o.User, o.Source)
-	return err
+	return g.trimPools(tx, p)
 }
 
 // admits says whether a user may have candidates of a source: one of the pipeline's, one that has some already, or one

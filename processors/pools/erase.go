@@ -14,7 +14,7 @@ import (
 // rows that name followees, as it may have come to other rows when it begins to speak, and then has to tell them. What it
 // still has at the end goes by a timer, as what it asks for is heard by nobody.
 
-// eraseRows is how many rows of a deleted user go in one step.
+// eraseRows is how many rows of a deleted user go in one step at most.
 const eraseRows = 2000
 
 // timerErase is the timer by which a silent generation goes on.
@@ -63,13 +63,19 @@ func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave
 		return false, err
 	}
 	for _, name := range names {
+		if !roomy(tx) {
+			return true, nil
+		}
 		if other, ok := toldOf(name); ok {
 			if err := g.askToForget(tx, e, other); err != nil {
 				return false, err
 			}
 		}
+		if err := own.Delete(name); err != nil {
+			return false, err
+		}
 	}
-	return more, deleteRows(own, names)
+	return more, nil
 }
 
 // eraseOn goes on by the timer.
@@ -112,15 +118,6 @@ func keepNone([]byte) bool { return false }
 func namesFollowee(row []byte) bool {
 	_, ok := toldOf(row)
 	return ok
-}
-
-func deleteRows(own rows.Owner, names [][]byte) error {
-	for _, name := range names {
-		if err := own.Delete(name); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // toldOf returns the followee that a row says the user followed or blocked, or does. (Who blocks the user is a followee's

@@ -33,10 +33,10 @@ const slotBits = 14
 // the place of others, whichever.
 const mostFloors = 1 << 15
 
-// level is how full the pool of a source is that was full at the last trim.
+// level is how full the pool of a source is that was full at the last trim, or is still to be trimmed.
 type level struct {
 	source schemas.Source
-	room   int    // rows that are put before it is trimmed
+	room   int    // rows that are put before it is trimmed; the next row is the last of them when it is not positive
 	floor  *floor // nil: not known any more
 }
 
@@ -118,6 +118,25 @@ func (f *floors) keep(user schemas.UserID, l level) {
 			f.drop(other)
 		}
 	}
+}
+
+// trimmed remembers what a trim found: how full the pool is, nil if it is not, and that its next turn is after so many rows.
+func (f *floors) trimmed(user schemas.UserID, source schemas.Source, l *level, most int) {
+	if was := f.of(user, source); was != nil {
+		was.room = most
+	}
+	if l != nil {
+		f.keep(user, *l)
+	}
+}
+
+// postpone has a pool be trimmed with the next row that it gets.
+func (f *floors) postpone(user schemas.UserID, source schemas.Source) {
+	if was := f.of(user, source); was != nil {
+		was.room = 0
+		return
+	}
+	f.keep(user, level{source: source})
 }
 
 func (f *floors) drop(user schemas.UserID) {

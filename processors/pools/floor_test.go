@@ -70,9 +70,7 @@ func (f *flooded) deliver(d *schemas.DeliveredPin, weight float32) {
 	if f.put.trimDue(owner, l) {
 		deletions := f.gone.Len()
 		v, list, t := f.trim(f.table)
-		if l := levelOf(v, schemas.Following, list, t, f.most, deletions); l != nil {
-			f.floors.keep(owner, *l)
-		}
+		f.floors.trimmed(owner, schemas.Following, levelOf(v, schemas.Following, list, t, f.most, deletions), f.most)
 	}
 }
 

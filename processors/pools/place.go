@@ -174,6 +174,16 @@ type trimmed struct {
 	hidden  int      // how many stay of those that are hidden
 }
 
+// dropped returns which rows are dropped.
+func (t *trimmed) dropped() (list []int) {
+	for i, reason := range t.reasons {
+		if reason != "" {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
 // trim keeps the best candidates up to the cap, as many hidden ones, and of each the rows that say what it is and where
 // it stands.
 func (j judge) trim(list []candidateRow, all []candidate, most int) (*trimmed, error) {

@@ -17,7 +17,7 @@ import (
 // newest is any more does not come back. Nobody is asked for one who is away: the next visit asks everybody. Without
 // AwayAfter there is nobody to stay away: whoever went away before is taken back.
 
-// clearedRows is how many candidates go in one step. A silent generation takes as many as a record may, since no step that it
+// clearedRows is how many candidates go in one step at most. A silent generation takes as many as a record may, since no step that it
 // asks for comes, and the answers to the one that speaks may be next.
 const (
 	clearedRows       = 5000
@@ -45,7 +45,7 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 			break
 		}
 		for _, kind := range candidateKinds() {
-			more, err := dropRows(own, sourcePrefix(kind, source), most)
+			more, err := dropRows(tx, own, sourcePrefix(kind, source), most)
 			if err != nil {
 				return err
 			}
@@ -65,13 +65,21 @@ func rebuilt(source schemas.Source) []schemas.Source {
 	return []schemas.Source{source}
 }
 
-// dropRows deletes the first rows with a prefix, and says whether there are others.
-func dropRows(own rows.Owner, prefix []byte, most int) (more bool, err error) {
+// dropRows deletes the first rows with a prefix, as many as the record has room for, and says whether there are others.
+func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, most int) (more bool, err error) {
 	names, more, err := someRows(own, prefix, most, keepNone)
 	if err != nil {
 		return false, err
 	}
-	return more, deleteRows(own, names)
+	for _, name := range names {
+		if !roomy(tx) {
+			return true, nil
+		}
+		if err := own.Delete(name); err != nil {
+			return false, err
+		}
+	}
+	return more, nil
 }
 
 // askAgain asks the followees of a user's rebuilt sources for what they have; everyone, if some that were asked before

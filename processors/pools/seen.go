@@ -108,9 +108,10 @@ func indexedBetween(t table, from, to int64) ([]indexed, error) {
 // forget takes the oldest seen pins away that are over the cap. From then on candidates created before the oldest one
 // kept are refused: what was forgotten is among them. (A pin can be created up to five minutes after it was shown, by
 // clocks that differ; so what is forgotten has a say, too.)
-func forget(own rows.Owner, st *state, most int64) error {
-	const atOnce = 2000 // a smaller cap than before takes some visits to be met
-	over := min(st.Head-st.Unseen-most, atOnce)
+func forget(tx *rows.Tx, own rows.Owner, st *state, most int64) error {
+	const atOnce, longest = 2000, 2 << 10 // a smaller cap than before takes some visits to be met; bytes of the two rows of a pin
+	rows, bytes := tx.Room()
+	over := min(st.Head-st.Unseen-most, atOnce, int64(min(rows/4, bytes/2/longest)))
 	if over <= 0 {
 		return nil
 	}

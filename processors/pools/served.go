@@ -36,7 +36,7 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	if err := g.defers(tx, own, &before.Memory, s); err != nil {
 		return err
 	}
-	if err := forget(own, &st, int64(g.cfg.SeenCap)); err != nil {
+	if err := forget(tx, own, &st, int64(g.cfg.SeenCap)); err != nil {
 		return err
 	}
 	if err := putState(own, &st); err != nil {
@@ -143,15 +143,19 @@ func putState(own rows.Owner, st *state) error {
 	return own.Put([]byte{rowState}, value)
 }
 
-// trimAll trims every pool of a user.
+// trimAll trims every pool of a user. One that the record has no room for is trimmed with the next row that it gets.
 func (g *group) trimAll(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 	list, err := sources(own)
 	if err != nil {
 		return err
 	}
 	for _, source := range list {
-		if _, err := g.trim(tx, own, user, source); err != nil {
+		_, more, err := g.trim(tx, own, user, source)
+		if err != nil {
 			return err
+		}
+		if more {
+			floorsOf(tx).postpone(user, source)
 		}
 	}
 	return nil

@@ -39,12 +39,18 @@ type rig struct {
 
 var gone = deleted{"user:gone": true}
 
-func newRig(t *testing.T, cfg pools.Config) *rig {
+func newRig(t *testing.T, cfg pools.Config) *rig { return newRigWith(t, cfg, nil) }
+
+// newRigWith is newRig with the rows' configuration as adjust has changed it.
+func newRigWith(t *testing.T, cfg pools.Config, adjust func(*rows.Config)) *rig {
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
-	r.member = r.Start("a", pools.Group(cfg, r.Streams, gone))
+	r.member = r.StartWith("a", adjust, pools.Group(cfg, r.Streams, gone))
 	r.attach()
 	return r
 }
+
+// narrow bounds what a record may write by the least that rows take.
+func narrow(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }
 
 // attach makes a generator on the member's present rows.
 func (r *rig) attach() { r.attachWith(pools.DefaultGeneratorConfig()) }

@@ -1,0 +1,127 @@
+package pools_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// together are so many users of one partition who follow the same author alone.
+func (r *rig) together(most int) (users []schemas.UserID) {
+	for n := 0; len(users) < most; n++ {
+		user := schemas.UserID(fmt.Sprint("user:same-", n))
+		if topics.Partition(string(user), r.Kafka.Partitions) != 0 {
+			continue
+		}
+		r.edge(user, schemas.FollowEdge, "user:a", true)
+		users = append(users, user)
+	}
+	r.WaitIdle()
+	return users
+}
+
+func (r *rig) deliverAll(users []schemas.UserID, pins ...schemas.DeliveredPin) {
+	d := &schemas.Delivery{Source: schemas.Following, Pins: pins, Users: users}
+	proctest.PublishTo(r.Wire, r.Streams.Deliveries, 0, "user:a", time.Time{}, d)
+}
+
+// noLetters fails for dead letters.
+func (r *rig) noLetters() {
+	r.t.Helper()
+	if letters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(letters) > 0 {
+		r.t.Errorf("%d dead letters: %s", len(letters), letters[0].Value.Reason)
+	}
+}
+
+// Pools that are filled alike come due in one delivery, and would drop more rows than a record may write: they are trimmed as
+// far as it has room, and the others with the next deliveries.
+func TestPoolsThatComeDueTogether(t *testing.T) {
+	t.Parallel()
+	const most, slack, many = 10, 2, 120
+	r := newRigWith(t, pools.Config{Cap: most, Sources: 3, SeenCap: 1000, Frozen: 100}, narrow)
+	users := r.together(many)
+	last := 0
+	bring := func(pins int) {
+		for range pins {
+			last++
+			r.deliverAll(users, pin(last, schemas.Micros(last), "user:a"))
+		}
+		r.WaitIdle()
+	}
+	bring(2*most + slack) // the first turn drops two rows of each pool, the second ten
+	r.noLetters()
+	postponed := 0
+	for _, user := range users {
+		if r.count(user, 'c') == 2*most {
+			postponed++
+		}
+	}
+	if postponed == 0 || postponed == many {
+		t.Fatalf("%d of %d pools have still to be trimmed: one record had room for all, or for none", postponed, many)
+	}
+	bring(2 * most)
+	r.noLetters()
+	var want []place
+	for n := last; n > last-most; n-- {
+		want = append(want, place{pin(n, 0, "").Pin, float64(n)})
+	}
+	for _, user := range users {
+		if n := r.count(user, 'c'); n > 3*most {
+			t.Errorf("%s has %d rows, want a few times %d", user, n, most)
+		}
+		if diff := gocmp.Diff(want, placesOf(r.pool(user, schemas.Following))[:most]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", user, diff)
+		}
+	}
+}
+
+// Whatever takes many rows away does so in steps that the least bounds of a record allow: an erasure, a rebuild, and a cap of
+// seen pins that was lowered.
+func TestManyRowsGoInSteps(t *testing.T) {
+	t.Parallel()
+	const many = 1500
+	r := newRigWith(t, pools.Config{Cap: 5000, Sources: 3, SeenCap: 5000, Frozen: 100}, narrow)
+	for _, user := range []schemas.UserID{"user:erased", "user:rebuilt"} {
+		for n := 0; n < many; n += 100 {
+			var pins []schemas.DeliveredPin
+			for k := range 100 {
+				pins = append(pins, pin(n+k, schemas.Micros(n+k), "user:a"))
+			}
+			r.deliver(schemas.Following, user, 1, pins...)
+			r.edge(user, schemas.FollowEdge, schemas.ID(fmt.Sprint("user:a-", n)), true)
+		}
+	}
+	for n := 0; n < many; n += 100 {
+		r.showPins("user:seen", n, n+100)
+	}
+	r.WaitIdle()
+	if c, s := r.count("user:erased", 'c'), r.count("user:seen", 's'); c != many || s != many {
+		t.Fatalf("%d candidates and %d seen pins, want %d", c, s, many)
+	}
+	r.cfg.SeenCap = 1000
+	r.member = r.StartWith("a", narrow, pools.Group(r.cfg, r.Streams, gone))
+	erase := &schemas.Erasure{User: "user:erased", Step: schemas.EraseUser, Time: 5}
+	proctest.Publish(r.Wire, r.Streams.Erasures, string(erase.User), erase)
+	proctest.Publish(r.Wire, r.Streams.Rebuilds, "user:rebuilt", &schemas.Rebuild{User: "user:rebuilt"})
+	for n := range 5 {
+		r.showPins("user:seen", many+n, many+n+1)
+	}
+	r.WaitIdle()
+	r.noLetters()
+	if n := len(r.Rows(topics.Pools, "user:erased")); n > 0 {
+		t.Errorf("%d rows are left of the erased user", n)
+	}
+	if n := r.count("user:rebuilt", 'c'); n > 0 {
+		t.Errorf("%d candidates are left where they were to be made anew", n)
+	}
+	if n := r.count("user:seen", 's'); n != 1000 {
+		t.Errorf("%d pins are remembered as seen, want 1000", n)
+	}
+}
