@@ -259,8 +259,8 @@ const (
 	slotBytes = 128 << 10
 )
 
-// toGive returns the next recents behind a place, at most so many of a class: the best first, then those that are gone,
-// which somebody needs to know who had no part in the walks. more says that there are others.
+// toGive returns the next recents behind a place of the best of each class, so many of it whatever came before: the best
+// first, then those that are gone, which somebody needs to know who had no part in the walks. more says that there are others.
 func (b *book) toGive(at place, most int) (list []recent, more bool, err error) {
 	return b.portion(at, most, math.MaxInt, givenBytes)
 }
@@ -271,18 +271,17 @@ func (b *book) toShelve(at place, most int) (list []recent, more bool, err error
 }
 
 func (b *book) portion(at place, most, pins, bytes int) (list []recent, more bool, err error) {
-	size := 0
+	size, behind := 0, string(recentRow(classOf(at.gone), at.score, at.pin))
 	for _, class := range []byte{rowRecent, rowGone} {
 		gone := class == rowGone
 		if at.gone && !gone || !gone && !b.published || gone && !b.withdrawn {
 			continue
 		}
-		scan := rows.Scan{Prefix: []byte{class}, Limit: most}
-		if at.pin != "" && at.gone == gone {
-			scan.From = append(recentRow(class, at.score, at.pin), 0)
-		}
 		var bad error
-		err = b.Scan(scan, func(row, value []byte) bool {
+		err = b.Scan(rows.Scan{Prefix: []byte{class}, Limit: most}, func(row, value []byte) bool {
+			if at.pin != "" && at.gone == gone && string(row) <= behind {
+				return true // it counts among the best, as other portions had it
+			}
 			if more = size > bytes || len(list) == pins; more {
 				return false
 			}

@@ -589,6 +589,46 @@ func TestSlotsAreTakenAgainWhileTheyAreFreed(t *testing.T) {
 	}
 }
 
+// longPin is one of an author whose interests have ids of the longest.
+func longPin(author schemas.UserID, n int) schemas.PinVersion {
+	p := pinOf(author, n, schemas.Micros(n))
+	p.Interests = nil
+	for i := range schemas.MaxInterests {
+		p.Interests = append(p.Interests, schemas.InterestID(fmt.Sprintf("interest:%d-%s", i, strings.Repeat("x", 230))))
+	}
+	return p
+}
+
+// A new follower is brought the best that a followee keeps and no more, also where these go in portions and more are there, for
+// want of a trim.
+func TestBackfillInPortionsIsOfTheBest(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	const before, most, author = 100, 40, "user:much"
+	for _, recents := range []int{before, most} {
+		w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: recents, PullAbove: never, SpreadAbove: never}))
+		if recents == before {
+			for n := range before {
+				announce(w, author, longPin(author, n))
+			}
+		}
+		w.WaitIdle()
+	}
+	publish(w, follow("f", 1, "user:fan", schemas.Follow, author))
+	w.WaitIdle()
+	var want []brought
+	for n := before - most; n < before; n++ {
+		p := longPin(author, n)
+		want = append(want, brought{"user:fan", p.Pin, p.Version, 1})
+	}
+	expect(t, w, author, want)
+	if steps := proctest.Drain(w, w.Streams.FanoutLoop); !slices.ContainsFunc(steps, func(r proctest.Record[schemas.FanoutStep]) bool {
+		return r.Value.Kind == schemas.GiveStep
+	}) {
+		t.Error("all was brought at once")
+	}
+}
+
 // Pins with the longest facets there can be: what one record does stays small, and nothing is left out for it, by
 // back-fills, walks, and switches in both directions.
 func TestLongPinsGoInPortions(t *testing.T) {
@@ -596,14 +636,10 @@ func TestLongPinsGoInPortions(t *testing.T) {
 	w := proctest.New(t)
 	const author, pins, followers = "user:long", 50, 60
 	w.Start("a", relay(w), group(w, fanout.Config{HalfLife: halfLife, StepEdges: 1000, Recents: 100, PullAbove: followers, SpreadAbove: never}))
-	var long []schemas.InterestID
-	for n := range schemas.MaxInterests {
-		long = append(long, schemas.InterestID(fmt.Sprintf("interest:%d-%s", n, strings.Repeat("x", 230))))
-	}
 	published := map[schemas.PinID]bool{}
 	for n := range pins {
-		p := pinOf(author, n, schemas.Micros(n))
-		p.Interests, p.Deleted = long, n%10 == 9
+		p := longPin(author, n)
+		p.Deleted = n%10 == 9
 		published[p.Pin] = p.Deleted
 		announce(w, author, p)
 	}
@@ -615,8 +651,7 @@ func TestLongPinsGoInPortions(t *testing.T) {
 	if list, _ := deliveries(t, w, author); len(list) != pins*followers {
 		t.Errorf("%d deliveries, want %d pins for %d followers", len(list), pins, followers)
 	}
-	last := pinOf(author, pins, pins)
-	last.Interests = long
+	last := longPin(author, pins)
 	published[last.Pin] = false
 	announce(w, author, last)
 	publish(w, follow("one more", 0, "user:more", schemas.Follow, author))
