@@ -141,29 +141,10 @@ func (g *group) look(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 	}
 	p.away, p.looks, p.want, p.came = true, 0, 0, 0
 	tx.Effect(effectAway, 1)
-	if _, err := g.tellFollowees(tx, own, "", schemas.EdgeMode{User: user, Away: true}); err != nil {
+	if _, err := g.tell(tx, own, &schemas.Rebuild{User: user, Away: true}); err != nil {
 		return err
 	}
 	return putPresence(own, p)
-}
-
-// tellFollowees sends a mode to each of the user's followees of a source, "" for all, and returns how many they are.
-func (g *group) tellFollowees(tx *rows.Tx, own rows.Owner, source schemas.Source, m schemas.EdgeMode) (told int, err error) {
-	now, err := readGraph(own, new(scratch))
-	if err != nil || tx.Silent() { // whoever speaks asks; to wait for answers to others' questions could be for ever
-		return 0, err
-	}
-	for followee := range now.follows {
-		if source != "" && schemas.Followee(followee).Source() != source {
-			continue
-		}
-		told++
-		m.Followee = schemas.Followee(followee)
-		if err := rows.Send(tx, g.streams.EdgeModes, string(followee), &m); err != nil {
-			return 0, err
-		}
-	}
-	return told, nil
 }
 
 // here notes that a user is here, and takes back one who was away: also without AwayAfter, since the followees of whoever
@@ -191,7 +172,7 @@ func (g *group) takeBack(tx *rows.Tx, own rows.Owner, user schemas.UserID, p *pr
 	now := schemas.MicrosOf(tx.Time())
 	p.away, p.last, p.asked, p.came = false, now, max(now, p.asked+1), 0
 	tx.Effect(effectReturned, 1)
-	if p.want, err = g.tellFollowees(tx, own, "", schemas.EdgeMode{User: user, Asked: p.asked}); err != nil {
+	if p.want, err = g.tell(tx, own, &schemas.Rebuild{User: user, Asked: p.asked}); err != nil {
 		return err
 	}
 	if g.cfg.AwayAfter > 0 {

@@ -36,6 +36,9 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
+	if r.Tell {
+		return g.tellOn(tx, tx.Own(), r)
+	}
 	own, most := tx.Own(), clearedRows
 	if tx.Silent() {
 		most = clearedSilentRows
@@ -99,7 +102,7 @@ func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error 
 	}
 	tx.Effect(effectRebuilt, 1)
 	if r.Keep { // what waits is whole: nobody waits for the answers
-		_, err := g.tellFollowees(tx, own, r.Source, schemas.EdgeMode{User: r.User, Asked: greeted})
+		_, err := g.tell(tx, own, &schemas.Rebuild{User: r.User, Source: r.Source, Asked: greeted})
 		return err
 	}
 	source := r.Source
@@ -107,7 +110,7 @@ func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error 
 		source = ""
 	}
 	p.asked, p.came = max(schemas.MicrosOf(tx.Time()), p.asked+1), 0
-	if p.want, err = g.tellFollowees(tx, own, source, schemas.EdgeMode{User: r.User, Asked: p.asked}); err != nil {
+	if p.want, err = g.tell(tx, own, &schemas.Rebuild{User: r.User, Source: source, Asked: p.asked}); err != nil {
 		return err
 	}
 	return putPresence(own, p)

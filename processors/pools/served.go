@@ -113,11 +113,11 @@ func (g *group) show(tx *rows.Tx, own rows.Owner, st *state, s *schemas.Served) 
 	if err := g.freeze(tx, own, st, added); err != nil {
 		return err
 	}
-	return g.tell(tx, added)
+	return g.tellPins(tx, added)
 }
 
-// tell tells the pins that they were shown, all of a partition in one record.
-func (g *group) tell(tx *rows.Tx, added *schemas.FeedEntries) error {
+// tellPins tells the pins that they were shown, all of a partition in one record.
+func (g *group) tellPins(tx *rows.Tx, added *schemas.FeedEntries) error {
 	byPartition := make([]schemas.Impressions, tx.Partitions())
 	for e := range added.All() {
 		byPartition[topics.Partition(string(e.Pin), tx.Partitions())].Add(schemas.ShownPin{Pin: e.Pin, Source: e.Source})
