@@ -32,6 +32,9 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 		}
 	}
 	tx.Effect(effectOf(d.Source), len(d.Pins)*len(d.Users))
+	if err := g.sweepDelivered(tx, d); err != nil {
+		return err
+	}
 	if err := g.goOn(tx, d); err != nil {
 		return err
 	}
@@ -46,7 +49,7 @@ func (g *group) trimPools(tx *rows.Tx, p *putter) error {
 	p.due = slices.Compact(p.due)
 	for ; p.done < len(p.due); p.done++ {
 		user := p.due[p.done]
-		l, more, err := g.trim(tx, tx.Of(string(user)), user, p.source)
+		l, more, err := g.trim(tx, tx.Of(string(user)), user, p.source, sweepsNone)
 		if err != nil || more {
 			return err
 		}
@@ -221,9 +224,11 @@ func (p *putter) postpone() {
 	}
 }
 
-// trim drops what is over the caps of a user's pool, and says how full it is then; more says that the record has no room for
-// all that is to be dropped.
-func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source) (l *level, more bool, err error) {
+// trim drops what is over the caps of a user's pool, and what is deleted by versions below one, and says how full it is then;
+// more says that the record has no room for all that is to be dropped.
+func (g *group) trim(
+	tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source, below schemas.Version,
+) (l *level, more bool, err error) {
 	if !roomy(tx) {
 		return nil, true, nil
 	}
@@ -234,6 +239,7 @@ func (g *group) trim(tx *rows.Tx, own rows.Owner, user schemas.UserID, source sc
 	if err != nil {
 		return nil, false, err
 	}
+	v.below = below
 	list, t, err := v.trim(source, g.cfg.Cap)
 	if err != nil {
 		return nil, false, err
@@ -293,6 +299,11 @@ func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 		p.pin(false, c.Pin, schemas.Version(o.Time), c.Score, &ranked.Body{Facets: c.Facets, Created: c.Created})
 		if err := p.put(own, o.User, p.row, p.floors.of(o.User, o.Source)); err != nil {
 			return err
+		}
+		if g.deleted.Has(c.Author) {
+			if err := sweepLater(tx, o.User); err != nil {
+				return err
+			}
 		}
 	}
 	return g.trimPools(tx, p)

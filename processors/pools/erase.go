@@ -32,7 +32,7 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	}
 	g.deleted.Note(e.User, e.Time) // nothing that comes behind puts a row back
 	own := tx.Own()
-	if err := g.dropTimer(own); err != nil {
+	if err := g.dropTimers(tx, own, e); err != nil {
 		return err
 	}
 	leave := keepNone
@@ -88,8 +88,13 @@ func (g *group) eraseOn(tx *rows.Tx, own rows.Owner, at time.Time) error {
 	return own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerErase)) // another than the one that has just fired
 }
 
-// dropTimer takes the timer back that looks whether the user is away.
-func (g *group) dropTimer(own rows.Owner) error {
+// dropTimers takes the timers of the user back.
+func (g *group) dropTimers(tx *rows.Tx, own rows.Owner, e *schemas.Erasure) error {
+	if e.Step == schemas.EraseUser {
+		if err := dropSweeps(tx, own, e.User); err != nil {
+			return err
+		}
+	}
 	p, err := readPresence(own)
 	if err != nil || p == nil || p.looks == 0 {
 		return err

@@ -116,6 +116,11 @@ func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
 		return g.forgetMe(tx, e)
 	}
 	own, row := tx.Own(), graphRow(register, e.Other)
+	if e.Erased {
+		if err := sweepLater(tx, e.User); err != nil {
+			return err
+		}
+	}
 	if !e.Live {
 		return part(own, register, e)
 	}

@@ -128,6 +128,7 @@ const (
 type judge struct {
 	standing  func(c *candidate) fate          // without seen: waiting, hidden, refused or expired
 	remembers func(c *candidate) (bool, error) // seen
+	below     schemas.Version                  // deleted versions below it are dropped
 	bodies    *ranked.Bodies
 }
 
@@ -193,7 +194,7 @@ func (j judge) trim(list []candidateRow, all []candidate, most int) (*trimmed, e
 	}
 	for i := range all {
 		c := &all[i]
-		reason, err := j.reason(c, t, most)
+		reason, err := j.reason(c, list[c.version].version, t, most)
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +204,7 @@ func (j judge) trim(list []candidateRow, all []candidate, most int) (*trimmed, e
 }
 
 // reason is why a candidate is dropped, "" if it stays, which t then counts.
-func (j judge) reason(c *candidate, t *trimmed, most int) (string, error) {
+func (j judge) reason(c *candidate, version schemas.Version, t *trimmed, most int) (string, error) {
 	if err := c.open(j.bodies); err != nil {
 		return "", err
 	}
@@ -215,6 +216,8 @@ func (j judge) reason(c *candidate, t *trimmed, most int) (string, error) {
 		return dropExpired, nil
 	case f == erased:
 		return dropErased, nil
+	case c.deleted && version < j.below:
+		return dropDeleted, nil
 	case f == hidden && t.hidden == most:
 		return dropHiddenCap, nil
 	case f == waiting && len(t.waiting) == most:

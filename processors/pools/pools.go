@@ -33,7 +33,8 @@
 // answered, a chunk that could not wait for them says "returning".
 //
 // Of a deleted user all rows go, step by step, and every followee that ever was is told to forget the user; whatever comes
-// afterwards is dropped and counted. Candidates of a deleted author are hidden at once, and go when their pool is trimmed.
+// afterwards is dropped and counted. Candidates of a deleted author are hidden at once, as those are that were deleted, and
+// go when their pool is trimmed: by a timer, a day later or two, that the deletion or the end of the edge sets.
 //
 // Effects are counted: went_away, returned and rebuilt, users; deferred and deferred_came_out, candidates.
 //
@@ -113,6 +114,7 @@ const (
 	dropCap         = "cap"          // a visible candidate over the cap
 	dropHiddenCap   = "hidden_cap"   // a hidden one over theirs
 	dropErased      = "erased"       // a candidate of a deleted author
+	dropDeleted     = "deleted"      // a candidate that was deleted for good, a day ago or more
 	dropSeen        = "seen"         // a candidate that has been shown
 	dropRefused     = "refused"      // a candidate older than what is remembered as seen
 	dropExpired     = "expired"      // a candidate older than Expiry

@@ -95,13 +95,15 @@ const timerAway = "away"
 // timer works off a timer.
 func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) error {
 	floorsOf(tx).forget(schemas.UserID(tx.Key()))
-	if string(name) == timerErase {
+	switch user := schemas.UserID(tx.Key()); string(name) {
+	case timerErase:
 		return g.eraseOn(tx, own, at)
+	case timerSweep:
+		return g.sweepPools(tx, own, user)
+	case timerAway:
+		return g.look(tx, own, user)
 	}
-	if string(name) != timerAway {
-		return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
-	}
-	return g.look(tx, own, schemas.UserID(tx.Key()))
+	return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
 }
 
 // watch begins to watch whether one who is here goes away, unless a timer does already. None does of one of whom nothing was

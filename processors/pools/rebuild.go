@@ -17,8 +17,8 @@ import (
 // newest is any more does not come back. Nobody is asked for one who is away: the next visit asks everybody. Without
 // AwayAfter there is nobody to stay away: whoever went away before is taken back.
 
-// clearedRows is how many candidates go in one step at most. A silent generation takes as many as a record may, since no step that it
-// asks for comes, and the answers to the one that speaks may be next.
+// clearedRows is how many candidates go in one step at most. A silent generation takes as many as a record may, since no step
+// that it asks for comes, and the answers to the one that speaks may be next.
 const (
 	clearedRows       = 5000
 	clearedSilentRows = 10 * clearedRows

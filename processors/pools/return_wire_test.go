@@ -287,12 +287,15 @@ func (r *rig) watched() map[schemas.UserID]watchedUser {
 	}
 }
 
-// timers counts the timers that look whether anybody is away, as the changelog has them.
-func (r *rig) timers() int {
+// timers counts the timers that look whether anybody is away.
+func (r *rig) timers() int { return r.timersOf("away") }
+
+// timersOf counts the timers of a name, as the changelog has them.
+func (r *rig) timersOf(name string) int {
 	r.t.Helper()
 	set := map[string]bool{}
 	for _, rec := range r.Records(topics.TableOf(topics.Pools)) {
-		if key := string(rec.Key); strings.HasPrefix(key, "\x00") && strings.HasSuffix(key, "away") {
+		if key := string(rec.Key); strings.HasPrefix(key, "\x00") && strings.HasSuffix(key, name) {
 			set[key] = true
 			if rec.Value == nil {
 				delete(set, key)

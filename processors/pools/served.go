@@ -46,9 +46,9 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 		return err
 	}
 	if crossed(before.Head, st.Head, int64(max(1, g.cfg.Cap/4))) { // so that few rows of a pool are of pins seen
-		return g.trimAll(tx, own, s.User)
+		_, err = g.trimAll(tx, own, s.User, sweepsNone)
 	}
-	return nil
+	return err
 }
 
 // notAhead moves what a generator whose clock is fast says of the time back to the latest there can be. It passes no door, and
@@ -143,22 +143,24 @@ func putState(own rows.Owner, st *state) error {
 	return own.Put([]byte{rowState}, value)
 }
 
-// trimAll trims every pool of a user. One that the record has no room for is trimmed with the next row that it gets.
-func (g *group) trimAll(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
+// trimAll trims every pool of a user, see trim. One that the record has no room for is trimmed with the next row that it gets;
+// more says that there are some.
+func (g *group) trimAll(tx *rows.Tx, own rows.Owner, user schemas.UserID, below schemas.Version) (more bool, err error) {
 	list, err := sources(own)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, source := range list {
-		_, more, err := g.trim(tx, own, user, source)
+		_, left, err := g.trim(tx, own, user, source, below)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if more {
+		if left {
+			more = true
 			floorsOf(tx).postpone(user, source)
 		}
 	}
-	return nil
+	return more, nil
 }
 
 // affinities keeps what the user cares for, for the generator. Later records are newer states.

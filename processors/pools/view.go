@@ -15,8 +15,9 @@ type view struct {
 	state   state
 	graph   graph
 	deleted DeletedUsers
-	pulled  *Pulled        // nil: none
-	oldest  schemas.Micros // creation of the oldest pins that have not expired
+	pulled  *Pulled         // nil: none
+	oldest  schemas.Micros  // creation of the oldest pins that have not expired
+	below   schemas.Version // deleted versions below it go with a trim
 	scratch *scratch
 
 	// lately is what counts as seen, instead of what the rows say; nil: they are asked.
@@ -25,7 +26,7 @@ type view struct {
 
 // viewOf reads what all sources share. now is for the expiry, s the view's for as long as it is used.
 func viewOf(t table, user schemas.UserID, deleted DeletedUsers, now time.Time, expiry time.Duration, s *scratch) (*view, error) {
-	v := &view{table: t, user: user, deleted: deleted, scratch: s}
+	v := &view{table: t, user: user, deleted: deleted, below: sweepsNone, scratch: s}
 	var err error
 	if v.state, err = readState(t); err != nil {
 		return nil, err
@@ -45,6 +46,7 @@ func (v *view) judge(source schemas.Source) judge {
 	return judge{
 		standing:  func(c *candidate) fate { return v.standing(source, c) },
 		remembers: v.remembers,
+		below:     v.below,
 		bodies:    &v.scratch.bodies,
 	}
 }

@@ -1,0 +1,32 @@
+package pools
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// A sweep comes a day to two after what it is for; what is deleted on one day, by the user's clock, has one; and whoever is
+// erased has all that stand taken back.
+func TestSweepComesADayOrTwoLater(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		user := schemas.UserID("user:" + rapid.StringMatching(`[a-z0-9]{1,8}`).Draw(t, "user"))
+		now := time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "now"))
+		at := sweepAt(user, now)
+		if wait := at.Sub(now); wait <= sweepAfter || wait > 2*sweepAfter {
+			t.Errorf("a sweep after %s, want from %s to twice that", wait, sweepAfter)
+		}
+		later := now.Add(time.Duration(rapid.Int64Range(0, int64(sweepAfter)-1).Draw(t, "later")))
+		if again := sweepAt(user, later); !again.Equal(at) && !again.Equal(at.Add(sweepAfter)) {
+			t.Errorf("sweeps at %s and %s, not at one time of the day", at, again)
+		}
+		for stands := range 3 { // what was set up to two days before, and has not fired
+			if set := sweepAt(user, now.Add(-time.Duration(stands)*sweepAfter)); set.After(now) && !set.Equal(at) && !set.Equal(at.Add(-sweepAfter)) {
+				t.Errorf("a timer at %s is not among those taken back", set)
+			}
+		}
+	})
+}

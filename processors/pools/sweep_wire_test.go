@@ -1,0 +1,146 @@
+package pools_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// inTwoDays is when every pool has been swept of what is deleted now.
+const inTwoDays = 49 * time.Hour
+
+// candidatesOf counts a user's candidate rows that name something.
+func (r *rig) candidatesOf(user schemas.UserID, name string) (n int) {
+	r.t.Helper()
+	for _, row := range r.Rows(topics.Pools, string(user)) {
+		of := row.Name[0] == 'c' || row.Name[0] == 'd'
+		if of && (strings.Contains(string(row.Name), name) || strings.Contains(string(row.Value), name)) {
+			n++
+		}
+	}
+	return n
+}
+
+// Candidates of an author who is erased go from the pools of whoever follows or once followed, though nothing more comes there,
+// and so do those that come afterwards over other edges.
+func TestCandidatesOfAnErasedAuthorGoByATimer(t *testing.T) {
+	t.Parallel()
+	cfg := pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100}
+	r := newRig(t, cfg)
+	const former, other schemas.UserID = "user:former", "user:other"
+	for _, user := range []schemas.UserID{reader, former} {
+		r.edge(user, schemas.FollowEdge, "user:a", true)
+		for n := range 20 {
+			r.deliver(schemas.Following, user, 1, pin(n, schemas.Micros(n+1), "user:a"))
+		}
+		r.deliver(schemas.Following, user, 1, pin(20, 21, "user:b"))
+	}
+	r.edge(former, schemas.FollowEdge, "user:a", false)
+	r.WaitIdle()
+	r.member = r.Start("a", pools.Group(cfg, r.Streams, deleted{"user:a": true}))
+	for _, user := range []schemas.UserID{reader, former} {
+		e := &schemas.Edge{User: user, Other: "user:a", Kind: schemas.FollowEdge, Time: 2, Erased: true}
+		proctest.Publish(r.Wire, r.Streams.Edges, string(user), e)
+	}
+	r.deliver(schemas.FromInterest, other, 1, pin(1, 2, "user:a"), pin(2, 3, "user:b"))
+	o := &schemas.Offer{ID: "o", Time: 1, User: "user:offered", Source: "editors", Candidates: []schemas.Candidate{
+		{Pin: "pin:1", Facets: schemas.Facets{Author: "user:a"}}, {Pin: "pin:2", Facets: schemas.Facets{Author: "user:b"}},
+	}}
+	proctest.Publish(r.Wire, r.Streams.Candidates, string(o.User), o)
+	users := []schemas.UserID{reader, former, other, o.User}
+	r.tick(23*time.Hour, users...)
+	if n := r.candidatesOf(reader, "user:a"); n != 20 {
+		t.Fatalf("%d candidates of the erased author within a day, want 20", n)
+	}
+	r.tick(inTwoDays, users...)
+	for _, user := range users {
+		if n := r.candidatesOf(user, "user:a"); n != 0 {
+			t.Errorf("%s has %d candidates of the erased author", user, n)
+		}
+		if n := r.candidatesOf(user, "user:b"); n != 1 {
+			t.Errorf("%s has %d candidates of another, want one", user, n)
+		}
+	}
+	if n := r.timersOf("sweep"); n != 0 {
+		t.Errorf("%d timers stand, want that all have fired", n)
+	}
+}
+
+// A pin that is deleted goes with all its versions a day later, and not before: an earlier version may still come over another
+// edge. A day's deletions share a timer.
+func TestDeletedPinsGoByATimer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100})
+	r.edge(reader, schemas.FollowEdge, "user:a", true)
+	now := schemas.MicrosOf(time.Now())
+	for n := range 6 {
+		p := pin(n, now+schemas.Micros(n), "user:a")
+		r.deliver(schemas.Following, reader, 1, p)
+		if n < 4 {
+			p.Version, p.Deleted = p.Version+10, true
+			r.deliver(schemas.Following, reader, 1, p)
+		}
+	}
+	r.tick(23*time.Hour, reader)
+	if n, timers := r.candidatesOf(reader, "user:a"), r.timersOf("sweep"); n != 10 || timers != 1 {
+		t.Errorf("%d rows and %d timers within a day, want 10 and one", n, timers)
+	}
+	r.tick(inTwoDays, reader)
+	if n, total := r.candidatesOf(reader, "user:a"), r.pool(reader, schemas.Following).Total; n != 2 || total != 2 {
+		t.Errorf("%d rows of %d candidates in two days, want two", n, total)
+	}
+	if n := r.member.Status(topics.Pools).Dropped["deleted"]; n != 8 {
+		t.Errorf("%d rows dropped as deleted, want 8", n)
+	}
+}
+
+// The timers of one who is erased go with the rows.
+func TestNoSweepOfWhoeverIsErased(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100})
+	p := pin(1, 1, "user:a")
+	p.Deleted = true
+	r.deliver(schemas.Following, reader, 1, p)
+	r.WaitIdle()
+	if n := r.timersOf("sweep"); n != 1 {
+		t.Fatalf("%d timers, want one", n)
+	}
+	proctest.Publish(r.Wire, r.Streams.Erasures, string(reader), &schemas.Erasure{User: reader, Step: schemas.EraseUser, Time: 5})
+	r.WaitIdle()
+	if n := r.timersOf("sweep"); n != 0 || len(r.Rows(topics.Pools, string(reader))) != 0 {
+		t.Errorf("%d timers are left of one who is erased", n)
+	}
+}
+
+// A pool that has more to drop than a record may write is swept in steps.
+func TestASweepOfManyGoesInSteps(t *testing.T) {
+	t.Parallel()
+	const many = 1500
+	r := newRigWith(t, pools.Config{Cap: 5000, Sources: 3, SeenCap: 1000, Frozen: 100}, narrow)
+	var pins []schemas.DeliveredPin
+	for n := range many {
+		p := pin(n, schemas.Micros(n+1), "user:a")
+		p.Deleted = true
+		pins = append(pins, p)
+	}
+	for part := range slices.Chunk(pins, 100) {
+		r.deliver(schemas.Following, reader, 1, part...)
+	}
+	r.tick(0, reader)
+	if n := r.candidatesOf(reader, "user:a"); n != many {
+		t.Fatalf("%d rows, want %d", n, many)
+	}
+	for n := range 3 {
+		r.tick(inTwoDays+time.Duration(n)*time.Second, reader)
+	}
+	r.noLetters()
+	if n := r.candidatesOf(reader, "user:a"); n != 0 {
+		t.Errorf("%d of %d rows are left", n, many)
+	}
+}
