@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -259,7 +260,7 @@ func (m *merged) known(c *candidate) *candidate {
 	if e == nil || e.Version <= m.pushed.memory.rows[c.version].version {
 		return c
 	}
-	if e.Created != c.created {
+	if is := bodyOf(e); is.created != c.created || is.origin.Differs(c.origin) {
 		return nil
 	}
 	now := *c
@@ -271,16 +272,17 @@ func (m *merged) known(c *candidate) *candidate {
 func (m *merged) pull() *candidate {
 	e, s := m.queue.take()
 	truth := m.pulled.newest(e.Pin)
-	c := &candidate{pin: e.Pin, score: s, place: noPlace, candidateBody: bodyOf(truth)}
-	if r := m.changed[e.Pin]; r != nil && r.version > truth.Version {
-		c.candidateBody = r.is()
+	c, version := &candidate{pin: e.Pin, score: s, place: noPlace, candidateBody: bodyOf(truth)}, truth.Version
+	if r := m.changed[e.Pin]; r != nil && r.version > version {
+		c.candidateBody, version = r.is(), r.version
 	}
-	if e.Created != c.created {
+	// What is of one version may be of two origins while a replay goes from followee to followee.
+	if e.Created != c.created || e.Version < version && ranked.OriginOf(e.Score).Differs(c.origin) {
 		return nil
 	}
 	return c
 }
 
 func bodyOf(e *schemas.PulledPin) candidateBody {
-	return candidateBody{Facets: e.Facets, created: e.Created, deleted: e.Deleted}
+	return candidateBody{Facets: e.Facets, created: e.Created, origin: ranked.OriginOf(e.Score), deleted: e.Deleted}
 }
