@@ -13,9 +13,10 @@
 // Nothing is read, so that a delivery costs the same whatever came before. Of a pin's rows in one source the highest
 // version gives the facets, the best score the place; whether the pin is deleted, blocked, no longer followed or seen is
 // computed from the user's own rows when a pool is read or trimmed. A pool is the Cap best visible, unseen candidates;
-// what is hidden has the same cap for itself. About once in Cap puts a pool is trimmed to its caps; what a trim drops is
-// counted by reason, and returns only with a new delivery. What the next trim would drop for certain, because the pool
-// was full of better ones at the last, does not become a row: it is counted the same, see floors.
+// what is hidden has the same cap for itself. About once in Cap puts a pool is trimmed to its caps, or with the next put if
+// the record has no room for that; what a trim drops is counted by reason, and returns only with a new delivery. What the next
+// trim would drop for certain, because the pool was full of better ones at the last, does not become a row: it is counted
+// the same, see floors.
 //
 // A Served record makes its new items seen and gives them the next dense positions of the user's frozen feed. A repeat of
 // a Served, and an item seen before, change nothing. Seen pins are exact up to SeenCap a user; then the oldest are
