@@ -61,8 +61,7 @@ func (t table) recent(at schemas.Micros) ([]recentAction, error) {
 		}
 	}
 	if err != nil {
-		// Not %w: a row that cannot be read is not the input's fault, and must not end in its dead letter.
-		return nil, fmt.Errorf("read recent actions of %s: %v", t.user(), err)
+		return nil, fmt.Errorf("read recent actions of %s: %w", t.user(), rows.Unreadable([]byte{recentRow}, err))
 	}
 	return list, nil
 }

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -26,24 +25,11 @@ func (t table) user() schemas.UserID { return schemas.UserID(t.tx.Key()) }
 
 // profile reads the event that the profile is made of: the newest update, or the delete; nil if nothing is known.
 func (t table) profile() (*schemas.UserEvent, error) {
-	value, err := t.own.Get([]byte{profileRow})
-	if err != nil || value == nil {
-		return nil, err
-	}
-	e, err := t.streams.Users.Decode(value)
-	if err != nil {
-		// Not %w: a row that cannot be read is not the input's fault, and must not end in its dead letter.
-		return nil, fmt.Errorf("read profile of %s: %v", t.user(), err)
-	}
-	return e, nil
+	return rows.Record(t.own, []byte{profileRow}, t.streams.Users)
 }
 
 func (t table) putProfile(e *schemas.UserEvent) error {
-	value, err := t.streams.Users.Encode(e)
-	if err != nil {
-		return fmt.Errorf("encode profile of %s: %w", e.Actor, err)
-	}
-	return t.own.Put([]byte{profileRow}, value)
+	return rows.PutRecord(t.own, []byte{profileRow}, t.streams.Users, e)
 }
 
 // erase ends the user: of everything that was known, only the delete stays.

@@ -144,7 +144,7 @@ func (g *group) hand(tx *rows.Tx, pins []schemas.DeliveredPin, e edge, asked sch
 		if d.Pins = part; i == len(parts)-1 {
 			d.Asked = asked
 		}
-		if err := g.deliver(tx, g.partition(e.user), &d); err != nil {
+		if err := rows.SendTo(tx, g.streams.Deliveries, g.partition(e.user), tx.Key(), &d); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -223,11 +222,7 @@ func (g *group) fill(tx *rows.Tx, b *book, r *recent, slot int) error {
 		return err
 	}
 	p := schemas.PulledPin{Followee: schemas.Followee(tx.Key()), Slot: int32(slot), Gone: r.gone, DeliveredPin: r.DeliveredPin}
-	value, err := g.streams.RecentsPulled.Encode(&p)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", topics.RecentsPulled, err)
-	}
-	return tx.EmitTo(topics.RecentsPulled, tx.Partition(), schemas.PulledKey(p.Followee, p.Slot), value)
+	return rows.SendTo(tx, g.streams.RecentsPulled, tx.Partition(), schemas.PulledKey(p.Followee, p.Slot), &p)
 }
 
 // free empties a slot for the next one.

@@ -192,20 +192,11 @@ func (g *group) bring(tx *rows.Tx, st *step, s *schemas.FanoutStep, then *follow
 			}
 			d.Then, d.ThenKey = value, then.owner
 		}
-		if err := g.deliver(tx, int32(partition), &d); err != nil {
+		if err := rows.SendTo(tx, g.streams.Deliveries, int32(partition), string(s.Followee), &d); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (g *group) deliver(tx *rows.Tx, partition int32, d *schemas.Delivery) error {
-	value, err := g.streams.Deliveries.Encode(d)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", topics.Deliveries, err)
-	}
-	followee, _ := followeeOf(tx.Key())
-	return tx.EmitTo(topics.Deliveries, partition, string(followee), value)
 }
 
 // finish ends a walk among these edges: it goes on in the shards, and the next one here has its turn.
@@ -234,16 +225,12 @@ func (g *group) finish(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 
 // enqueue has a walk wait.
 func (g *group) enqueue(b *book, s *schemas.FanoutStep) error {
-	value, err := g.streams.FanoutLoop.Encode(s)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", topics.FanoutLoop, err)
-	}
 	class := byte(queueNew)
 	if s.Back {
 		class = queueBack
 	}
 	b.queued++
-	return b.Put(queueRow(class, b.queued), value)
+	return rows.PutRecord(b.Owner, queueRow(class, b.queued), g.streams.FanoutLoop, s)
 }
 
 // nextTurn gives the first walk that waits the turn.
@@ -261,7 +248,7 @@ func (g *group) nextTurn(tx *rows.Tx, b *book) error {
 	}
 	s, err := g.streams.FanoutLoop.Decode(value)
 	if err != nil {
-		return fmt.Errorf("read queue of %q: %w", tx.Key(), err)
+		return fmt.Errorf("read queue of %q: %w", tx.Key(), rows.Unreadable(row, err))
 	}
 	s.Turn = true
 	if err := g.loop(tx, tx.Key(), s); err != nil {

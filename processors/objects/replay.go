@@ -57,7 +57,7 @@ func (p *pin) decides(e *schemas.PinEvent) bool {
 // first returns the event that came first of those with the id of e, as long as it is kept: another body under a known id
 // has no effect.
 func (t table) first(p *pin, e *schemas.PinEvent) (*schemas.PinEvent, error) {
-	kept, err := get(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins)
+	kept, err := rows.Record(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins)
 	if err != nil || kept == nil {
 		return e, err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // The rows of a pin, by the first byte of their name. Times in names are eight bytes whose order is that of time.
@@ -49,7 +48,7 @@ func (t table) pin(id schemas.PinID) (*pin, error) {
 // change writes what an event changed of the pin.
 func (t table) change(p *pin, c change, e *schemas.PinEvent) error {
 	if c.keep {
-		if err := put(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins, e); err != nil {
+		if err := rows.PutRecord(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins, e); err != nil {
 			return err
 		}
 	}
@@ -105,7 +104,7 @@ func (t table) publishAttributes(p *pin, e *schemas.PinEvent) error {
 
 // version reads one of the versions whose attributes are kept.
 func (t table) version(p *pin, m moment) (*schemas.PinEvent, error) {
-	version, err := get(t.own, versionName(m), t.streams.Pins)
+	version, err := rows.Record(t.own, versionName(m), t.streams.Pins)
 	if err == nil && version == nil {
 		err = fmt.Errorf("read version %d %q of %s: it is gone", m.time, m.id, p.id)
 	}
@@ -158,14 +157,7 @@ func (t table) tally(id schemas.PinID, what string, at schemas.Micros, actor sch
 	if actor != nobody {
 		counts.Actors = counts.Actors.Add(string(actor))
 	}
-	value, err := t.streams.ItemFeatures.Encode(counts)
-	if err != nil {
-		return fmt.Errorf("encode counts of %s: %w", id, err)
-	}
-	if err := t.own.Put(countName(start), value); err != nil {
-		return err
-	}
-	return t.tx.Emit(t.streams.ItemFeatures.Name, string(id), value)
+	return rows.PutAndSend(t.own, countName(start), t.streams.ItemFeatures, string(id), counts)
 }
 
 // stepEnd returns when the counts of a step are given up.
@@ -175,7 +167,7 @@ func (t table) stepEnd(start schemas.Micros) time.Time {
 
 // counts reads the counts of a step, nil if there are none.
 func (t table) counts(start schemas.Micros) (*schemas.ItemCounts, error) {
-	return get(t.own, countName(start), t.streams.ItemFeatures)
+	return rows.Record(t.own, countName(start), t.streams.ItemFeatures)
 }
 
 func countName(start schemas.Micros) []byte { return appendTime([]byte{countRow}, start) }
@@ -233,7 +225,7 @@ func (t table) hold(p *pin, e *schemas.ActionEvent) error {
 		return t.sendOn(e, schemas.ObjectAttributes{})
 	}
 	name := append(appendTime([]byte{heldRow}, t.now()), e.ID...)
-	if err := put(t.own, name, t.streams.Actions, e); err != nil {
+	if err := rows.PutRecord(t.own, name, t.streams.Actions, e); err != nil {
 		return err
 	}
 	return t.own.SetTimer(t.tx.Time().Add(t.cfg.Hold), name)
@@ -271,7 +263,7 @@ func (t table) release(p *pin) error {
 
 // letGo ends the waiting of a held action, whether or not its pin has come.
 func (t table) letGo(p *pin, name []byte) error {
-	e, err := get(t.own, name, t.streams.Actions)
+	e, err := rows.Record(t.own, name, t.streams.Actions)
 	if err != nil || e == nil { // nil: it went when the pin came, and Config.Hold had another value when it began to wait
 		return err
 	}
@@ -287,29 +279,6 @@ func (t table) letGo(p *pin, name []byte) error {
 	}
 	t.tx.Count(lackNoObject)
 	return t.sendOn(e, schemas.ObjectAttributes{})
-}
-
-// get reads a row that is a record of a stream, nil if there is none.
-func get[T any](own rows.Owner, name []byte, s topics.Stream[T]) (*T, error) {
-	value, err := own.Get(name)
-	if err != nil || value == nil {
-		return nil, err
-	}
-	rec, err := s.Decode(value)
-	if err != nil {
-		// Not %w: a row that cannot be read is not the input's fault, and must not end in its dead letter.
-		return nil, fmt.Errorf("read row %q as a record of %s: %v", name, s.Name, err)
-	}
-	return rec, nil
-}
-
-// put writes a row that is a record of a stream.
-func put[T any](own rows.Owner, name []byte, s topics.Stream[T], rec *T) error {
-	value, err := s.Encode(rec)
-	if err != nil {
-		return fmt.Errorf("write row %q as a record of %s: %w", name, s.Name, err)
-	}
-	return own.Put(name, value)
 }
 
 func versionName(m moment) []byte { return append(appendTime([]byte{versionRow}, m.time), m.id...) }

@@ -2,7 +2,6 @@ package pools
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -16,14 +15,8 @@ import (
 
 // freeze writes what a visit added, sends it, and takes away what has become old by it.
 func (g *group) freeze(tx *rows.Tx, own rows.Owner, st *state, added *schemas.FeedEntries) error {
-	value, err := g.streams.FeedEntries.Encode(added)
+	err := rows.PutAndSend(own, positionRow(rowFrozen, added.Last()), g.streams.FeedEntries, tx.Key(), added)
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", g.streams.FeedEntries.Name, err)
-	}
-	if err := own.Put(positionRow(rowFrozen, added.Last()), value); err != nil {
-		return err
-	}
-	if err := tx.Emit(g.streams.FeedEntries.Name, tx.Key(), value); err != nil {
 		return err
 	}
 	return thaw(own, st, st.Head-int64(g.cfg.Frozen))

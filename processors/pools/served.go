@@ -177,9 +177,5 @@ func (g *group) affinities(tx *rows.Tx, a *schemas.Affinities) error {
 			return schemas.Bad(fmt.Sprintf("affinities: %q is %v: want a number", top.Facet, top.Value))
 		}
 	}
-	value, err := g.streams.Affinities.Encode(a)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", g.streams.Affinities.Name, err)
-	}
-	return tx.Own().Put([]byte{rowAffinities}, value)
+	return rows.PutRecord(tx.Own(), []byte{rowAffinities}, g.streams.Affinities, a)
 }

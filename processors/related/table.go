@@ -247,17 +247,16 @@ func (b board) add(s *schemas.BoardSave) ([]*schemas.BoardSave, error) {
 func (b board) saves() ([]*schemas.BoardSave, error) {
 	var list []*schemas.BoardSave
 	var bad error
-	err := b.own.Scan(rows.Scan{Prefix: []byte{rowSave}}, func(_, value []byte) bool {
-		var s *schemas.BoardSave
-		s, bad = b.streams.BoardSaves.Decode(value)
+	err := b.own.Scan(rows.Scan{Prefix: []byte{rowSave}}, func(row, value []byte) bool {
+		s, err := b.streams.BoardSaves.Decode(value)
+		if err != nil {
+			bad = rows.Unreadable(row, err)
+			return false
+		}
 		list = append(list, s)
-		return bad == nil
+		return true
 	})
-	if err == nil && bad != nil {
-		// Not %w: a row that cannot be read is not the input's fault, and must not end in its dead letter.
-		err = fmt.Errorf("decode: %v", bad)
-	}
-	return list, err
+	return list, errors.Join(err, bad)
 }
 
 // keep remembers a save, and forgets what is over the bound with it; one older than all that are remembered is not.
@@ -270,9 +269,5 @@ func (b board) keep(s *schemas.BoardSave, kept []*schemas.BoardSave) error {
 			return err
 		}
 	}
-	value, err := b.streams.BoardSaves.Encode(s)
-	if err != nil {
-		return fmt.Errorf("encode save to %s: %w", s.Board, err)
-	}
-	return b.own.Put(saveName(s), value)
+	return rows.PutRecord(b.own, saveName(s), b.streams.BoardSaves, s)
 }

@@ -263,21 +263,3 @@ func (tx *Tx) count(c counted) {
 	}
 	*list = append(*list, c)
 }
-
-// Send encodes rec and emits it to the stream's topic under key.
-func Send[T any](tx *Tx, s topics.Stream[T], key string, rec *T) error {
-	value, err := s.Encode(rec)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", s.Name, err)
-	}
-	return tx.Emit(s.Name, key, value)
-}
-
-// SendTo encodes rec and emits it to one partition of the stream's topic, under a key that says nothing of where it is.
-func SendTo[T any](tx *Tx, s topics.Stream[T], partition int32, key string, rec *T) error {
-	value, err := s.Encode(rec)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", s.Name, err)
-	}
-	return tx.EmitTo(s.Name, partition, key, value)
-}

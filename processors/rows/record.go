@@ -1,0 +1,73 @@
+package rows
+
+import (
+	"fmt"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Send encodes rec and emits it to the stream's topic under key.
+func Send[T any](tx *Tx, s topics.Stream[T], key string, rec *T) error {
+	value, err := encoded(s, rec)
+	if err != nil {
+		return err
+	}
+	return tx.Emit(s.Name, key, value)
+}
+
+// SendTo encodes rec and emits it to one partition of the stream's topic, under a key that says nothing of where it is.
+func SendTo[T any](tx *Tx, s topics.Stream[T], partition int32, key string, rec *T) error {
+	value, err := encoded(s, rec)
+	if err != nil {
+		return err
+	}
+	return tx.EmitTo(s.Name, partition, key, value)
+}
+
+// Record reads a row that is a record of s, nil if there is none. It fails with Unreadable on one that cannot be decoded.
+func Record[T any](o Owner, row []byte, s topics.Stream[T]) (*T, error) {
+	value, err := o.Get(row)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	rec, err := s.Decode(value)
+	if err != nil {
+		return nil, fmt.Errorf("read a record of %s of %q: %w", s.Name, o.name, Unreadable(row, err))
+	}
+	return rec, nil
+}
+
+// PutRecord encodes rec and writes it as a row.
+func PutRecord[T any](o Owner, row []byte, s topics.Stream[T], rec *T) error {
+	value, err := encoded(s, rec)
+	if err != nil {
+		return err
+	}
+	return o.Put(row, value)
+}
+
+// PutAndSend is PutRecord, and Send of the same bytes.
+func PutAndSend[T any](o Owner, row []byte, s topics.Stream[T], key string, rec *T) error {
+	value, err := encoded(s, rec)
+	if err != nil {
+		return err
+	}
+	if err := o.Put(row, value); err != nil {
+		return err
+	}
+	return o.tx.Emit(s.Name, key, value)
+}
+
+func encoded[T any](s topics.Stream[T], rec *T) ([]byte, error) {
+	value, err := s.Encode(rec)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", s.Name, err)
+	}
+	return value, nil
+}
+
+// Unreadable returns what decoding a row's value failed with as an error that is no *schemas.BadRecordError: the input is
+// not to blame for a damaged row, and must not end in the dead letters because of it.
+func Unreadable(row []byte, err error) error {
+	return fmt.Errorf("row %q cannot be read: %v", row, err)
+}
