@@ -41,7 +41,7 @@ func TestBenchMeasuresAndCleansUp(t *testing.T) {
 
 func TestBenchSaysWhatIsWrong(t *testing.T) {
 	out, err := runCommand(t.Context(), "bench", "--mix", "visit=1,actions=x,features=-1", "--rate", "0", "--for", "0s", "--users", "0", "--kafka", "127.0.0.1:1")
-	for _, want := range []string{"exit code 2", `there is no "visit", but publish, visits`, "--mix actions=x", "--mix features=-1", "--rate 0", "--for 0s", "--users 0", "all shares are 0"} {
+	for _, want := range []string{"exit code 2", `there is no "visit", but publish, visits`, "--mix actions=x", "--mix features=-1", "--rate 0", "--for 0s", "--users: 0", "all shares are 0"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, %s: want %q", err, out, want)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
@@ -34,7 +35,13 @@ func DefaultConfig() Config {
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	var problems []error
+	problems := []error{
+		bounds.Within("sample", c.Sample, 0, 1),
+		bounds.Within("queue", c.Queue, 1, 1_000_000),
+		bounds.Within("batch", c.Batch, 1, 10_000),
+		bounds.Within("every", c.Every, 10*time.Millisecond, time.Minute),
+		bounds.Within("timeout", c.Timeout, 100*time.Millisecond, time.Minute),
+	}
 	problem := func(ok bool, format string, args ...any) {
 		if !ok {
 			problems = append(problems, fmt.Errorf(format, args...))
@@ -47,12 +54,7 @@ func (c Config) Validate() error {
 		problem(httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value.Reveal()), "headers: %q is no header, or its value cannot be one", name)
 		problems = append(problems, secure.Under("headers", value.Check()))
 	}
-	problem(c.Sample >= 0 && c.Sample <= 1, "sample: %v: want 0 to 1", c.Sample)
 	problem(c.Service != "" && len(c.Service) <= 128, "service: %d bytes: want 1 to 128", len(c.Service))
-	problem(c.Queue >= 1 && c.Queue <= 1_000_000, "queue: %d: want 1 to 1000000", c.Queue)
-	problem(c.Batch >= 1 && c.Batch <= 10_000, "batch: %d: want 1 to 10000", c.Batch)
-	problem(c.Every >= 10*time.Millisecond && c.Every <= time.Minute, "every: %s: want 10ms to 1m", c.Every)
-	problem(c.Timeout >= 100*time.Millisecond && c.Timeout <= time.Minute, "timeout: %s: want 100ms to 1m", c.Timeout)
 	return errors.Join(append(problems, c.Client.Validate())...)
 }
 

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -38,15 +39,10 @@ func DefaultConfig(run string) Config {
 
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
-	var problems []error
-	if c.Users < 1 || c.Users > 100_000 {
-		problems = append(problems, fmt.Errorf("--users %d: want 1 to 100000", c.Users))
-	}
-	if c.Pins < 0 || c.Pins > 1000 {
-		problems = append(problems, fmt.Errorf("--pins %d: want 0 to 1000", c.Pins))
-	}
-	if c.Limit < 1 || c.Limit > 100 {
-		problems = append(problems, fmt.Errorf("--limit %d: want 1 to 100", c.Limit))
+	problems := []error{
+		bounds.Within("--users", c.Users, 1, 100_000),
+		bounds.Within("--pins", c.Pins, 0, 1000),
+		bounds.Within("--limit", c.Limit, 1, 100),
 	}
 	if _, err := schemas.ParseUserID("user:" + c.Prefix + "-reader-100000"); err != nil {
 		problems = append(problems, fmt.Errorf("--prefix %q: %w", c.Prefix, err))

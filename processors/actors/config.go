@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -53,14 +54,14 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	return errors.Join(
 		c.Verbs.Validate(),
-		within("half_life", c.HalfLife, time.Hour, 8760*time.Hour),
-		within("top", c.Top, 1, 500),
-		within("every", c.Every, 100*time.Millisecond, time.Hour),
-		within("max_facets", c.MaxFacets, c.Top, 10_000),
-		within("band", c.Band, 0, 0.9),
-		within("related_from", c.RelatedFrom, math.SmallestNonzeroFloat64, 1000),
-		within("related_within", c.RelatedWithin, 0, 24*time.Hour),
-		within("related_recent", c.RelatedRecent, 0, 50),
+		bounds.Within("half_life", c.HalfLife, time.Hour, 8760*time.Hour),
+		bounds.Within("top", c.Top, 1, 500),
+		bounds.Within("every", c.Every, 100*time.Millisecond, time.Hour),
+		bounds.Within("max_facets", c.MaxFacets, c.Top, 10_000),
+		bounds.Within("band", c.Band, 0, 0.9),
+		bounds.Within("related_from", c.RelatedFrom, math.SmallestNonzeroFloat64, 1000),
+		bounds.Within("related_within", c.RelatedWithin, 0, 24*time.Hour),
+		bounds.Within("related_recent", c.RelatedRecent, 0, 50),
 		c.Steps.validate("steps"),
 		c.Joins.validate("joins"),
 		c.validateEmbeddingVerbs(),
@@ -75,11 +76,4 @@ func (c Config) validateEmbeddingVerbs() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func within[T int | float64 | time.Duration](name string, v, low, high T) error {
-	if v >= low && v <= high { // false for NaN
-		return nil
-	}
-	return fmt.Errorf("%s: %v, must be %v to %v", name, v, low, high)
 }

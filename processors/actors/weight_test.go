@@ -115,8 +115,8 @@ func TestConfig(t *testing.T) {
 	}{
 		{"defaults", func(*Config) {}, nil},
 		{"all at once", func(c *Config) { c.HalfLife, c.Top, c.Every, c.Band = time.Minute, 0, 0, math.NaN() },
-			[]string{"half_life: 1m0s", "top: 0", "every: 0s", "band: NaN"}},
-		{"fewer kept than sent", func(c *Config) { c.MaxFacets = 49 }, []string{"max_facets: 49, must be 50 to 10000"}},
+			[]string{"half_life: 1m:", "top: 0", "every: 0s", "band: NaN"}},
+		{"fewer kept than sent", func(c *Config) { c.MaxFacets = 49 }, []string{"max_facets: 49: want 50 to 10000"}},
 		{"verbs", func(c *Config) { c.Verbs = schemas.Verbs{"x": math.Inf(1)} }, []string{`verb "x"`}},
 		{"no steps", func(c *Config) { c.Steps = nil }, []string{"steps: 0 steps"}},
 		{"first step", func(c *Config) { c.Steps = Steps{{-5, 1}} }, []string{"steps[0].from: -5, must be -.inf"}},

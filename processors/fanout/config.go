@@ -2,8 +2,9 @@ package fanout
 
 import (
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/bounds"
 )
 
 // Config are the rules of the fan-out. See DefaultConfig.
@@ -28,23 +29,11 @@ func DefaultConfig() Config {
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	var errs []error
-	if c.HalfLife < time.Minute || c.HalfLife > 365*24*time.Hour {
-		errs = append(errs, fmt.Errorf("half_life %s: from 1m to 8760h", c.HalfLife))
-	}
-	if c.StepEdges < 1 || c.StepEdges > 3000 {
-		errs = append(errs, fmt.Errorf("step_edges %d: from 1 to 3000", c.StepEdges))
-	}
-	if c.Recents < 1 || c.Recents > 10000 {
-		errs = append(errs, fmt.Errorf("recents %d: from 1 to 10000", c.Recents))
-	}
-	for _, f := range []struct {
-		name string
-		n    int
-	}{{"pull_above", c.PullAbove}, {"spread_above", c.SpreadAbove}} {
-		if f.n < 0 || f.n > 1_000_000_000 {
-			errs = append(errs, fmt.Errorf("%s %d: from 0 to 1000000000", f.name, f.n))
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(
+		bounds.Within("half_life", c.HalfLife, time.Minute, 8760*time.Hour),
+		bounds.Within("step_edges", c.StepEdges, 1, 3000),
+		bounds.Within("recents", c.Recents, 1, 10_000),
+		bounds.Within("pull_above", c.PullAbove, 0, 1_000_000_000),
+		bounds.Within("spread_above", c.SpreadAbove, 0, 1_000_000_000),
+	)
 }

@@ -18,6 +18,6 @@ func ExampleConfig() {
 	fmt.Println(cfg.Validate())
 	// Output:
 	// <nil>
-	// step_edges 10000: from 1 to 3000
-	// recents 0: from 1 to 10000
+	// step_edges: 10000: want 1 to 3000
+	// recents: 0: want 1 to 10000
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/bounds"
 )
 
 // Config is what an installation decides about interests. See DefaultConfig.
@@ -37,17 +39,17 @@ func DefaultConfig() Config {
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
 	problems := []error{
-		within("max_terms", c.MaxTerms, 10, 1_000_000),
-		within("max_people", c.MaxPeople, 1, 1000),
-		within("min_pins", c.MinPins, 1, 1_000_000),
-		within("min_people", c.MinPeople, 1, c.MaxPeople),
-		within("half_life", c.HalfLife, time.Hour, 8760*time.Hour),
-		within("keep", c.Keep, 1, 1000),
-		within("evidence", c.Evidence, 0, 100),
-		within("interests", c.Interests, 1, 64),
-		within("attribute", c.Attribute, time.Minute, 720*time.Hour),
-		within("max_seen", c.MaxSeen, 0, 40_000),
-		within("days", c.Days, 1, 400),
+		bounds.Within("max_terms", c.MaxTerms, 10, 1_000_000),
+		bounds.Within("max_people", c.MaxPeople, 1, 1000),
+		bounds.Within("min_pins", c.MinPins, 1, 1_000_000),
+		bounds.Within("min_people", c.MinPeople, 1, c.MaxPeople),
+		bounds.Within("half_life", c.HalfLife, time.Hour, 8760*time.Hour),
+		bounds.Within("keep", c.Keep, 1, 1000),
+		bounds.Within("evidence", c.Evidence, 0, 100),
+		bounds.Within("interests", c.Interests, 1, 64),
+		bounds.Within("attribute", c.Attribute, time.Minute, 720*time.Hour),
+		bounds.Within("max_seen", c.MaxSeen, 0, 40_000),
+		bounds.Within("days", c.Days, 1, 400),
 	}
 	for term, reason := range c.Block {
 		if reason == "" || Fold(term) == "" {
@@ -55,11 +57,4 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(problems...)
-}
-
-func within[T int | time.Duration](name string, v, low, high T) error {
-	if v >= low && v <= high {
-		return nil
-	}
-	return fmt.Errorf("%s: %v, must be %v to %v", name, v, low, high)
 }

@@ -28,6 +28,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -43,12 +44,7 @@ type Config struct {
 func DefaultConfig() Config { return Config{MaxPoll: 5000} }
 
 // Validate reports every field that is out of its bounds.
-func (c Config) Validate() error {
-	if c.MaxPoll < 1 || c.MaxPoll > 100_000 {
-		return fmt.Errorf("max_poll: %d: want 1 to 100000", c.MaxPoll)
-	}
-	return nil
-}
+func (c Config) Validate() error { return bounds.Within("max_poll", c.MaxPoll, 1, 100_000) }
 
 // Batch is what one Write brings. It is an alias of an unnamed struct, so that a store may declare the same struct
 // under a name of its own and need not import this package.

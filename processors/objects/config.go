@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -82,15 +83,15 @@ func (c Config) Validate() error {
 	errs := []error{
 		c.Verbs.Validate(),
 		c.Hot.validate(),
-		within("remember", c.Remember, time.Minute, 720*time.Hour),
-		within("count_for", c.CountFor, time.Hour, 720*time.Hour),
-		within("actors_half_life", c.ActorsHalfLife, time.Minute, 720*time.Hour),
-		within("hold", c.Hold, 0, time.Hour),
-		within("max_held", c.MaxHeld, 0, 1000),
-		within("versions", c.Versions, 1, 64),
-		within("max_followees", c.MaxFollowees, 128, 500),
-		within("bots: number of rules", len(c.Bots), 0, maxBotRules),
-		within("quality: number of rules", len(c.Quality), 0, maxQualityRules),
+		bounds.Within("remember", c.Remember, time.Minute, 720*time.Hour),
+		bounds.Within("count_for", c.CountFor, time.Hour, 720*time.Hour),
+		bounds.Within("actors_half_life", c.ActorsHalfLife, time.Minute, 720*time.Hour),
+		bounds.Within("hold", c.Hold, 0, time.Hour),
+		bounds.Within("max_held", c.MaxHeld, 0, 1000),
+		bounds.Within("versions", c.Versions, 1, 64),
+		bounds.Within("max_followees", c.MaxFollowees, 128, 500),
+		bounds.Within("bots: number of rules", len(c.Bots), 0, maxBotRules),
+		bounds.Within("quality: number of rules", len(c.Quality), 0, maxQualityRules),
 	}
 	if len(c.Verbs) == 0 {
 		errs = append(errs, errors.New("verbs: none; without any no action is accepted"))
@@ -104,13 +105,6 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-func within[T int | int64 | float64 | time.Duration](name string, v, low, high T) error {
-	if v >= low && v <= high { // false for NaN
-		return nil
-	}
-	return fmt.Errorf("%s: %v, must be %v to %v", name, v, low, high)
-}
-
 func (r BotRule) validate(name string) error {
 	switch {
 	case r == (BotRule{}):
@@ -122,7 +116,7 @@ func (r BotRule) validate(name string) error {
 }
 
 func (r QualityRule) validate(name string) error {
-	err := within(name+".factor", r.Factor, minFactor, maxFactor)
+	err := bounds.Within(name+".factor", r.Factor, minFactor, maxFactor)
 	attribute, isAttribute := strings.CutPrefix(r.Field, attributePrefix)
 	switch {
 	case isAttribute && attribute != "":

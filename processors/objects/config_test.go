@@ -16,7 +16,7 @@ func TestConfig(t *testing.T) {
 	}{
 		{"defaults", func(*Config) {}, nil},
 		{"all at once", func(c *Config) { c.Remember, c.CountFor, c.Hold, c.MaxHeld = 0, time.Minute, 2*time.Hour, -1 },
-			[]string{"remember: 0s", "count_for: 1m0s", "hold: 2h0m0s", "max_held: -1"}},
+			[]string{"remember: 0s", "count_for: 1m:", "hold: 2h:", "max_held: -1"}},
 		{"too few", func(c *Config) { c.Versions, c.MaxFollowees, c.Verbs = 0, 127, nil },
 			[]string{"versions: 0", "max_followees: 127", "verbs: none"}},
 		{"a verb with a taken name", func(c *Config) { c.Verbs = schemas.Verbs{schemas.ImpressionCount: 1} },

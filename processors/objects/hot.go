@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -20,8 +21,8 @@ type Hot struct {
 
 func (h Hot) validate() error {
 	return errors.Join(
-		within("hot.from", h.From, 1, 1_000_000),
-		within("hot.for", h.For, time.Minute, 8760*time.Hour),
+		bounds.Within("hot.from", h.From, 1, 1_000_000),
+		bounds.Within("hot.for", h.For, time.Minute, 8760*time.Hour),
 	)
 }
 

@@ -24,6 +24,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
@@ -57,15 +58,12 @@ type Config struct {
 
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
-	var errs []error
+	errs := []error{bounds.Within("timeout", c.Timeout, time.Millisecond, MaxTimeout)}
 	switch u, err := url.Parse(c.URL); {
 	case secure.CheckURL(c.URL) != nil:
 		errs = append(errs, fmt.Errorf("url: %w", secure.CheckURL(c.URL)))
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		errs = append(errs, fmt.Errorf("url %q: no http or https address", nameOf(c.URL)))
-	}
-	if c.Timeout < time.Millisecond || c.Timeout > MaxTimeout {
-		errs = append(errs, fmt.Errorf("timeout %s: from 1ms to %s", c.Timeout, MaxTimeout))
 	}
 	return errors.Join(errs...)
 }

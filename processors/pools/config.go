@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/processors/outside"
 	"github.com/smartfeed/smartfeed/processors/rules"
 )
@@ -57,16 +58,16 @@ func DefaultGeneratorConfig() GeneratorConfig {
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
 	errs := []error{
-		between("cap", c.Cap, 10, 1_000_000),
-		between("sources", c.Sources, 3, 100),
-		between("seen_cap", c.SeenCap, 1000, 1_000_000),
-		between("frozen", c.Frozen, 100, 1000),
+		bounds.Within("cap", c.Cap, 10, 1_000_000),
+		bounds.Within("sources", c.Sources, 3, 100),
+		bounds.Within("seen_cap", c.SeenCap, 1000, 1_000_000),
+		bounds.Within("frozen", c.Frozen, 100, 1000),
 	}
 	if c.Expiry != 0 && c.Expiry < time.Minute {
-		errs = append(errs, fmt.Errorf("expiry %s: at least 1m, or 0 for none", c.Expiry))
+		errs = append(errs, fmt.Errorf("expiry: %s: want at least 1m, or 0 for none", c.Expiry))
 	}
 	if c.AwayAfter != 0 && c.AwayAfter < time.Second {
-		errs = append(errs, fmt.Errorf("away_after %s: at least 1s, or 0 for never", c.AwayAfter))
+		errs = append(errs, fmt.Errorf("away_after: %s: want at least 1s, or 0 for never", c.AwayAfter))
 	}
 	return errors.Join(errs...)
 }
@@ -74,18 +75,9 @@ func (c Config) Validate() error {
 // Validate reports every field that is out of its bounds.
 func (c GeneratorConfig) Validate() error {
 	errs := []error{
-		between("head", c.Head, 100, 1000),
-		between("feed_max", c.FeedMax, 10, 1_000_000_000),
-	}
-	if c.Welcome < 0 || c.Welcome > time.Minute {
-		errs = append(errs, fmt.Errorf("welcome %s: from 0s to 1m", c.Welcome))
+		bounds.Within("head", c.Head, 100, 1000),
+		bounds.Within("feed_max", c.FeedMax, 10, 1_000_000_000),
+		bounds.Within("welcome", c.Welcome, 0, time.Minute),
 	}
 	return errors.Join(append(append(errs, c.Feeds.Validate()), c.externalProblems()...)...)
-}
-
-func between(name string, n, least, most int) error {
-	if n < least || n > most {
-		return fmt.Errorf("%s %d: from %d to %d", name, n, least, most)
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/processors/outside"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -55,18 +56,18 @@ func (c GeneratorConfig) externalProblems() []error {
 }
 
 func (s ExternalSource) validate() error {
-	errs := []error{s.Config.Validate(), between("limit", s.Limit, 1, schemas.MaxCandidates)}
+	errs := []error{s.Config.Validate(), bounds.Within("limit", s.Limit, 1, schemas.MaxCandidates)}
 	if err := s.Name.CheckOffered(); err != nil {
 		errs = append(errs, fmt.Errorf("name %q: %w", s.Name, err))
 	}
 	if !(s.Share >= 0 && s.Share <= 1e9) {
-		errs = append(errs, fmt.Errorf("share %v: 0 or more", s.Share))
+		errs = append(errs, fmt.Errorf("share: %v: want 0 or more", s.Share))
 	}
 	return errors.Join(errs...)
 }
 
 func (m ExternalModel) validate() error {
-	return errors.Join(m.Config.Validate(), between("candidates", m.Candidates, 1, 1000))
+	return errors.Join(m.Config.Validate(), bounds.Within("candidates", m.Candidates, 1, 1000))
 }
 
 // under puts a prefix before each of joined errors.

@@ -263,22 +263,22 @@ func TestGeneratorConfig(t *testing.T) {
 	bad := GeneratorConfig{Head: 1, FeedMax: 1, Welcome: -1,
 		Sources: []ExternalSource{{Name: "following", Share: -1}, {Name: "x", Limit: 1, Config: outside.Config{URL: "http://x/", Timeout: time.Second}}, {Name: "x", Limit: 1001}},
 		Model:   ExternalModel{Config: outside.Config{URL: "y"}}}
-	want := strings.Split(`head 1: from 100 to 1000
-feed_max 1: from 10 to 1000000000
-welcome -1ns: from 0s to 1m
+	want := strings.Split(`head: 1: want 100 to 1000
+feed_max: 1: want 10 to 1000000000
+welcome: -1ns: want 0s to 1m
 feeds: at least one is needed
+sources: 1. timeout: 0s: want 1ms to 10s
 sources: 1. url "": no http or https address
-sources: 1. timeout 0s: from 1ms to 10s
-sources: 1. limit 0: from 1 to 1000
+sources: 1. limit: 0: want 1 to 1000
 sources: 1. name "following": the name is taken: following
-sources: 1. share -1: 0 or more
+sources: 1. share: -1: want 0 or more
+sources: 3. timeout: 0s: want 1ms to 10s
 sources: 3. url "": no http or https address
-sources: 3. timeout 0s: from 1ms to 10s
-sources: 3. limit 1001: from 1 to 1000
+sources: 3. limit: 1001: want 1 to 1000
 sources: 3. name "x": there are two
+model.timeout: 0s: want 1ms to 10s
 model.url "y": no http or https address
-model.timeout 0s: from 1ms to 10s
-model.candidates 0: from 1 to 1000`, "\n")
+model.candidates: 0: want 1 to 1000`, "\n")
 	if diff := cmp.Diff(want, strings.Split(bad.Validate().Error(), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -2,8 +2,9 @@ package related
 
 import (
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/bounds"
 )
 
 // Config is what an installation decides about neighbours. See DefaultConfig.
@@ -29,17 +30,10 @@ func DefaultConfig() Config {
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
 	return errors.Join(
-		within("half_life", c.HalfLife, time.Hour, 8760*time.Hour),
-		within("keep", c.Keep, 1, 1000),
-		within("offer", c.Offer, 0, c.Keep),
-		within("board_pins", c.BoardPins, 0, 100),
-		within("interests", c.Interests, 0, 64),
+		bounds.Within("half_life", c.HalfLife, time.Hour, 8760*time.Hour),
+		bounds.Within("keep", c.Keep, 1, 1000),
+		bounds.Within("offer", c.Offer, 0, c.Keep),
+		bounds.Within("board_pins", c.BoardPins, 0, 100),
+		bounds.Within("interests", c.Interests, 0, 64),
 	)
-}
-
-func within[T int | time.Duration](name string, v, low, high T) error {
-	if v >= low && v <= high {
-		return nil
-	}
-	return fmt.Errorf("%s: %v, must be %v to %v", name, v, low, high)
 }

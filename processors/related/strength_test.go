@@ -75,8 +75,8 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 		t.Errorf("defaults: %v", err)
 	}
 	bad := Config{HalfLife: time.Minute, Keep: 0, Offer: 5, BoardPins: 101, Interests: -1}
-	want := "half_life: 1m0s, must be 1h0m0s to 8760h0m0s\nkeep: 0, must be 1 to 1000\noffer: 5, must be 0 to 0\n" +
-		"board_pins: 101, must be 0 to 100\ninterests: -1, must be 0 to 64"
+	want := "half_life: 1m: want 1h to 8760h\nkeep: 0: want 1 to 1000\noffer: 5: want 0 to 0\n" +
+		"board_pins: 101: want 0 to 100\ninterests: -1: want 0 to 64"
 	if err := bad.Validate(); err == nil || err.Error() != want {
 		t.Errorf("got %v, want\n%s", err, want)
 	}

@@ -2,8 +2,9 @@ package retries
 
 import (
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/bounds"
 )
 
 // Config says how dead letters are retried. See DefaultConfig.
@@ -36,25 +37,18 @@ func DefaultConfig() Config {
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
 	return errors.Join(
-		within("attempts", c.Attempts, 0, 1000),
-		within("first_delay", c.FirstDelay, 100*time.Millisecond, 24*time.Hour),
-		within("linear", c.Linear, 1, 1000),
-		within("max_delay", c.MaxDelay, c.FirstDelay, 7*24*time.Hour),
-		within("settle", c.Settle, time.Second, 24*time.Hour),
-		within("rate", c.Rate, 0, 10_000),
-		within("topic_rate", c.TopicRate, 0.001, 10_000),
-		within("keep_waiting", c.KeepWaiting, 1, 1_000_000),
-		within("keep_bytes", c.KeepBytes, 1<<20, 1<<30),
-		within("keep_done", c.KeepDone, 0, 100_000),
-		within("keep_parked", c.KeepParked, 1, 1_000_000),
+		bounds.Within("attempts", c.Attempts, 0, 1000),
+		bounds.Within("first_delay", c.FirstDelay, 100*time.Millisecond, 24*time.Hour),
+		bounds.Within("linear", c.Linear, 1, 1000),
+		bounds.Within("max_delay", c.MaxDelay, c.FirstDelay, 7*24*time.Hour),
+		bounds.Within("settle", c.Settle, time.Second, 24*time.Hour),
+		bounds.Within("rate", c.Rate, 0, 10_000),
+		bounds.Within("topic_rate", c.TopicRate, 0.001, 10_000),
+		bounds.Within("keep_waiting", c.KeepWaiting, 1, 1_000_000),
+		bounds.Within("keep_bytes", c.KeepBytes, 1<<20, 1<<30),
+		bounds.Within("keep_done", c.KeepDone, 0, 100_000),
+		bounds.Within("keep_parked", c.KeepParked, 1, 1_000_000),
 	)
-}
-
-func within[T int | float64 | time.Duration](name string, v, low, high T) error {
-	if v >= low && v <= high {
-		return nil
-	}
-	return fmt.Errorf("%s: %v, must be %v to %v", name, v, low, high)
 }
 
 // lookAgain returns after how long it is looked again whether what is stopped may go: FirstDelay, within 1s-1m.

@@ -19,6 +19,6 @@ func ExampleConfig() {
 	fmt.Println(cfg.Validate())
 	// Output:
 	// <nil>
-	// max_delay: 1s, must be 10s to 168h0m0s
-	// topic_rate: 0, must be 0.001 to 10000
+	// max_delay: 1s: want 10s to 168h
+	// topic_rate: 0: want 0.001 to 10000
 }

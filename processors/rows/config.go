@@ -2,12 +2,12 @@ package rows
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -64,36 +64,27 @@ const maxNameBytes = 4 << 10
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	var errs []error
-	between := func(name string, value, low, high int64) {
-		if value < low || value > high {
-			errs = append(errs, fmt.Errorf("%s %d: from %d to %d", name, value, low, high))
-		}
-	}
-	within := func(name string, value, low, high time.Duration) {
-		if value < low || value > high {
-			errs = append(errs, fmt.Errorf("%s %s: from %s to %s", name, value, low, high))
-		}
-	}
 	const many = 1 << 40
-	if c.Dir == "" {
-		errs = append(errs, errors.New(`dir "": a directory is needed`))
+	errs := []error{
+		bounds.Within("gap", c.Gap, 0, time.Second),
+		bounds.Within("max_gap", c.MaxGap, c.Gap, 10*time.Second),
+		bounds.Within("commits_per_second", int64(c.CommitsPerSecond), 1, many),
+		bounds.Within("max_batch_bytes", c.MaxBatchBytes, 64<<10, 8<<20),
+		bounds.Within("max_batch_messages", c.MaxBatchMessages, 1, 1_000_000),
+		bounds.Within("max_record_rows", c.MaxRecordRows, 1000, 1<<20),
+		bounds.Within("max_record_bytes", c.MaxRecordBytes, 1<<20, 64<<20),
+		bounds.Within("max_value_bytes", c.MaxValueBytes, 512<<10, schemas.MaxRecordBytes),
+		bounds.Within("timers_per_tick", c.TimersPerTick, 1, 100_000),
+		bounds.Within("cache_bytes", c.CacheBytes, 8<<20, many),
+		bounds.Within("memtable_bytes", c.MemTableBytes, 8<<20, many),
+		bounds.Within("recent_bytes", c.RecentBytes, 0, many),
+		bounds.Within("min_disk_bytes", c.MinDiskBytes, 0, many),
+		bounds.Within("session_timeout", c.SessionTimeout, time.Second, 5*time.Minute),
+		bounds.Within("grace", c.Grace, 100*time.Millisecond, 30*time.Second),
 	}
-	within("gap", c.Gap, 0, time.Second)
-	within("max_gap", c.MaxGap, c.Gap, 10*time.Second)
-	between("commits_per_second", int64(c.CommitsPerSecond), 1, many)
-	between("max_batch_bytes", int64(c.MaxBatchBytes), 64<<10, 8<<20)
-	between("max_batch_messages", int64(c.MaxBatchMessages), 1, 1_000_000)
-	between("max_record_rows", int64(c.MaxRecordRows), 1000, 1<<20)
-	between("max_record_bytes", int64(c.MaxRecordBytes), 1<<20, 64<<20)
-	between("max_value_bytes", int64(c.MaxValueBytes), 512<<10, schemas.MaxRecordBytes)
-	between("timers_per_tick", int64(c.TimersPerTick), 1, 100_000)
-	between("cache_bytes", c.CacheBytes, 8<<20, many)
-	between("memtable_bytes", c.MemTableBytes, 8<<20, many)
-	between("recent_bytes", c.RecentBytes, 0, many)
-	between("min_disk_bytes", c.MinDiskBytes, 0, many)
-	within("session_timeout", c.SessionTimeout, time.Second, 5*time.Minute)
-	within("grace", c.Grace, 100*time.Millisecond, 30*time.Second)
+	if c.Dir == "" {
+		errs = append(errs, errors.New("dir: is empty: a directory is needed"))
+	}
 	return errors.Join(errs...)
 }
 

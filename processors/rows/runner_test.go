@@ -366,7 +366,7 @@ func TestNewReportsEveryProblem(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"dir \"\"", "max_batch_bytes 1: from 65536 to 8388608", "without a name", `input "a"`, `loop "l"`, `output ""`} {
+	for _, want := range []string{"dir: is empty", "max_batch_bytes: 1: want 65536 to 8388608", "without a name", `input "a"`, `loop "l"`, `output ""`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not tell of %q", err, want)
 		}

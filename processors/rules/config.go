@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -87,15 +88,17 @@ func (f Feed) Share(s schemas.Source) float64 {
 // problems are all values that are out of their bounds, each with its name.
 func (f Feed) problems() []error {
 	errs := []error{
-		between("memory", f.Memory, 10, 10_000),
-		strength("affinity", f.Affinity), strength("popularity", f.Popularity), strength("model", f.Model),
-		between("caps.window", f.Caps.Window, 0, 100),
-		between("caps.author", f.Caps.Author, 0, 100),
-		between("caps.board", f.Caps.Board, 0, 100),
-		between("caps.interest", f.Caps.Interest, 0, 100),
-		between("explore.pin", f.Explore.Pin, 0, 1_000_000_000),
-		between("explore.author", f.Explore.Author, 0, 1_000_000_000),
-		between("arms: number of them", len(f.Arms), 0, 20),
+		bounds.Within("memory", f.Memory, 10, 10_000),
+		bounds.Within("affinity", f.Affinity, 0, 100),
+		bounds.Within("popularity", f.Popularity, 0, 100),
+		bounds.Within("model", f.Model, 0, 100),
+		bounds.Within("caps.window", f.Caps.Window, 0, 100),
+		bounds.Within("caps.author", f.Caps.Author, 0, 100),
+		bounds.Within("caps.board", f.Caps.Board, 0, 100),
+		bounds.Within("caps.interest", f.Caps.Interest, 0, 100),
+		bounds.Within("explore.pin", f.Explore.Pin, 0, 1_000_000_000),
+		bounds.Within("explore.author", f.Explore.Author, 0, 1_000_000_000),
+		bounds.Within("arms: number of them", len(f.Arms), 0, 20),
 	}
 	errs = append(errs, f.shareProblems()...)
 	errs = append(errs, f.Defer.problems()...)
@@ -118,15 +121,12 @@ func (f Feed) shareProblems() []error {
 }
 
 func (d Defer) problems() []error {
-	errs := []error{between("defer.budget", d.Budget, 0, 10_000)}
-	if !(d.Floor >= 0 && d.Floor <= 1000) {
-		errs = append(errs, fmt.Errorf("defer.floor %v: from 0 to 1000", d.Floor))
-	}
+	errs := []error{bounds.Within("defer.budget", d.Budget, 0, 10_000), bounds.Within("defer.floor", d.Floor, 0, 1000)}
 	if d.Floor > 0 && d.Session < time.Second {
-		errs = append(errs, fmt.Errorf("defer.session %s: at least 1s", d.Session))
+		errs = append(errs, fmt.Errorf("defer.session: %s: want at least 1s", d.Session))
 	}
 	if d.Expiry < d.Session {
-		errs = append(errs, fmt.Errorf("defer.expiry %s: at least the session's %s", d.Expiry, d.Session))
+		errs = append(errs, fmt.Errorf("defer.expiry: %s: want at least the session's %s", d.Expiry, d.Session))
 	}
 	return errs
 }
@@ -135,21 +135,7 @@ func share(name string, v float64) error {
 	if v >= 0 && !math.IsInf(v, 0) {
 		return nil
 	}
-	return fmt.Errorf("%s %v: 0 or more", name, v)
-}
-
-func strength(name string, v float64) error {
-	if v >= 0 && v <= 100 {
-		return nil
-	}
-	return fmt.Errorf("%s %v: from 0 to 100", name, v)
-}
-
-func between[T int | int64](name string, n, least, most T) error {
-	if n < least || n > most {
-		return fmt.Errorf("%s %d: from %d to %d", name, n, least, most)
-	}
-	return nil
+	return fmt.Errorf("%s: %v: want 0 or more", name, v)
 }
 
 func sortedKeys[K ~string, V any](m map[K]V) []K {

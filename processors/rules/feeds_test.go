@@ -134,23 +134,23 @@ func TestValidate(t *testing.T) {
 	err := Feeds{"x": bad, "armed": {Shares: map[schemas.Source]float64{schemas.Explore: 1}, Memory: 10, Arms: []Arm{{Feed: "y", Share: 1}},
 		Defer: Defer{Floor: 1}}, "y": Default()["plain"]}.Validate()
 	want := strings.Split(`armed.shares: all are 0: nothing would ever be shown
-armed.defer.session 0s: at least 1s
-x.memory 9: from 10 to 10000
-x.affinity NaN: from 0 to 100
-x.popularity -1: from 0 to 100
-x.model 101: from 0 to 100
-x.caps.window -1: from 0 to 100
-x.caps.author 101: from 0 to 100
-x.caps.board -1: from 0 to 100
-x.caps.interest -1: from 0 to 100
-x.explore.pin -1: from 0 to 1000000000
-x.explore.author -1: from 0 to 1000000000
-x.others NaN: 0 or more
-x.shares.s -1: 0 or more
-x.shares.t +Inf: 0 or more
-x.defer.budget -1: from 0 to 10000
-x.defer.floor -1: from 0 to 1000
-x.defer.expiry 0s: at least the session's 1ns
+armed.defer.session: 0s: want at least 1s
+x.memory: 9: want 10 to 10000
+x.affinity: NaN: want 0 to 100
+x.popularity: -1: want 0 to 100
+x.model: 101: want 0 to 100
+x.caps.window: -1: want 0 to 100
+x.caps.author: 101: want 0 to 100
+x.caps.board: -1: want 0 to 100
+x.caps.interest: -1: want 0 to 100
+x.explore.pin: -1: want 0 to 1000000000
+x.explore.author: -1: want 0 to 1000000000
+x.others: NaN: want 0 or more
+x.shares.s: -1: want 0 or more
+x.shares.t: +Inf: want 0 or more
+x.defer.budget: -1: want 0 to 10000
+x.defer.floor: -1: want 0 to 1000
+x.defer.expiry: 0s: want at least the session's 1ns
 x.arms: 1. share 0: above 0
 x.arms: 1. feed "nowhere": there is none
 x.arms: 2. feed "armed": has arms itself

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -68,35 +69,26 @@ func DefaultConfig() Config {
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	var problems []error
-	number := func(name string, v, low, high int64) {
-		if v < low || v > high {
-			problems = append(problems, fmt.Errorf("%s: %d: want %d to %d", name, v, low, high))
-		}
-	}
-	duration := func(name string, v, low, high time.Duration) {
-		if v < low || v > high {
-			problems = append(problems, fmt.Errorf("%s: %s: want %s to %s", name, v, low, high))
-		}
-	}
-	number("max_header_bytes", int64(c.MaxHeaderBytes), 1<<10, 1<<20)
-	number("max_events_bytes", c.MaxEventsBytes, 64<<10, 64<<20)
-	number("max_events", int64(c.MaxEvents), 1, 1_000_000)
-	number("max_bodies_bytes", c.MaxBodiesBytes, max(c.MaxEventsBytes, 64<<10), 4<<30)
-	number("caller_bytes", c.CallerBytes, 64<<10, 4<<30)
-	number("max_feature_bytes", c.MaxFeatureBytes, 1<<10, 16<<20)
-	number("max_requests", int64(c.MaxRequests), 1, 1_000_000)
-	number("caller_requests", int64(c.CallerRequests), 1, 1_000_000)
-	number("max_streams", int64(c.MaxStreams), 1, 1_000_000)
-	number("caller_streams", int64(c.CallerStreams), 1, 1_000_000)
 	const least, most = 100 * time.Millisecond, 5 * time.Minute
-	duration("header_timeout", c.HeaderTimeout, least, most)
-	duration("read_timeout", c.ReadTimeout, least, most)
-	duration("write_timeout", c.WriteTimeout, least, most)
-	duration("idle_timeout", c.IdleTimeout, least, time.Hour)
-	duration("publish_timeout", c.PublishTimeout, least, most)
-	duration("stream_poll", c.StreamPoll, 10*time.Millisecond, time.Minute)
-	duration("shutdown_timeout", c.ShutdownTimeout, least, MaxShutdownTimeout)
+	problems := []error{
+		bounds.Within("max_header_bytes", c.MaxHeaderBytes, 1<<10, 1<<20),
+		bounds.Within("max_events_bytes", c.MaxEventsBytes, 64<<10, 64<<20),
+		bounds.Within("max_events", c.MaxEvents, 1, 1_000_000),
+		bounds.Within("max_bodies_bytes", c.MaxBodiesBytes, max(c.MaxEventsBytes, 64<<10), 4<<30),
+		bounds.Within("caller_bytes", c.CallerBytes, 64<<10, 4<<30),
+		bounds.Within("max_feature_bytes", c.MaxFeatureBytes, 1<<10, 16<<20),
+		bounds.Within("max_requests", c.MaxRequests, 1, 1_000_000),
+		bounds.Within("caller_requests", c.CallerRequests, 1, 1_000_000),
+		bounds.Within("max_streams", c.MaxStreams, 1, 1_000_000),
+		bounds.Within("caller_streams", c.CallerStreams, 1, 1_000_000),
+		bounds.Within("header_timeout", c.HeaderTimeout, least, most),
+		bounds.Within("read_timeout", c.ReadTimeout, least, most),
+		bounds.Within("write_timeout", c.WriteTimeout, least, most),
+		bounds.Within("idle_timeout", c.IdleTimeout, least, time.Hour),
+		bounds.Within("publish_timeout", c.PublishTimeout, least, most),
+		bounds.Within("stream_poll", c.StreamPoll, 10*time.Millisecond, time.Minute),
+		bounds.Within("shutdown_timeout", c.ShutdownTimeout, least, MaxShutdownTimeout),
+	}
 	if work := c.ReadTimeout + c.PublishTimeout; c.WriteTimeout < work {
 		problems = append(problems, fmt.Errorf("write_timeout: %s: want at least read_timeout + publish_timeout, %s, "+
 			"or what they bring is not answered", c.WriteTimeout, work))

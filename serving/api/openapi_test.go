@@ -348,7 +348,7 @@ func checkArray(doc, schema object, v any) error {
 	if !ok {
 		return fmt.Errorf("got %T, want an array", v)
 	}
-	if err := bounds(schema, "minItems", "maxItems", float64(len(list))); err != nil {
+	if err := inBounds(schema, "minItems", "maxItems", float64(len(list))); err != nil {
 		return err
 	}
 	for i, item := range list {
@@ -372,7 +372,7 @@ func checkString(schema object, v any) error {
 			return err
 		}
 	}
-	return bounds(schema, "minLength", "maxLength", float64(utf8.RuneCountInString(s)))
+	return inBounds(schema, "minLength", "maxLength", float64(utf8.RuneCountInString(s)))
 }
 
 func checkScalar(schema object, v any) error {
@@ -382,10 +382,10 @@ func checkScalar(schema object, v any) error {
 	if !fits[schema["type"]] {
 		return fmt.Errorf("got %v, want %v", v, schema["type"])
 	}
-	return bounds(schema, "minimum", "maximum", n)
+	return inBounds(schema, "minimum", "maximum", n)
 }
 
-func bounds(schema object, least, most string, got float64) error {
+func inBounds(schema object, least, most string, got float64) error {
 	if low, ok := schema[least].(float64); ok && got < low {
 		return fmt.Errorf("got %v, want at least %v", got, low)
 	}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -60,12 +61,9 @@ func (c Config) On() bool { return c.JWKS != "" || c.SecretFile != "" }
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	var problems []error
-	if c.Leeway < 0 || c.Leeway > 5*time.Minute {
-		problems = append(problems, fmt.Errorf("leeway: %s: want 0s to 5m", c.Leeway))
-	}
-	if c.Refresh < time.Second || c.Refresh > 24*time.Hour {
-		problems = append(problems, fmt.Errorf("refresh: %s: want 1s to 24h", c.Refresh))
+	problems := []error{
+		bounds.Within("leeway", c.Leeway, 0, 5*time.Minute),
+		bounds.Within("refresh", c.Refresh, time.Second, 24*time.Hour),
 	}
 	if c.JWKS != "" && c.Audience == "" {
 		problems = append(problems, errors.New("audience: is empty: with jwks it is needed, or a token for another service would do here"))

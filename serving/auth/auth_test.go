@@ -292,7 +292,7 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.JWKS, c.Audience = "https://ada:horse@id/keys?k=horse", "a" }, "jwks: holds a user"},
 		{func(c *Config) { c.JWKS, c.Audience = "ftp://id/keys?k=horse", "a" }, "jwks: ftp://id/keys: want"},
 		{func(c *Config) { c.JWKS, c.Audience = "https://\x7fhorse", "a" }, "jwks: is no URL"},
-		{func(c *Config) { c.Leeway = 6 * time.Minute }, "leeway: 6m0s"},
+		{func(c *Config) { c.Leeway = 6 * time.Minute }, "leeway: 6m:"},
 		{func(c *Config) { c.Refresh = 0 }, "refresh: 0s"},
 	} {
 		cfg := DefaultConfig()

@@ -2,8 +2,9 @@ package feature
 
 import (
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/bounds"
 )
 
 // Config bounds what features may cost. See DefaultConfig.
@@ -37,21 +38,14 @@ func DefaultConfig() Config {
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
 	return errors.Join(
-		within("deadline", c.Deadline, time.Millisecond, time.Minute),
-		within("concurrency", c.Concurrency, 1, 1024),
-		within("max_actions", c.MaxActions, 1, 10_000_000),
-		within("max_groups", c.MaxGroups, 1, 1_000_000),
-		within("break_after", c.BreakAfter, 1, 1_000_000),
-		within("break_for", c.BreakFor, 10*time.Millisecond, 10*time.Minute),
-		within("reload_every", c.ReloadEvery, 100*time.Millisecond, time.Hour),
-		within("sweep_every", c.SweepEvery, time.Second, Kept),
-		within("cache_max_mb", c.CacheMaxMB, 1, 1<<16),
+		bounds.Within("deadline", c.Deadline, time.Millisecond, time.Minute),
+		bounds.Within("concurrency", c.Concurrency, 1, 1024),
+		bounds.Within("max_actions", c.MaxActions, 1, 10_000_000),
+		bounds.Within("max_groups", c.MaxGroups, 1, 1_000_000),
+		bounds.Within("break_after", c.BreakAfter, 1, 1_000_000),
+		bounds.Within("break_for", c.BreakFor, 10*time.Millisecond, 10*time.Minute),
+		bounds.Within("reload_every", c.ReloadEvery, 100*time.Millisecond, time.Hour),
+		bounds.Within("sweep_every", c.SweepEvery, time.Second, Kept),
+		bounds.Within("cache_max_mb", c.CacheMaxMB, 1, 1<<16),
 	)
-}
-
-func within[T int | time.Duration](field string, value, least, most T) error {
-	if value < least || value > most {
-		return fmt.Errorf("%s: %v: want %v to %v", field, value, least, most)
-	}
-	return nil
 }

@@ -660,11 +660,11 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 	}
 	bad := Config{Deadline: time.Hour, Concurrency: 1025, MaxActions: -1, MaxGroups: 0, BreakFor: time.Hour, SweepEvery: time.Millisecond, CacheMaxMB: 0}
 	want := []string{
-		"deadline: 1h0m0s: want 1ms to 1m0s", "concurrency: 1025: want 1 to 1024", "max_actions: -1: want 1 to 10000000",
+		"deadline: 1h: want 1ms to 1m", "concurrency: 1025: want 1 to 1024", "max_actions: -1: want 1 to 10000000",
 		"max_groups: 0: want 1 to 1000000",
-		"break_after: 0: want 1 to 1000000", "break_for: 1h0m0s: want 10ms to 10m0s",
-		"reload_every: 0s: want 100ms to 1h0m0s",
-		"sweep_every: 1ms: want 1s to 96h0m0s", "cache_max_mb: 0: want 1 to 65536",
+		"break_after: 0: want 1 to 1000000", "break_for: 1h: want 10ms to 10m",
+		"reload_every: 0s: want 100ms to 1h",
+		"sweep_every: 1ms: want 1s to 96h", "cache_max_mb: 0: want 1 to 65536",
 	}
 	if diff := cmp.Diff(want, strings.Split(bad.Validate().Error(), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
@@ -38,9 +39,9 @@ const maxRules = 100
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
 	errs := []error{
-		within("max_file_bytes", c.MaxFileBytes, 64<<10, 4<<30),
-		within("max_file_age", c.MaxFileAge, time.Second, 24*time.Hour),
-		within("rules: number", len(c.Rules), 0, maxRules),
+		bounds.Within("max_file_bytes", c.MaxFileBytes, 64<<10, 4<<30),
+		bounds.Within("max_file_age", c.MaxFileAge, time.Second, 24*time.Hour),
+		bounds.Within("rules: number", len(c.Rules), 0, maxRules),
 	}
 	if c.Dir == "" {
 		errs = append(errs, errors.New("dir: is empty: a directory is needed"))
@@ -63,11 +64,4 @@ func (r Rule) validate(name string) error {
 		errs = append(errs, fmt.Errorf("%s.features: %d: at most %d", name, len(r.Features), feature.MaxFeatures))
 	}
 	return errors.Join(errs...)
-}
-
-func within[T int | int64 | time.Duration](field string, value, least, most T) error {
-	if value < least || value > most {
-		return fmt.Errorf("%s: %v: want %v to %v", field, value, least, most)
-	}
-	return nil
 }

@@ -42,6 +42,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -140,23 +141,13 @@ func (c Config) Longest() time.Duration { return c.Generator + c.Store + c.Serve
 
 // Validate reports every field that is out of its bounds; a duration is 1 ms to 1 minute.
 func (c Config) Validate() error {
-	var problems []error
-	for _, d := range []struct {
-		field string
-		value time.Duration
-	}{{"generator", c.Generator}, {"store", c.Store}, {"served", c.Served}} {
-		if d.value < time.Millisecond || d.value > time.Minute {
-			problems = append(problems, fmt.Errorf("%s: %s: want 1ms to 1m", d.field, d.value))
-		}
-	}
-	if c.Patience < 0 || c.Patience > time.Minute {
-		problems = append(problems, fmt.Errorf("patience: %s: want 0s to 1m", c.Patience))
-	}
-	if c.MaxSkipped < 1 || c.MaxSkipped > 10_000 {
-		problems = append(problems, fmt.Errorf("max_skipped: %d: want 1 to 10000", c.MaxSkipped))
-	}
-	if c.MaxCalls < 1 || c.MaxCalls > 100_000 {
-		problems = append(problems, fmt.Errorf("max_calls: %d: want 1 to 100000", c.MaxCalls))
+	problems := []error{
+		bounds.Within("generator", c.Generator, time.Millisecond, time.Minute),
+		bounds.Within("store", c.Store, time.Millisecond, time.Minute),
+		bounds.Within("served", c.Served, time.Millisecond, time.Minute),
+		bounds.Within("patience", c.Patience, 0, time.Minute),
+		bounds.Within("max_skipped", c.MaxSkipped, 1, 10_000),
+		bounds.Within("max_calls", c.MaxCalls, 1, 100_000),
 	}
 	if c.CursorKeyFile == "" {
 		problems = append(problems, errors.New("cursor_key_file: is empty: a file is needed"))

@@ -26,6 +26,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -50,15 +51,12 @@ func DefaultConfig() Config {
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	var problems []error
+	problems := []error{bounds.Within("memtable_bytes", c.MemtableBytes, 1<<20, 1<<30)}
 	if c.MaxFeed < 10 {
 		problems = append(problems, fmt.Errorf("max_feed: %d: want at least 10", c.MaxFeed))
 	}
 	if c.CacheBytes < 1<<20 {
 		problems = append(problems, fmt.Errorf("cache_bytes: %d: want at least %d", c.CacheBytes, 1<<20))
-	}
-	if c.MemtableBytes < 1<<20 || c.MemtableBytes > 1<<30 {
-		problems = append(problems, fmt.Errorf("memtable_bytes: %d: want %d to %d", c.MemtableBytes, 1<<20, 1<<30))
 	}
 	return errors.Join(problems...)
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -26,17 +27,10 @@ func DefaultConfig() Config {
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
 	return errors.Join(
-		within("sequence_days", c.SequenceDays, 1, 400),
-		within("deadline", c.Deadline, 10*time.Millisecond, 5*time.Minute),
-		within("sweep_every", c.SweepEvery, time.Second, 96*time.Hour),
+		bounds.Within("sequence_days", c.SequenceDays, 1, 400),
+		bounds.Within("deadline", c.Deadline, 10*time.Millisecond, 5*time.Minute),
+		bounds.Within("sweep_every", c.SweepEvery, time.Second, 96*time.Hour),
 	)
-}
-
-func within[T int | time.Duration](field string, value, least, most T) error {
-	if value < least || value > most {
-		return fmt.Errorf("%s: %v: want %v to %v", field, value, least, most)
-	}
-	return nil
 }
 
 // Bounds of what can be asked for.

@@ -13,8 +13,9 @@ package limit
 
 import (
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/bounds"
 )
 
 // Config bounds callers and what is under way. See DefaultConfig.
@@ -35,21 +36,14 @@ func DefaultConfig() Config {
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	var problems []error
-	number := func(name string, v, low, high float64) {
-		if !(v >= low && v <= high) { // NaN is in no bounds
-			problems = append(problems, fmt.Errorf("%s: %v: want %v to %v", name, v, low, high))
-		}
-	}
 	const most = 1_000_000
-	number("rate", c.Rate, 0, most)
-	number("burst", float64(c.Burst), 1, most)
-	number("service_rate", c.ServiceRate, 0, most)
-	number("service_burst", float64(c.ServiceBurst), 1, most)
-	number("callers", float64(c.Callers), 100, 10_000_000)
-	number("least", float64(c.Least), 1, most)
-	if c.Wait < 100*time.Microsecond || c.Wait > time.Second {
-		problems = append(problems, fmt.Errorf("wait: %s: want 100µs to 1s", c.Wait))
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		bounds.Within("rate", c.Rate, 0, most),
+		bounds.Within("burst", c.Burst, 1, most),
+		bounds.Within("service_rate", c.ServiceRate, 0, most),
+		bounds.Within("service_burst", c.ServiceBurst, 1, most),
+		bounds.Within("callers", c.Callers, 100, 10_000_000),
+		bounds.Within("least", c.Least, 1, most),
+		bounds.Within("wait", c.Wait, 100*time.Microsecond, time.Second),
+	)
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -42,28 +43,21 @@ const maxBoards = 12
 // Validate reports every problem.
 func (c Config) Validate() error {
 	return errors.Join(
-		within("users", c.Users, 2, 10_000_000),
-		within("boards_per_user", c.BoardsPerUser, 0, maxBoards),
-		within("interests", c.Interests, 1, 1_000_000),
-		within("pins", c.Pins, 0, 10_000_000),
+		bounds.Within("users", c.Users, 2, 10_000_000),
+		bounds.Within("boards_per_user", c.BoardsPerUser, 0, maxBoards),
+		bounds.Within("interests", c.Interests, 1, 1_000_000),
+		bounds.Within("pins", c.Pins, 0, 10_000_000),
 		checkRate(c.Rate),
-		within("follows", c.Follows, 0, 100),
-		within("star", c.Star, 0, max(c.Users-1, 0)),
+		bounds.Within("follows", c.Follows, 0, 100),
+		bounds.Within("star", c.Star, 0, max(c.Users-1, 0)),
 	)
-}
-
-func within(name string, n, least, most int) error {
-	if n < least || n > most {
-		return fmt.Errorf("%s: %d, must be from %d to %d", name, n, least, most)
-	}
-	return nil
 }
 
 func checkRate(rate float64) error {
 	if rate >= 0 && rate <= 1e7 {
 		return nil
 	}
-	return fmt.Errorf("rate: %g, must be from 0 to 10 million events a second", rate)
+	return fmt.Errorf("rate: %g: want 0 to 10 million events a second", rate)
 }
 
 // past is how old the oldest pin is at first.

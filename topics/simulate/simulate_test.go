@@ -393,7 +393,7 @@ func TestTicksAsFastAsPossible(t *testing.T) {
 
 func TestConfigProblemsAreAllNamed(t *testing.T) {
 	_, err := check(Config{Users: 1, BoardsPerUser: 13, Interests: 0, Pins: -1, Rate: math.NaN(), Follows: 101, Star: 1}, "soon")
-	for _, want := range []string{"users: 1,", "boards_per_user: 13,", "interests: 0,", "pins: -1,", "rate: NaN,", "follows: 101,", "star: 1,", `for: "soon",`} {
+	for _, want := range []string{"users: 1:", "boards_per_user: 13:", "interests: 0:", "pins: -1:", "rate: NaN:", "follows: 101:", "star: 1:", `for: "soon",`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not name %q", err, want)
 		}

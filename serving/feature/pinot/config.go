@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
@@ -36,9 +37,9 @@ func DefaultConfig() Config {
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
 	errs := []error{
-		within("max_bytes", c.MaxBytes, 64<<10, 1<<30),
-		within("max_conns", int64(c.MaxConns), 1, 1024),
-		within("replicas", int64(c.Replicas), 1, 10),
+		bounds.Within("max_bytes", c.MaxBytes, 64<<10, 1<<30),
+		bounds.Within("max_conns", c.MaxConns, 1, 1024),
+		bounds.Within("replicas", c.Replicas, 1, 10),
 	}
 	for _, b := range c.Brokers {
 		if _, err := address(b); err != nil {
@@ -54,13 +55,6 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(append(errs, secure.Under("client", c.Client.Validate()))...)
-}
-
-func within(field string, value, least, most int64) error {
-	if value < least || value > most {
-		return fmt.Errorf("%s: %d: want %d to %d", field, value, least, most)
-	}
-	return nil
 }
 
 // address returns the URL of host:port or a URL.

@@ -35,6 +35,7 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
@@ -63,15 +64,12 @@ const maxTTL = 20 * 365 * 24 * time.Hour
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	var problems []error
+	problems := []error{
+		bounds.Within("timeout", c.Timeout, 10*time.Millisecond, time.Minute),
+		bounds.Within("writers", c.Writers, 1, 1024),
+	}
 	if !isKeyspace(c.Keyspace) {
 		problems = append(problems, fmt.Errorf("keyspace: %q: want a letter, then at most 47 of a-z, 0-9 and _", c.Keyspace))
-	}
-	if c.Timeout < 10*time.Millisecond || c.Timeout > time.Minute {
-		problems = append(problems, fmt.Errorf("timeout: %s: want 10ms to 1m", c.Timeout))
-	}
-	if c.Writers < 1 || c.Writers > 1024 {
-		problems = append(problems, fmt.Errorf("writers: %d: want 1 to 1024", c.Writers))
 	}
 	if c.TTL < 0 || c.TTL > maxTTL || c.TTL%time.Second != 0 {
 		problems = append(problems, fmt.Errorf("ttl: %s: want whole seconds from 0s to %s", c.TTL, maxTTL))
@@ -108,7 +106,7 @@ func DefaultCluster() Cluster {
 
 // Validate reports every field that is out of its bounds.
 func (c Cluster) Validate() error {
-	var problems []error
+	problems := []error{bounds.Within("replicas", c.Replicas, 1, 9)}
 	for _, host := range c.Hosts {
 		if host == "" || strings.ContainsAny(host, " ,/") {
 			problems = append(problems, fmt.Errorf("hosts: %q: want host:port", host))
@@ -116,9 +114,6 @@ func (c Cluster) Validate() error {
 	}
 	if c.Datacenter == "" || strings.ContainsAny(c.Datacenter, "'\\") {
 		problems = append(problems, fmt.Errorf("datacenter: %q: want a name without quotes", c.Datacenter))
-	}
-	if c.Replicas < 1 || c.Replicas > 9 {
-		problems = append(problems, fmt.Errorf("replicas: %d: want 1 to 9", c.Replicas))
 	}
 	problems = append(problems, secure.Under("tls", c.TLS.Validate()), secure.Under("login", c.Login.Validate()))
 	return errors.Join(problems...)

@@ -41,6 +41,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
@@ -76,22 +77,17 @@ func DefaultConfig() Config {
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	var problems []error
-	problem := func(ok bool, format string, args ...any) {
-		if !ok {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
+	problems := []error{
+		bounds.Within("late", c.Late, c.Most, time.Minute),
+		bounds.Within("budget", c.Budget, 0, 1),
+		bounds.Within("burst", c.Burst, 1, 10_000),
+		bounds.Within("losses", c.Losses, 1, 10_000),
+		bounds.Within("warm", c.Warm, 0, 0.5),
+		bounds.Within("recover", c.Recover, 1, 10_000),
 	}
-	count := func(name string, n int) {
-		problem(n >= 1 && n <= 10_000, "%s: %d: want 1 to 10000", name, n)
+	if c.Least <= 0 || c.Least > c.Most {
+		problems = append(problems, fmt.Errorf("least: %s: want more than 0s and at most %s, which is most", c.Least, c.Most))
 	}
-	problem(c.Least > 0 && c.Least <= c.Most, "least: %s: want more than 0s and at most %s, which is most", c.Least, c.Most)
-	problem(c.Late >= c.Most && c.Late <= time.Minute, "late: %s: want %s, which is most, to 1m", c.Late, c.Most)
-	problem(c.Budget >= 0 && c.Budget <= 1, "budget: %v: want 0 to 1", c.Budget)
-	count("burst", c.Burst)
-	count("losses", c.Losses)
-	problem(c.Warm >= 0 && c.Warm <= 0.5, "warm: %v: want 0 to 0.5", c.Warm)
-	count("recover", c.Recover)
 	return errors.Join(problems...)
 }
 

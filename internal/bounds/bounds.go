@@ -1,0 +1,33 @@
+// Package bounds says which value of a configuration is out of its bounds. It is a leaf: every layer may import it.
+package bounds
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Within reports a value of a field outside [low, high], NaN included: "pools.cap: 5: want 10 to 1000000".
+func Within[T cmp.Ordered](field string, v, low, high T) error {
+	if v >= low && v <= high { // false for NaN
+		return nil
+	}
+	return fmt.Errorf("%s: %s: want %s to %s", field, text(v), text(low), text(high))
+}
+
+// text writes a value, and 24h where Duration.String writes 24h0m0s.
+func text(v any) string {
+	d, ok := v.(time.Duration)
+	if !ok {
+		return fmt.Sprint(v)
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
