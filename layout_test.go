@@ -25,7 +25,7 @@ var layers = map[string][]string{
 }
 
 // leaves are packages that every layer may import, and that import none of the module.
-var leaves = []string{"internal/bounds", "internal/foreign", "internal/packed", "internal/pause", "internal/secure", "internal/stored", "internal/tracing"}
+var leaves = []string{"internal/bounds", "internal/command", "internal/foreign", "internal/packed", "internal/pause", "internal/secure", "internal/stored", "internal/tracing"}
 
 // groups are the packages of processors that compute; none may import another.
 var groups = []string{"objects", "actors", "fanout", "related", "pools", "materialize", "interests", "retries"}

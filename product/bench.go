@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/workload"
 	"github.com/smartfeed/smartfeed/serving/client"
@@ -53,7 +54,7 @@ This program takes CPU, too: for numbers of the product alone run it on another 
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rates, err := f.rates()
 			if err != nil {
-				return usageError{err}
+				return &command.UsageError{Err: err}
 			}
 			return p.bench(cmd, f, rates)
 		},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -73,12 +74,7 @@ before it; "smartfeed config show" prints them all.`,
 		p.doctorCommand(),
 		p.benchCommand(),
 	)
-	root.AddCommand(topics.Commands(p.setup)...)
-	for _, cmd := range root.Commands() {
-		if cmd.Name() == "deadletters" { // how retries stand only a process of the product knows
-			cmd.AddCommand(api.RetryCommands(p.server)...)
-		}
-	}
+	root.AddCommand(topics.Commands(p.setup, api.RetryCommands(p.server)...)...) // how retries stand only a process knows
 	root.AddCommand(api.Commands(p.server, p.names)...)
 	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml") // it is there: it was added above
 	return root
@@ -89,7 +85,7 @@ func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
-			cmd.RunE, cmd.Example = needsCommand, "  source <(smartfeed completion bash)"
+			cmd.RunE, cmd.Example = command.Missing, "  source <(smartfeed completion bash)"
 		}
 	}
 }
@@ -126,7 +122,7 @@ func (p *program) load(cmd *cobra.Command) (Config, error) {
 	cfg := DefaultConfig()
 	src := config.Source{File: p.configFile(), Environ: p.environ, Flags: cmd.Flags()}
 	if err := config.Load(&cfg, src); err != nil {
-		return Config{}, usageError{err}
+		return Config{}, &command.UsageError{Err: err}
 	}
 	return cfg, nil
 }
@@ -198,14 +194,13 @@ func (p *program) setup(cmd *cobra.Command) (topics.Setup, error) {
 }
 
 func (p *program) importCommand() *cobra.Command {
-	cmd := group("import", "publish events made of other people's data", "  smartfeed import lastfm hetrec2011-lastfm-2k")
-	cmd.AddCommand(lastfm.Command(p.setup))
-	return cmd
+	return command.Group("import", "publish events made of other people's data", "  smartfeed import lastfm hetrec2011-lastfm-2k",
+		lastfm.Command(p.setup))
 }
 
 // featuresCommand is about the training log.
 func (p *program) featuresCommand() *cobra.Command {
-	cmd := group("features", "try definitions, and check what was logged for training", "  smartfeed features verify --json")
+	cmd := command.Group("features", "try definitions, and check what was logged for training", "  smartfeed features verify --json")
 	cmd.AddCommand(api.TryCommand(p.server))
 	cmd.AddCommand(featurelog.VerifyCommand(func(cmd *cobra.Command) (featurelog.Setup, error) {
 		setup, err := p.setup(cmd)
@@ -230,7 +225,7 @@ func (p *program) pinotCommand() *cobra.Command {
 }
 
 func (p *program) feedStoreCommand() *cobra.Command {
-	cmd := group("feedstore", "make and check the tables of feed stores on Cassandra, and fill a store anew",
+	cmd := command.Group("feedstore", "make and check the tables of feed stores on Cassandra, and fill a store anew",
 		"  smartfeed feedstore apply --feed_store.cassandra.primary.hosts cassandra-a:9042")
 	cmd.AddCommand(cassandra.Commands(func(cmd *cobra.Command) (cassandra.Setup, error) {
 		cfg, err := p.load(cmd)
@@ -242,7 +237,7 @@ func (p *program) feedStoreCommand() *cobra.Command {
 }
 
 func (p *program) configCommand() *cobra.Command {
-	cmd := group("config", "check and show the configuration", "  smartfeed config check --config smartfeed.yaml")
+	cmd := command.Group("config", "check and show the configuration", "  smartfeed config check --config smartfeed.yaml")
 	var asJSON bool
 	check := &cobra.Command{
 		Use: "check", Short: "report every mistake in the configuration", Args: noArguments,
@@ -250,7 +245,7 @@ func (p *program) configCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := p.load(cmd)
 			if asJSON {
-				return errors.Join(printJSON(cmd.OutOrStdout(), newVerdict(err)), err)
+				return errors.Join(command.PrintJSON(cmd.OutOrStdout(), newVerdict(err)), err)
 			}
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), "the configuration is in order")
@@ -287,25 +282,9 @@ func newVerdict(err error) verdict {
 	return v
 }
 
-// group is a command that only holds others; by itself it is wrong usage.
-func group(use, short, example string) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Example: example, Args: noArguments, RunE: needsCommand}
-}
-
-// needsCommand says which commands a group has.
-func needsCommand(cmd *cobra.Command, _ []string) error {
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	return usageError{fmt.Errorf("%s needs one of its commands: %s", cmd.CommandPath(), strings.Join(names, ", "))}
-}
-
 // idCommand makes and takes apart sharded ids.
 func idCommand() *cobra.Command {
-	cmd := group("id", "make and take apart sharded ids", "  smartfeed id split 241294492511762325")
+	cmd := command.Group("id", "make and take apart sharded ids", "  smartfeed id split 241294492511762325")
 	var asJSON bool
 	cmd.AddCommand(&cobra.Command{
 		Use: "make SHARD TYPE LOCAL", Short: "print the id of these parts", Args: cobra.ExactArgs(3),
@@ -315,12 +294,12 @@ func idCommand() *cobra.Command {
 			for i, bits := range []int{32, 32, 64} {
 				var err error
 				if parts[i], err = strconv.ParseUint(args[i], 10, bits); err != nil {
-					return usageError{fmt.Errorf("%q is no whole number of the size wanted", args[i])}
+					return command.Usagef("%q is no whole number of the size wanted", args[i])
 				}
 			}
 			id, err := schemas.MakeShardedID(uint32(parts[0]), uint32(parts[1]), parts[2])
 			if err != nil {
-				return usageError{err}
+				return &command.UsageError{Err: err}
 			}
 			return printID(cmd.OutOrStdout(), id, asJSON, id.String())
 		},
@@ -334,7 +313,7 @@ func idCommand() *cobra.Command {
 			}
 			id, err := schemas.ParseShardedID(name)
 			if err != nil {
-				return usageError{err}
+				return &command.UsageError{Err: err}
 			}
 			shard, typ, local := id.Split()
 			return printID(cmd.OutOrStdout(), id, asJSON, fmt.Sprintf("shard %d type %d local %d", shard, typ, local))
@@ -351,7 +330,7 @@ func printID(out io.Writer, id schemas.ShardedID, asJSON bool, line string) erro
 		return err
 	}
 	shard, typ, local := id.Split()
-	return printJSON(out, struct {
+	return command.PrintJSON(out, struct {
 		ID    string `json:"id"` // a text: it does not fit a float
 		Shard uint32 `json:"shard"`
 		Type  uint32 `json:"type"`
@@ -374,7 +353,7 @@ func (p *program) versionCommand() *cobra.Command {
 		Example: "  smartfeed version\n  smartfeed version --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), build{version, runtime.Version(), runtime.GOOS, runtime.GOARCH})
+				return command.PrintJSON(cmd.OutOrStdout(), build{version, runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), version)
 			return err

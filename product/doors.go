@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
@@ -132,7 +133,7 @@ Whoever has the secret can make any token: where more than one program is to be 
 				return err
 			}
 			if grant.Subject, err = subjectOf(user, service, grant); err != nil {
-				return usageError{err}
+				return &command.UsageError{Err: err}
 			}
 			return mint(cmd, cfg.Auth, grant, asJSON)
 		},
@@ -179,7 +180,7 @@ func subjectOf(user, service string, g auth.Grant) (string, error) {
 
 func mint(cmd *cobra.Command, cfg auth.Config, g auth.Grant, asJSON bool) error {
 	if cfg.SecretFile == "" {
-		return usageError{errors.New("auth.secret_file: is empty: want the file of the secret that the server checks tokens with")}
+		return command.Usagef("auth.secret_file: is empty: want the file of the secret that the server checks tokens with")
 	}
 	secret, made, err := auth.MakeSecret(cfg.SecretFile)
 	if err != nil {
@@ -194,7 +195,7 @@ func mint(cmd *cobra.Command, cfg auth.Config, g auth.Grant, asJSON bool) error 
 		return err
 	}
 	if asJSON {
-		return printJSON(cmd.OutOrStdout(), struct {
+		return command.PrintJSON(cmd.OutOrStdout(), struct {
 			Token   string    `json:"token"`
 			Expires time.Time `json:"expires"`
 		}{token, now.Add(g.For).UTC().Truncate(time.Second)})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/topics"
@@ -33,10 +34,10 @@ again looks for what is left. After --timeout the exit code is 1; the erasure go
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
-				return usageError{fmt.Errorf("%q is no user: %w", args[0], err)}
+				return command.Usagef("%q is no user: %w", args[0], err)
 			}
 			if timeout <= 0 {
-				return usageError{fmt.Errorf("--timeout %s: must be positive", timeout)}
+				return command.Usagef("--timeout %s: must be positive", timeout)
 			}
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done within %s", timeout))
 			defer cancel()
@@ -113,7 +114,7 @@ func (c *Config) remainingActions(now time.Time) topics.Remain {
 
 func printErased(out io.Writer, done topics.Erased, asJSON bool) error {
 	if asJSON {
-		return printJSON(out, done)
+		return command.PrintJSON(out, done)
 	}
 	fmt.Fprintf(out, "%s is erased: no answer shows the user or their pins\n", done.User)
 	if done.Before != nil {

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/command"
 )
 
 // version is set by the linker: the git tag or commit.
@@ -34,17 +36,11 @@ func Execute(ctx context.Context, args, environ []string, in io.Reader, out, err
 	return 1
 }
 
-// isUsage tells errors that a command found in its own arguments.
+// isUsage tells errors that a command found in its own arguments, or in the configuration.
 func isUsage(err error) bool {
-	var usage interface{ Usage() bool }
-	return errors.As(err, &usage) && usage.Usage()
+	var usage *command.UsageError
+	return errors.As(err, &usage)
 }
-
-// usageError is a mistake on the command line or in the configuration.
-type usageError struct{ error }
-
-func (usageError) Usage() bool     { return true }
-func (e usageError) Unwrap() error { return e.error }
 
 // noArguments is cobra.NoArgs with a message that says what was given.
 func noArguments(cmd *cobra.Command, args []string) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -202,7 +203,7 @@ func (p *program) generation(ctx context.Context, cmd *cobra.Command, o rebuildO
 		return fmt.Errorf("%w (run it again to go on, or with --abort to give up)", err)
 	}
 	if o.json {
-		return printJSON(cmd.OutOrStdout(), done)
+		return command.PrintJSON(cmd.OutOrStdout(), done)
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
 	return err

@@ -2,7 +2,6 @@ package product
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -50,7 +50,7 @@ ends in the middle goes on when it is started again; --abort gives up what is be
 			[]string{string(schemas.Following), string(schemas.FromInterest), "all"}, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(args[0]); err != nil {
-				return usageError{err}
+				return &command.UsageError{Err: err}
 			}
 			ctx, cancel := o.context(cmd.Context(), args[0])
 			defer cancel()
@@ -144,14 +144,8 @@ func (p *program) rebuild(ctx context.Context, cmd *cobra.Command, what string, 
 
 func printRebuilt(out io.Writer, done topics.Rebuilt, asJSON bool) error {
 	if asJSON {
-		return printJSON(out, done)
+		return command.PrintJSON(out, done)
 	}
 	_, err := fmt.Fprintln(out, done)
 	return err
-}
-
-func printJSON(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -30,7 +31,7 @@ from the other store, before or after; OPERATIONS.md says how.`,
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), done)
+				return command.PrintJSON(cmd.OutOrStdout(), done)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
 			return err
@@ -50,7 +51,7 @@ func (p *program) refill(ctx context.Context, cmd *cobra.Command, store string) 
 	}
 	stores := append([]string{primaryStore}, setup.FeedStores...)
 	if !slices.Contains(stores, store) {
-		return topics.Refilled{}, usageError{fmt.Errorf("--store %q: the configuration has %s", store, strings.Join(stores, " and "))}
+		return topics.Refilled{}, command.Usagef("--store %q: the configuration has %s", store, strings.Join(stores, " and "))
 	}
 	if store == primaryStore {
 		store = "" // its group has no name of its own

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -79,7 +80,7 @@ exit code is 1; what was published is worked off all the same.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(args[0]); err != nil {
-				return usageError{err}
+				return &command.UsageError{Err: err}
 			}
 			ctx, cancel := rebuildOptions{timeout: o.timeout}.context(cmd.Context(), args[0])
 			defer cancel()
@@ -91,7 +92,7 @@ exit code is 1; what was published is worked off all the same.`,
 				return err
 			}
 			if o.json {
-				return printJSON(cmd.OutOrStdout(), done)
+				return command.PrintJSON(cmd.OutOrStdout(), done)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
 			return err
@@ -187,7 +188,7 @@ func (p *program) replay(ctx context.Context, cmd *cobra.Command, what string, o
 		Kafka: setup.Kafka, Streams: b.streams, Readers: setup.Readers(), Rate: o.rate, Resume: o.resume, Progress: setup.Progress,
 	}
 	if r.Since, r.Until, err = o.span(); err != nil {
-		return done, usageError{err}
+		return done, &command.UsageError{Err: err}
 	}
 	start := time.Now()
 	if everybody(what) {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -82,7 +83,7 @@ func checkGroups(names []string) error {
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
-		return usageError{err}
+		return &command.UsageError{Err: err}
 	}
 	return nil
 }
@@ -101,7 +102,7 @@ The tables must be there: see "smartfeed feedstore apply". An embedded feed stor
 				return err
 			}
 			if !cfg.FeedStore.remote() {
-				return usageError{errors.New("feed_store.cassandra.primary.hosts: is empty: an embedded feed store is filled by the process that serves")}
+				return command.Usagef("feed_store.cassandra.primary.hosts: is empty: an embedded feed store is filled by the process that serves")
 			}
 			return p.runRole(cmd, materializing())
 		},
@@ -142,7 +143,7 @@ func (p *program) runRole(cmd *cobra.Command, pieces []opener) error {
 // checkPort refuses the port 0: others find this process under its address.
 func checkPort(address string) error {
 	if _, port, err := net.SplitHostPort(address); err == nil && port == "0" {
-		return usageError{fmt.Errorf("--http %s: other processes must know the port: give one, or --advertise", address)}
+		return command.Usagef("--http %s: other processes must know the port: give one, or --advertise", address)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package topics
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -41,15 +41,6 @@ type Progress interface {
 	Say(state string)
 	Done() time.Duration
 }
-
-// UsageError is a mistake on the command line.
-type UsageError struct{ Problem string }
-
-// Error returns the problem.
-func (e *UsageError) Error() string { return e.Problem }
-
-// Usage is true: the program ends with its exit code for wrong usage.
-func (e *UsageError) Usage() bool { return true }
 
 // Streams opens the streams at the setup's registry.
 func (s Setup) Streams(ctx context.Context) (*Streams, error) {
@@ -96,13 +87,14 @@ func (silent) Add(int)             {}
 func (silent) Say(string)          {}
 func (silent) Done() time.Duration { return 0 }
 
-// Commands returns topics, publish, wait and deadletters. setup is called when one of them runs.
-func Commands(setup func(cmd *cobra.Command) (Setup, error)) []*cobra.Command {
+// Commands returns topics, publish, wait and deadletters. setup is called when one of them runs. letters are commands of others
+// that stand below deadletters.
+func Commands(setup func(cmd *cobra.Command) (Setup, error), letters ...*cobra.Command) []*cobra.Command {
 	return []*cobra.Command{
 		topicsCommand(setup),
 		publishCommand(setup),
 		waitCommand(setup),
-		deadLettersCommand(setup),
+		deadLettersCommand(setup, letters),
 	}
 }
 
@@ -117,19 +109,8 @@ func run(setup func(*cobra.Command) (Setup, error), f func(cmd *cobra.Command, s
 	}
 }
 
-// parent is a command that only has commands below it: to call it by itself is wrong usage.
-func parent(use, short, example string) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Example: example, RunE: func(cmd *cobra.Command, args []string) error {
-		var names []string
-		for _, c := range cmd.Commands() {
-			names = append(names, c.Name())
-		}
-		return &UsageError{fmt.Sprintf("%s needs one of the commands %s, not %q", cmd.CommandPath(), strings.Join(names, ", "), args)}
-	}}
-}
-
 func topicsCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
-	cmd := parent("topics", "compare the brokers' topics with the catalogue, and make them so", "  smartfeed topics apply --kafka kafka-1:9092")
+	cmd := command.Group("topics", "compare the brokers' topics with the catalogue, and make them so", "  smartfeed topics apply --kafka kafka-1:9092")
 	var asJSON bool
 	add := func(use, short string, f func(cmd *cobra.Command, s Setup, want []Topic) error) {
 		cmd.AddCommand(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
@@ -182,7 +163,7 @@ arguments of Kafka's own kafka-acls.sh, a line each.`, strings.Join(Roles(), ", 
 		ValidArgs: Roles(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(Roles(), args[0]) {
-				return &UsageError{fmt.Sprintf("topics acls needs one of the roles %s, not %q", strings.Join(Roles(), ", "), args)}
+				return command.Usagef("topics acls needs one of the roles %s, not %q", strings.Join(Roles(), ", "), args)
 			}
 			s, err := setup(cmd)
 			if err != nil {
@@ -201,7 +182,7 @@ arguments of Kafka's own kafka-acls.sh, a line each.`, strings.Join(Roles(), ", 
 
 func printGrants(out io.Writer, grants []Grant, principal string, asJSON bool) error {
 	if asJSON {
-		return printJSON(out, grants)
+		return command.PrintJSON(out, grants)
 	}
 	for _, g := range grants {
 		if principal == "" {
@@ -215,7 +196,7 @@ func printGrants(out io.Writer, grants []Grant, principal string, asJSON bool) e
 
 func printPlan(out io.Writer, p Plan, asJSON bool) error {
 	if asJSON {
-		return printJSON(out, p)
+		return command.PrintJSON(out, p)
 	}
 	for _, t := range p.Create {
 		fmt.Fprintf(out, "create %s: %d partitions, %d replicas, %s\n", t.Name, t.Partitions, t.Replicas, t.kept())
@@ -245,12 +226,6 @@ func (t Topic) kept() string {
 	return fmt.Sprintf("kept %d h", int(t.Retention.Hours()))
 }
 
-func printJSON(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
 // Waited is what wait prints for programs.
 type Waited struct {
 	Done    bool    `json:"done"`
@@ -271,7 +246,7 @@ Pinot that has the actions. A topic that is not there is an error: nobody can ha
 		Args:    cobra.NoArgs,
 		RunE: run(setup, func(cmd *cobra.Command, s Setup, _ []string) error {
 			if timeout <= 0 {
-				return &UsageError{fmt.Sprintf("--timeout %s: must be positive", timeout)}
+				return command.Usagef("--timeout %s: must be positive", timeout)
 			}
 			since := schemas.MicrosOf(time.Now())
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done within %s", timeout))
@@ -281,7 +256,7 @@ Pinot that has the actions. A topic that is not there is an error: nobody can ha
 			err := s.Wait(ctx, since, func(w WaitState) { last = w; task.Say(w.String()) })
 			waited := Waited{Done: err == nil, Behind: append([]Lag{}, last.Behind...), Seconds: task.Done().Seconds()}
 			if asJSON {
-				err = errors.Join(err, printJSON(cmd.OutOrStdout(), waited))
+				err = errors.Join(err, command.PrintJSON(cmd.OutOrStdout(), waited))
 			}
 			return err
 		}),

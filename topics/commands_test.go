@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -180,7 +181,7 @@ func TestWrongUsage(t *testing.T) {
 	w := newBareWire(t)
 	for _, args := range [][]string{{"topics"}, {"topics", "bogus"}, {"deadletters"}, {"deadletters", "retry", "x"}, {"wait", "x"}} {
 		_, _, err := w.smartfeed(t, "", args...)
-		var usage *topics.UsageError
+		var usage *command.UsageError
 		if cobras := err != nil && strings.HasPrefix(err.Error(), "unknown command"); !cobras && !errors.As(err, &usage) {
 			t.Errorf("%v = %v, want wrong usage", args, err)
 		}
@@ -273,8 +274,8 @@ func TestWaitCommand(t *testing.T) {
 		t.Errorf("wait = %v, want what is behind", err)
 	}
 	_, _, err = w.smartfeed(t, "", "wait", "--timeout", "0s")
-	var usage interface{ Usage() bool }
-	if !errors.As(err, &usage) || !usage.Usage() {
+	var usage *command.UsageError
+	if !errors.As(err, &usage) {
 		t.Errorf("wait --timeout 0s = %v, want wrong usage", err)
 	}
 }
@@ -430,7 +431,7 @@ func TestDeadLettersOfNothing(t *testing.T) {
 	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "0 dead letters") {
 		t.Errorf("retry printed %q, %v", out, err)
 	}
-	var usage *topics.UsageError
+	var usage *command.UsageError
 	if _, _, err := w.smartfeed(t, "", "deadletters", "list", "--limit", "0"); !errors.As(err, &usage) {
 		t.Errorf("list --limit 0 = %v, want wrong usage", err)
 	}

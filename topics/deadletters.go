@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -301,9 +302,9 @@ func LimitRetries(ctx context.Context, k Kafka, s *Streams, limit schemas.RetryL
 	return nil
 }
 
-func deadLettersCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
-	cmd := parent("deadletters", "look at records that could not be worked off, and try them again",
-		"  smartfeed deadletters list --limit 10")
+func deadLettersCommand(setup func(*cobra.Command) (Setup, error), more []*cobra.Command) *cobra.Command {
+	cmd := command.Group("deadletters", "look at records that could not be worked off, and try them again",
+		"  smartfeed deadletters list --limit 10", more...)
 	var (
 		asJSON bool
 		limit  int
@@ -313,7 +314,7 @@ func deadLettersCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Comman
 		Example: "  smartfeed deadletters list --limit 10\n  smartfeed deadletters list --json",
 		RunE: run(setup, func(cmd *cobra.Command, s Setup, _ []string) error {
 			if limit < 1 || limit > maxListed {
-				return &UsageError{fmt.Sprintf("--limit %d: must be 1-%d", limit, maxListed)}
+				return command.Usagef("--limit %d: must be 1-%d", limit, maxListed)
 			}
 			streams, err := s.Streams(cmd.Context())
 			if err != nil {
@@ -364,7 +365,7 @@ set counts. Of kinds that are due at once the one of greater --priority goes fir
 			if args[1] == "default" {
 				rate, err = -1, nil
 			} else if err != nil || rate < 0 || rate > schemas.MaxRetryRate || math.IsNaN(rate) {
-				return &UsageError{fmt.Sprintf("rate %q: want a number from 0 to %d, or default", args[1], schemas.MaxRetryRate)}
+				return command.Usagef("rate %q: want a number from 0 to %d, or default", args[1], schemas.MaxRetryRate)
 			}
 			streams, err := s.Streams(cmd.Context())
 			if err != nil {
@@ -373,7 +374,7 @@ set counts. Of kinds that are due at once the one of greater --priority goes fir
 			limit := schemas.RetryLimit{Scope: args[0], Rate: rate, Priority: priority}
 			var bad *schemas.BadRecordError
 			if err := LimitRetries(cmd.Context(), s.Kafka, streams, limit, operator); errors.As(err, &bad) {
-				return &UsageError{bad.Reason}
+				return &command.UsageError{Err: bad}
 			} else if err != nil {
 				return err
 			}
@@ -404,7 +405,7 @@ func printLetters(out io.Writer, list []Letter, asJSON bool) error {
 		if list == nil {
 			list = []Letter{}
 		}
-		return printJSON(out, list)
+		return command.PrintJSON(out, list)
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TIME\tTOPIC\tPARTITION\tOFFSET\tGROUP\tRETRIED\tREASON")
@@ -421,7 +422,7 @@ func printLetters(out io.Writer, list []Letter, asJSON bool) error {
 
 func printLimit(out io.Writer, l schemas.RetryLimit, rate string, asJSON bool) error {
 	if asJSON {
-		return printJSON(out, l)
+		return command.PrintJSON(out, l)
 	}
 	_, err := fmt.Fprintf(out, "retries of %s: %s a second\n", l.Scope, rate)
 	return err
@@ -429,7 +430,7 @@ func printLimit(out io.Writer, l schemas.RetryLimit, rate string, asJSON bool) e
 
 func printRetried(out io.Writer, r Retried, asJSON bool) error {
 	if asJSON {
-		return printJSON(out, r)
+		return command.PrintJSON(out, r)
 	}
 	_, err := fmt.Fprintf(out, "%d dead letters are retried, skipped %d\n", r.Published, r.Skipped)
 	return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -69,7 +70,7 @@ published and the exit code is 1, unless --skip-bad leaves them out. It returns 
 
 func printPublished(out io.Writer, p Published, asJSON bool) error {
 	if asJSON {
-		return printJSON(out, p)
+		return command.PrintJSON(out, p)
 	}
 	_, err := fmt.Fprintln(out, p)
 	return err

@@ -11,20 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
-
-// UsageError is a mistake on the command line.
-type UsageError struct{ Problem string }
-
-// Error is the problem as it is.
-func (e *UsageError) Error() string { return e.Problem }
-
-// Usage is true: the program ends with its exit code for wrong usage.
-func (e *UsageError) Usage() bool { return true }
 
 // Names are what shells may offer for arguments. Users are not among them.
 type Names struct{ Feeds, Sources, Features []string }
@@ -33,17 +25,10 @@ type Names struct{ Feeds, Sources, Features []string }
 // one, and as whom; names when a shell wants to complete a command line.
 func Commands(server func(*cobra.Command) (client.Config, error), names func(*cobra.Command) Names) []*cobra.Command {
 	q := &querying{server: server, names: names}
-	cmd := &cobra.Command{
-		Use:     "query",
-		Short:   "ask a running server for feeds, pools, features and its state",
-		Example: "  smartfeed query feed user:ada --limit 5\n  smartfeed query status --http feeds.local:8080",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return &UsageError{"smartfeed query needs one of its commands: feed, why, pool, feature, status, ready"}
-		},
-	}
+	cmd := command.Group("query", "ask a running server for feeds, pools, features and its state",
+		"  smartfeed query feed user:ada --limit 5\n  smartfeed query status --http feeds.local:8080",
+		q.feedCommand(), q.whyCommand(), q.poolCommand(), q.featureCommand(), q.statusCommand(), q.readyCommand())
 	cmd.PersistentFlags().BoolVar(&q.asJSON, "json", false, "print the answer as it is")
-	cmd.AddCommand(q.feedCommand(), q.whyCommand(), q.poolCommand(), q.featureCommand(), q.statusCommand(), q.readyCommand())
 	return []*cobra.Command{cmd, q.interestsCommand()}
 }
 
@@ -78,7 +63,7 @@ func (q *querying) client(cmd *cobra.Command) (*client.Client, error) {
 	c, err := client.New(cfg)
 	var wrong *client.AddressError
 	if errors.As(err, &wrong) {
-		return nil, &UsageError{err.Error()}
+		return nil, &command.UsageError{Err: err}
 	}
 	return c, err
 }
@@ -128,7 +113,7 @@ the older items that follow it. --all reads on to the end; with --json it prints
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
-				return &UsageError{err.Error()}
+				return &command.UsageError{Err: err}
 			}
 			query := url.Values{}
 			if cursor != "" {
@@ -197,7 +182,7 @@ func (q *querying) poolCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
-				return &UsageError{err.Error()}
+				return &command.UsageError{Err: err}
 			}
 			query := url.Values{"source": {args[1]}, "limit": {strconv.Itoa(limit)}}
 			return getAndShow(q, cmd, query, (*tables).pool, "v1", "users", string(user), "pools")
@@ -264,10 +249,10 @@ func (q *querying) definitions(cmd *cobra.Command, c *client.Client) error {
 	return err
 }
 
-// request puts the flags together; what is wrong with them is a *UsageError.
+// request puts the flags together; what is wrong with them is a *command.UsageError.
 func (a asked) request(names []string) (feature.Request, error) {
 	if (len(names) > 0) != (len(a.users)+len(a.pins)+len(a.pairs) > 0) {
-		return feature.Request{}, &UsageError{"want names of features and a --user, --pin or --pair; or none of them, to list the features"}
+		return feature.Request{}, command.Usagef("want names of features and a --user, --pin or --pair; or none of them, to list the features")
 	}
 	req, err := a.entities()
 	req.Features = names
@@ -288,7 +273,7 @@ func (a asked) entities() (req feature.Request, err error) {
 	if a.at != "" {
 		at, err := time.Parse(time.RFC3339, a.at)
 		if err != nil {
-			return req, &UsageError{fmt.Sprintf("--at %q: want a time like 2026-11-20T10:00:00Z", a.at)}
+			return req, command.Usagef("--at %q: want a time like 2026-11-20T10:00:00Z", a.at)
 		}
 		req.At = &at
 	}
@@ -300,7 +285,7 @@ func parsed[T any](texts []string, parse func(string) (T, error)) ([]T, error) {
 	for _, text := range texts {
 		v, err := parse(text)
 		if err != nil {
-			return nil, &UsageError{err.Error()}
+			return nil, &command.UsageError{Err: err}
 		}
 		all = append(all, v)
 	}

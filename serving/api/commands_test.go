@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
@@ -28,11 +29,11 @@ func serveTo(t *testing.T, f *fakes) string {
 // query runs one command line of query.
 func query(t *testing.T, addr string, args ...string) (string, error) {
 	t.Helper()
-	return command(t, addr, append([]string{"query"}, args...)...)
+	return run(t, addr, append([]string{"query"}, args...)...)
 }
 
 // command runs one command line.
-func command(t *testing.T, addr string, args ...string) (string, error) {
+func run(t *testing.T, addr string, args ...string) (string, error) {
 	t.Helper()
 	root := &cobra.Command{Use: "smartfeed", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(Commands(func(*cobra.Command) (client.Config, error) { return client.Config{Address: addr}, nil },
@@ -186,13 +187,12 @@ func TestWrongUsage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := query(t, "127.0.0.1:1", strings.Fields(line)...) // nobody is asked
-			var usage interface{ Usage() bool }
-			if !errors.As(err, &usage) || !usage.Usage() {
+			if !errors.As(err, new(*command.UsageError)) {
 				t.Errorf("got %v, want wrong usage", err)
 			}
 		})
 	}
-	if _, err := query(t, "ftp://server", "status"); !errors.As(err, new(*UsageError)) {
+	if _, err := query(t, "ftp://server", "status"); !errors.As(err, new(*command.UsageError)) {
 		t.Errorf("another scheme: got %v, want wrong usage", err)
 	}
 	for _, line := range []string{"feed", "feed a b", "pool user:a", "status now", "nothing"} {
@@ -227,7 +227,7 @@ func TestRefusalsAreToldInWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := query(t, c.addr, strings.Fields(c.line)...)
-			if err == nil || errors.As(err, new(*UsageError)) {
+			if err == nil || errors.As(err, new(*command.UsageError)) {
 				t.Fatalf("got %v, want a failure that is no wrong usage", err)
 			}
 			for _, want := range c.want {

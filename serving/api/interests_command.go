@@ -8,24 +8,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // interestsCommand is the dictionary of terms that could be interests: what is in it, and what is decided about it.
 func (q *querying) interestsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "interests",
-		Short: "the dictionary of terms that could be interests, and what users are interested in",
-		Long: `Terms of titles and board names that enough pins and people have are candidates; somebody decides which are interests.
-A decision holds for what comes after it, wherever groups run, and can be taken back.`,
-		Example: "  smartfeed interests list\n  smartfeed interests accept gaiwan --interest interest:tea",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return &UsageError{"smartfeed interests needs one of its commands: list, accept, reject, merge, reopen, of"}
-		},
-	}
+	cmd := command.Group("interests", "the dictionary of terms that could be interests, and what users are interested in",
+		"  smartfeed interests list\n  smartfeed interests accept gaiwan --interest interest:tea",
+		q.termsCommand(), q.acceptCommand(), q.rejectCommand(), q.mergeCommand(), q.reopenCommand(), q.interestsOfCommand())
+	cmd.Long = `Terms of titles and board names that enough pins and people have are candidates; somebody decides which are interests.
+A decision holds for what comes after it, wherever groups run, and can be taken back.`
 	cmd.PersistentFlags().BoolVar(&q.asJSON, "json", false, "print the answer as it is")
-	cmd.AddCommand(q.termsCommand(), q.acceptCommand(), q.rejectCommand(), q.mergeCommand(), q.reopenCommand(), q.interestsOfCommand())
 	return cmd
 }
 
@@ -107,7 +101,7 @@ func (q *querying) rejectCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}, func([]string) (decisionRequest, error) {
 		if reason == "" {
-			return decisionRequest{}, &UsageError{"--reason is missing: why the term is rejected"}
+			return decisionRequest{}, command.Usagef("--reason is missing: why the term is rejected")
 		}
 		return decisionRequest{State: schemas.TermRejected, Reason: reason}, nil
 	})
@@ -151,7 +145,7 @@ func (q *querying) interestsOfCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
-				return &UsageError{err.Error()}
+				return &command.UsageError{Err: err}
 			}
 			query := url.Values{"limit": {strconv.Itoa(limit)}}
 			return getAndShow(q, cmd, query, (*tables).interests, "v1", "users", string(user), "interests")

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/command"
 )
 
 func TestInterestsAsTables(t *testing.T) {
@@ -32,7 +34,7 @@ func TestInterestsAsTables(t *testing.T) {
 			"interest:none  0.00      0 %")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := command(t, addr, append([]string{"interests"}, c.args...)...)
+			got, err := run(t, addr, append([]string{"interests"}, c.args...)...)
 			if err != nil || got != c.want {
 				t.Errorf("got %v\n%s\nwant\n%s", err, got, c.want)
 			}
@@ -55,7 +57,7 @@ func TestInterestsAsJSON(t *testing.T) {
 		if err := errors.Join(err, res.Body.Close()); err != nil {
 			t.Fatal(err)
 		}
-		got, err := command(t, addr, append([]string{"interests", "--json"}, args...)...)
+		got, err := run(t, addr, append([]string{"interests", "--json"}, args...)...)
 		if err != nil || got != string(want) {
 			t.Errorf("%v: got %v %s, want %s", args, err, got, want)
 		}
@@ -76,8 +78,8 @@ func TestInterestsRefuses(t *testing.T) {
 		"no reason":          {[]string{"reject", "tea"}, true},
 		"no term":            {[]string{"accept"}, false},
 	} {
-		_, err := command(t, addr, append([]string{"interests"}, c.args...)...)
-		if err == nil || errors.As(err, new(*UsageError)) != c.usage {
+		_, err := run(t, addr, append([]string{"interests"}, c.args...)...)
+		if err == nil || errors.As(err, new(*command.UsageError)) != c.usage {
 			t.Errorf("%s: got %v, want an error, wrong usage: %t", name, err, c.usage)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -48,10 +49,10 @@ definition, a list of at most ten, or what features.yaml holds. Nothing is kept.
 	return cmd
 }
 
-// trial puts the file and the flags together; what is wrong with the flags is a *UsageError.
+// trial puts the file and the flags together; what is wrong with the flags is a *command.UsageError.
 func (a asked) trial(stdin io.Reader, file string) (feature.TryRequest, error) {
 	if len(a.users)+len(a.pins)+len(a.pairs) == 0 {
-		return feature.TryRequest{}, &UsageError{"want a --user, --pin or --pair"}
+		return feature.TryRequest{}, command.Usagef("want a --user, --pin or --pair")
 	}
 	of, err := a.entities()
 	if err != nil {

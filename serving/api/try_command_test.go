@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
@@ -42,7 +43,7 @@ func TestTryCommandSaysWhatIsWrong(t *testing.T) {
 		"too long":     {[]string{long, "--user", "user:ada"}, false, "more than 16384 bytes"},
 	} {
 		_, err := try(t, "127.0.0.1:1", "{}", tt.args...)
-		_, usage := err.(*UsageError)
+		_, usage := err.(*command.UsageError)
 		if err == nil || usage != tt.usage || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, usage %t; want %q, usage %t", name, err, usage, tt.want, tt.usage)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
@@ -24,11 +25,11 @@ func (q *querying) whyCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
-				return &UsageError{err.Error()}
+				return &command.UsageError{Err: err}
 			}
 			pin, err := schemas.ParsePinID(args[1])
 			if err != nil {
-				return &UsageError{err.Error()}
+				return &command.UsageError{Err: err}
 			}
 			c, err := q.client(cmd)
 			if err != nil {

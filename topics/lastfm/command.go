@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/load"
@@ -123,18 +124,18 @@ func (s *Summary) addWork(ctx context.Context, setup topics.Setup, before topics
 // last returns when the last action is to happen.
 func (o options) last(now time.Time) (time.Time, error) {
 	if o.timeout <= 0 {
-		return time.Time{}, &topics.UsageError{Problem: fmt.Sprintf("--timeout %s: must be positive", o.timeout)}
+		return time.Time{}, command.Usagef("--timeout %s: must be positive", o.timeout)
 	}
 	if o.lastAction == "" {
 		return now.UTC().Truncate(time.Second), nil
 	}
 	last, err := time.Parse(time.RFC3339, o.lastAction)
 	if err != nil {
-		return last, &topics.UsageError{Problem: fmt.Sprintf("--last-action %q: want a time like 2026-11-20T10:00:00Z", o.lastAction)}
+		return last, command.Usagef("--last-action %q: want a time like 2026-11-20T10:00:00Z", o.lastAction)
 	}
 	if last.After(now.Add(schemas.MaxAhead)) {
-		return last, &topics.UsageError{Problem: fmt.Sprintf("--last-action %s: more than %s ahead: such actions would be refused",
-			o.lastAction, schemas.MaxAhead)}
+		return last, command.Usagef("--last-action %s: more than %s ahead: such actions would be refused",
+			o.lastAction, schemas.MaxAhead)
 	}
 	return last.UTC(), nil
 }

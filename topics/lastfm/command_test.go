@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
@@ -209,7 +210,7 @@ func TestWrongUsage(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
 			}
-			var usage *topics.UsageError
+			var usage *command.UsageError
 			if test.name != "both" && !errors.As(err, &usage) {
 				t.Errorf("%T is no usage error", err)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/time/rate"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/load"
@@ -50,7 +51,7 @@ that is there.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			lasting, err := check(cfg, span)
 			if err != nil {
-				return &topics.UsageError{Problem: err.Error()}
+				return &command.UsageError{Err: err}
 			}
 			s, err := setup(cmd)
 			if err != nil {

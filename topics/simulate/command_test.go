@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/load/loadtest"
@@ -142,7 +143,7 @@ func TestWrongFlags(t *testing.T) {
 	cmd := Command(func(*cobra.Command) (topics.Setup, error) { return topics.Setup{}, errors.New("set up") })
 	cmd.SetArgs([]string{"--users", "1", "--for", "soon"})
 	cmd.SetErr(t.Output())
-	var usage *topics.UsageError
+	var usage *command.UsageError
 	if err := cmd.ExecuteContext(t.Context()); !errors.As(err, &usage) {
 		t.Errorf("error %v (%T), want a usage error", err, err)
 	}

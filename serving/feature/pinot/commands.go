@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/internal/command"
 )
 
 // Setup is what the commands need of the program's configuration.
@@ -43,13 +43,8 @@ func (s Setup) stream() Stream {
 
 // Command returns pinot apply, verify and show. setup is called when one of them runs.
 func Command(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "pinot", Short: "make and check the table of enriched actions in Apache Pinot", Args: cobra.NoArgs,
-		Example: "  smartfeed pinot apply --pinot.controller pinot-1:9000",
-		RunE: func(*cobra.Command, []string) error {
-			return &topics.UsageError{Problem: "smartfeed pinot needs one of its commands: apply, verify, show"}
-		},
-	}
+	cmd := command.Group("pinot", "make and check the table of enriched actions in Apache Pinot",
+		"  smartfeed pinot apply --pinot.controller pinot-1:9000")
 	var asJSON bool
 	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
 	administer := func(do func(ctx context.Context, cmd *cobra.Command, a *Admin, s Stream) error) func(*cobra.Command, []string) error {
@@ -130,7 +125,7 @@ func showCommand(setup func(*cobra.Command) (Setup, error), asJSON *bool) *cobra
 		Example: "  smartfeed pinot show --release 1.5\n  smartfeed pinot show --json | jq .table",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if r := Release(release); r != V0 && r != V1 {
-				return &topics.UsageError{Problem: fmt.Sprintf("--release %q: want %s or %s", release, V0, V1)}
+				return command.Usagef("--release %q: want %s or %s", release, V0, V1)
 			}
 			s, err := setup(cmd)
 			if err != nil {
