@@ -1,4 +1,5 @@
-// Package stored reads single rows of Pebble stores. It is a leaf: every layer may import it.
+// Package stored has what all stores on Pebble need alike: reading a single row, closing what is in use, and a log. It is a leaf:
+// every layer may import it.
 package stored
 
 import (

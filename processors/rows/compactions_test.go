@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/smartfeed/smartfeed/internal/stored"
 )
 
 // Stores that are filled at the same time are all compacted, and no more of them at once than there are places for.
@@ -27,7 +29,7 @@ func TestCompactionsAreBoundedForTheProcess(t *testing.T) {
 			for n := range stores {
 				compacted := atomic.Int64{}
 				opts := &pebble.Options{
-					FS: vfs.NewMem(), MemTableSize: 64 << 10, DisableWAL: true, L0CompactionThreshold: 2, Logger: pebbleLog{},
+					FS: vfs.NewMem(), MemTableSize: 64 << 10, DisableWAL: true, L0CompactionThreshold: 2, Logger: stored.Logger(silent(), "store"),
 					CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
 					EventListener: &pebble.EventListener{
 						CompactionBegin: func(pebble.CompactionInfo) {

@@ -1,12 +1,11 @@
 package rows
 
 import (
-	"fmt"
-	"os"
-
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
+
+	"github.com/smartfeed/smartfeed/internal/stored"
 )
 
 // options are all settings of Pebble.
@@ -24,7 +23,7 @@ func (s *store) options(shared *Shared) *pebble.Options {
 		LBaseMaxBytes:               64 << 20, // a partition is small: keep few levels
 		MaxOpenFiles:                1000,     // descriptors, a store
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
-		Logger:                      pebbleLog{s},
+		Logger:                      stored.Logger(s.log.With("dir", s.dir), "store"),
 		EventListener: &pebble.EventListener{
 			BackgroundError: s.failed, // Pebble's own lock is held
 			DataCorruption:  func(info pebble.DataCorruptionInfo) { s.damaged(info.Details) },
@@ -37,20 +36,4 @@ func (s *store) options(shared *Shared) *pebble.Options {
 		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	}
 	return o
-}
-
-// pebbleLog passes on what Pebble says of errors.
-type pebbleLog struct{ s *store }
-
-func (l pebbleLog) Infof(string, ...any) {}
-
-func (l pebbleLog) Errorf(format string, args ...any) {
-	l.s.log.Warn("store: "+fmt.Sprintf(format, args...), "dir", l.s.dir)
-}
-
-// Fatalf ends the process, as Pebble demands of it: its manifest cannot be written. Nothing is lost, since Kafka has
-// every commit, and nothing goes on that could be wrong.
-func (l pebbleLog) Fatalf(format string, args ...any) {
-	l.s.log.Error("store cannot go on, the process ends: "+fmt.Sprintf(format, args...), "dir", l.s.dir)
-	os.Exit(1)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -33,7 +33,7 @@ type fatalf interface {
 
 func newBench(t fatalf, g Group) (*bench, func()) {
 	t.Helper()
-	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem(), Logger: pebbleLog{&store{log: slog.New(slog.DiscardHandler)}}})
+	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem(), Logger: stored.Logger(silent(), "store")})
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/internal/stored"
 )
 
 // storesEqualLog opens every local store below the directories, which nobody may use, and holds it row by row against
@@ -53,7 +54,7 @@ func (w *wire) storesEqualLog(t testing.TB, dirs ...string) int {
 
 func storeEqualsLog(t testing.TB, path string, log []*kgo.Record) {
 	t.Helper()
-	db, err := pebble.Open(path, &pebble.Options{FormatMajorVersion: pebble.FormatNewest, Logger: pebbleLog{&store{log: silent()}}})
+	db, err := pebble.Open(path, &pebble.Options{FormatMajorVersion: pebble.FormatNewest, Logger: stored.Logger(silent(), "store")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func offsetAt(offset uint64, complete time.Time) []byte {
 // setLocal overwrites a local row of a store; nil removes it.
 func setLocal(t *testing.T, path string, kind byte, value []byte) {
 	t.Helper()
-	db, err := pebble.Open(path, &pebble.Options{FormatMajorVersion: pebble.FormatNewest, Logger: pebbleLog{&store{log: silent()}}})
+	db, err := pebble.Open(path, &pebble.Options{FormatMajorVersion: pebble.FormatNewest, Logger: stored.Logger(silent(), "store")})
 	must(t, err)
 	if value == nil {
 		err = db.Delete(reservedKey(kind), pebble.Sync)

@@ -87,7 +87,7 @@ func BenchmarkTenFeaturesOf200Actions(b *testing.B) {
 }
 
 func bareScan(store *EmbeddedStore, user string) error {
-	return store.use(func(db *pebble.DB) error {
+	return store.db.Use(func(db *pebble.DB) error {
 		return scanTable(context.Background(), db, actionTable, func(it *pebble.Iterator) error {
 			for day := dayOf(floor(now)); day >= dayOf(floor(now)-durationMillis(Kept)); day-- {
 				prefix := dayPrefix(nil, actionTable, day, user)

@@ -21,7 +21,7 @@ const ctxEvery = 64
 // at the newest, and names what needed more with the reason Cap. How fresh it is the Sink knows.
 func (s *EmbeddedStore) Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, time.Time, error) {
 	p := newPlan(defs, span, s.cfg.MaxGroups)
-	err := s.use(func(db *pebble.DB) error {
+	err := s.db.Use(func(db *pebble.DB) error {
 		return scanTable(ctx, db, actionTable, func(it *pebble.Iterator) error {
 			return s.scanActions(ctx, it, user, p)
 		})
@@ -112,7 +112,7 @@ func (a *arena) text(p []byte) string {
 func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error) {
 	out := make([][]Result, len(pins))
 	p := newItemPlan(defs, floor(now))
-	err := s.use(func(db *pebble.DB) error {
+	err := s.db.Use(func(db *pebble.DB) error {
 		r := rowReader{db: db}
 		for i, pin := range pins {
 			if err := r.item(ctx, pin, p); err != nil {
@@ -179,7 +179,7 @@ func (r *rowReader) get() (value string, found bool, err error) {
 // Pins implements Store with two or three reads a pin.
 func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, error) {
 	out := make(map[schemas.PinID]PinAttributes, len(pins))
-	err := s.use(func(db *pebble.DB) error {
+	err := s.db.Use(func(db *pebble.DB) error {
 		r := rowReader{db: db}
 		for _, pin := range pins {
 			if err := ctx.Err(); err != nil {

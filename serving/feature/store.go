@@ -54,9 +54,7 @@ var ErrClosed = errors.New("feature store is closed")
 type EmbeddedStore struct {
 	cfg Config
 	now func() time.Time
-
-	mu sync.RWMutex // held for reading while db is used
-	db *pebble.DB   // nil when closed
+	db  *stored.DB
 
 	items sync.Mutex // held while days of pins are read and written again
 }
@@ -72,7 +70,7 @@ func OpenEmbedded(dir string, cfg Config, log *slog.Logger, now func() time.Time
 	if err != nil {
 		return nil, fmt.Errorf("open feature store %s: %w", dir, err)
 	}
-	return &EmbeddedStore{cfg: cfg, now: now, db: db}, nil
+	return &EmbeddedStore{cfg: cfg, now: now, db: stored.Guard(db, ErrClosed)}, nil
 }
 
 // options are all settings of Pebble.
@@ -87,7 +85,7 @@ func options(cache *pebble.Cache, log *slog.Logger) *pebble.Options {
 		L0StopWritesThreshold:       24,       // … and where writing waits for compaction
 		MaxOpenFiles:                1000,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 }, // the machine has other work
-		Logger:                      pebbleLog{log},
+		Logger:                      stored.Logger(log, "feature store"),
 		EventListener: &pebble.EventListener{
 			BackgroundError: func(err error) { log.Warn("feature store: background work failed", "error", err) },
 		},
@@ -102,34 +100,17 @@ func options(cache *pebble.Cache, log *slog.Logger) *pebble.Options {
 // Close ends the store when the calls under way have returned. Later calls fail with ErrClosed, further Close does
 // nothing.
 func (s *EmbeddedStore) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.db == nil {
-		return nil
-	}
-	db := s.db
-	s.db = nil
-	if err := db.Close(); err != nil {
+	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("close feature store: %w", err)
 	}
 	return nil
-}
-
-// use calls f with the database, which stays open meanwhile.
-func (s *EmbeddedStore) use(f func(db *pebble.DB) error) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.db == nil {
-		return ErrClosed
-	}
-	return f(s.db)
 }
 
 // Write puts a batch on disk before it returns. Actions, cards and attributes may come again, in any order: that changes
 // nothing. Of two counts of one step the one written later replaces the other. What has left the kept time is not
 // written.
 func (s *EmbeddedStore) Write(batch Batch) error {
-	err := s.use(func(db *pebble.DB) error {
+	err := s.db.Use(func(db *pebble.DB) error {
 		w := &writer{db: db, batch: db.NewBatch(), kept: keptAfter(schemas.MicrosOf(s.now())), days: map[string]day{}}
 		defer w.batch.Close()
 		if len(batch.Counts) > 0 {
@@ -260,7 +241,7 @@ func (w *writer) pin(p *schemas.PinAttributes) error {
 // Marks returns how far the topics are applied: the newest that Write was given of each partition.
 func (s *EmbeddedStore) Marks() (topics.Marks, error) {
 	marks := topics.Marks{}
-	err := s.use(func(db *pebble.DB) error {
+	err := s.db.Use(func(db *pebble.DB) error {
 		it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{markTable}, UpperBound: []byte{markTable + 1}})
 		if err != nil {
 			return err
@@ -289,7 +270,7 @@ func readMark(marks topics.Marks, key, value []byte) error {
 // Sweep deletes the days of which nothing is kept any more.
 func (s *EmbeddedStore) Sweep() error {
 	kept := keptAfter(schemas.MicrosOf(s.now()))
-	err := s.use(func(db *pebble.DB) error {
+	err := s.db.Use(func(db *pebble.DB) error {
 		return errors.Join(
 			dropDays(db, actionTable, dayOf(kept)),
 			dropDays(db, itemTable, dayOf(kept-stepMillis)),
@@ -322,20 +303,4 @@ func dropDays(db *pebble.DB, table byte, first int32) error {
 		return err
 	}
 	return db.DeleteRange(from, to, pebble.Sync)
-}
-
-// pebbleLog hands Pebble's errors to the program's log; its chatter is left out.
-type pebbleLog struct{ log *slog.Logger }
-
-func (pebbleLog) Infof(string, ...any) {}
-
-func (l pebbleLog) Errorf(format string, args ...any) {
-	l.log.Error("feature store: " + fmt.Sprintf(format, args...))
-}
-
-// Fatalf ends the process, as Pebble demands: it cannot go on, for one when its write-ahead log cannot be written.
-// What it acknowledged is on disk, and what it did not is read again from the topics.
-func (l pebbleLog) Fatalf(format string, args ...any) {
-	l.log.Error("feature store: stop: " + fmt.Sprintf(format, args...))
-	os.Exit(1)
 }

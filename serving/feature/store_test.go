@@ -124,7 +124,7 @@ func TestBeyondMaxGroupsTheNewestAreCounted(t *testing.T) {
 func rowsOf(t *testing.T, s *EmbeddedStore, table byte) int {
 	t.Helper()
 	n := 0
-	err := s.use(func(db *pebble.DB) error {
+	err := s.db.Use(func(db *pebble.DB) error {
 		return scanTable(t.Context(), db, table, func(it *pebble.Iterator) error {
 			for it.First(); it.Valid(); it.Next() {
 				n++
@@ -292,7 +292,7 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 
 func TestADamagedRowIsAnError(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
-	err := s.use(func(db *pebble.DB) error {
+	err := s.db.Use(func(db *pebble.DB) error {
 		return errors.Join(
 			db.Set(actionKey(nil, "user:1", floor(now), "x"), []byte{actionVersion, 200}, pebble.Sync),
 			db.Set(itemKey(nil, "pin:1", dayOf(floor(now))), []byte{9}, pebble.Sync),

@@ -2,13 +2,13 @@ package feedstore
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"log/slog"
-	"os"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+
+	"github.com/smartfeed/smartfeed/internal/stored"
 )
 
 // options is every setting of Pebble that differs from its defaults.
@@ -20,7 +20,7 @@ func options(cfg Config, cache *pebble.Cache, log *slog.Logger) *pebble.Options 
 		MemTableSize:                uint64(cfg.MemtableBytes),
 		MemTableStopWritesThreshold: 4,   // memory is bounded by four tables, then writers wait
 		MaxOpenFiles:                500, // below the usual limit of 1024 descriptors, with room for sockets
-		Logger:                      logger{log},
+		Logger:                      stored.Logger(log, "feed store"),
 	}
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
 	for i := range o.Levels {
@@ -57,18 +57,3 @@ func (r *register) MergeOlder(value []byte) error { return r.MergeNewer(value) }
 
 // Finish returns the greatest value.
 func (r *register) Finish(bool) ([]byte, io.Closer, error) { return r.value, nil, nil }
-
-// logger passes Pebble's lines on; its chatter about flushes and compactions only when debugging.
-type logger struct{ log *slog.Logger }
-
-func (l logger) Infof(format string, args ...any) { l.log.Debug(fmt.Sprintf(format, args...)) }
-
-func (l logger) Errorf(format string, args ...any) { l.log.Error(fmt.Sprintf(format, args...)) }
-
-// Fatalf ends the process, as Pebble demands: it is called when the log cannot be written (disk full, read-only), and
-// what is in memory may then not be taken for stored. No offset is committed past an unfinished write, so the next
-// start goes on from there.
-func (l logger) Fatalf(format string, args ...any) {
-	l.log.Error("feed store stops the process: " + fmt.Sprintf(format, args...))
-	os.Exit(1)
-}

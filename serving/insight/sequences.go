@@ -69,7 +69,7 @@ func appendActs(acts []act, d day, row []byte, verbs []schemas.Verb) ([]act, err
 // ascending, each with what of it has one of the verbs, by time. What visit is given is its own until it returns. One day
 // of one user is in memory at a time.
 func (s *Store) eachDay(ctx context.Context, from, to day, verbs []schemas.Verb, visit func(user []byte, acts []act)) error {
-	return s.use(func(db *pebble.DB) error {
+	return s.db.Use(func(db *pebble.DB) error {
 		at := db.NewSnapshot() // all days of a user are of one moment
 		defer at.Close()
 		m := &dayMerge{}

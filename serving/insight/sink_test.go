@@ -208,7 +208,9 @@ func TestTheOffsetOfAFormerReleaseCounts(t *testing.T) {
 	if end == 0 {
 		t.Fatal("nobody is in partition 0")
 	}
-	must(t, p.store.db.Set(markKey(0), binary.BigEndian.AppendUint64(nil, uint64(end)), pebble.Sync))
+	must(t, p.store.db.Use(func(db *pebble.DB) error {
+		return db.Set(markKey(0), binary.BigEndian.AppendUint64(nil, uint64(end)), pebble.Sync)
+	}))
 	stop := p.run(t)
 	defer stop()
 	p.awaitCount(t, uint64(20-end))

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -34,9 +33,7 @@ const (
 // Store holds the rows, on Pebble. Reads may run beside one Apply.
 type Store struct {
 	dir string
-
-	mu sync.RWMutex
-	db *pebble.DB // nil when closed
+	db  *stored.DB
 }
 
 // ErrClosed is returned by every method of a closed store.
@@ -50,34 +47,16 @@ func Open(dir string, log *slog.Logger) (*Store, error) {
 	db, err := pebble.Open(dir, &pebble.Options{
 		FormatMajorVersion: pebble.FormatNewest,
 		MemTableSize:       8 << 20, // little is written: rows of users, days and interests, again and again
-		Logger:             quiet{log},
+		Logger:             stored.Logger(log, "insight store"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open insight store %s: %w", dir, err)
 	}
-	return &Store{dir: dir, db: db}, nil
+	return &Store{dir: dir, db: stored.Guard(db, ErrClosed)}, nil
 }
 
 // Close ends the store when the calls under way have returned.
-func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.db == nil {
-		return nil
-	}
-	err := s.db.Close()
-	s.db = nil
-	return err
-}
-
-func (s *Store) use(f func(db *pebble.DB) error) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.db == nil {
-		return ErrClosed
-	}
-	return f(s.db)
-}
+func (s *Store) Close() error { return s.db.Close() }
 
 // Applied is an action with its place in the topic.
 type Applied struct {
@@ -89,7 +68,7 @@ type Applied struct {
 // Apply makes records durable, each once: one below what is applied of its partition is skipped. to are the marks of
 // their partitions behind them. One call at a time.
 func (s *Store) Apply(records []Applied, to map[int32]topics.Mark) error {
-	err := s.use(func(db *pebble.DB) error {
+	err := s.db.Use(func(db *pebble.DB) error {
 		w := &writer{db: db, rows: map[string][]byte{}}
 		for _, r := range records {
 			if err := w.record(r); err != nil {
@@ -261,7 +240,7 @@ const ctxEvery = 256
 
 // each visits the rows of a table from a key on.
 func (s *Store) each(ctx context.Context, from []byte, visit func(key, value []byte) error) error {
-	return s.use(func(db *pebble.DB) error {
+	return s.db.Use(func(db *pebble.DB) error {
 		it, err := db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: from, UpperBound: []byte{from[0] + 1}})
 		if err != nil {
 			return err
@@ -308,26 +287,11 @@ func (s *Store) popular(ctx context.Context) ([]Popular, error) {
 
 // Sweep deletes the sequences of days before the given number up to now.
 func (s *Store) Sweep(now time.Time, days int) error {
-	err := s.use(func(db *pebble.DB) error {
+	err := s.db.Use(func(db *pebble.DB) error {
 		return db.DeleteRange([]byte{sequenceTable}, sequenceKey(dayOf(schemas.MicrosOf(now))-day(days)+1, ""), pebble.Sync)
 	})
 	if err != nil {
 		return fmt.Errorf("sweep insights: %w", err)
 	}
 	return nil
-}
-
-// quiet hands Pebble's errors to the program's log.
-type quiet struct{ log *slog.Logger }
-
-func (quiet) Infof(string, ...any) {}
-
-func (q quiet) Errorf(format string, args ...any) {
-	q.log.Error("insight store: " + fmt.Sprintf(format, args...))
-}
-
-// Fatalf ends the process, as Pebble demands: what is on disk is whole, the rest comes again.
-func (q quiet) Fatalf(format string, args ...any) {
-	q.log.Error("insight store: stop: " + fmt.Sprintf(format, args...))
-	os.Exit(1)
 }

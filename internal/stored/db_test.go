@@ -1,0 +1,61 @@
+package stored
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+var errGone = errors.New("the store is closed")
+
+// A database that is in use is closed when it no longer is, and then neither used nor closed again.
+func TestCloseWaitsForUse(t *testing.T) {
+	pdb, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := Guard(pdb, errGone)
+	in, leave, used, closed := make(chan struct{}), make(chan struct{}), make(chan error, 1), make(chan error, 1)
+	go func() {
+		used <- db.Use(func(pdb *pebble.DB) error {
+			close(in)
+			<-leave
+			return pdb.Set([]byte("a"), nil, pebble.NoSync) // panics on a closed one
+		})
+	}()
+	<-in
+	go func() { closed <- db.Close() }()
+	for waits := false; !waits; {
+		if len(closed) > 0 {
+			t.Fatalf("closed while it is used: %v", <-closed)
+		}
+		if waits = !db.mu.TryRLock(); !waits {
+			db.mu.RUnlock()
+		}
+	}
+	close(leave)
+	if err := errors.Join(<-used, <-closed); err != nil {
+		t.Error(err)
+	}
+	if err := db.Use(func(*pebble.DB) error { return nil }); !errors.Is(err, errGone) {
+		t.Errorf("use of a closed one: %v, want %v", err, errGone)
+	}
+	if err := db.Close(); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+}
+
+func TestLogger(t *testing.T) {
+	var out bytes.Buffer
+	l := Logger(slog.New(slog.NewTextHandler(&out, nil)), "a store")
+	l.Infof("chatter %d", 1)
+	l.Errorf("broken %d", 2)
+	if got := out.String(); !strings.Contains(got, `level=ERROR msg="a store: broken 2"`) || strings.Contains(got, "chatter") {
+		t.Errorf("logged %s, want the error alone", got)
+	}
+}
