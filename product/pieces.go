@@ -323,13 +323,10 @@ func (p *product) openFeatures(context.Context) error {
 		return err
 	}
 	p.opened(store.Close)
-	var writer feature.Writer = store
-	if p.cfg.actionsInPinot() {
-		writer = feature.WithoutActions(store)
-	}
 	deps := feature.Deps{Store: store, Deleted: p.deleted, Definitions: definitions, Metrics: metrics, Log: p.log, Now: time.Now}
 	sink, err := feature.NewSink(p.cfg.Feature, feature.SinkDeps{
-		Kafka: p.kafka, Streams: p.streams, Instance: p.instance(), Store: writer, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
+		Kafka: p.kafka, Streams: p.streams, Instance: p.instance(), Store: store, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
+		ActionsElsewhere: p.cfg.actionsInPinot(),
 	})
 	if err != nil {
 		return err
@@ -372,7 +369,7 @@ func (p *product) openPinot(deps *feature.Deps, store feature.Store) error {
 		return err
 	}
 	lateness := feature.Lateness{
-		Every: feature.LatenessEvery, Metrics: deps.Metrics, Log: p.log, Now: time.Now,
+		Metrics: deps.Metrics, Log: p.log, Now: time.Now,
 		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestLeft(ctx, outsider) },
 	}
 	p.part("feature-lateness", lateness.Run)

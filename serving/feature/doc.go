@@ -38,6 +38,7 @@
 //
 // The Sink commits an offset only after what the record brought is on disk, and every write is keyed, so that a repeat
 // changes nothing. How far the topics are applied is in the batch with the rows: a store that was lost, or was filled from
-// topics that were made anew since, is filled again from what they have. An answer never waits past its deadline: what was not evaluated by then is null, named in missing and
-// summed up in degraded. A store that fails answer after answer is left alone for a while.
+// topics that were made anew since, is filled again from what they have. An answer never waits past its deadline: what was not
+// evaluated by then is null, named in missing and summed up in degraded. A store that fails answer after answer is left
+// alone for a while.
 package feature

@@ -23,17 +23,6 @@ type Writer interface {
 	Sweep() error
 }
 
-// WithoutActions is a Writer that leaves actions to whoever else keeps them, and hands everything else to w. A Sink into it
-// does not measure how late they are: see Lateness.
-func WithoutActions(w Writer) Writer { return pinWriter{w} }
-
-type pinWriter struct{ Writer }
-
-func (w pinWriter) Write(b Batch) error {
-	b.Actions = nil
-	return w.Writer.Write(b)
-}
-
 // DeadLetters takes the records that cannot be read. *topics.Publisher is one.
 type DeadLetters interface {
 	// Bury returns when the dead letter is acknowledged.
@@ -49,6 +38,9 @@ type SinkDeps struct {
 	DeadLetters DeadLetters
 	Metrics     *Metrics
 	Now         func() time.Time
+	// ActionsElsewhere says that another store has the actions: they are worked off and not written, and how late they are is
+	// not measured here, see Lateness. Default false.
+	ActionsElsewhere bool
 }
 
 // Sink fills a feature store from the topics, all partitions of them: each process is a consumer group by itself,
@@ -60,7 +52,6 @@ type Sink struct {
 	watchers watchers
 	newest   atomic.Int64 // arrival, in microseconds, of the newest action written; 0: none
 	waits    atomic.Int64 // likewise of the oldest record that is being written, or could not be; 0: none
-	without  bool         // actions are not written
 }
 
 // NewSink makes a sink. It fails when cfg is not valid.
@@ -68,9 +59,8 @@ func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feature sink: %w", err)
 	}
-	_, without := deps.Store.(pinWriter)
-	s := &Sink{cfg: cfg, deps: deps, inputs: inputs(deps.Streams), without: without}
-	if !without {
+	s := &Sink{cfg: cfg, deps: deps, inputs: inputs(deps.Streams)}
+	if !deps.ActionsElsewhere {
 		deps.Metrics.tell(s.late)
 	}
 	return s, nil
@@ -164,7 +154,11 @@ func (s *Sink) work(ctx context.Context, records []*kgo.Record, to topics.Marks)
 			}
 		}
 	}
-	if err := s.deps.Store.Write(batch); err != nil {
+	written := batch
+	if s.deps.ActionsElsewhere {
+		written.Actions = nil
+	}
+	if err := s.deps.Store.Write(written); err != nil {
 		return err
 	}
 	s.noteArrivals(records)
@@ -183,7 +177,7 @@ func (s *Sink) noteArrivals(records []*kgo.Record) {
 		}
 	}
 	s.newest.Store(newest)
-	if first < math.MaxInt64 && !s.without {
+	if first < math.MaxInt64 && !s.deps.ActionsElsewhere {
 		s.deps.Metrics.since.Observe(max(0, s.deps.Now().Sub(first.Time()).Seconds()))
 	}
 }

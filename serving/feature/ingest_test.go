@@ -77,10 +77,19 @@ func (w *wire) sink(t testing.TB, store Writer, letters DeadLetters) *Sink {
 
 func (w *wire) sinkOf(t testing.TB, instance string, store Writer, letters DeadLetters) *Sink {
 	t.Helper()
-	s, err := NewSink(DefaultConfig(), SinkDeps{
+	return sinkWith(t, w.deps(instance, store, letters))
+}
+
+func (w *wire) deps(instance string, store Writer, letters DeadLetters) SinkDeps {
+	return SinkDeps{
 		Kafka: w.kafka, Streams: w.streams, Instance: instance, Store: store, DeadLetters: letters, Metrics: w.metrics,
 		Now: func() time.Time { return now.Time() },
-	})
+	}
+}
+
+func sinkWith(t testing.TB, deps SinkDeps) *Sink {
+	t.Helper()
+	s, err := NewSink(DefaultConfig(), deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +230,9 @@ func TestActionsBecomeFeatures(t *testing.T) {
 func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
 	w := newWire(t)
 	mustWrite(t, w.store, saves("user:before", 2, now))
-	sink := w.sink(t, WithoutActions(w.store), w.publisher)
+	deps := w.deps(first, w.store, w.publisher)
+	deps.ActionsElsewhere = true
+	sink := sinkWith(t, deps)
 	changed, stopWatching := sink.Watch("user:1")
 	defer stopWatching()
 	for _, a := range saves("user:1", 3, now).Actions {

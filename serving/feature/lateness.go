@@ -1,22 +1,21 @@
 package feature
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
 )
 
-// LatenessEvery is how often Lateness looks when it is not told otherwise: a dozen looks are a minute.
-const LatenessEvery = 5 * time.Second
-
 // Lateness measures how late actions are in a store that takes them from the topic by itself, where no Sink sees them come.
 //
 // The gauge of freshness is how long ago everything that had arrived was last known to be in the store. So it is at most Every
 // while the store keeps up, the age of the oldest action that is not there while it does not, and grows on when nobody
-// can say. That of a Sink means the same, but that it knows at any moment. The histogram of lateness is given the age of that action, 0 for none, at each look that found out.
+// can say. That of a Sink means the same, but that it knows at any moment. The histogram of lateness is given the age of that
+// action, 0 for none, at each look that found out.
 type Lateness struct {
-	Every   time.Duration
+	Every   time.Duration                                            // between two looks; default 5 s: a dozen of them are a minute
 	Oldest  func(ctx context.Context) (arrived time.Time, err error) // of the actions that are not in the store; zero: all are
 	Metrics *Metrics
 	Log     *slog.Logger
@@ -30,7 +29,7 @@ func (l Lateness) Run(ctx context.Context) error {
 	whole.Store(&began)
 	l.Metrics.tell(func() time.Duration { return l.ago(*whole.Load()) })
 	failing := false
-	tick := time.NewTicker(l.Every)
+	tick := time.NewTicker(cmp.Or(l.Every, 5*time.Second))
 	defer tick.Stop()
 	for {
 		at, err := l.look(ctx)

@@ -169,7 +169,8 @@ func (f *filled) Write(b feature.Batch) error {
 	}
 	f.cluster.produce(f.t, b.Actions...)
 	f.cluster.await(f.t, len(f.ids))
-	return feature.WithoutActions(f.pins).Write(b)
+	b.Actions = nil
+	return f.pins.Write(b)
 }
 
 // aborted produces in a transaction that is taken back, and in one that is not.
