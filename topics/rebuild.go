@@ -195,8 +195,8 @@ func readAll(ctx context.Context, l *Log, topic string, visit func(*kgo.Record))
 	return nil
 }
 
-// Owners returns who has, or has had, rows in the generation of a group that answers, by name, as its changelog has it. (Whose last row has gone may be
-// among them: to remember every row of everybody would take more memory than the group.)
+// Owners returns who has, or has had, rows in the generation of a group that answers, by name, as its changelog has it. A user
+// whose last row has gone may be among them: to remember every row of everybody would take more memory than the group.
 func Owners(ctx context.Context, l *Log, group string) ([]schemas.UserID, error) {
 	names, err := answering(ctx, l, group)
 	if err != nil {

@@ -16,16 +16,27 @@ import (
 
 // Config says what is traced, and where spans go. See DefaultConfig.
 type Config struct {
-	Endpoint    string                   `yaml:"endpoint" help:"OTLP/HTTP collector that takes traces, such as http://127.0.0.1:4318; empty: nothing is traced"` // without a path: /v1/traces of it
-	Client      secure.HTTP              `yaml:",inline"`                                                                                                        // whom to believe there, and as whom to come
-	Headers     map[string]secure.Secret `yaml:"headers"`                                                                                                        // of each request, beside; default none
-	Sample      float64                  `yaml:"sample" help:"share of what begins here that is traced, 0 to 1"`                                                 // default 0.01
-	FromCallers bool                     `yaml:"from_callers"`                                                                                                   // callers' traceparent decides for their requests; default true
-	Service     string                   `yaml:"service"`                                                                                                        // service.name of the spans, 1-128 bytes; default smartfeed
-	Queue       int                      `yaml:"queue"`                                                                                                          // spans that wait to be sent, more are dropped, 1-1,000,000; default 8192
-	Batch       int                      `yaml:"batch"`                                                                                                          // spans sent at once, 1-10,000; default 512
-	Every       time.Duration            `yaml:"every"`                                                                                                          // at most between two sendings while there is something, 10ms-1m; default 1s
-	Timeout     time.Duration            `yaml:"timeout"`                                                                                                        // of a sending with its repetitions, and of the last one when the process ends, 100ms-1m; default 5s
+	// Endpoint takes traces; /v1/traces of it, if it has no path. Default none.
+	Endpoint string `yaml:"endpoint" help:"OTLP/HTTP collector that takes traces, such as http://127.0.0.1:4318; empty: nothing is traced"`
+	// Client says whom to believe there, and as whom to come.
+	Client secure.HTTP `yaml:",inline"`
+	// Headers are sent with each request beside its own. Default none.
+	Headers map[string]secure.Secret `yaml:"headers"`
+	// Sample is the share of what begins here that is traced, default 0.01, 0 to 1.
+	Sample float64 `yaml:"sample" help:"share of what begins here that is traced, 0 to 1"`
+	// FromCallers has callers' traceparent decide for their requests. Default true.
+	FromCallers bool `yaml:"from_callers"`
+	// Service is the service.name of the spans, default smartfeed, 1 to 128 bytes.
+	Service string `yaml:"service"`
+	// Queue is how many spans wait to be sent, more are dropped; default 8192, 1 to 1,000,000.
+	Queue int `yaml:"queue"`
+	// Batch is how many spans are sent at once, default 512, 1 to 10,000.
+	Batch int `yaml:"batch"`
+	// Every is the time between two sendings, at most, while there is something to send; default 1 s, 10 ms to 1 m.
+	Every time.Duration `yaml:"every"`
+	// Timeout is how long a sending may take with its repetitions, and the last one when the process ends; default 5 s, 100 ms
+	// to 1 m.
+	Timeout time.Duration `yaml:"timeout"`
 }
 
 // DefaultConfig returns the defaults of every field.

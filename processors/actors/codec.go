@@ -38,8 +38,9 @@ type recentAction struct {
 	request *schemas.RelatedRequest // that record, nil if it was not read
 }
 
-// encodeRecent returns format, how many there are (uvarint), and of each action time (8 bytes, big-endian) and its record behind its length (uvarint).
-// One row, and not one each: an action reads them all, and a lookup costs a small part of what a scan does.
+// encodeRecent returns the format, the number of actions (uvarint), and for each action its time (8 bytes, big-endian) and its
+// record behind its length (uvarint). One row holds all of them: an action reads them all, and a lookup costs a small part
+// of what a scan does.
 func encodeRecent(list []recentAction) []byte {
 	size := 1 + binary.MaxVarintLen32
 	for _, r := range list {

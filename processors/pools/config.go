@@ -12,33 +12,46 @@ import (
 
 // Config are the caps of the pools. See DefaultConfig.
 type Config struct {
-	Cap     int           `yaml:"cap"`      // candidates of a user and source, and hidden ones; 10 to 1000000
-	Sources int           `yaml:"sources"`  // of a user, offered ones included; 3 to 100
-	SeenCap int           `yaml:"seen_cap"` // pins of a user remembered as seen, 1000 to 1000000
-	Frozen  int           `yaml:"frozen"`   // newest frozen entries of a user that a chunk carries, 100 to 1000
-	Expiry  time.Duration `yaml:"expiry"`   // age of a pin at which it is no candidate any more, at least 1m; 0: none
+	// Cap is how many candidates a user has of a source, and how many hidden ones; default 500, 10 to 1,000,000.
+	Cap int `yaml:"cap"`
+	// Sources is how many a user has, offered ones included; default 16, 3 to 100.
+	Sources int `yaml:"sources"`
+	// SeenCap is how many pins are remembered as seen by a user, default 100,000, 1000 to 1,000,000.
+	SeenCap int `yaml:"seen_cap"`
+	// Frozen is how many of a user's newest frozen entries a chunk carries, default 200, 100 to 1000.
+	Frozen int `yaml:"frozen"`
+	// Expiry is the age at which a pin is no candidate any more, at least 1 m; default 0: none.
+	Expiry time.Duration `yaml:"expiry"`
 
 	// AwayAfter is how long after a visit, by arrival time, or, without any visit, after the first follow, a user is away:
-	// the followees deliver nothing new until the next visit; at least 1s, or 0 for never. Whoever is away when it becomes 0
-	// is until the next visit or rebuild; whoever is here when it no longer is 0 may go away AwayAfter from the next visit,
-	// follow or rebuild on.
+	// the followees deliver nothing new until the next visit; default 30 days, at least 1 s, or 0 for never. Whoever is away when
+	// it becomes 0 is until the next visit or rebuild; whoever is here when it no longer is 0 may go away AwayAfter from the
+	// next visit, follow or rebuild on.
 	AwayAfter time.Duration `yaml:"away_after"`
 }
 
 // GeneratorConfig are the feeds that are made of the pools. See DefaultGeneratorConfig.
 type GeneratorConfig struct {
-	Head     int           `yaml:"head"`    // best candidates of each source that a chunk is made of, 100 to 1000
-	HalfLife time.Duration `yaml:"-"`       // of write-time scores, see package score; the fan-out's own is handed here; 0: not known
-	FeedMax  int           `yaml:"-"`       // frozen entries of a user that the feed store keeps, at least 10; its own setting is handed here
-	Welcome  time.Duration `yaml:"welcome"` // how long a chunk for one who was away waits for what the followees bring, 0 to 1m; never more than three quarters of what a visit has left
-	Feeds    rules.Feeds   `yaml:"feeds"`   // by name: "home", "plain" …
+	// Head is how many of the best candidates of each source a chunk is made of, default 200, 100 to 1000.
+	Head int `yaml:"head"`
+	// HalfLife is that of write-time scores, see package score; the fan-out's own is handed here. 0: not known.
+	HalfLife time.Duration `yaml:"-"`
+	// FeedMax is how many frozen entries of a user the feed store keeps, at least 10; its own setting is handed here.
+	FeedMax int `yaml:"-"`
+	// Welcome is how long a chunk for one who was away waits for what the followees bring, and never more than three quarters of
+	// what a visit has left; default 100 ms, 0 to 1 m.
+	Welcome time.Duration `yaml:"welcome"`
+	// Feeds are the rules by name: "home", "plain" …
+	Feeds rules.Feeds `yaml:"feeds"`
 
 	// Elsewhere is how long a visit goes on at most to which a generator of another process has given a chunk: a partition
 	// that may have been there before has no chunks for so long. 0: there is no other; feed.Config.Longest is handed here.
 	Elsewhere time.Duration `yaml:"-"`
 
-	Sources []ExternalSource `yaml:"sources"` // asked while a chunk is made
-	Model   ExternalModel    `yaml:"model"`   // asked while a chunk is made
+	// Sources are asked for candidates while a chunk is made.
+	Sources []ExternalSource `yaml:"sources"`
+	// Model is asked for scores while a chunk is made.
+	Model ExternalModel `yaml:"model"`
 }
 
 // DefaultConfig: pools of 500, 16 sources, 100,000 seen pins and 200 frozen entries a user, no expiry; away after

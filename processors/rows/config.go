@@ -14,27 +14,46 @@ import (
 
 // Config is what a process gives to each of its groups. See DefaultConfig for the defaults.
 type Config struct {
-	Dir     string `yaml:"dir"`     // local stores live in Dir/<group>-table/<partition>; they can be deleted at any time the process is down
-	Standby bool   `yaml:"standby"` // keep hot copies of partitions owned by others
+	// Dir holds the local stores, in Dir/<group>-table/<partition>. They may be deleted whenever the process is down.
+	Dir string `yaml:"dir"`
+	// Standby has the process keep hot copies of partitions that others own.
+	Standby bool `yaml:"standby"`
 
-	Gap              time.Duration `yaml:"gap"`                // between the starts of two commits of a partition, on average, 0-1s; the first two after a rest start at once
-	MaxGap           time.Duration `yaml:"max_gap"`            // to which Gap grows when the process commits more than CommitsPerSecond
-	CommitsPerSecond int           `yaml:"commits_per_second"` // of the whole process, from which on gaps grow; at least 1
-	MaxBatchBytes    int           `yaml:"max_batch_bytes"`    // a transaction takes no further record once it holds so much, 64 KiB-8 MiB; one record may exceed it
-	MaxBatchMessages int           `yaml:"max_batch_messages"` // … or so many records, at least 1
+	// Gap is the time between the starts of two commits of a partition, on average, 0 to 1 s. The first two after a rest start at
+	// once.
+	Gap time.Duration `yaml:"gap"`
+	// MaxGap is what Gap grows to when the process commits more than CommitsPerSecond; Gap to 10 s.
+	MaxGap time.Duration `yaml:"max_gap"`
+	// CommitsPerSecond is how many commits of the whole process there may be before gaps grow, at least 1.
+	CommitsPerSecond int `yaml:"commits_per_second"`
+	// MaxBatchBytes is how much a transaction may hold to take a further record, 64 KiB to 8 MiB. One record may exceed it.
+	MaxBatchBytes int `yaml:"max_batch_bytes"`
+	// MaxBatchMessages is how many records a transaction may hold to take a further one, 1 to 1,000,000.
+	MaxBatchMessages int `yaml:"max_batch_messages"`
 
-	MaxRecordRows  int `yaml:"max_record_rows"`  // rows and records that one input record may write; above, it is a bad one. At least 1000
-	MaxRecordBytes int `yaml:"max_record_bytes"` // the same in bytes, 1 MiB-64 MiB
-	MaxValueBytes  int `yaml:"max_value_bytes"`  // of a row or an emitted record, 512 KiB-1 MiB, which is what the topics take
-	TimersPerTick  int `yaml:"timers_per_tick"`  // timers worked off in one transaction, at least 1
+	// MaxRecordRows is how many rows and records one input record may write, 1000 to 1,048,576; above, it is a bad one.
+	MaxRecordRows int `yaml:"max_record_rows"`
+	// MaxRecordBytes is the same in bytes, 1 MiB to 64 MiB.
+	MaxRecordBytes int `yaml:"max_record_bytes"`
+	// MaxValueBytes bounds a row and an emitted record, 512 KiB to 1 MiB, which is what the topics take.
+	MaxValueBytes int `yaml:"max_value_bytes"`
+	// TimersPerTick is how many timers are worked off in one transaction, 1 to 100,000.
+	TimersPerTick int `yaml:"timers_per_tick"`
 
-	CacheBytes    int64 `yaml:"cache_bytes"`    // block cache of all stores of the process, memtables included, at least 8 MiB
-	MemTableBytes int64 `yaml:"memtable_bytes"` // of all stores of the process, split nearly evenly, at least 8 MiB; twice as much takes a fifth off the cost of compaction and more
-	RecentBytes   int64 `yaml:"recent_bytes"`   // of rows read lately, beside all stores of the process, split evenly, from 0: none are kept
-	MinDiskBytes  int64 `yaml:"min_disk_bytes"` // with less free below Dir, partitions stop instead of committing
+	// CacheBytes is the block cache of all stores of the process, memtables included, at least 8 MiB.
+	CacheBytes int64 `yaml:"cache_bytes"`
+	// MemTableBytes is the memtables of all stores of the process together, split nearly evenly, at least 8 MiB. Twice as much
+	// takes a fifth off the cost of compaction and more.
+	MemTableBytes int64 `yaml:"memtable_bytes"`
+	// RecentBytes is for rows that were read lately, beside all stores of the process, split evenly; 0: none are kept.
+	RecentBytes int64 `yaml:"recent_bytes"`
+	// MinDiskBytes is how much must be free below Dir: with less, partitions stop instead of committing.
+	MinDiskBytes int64 `yaml:"min_disk_bytes"`
 
-	SessionTimeout time.Duration `yaml:"session_timeout"` // after which a dead member's partitions are given to others, 1s-5m
-	Grace          time.Duration `yaml:"grace"`           // for the last commit when a partition is handed over, 100ms-30s
+	// SessionTimeout is how long a dead member keeps its partitions, 1 s to 5 m.
+	SessionTimeout time.Duration `yaml:"session_timeout"`
+	// Grace is for the last commit when a partition is handed over, 100 ms to 30 s.
+	Grace time.Duration `yaml:"grace"`
 }
 
 // DefaultConfig is for up to sixteen partitions of a few groups in one process.

@@ -52,7 +52,8 @@
 //
 // A batch closes at Config.MaxBatchBytes or MaxBatchMessages; each partition has two at most. What one record may write
 // is bounded by MaxRecordRows, MaxRecordBytes, MaxValueBytes; beyond, it is a bad one. Block cache, memtables, rows kept
-// because they were read lately, and the pace of commits are of the process, not of each partition: see Shared. A row's name and its owner have 4 KiB together.
+// because they were read lately, and the pace of commits are of the process, not of each partition: see Shared. A row's
+// name and its owner have 4 KiB together.
 //
 // # Clocks
 //

@@ -117,9 +117,9 @@ type Copied struct {
 	Offsets map[int32]int64 `json:"offsets"` // of the changelog, up to which they were: by partition
 }
 
-// Copy fills the changelog of a new generation of a group with those rows of the one that speaks that keep says, as they
-// are now (it is asked of each record of the changelog; a nil value deletes a row): at the end of what is committed, with how far each input is applied there. The new one goes on from there. Its
-// topics must be there and empty, and none of its members.
+// Copy fills the changelog of a new generation of a group with the rows of the active one that keep takes, as they are at the end
+// of what is committed, and with how far each input is applied there. keep is asked of each record of the changelog; a nil
+// value deletes a row. The new generation goes on from there. Its topics must be there and empty, and none of its members.
 func Copy(ctx context.Context, k topics.Kafka, base string, from, to int, keep Keep, add func(rows int)) (Copied, error) {
 	c := copier{
 		kafka: k, from: topics.GenerationName(base, from), to: topics.GenerationName(base, to), keep: keep, add: add,

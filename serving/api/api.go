@@ -31,26 +31,56 @@ import (
 
 // Config bounds the server. See DefaultConfig.
 type Config struct {
-	Insecure        bool          `yaml:"insecure"`          // listen on other than loopback addresses although nobody is asked who they are: something else guards them, such as a container whose port is published on loopback; default false
-	TLS             TLSConfig     `yaml:"tls"`               // default: plain HTTP
-	Limits          limit.Config  `yaml:"limits"`            // of callers, and of what is under way
-	MaxHeaderBytes  int           `yaml:"max_header_bytes"`  // of a request's line and header, 1 KiB-1 MiB; default 16 KiB
-	MaxEventsBytes  int64         `yaml:"max_events_bytes"`  // of the body of POST /v1/events, 64 KiB-64 MiB; default 8 MiB
-	MaxEvents       int           `yaml:"max_events"`        // lines of it, 1-1,000,000; default 20,000
-	MaxBodiesBytes  int64         `yaml:"max_bodies_bytes"`  // of all bodies of POST /v1/events at once, and as much of those of all other calls, as far as they have come, more are refused with 503; max_events_bytes-4 GiB; default 64 MiB
-	CallerBytes     int64         `yaml:"caller_bytes"`      // of them one caller's, who may always send one body of the largest; more are refused with 429; 64 KiB-4 GiB; default 16 MiB
-	MaxFeatureBytes int64         `yaml:"max_feature_bytes"` // of the body of POST /v1/features, 1 KiB-16 MiB; default 1 MiB
-	HeaderTimeout   time.Duration `yaml:"header_timeout"`    // to receive a header, 100ms-5m; default 5s
-	ReadTimeout     time.Duration `yaml:"read_timeout"`      // to receive a request, 100ms-5m; default 30s
-	WriteTimeout    time.Duration `yaml:"write_timeout"`     // from the end of the header to the end of the answer, of a stream for each event, 100ms-5m; default 60s
-	IdleTimeout     time.Duration `yaml:"idle_timeout"`      // of a connection between requests, 100ms-1h; default 2m
-	PublishTimeout  time.Duration `yaml:"publish_timeout"`   // for the broker to acknowledge events, 100ms-5m; default 15s
-	MaxRequests     int           `yaml:"max_requests"`      // of a scope under way at once, at most and while there is time for them, more are refused with 503; 1-1,000,000; default 512
-	CallerRequests  int           `yaml:"caller_requests"`   // of all scopes, one user's under way at once, more are refused with 429; 1-1,000,000; default 64
-	MaxStreams      int           `yaml:"max_streams"`       // event streams open at once, more are refused with 503; 1-1,000,000; default 256
-	CallerStreams   int           `yaml:"caller_streams"`    // of them one caller's, more are refused with 429; 1-1,000,000; default 32
-	StreamPoll      time.Duration `yaml:"stream_poll"`       // between two looks of a stream at its count, 10ms-1m; default 250ms
-	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`  // for requests under way when the server stops, 100ms to MaxShutdownTimeout; default 10s
+	// Insecure has the server listen on other than loopback addresses although nobody is asked who they are: something else
+	// guards them, such as a container whose port is published on loopback. Default false.
+	Insecure bool `yaml:"insecure"`
+	// TLS is the certificate to serve with, default none: plain HTTP.
+	TLS TLSConfig `yaml:"tls"`
+	// Limits are those of callers, and of what is under way.
+	Limits limit.Config `yaml:"limits"`
+
+	// MaxHeaderBytes bounds a request's line and header, default 16 KiB, 1 KiB to 1 MiB.
+	MaxHeaderBytes int `yaml:"max_header_bytes"`
+	// MaxEventsBytes bounds the body of POST /v1/events, default 8 MiB, 64 KiB to 64 MiB.
+	MaxEventsBytes int64 `yaml:"max_events_bytes"`
+	// MaxEvents bounds the lines of that body, default 20,000, 1 to 1,000,000.
+	MaxEvents int `yaml:"max_events"`
+	// MaxBodiesBytes bounds what has come of all bodies of POST /v1/events at once, and as much of those of all other calls;
+	// more are refused with 503. Default 64 MiB, MaxEventsBytes to 4 GiB.
+	MaxBodiesBytes int64 `yaml:"max_bodies_bytes"`
+	// CallerBytes bounds one caller's part of them; more are refused with 429. One body of the largest may always be sent.
+	// Default 16 MiB, 64 KiB to 4 GiB.
+	CallerBytes int64 `yaml:"caller_bytes"`
+	// MaxFeatureBytes bounds the body of POST /v1/features, default 1 MiB, 1 KiB to 16 MiB.
+	MaxFeatureBytes int64 `yaml:"max_feature_bytes"`
+
+	// HeaderTimeout is how long a header may take to come, default 5 s, 100 ms to 5 m.
+	HeaderTimeout time.Duration `yaml:"header_timeout"`
+	// ReadTimeout is how long a whole request may take to come, default 30 s, 100 ms to 5 m.
+	ReadTimeout time.Duration `yaml:"read_timeout"`
+	// WriteTimeout is how long it may take from the end of the header to the end of the answer, or of a stream for each event;
+	// default 60 s, 100 ms to 5 m, and no less than ReadTimeout and PublishTimeout together.
+	WriteTimeout time.Duration `yaml:"write_timeout"`
+	// IdleTimeout is how long a connection may rest between requests, default 2 m, 100 ms to 1 h.
+	IdleTimeout time.Duration `yaml:"idle_timeout"`
+	// PublishTimeout is how long the broker may take to acknowledge events, default 15 s, 100 ms to 5 m.
+	PublishTimeout time.Duration `yaml:"publish_timeout"`
+
+	// MaxRequests bounds the requests of a scope that are under way at once, and fewer may be while there is no time for them;
+	// more are refused with 503. Default 512, 1 to 1,000,000.
+	MaxRequests int `yaml:"max_requests"`
+	// CallerRequests bounds those of one user, of all scopes; more are refused with 429. Default 64, 1 to 1,000,000.
+	CallerRequests int `yaml:"caller_requests"`
+	// MaxStreams bounds the event streams that are open at once; more are refused with 503. Default 256, 1 to 1,000,000.
+	MaxStreams int `yaml:"max_streams"`
+	// CallerStreams bounds those of one caller; more are refused with 429. Default 32, 1 to 1,000,000.
+	CallerStreams int `yaml:"caller_streams"`
+	// StreamPoll is the time between two looks of a stream at its count, default 250 ms, 10 ms to 1 m.
+	StreamPoll time.Duration `yaml:"stream_poll"`
+
+	// ShutdownTimeout is how long requests under way may take when the server stops, default 10 s, 100 ms to
+	// MaxShutdownTimeout.
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`
 }
 
 // MaxShutdownTimeout bounds Config.ShutdownTimeout: what the requests that have ended leave to be written has as long again, and

@@ -20,13 +20,24 @@ import (
 
 // Config bounds callers and what is under way. See DefaultConfig.
 type Config struct {
-	Rate         float64       `yaml:"rate"`          // requests a second of one user, or, where callers are asked who they are, of one address without a token, 0-1e6; 0: no bound; default 100
-	Burst        int           `yaml:"burst"`         // of them at once after a rest, 1-1e6; default 200
-	ServiceRate  float64       `yaml:"service_rate"`  // requests a second of one service, 0-1e6; 0: no bound; default 0
-	ServiceBurst int           `yaml:"service_burst"` // of them at once, 1-1e6; default 1000
-	Callers      int           `yaml:"callers"`       // remembered, 100 to 10 million, about 200 bytes each; who was longest away is forgotten; default 100,000
-	Least        int           `yaml:"least"`         // requests of a class under way, whatever the load, 1-1e6; default 12: a refusal waits for a processor behind them
-	Wait         time.Duration `yaml:"wait"`          // for a processor, of one in twenty goroutines, above which there is too much under way, 100µs-1s; default 2ms
+	// Rate is how many requests a second one user may make, or, where callers are asked who they are, one address without a
+	// token. Default 100, 0 to 1,000,000; 0: no bound.
+	Rate float64 `yaml:"rate"`
+	// Burst is how many of them may come at once after a rest, default 200, 1 to 1,000,000.
+	Burst int `yaml:"burst"`
+	// ServiceRate is how many requests a second one service may make, default 0: no bound, to 1,000,000.
+	ServiceRate float64 `yaml:"service_rate"`
+	// ServiceBurst is how many of them may come at once, default 1000, 1 to 1,000,000.
+	ServiceBurst int `yaml:"service_burst"`
+	// Callers is how many callers are remembered, in about 200 bytes each; who was longest away is forgotten. Default 100,000,
+	// 100 to 10 million.
+	Callers int `yaml:"callers"`
+	// Least is how many requests of a class may be under way whatever the load, default 12, 1 to 1,000,000. A refusal waits
+	// for a processor behind them.
+	Least int `yaml:"least"`
+	// Wait is how long one in twenty goroutines may wait for a processor; beyond it too much is under way. Default 2 ms, 100 µs
+	// to 1 s.
+	Wait time.Duration `yaml:"wait"`
 }
 
 // DefaultConfig returns the defaults of every field.
