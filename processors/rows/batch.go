@@ -15,7 +15,7 @@ type batch struct {
 	writes  []write
 	emits   []emit
 	traces  traces
-	first   begun    // the first record that is spoken of, which has waited the longest; zero: none is
+	first   begun    // the first record that is not silent, which has waited the longest; zero: there is none
 	covers  []covers // what some emits need beside the rest
 	owners  map[string]*ownerLog
 	logs    [][]ownerLog // what owners points to, logsPerChunk each, for the next use too

@@ -287,7 +287,7 @@ func (p *part) settle(b *batch, took time.Duration) {
 			p.session.MarkOffset(topic, p.id, b.applied[i]+1, "")
 		}
 	}
-	p.w.r.meter.committed(b, took, p.voice.speaks())
+	p.w.r.meter.committed(b, took, p.activity.emitting())
 	p.hand.land()
 	b.traces.end("")
 	timers, ticked, chained := b.timers, b.ticked, b.chained

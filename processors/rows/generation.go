@@ -15,30 +15,30 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Generations. A group that is built anew reads the inputs of the one that speaks, and is silent: what its callbacks emit
-// is dropped. In each partition of each input the mark of a cut-over ends that; for the generation before it, the mark is
-// the last that it speaks of. Both keep that in a row, in the transaction that applies the mark. Timers speak with the
-// group's first input. A silent generation applies everything all the same: its rows are those that it would have had.
+// Generations. A group that is built anew reads the inputs of the active one, and is silent. A silent generation applies every
+// record; what its callbacks emit is dropped. In each partition of each input the mark of a cut-over ends that; for the
+// generation before it, the mark is the last record before it falls silent. Both keep that in a row, in the transaction that
+// applies the mark. Timers are silent while the group's first input is.
 
-// voice is whether a partition is here and speaks: then it counts among those that are worked on. A partition speaks as its
-// first input does, like its timers.
-type voice struct {
+// activity is whether a partition is here and emits: then it is active. A partition emits when its first input is not silent, as
+// its timers do.
+type activity struct {
 	mu          sync.Mutex
-	here, aloud bool
+	here, emits bool
 }
 
-// setHere returns by how many there are more partitions that are worked on: 1, 0 or -1.
-func (v *voice) setHere(here bool) float64 { return v.set(&v.here, here) }
+// setHere returns the change in the number of active partitions: 1, 0 or -1.
+func (a *activity) setHere(here bool) float64 { return a.set(&a.here, here) }
 
-// setAloud is setHere of whether the partition speaks.
-func (v *voice) setAloud(aloud bool) float64 { return v.set(&v.aloud, aloud) }
+// setEmits returns the same change when the partition begins or ends to emit.
+func (a *activity) setEmits(emits bool) float64 { return a.set(&a.emits, emits) }
 
-func (v *voice) set(what *bool, is bool) float64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	before := v.here && v.aloud
+func (a *activity) set(what *bool, is bool) float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := a.here && a.emits
 	*what = is
-	switch after := v.here && v.aloud; {
+	switch after := a.here && a.emits; {
 	case after && !before:
 		return 1
 	case before && !after:
@@ -47,65 +47,65 @@ func (v *voice) set(what *bool, is bool) float64 {
 	return 0
 }
 
-func (v *voice) speaks() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.aloud
+func (a *activity) emitting() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.emits
 }
 
-// voiceName is the reserved row that says whether the records of an input are spoken of.
-func voiceName(topic string) []byte { return append([]byte{voiceKind}, topic...) }
+// emitsName is the reserved row that says whether what the records of an input emit is sent.
+func emitsName(topic string) []byte { return append([]byte{emitsKind}, topic...) }
 
-// hear takes the mark of a cut-over in; false: the record is none.
-func (p *part) hear(ctx goka.Context, input int) bool {
+// applyCutOver applies the mark of a cut-over; false: the record is none.
+func (p *part) applyCutOver(ctx goka.Context, input int) bool {
 	mark, ok := ctx.Headers()[topics.CutOverHeader]
 	if !ok {
 		return false
 	}
 	group, number, ok := topics.ParseCutOver(mark)
 	if topo := p.w.r.topo; ok && group == topo.base && number >= topo.generation {
-		p.speak(input, number == topo.generation)
+		p.setSilent(input, number > topo.generation)
 	}
 	return true
 }
 
-func (p *part) speak(input int, aloud bool) {
-	p.muted[input] = !aloud
-	p.w.r.meter.owned.Add(p.voice.setAloud(!p.silent(0)))
-	value := []byte{0}
-	if aloud {
-		value[0] = 1
+func (p *part) setSilent(input int, silent bool) {
+	p.silentInputs[input] = silent
+	p.w.r.meter.owned.Add(p.activity.setEmits(!p.silent(0)))
+	value := []byte{1}
+	if silent {
+		value[0] = 0
 	}
-	p.state.putReserved(voiceName(p.w.r.topo.inputs[input].topic), value, false)
+	p.state.putReserved(emitsName(p.w.r.topo.inputs[input].topic), value, false)
 }
 
-// findVoices reads of which inputs the partition speaks.
-func (p *part) findVoices() error {
+// loadSilent reads which inputs are silent.
+func (p *part) loadSilent() error {
 	topo := p.w.r.topo
-	muted := make([]bool, len(topo.inputs))
+	silent := make([]bool, len(topo.inputs))
 	for i, in := range topo.inputs {
-		value, err := p.state.stored("", voiceName(in.topic))
+		value, err := p.state.stored("", emitsName(in.topic))
 		if err != nil {
 			return err
 		}
-		muted[i] = topo.generation > topics.FirstGeneration
+		silent[i] = topo.generation > topics.FirstGeneration
 		if value != nil {
-			muted[i] = len(value) != 1 || value[0] == 0
+			silent[i] = len(value) != 1 || value[0] == 0
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.muted = muted
-	p.w.r.meter.owned.Add(p.voice.setAloud(!p.silent(0)))
+	p.silentInputs = silent
+	p.w.r.meter.owned.Add(p.activity.setEmits(!p.silent(0)))
 	return nil
 }
 
-// silent says whether what is said of an input's records is dropped.
+// silent says whether what the records of an input emit is dropped.
 func (p *part) silent(input int) bool {
 	if input == len(p.w.r.topo.inputs) {
 		input = 0 // timers
 	}
-	return input < len(p.muted) && p.muted[input]
+	return input < len(p.silentInputs) && p.silentInputs[input]
 }
 
 // Keep says of a row whether a new generation takes it over.

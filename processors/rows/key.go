@@ -17,7 +17,7 @@ const (
 	fenceKind   = 'f' // in the changelog only: written once by every new owner of a partition
 	controlKind = 'c' // nowhere: stands for a transaction marker while a table is recovered
 	offsetKind  = 'o' // in the local store only: offset (8) of the last changelog record it holds, when it was complete (8)
-	voiceKind   = 'v' // 'v' topic → 1 byte: whether the records of an input are spoken of, see generation.go
+	emitsKind   = 'v' // 'v' topic → 1 byte: whether what the records of an input emit is sent, see generation.go
 	markerKind  = 'm' // in the local store only: whose store it is
 )
 

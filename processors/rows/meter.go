@@ -73,9 +73,9 @@ func (m *meter) counters() Counters {
 	}
 }
 
-// committed counts a committed batch. Its records come last: who sees them counted sees all that they did counted. How long
-// things take is told of what is spoken of alone: nobody waits for what a silent generation catches up with.
-func (m *meter) committed(b *batch, took time.Duration, aloud bool) {
+// committed counts a committed batch. Its records come last: who sees them counted sees all that they did counted. Latencies are
+// observed for active generations only: nobody waits for what a silent one catches up with.
+func (m *meter) committed(b *batch, took time.Duration, active bool) {
 	deletes, puts := 0, 0
 	for i := range b.writes {
 		switch w := &b.writes[i]; {
@@ -91,7 +91,7 @@ func (m *meter) committed(b *batch, took time.Duration, aloud bool) {
 	m.bytes.count(len(b.data))
 	m.emits.count(len(b.emits))
 	m.commits.count(1)
-	if aloud {
+	if active {
 		m.latency.Observe(took.Seconds())
 	}
 	if b.first != (begun{}) {

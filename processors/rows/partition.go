@@ -31,8 +31,9 @@ type part struct {
 	timers  *scheduler         // nil: the group has none
 	wg      sync.WaitGroup     // committer, rest and timers
 	ended   chan struct{}      // closed when the committer has ended
-	voice   voice              // whether it counts
 	hand    hand               // what it has been given
+
+	activity activity
 
 	// Batches that are passed over in this session, by topic of the input.
 	oversized map[string]oversized
@@ -48,12 +49,13 @@ type part struct {
 	record  goka.Context // being worked off
 	spare   *batch
 	applied []int64 // by input, pending records included
-	muted   []bool  // by input: its records are not spoken of
-	hushed  bool    // nor is the record being worked off
 	err     error   // why no record is taken any more; what is pending is still committed …
 	spoiled bool    // … unless it holds half a record's writes
 	started bool
 	closing bool
+
+	silentInputs []bool // what their records emit is dropped
+	silentNow    bool   // so is what the record being worked off emits
 }
 
 var errPanicked = errors.New("a callback panicked")
@@ -90,7 +92,7 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 		return
 	}
 	p.applied[input], p.state.pending.applied[input] = ctx.Offset(), ctx.Offset()
-	if !p.hushed && p.state.pending.first == (begun{}) {
+	if !p.silentNow && p.state.pending.first == (begun{}) {
 		p.state.pending.first = begun{arrived: ctx.Timestamp().UnixMicro(), since: p.since()}
 	}
 	p.state.pending.messages++
@@ -135,11 +137,11 @@ func (p *part) fail(err error) {
 
 // workOff runs the callback of a record. An error stops the partition; a bad record is none.
 func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
-	p.hushed = p.silent(input)
+	p.silentNow = p.silent(input)
 	if large, ok := p.oversized[string(ctx.Topic())]; ok && ctx.Offset() == large.last() {
 		return p.bury(large.bad(), nil, nil)
 	}
-	if p.hear(ctx, input) {
+	if p.applyCutOver(ctx, input) {
 		return nil
 	}
 	if input == len(p.w.r.topo.inputs) {
@@ -148,7 +150,7 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 	if retry, ok := p.retry(); ok && retry.Group != p.w.r.topo.base {
 		return nil // it is another group that could not work it off
 	}
-	if !p.hushed {
+	if !p.silentNow {
 		p.trace(ctx)
 	}
 	in, key, owner := &p.w.r.topo.inputs[input], ctx.Key(), ""
@@ -166,7 +168,7 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 		owner = key
 	}
 	p.state.begin(&p.tx, key, owner, ctx.Timestamp(), p)
-	p.tx.hushed = p.hushed
+	p.tx.silent = p.silentNow
 	err := p.state.end(&p.tx, in.handle(&p.tx, value))
 	if err != nil {
 		return p.bury(err, []byte(key), value)
@@ -206,7 +208,7 @@ func (p *part) bury(err error, key, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("encode dead letter: %w", err)
 	}
-	if p.hushed { // the generation that speaks says so
+	if p.silentNow { // the active generation says so
 		return nil
 	}
 	b, topo := p.state.pending, p.w.r.topo
@@ -217,7 +219,7 @@ func (p *part) bury(err error, key, value []byte) error {
 
 // forward sends a record that stands in the wrong partition on to the right one of its topic.
 func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
-	if p.hushed {
+	if p.silentNow {
 		return
 	}
 	b := p.state.pending
@@ -233,7 +235,7 @@ func (p *part) MarkRecovered() error {
 	if err := p.store.MarkRecovered(); err != nil {
 		return err
 	}
-	if err := p.findVoices(); err != nil {
+	if err := p.loadSilent(); err != nil {
 		return err
 	}
 	found := map[int]position{}

@@ -22,7 +22,7 @@ type Tx struct {
 	from  origin
 	begun int64 // from.since(), once asked for; 0: not yet
 
-	hushed bool // what is emitted is dropped
+	silent bool // what is emitted is dropped
 
 	start mark
 	err   error // the first misuse or breach of a bound: fails the callback even if it was ignored
@@ -147,7 +147,7 @@ func checkOwner(owner string) error {
 }
 
 // Silent says whether what the callback emits is dropped: the group is a generation that is being built, or one that was.
-func (tx *Tx) Silent() bool { return tx.hushed }
+func (tx *Tx) Silent() bool { return tx.silent }
 
 // Key returns the record's key; of a timer, its owner.
 func (tx *Tx) Key() string { return tx.key }
@@ -194,7 +194,7 @@ func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) er
 	case len(value) > tx.s.limits.valueBytes:
 		return tx.bad("emit to %s: %d bytes, more than %d", topic, len(value), tx.s.limits.valueBytes)
 	}
-	if tx.hushed {
+	if tx.silent {
 		return nil
 	}
 	if err := tx.room(len(key) + len(value)); err != nil {
@@ -206,7 +206,7 @@ func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) er
 
 // EmitRetry is EmitTo of a record that is tried again: see topics.Retry.
 func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte, retry topics.Retry) error {
-	if err := tx.EmitTo(topic, partition, key, value); err != nil || tx.hushed {
+	if err := tx.EmitTo(topic, partition, key, value); err != nil || tx.silent {
 		return err
 	}
 	b := tx.s.pending

@@ -137,7 +137,7 @@ func (r *Runner) show(p *part) {
 	at.mu.Lock()
 	at.part, at.stage = p, RunningNow
 	at.mu.Unlock()
-	r.meter.owned.Add(p.voice.setHere(true))
+	r.meter.owned.Add(p.activity.setHere(true))
 	r.changed(p.id)
 }
 
@@ -151,7 +151,7 @@ func (r *Runner) hide(p *part) {
 	}
 	at.mu.Unlock()
 	if was {
-		r.meter.owned.Add(p.voice.setHere(false))
+		r.meter.owned.Add(p.activity.setHere(false))
 		r.changed(p.id)
 	}
 }

@@ -98,7 +98,7 @@ func (w *waits) Collect(to chan<- prometheus.Metric) {
 	for group, parts := range w.groups {
 		longest := time.Duration(0)
 		for p := range parts {
-			if p.voice.speaks() {
+			if p.activity.emitting() {
 				longest = max(longest, p.hand.age(now))
 			}
 		}
