@@ -133,8 +133,7 @@ func (p *product) openStreams(ctx context.Context) error {
 	return nil
 }
 
-// knowing begins what drops the records of deleted users, or goes by decisions about terms, when it is known who and which
-// they are: what a process did before would stand.
+// knowing delays run until the deleted users and the term decisions have been read: what ran without them would not be undone.
 func (p *product) knowing(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, known := range []<-chan struct{}{p.deleted.Ready(), p.decided.Ready()} {

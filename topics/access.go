@@ -121,7 +121,7 @@ type exchange struct {
 	done      bool
 }
 
-// Begin needs none of what it is given: the mechanism knows who it is.
+// Begin ignores its arguments: the mechanism knows who it is.
 func (e *exchange) Begin(_, _, _ string) error { return nil }
 
 // Step answers what the broker said; at first that is nothing.

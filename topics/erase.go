@@ -45,7 +45,7 @@ func (r Remain) String() string {
 	return fmt.Sprintf("%-24s %s: %s", r.Where, r.What, until)
 }
 
-// ErrNothingKnown is returned for a user of whom nothing is known: most often the id has a typo, and a delete is final.
+// ErrNothingKnown says that nothing is known of a user: most often the id has a typo, and a delete is final.
 var ErrNothingKnown = errors.New("nothing is known of the user")
 
 // Eraser erases users.
@@ -59,7 +59,7 @@ type Eraser struct {
 
 // Erase deletes a user for good and returns when all of it has had its effect, in rows, stores and answers. It fails with
 // ErrNothingKnown, having done nothing, and with a *WaitError when ctx ends first: then the delete is published all the
-// same, and what it does goes on. To erase a user again looks for what is left.
+// same, and what it does goes on. To erase a user again checks that nothing is left.
 func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) {
 	l, err := NewLog(e.Kafka)
 	if err != nil {
@@ -86,7 +86,7 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 	return done, err
 }
 
-// known returns the rows of a user. One of whom there are none may have come a moment ago.
+// known returns the rows of a user. A user without rows may have come a moment ago.
 func (e Eraser) known(ctx context.Context, l *Log, user schemas.UserID) (map[string]int, error) {
 	had, err := rowsOf(ctx, l, e.Kafka, user, RowGroups()...)
 	if err != nil || len(had) > 0 || e.Unknown {
@@ -108,7 +108,7 @@ func (e Eraser) say(state string) {
 	}
 }
 
-// publish deletes the user, under an id of its own: of a user who is deleted already everybody looks for what is left.
+// publish deletes the user, under an id of its own: if the user is deleted already, every group looks for what is left.
 func (e Eraser) publish(ctx context.Context, user schemas.UserID) error {
 	p, err := NewPublisher(e.Kafka, e.Streams)
 	if err != nil {

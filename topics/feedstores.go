@@ -43,9 +43,9 @@ func (e *MembersError) Error() string {
 		e.Group, e.State, e.Members)
 }
 
-// Refill has a feed store filled anew with all that the topics hold: it sets its group back to the oldest offsets, which the
-// next sink begins at. What is in the store already may stay; every record of it is keyed and timed, so that it is not
-// changed by a repeat. A group in which somebody works is a *MembersError: what it commits would undo this.
+// Refill sets the group of a feed store back to the oldest offsets, so that the next sink fills the store anew with all that the
+// topics hold. The store may keep what it has: every record is keyed and timed, and a repeat changes nothing. A group that has
+// members is a *MembersError: their commits would undo this.
 func Refill(ctx context.Context, k Kafka, store string) (Refilled, error) {
 	l, err := NewLog(k)
 	if err != nil {
@@ -76,7 +76,7 @@ func readBy(group string, partitions int32) []string {
 	return nil
 }
 
-// oldest returns the oldest offsets of what a group reads, and what it is to be set back to them.
+// oldest returns the oldest offsets of the topics that a group reads, and how far it is set back by them.
 func (l *Log) oldest(ctx context.Context, of Reader) (Refilled, kadm.Offsets, error) {
 	done, back := Refilled{Group: of.Group}, kadm.Offsets{}
 	committed, err := l.committed(ctx, []Reader{of})
@@ -101,7 +101,7 @@ func (l *Log) oldest(ctx context.Context, of Reader) (Refilled, kadm.Offsets, er
 	return done, back, nil
 }
 
-// emptyGroup returns nil for a group in which nobody works, and one that there has never been.
+// emptyGroup returns nil for a group without members, and for one that there has never been.
 func (l *Log) emptyGroup(ctx context.Context, name string) error {
 	groups, err := l.admin.DescribeGroups(ctx, name)
 	if err == nil {

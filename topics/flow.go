@@ -20,7 +20,7 @@ type Flow struct {
 	Records int64    `json:"records"` // offsets given: records and transaction markers
 }
 
-// Flows returns the topics by which the groups of a catalogue are joined, in its order, as they stand now. What is one
+// Flows returns the topics that join the groups of a catalogue, in its order, as they stand now. What is one
 // group's own (its rows, its ticks) is left out. readers say who commits offsets. Records that came while Flows asked
 // may count as lag and not as records.
 func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([]Flow, error) {

@@ -40,7 +40,7 @@ func ParseMark(b []byte) (Mark, error) {
 	return m, nil
 }
 
-// Set has a partition's mark in m.
+// Set sets the mark of a partition.
 func (m Marks) Set(topic string, partition int32, mark Mark) {
 	if m[topic] == nil {
 		m[topic] = map[int32]Mark{}
@@ -127,8 +127,8 @@ type Following struct {
 	ConsumerConfig // its Group is the process's own
 	// Marks returns how far the store is filled, which is where Follow goes on. It is called once, first of all.
 	Marks func() (Marks, error)
-	// Anew has a topic that has changed read from its oldest record on: for a store that a repeat changes nothing in.
-	// Without it Follow fails with a *ChangedTopicError.
+	// Anew reads a topic that has changed from its oldest record on, for stores where a repeat changes nothing. Default false:
+	// Follow fails with a *ChangedTopicError.
 	Anew bool
 	// Joined is called whenever Wait can see how far the store is; nil: nobody is told.
 	Joined func()

@@ -117,7 +117,7 @@ type duty struct {
 	takes, sees []string // beginnings of the names of groups that it is a member of, or asks about: "features" is of every process
 	begins      []string // beginnings of transactional ids
 	generations []string // groups that there may be a generation of, with topics that it reads and writes
-	measures    []string // such groups of whose generations it asks how far they are behind
+	measures    []string // such groups; it asks how far their generations are behind
 }
 
 func duties() map[string]duty {

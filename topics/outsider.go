@@ -129,7 +129,7 @@ func AwaitOutsiders(ctx context.Context, k Kafka, progress func(WaitState), outs
 	return nil
 }
 
-// outsidersEvery is how long outsiders work between two looks, each of which asks servers of theirs.
+// outsidersEvery is the time between two looks at outsiders: each look asks their servers.
 const outsidersEvery = 100 * time.Millisecond
 
 // awaiting is one call of AwaitOutsiders.

@@ -302,8 +302,8 @@ func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
 		return nil, fmt.Errorf("list newest timestamps: %w", err)
 	}
 	newest.Each(func(o kadm.ListedOffset) {
-		// The caller's clock may be behind the one that stamps records, though not by much: a record from the far future
-		// would have Wait wait for everything that comes.
+		// The caller's clock may be behind the one that stamps records, though not by much: because of a record from the far
+		// future Wait would wait for everything that comes.
 		if at := schemas.MicrosOf(time.UnixMilli(o.Timestamp)); at.Time().Sub(w.since.Time()) <= schemas.MaxAhead {
 			w.latest = max(w.latest, at)
 		}

@@ -43,9 +43,9 @@ func NewWhole[T any](k Kafka, s Stream[T], instance string, log *slog.Logger) *W
 	}
 }
 
-// OnChange has f called whenever the newest record of a key changes, with the one before and the new one; nil is none.
-// What f does is seen before the record's offset is committed, so Wait knows of it. f is called by one goroutine at a
-// time and must not ask w. Set it before Run.
+// OnChange sets f, which Run calls whenever the newest record of a key changes, with the one before and the new one; nil is none.
+// f returns before the record's offset is committed, so Wait knows of what it did. One goroutine at a time calls it; it must
+// not ask w. Call OnChange before Run.
 func (w *Whole[T]) OnChange(f func(key string, was, is *T)) { w.changed = f }
 
 // WholeGroup returns the consumer group of a process that holds a topic whole.

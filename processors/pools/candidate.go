@@ -196,7 +196,7 @@ func (p *putter) rowFor(weight float32) []byte {
 	return p.other
 }
 
-// enters says whether a row of the pin is put into a pool, the level of which may be unknown.
+// enters says whether a row of the pin is put into a pool. l is the pool's level, nil if it is unknown.
 func (p *putter) enters(row []byte, l *level, now time.Time, expiry time.Duration) bool {
 	if l == nil || l.floor == nil {
 		return true
@@ -208,7 +208,7 @@ func (p *putter) enters(row []byte, l *level, now time.Time, expiry time.Duratio
 	return !l.refuses(row, &p.candidate, now, expiry)
 }
 
-// put writes a row of the pin for a user, the level of whose pool may be unknown.
+// put writes a row of the pin for a user. l is the level of the user's pool, nil if it is unknown.
 func (p *putter) put(own rows.Owner, user schemas.UserID, row []byte, l *level) error {
 	if p.trimDue(user, l) && (len(p.due) == 0 || p.due[len(p.due)-1] != user) {
 		p.due = append(p.due, user)

@@ -162,7 +162,8 @@ func (g *Generator) collect(ctx context.Context, o order) (*material, error) {
 	}
 }
 
-// welcome is how long what the followees bring is waited for: a quarter of what ctx has left stays for the chunk.
+// welcome returns how long a chunk waits for the followees' deliveries: a quarter of the time that ctx has left stays for the
+// rest.
 func (g *Generator) welcome(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(g.cfg.Welcome, time.Until(deadline)*3/4)

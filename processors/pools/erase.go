@@ -9,15 +9,15 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Erasing, with a generation that is being built. The one that speaks takes rows away and tells the followees of those
-// that name one, a step at a time; when it has none left it asks for the rest to go. Until then the silent one keeps the
-// rows that name followees, as it may have come to other rows when it begins to speak, and then has to tell them. What it
-// still has at the end goes by a timer, as what it asks for is heard by nobody.
+// Erasing, with a generation that is being built. The active one takes rows away a step at a time, and tells the followees that
+// they name; when it has none left it asks for the rest to go. Until then the silent one keeps the rows that name followees:
+// it may have come to other rows when it becomes active, and then has to tell them. A timer takes away what it still has at the
+// end, as nobody hears what a silent generation asks for.
 
 // eraseRows is how many rows of a deleted user go in one step at most.
 const eraseRows = 2000
 
-// timerErase is the timer by which a silent generation goes on.
+// timerErase is the timer that a silent generation goes on by.
 const timerErase = "erase"
 
 // erase works off a step of an erasure. Those of fan-out are none of this group's.

@@ -18,8 +18,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// ExternalSource is a source of candidates that is asked while a chunk is made. What it offers is filtered like all
-// candidates: by what the user was shown, has blocked, has published.
+// ExternalSource is a source of candidates that is asked while a chunk is made. Its candidates are filtered like all others: what
+// the user was shown, has blocked or has published is left out.
 //
 // The question is {"user", "feed", "limit"}, the answer {"candidates": [{"pin", "author", "board", "interests",
 // "created", "score"}…]}: created as RFC 3339 or in microseconds, the score on a scale of the source's own.
@@ -313,10 +313,10 @@ func (x *external) scores(ctx context.Context, o *order, pools []rules.Pool) (sc
 	return answer.Scores, err
 }
 
-// mostModel is the largest score of a model that counts: sums of what is larger might not be numbers any more.
+// mostModel is the largest score of a model that counts: sums of larger ones might not be numbers any more.
 const mostModel = 1e6
 
-// topOf is what eachBest visits, as the model is asked about it.
+// topOf returns the candidates that eachBest visits, in the form of a question to the model.
 func topOf(pools []rules.Pool, n int) []modelCandidate {
 	list := []modelCandidate{}
 	eachBest(pools, n, func(p rules.Pool, c *rules.Candidate) {

@@ -17,7 +17,7 @@ import (
 // External sources and a model are not asked: it is looked at often.
 //
 // It fails with an error that wraps schemas.ErrUnknownFeed, with a *rows.NotHereError when the user's partition is not
-// here, and with those of what it reads from.
+// here, and with the errors of reading.
 func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name string) (*schemas.FeedState, error) {
 	feed, arm, ok := g.cfg.Feeds.For(name, user)
 	if !ok {

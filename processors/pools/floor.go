@@ -22,18 +22,18 @@ type floors struct {
 	users map[schemas.UserID][]level
 	held  int // weight of all levels
 
-	// counts are rows put, by slot: of a pool of which no more is known, and of any others that share its slot, which
-	// are trimmed the earlier for it.
+	// counts has the number of rows put into pools without a known level, by slot. Pools that share a slot are trimmed the
+	// earlier for it.
 	counts [1 << slotBits]uint32
 }
 
 const slotBits = 14
 
-// mostFloors bounds the weight of what a partition remembers: some 100 bytes each, 3 MiB. Beyond it what comes anew takes
-// the place of others, whichever.
+// mostFloors bounds how many levels a partition remembers, by weight: some 100 bytes each, 3 MiB. Beyond it a new level takes the
+// place of any other.
 const mostFloors = 1 << 15
 
-// level is how full the pool of a source is that was full at the last trim, or is still to be trimmed.
+// level says how full a pool is that was full at its last trim, or is still to be trimmed.
 type level struct {
 	source schemas.Source
 	room   int    // rows that are put before it is trimmed; the next row is the last of them when it is not positive

@@ -99,7 +99,7 @@ func (g *Generator) Close() { g.external.close() }
 // without items needs neither.
 //
 // It fails with an error that wraps schemas.ErrUnknownFeed, with a *rows.NotHereError when the user's partition is not
-// here, with ctx's error, and with those of what it reads from.
+// here, with ctx's error, and with the errors of reading.
 func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas.Chunk, error) {
 	feed, arm, ok := g.cfg.Feeds.For(req.Feed, req.User)
 	if !ok {
@@ -176,7 +176,7 @@ func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schema
 	return p, nil
 }
 
-// Sources returns the sources of which a user has or had candidates, by name.
+// Sources returns the sources that a user has or had candidates of, by name.
 func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas.Source, error) {
 	var list []schemas.Source
 	err := g.readAll(ctx, user, func(v *view, _ rows.Snapshot) (err error) {

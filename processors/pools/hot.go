@@ -46,7 +46,7 @@ func (h *Hot) Change(_ string, was, is *schemas.HotPin) {
 	}
 }
 
-// add adds a pin to what its author has, or takes it away.
+// add adds a pin's counts to its author's; with sign -1 it takes them away.
 func (h *Hot) add(p *schemas.HotPin, sign int64) {
 	if p.Author == "" {
 		return

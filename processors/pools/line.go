@@ -9,8 +9,8 @@ import (
 )
 
 // A pool is read best first, and no further than its reader goes: a chunk wants the best 200 of what may be a thousand rows.
-// What a pin is, its highest version says, wherever that stands. So later versions are rows of a kind of their own, all of
-// which are read: they are few. A pin's first version is its lowest, as versions are stamped in ascending order (see
+// The highest version of a pin says what the pin is, wherever that version stands. So later versions are rows of a kind of
+// their own, and all of these are read: they are few. A pin's first version is its lowest, as versions are stamped in ascending order (see
 // schemas.Version), so nothing that is left unread has a say. What other systems offer has no such order, and is read
 // whole where it is beside first versions.
 
@@ -27,7 +27,7 @@ type scratch struct {
 	found   []candidate
 	best    []candidate
 
-	// What has been read with bodies is not overwritten: it goes on without what is used up.
+	// bodies never overwrites what was read with it: it goes on behind the part that is used up.
 	bodies ranked.Bodies
 }
 
@@ -56,7 +56,7 @@ type line struct {
 	err    error
 }
 
-// line returns the line of a source, of which its reader is expected to want n; 0: all.
+// line returns the line of a source. Its reader is expected to want n candidates; 0: all.
 func (m *scratch) line(t table, source schemas.Source, n int) (*line, error) {
 	l := &line{table: t, memory: m, source: source, step: n + n/4} // some are seen, or hidden
 	m.rows, m.firsts, m.found = m.rows[:0], m.firsts[:0], m.found[:0]

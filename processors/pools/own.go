@@ -15,8 +15,8 @@ import (
 // Own is what the program around a generator adds to it in Go: the zero value adds nothing. Its functions are called
 // while a visit waits, from many goroutines at once.
 //
-// Offer and Score return by the end of their context, which is when half of what the visit has left is over, and after
-// outside.MaxTimeout at the latest; what they return later counts for nothing. An error says that something is broken, and
+// Offer and Score must return by the end of their context: it ends when half of the visit's remaining time is over, and after
+// outside.MaxTimeout at the latest. A later answer counts for nothing. An error says that something is broken, and
 // not that there is nothing. After outside.Failures failures in a row, late answers among them, a function is not called
 // for outside.Rest. The chunk goes on without it, and says so as of external sources and the model.
 type Own struct {
@@ -73,7 +73,7 @@ func (o Own) external(now func() time.Time) []*externalSource {
 	return all
 }
 
-// scored are the best candidates in the order in which a model is asked about them.
+// scored returns the best candidates in the order of the questions to a model.
 func scored(pools []rules.Pool, n int) []Scored {
 	var list []Scored
 	eachBest(pools, n, func(p rules.Pool, c *rules.Candidate) { list = append(list, Scored{p.Source, *c}) })

@@ -13,7 +13,7 @@ import (
 // presence is when a user was here last: one row. Whoever has not been for AwayAfter is away: the followees are told,
 // and deliver nothing new. Whoever comes back has every followee asked for what it has; the answers are counted.
 type presence struct {
-	last  schemas.Micros // arrival of the last visit, or of what the watch began with, see watch; 0: neither was
+	last  schemas.Micros // arrival of the last visit, or of the record that began the watch; 0: neither was
 	away  bool
 	looks schemas.Micros // when a timer looks whether the user is away; 0, or gone by: none does
 	asked schemas.Micros // when the user came back last; 0: never was away
@@ -66,7 +66,7 @@ func parsePresence(value []byte) (presence, error) {
 	return p, nil
 }
 
-// readPresence returns nil of a user of whom nothing is known.
+// readPresence reads the presence of a user, nil if nothing is known of it.
 func readPresence(t table) (*presence, error) {
 	value, err := t.Get([]byte{rowPresence})
 	if err != nil || value == nil {
@@ -76,7 +76,7 @@ func readPresence(t table) (*presence, error) {
 	return &p, err
 }
 
-// presenceOf returns the zero value of a user of whom nothing is known.
+// presenceOf is readPresence with the zero value in place of nil.
 func presenceOf(own rows.Owner) (*presence, error) {
 	p, err := readPresence(own)
 	if p == nil {
@@ -106,8 +106,8 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) er
 	return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
 }
 
-// watch begins to watch whether one who is here goes away, unless a timer does already. None does of one of whom nothing was
-// known, nor after a time without AwayAfter: then timers fire in vain and visits are not noted. So it counts from now.
+// watch sets a timer that looks whether a present user goes away, unless there is one. There is none of a user who was unknown,
+// nor after a time without AwayAfter, when timers fired in vain and visits were not noted: so the time counts from now.
 func (g *group) watch(tx *rows.Tx, own rows.Owner, p *presence) error {
 	now := schemas.MicrosOf(tx.Time())
 	if g.cfg.AwayAfter == 0 || p.away || p.looks > now {
@@ -169,7 +169,7 @@ func (g *group) here(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 	return putPresence(own, p)
 }
 
-// takeBack asks every followee of one who was away for what it has.
+// takeBack asks every followee of a user who was away for a back-fill.
 func (g *group) takeBack(tx *rows.Tx, own rows.Owner, user schemas.UserID, p *presence) (err error) {
 	now := schemas.MicrosOf(tx.Time())
 	p.away, p.last, p.asked, p.came = false, now, max(now, p.asked+1), 0

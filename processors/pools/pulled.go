@@ -18,7 +18,7 @@ type Pulled struct {
 
 	mu    sync.RWMutex
 	lists map[schemas.ID][]*schemas.PulledPin    // of a followee, best first, without those that are gone
-	pins  map[schemas.PinID][]*schemas.PulledPin // every slot in which a pin stands
+	pins  map[schemas.PinID][]*schemas.PulledPin // every slot that holds the pin
 }
 
 // NewPulled returns pins that are none until Change has told them, and known from when ready is closed.
@@ -195,7 +195,7 @@ type merged struct {
 	pulled  *Pulled
 	pushed  *line
 	queue   pulledQueue
-	changed map[schemas.PinID]*candidateRow // the highest version of pushed pins, but for those of which it is the first
+	changed map[schemas.PinID]*candidateRow // the highest version of pushed pins that have more than the first
 	taken   map[schemas.PinID]bool
 }
 

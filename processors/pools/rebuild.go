@@ -85,8 +85,8 @@ func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, most int) (more bool, 
 	return more, nil
 }
 
-// askAgain asks the followees of a user's rebuilt sources for what they have; everyone, if some that were asked before
-// have yet to answer. Without AwayAfter it asks everyone of one who went away before, too.
+// askAgain asks the followees of a user's rebuilt sources for back-fills; all followees, if some that were asked before have yet
+// to answer. Without AwayAfter it asks all followees of a user who went away before, too.
 func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error {
 	p, err := presenceOf(own)
 	switch {

@@ -15,7 +15,7 @@ import (
 const (
 	rowAffinities = 'a' // the Affinities record
 	rowCandidate  = 'c' // source 0x00 score pin 0x00 version → body, see package ranked; best first. Of first versions, see isFirst
-	rowChanged    = 'd' // the same of later versions, and of what other systems offer
+	rowChanged    = 'd' // the same of later versions, and of offers by other systems
 	rowFrozen     = 'e' // position of the last → the FeedEntries record of a visit, of the newest Frozen entries; see frozen.go
 	rowGraph      = 'g' // register, other → weight of a follow, 4 bytes; empty: 1. There is one for each live register
 	rowIndex      = 'i' // position of the last → the pins that a visit showed; see seen.go

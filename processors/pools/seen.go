@@ -11,8 +11,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// What a user was shown is a row for each pin, by which it is known again, and an index by position, by which the oldest are
-// forgotten and the newest read at once. The index has a row for each visit: its pins, oldest first, under the last of their
+// What a user was shown is a row for each pin, to know it again, and an index by position, to forget the oldest and to read the
+// newest at once. The index has a row for each visit: its pins, oldest first, under the last of their
 // positions, as frozen entries stand. (Former builds wrote a row for each position, which is a visit of one pin.) A row
 // goes with its last pin; until then readers leave out what has been forgotten of it.
 

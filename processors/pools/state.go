@@ -9,7 +9,7 @@ import (
 )
 
 // servedKept is how many ids of Served records a user's state remembers. A producer repeats a record within its delivery
-// time-out, in which a user has a few visits; and what is repeated later has been seen.
+// time-out, and a user has few visits in that time. The pins of a later repeat have been seen.
 const servedKept = 32
 
 // state is what is remembered of a user's visits beside the rows: one row, in JSON.

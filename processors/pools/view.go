@@ -20,7 +20,7 @@ type view struct {
 	below   schemas.Version // deleted versions below it go with a trim
 	scratch *scratch
 
-	// lately is what counts as seen, instead of what the rows say; nil: they are asked.
+	// lately are the pins that count as seen, in place of those in the rows; nil: the rows are asked.
 	lately map[schemas.PinID]struct{}
 }
 

@@ -17,7 +17,7 @@ import (
 // are those that the next visit draws. External sources and the model are asked, as a visit would.
 //
 // It fails with an error that wraps schemas.ErrUnknownFeed, with one that is schemas.ErrElsewhere when the user's
-// partition is not here, and with those of what it reads from.
+// partition is not here, and with the errors of reading.
 func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.Why, error) {
 	feed, arm, ok := g.cfg.Feeds.For(req.Feed, req.User)
 	if !ok {
@@ -212,7 +212,7 @@ func (v *view) hides(c *candidateBody) (reason schemas.Reason, by []schemas.ID) 
 	return reason, by
 }
 
-// edges are the live edges by which a source brings a pin.
+// edges returns the live edges that justify a pin in a source.
 func (g graph) edges(source schemas.Source, f *schemas.Facets) []schemas.ID {
 	var ids, live []schemas.ID
 	switch source {

@@ -328,7 +328,7 @@ func headOf(key []byte, prefix int) (head uint64) {
 	return head << (8 * (8 - min(len(key)-prefix, 8)))
 }
 
-// mark is a point to which a batch can be taken back.
+// mark is a point in a batch; undo goes back to it.
 type mark struct{ data, writes, emits, covers, misplaced, counts, letters, skipped int }
 
 func (b *batch) mark() mark {

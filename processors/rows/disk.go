@@ -33,8 +33,8 @@ func (e *DiskError) Error() string {
 // Unwrap returns the system's error.
 func (e *DiskError) Unwrap() error { return e.Err }
 
-// checkDisk fails when there is less room than Config.MinDiskBytes, or the disk is read-only: Pebble cannot go on once a
-// write has failed, so that partitions stop before.
+// checkDisk fails when there is less room than Config.MinDiskBytes, or the disk is read-only. Partitions stop
+// because of it before a write fails: Pebble could not go on after that.
 func (r *Runner) checkDisk() error {
 	free, err := r.free(r.cfg.Dir)
 	if err != nil {

@@ -114,7 +114,7 @@ type Keep func(owner, row, value []byte) bool
 // Copied says what a new generation began with.
 type Copied struct {
 	Rows    int64           `json:"rows"`    // records taken over from the changelog
-	Offsets map[int32]int64 `json:"offsets"` // of the changelog, up to which they were: by partition
+	Offsets map[int32]int64 `json:"offsets"` // by partition: the end of the part of the changelog that was read
 }
 
 // Copy fills the changelog of a new generation of a group with the rows of the active one that keep takes, as they are at the end
@@ -220,7 +220,7 @@ func (c *copier) carries(key, value []byte) bool {
 	return false
 }
 
-// begin has the new group read its inputs from where the former one was.
+// begin sets the new group's offsets of its inputs to those of the former one.
 func (c *copier) begin(ctx context.Context, admin *kadm.Client, committed kadm.OffsetResponses) error {
 	offsets := committed.Offsets()
 	delete(offsets, topics.TicksOf(c.from))

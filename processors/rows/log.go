@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// gokaLog passes on what Goka says, as debugging: what matters of it is in the error that Run returns.
+// gokaLog logs Goka's lines at debug level: the error that Run returns has what matters.
 type gokaLog struct{ log *slog.Logger }
 
 // Print is part of goka.Logger.

@@ -24,11 +24,11 @@ type recoveries struct {
 // barAfter is how long recoveries may take without a bar.
 const barAfter = time.Second
 
-// Show has recoveries that take more than a second shown by what start returns, instead of in lines of the log. Call it
-// before the first Run.
+// Show sets start, whose progress shows recoveries that take more than a second, in place of lines of the log. Call it before
+// the first Run.
 func (s *Shared) Show(start func(what string, total int) topics.Progress) { s.recoveries.start = start }
 
-// shown tells whether the log need not tell.
+// shown says whether progress is shown, and the log need not tell.
 func (r *recoveries) shown() bool { return r.start != nil }
 
 // left says how many records a store has still to read: before the first, from time to time, and 0 at the end.

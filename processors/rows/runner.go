@@ -55,8 +55,8 @@ func (e *FatalError) Unwrap() error { return e.Err }
 // Fatal is what the supervisor asks.
 func (e *FatalError) Fatal() bool { return true }
 
-// ErrAbandoned, as the cause with which Run's context is cancelled, has Run end as a crash would: what is pending is
-// dropped, the local stores keep what they have on disk. For tests of what comes after.
+// ErrAbandoned is a cause to cancel Run's context with, for tests: Run ends as a crash would. Pending records are dropped, and
+// the local stores keep what they have on disk.
 var ErrAbandoned = errors.New("abandoned")
 
 var errRunning = errors.New("the group runs already")

@@ -109,7 +109,7 @@ const atOnce = 2
 
 // wait is how long the next commit must wait, not more than 0 if it need not.
 func (r *rhythm) wait(now time.Time, gap time.Duration) time.Duration {
-	if r.due.Before(now) { // the zero time too, from which no duration can be taken off
+	if r.due.Before(now) { // the zero time, too: no duration can be taken off it
 		return 0
 	}
 	return r.due.Sub(now) - (atOnce-1)*gap

@@ -26,15 +26,15 @@ type Stage string
 const (
 	Recovering Stage = "recovering" // assigned, its rows being read from the changelog
 	RunningNow Stage = "running"    // assigned, recovered
-	Following  Stage = "standby"    // another's, of which a hot copy is kept
+	Following  Stage = "standby"    // another's; a hot copy of it is kept
 )
 
 // PartitionStatus is one partition in this process.
 type PartitionStatus struct {
 	Partition int32            `json:"partition"`
 	Stage     Stage            `json:"stage"`
-	Table     int64            `json:"table_offset"`        // changelog offset up to which the local store is written, -1: none
-	End       int64            `json:"table_end,omitempty"` // while recovering: where that will be done
+	Table     int64            `json:"table_offset"`        // the local store has the changelog up to this offset, -1: none
+	End       int64            `json:"table_end,omitempty"` // while recovering: the offset where recovery ends
 	Applied   map[string]int64 `json:"applied,omitempty"`   // by input topic: offset of the last record applied, committed or about to be
 }
 

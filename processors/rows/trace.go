@@ -30,7 +30,7 @@ func (t *traces) reset() {
 	t.spans, t.now = t.spans[:0], 0
 }
 
-// end ends all spans; how is what went wrong, "" of what is durable.
+// end ends all spans; how says what went wrong, "" that their records are durable.
 func (t *traces) end(how string) {
 	for _, span := range t.spans {
 		if how != "" {
@@ -40,12 +40,12 @@ func (t *traces) end(how string) {
 	}
 }
 
-// header is that of what a traced record emits.
+// header returns the header of the records that a traced record emits.
 func (t *traces) header(traced uint16) []byte {
 	return tracing.Value(t.spans[traced-1].SpanContext())
 }
 
-// How spans end whose record has no effect, or not the one that was meant.
+// Spans end so when their record has no effect, or another than was meant.
 const (
 	notCommitted = "not committed"
 	buried       = "dead letter"

@@ -89,7 +89,7 @@ func (tx *Tx) fail(err error) error {
 	return err
 }
 
-// bad is fail for what the record itself is to blame for: it goes to the dead letters.
+// bad is fail with an error that blames the record itself: it goes to the dead letters.
 func (tx *Tx) bad(format string, args ...any) error {
 	return tx.fail(schemas.Bad(fmt.Sprintf(format, args...)))
 }
@@ -247,8 +247,8 @@ func (tx *Tx) begunAt() int64 {
 // Count adds one to the group's counter of records dropped on purpose, by reason: a fixed, short set of words.
 func (tx *Tx) Count(reason string) { tx.count(counted{reason, 1, true}) }
 
-// Effect adds n to the group's counter of effects by name: a fixed, short set of words, for what a rule did that rows and
-// records do not tell.
+// Effect adds n to the group's counter of effects by name, a fixed, short set of words. Effects are what rules did and neither
+// rows nor records tell.
 func (tx *Tx) Effect(name string, n int) { tx.count(counted{name, n, false}) }
 
 // count adds to what the callback counted last, if that was the same: a trim drops hundreds for one reason.

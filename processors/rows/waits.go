@@ -29,7 +29,7 @@ func (h *hand) seal() { h.sealed.Store(h.pending.Swap(0)) }
 // land is called when it is durable.
 func (h *hand) land() { h.sealed.Store(0) }
 
-// leaves is called with since when records have been seen that do not come; the zero time: none are.
+// leaves sets the time since which records lie ready that do not come; zero: none do.
 func (h *hand) leaves(since time.Time) {
 	if since.IsZero() {
 		h.left.Store(0)
@@ -38,7 +38,7 @@ func (h *hand) leaves(since time.Time) {
 	h.left.Store(since.UnixNano())
 }
 
-// age is for how long the oldest has been there, 0 with none.
+// age returns how long the oldest record has waited, 0 if there is none.
 func (h *hand) age(now time.Time) time.Duration {
 	oldest := now.UnixNano()
 	for _, since := range []int64{h.pending.Load(), h.sealed.Load(), h.left.Load()} {
@@ -49,8 +49,8 @@ func (h *hand) age(now time.Time) time.Duration {
 	return time.Duration(now.UnixNano() - oldest)
 }
 
-// waits tells Prometheus for how long the groups of a process have had what they have not worked off. Callbacks that hang
-// return no error, and what nobody sends makes no commits either: only what is in hand tells one from the other.
+// waits tells Prometheus how long the groups of a process have had records that they have not worked off. A callback that hangs
+// returns no error, and a topic without records makes no commits either: only the records in hand tell one from the other.
 type waits struct {
 	desc *prometheus.Desc
 
@@ -66,7 +66,7 @@ func newWaits() *waits {
 	}
 }
 
-// know has a group be told of, whatever partitions it has.
+// know makes the gauge exist for a group, also one without partitions here.
 func (w *waits) know(group string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
