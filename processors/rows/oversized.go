@@ -96,8 +96,8 @@ func (w *work) relay(errs <-chan error) <-chan error {
 	return out
 }
 
-// notice ends the session if an error says that a batch is oversized. sarama does not say which one. When it is looked for in
-// vain again and again, the Run ends with the error.
+// notice ends the session if an error says that a batch is oversized. Which one it does not say: sarama has such an error of each
+// input of the answer. When the batch is looked for in vain again and again, the Run ends.
 func (w *work) notice(err error) {
 	if !errors.Is(err, sarama.ErrDecompressedBatchTooLarge) || !w.oversized.CompareAndSwap(false, true) {
 		return
@@ -106,7 +106,7 @@ func (w *work) notice(err error) {
 		w.stop(fmt.Errorf("no oversized batch is found, and there is one: %w", err))
 		return
 	}
-	w.r.log.Warn("an input holds a batch that is too large when it is decompressed, which becomes a dead letter", "error", err)
+	w.r.log.Warn("an input holds a batch that is too large when it is decompressed: the next session looks for it")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.renew()

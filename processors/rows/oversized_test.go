@@ -17,7 +17,7 @@ import (
 // A batch that decompresses to more than a process should hold is a dead letter; what stands before it in the same answer of the
 // broker is worked off, and what stands behind it. It is not parallel: it measures memory.
 func TestOversizedBatchIsADeadLetter(t *testing.T) {
-	const size, most = 256 << 20, 512 << 20
+	const size, most = 256 << 20, 768 << 20
 	w := newWire(t)
 	one := func(int) string { return "user:1" }
 	partition := topics.Partition("user:1", testPartitions)
@@ -49,6 +49,37 @@ func TestOversizedBatchIsADeadLetter(t *testing.T) {
 	w.send(t, "t-in", 5, 1, one)
 	eventually.True(t, "it goes on after a restart", func() bool { return count(t, r, "user:1") == 6 })
 	w.hasLetterOf(t, partition, at)
+}
+
+// Several are each a dead letter, next to one another and in other partitions, before the group begins and while it works.
+func TestOversizedBatchesOneBesideTheOther(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	users := []string{ownerIn(0), ownerIn(1)}
+	put := func(owner string) {
+		t.Helper()
+		_, err := zeros.Produce(t.Context(), w.client, "t-in", topics.Partition(owner, testPartitions), topics.MaxDecompressedBytes+1)
+		must(t, err)
+	}
+	each := func(i int) string { return users[i%2] }
+	put(users[0])
+	put(users[0])
+	w.send(t, "t-in", 0, 10, each)
+	put(users[1])
+	w.send(t, "t-in", 10, 2, each)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	start(t, r)
+	counted := func(n int) func() bool {
+		return func() bool { return count(t, r, users[0]) == n && count(t, r, users[1]) == n }
+	}
+	eventually.True(t, "all others are counted", counted(6))
+	put(users[0])
+	w.send(t, "t-in", 12, 2, each)
+	eventually.True(t, "what comes behind another one is counted", counted(7))
+	if st := r.Status(); st.Counters.DeadLetters != 4 || st.Starts != 1 {
+		t.Errorf("%d dead letters and %d starts, want 4 and 1", st.Counters.DeadLetters, st.Starts)
+	}
+	w.emittedOnce(t, 14)
 }
 
 // hasLetterOf holds the dead letters to one, of the oversized batch at an offset.
