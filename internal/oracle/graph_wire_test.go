@@ -44,25 +44,10 @@ func rules(pullAbove, spreadAbove int) fanout.Config {
 	return cfg
 }
 
-// qualityOf is higher of pins with a title: of creates of the same time one may be worth more than the other.
-func qualityOf(create *schemas.PinEvent) float64 {
-	if create.Title != "" {
-		return 5
-	}
-	return 1
-}
-
-// ofQualities is a configuration with the same quality.
-func ofQualities() objects.Config {
-	cfg := objects.DefaultConfig()
-	cfg.Quality = []objects.QualityRule{{Field: "title", Factor: 5}}
-	return cfg
-}
-
 func newPipeline(t *testing.T, cfg pools.Config) *pipeline {
 	t.Helper()
 	p := &pipeline{
-		Wire: proctest.New(t), t: t, product: New(Config{HalfLife: time.Hour, Quality: qualityOf}), pools: cfg, effects: map[string]int64{},
+		Wire: proctest.New(t), t: t, product: New(Config{HalfLife: time.Hour}), pools: cfg, effects: map[string]int64{},
 		pulled: new(pools.Pulled),
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -98,7 +83,7 @@ func (p *pipeline) start(cfg fanout.Config, crash bool) {
 		}
 	}
 	groups := []rows.Group{
-		objects.Group(ofQualities(), p.Streams, p.deleted),
+		objects.Group(objects.DefaultConfig(), p.Streams, p.deleted),
 		actors.Group(actors.DefaultConfig(), p.Streams, p.deleted),
 		fanout.Group(cfg, p.Kafka.Partitions, p.Streams, p.deleted),
 		pools.Group(p.pools, p.Streams, p.deleted),
@@ -198,7 +183,6 @@ func (w *worlds) world(name string) {
 	user := func(i int) schemas.UserID { return schemas.UserID(fmt.Sprintf("user:%s-%d", name, i)) }
 	boards := []schemas.BoardID{"", schemas.BoardID("board:a-" + name), schemas.BoardID("board:b-" + name)}
 	interests := []schemas.InterestID{schemas.InterestID("interest:a-" + name), schemas.InterestID("interest:b-" + name)}
-	titles := []func(*schemas.PinEvent){titled(""), titled("a title")}
 	const users, doomed = 5, 4 // the last one is deleted in some worlds, and says nothing of what is others'
 	for range 60 {
 		object := pick(w, schemas.ID(user(w.rng.IntN(users))), schemas.ID(boards[1+w.rng.IntN(2)]), schemas.ID(pick(w, interests...)))
@@ -215,13 +199,7 @@ func (w *worlds) world(name string) {
 			}
 			at := 30 + w.rng.IntN(20)
 			facets := on(boards[at%len(boards)], interests[:at%3]...)
-			w.lines = append(w.lines, pinEvent(at, user(by), verb, pin, facets, titles[(at+by)%2]))
-		}
-		if n%3 == 0 { // two are the first, at one time: the id decides which is
-			for i, id := range pick(w, []string{"a", "b"}, []string{"b", "a"}) {
-				named := func(e *schemas.PinEvent) { e.ID += id }
-				w.lines = append(w.lines, pinEvent(29, user(author), schemas.Create, pin, on(boards[1], interests...), titles[i], named))
-			}
+			w.lines = append(w.lines, pinEvent(at, user(by), verb, pin, facets))
 		}
 	}
 	if w.rng.IntN(3) == 0 {

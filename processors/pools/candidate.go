@@ -41,9 +41,9 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	return g.trimPools(tx, p)
 }
 
-// trimPools trims the pools of p whose turn it is, last of all that a record does: they take the room that is left. Users
-// who follow the same few come due together, and their pools may have more rows to drop than a record may write: the others
-// are trimmed with the next rows that they get.
+// trimPools trims the pools of p whose turn it is, last of all that a record does: they take the room that is left. Users who
+// follow the same few come due together, and their pools may have more rows to drop than a record may write: the others are
+// trimmed with the next rows that they get.
 func (g *group) trimPools(tx *rows.Tx, p *putter) error {
 	slices.Sort(p.due)
 	p.due = slices.Compact(p.due)
@@ -172,18 +172,8 @@ func (p *putter) pin(first bool, pin schemas.PinID, v schemas.Version, base floa
 
 // delivered is pin for one of a delivery.
 func (p *putter) delivered(d *schemas.DeliveredPin) {
-	p.pin(isFirst(d), d.Pin, d.Version, d.Score, &ranked.Body{
-		Facets: d.Facets, Created: d.Created, Origin: originOf(p.source, d.Score), Deleted: d.Deleted,
-	})
+	p.pin(isFirst(d), d.Pin, d.Version, d.Score, &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
 	p.candidate = candidate{pin: d.Pin, candidateBody: candidateBody{Facets: d.Facets, created: d.Created, deleted: d.Deleted}}
-}
-
-// originOf marks the score that a followee's pins come with. That of a neighbour goes by what it is a neighbour of.
-func originOf(source schemas.Source, score float64) ranked.Origin {
-	if source == schemas.Related {
-		return 0
-	}
-	return ranked.OriginOf(score)
 }
 
 // rowFor returns the name of the pin's row for an edge of a weight. It is valid until the next call.
@@ -234,8 +224,8 @@ func (p *putter) postpone() {
 	}
 }
 
-// trim drops what is over the caps of a user's pool, and what is deleted by versions below one, and says how full it is
-// then; more says that the record has no room for all that is to be dropped.
+// trim drops what is over the caps of a user's pool, and what is deleted by versions below one, and says how full it is then;
+// more says that the record has no room for all that is to be dropped.
 func (g *group) trim(
 	tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source, below schemas.Version,
 ) (l *level, more bool, err error) {

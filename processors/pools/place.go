@@ -24,7 +24,6 @@ const noPlace = -1
 type candidateBody struct {
 	schemas.Facets
 	created schemas.Micros
-	origin  ranked.Origin
 	deleted bool
 	unread  string // the body of the row, as long as Facets are not read
 }
@@ -44,12 +43,12 @@ func (b *candidateBody) open(bodies *ranked.Bodies) error {
 
 // is returns what a row says.
 func (r *candidateRow) is() candidateBody {
-	return candidateBody{created: r.created, origin: r.origin, deleted: r.deleted, unread: r.body}
+	return candidateBody{created: r.created, deleted: r.deleted, unread: r.body}
 }
 
 // places finds the candidates among the rows of a source, both best first. Of a pin's rows the highest version says what
-// the pin is. Rows whose creation differs from that version's, in its time or in what quality it gave, stand where an earlier
-// belief put them, and are ignored; of the others the best one is the place.
+// the pin is. Rows whose creation differs from that version's stand where an earlier belief put them, and are ignored;
+// of the others the best one is the place.
 func places(list []candidateRow) []candidate { return new(scratch).placesOf(list, len(list)) }
 
 // placesOf is the function places, of the places of the first n rows alone.
@@ -64,7 +63,7 @@ func (m *scratch) placesOf(list []candidateRow, n int) []candidate {
 	m.found = slices.Grow(m.found[:0], n)
 	for i := range n {
 		highest := m.pins.of(i)
-		if *highest == placed || list[i].stale(&list[*highest]) {
+		if *highest == placed || list[i].created != list[*highest].created {
 			continue
 		}
 		top := int(*highest)

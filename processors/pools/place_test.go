@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/processors/ranked"
-	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -307,48 +306,3 @@ type only struct{ user schemas.UserID }
 
 func (o only) Has(user schemas.UserID) bool { return user == o.user }
 func (o only) Len() int                     { return 1 }
-
-// Of two creates of one time the pin's place is that of the one that counts, also where the other was worth more; rows that do
-// not say what their score is of are taken as before, and of one origin the best weight counts.
-func TestPlaceOfAnotherQualityIsStale(t *testing.T) {
-	const worth = 5.0
-	type said struct {
-		version schemas.Version
-		score   float64
-		weight  float32
-	}
-	for name, c := range map[string]struct {
-		rows   []said
-		former bool // the rows are of a build that marked none
-		want   float64
-	}{
-		"the first was worth more":   {rows: []said{{10, 10 + worth, 1}, {11, 10, 1}}, want: 10},
-		"the first was worth less":   {rows: []said{{10, 10, 1}, {11, 10 + worth, 1}}, want: 10 + worth},
-		"it came over a better edge": {rows: []said{{10, 10 + worth, 30}, {11, 10, 1}}, want: 10},
-		"one edge was better once":   {rows: []said{{10, 10, 30}, {11, 10, 1}}, want: score.Weighted(10, 30)},
-		"a former build had both":    {rows: []said{{10, 10 + worth, 1}, {11, 10, 1}}, former: true, want: 10 + worth},
-		"a replay moved it":          {rows: []said{{10, 10 + worth, 1}, {10, 10, 1}}, want: 10 + worth},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m, p := memory{}, putter{}
-			m[string(graphRow(regFollow, "user:a"))] = []byte{}
-			for _, s := range c.rows {
-				p.begin(newFloors().(*floors), schemas.Following, 4)
-				p.delivered(&schemas.DeliveredPin{
-					Pin: "pin:1", Version: s.version, Created: 10, Score: s.score, Facets: schemas.Facets{Author: "user:a"},
-				})
-				if c.former {
-					p.value = ranked.AppendBody(nil, &ranked.Body{Facets: schemas.Facets{Author: "user:a"}, Created: 10})
-				}
-				m[string(p.rowFor(s.weight))] = append([]byte{}, p.value...)
-			}
-			want := []waitingPin{{"pin:1", c.want}}
-			for _, when := range []string{"before", "after"} {
-				if diff := gocmp.Diff(want, m.pool(t, schemas.Following, 4)); diff != "" {
-					t.Errorf("%s a trim (-want +got):\n%s", when, diff)
-				}
-				m.trim(t, schemas.Following, 4)
-			}
-		})
-	}
-}

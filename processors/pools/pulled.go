@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -260,7 +259,7 @@ func (m *merged) known(c *candidate) *candidate {
 	if e == nil || e.Version <= m.pushed.memory.rows[c.version].version {
 		return c
 	}
-	if is := bodyOf(e); is.created != c.created || is.origin.Differs(c.origin) {
+	if e.Created != c.created {
 		return nil
 	}
 	now := *c
@@ -272,17 +271,16 @@ func (m *merged) known(c *candidate) *candidate {
 func (m *merged) pull() *candidate {
 	e, s := m.queue.take()
 	truth := m.pulled.newest(e.Pin)
-	c, version := &candidate{pin: e.Pin, score: s, place: noPlace, candidateBody: bodyOf(truth)}, truth.Version
-	if r := m.changed[e.Pin]; r != nil && r.version > version {
-		c.candidateBody, version = r.is(), r.version
+	c := &candidate{pin: e.Pin, score: s, place: noPlace, candidateBody: bodyOf(truth)}
+	if r := m.changed[e.Pin]; r != nil && r.version > truth.Version {
+		c.candidateBody = r.is()
 	}
-	// What is of one version may be of two origins while a replay goes from followee to followee.
-	if e.Created != c.created || e.Version < version && ranked.OriginOf(e.Score).Differs(c.origin) {
+	if e.Created != c.created {
 		return nil
 	}
 	return c
 }
 
 func bodyOf(e *schemas.PulledPin) candidateBody {
-	return candidateBody{Facets: e.Facets, created: e.Created, origin: ranked.OriginOf(e.Score), deleted: e.Deleted}
+	return candidateBody{Facets: e.Facets, created: e.Created, deleted: e.Deleted}
 }

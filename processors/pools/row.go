@@ -84,7 +84,6 @@ type candidateRow struct {
 	version schemas.Version
 	score   float64
 	created schemas.Micros
-	origin  ranked.Origin // of the score, see stale
 	deleted bool
 	name    string // of the row
 	body    string // see ranked.ParseBody: most rows are put in order and looked at no further
@@ -99,7 +98,7 @@ func parseCandidate(prefix int, name, value string) (candidateRow, error) {
 	if pin <= 0 {
 		return candidateRow{}, errCandidate
 	}
-	head, err := ranked.ParseHead(value)
+	created, deleted, err := ranked.ParseHead(value)
 	if err != nil {
 		return candidateRow{}, err
 	}
@@ -109,13 +108,8 @@ func parseCandidate(prefix int, name, value string) (candidateRow, error) {
 	}
 	return candidateRow{
 		pin: schemas.PinID(rest[:pin]), version: ranked.Version(rest[pin+1:]), score: ranked.Score(name[prefix:]),
-		created: head.Created, origin: head.Origin, deleted: head.Deleted, name: name, body: value,
+		created: created, deleted: deleted, name: name, body: value,
 	}, nil
-}
-
-// stale says that the row stands where an earlier belief put it, by what the pin's highest version says of its creation.
-func (r *candidateRow) stale(highest *candidateRow) bool {
-	return r.created != highest.created || r.origin.Differs(highest.origin)
 }
 
 // place is what the rows of a source are in order by, whatever their kind.

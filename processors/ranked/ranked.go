@@ -54,33 +54,15 @@ func uint64At(s string) (n uint64) {
 type Body struct {
 	schemas.Facets
 	Created schemas.Micros
-	Origin  Origin
 	Deleted bool
 }
 
-// Origin marks a write-time score without what differs between edges, so that rows whose score is of another creation, or of
-// another quality, can be told; 0: not known, as of rows that former builds wrote.
-type Origin uint32
-
-// OriginOf returns the mark of a score, which is not 0.
-func OriginOf(score float64) Origin {
-	bits := math.Float64bits(score) * 0x9e3779b97f4a7c15 // the upper bits of Fibonacci hashing
-	return max(1, Origin(bits>>32))
-}
-
-// Differs says that two origins are known and are not the same.
-func (o Origin) Differs(other Origin) bool { return o != other && o != 0 && other != 0 }
-
-const (
-	flagDeleted = 1
-	flagOrigin  = 2
-)
+const flagDeleted = 1
 
 // AppendBody appends the body:
 //
-//	flags      1 byte, 1: deleted; 2: has an origin
+//	flags      1 byte, 1: deleted
 //	created    8 bytes, big-endian
-//	origin     4 bytes, big-endian, if there is one
 //	author     length as uvarint, bytes; so board, too
 //	interests  number as uvarint, then each as author
 func AppendBody(b []byte, body *Body) []byte {
@@ -88,14 +70,8 @@ func AppendBody(b []byte, body *Body) []byte {
 	if body.Deleted {
 		flags = flagDeleted
 	}
-	if body.Origin != 0 {
-		flags |= flagOrigin
-	}
 	b = append(b, flags)
 	b = binary.BigEndian.AppendUint64(b, uint64(body.Created))
-	if body.Origin != 0 {
-		b = binary.BigEndian.AppendUint32(b, uint32(body.Origin))
-	}
 	b = appendString(b, body.Author)
 	b = appendString(b, body.Board)
 	b = binary.AppendUvarint(b, uint64(len(body.Interests)))
@@ -112,28 +88,15 @@ func appendString[T ~string](b []byte, s T) []byte {
 // errBody says that a row does not hold a body. The table was written by another program, or is damaged.
 var errBody = errors.New("parse body: cut short or malformed")
 
-// ParseHead reads the first of what AppendBody wrote, which is most of what a list is put in order by: all but the facets.
-func ParseHead(s string) (Body, error) {
-	body, _, err := parseHead(s)
-	return body, err
+// ParseHead reads the first of what AppendBody wrote, which is most of what a list is put in order by.
+func ParseHead(s string) (created schemas.Micros, deleted bool, err error) {
+	if len(s) < headBytes || s[0] > flagDeleted {
+		return 0, false, errBody
+	}
+	return schemas.Micros(uint64At(s[1:])), s[0] == flagDeleted, nil
 }
 
-// parseHead is ParseHead, and returns what comes behind.
-func parseHead(s string) (body Body, rest string, err error) {
-	const plain, marked = 9, 13 // flags and created; and the origin
-	if len(s) < plain || s[0] > flagDeleted|flagOrigin {
-		return Body{}, "", errBody
-	}
-	body = Body{Created: schemas.Micros(uint64At(s[1:])), Deleted: s[0]&flagDeleted != 0}
-	if s[0]&flagOrigin == 0 {
-		return body, s[plain:], nil
-	}
-	if len(s) < marked {
-		return Body{}, "", errBody
-	}
-	body.Origin = Origin(s[9])<<24 | Origin(s[10])<<16 | Origin(s[11])<<8 | Origin(s[12])
-	return body, s[marked:], nil
-}
+const headBytes = 9 // flags, created
 
 // ParseBody reads what AppendBody wrote, and all of it: an error says that s is anything else. The strings of the body
 // are parts of s.
@@ -159,11 +122,12 @@ func (b *Bodies) take(n int) []schemas.InterestID {
 }
 
 func parseBody(s string, take func(n int) []schemas.InterestID) (Body, error) {
-	body, rest, err := parseHead(s)
+	created, deleted, err := ParseHead(s)
 	if err != nil {
 		return Body{}, err
 	}
-	r := reader{rest: rest}
+	body := Body{Created: created, Deleted: deleted}
+	r := reader{rest: s[headBytes:]}
 	body.Author = schemas.UserID(r.string())
 	body.Board = schemas.BoardID(r.string())
 	n := r.length()

@@ -55,18 +55,6 @@ func TestVersionsSortAscending(t *testing.T) {
 	})
 }
 
-func TestOrigins(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := ranked.OriginOf(rapid.Float64().Draw(t, "a")), ranked.OriginOf(rapid.Float64().Draw(t, "b"))
-		if a == 0 || a.Differs(a) || a.Differs(0) || ranked.Origin(0).Differs(a) || a.Differs(b) != (a != b) {
-			t.Errorf("%x and %x", a, b)
-		}
-	})
-	if hour := ranked.OriginOf(472_222); !hour.Differs(ranked.OriginOf(472_222 + math.Log(5))) {
-		t.Error("a factor of quality is not told")
-	}
-}
-
 var pottery = ranked.Body{
 	Facets: schemas.Facets{
 		Author: "user:ada", Board: "board:b", Interests: []schemas.InterestID{"interest:x", "interest:é"},
@@ -82,8 +70,7 @@ func TestBodyGolden(t *testing.T) {
 	}{
 		"all": {pottery, "00" + "00060a24181e4000" + "08757365723a616461" + "07626f6172643a62" + "02" +
 			"0a696e7465726573743a78" + "0b696e7465726573743ac3a9"},
-		"with an origin": {ranked.Body{Created: 1, Origin: 0x01020304}, "02" + "0000000000000001" + "01020304" + "00" + "00" + "00"},
-		"deleted":        {gone, "01" + "ffffffffffffffff" + "08757365723a616461" + "00" + "00"},
+		"deleted": {gone, "01" + "ffffffffffffffff" + "08757365723a616461" + "00" + "00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row := ranked.AppendBody(nil, &c.body)
@@ -102,15 +89,7 @@ func TestBodyGolden(t *testing.T) {
 }
 
 func TestBodyRefusesEveryTruncationAndTrail(t *testing.T) {
-	marked := pottery
-	marked.Origin = 7
-	refusesEveryTruncationAndTrail(t, &pottery)
-	refusesEveryTruncationAndTrail(t, &marked)
-}
-
-func refusesEveryTruncationAndTrail(t *testing.T, whole *ranked.Body) {
-	t.Helper()
-	row := string(ranked.AppendBody(nil, whole))
+	row := string(ranked.AppendBody(nil, &pottery))
 	for n := range len(row) {
 		if body, err := ranked.ParseBody(row[:n]); err == nil {
 			t.Errorf("%d of %d bytes were read as %v", n, len(row), body)
