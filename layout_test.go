@@ -25,7 +25,10 @@ var layers = map[string][]string{
 }
 
 // leaves are packages that every layer may import, and that import none of the module.
-var leaves = []string{"internal/bounds", "internal/command", "internal/foreign", "internal/packed", "internal/pause", "internal/secure", "internal/stored", "internal/tracing"}
+var leaves = []string{
+	"internal/bounds", "internal/command", "internal/foreign", "internal/packed", "internal/pause", "internal/secure",
+	"internal/stored", "internal/tracing",
+}
 
 // groups are the packages of processors that compute; none may import another.
 var groups = []string{"objects", "actors", "fanout", "related", "pools", "materialize", "interests", "retries"}
@@ -58,6 +61,37 @@ func TestImportsRunOneWay(t *testing.T) {
 	for _, layer := range slices.Concat(slices.Collect(maps.Keys(layers)), leaves) {
 		if !seen[layer] {
 			t.Errorf("no package of %s was looked at", layer)
+		}
+	}
+}
+
+// The map has every package of internal, and the leaves are those that it says are leaves.
+func TestTheMapHasEveryInternalPackage(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mapped, mappedLeaves []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `internal`, ([a-z ]+) \\|(.*)$").FindAllStringSubmatch(string(text), -1) {
+		for _, name := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(row[2], -1) {
+			mapped = append(mapped, "internal/"+name[1])
+			if row[1] == "leaves" {
+				mappedLeaves = append(mappedLeaves, "internal/"+name[1])
+			}
+		}
+	}
+	folders, err := filepath.Glob("internal/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		what        string
+		want, found []string
+	}{{"packages", folders, mapped}, {"leaves", leaves, mappedLeaves}} {
+		slices.Sort(want.want)
+		slices.Sort(want.found)
+		if !slices.Equal(want.want, want.found) {
+			t.Errorf("%s: ARCHITECTURE.md has %v, there are %v", want.what, want.found, want.want)
 		}
 	}
 }

@@ -110,6 +110,7 @@ func (c Caller) May(scope string) bool { return slices.Contains(c.Scopes, scope)
 // A TokenError says why a token is not taken. It holds nothing of the token.
 type TokenError struct{ Reason string }
 
+// Error says that the token is refused, and why.
 func (e *TokenError) Error() string { return "token refused: " + e.Reason }
 
 // ErrNoKeys says that tokens cannot be checked: the set of keys has never been read.
