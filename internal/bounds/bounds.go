@@ -16,12 +16,15 @@ func Within[T cmp.Ordered](field string, v, low, high T) error {
 	return fmt.Errorf("%s: %s: want %s to %s", field, text(v), text(low), text(high))
 }
 
-// text writes a value, and 24h where Duration.String writes 24h0m0s.
 func text(v any) string {
-	d, ok := v.(time.Duration)
-	if !ok {
-		return fmt.Sprint(v)
+	if d, ok := v.(time.Duration); ok {
+		return Short(d)
 	}
+	return fmt.Sprint(v)
+}
+
+// Short writes 24h where Duration.String writes 24h0m0s.
+func Short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

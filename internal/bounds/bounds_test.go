@@ -30,3 +30,15 @@ func TestWithin(t *testing.T) {
 		}
 	}
 }
+
+func TestShort(t *testing.T) {
+	tests := map[time.Duration]string{
+		24 * time.Hour: "24h", 90 * time.Minute: "1h30m", 2 * time.Minute: "2m", 10 * time.Second: "10s",
+		time.Millisecond: "1ms", time.Hour + time.Second: "1h0m1s", 10 * time.Minute: "10m",
+	}
+	for d, want := range tests {
+		if got := Short(d); got != want {
+			t.Errorf("%v: got %s, want %s", d, got, want)
+		}
+	}
+}

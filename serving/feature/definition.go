@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -197,7 +197,7 @@ func (d Definition) windowText() string {
 	if d.hasNoWindow() {
 		return ""
 	}
-	return short(d.Window)
+	return bounds.Short(d.Window)
 }
 
 // hasNoWindow says of a ratio, which has those of its parts, and of the mean that a pin's row holds.
@@ -216,17 +216,5 @@ func shortOrNone(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	return short(d)
-}
-
-// short writes 24h where Duration.String writes 24h0m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return bounds.Short(d)
 }

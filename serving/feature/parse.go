@@ -14,6 +14,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -274,9 +275,9 @@ func (p *parser) window(v *yaml.Node) time.Duration {
 	case v.Kind != yaml.ScalarNode || err != nil:
 		p.at(v.Line, "window %q: want a duration such as 90s, 2m or 24h", v.Value)
 	case d <= 0 || d > Kept:
-		p.at(v.Line, "window %s: want more than 0 and at most %s", short(d), short(Kept))
+		p.at(v.Line, "window %s: want more than 0 and at most %s", bounds.Short(d), bounds.Short(Kept))
 	case d%time.Millisecond != 0:
-		p.at(v.Line, "window %s: want a whole number of milliseconds", short(d))
+		p.at(v.Line, "window %s: want a whole number of milliseconds", bounds.Short(d))
 	}
 	return d
 }
@@ -287,7 +288,7 @@ func (p *parser) halfLife(v *yaml.Node) time.Duration {
 	case v.Kind != yaml.ScalarNode || err != nil:
 		p.at(v.Line, "half_life %q: want a duration such as 90m or 24h", v.Value)
 	case d < MinHalfLife || d > MaxHalfLife:
-		p.at(v.Line, "half_life %s: want %s to %s", short(d), short(MinHalfLife), short(MaxHalfLife))
+		p.at(v.Line, "half_life %s: want %s to %s", bounds.Short(d), bounds.Short(MinHalfLife), bounds.Short(MaxHalfLife))
 	}
 	return d
 }

@@ -269,18 +269,6 @@ func TestBuiltinIsReadFromItsJSON(t *testing.T) {
 	}
 }
 
-func TestWindowsAreWrittenShort(t *testing.T) {
-	tests := map[time.Duration]string{
-		24 * time.Hour: "24h", 90 * time.Minute: "1h30m", 2 * time.Minute: "2m", 10 * time.Second: "10s",
-		time.Millisecond: "1ms", time.Hour + time.Second: "1h0m1s", 10 * time.Minute: "10m",
-	}
-	for d, want := range tests {
-		if got := short(d); got != want {
-			t.Errorf("%v: got %s, want %s", d, got, want)
-		}
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(Builtin))
 	f.Add([]byte("features: &a [*a]"))
