@@ -133,10 +133,10 @@ func await[T any](r *reading, c *call[T]) (value T, ok bool) {
 // ended says whether there is nothing more to be read, ever.
 func (r *reading) ended() bool { return r.next <= r.floor }
 
-// at returns the entry at a position, reading n more from the store if need be. found is false at the floor, which the
-// first entry that has expired is, or the first one looked for of a user who was erased, at a hole, and when the store is broken. A hole is most often an entry on its way: what
-// a visit a moment ago froze reaches the store within milliseconds. So it is looked for again for as long as
-// Config.Patience allows.
+// at returns the entry at a position, reading n more from the store if need be. found is false at a hole, when the store is
+// broken, and at the floor: the first entry that has expired is it, or the first one looked for of a user who was erased. A hole
+// is most often an entry on its way: what a visit a moment ago froze reaches the store within milliseconds. So it is looked for
+// again for as long as Config.Patience allows.
 func (r *reading) at(ctx context.Context, position int64, n int) (e schemas.FeedEntry, found bool) {
 	for {
 		if e, found = r.known(ctx, position); found {
