@@ -94,9 +94,13 @@ func testConfig(dir string) Config {
 	cfg.Feed.Generator, cfg.Feed.Store, cfg.Feed.Patience, cfg.Feed.Served = patience, patience, patience, patience
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
 	cfg.settle()
-	cfg.Generator.Elsewhere = feed.DefaultConfig().Longest() // visits wait patiently, and are not long
+	briefly(&cfg)
 	return cfg
 }
+
+// briefly has nobody wait for visits elsewhere for as long as visits may wait for their own: they wait patiently, and are not
+// long. What loads a configuration sets that anew.
+func briefly(cfg *Config) { cfg.Generator.Elsewhere = feed.DefaultConfig().Longest() }
 
 func start(t *testing.T, cfg Config) *started {
 	t.Helper()

@@ -79,6 +79,7 @@ func TestRealSecuredProduct(t *testing.T) {
 		if err := config.Load(&cfg, config.Source{File: file}); err != nil {
 			t.Fatal(err)
 		}
+		briefly(&cfg)
 		cfg.HTTP = freeAddress(t)
 		return startPieces(t, cfg, pieces)
 	}
@@ -252,6 +253,7 @@ func (g *guarded) config(role string) Config {
 		cfg.KafkaClient.SASL.User = g.user(role)
 		cfg.FeedStore.Cassandra.Primary.Login.User = g.user(role)
 	}
+	briefly(&cfg)
 	cfg.HTTP = freeAddress(g.t)
 	return cfg
 }
