@@ -261,9 +261,12 @@ func (p *Page) Wait(what, expression string) {
 	}
 }
 
-// Click scrolls to the one element that a selector names, and clicks in its middle.
+// Click waits until the one element that a selector names stands still, scrolls to it, and clicks in its middle: while a page is
+// being filled, what is there a moment later may be another.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
+	p.Wait(selector+" stands still", fmt.Sprintf("(async () => { const e = document.querySelector(%s), at = () => JSON.stringify(e.getBoundingClientRect()); "+
+		"const was = at(); await new Promise((done) => setTimeout(done, 50)); return was === at(); })()", quoted(selector)))
 	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
