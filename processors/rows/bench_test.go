@@ -362,7 +362,7 @@ func runBare(b *steady, w *wire, rows, messages int) {
 		b.Fatal(err)
 	}
 	defer shared.Close()
-	db, err := pebble.Open(b.TempDir(), (&store{}).options(shared))
+	db, err := pebble.Open(b.TempDir(), (&store{log: silent()}).options(shared))
 	if err != nil {
 		b.Fatal(err)
 	}
