@@ -26,8 +26,8 @@ func (p *program) eraseCommand() *cobra.Command {
 feed and lists. It returns when no answer has any of it, and says what stands in logs and elsewhere until when. A delete
 that is published on the topic users has the same effect; this command also waits for it.
 
-A user of whom nothing is known is an error, and nothing is done: --unknown deletes the id all the same. To erase a user
-again looks for what is left. After --timeout the exit code is 1; the erasure goes on.`,
+A user of whom nothing is known is an error, and nothing is done: --unknown deletes the id all the same. Run it again
+to check that nothing is left. After --timeout the exit code is 1; the erasure goes on.`,
 		Example:           "  smartfeed erase user:ada\n  smartfeed erase user:ada --timeout 10m --json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions, // users are nobody's to list

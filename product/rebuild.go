@@ -42,7 +42,7 @@ last such run was, from wherever it is started.
 With --generation everything is built beside what answers, as a new generation of the pools: a changelog of its own, silent,
 with what followees cannot bring (what was shown, positions, edges, what related and others brought) copied from the former
 one's as it is now, and the rest brought by the followees. When it has all of it, the one falls silent at the same record
-from which on the other speaks, in each partition of each input, and processes answer from it within a second. A run that
+from which on the other is active, in each partition of each input, and processes answer from it within a second. A run that
 ends in the middle goes on when it is started again; --abort gives up what is being built. After --timeout the exit code is 1; what was asked for is done all the same.`,
 		Example: "  smartfeed rebuild user:ada --source following\n  smartfeed rebuild all --rate 500\n  smartfeed rebuild all --generation --json",
 		Args:    cobra.ExactArgs(1),

@@ -18,9 +18,9 @@ import (
 )
 
 // Generations. A group of rows can be built anew beside itself: under another name, with rows of its own, from the same
-// inputs. Which generation speaks, and which is being built, is one record a group on a compacted topic that every process
+// inputs. Which generation is active, and which is being built, is one record a group on a compacted topic that every process
 // follows. When a record of an input carries the cut-over to a generation, the one before falls silent behind it, and the
-// new one speaks from there on: so of every input each record is spoken of once.
+// new one is active from there on: so for every record of an input one of them emits.
 
 // FirstGeneration is the number of a group that was never built anew.
 const FirstGeneration = 1
@@ -52,7 +52,7 @@ func GroupOf(name string) string {
 	return group
 }
 
-// CutOverHeader marks the records from which on a generation speaks; the value is CutOverTo's. Whoever else reads the topic
+// CutOverHeader marks the records from which on a generation is active; the value is CutOverTo's. Whoever else reads the topic
 // passes them by.
 const CutOverHeader = "cut-over"
 
@@ -234,7 +234,7 @@ func SetGeneration(ctx context.Context, client *kgo.Client, g Generation) error 
 	return nil
 }
 
-// CutOver marks every partition of the inputs: behind the marks the generation speaks. To mark them again changes nothing.
+// CutOver marks every partition of the inputs: behind the marks the generation is active. To mark them again changes nothing.
 func CutOver(ctx context.Context, k Kafka, inputs []string, group string, number int) error {
 	client, err := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {

@@ -40,16 +40,23 @@ func (h *holding) Partition(r *kgo.Record, _ int) int {
 	return int(r.Partition)
 }
 
-// What was acknowledged in the first transaction of a topic is committed, although the client, which is still partitioning what
-// has waited for the topic, does not know of it yet.
-func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
-	w := newWire(t)
+// holdingClient is a transactional client that is held where it learns of the topic edges.
+func holdingClient(t *testing.T, w *wire) (*kgo.Client, *holding) {
+	t.Helper()
 	h := newHolding(topics.Edges)
 	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(h))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Close()
+	t.Cleanup(tx.Close)
+	return tx, h
+}
+
+// What was acknowledged in the first transaction of a topic is committed, although the client, which is still partitioning what
+// has waited for the topic, does not know of it yet.
+func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
+	w := newWire(t)
+	tx, h := holdingClient(t, w)
 	if err := tx.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
@@ -92,12 +99,7 @@ func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
 // take what the next one has of it.
 func TestATopicBesideAKnownOneIsTakenFromTheNextTransaction(t *testing.T) {
 	w := newWire(t)
-	h := newHolding(topics.Edges)
-	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(h))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Close()
+	tx, h := holdingClient(t, w)
 	answers := make(chan error, 3)
 	begin := func(of ...string) {
 		if err := tx.BeginTransaction(); err != nil {

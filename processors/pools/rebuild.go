@@ -18,7 +18,7 @@ import (
 // AwayAfter there is nobody to stay away: whoever went away before is taken back.
 
 // clearedRows is how many candidates go in one step at most. A silent generation takes as many as a record may, since no step
-// that it asks for comes, and the answers to the one that speaks may be next.
+// that it asks for comes, and the answers to the active one may be next.
 const (
 	clearedRows       = 5000
 	clearedSilentRows = 10 * clearedRows

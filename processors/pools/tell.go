@@ -15,7 +15,7 @@ const toldAtOnce = 5000
 // tell sends what r says to the user's followees of its source behind its place, as many as the record has room for, and has
 // the others told in steps. It returns how many answers are to come as far as is known: the rest counts as one.
 func (g *group) tell(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) (answers int, err error) {
-	if tx.Silent() { // whoever speaks asks; to wait for answers to others' questions could be for ever
+	if tx.Silent() { // the active generation asks; to wait for answers to others' questions could be for ever
 		return 0, nil
 	}
 	list, more, err := followeesBehind(own, r.Source, r.After, toldAtOnce)
