@@ -28,9 +28,12 @@ func Page(r *http.Request) bool {
 }
 
 // Name says whether a Host is a name, which any site could have lead here, and neither an address nor localhost, with or
-// without a port. No browser sends an empty one.
+// without a port (digits: RFC 3986, 3.2.3). No browser sends an empty one.
 func Name(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
+	if name, port, err := net.SplitHostPort(host); err == nil {
+		if strings.Trim(port, "0123456789") != "" {
+			return true
+		}
 		host = name
 	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")

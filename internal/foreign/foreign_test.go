@@ -11,7 +11,7 @@ func TestNames(t *testing.T) {
 		"127.0.0.1:80": false, "127.0.0.1": false, "[::1]:80": false, "[::1]": false, "::1": false, "192.0.2.1:80": false,
 		"localhost": false, "LocalHost:80": false, "": false,
 		"evil.example": true, "evil.example:80": true, "127.0.0.1.evil.example": true, "localhost.evil.example:80": true,
-		"localhost.": true, "[fe80::1%evil.example]:80": true, "server": true, "127.0.0.1:x:y": true, "0x7f.1": true, "127.1": true, "2130706433": true,
+		"localhost.": true, "[fe80::1%evil.example]:80": true, "server": true, "127.0.0.1:x:y": true, "127.0.0.1:80I0": true, "127.0.0.1:": false, "0x7f.1": true, "127.1": true, "2130706433": true,
 	} {
 		if got := Name(host); got != want {
 			t.Errorf("%q: got %t, want %t", host, got, want)

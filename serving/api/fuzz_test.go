@@ -36,7 +36,7 @@ func FuzzRequest(f *testing.F) {
 	}
 	for _, host := range []string{
 		"", "localhost", "LOCALHOST:8080", "[::1]", "[::1]:8080", "::1", "127.0.0.1", "evil.example", "evil.example:8080", "127.0.0.1.evil.example",
-		"localhost.", "localhost:x:y", "[localhost]", "[evil.example]:80", "[fe80::1%evil]", "0x7f.1", "127.1", ":8080", "[", "]", "user@127.0.0.1", "127.0.0.1/evil.example",
+		"localhost.", "localhost:x:y", "localhost:80I0", "[localhost]", "[evil.example]:80", "[fe80::1%evil]", "0x7f.1", "127.1", ":8080", "[", "]", "user@127.0.0.1", "127.0.0.1/evil.example",
 	} {
 		f.Add("GET", "/v1/users/user:a/feed", host, "", "", false)
 		f.Add("GET", "/v1/users/user:a/feed", host, "Authorization\nBearer a", "", true)
