@@ -25,6 +25,7 @@ type desk struct {
 	said   map[string]answer   // by method and path
 	heard  map[string][]string // bodies, by method and path
 	counts chan int            // of new items, for the stream
+	count  int                 // the last of them, with which a stream begins
 }
 
 type answer struct {
@@ -155,13 +156,18 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (d *desk) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
-	fmt.Fprint(w, ": begun\n\n")
+	d.mu.Lock()
+	fmt.Fprintf(w, ": begun\n\nevent: new\ndata: {\"count\":%d}\n\n", d.count)
+	d.mu.Unlock()
 	for {
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			return
 		}
 		select {
 		case n := <-d.counts:
+			d.mu.Lock()
+			d.count = n
+			d.mu.Unlock()
 			fmt.Fprintf(w, "event: new\ndata: {\"count\":%d}\n\n", n)
 		case <-r.Context().Done():
 			return
@@ -207,6 +213,10 @@ func TestBrowser(t *testing.T) {
 		{"tells an empty feed from one that could not be read", tellsAnEmptyFeedFromOneUnread},
 		{"tells what is not known of the pipeline", tellsWhatThePipelineLacks},
 		{"announces new items", announcesNewItems},
+		{"leaves no gap in a feed", leavesNoGapInAFeed},
+		{"labels a funnel as it was asked", labelsAFunnelAsItWasAsked},
+		{"tells no targets of sources without number", tellsNoTargetsOfSourcesWithoutNumber},
+		{"goes on after an address of no view", goesOnAfterAnAddressOfNoView},
 		{"gives a token", givesAToken},
 		{"decides about terms", decidesAboutTerms},
 		{"sends clicks", sendsClicks},
@@ -284,7 +294,7 @@ func saysWhatIsWrong(t *testing.T, b *browser.Browser) {
 	p.Check()
 }
 
-// New items are announced as they come, and gone when there are none.
+// New items are announced as they come, and gone when there are none; those that a visit leaves behind are announced again.
 func announcesNewItems(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a")
@@ -307,6 +317,11 @@ func announcesNewItems(t *testing.T, b *browser.Browser) {
 	if n := len(d.bodies("GET /feed")); n != 2 {
 		t.Errorf("the feed was asked for %d times, want twice", n)
 	}
+	pill("3 new items") // the visit did not bring all, and the count is what it was
+	d.answers("GET /feed", 503, map[string]any{"detail": "not now"})
+	p.Click("#fresh")
+	p.Wait("the visit has failed", "document.querySelector('#notice').textContent.includes('not now')")
+	pill("3 new items")
 	p.Excuse("503")
 	p.Check()
 }

@@ -68,7 +68,8 @@ function clear() {
 }
 
 async function older() {
-  const matters = current();
+  const unseen = current(), from = cursor;
+  const matters = () => unseen() && cursor === from; // a visit under way may end before, and has a page of its own
   $('more').disabled = true; // one page at a time
   try {
     const page = await call(ofUser(app.user, `feed${query({ limit: pageSize, cursor })}`));

@@ -9,6 +9,7 @@ const trends = [['daily', 'daily', 'curve-1'], ['new', 'new', 'curve-2'], ['resu
 const places = ['shares', 'funnel', 'growth', 'habit', 'cohorts', 'popularity']; // of the plots, in their order
 const pause = 10000; // ms between two looks: each is a scan of the insights
 let last = 0;
+let funnel = {}; // what is asked for, and in words
 
 // look asks for the numbers when they may have changed. What cannot be asked says so in its place.
 export async function look() {
@@ -16,7 +17,7 @@ export async function look() {
   last = Date.now();
   await Promise.all([
     show('shares', () => call('/v1/status'), showShares),
-    show('funnel', askFunnel, (f) => steps('Funnel', f.steps, `users who did one step after the other, ${f.note}, in the last seven days`)),
+    show('funnel', askFunnel, (f) => steps('Funnel', f.steps, `users who did one step after the other, all within ${f.words}, in the last seven days`)),
     show('growth', () => call('/v1/insights/growth'), showGrowth),
     show('habit', () => call('/v1/insights/xd28s'), (x) => columns('Days of activity', x.xd28s.map((d) => ({ name: String(d.days), value: d.users })), 'users by how many of the last 28 days they acted on: the further right, the more of a habit')),
     show('cohorts', () => call('/v1/insights/retention'), (r) => cohorts('Cohorts', r.cohorts, 'of those who acted for the first time in a week, how many acted in each later one')),
@@ -60,13 +61,21 @@ function shareOf(feed, list) {
   if (!all) return null;
   const used = list.filter((s) => s.source !== 'others' || s.items);
   const targets = used.reduce((n, s) => n + s.target, 0);
-  const rows = used.map((s) => ({ name: s.source, target: targets ? s.target / targets : 0, actual: s.items / all }));
-  return shares(`Shares of feed ${feed}`, rows, `of ${all.toLocaleString('en')} items chosen since the processes began that choose`);
+  const known = targets && !used.some((s) => s.source === 'others'); // of those each has the target, and nobody says how many they are
+  const rows = used.map((s) => ({ name: s.source, target: known ? s.target / targets : null, actual: s.items / all }));
+  const note = `of ${all.toLocaleString('en')} items chosen since the processes began that choose`;
+  return shares(`Shares of feed ${feed}`, rows, known ? note : `${note}; what the targets are for a user is under Pools`);
 }
 
 async function askFunnel() {
-  const asked = { steps: $('funnel-steps').value.split(/[\s,]+/).filter(Boolean).join(','), within: $('funnel-within').value };
-  return { ...await call(`/v1/insights/funnel${query(asked)}`), note: `all within ${$('funnel-within').selectedOptions[0].textContent}` };
+  const { asked, words } = funnel; // the form may change while the answer is on its way
+  return { ...await call(`/v1/insights/funnel${query(asked)}`), words };
+}
+
+// readFunnel takes what the form says: it is asked for from now on.
+function readFunnel() {
+  const steps = $('funnel-steps').value.split(/[\s,]+/).filter(Boolean).join(',');
+  funnel = { asked: { steps, within: $('funnel-within').value }, words: $('funnel-within').selectedOptions[0].textContent };
 }
 
 function showPopularity(answer) {
@@ -77,8 +86,10 @@ function showPopularity(answer) {
 // start makes the places of the plots, and has the form work.
 export function start() {
   $('plots').replaceChildren(...places.map((p) => h('div', { id: `plot-${p}` })));
+  readFunnel();
   $('funnel-form').addEventListener('submit', (event) => {
     event.preventDefault();
+    readFunnel();
     tell($('notice'), '');
     last = 0;
     look();

@@ -26,7 +26,7 @@ const views = {
   insights: { look: insights.look, open: insights.open },
 };
 
-const view = () => (views[location.hash.slice(1)] ? location.hash.slice(1) : 'feed');
+const view = () => (Object.hasOwn(views, location.hash.slice(1)) ? location.hash.slice(1) : 'feed');
 
 // ---- views
 
@@ -66,9 +66,10 @@ async function choose(user, feedName) {
 }
 
 async function visit() {
-  const user = app.user;
-  if (!await feed.visit()) return false;
-  if (!app.known) feed.follow();
+  const user = app.user, answered = await feed.visit();
+  if (user !== app.user) return false;
+  if (answered || app.known) feed.follow(); // a new stream says at once what waits; one that goes on says only what changes
+  if (!answered) return false;
   app.known = true;
   remember(user);
   look();
@@ -114,12 +115,16 @@ let looking = false; // one round at a time: a slow server is not asked twice
 async function look() {
   if (looking || document.hidden) return;
   looking = true;
-  const now = views[view()];
-  const rounds = [call('/v1/status').then(showStatus, missStatus)];
-  if (app.known || !now.user) rounds.push(now.look());
-  const failed = (await Promise.allSettled(rounds)).find((r) => r.status === 'rejected');
-  if (failed) state(failed.reason.message, false);
-  looking = false;
+  try {
+    const now = views[view()];
+    const rounds = [call('/v1/status').then(showStatus, missStatus)];
+    if (app.known || !now.user) rounds.push(now.look());
+    await Promise.all(rounds);
+  } catch (error) {
+    state(error.message, false);
+  } finally {
+    looking = false;
+  }
 }
 
 // offer lets a feed be chosen.

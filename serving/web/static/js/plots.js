@@ -52,22 +52,23 @@ function across(width, height, most, write, wholes) {
 
 // shares compares what sources were given with what they are to have.
 export function shares(title, rows, note) {
-  const most = Math.max(0.1, ...rows.flatMap((r) => [r.target, r.actual]));
+  const most = Math.max(0.1, ...rows.flatMap((r) => [r.target, r.actual])); // null counts as 0
+  const target = (r) => (r.target === null ? '–' : percent(r.target));
   const draw = (width) => {
     const height = rows.length * (row + 6) + axis;
     const scale = across(width, height, most, (v) => percent(v), false);
-    return canvas(width, height, `${title}: ${rows.map((r) => `${r.name} ${percent(r.actual)} of ${percent(r.target)}`).join(', ')}`, scale.parts,
+    return canvas(width, height, `${title}: ${rows.map((r) => `${r.name} ${percent(r.actual)} of ${target(r)}`).join(', ')}`, scale.parts,
       rows.flatMap((r, i) => {
         const y = i * (row + 6) + 6;
         return [
           label(left - 10, y + 17, r.name, 'end', 'name'),
           s('rect', { class: `mark ${sourceClass(r.name)}`, x: left, y: y + 2, width: Math.max(scale.at(r.actual) - left, 1), height: 20, rx: 3 }),
-          line(scale.at(r.target), y - 3, scale.at(r.target), y + 27, 'target'),
+          r.target === null ? null : line(scale.at(r.target), y - 3, scale.at(r.target), y + 27, 'target'),
         ];
       }));
   };
   return figure(title, note, [['shown', 'actual'], ['target', 'target']], draw,
-    ['source', 'target', 'shown'], rows.map((r) => [r.name, percent(r.target), percent(r.actual)]));
+    ['source', 'target', 'shown'], rows.map((r) => [r.name, target(r), percent(r.actual)]));
 }
 
 // steps shows how many of those who took the first step took each later one.

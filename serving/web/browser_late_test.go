@@ -1,0 +1,110 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/browser"
+	"github.com/smartfeed/smartfeed/internal/eventually"
+)
+
+// held makes an answer wait until it is let go, or the test has ended.
+func held(t *testing.T, answer any) (body func([]byte) any, letGo func()) {
+	wait := make(chan struct{})
+	return func([]byte) any {
+		select {
+		case <-wait:
+		case <-t.Context().Done():
+		}
+		return answer
+	}, func() { close(wait) }
+}
+
+// pageOf is a page of two items whose numbers begin at first.
+func pageOf(first int, next string) map[string]any {
+	item := func(n int) map[string]any {
+		return map[string]any{
+			"pin": fmt.Sprint("pin:", n), "time": "2026-11-20T10:00:00Z", "author": "user:b", "board": nil, "interests": []string{}, "title": fmt.Sprint(n),
+			"link": "", "new": true, "source": "following", "score": 1.5,
+		}
+	}
+	return map[string]any{"items": []any{item(first), item(first + 1)}, "next": next, "degraded": []string{}}
+}
+
+// A visit may be answered while an older page is on its way: that one goes on below items that are not shown any more, and
+// would leave a gap.
+func leavesNoGapInAFeed(t *testing.T, b *browser.Browser) {
+	d := newDesk()
+	asked := func(n int) func() bool { return func() bool { return len(d.bodies("GET /feed")) == n } }
+	d.answers("GET /feed", 200, pageOf(1, "c1"))
+	p := d.open(t, b, wide, "/?user=user:a")
+	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
+	d.counts <- 3
+	p.Wait("new items are announced", "!document.querySelector('#fresh').hidden")
+	visit, answerVisit := held(t, pageOf(11, "c2"))
+	d.answers("GET /feed", 200, visit)
+	p.Click("#fresh")
+	eventually.True(t, "the visit is under way", asked(2))
+	older, answerOlder := held(t, pageOf(3, "c3"))
+	d.answers("GET /feed", 200, older)
+	p.Click("#more")
+	eventually.True(t, "the older page is, too", asked(3))
+	answerVisit()
+	p.Wait("the visit's page", "document.querySelector('.card').dataset.pin === 'pin:11'")
+	answerOlder()
+	p.Wait("the older page has been read", "!document.querySelector('#more').disabled")
+	if got := p.Texts(".card h2"); !slices.Equal(got, []string{"11", "12"}) {
+		t.Errorf("the page has %q, want what the visit brought", got)
+	}
+	p.Excuse("503")
+	p.Check()
+}
+
+// A plot says what was asked for when it was asked, and that is what the form said when it was sent.
+func labelsAFunnelAsItWasAsked(t *testing.T, b *browser.Browser) {
+	d := newDesk()
+	answer, letGo := held(t, map[string]any{"steps": []any{map[string]any{"verb": "view", "users": 3}}})
+	d.answers("GET /insights/funnel", 200, answer)
+	p := d.open(t, b, wide, "/#insights")
+	eventually.True(t, "the funnel is asked for", func() bool { return len(d.bodies("GET /insights/funnel")) == 1 })
+	browser.Eval[string](p, "document.querySelector('#funnel-within').value = '1h'")
+	letGo()
+	p.Wait("the plot", "document.querySelector('#plot-funnel figcaption')?.textContent.includes('all within a day')")
+	p.Excuse("503")
+	p.Check()
+}
+
+// Sources that a feed does not name have the target of each, and nobody says how many they are.
+func tellsNoTargetsOfSourcesWithoutNumber(t *testing.T, b *browser.Browser) {
+	d := newDesk()
+	share := func(source string, target float64, items int) map[string]any {
+		return map[string]any{"feed": "home", "source": source, "target": target, "items": items}
+	}
+	targets := func(shares ...any) []string {
+		s := status()
+		s["shares"] = shares
+		d.answers("GET /status", 200, s)
+		p := d.open(t, b, wide, "/#insights")
+		p.Wait("the shares", "Boolean(document.querySelector('#plot-shares figure'))")
+		p.Excuse("503")
+		return p.Texts("#plot-shares tbody td:nth-child(2)")
+	}
+	if got := targets(share("following", 0.6, 60), share("others", 0.2, 0)); !slices.Equal(got, []string{"100 %"}) {
+		t.Errorf("without others the targets are %q, want all", got)
+	}
+	if got := targets(share("following", 0.6, 60), share("others", 0.2, 40)); !slices.Equal(got, []string{"–", "–"}) {
+		t.Errorf("with others the targets are %q, want none", got)
+	}
+}
+
+// An address that names no view shows the feed, also one that every object of JavaScript has a member of.
+func goesOnAfterAnAddressOfNoView(t *testing.T, b *browser.Browser) {
+	d := newDesk()
+	p := d.open(t, b, wide, "/?user=user:a#constructor")
+	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2 && !document.querySelector('#view-feed').hidden")
+	asked := len(d.bodies("GET /status"))
+	eventually.True(t, "it is looked again", func() bool { return len(d.bodies("GET /status")) > asked+1 })
+	p.Excuse("503")
+	p.Check()
+}
