@@ -50,7 +50,7 @@ type VisitOptions struct {
 
 // Visit visits a user's feed: what is new counts as shown.
 func (c *Client) Visit(ctx context.Context, user schemas.UserID, o VisitOptions) (feed.Page, error) {
-	return read[feed.Page](c.Get(ctx, limited(named(url.Values{}, o.Feed), o.Limit), "v1", "users", string(user), "feed"))
+	return read[feed.Page](c.call(ctx, http.MethodGet, limited(named(url.Values{}, o.Feed), o.Limit), "", once{}, []string{"v1", "users", string(user), "feed"}))
 }
 
 // Older reads on where a page's Next says; limit 0 is 25.

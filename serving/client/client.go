@@ -6,9 +6,9 @@
 //		page, err = c.Older(ctx, "user:ada", *page.Next, 25)
 //	}
 //
-// What a server refuses is an *Error, with what it says is wrong. Nothing is asked twice: whether a visit that was not
-// answered may be made again is the caller's to say, and so is when a stream that ended is asked for again. Events may
-// always be published again, because they have ids.
+// What a server refuses is an *Error, with what it says is wrong. Nothing that changes something is sent twice: whether a
+// visit that was not answered may be made again is the caller's to say, and so is when a stream that ended is asked for
+// again. Events may always be published again, because they have ids.
 package client
 
 import (
@@ -138,7 +138,7 @@ func (c *Client) call(ctx context.Context, method string, query url.Values, kind
 	if err != nil {
 		return nil, err
 	}
-	if body != nil {
+	if kind != "" {
 		req.Header.Set("Content-Type", kind)
 	}
 	res, err := c.http.Do(req)
@@ -148,6 +148,12 @@ func (c *Client) call(ctx context.Context, method string, query url.Values, kind
 	defer func() { _ = res.Body.Close() }()
 	return c.answer(res)
 }
+
+// once is an empty body, with which a request is sent once: net/http sends a GET anew by itself when a kept connection ends
+// before the answer has begun, but not with a body that it cannot read anew. Over HTTP/1.1 no byte of it is sent.
+type once struct{}
+
+func (once) Read([]byte) (int, error) { return 0, io.EOF }
 
 // request makes a request of whoever the client asks as.
 func (c *Client) request(ctx context.Context, method, to string, body io.Reader) (*http.Request, error) {

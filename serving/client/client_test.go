@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/serving/feed"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -104,6 +106,45 @@ func TestCalls(t *testing.T) {
 	}
 	if a, err := c.Features(ctx, feature.Request{}); a.Values["user:a"]["f"] != feature.Number(3) || err != nil {
 		t.Errorf("got %v, %v, want 3", a, err)
+	}
+}
+
+// A server may have made a visit, and be gone before it could say so. What only reads is asked again.
+func TestAVisitIsNotMadeTwice(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, fmt.Sprint(r.RequestURI, " ", r.ContentLength, r.TransferEncoding, r.Header.Values("Content-Type")))
+		if len(asked) != 2 {
+			_, _ = io.WriteString(w, `{"items":[]}`)
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			err = conn.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	visit := func(c *Client) (feed.Page, error) { return c.Visit(t.Context(), "user:a", VisitOptions{}) }
+	older := func(c *Client) (feed.Page, error) { return c.Older(t.Context(), "user:a", "x", 0) }
+	for _, c := range []struct {
+		name     string
+		ask      func(*Client) (feed.Page, error)
+		requests int
+	}{{"visit", visit, 2}, {"older", older, 3}} {
+		asked = nil
+		client := connected(t, Config{Address: server.URL})
+		if _, err := c.ask(client); err != nil { // leaves a connection that is kept
+			t.Fatal(err)
+		}
+		if _, err := c.ask(client); len(asked) != c.requests || (err == nil) != (c.requests == 3) {
+			t.Errorf("%s: got %v after the requests %q, want %d of them", c.name, err, asked, c.requests)
+		}
+		if c.name == "visit" && asked[0] != "/v1/users/user:a/feed 0 [] []" {
+			t.Errorf("got the visit as %q, want no body", asked[0])
+		}
 	}
 }
 
