@@ -37,7 +37,7 @@ type expression struct {
 	words []string
 }
 
-var word = regexp.MustCompile(`"[^"]*"|=~|!=|==|[\w.:]+|\S`)
+var word = regexp.MustCompile(`"[^"]*"|=~|!~|!=|==|[\w.:]+|\S`)
 
 // eval returns what an expression says of a world.
 func (w world) eval(t *testing.T, expr string) vector {
@@ -305,7 +305,7 @@ func matchers(words []string) (all []func(map[string]string) bool) {
 			case "!=":
 				return labels[label] != value
 			}
-			return like.MatchString(labels[label])
+			return like.MatchString(labels[label]) == (op == "=~")
 		})
 	}
 	return all

@@ -61,6 +61,9 @@ func guarded(good []asking) []asking {
 			all = append(all, withToken(a, c.token, c.code, c.says))
 		}
 	}
+	for _, token := range []string{"forged", "away"} {
+		all = append(all, withToken(asking{route: "/v1/openapi.json", method: "GET", path: "/v1/openapi.json"}, token, 200, "openapi"))
+	}
 	open := asking{name: "too many of one address", route: "/v1/openapi.json", method: "GET", path: "/v1/openapi.json", code: 429}
 	open.change = func(c *Config, d *Deps) { whoIsAsked(c, d); c.Limits.Rate, c.Limits.Burst = 0.5, 1 }
 	open.prepare = func(s *Server) { s.callers.Address("192.0.2.1:1234") } // that of httptest

@@ -2,6 +2,7 @@ package api
 
 import (
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -82,6 +83,10 @@ func (m manyDefinitions) Definitions() []feature.Definition {
 	return all
 }
 
+func (m manyDefinitions) Try(context.Context, feature.TryRequest) (feature.TryAnswer, error) {
+	return feature.TryAnswer{Definitions: m.Definitions()}, nil
+}
+
 func TestLongAnswersArePacked(t *testing.T) {
 	f := &fakes{}
 	s := listen(t, f, func(_ *Config, d *Deps) { d.Features, d.Console = manyDefinitions{f}, theConsole(t) })
@@ -116,6 +121,10 @@ func TestLongAnswersArePacked(t *testing.T) {
 		if got := ask(s, "GET", path, "", "Accept-Encoding", "gzip").Header.Get("Content-Encoding"); got != "" && path != "/metrics" {
 			t.Errorf("%s is packed with %s: it is %s", path, got, why)
 		}
+	}
+	tried := ask(s, "POST", "/v1/features/try", `{"definition":"{name: a, entity: user, aggregate: count}","users":["user:a"]}`, "Accept-Encoding", "gzip")
+	if tried.Header.Get("Content-Encoding") != "gzip" {
+		t.Errorf("a definition that is tried: got %d %v, want it packed", tried.StatusCode, tried.Header)
 	}
 	if got := ask(s, "GET", "/v1/features", "", "Accept-Encoding", "br").Header.Get("Content-Encoding"); got != "" {
 		t.Errorf("packed with %s for somebody who does not take it", got)

@@ -35,6 +35,16 @@ type Problem struct {
 // Error has the status and what is wrong, for the log; the problems one by one are in the answer alone.
 func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Title, p.Detail) }
 
+// setHeaders says what else there is to say of an error.
+func (p *Problem) setHeaders(h http.Header) {
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
+	}
+	if p.challenge != "" {
+		h.Set("WWW-Authenticate", p.challenge)
+	}
+}
+
 // problem makes an error answer with a status and a sentence for a person.
 func problem(status int, format string, args ...any) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}

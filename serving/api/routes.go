@@ -104,7 +104,7 @@ func (s *Server) handler() http.Handler {
 	allowed := map[string][]string{}
 	for _, r := range s.routes() {
 		h := s.instrument(r.path, s.traced(r, s.bounded(r)))
-		if r.kind == request {
+		if r.kind == request || r.kind == trial {
 			h = s.pack(h)
 		}
 		mux.Handle(r.method+" "+r.path, h)

@@ -66,7 +66,11 @@ func (a *AttributesAnswer) add(pin schemas.PinID, f *findings) {
 	reason := Unknown
 	switch {
 	case known:
-		a.Pins[pin] = Attributes{own.Author, own.Board, orEmpty(own.Interests), own.Attributes, own.Embedding}
+		found := Attributes{own.Author, own.Board, orEmpty(own.Interests), own.Attributes, own.Embedding}
+		if found.Attributes == nil { // the card is here, and the attributes are not, or not any more
+			found.Attributes = map[string]string{}
+		}
+		a.Pins[pin] = found
 		return
 	case !f.asked[pin]:
 		reason = f.lacking(string(pin)).Reasons[0]

@@ -2,8 +2,10 @@ package feature
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -117,6 +119,17 @@ func TestAHangingStoreIsLeftAloneAndFoundAgain(t *testing.T) {
 	})
 }
 
+// cardAlone is a store that has cards of pins, and neither attributes nor embeddings.
+type cardAlone struct{ empty }
+
+func (cardAlone) Pins(_ context.Context, pins []schemas.PinID, _ bool) (map[schemas.PinID]PinAttributes, error) {
+	known := map[schemas.PinID]PinAttributes{}
+	for _, pin := range pins {
+		known[pin] = PinAttributes{}
+	}
+	return known, nil
+}
+
 func TestAttributesByKey(t *testing.T) {
 	s, _ := serviceOf{store: history(t)}.start(t)
 	req := AttributesRequest{Pins: []schemas.PinID{"pin:1", "pin:4", "pin:1", "pin:none"}, Embeddings: true}
@@ -133,6 +146,11 @@ func TestAttributesByKey(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	cards, _ := serviceOf{store: cardAlone{}}.start(t)
+	got, err = cards.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1"}})
+	if text, _ := json.Marshal(got.Pins["pin:1"]); err != nil || !strings.Contains(string(text), `"attributes":{}`) {
+		t.Errorf("of a pin with a card alone: got %s, %v, want no attributes", text, err)
 	}
 	var bad *RequestError
 	for _, req := range []AttributesRequest{{}, {Pins: []schemas.PinID{"user:1"}}} {
