@@ -90,11 +90,6 @@ func NewSupervisor(backoff Backoff, log *slog.Logger, parts ...Part) *Supervisor
 	return s
 }
 
-// Supervise runs parts with the default backoff. See Supervisor.Run.
-func Supervise(ctx context.Context, log *slog.Logger, parts ...Part) error {
-	return NewSupervisor(DefaultBackoff(), log, parts...).Run(ctx)
-}
-
 // Run runs all parts until ctx ends, and then ends and waits for those that answer, and after them for the rest. A part that
 // fails, or ends without having been asked to, is started again after a while; one that fails for good ends the others, and its
 // error is returned.

@@ -47,8 +47,8 @@ func (a *admin) Run(ctx context.Context) error {
 	return nil
 }
 
-// fenced refuses pages in a browser: of other sites, whatever they ask for, since a profile takes the time of processors, and
-// those whose site has a name lead here.
+// fenced refuses pages of other sites in a browser, whatever they ask for, since a profile takes the time of processors, and
+// any that ask by a name (DNS rebinding).
 func (a *admin) fenced(h http.Handler) http.Handler {
 	h = foreign.RefusePages(h, foreign.Page)
 	if a.guarded {

@@ -154,16 +154,16 @@ func TestAProductThatFailsCallsSomebody(t *testing.T) {
 	for _, part := range []string{topics.Pools, topics.Retries, topics.Features, "kafka"} {
 		f.parts[part].set(true)
 		f.called("PartLacking " + part)
-		if slices.Contains(groupNames(), part) {
+		if slices.Contains(topics.RowGroups(), part) {
 			f.called("PartitionsUnowned " + part)
 		}
 		f.parts[part].set(false)
 		f.awaitLack(200, "", "")
 	}
-	for _, group := range groupNames() {
+	for _, group := range topics.RowGroups() {
 		f.parts[group].set(true)
 	}
-	for _, group := range groupNames() { // where nobody has a partition there is nothing to compare with
+	for _, group := range topics.RowGroups() { // where nobody has a partition there is nothing to compare with
 		f.called("PartLacking " + group)
 	}
 }

@@ -119,7 +119,7 @@ func (f *fenced) groups(at string) map[string][]string {
 func TestRolesNeedNoMoreAfterACutOver(t *testing.T) {
 	t.Parallel()
 	f := newFenced(t)
-	process := f.start(topics.RoleProcess, processing(groupNames()))
+	process := f.start(topics.RoleProcess, processing(topics.RowGroups()))
 	front := f.start(topics.RoleServe, serving())
 	f.run(topics.RoleOperate, "rebuild", "all", "--generation", "--timeout", workedOff)
 	process.answersFrom(2)

@@ -18,7 +18,7 @@ func TestAMirrorOfTheInputsBringsAllBack(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.03))
 	lost, found := startBroker(t), startBroker(t)
-	workers, front := startPieces(t, roleConfig(t, lost), processing(groupNames())), startPieces(t, roleConfig(t, lost), serving())
+	workers, front := startPieces(t, roleConfig(t, lost), processing(topics.RowGroups())), startPieces(t, roleConfig(t, lost), serving())
 	front.importSet(d)
 	front.stop()
 	workers.stop()
@@ -28,7 +28,7 @@ func TestAMirrorOfTheInputsBringsAllBack(t *testing.T) {
 		cfg.Registry = lost.RegistryURL() // records name their schemas by its ids
 		return startPieces(t, cfg, pieces)
 	}
-	workers, after := restored(processing(groupNames())), restored(serving())
+	workers, after := restored(processing(topics.RowGroups())), restored(serving())
 	for _, part := range [][]string{{topics.Users, topics.Follows, topics.InterestDecisions}, {topics.Pins}, {topics.Actions, topics.Candidates}} {
 		mirror(t, lost, found, part...)
 		if out, err := after.run("wait", "--timeout", workedOff); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // commands are all that there are, but for cobra's own help.
@@ -234,7 +235,7 @@ func TestCompletions(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"process", ""}, groupNames()},
+		{[]string{"process", ""}, topics.RowGroups()},
 		{[]string{"rebuild", ""}, []string{"following", "interest", "all"}},
 		{[]string{"replay", ""}, []string{"following", "interest", "all"}},
 		{[]string{"rebuild", "user:ada", "--source", ""}, []string{"following", "interest"}},

@@ -523,8 +523,8 @@ func TestBrowserConsoleWithTokens(t *testing.T) {
 func TestBrowserConsoleOfSeveralProcesses(t *testing.T) {
 	chromium := browser.Open(t)
 	broker := startBroker(t)
-	first := startPieces(t, roleConfig(t, broker), processing(groupNames()))
-	second := startPieces(t, roleConfig(t, broker), processing(groupNames()))
+	first := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
+	second := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
 	front := startPieces(t, roleConfig(t, broker), serving())
 	front.publish(consoleEvents(time.Now())...)
 	p := chromium.Page(t, browser.View{Width: 1280, Height: 900})

@@ -39,7 +39,7 @@ func (p *product) askWhoTheyAre(deps *api.Deps) error {
 		return err
 	}
 	transport := &http.Transport{DialContext: guard.DialContext, IdleConnTimeout: time.Minute}
-	p.opened(closed(transport.CloseIdleConnections))
+	p.onCloseDo(transport.CloseIdleConnections)
 	p.verifier, err = auth.NewVerifier(p.cfg.Auth, auth.Deps{Client: &http.Client{Transport: transport}, Log: p.log})
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/secure/securetest"
 	"github.com/smartfeed/smartfeed/serving/client"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // minted has the command make a token.
@@ -130,7 +131,7 @@ func TestPeersProveThemselves(t *testing.T) {
 		cfg.Auth.SecretFile, cfg.Peers.SecretFile = callers, secret
 		return cfg
 	}
-	pools := startPieces(t, role(shared), processing(groupNames()))
+	pools := startPieces(t, role(shared), processing(topics.RowGroups()))
 	front := startPieces(t, role(shared), serving())
 	stranger := startPieces(t, role(other), serving())
 	settings, err := front.cfg.Peers.TLS.Config()

@@ -59,7 +59,7 @@ func (r Role) pieces() ([]opener, error) {
 	case "", Dev:
 		return everything(), nil
 	case Process:
-		return processing(groupNames()), nil
+		return processing(topics.RowGroups()), nil
 	case Serve:
 		return serving(), nil
 	case Materialize:

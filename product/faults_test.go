@@ -162,8 +162,8 @@ func TestReadyzNamesWhatIsAway(t *testing.T) {
 		lacks  string // the part that is unreachable all the time; "": none
 	}{
 		"process": {
-			pieces: processing(groupNames()), change: func(*Config) {},
-			parts: append(groupNames(), topics.UsersDeleted, topics.InterestDecisions, topics.RecentsPulled, topics.HotPins, topics.Generations),
+			pieces: processing(topics.RowGroups()), change: func(*Config) {},
+			parts: append(topics.RowGroups(), topics.UsersDeleted, topics.InterestDecisions, topics.RecentsPulled, topics.HotPins, topics.Generations),
 		},
 		"serve": {
 			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers, c.Pinot.Controller = nobody, nobody[0] }, // features are missing in answers, which is no reason for none

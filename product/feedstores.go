@@ -94,7 +94,7 @@ func (p *product) openFeedStore(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.opened(store.Close)
+	p.onClose(store.Close)
 	p.store, p.sinks = store, []feedSink{{"", store}}
 	p.storeOf(primaryStore, "embedded", nil)
 	return nil
@@ -120,7 +120,7 @@ func (p *product) openCassandra() error {
 		return err
 	}
 	p.store = both
-	p.opened(closed(both.Close))
+	p.onCloseDo(both.Close)
 	return nil
 }
 

@@ -374,8 +374,8 @@ func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
 		cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = 5000, 5000, 3
 		return cfg
 	}
-	first := startPieces(t, config(), processing(groupNames()))
-	second := startPieces(t, config(), processing(groupNames()))
+	first := startPieces(t, config(), processing(topics.RowGroups()))
+	second := startPieces(t, config(), processing(topics.RowGroups()))
 	front := startPieces(t, config(), serving())
 	l := front.beginLife(20)
 	out, err := front.run("rebuild", "all", "--generation", "--timeout", workedOff)

@@ -21,7 +21,7 @@ type generations struct {
 	watch *topics.GenerationWatch
 	open  func(number int) (*rows.Runner, error)
 
-	view atomic.Pointer[answering]
+	view atomic.Pointer[activeRows]
 
 	mu       sync.Mutex
 	active   int
@@ -49,12 +49,12 @@ func newGenerations(ctx context.Context, p *product, open func(number int) (*row
 		return nil, err
 	}
 	g.runners[g.active] = runner
-	g.view.Store(&answering{View: runner.View()})
+	g.view.Store(&activeRows{View: runner.View()})
 	return g, nil
 }
 
-// answering are the rows of the generation that answers.
-type answering struct {
+// activeRows are the rows of the active generation.
+type activeRows struct {
 	*rows.View
 	since time.Time // when it was put in front; zero: before the process began
 }
@@ -136,7 +136,7 @@ func (g *generations) follow(ctx context.Context, group *errgroup.Group) {
 	}
 	if runner := g.runners[now.Active]; runner != nil && now.Active != g.active {
 		g.active, g.switched = now.Active, time.Now()
-		g.view.Store(&answering{runner.View(), g.switched})
+		g.view.Store(&activeRows{runner.View(), g.switched})
 		g.p.log.InfoContext(ctx, "another generation of the pools answers", "generation", now.Active)
 	}
 	for number, stop := range g.stops {
@@ -178,9 +178,8 @@ func (g *generations) running() []*rows.Runner {
 	return list
 }
 
-// answers says whether a group here is what answers are made of: everything but a generation that does not, yet or any
-// more.
-func (p *product) answers(r *rows.Runner) bool {
+// isActive says whether a runner is of the active generation of its group.
+func (p *product) isActive(r *rows.Runner) bool {
 	if p.generations == nil {
 		return true
 	}

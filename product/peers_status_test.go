@@ -22,7 +22,7 @@ import (
 
 // whole tells whether a status has every partition of every group once, and in which processes those of the pools are.
 func (s status) whole(partitions int32) (processes []string, whole bool) {
-	for _, name := range groupNames() {
+	for _, name := range topics.RowGroups() {
 		at := slices.IndexFunc(s.Groups, func(g groupStatus) bool { return g.Group == name })
 		if at < 0 || !s.Groups[at].Ready || len(s.Groups[at].Partitions) != int(partitions) {
 			return nil, false
@@ -48,7 +48,7 @@ func TestStatusOfAllProcesses(t *testing.T) {
 	}
 	t.Parallel()
 	broker := startBroker(t)
-	first := startPieces(t, roleConfig(t, broker), processing(groupNames()))
+	first := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
 	second := startProcess(t, broker)
 	front := startPieces(t, roleConfig(t, broker), serving())
 	own, one, two := front.cfg.HTTP, first.cfg.HTTP, strings.TrimPrefix(second.http, "http://")
@@ -166,9 +166,9 @@ func TestGroupsOfProcessesAreAddedUp(t *testing.T) {
 	}
 	s := status{processState: processState{Version: "v2", Ready: true, Missing: []string{}, Groups: []groupStatus{}}}
 	s.addOthers(t.Context(), heard{err: errors.New("no broker"), all: []peers.Heard{
-		{Address: "a:1", Said: says(true, 3, 10, running(1, rows.RunningNow, 5), running(0, rows.Following, -1))},
+		{Address: "a:1", Said: says(true, 3, 10, running(1, rows.StageRunning, 5), running(0, rows.StageStandby, -1))},
 		{Address: "b:1", Err: errors.New("it is gone")},
-		{Address: "c:1", Said: says(false, 1, 5, running(0, rows.RunningNow, 7), running(1, rows.RunningNow, 9))},
+		{Address: "c:1", Said: says(false, 1, 5, running(0, rows.StageRunning, 7), running(1, rows.StageRunning, 9))},
 		{Address: "d:1", Said: json.RawMessage(`{"groups":`)},
 	}}, "self:1")
 	if len(s.Groups) != 1 {

@@ -45,7 +45,7 @@ func (p *product) openTracing(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.opened(closed(exporter.Close))
+	p.onCloseDo(exporter.Close)
 	p.tracer = exporter.Tracer()
 	return nil
 }
@@ -55,7 +55,7 @@ func (p *product) openBroker(ctx context.Context) error {
 	if p.broker, err = embedded.Start(ctx, p.cfg.broker(), p.log.With("part", "broker")); err != nil {
 		return err
 	}
-	p.opened(p.broker.Close)
+	p.onClose(p.broker.Close)
 	p.part("broker", p.broker.Run)
 	p.kafka = p.broker.Kafka(p.cfg.Partitions)
 	p.kafka.Tracer = p.tracer
@@ -75,7 +75,7 @@ func (p *product) openDir(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.opened(lock.Unlock)
+	p.onClose(lock.Unlock)
 	return nil
 }
 
@@ -121,11 +121,11 @@ func (p *product) openStreams(ctx context.Context) error {
 	if p.publisher, err = topics.NewPublisher(p.kafka, p.streams); err != nil {
 		return err
 	}
-	p.opened(closed(p.publisher.Close))
+	p.onCloseDo(p.publisher.Close)
 	if p.ends, err = topics.NewLog(p.kafka); err != nil {
 		return err
 	}
-	p.opened(closed(p.ends.Close))
+	p.onCloseDo(p.ends.Close)
 	p.deleted = topics.NewDeletedUsers(p.kafka, p.streams, p.instance(), p.log)
 	p.part("users-deleted", p.deleted.Run)
 	p.decided = topics.NewWhole(p.kafka, p.streams.InterestDecisions, p.instance(), p.log)
@@ -165,7 +165,7 @@ func openGroups(names []string) opener {
 		if err != nil {
 			return err
 		}
-		p.opened(closed(shared.Close))
+		p.onCloseDo(shared.Close)
 		if bars := progress.To(os.Stderr); bars.Terminal() && p.cfg.Log.Format != "json" {
 			shared.Show(func(what string, total int) topics.Progress { return bars.Start(what, total) })
 		}
@@ -214,12 +214,7 @@ func (p *product) openPools(ctx context.Context, cfg rows.Config, env rows.Env) 
 	return p.openGenerator(p.generations)
 }
 
-// groupNames are the groups that keep rows, in the order of the flow.
-func groupNames() []string {
-	return topics.RowGroups()
-}
-
-// group returns the definition of one of groupNames.
+// group returns the definition of one of topics.RowGroups.
 func (p *product) group(name string) rows.Group {
 	switch name {
 	case topics.Objects:
@@ -261,12 +256,12 @@ func (p *product) openGenerator(view pools.Rows) error {
 	if err != nil {
 		return err
 	}
-	p.opened(closed(p.local.Close))
+	p.onCloseDo(p.local.Close)
 	p.generator = p.local
 	return nil
 }
 
-// generatorConfig has the generator wait for nobody's visits with a broker of its own: no other process has pools then.
+// generatorConfig sets Elsewhere to 0 with a broker of its own: no other process can have had the pools.
 func (p *product) generatorConfig() pools.GeneratorConfig {
 	cfg := p.cfg.Generator
 	if p.broker != nil {
@@ -281,7 +276,7 @@ func (p *product) openPeers(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.opened(closed(admin.Close))
+	p.onCloseDo(admin.Close)
 	watch := &topics.GenerationWatch{Log: p.ends}
 	p.watch = watch
 	p.part(topics.Generations, func(ctx context.Context) error { return watch.Run(ctx, func(error) {}) })
@@ -303,7 +298,7 @@ func (p *product) openPeers(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.opened(closed(client.Close))
+	p.onCloseDo(client.Close)
 	p.generator, p.related, p.retries, p.interests, p.others = client, client, client, client, client
 	return nil
 }
@@ -321,7 +316,7 @@ func (p *product) openFeatures(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.opened(store.Close)
+	p.onClose(store.Close)
 	deps := feature.Deps{Store: store, Deleted: p.deleted, Definitions: definitions, Metrics: metrics, Log: p.log, Now: time.Now}
 	sink, err := feature.NewSink(p.cfg.Feature, feature.SinkDeps{
 		Kafka: p.kafka, Streams: p.streams, Instance: p.instance(), Store: store, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
@@ -347,7 +342,7 @@ func (p *product) openFeatures(context.Context) error {
 	if p.features, err = feature.NewService(p.cfg.Feature, deps); err != nil {
 		return err
 	}
-	p.opened(closed(p.features.Close))
+	p.onCloseDo(p.features.Close)
 	reloader := feature.Reloader{
 		Path: p.cfg.Features, Every: p.cfg.Feature.ReloadEvery, Service: p.features, Metrics: metrics, Log: p.log,
 	}
@@ -361,7 +356,7 @@ func (p *product) openPinot(deps *feature.Deps, store feature.Store) error {
 	if err != nil {
 		return err
 	}
-	p.opened(closed(client.Close))
+	p.onCloseDo(client.Close)
 	deps.Store, deps.Fresh = pinot.NewStore(p.cfg.Feature, client, store), nil
 	outsider, err := pinot.NewOutsider(p.cfg.Pinot)
 	if err != nil {
@@ -381,7 +376,7 @@ func (p *product) openInsights() error {
 	if err != nil {
 		return err
 	}
-	p.opened(store.Close)
+	p.onClose(store.Close)
 	sink, err := insight.NewSink(p.cfg.Insight, insight.SinkDeps{
 		Kafka: p.kafka, Stream: p.streams.ActionsEnriched, Instance: p.instance(), Store: store, Now: time.Now,
 	})
@@ -403,7 +398,7 @@ func (p *product) openFeatureLog() (*featurelog.Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.opened(closed(client.Close))
+	p.onCloseDo(client.Close)
 	cfg := p.cfg.FeatureLog
 	cfg.Dir = p.cfg.below(cfg.Dir)
 	files, err := featurelog.NewFiles(cfg, featurelog.FilesDeps{
@@ -422,7 +417,7 @@ func (p *product) openFeed(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.opened(closed(client.Close))
+	p.onCloseDo(client.Close)
 	key, err := feed.LoadKey(p.cfg.below(p.cfg.Feed.CursorKeyFile))
 	if err != nil {
 		return err
@@ -436,7 +431,7 @@ func (p *product) openFeed(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.opened(func() error {
+	p.onClose(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), p.cfg.API.ShutdownTimeout)
 		defer cancel()
 		return p.feed.Close(ctx)
@@ -473,8 +468,8 @@ func (p *product) openServer(context.Context) error {
 	if p.server, err = api.Listen(p.cfg.HTTP, p.cfg.API, deps); err != nil {
 		return err
 	}
-	p.opened(p.server.Close)
-	p.answering("http", p.server.Run)
+	p.onClose(p.server.Close)
+	p.frontPart("http", p.server.Run)
 	return p.openAdmin()
 }
 
@@ -514,7 +509,7 @@ func (p *product) openAdmin() error {
 	if err != nil {
 		return err
 	}
-	p.opened(closeListener(a.listener))
+	p.onClose(closeListener(a.listener))
 	p.part("admin", a.Run)
 	return nil
 }

@@ -49,7 +49,7 @@ func (c *child) running(group string) (partitions []int32) {
 			continue
 		}
 		for _, p := range g.Partitions {
-			if p.Stage == rows.RunningNow {
+			if p.Stage == rows.StageRunning {
 				partitions = append(partitions, p.Partition)
 			}
 		}
@@ -64,7 +64,7 @@ func share(t *testing.T, processes ...*child) map[int32]*child {
 	all := int(DefaultConfig().Partitions)
 	of := map[int32]*child{}
 	processes[0].until(fmt.Sprintf("shared by %d processes", len(processes)), func() bool {
-		for _, group := range groupNames() {
+		for _, group := range topics.RowGroups() {
 			clear(of)
 			total := 0
 			for _, c := range processes {

@@ -119,20 +119,20 @@ func (p *product) part(name string, run func(context.Context) error) {
 	p.parts = append(p.parts, processors.Part{Name: name, Run: run})
 }
 
-// answering is part of what answers others: it ends before the rest.
-func (p *product) answering(name string, run func(context.Context) error) {
+// frontPart is part of what answers others: it ends before the rest.
+func (p *product) frontPart(name string, run func(context.Context) error) {
 	p.parts = append(p.parts, processors.Part{Name: name, Run: run, Answers: true})
 }
 
-// opened has close called when the product is closed, before what was opened earlier.
-func (p *product) opened(close func() error) { p.closers = append(p.closers, close) }
+// onClose has f called when the product is closed, before what was opened earlier is.
+func (p *product) onClose(f func() error) { p.closers = append(p.closers, f) }
 
-// closed adapts a Close that cannot fail.
-func closed(f func()) func() error {
-	return func() error {
+// onCloseDo is onClose for what cannot fail.
+func (p *product) onCloseDo(f func()) {
+	p.onClose(func() error {
 		f()
 		return nil
-	}
+	})
 }
 
 // Run runs every part until ctx ends, and starts again what fails. It is called once. When ctx ends, all parts

@@ -23,12 +23,12 @@ func TestGroupsSayHowFarTheyAre(t *testing.T) {
 		percent int // -1: none
 	}{
 		{"joining", rows.Status{Group: "pools"}, "joining", -1},
-		{"nothing read", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.Recovering, -1, 50)}}, "recovering", 0},
-		{"no end known", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.Recovering, -1, 0)}}, "recovering", 0},
+		{"nothing read", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.StageRecovering, -1, 50)}}, "recovering", 0},
+		{"no end known", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.StageRecovering, -1, 0)}}, "recovering", 0},
 		{"those that run do not count", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{
-			part(rows.Recovering, 9, 50), part(rows.Recovering, 49, 50), part(rows.RunningNow, 1000, 0), part(rows.Following, 5, 10),
+			part(rows.StageRecovering, 9, 50), part(rows.StageRecovering, 49, 50), part(rows.StageRunning, 1000, 0), part(rows.StageStandby, 5, 10),
 		}}, "recovering", 60},
-		{"beyond its end", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.Recovering, 99, 50)}}, "recovering", 100},
+		{"beyond its end", rows.Status{Group: "pools", Joined: true, Partitions: []rows.PartitionStatus{part(rows.StageRecovering, 99, 50)}}, "recovering", 100},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := lackOf(test.status)

@@ -18,7 +18,7 @@ import (
 // everything is all roles in one process, with a broker and a registry of its own.
 func everything() []opener {
 	return []opener{
-		(*product).openBroker, (*product).openStreams, openGroups(groupNames()),
+		(*product).openBroker, (*product).openStreams, openGroups(topics.RowGroups()),
 		(*product).openFeatures, (*product).openFeedStore, (*product).openSinks, (*product).openFeed, (*product).openServer,
 	}
 }
@@ -48,7 +48,7 @@ func serving() []opener {
 }
 
 func (p *program) processCommand() *cobra.Command {
-	all := strings.Join(groupNames(), ", ")
+	all := strings.Join(topics.RowGroups(), ", ")
 	return &cobra.Command{
 		Use:   "process [GROUP…]",
 		Short: "run groups on the brokers at --kafka",
@@ -58,10 +58,10 @@ its own to the others. Whoever serves asks the process that has a user's pools, 
 
 The topics must be there: see "smartfeed topics apply".`, all),
 		Example:   "  smartfeed process --kafka kafka-1:9092 --advertise 10.0.0.7:8080\n  smartfeed process pools fanout --config smartfeed.yaml",
-		ValidArgs: groupNames(),
+		ValidArgs: topics.RowGroups(),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if len(names) == 0 {
-				names = groupNames()
+				names = topics.RowGroups()
 			}
 			if err := checkGroups(names); err != nil {
 				return err
@@ -76,8 +76,8 @@ func checkGroups(names []string) error {
 	var problems []error
 	for i, name := range names {
 		switch {
-		case !slices.Contains(groupNames(), name):
-			problems = append(problems, fmt.Errorf("there is no group %q, but %s", name, strings.Join(groupNames(), ", ")))
+		case !slices.Contains(topics.RowGroups(), name):
+			problems = append(problems, fmt.Errorf("there is no group %q, but %s", name, strings.Join(topics.RowGroups(), ", ")))
 		case slices.Contains(names[:i], name):
 			problems = append(problems, fmt.Errorf("group %s is named twice", name))
 		}

@@ -70,8 +70,8 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 	d := readDataset(t, generated(t, 0.03))
 	limit := DefaultConfig().Pools.Cap
 	broker := startBroker(t)
-	first := startPieces(t, roleConfig(t, broker), processing(groupNames()))
-	second := startPieces(t, roleConfig(t, broker), processing(groupNames()))
+	first := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
+	second := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
 	front := startPieces(t, roleConfig(t, broker), serving())
 	front.importSet(d)
 	for _, s := range []*started{first, second} {
@@ -99,7 +99,7 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 func TestEveryServeKnowsEverybody(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)
-	startPieces(t, roleConfig(t, broker), processing(groupNames()))
+	startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
 	lost := roleConfig(t, broker)
 	first, second := startPieces(t, roleConfig(t, broker), serving()), startPieces(t, lost, serving())
 	now, users := time.Now(), []string{}

@@ -83,7 +83,7 @@ func TestRealSecuredProduct(t *testing.T) {
 		cfg.HTTP = freeAddress(t)
 		return startPieces(t, cfg, pieces)
 	}
-	role(processing(groupNames()))
+	role(processing(topics.RowGroups()))
 	front := role(serving())
 	events := filepath.Join(t.TempDir(), "events.jsonl")
 	now := time.Now().UTC().Format(time.RFC3339)
@@ -120,7 +120,7 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 	g.as(topics.RoleOperate, "feedstore", "verify")
 	g.grant(topics.RoleMaterialize, "SELECT", "MODIFY")
 	g.grant(topics.RoleServe, "SELECT")
-	g.start(topics.RoleProcess, processing(groupNames()))
+	g.start(topics.RoleProcess, processing(topics.RowGroups()))
 	g.start(topics.RoleMaterialize, materializing())
 	front := g.start(topics.RoleServe, serving())
 	events := filepath.Join(t.TempDir(), "events.jsonl")
@@ -148,7 +148,7 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 	g.as(topics.RoleOperate, "wait", "--timeout", workedOff) // what the visit had to say
 	g.checkFrozen()
 	g.takeAway(topics.RoleProcess, topics.Deliveries)
-	_, err = openProduct(t.Context(), g.config(topics.RoleProcess), slog.New(slog.NewTextHandler(t.Output(), nil)), processing(groupNames()))
+	_, err = openProduct(t.Context(), g.config(topics.RoleProcess), slog.New(slog.NewTextHandler(t.Output(), nil)), processing(topics.RowGroups()))
 	if err == nil || !strings.Contains(err.Error(), "on topic deliveries") || !strings.Contains(err.Error(), "topics acls process") {
 		t.Errorf("without a grant: %v, want that it is named", err)
 	}

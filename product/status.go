@@ -190,7 +190,7 @@ func (p *product) lacking() []api.Lack {
 		}
 	}
 	for _, g := range p.groupsNow() {
-		if s := g.Readiness(); !s.Ready && p.answers(g) {
+		if s := g.Readiness(); !s.Ready && p.isActive(g) {
 			all = append(all, lackOf(s))
 		}
 	}
@@ -264,7 +264,7 @@ func lackOf(s rows.Status) api.Lack {
 	var done, all int64
 	recovering := 0
 	for _, p := range s.Partitions {
-		if p.Stage == rows.Recovering {
+		if p.Stage == rows.StageRecovering {
 			recovering++
 			done, all = done+min(p.Table+1, p.End), all+p.End
 		}
@@ -273,7 +273,7 @@ func lackOf(s rows.Status) api.Lack {
 	if all > 0 {
 		percent = int(max(done, 0) * 100 / all)
 	}
-	l := lack(s.Group, string(rows.Recovering), fmt.Sprintf("%s has partitions that are not ready: %d of %d recover their rows, %d %% of them are here",
+	l := lack(s.Group, string(rows.StageRecovering), fmt.Sprintf("%s has partitions that are not ready: %d of %d recover their rows, %d %% of them are here",
 		s.Group, recovering, len(s.Partitions), percent))
 	l.Percent = &percent
 	return l

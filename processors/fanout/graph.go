@@ -115,7 +115,7 @@ func (g *group) leave(tx *rows.Tx, b *book, user schemas.UserID) error {
 	return g.settle(tx, b)
 }
 
-// mode has an edge wait while its follower is away, and brings what was missed to one who is back. Whoever asks is
+// mode marks an edge as away while its follower is, and brings what was missed to one who is back. Every request is
 // answered, whatever has become of the edge.
 func (g *group) mode(tx *rows.Tx, m *schemas.EdgeMode) error {
 	if tx.Key() != string(m.Followee) {

@@ -48,7 +48,7 @@ func appendWeight(b []byte, w weight) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(w.time))
 }
 
-// parseWeight reads a row's value; nil is the weight 1 of nobody's saying.
+// parseWeight reads a row's value; nil is the default, 1: no weight was ever sent.
 func parseWeight(value []byte) (weight, error) {
 	switch len(value) {
 	case 0:

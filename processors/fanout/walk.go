@@ -148,31 +148,31 @@ func walkFrom(kind byte, after schemas.UserID) rows.Scan {
 
 // then returns what is to be done once the deliveries of a step have been applied: the next step, or the word that the
 // walk has come to its end, nil if nobody waits for that.
-func (g *group) then(tx *rows.Tx, b *book, s *schemas.FanoutStep, st *step, inAway bool) (*follower, error) {
+func (g *group) then(tx *rows.Tx, b *book, s *schemas.FanoutStep, st *step, inAway bool) (*successor, error) {
 	followee, _ := followeeOf(tx.Key())
-	next := follower{owner: tx.Key()}
+	next := successor{owner: tx.Key()}
 	switch {
 	case st.more:
 		on := *s
 		on.After, on.Away, on.Turn = schemas.UserID(st.last), inAway, true
 		next.step = &on
 	case s.Back && (b.shard || !b.spread):
-		next = follower{string(followee), &schemas.FanoutStep{Kind: schemas.DoneStep, Followee: followee}}
+		next = successor{string(followee), &schemas.FanoutStep{Kind: schemas.DoneStep, Followee: followee}}
 	default:
 		return nil, nil
 	}
 	return &next, nil
 }
 
-// follower is a step that follows another.
-type follower struct {
+// successor is the step that comes after another, and the owner it is sent to.
+type successor struct {
 	owner string
 	step  *schemas.FanoutStep
 }
 
 // bring delivers a pin to the followers of a step. What is to be done then goes with the last delivery: the pools send
 // it on when they have applied that. Without any delivery it is sent at once.
-func (g *group) bring(tx *rows.Tx, st *step, s *schemas.FanoutStep, then *follower) error {
+func (g *group) bring(tx *rows.Tx, st *step, s *schemas.FanoutStep, then *successor) error {
 	last := st.lastShare()
 	if last < 0 {
 		if then == nil {

@@ -11,18 +11,18 @@ import (
 // batch are made of it where it lies. Blind writes are only appended; an owner's writes are put in order when they
 // are first read.
 type batch struct {
-	data    []byte
-	writes  []write
-	emits   []emit
-	traces  traces
-	first   begun    // the first record that is not silent, which has waited the longest; zero: there is none
-	covers  []covers // what some emits need beside the rest
-	owners  map[string]*ownerLog
-	logs    [][]ownerLog // what owners points to, logsPerChunk each, for the next use too
-	news    []int32      // scratch of ordered
-	applied []int64      // by input: offset of the last record applied, -1: none
-	counts  []counted    // what callbacks count: drops by reason, effects by name
-	letters []string     // reasons of records sent to the dead letters
+	data      []byte
+	writes    []write
+	emits     []emit
+	traces    traces
+	first     begun      // the first record that is not silent, which has waited the longest; zero: there is none
+	envelopes []envelope // of some emits
+	owners    map[string]*ownerLog
+	logs      [][]ownerLog // what owners points to, logsPerChunk each, for the next use too
+	news      []int32      // scratch of ordered
+	applied   []int64      // by input: offset of the last record applied, -1: none
+	counts    []counted    // what callbacks count: drops by reason, effects by name
+	letters   []string     // reasons of records sent to the dead letters
 
 	messages  int
 	misplaced int     // records that are sent on to the partition of their key
@@ -62,12 +62,13 @@ type emit struct {
 	value     span
 	noValue   bool
 	traced    uint16 // index of the record's span in traces + 1, 0: it is not traced
-	covers    int32  // index of covers + 1, 0: none
+	envelope  int32  // index of envelopes + 1, 0: none
 	since     int64
 }
 
-// covers are what is around a record that goes on to another partition as it is, or around one that is tried again.
-type covers struct {
+// envelope is the topic, headers and time of a record that is not simply an output: one forwarded to its right partition, or
+// one that is tried again.
+type envelope struct {
 	topic   string
 	headers map[string][]byte
 	micros  int64
@@ -98,7 +99,7 @@ func (b *batch) reset() {
 	if cap(b.writes)*writeBytes > maxKept {
 		b.writes = nil
 	}
-	b.data, b.writes, b.emits, b.covers = b.data[:0], b.writes[:0], b.emits[:0], b.covers[:0]
+	b.data, b.writes, b.emits, b.envelopes = b.data[:0], b.writes[:0], b.emits[:0], b.envelopes[:0]
 	b.counts, b.letters, b.skipped = b.counts[:0], b.letters[:0], b.skipped[:0]
 	clear(b.owners)
 	for i := range b.applied {
@@ -140,16 +141,16 @@ func (b *batch) emit(topic uint16, partition int32, key string, value []byte, si
 	return &b.emits[len(b.emits)-1]
 }
 
-// cover puts covers around an emit.
-func (b *batch) cover(e *emit, c covers) {
-	b.covers = append(b.covers, c)
-	e.covers = int32(len(b.covers))
+// wrap puts an emit into an envelope.
+func (b *batch) wrap(e *emit, in envelope) {
+	b.envelopes = append(b.envelopes, in)
+	e.envelope = int32(len(b.envelopes))
 }
 
 // topicOf is the name of an emit's topic.
 func (b *batch) topicOf(e *emit, topo *topology) string {
-	if e.covers != 0 {
-		return b.covers[e.covers-1].topic
+	if e.envelope != 0 {
+		return b.envelopes[e.envelope-1].topic
 	}
 	return topo.outputNames[e.topic]
 }
@@ -329,11 +330,11 @@ func headOf(key []byte, prefix int) (head uint64) {
 }
 
 // mark is a point in a batch; undo goes back to it.
-type mark struct{ data, writes, emits, covers, misplaced, counts, letters, skipped int }
+type mark struct{ data, writes, emits, envelopes, misplaced, counts, letters, skipped int }
 
 func (b *batch) mark() mark {
 	return mark{
-		len(b.data), len(b.writes), len(b.emits), len(b.covers), b.misplaced, len(b.counts), len(b.letters), len(b.skipped),
+		len(b.data), len(b.writes), len(b.emits), len(b.envelopes), b.misplaced, len(b.counts), len(b.letters), len(b.skipped),
 	}
 }
 
@@ -348,7 +349,7 @@ func (b *batch) undo(m mark) {
 		l.last = w.prev
 		l.sorted, l.indexed, l.shared = nil, -1, false
 	}
-	b.data, b.writes, b.emits, b.covers = b.data[:m.data], b.writes[:m.writes], b.emits[:m.emits], b.covers[:m.covers]
+	b.data, b.writes, b.emits, b.envelopes = b.data[:m.data], b.writes[:m.writes], b.emits[:m.emits], b.envelopes[:m.envelopes]
 	b.counts, b.letters, b.skipped = b.counts[:m.counts], b.letters[:m.letters], b.skipped[:m.skipped]
 	b.misplaced = m.misplaced
 }

@@ -128,15 +128,15 @@ func (p *part) commit(b *batch) error {
 		return err
 	}
 	p.w.r.at(beforeEnd)
-	if err := topics.EndTransaction(ctx, p.client, kgo.TryCommit, p.strangers(b)...); err != nil {
+	if err := topics.EndTransaction(ctx, p.client, kgo.TryCommit, p.newTopics(b)...); err != nil {
 		return fmt.Errorf("end transaction, outcome unknown: %w", err)
 	}
 	p.w.r.at(afterEnd)
 	return p.apply(b, offset)
 }
 
-// strangers returns the topics of a batch that no batch before it had.
-func (p *part) strangers(b *batch) (list []string) {
+// newTopics returns the topics of a batch that no batch before it had.
+func (p *part) newTopics(b *batch) (list []string) {
 	last, topo := "", p.w.r.topo
 	note := func(topic string) {
 		if topic == last { // most are of the topic that the one before is of
@@ -245,10 +245,10 @@ func (f *flight) emit(b *batch, e *emit, topo *topology, i int) {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: tracing.Header, Value: b.traces.header(e.traced)})
 	}
 	r.Topic = b.topicOf(e, topo)
-	if e.covers == 0 {
+	if e.envelope == 0 {
 		return
 	}
-	c := &b.covers[e.covers-1]
+	c := &b.envelopes[e.envelope-1]
 	if !c.isNew {
 		r.Timestamp = time.UnixMicro(c.micros)
 	}

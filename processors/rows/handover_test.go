@@ -95,7 +95,7 @@ func (w *wire) recoversFrom(t *testing.T, end func()) {
 	w.joined(t)
 	stopB := start(t, b)
 	eventually.True(t, "both are ready, with standbys", func() bool {
-		return stages(a, RunningNow) == 2 && stages(a, Following) == 2 && stages(b, RunningNow) == 2 && stages(b, Following) == 2
+		return stages(a, StageRunning) == 2 && stages(a, StageStandby) == 2 && stages(b, StageRunning) == 2 && stages(b, StageStandby) == 2
 	})
 	must(t, stopA())
 	must(t, stopB())
@@ -336,7 +336,7 @@ func TestStandbyTakesNoProducerID(t *testing.T) {
 	start(t, a)
 	start(t, b)
 	eventually.True(t, "both have two and follow two", func() bool {
-		return stages(a, RunningNow) == 2 && stages(a, Following) == 2 && stages(b, RunningNow) == 2 && stages(b, Following) == 2
+		return stages(a, StageRunning) == 2 && stages(a, StageStandby) == 2 && stages(b, StageRunning) == 2 && stages(b, StageStandby) == 2
 	})
 	const n = 400
 	w.send(t, "t-in", 0, n, user)
@@ -371,16 +371,16 @@ func joiningAndLeaving(t *testing.T, w *wire) {
 	}
 	a := member()
 	start(t, a)
-	eventually.True(t, "the first has all", func() bool { return stages(a, RunningNow) == testPartitions })
+	eventually.True(t, "the first has all", func() bool { return stages(a, StageRunning) == testPartitions })
 	joined, left := time.Hour, time.Hour
 	for try := 0; try < 5 && max(joined, left) > 4*time.Second; try++ {
 		b, began := member(), time.Now()
 		stopB := start(t, b)
-		eventually.True(t, "the second has its share", func() bool { return stages(a, RunningNow) == 2 && stages(b, RunningNow) == 2 })
+		eventually.True(t, "the second has its share", func() bool { return stages(a, StageRunning) == 2 && stages(b, StageRunning) == 2 })
 		joined = min(joined, time.Since(began))
 		began = time.Now()
 		must(t, stopB())
-		eventually.True(t, "the first has all again", func() bool { return stages(a, RunningNow) == testPartitions })
+		eventually.True(t, "the first has all again", func() bool { return stages(a, StageRunning) == testPartitions })
 		left = min(left, time.Since(began))
 	}
 	if max(joined, left) > 4*time.Second {

@@ -223,8 +223,8 @@ func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
 		return
 	}
 	b := p.state.pending
-	as := covers{topic: string(ctx.Topic()), headers: ctx.Headers(), micros: ctx.Timestamp().UnixMicro()}
-	b.cover(b.emit(0, partition, ctx.Key(), value, p.since()), as)
+	as := envelope{topic: string(ctx.Topic()), headers: ctx.Headers(), micros: ctx.Timestamp().UnixMicro()}
+	b.wrap(b.emit(0, partition, ctx.Key(), value, p.since()), as)
 	b.misplaced++
 }
 

@@ -213,7 +213,7 @@ func TestStrangersAreTheTopicsThatAreNew(t *testing.T) {
 		p.state.begin(&tx, "key", "key", time.UnixMilli(5), p)
 		c.do(&tx)
 		must(t, p.state.end(&tx, nil))
-		if got := p.strangers(b); !slices.Equal(got, c.want) {
+		if got := p.newTopics(b); !slices.Equal(got, c.want) {
 			t.Errorf("batch %d has the new topics %v, want %v", i, got, c.want)
 		}
 	}

@@ -37,7 +37,7 @@ func staticMembers(t *testing.T, w *wire) {
 		runners[i] = member(names[i], dirs[i])
 		stops[i] = start(t, runners[i])
 	}
-	shared := func() bool { return stages(runners[0], RunningNow) == 2 && stages(runners[1], RunningNow) == 2 }
+	shared := func() bool { return stages(runners[0], StageRunning) == 2 && stages(runners[1], StageRunning) == 2 }
 	eventually.True(t, "both have their share", shared)
 	for i := range runners { // the group's leader and the other
 		had, others := owned(runners[i]), runners[1-i].owned.Load()
@@ -57,7 +57,7 @@ func staticMembers(t *testing.T, w *wire) {
 	}
 	must(t, stops[0]())
 	began := time.Now()
-	eventually.True(t, "the other has all", func() bool { return stages(runners[1], RunningNow) == testPartitions })
+	eventually.True(t, "the other has all", func() bool { return stages(runners[1], StageRunning) == testPartitions })
 	t.Logf("after the last leave the other had all after %s", time.Since(began).Round(time.Millisecond))
 	if took := time.Since(began); took < 3*time.Second {
 		t.Errorf("its partitions went to the other after %s: it has left the group", took)
@@ -70,7 +70,7 @@ func staticMembers(t *testing.T, w *wire) {
 // owned is which partitions a member has.
 func owned(r *Runner) (all [testPartitions]bool) {
 	for _, p := range r.Status().Partitions {
-		all[p.Partition] = p.Stage == RunningNow
+		all[p.Partition] = p.Stage == StageRunning
 	}
 	return all
 }

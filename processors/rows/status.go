@@ -24,9 +24,9 @@ type Stage string
 
 // The stages of a partition.
 const (
-	Recovering Stage = "recovering" // assigned, its rows being read from the changelog
-	RunningNow Stage = "running"    // assigned, recovered
-	Following  Stage = "standby"    // another's; a hot copy of it is kept
+	StageRecovering Stage = "recovering" // assigned, its rows being read from the changelog
+	StageRunning    Stage = "running"    // assigned, recovered
+	StageStandby    Stage = "standby"    // another's; a hot copy of it is kept
 )
 
 // PartitionStatus is one partition in this process.
@@ -83,7 +83,7 @@ func (r *Runner) status(applied func(*part) map[string]int64) Status {
 	for i := range r.slots {
 		if p, here := r.slots[i].status(int32(i), applied); here {
 			s.Partitions = append(s.Partitions, p)
-			s.Ready = s.Ready && p.Stage != Recovering
+			s.Ready = s.Ready && p.Stage != StageRecovering
 		}
 	}
 	return s

@@ -210,7 +210,7 @@ func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte,
 		return err
 	}
 	b := tx.s.pending
-	b.cover(&b.emits[len(b.emits)-1], covers{topic: topic, headers: map[string][]byte{topics.RetryHeader: retry.Value()}, isNew: true})
+	b.wrap(&b.emits[len(b.emits)-1], envelope{topic: topic, headers: map[string][]byte{topics.RetryHeader: retry.Value()}, isNew: true})
 	return nil
 }
 

@@ -135,7 +135,7 @@ func (r *Runner) left(s *store) {
 func (r *Runner) show(p *part) {
 	at := &r.slots[p.id]
 	at.mu.Lock()
-	at.part, at.stage = p, RunningNow
+	at.part, at.stage = p, StageRunning
 	at.mu.Unlock()
 	r.meter.owned.Add(p.activity.setHere(true))
 	r.changed(p.id)

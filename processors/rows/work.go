@@ -180,7 +180,7 @@ func (w *work) openFor(s *session, partition int32) (storage.Storage, error) {
 		return nil, err
 	}
 	st.head = func() int64 { return w.tables.end(w.r.topo.table, partition) }
-	w.r.came(partition, st, Following)
+	w.r.came(partition, st, StageStandby)
 	return standby{st, w.r}, nil
 }
 
@@ -231,7 +231,7 @@ func (w *work) openPart(s *session, partition int32) (*part, error) {
 		return nil, err
 	}
 	p.prepare()
-	w.r.came(partition, p.store, Recovering)
+	w.r.came(partition, p.store, StageRecovering)
 	s.took(p)
 	return p, nil
 }
