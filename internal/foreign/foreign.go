@@ -1,8 +1,8 @@
 // Package foreign tells what pages of other sites have a browser send to servers of this machine.
 //
 // A browser sends what a page asks for to any address that it reaches, this machine's included, and only keeps the answer
-// from the page. And a site can have its own name lead here (DNS rebinding): its pages then read the answers, too, but ask
-// by that name. Servers that ask nobody who they are refuse both.
+// from the page. And a site can point a name of its own at this machine (DNS rebinding): its pages then read the answers,
+// too, but ask by that name. Servers that ask nobody who they are refuse both.
 //
 // The package imports nothing of the module, and every layer may import it.
 package foreign
@@ -27,8 +27,8 @@ func Page(r *http.Request) bool {
 	return Change(changing)
 }
 
-// Name says whether a Host is a name, which any site could have lead here, and neither an address nor localhost, with or
-// without a port (digits: RFC 3986, 3.2.3). No browser sends an empty one.
+// Name says whether a Host is a name, which any site could own, and neither an address nor localhost, with or without a
+// port (digits: RFC 3986, 3.2.3). No browser sends an empty one.
 func Name(host string) bool {
 	if name, port, err := net.SplitHostPort(host); err == nil {
 		if strings.Trim(port, "0123456789") != "" {
@@ -52,8 +52,8 @@ func RefusePages(next http.Handler, counts func(*http.Request) bool) http.Handle
 // RefuseNames answers 403 to who asks by a name.
 func RefuseNames(next http.Handler) http.Handler {
 	return refuse(next, func(r *http.Request) bool { return Name(r.Host) },
-		"nobody is asked who they are here, and so nothing is answered by a name, which any site could have lead here: "+
-			"ask for 127.0.0.1 or localhost")
+		"callers are not asked who they are here, so requests by a name are refused (any site can point a name of its own at "+
+			"this machine): ask for 127.0.0.1 or localhost")
 }
 
 func refuse(next http.Handler, counts func(*http.Request) bool, why string) http.Handler {

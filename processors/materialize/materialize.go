@@ -151,7 +151,7 @@ func (s *Sink) Run(ctx context.Context) error {
 	return err
 }
 
-// handle is work, and takes down how long the records have waited for it.
+// handle is work, and records how long what it works on has waited.
 func (s *Sink) handle(ctx context.Context, producer *kgo.Client, records []*kgo.Record) error {
 	s.hand.take(oldest(records))
 	if err := s.work(ctx, producer, records); err != nil {

@@ -31,8 +31,8 @@ func NewGuard(timeout time.Duration, now func() time.Time) *Guard {
 // f returns by then; what it does later is too late, whatever it returns.
 //
 // Do fails with an error that is ErrResting or ErrBusy without calling f, with one that is context.DeadlineExceeded when f
-// was too late, and with what f returns. That ctx was cancelled is not held against what is called, nor that it was too
-// late when ctx left it less than Fair.
+// was too late, and with what f returns. A cancelled ctx does not count as a failure of the service, nor does lateness when
+// ctx left it less than Fair.
 func (g *Guard) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	trying, err := g.enter()
 	if err != nil {

@@ -97,7 +97,7 @@ func (s *Service) Close() { s.client.CloseIdleConnections() }
 
 // Ask sends a question and reads the answer. It fails with an error that is ErrResting or ErrBusy without asking, with one
 // that is context.DeadlineExceeded when the answer is too late, and with what went wrong otherwise; see Guard.Do for what
-// is held against the service.
+// counts as a failure of the service.
 func (s *Service) Ask(ctx context.Context, question, answer any) error {
 	err := s.guard.Do(ctx, func(ctx context.Context) error { return s.ask(ctx, question, answer) })
 	if err != nil {

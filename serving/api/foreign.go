@@ -27,14 +27,14 @@ func fromOtherSite() *Problem {
 	return problem(http.StatusForbidden, "pages of other sites may not send this")
 }
 
-// notRenamed refuses, where nobody is asked who they are, who asks by a name: any site can have one of its own lead to this
+// notRenamed refuses, where nobody is asked who they are, who asks by a name: any site can point one of its own at this
 // machine, and a browser then takes the server for a part of that site, whose pages may read every answer. What guards the
 // server otherwise knows its names; this program does not.
 func (s *Server) notRenamed(r *http.Request) error {
 	if s.deps.Auth != nil || s.cfg.Insecure || !foreign.Name(r.Host) {
 		return nil
 	}
-	return problem(http.StatusForbidden, "nobody is asked who they are here, and so nothing is answered by the name %s, which any site "+
-		"could have lead here: ask for 127.0.0.1 or localhost, or set auth.jwks or auth.secret_file, or api.insecure if something "+
-		"else guards the address", quote(r.Host))
+	return problem(http.StatusForbidden, "callers are not asked who they are here, so requests by the name %s are refused (any site can point "+
+		"a name of its own at this machine): ask for 127.0.0.1 or localhost, or set auth.jwks or auth.secret_file, or api.insecure "+
+		"if something else guards the address", quote(r.Host))
 }

@@ -96,8 +96,8 @@ func (r *race[T]) start(from side) {
 	})
 }
 
-// call asks a store, and takes down how long it took. Of a call that was cut off, because the other store was faster or
-// the read had no more time, that is the least it would have taken.
+// call asks a store and measures it. A call that was cut off, because the other store was faster or the read had no more
+// time, would have taken at least what is measured.
 func (r *race[T]) call(ctx context.Context, from side) answer[T] {
 	ctx, span := tracing.Start(ctx, "feedstore "+r.kind.name, trace.SpanKindClient, attribute.String("smartfeed.store", from.String()))
 	began := time.Now()
