@@ -94,8 +94,11 @@ func (c *Config) remains(now time.Time) []topics.Remain {
 		{Where: "rows of retries", What: "records that could not be read", Note: "until they are retried or given up"},
 		{Where: "rows of retries", What: "the reasons, which may quote the user's id", Note: "until others take their place"},
 		{Where: "frozen feeds of others", What: "the user's pins, hidden", Note: fmt.Sprintf("until %d newer items were shown", c.FeedStore.MaxFeed)},
-		{Where: "pools of others", What: "the user's pins, hidden, where they came by a follow", Note: "for a day or two"},
-		{Where: "pools of others", What: "the user's pins, hidden, where they came as neighbours or offers alone", Note: "until the pool is trimmed, or for ever where nothing more comes"},
+		{Where: "pools of others", What: "the user's pins, hidden, where they came by a follow that stands", Note: "for a day or two"},
+		{
+			Where: "pools of others", What: "the user's pins, hidden, that came by a follow which has ended, by one of a followee who is pulled, as neighbours or offers",
+			Note: "until the pool is trimmed, or for ever where nothing more comes",
+		},
 	}
 }
 

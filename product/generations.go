@@ -30,9 +30,13 @@ type generations struct {
 	stops    map[int]context.CancelFunc
 }
 
-// lingering is for how long a generation goes on that others may still ask: they learn of a new one within
-// milliseconds, a chunk that was begun takes as long as its deadline.
+// lingering is for how long a generation goes on that others may still ask: until cutOverReaches, and for as long as a chunk
+// may take that was begun then.
 const lingering = 5 * time.Second
+
+// cutOverReaches is when every process has learned of a cut-over: each looks four times a second. Until then one of them may
+// have a chunk given by the generation before.
+const cutOverReaches = 500 * time.Millisecond
 
 // newGenerations reads which generation answers, and opens it.
 func newGenerations(ctx context.Context, p *product, open func(number int) (*rows.Runner, error)) (*generations, error) {
@@ -56,7 +60,7 @@ func newGenerations(ctx context.Context, p *product, open func(number int) (*row
 // activeRows are the rows of the active generation.
 type activeRows struct {
 	*rows.View
-	since time.Time // when it was put in front; zero: before the process began
+	since time.Time // when all had it in front; zero: before the process began
 }
 
 // Read reads the rows of the generation that answers.
@@ -136,7 +140,7 @@ func (g *generations) follow(ctx context.Context, group *errgroup.Group) {
 	}
 	if runner := g.runners[now.Active]; runner != nil && now.Active != g.active {
 		g.active, g.switched = now.Active, time.Now()
-		g.view.Store(&activeRows{runner.View(), g.switched})
+		g.view.Store(&activeRows{runner.View(), g.switched.Add(cutOverReaches)})
 		g.p.log.InfoContext(ctx, "another generation of the pools answers", "generation", now.Active)
 	}
 	for number, stop := range g.stops {

@@ -11,11 +11,13 @@ import (
 
 // Sweeping. What is deleted, or of an author who is gone, is hidden at once, and would stay where nothing more comes that has
 // the pool trimmed. So what says that something is deleted sets a timer of the user's, a day later at least, which trims all
-// pools and drops what is deleted for good. It fires at a time of the day that is the user's own: what is deleted within a day
+// pools and drops what is deleted for good. Nobody says it of what came by a follow that has ended, or from a followee whose
+// pins are pulled. It fires at a time of the day that is the user's own: what is deleted within a day
 // sets the same timer, nothing need be read for it, and the users of a popular pin are not swept all at once.
 
-// sweepAfter is how long what is deleted stays at least, twice as long at most. Versions that came before over other edges, and
-// were slower, find the deletion there.
+// sweepAfter is how long what is deleted stays at least, from the time of the event that deleted it, twice as long at most from
+// its arrival. Versions that came before over other edges, and were slower, find the deletion there. Of events that come days
+// late they may not: such a pin is then a candidate, which no page shows, until the deletion has come over that edge, too.
 const sweepAfter = 24 * time.Hour
 
 // timerSweep is the timer that sweeps a user's pools.

@@ -23,7 +23,7 @@ func (g *group) tell(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) (answers i
 		return 0, err
 	}
 	on := *r
-	on.Tell, on.Keep = true, true // a former build, which knows no Tell, asks everybody and takes nothing away
+	on.Tell, on.Keep = true, true // a build that knows no Tell asks everybody, and a user it works off stays returning until the next absence
 	for _, followee := range list {
 		if !roomy(tx) {
 			more = true
