@@ -101,6 +101,25 @@ func (w *wire) wait(t *testing.T, timeout time.Duration) error {
 	return topics.Wait(ctx, w.kafka, schemas.MicrosOf(time.Now()), nil, pipelineReaders...)
 }
 
+var errSeenEnough = errors.New("enough was seen")
+
+// look has Wait tell of n looks at brokers that answered, and then ends it: errSeenEnough is the cause.
+func (w *wire) look(t *testing.T, n int) error {
+	t.Helper()
+	ctx, end := context.WithCancelCause(t.Context())
+	bounded, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	told := 0
+	return topics.Wait(bounded, w.kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) {
+		if s.Err == nil {
+			told++
+		}
+		if told == n {
+			end(errSeenEnough)
+		}
+	}, pipelineReaders...)
+}
+
 // When Wait returns, everything that was published before has had all its effects, loops walked, while newer events
 // keep coming; and it does return.
 func TestWaitIsExactUnderTraffic(t *testing.T) {
@@ -152,27 +171,38 @@ func TestWaitWithASlowClock(t *testing.T) {
 	}
 }
 
+// A busy machine makes single rounds late, and a Wait that is slow by itself all of them: the best one counts.
 func TestWaitReturnsSoonAfterTheLastEffect(t *testing.T) {
+	const soon, rounds = 300 * time.Millisecond, 5
 	w := newWire(t)
 	p := &pipeline{w: w}
 	p.run(t)
 	w.produce(t, topics.Pins, "warm")
 	eventually.True(t, "the pipeline runs", func() bool { return p.effects("warm") == 3 })
-	w.produce(t, topics.Pins, numbered("a", 100)...)
-	var last time.Time
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		eventually.True(t, "all effects", func() bool { return p.effects("a") == 300 })
-		last = time.Now()
-	})
-	if err := w.wait(t, time.Minute); err != nil {
+	best := time.Hour
+	for round := 0; round < rounds && best > soon; round++ {
+		best = min(best, p.late(t, fmt.Sprintf("r%d-", round)))
+	}
+	if best > soon {
+		t.Errorf("Wait returned %s after the last effect at best, want %s at most", best, soon)
+	}
+}
+
+// late publishes events, and returns how long after their last effect Wait returns.
+func (p *pipeline) late(t *testing.T, prefix string) time.Duration {
+	t.Helper()
+	p.w.produce(t, topics.Pins, numbered(prefix, 100)...)
+	var returned time.Time
+	var err error
+	var waiting sync.WaitGroup
+	waiting.Go(func() { err, returned = p.w.wait(t, time.Minute), time.Now() })
+	eventually.True(t, "all effects", func() bool { return p.effects(prefix) == 300 })
+	last := time.Now()
+	waiting.Wait()
+	if err != nil {
 		t.Fatal(err)
 	}
-	returned := time.Now()
-	watch.Wait()
-	if late := returned.Sub(last); late > 300*time.Millisecond {
-		t.Errorf("Wait returned %s after the last effect, want 300 ms at most", late)
-	}
+	return returned.Sub(last)
 }
 
 // Between two looks a record moves on: mill commits it after its ends were, or would have been, read. Only because the
@@ -191,7 +221,7 @@ func TestWaitReadsEndsAfterCommittedOffsets(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	err := w.wait(t, 500*time.Millisecond)
+	err := w.look(t, 2)
 	if err == nil || !strings.Contains(err.Error(), "loop: 1 of publications") {
 		t.Errorf("Wait = %v, want loop to be behind", err)
 	}
@@ -203,16 +233,10 @@ func TestWaitReadsEndsAfterCommittedOffsets(t *testing.T) {
 func TestWaitSaysWhatIsBehind(t *testing.T) {
 	w := newWire(t)
 	w.produce(t, topics.Pins, numbered("a", 10)...)
-	var states int
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	err := topics.Wait(ctx, w.kafka, schemas.MicrosOf(time.Now()), func(topics.WaitState) { states++ }, pipelineReaders...)
+	err := w.look(t, 2)
 	var behind *topics.WaitError
-	if !errors.As(err, &behind) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "mill: 10 of pins") {
-		t.Errorf("Wait = %v, want a WaitError that says mill: 10 of pins", err)
-	}
-	if states < 2 {
-		t.Errorf("progress was called %d times, want each look", states)
+	if !errors.As(err, &behind) || !errors.Is(err, errSeenEnough) || !strings.Contains(err.Error(), "mill: 10 of pins") {
+		t.Errorf("Wait = %v, want a WaitError that says mill: 10 of pins, after two looks", err)
 	}
 }
 
