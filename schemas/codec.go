@@ -117,7 +117,7 @@ func (t *tree) namedNode(s avro.NamedSchema) *node {
 	if n := t.named[s.FullName()]; n != nil {
 		return n
 	}
-	n := &node{kind: kind(s.Type()), name: s.Name(), aliases: s.Aliases()}
+	n := &node{kind: kind(s.Type()), name: s.Name(), fullName: s.FullName(), aliases: s.Aliases()}
 	t.named[s.FullName()] = n
 	switch s := s.(type) {
 	case *avro.EnumSchema:

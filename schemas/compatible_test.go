@@ -19,6 +19,10 @@ func TestCheckBackward(t *testing.T) {
 	enum := func(symbols, more string) string {
 		return `{"type":"enum","name":"E","symbols":[` + symbols + `]` + more + `}`
 	}
+	inSpace := func(space, typ string) string {
+		return `{"type":"record","name":"R","namespace":"` + space + `","fields":[` + fieldSchema("f", typ) + `]}`
+	}
+	const millis, micros = `{"type":"long","logicalType":"timestamp-millis"}`, `{"type":"long","logicalType":"timestamp-micros"}`
 	const withDefault = `{"name":"g","type":"string","default":""}`
 	tests := []struct {
 		name, reader, writer string
@@ -45,8 +49,8 @@ func TestCheckBackward(t *testing.T) {
 		{"double to float", field("float"), field("double"), []string{"f: type changed from double to float"}},
 		{"string to long", field("long"), field("string"), []string{"f: type changed from string to long"}},
 		{"string to array", field(`{"type":"array","items":"string"}`), field("string"), []string{"f: type changed from string to array"}},
-		{"milliseconds to microseconds", field(`{"type":"long","logicalType":"timestamp-micros"}`), field(`{"type":"long","logicalType":"timestamp-millis"}`), []string{"f: logical type changed from timestamp-millis to timestamp-micros"}},
-		{"a number to microseconds", field(`{"type":"long","logicalType":"timestamp-micros"}`), field("long"), nil},
+		{"milliseconds to microseconds", field(micros), field(millis), []string{"f: logical type changed from timestamp-millis to timestamp-micros"}},
+		{"a number to microseconds", field(micros), field("long"), nil},
 		{"enum gained a symbol", field(enum(`"A","B"`, "")), field(enum(`"A"`, "")), nil},
 		{"enum lost a symbol", field(enum(`"A"`, "")), field(enum(`"A","B"`, "")), []string{"f: enum E lost symbol B and has no default"}},
 		{"enum lost a symbol and has a default", field(enum(`"A"`, `,"default":"A"`)), field(enum(`"A","B"`, "")), nil},
@@ -54,6 +58,8 @@ func TestCheckBackward(t *testing.T) {
 		{"union lost a type", field("string"), field(`["null","string"]`), []string{"f|null: type changed from null to string"}},
 		{"union gained a type", field(`["null","string","long"]`), field(`["null","string"]`), nil},
 		{"type is none of a union", field(`["null","string"]`), field("boolean"), []string{"f: type boolean is none of the union's"}},
+		{"a union of records of one name", `["string",` + inSpace("n", "int") + `,` + inSpace("m", "string") + `]`, inSpace("m", "string"), nil},
+		{"a union of two meanings", field(`[` + millis + `,` + micros + `]`), field(micros), nil},
 		{"items", field(`{"type":"array","items":"int"}`), field(`{"type":"array","items":"string"}`), []string{"f[]: type changed from string to int"}},
 		{"values", field(`{"type":"map","values":"int"}`), field(`{"type":"map","values":"string"}`), []string{"f{}: type changed from string to int"}},
 		{"fixed of another size", field(`{"type":"fixed","name":"F","size":2}`), field(`{"type":"fixed","name":"F","size":3}`), []string{"f: fixed F changed from 3 to 2 bytes"}},

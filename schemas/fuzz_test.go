@@ -151,6 +151,8 @@ func FuzzCheckBackward(f *testing.F) {
 		f.Add(r.schema, all[(i+1)%len(all)].schema)
 	}
 	f.Add(`["null",{"type":"enum","name":"E","symbols":["A"],"default":"A"}]`, `{"type":"fixed","name":"F","size":4}`)
+	f.Add(`[{"type":"record","name":"n.R","fields":[{"name":"x","type":"int"}]},{"type":"record","name":"m.R","fields":[{"name":"x","type":"string"}]}]`, `"int"`)
+	f.Add(`[{"type":"long","logicalType":"timestamp-millis"},{"type":"long","logicalType":"timestamp-micros"}]`, `"long"`)
 	f.Fuzz(func(t *testing.T, reader, writer string) {
 		_ = CheckBackward(reader, writer)
 		if _, _, err := parseSchema(reader); err != nil {

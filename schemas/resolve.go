@@ -152,14 +152,22 @@ func (r *resolver) intoUnion(path string, reader, writer *node) step {
 	}
 }
 
-// branchFor returns the branch of the writer's own type, else the first that it can be promoted to, else -1. (The
-// specification has just the first that matches; Java's implementation, which most writers go by, has this.)
+// branchFor returns the branch that is the writer's type in full, with its namespace and its meaning, else the first of
+// the writer's own type, else the first that it can be promoted to, else -1. (The specification has just the first that
+// matches; Java's implementation, which most writers go by, has this.)
 func branchFor(branches []*node, writer *node) int {
-	own := slices.IndexFunc(branches, func(b *node) bool { return b.kind == writer.kind && sameName(b, writer) })
-	if own >= 0 {
-		return own
+	for _, fits := range []func(b *node) bool{
+		func(b *node) bool {
+			return b.kind == writer.kind && b.fullName == writer.fullName && b.logical == writer.logical
+		},
+		func(b *node) bool { return b.kind == writer.kind && sameName(b, writer) },
+		func(b *node) bool { return promotes(writer.kind, b.kind) },
+	} {
+		if i := slices.IndexFunc(branches, fits); i >= 0 {
+			return i
+		}
 	}
-	return slices.IndexFunc(branches, func(b *node) bool { return promotes(writer.kind, b.kind) })
+	return -1
 }
 
 func sameName(reader, writer *node) bool {

@@ -132,6 +132,7 @@ type node struct {
 	kind     kind
 	logical  string   // logical type of a primitive, "" for none
 	name     string   // of a record, enum or fixed, without its namespace
+	fullName string   // with it
 	aliases  []string // of name
 	fields   []field  // of a record, in their order on the wire
 	items    *node    // of an array or map
