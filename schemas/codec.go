@@ -1,18 +1,21 @@
 package schemas
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hamba/avro/v2"
 )
 
 // This file, and file.go for files that this program writes itself, are the only ones that know the Avro library,
-// hamba/avro. The library is trusted with schemas and with mapping values to structs, not with bytes: by itself it lets
-// six bytes exhaust the memory, takes many a truncated record for a whole one, and can skip a field for ever. So conform
-// sees every body first, no body is decoded with another schema than its own, and the limits below only have to hold if
-// conform should be wrong.
+// hamba/avro. The library is trusted with this package's schemas and with mapping values to structs, not with bytes: by
+// itself it lets six bytes exhaust the memory, takes many a truncated record for a whole one, and can skip a field for
+// ever. So conform sees every body first, no body is decoded with another schema than its own, and the limits below only
+// have to hold if conform should be wrong. Schemas of others it reads without the defaults of their fields: see
+// hideDefaults.
 
 // maxSchemaBytes bounds the text of a schema.
 const maxSchemaBytes = 1 << 20
@@ -24,7 +27,12 @@ type codec struct {
 	readers sync.Pool // of *avro.Reader
 }
 
-func newCodec(schema avro.Schema, maxBytes int) *codec {
+// newCodec takes the text of a schema of this package.
+func newCodec(text string, maxBytes int) (*codec, error) {
+	schema, err := avro.ParseWithCache(text, "", &avro.SchemaCache{})
+	if err != nil {
+		return nil, fmt.Errorf("parse schema: %w", err)
+	}
 	api := avro.Config{
 		BlockLength:            maxBytes, // one block, so that a slice is allocated once when it is read
 		DisableBlockSizeHeader: true,     // nobody skips blocks here
@@ -36,7 +44,7 @@ func newCodec(schema avro.Schema, maxBytes int) *codec {
 		schema:  schema,
 		writers: sync.Pool{New: func() any { return avro.NewWriter(nil, 512, avro.WithWriterConfig(api)) }},
 		readers: sync.Pool{New: func() any { return avro.NewReader(nil, 0, avro.WithReaderConfig(api)) }},
-	}
+	}, nil
 }
 
 // encode returns head followed by the body of rec, a pointer to a struct.
@@ -71,20 +79,80 @@ func (c *codec) decode(body []byte, rec any) error {
 	return nil
 }
 
-// parseSchema reads the text of a schema, twice: for the library and as the nodes that this package works with.
-func parseSchema(text string) (avro.Schema, *node, error) {
+// parseSchema reads the text of a schema, whoever wrote it, as the nodes that this package works with.
+func parseSchema(text string) (*node, error) {
 	if len(text) > maxSchemaBytes {
-		return nil, nil, fmt.Errorf("parse schema: %d bytes, at most %d are read", len(text), maxSchemaBytes)
+		return nil, fmt.Errorf("parse schema: %d bytes, at most %d are read", len(text), maxSchemaBytes)
 	}
-	schema, err := avro.ParseWithCache(text, "", &avro.SchemaCache{})
+	schema, err := parseHostile(text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("parse schema: %w", err)
+		return nil, fmt.Errorf("parse schema: %w", err)
 	}
 	n := (&tree{named: map[string]*node{}}).node(schema)
 	if err := n.measure(); err != nil {
-		return nil, nil, fmt.Errorf("parse schema: %w", err)
+		return nil, fmt.Errorf("parse schema: %w", err)
 	}
-	return schema, n, nil
+	return n, nil
+}
+
+// parseHostile has the library parse a schema without the defaults of its fields. Where it panics nevertheless that is an
+// error: its schema's records come again after each start.
+func parseHostile(text string) (schema avro.Schema, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v", cause)
+		}
+	}()
+	var parsed any
+	if json.Unmarshal([]byte(text), &parsed) != nil {
+		parsed = text // what is no JSON the library takes for the name of a type
+	}
+	hideDefaults(parsed)
+	hidden, err := json.Marshal(parsed)
+	if err != nil {
+		return nil, err
+	}
+	return avro.ParseWithCache(string(hidden), "", &avro.SchemaCache{})
+}
+
+// hiddenDefault is where hideDefaults puts a field's default: the library keeps what it does not know.
+const hiddenDefault = "hidden-default"
+
+// hideDefaults moves the defaults of fields to where the library does not look at them. When it parses one it fills in
+// whole records of defaults, which a few hundred bytes can make endless, or gigabytes, and panics on unions of nothing.
+// It takes names in any case, as the library does.
+func hideDefaults(schema any) {
+	switch schema := schema.(type) {
+	case []any:
+		for _, s := range schema {
+			hideDefaults(s)
+		}
+	case map[string]any:
+		for name, s := range schema {
+			if fields, ok := s.([]any); ok && strings.EqualFold(name, "fields") {
+				hideDefaultsOf(fields)
+			}
+			if name != hiddenDefault {
+				hideDefaults(s)
+			}
+		}
+	}
+}
+
+func hideDefaultsOf(fields []any) {
+	for _, f := range fields {
+		f, ok := f.(map[string]any)
+		if !ok {
+			continue
+		}
+		delete(f, hiddenDefault)
+		for name, value := range f {
+			if strings.EqualFold(name, "default") {
+				delete(f, name)
+				f[hiddenDefault] = value
+			}
+		}
+	}
 }
 
 // tree turns the library's schema into nodes.
@@ -127,10 +195,8 @@ func (t *tree) namedNode(s avro.NamedSchema) *node {
 	case *avro.RecordSchema:
 		n.kind = kindRecord // the library has a second kind for errors of RPC
 		for _, f := range s.Fields() {
-			n.fields = append(n.fields, field{
-				name: f.Name(), aliases: f.Aliases(), node: t.node(f.Type()),
-				hasDefault: f.HasDefault(), def: f.Default(),
-			})
+			def, has := f.Props()[hiddenDefault]
+			n.fields = append(n.fields, field{name: f.Name(), aliases: f.Aliases(), node: t.node(f.Type()), hasDefault: has, def: def})
 		}
 	}
 	return n

@@ -14,11 +14,11 @@ import (
 // one of a union, an enum that gained symbols or has a default. Beyond the specification, another logical type of the
 // same number (milliseconds for microseconds) is an obstacle.
 func CheckBackward(reader, writer string) error {
-	_, r, err := parseSchema(reader)
+	r, err := parseSchema(reader)
 	if err != nil {
 		return fmt.Errorf("reader's schema: %w", err)
 	}
-	_, w, err := parseSchema(writer)
+	w, err := parseSchema(writer)
 	if err != nil {
 		return fmt.Errorf("writer's schema: %w", err)
 	}

@@ -92,7 +92,7 @@ func TestOwnSchemasReadThemselves(t *testing.T) {
 		if err := CheckBackward(r.schema, r.schema); err != nil {
 			t.Errorf("%s: %v", r.name, err)
 		}
-		_, n, err := parseSchema(r.schema)
+		n, err := parseSchema(r.schema)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,6 +102,16 @@ func TestOwnSchemasReadThemselves(t *testing.T) {
 			t.Errorf("%s from its required fields: %v", r.name, problems)
 		}
 	}
+}
+
+// parseTwice parses a schema for the library, with its defaults, and as the nodes of this package.
+func parseTwice(text string) (avro.Schema, *node, error) {
+	s, err := avro.ParseWithCache(text, "", &avro.SchemaCache{})
+	if err != nil {
+		return nil, nil, err
+	}
+	n, err := parseSchema(text)
+	return s, n, err
 }
 
 // drawSchema draws a schema of random shape. Two of them have the same names and few fields, and so are often, but not
@@ -179,11 +189,11 @@ func TestCheckBackwardAgreesWithTheLibrary(t *testing.T) {
 		if rapid.Bool().Draw(t, "same shape") {
 			writer = strings.NewReplacer(`"long"`, `"int"`, `"float"`, `"int"`, `"A","B"`, `"A"`).Replace(reader)
 		}
-		r, _, err := parseSchema(reader)
+		r, _, err := parseTwice(reader)
 		if err != nil {
 			t.Skip(err)
 		}
-		w, _, err := parseSchema(writer)
+		w, _, err := parseTwice(writer)
 		if err != nil {
 			t.Skip(err)
 		}
@@ -265,11 +275,11 @@ func TestResolveAgreesWithTheLibrary(t *testing.T) {
 		if rapid.Bool().Draw(t, "same shape") {
 			writer = strings.NewReplacer(`"long"`, `"int"`, `"float"`, `"int"`, `"A","B"`, `"A"`).Replace(reader)
 		}
-		r, rn, err := parseSchema(reader)
+		r, rn, err := parseTwice(reader)
 		if err != nil {
 			t.Skip(err)
 		}
-		w, wn, err := parseSchema(writer)
+		w, wn, err := parseTwice(writer)
 		if err != nil {
 			t.Skip(err)
 		}

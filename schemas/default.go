@@ -2,99 +2,163 @@ package schemas
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 )
 
-// appendDefault appends a field's default, as the Avro library parsed it.
-func appendDefault(out []byte, n *node, def any) ([]byte, error) {
-	switch n.kind {
-	case kindUnion: // the default is one of the first branch
-		return appendDefault(appendLong(out, 0), n.branches[0], def)
-	case kindRecord:
-		return appendDefaultRecord(out, n, def)
-	case kindArray:
-		return appendDefaultArray(out, n, def)
-	case kindMap:
-		return appendDefaultMap(out, n, def)
+// maxDefaults is how many values the defaults of all fields of one reader may come to. A few hundred bytes can ask for any
+// number: a record of two fields of the next record, each with the default {}, and so on.
+const maxDefaults = 1 << 16
+
+var errDefaults = errors.New("defaults of too many values")
+
+// defaults appends defaults of a reader's fields.
+type defaults struct {
+	values int // appended so far
+	depth  int // of the one that is being appended
+}
+
+// append appends a default of schema n, as JSON has it.
+func (d *defaults) append(out []byte, n *node, def any) ([]byte, error) {
+	d.values++
+	switch {
+	case d.values > maxDefaults:
+		return nil, errDefaults
+	case len(out) > maxResolvedBytes:
+		return nil, errBig
+	case d.depth == maxDepth:
+		return nil, errDeep
 	}
-	switch v := def.(type) {
+	d.depth++
+	defer func() { d.depth-- }()
+	switch def := def.(type) {
+	case []any:
+		if n.kind == kindArray {
+			return d.array(out, n, def)
+		}
+	case map[string]any:
+		switch n.kind {
+		case kindRecord:
+			return d.record(out, n, def)
+		case kindMap:
+			return d.mapping(out, n, def)
+		}
+	}
+	if n.kind == kindUnion && len(n.branches) > 0 { // the default is one of the first branch
+		return d.append(appendLong(out, 0), n.branches[0], def)
+	}
+	return appendDefault(out, n, def)
+}
+
+func (d *defaults) array(out []byte, n *node, items []any) ([]byte, error) {
+	var err error
+	for _, item := range items {
+		if out, err = d.append(appendLong(out, 1), n.items, item); err != nil {
+			return nil, err
+		}
+	}
+	return appendLong(out, 0), nil
+}
+
+func (d *defaults) mapping(out []byte, n *node, entries map[string]any) ([]byte, error) {
+	var err error
+	for key, value := range entries {
+		out = append(appendLong(appendLong(out, 1), int64(len(key))), key...)
+		if out, err = d.append(out, n.items, value); err != nil {
+			return nil, err
+		}
+	}
+	return appendLong(out, 0), nil
+}
+
+func (d *defaults) record(out []byte, n *node, values map[string]any) ([]byte, error) {
+	for _, f := range n.fields {
+		value, ok := values[f.name]
+		if !ok && !f.hasDefault {
+			return nil, fmt.Errorf("%s: neither a value nor a default", f.name)
+		}
+		if !ok {
+			value = f.def
+		}
+		var err error
+		if out, err = d.append(out, f.node, value); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return out, nil
+}
+
+// appendDefault appends a default that holds no others.
+func appendDefault(out []byte, n *node, def any) ([]byte, error) {
+	switch def := def.(type) {
 	case nil:
 		if n.kind == kindNull {
 			return out, nil
 		}
 	case bool:
-		if v {
+		switch {
+		case n.kind == kindBoolean && def:
 			return append(out, 1), nil
+		case n.kind == kindBoolean:
+			return append(out, 0), nil
 		}
-		return append(out, 0), nil
 	case string:
-		return appendDefaultText(out, n, v)
-	case []byte:
-		return append(appendLong(out, int64(len(v))), v...), nil
-	case int:
-		return appendLong(out, int64(v)), nil
-	case int64:
-		return appendLong(out, v), nil
-	case float32:
-		return binary.LittleEndian.AppendUint32(out, math.Float32bits(v)), nil
+		return appendDefaultText(out, n, def)
 	case float64:
-		return binary.LittleEndian.AppendUint64(out, math.Float64bits(v)), nil
+		return appendDefaultNumber(out, n, def)
 	}
-	return nil, fmt.Errorf("%T for %s is not supported", def, n.label())
+	return nil, noDefault(n, def)
 }
 
-func appendDefaultText(out []byte, n *node, v string) ([]byte, error) {
-	if n.kind == kindEnum {
-		return appendLong(out, int64(slices.Index(n.symbols, v))), nil
-	}
-	return append(appendLong(out, int64(len(v))), v...), nil
+// noDefault says that a value cannot stand for one of schema n.
+func noDefault(n *node, def any) error {
+	return fmt.Errorf("%.64q is none of type %s", fmt.Sprint(def), n.label())
 }
 
-func appendDefaultArray(out []byte, n *node, def any) ([]byte, error) {
-	items, ok := def.([]any)
-	if !ok {
-		return nil, fmt.Errorf("%T for %s is not supported", def, n.label())
-	}
-	var err error
-	for _, item := range items {
-		if out, err = appendDefault(appendLong(out, 1), n.items, item); err != nil {
-			return nil, err
+func appendDefaultText(out []byte, n *node, def string) ([]byte, error) {
+	switch n.kind {
+	case kindString:
+		return append(appendLong(out, int64(len(def))), def...), nil
+	case kindEnum:
+		if i := slices.Index(n.symbols, def); i >= 0 {
+			return appendLong(out, int64(i)), nil
+		}
+	case kindBytes:
+		if b, ok := bytesOf(def); ok {
+			return append(appendLong(out, int64(len(b))), b...), nil
+		}
+	case kindFixed:
+		if b, ok := bytesOf(def); ok && len(b) == n.size {
+			return append(out, b...), nil
 		}
 	}
-	return appendLong(out, 0), nil
+	return nil, noDefault(n, def)
 }
 
-func appendDefaultMap(out []byte, n *node, def any) ([]byte, error) {
-	entries, ok := def.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("%T for %s is not supported", def, n.label())
-	}
-	var err error
-	for key, value := range entries {
-		out = append(appendLong(appendLong(out, 1), int64(len(key))), key...)
-		if out, err = appendDefault(out, n.items, value); err != nil {
-			return nil, err
+// bytesOf returns the bytes that a default of bytes means, whose characters are their numbers.
+func bytesOf(def string) ([]byte, bool) {
+	var b []byte
+	for _, r := range def {
+		if r > math.MaxUint8 {
+			return nil, false
 		}
+		b = append(b, byte(r))
 	}
-	return appendLong(out, 0), nil
+	return b, true
 }
 
-func appendDefaultRecord(out []byte, n *node, def any) ([]byte, error) {
-	values, ok := def.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("%T for %s is not supported", def, n.label())
+func appendDefaultNumber(out []byte, n *node, def float64) ([]byte, error) {
+	const ends = 1 << 63 // the first that is no long
+	whole := math.Trunc(def) == def && def >= -ends && def < ends
+	switch {
+	case n.kind == kindFloat:
+		return binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(def))), nil
+	case n.kind == kindDouble:
+		return binary.LittleEndian.AppendUint64(out, math.Float64bits(def)), nil
+	case n.kind == kindLong && whole, n.kind == kindInt && whole && def >= math.MinInt32 && def <= math.MaxInt32:
+		return appendLong(out, int64(def)), nil
 	}
-	var err error
-	for _, f := range n.fields {
-		value, ok := values[f.name]
-		if !ok {
-			value = f.def
-		}
-		if out, err = appendDefault(out, f.node, value); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name, err)
-		}
-	}
-	return out, nil
+	return nil, noDefault(n, def)
 }

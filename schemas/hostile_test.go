@@ -172,6 +172,113 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
+// hostileSchema is one that made the library panic, or run out of memory or of time, when it parsed the defaults of fields.
+type hostileSchema struct {
+	name, text string
+	before     string // what was written before with none of its fields
+	says       string // why it cannot be read as the schema before
+}
+
+func hostileSchemas() []hostileSchema {
+	const double = `{"type":"record","name":"R%d","fields":[{"name":"a","type":%s,"default":{}},{"name":"b","type":"R%d","default":{}}]}`
+	doubling, most := `{"type":"record","name":"R0","fields":[]}`, 40
+	for i := range most {
+		doubling = fmt.Sprintf(double, i+1, doubling, i)
+	}
+	var many []string
+	for i := range 1000 {
+		many = append(many, fmt.Sprintf(`{"name":"f%d","type":"F","default":"x"}`, i))
+	}
+	huge := `{"type":"fixed","name":"F","size":2147483647}`
+	big := fmt.Sprintf(`{"type":"fixed","name":"F","size":%d}`, MaxRecordBytes)
+	single := recordSchema("R")
+	return []hostileSchema{
+		{"a union of nothing", recordSchema("R", `{"name":"a","type":[],"default":null}`), single, `a: default: "<nil>" is none of type union`},
+		{"a record in itself", recordSchema("R", `{"name":"a","type":"R","default":{}}`), single, "nested too deep"},
+		{"a fixed of gigabytes", recordSchema("R", `{"name":"a","type":`+huge+`,"default":"x"}`), single, "fixed F of 2147483647 bytes"},
+		{"many that are big", recordSchema("R", append([]string{fieldSchema("f", big)}, many...)...), single, `f9: default: "x" is none of type fixed F`},
+		{"twice the next one", doubling, recordSchema("R40"), "defaults of too many values"},
+		{"the same in capitals", strings.NewReplacer("fields", "FIELDS", "default", "Default").Replace(doubling), recordSchema("R40"), "defaults of too many values"},
+	}
+}
+
+// TestHostileSchemas has records of such schemas come, which a schema's id is enough for, and holds them against others.
+func TestHostileSchemas(t *testing.T) {
+	for _, tt := range hostileSchemas() {
+		t.Run(tt.name, func(t *testing.T) {
+			source := &asked{texts: texts{9: tt.text}}
+			s := serdeOf[PinEvent](t, source)
+			var err, check error
+			allocated, _ := cost(func() { // without a bound on the work it would not end
+				for range 3 {
+					_, err = s.Decode(framed(9, 0))
+				}
+				check = CheckBackward(tt.text, tt.before)
+			})
+			checkBad(t, err)
+			if n := source.count(); n != 1 {
+				t.Errorf("the schema was asked for %d times, want once", n)
+			}
+			if check == nil || !strings.Contains(check.Error(), tt.says) {
+				t.Errorf("checked: %.500v, want that it says %q", check, tt.says)
+			}
+			if allocated > 64<<20 {
+				t.Errorf("took %d bytes, want at most 64 MiB", allocated)
+			}
+		})
+	}
+}
+
+// TestDefaults has fields that the writer has not take their defaults, as JSON has them.
+func TestDefaults(t *testing.T) {
+	const pair = `{"type":"record","name":"P","fields":[{"name":"x","type":"int"},{"name":"y","type":"int","default":2}]}`
+	tests := []struct {
+		typ, def string
+		want     []byte // nil: refused
+	}{
+		{`"boolean"`, `true`, []byte{1}},
+		{`"boolean"`, `0`, nil},
+		{`"int"`, `-3`, []byte{5}},
+		{`"int"`, `1.5`, nil},
+		{`"int"`, `2147483648`, nil},
+		{`"long"`, `2147483648`, appendLong(nil, 1<<31)},
+		{`"long"`, `9223372036854775808`, nil},
+		{`"float"`, `0.5`, []byte{0, 0, 0, 0x3f}},
+		{`"double"`, `0.5`, []byte{0, 0, 0, 0, 0, 0, 0xe0, 0x3f}},
+		{`"string"`, `"ä"`, []byte{4, 0xc3, 0xa4}},
+		{`"string"`, `null`, nil},
+		{`"bytes"`, `"\u00ff"`, []byte{2, 0xff}},
+		{`"bytes"`, `"\u0100"`, nil},
+		{`{"type":"fixed","name":"F","size":2}`, `"\u00ffA"`, []byte{0xff, 'A'}},
+		{`{"type":"fixed","name":"F","size":2}`, `"A"`, nil},
+		{`{"type":"enum","name":"E","symbols":["A","B"]}`, `"B"`, []byte{2}},
+		{`{"type":"enum","name":"E","symbols":["A","B"]}`, `"C"`, nil},
+		{`["null","string"]`, `null`, []byte{0}},
+		{`["string","null"]`, `null`, nil},
+		{`{"type":"array","items":"int"}`, `[1,2]`, []byte{2, 2, 2, 4, 0}},
+		{`{"type":"array","items":"int"}`, `{}`, nil},
+		{`{"type":"map","values":"int"}`, `{"k":1}`, []byte{2, 2, 'k', 2, 0}},
+		{pair, `{"x":1}`, []byte{2, 4}},
+		{pair, `{"x":1,"y":3}`, []byte{2, 6}},
+		{pair, `{"y":3}`, nil},
+	}
+	for _, tt := range tests {
+		reader, err := parseSchema(recordSchema("R", `{"name":"f","type":`+tt.typ+`,"default":`+tt.def+`}`))
+		if err != nil {
+			t.Errorf("%s of %s: %v", tt.def, tt.typ, err)
+			continue
+		}
+		step, problems := resolve(reader, &node{kind: kindRecord, name: "R"})
+		if refused := problems != nil; refused != (tt.want == nil) {
+			t.Errorf("%s of %s: %v, want %x", tt.def, tt.typ, problems, tt.want)
+			continue
+		}
+		if got, err := step(&cursor{}, nil); tt.want != nil && (err != nil || !bytes.Equal(got, tt.want)) {
+			t.Errorf("%s of %s: got %x, %v, want %x", tt.def, tt.typ, got, err, tt.want)
+		}
+	}
+}
+
 // TestCodecChecksItself has the library's wrapper refuse what conform would not have let pass.
 func TestCodecChecksItself(t *testing.T) {
 	s := serdeOf[DeletedUser](t, texts{})
@@ -212,7 +319,7 @@ func TestConform(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, n, err := parseSchema(tt.schema)
+			n, err := parseSchema(tt.schema)
 			if err != nil {
 				t.Fatal(err)
 			}

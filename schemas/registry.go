@@ -64,7 +64,7 @@ func (r *Registry) Close() { r.transport.CloseIdleConnections() }
 func (r *Registry) Register(ctx context.Context, subject, schema string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	if _, _, err := parseSchema(schema); err != nil {
+	if _, err := parseSchema(schema); err != nil {
 		return 0, fmt.Errorf("register %s: %w", subject, err)
 	}
 	text := sr.Schema{Schema: schema, Type: sr.TypeAvro}

@@ -26,6 +26,7 @@ type pair struct{ reader, writer *node }
 type resolver struct {
 	problems []error
 	memo     map[pair]*step // of records: what a recursive schema comes back to
+	defaults defaults
 }
 
 // problem notes what is wrong at path, and returns the step that fails for it.
@@ -303,7 +304,7 @@ func (r *resolver) source(path string, f field, writer *node) source {
 	if !f.hasDefault {
 		return source{field: -1, step: r.problem(path, "new field without a default")}
 	}
-	def, err := appendDefault(nil, f.node, f.def)
+	def, err := r.defaults.append(nil, f.node, f.def)
 	if err != nil {
 		return source{field: -1, step: r.problem(path, "default: %w", err)}
 	}

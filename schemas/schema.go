@@ -148,7 +148,7 @@ type field struct {
 	aliases    []string
 	node       *node
 	hasDefault bool
-	def        any // what a reader takes if the writer has no such field
+	def        any // what a reader takes if the writer has no such field, as JSON has it
 }
 
 // label names the type in messages.
@@ -159,14 +159,17 @@ func (n *node) label() string {
 	return string(n.kind)
 }
 
-// measure sets min in every node below n. It fails on an array whose items take no bytes: a few bytes could announce
-// any number of them.
+// measure sets min in every node below n. It fails on an array whose items take no bytes, because a few bytes could
+// announce any number of them, and on what no record has room for.
 func (n *node) measure() error {
 	seen := map[*node]bool{}
 	n.setMin(seen)
 	for at := range seen {
-		if at.kind == kindArray && at.items.min == 0 {
+		switch {
+		case at.kind == kindArray && at.items.min == 0:
 			return fmt.Errorf("array of %s: items without bytes are not supported", at.items.label())
+		case at.size > MaxRecordBytes:
+			return fmt.Errorf("%s of %d bytes, at most %d are supported", at.label(), at.size, MaxRecordBytes)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 func TestSchemasMatchTypes(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		t.Run(r.file, func(t *testing.T) {
-			_, n, err := parseSchema(r.schema)
+			n, err := parseSchema(r.schema)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +123,7 @@ func TestSchemaFiles(t *testing.T) {
 func TestOptionalFieldsHaveDefaults(t *testing.T) {
 	must := strings.Fields("id time actor verb object user source candidates")
 	for _, r := range records(t, texts{})[:5] {
-		_, n, err := parseSchema(r.schema)
+		n, err := parseSchema(r.schema)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestParseSchemaRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := parseSchema(tt.text)
+			_, err := parseSchema(tt.text)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want an error with %q", err, tt.want)
 			}

@@ -77,7 +77,7 @@ func newFraming(subject string, id int, source SchemaSource, rec any) (*framing,
 	if err != nil {
 		return nil, fmt.Errorf("serde of %s: %w", subject, err)
 	}
-	schema, reader, err := parseSchema(text)
+	reader, err := parseSchema(text)
 	if err != nil {
 		return nil, fmt.Errorf("serde of %s: %w", subject, err)
 	}
@@ -85,7 +85,9 @@ func newFraming(subject string, id int, source SchemaSource, rec any) (*framing,
 		subject: subject, id: uint32(id), maxBytes: maxBytes(rec),
 		reader: reader, source: source, writers: map[uint32]writer{},
 	}
-	s.codec = newCodec(schema, s.maxBytes)
+	if s.codec, err = newCodec(text, s.maxBytes); err != nil {
+		return nil, fmt.Errorf("serde of %s: %w", subject, err)
+	}
 	binary.BigEndian.PutUint32(s.head[1:], s.id)
 	return s, nil
 }
@@ -245,7 +247,7 @@ func (s *framing) ask(id uint32) (writer, error) {
 
 // plan prepares reading records of a writer's schema.
 func (s *framing) plan(text string) writer {
-	_, n, err := parseSchema(text)
+	n, err := parseSchema(text)
 	if err != nil {
 		return writer{err: err}
 	}

@@ -223,11 +223,11 @@ func TestDecodeOtherWriters(t *testing.T) {
 func TestRewriteIsBounded(t *testing.T) {
 	reader := recordSchema("R", fieldSchema("a", `{"type":"array","items":{"type":"record","name":"I","fields":[{"name":"x","type":"boolean"},{"name":"y","type":"string","default":"`+strings.Repeat("y", 1000)+`"}]}}`))
 	writer := recordSchema("R", fieldSchema("a", `{"type":"array","items":{"type":"record","name":"I","fields":[{"name":"x","type":"boolean"}]}}`))
-	_, r, err := parseSchema(reader)
+	r, err := parseSchema(reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, w, err := parseSchema(writer)
+	w, err := parseSchema(writer)
 	if err != nil {
 		t.Fatal(err)
 	}
