@@ -239,6 +239,17 @@ func TestPublishNamesEveryBadLineAndPublishesNothing(t *testing.T) {
 	}
 }
 
+// Lines are those that POST /v1/events would cut of the same bytes.
+func TestPublishTakesTheLongestLine(t *testing.T) {
+	w := newWire(t)
+	room := strings.Repeat(" ", schemas.MaxLineBytes-len(otherGood))
+	longest := strings.TrimSuffix(otherGood, "}") + room + "}\r\n"
+	out, stderr, err := w.smartfeed(t, longest+"\f\n"+otherGood, "publish", "--skip-bad")
+	if err != nil || out != "published 2 events: 2 follows; 1 bad lines left out\n" || !strings.HasPrefix(stderr, "standard input:2: ") {
+		t.Errorf("publish printed %q and %q, %v, want the form feed left out alone", out, stderr, err)
+	}
+}
+
 func TestPublishFailsOnAMissingFile(t *testing.T) {
 	w := newWire(t)
 	a := write(t, goodLines(3))

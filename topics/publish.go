@@ -1,8 +1,6 @@
 package topics
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -176,18 +174,18 @@ func (f source) lines(ctx context.Context, visit func(number int, l schemas.Line
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read %s from the start (a pipe goes to standard input): %w", f.name, err)
 	}
-	in := bufio.NewReaderSize(f, 64<<10)
+	in := schemas.NewLineReader(f, 64<<10)
 	for number := 1; ctx.Err() == nil; number++ {
-		text, err := readLine(in)
+		text, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil && !errors.Is(err, errLongLine) {
+		if err != nil && !errors.Is(err, schemas.ErrLongLine) {
 			return fmt.Errorf("read %s: %w", f.name, err)
 		}
 		var l schemas.Line
 		if err == nil {
-			if text = bytes.TrimSpace(text); len(text) == 0 {
+			if len(text) == 0 {
 				continue
 			}
 			l, err = schemas.ParseLine(text)
@@ -197,30 +195,6 @@ func (f source) lines(ctx context.Context, visit func(number int, l schemas.Line
 		}
 	}
 	return context.Cause(ctx)
-}
-
-var errLongLine = fmt.Errorf("longer than %d bytes", schemas.MaxLineBytes)
-
-// readLine returns the next line. Of one that is too long nothing is kept, and the next call goes on behind it.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	long := false
-	for {
-		piece, err := in.ReadSlice('\n')
-		if !long {
-			line = append(line, piece...)
-			long = len(line) > schemas.MaxLineBytes+1 // with the line feed
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil && (!errors.Is(err, io.EOF) || len(line) == 0):
-			return nil, err
-		case long:
-			return nil, errLongLine
-		}
-		return line, nil
-	}
 }
 
 // sendFiles publishes the good lines and counts what was acknowledged. It stops at the first failure.

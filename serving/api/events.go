@@ -1,8 +1,6 @@
 package api
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,16 +55,16 @@ const linesBuffer = 16 << 10
 func (s *Server) readLines(body io.Reader) ([]schemas.Line, error) {
 	var (
 		now   = schemas.MicrosOf(s.deps.Now())
-		cut   = lineCutter{in: bufio.NewReaderSize(body, linesBuffer)}
+		in    = schemas.NewLineReader(body, linesBuffer)
 		lines []schemas.Line
 		bad   badLines
 	)
 	for n := 1; ; n++ {
-		text, err := cut.next()
+		text, err := in.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return lines, bad.err(len(lines))
-		case err != nil && !errors.Is(err, errLongLine):
+		case err != nil && !errors.Is(err, schemas.ErrLongLine):
 			return nil, readError(err)
 		case err == nil && len(text) == 0:
 			continue
@@ -92,38 +90,6 @@ func (s *Server) parseLine(text []byte, read error, now schemas.Micros) (schemas
 		err = line.Validate(now, s.deps.Verbs)
 	}
 	return line, err
-}
-
-// errLongLine says that a line is longer than an event can be.
-var errLongLine = fmt.Errorf("longer than %d bytes", schemas.MaxLineBytes)
-
-// lineCutter cuts a body into lines.
-type lineCutter struct {
-	in   *bufio.Reader
-	line []byte
-}
-
-// next returns the next line without the space around it; it stands until the next call. A line that is too long is
-// read to its end and not kept, errLongLine; after the last line comes io.EOF.
-func (c *lineCutter) next() ([]byte, error) {
-	c.line = c.line[:0]
-	for {
-		part, err := c.in.ReadSlice('\n')
-		const most = schemas.MaxLineBytes + len("\r\n")
-		room := most + 1 - len(c.line) // one more shows that it is too long
-		c.line = append(c.line, part[:min(len(part), room)]...)
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil && (!errors.Is(err, io.EOF) || len(c.line) == 0):
-			return nil, err
-		}
-		line := bytes.Trim(c.line, " \t\r\n")
-		if len(line) > schemas.MaxLineBytes || len(c.line) > most {
-			return nil, errLongLine
-		}
-		return line, nil
-	}
 }
 
 // maxTold bounds the problems that an answer tells in full, in bytes; of the lines beyond it tells the numbers.

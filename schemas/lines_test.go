@@ -1,7 +1,6 @@
-package api
+package schemas
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"strings"
@@ -9,20 +8,18 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
-
-	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // cutAll returns the lines of a body, "!" for one that is too long.
 func cutAll(t interface{ Fatal(...any) }, body io.Reader, buffer int) []string {
-	cut := lineCutter{in: bufio.NewReaderSize(body, buffer)}
+	r := NewLineReader(body, buffer)
 	lines := []string{}
 	for {
-		line, err := cut.next()
+		line, err := r.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return lines
-		case errors.Is(err, errLongLine):
+		case errors.Is(err, ErrLongLine):
 			line = []byte("!")
 		case err != nil:
 			t.Fatal(err)
@@ -39,7 +36,7 @@ func splitAll(body string) []string {
 	}
 	for i, l := range lines {
 		short := strings.Trim(l, " \t\r")
-		if lines[i] = short; len(short) > schemas.MaxLineBytes || len(l) > schemas.MaxLineBytes+1 {
+		if lines[i] = short; len(short) > MaxLineBytes || len(l) > MaxLineBytes+1 {
 			lines[i] = "!"
 		}
 	}
@@ -48,7 +45,7 @@ func splitAll(body string) []string {
 
 // However a body arrives, and wherever a buffer ends, its lines are the same.
 func TestLinesAreCutAsSplit(t *testing.T) {
-	const most = schemas.MaxLineBytes
+	const most = MaxLineBytes
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.OneOf(
 			rapid.StringMatching(`[a \t\r]{0,20}`),
@@ -70,22 +67,22 @@ func TestLinesAreCutAsSplit(t *testing.T) {
 
 // An error in the middle of a line is not the end of the body.
 func TestCutEndsWithTheReadersError(t *testing.T) {
-	cut := lineCutter{in: bufio.NewReader(io.MultiReader(strings.NewReader("whole\nhalf"), iotest.ErrReader(io.ErrUnexpectedEOF)))}
-	if line, err := cut.next(); string(line) != "whole" || err != nil {
+	r := NewLineReader(io.MultiReader(strings.NewReader("whole\nhalf"), iotest.ErrReader(io.ErrUnexpectedEOF)), 4096)
+	if line, err := r.Next(); string(line) != "whole" || err != nil {
 		t.Fatalf("got %q, %v, want the whole line", line, err)
 	}
-	if line, err := cut.next(); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if line, err := r.Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %q, %v, want the reader's error", line, err)
 	}
 }
 
 // Of a line that is too long no more is kept than shows that it is.
 func TestLongLinesAreNotKept(t *testing.T) {
-	cut := lineCutter{in: bufio.NewReader(strings.NewReader(strings.Repeat("x", 8<<20)))}
-	if _, err := cut.next(); !errors.Is(err, errLongLine) {
-		t.Fatalf("got %v, want %v", err, errLongLine)
+	r := NewLineReader(strings.NewReader(strings.Repeat("x", 8<<20)), 4096)
+	if _, err := r.Next(); !errors.Is(err, ErrLongLine) {
+		t.Fatalf("got %v, want %v", err, ErrLongLine)
 	}
-	if got, most := len(cut.line), schemas.MaxLineBytes+3; got > most {
+	if got, most := len(r.line), MaxLineBytes+3; got > most {
 		t.Errorf("got %d bytes kept, want at most %d", got, most)
 	}
 }
