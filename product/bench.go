@@ -162,7 +162,7 @@ func (p *program) bench(cmd *cobra.Command, f benchFlags, rates map[string]float
 // prepare publishes the product of the run and waits until it is there.
 func prepare(ctx context.Context, s topics.Setup, to workload.Publisher, cfg workload.Config) error {
 	lines := cfg.Load()
-	task := publishing.Start(s, fmt.Sprintf("%d users and their pins", len(cfg.People())), -1)
+	task := s.Start(fmt.Sprintf("%d users and their pins", len(cfg.People())), -1)
 	defer task.Done()
 	if err := to.Publish(ctx, lines); err != nil {
 		return err
@@ -174,7 +174,7 @@ func prepare(ctx context.Context, s topics.Setup, to workload.Publisher, cfg wor
 func cleanUp(ctx context.Context, s topics.Setup, to workload.Publisher, cfg workload.Config) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workOffTimeout)
 	defer cancel()
-	task := publishing.Start(s, "delete them", -1)
+	task := s.Start("delete them", -1)
 	defer task.Done()
 	if err := to.Publish(ctx, cfg.Delete()); err != nil {
 		return fmt.Errorf("delete users of %s: %w", cfg.Prefix, err)
@@ -196,7 +196,7 @@ func (f benchFlags) run(ctx context.Context, s topics.Setup, requests *workload.
 		loads = append(loads, l)
 		total += f.measure.Requests(rates[kind])
 	}
-	task := publishing.Start(s, "measure", total)
+	task := s.Start("measure", total)
 	defer task.Done()
 	f.measure.Done = func() { task.Add(1) }
 	watching, stop := context.WithCancel(ctx)

@@ -72,7 +72,7 @@ func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.Us
 	if err != nil {
 		return topics.Erased{}, err
 	}
-	task := setup.Progress("erase "+string(user), -1)
+	task := setup.Start("erase "+string(user), -1)
 	defer task.Done()
 	eraser := topics.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Unknown: unknown, Say: task.Say}
 	done, err := eraser.Erase(ctx, user)

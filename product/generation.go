@@ -127,7 +127,7 @@ func (b *builder) begin(ctx context.Context, active int) (int, *rows.Copied, err
 	if err != nil {
 		return 0, nil, err
 	}
-	task := b.setup.Progress("copy rows", -1)
+	task := b.setup.Start("copy rows", -1)
 	defer task.Done()
 	copied, err := rows.Copy(ctx, b.setup.Kafka, topics.Pools, active, number, b.carry.Keep, task.Add)
 	if err != nil {
@@ -157,14 +157,14 @@ func (b *builder) fill(ctx context.Context, number int) (topics.Rebuilt, error) 
 		return topics.Rebuilt{}, err
 	}
 	r := topics.Rebuilder{
-		Kafka: b.setup.Kafka, Streams: b.streams, Readers: b.setup.Readers(), Rate: b.rate, Progress: b.setup.Progress,
+		Setup: b.setup, Streams: b.streams, Readers: b.setup.Readers(), Rate: b.rate,
 		Source: b.carry.Source, Keep: topics.GenerationName(topics.Pools, number), Resume: true,
 	}
 	return r.All(ctx)
 }
 
 func (b *builder) wait(ctx context.Context, what string) error {
-	task := b.setup.Progress(what, -1)
+	task := b.setup.Start(what, -1)
 	defer task.Done()
 	return topics.Wait(ctx, b.setup.Kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) { task.Say(s.String()) }, b.setup.Readers()...)
 }

@@ -3,6 +3,7 @@ package product
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -67,6 +68,16 @@ func (s *started) awaitGeneration(what string, so func(rows.Status) bool) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("not so: %s: %+v", what, status)
 		}
+	}
+}
+
+// What builds a generation need not have anybody to tell.
+func TestABuilderWithoutProgressWaits(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := &builder{setup: topics.Setup{Kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}, Partitions: 1}}}
+	if err := b.wait(ctx, "catch up"); !errors.Is(err, context.Canceled) {
+		t.Errorf("wait = %v, want that the context has ended", err)
 	}
 }
 

@@ -130,8 +130,7 @@ func (p *program) rebuild(ctx context.Context, cmd *cobra.Command, what string, 
 		return topics.Rebuilt{}, err
 	}
 	r := topics.Rebuilder{
-		Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Source: schemas.Source(o.source), Rate: o.rate, Resume: o.resume,
-		Progress: setup.Progress,
+		Setup: setup, Streams: streams, Readers: setup.Readers(), Source: schemas.Source(o.source), Rate: o.rate, Resume: o.resume,
 	}
 	if !everybody(what) {
 		return r.User(ctx, schemas.UserID(what))

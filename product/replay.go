@@ -184,9 +184,7 @@ func (p *program) replay(ctx context.Context, cmd *cobra.Command, what string, o
 		return done, err
 	}
 	defer b.close()
-	r := topics.Replayer{
-		Kafka: setup.Kafka, Streams: b.streams, Readers: setup.Readers(), Rate: o.rate, Resume: o.resume, Progress: setup.Progress,
-	}
+	r := topics.Replayer{Setup: setup, Streams: b.streams, Readers: setup.Readers(), Rate: o.rate, Resume: o.resume}
 	if r.Since, r.Until, err = o.span(); err != nil {
 		return done, &command.UsageError{Err: err}
 	}
@@ -245,7 +243,7 @@ func (b *builder) replayOf(ctx context.Context, r topics.Replayer, user schemas.
 	if done.Events = &events; err != nil {
 		return done, err
 	}
-	again := topics.Rebuilder{Kafka: b.setup.Kafka, Streams: b.streams, Readers: b.setup.Readers(), Rate: 1, Progress: b.setup.Progress}
+	again := topics.Rebuilder{Setup: b.setup, Streams: b.streams, Readers: b.setup.Readers(), Rate: 1}
 	rebuilt, err := again.User(ctx, user)
 	done.Rebuilt = &rebuilt
 	return done, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -13,43 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/internal/command"
-	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 )
-
-// Setup is what the commands need of the program's configuration.
-type Setup struct {
-	Kafka    Kafka
-	Registry string        // address of the schema registry, a URL or host:port; commas separate several
-	Access   secure.HTTP   // to the registry
-	Verbs    schemas.Verbs // that actions may have; nil: the built-in ones
-	Log      *slog.Logger
-	// FeedStores names the feed stores beside the first: each is filled by a reader of its own.
-	FeedStores []string
-	// Outsiders are waited for beside the readers.
-	Outsiders []Outsider
-	// Progress starts telling a person about a piece of work, of so many steps or, if that is negative, of nobody knows
-	// how many; nil: nobody is told.
-	Progress func(what string, total int) Progress
-	// Work asks what the processes that work the topics off have done so far; nil: nobody can be asked.
-	Work func(ctx context.Context) (Work, error)
-}
-
-// Progress tells a person how far one piece of work is.
-type Progress interface {
-	Add(steps int)
-	Say(state string)
-	Done() time.Duration
-}
-
-// Streams opens the streams at the setup's registry.
-func (s Setup) Streams(ctx context.Context) (*Streams, error) {
-	registry, err := schemas.NewRegistryAs(s.Access, strings.Split(s.Registry, ",")...)
-	if err != nil {
-		return nil, err
-	}
-	return Open(ctx, registry)
-}
 
 // catalogue returns the topics that the setup's brokers should have, those of generations included.
 func (s Setup) catalogue(ctx context.Context) ([]Topic, error) {
@@ -63,29 +27,6 @@ func (s Setup) catalogue(ctx context.Context) ([]Topic, error) {
 	}
 	return append(Catalogue(profile), own...), nil
 }
-
-// Readers are all that Wait waits for, but for those that hold a topic whole.
-func (s Setup) Readers() []Reader {
-	readers := ReadersOf(Catalogue(Profile{Partitions: s.Kafka.Partitions}))
-	for _, store := range s.FeedStores {
-		readers = append(readers, Reader{Group: MaterializeGroup(store), Topics: readBy(Materialize, s.Kafka.Partitions)})
-	}
-	return readers
-}
-
-func (s Setup) progress(what string, total int) Progress {
-	if s.Progress == nil {
-		return silent{}
-	}
-	return s.Progress(what, total)
-}
-
-// silent is progress that nobody is told of.
-type silent struct{}
-
-func (silent) Add(int)             {}
-func (silent) Say(string)          {}
-func (silent) Done() time.Duration { return 0 }
 
 // Commands returns topics, publish, wait and deadletters. setup is called when one of them runs. letters are commands of others
 // that stand below deadletters.
@@ -251,7 +192,7 @@ Pinot that has the actions. A topic that is not there is an error: nobody can ha
 			since := schemas.MicrosOf(time.Now())
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done within %s", timeout))
 			defer cancel()
-			task := s.progress("wait", -1)
+			task := s.Start("wait", -1)
 			var last WaitState
 			err := s.Wait(ctx, since, func(w WaitState) { last = w; task.Say(w.String()) })
 			waited := Waited{Done: err == nil, Behind: append([]Lag{}, last.Behind...), Seconds: task.Done().Seconds()}

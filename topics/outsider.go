@@ -11,7 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/pause"
-	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // Outsider is who reads a topic and commits nothing to the brokers, as a database does that takes records by itself: it
@@ -175,12 +174,4 @@ func (w *awaiting) behind(ctx context.Context, o Outsider) (sum int64, err error
 		}
 	}
 	return sum, nil
-}
-
-// Wait is Wait for the setup's readers, and then AwaitOutsiders for its outsiders.
-func (s Setup) Wait(ctx context.Context, since schemas.Micros, progress func(WaitState)) error {
-	if err := Wait(ctx, s.Kafka, since, progress, s.Readers()...); err != nil {
-		return err
-	}
-	return AwaitOutsiders(ctx, s.Kafka, progress, s.Outsiders...)
 }

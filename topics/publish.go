@@ -209,7 +209,7 @@ func sendFiles(ctx context.Context, s Setup, files []source, check func(schemas.
 	}
 	defer p.Close()
 	started := time.Now()
-	tally := &tally{task: s.progress("publish", good), acked: map[string]int{}}
+	tally := &tally{task: s.Start("publish", good), acked: map[string]int{}}
 	defer tally.task.Done()
 	for _, f := range files {
 		err := f.lines(ctx, func(_ int, l schemas.Line, err error) error {

@@ -40,14 +40,13 @@ func (r Rebuilt) String() string {
 
 // Rebuilder has pools rebuilt in place, see schemas.Rebuild.
 type Rebuilder struct {
-	Kafka    Kafka
-	Streams  *Streams
-	Readers  []Reader                              // that are waited for; none: those of the catalogue
-	Source   schemas.Source                        // "": every source that followees bring
-	Rate     float64                               // users a second, above 0
-	Keep     string                                // not "": nothing is taken away, and a run of this name is resumed if there is one
-	Resume   bool                                  // go on where the last run of the same source was
-	Progress func(what string, total int) Progress // nil: nobody is told
+	Setup   Setup // the brokers, and whom to tell
+	Streams *Streams
+	Readers []Reader       // that are waited for; none: those of the catalogue
+	Source  schemas.Source // "": every source that followees bring
+	Rate    float64        // users a second, above 0
+	Keep    string         // not "": nothing is taken away, and a run of this name is resumed if there is one
+	Resume  bool           // go on where the last run of the same source was
 }
 
 // resentUsers is how many users a resumed run asks for again: so many may have been on their way when it ended.
@@ -57,19 +56,19 @@ const resentUsers = 100
 // no rows at all.
 func (r Rebuilder) User(ctx context.Context, user schemas.UserID) (Rebuilt, error) {
 	start := time.Now()
-	l, err := NewLog(r.Kafka)
+	l, err := NewLog(r.Setup.Kafka)
 	if err != nil {
 		return Rebuilt{}, err
 	}
 	defer l.Close()
-	known, err := rowsOf(ctx, l, r.Kafka, user, Pools)
+	known, err := rowsOf(ctx, l, r.Setup.Kafka, user, Pools)
 	if err != nil {
 		return Rebuilt{}, err
 	}
 	if len(known) == 0 {
 		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", user, ErrNothingKnown)
 	}
-	if err := r.ask(ctx, "user-"+rand.Text(), []schemas.UserID{user}, 1, silent{}); err != nil {
+	if err := r.ask(ctx, "user-"+rand.Text(), []schemas.UserID{user}, 1, Setup{}.Start("rebuild", 1)); err != nil {
 		return Rebuilt{}, err
 	}
 	err = r.wait(ctx)
@@ -81,7 +80,7 @@ func (r Rebuilder) User(ctx context.Context, user schemas.UserID) (Rebuilt, erro
 func (r Rebuilder) All(ctx context.Context) (Rebuilt, error) {
 	start := time.Now()
 	done := Rebuilt{Source: r.Source}
-	l, err := NewLog(r.Kafka)
+	l, err := NewLog(r.Setup.Kafka)
 	if err != nil {
 		return done, err
 	}
@@ -104,7 +103,7 @@ func (r Rebuilder) All(ctx context.Context) (Rebuilt, error) {
 		}
 	}
 	done.Users = len(users)
-	task := Setup{Progress: r.Progress}.progress("rebuild", len(users))
+	task := r.Setup.Start("rebuild", len(users))
 	defer task.Done()
 	task.Add(done.Before)
 	if err := r.ask(ctx, run, users[done.Before:], r.Rate, task); err != nil {
@@ -117,12 +116,12 @@ func (r Rebuilder) All(ctx context.Context) (Rebuilt, error) {
 }
 
 func (r Rebuilder) wait(ctx context.Context) error {
-	return Wait(ctx, r.Kafka, schemas.MicrosOf(time.Now()), nil, r.Readers...)
+	return Wait(ctx, r.Setup.Kafka, schemas.MicrosOf(time.Now()), nil, r.Readers...)
 }
 
 // ask publishes a Rebuild of each user, so many a second.
 func (r Rebuilder) ask(ctx context.Context, run string, users []schemas.UserID, perSecond float64, task Progress) error {
-	client, err := r.Kafka.Client()
+	client, err := r.Setup.Kafka.Client()
 	if err != nil {
 		return err
 	}

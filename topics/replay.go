@@ -38,15 +38,14 @@ type Replayed struct {
 // some followees have published. It goes through the log as it is when a pass begins: what is published meanwhile is
 // worked off by the rules of now anyway.
 type Replayer struct {
-	Kafka        Kafka
+	Setup        Setup // the brokers, and whom to tell
 	Streams      *Streams
-	Readers      []Reader                              // that are waited for; none: those of the catalogue
-	Source       schemas.Source                        // only followees of this source are told; "": all are
-	Since, Until time.Time                             // arrival of the events: from Since on, before Until; zero: without an end
-	Followees    map[schemas.Followee]struct{}         // only pins that some event of theirs names one of these with; nil: all
-	Rate         float64                               // events a second, above 0
-	Resume       bool                                  // go on where the last run with the same source and span was
-	Progress     func(what string, total int) Progress // nil: nobody is told
+	Readers      []Reader                      // that are waited for; none: those of the catalogue
+	Source       schemas.Source                // only followees of this source are told; "": all are
+	Since, Until time.Time                     // arrival of the events: from Since on, before Until; zero: without an end
+	Followees    map[schemas.Followee]struct{} // only pins that some event of theirs names one of these with; nil: all
+	Rate         float64                       // events a second, above 0
+	Resume       bool                          // go on where the last run with the same source and span was
 }
 
 // Replay publishes the events and returns when they have had their effect. When ctx ends before, what was published has it
@@ -60,7 +59,7 @@ func (r Replayer) Replay(ctx context.Context) (Replayed, error) {
 	defer run.close()
 	for pass := run.reached.pass; err == nil && pass <= replayPasses; pass++ {
 		if err = run.pass(ctx, pass); err == nil {
-			err = Wait(ctx, r.Kafka, schemas.MicrosOf(time.Now()), nil, r.Readers...)
+			err = Wait(ctx, r.Setup.Kafka, schemas.MicrosOf(time.Now()), nil, r.Readers...)
 		}
 	}
 	run.done.Seconds = time.Since(start).Seconds()
@@ -105,10 +104,10 @@ func newReplayRun(ctx context.Context, r Replayer) (run *replayRun, err error) {
 		Replayer: r, name: r.prefix() + rand.Text(), pace: rate.NewLimiter(rate.Limit(r.Rate), batch),
 		reached: reached{pass: 1}, done: Replayed{Source: r.Source},
 	}
-	if run.log, err = NewLog(r.Kafka); err != nil {
+	if run.log, err = NewLog(r.Setup.Kafka); err != nil {
 		return nil, err
 	}
-	if run.client, err = r.Kafka.Client(); err != nil {
+	if run.client, err = r.Setup.Kafka.Client(); err != nil {
 		run.log.Close()
 		return nil, err
 	}
@@ -142,8 +141,8 @@ func (e *PartitionsError) Error() string {
 // checkPartitions fails with a *PartitionsError where keys would be looked for in other partitions than they are in.
 func (run *replayRun) checkPartitions(ctx context.Context) error {
 	ends, err := run.log.Ends(ctx, Pins)
-	if n := int32(len(ends[Pins])); err == nil && n != run.Kafka.Partitions {
-		err = &PartitionsError{n, run.Kafka.Partitions}
+	if n := int32(len(ends[Pins])); err == nil && n != run.Setup.Kafka.Partitions {
+		err = &PartitionsError{n, run.Setup.Kafka.Partitions}
 	}
 	return err
 }
@@ -224,7 +223,7 @@ func (run *replayRun) pass(ctx context.Context, pass int32) error {
 		}
 		total += max(0, ends[Pins][p]-from[p])
 	}
-	task := Setup{Progress: run.Progress}.progress(fmt.Sprintf("replay, pass %d of %d", pass, replayPasses), int(total))
+	task := run.Setup.Start(fmt.Sprintf("replay, pass %d of %d", pass, replayPasses), int(total))
 	defer task.Done()
 	for _, p := range slices.Sorted(maps.Keys(from)) {
 		if err := run.partition(ctx, task, pass, p, from[p], ends[Pins][p]); err != nil {
@@ -269,7 +268,7 @@ func (run *replayRun) partition(ctx context.Context, task Progress, pass, p int3
 // replay returns the value of the record that has an event worked off again, nil for one that has no part in this.
 func (run *replayRun) replay(rec *kgo.Record, pass int32) ([]byte, error) {
 	before, late := rec.Timestamp.Before(run.Since), !run.Until.IsZero() && !rec.Timestamp.Before(run.Until)
-	if before || late || Partition(string(rec.Key), run.Kafka.Partitions) != rec.Partition { // it was sent on to its own
+	if before || late || Partition(string(rec.Key), run.Setup.Kafka.Partitions) != rec.Partition { // it was sent on to its own
 		return nil, nil
 	}
 	e, err := run.Streams.Pins.Decode(rec.Value)

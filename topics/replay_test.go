@@ -26,7 +26,7 @@ func TestReplayPassesByWhatIsTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	pin("behind")
-	r := topics.Replayer{Kafka: w.kafka, Streams: w.streams, Readers: []topics.Reader{{Group: "nobody"}}, Rate: 1000}
+	r := topics.Replayer{Setup: topics.Setup{Kafka: w.kafka}, Streams: w.streams, Readers: []topics.Reader{{Group: "nobody"}}, Rate: 1000}
 	got, err := r.Replay(t.Context())
 	if err != nil {
 		t.Fatal(err)

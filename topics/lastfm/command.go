@@ -151,8 +151,7 @@ func publish(ctx context.Context, s topics.Setup, o options, d *Dataset, last ti
 		WorkOff: func(ctx context.Context, say func(string)) error {
 			return load.WorkOff(ctx, s, o.timeout, say)
 		},
-		Start: func(what string, total int) topics.Progress { return load.Start(s, what, total) },
-		Wait:  o.wait,
+		Start: s.Start, Wait: o.wait,
 	}
 	return i.Import(ctx, d, d.ShiftTo(last))
 }

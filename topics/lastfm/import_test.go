@@ -10,7 +10,6 @@ import (
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/load"
 )
 
 // log is a Publisher that writes down what happens in which order, acknowledging from another goroutine.
@@ -50,7 +49,7 @@ func (l *log) importer(wait bool) *Importer {
 	return &Importer{
 		Publisher: l,
 		WorkOff:   func(context.Context, func(string)) error { l.note("work off"); return nil },
-		Start:     func(what string, total int) topics.Progress { return load.Start(topics.Setup{}, what, total) },
+		Start:     topics.Setup{}.Start,
 		Wait:      wait,
 	}
 }

@@ -26,18 +26,3 @@ func WorkOff(ctx context.Context, s topics.Setup, timeout time.Duration, say fun
 	since := schemas.MicrosOf(time.Now())
 	return s.Wait(ctx, since, func(w topics.WaitState) { say(w.String()) })
 }
-
-// Start begins telling a person about a piece of work, if the command was set up to.
-func Start(s topics.Setup, what string, total int) topics.Progress {
-	if s.Progress == nil {
-		return untold{began: time.Now()}
-	}
-	return s.Progress(what, total)
-}
-
-// untold is the progress of work that nobody is told of.
-type untold struct{ began time.Time }
-
-func (untold) Add(int)               {}
-func (untold) Say(string)            {}
-func (u untold) Done() time.Duration { return time.Since(u.began) }

@@ -110,7 +110,7 @@ func Run(ctx context.Context, s topics.Setup, cfg Config, lasting time.Duration,
 		return summary, err
 	}
 	var acknowledged atomic.Int64
-	task := load.Start(s, "acting", -1)
+	task := s.Start("acting", -1)
 	err = actFor(ctx, lasting, publisher, newLive(w, summary.Run), func() { acknowledged.Add(1); task.Add(1) })
 	summary.Live, summary.Seconds = acknowledged.Load(), task.Done().Seconds()
 	return summary, err
@@ -128,7 +128,7 @@ func (w *world) load(ctx context.Context, s topics.Setup, p load.Publisher, now 
 		{"pins", w.pins(now)},
 	} {
 		var events atomic.Int64
-		task := load.Start(s, part.name, -1)
+		task := s.Start(part.name, -1)
 		err := load.All(ctx, p, part.events, func() { events.Add(1); task.Add(1) })
 		task.Done()
 		if err != nil {
