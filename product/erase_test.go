@@ -182,10 +182,11 @@ func (s *started) tracesIn(groups ...string) map[string]int {
 	for table, partitions := range ends {
 		rows[table] = map[string][]byte{}
 		for p, end := range partitions {
-			err := s.ends.ReadTo(s.t.Context(), table, p, 0, end, func(r *kgo.Record) {
+			err := s.ends.ReadTo(s.t.Context(), table, p, 0, end, func(r *kgo.Record) error {
 				if rows[table][string(r.Key)] = r.Value; r.Value == nil {
 					delete(rows[table], string(r.Key))
 				}
+				return nil
 			})
 			if err != nil {
 				s.t.Fatal(err)
@@ -217,8 +218,9 @@ func (s *started) logsThatName(user string) (names []string) {
 		}
 		named := false
 		for p, end := range ends[topic.Name] {
-			err := s.ends.ReadTo(s.t.Context(), topic.Name, p, 0, end, func(r *kgo.Record) {
+			err := s.ends.ReadTo(s.t.Context(), topic.Name, p, 0, end, func(r *kgo.Record) error {
 				named = named || bytes.Contains(r.Key, []byte(user)) || bytes.Contains(r.Value, []byte(user))
+				return nil
 			})
 			if err != nil {
 				s.t.Fatal(err)

@@ -89,7 +89,8 @@ func (s *started) records(topic string) (list []*kgo.Record) {
 		s.t.Fatal(err)
 	}
 	for p, end := range ends[topic] {
-		if err := s.ends.ReadTo(s.t.Context(), topic, p, 0, end, func(r *kgo.Record) { list = append(list, r) }); err != nil {
+		err := s.ends.ReadTo(s.t.Context(), topic, p, 0, end, func(r *kgo.Record) error { list = append(list, r); return nil })
+		if err != nil {
 			s.t.Fatal(err)
 		}
 	}

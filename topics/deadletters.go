@@ -45,13 +45,10 @@ func letters(ctx context.Context, l *Log, s *Streams, from Offsets, visit func(L
 		return err
 	}
 	for _, p := range slices.Sorted(maps.Keys(ends[DeadLetters])) {
-		var failed error
-		err := l.ReadTo(ctx, DeadLetters, p, from[DeadLetters][p], ends[DeadLetters][p], func(r *kgo.Record) {
-			if failed == nil {
-				failed = visit(letterOf(s, r))
-			}
+		err := l.ReadTo(ctx, DeadLetters, p, from[DeadLetters][p], ends[DeadLetters][p], func(r *kgo.Record) error {
+			return visit(letterOf(s, r))
 		})
-		if err = errors.Join(err, failed); err != nil {
+		if err != nil {
 			return err
 		}
 	}

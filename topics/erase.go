@@ -124,20 +124,21 @@ func (e Eraser) publish(ctx context.Context, user schemas.UserID) error {
 // deletedAt returns when a user was deleted, nil if not.
 func (e Eraser) deletedAt(ctx context.Context, l *Log, user schemas.UserID) (*time.Time, error) {
 	var at *time.Time
-	err := readKeyed(ctx, l, e.Kafka, UsersDeleted, string(user), func(r *kgo.Record) {
+	err := readKeyed(ctx, l, e.Kafka, UsersDeleted, string(user), func(r *kgo.Record) error {
 		if string(r.Key) != string(user) {
-			return
+			return nil
 		}
 		if rec, err := e.Streams.UsersDeleted.Decode(r.Value); err == nil && at == nil {
 			t := rec.Time.Time()
 			at = &t
 		}
+		return nil
 	})
 	return at, err
 }
 
 // readKeyed visits the partition of a topic that a key is in.
-func readKeyed(ctx context.Context, l *Log, k Kafka, topic, key string, visit func(*kgo.Record)) error {
+func readKeyed(ctx context.Context, l *Log, k Kafka, topic, key string, visit func(*kgo.Record) error) error {
 	p := Partition(key, k.Partitions)
 	starts, err := l.Starts(ctx, topic)
 	if err != nil {
@@ -173,7 +174,7 @@ func RowsOf(ctx context.Context, l *Log, k Kafka, group string, owner schemas.Us
 		return nil, err
 	}
 	rows, prefix := map[string][]byte{}, append([]byte(owner), 0)
-	err = readKeyed(ctx, l, k, TableOf(names[group]), string(owner), func(r *kgo.Record) {
+	err = readKeyed(ctx, l, k, TableOf(names[group]), string(owner), func(r *kgo.Record) error {
 		row, of := bytes.CutPrefix(r.Key, prefix)
 		switch {
 		case !of:
@@ -182,6 +183,7 @@ func RowsOf(ctx context.Context, l *Log, k Kafka, group string, owner schemas.Us
 		default:
 			rows[string(row)] = r.Value
 		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read rows of %s: %w", owner, err)

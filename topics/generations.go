@@ -118,11 +118,12 @@ func (w *GenerationWatch) Refresh(ctx context.Context) error {
 		return nil
 	}
 	known := map[string]Generation{}
-	err = readAll(ctx, w.Log, Generations, func(r *kgo.Record) {
+	err = w.Log.ReadAll(ctx, Generations, func(r *kgo.Record) error {
 		var g Generation
 		if json.Unmarshal(r.Value, &g) == nil && g.Group == string(r.Key) {
 			known[g.Group] = g
 		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("follow generations: %w", err)

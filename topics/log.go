@@ -182,9 +182,28 @@ func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int
 	return &fetch.Topics[0].Partitions[0], nil
 }
 
-// readAround is ReadTo that passes by what is too large to be read: of an input that is what groups have dead letters in the
+// ReadAll is ReadAround of every partition of a topic, one after the other, each from its oldest record up to where the topic
+// ends at the call.
+func (l *Log) ReadAll(ctx context.Context, topic string, visit func(*kgo.Record) error) error {
+	starts, err := l.Starts(ctx, topic)
+	if err != nil {
+		return err
+	}
+	ends, err := l.Ends(ctx, topic)
+	if err != nil {
+		return err
+	}
+	for p, end := range ends[topic] {
+		if err := l.ReadAround(ctx, topic, p, starts[topic][p], end, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadAround is ReadTo that passes by what is too large to be read: of an input that is what groups have dead letters in the
 // place of.
-func (l *Log) readAround(ctx context.Context, topic string, partition int32, from, end int64, visit func(*kgo.Record)) error {
+func (l *Log) ReadAround(ctx context.Context, topic string, partition int32, from, end int64, visit func(*kgo.Record) error) error {
 	for {
 		err := l.ReadTo(ctx, topic, partition, from, end, visit)
 		large := new(kgo.ErrDecompressTooLarge)
@@ -196,18 +215,16 @@ func (l *Log) readAround(ctx context.Context, topic string, partition int32, fro
 }
 
 // ReadTo visits the committed records of a partition from an offset up to end, and waits for transactions that are
-// still open below it.
-func (l *Log) ReadTo(ctx context.Context, topic string, partition int32, from, end int64, visit func(*kgo.Record)) error {
+// still open below it. An error of visit ends it, and is what it returns.
+func (l *Log) ReadTo(ctx context.Context, topic string, partition int32, from, end int64, visit func(*kgo.Record) error) error {
 	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
 		for from < end {
 			records, next, err := l.Read(ctx, topic, partition, from)
+			if err == nil {
+				err = visitBelow(end, records, visit)
+			}
 			if err != nil {
 				return false, err
-			}
-			for _, r := range records {
-				if r.Offset < end {
-					visit(r)
-				}
 			}
 			if next == from {
 				return false, nil
@@ -216,4 +233,17 @@ func (l *Log) ReadTo(ctx context.Context, topic string, partition int32, from, e
 		}
 		return true, nil
 	})
+}
+
+// visitBelow visits those of some records that stand before an offset.
+func visitBelow(end int64, records []*kgo.Record, visit func(*kgo.Record) error) error {
+	for _, r := range records {
+		if r.Offset >= end {
+			return nil
+		}
+		if err := visit(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -64,7 +64,8 @@ func (w *wire) drain(t *testing.T, topic string) []*kgo.Record {
 	}
 	var all []*kgo.Record
 	for p, end := range ends[topic] {
-		if err := l.ReadTo(t.Context(), topic, p, 0, end, func(r *kgo.Record) { all = append(all, r) }); err != nil {
+		err := l.ReadTo(t.Context(), topic, p, 0, end, func(r *kgo.Record) error { all = append(all, r); return nil })
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -156,7 +156,7 @@ func (w *wire) visit(t *testing.T, l *topics.Log, topic string, found func(*kgo.
 	ends, err := l.Ends(t.Context(), topic)
 	for p, end := range ends[topic] {
 		if err == nil {
-			err = l.ReadTo(t.Context(), topic, p, 0, end, func(r *kgo.Record) { is = found(r) || is })
+			err = l.ReadTo(t.Context(), topic, p, 0, end, func(r *kgo.Record) error { is = found(r) || is; return nil })
 		}
 	}
 	if err != nil {

@@ -163,35 +163,18 @@ func (r Rebuilder) prefix() string { return r.Keep + string(r.Source) + "-all-" 
 func (r Rebuilder) former(ctx context.Context, l *Log, users []schemas.UserID) (run string, asked int, err error) {
 	var newest time.Time
 	last := map[string]schemas.UserID{} // by run
-	err = readAll(ctx, l, Rebuilds, func(rec *kgo.Record) {
+	err = l.ReadAll(ctx, Rebuilds, func(rec *kgo.Record) error {
 		b, err := r.Streams.Rebuilds.Decode(rec.Value)
 		if err != nil || !strings.HasPrefix(b.Run, r.prefix()) {
-			return
+			return nil
 		}
 		if last[b.Run] = max(last[b.Run], b.User); !rec.Timestamp.Before(newest) {
 			newest, run = rec.Timestamp, b.Run
 		}
+		return nil
 	})
 	at, _ := slices.BinarySearch(users, last[run])
 	return run, max(0, at-resentUsers), err
-}
-
-// readAll visits every record of a topic up to its present end, but for what is too large to be read.
-func readAll(ctx context.Context, l *Log, topic string, visit func(*kgo.Record)) error {
-	starts, err := l.Starts(ctx, topic)
-	if err != nil {
-		return err
-	}
-	ends, err := l.Ends(ctx, topic)
-	if err != nil {
-		return err
-	}
-	for p, end := range ends[topic] {
-		if err := l.readAround(ctx, topic, p, starts[topic][p], end, visit); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Owners returns who has, or has had, rows in the generation of a group that answers, by name, as its changelog has it. A user
@@ -202,10 +185,11 @@ func Owners(ctx context.Context, l *Log, group string) ([]schemas.UserID, error)
 		return nil, err
 	}
 	owners := map[schemas.UserID]struct{}{}
-	err = readAll(ctx, l, TableOf(names[group]), func(r *kgo.Record) {
+	err = l.ReadAll(ctx, TableOf(names[group]), func(r *kgo.Record) error {
 		if owner, _, _ := bytes.Cut(r.Key, []byte{0}); len(owner) > 0 && r.Value != nil { // without an owner: the group's own
 			owners[schemas.UserID(owner)] = struct{}{}
 		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read who has rows of %s: %w", group, err)

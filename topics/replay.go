@@ -1,7 +1,6 @@
 package topics
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -152,16 +151,17 @@ func (run *replayRun) resume(ctx context.Context) error {
 	var newest time.Time
 	former, counts := "", map[string]int64{}
 	passes := map[string]reached{}
-	err := readAll(ctx, run.log, Replays, func(rec *kgo.Record) {
+	err := run.log.ReadAll(ctx, Replays, func(rec *kgo.Record) error {
 		r, err := run.Streams.Replays.Decode(rec.Value)
 		if err != nil || !strings.HasPrefix(r.Run, run.prefix()) {
-			return
+			return nil
 		}
 		if !rec.Timestamp.Before(newest) {
 			newest, former = rec.Timestamp, r.Run
 		}
 		counts[r.Run]++
 		passes[r.Run] = passes[r.Run].with(r.Pass, rec.Partition, r.Offset+1)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -188,11 +188,12 @@ func (at reached) with(pass, partition int32, next int64) reached {
 // choose finds the pins that the followees have published.
 func (run *replayRun) choose(ctx context.Context) error {
 	run.pins = map[schemas.PinID]struct{}{}
-	return readAll(ctx, run.log, Pins, func(rec *kgo.Record) {
+	return run.log.ReadAll(ctx, Pins, func(rec *kgo.Record) error {
 		e, err := run.Streams.Pins.Decode(rec.Value)
 		if err == nil && run.names(e) {
 			run.pins[schemas.PinID(e.Object)] = struct{}{}
 		}
+		return nil
 	})
 }
 
@@ -235,34 +236,30 @@ func (run *replayRun) pass(ctx context.Context, pass int32) error {
 
 // partition publishes the events of a partition, in order, at the rate.
 func (run *replayRun) partition(ctx context.Context, task Progress, pass, p int32, from, end int64) error {
-	var failed error
 	batch := make([]*kgo.Record, 0, run.pace.Burst())
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	flush := func() {
-		if failed = run.send(ctx, batch); failed != nil {
-			cancel(failed) // there is no other way to end the reading
-		}
+	flush := func() error {
+		err := run.send(ctx, batch)
 		batch = batch[:0]
+		return err
 	}
 	last := from
-	err := run.log.readAround(ctx, Pins, p, from, end, func(rec *kgo.Record) {
+	err := run.log.ReadAround(ctx, Pins, p, from, end, func(rec *kgo.Record) error {
 		task.Add(int(rec.Offset + 1 - last)) // markers count
 		last = rec.Offset + 1
 		value, err := run.replay(rec, pass)
 		if err != nil || value == nil {
-			failed = cmp.Or(failed, err)
 			run.done.Skipped++
-			return
+			return err
 		}
-		if batch = append(batch, &kgo.Record{Topic: Replays, Key: rec.Key, Value: value}); len(batch) == cap(batch) && failed == nil {
-			flush()
+		if batch = append(batch, &kgo.Record{Topic: Replays, Key: rec.Key, Value: value}); len(batch) < cap(batch) {
+			return nil
 		}
+		return flush()
 	})
-	if err == nil && failed == nil {
-		flush()
+	if err != nil {
+		return err
 	}
-	return cmp.Or(failed, err)
+	return flush()
 }
 
 // replay returns the value of the record that has an event worked off again, nil for one that has no part in this.

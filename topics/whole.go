@@ -1,7 +1,6 @@
 package topics
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,13 +115,7 @@ func (w *Whole[T]) load(ctx context.Context) error {
 	}
 	next := w.next[w.stream.Name]
 	for p, end := range ends[w.stream.Name] {
-		var failed error
-		err := l.ReadTo(ctx, w.stream.Name, p, next[p], end, func(r *kgo.Record) {
-			if failed == nil {
-				failed = w.apply(r)
-			}
-		})
-		if err = cmp.Or(failed, err); err != nil {
+		if err := l.ReadTo(ctx, w.stream.Name, p, next[p], end, w.apply); err != nil {
 			return err
 		}
 		next[p] = max(next[p], end)

@@ -429,7 +429,8 @@ func (k Kafka) count(ctx context.Context, topic string, since time.Time) (n int,
 		return 0, err
 	}
 	for partition, end := range ends[topic] {
-		if err := l.ReadTo(ctx, topic, partition, from[topic][partition], end, func(*kgo.Record) { n++ }); err != nil {
+		err := l.ReadTo(ctx, topic, partition, from[topic][partition], end, func(*kgo.Record) error { n++; return nil })
+		if err != nil {
 			return 0, err
 		}
 	}

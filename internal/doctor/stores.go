@@ -125,10 +125,11 @@ func (d Drift) visitors(ctx context.Context) ([]schemas.UserID, error) {
 	const back = 200 // offsets of a partition: a hundred visits, each with its transaction's marker
 	for p, end := range ends[topics.FeedEntries] {
 		from := max(starts[topics.FeedEntries][p], end-back)
-		err := l.ReadTo(ctx, topics.FeedEntries, p, from, end, func(r *kgo.Record) {
+		err := l.ReadTo(ctx, topics.FeedEntries, p, from, end, func(r *kgo.Record) error {
 			if user := schemas.UserID(r.Key); !seen[user] && len(users) < driftUsers {
 				seen[user], users = true, append(users, user)
 			}
+			return nil
 		})
 		if err != nil {
 			return nil, err

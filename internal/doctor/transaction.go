@@ -149,7 +149,10 @@ func (k Kafka) look(ctx context.Context, r *kgo.Record) (has time.Time, stamped 
 	}
 	defer l.Close()
 	seen := false
-	visit := func(got *kgo.Record) { seen = seen || got.Offset == r.Offset }
+	visit := func(got *kgo.Record) error {
+		seen = seen || got.Offset == r.Offset
+		return nil
+	}
 	if err := l.ReadTo(ctx, r.Topic, r.Partition, r.Offset, r.Offset+1, visit); err != nil {
 		return time.Time{}, false, fmt.Errorf("read past it: %w", err)
 	}

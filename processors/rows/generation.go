@@ -181,9 +181,9 @@ func (c *copier) copy(ctx context.Context) (err error) {
 func (c *copier) partition(ctx context.Context, table string, p int32, start, end int64) error {
 	var mu sync.Mutex
 	var failed error
-	err := c.log.ReadTo(ctx, table, p, start, end, func(r *kgo.Record) {
+	err := c.log.ReadTo(ctx, table, p, start, end, func(r *kgo.Record) error {
 		if !c.carries(r.Key, r.Value) {
-			return
+			return nil
 		}
 		c.copied.Rows++
 		c.add(1)
@@ -192,6 +192,7 @@ func (c *copier) partition(ctx context.Context, table string, p int32, start, en
 			defer mu.Unlock()
 			failed = cmp.Or(failed, err)
 		})
+		return nil
 	})
 	if err == nil {
 		err = c.client.Flush(ctx)

@@ -145,25 +145,12 @@ func loggedRecords(ctx context.Context, log *topics.Log, s *topics.Streams, dir 
 // each visits all records of a topic up to where it ends now. Those that cannot be read are left out: they are in the
 // dead letters.
 func each[T any](ctx context.Context, log *topics.Log, s topics.Stream[T], visit func(*T, *kgo.Record)) error {
-	starts, err := log.Starts(ctx, s.Name)
-	if err != nil {
-		return err
-	}
-	ends, err := log.Ends(ctx, s.Name)
-	if err != nil {
-		return err
-	}
-	for p, end := range ends[s.Name] {
-		err := log.ReadTo(ctx, s.Name, p, starts[s.Name][p], end, func(r *kgo.Record) {
-			if rec, err := s.Decode(r.Value); err == nil {
-				visit(rec, r)
-			}
-		})
-		if err != nil {
-			return err
+	return log.ReadAll(ctx, s.Name, func(r *kgo.Record) error {
+		if rec, err := s.Decode(r.Value); err == nil {
+			visit(rec, r)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func show(w io.Writer, drifts []Drift, asJSON bool) error {

@@ -245,7 +245,8 @@ func readAll(t *testing.T, k topics.Kafka, topic string) map[string]int {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for p, end := range ends[topic] {
-		if err := l.ReadTo(ctx, topic, p, 0, end, func(r *kgo.Record) { values[string(r.Value)]++ }); err != nil {
+		err := l.ReadTo(ctx, topic, p, 0, end, func(r *kgo.Record) error { values[string(r.Value)]++; return nil })
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

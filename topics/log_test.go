@@ -1,0 +1,25 @@
+package topics_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func TestAReadingEndsWithTheVisitorsError(t *testing.T) {
+	w := newWire(t)
+	w.produce(t, topics.Pins, numbered("k", 40)...)
+	enough, visits := errors.New("enough"), 0
+	err := w.log(t).ReadAll(t.Context(), topics.Pins, func(*kgo.Record) error {
+		if visits++; visits == 3 {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) || visits != 3 {
+		t.Errorf("ReadAll visits %d records and returns %v, want 3 and what the visitor returned", visits, err)
+	}
+}
