@@ -172,12 +172,7 @@ func (b *builder) wait(ctx context.Context, what string) error {
 // poolsInputs are the topics on which the pools are cut over: all that they read, but the ticks, which are each
 // generation's own.
 func poolsInputs() []string {
-	for _, r := range topics.ReadersOf(topics.Catalogue(topics.Profile{})) {
-		if r.Group == topics.Pools {
-			return slices.DeleteFunc(r.Topics, func(t string) bool { return t == topics.TicksOf(topics.Pools) })
-		}
-	}
-	return nil
+	return slices.DeleteFunc(topics.ReadBy(topics.Pools), func(t string) bool { return t == topics.TicksOf(topics.Pools) })
 }
 
 // generation builds or gives up a generation, as the flags say.

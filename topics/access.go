@@ -139,8 +139,8 @@ func (e *exchange) Step(said string) (string, error) {
 // Done tells whether the broker has proved that it knows the password, too.
 func (e *exchange) Done() bool { return e.done }
 
-// instance is a member's name as the brokers allow it: letters, digits, and three signs.
-func instance(name string) string {
+// memberID is a member's name as the brokers allow it: letters, digits, and three signs.
+func memberID(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {
 			return r

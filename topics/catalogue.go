@@ -89,9 +89,9 @@ func RowGroups() []string {
 	return []string{Objects, Actors, Fanout, Related, Pools, Interests, Retries}
 }
 
-// InstanceReaders returns the sinks that fill a store of the process's own: each process is a consumer group by itself,
+// instanceReaders returns the sinks that fill a store of the process's own: each process is a consumer group by itself,
 // see InstanceGroup, and reads everything. Retries and dead letters name the reader, and are of all of its processes.
-func InstanceReaders() []string { return []string{Features, Insights} }
+func instanceReaders() []string { return []string{Features, Insights} }
 
 // InstanceGroup returns the consumer group of a process, whose name among those that run is instance, as a reader.
 func InstanceGroup(reader, instance string) string { return instancePrefix(reader) + instance }
@@ -239,14 +239,25 @@ func groupTopics(group string) []Topic {
 	}
 }
 
-// Consumers returns who commits offsets on the topics of a catalogue, in the order in which records reach them.
-func Consumers(catalogue []Topic) []string {
+// consumers returns who commits offsets on the topics of a catalogue, in the order in which records reach them.
+func consumers(catalogue []Topic) []string {
 	var names []string
 	for _, t := range catalogue {
 		for _, r := range t.Readers {
 			if !slices.Contains(names, r) {
 				names = append(names, r)
 			}
+		}
+	}
+	return names
+}
+
+// ReadBy returns the topics on which a consumer of the catalogue commits offsets, in the catalogue's order.
+func ReadBy(group string) []string {
+	var names []string
+	for _, t := range Catalogue(Profile{}) {
+		if slices.Contains(t.Readers, group) {
+			names = append(names, t.Name)
 		}
 	}
 	return names

@@ -39,7 +39,7 @@ func Commands(setup func(cmd *cobra.Command) (Setup, error), letters ...*cobra.C
 	}
 }
 
-// run adapts a command that needs a setup and the brokers' catalogue.
+// run adapts a command that needs a setup.
 func run(setup func(*cobra.Command) (Setup, error), f func(cmd *cobra.Command, s Setup, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		s, err := setup(cmd)
@@ -167,8 +167,8 @@ func (t Topic) kept() string {
 	return fmt.Sprintf("kept %d h", int(t.Retention.Hours()))
 }
 
-// Waited is what wait prints for programs.
-type Waited struct {
+// waited is what wait prints for programs.
+type waited struct {
 	Done    bool    `json:"done"`
 	Behind  []Lag   `json:"behind"` // at the last look that could be taken
 	Seconds float64 `json:"seconds"`
@@ -195,9 +195,9 @@ Pinot that has the actions. A topic that is not there is an error: nobody can ha
 			task := s.Start("wait", -1)
 			var last WaitState
 			err := s.Wait(ctx, since, func(w WaitState) { last = w; task.Say(w.String()) })
-			waited := Waited{Done: err == nil, Behind: append([]Lag{}, last.Behind...), Seconds: task.Done().Seconds()}
+			done := waited{Done: err == nil, Behind: append([]Lag{}, last.Behind...), Seconds: task.Done().Seconds()}
 			if asJSON {
-				err = errors.Join(err, command.PrintJSON(cmd.OutOrStdout(), waited))
+				err = errors.Join(err, command.PrintJSON(cmd.OutOrStdout(), done))
 			}
 			return err
 		}),

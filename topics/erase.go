@@ -166,10 +166,10 @@ func rowsOf(ctx context.Context, l *Log, k Kafka, owner schemas.UserID, groups .
 	return counts, nil
 }
 
-// RowsOf returns the rows that the generation of a group that answers keeps under an owner, values by name, as its
-// changelog has them.
+// RowsOf returns the rows that the active generation of a group keeps under an owner, values by name, as its changelog has
+// them.
 func RowsOf(ctx context.Context, l *Log, k Kafka, group string, owner schemas.UserID) (map[string][]byte, error) {
-	names, err := answering(ctx, l, group)
+	names, err := activeNames(ctx, l, group)
 	if err != nil {
 		return nil, err
 	}
@@ -191,8 +191,8 @@ func RowsOf(ctx context.Context, l *Log, k Kafka, group string, owner schemas.Us
 	return rows, nil
 }
 
-// traces says what of a user stands in the records of a topic, for each topic that may have something.
-func traces() map[string]string {
+// remnants says what of a user stands in the records of a topic, for each topic that may have something.
+func remnants() map[string]string {
 	events, derived, shown := "the user's events", "records made of them", "what was shown"
 	unread, shares := "records that could not be read", "anonymous shares in counts, sketches and means"
 	return map[string]string{
@@ -221,7 +221,7 @@ func Remains(ctx context.Context, k Kafka, now time.Time) ([]Remain, error) {
 	}
 	defer adm.Close()
 	var list []Remain
-	what := traces()
+	what := remnants()
 	catalogue := slices.DeleteFunc(Catalogue(profile), func(t Topic) bool { return what[t.Name] == "" })
 	names := make([]string, len(catalogue))
 	for i, t := range catalogue {

@@ -48,8 +48,8 @@ func mayName(t reflect.Type) bool {
 }
 
 // Whoever is erased is told of every log that may have something of them.
-func TestTracesAreOfEveryTopicThatMayNameAUser(t *testing.T) {
-	types, what := recordTypes(t), traces()
+func TestRemnantsAreOfEveryTopicThatMayNameAUser(t *testing.T) {
+	types, what := recordTypes(t), remnants()
 	for _, topic := range Catalogue(Profile{}) {
 		if topic.Record == "" {
 			continue
@@ -60,18 +60,18 @@ func TestTracesAreOfEveryTopicThatMayNameAUser(t *testing.T) {
 			continue
 		}
 		if mayName(record) && what[topic.Name] == "" {
-			t.Errorf("topic %s: a %s may name a user, and the traces do not have it", topic.Name, topic.Record)
+			t.Errorf("topic %s: a %s may name a user, and the remnants do not have it", topic.Name, topic.Record)
 		}
 		delete(what, topic.Name)
 	}
 	for name := range what {
-		t.Errorf("the traces have %s, which is no topic with records", name)
+		t.Errorf("the remnants have %s, which is no topic with records", name)
 	}
 }
 
 // On real brokers nothing stays for ever but what everything can be made from again, and that the user is gone.
 func TestWhatStaysForEver(t *testing.T) {
-	forEver, what := []string{Pins, Follows, Users, UsersDeleted}, traces()
+	forEver, what := []string{Pins, Follows, Users, UsersDeleted}, remnants()
 	for _, topic := range Catalogue(Profile{}) {
 		if what[topic.Name] == "" {
 			continue

@@ -56,7 +56,7 @@ func Refill(ctx context.Context, k Kafka, store string) (Refilled, error) {
 	if err := l.emptyGroup(ctx, group); err != nil {
 		return Refilled{}, fmt.Errorf("refill: %w", err)
 	}
-	done, back, err := l.oldest(ctx, Reader{Group: group, Topics: readBy(Materialize, k.Partitions)})
+	done, back, err := l.oldest(ctx, Reader{Group: group, Topics: ReadBy(Materialize)})
 	if err == nil {
 		err = l.admin.CommitAllOffsets(ctx, group, back) // which the brokers refuse if somebody has joined meanwhile
 	}
@@ -64,16 +64,6 @@ func Refill(ctx context.Context, k Kafka, store string) (Refilled, error) {
 		return Refilled{}, fmt.Errorf("refill: set %s back: %w", group, err)
 	}
 	return done, nil
-}
-
-// readBy are the topics of a consumer of the catalogue.
-func readBy(group string, partitions int32) []string {
-	for _, r := range ReadersOf(Catalogue(Profile{Partitions: partitions})) {
-		if r.Group == group {
-			return r.Topics
-		}
-	}
-	return nil
 }
 
 // oldest returns the oldest offsets of the topics that a group reads, and how far it is set back by them.

@@ -34,7 +34,7 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 	if err != nil {
 		return nil, err
 	}
-	at, err := l.standing(ctx, instances(readers, running), names)
+	at, err := l.snapshot(ctx, instances(readers, running), names)
 	if err != nil {
 		return nil, err
 	}
@@ -61,19 +61,19 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 	return flows, nil
 }
 
-// standing is where readers stand in topics.
-type standing struct {
+// snapshot is where readers stand in topics.
+type snapshot struct {
 	committed    map[string]Offsets // by group
 	starts, ends Offsets
 }
 
 // waiting is how much of a topic a group has not worked off.
-func (s standing) waiting(group string, t Topic) int64 {
+func (s snapshot) waiting(group string, t Topic) int64 {
 	return behind(s.committed[group][t.Name], s.starts[t.Name], s.ends[t.Name], t.transactional())
 }
 
-// standing asks in this order, so that no reader is ahead of an end.
-func (l *Log) standing(ctx context.Context, readers []Reader, names []string) (s standing, err error) {
+// snapshot asks in this order, so that no reader is ahead of an end.
+func (l *Log) snapshot(ctx context.Context, readers []Reader, names []string) (s snapshot, err error) {
 	if s.committed, err = l.committed(ctx, readers); err != nil {
 		return s, err
 	}
@@ -151,7 +151,7 @@ func (l *Log) Positions(ctx context.Context, readers []Reader) (map[string][]Pos
 	for _, r := range readers {
 		names = append(names, r.Topics...)
 	}
-	at, err := l.standing(ctx, readers, names)
+	at, err := l.snapshot(ctx, readers, names)
 	if err != nil {
 		return nil, err
 	}

@@ -122,8 +122,8 @@ func resume(topic string, partition int32, marks Marks, end Mark) (Mark, error) 
 	return mark, nil
 }
 
-// Following says what a process follows by itself.
-type Following struct {
+// FollowConfig says what a process follows by itself.
+type FollowConfig struct {
 	ConsumerConfig // its Group is the process's own
 	// Marks returns how far the store is filled, which is where Follow goes on. It is called once, first of all.
 	Marks func() (Marks, error)
@@ -139,7 +139,7 @@ type Following struct {
 //
 // What was committed under the group's name before counts for nothing, so a store that was lost is filled again from
 // what the topics still have.
-func Follow(ctx context.Context, f Following, handle func(ctx context.Context, records []*kgo.Record, to Marks) error) error {
+func Follow(ctx context.Context, f FollowConfig, handle func(ctx context.Context, records []*kgo.Record, to Marks) error) error {
 	at, err := f.begin(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -169,7 +169,7 @@ func Follow(ctx context.Context, f Following, handle func(ctx context.Context, r
 }
 
 // join tells the brokers how far the store is, whatever they were told under the group's name before.
-func (f Following) join(ctx context.Context, client *kgo.Client, p *progressed) error {
+func (f FollowConfig) join(ctx context.Context, client *kgo.Client, p *progressed) error {
 	if err := commit(ctx, client, p.committable()); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (f Following) join(ctx context.Context, client *kgo.Client, p *progressed) 
 }
 
 // begin returns where to go on.
-func (f Following) begin(ctx context.Context) (Marks, error) {
+func (f FollowConfig) begin(ctx context.Context) (Marks, error) {
 	marks, err := f.Marks()
 	if err != nil {
 		return nil, err

@@ -79,10 +79,10 @@ func (s *shelf) next() (sum int64) {
 	return sum
 }
 
-func (w *wire) following(s *shelf, instance string) topics.Following {
+func (w *wire) following(s *shelf, instance string) topics.FollowConfig {
 	cfg := w.consumer(topics.InstanceGroup("shelves", instance), topics.Edges)
 	cfg.Reader = "shelves"
-	return topics.Following{ConsumerConfig: cfg, Marks: s.filled}
+	return topics.FollowConfig{ConsumerConfig: cfg, Marks: s.filled}
 }
 
 func (w *wire) follow(t *testing.T, s *shelf, instance string) (stop func() error) {

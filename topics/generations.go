@@ -28,7 +28,7 @@ const FirstGeneration = 1
 // Generation says which generations of a group there are. Topic generations, key: Group, JSON.
 type Generation struct {
 	Group    string `json:"group"`
-	Active   int    `json:"active"`             // who answers
+	Active   int    `json:"active"`             // which one answers and emits
 	Building int    `json:"building,omitempty"` // 0: none
 	// Source says of what is being built whose candidates it was begun without; "": of every source that followees bring.
 	Source schemas.Source `json:"source,omitempty"`
@@ -52,12 +52,12 @@ func GroupOf(name string) string {
 	return group
 }
 
-// CutOverHeader marks the records from which on a generation is active; the value is CutOverTo's. Whoever else reads the topic
-// passes them by.
+// CutOverHeader marks the records from which on a generation is active; ParseCutOver takes its value apart. Whoever else
+// reads the topic passes them by.
 const CutOverHeader = "cut-over"
 
-// CutOverTo is the value of CutOverHeader.
-func CutOverTo(group string, number int) []byte { return []byte(group + "/" + strconv.Itoa(number)) }
+// cutOverTo is the value of CutOverHeader.
+func cutOverTo(group string, number int) []byte { return []byte(group + "/" + strconv.Itoa(number)) }
 
 // ParseCutOver takes a value of CutOverHeader apart.
 func ParseCutOver(value []byte) (group string, number int, ok bool) {
@@ -153,7 +153,7 @@ func (w *GenerationWatch) Run(ctx context.Context, looked func(error)) error {
 	}
 }
 
-// Readers puts the generations that there are in the place of the groups: the one that answers, and one that is being
+// Readers puts the generations that there are in the place of the groups: the active one, and one that is being
 // built.
 func (w *GenerationWatch) Readers(readers []Reader) []Reader {
 	var list []Reader
@@ -209,8 +209,8 @@ func (r Reader) of(number int) Reader {
 	return own
 }
 
-// answering returns the names of the generations of some groups that answer, by group.
-func answering(ctx context.Context, l *Log, groups ...string) (map[string]string, error) {
+// activeNames returns the names of the active generations of some groups, by group.
+func activeNames(ctx context.Context, l *Log, groups ...string) (map[string]string, error) {
 	w := GenerationWatch{Log: l}
 	if err := w.Refresh(ctx); err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func CutOver(ctx context.Context, k Kafka, inputs []string, group string, number
 	for _, topic := range inputs {
 		for p := range k.Partitions {
 			marks = append(marks, &kgo.Record{
-				Topic: topic, Partition: p, Headers: []kgo.RecordHeader{{Key: CutOverHeader, Value: CutOverTo(group, number)}},
+				Topic: topic, Partition: p, Headers: []kgo.RecordHeader{{Key: CutOverHeader, Value: cutOverTo(group, number)}},
 			})
 		}
 	}

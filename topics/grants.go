@@ -19,7 +19,7 @@ const (
 	RoleMaterialize = "materialize" // fills feed stores
 	RoleServe       = "serve"       // answers, takes events, fills embedded stores
 	RoleProduce     = "produce"     // `smartfeed publish`, or any client that writes the input topics
-	RoleOperate     = "operate"     // every other command: topics apply, wait, doctor, rebuild …
+	RoleOperate     = "operate"     // every other command: `smartfeed topics`, `wait`, `doctor`, `rebuild` and so on
 )
 
 // Roles returns all roles.
@@ -191,10 +191,10 @@ func (d duty) configs(ops ...string) []string {
 	return ops
 }
 
-// Lacking asks the brokers what of some grants the user of k does not have. Of transactional ids, of groups that nobody has
+// lacking asks the brokers what of some grants the user of k does not have. Of transactional ids, of groups that nobody has
 // been in, and of topics that begin in some way, they say no more than whether they may be described. Without an authorizer
 // nothing is lacking.
-func Lacking(ctx context.Context, k Kafka, grants []Grant) ([]Grant, error) {
+func lacking(ctx context.Context, k Kafka, grants []Grant) ([]Grant, error) {
 	client, err := k.Client()
 	if err != nil {
 		return nil, err
@@ -355,12 +355,12 @@ func VerifyAccess(ctx context.Context, k Kafka, role string) error {
 	if err != nil {
 		return err
 	}
-	lacking, err := Lacking(ctx, k, grants)
+	denied, err := lacking(ctx, k, grants)
 	if err != nil {
 		return err
 	}
-	if len(lacking) > 0 {
-		return &AccessError{Role: role, User: k.SASL.User, Lacking: lacking}
+	if len(denied) > 0 {
+		return &AccessError{Role: role, User: k.SASL.User, Lacking: denied}
 	}
 	return nil
 }

@@ -15,9 +15,9 @@ func Partition(key string, n int32) int32 { return PartitionBytes([]byte(key), n
 // PartitionBytes is Partition of a key in bytes.
 func PartitionBytes(key []byte, n int32) int32 { return int32(masked(key) % uint32(n)) }
 
-// Owner returns the owner part of a row key: the bytes before the first 0x00, all of them if there is none. Record
+// ownerOf returns the owner part of a row key: the bytes before the first 0x00, all of them if there is none. Record
 // keys from outside hold no 0x00, so that for them it is the key.
-func Owner(key []byte) []byte {
+func ownerOf(key []byte) []byte {
 	if i := bytes.IndexByte(key, 0); i >= 0 {
 		return key[:i]
 	}
@@ -33,7 +33,7 @@ func NewHasher() hash.Hash32 { return &hasher{} }
 // Record.Partition.
 func ByOwner() kgo.Partitioner {
 	return kgo.BasicConsistentPartitioner(func(string) func(*kgo.Record, int) int {
-		return func(r *kgo.Record, n int) int { return int(PartitionBytes(Owner(r.Key), int32(n))) }
+		return func(r *kgo.Record, n int) int { return int(PartitionBytes(ownerOf(r.Key), int32(n))) }
 	})
 }
 
@@ -44,7 +44,7 @@ func (h *hasher) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (h *hasher) Sum32() uint32 { return masked(Owner(h.key)) }
+func (h *hasher) Sum32() uint32 { return masked(ownerOf(h.key)) }
 
 func (h *hasher) Sum(b []byte) []byte { return binary.BigEndian.AppendUint32(b, h.Sum32()) }
 

@@ -47,9 +47,9 @@ const DefaultClientID = "smartfeed"
 // certain when it has passed; of one that was sent and not answered the outcome stays unknown until the brokers answer.
 const DeliveryTimeout = 30 * time.Second
 
-// TransactionTimeout is how long the brokers let a transaction stay open before they abort it. A transaction here is
+// transactionTimeout is how long the brokers let a transaction stay open before they abort it. A transaction here is
 // open for one commit, milliseconds; this is the time for which a dead owner can hold back readers.
-const TransactionTimeout = 10 * time.Second
+const transactionTimeout = 10 * time.Second
 
 // Client makes a client that reads committed records only and produces idempotently, to the partition of each record's
 // owner (ByOwner). opts come after and win. It dials nothing yet.
@@ -70,7 +70,7 @@ func (k Kafka) Client(opts ...kgo.Opt) (*kgo.Client, error) {
 func (k Kafka) Transactional(id string, opts ...kgo.Opt) (*kgo.Client, error) {
 	return k.Client(append([]kgo.Opt{
 		kgo.TransactionalID(id),
-		kgo.TransactionTimeout(TransactionTimeout),
+		kgo.TransactionTimeout(transactionTimeout),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),          // rows knows the partition, its own among them
 		kgo.MaxBufferedRecords(1 << 20),                         // a batch is bounded before it is produced: never block inside a transaction
 		kgo.ConcurrentTransactionsBackoff(2 * time.Millisecond), // the last one's markers are being written: they take about a millisecond
@@ -189,7 +189,7 @@ func (k Kafka) Sarama() (*sarama.Config, error) {
 		return nil, fmt.Errorf("configure sarama: %w", err)
 	}
 	c.RackID = k.Rack
-	c.Consumer.Group.InstanceId = instance(k.Member)
+	c.Consumer.Group.InstanceId = memberID(k.Member)
 	c.Net.DialTimeout = 5 * time.Second   // as for franz-go
 	c.Net.ReadTimeout = 15 * time.Second  // above the rebalance time-out, for which a join is held
 	c.Net.WriteTimeout = 10 * time.Second // a hung broker shows

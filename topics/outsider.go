@@ -23,9 +23,9 @@ type Outsider struct {
 	Reached func(ctx context.Context) (map[int32]int64, error)
 }
 
-// Standing returns where an outsider stands in all partitions of its topic, in their order; Committed is what it reads
+// outsiderPositions returns where an outsider stands in all partitions of its topic, in their order; Committed is what it reads
 // next, -1 where it has not begun. One that is beyond a partition's end has read a topic that was deleted: an error.
-func (l *Log) Standing(ctx context.Context, o Outsider) ([]Position, error) {
+func (l *Log) outsiderPositions(ctx context.Context, o Outsider) ([]Position, error) {
 	reached, err := o.Reached(ctx)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ const firstBytes = 64 << 10
 // OldestLeft returns when the outside event arrived that began the first record which an outsider has not reached, of all
 // partitions the earliest; zero when it has all that is committed.
 func (l *Log) OldestLeft(ctx context.Context, o Outsider) (oldest time.Time, err error) {
-	positions, err := l.Standing(ctx, o)
+	positions, err := l.outsiderPositions(ctx, o)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -153,7 +153,7 @@ func (w *awaiting) look(ctx context.Context, outsiders []Outsider) (state WaitSt
 
 // behind returns how many records an outsider has still to reach, at most.
 func (w *awaiting) behind(ctx context.Context, o Outsider) (sum int64, err error) {
-	positions, err := w.log.Standing(ctx, o)
+	positions, err := w.log.outsiderPositions(ctx, o)
 	if err != nil {
 		return 0, err
 	}

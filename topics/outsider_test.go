@@ -217,7 +217,7 @@ func TestWaitOfASetupWaitsForOutsiders(t *testing.T) {
 	w.put(t, action(1, 0))
 	for _, r := range topics.ReadersOf(topics.Catalogue(topics.Profile{})) {
 		if slices.Contains(r.Topics, topics.ActionsEnriched) {
-			f := topics.Following{
+			f := topics.FollowConfig{
 				ConsumerConfig: w.consumer(topics.InstanceGroup(r.Group, "1"), topics.ActionsEnriched),
 				Marks:          func() (topics.Marks, error) { return topics.Marks{}, nil },
 			}

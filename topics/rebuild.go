@@ -85,7 +85,7 @@ func (r Rebuilder) All(ctx context.Context) (Rebuilt, error) {
 		return done, err
 	}
 	defer l.Close()
-	users, err := Owners(ctx, l, Pools)
+	users, err := ownersOf(ctx, l, Pools)
 	if err != nil {
 		return done, err
 	}
@@ -177,10 +177,10 @@ func (r Rebuilder) former(ctx context.Context, l *Log, users []schemas.UserID) (
 	return run, max(0, at-resentUsers), err
 }
 
-// Owners returns who has, or has had, rows in the generation of a group that answers, by name, as its changelog has it. A user
+// ownersOf returns who has, or has had, rows in the active generation of a group, by name, as its changelog has it. A user
 // whose last row has gone may be among them: to remember every row of everybody would take more memory than the group.
-func Owners(ctx context.Context, l *Log, group string) ([]schemas.UserID, error) {
-	names, err := answering(ctx, l, group)
+func ownersOf(ctx context.Context, l *Log, group string) ([]schemas.UserID, error) {
+	names, err := activeNames(ctx, l, group)
 	if err != nil {
 		return nil, err
 	}

@@ -127,21 +127,21 @@ func (run *replayRun) close() {
 	run.log.Close()
 }
 
-// PartitionsError says that topics have another number of partitions than the configuration has.
-type PartitionsError struct{ Topics, Configured int32 }
+// partitionsError says that topics have another number of partitions than the configuration has.
+type partitionsError struct{ Topics, Configured int32 }
 
 // Error says what can be done.
-func (e *PartitionsError) Error() string {
+func (e *partitionsError) Error() string {
 	return fmt.Sprintf("the topics have %d partitions, partitions is %d: the number never changes, not by a replay either; for another "+
 		"one set up other brokers, make the topics there (topics apply) and publish what pins, follows, users and actions hold; "+
 		"what was shown does not move", e.Topics, e.Configured)
 }
 
-// checkPartitions fails with a *PartitionsError where keys would be looked for in other partitions than they are in.
+// checkPartitions fails with a *partitionsError where keys would be looked for in other partitions than they are in.
 func (run *replayRun) checkPartitions(ctx context.Context) error {
 	ends, err := run.log.Ends(ctx, Pins)
 	if n := int32(len(ends[Pins])); err == nil && n != run.Setup.Kafka.Partitions {
-		err = &PartitionsError{n, run.Setup.Kafka.Partitions}
+		err = &partitionsError{n, run.Setup.Kafka.Partitions}
 	}
 	return err
 }

@@ -81,7 +81,7 @@ func (t Topic) RetryTo(l *schemas.DeadLetter) int32 {
 	if t.Explicit {
 		return l.Partition
 	}
-	return PartitionBytes(Owner(l.Key), t.Partitions)
+	return PartitionBytes(ownerOf(l.Key), t.Partitions)
 }
 
 const (

@@ -48,7 +48,7 @@ func (s Setup) Streams(ctx context.Context) (*Streams, error) {
 func (s Setup) Readers() []Reader {
 	readers := ReadersOf(Catalogue(Profile{Partitions: s.Kafka.Partitions}))
 	for _, store := range s.FeedStores {
-		readers = append(readers, Reader{Group: MaterializeGroup(store), Topics: readBy(Materialize, s.Kafka.Partitions)})
+		readers = append(readers, Reader{Group: MaterializeGroup(store), Topics: ReadBy(Materialize)})
 	}
 	return readers
 }

@@ -28,8 +28,8 @@ func (r Reader) reads(topic string) bool { return slices.Contains(r.Topics, topi
 // ReadersOf returns the consumers of a catalogue, without those that hold a topic whole: there is one a process.
 func ReadersOf(catalogue []Topic) []Reader {
 	var readers []Reader
-	for _, group := range Consumers(catalogue) {
-		r := Reader{Group: group, Each: slices.Contains(InstanceReaders(), group)}
+	for _, group := range consumers(catalogue) {
+		r := Reader{Group: group, Each: slices.Contains(instanceReaders(), group)}
 		for _, t := range catalogue {
 			if slices.Contains(t.Readers, group) {
 				r.Topics = append(r.Topics, t.Name)

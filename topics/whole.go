@@ -47,8 +47,8 @@ func NewWhole[T any](k Kafka, s Stream[T], instance string, log *slog.Logger) *W
 // not ask w. Call OnChange before Run.
 func (w *Whole[T]) OnChange(f func(key string, was, is *T)) { w.changed = f }
 
-// WholeGroup returns the consumer group of a process that holds a topic whole.
-func WholeGroup(topic, instance string) string { return wholePrefix(topic) + instance }
+// wholeGroup returns the consumer group of a process that holds a topic whole.
+func wholeGroup(topic, instance string) string { return wholePrefix(topic) + instance }
 
 func wholePrefix(topic string) string { return instancePrefix(topic + "-whole") }
 
@@ -125,8 +125,8 @@ func (w *Whole[T]) load(ctx context.Context) error {
 
 // follow joins the group and goes on.
 func (w *Whole[T]) follow(ctx context.Context) error {
-	return Follow(ctx, Following{
-		ConsumerConfig: ConsumerConfig{Kafka: w.kafka, Group: WholeGroup(w.stream.Name, w.instance), Topics: []string{w.stream.Name}},
+	return Follow(ctx, FollowConfig{
+		ConsumerConfig: ConsumerConfig{Kafka: w.kafka, Group: wholeGroup(w.stream.Name, w.instance), Topics: []string{w.stream.Name}},
 		Marks:          w.marks,
 		Anew:           true,
 		Joined:         func() { w.readyOnce.Do(func() { close(w.ready) }) },

@@ -18,23 +18,23 @@ type Work struct {
 // before is taken as it is.
 func (w Work) Since(before Work) Work {
 	return Work{
-		Deliveries:  since(w.Deliveries, before.Deliveries),
-		Dropped:     sinceEach(w.Dropped, before.Dropped),
-		DeadLetters: sinceEach(w.DeadLetters, before.DeadLetters),
+		Deliveries:  growth(w.Deliveries, before.Deliveries),
+		Dropped:     growthOfEach(w.Dropped, before.Dropped),
+		DeadLetters: growthOfEach(w.DeadLetters, before.DeadLetters),
 	}
 }
 
-func since(now, before int64) int64 {
+func growth(now, before int64) int64 {
 	if now < before {
 		return now
 	}
 	return now - before
 }
 
-func sinceEach(now, before map[string]int64) map[string]int64 {
+func growthOfEach(now, before map[string]int64) map[string]int64 {
 	left := map[string]int64{}
 	for reason, n := range now {
-		if n = since(n, before[reason]); n > 0 {
+		if n = growth(n, before[reason]); n > 0 {
 			left[reason] = n
 		}
 	}

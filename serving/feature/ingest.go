@@ -96,8 +96,8 @@ func (s *Sink) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-func (s *Sink) following() topics.Following {
-	return topics.Following{
+func (s *Sink) following() topics.FollowConfig {
+	return topics.FollowConfig{
 		ConsumerConfig: topics.ConsumerConfig{
 			Kafka: s.deps.Kafka, Group: topics.InstanceGroup(topics.Features, s.deps.Instance), Reader: topics.Features,
 			Topics: []string{

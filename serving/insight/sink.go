@@ -48,7 +48,7 @@ func (s *Sink) Run(ctx context.Context) error {
 }
 
 func (s *Sink) consume(ctx context.Context) error {
-	err := topics.Follow(ctx, topics.Following{
+	err := topics.Follow(ctx, topics.FollowConfig{
 		ConsumerConfig: topics.ConsumerConfig{
 			Kafka: s.deps.Kafka, Group: topics.InstanceGroup(topics.Insights, s.deps.Instance), Reader: topics.Insights,
 			Topics: []string{s.deps.Stream.Name},
