@@ -96,6 +96,27 @@ func TestTheMapHasEveryInternalPackage(t *testing.T) {
 	}
 }
 
+// What flows and what computes has no commands: other programs have it in them without. Commands stand beside it.
+func TestTopicsAndProcessorsHaveNoCommands(t *testing.T) {
+	const commands = "github.com/spf13/cobra"
+	looked, found := 0, 0
+	for path, imports := range importsOf(t) {
+		has := slices.Contains(imports, commands)
+		if has {
+			found++
+		}
+		if path != "topics" && path != "processors" && !strings.HasPrefix(path, "processors/") {
+			continue
+		}
+		if looked++; has {
+			t.Errorf("%s imports %s: it may have no commands", path, commands)
+		}
+	}
+	if looked < len(groups)+2 || found == 0 {
+		t.Errorf("%d packages were looked at, %d of all have commands", looked, found)
+	}
+}
+
 func groupOf(path string) string {
 	for _, g := range groups {
 		if path == "processors/"+g || strings.HasPrefix(path, "processors/"+g+"/") {
@@ -147,6 +168,22 @@ func TestDocumentsNameTestsThatThereAre(t *testing.T) {
 // of tests.
 func packages(t *testing.T) map[string][]string {
 	t.Helper()
+	all := map[string][]string{}
+	for path, imports := range importsOf(t) {
+		var own []string
+		for _, imp := range imports {
+			if rest, ok := strings.CutPrefix(imp, module); ok {
+				own = append(own, rest)
+			}
+		}
+		all[path] = own
+	}
+	return all
+}
+
+// importsOf maps each package of the module, without the module's path, to all packages it imports outside of tests.
+func importsOf(t *testing.T) map[string][]string {
+	t.Helper()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
@@ -160,13 +197,7 @@ func packages(t *testing.T) map[string][]string {
 		if err := dec.Decode(&p); err != nil {
 			t.Fatalf("go list: %v", err)
 		}
-		var own []string
-		for _, imp := range p.Imports {
-			if rest, ok := strings.CutPrefix(imp, module); ok {
-				own = append(own, rest)
-			}
-		}
-		all[strings.TrimPrefix(p.ImportPath, module)] = own
+		all[strings.TrimPrefix(p.ImportPath, module)] = p.Imports
 	}
 	return all
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure/securetest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // fenced is a broker that lets each role in as a user of its name, who is allowed what "topics acls" prints for it and
@@ -182,7 +183,7 @@ func (s *started) checkLetters() {
 		s.t.Fatal(err)
 	}
 	defer res.Body.Close()
-	var done topics.Retried
+	var done operate.Retried
 	text, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK || json.Unmarshal(text, &done) != nil || done.Published == 0 {
 		s.t.Errorf("retry: %d %s (%v), want that the letter is retried", res.StatusCode, text, err)

@@ -26,6 +26,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
+	"github.com/smartfeed/smartfeed/topics/operate"
 	"github.com/smartfeed/smartfeed/topics/simulate"
 )
 
@@ -74,7 +75,7 @@ before it; "smartfeed config show" prints them all.`,
 		p.doctorCommand(),
 		p.benchCommand(),
 	)
-	root.AddCommand(topics.Commands(p.setup, api.RetryCommands(p.server)...)...) // how retries stand only a process knows
+	root.AddCommand(operate.Commands(p.setup, api.RetryCommands(p.server)...)...) // how retries stand only a process knows
 	root.AddCommand(api.Commands(p.server, p.names)...)
 	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml") // it is there: it was added above
 	return root

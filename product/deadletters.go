@@ -11,6 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // deadLetters are those of a broker, as the API asks for them.
@@ -26,22 +27,22 @@ func newDeadLetters(k topics.Kafka, s *topics.Streams, states peers.Retries) dea
 }
 
 // List returns the newest letters, the newest last.
-func (d deadLetters) List(ctx context.Context, limit int) ([]topics.Letter, error) {
-	return topics.ListDeadLetters(ctx, d.kafka, d.streams, limit)
+func (d deadLetters) List(ctx context.Context, limit int) ([]operate.Letter, error) {
+	return operate.ListDeadLetters(ctx, d.kafka, d.streams, limit)
 }
 
 // Retry has what came since the last call retried at once.
-func (d deadLetters) Retry(ctx context.Context) (topics.Retried, error) {
+func (d deadLetters) Retry(ctx context.Context) (operate.Retried, error) {
 	if err := d.retries.Acquire(ctx, 1); err != nil {
-		return topics.Retried{}, err
+		return operate.Retried{}, err
 	}
 	defer d.retries.Release(1)
-	return topics.RetryDeadLetters(ctx, d.kafka, d.streams)
+	return operate.RetryDeadLetters(ctx, d.kafka, d.streams)
 }
 
 // Limit sets how fast dead letters of a scope are retried.
 func (d deadLetters) Limit(ctx context.Context, limit schemas.RetryLimit, operator string) error {
-	return topics.LimitRetries(ctx, d.kafka, d.streams, limit, operator)
+	return operate.LimitRetries(ctx, d.kafka, d.streams, limit, operator)
 }
 
 // Kinds returns the kinds of all letters, by name.

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
-	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 func (p *program) eraseCommand() *cobra.Command {
@@ -55,34 +55,34 @@ to check that nothing is left. After --timeout the exit code is 1; the erasure g
 }
 
 // erase erases a user, telling how far it is.
-func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.UserID, unknown bool) (topics.Erased, error) {
+func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.UserID, unknown bool) (operate.Erased, error) {
 	cfg, err := p.load(cmd)
 	if err != nil {
-		return topics.Erased{}, err
+		return operate.Erased{}, err
 	}
 	setup, err := p.setup(cmd)
 	if err != nil {
-		return topics.Erased{}, err
+		return operate.Erased{}, err
 	}
-	remains, err := topics.Remains(ctx, setup.Kafka, time.Now()) // first: it says at once that the brokers are away
+	remains, err := operate.Remains(ctx, setup.Kafka, time.Now()) // first: it says at once that the brokers are away
 	if err != nil {
-		return topics.Erased{}, err
+		return operate.Erased{}, err
 	}
 	streams, err := setup.Streams(ctx)
 	if err != nil {
-		return topics.Erased{}, err
+		return operate.Erased{}, err
 	}
 	task := setup.Start("erase "+string(user), -1)
 	defer task.Done()
-	eraser := topics.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Unknown: unknown, Say: task.Say}
+	eraser := operate.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Unknown: unknown, Say: task.Say}
 	done, err := eraser.Erase(ctx, user)
 	done.Remains = append(remains, cfg.remains(time.Now())...)
 	return done, err
 }
 
 // remains says what the stores keep of an erased user, though no answer has it. Nothing of the user has come after now.
-func (c *Config) remains(now time.Time) []topics.Remain {
-	return []topics.Remain{
+func (c *Config) remains(now time.Time) []operate.Remain {
+	return []operate.Remain{
 		c.remainingActions(now),
 		{Where: "features of pins", What: "anonymous shares in counts, sketches and means"},
 		{Where: "insights", What: "the days on which the user acted, which no answer counts"},
@@ -103,8 +103,8 @@ func (c *Config) remains(now time.Time) []topics.Remain {
 }
 
 // remainingActions says until when the feature store has actions that came by now.
-func (c *Config) remainingActions(now time.Time) topics.Remain {
-	r := topics.Remain{Where: "the embedded feature store", What: "actions, which features of the user are not answered from"}
+func (c *Config) remainingActions(now time.Time) operate.Remain {
+	r := operate.Remain{Where: "the embedded feature store", What: "actions, which features of the user are not answered from"}
 	until := c.Feature.KeptUntil(now)
 	if c.actionsInPinot() {
 		until, r.Where = pinot.KeptUntil(now), "Pinot"
@@ -115,7 +115,7 @@ func (c *Config) remainingActions(now time.Time) topics.Remain {
 	return r
 }
 
-func printErased(out io.Writer, done topics.Erased, asJSON bool) error {
+func printErased(out io.Writer, done operate.Erased, asJSON bool) error {
 	if asJSON {
 		return command.PrintJSON(out, done)
 	}

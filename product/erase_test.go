@@ -16,6 +16,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // erased is who is erased in these tests. Whatever else names the user or one of their pins begins with one of these.
@@ -246,7 +247,7 @@ func (s *started) failToRead() {
 }
 
 // checkRemains holds that every log and every group's rows that have the user are named.
-func (s *started) checkRemains(list []topics.Remain) {
+func (s *started) checkRemains(list []operate.Remain) {
 	s.t.Helper()
 	where := map[string]bool{}
 	for _, r := range list {
@@ -337,7 +338,7 @@ func testErase(t *testing.T, cfg Config) {
 		t.Fatalf("before the erasure only %v", shown)
 	}
 	out, err := s.run("erase", erased, "--json")
-	var done topics.Erased
+	var done operate.Erased
 	if err != nil || json.Unmarshal([]byte(out), &done) != nil {
 		t.Fatalf("erase: %v: %s", err, out)
 	}

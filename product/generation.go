@@ -15,16 +15,17 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // built is what came of building a generation.
 type built struct {
-	Generation int            `json:"generation"`       // that answers now
-	Former     int            `json:"former"`           // that did before
-	Copied     *rows.Copied   `json:"copied,omitempty"` // nil: an earlier run did
-	Left       int            `json:"left,omitempty"`   // candidates of related that were scored by another half-life and are not taken over
-	Asked      topics.Rebuilt `json:"asked"`
-	Seconds    float64        `json:"seconds"`
+	Generation int             `json:"generation"`       // that answers now
+	Former     int             `json:"former"`           // that did before
+	Copied     *rows.Copied    `json:"copied,omitempty"` // nil: an earlier run did
+	Left       int             `json:"left,omitempty"`   // candidates of related that were scored by another half-life and are not taken over
+	Asked      operate.Rebuilt `json:"asked"`
+	Seconds    float64         `json:"seconds"`
 }
 
 // String is for people.
@@ -152,11 +153,11 @@ func (b *builder) next(ctx context.Context, profile topics.Profile, active int) 
 }
 
 // fill has the followees of everybody bring what they have.
-func (b *builder) fill(ctx context.Context, number int) (topics.Rebuilt, error) {
+func (b *builder) fill(ctx context.Context, number int) (operate.Rebuilt, error) {
 	if err := b.wait(ctx, "catch up"); err != nil {
-		return topics.Rebuilt{}, err
+		return operate.Rebuilt{}, err
 	}
-	r := topics.Rebuilder{
+	r := operate.Rebuilder{
 		Setup: b.setup, Streams: b.streams, Readers: b.setup.Readers(), Rate: b.rate,
 		Source: b.carry.Source, Keep: topics.GenerationName(topics.Pools, number), Resume: true,
 	}

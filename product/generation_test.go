@@ -25,6 +25,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // generate builds a generation and returns what the command says.
@@ -211,7 +212,7 @@ func TestWhoCameToALaterGenerationIsInTheNext(t *testing.T) {
 		t.Errorf("pools (-before +after):\n%.3000s", diff)
 	}
 	out, err := s.run("erase", "user:late", "--json")
-	var done topics.Erased
+	var done operate.Erased
 	if err != nil || json.Unmarshal([]byte(out), &done) != nil || done.Had[topics.Pools] == 0 || done.Has[topics.Pools] != 0 {
 		t.Errorf("erase: %v: %s", err, out)
 	}

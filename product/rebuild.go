@@ -11,7 +11,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // rebuildOptions are the flags of `rebuild`.
@@ -120,16 +120,16 @@ func (o rebuildOptions) context(ctx context.Context, what string) (context.Conte
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done within %s", timeout))
 }
 
-func (p *program) rebuild(ctx context.Context, cmd *cobra.Command, what string, o rebuildOptions) (topics.Rebuilt, error) {
+func (p *program) rebuild(ctx context.Context, cmd *cobra.Command, what string, o rebuildOptions) (operate.Rebuilt, error) {
 	setup, err := p.setup(cmd)
 	if err != nil {
-		return topics.Rebuilt{}, err
+		return operate.Rebuilt{}, err
 	}
 	streams, err := setup.Streams(ctx)
 	if err != nil {
-		return topics.Rebuilt{}, err
+		return operate.Rebuilt{}, err
 	}
-	r := topics.Rebuilder{
+	r := operate.Rebuilder{
 		Setup: setup, Streams: streams, Readers: setup.Readers(), Source: schemas.Source(o.source), Rate: o.rate, Resume: o.resume,
 	}
 	if !everybody(what) {
@@ -141,7 +141,7 @@ func (p *program) rebuild(ctx context.Context, cmd *cobra.Command, what string, 
 	return r.All(ctx)
 }
 
-func printRebuilt(out io.Writer, done topics.Rebuilt, asJSON bool) error {
+func printRebuilt(out io.Writer, done operate.Rebuilt, asJSON bool) error {
 	if asJSON {
 		return command.PrintJSON(out, done)
 	}

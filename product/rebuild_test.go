@@ -17,6 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // poolsOf are the pools of some users, as they can be asked.
@@ -36,7 +37,7 @@ func (s *started) poolsOf(users []schemas.UserID) map[string]*schemas.Pool {
 }
 
 // rebuilt runs a rebuild and returns what it says.
-func (s *started) rebuilt(args ...string) (done topics.Rebuilt) {
+func (s *started) rebuilt(args ...string) (done operate.Rebuilt) {
 	s.t.Helper()
 	out, err := s.run(append([]string{"rebuild", "--json", "--rate", "100000"}, args...)...)
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/internal/command"
-	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // refillCommand has a feed store filled anew from the log.
@@ -44,17 +44,17 @@ from the other store, before or after; OPERATIONS.md says how.`,
 }
 
 // refill sets the group of a store back.
-func (p *program) refill(ctx context.Context, cmd *cobra.Command, store string) (topics.Refilled, error) {
+func (p *program) refill(ctx context.Context, cmd *cobra.Command, store string) (operate.Refilled, error) {
 	setup, err := p.setup(cmd)
 	if err != nil {
-		return topics.Refilled{}, err
+		return operate.Refilled{}, err
 	}
 	stores := append([]string{primaryStore}, setup.FeedStores...)
 	if !slices.Contains(stores, store) {
-		return topics.Refilled{}, command.Usagef("--store %q: the configuration has %s", store, strings.Join(stores, " and "))
+		return operate.Refilled{}, command.Usagef("--store %q: the configuration has %s", store, strings.Join(stores, " and "))
 	}
 	if store == primaryStore {
 		store = "" // its group has no name of its own
 	}
-	return topics.Refill(ctx, setup.Kafka, store)
+	return operate.Refill(ctx, setup.Kafka, store)
 }

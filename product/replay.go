@@ -13,6 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // replayOptions are the flags of `replay`.
@@ -29,11 +30,11 @@ type replayOptions struct {
 
 // replayed is what came of a replay.
 type replayed struct {
-	User    schemas.UserID   `json:"user,omitempty"`
-	Events  *topics.Replayed `json:"events,omitempty"`  // nil: an earlier run did
-	Built   *built           `json:"built,omitempty"`   // of everybody
-	Rebuilt *topics.Rebuilt  `json:"rebuilt,omitempty"` // of one user
-	Seconds float64          `json:"seconds"`
+	User    schemas.UserID    `json:"user,omitempty"`
+	Events  *operate.Replayed `json:"events,omitempty"`  // nil: an earlier run did
+	Built   *built            `json:"built,omitempty"`   // of everybody
+	Rebuilt *operate.Rebuilt  `json:"rebuilt,omitempty"` // of one user
+	Seconds float64           `json:"seconds"`
 }
 
 // String is for people.
@@ -184,7 +185,7 @@ func (p *program) replay(ctx context.Context, cmd *cobra.Command, what string, o
 		return done, err
 	}
 	defer b.close()
-	r := topics.Replayer{Setup: setup, Streams: b.streams, Readers: setup.Readers(), Rate: o.rate, Resume: o.resume}
+	r := operate.Replayer{Setup: setup, Streams: b.streams, Readers: setup.Readers(), Rate: o.rate, Resume: o.resume}
 	if r.Since, r.Until, err = o.span(); err != nil {
 		return done, &command.UsageError{Err: err}
 	}
@@ -207,7 +208,7 @@ var errBuilding = errors.New("a generation is being built: --resume goes on with
 
 // replay works the log off again, and then builds a generation. It has begun one only once the log is worked off: so with
 // one that is being built a resumed run has done that.
-func (b *builder) replay(ctx context.Context, r topics.Replayer) (done replayed, err error) {
+func (b *builder) replay(ctx context.Context, r operate.Replayer) (done replayed, err error) {
 	if err := b.watch.Refresh(ctx); err != nil {
 		return done, err
 	}
@@ -229,11 +230,11 @@ func (b *builder) replay(ctx context.Context, r topics.Replayer) (done replayed,
 }
 
 // replayOf works off what those whom a user follows have published, and rebuilds the user's pools in place.
-func (b *builder) replayOf(ctx context.Context, r topics.Replayer, user schemas.UserID) (replayed, error) {
+func (b *builder) replayOf(ctx context.Context, r operate.Replayer, user schemas.UserID) (replayed, error) {
 	done := replayed{User: user}
-	rows, err := topics.RowsOf(ctx, b.log, b.setup.Kafka, topics.Pools, user)
+	rows, err := operate.RowsOf(ctx, b.log, b.setup.Kafka, topics.Pools, user)
 	if err == nil && len(rows) == 0 {
-		err = fmt.Errorf("replay %s: %w", user, topics.ErrNothingKnown)
+		err = fmt.Errorf("replay %s: %w", user, operate.ErrNothingKnown)
 	}
 	if err != nil {
 		return done, err
@@ -243,7 +244,7 @@ func (b *builder) replayOf(ctx context.Context, r topics.Replayer, user schemas.
 	if done.Events = &events; err != nil {
 		return done, err
 	}
-	again := topics.Rebuilder{Setup: b.setup, Streams: b.streams, Readers: b.setup.Readers(), Rate: 1}
+	again := operate.Rebuilder{Setup: b.setup, Streams: b.streams, Readers: b.setup.Readers(), Rate: 1}
 	rebuilt, err := again.User(ctx, user)
 	done.Rebuilt = &rebuilt
 	return done, err

@@ -262,3 +262,12 @@ func ReadBy(group string) []string {
 	}
 	return names
 }
+
+// MaterializeGroup is the group that fills a feed store, each store having one of its own. The name of the first store is "",
+// and its group Materialize.
+func MaterializeGroup(store string) string {
+	if store == "" {
+		return Materialize
+	}
+	return Materialize + "-" + store
+}

@@ -209,19 +209,6 @@ func (r Reader) of(number int) Reader {
 	return own
 }
 
-// activeNames returns the names of the active generations of some groups, by group.
-func activeNames(ctx context.Context, l *Log, groups ...string) (map[string]string, error) {
-	w := GenerationWatch{Log: l}
-	if err := w.Refresh(ctx); err != nil {
-		return nil, err
-	}
-	names := map[string]string{}
-	for _, group := range groups {
-		names[group] = GenerationName(group, w.Of(group).Active)
-	}
-	return names, nil
-}
-
 // SetGeneration publishes which generations of a group there are.
 func SetGeneration(ctx context.Context, client *kgo.Client, g Generation) error {
 	value, err := json.Marshal(g)

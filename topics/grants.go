@@ -19,7 +19,7 @@ const (
 	RoleMaterialize = "materialize" // fills feed stores
 	RoleServe       = "serve"       // answers, takes events, fills embedded stores
 	RoleProduce     = "produce"     // `smartfeed publish`, or any client that writes the input topics
-	RoleOperate     = "operate"     // every other command: `smartfeed topics`, `wait`, `doctor`, `rebuild` and so on
+	RoleOperate     = "operate"     // every other command: those of package operate, and `doctor`
 )
 
 // Roles returns all roles.

@@ -17,6 +17,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure/securetest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
+	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
 // grantsOf is what a role must be allowed, by resource.
@@ -287,20 +289,20 @@ func TestServingIsAllowedWhatItDoes(t *testing.T) {
 		t.Errorf("the ends of a generation's ticks: %v", err)
 	}
 	retry := func(k topics.Kafka) (int, error) {
-		done, err := topics.RetryDeadLetters(t.Context(), k, streams)
+		done, err := operate.RetryDeadLetters(t.Context(), k, streams)
 		return done.Published, err
 	}
 	long := strings.Repeat("x", topics.MaxRetriedBytes)
 	root.bury(t, topics.Deliveries, 0, "user:a", "short", 1)
 	root.bury(t, topics.Pins, 0, "pin:1", long, 2)
-	if list, err := topics.ListDeadLetters(t.Context(), serve.kafka, streams, 10); err != nil || len(list) != 2 {
+	if list, err := operate.ListDeadLetters(t.Context(), serve.kafka, streams, 10); err != nil || len(list) != 2 {
 		t.Errorf("%d letters are listed, %v, want 2", len(list), err)
 	}
 	if n, err := retry(serve.kafka); err != nil || n != 2 {
 		t.Errorf("%d letters are retried, %v, want 2", n, err)
 	}
 	root.bury(t, topics.Deliveries, 0, "user:a", long, 3)
-	var tooLong *topics.TooLongError
+	var tooLong *operate.TooLongError
 	for range 2 {
 		n, err := retry(serve.kafka)
 		if !errors.As(err, &tooLong) || tooLong.Topic != topics.Deliveries || n != 0 || !strings.Contains(err.Error(), "Write on topic deliveries") {
@@ -332,8 +334,8 @@ func TestTopicsOfGenerationsAreOfWhoWorksOnThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(adm.Close)
-	generation(t, admin, oneBroker(), 2)
-	cutOver(t, admin, 2, 0)
+	topicstest.Generation(t, admin, oneBroker(), 2)
+	topicstest.CutOver(t, admin, 2, 0)
 	for role, works := range map[string]bool{
 		topics.RoleProcess: true, topics.RoleOperate: true, topics.RoleServe: false, topics.RoleMaterialize: false,
 	} {
@@ -345,7 +347,7 @@ func TestTopicsOfGenerationsAreOfWhoWorksOnThem(t *testing.T) {
 		if _, err := topics.VerifyAll(t.Context(), as(role), role); err != nil {
 			t.Errorf("%s: %v, want that all is as it should be", role, err)
 		}
-		alter(t, admin, "pools.2-table", "max.message.bytes", "1000")
+		topicstest.Alter(t, admin, "pools.2-table", "max.message.bytes", "1000")
 		_, err = topics.VerifyAll(t.Context(), as(role), role)
 		told := err != nil && strings.Contains(err.Error(), "pools.2-table: max.message.bytes is 1000")
 		if told != works || err != nil && !told {
@@ -354,19 +356,5 @@ func TestTopicsOfGenerationsAreOfWhoWorksOnThem(t *testing.T) {
 		if _, err := topics.Apply(t.Context(), admin, topics.GenerationTopics(oneBroker(), topics.Pools, 2)); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-func TestACLsCommand(t *testing.T) {
-	w := newBareWire(t)
-	out, _, err := w.smartfeed(t, "", "topics", "acls", topics.RoleProduce, "--principal", "User:app")
-	if err != nil || !strings.Contains(out, "--add --allow-principal User:app --operation Write --topic pins\n") {
-		t.Errorf("acls for a principal: %v, %s", err, out)
-	}
-	if out, _, err = w.smartfeed(t, "", "topics", "acls", topics.RoleProcess); err != nil || !strings.Contains(out, "Read on group pools*\n") {
-		t.Errorf("acls: %v, %s", err, out)
-	}
-	if _, _, err = w.smartfeed(t, "", "topics", "acls", "cook"); err == nil || !strings.Contains(err.Error(), "one of the roles") {
-		t.Errorf("acls of no role: got %v", err)
 	}
 }

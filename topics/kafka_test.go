@@ -14,6 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // realKafka names the variable with the address of a Kafka broker that tests may use; they leave topics behind.
@@ -171,9 +172,10 @@ func TestRealKafkaDeadLetters(t *testing.T) {
 	for i := range 5 {
 		w.bury(t, topics.Pins, 0, fmt.Sprintf("pin:%d", i), "v", int64(5-i))
 	}
-	for _, want := range []string{"5 dead letters are retried, skipped 0\n", "0 dead letters are retried, skipped 0\n"} {
-		if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || out != want {
-			t.Errorf("retry printed %q, %v, want %q", out, err, want)
+	for _, want := range []int{5, 0} {
+		done, err := operate.RetryDeadLetters(t.Context(), w.kafka, w.streams)
+		if err != nil || done.Published != want || done.Skipped != 0 {
+			t.Errorf("%d dead letters are retried, skipped %d, %v, want %d and 0", done.Published, done.Skipped, err, want)
 		}
 	}
 	if n := w.end(t, topics.RetryOrders); n != 5 {

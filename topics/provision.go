@@ -30,6 +30,15 @@ type Plan struct {
 // Empty says that the brokers have what the catalogue wants, but for replicas.
 func (p Plan) Empty() bool { return len(p.Create)+len(p.Alter)+len(p.Conflicts) == 0 }
 
+// Err returns all conflicts, each a *Conflict; nil if there is none.
+func (p Plan) Err() error {
+	errs := make([]error, len(p.Conflicts))
+	for i := range p.Conflicts {
+		errs[i] = &p.Conflicts[i]
+	}
+	return errors.Join(errs...)
+}
+
 // Setting is one configuration key of one topic that differs.
 type Setting struct {
 	Topic string `json:"topic"`
@@ -231,7 +240,7 @@ func Apply(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	if err := conflictsOf(plan); err != nil {
+	if err := plan.Err(); err != nil {
 		return Plan{}, err
 	}
 	if err := create(ctx, client, plan.Create); err != nil {
@@ -274,20 +283,12 @@ func Verify(ctx context.Context, k Kafka, want []Topic) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{conflictsOf(plan)}
+	errs := []error{plan.Err()}
 	for _, t := range plan.Create {
 		errs = append(errs, fmt.Errorf("topic %s: missing", t.Name))
 	}
 	for _, s := range plan.Alter {
 		errs = append(errs, fmt.Errorf("topic %s: %s is %s and should be %s", s.Topic, s.Key, s.Have, s.Want))
-	}
-	return errors.Join(errs...)
-}
-
-func conflictsOf(p Plan) error {
-	errs := make([]error, len(p.Conflicts))
-	for i := range p.Conflicts {
-		errs[i] = &p.Conflicts[i]
 	}
 	return errors.Join(errs...)
 }

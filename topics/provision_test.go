@@ -73,6 +73,15 @@ func (w *wire) topicConfigs(t *testing.T, list []topics.Topic) kadm.ResourceConf
 	return configs
 }
 
+func (w *wire) topicNames(t *testing.T) []string {
+	t.Helper()
+	have, err := w.admin(t).ListTopics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return have.Names()
+}
+
 func (w *wire) admin(t *testing.T) *kadm.Client {
 	t.Helper()
 	adm, err := w.kafka.Admin()

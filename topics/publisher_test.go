@@ -10,13 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
 func follow(i int) schemas.Line {
@@ -52,6 +51,15 @@ func (w *wire) publisher(t *testing.T) *topics.Publisher {
 	}
 	t.Cleanup(p.Close)
 	return p
+}
+
+// bury puts a record into the dead letters.
+func (w *wire) bury(t *testing.T, topic string, partition int32, key, value string, at int64) {
+	t.Helper()
+	r := &kgo.Record{Topic: topic, Partition: partition, Offset: at, Key: []byte(key), Value: []byte(value), Timestamp: time.UnixMilli(at)}
+	if err := w.publisher(t).Bury(t.Context(), "objects", r, "no good"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // drain returns all committed records of a topic.
@@ -110,36 +118,10 @@ func TestPublishOfWhatCannotBeEncodedPublishesNothing(t *testing.T) {
 	}
 }
 
-// failProduce answers produce requests for one partition with an error, and counts how often.
-func failProduce(b *kfake.Cluster, partition int32, code int16) *atomic.Int64 {
-	var hits atomic.Int64
-	b.ControlKey(int16(kmsg.Produce), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
-		b.KeepControl()
-		req := kreq.(*kmsg.ProduceRequest)
-		for _, rt := range req.Topics {
-			for _, rp := range rt.Partitions {
-				if rp.Partition != partition || len(rt.Partitions) != 1 || len(req.Topics) != 1 {
-					continue
-				}
-				hits.Add(1)
-				sp := kmsg.NewProduceResponseTopicPartition()
-				sp.Partition, sp.ErrorCode = partition, code
-				st := kmsg.NewProduceResponseTopic()
-				st.Topic, st.TopicID, st.Partitions = rt.Topic, rt.TopicID, append(st.Partitions, sp)
-				resp := req.ResponseKind().(*kmsg.ProduceResponse)
-				resp.Topics = append(resp.Topics, st)
-				return resp, nil, true
-			}
-		}
-		return nil, nil, false
-	})
-	return &hits
-}
-
 func TestPublishSaysHowManyAreCertain(t *testing.T) {
 	w := newWire(t)
 	line := follow(1)
-	hits := failProduce(w.Broker(), topics.Partition(line.Key, w.kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
+	hits := topicstest.FailProduce(w.Broker(), topics.Partition(line.Key, w.kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
 	err := w.publisher(t).Publish(t.Context(), []schemas.Line{line})
 	var partial *topics.PublishError
 	if !errors.As(err, &partial) || partial.Certain != 0 || partial.Events != 1 || !errors.Is(err, kerr.TopicAuthorizationFailed) {
@@ -153,7 +135,7 @@ func TestPublishSaysHowManyAreCertain(t *testing.T) {
 func TestPublishReturnsWhenItsContextEnds(t *testing.T) {
 	w := newWire(t)
 	line := follow(1)
-	hits := failProduce(w.Broker(), topics.Partition(line.Key, w.kafka.Partitions), kerr.NotLeaderForPartition.Code)
+	hits := topicstest.FailProduce(w.Broker(), topics.Partition(line.Key, w.kafka.Partitions), kerr.NotLeaderForPartition.Code)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	p, published := w.publisher(t), make(chan error, 1)

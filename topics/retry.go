@@ -65,6 +65,9 @@ func LetterOf(group string, r *kgo.Record, reason string) *schemas.DeadLetter {
 	return letter
 }
 
+// RetriedGroup is the consumer group whose committed offsets say up to where operators have had dead letters retried.
+const RetriedGroup = "dead-letters"
+
 // MaxRetriedBytes is how long key and value of a dead letter may be together to be retried by itself; a longer one is
 // retried by hand alone.
 const MaxRetriedBytes = 512 << 10

@@ -2,16 +2,15 @@ package topics_test
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
+	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
 // wire is an embedded broker and registry with every topic of the catalogue.
@@ -27,39 +26,19 @@ func newWire(t *testing.T) *wire {
 	if strings.HasPrefix(t.Name(), "TestRealKafka") {
 		return newRealWire(t)
 	}
-	w := newBareWire(t)
-	profile, err := topics.ProfileOf(t.Context(), w.kafka)
+	server, setup := topicstest.Wire(t)
+	streams, err := setup.Streams(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(profile)); err != nil {
-		t.Fatal(err)
-	}
-	registry, err := schemas.NewRegistry(w.RegistryURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.streams, err = topics.Open(t.Context(), registry); err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return &wire{Server: server, kafka: setup.Kafka, streams: streams}
 }
 
 // newBareWire is an embedded broker without topics.
 func newBareWire(t *testing.T) *wire {
 	t.Helper()
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	s, err := embedded.Start(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &wire{Server: s, kafka: s.Kafka(0)}
+	server, setup := topicstest.Bare(t)
+	return &wire{Server: server, kafka: setup.Kafka}
 }
 
 // client makes a client that is closed with the test.

@@ -24,6 +24,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -318,8 +319,8 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 		return len(got)
 	}
 	stop := fill(openStore(t))
-	var working *topics.MembersError
-	if _, err := topics.Refill(t.Context(), w.kafka, "standby"); !errors.As(err, &working) || working.Group != group || working.Members != 1 {
+	var working *operate.MembersError
+	if _, err := operate.Refill(t.Context(), w.kafka, "standby"); !errors.As(err, &working) || working.Group != group || working.Members != 1 {
 		t.Errorf("Refill while the sink runs: got %v, want its member", err)
 	}
 	if n := w.behind(t, group); n != 0 {
@@ -332,8 +333,8 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	if n := count(empty); n != 0 {
 		t.Fatalf("%d entries in an empty store: is there nothing to be mended?", n)
 	}
-	done, err := topics.Refill(t.Context(), w.kafka, "standby")
-	want := topics.Refilled{Group: group, Records: entries + 1, Again: entries + 1}
+	done, err := operate.Refill(t.Context(), w.kafka, "standby")
+	want := operate.Refilled{Group: group, Records: entries + 1, Again: entries + 1}
 	same(t, "what is read again", done, want, err)
 	must(t, fill(empty)())
 	if n := count(empty); n != entries {
@@ -341,8 +342,8 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	}
 	edges, err := empty.Edges(t.Context(), "user:1", []schemas.ID{"board:3"})
 	same(t, "edges", edges, []schemas.Edge{edge}, err)
-	done, err = topics.Refill(t.Context(), w.kafka, "") // a group that there has never been
-	same(t, "of a new store", done, topics.Refilled{Group: "materialize", Records: entries + 1}, err)
+	done, err = operate.Refill(t.Context(), w.kafka, "") // a group that there has never been
+	same(t, "of a new store", done, operate.Refilled{Group: "materialize", Records: entries + 1}, err)
 }
 
 // sizedStore notes the most entries that it was to write at once.

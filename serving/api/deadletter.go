@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
 // DeadLetters are the records that could not be worked off.
 type DeadLetters interface {
 	// List returns the newest ones, the newest last.
-	List(ctx context.Context, limit int) ([]topics.Letter, error)
+	List(ctx context.Context, limit int) ([]operate.Letter, error)
 	// Retry has what came since the last call retried at once.
-	Retry(ctx context.Context) (topics.Retried, error)
+	Retry(ctx context.Context) (operate.Retried, error)
 	// Kinds returns how all kinds stand, by name.
 	Kinds(ctx context.Context) ([]schemas.RetryKind, error)
 	// Retries returns letters of a kind in a state ("": of all), at most limit, who came into it last first.
@@ -48,7 +48,7 @@ type letter struct {
 }
 
 // letterOf has the reason why a letter cannot be read instead of the one that is in it.
-func letterOf(l *topics.Letter) letter {
+func letterOf(l *operate.Letter) letter {
 	reason := l.Reason
 	if l.Unreadable != "" {
 		reason = "the letter cannot be read: " + l.Unreadable
@@ -194,7 +194,7 @@ func (s *Server) retryDeadLetters(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	done, err := s.deps.DeadLetters.Retry(r.Context())
-	var tooLong *topics.TooLongError
+	var tooLong *operate.TooLongError
 	if errors.As(err, &tooLong) {
 		return fmt.Errorf("%w (%w)", problem(http.StatusInternalServerError, "%v", tooLong), err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/lastfm"
-	"github.com/smartfeed/smartfeed/topics/load/loadtest"
+	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
 // workOff reads, as every consumer of the catalogue, what there is, and does nothing with it.
@@ -88,7 +88,7 @@ func events[T any](t *testing.T, k topics.Kafka, s topics.Stream[T], event func(
 }
 
 func TestImportTwiceIsTheSameTwice(t *testing.T) {
-	s := loadtest.Wire(t)
+	_, s := topicstest.Wire(t)
 	workOff(t, s.Kafka)
 	last := time.Now().UTC().Truncate(time.Second)
 	for range 2 {
@@ -127,7 +127,7 @@ func TestImportTwiceIsTheSameTwice(t *testing.T) {
 
 // What came of the events ends the summary, whether it can be asked or not.
 func TestWorkIsToldAtTheEnd(t *testing.T) {
-	s := loadtest.Wire(t)
+	_, s := topicstest.Wire(t)
 	workOff(t, s.Kafka)
 	asked := int64(0)
 	counting := func(context.Context) (topics.Work, error) {
@@ -160,7 +160,8 @@ func TestWorkIsToldAtTheEnd(t *testing.T) {
 }
 
 func TestNobodyWorksItOff(t *testing.T) {
-	_, _, err := importTiny(t, loadtest.Wire(t), "--timeout", "300ms", "--original-times")
+	_, s := topicstest.Wire(t)
+	_, _, err := importTiny(t, s, "--timeout", "300ms", "--original-times")
 	for _, want := range []string{"import users and follows: ", "not worked off within 300ms", "fanout", "--last-action 2011-06-01T00:00:04Z"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
@@ -169,7 +170,7 @@ func TestNobodyWorksItOff(t *testing.T) {
 }
 
 func TestHumanSummary(t *testing.T) {
-	s := loadtest.Wire(t)
+	_, s := topicstest.Wire(t)
 	workOff(t, s.Kafka)
 	out, errOut, err := importTiny(t, s, "--wait=false")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/load/loadtest"
+	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
 // simulated runs the command and returns its summary.
@@ -60,7 +60,7 @@ func records(t *testing.T, k topics.Kafka) map[string]int64 {
 }
 
 func TestLoadOnly(t *testing.T) {
-	s := loadtest.Wire(t)
+	_, s := topicstest.Wire(t)
 	got := simulated(t, t.Context(), s, "--for", "0")
 	w := newWorld(Config{Users: 20, BoardsPerUser: 3, Interests: 40, Pins: 50, Seed: 1})
 	follows := int64(0)
@@ -77,7 +77,7 @@ func TestLoadOnly(t *testing.T) {
 }
 
 func TestActingForATime(t *testing.T) {
-	s := loadtest.Wire(t)
+	_, s := topicstest.Wire(t)
 	got := simulated(t, t.Context(), s, "--for", "300ms", "--rate", "0")
 	sum := int64(0)
 	for _, n := range records(t, s.Kafka) {
@@ -89,7 +89,7 @@ func TestActingForATime(t *testing.T) {
 }
 
 func TestInterruptedIsDone(t *testing.T) {
-	s := loadtest.Wire(t)
+	_, s := topicstest.Wire(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	s.Progress = func(what string, _ int) topics.Progress { return &interrupter{what: what, interrupt: interrupt} }
 	if got := simulated(t, ctx, s, "--rate", "0"); got.Live < 10 {

@@ -1,12 +1,10 @@
-package topics
+package operate
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Rebuilt is what came of rebuilding pools.
@@ -40,13 +39,13 @@ func (r Rebuilt) String() string {
 
 // Rebuilder has pools rebuilt in place, see schemas.Rebuild.
 type Rebuilder struct {
-	Setup   Setup // the brokers, and whom to tell
-	Streams *Streams
-	Readers []Reader       // that are waited for; none: those of the catalogue
-	Source  schemas.Source // "": every source that followees bring
-	Rate    float64        // users a second, above 0
-	Keep    string         // not "": nothing is taken away, and a run of this name is resumed if there is one
-	Resume  bool           // go on where the last run of the same source was
+	Setup   topics.Setup // the brokers, and whom to tell
+	Streams *topics.Streams
+	Readers []topics.Reader // that are waited for; none: those of the catalogue
+	Source  schemas.Source  // "": every source that followees bring
+	Rate    float64         // users a second, above 0
+	Keep    string          // not "": nothing is taken away, and a run of this name is resumed if there is one
+	Resume  bool            // go on where the last run of the same source was
 }
 
 // resentUsers is how many users a resumed run asks for again: so many may have been on their way when it ended.
@@ -56,19 +55,19 @@ const resentUsers = 100
 // no rows at all.
 func (r Rebuilder) User(ctx context.Context, user schemas.UserID) (Rebuilt, error) {
 	start := time.Now()
-	l, err := NewLog(r.Setup.Kafka)
+	l, err := topics.NewLog(r.Setup.Kafka)
 	if err != nil {
 		return Rebuilt{}, err
 	}
 	defer l.Close()
-	known, err := rowsOf(ctx, l, r.Setup.Kafka, user, Pools)
+	known, err := rowsOf(ctx, l, r.Setup.Kafka, user, topics.Pools)
 	if err != nil {
 		return Rebuilt{}, err
 	}
 	if len(known) == 0 {
 		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", user, ErrNothingKnown)
 	}
-	if err := r.ask(ctx, "user-"+rand.Text(), []schemas.UserID{user}, 1, Setup{}.Start("rebuild", 1)); err != nil {
+	if err := r.ask(ctx, "user-"+rand.Text(), []schemas.UserID{user}, 1, topics.Setup{}.Start("rebuild", 1)); err != nil {
 		return Rebuilt{}, err
 	}
 	err = r.wait(ctx)
@@ -80,12 +79,12 @@ func (r Rebuilder) User(ctx context.Context, user schemas.UserID) (Rebuilt, erro
 func (r Rebuilder) All(ctx context.Context) (Rebuilt, error) {
 	start := time.Now()
 	done := Rebuilt{Source: r.Source}
-	l, err := NewLog(r.Setup.Kafka)
+	l, err := topics.NewLog(r.Setup.Kafka)
 	if err != nil {
 		return done, err
 	}
 	defer l.Close()
-	users, err := ownersOf(ctx, l, Pools)
+	users, err := ownersOf(ctx, l, topics.Pools)
 	if err != nil {
 		return done, err
 	}
@@ -116,11 +115,11 @@ func (r Rebuilder) All(ctx context.Context) (Rebuilt, error) {
 }
 
 func (r Rebuilder) wait(ctx context.Context) error {
-	return Wait(ctx, r.Setup.Kafka, schemas.MicrosOf(time.Now()), nil, r.Readers...)
+	return topics.Wait(ctx, r.Setup.Kafka, schemas.MicrosOf(time.Now()), nil, r.Readers...)
 }
 
 // ask publishes a Rebuild of each user, so many a second.
-func (r Rebuilder) ask(ctx context.Context, run string, users []schemas.UserID, perSecond float64, task Progress) error {
+func (r Rebuilder) ask(ctx context.Context, run string, users []schemas.UserID, perSecond float64, task topics.Progress) error {
 	client, err := r.Setup.Kafka.Client()
 	if err != nil {
 		return err
@@ -148,11 +147,11 @@ func (r Rebuilder) publish(ctx context.Context, client *kgo.Client, run string, 
 	for i, user := range users {
 		value, err := r.Streams.Rebuilds.Encode(&schemas.Rebuild{User: user, Source: r.Source, Run: run, Keep: r.Keep != ""})
 		if err != nil {
-			return fmt.Errorf("encode %s: %w", Rebuilds, err)
+			return fmt.Errorf("encode %s: %w", topics.Rebuilds, err)
 		}
-		records[i] = &kgo.Record{Topic: Rebuilds, Key: []byte(user), Value: value}
+		records[i] = &kgo.Record{Topic: topics.Rebuilds, Key: []byte(user), Value: value}
 	}
-	return Produce(ctx, client, records...)
+	return topics.Produce(ctx, client, records...)
 }
 
 // prefix begins the names of runs of everybody.
@@ -160,10 +159,10 @@ func (r Rebuilder) prefix() string { return r.Keep + string(r.Source) + "-all-" 
 
 // former returns the name of the last run of everybody's pools of the source, "" if there is none, and how many users it
 // need not ask for.
-func (r Rebuilder) former(ctx context.Context, l *Log, users []schemas.UserID) (run string, asked int, err error) {
+func (r Rebuilder) former(ctx context.Context, l *topics.Log, users []schemas.UserID) (run string, asked int, err error) {
 	var newest time.Time
 	last := map[string]schemas.UserID{} // by run
-	err = l.ReadAll(ctx, Rebuilds, func(rec *kgo.Record) error {
+	err = l.ReadAll(ctx, topics.Rebuilds, func(rec *kgo.Record) error {
 		b, err := r.Streams.Rebuilds.Decode(rec.Value)
 		if err != nil || !strings.HasPrefix(b.Run, r.prefix()) {
 			return nil
@@ -175,24 +174,4 @@ func (r Rebuilder) former(ctx context.Context, l *Log, users []schemas.UserID) (
 	})
 	at, _ := slices.BinarySearch(users, last[run])
 	return run, max(0, at-resentUsers), err
-}
-
-// ownersOf returns who has, or has had, rows in the active generation of a group, by name, as its changelog has it. A user
-// whose last row has gone may be among them: to remember every row of everybody would take more memory than the group.
-func ownersOf(ctx context.Context, l *Log, group string) ([]schemas.UserID, error) {
-	names, err := activeNames(ctx, l, group)
-	if err != nil {
-		return nil, err
-	}
-	owners := map[schemas.UserID]struct{}{}
-	err = l.ReadAll(ctx, TableOf(names[group]), func(r *kgo.Record) error {
-		if owner, _, _ := bytes.Cut(r.Key, []byte{0}); len(owner) > 0 && r.Value != nil { // without an owner: the group's own
-			owners[schemas.UserID(owner)] = struct{}{}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read who has rows of %s: %w", group, err)
-	}
-	return slices.Sorted(maps.Keys(owners)), nil
 }

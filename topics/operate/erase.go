@@ -1,7 +1,6 @@
-package topics
+package operate
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Erased is what came of erasing a user.
@@ -50,10 +50,10 @@ var ErrNothingKnown = errors.New("nothing is known of the user")
 
 // Eraser erases users.
 type Eraser struct {
-	Kafka   Kafka
-	Streams *Streams
-	Readers []Reader // that are waited for; none: those of the catalogue
-	Unknown bool     // also erase one of whom nothing is known
+	Kafka   topics.Kafka
+	Streams *topics.Streams
+	Readers []topics.Reader // that are waited for; none: those of the catalogue
+	Unknown bool            // also erase one of whom nothing is known
 	Say     func(state string)
 }
 
@@ -61,7 +61,7 @@ type Eraser struct {
 // ErrNothingKnown, having done nothing, and with a *WaitError when ctx ends first: then the delete is published all the
 // same, and what it does goes on. To erase a user again checks that nothing is left.
 func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) {
-	l, err := NewLog(e.Kafka)
+	l, err := topics.NewLog(e.Kafka)
 	if err != nil {
 		return Erased{}, err
 	}
@@ -82,24 +82,24 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 	if err := e.wait(ctx); err != nil {
 		return done, err
 	}
-	done.Has, err = rowsOf(ctx, l, e.Kafka, user, RowGroups()...)
+	done.Has, err = rowsOf(ctx, l, e.Kafka, user, topics.RowGroups()...)
 	return done, err
 }
 
 // known returns the rows of a user. A user without rows may have come a moment ago.
-func (e Eraser) known(ctx context.Context, l *Log, user schemas.UserID) (map[string]int, error) {
-	had, err := rowsOf(ctx, l, e.Kafka, user, RowGroups()...)
+func (e Eraser) known(ctx context.Context, l *topics.Log, user schemas.UserID) (map[string]int, error) {
+	had, err := rowsOf(ctx, l, e.Kafka, user, topics.RowGroups()...)
 	if err != nil || len(had) > 0 || e.Unknown {
 		return had, err
 	}
 	if err := e.wait(ctx); err != nil {
 		return nil, err
 	}
-	return rowsOf(ctx, l, e.Kafka, user, RowGroups()...)
+	return rowsOf(ctx, l, e.Kafka, user, topics.RowGroups()...)
 }
 
 func (e Eraser) wait(ctx context.Context) error {
-	return Wait(ctx, e.Kafka, schemas.MicrosOf(time.Now()), func(s WaitState) { e.say(s.String()) }, e.Readers...)
+	return topics.Wait(ctx, e.Kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) { e.say(s.String()) }, e.Readers...)
 }
 
 func (e Eraser) say(state string) {
@@ -110,7 +110,7 @@ func (e Eraser) say(state string) {
 
 // publish deletes the user, under an id of its own: if the user is deleted already, every group looks for what is left.
 func (e Eraser) publish(ctx context.Context, user schemas.UserID) error {
-	p, err := NewPublisher(e.Kafka, e.Streams)
+	p, err := topics.NewPublisher(e.Kafka, e.Streams)
 	if err != nil {
 		return err
 	}
@@ -118,13 +118,13 @@ func (e Eraser) publish(ctx context.Context, user schemas.UserID) error {
 	event := &schemas.UserEvent{Event: schemas.Event{
 		ID: "erase-" + rand.Text(), Time: schemas.MicrosOf(time.Now()), Actor: user, Verb: schemas.Delete, Object: schemas.ID(user),
 	}}
-	return p.Publish(ctx, []schemas.Line{{Stream: Users, Key: string(user), Event: event}})
+	return p.Publish(ctx, []schemas.Line{{Stream: topics.Users, Key: string(user), Event: event}})
 }
 
 // deletedAt returns when a user was deleted, nil if not.
-func (e Eraser) deletedAt(ctx context.Context, l *Log, user schemas.UserID) (*time.Time, error) {
+func (e Eraser) deletedAt(ctx context.Context, l *topics.Log, user schemas.UserID) (*time.Time, error) {
 	var at *time.Time
-	err := readKeyed(ctx, l, e.Kafka, UsersDeleted, string(user), func(r *kgo.Record) error {
+	err := readKeyed(ctx, l, e.Kafka, topics.UsersDeleted, string(user), func(r *kgo.Record) error {
 		if string(r.Key) != string(user) {
 			return nil
 		}
@@ -137,81 +137,29 @@ func (e Eraser) deletedAt(ctx context.Context, l *Log, user schemas.UserID) (*ti
 	return at, err
 }
 
-// readKeyed visits the partition of a topic that a key is in.
-func readKeyed(ctx context.Context, l *Log, k Kafka, topic, key string, visit func(*kgo.Record) error) error {
-	p := Partition(key, k.Partitions)
-	starts, err := l.Starts(ctx, topic)
-	if err != nil {
-		return err
-	}
-	end, err := l.End(ctx, topic, p)
-	if err != nil {
-		return err
-	}
-	return l.ReadTo(ctx, topic, p, starts[topic][p], end, visit)
-}
-
-// rowsOf counts the rows that the groups keep under an owner.
-func rowsOf(ctx context.Context, l *Log, k Kafka, owner schemas.UserID, groups ...string) (map[string]int, error) {
-	counts := map[string]int{}
-	for _, group := range groups {
-		rows, err := RowsOf(ctx, l, k, group, owner)
-		if err != nil {
-			return nil, err
-		}
-		if len(rows) > 0 {
-			counts[group] = len(rows)
-		}
-	}
-	return counts, nil
-}
-
-// RowsOf returns the rows that the active generation of a group keeps under an owner, values by name, as its changelog has
-// them.
-func RowsOf(ctx context.Context, l *Log, k Kafka, group string, owner schemas.UserID) (map[string][]byte, error) {
-	names, err := activeNames(ctx, l, group)
-	if err != nil {
-		return nil, err
-	}
-	rows, prefix := map[string][]byte{}, append([]byte(owner), 0)
-	err = readKeyed(ctx, l, k, TableOf(names[group]), string(owner), func(r *kgo.Record) error {
-		row, of := bytes.CutPrefix(r.Key, prefix)
-		switch {
-		case !of:
-		case r.Value == nil:
-			delete(rows, string(row))
-		default:
-			rows[string(row)] = r.Value
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read rows of %s: %w", owner, err)
-	}
-	return rows, nil
-}
-
 // remnants says what of a user stands in the records of a topic, for each topic that may have something.
 func remnants() map[string]string {
 	events, derived, shown := "the user's events", "records made of them", "what was shown"
 	unread, shares := "records that could not be read", "anonymous shares in counts, sketches and means"
 	return map[string]string{
-		Users: "profile and delete", Follows: "follows and blocks", Pins: "the pins' events, deletes included", Actions: events,
-		Candidates: "what was offered to the user", Publications: derived, PinCards: derived, PinAttributes: derived,
-		ActionsJoined: derived, ActionsEnriched: derived, PinActors: "the user's embedding, without a name",
-		ItemFeatures: shares, HotPins: "whose pins were shown often", EdgeWeights: derived, Affinities: derived,
-		UsersDeleted: "that the user is deleted", Erasures: "what was to be erased", Edges: derived, FanoutLoop: derived,
-		EdgeModes: derived, RecentsPulled: derived, Returns: "visits", RelatedRequests: derived, BoardSaves: derived,
-		RelatedPairs: derived, InterestMarks: derived, Deliveries: derived, Served: shown, FeedEntries: shown, Impressions: shown,
-		Rebuilds: "that pools were to be rebuilt", Replays: "the pins' events, again", FeatureLog: "answered features",
-		DeadLetters: unread, RetryOrders: unread,
+		topics.Users: "profile and delete", topics.Follows: "follows and blocks", topics.Pins: "the pins' events, deletes included",
+		topics.Actions: events, topics.Candidates: "what was offered to the user", topics.Publications: derived,
+		topics.PinCards: derived, topics.PinAttributes: derived, topics.ActionsJoined: derived, topics.ActionsEnriched: derived,
+		topics.PinActors: "the user's embedding, without a name", topics.ItemFeatures: shares,
+		topics.HotPins: "whose pins were shown often", topics.EdgeWeights: derived, topics.Affinities: derived,
+		topics.UsersDeleted: "that the user is deleted", topics.Erasures: "what was to be erased", topics.Edges: derived,
+		topics.FanoutLoop: derived, topics.EdgeModes: derived, topics.RecentsPulled: derived, topics.Returns: "visits",
+		topics.RelatedRequests: derived, topics.BoardSaves: derived, topics.RelatedPairs: derived, topics.InterestMarks: derived,
+		topics.Deliveries: derived, topics.Served: shown, topics.FeedEntries: shown, topics.Impressions: shown,
+		topics.Rebuilds: "that pools were to be rebuilt", topics.Replays: "the pins' events, again",
+		topics.FeatureLog: "answered features", topics.DeadLetters: unread, topics.RetryOrders: unread,
 	}
 }
 
 // Remains says what is kept of an erased user's records, and until when: a record that came a moment ago goes when the
 // brokers' retention of its topic has passed. now is the time of the erasure.
-func Remains(ctx context.Context, k Kafka, now time.Time) ([]Remain, error) {
-	profile, err := ProfileOf(ctx, k)
+func Remains(ctx context.Context, k topics.Kafka, now time.Time) ([]Remain, error) {
+	profile, err := topics.ProfileOf(ctx, k)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +170,7 @@ func Remains(ctx context.Context, k Kafka, now time.Time) ([]Remain, error) {
 	defer adm.Close()
 	var list []Remain
 	what := remnants()
-	catalogue := slices.DeleteFunc(Catalogue(profile), func(t Topic) bool { return what[t.Name] == "" })
+	catalogue := slices.DeleteFunc(topics.Catalogue(profile), func(t topics.Topic) bool { return what[t.Name] == "" })
 	names := make([]string, len(catalogue))
 	for i, t := range catalogue {
 		names[i] = t.Name
@@ -236,7 +184,7 @@ func Remains(ctx context.Context, k Kafka, now time.Time) ([]Remain, error) {
 		if err = errors.Join(err, rc.Err); err != nil {
 			return nil, fmt.Errorf("describe topic %s: %w", t.Name, err)
 		}
-		list = append(list, t.remain(what[t.Name], rc.Configs, now))
+		list = append(list, remainOf(t, what[t.Name], rc.Configs, now))
 	}
 	return append(list, Remain{
 		Where: "changelogs of the groups", What: "rows that are no more", Note: compactedNote(profile.Embedded),
@@ -252,16 +200,16 @@ func compactedNote(embedded bool) string {
 	return "until the brokers compact the topics"
 }
 
-// remain is what is kept of a topic with the brokers' settings.
-func (t Topic) remain(what string, configs []kadm.Config, now time.Time) Remain {
+// remainOf is what is kept of a topic with the brokers' settings.
+func remainOf(t topics.Topic, what string, configs []kadm.Config, now time.Time) Remain {
 	r := Remain{Where: t.Name, What: what}
 	if t.Embedded {
-		if t.Retention != forever || t.Compact {
+		if t.Retention != 0 || t.Compact {
 			r.Note = embeddedNote
 		}
 		return r
 	}
-	if t.Compact && t.Name != UsersDeleted { // the erasure has put something else in its place
+	if t.Compact && t.Name != topics.UsersDeleted { // the erasure has put something else in its place
 		r.Note = compactedNote(false)
 	}
 	for _, c := range configs {

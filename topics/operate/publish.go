@@ -1,4 +1,4 @@
-package topics
+package operate
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Published is what came of publishing.
@@ -27,7 +28,7 @@ type Published struct {
 // String is one line for people.
 func (p Published) String() string {
 	var parts []string
-	for _, stream := range []string{Users, Follows, Pins, Actions, Candidates} {
+	for _, stream := range []string{topics.Users, topics.Follows, topics.Pins, topics.Actions, topics.Candidates} {
 		if n := p.Streams[stream]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, stream))
 		}
@@ -42,7 +43,7 @@ func (p Published) String() string {
 	return s
 }
 
-func publishCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
+func publishCommand(setup func(*cobra.Command) (topics.Setup, error)) *cobra.Command {
 	var skipBad, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "publish [FILE...]",
@@ -53,7 +54,7 @@ One JSON object a line: {"stream":"actions","id":"e-81","time":"2026-11-20T10:00
 All lines are checked before anything is published. Every bad one is named on standard error, and then nothing is
 published and the exit code is 1, unless --skip-bad leaves them out. It returns when the brokers have everything.`,
 		Example: "  smartfeed publish events.ndjson\n  zcat events.ndjson.gz | smartfeed publish --skip-bad --json",
-		RunE: run(setup, func(cmd *cobra.Command, s Setup, args []string) error {
+		RunE: run(setup, func(cmd *cobra.Command, s topics.Setup, args []string) error {
 			done, err := publishFiles(cmd, s, args, skipBad)
 			if done.Events > 0 || err == nil {
 				err = errors.Join(err, printPublished(cmd.OutOrStdout(), done, asJSON))
@@ -75,7 +76,7 @@ func printPublished(out io.Writer, p Published, asJSON bool) error {
 }
 
 // publishFiles checks everything, then publishes it.
-func publishFiles(cmd *cobra.Command, s Setup, names []string, skipBad bool) (Published, error) {
+func publishFiles(cmd *cobra.Command, s topics.Setup, names []string, skipBad bool) (Published, error) {
 	if s.Verbs == nil {
 		s.Verbs = schemas.DefaultVerbs()
 	}
@@ -198,12 +199,12 @@ func (f source) lines(ctx context.Context, visit func(number int, l schemas.Line
 }
 
 // sendFiles publishes the good lines and counts what was acknowledged. It stops at the first failure.
-func sendFiles(ctx context.Context, s Setup, files []source, check func(schemas.Line) error, good int) (Published, error) {
+func sendFiles(ctx context.Context, s topics.Setup, files []source, check func(schemas.Line) error, good int) (Published, error) {
 	streams, err := s.Streams(ctx)
 	if err != nil {
 		return Published{}, err
 	}
-	p, err := NewPublisher(s.Kafka, streams)
+	p, err := topics.NewPublisher(s.Kafka, streams)
 	if err != nil {
 		return Published{}, err
 	}
@@ -220,19 +221,19 @@ func sendFiles(ctx context.Context, s Setup, files []source, check func(schemas.
 			return tally.failure()
 		})
 		if err != nil {
-			return tally.published(started), &PublishError{Certain: tally.sum(), Events: good, Err: err}
+			return tally.published(started), &topics.PublishError{Certain: tally.sum(), Events: good, Err: err}
 		}
 	}
 	err = errors.Join(p.Flush(ctx), tally.failure())
 	if err != nil {
-		err = &PublishError{Certain: tally.sum(), Events: good, Err: err}
+		err = &topics.PublishError{Certain: tally.sum(), Events: good, Err: err}
 	}
 	return tally.published(started), err
 }
 
 // tally counts acknowledgements.
 type tally struct {
-	task Progress
+	task topics.Progress
 
 	mu    sync.Mutex
 	acked map[string]int

@@ -1,22 +1,16 @@
-package topics
+package operate
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-)
 
-// MaterializeGroup is the group that fills a feed store, each store having one of its own. The name of the first store is "",
-// and its group Materialize.
-func MaterializeGroup(store string) string {
-	if store == "" {
-		return Materialize
-	}
-	return Materialize + "-" + store
-}
+	"github.com/smartfeed/smartfeed/topics"
+)
 
 // Refilled is what a group has been set back by.
 type Refilled struct {
@@ -46,19 +40,24 @@ func (e *MembersError) Error() string {
 // Refill sets the group of a feed store back to the oldest offsets, so that the next sink fills the store anew with all that the
 // topics hold. The store may keep what it has: every record is keyed and timed, and a repeat changes nothing. A group that has
 // members is a *MembersError: their commits would undo this.
-func Refill(ctx context.Context, k Kafka, store string) (Refilled, error) {
-	l, err := NewLog(k)
+func Refill(ctx context.Context, k topics.Kafka, store string) (Refilled, error) {
+	l, err := topics.NewLog(k)
 	if err != nil {
 		return Refilled{}, err
 	}
 	defer l.Close()
-	group := MaterializeGroup(store)
-	if err := l.emptyGroup(ctx, group); err != nil {
+	adm, err := k.Admin()
+	if err != nil {
+		return Refilled{}, err
+	}
+	defer adm.Close()
+	group := topics.MaterializeGroup(store)
+	if err := emptyGroup(ctx, adm, group); err != nil {
 		return Refilled{}, fmt.Errorf("refill: %w", err)
 	}
-	done, back, err := l.oldest(ctx, Reader{Group: group, Topics: ReadBy(Materialize)})
+	done, back, err := oldest(ctx, l, topics.Reader{Group: group, Topics: topics.ReadBy(topics.Materialize)})
 	if err == nil {
-		err = l.admin.CommitAllOffsets(ctx, group, back) // which the brokers refuse if somebody has joined meanwhile
+		err = adm.CommitAllOffsets(ctx, group, back) // which the brokers refuse if somebody has joined meanwhile
 	}
 	if err != nil {
 		return Refilled{}, fmt.Errorf("refill: set %s back: %w", group, err)
@@ -67,38 +66,28 @@ func Refill(ctx context.Context, k Kafka, store string) (Refilled, error) {
 }
 
 // oldest returns the oldest offsets of the topics that a group reads, and how far it is set back by them.
-func (l *Log) oldest(ctx context.Context, of Reader) (Refilled, kadm.Offsets, error) {
+func oldest(ctx context.Context, l *topics.Log, of topics.Reader) (Refilled, kadm.Offsets, error) {
 	done, back := Refilled{Group: of.Group}, kadm.Offsets{}
-	committed, err := l.committed(ctx, []Reader{of})
+	at, err := l.Positions(ctx, []topics.Reader{of})
 	if err != nil {
 		return done, nil, err
 	}
-	starts, err := l.Starts(ctx, of.Topics...)
-	if err != nil {
-		return done, nil, err
-	}
-	ends, err := l.Ends(ctx, of.Topics...)
-	if err != nil {
-		return done, nil, err
-	}
-	for topic, partitions := range starts {
-		for p, start := range partitions {
-			back.AddOffset(topic, p, start, -1)
-			done.Records += max(0, ends[topic][p]-start)
-			done.Again += max(0, committed[of.Group][topic][p]-start)
-		}
+	for _, p := range at[of.Group] {
+		back.AddOffset(p.Topic, p.Partition, p.Start, -1)
+		done.Records += max(0, p.End-p.Start)
+		done.Again += max(0, p.Committed-p.Start)
 	}
 	return done, back, nil
 }
 
 // emptyGroup returns nil for a group without members, and for one that there has never been.
-func (l *Log) emptyGroup(ctx context.Context, name string) error {
-	groups, err := l.admin.DescribeGroups(ctx, name)
+func emptyGroup(ctx context.Context, adm *kadm.Client, name string) error {
+	groups, err := adm.DescribeGroups(ctx, name)
 	if err == nil {
 		err = groups[name].Err
 	}
 	switch g := groups[name]; {
-	case errors.Is(err, kerr.GroupIDNotFound) || undecided(err):
+	case none(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("describe group %s: %w", name, err)
@@ -106,4 +95,10 @@ func (l *Log) emptyGroup(ctx context.Context, name string) error {
 		return &MembersError{Group: name, State: g.State, Members: len(g.Members)}
 	}
 	return nil
+}
+
+// none says that there is no such group, or none at all: brokers that never had one have no coordinator to ask.
+func none(err error) bool {
+	says := []error{kerr.GroupIDNotFound, kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.NotCoordinator}
+	return slices.ContainsFunc(says, func(e error) bool { return errors.Is(err, e) })
 }

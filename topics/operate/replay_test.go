@@ -1,4 +1,4 @@
-package topics_test
+package operate_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
 	"github.com/smartfeed/smartfeed/topics/zeros"
 )
 
@@ -21,12 +22,12 @@ func TestReplayPassesByWhatIsTooLarge(t *testing.T) {
 		}
 	}
 	pin("before")
-	partition := topics.Partition("pin:1", w.kafka.Partitions)
+	partition := topics.Partition("pin:1", w.setup.Kafka.Partitions)
 	if _, err := zeros.Produce(t.Context(), w.client(t), topics.Pins, partition, topics.MaxDecompressedBytes+1); err != nil {
 		t.Fatal(err)
 	}
 	pin("behind")
-	r := topics.Replayer{Setup: topics.Setup{Kafka: w.kafka}, Streams: w.streams, Readers: []topics.Reader{{Group: "nobody"}}, Rate: 1000}
+	r := operate.Replayer{Setup: w.setup, Streams: w.streams, Readers: []topics.Reader{{Group: "nobody"}}, Rate: 1000}
 	got, err := r.Replay(t.Context())
 	if err != nil {
 		t.Fatal(err)

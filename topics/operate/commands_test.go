@@ -1,4 +1,4 @@
-package topics_test
+package operate_test
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -22,19 +21,21 @@ import (
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/operate"
+	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
 // smartfeed runs one command line against the wire.
 func (w *wire) smartfeed(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	return smartfeed(t, topics.Setup{Kafka: w.kafka, Registry: w.RegistryURL(), Log: logTo(t)}, stdin, args...)
+	return smartfeed(t, w.setup, stdin, args...)
 }
 
 // smartfeed runs one command line with a setup.
 func smartfeed(t *testing.T, setup topics.Setup, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	root := &cobra.Command{Use: "smartfeed", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(topics.Commands(func(*cobra.Command) (topics.Setup, error) { return setup, nil })...)
+	root.AddCommand(operate.Commands(func(*cobra.Command) (topics.Setup, error) { return setup, nil })...)
 	var out, errOut bytes.Buffer
 	root.SetArgs(args)
 	root.SetIn(strings.NewReader(stdin))
@@ -66,43 +67,7 @@ func TestTopicsCommands(t *testing.T) {
 	}
 }
 
-// generation makes the topics of a generation of the pools.
-func generation(t *testing.T, k topics.Kafka, p topics.Profile, number int) {
-	t.Helper()
-	if _, err := topics.Apply(t.Context(), k, topics.GenerationTopics(p, topics.Pools, number)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// cutOver says which generations of the pools there are.
-func cutOver(t *testing.T, k topics.Kafka, active, building int) {
-	t.Helper()
-	client, err := k.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	g := topics.Generation{Group: topics.Pools, Active: active, Building: building}
-	if err := topics.SetGeneration(t.Context(), client, g); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// alter sets something of a topic behind everybody's back.
-func alter(t *testing.T, k topics.Kafka, topic, key, value string) {
-	t.Helper()
-	adm, err := k.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer adm.Close()
-	set := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}
-	if _, err := adm.AlterTopicConfigs(t.Context(), set, topic); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// The topics of the generation that answers, and of one that is being built, are to be as those of the catalogue are; those
+// The topics of the active generation, and of one that is being built, are to be as those of the catalogue are; those
 // of one that is over are nobody's business.
 func TestTopicsCommandsKnowGenerations(t *testing.T) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(3))
@@ -110,7 +75,7 @@ func TestTopicsCommandsKnowGenerations(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	setup := topics.Setup{Kafka: topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}, Log: logTo(t)}
+	setup := topics.Setup{Kafka: topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}}
 	says := func(want, command string) {
 		t.Helper()
 		out, _, err := smartfeed(t, setup, "", "topics", command)
@@ -119,28 +84,19 @@ func TestTopicsCommandsKnowGenerations(t *testing.T) {
 		}
 	}
 	says("create pools-table", "apply")
-	generation(t, setup.Kafka, topics.Profile{Partitions: 2, Replicas: 2}, 2) // while a broker is away
-	alter(t, setup.Kafka, "pools.2-table", "max.message.bytes", "1000")
+	topicstest.Generation(t, setup.Kafka, topics.Profile{Partitions: 2, Replicas: 2}, 2) // while a broker is away
+	topicstest.Alter(t, setup.Kafka, "pools.2-table", "max.message.bytes", "1000")
 	says("all topics are as they should be", "verify")
 
-	cutOver(t, setup.Kafka, 2, 3)
+	topicstest.CutOver(t, setup.Kafka, 2, 3)
 	says("topic pools.2-table: max.message.bytes is 1000 and should be", "verify")
 	says("topic pools.3-ticks: missing", "verify")
 	says("alter pools.2-table: max.message.bytes from 1000", "plan")
 	says("create pools.3-table: 2 partitions, 3 replicas, compacted", "apply")
 	says("pools.2-table has 2 replicas, and there are brokers for 3", "verify")
 
-	cutOver(t, setup.Kafka, 3, 0)
+	topicstest.CutOver(t, setup.Kafka, 3, 0)
 	says("all topics are as they should be\n<nil>", "verify")
-}
-
-func (w *wire) topicNames(t *testing.T) []string {
-	t.Helper()
-	have, err := w.admin(t).ListTopics(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return have.Names()
 }
 
 func TestTopicsPlanFailsOnAConflict(t *testing.T) {
@@ -152,6 +108,20 @@ func TestTopicsPlanFailsOnAConflict(t *testing.T) {
 	var conflict *topics.Conflict
 	if !errors.As(err, &conflict) || conflict.Topic != "pins" || conflict.Have != "3" {
 		t.Errorf("plan = %v, want the conflict", err)
+	}
+}
+
+func TestACLsCommand(t *testing.T) {
+	w := newBareWire(t)
+	out, _, err := w.smartfeed(t, "", "topics", "acls", topics.RoleProduce, "--principal", "User:app")
+	if err != nil || !strings.Contains(out, "--add --allow-principal User:app --operation Write --topic pins\n") {
+		t.Errorf("acls for a principal: %v, %s", err, out)
+	}
+	if out, _, err = w.smartfeed(t, "", "topics", "acls", topics.RoleProcess); err != nil || !strings.Contains(out, "Read on group pools*\n") {
+		t.Errorf("acls: %v, %s", err, out)
+	}
+	if _, _, err = w.smartfeed(t, "", "topics", "acls", "cook"); err == nil || !strings.Contains(err.Error(), "one of the roles") {
+		t.Errorf("acls of no role: got %v", err)
 	}
 }
 
@@ -195,7 +165,7 @@ func TestPublishFilesAndStandardInput(t *testing.T) {
 	if err != nil || stderr != "" {
 		t.Fatalf("publish: %v, %s", err, stderr)
 	}
-	var got topics.Published
+	var got operate.Published
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +233,7 @@ func TestPublishFailsOnAMissingFile(t *testing.T) {
 
 func TestPublishCommandSaysHowManyAreCertain(t *testing.T) {
 	w := newWire(t)
-	hits := failProduce(w.Broker(), topics.Partition("pin:42", w.kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
+	hits := topicstest.FailProduce(w.Broker(), topics.Partition("pin:42", w.setup.Kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
 	_, _, err := w.smartfeed(t, goodLines(10), "publish")
 	var partial *topics.PublishError
 	if !errors.As(err, &partial) || partial.Certain != 0 || partial.Events != 10 {
@@ -279,7 +249,7 @@ func TestWaitCommand(t *testing.T) {
 	if _, _, err := w.smartfeed(t, "", "wait"); err != nil {
 		t.Errorf("wait on empty topics: %v", err)
 	}
-	w.produce(t, topics.Pins, "k")
+	w.send(t, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("k")})
 	_, _, err := w.smartfeed(t, "", "wait", "--timeout", "100ms")
 	if err == nil || !strings.Contains(err.Error(), "not done within 100ms: still behind: objects: 1 of pins") {
 		t.Errorf("wait = %v, want what is behind", err)
@@ -310,15 +280,6 @@ func TestWaitWithoutATopic(t *testing.T) {
 	}
 }
 
-// bury puts a record into the dead letters.
-func (w *wire) bury(t *testing.T, topic string, partition int32, key, value string, at int64) {
-	t.Helper()
-	r := &kgo.Record{Topic: topic, Partition: partition, Offset: at, Key: []byte(key), Value: []byte(value), Timestamp: time.UnixMilli(at)}
-	if err := w.publisher(t).Bury(t.Context(), "objects", r, "no good"); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestDeadLettersListAndRetry(t *testing.T) {
 	w := newWire(t)
 	for i := range 5 {
@@ -329,7 +290,7 @@ func TestDeadLettersListAndRetry(t *testing.T) {
 	w.send(t, &kgo.Record{Topic: topics.DeadLetters, Key: []byte("k"), Value: []byte("?")})
 
 	out, _, err := w.smartfeed(t, "", "deadletters", "list", "--json", "--limit", "3")
-	var listed []topics.Letter
+	var listed []operate.Letter
 	if err != nil || json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 3 {
 		t.Fatalf("list printed %q, %v, want 3 letters", out, err)
 	}
@@ -378,7 +339,7 @@ func TestOnlyTheEndOfManyDeadLettersIsListed(t *testing.T) {
 		}
 		w.send(t, garbage...)
 	}
-	list, err := topics.ListDeadLetters(t.Context(), w.kafka, w.streams, 10)
+	list, err := operate.ListDeadLetters(t.Context(), w.setup.Kafka, w.streams, 10)
 	if err != nil || len(list) != 10 {
 		t.Fatalf("%d letters, %v, want 10", len(list), err)
 	}

@@ -1,4 +1,4 @@
-package topics
+package operate
 
 import (
 	"reflect"
@@ -11,13 +11,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // recordTypes returns the types of records by name.
 func recordTypes(t *testing.T) map[string]reflect.Type {
 	t.Helper()
 	byName := map[string]reflect.Type{}
-	for _, stream := range reflect.VisibleFields(reflect.TypeFor[Streams]()) {
+	for _, stream := range reflect.VisibleFields(reflect.TypeFor[topics.Streams]()) {
 		decode, ok := stream.Type.MethodByName("Decode")
 		if !ok {
 			t.Fatalf("%s is no stream", stream.Name)
@@ -50,7 +51,7 @@ func mayName(t reflect.Type) bool {
 // Whoever is erased is told of every log that may have something of them.
 func TestRemnantsAreOfEveryTopicThatMayNameAUser(t *testing.T) {
 	types, what := recordTypes(t), remnants()
-	for _, topic := range Catalogue(Profile{}) {
+	for _, topic := range topics.Catalogue(topics.Profile{}) {
 		if topic.Record == "" {
 			continue
 		}
@@ -71,16 +72,16 @@ func TestRemnantsAreOfEveryTopicThatMayNameAUser(t *testing.T) {
 
 // On real brokers nothing stays for ever but what everything can be made from again, and that the user is gone.
 func TestWhatStaysForEver(t *testing.T) {
-	forEver, what := []string{Pins, Follows, Users, UsersDeleted}, remnants()
-	for _, topic := range Catalogue(Profile{}) {
+	forEver, what := []string{topics.Pins, topics.Follows, topics.Users, topics.UsersDeleted}, remnants()
+	for _, topic := range topics.Catalogue(topics.Profile{}) {
 		if what[topic.Name] == "" {
 			continue
 		}
 		ms := strconv.FormatInt(topic.Retention.Milliseconds(), 10)
-		if topic.Retention == forever {
+		if topic.Retention == 0 {
 			ms = "-1"
 		}
-		r := topic.remain(what[topic.Name], []kadm.Config{{Key: "retention.ms", Value: &ms}}, time.Now())
+		r := remainOf(topic, what[topic.Name], []kadm.Config{{Key: "retention.ms", Value: &ms}}, time.Now())
 		if got, want := strings.Contains(r.String(), "for ever"), slices.Contains(forEver, topic.Name); got != want {
 			t.Errorf("%s, for ever: %t, want %t", r, got, want)
 		}

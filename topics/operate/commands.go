@@ -1,4 +1,4 @@
-package topics
+package operate
 
 import (
 	"context"
@@ -13,24 +13,12 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
-
-// catalogue returns the topics that the setup's brokers should have, those of generations included.
-func (s Setup) catalogue(ctx context.Context) ([]Topic, error) {
-	profile, err := ProfileOf(ctx, s.Kafka)
-	if err != nil {
-		return nil, err
-	}
-	own, err := TopicsOfGenerations(ctx, s.Kafka, profile)
-	if err != nil {
-		return nil, err
-	}
-	return append(Catalogue(profile), own...), nil
-}
 
 // Commands returns topics, publish, wait and deadletters. setup is called when one of them runs. letters are commands of others
 // that stand below deadletters.
-func Commands(setup func(cmd *cobra.Command) (Setup, error), letters ...*cobra.Command) []*cobra.Command {
+func Commands(setup func(cmd *cobra.Command) (topics.Setup, error), letters ...*cobra.Command) []*cobra.Command {
 	return []*cobra.Command{
 		topicsCommand(setup),
 		publishCommand(setup),
@@ -40,7 +28,7 @@ func Commands(setup func(cmd *cobra.Command) (Setup, error), letters ...*cobra.C
 }
 
 // run adapts a command that needs a setup.
-func run(setup func(*cobra.Command) (Setup, error), f func(cmd *cobra.Command, s Setup, args []string) error) func(*cobra.Command, []string) error {
+func run(setup func(*cobra.Command) (topics.Setup, error), f func(cmd *cobra.Command, s topics.Setup, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		s, err := setup(cmd)
 		if err != nil {
@@ -50,39 +38,39 @@ func run(setup func(*cobra.Command) (Setup, error), f func(cmd *cobra.Command, s
 	}
 }
 
-func topicsCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
+func topicsCommand(setup func(*cobra.Command) (topics.Setup, error)) *cobra.Command {
 	cmd := command.Group("topics", "compare the brokers' topics with the catalogue, and make them so", "  smartfeed topics apply --kafka kafka-1:9092")
 	var asJSON bool
-	add := func(use, short string, f func(cmd *cobra.Command, s Setup, want []Topic) error) {
+	add := func(use, short string, f func(cmd *cobra.Command, s topics.Setup, want []topics.Topic) error) {
 		cmd.AddCommand(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
 			Example: fmt.Sprintf("  smartfeed topics %s --kafka kafka-1:9092,kafka-2:9092\n  smartfeed topics %[1]s --json", use),
-			RunE: run(setup, func(cmd *cobra.Command, s Setup, _ []string) error {
-				want, err := s.catalogue(cmd.Context())
+			RunE: run(setup, func(cmd *cobra.Command, s topics.Setup, _ []string) error {
+				want, err := catalogueOf(cmd.Context(), s.Kafka)
 				if err != nil {
 					return err
 				}
 				return f(cmd, s, want)
 			})})
 	}
-	add("plan", "print what apply would do", func(cmd *cobra.Command, s Setup, want []Topic) error {
-		plan, err := Differences(cmd.Context(), s.Kafka, want)
+	add("plan", "print what apply would do", func(cmd *cobra.Command, s topics.Setup, want []topics.Topic) error {
+		plan, err := topics.Differences(cmd.Context(), s.Kafka, want)
 		if err != nil {
 			return err
 		}
-		return errors.Join(printPlan(cmd.OutOrStdout(), plan, asJSON), conflictsOf(plan))
+		return errors.Join(printPlan(cmd.OutOrStdout(), plan, asJSON), plan.Err())
 	})
-	add("apply", "create what is missing, alter what differs", func(cmd *cobra.Command, s Setup, want []Topic) error {
-		done, err := Apply(cmd.Context(), s.Kafka, want)
+	add("apply", "create what is missing, alter what differs", func(cmd *cobra.Command, s topics.Setup, want []topics.Topic) error {
+		done, err := topics.Apply(cmd.Context(), s.Kafka, want)
 		if err != nil {
 			return err
 		}
 		return printPlan(cmd.OutOrStdout(), done, asJSON)
 	})
-	add("verify", "fail if anything differs, and say all of it", func(cmd *cobra.Command, s Setup, want []Topic) error {
-		if err := Verify(cmd.Context(), s.Kafka, want); err != nil {
+	add("verify", "fail if anything differs, and say all of it", func(cmd *cobra.Command, s topics.Setup, want []topics.Topic) error {
+		if err := topics.Verify(cmd.Context(), s.Kafka, want); err != nil {
 			return err
 		}
-		plan, err := Differences(cmd.Context(), s.Kafka, want)
+		plan, err := topics.Differences(cmd.Context(), s.Kafka, want)
 		if err != nil {
 			return err
 		}
@@ -93,24 +81,37 @@ func topicsCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 	return cmd
 }
 
-func aclsCommand(setup func(*cobra.Command) (Setup, error), asJSON *bool) *cobra.Command {
+// catalogueOf returns the topics that brokers should have, those of generations included.
+func catalogueOf(ctx context.Context, k topics.Kafka) ([]topics.Topic, error) {
+	profile, err := topics.ProfileOf(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	own, err := topics.TopicsOfGenerations(ctx, k, profile)
+	if err != nil {
+		return nil, err
+	}
+	return append(topics.Catalogue(profile), own...), nil
+}
+
+func aclsCommand(setup func(*cobra.Command) (topics.Setup, error), asJSON *bool) *cobra.Command {
 	principal := ""
 	cmd := &cobra.Command{
 		Use:   "acls ROLE",
 		Short: "print what a role must be allowed on the brokers, or the arguments of kafka-acls.sh that allow it",
 		Long: fmt.Sprintf(`Print the least that a role (%s) must be allowed on the brokers. With --principal print it as
-arguments of Kafka's own kafka-acls.sh, a line each.`, strings.Join(Roles(), ", ")),
+arguments of Kafka's own kafka-acls.sh, a line each.`, strings.Join(topics.Roles(), ", ")),
 		Example:   "  smartfeed topics acls serve --principal User:feed-serve | xargs -L 1 kafka-acls.sh --bootstrap-server localhost:9092",
-		ValidArgs: Roles(),
+		ValidArgs: topics.Roles(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || !slices.Contains(Roles(), args[0]) {
-				return command.Usagef("topics acls needs one of the roles %s, not %q", strings.Join(Roles(), ", "), args)
+			if len(args) != 1 || !slices.Contains(topics.Roles(), args[0]) {
+				return command.Usagef("topics acls needs one of the roles %s, not %q", strings.Join(topics.Roles(), ", "), args)
 			}
 			s, err := setup(cmd)
 			if err != nil {
 				return err
 			}
-			grants, err := Grants(args[0], Catalogue(Profile{Partitions: s.Kafka.Partitions}))
+			grants, err := topics.Grants(args[0], topics.Catalogue(topics.Profile{Partitions: s.Kafka.Partitions}))
 			if err != nil {
 				return err
 			}
@@ -121,7 +122,7 @@ arguments of Kafka's own kafka-acls.sh, a line each.`, strings.Join(Roles(), ", 
 	return cmd
 }
 
-func printGrants(out io.Writer, grants []Grant, principal string, asJSON bool) error {
+func printGrants(out io.Writer, grants []topics.Grant, principal string, asJSON bool) error {
 	if asJSON {
 		return command.PrintJSON(out, grants)
 	}
@@ -135,12 +136,12 @@ func printGrants(out io.Writer, grants []Grant, principal string, asJSON bool) e
 	return nil
 }
 
-func printPlan(out io.Writer, p Plan, asJSON bool) error {
+func printPlan(out io.Writer, p topics.Plan, asJSON bool) error {
 	if asJSON {
 		return command.PrintJSON(out, p)
 	}
 	for _, t := range p.Create {
-		fmt.Fprintf(out, "create %s: %d partitions, %d replicas, %s\n", t.Name, t.Partitions, t.Replicas, t.kept())
+		fmt.Fprintf(out, "create %s: %d partitions, %d replicas, %s\n", t.Name, t.Partitions, t.Replicas, kept(t))
 	}
 	for _, s := range p.Alter {
 		fmt.Fprintf(out, "alter %s: %s from %s to %s\n", s.Topic, s.Key, s.Have, s.Want)
@@ -154,14 +155,14 @@ func printPlan(out io.Writer, p Plan, asJSON bool) error {
 	return nil
 }
 
-// kept says in words what is kept of a topic.
-func (t Topic) kept() string {
+// kept says in words how long the records of a topic are kept.
+func kept(t topics.Topic) string {
 	switch {
 	case t.Embedded:
 		return "nothing is deleted"
 	case t.Compact:
 		return "compacted"
-	case t.Retention == forever:
+	case t.Retention == 0:
 		return "kept for ever"
 	}
 	return fmt.Sprintf("kept %d h", int(t.Retention.Hours()))
@@ -169,12 +170,12 @@ func (t Topic) kept() string {
 
 // waited is what wait prints for programs.
 type waited struct {
-	Done    bool    `json:"done"`
-	Behind  []Lag   `json:"behind"` // at the last look that could be taken
-	Seconds float64 `json:"seconds"`
+	Done    bool         `json:"done"`
+	Behind  []topics.Lag `json:"behind"` // at the last look that could be taken
+	Seconds float64      `json:"seconds"`
 }
 
-func waitCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
+func waitCommand(setup func(*cobra.Command) (topics.Setup, error)) *cobra.Command {
 	var timeout time.Duration
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -185,7 +186,7 @@ after --timeout, with what is still behind; brokers that are away are asked agai
 Pinot that has the actions. A topic that is not there is an error: nobody can have worked it off.`,
 		Example: "  smartfeed publish events.ndjson && smartfeed wait --timeout 30s\n  smartfeed wait --json",
 		Args:    cobra.NoArgs,
-		RunE: run(setup, func(cmd *cobra.Command, s Setup, _ []string) error {
+		RunE: run(setup, func(cmd *cobra.Command, s topics.Setup, _ []string) error {
 			if timeout <= 0 {
 				return command.Usagef("--timeout %s: must be positive", timeout)
 			}
@@ -193,9 +194,9 @@ Pinot that has the actions. A topic that is not there is an error: nobody can ha
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done within %s", timeout))
 			defer cancel()
 			task := s.Start("wait", -1)
-			var last WaitState
-			err := s.Wait(ctx, since, func(w WaitState) { last = w; task.Say(w.String()) })
-			done := waited{Done: err == nil, Behind: append([]Lag{}, last.Behind...), Seconds: task.Done().Seconds()}
+			var last topics.WaitState
+			err := s.Wait(ctx, since, func(w topics.WaitState) { last = w; task.Say(w.String()) })
+			done := waited{Done: err == nil, Behind: append([]topics.Lag{}, last.Behind...), Seconds: task.Done().Seconds()}
 			if asJSON {
 				err = errors.Join(err, command.PrintJSON(cmd.OutOrStdout(), done))
 			}

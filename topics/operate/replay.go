@@ -1,4 +1,4 @@
-package topics
+package operate
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // replayPasses is how often a run goes through the log. While a followee's publications stand by two rules, those that are
@@ -37,9 +38,9 @@ type Replayed struct {
 // some followees have published. It goes through the log as it is when a pass begins: what is published meanwhile is
 // worked off by the rules of now anyway.
 type Replayer struct {
-	Setup        Setup // the brokers, and whom to tell
-	Streams      *Streams
-	Readers      []Reader                      // that are waited for; none: those of the catalogue
+	Setup        topics.Setup // the brokers, and whom to tell
+	Streams      *topics.Streams
+	Readers      []topics.Reader               // that are waited for; none: those of the catalogue
 	Source       schemas.Source                // only followees of this source are told; "": all are
 	Since, Until time.Time                     // arrival of the events: from Since on, before Until; zero: without an end
 	Followees    map[schemas.Followee]struct{} // only pins that some event of theirs names one of these with; nil: all
@@ -58,7 +59,7 @@ func (r Replayer) Replay(ctx context.Context) (Replayed, error) {
 	defer run.close()
 	for pass := run.reached.pass; err == nil && pass <= replayPasses; pass++ {
 		if err = run.pass(ctx, pass); err == nil {
-			err = Wait(ctx, r.Setup.Kafka, schemas.MicrosOf(time.Now()), nil, r.Readers...)
+			err = topics.Wait(ctx, r.Setup.Kafka, schemas.MicrosOf(time.Now()), nil, r.Readers...)
 		}
 	}
 	run.done.Seconds = time.Since(start).Seconds()
@@ -82,7 +83,7 @@ func (r Replayer) prefix() string {
 // replayRun is one run of a Replayer.
 type replayRun struct {
 	Replayer
-	log     *Log
+	log     *topics.Log
 	client  *kgo.Client
 	pace    *rate.Limiter
 	name    string
@@ -103,7 +104,7 @@ func newReplayRun(ctx context.Context, r Replayer) (run *replayRun, err error) {
 		Replayer: r, name: r.prefix() + rand.Text(), pace: rate.NewLimiter(rate.Limit(r.Rate), batch),
 		reached: reached{pass: 1}, done: Replayed{Source: r.Source},
 	}
-	if run.log, err = NewLog(r.Setup.Kafka); err != nil {
+	if run.log, err = topics.NewLog(r.Setup.Kafka); err != nil {
 		return nil, err
 	}
 	if run.client, err = r.Setup.Kafka.Client(); err != nil {
@@ -139,8 +140,8 @@ func (e *partitionsError) Error() string {
 
 // checkPartitions fails with a *partitionsError where keys would be looked for in other partitions than they are in.
 func (run *replayRun) checkPartitions(ctx context.Context) error {
-	ends, err := run.log.Ends(ctx, Pins)
-	if n := int32(len(ends[Pins])); err == nil && n != run.Setup.Kafka.Partitions {
+	ends, err := run.log.Ends(ctx, topics.Pins)
+	if n := int32(len(ends[topics.Pins])); err == nil && n != run.Setup.Kafka.Partitions {
 		err = &partitionsError{n, run.Setup.Kafka.Partitions}
 	}
 	return err
@@ -151,7 +152,7 @@ func (run *replayRun) resume(ctx context.Context) error {
 	var newest time.Time
 	former, counts := "", map[string]int64{}
 	passes := map[string]reached{}
-	err := run.log.ReadAll(ctx, Replays, func(rec *kgo.Record) error {
+	err := run.log.ReadAll(ctx, topics.Replays, func(rec *kgo.Record) error {
 		r, err := run.Streams.Replays.Decode(rec.Value)
 		if err != nil || !strings.HasPrefix(r.Run, run.prefix()) {
 			return nil
@@ -188,7 +189,7 @@ func (at reached) with(pass, partition int32, next int64) reached {
 // choose finds the pins that the followees have published.
 func (run *replayRun) choose(ctx context.Context) error {
 	run.pins = map[schemas.PinID]struct{}{}
-	return run.log.ReadAll(ctx, Pins, func(rec *kgo.Record) error {
+	return run.log.ReadAll(ctx, topics.Pins, func(rec *kgo.Record) error {
 		e, err := run.Streams.Pins.Decode(rec.Value)
 		if err == nil && run.names(e) {
 			run.pins[schemas.PinID(e.Object)] = struct{}{}
@@ -209,25 +210,25 @@ func (run *replayRun) names(e *schemas.PinEvent) bool {
 
 // pass goes through the log once.
 func (run *replayRun) pass(ctx context.Context, pass int32) error {
-	starts, err := run.log.Starts(ctx, Pins)
+	starts, err := run.log.Starts(ctx, topics.Pins)
 	if err != nil {
 		return err
 	}
-	ends, err := run.log.Ends(ctx, Pins)
+	ends, err := run.log.Ends(ctx, topics.Pins)
 	if err != nil {
 		return err
 	}
-	from, total := starts[Pins], int64(0)
+	from, total := starts[topics.Pins], int64(0)
 	for p := range from {
 		if pass == run.reached.pass {
 			from[p] = max(from[p], run.reached.next[p])
 		}
-		total += max(0, ends[Pins][p]-from[p])
+		total += max(0, ends[topics.Pins][p]-from[p])
 	}
 	task := run.Setup.Start(fmt.Sprintf("replay, pass %d of %d", pass, replayPasses), int(total))
 	defer task.Done()
 	for _, p := range slices.Sorted(maps.Keys(from)) {
-		if err := run.partition(ctx, task, pass, p, from[p], ends[Pins][p]); err != nil {
+		if err := run.partition(ctx, task, pass, p, from[p], ends[topics.Pins][p]); err != nil {
 			return err
 		}
 	}
@@ -235,7 +236,7 @@ func (run *replayRun) pass(ctx context.Context, pass int32) error {
 }
 
 // partition publishes the events of a partition, in order, at the rate.
-func (run *replayRun) partition(ctx context.Context, task Progress, pass, p int32, from, end int64) error {
+func (run *replayRun) partition(ctx context.Context, task topics.Progress, pass, p int32, from, end int64) error {
 	batch := make([]*kgo.Record, 0, run.pace.Burst())
 	flush := func() error {
 		err := run.send(ctx, batch)
@@ -243,7 +244,7 @@ func (run *replayRun) partition(ctx context.Context, task Progress, pass, p int3
 		return err
 	}
 	last := from
-	err := run.log.ReadAround(ctx, Pins, p, from, end, func(rec *kgo.Record) error {
+	err := run.log.ReadAround(ctx, topics.Pins, p, from, end, func(rec *kgo.Record) error {
 		task.Add(int(rec.Offset + 1 - last)) // markers count
 		last = rec.Offset + 1
 		value, err := run.replay(rec, pass)
@@ -251,7 +252,7 @@ func (run *replayRun) partition(ctx context.Context, task Progress, pass, p int3
 			run.done.Skipped++
 			return err
 		}
-		if batch = append(batch, &kgo.Record{Topic: Replays, Key: rec.Key, Value: value}); len(batch) < cap(batch) {
+		if batch = append(batch, &kgo.Record{Topic: topics.Replays, Key: rec.Key, Value: value}); len(batch) < cap(batch) {
 			return nil
 		}
 		return flush()
@@ -265,7 +266,7 @@ func (run *replayRun) partition(ctx context.Context, task Progress, pass, p int3
 // replay returns the value of the record that has an event worked off again, nil for one that has no part in this.
 func (run *replayRun) replay(rec *kgo.Record, pass int32) ([]byte, error) {
 	before, late := rec.Timestamp.Before(run.Since), !run.Until.IsZero() && !rec.Timestamp.Before(run.Until)
-	if before || late || Partition(string(rec.Key), run.Setup.Kafka.Partitions) != rec.Partition { // it was sent on to its own
+	if before || late || topics.Partition(string(rec.Key), run.Setup.Kafka.Partitions) != rec.Partition { // it was sent on to its own
 		return nil, nil
 	}
 	e, err := run.Streams.Pins.Decode(rec.Value)
@@ -291,8 +292,8 @@ func (run *replayRun) send(ctx context.Context, batch []*kgo.Record) error {
 	if err := run.pace.WaitN(ctx, len(batch)); err != nil {
 		return err
 	}
-	if err := Produce(ctx, run.client, batch...); err != nil {
-		return fmt.Errorf("publish %s: %w", Replays, err)
+	if err := topics.Produce(ctx, run.client, batch...); err != nil {
+		return fmt.Errorf("publish %s: %w", topics.Replays, err)
 	}
 	run.done.Events += int64(len(batch))
 	return nil
