@@ -23,21 +23,27 @@ func (s side) String() string {
 
 // balance decides which store is first, and what extra reads there may be. It counts reads and knows no clock.
 type balance struct {
-	mu     sync.Mutex
-	cfg    Config
-	first  side
-	tokens float64    // extra reads saved
-	credit [2]float64 // late reads that each store may still be asked for beyond them
-	missed [2]int     // calls of each store in a row that were not answered in time
-	lost   float64    // by the first store, less what those that it has won pay for
-	warm   float64    // reads to be sent to the second store
-	good   int        // of the primary in a row, while it is second
+	mu      sync.Mutex
+	cfg     Config
+	first   side
+	tokens  float64    // extra reads saved
+	credit  [2]float64 // late reads that each store may still be asked for beyond them
+	follows float64    // late reads that may follow a change of places beyond both
+	missed  [2]int     // calls of each store in a row that were not answered in time
+	lost    float64    // by the first store, less what those that it has won pay for
+	warm    float64    // reads to be sent to the second store
+	good    int        // of the primary in a row, while it is second
 }
 
 func newBalance(cfg Config) *balance {
 	full := float64(cfg.Burst)
-	return &balance{cfg: cfg, tokens: full, credit: [2]float64{full, full}}
+	return &balance{cfg: cfg, tokens: full, credit: [2]float64{full, full}, follows: followers * full}
 }
+
+// followers is how many times Config.Burst of reads that wait may follow a change of places: some hundreds are under way when a
+// store hangs. Each answer in time earns Config.Budget of one. Two stores that have too much to do change places again and
+// again, and earn next to nothing.
+const followers = 10
 
 // begin counts a read, and says which store is first and whether this read warms the second.
 func (b *balance) begin() (first side, warm bool) {
@@ -73,6 +79,17 @@ func (b *balance) borrow(of side) bool {
 	return true
 }
 
+// follow takes a read of those that may follow a change of places.
+func (b *balance) follow() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.follows < 1 {
+		return false
+	}
+	b.follows--
+	return true
+}
+
 // giveBack returns what a call has borrowed that was not waited for.
 func (b *balance) giveBack(to side) {
 	b.mu.Lock()
@@ -89,6 +106,7 @@ func (b *balance) inTime(of side, borrowed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.missed[of] = 0
+	b.follows = min(b.follows+b.cfg.Budget, followers*float64(b.cfg.Burst))
 	b.credit[of] = min(b.credit[of]+back, float64(b.cfg.Burst))
 }
 

@@ -20,7 +20,8 @@
 // one that failed.
 //
 // A store that loses more reads than the budget would pay for, Config.Losses on balance, is unwell: then the two change
-// places, and the reads that still wait for it ask the other like those that begin. Where budget and credit were spent
+// places, and the reads that still wait for it ask the other, too, ten times Config.Burst of them at most; answers in time earn
+// that back like the budget. Two stores that have too much to do change places again and again. Where budget and credit were spent
 // before, because both were late, that takes Config.Losses / Config.Budget reads (400), most of which wait in vain if the
 // first store hangs.
 //

@@ -617,10 +617,13 @@ func TestWhoWaitsMovesOn(t *testing.T) {
 // When both stores have too much to do, whatever they do with it, a second read of everything would be the last they need.
 func TestBothOverloaded(t *testing.T) {
 	const n, gap = 5000, 5 * ms
+	made := int64(0)
 	some := func(share int64, then time.Duration) *fake {
 		f := newFake(0)
+		made++
+		other := made % 2 * 50 // the two are not late with the same
 		f.takes = func(call int64) time.Duration {
-			if call*7919%100 < share {
+			if (call*7919+other)%100 < share {
 				return then
 			}
 			return 20 * ms
@@ -637,6 +640,8 @@ func TestBothOverloaded(t *testing.T) {
 		{"most are late", func() *fake { return some(80, 400*ms) }},
 		{"half are late", func() *fake { return some(50, 400*ms) }},
 		{"a third never comes", func() *fake { return some(33, time.Hour) }},
+		{"most never come", func() *fake { return some(80, time.Hour) }},
+		{"nearly all never come", func() *fake { return some(93, time.Hour) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -190,18 +190,20 @@ func (r *race[T]) patience(ctx context.Context, other side) time.Duration {
 	return usual
 }
 
-// askSecond asks the second store, once, if there is budget, or it is the first one by now; credit: or on its credit.
-// why goes into the metrics.
+// askSecond asks the second store, once, if there is budget; credit: or on its credit; or, if it is the first by now, after
+// the change of places. why goes into the metrics.
 func (r *race[T]) askSecond(why string, credit bool) {
 	b, second := r.s.balance, r.first.other()
 	if r.second {
 		return
 	}
-	if b.isFirst(r.first) {
-		r.borrowed = credit && b.borrow(second)
-		if !r.borrowed && !b.spend() {
-			return
-		}
+	switch {
+	case !b.isFirst(r.first) && b.follow():
+	case credit && b.borrow(second):
+		r.borrowed = true
+	case b.spend():
+	default:
+		return
 	}
 	r.startSecond(why)
 }
