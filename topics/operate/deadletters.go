@@ -190,10 +190,10 @@ func (r *retrier) close() {
 }
 
 func (r *retrier) add(ctx context.Context, l Letter) error {
-	r.next.AddOffset(topics.DeadLetters, l.Partition, l.Offset+1, -1)
 	topic, known := r.known[l.Topic]
 	if l.Unreadable != "" || !known || !topic.CanRetry() || topic.RetryTo(&l.DeadLetter) >= topic.Partitions {
 		r.done.Skipped++
+		r.pass(l)
 		return nil
 	}
 	if len(l.Key)+len(l.Value) > topics.MaxRetriedBytes {
@@ -205,11 +205,15 @@ func (r *retrier) add(ctx context.Context, l Letter) error {
 		}
 		r.orders = append(r.orders, order)
 	}
+	r.pass(l)
 	if r.of = append(r.of, l.Topic); len(r.of) < retryBatch {
 		return nil
 	}
 	return r.flush(ctx)
 }
+
+// pass notes that nothing more is to become of a letter once what has gathered is published.
+func (r *retrier) pass(l Letter) { r.next.AddOffset(topics.DeadLetters, l.Partition, l.Offset+1, -1) }
 
 // retryOf is the retry of a letter that is too long for an order.
 func retryOf(topic topics.Topic, l *schemas.DeadLetter) *kgo.Record {

@@ -82,20 +82,20 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 	if err := e.wait(ctx); err != nil {
 		return done, err
 	}
-	done.Has, err = rowsOf(ctx, l, e.Kafka, user, topics.RowGroups()...)
+	done.Has, err = countRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
 	return done, err
 }
 
 // known returns the rows of a user. A user without rows may have come a moment ago.
 func (e Eraser) known(ctx context.Context, l *topics.Log, user schemas.UserID) (map[string]int, error) {
-	had, err := rowsOf(ctx, l, e.Kafka, user, topics.RowGroups()...)
+	had, err := countRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
 	if err != nil || len(had) > 0 || e.Unknown {
 		return had, err
 	}
 	if err := e.wait(ctx); err != nil {
 		return nil, err
 	}
-	return rowsOf(ctx, l, e.Kafka, user, topics.RowGroups()...)
+	return countRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
 }
 
 func (e Eraser) wait(ctx context.Context) error {

@@ -60,7 +60,7 @@ func (r Rebuilder) User(ctx context.Context, user schemas.UserID) (Rebuilt, erro
 		return Rebuilt{}, err
 	}
 	defer l.Close()
-	known, err := rowsOf(ctx, l, r.Setup.Kafka, user, topics.Pools)
+	known, err := countRows(ctx, l, r.Setup.Kafka, user, topics.Pools)
 	if err != nil {
 		return Rebuilt{}, err
 	}

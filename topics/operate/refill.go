@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -87,7 +86,7 @@ func emptyGroup(ctx context.Context, adm *kadm.Client, name string) error {
 		err = groups[name].Err
 	}
 	switch g := groups[name]; {
-	case none(err):
+	case errors.Is(err, kerr.GroupIDNotFound), errors.Is(err, kerr.CoordinatorNotAvailable): // brokers that never had a group have none
 		return nil
 	case err != nil:
 		return fmt.Errorf("describe group %s: %w", name, err)
@@ -95,10 +94,4 @@ func emptyGroup(ctx context.Context, adm *kadm.Client, name string) error {
 		return &MembersError{Group: name, State: g.State, Members: len(g.Members)}
 	}
 	return nil
-}
-
-// none says that there is no such group, or none at all: brokers that never had one have no coordinator to ask.
-func none(err error) bool {
-	says := []error{kerr.GroupIDNotFound, kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.NotCoordinator}
-	return slices.ContainsFunc(says, func(e error) bool { return errors.Is(err, e) })
 }

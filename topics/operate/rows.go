@@ -27,8 +27,8 @@ func readKeyed(ctx context.Context, l *topics.Log, k topics.Kafka, topic, key st
 	return l.ReadTo(ctx, topic, p, starts[topic][p], end, visit)
 }
 
-// rowsOf counts the rows that the groups keep under an owner.
-func rowsOf(ctx context.Context, l *topics.Log, k topics.Kafka, owner schemas.UserID, groups ...string) (map[string]int, error) {
+// countRows counts the rows that the groups keep under an owner.
+func countRows(ctx context.Context, l *topics.Log, k topics.Kafka, owner schemas.UserID, groups ...string) (map[string]int, error) {
 	counts := map[string]int{}
 	for _, group := range groups {
 		rows, err := RowsOf(ctx, l, k, group, owner)
@@ -45,12 +45,12 @@ func rowsOf(ctx context.Context, l *topics.Log, k topics.Kafka, owner schemas.Us
 // RowsOf returns the rows that the active generation of a group keeps under an owner, values by name, as its changelog has
 // them.
 func RowsOf(ctx context.Context, l *topics.Log, k topics.Kafka, group string, owner schemas.UserID) (map[string][]byte, error) {
-	names, err := activeNames(ctx, l, group)
+	name, err := activeName(ctx, l, group)
 	if err != nil {
 		return nil, err
 	}
 	rows, prefix := map[string][]byte{}, append([]byte(owner), 0)
-	err = readKeyed(ctx, l, k, topics.TableOf(names[group]), string(owner), func(r *kgo.Record) error {
+	err = readKeyed(ctx, l, k, topics.TableOf(name), string(owner), func(r *kgo.Record) error {
 		row, of := bytes.CutPrefix(r.Key, prefix)
 		switch {
 		case !of:
@@ -70,12 +70,12 @@ func RowsOf(ctx context.Context, l *topics.Log, k topics.Kafka, group string, ow
 // ownersOf returns who has, or has had, rows in the active generation of a group, by name, as its changelog has it. A user
 // whose last row has gone may be among them: to remember every row of everybody would take more memory than the group.
 func ownersOf(ctx context.Context, l *topics.Log, group string) ([]schemas.UserID, error) {
-	names, err := activeNames(ctx, l, group)
+	name, err := activeName(ctx, l, group)
 	if err != nil {
 		return nil, err
 	}
 	owners := map[schemas.UserID]struct{}{}
-	err = l.ReadAll(ctx, topics.TableOf(names[group]), func(r *kgo.Record) error {
+	err = l.ReadAll(ctx, topics.TableOf(name), func(r *kgo.Record) error {
 		if owner, _, _ := bytes.Cut(r.Key, []byte{0}); len(owner) > 0 && r.Value != nil { // without an owner: the group's own
 			owners[schemas.UserID(owner)] = struct{}{}
 		}
@@ -87,15 +87,9 @@ func ownersOf(ctx context.Context, l *topics.Log, group string) ([]schemas.UserI
 	return slices.Sorted(maps.Keys(owners)), nil
 }
 
-// activeNames returns the names of the active generations of some groups, by group.
-func activeNames(ctx context.Context, l *topics.Log, groups ...string) (map[string]string, error) {
+// activeName returns the name of the active generation of a group.
+func activeName(ctx context.Context, l *topics.Log, group string) (string, error) {
 	w := topics.GenerationWatch{Log: l}
-	if err := w.Refresh(ctx); err != nil {
-		return nil, err
-	}
-	names := map[string]string{}
-	for _, group := range groups {
-		names[group] = topics.GenerationName(group, w.Of(group).Active)
-	}
-	return names, nil
+	err := w.Refresh(ctx)
+	return topics.GenerationName(group, w.Of(group).Active), err
 }
