@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,10 +112,14 @@ func TestCalls(t *testing.T) {
 
 // A server may have made a visit, and be gone before it could say so. What only reads is asked again.
 func TestAVisitIsNotMadeTwice(t *testing.T) {
-	var asked []string
+	var mu sync.Mutex
+	var heard []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, fmt.Sprint(r.RequestURI, " ", r.ContentLength, r.TransferEncoding, r.Header.Values("Content-Type")))
-		if len(asked) != 2 {
+		mu.Lock()
+		heard = append(heard, fmt.Sprint(r.RequestURI, " ", r.ContentLength, r.TransferEncoding, r.Header.Values("Content-Type")))
+		second := len(heard) == 2
+		mu.Unlock()
+		if !second {
 			_, _ = io.WriteString(w, `{"items":[]}`)
 			return
 		}
@@ -134,12 +139,18 @@ func TestAVisitIsNotMadeTwice(t *testing.T) {
 		ask      func(*Client) (feed.Page, error)
 		requests int
 	}{{"visit", visit, 2}, {"older", older, 3}} {
-		asked = nil
+		mu.Lock()
+		heard = nil
+		mu.Unlock()
 		client := connected(t, Config{Address: server.URL})
 		if _, err := c.ask(client); err != nil { // leaves a connection that is kept
 			t.Fatal(err)
 		}
-		if _, err := c.ask(client); len(asked) != c.requests || (err == nil) != (c.requests == 3) {
+		_, err := c.ask(client)
+		mu.Lock()
+		asked := heard
+		mu.Unlock()
+		if len(asked) != c.requests || (err == nil) != (c.requests == 3) {
 			t.Errorf("%s: got %v after the requests %q, want %d of them", c.name, err, asked, c.requests)
 		}
 		if c.name == "visit" && asked[0] != "/v1/users/user:a/feed 0 [] []" {
