@@ -34,9 +34,9 @@ type generations struct {
 // may take that was begun then.
 const lingering = 5 * time.Second
 
-// cutOverReaches is when every process has learned of a cut-over: each looks four times a second. Until then one of them may
-// have a chunk given by the generation before.
-const cutOverReaches = 500 * time.Millisecond
+// cutOverReaches is when every process has learned of a cut-over, the look itself included. Until then one of them may have a
+// chunk given by the generation before.
+const cutOverReaches = 2 * topics.WatchEvery
 
 // newGenerations reads which generation answers, and opens it.
 func newGenerations(ctx context.Context, p *product, open func(number int) (*rows.Runner, error)) (*generations, error) {

@@ -134,8 +134,8 @@ func (w *GenerationWatch) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// watchEvery is how often a process looks for other generations: as long as a cut-over takes to reach it.
-const watchEvery = 250 * time.Millisecond
+// WatchEvery is how often a process looks for other generations: as long as a cut-over takes to reach it.
+const WatchEvery = 250 * time.Millisecond
 
 // Run follows the topic until ctx ends, and calls looked after every look with why it failed, if it did.
 func (w *GenerationWatch) Run(ctx context.Context, looked func(error)) error {
@@ -148,7 +148,7 @@ func (w *GenerationWatch) Run(ctx context.Context, looked func(error)) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(watchEvery):
+		case <-time.After(WatchEvery):
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
 // oneBroker is a profile that sets configuration, small enough for one broker.
@@ -75,11 +76,7 @@ func (w *wire) topicConfigs(t *testing.T, list []topics.Topic) kadm.ResourceConf
 
 func (w *wire) topicNames(t *testing.T) []string {
 	t.Helper()
-	have, err := w.admin(t).ListTopics(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return have.Names()
+	return topicstest.Names(t, w.kafka)
 }
 
 func (w *wire) admin(t *testing.T) *kadm.Client {

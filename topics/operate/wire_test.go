@@ -54,11 +54,7 @@ func (w *wire) admin(t *testing.T) *kadm.Client {
 
 func (w *wire) topicNames(t *testing.T) []string {
 	t.Helper()
-	have, err := w.admin(t).ListTopics(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return have.Names()
+	return topicstest.Names(t, w.setup.Kafka)
 }
 
 func (w *wire) publisher(t *testing.T) *topics.Publisher {

@@ -91,6 +91,21 @@ func CutOver(t *testing.T, k topics.Kafka, active, building int) {
 	}
 }
 
+// Names returns the names of all topics that the brokers have.
+func Names(t *testing.T, k topics.Kafka) []string {
+	t.Helper()
+	adm, err := k.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer adm.Close()
+	have, err := adm.ListTopics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return have.Names()
+}
+
 // Alter sets something of a topic behind everybody's back.
 func Alter(t *testing.T, k topics.Kafka, topic, key, value string) {
 	t.Helper()
