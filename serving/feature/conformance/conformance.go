@@ -39,6 +39,7 @@ func Run(t *testing.T, s Store, now schemas.Micros) {
 	t.Run("pins", func(t *testing.T) { w.checkPins(t, s) })
 	t.Run("ids beside each other", func(t *testing.T) { w.checkNeighbours(t, s) })
 	t.Run("ids like queries", func(t *testing.T) { w.checkHostile(t, s) })
+	t.Run("members that repeat", func(t *testing.T) { w.checkRepeats(t, s) })
 	t.Run("many different values", func(t *testing.T) { w.checkManyValues(t, s) })
 }
 
@@ -208,6 +209,19 @@ func (w *world) checkHostile(t *testing.T, s Store) {
 		p.same(t, s, byObject)
 		p.same(t, s, byValue)
 		p.same(t, s, byObject, byValue)
+	}
+}
+
+// checkRepeats groups by lists that are no sets: what an action has twice counts once.
+func (w *world) checkRepeats(t *testing.T, s Store) {
+	for _, list := range []string{"objectAttributes.interests", "actorAttributes.interests"} {
+		for _, aggregate := range []feature.Aggregate{feature.Count, feature.Rate} {
+			d := feature.Definition{Entity: feature.User, Window: time.Hour, Aggregate: aggregate, GroupBy: path(list)}
+			w.repeats.same(t, s, d)
+			d.Where = []feature.Condition{{Path: path(list), In: []string{"interest:1", "interest:2", "interest:3"}}}
+			w.repeats.same(t, s, d)
+			w.repeats.same(t, s, d, d)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ type world struct {
 	neighbours []person // of whom one's id is the beginning of another's: the i-th has done i+1 things
 	hostile    []person // whose ids, objects and values look like queries
 	many       person   // with twice as many objects as are told apart exactly
+	repeats    person   // whose actions name interests more than once
 	looker     person   // who is asked for as of five hours ago: two saves of lookedAt by then, one since
 	items      []item   // the last is lookedAt: three saves by then, seven in the present step
 	pins       []versions
@@ -79,6 +80,7 @@ func newWorld(now schemas.Micros) *world {
 	w.addNeighbours()
 	w.addHostile()
 	w.addLooker()
+	w.addRepeats()
 	w.many = w.person("user:many", 2*feature.ExactDistinct)
 	for i := range w.many.actions {
 		w.many.actions[i].Timestamp -= schemas.Micros(i) * 1000
@@ -132,11 +134,20 @@ func (w *world) addLooker() {
 	w.items = append(w.items, item{lookedAt, w.now, []schemas.ItemCounts{saves(then-hour/2, 3), saves(w.now, 7)}})
 }
 
+func (w *world) addRepeats() {
+	w.repeats = w.person("user:repeats", 2)
+	for i := range w.repeats.actions {
+		a := &w.repeats.actions[i]
+		a.ObjectAttributes.Interests = []schemas.InterestID{"interest:1", "interest:2", "interest:1"}
+		a.ActorAttributes.Interests = []schemas.InterestID{"interest:3", "interest:3"}
+	}
+}
+
 // write writes everything in any order and a few batches, a part of it again. What is counted of one pin comes in the order
 // of its steps.
 func (w *world) write(t *testing.T, s Store) {
 	var all []feature.Batch
-	for _, p := range slices.Concat(w.people, w.neighbours, w.hostile, []person{w.looker, w.many}) {
+	for _, p := range slices.Concat(w.people, w.neighbours, w.hostile, []person{w.looker, w.repeats, w.many}) {
 		for i := range p.actions {
 			all = append(all, feature.Batch{Actions: []*schemas.EnrichedAction{&p.actions[i]}})
 		}

@@ -114,16 +114,19 @@ func count(user schemas.UserID, d feature.Definition, after, upTo int64, most in
 	var s statement
 	var b strings.Builder
 	b.WriteString("SELECT ")
-	group := d.GroupBy != (feature.Path{})
+	group, counted := d.GroupBy != (feature.Path{}), "COUNT(*)"
 	if group {
 		c, own := columnOf(d.GroupBy)
 		if !own {
 			return statement{}, false
 		}
+		if c.list { // a row is in a group as often as its list names it; an action counts once
+			counted = "COUNT(DISTINCT " + idColumn + ")"
+		}
 		s.columns = []column{c}
 		b.WriteString(c.name + ", ")
 	}
-	b.WriteString("COUNT(*) FROM " + TableName)
+	b.WriteString(counted + " FROM " + TableName)
 	where(&b, user, after, upTo, texts(d.Verbs))
 	for _, c := range d.Where {
 		if !condition(&b, c) {
