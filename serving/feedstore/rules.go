@@ -63,7 +63,7 @@ func Listed(followee schemas.Followee, p *schemas.PinVersion) bool {
 // own inverse in live, so it also reads the state back.
 func WinsTie(k schemas.EdgeKind, live bool) bool { return live != (k == schemas.FollowEdge) }
 
-// MaxDead is how many places in a row without a pin a List passes over before it gives a short page. A place dies when
+// MaxDead is how many places without a pin a List passes over before it gives a short page. A place dies when
 // its pin is deleted, leaves the followee, or turns out to have been created at another time.
 const MaxDead = 500
 

@@ -3,6 +3,7 @@ package cassandra
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -143,11 +144,11 @@ func lanes(b feedstore.Batch, trim feedstore.Trimming) (all []lane) {
 		all = append(all, lane{{cardStatement(&b.Cards[i])}})
 	}
 	for _, d := range b.Deleted {
-		all = append(all, lane{{{putGone, []any{d.User, int64(d.Time), int64(d.Time)}}}})
+		all = append(all, lane{{{putGone, []any{d.User, int64(d.Time), writeTime(d.Time)}}}})
 	}
 	for _, d := range b.Erased {
 		for _, text := range []string{dropFeed, dropEdges, dropPlaces, dropListings} {
-			all = append(all, lane{{{text, []any{int64(d.Time), string(d.User)}}}})
+			all = append(all, lane{{{text, []any{writeTime(d.Time), string(d.User)}}}})
 		}
 	}
 	return all
@@ -180,12 +181,15 @@ func followeeOf(p *schemas.Publication) schemas.Followee { return p.Followee }
 
 func unlisted(p schemas.Publication) bool { return !feedstore.Listed(p.Followee, &p.PinVersion) }
 
+// writeTime is the write time of what happened then. Cassandra refuses the least of 64 bits, which a producer may send.
+func writeTime(t schemas.Micros) int64 { return max(int64(t), math.MinInt64+1) }
+
 func entryStatement(e *schemas.FeedEntry) statement {
 	if e.Pin == "" {
-		return statement{putSwept, []any{e.User, e.Position, int64(e.Time), int64(e.Time)}}
+		return statement{putSwept, []any{e.User, e.Position, int64(e.Time), writeTime(e.Time)}}
 	}
 	return statement{putEntry, []any{e.User, e.Position, e.Pin, e.Source, e.Author, e.Board, interests(&e.Facets), e.Score,
-		int64(e.Created), e.Pool, int64(e.Time)}}
+		int64(e.Created), e.Pool, writeTime(e.Time)}}
 }
 
 // cutStatements raise the floor and delete what is below it, up to the time of the entry that brought that about. The
@@ -193,16 +197,16 @@ func entryStatement(e *schemas.FeedEntry) statement {
 func cutStatements(user schemas.UserID, c feedstore.Cut) []statement {
 	return []statement{
 		{putFloor, []any{c.Floor, c.Floor, user}},
-		{trimFeed, []any{int64(c.Time), user, c.Floor}},
+		{trimFeed, []any{writeTime(c.Time), user, c.Floor}},
 	}
 }
 
 // edgeStatement writes which of two states at one time wins: there the greater value stays, and true is greater.
 func edgeStatement(e *schemas.Edge) statement {
 	if e.Erased {
-		return statement{dropEdge, []any{int64(e.Time), e.User, e.Other, string(e.Kind)}}
+		return statement{dropEdge, []any{writeTime(e.Time), e.User, e.Other, string(e.Kind)}}
 	}
-	return statement{putEdge, []any{e.User, e.Other, string(e.Kind), feedstore.WinsTie(e.Kind, e.Live), int64(e.Time)}}
+	return statement{putEdge, []any{e.User, e.Other, string(e.Kind), feedstore.WinsTie(e.Kind, e.Live), writeTime(e.Time)}}
 }
 
 func placeStatement(p *schemas.Publication) statement {

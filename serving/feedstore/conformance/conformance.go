@@ -43,6 +43,7 @@ func Run(t *testing.T, open Opener) {
 		"late below the floor":  testLateBelowFloor,
 		"swept entries":         testSwept,
 		"edges: last wins":      testEdges,
+		"the beginning of time": testBeginningOfTime,
 		"lists: order, paging":  testListPaging,
 		"lists: many dead":      testListManyDead,
 		"lists: bad place":      testListBadPlace,
@@ -277,6 +278,28 @@ func testEdges(t *testing.T, open Opener) {
 			}
 			same(t, c.name, got, []schemas.Edge{want})
 		}
+	}
+}
+
+// testBeginningOfTime writes what happened at the least time that there is, which a store may tell from the next one or not.
+func testBeginningOfTime(t *testing.T, open Opener) {
+	s, user, other := open(t, 100), newUser(), schemas.ID("user:"+fresh())
+	write(t, s, feedstore.Batch{
+		Edges:   []schemas.Edge{{Kind: schemas.FollowEdge, Live: true, User: user, Other: other, Time: math.MinInt64}},
+		Deleted: []schemas.DeletedUser{{User: user, Time: math.MinInt64}},
+	})
+	edges, err := s.Edges(t.Context(), user, []schemas.ID{other})
+	if err != nil || len(edges) != 1 || !edges[0].Live || edges[0].Time > math.MinInt64+1 {
+		t.Errorf("edges %+v, %v, want the one of the beginning of time", edges, err)
+	}
+	gone, err := s.Gone(t.Context(), []schemas.UserID{user})
+	if err != nil || !gone[user] {
+		t.Errorf("gone %v, %v, want %s", gone, err, user)
+	}
+	erased := schemas.Edge{Kind: schemas.FollowEdge, User: user, Other: other, Time: math.MinInt64, Erased: true}
+	write(t, s, feedstore.Batch{Edges: []schemas.Edge{erased}})
+	if edges, err := s.Edges(t.Context(), user, []schemas.ID{other}); err != nil || len(edges) > 0 {
+		t.Errorf("edges %+v, %v, want none after their erasure", edges, err)
 	}
 }
 
