@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -308,6 +309,57 @@ func TestComposeMemory(t *testing.T) {
 	if want := fmt.Sprintf("add up to %.1f GiB, %.1f with monitoring.", float64(sums[false])/(1<<30), float64(sums[true])/(1<<30)); !strings.Contains(string(text), want) {
 		t.Errorf("the limits %s It says something else.", want)
 	}
+}
+
+// What Go collects for, with what Pebble holds outside of Go's heap, is less than the limit at which a role is killed, and
+// OPERATIONS.md gives the same sizes.
+func TestComposeRolesCollectBeforeTheyAreKilled(t *testing.T) {
+	const binary = 64 << 20 // its pages, and the stacks of C
+	text, err := os.ReadFile("OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := product.DefaultConfig().Rows
+	roles := 0
+	for name, s := range composed(t).Services {
+		if is, goesOn := ours(s); !is || !goesOn {
+			continue
+		}
+		roles++
+		role, pebble := s.Command[0], int64(0)
+		if role == "process" {
+			pebble = rows.CacheBytes + rows.MemTableBytes
+		}
+		collects := goMemLimit(t, s)
+		if held := collects + pebble + binary; held > int64(s.MemLimit) {
+			t.Errorf("%s: Go collects for %d MiB, %d with what is not Go's, and it is killed with %d", name, collects>>20, held>>20, s.MemLimit>>20)
+		}
+		want := fmt.Sprintf("%s %.1f GiB: GOMEMLIMIT %d MiB", role, float64(s.MemLimit)/(1<<30), collects>>20)
+		if pebble > 0 {
+			want += fmt.Sprintf(", %d MiB block cache and memtables", pebble>>20)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("OPERATIONS.md does not say %s", want)
+		}
+	}
+	if roles != 4 {
+		t.Errorf("%d roles go on, want two processes, materialize, serve", roles)
+	}
+}
+
+// goMemLimit is a role's GOMEMLIMIT in bytes.
+func goMemLimit(t *testing.T, s types.ServiceConfig) int64 {
+	t.Helper()
+	value := s.Environment["GOMEMLIMIT"]
+	if value == nil {
+		t.Fatalf("%s has no GOMEMLIMIT", s.Name)
+	}
+	number, found := strings.CutSuffix(*value, "MiB")
+	mib, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || !found {
+		t.Fatalf("%s: GOMEMLIMIT is %q, want MiB", s.Name, *value)
+	}
+	return mib << 20
 }
 
 // goVersion is the release of Go that the image is built with: not before the one that go.mod wants.

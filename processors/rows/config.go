@@ -40,7 +40,7 @@ type Config struct {
 	// TimersPerTick is how many timers are worked off in one transaction, 1 to 100,000.
 	TimersPerTick int `yaml:"timers_per_tick"`
 
-	// CacheBytes is the block cache of all stores of the process, memtables included, at least 8 MiB.
+	// CacheBytes is the block cache of all stores of the process, at least 8 MiB.
 	CacheBytes int64 `yaml:"cache_bytes"`
 	// MemTableBytes is the memtables of all stores of the process together, split nearly evenly, at least 8 MiB. Twice as much
 	// takes a fifth off the cost of compaction and more.
