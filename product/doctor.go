@@ -30,8 +30,9 @@ func (p *program) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "look at everything the product needs, and say what to do",
 		Long: `Look at brokers, topics, transactions, groups, registry, stores, the directory of state, clocks and the process at --http,
-as the configuration has them, all at once, and say of each what is wrong and what to do. Nothing is changed: the one
-transaction that is tried is aborted.
+as the configuration has them, all at once, and say of each what is wrong and what to do. A process that serves tells of
+all others, too: of their versions, of what they lack, and which do not answer. Nothing is changed: the one transaction
+that is tried is aborted.
 
 The exit code is 1 when there is a problem; warnings and notes leave it 0. With a product of "smartfeed dev" it works
 while that runs and while it does not.`,

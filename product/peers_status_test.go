@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,9 +14,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/doctor"
 	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -114,6 +117,13 @@ func TestStatusOfAllProcesses(t *testing.T) {
 	}
 	if len(objects(s).Partitions) == 0 {
 		t.Error("the groups of the process that answers are not told")
+	}
+	asker := newAsker(client.Config{Address: own})
+	said := doctor.Run(t.Context(), time.Minute, doctor.Process(&http.Client{Transport: asker}, asker.url, version))[0].Findings
+	if !slices.ContainsFunc(said, func(f doctor.Finding) bool {
+		return f.Level == doctor.Warning && strings.Contains(f.Says, "all but "+two+": ")
+	}) {
+		t.Errorf("the doctor says %v: want that %s does not answer", said, two)
 	}
 }
 

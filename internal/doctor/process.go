@@ -35,39 +35,91 @@ func Process(client *http.Client, url, version string) Check {
 			found.Problem("another program may listen there: choose another port with --http, or stop it", "%s is no smartfeed, or does not answer: %v", url, orNothing(reason(ctx, err)))
 			return
 		}
-		for _, missing := range ready.Missing {
-			found.Problem("wait if it has just started; else see its log and OPERATIONS.md", "%s cannot serve: %s", url, missing)
-		}
+		lacks(url, ready.Missing, found)
 		state(ctx, client, url, version, found)
 	}}
 }
 
-// state reports what /v1/status tells.
+// lacks reports what a process cannot serve without.
+func lacks(who string, missing []string, found *Findings) {
+	for _, one := range missing {
+		found.Problem("wait if it has just started; else see its log and OPERATIONS.md", "%s cannot serve: %s", who, one)
+	}
+}
+
+// processState is what /v1/status tells of one process.
+type processState struct {
+	Address string   `json:"address"` // that others ask it at
+	Version string   `json:"version"`
+	Missing []string `json:"missing"`
+	Parts   []struct {
+		Name      string `json:"name"`
+		Restarts  int    `json:"restarts"`
+		LastError string `json:"last_error"`
+	} `json:"parts"`
+}
+
+// unasked is what /v1/status is without: the address of a process, or something that brokers were asked for.
+type unasked struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+}
+
+// state reports what /v1/status tells, of the process that was asked and of those that it has asked.
 func state(ctx context.Context, client *http.Client, url, version string, found *Findings) {
 	var status struct {
-		Version string `json:"version"`
-		Parts   []struct {
-			Name      string `json:"name"`
-			Restarts  int    `json:"restarts"`
-			LastError string `json:"last_error"`
-		} `json:"parts"`
+		processState
+		Processes []processState `json:"processes"` // the one that was asked first; absent: it asks no others
+		Unasked   []unasked      `json:"unasked"`
 	}
 	err := ask(ctx, client, url+"/v1/status", &status)
 	if err != nil {
 		found.Note("", "%s does not tell its state: %v", url, reason(ctx, err))
 		return
 	}
-	if status.Version != version {
-		found.Warn("use one version for all", "%s is version %s, this is %s", url, status.Version, version)
+	status.Address, status.Missing = url, nil // /readyz has said what it lacks
+	asked := status.processState
+	asked.report(asked, version, found)
+	others := status.Processes[min(1, len(status.Processes)):]
+	for _, other := range others {
+		other.report(asked, version, found)
 	}
-	for _, p := range status.Parts {
+	for _, u := range status.Unasked {
+		u.report(url, found)
+	}
+	switch {
+	case len(*found) > 0:
+	case len(others) > 0:
+		found.OK("%s is ready, %s running, and of %s there is nothing to say", url, count(len(asked.Parts), "part"), count(len(others), "other"))
+	default:
+		found.OK("%s is ready, %s running", url, count(len(asked.Parts), "part"))
+	}
+}
+
+// report says what is wrong with a process: one beside that which was asked, or itself.
+func (s processState) report(asked processState, version string, found *Findings) {
+	lacks(s.Address, s.Missing, found)
+	const do = "use one version for all"
+	switch {
+	case s.Version != version:
+		found.Warn(do, "%s is version %s, this is %s", s.Address, s.Version, version)
+	case s.Version != asked.Version:
+		found.Warn(do, "%s is version %s, %s is %s", s.Address, s.Version, asked.Address, asked.Version)
+	}
+	for _, p := range s.Parts {
 		if p.Restarts > 0 {
-			found.Warn("see its log", "%s: %s was started again %s: %s", url, p.Name, count(p.Restarts, "time"), p.LastError)
+			found.Warn("see its log", "%s: %s was started again %s: %s", s.Address, p.Name, count(p.Restarts, "time"), p.LastError)
 		}
 	}
-	if len(*found) == 0 {
-		found.OK("%s is ready, %s running", url, count(len(status.Parts), "part"))
+}
+
+// report warns of what nothing is known of.
+func (u unasked) report(asked string, found *Findings) {
+	do := "see what is said here of kafka, access and groups"
+	if _, _, err := net.SplitHostPort(u.What); err == nil {
+		do = "see its log, if it runs, and whether others reach it there (--advertise)"
 	}
+	found.Warn(do, "%s tells of all but %s: %s", asked, u.What, u.Why)
 }
 
 // refusal is an answer that asks who asks.

@@ -8,9 +8,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
@@ -166,7 +168,7 @@ func TestProcess(t *testing.T) {
 		want        string
 	}{
 		{"well", 200, `{"ready":true,"missing":[]}`, "application/json", status, "process ok "},
-		{"not ready", 503, `{"ready":false,"missing":["pools is waiting"]}`, "application/json", status, "process problem http://"},
+		{"not ready", 503, `{"ready":false,"missing":["pools is waiting"]}`, "application/json", `{"version":"v1","missing":["pools is waiting"]}`, "process problem http://"},
 		{"another version", 200, `{"ready":true}`, "application/json", `{"version":"v0"}`, "process warning http://"},
 		{"restarted", 200, `{"ready":true}`, "application/json", `{"version":"v1","parts":[{"name":"pools","restarts":3,"last_error":"disk"}]}`, "process warning http://"},
 		{"another program", 200, `<html>`, "text/html", "", "process problem http://"},
@@ -174,20 +176,76 @@ func TestProcess(t *testing.T) {
 		{"asks who asks", 401, `{}`, "application/json", "", "process note one at http://"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", c.kind)
-				if r.URL.Path == "/v1/status" {
-					_, _ = w.Write([]byte(c.status))
-					return
-				}
-				w.WriteHeader(c.code)
-				_, _ = w.Write([]byte(c.ready))
-			}))
-			defer server.Close()
-			want(t, run(t, doctor.Process(server.Client(), server.URL, "v1")), c.want)
+			server := process(t, c.code, c.kind, c.ready, c.status)
+			got := run(t, doctor.Process(server.Client(), server.URL, "v1"))
+			if want(t, got, c.want); strings.Contains(got, "\n") {
+				t.Errorf("more than one finding:\n%s", got)
+			}
 		})
 	}
 	want(t, run(t, doctor.Process(&http.Client{}, "http://127.0.0.1:1", "v1")), "process note none at http://127.0.0.1:1")
+}
+
+// process answers /v1/status with one text, and everything else with another.
+func process(t *testing.T, code int, kind, ready, status string) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		if r.URL.Path == "/v1/status" {
+			_, _ = w.Write([]byte(status))
+			return
+		}
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(ready))
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// The process that is asked tells of the others, and what is wrong with them is said as if each had been asked.
+func TestProcessTellsOfTheOthers(t *testing.T) {
+	const (
+		this       = `{"address":"a:1","version":"v1","ready":true,"missing":[],"parts":[{"name":"http","restarts":0}]}`
+		older      = `{"address":"b:1","version":"v0","ready":true,"missing":[],"parts":[]}`
+		restarted  = `{"address":"c:1","version":"v1","ready":true,"missing":[],"parts":[{"name":"pools","restarts":2,"last_error":"disk"}]}`
+		lacking    = `{"address":"d:1","version":"v1","ready":false,"missing":["pools is waiting","no broker of Kafka answers"],"parts":[]}`
+		oneVersion = "\n  → use one version for all"
+		reached    = "\n  → see its log, if it runs, and whether others reach it there (--advertise)"
+		brokers    = "\n  → see what is said here of kafka, access and groups"
+		wait       = "\n  → wait if it has just started; else see its log and OPERATIONS.md"
+	)
+	for _, c := range []struct{ name, version, rest, want string }{
+		{"none", "v1", "", "ok URL is ready, 1 part running"},
+		{"itself alone", "v1", `"processes":[` + this + `]`, "ok URL is ready, 1 part running"},
+		{"well", "v1", `"processes":[` + this + `,{"address":"b:1","version":"v1","ready":true}]`, "ok URL is ready, 1 part running, and of 1 other there is nothing to say"},
+		{"of another version than both", "v1", `"processes":[` + this + "," + older + `]`, "warning b:1 is version v0, this is v1" + oneVersion},
+		{"of this version, beside one that is not", "v0", `"processes":[` + this + "," + restarted + "," + older + `]`,
+			"warning URL is version v0, this is v1" + oneVersion + "\nwarning c:1 is version v1, URL is v0" + oneVersion +
+				"\nwarning c:1: pools was started again 2 times: disk\n  → see its log\nwarning b:1 is version v0, this is v1" + oneVersion},
+		{"not ready", "v1", `"processes":[` + this + "," + lacking + `]`,
+			"problem d:1 cannot serve: pools is waiting" + wait + "\nproblem d:1 cannot serve: no broker of Kafka answers" + wait},
+		{"not asked", "v1", `"processes":[` + this + `],"unasked":[{"what":"e:1","why":"nobody answers"},{"what":"the lag of pools, fanout","why":"not allowed"}]`,
+			"warning URL tells of all but e:1: nobody answers" + reached + "\nwarning URL tells of all but the lag of pools, fanout: not allowed" + brokers},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status := `{"version":"` + c.version + `","ready":true,"missing":[],"parts":[{"name":"http","restarts":0}]`
+			if c.rest != "" {
+				status += "," + c.rest
+			}
+			server := process(t, 200, "application/json", `{"ready":true,"missing":[]}`, status+"}")
+			var got []string
+			for _, f := range doctor.Run(t.Context(), patience, doctor.Process(server.Client(), server.URL, "v1"))[0].Findings {
+				line := f.Level.String() + " " + f.Says
+				if f.Do != "" {
+					line += "\n  → " + f.Do
+				}
+				got = append(got, line)
+			}
+			if diff := cmp.Diff(c.want, strings.ReplaceAll(strings.Join(got, "\n"), server.URL, "URL")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestFeedStore(t *testing.T) {
