@@ -24,13 +24,11 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	dir, err := os.MkdirTemp("", "smartfeed-embedded-")
-	if err == nil {
-		err = run(ctx, dir, os.Stdout)
-	}
+	err := run(ctx, os.Stdout)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "embedded:", err)
+		os.Exit(1)
 	}
 }
 
@@ -60,8 +58,17 @@ func chosen(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, 
 	}}, nil
 }
 
-// run starts the product, publishes, visits, and stops it.
-func run(ctx context.Context, dir string, out io.Writer) (err error) {
+// run starts the product in a directory that it removes, publishes, visits, and stops it.
+func run(ctx context.Context, out io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "smartfeed-embedded-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if failed := os.RemoveAll(dir); err == nil {
+			err = failed
+		}
+	}()
 	cfg := product.DefaultConfig()
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
 	cfg.Feed.Generator = 10 * time.Second // this is about what is answered, on however busy a machine

@@ -1,13 +1,41 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
+const asProgram = "EMBEDDED_TEST_AS_PROGRAM" // set: the test is the program
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// temporary has temporary files below a directory, which must be empty in the end.
+func temporary(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Cleanup(func() {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	})
+}
+
 func TestOwnSourceScoreAndRule(t *testing.T) {
+	temporary(t)
 	var out strings.Builder
-	if err := run(t.Context(), t.TempDir(), &out); err != nil {
+	if err := run(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
 	got := out.String()
@@ -21,5 +49,26 @@ func TestOwnSourceScoreAndRule(t *testing.T) {
 	}
 	if strings.Contains(got, "pin:held from") {
 		t.Errorf("the rule does not count:\n%s", got)
+	}
+}
+
+// What fails is cleaned up after, too.
+func TestRunThatIsInterrupted(t *testing.T) {
+	temporary(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := run(ctx, &strings.Builder{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was interrupted", err)
+	}
+}
+
+// The exit code tells of an error.
+func TestExitCode(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+filepath.Join(t.TempDir(), "none"))
+	said, err := cmd.CombinedOutput()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != 1 || !strings.HasPrefix(string(said), "embedded: ") {
+		t.Errorf("%v, %s", err, said)
 	}
 }
