@@ -312,3 +312,19 @@ printf '%s\n' "${COMPREPLY[@]}"`)
 		t.Errorf("offered %q, %v; want pools", got, err)
 	}
 }
+
+// README says what the script needs beside bash, for as long as it does: cobra leaves a function to another package.
+func TestReadmeSaysWhatCompletionNeeds(t *testing.T) {
+	_, script, _ := execute(t, nil, "completion", "bash")
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "completion bash)")
+	sentence, _, _ := strings.Cut(after, ".\n")
+	const lent = "_get_comp_words_by_ref"
+	needs := strings.Contains(script, lent) && !strings.Contains(script, lent+"()")
+	if says := strings.Contains(sentence, "`bash-completion`"); says != needs {
+		t.Errorf("the script needs bash-completion: %t; README says so: %t, in %q", needs, says, sentence)
+	}
+}
