@@ -9,10 +9,9 @@ import (
 
 // Evaluation evaluates definitions of entity user or pair over one user's actions that a store hands in, newest first
 // and by id descending within a millisecond: for stores that do not know rows. Definitions must be ones that stand for
-// themselves; a Service asks for no others.
+// themselves; a Service asks for no others. The store holds to Config.MaxActions, and says with StopAt where it stopped.
 type Evaluation struct {
 	plan *plan
-	most int
 	row  row
 	buf  []byte
 	last millis
@@ -21,7 +20,7 @@ type Evaluation struct {
 
 // NewEvaluation begins an evaluation of one user.
 func NewEvaluation(cfg Config, user schemas.UserID, span Span, defs []Definition) *Evaluation {
-	return &Evaluation{plan: newPlan(defs, span, cfg.MaxGroups), most: cfg.MaxActions, row: row{actor: []byte(user)}}
+	return &Evaluation{plan: newPlan(defs, span, cfg.MaxGroups), row: row{actor: []byte(user)}}
 }
 
 // Wanted returns the milliseconds of the actions to look at: after < t ≤ upTo.
@@ -31,35 +30,35 @@ func (e *Evaluation) Wanted() (after, upTo int64) {
 
 var errOrder = errors.New("actions do not come newest first")
 
-// Add takes the next action. It returns false when no further one is wanted, since Config.MaxActions were looked at.
-func (e *Evaluation) Add(a *schemas.EnrichedAction) (more bool, err error) {
+// Add takes the next action.
+func (e *Evaluation) Add(a *schemas.EnrichedAction) error {
 	t := floor(a.Timestamp)
 	if e.any && t > e.last {
-		return false, errOrder
+		return errOrder
 	}
 	e.any, e.last = true, t
-	switch {
-	case !e.plan.widest.holds(t):
-		return true, nil
-	case e.plan.seen >= e.most:
-		e.plan.stopAt(t)
-		return false, nil
+	if !e.plan.widest.holds(t) {
+		return nil
 	}
 	e.buf = appendAction(e.buf[:0], a)
 	e.row.time = t
 	if err := e.row.decode(e.buf); err != nil {
-		return false, fmt.Errorf("evaluate action %s: %w", a.ID, err)
+		return fmt.Errorf("evaluate action %s: %w", a.ID, err)
 	}
 	e.plan.add(&e.row)
-	return true, nil
+	return nil
 }
+
+// StopAt says that there may be actions of a time, or before it, that Add is not given: what needs them has the reason Cap.
+func (e *Evaluation) StopAt(from schemas.Micros) { e.plan.stopAt(floor(from)) }
 
 // Results returns the results in the order of the definitions.
 func (e *Evaluation) Results() []Result { return e.plan.results() }
 
 // Counts returns the result of a definition with the aggregate Count or Rate, without half-life, whose actions a store
-// has counted by itself: in all, or by group where the definition has a grouping.
-func (d Definition) Counts(span Span, total float64, groups map[string]float64, capped bool) Result {
+// has counted by itself: in all, or by group where the definition has a grouping,
+// of which there are no more than Config.MaxGroups.
+func (d Definition) Counts(span Span, total float64, groups map[string]float64) Result {
 	res := Result{Value: Number(d.scale(total))}
 	if !d.GroupBy.isZero() {
 		all := Groups{}
@@ -70,9 +69,6 @@ func (d Definition) Counts(span Span, total float64, groups map[string]float64, 
 	}
 	if span.stretch(d.Window).cut {
 		res.Reasons = append(res.Reasons, Window)
-	}
-	if capped {
-		res.Reasons = append(res.Reasons, Cap)
 	}
 	return res
 }

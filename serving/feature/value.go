@@ -56,7 +56,7 @@ type Reason string
 const (
 	Empty     Reason = "empty"     // nothing to take a mean, minimum, maximum or cosine of, or to divide by
 	Window    Reason = "window"    // the window reaches back further than what is kept
-	Cap       Reason = "cap"       // more actions or groups than Config allows: the newest were looked at
+	Cap       Reason = "cap"       // more actions or groups than Config allows, or bytes of a remote store: the newest were looked at
 	Overflow  Reason = "overflow"  // beyond the range of a float64
 	Unknown   Reason = "pin"       // of a pair: nothing is known of the pin, or it was deleted
 	Attribute Reason = "attribute" // of a pair: the pin has no such attribute, or no embedding of the user's length

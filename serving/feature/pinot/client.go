@@ -74,11 +74,15 @@ type answer struct {
 	rows   [][]any
 	fresh  time.Time // when the newest action arrived of the partitions that were asked, of the least fresh; zero: not known
 	capped bool      // Pinot gave up counting groups
+	whole  int       // with ErrTooLarge: how many rows are within Config.MaxBytes; -1: there is no table
 }
 
 // query asks for rows. width is how many columns each must have.
 func (c *Client) query(ctx context.Context, sql string, width int) (answer, error) {
 	body, err := c.post(ctx, sql)
+	if errors.Is(err, ErrTooLarge) {
+		return answer{whole: wholeRows(body)}, fmt.Errorf("query pinot: %w", err)
+	}
 	if err != nil {
 		return answer{}, fmt.Errorf("query pinot: %w", err)
 	}
@@ -100,7 +104,36 @@ func read(body []byte, width int) (answer, error) {
 	return judge(res, width)
 }
 
-// post sends a query and returns the body of a 200.
+// wholeRows counts the rows in the beginning of an answer, -1 if they do not begin there. It looks at brackets and quotes
+// alone, since the beginning of a JSON text is none.
+func wholeRows(beginning []byte) int {
+	_, table, found := bytes.Cut(beginning, []byte(`"rows"`))
+	if !found {
+		return -1
+	}
+	whole, depth, quoted := 0, 0, false
+	for i := 0; i < len(table); i++ {
+		switch c := table[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[':
+			depth++
+		case c == ']':
+			if depth--; depth == 0 { // what follows is of no row
+				return whole
+			}
+			if depth == 1 {
+				whole++
+			}
+		}
+	}
+	return whole
+}
+
+// post sends a query and returns the body of a 200, with ErrTooLarge its beginning.
 func (c *Client) post(ctx context.Context, sql string) ([]byte, error) {
 	r := c.anyReply(ctx, sql)
 	return r.body, r.err
@@ -108,7 +141,7 @@ func (c *Client) post(ctx context.Context, sql string) ([]byte, error) {
 
 // reply is what came of asking one broker.
 type reply struct {
-	body []byte // of a 200
+	body []byte // of a 200; with ErrTooLarge its beginning
 	err  error
 	away bool // another broker may answer
 }
@@ -174,7 +207,7 @@ func (c *Client) ask(ctx context.Context, b *endpoint, sql string) reply {
 	}
 	status, body, err := exchange(ctx, c.http, http.MethodPost, b.url+"/query/sql", text, c.maxBytes)
 	r := reply{body: body, err: err}
-	if err == nil && status != http.StatusOK {
+	if status != 0 && status != http.StatusOK {
 		r.err = fmt.Errorf("status %d %s", status, http.StatusText(status)) // not its text, which may hold the SQL
 	}
 	if ctx.Err() == nil { // else it says nothing of the broker
@@ -184,7 +217,7 @@ func (c *Client) ask(ctx context.Context, b *endpoint, sql string) reply {
 	return r
 }
 
-// exchange sends JSON and returns the answer, or ErrTooLarge if that is above most bytes.
+// exchange sends JSON and returns the answer, or its beginning with ErrTooLarge if that is above most bytes.
 func exchange(ctx context.Context, over *http.Client, method, url string, text []byte, most int64) (status int, body []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(text))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Brokers    []string `yaml:"brokers"`    // that queries go to in turn, one for another that is away, host:port or URL; none: features come from the embedded store
 	Controller string   `yaml:"controller"` // that the table is applied to and that says how far Pinot is, host:port or URL; default 127.0.0.1:9000
-	MaxBytes   int64    `yaml:"max_bytes"`  // of one answer, 64 KiB to 1 GiB, default 64 MiB
+	MaxBytes   int64    `yaml:"max_bytes"`  // of one answer, 64 KiB to 1 GiB, default 64 MiB: of a user's rows the newest that fit in are looked at
 	MaxConns   int      `yaml:"max_conns"`  // to each broker, 1 to 1024, default 32
 
 	Client secure.HTTP `yaml:"client"` // how brokers and controller are asked; with a URL that begins with https over TLS

@@ -6,8 +6,9 @@
 //
 // One query a user is asked, whatever the number of features: the columns that they look at, of the actions in the
 // widest of their windows, newest first; they are evaluated here, by the code that evaluates the embedded store's rows.
-// A count without decay over columns, asked for alone, is counted by Pinot. That way all readings agree, in releases
-// of which one cannot add vectors and another has no maps.
+// A count without decay over columns, asked for alone, is counted by Pinot, unless it has more groups than are answered:
+// which are the newest, rows tell. That way all readings agree, in releases of which one cannot add vectors and another has
+// no maps.
 //
 // # Text
 //
@@ -18,7 +19,8 @@
 //
 // A query ends with its context: Pinot is told how long it may take. Of several brokers one that is away costs no answer, see
 // Client. Exceptions inside an answer with status 200, servers
-// that did not respond, an answer without a table, one above Config.MaxBytes are errors, and no error holds the SQL.
+// that did not respond, an answer without a table are errors, and no error holds the SQL. Of rows that would be above
+// Config.MaxBytes fewer are asked for, and what needs more has the reason cap.
 // The table is partitioned by actor as the topic is, keeps 96 hours, and takes each event id once. How far Pinot is its
 // controller says, by offsets (Admin.Reached).
 package pinot

@@ -50,6 +50,6 @@ features:
 	// SELECT COUNT(*) FROM actions_enriched WHERE actor = 'user:ada'
 	//   AND ts > 3600000
 	//   AND ts <= 7200000
-	//   AND verb IN ('save') LIMIT 10001
+	//   AND verb IN ('save') LIMIT 10002
 	// saves_1h is 3
 }

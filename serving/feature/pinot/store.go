@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,8 +36,8 @@ func (s *Store) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool)
 	return s.pins.Pins(ctx, pins, embeddings)
 }
 
-// Actions implements feature.Store with one query. It goes to the user's partition alone, and so what it says of how fresh
-// it is holds for that partition.
+// Actions implements feature.Store with one query, and another one where that brings more groups or bytes than it may. They
+// go to the user's partition alone, and so what is said of how fresh it is holds for that partition.
 func (s *Store) Actions(
 	ctx context.Context, user schemas.UserID, span feature.Span, defs []feature.Definition,
 ) (results []feature.Result, fresh time.Time, err error) {
@@ -46,28 +47,65 @@ func (s *Store) Actions(
 		return e.Results(), time.Time{}, nil
 	}
 	if len(defs) == 1 {
-		if q, ok := count(user, defs[0], after, upTo, s.cfg.MaxGroups+1); ok {
-			return s.counted(ctx, q, span, defs[0])
+		// Of two rows beyond MaxGroups one may be of the actions outside of any group.
+		if q, ok := count(user, defs[0], after, upTo, s.cfg.MaxGroups+2); ok {
+			results, fresh, err := s.counted(ctx, q, span, defs[0])
+			if !errors.Is(err, errGroups) && !errors.Is(err, ErrTooLarge) {
+				return results, fresh, err
+			}
 		}
 	}
-	q := rows(user, defs, after, upTo, s.cfg.MaxActions+1)
-	a, err := s.client.query(ctx, q.sql, len(q.columns))
+	p, err := s.newest(ctx, user, defs, after, upTo)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	actions, err := decode(q, a.rows)
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("read answer of pinot: %w", err)
-	}
-	for i := range actions {
-		if actions[i].Actor != user { // see ambiguous
+	for i := range p.actions {
+		if p.actions[i].Actor != user { // see ambiguous
 			continue
 		}
-		if more, err := e.Add(&actions[i]); err != nil || !more {
-			return e.Results(), a.fresh, err
+		if err := e.Add(&p.actions[i]); err != nil {
+			return nil, time.Time{}, err
 		}
 	}
-	return e.Results(), a.fresh, nil
+	if p.more {
+		e.StopAt(p.from)
+	}
+	return e.Results(), p.fresh, nil
+}
+
+// page is the newest of a user's rows.
+type page struct {
+	actions []schemas.EnrichedAction // newest first
+	fresh   time.Time
+	more    bool           // there are others
+	from    schemas.Micros // from which on, into the past
+}
+
+// newest asks for the newest rows, one above what is looked at, which tells that there are more. Where the answer would be
+// above Config.MaxBytes it asks for as many as were within, so that one user with wide rows is not taken for a store that
+// fails.
+func (s *Store) newest(ctx context.Context, user schemas.UserID, defs []feature.Definition, after, upTo int64) (page, error) {
+	for limit := s.cfg.MaxActions + 1; limit > 0; {
+		q := rows(user, defs, after, upTo, limit)
+		a, err := s.client.query(ctx, q.sql, len(q.columns))
+		switch {
+		case errors.Is(err, ErrTooLarge) && a.whole >= 0:
+			limit = min(limit-1, a.whole-a.whole/8) // what stands behind the rows wants room, too
+			continue
+		case err != nil:
+			return page{}, err
+		}
+		actions, err := decode(q, a.rows)
+		if err != nil {
+			return page{}, fmt.Errorf("read answer of pinot: %w", err)
+		}
+		p := page{actions: actions, fresh: a.fresh}
+		if len(actions) >= limit {
+			p.actions, p.more, p.from = actions[:limit-1], true, actions[limit-1].Timestamp
+		}
+		return p, nil
+	}
+	return page{more: true, from: schemas.Micros(upTo) * 1000}, nil // not one row is within
 }
 
 // decode reads rows and puts them into the order of features: Pinot compares ids by UTF-16, which is not that of bytes.
@@ -85,6 +123,9 @@ func decode(q statement, rows [][]any) ([]schemas.EnrichedAction, error) {
 	})
 	return actions, nil
 }
+
+// errGroups says that there are more groups than are answered: the newest of them, which only rows tell.
+var errGroups = errors.New("more groups than are counted")
 
 // counted asks for one count.
 func (s *Store) counted(ctx context.Context, q statement, span feature.Span, d feature.Definition) ([]feature.Result, time.Time, error) {
@@ -107,10 +148,12 @@ func (s *Store) counted(ctx context.Context, q statement, span feature.Span, d f
 		if !ok {
 			return nil, time.Time{}, fmt.Errorf("read answer of pinot: group %v", r[0])
 		}
-		if group != "" && len(groups) < s.cfg.MaxGroups { // "": absent
+		if group != "" { // "": absent
 			groups[group] = x
 		}
 	}
-	capped := a.capped || len(a.rows) > s.cfg.MaxGroups
-	return []feature.Result{d.Counts(span, total, groups, capped)}, a.fresh, nil
+	if a.capped || len(groups) > s.cfg.MaxGroups {
+		return nil, time.Time{}, errGroups
+	}
+	return []feature.Result{d.Counts(span, total, groups)}, a.fresh, nil
 }

@@ -1,0 +1,224 @@
+package pinot
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/serving/feature"
+)
+
+// scripted is a broker that answers a count, and the newest rows up to their LIMIT.
+type scripted struct {
+	count string   // the whole answer
+	rows  []string // newest first
+
+	mu    sync.Mutex
+	asked []string
+}
+
+var limit = regexp.MustCompile(` LIMIT (\d+)$`)
+
+func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var q map[string]string
+	_ = json.NewDecoder(r.Body).Decode(&q)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, q["sql"])
+	if strings.Contains(q["sql"], "COUNT(") {
+		_, _ = fmt.Fprint(w, s.count)
+		return
+	}
+	most, _ := strconv.Atoi(limit.FindStringSubmatch(q["sql"])[1])
+	rows := strings.Join(s.rows[:min(most, len(s.rows))], ",")
+	_, _ = fmt.Fprintf(w, `{"resultTable":{"dataSchema":{"columnNames":["id"]},"rows":[%s]},"exceptions":[],"numServersQueried":1,"numServersResponded":1}`, rows)
+}
+
+func (s *scripted) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+// A count by group is Pinot's as long as there are no more groups than are answered. Beyond that the newest are, which rows
+// tell.
+func TestGroupsUpToTheirBoundAreCounted(t *testing.T) {
+	const whole = `,"numServersQueried":1,"numServersResponded":1}`
+	counts := func(rows string) string { return `{"resultTable":{"rows":[` + rows + `]}` + whole }
+	row := func(id, surface string, ago int64) string {
+		return fmt.Sprintf(`["%s","user:1","%s",%d]`, id, surface, int64(now)/1000-ago)
+	}
+	rows := []string{row("c", "search", 0), row("b", "", 1), row("a", "home", 2)}
+	newest := feature.Result{Value: feature.Groups{"search": 1}, Reasons: []feature.Reason{feature.Cap}}
+	tests := map[string]struct {
+		count   string
+		want    feature.Result
+		queries int
+	}{
+		"as many as there may be":       {counts(`["home",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1},
+		"and actions outside of any":    {counts(`["home",1],["",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1},
+		"outside first":                 {counts(`["",1],["home",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1},
+		"one more":                      {counts(`["home",1],["search",1]`), newest, 2},
+		"one more, and outside of any":  {counts(`["home",1],["",1],["search",1]`), newest, 2},
+		"more than Pinot counts":        {`{"resultTable":{"rows":[["home",1]]},"numGroupsLimitReached":true` + whole, newest, 2},
+		"more than an answer has place": {counts(`["` + strings.Repeat("x", 64<<10) + `",1]`), newest, 2},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &scripted{count: tt.count, rows: rows}
+			cfg := feature.DefaultConfig()
+			cfg.MaxGroups = 1
+			defs := define(t, "- {name: n, entity: user, aggregate: count, group_by: verbAttributes.surface}\n")
+			store := NewStore(cfg, broker(t, s.ServeHTTP), nil)
+			got, _, err := store.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]feature.Result{tt.want}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if asked := s.all(); len(asked) != tt.queries || !strings.HasSuffix(asked[0], " LIMIT 3") {
+				t.Errorf("asked %q, want %d, of them the first with room for one group more and none", asked, tt.queries)
+			}
+		})
+	}
+}
+
+// A user whose rows are more than an answer may hold is answered from the newest that fit in, and by a store that is well.
+func TestWideRowsAreNoFailure(t *testing.T) {
+	tests := map[string]struct{ rows, bytes, looked, queries int }{
+		"all fit":               {6, 10 << 10, 6, 1},
+		"some fit":              {40, 2 << 10, 27, 2}, // 31 do, of which room for three is left to what follows, and one tells of more
+		"few fit":               {100, 20 << 10, 2, 2},
+		"one fits":              {3, 40 << 10, 0, 2},
+		"not one fits":          {3, 70 << 10, 0, 1},
+		"all but the end's fit": {6, 65_460 / 6, 4, 3},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &scripted{}
+			for i := range tt.rows { // one a minute
+				s.rows = append(s.rows, wide(t, i, tt.bytes))
+			}
+			store := NewStore(feature.DefaultConfig(), broker(t, s.ServeHTTP), nil)
+			defs := define(t, `
+- {name: all, entity: user, aggregate: sum, of: objectAttributes.price}
+- {name: newest, entity: user, aggregate: sum, of: objectAttributes.price, window: 1m}
+`)
+			got, _, err := store.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := s.all()
+			if len(asked) != tt.queries {
+				t.Errorf("%d queries, want %d: %q", len(asked), tt.queries, asked)
+			}
+			looked := int(got[0].Value.(feature.Number))
+			capped := len(got[0].Reasons) == 1 && got[0].Reasons[0] == feature.Cap
+			if looked != tt.looked || capped != (looked < tt.rows) {
+				t.Errorf("looked at %d of %d, reasons %v, want %d", looked, tt.rows, got[0].Reasons, tt.looked)
+			}
+			if whole := len(got[1].Reasons) == 0; whole != (looked > 0) || whole && got[1].Value != feature.Number(1) {
+				t.Errorf("of the last minute: %+v, want 1 where anything was looked at", got[1])
+			}
+		})
+	}
+}
+
+// wide is the i-th newest row of so many bytes, with what could be taken for the end of a text or of a row.
+func wide(t *testing.T, i, bytes int) string {
+	t.Helper()
+	row := func(text string) string {
+		attributes, err := json.Marshal(map[string]string{"price": "1", "text": `[["]\"` + text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := json.Marshal([]any{fmt.Sprint(i), "user:1", string(attributes), int64(now)/1000 - int64(i)*60_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(all)
+	}
+	return row(strings.Repeat("x", bytes-len(row(""))))
+}
+
+func TestWholeRowsAreCounted(t *testing.T) {
+	const answer = `{"resultTable":{"dataSchema":{"columnNames":["id"]},"rows" : [["]",["a","b"]],["\"]\\",[]],[null,[1]]]},"exceptions":[[],[]]}`
+	third := strings.Index(answer, `,[null`)
+	for beginning, want := range map[string]int{
+		answer: 3, answer[:third]: 2, answer[:third-1]: 1, answer[:third+len(`,[null,[1]`)]: 2,
+		`{"resultTable":{"rows":[`: 0, "<html>": -1, "": -1,
+	} {
+		if got := wholeRows([]byte(beginning)); got != want {
+			t.Errorf("%s: %d rows, want %d", beginning, got, want)
+		}
+	}
+}
+
+// Too much of what is no answer is a failure: of the broker, and not of the user's rows.
+func TestTooMuchOfWhatIsNoAnswerIsAFailure(t *testing.T) {
+	for name, status := range map[string]int{"no table": http.StatusOK, "an error": http.StatusBadRequest} {
+		c := broker(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			text := "<html>"
+			if status != http.StatusOK {
+				text = `{"resultTable":{"rows":[`
+			}
+			_, _ = w.Write(append([]byte(text), make([]byte, 64<<10)...))
+		})
+		defs := define(t, "- {name: last, entity: user, aggregate: last}\n")
+		store := NewStore(feature.DefaultConfig(), c, nil)
+		if got, _, err := store.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs); err == nil {
+			t.Errorf("%s: answered %+v", name, got)
+		}
+	}
+}
+
+// Beyond as many rows as are looked at nothing is left out in silence, also where releases take one id for another and the
+// rows are another user's.
+func TestRowsBeyondTheBoundAreNamed(t *testing.T) {
+	row := func(user string, ago int64) string {
+		return fmt.Sprintf(`["%s-%d","%s",%d]`, user, ago, user, int64(now)/1000-ago)
+	}
+	const one, other = "user:''", "user:''''" // of which the one is read as the other
+	counted := func(n feature.Number, reasons ...feature.Reason) feature.Result {
+		return feature.Result{Value: n, Reasons: reasons}
+	}
+	tests := map[string]struct {
+		rows []string
+		want feature.Result
+	}{
+		"own":                       {[]string{row(one, 0), row(one, 1)}, counted(2)},
+		"more of one's own":         {[]string{row(one, 0), row(one, 1), row(one, 2)}, counted(2, feature.Cap)},
+		"another's":                 {[]string{row(other, 0), row(one, 1)}, counted(1)},
+		"another's and more":        {[]string{row(other, 0), row(one, 1), row(other, 2)}, counted(1, feature.Cap)},
+		"more of another's alone":   {[]string{row(other, 0), row(other, 1), row(other, 2)}, counted(0, feature.Cap)},
+		"more, all of them too old": {[]string{row(one, 3_600_000), row(one, 3_600_001), row(one, 3_600_002)}, counted(0)},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &scripted{rows: tt.rows}
+			cfg := feature.DefaultConfig()
+			cfg.MaxActions = 2
+			store := NewStore(cfg, broker(t, s.ServeHTTP), nil)
+			defs := define(t, "- {name: n, entity: user, aggregate: count, window: 1h}\n- {name: wider, entity: user, aggregate: count}\n")
+			got, _, err := store.Actions(t.Context(), one, feature.Span{AsOf: now, Now: now}, defs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got[0]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if asked := s.all(); len(asked) != 1 || !strings.Contains(asked[0], " IN (") {
+				t.Errorf("asked %q, want both readings of the id at once", asked)
+			}
+		})
+	}
+}
