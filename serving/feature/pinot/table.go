@@ -135,7 +135,7 @@ func Table(r Release, s Stream) ([]byte, error) {
 		index["streamConfigs"] = streamOf(s, "kafka20", object{"stream.kafka.consumer.type": "lowlevel"})
 	case V1:
 		ingestion["continueOnError"] = true // a record that cannot be read is skipped, as V0 does, and not tried for ever
-		ingestion["streamIngestionConfig"] = object{"streamConfigMaps": []object{streamOf(s, "kafka30", nil)}}
+		ingestion["streamIngestionConfig"] = object{"streamConfigMaps": []object{streamOf(s, "kafka30", rawTimes())}}
 		dedup["metadataTTL"], dedup["dedupTimeColumn"] = feature.Kept.Milliseconds(), timeColumn // else every id is held for ever
 	default:
 		return nil, fmt.Errorf("table for pinot %s: not known", r)
@@ -148,6 +148,14 @@ func Table(r Release, s Stream) ([]byte, error) {
 			"instanceSelectorType": "strictReplicaGroup", // one server has a whole partition: dedup needs it
 		},
 	})
+}
+
+// rawTimes has the decoder leave times as the numbers that they are in the record: the transform of ts divides microseconds.
+// Releases after 1.5 make a java.sql.Timestamp of each unless the first says otherwise (apache/pinot 18400), 1.x before them
+// where the second asks for it; a decoder passes by the one that it does not know.
+func rawTimes() object {
+	const prop = "stream.kafka.decoder.prop."
+	return object{prop + "extractRawTimeValues": "true", prop + "enableLogicalTypes": "false"}
 }
 
 // streamOf says how the topic is consumed.
