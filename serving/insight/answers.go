@@ -2,7 +2,6 @@ package insight
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 	"time"
 
@@ -177,10 +176,38 @@ type Popular struct {
 	Hours [7][24]uint64 `json:"hours"`
 }
 
-// mostPopular returns the n with the most actions, ties by name. It reorders all.
-func mostPopular(all []Popular, n int) []Popular {
-	slices.SortFunc(all, func(a, b Popular) int {
-		return cmp.Or(cmp.Compare(b.Actions, a.Actions), cmp.Compare(a.Interest, b.Interest))
+// mostPopular keeps the n with the most actions, in their order, ties by name: the others are too many to hold.
+type mostPopular struct {
+	n   int
+	all []*Popular
+}
+
+// add takes the interests in the order of their names.
+func (m *mostPopular) add(interest []byte, p Popular) {
+	i, _ := slices.BinarySearchFunc(m.all, p.Actions, func(kept *Popular, actions uint64) int {
+		if kept.Actions >= actions { // which was earlier, and so has the lesser name
+			return -1
+		}
+		return 1
 	})
-	return all[:min(n, len(all))]
+	if i == m.n {
+		return
+	}
+	var place *Popular
+	if len(m.all) < m.n {
+		place = new(Popular)
+	} else { // of the last, which goes
+		place, m.all = m.all[m.n-1], m.all[:m.n-1]
+	}
+	*place = p
+	place.Interest = schemas.InterestID(interest)
+	m.all = slices.Insert(m.all, i, place)
+}
+
+func (m *mostPopular) list() []Popular {
+	list := make([]Popular, len(m.all))
+	for i, p := range m.all {
+		list[i] = *p
+	}
+	return list
 }

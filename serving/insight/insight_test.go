@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -390,6 +393,53 @@ func TestEveryRecordCountsOnce(t *testing.T) {
 	}
 	if funnel, err = service.Funnel(t.Context(), []schemas.Verb{"save"}, time.Hour, 3); err != nil || funnel[0].Users != 1 {
 		t.Errorf("funnel after yesterday has gone: got %v, %v", funnel, err)
+	}
+}
+
+// However many interests there are, no more are held than are asked for.
+func TestTheMostPopularAreKept(t *testing.T) {
+	const interests = 5000
+	random := rand.New(rand.NewPCG(1, 2))
+	s := openTest(t, t.TempDir())
+	counts := map[schemas.InterestID]uint64{}
+	var records []Applied
+	for i := range 6 { // so that many are acted on as often as others
+		var some []schemas.InterestID
+		for n := range interests {
+			if id := schemas.InterestID(fmt.Sprint("interest:", n)); i == 0 || random.IntN(2) == 0 {
+				some = append(some, id)
+				counts[id]++
+			}
+		}
+		records = append(records, Applied{Offset: int64(i), Action: did("user:1", "save", 0, some...)})
+	}
+	if err := s.Apply(records, behind(records)); err != nil {
+		t.Fatal(err)
+	}
+	service := NewService(DefaultConfig(), s, gone{}, func() time.Time { return now })
+	want := slices.SortedFunc(maps.Keys(counts), func(a, b schemas.InterestID) int {
+		return stdcmp.Or(stdcmp.Compare(counts[b], counts[a]), stdcmp.Compare(a, b))
+	})
+	for _, limit := range []int{1, 2, 10, MaxPopular} {
+		var before, after runtime.MemStats
+		least := uint64(math.MaxUint64)
+		for range 5 { // the store allocates beside it, too
+			runtime.ReadMemStats(&before)
+			popular, err := service.Popularity(t.Context(), limit)
+			runtime.ReadMemStats(&after)
+			least = min(least, after.TotalAlloc-before.TotalAlloc)
+			if err != nil || len(popular) != limit {
+				t.Fatalf("%d of %d, %v", len(popular), limit, err)
+			}
+			for i, p := range popular {
+				if p.Interest != want[i] || p.Actions != counts[want[i]] || p.Hours[4][15] != p.Actions {
+					t.Fatalf("%d of %d: %s with %d, want %s with %d", i, limit, p.Interest, p.Actions, want[i], counts[want[i]])
+				}
+			}
+		}
+		if most := uint64(limit+500) * 2 * (16 + 8 + 7*24*8); least > most {
+			t.Errorf("for %d of %d: %d bytes, want at most %d", limit, interests, least, most)
+		}
 	}
 }
 

@@ -154,8 +154,8 @@ func (s *Service) Popularity(ctx context.Context, limit int) ([]Popular, error) 
 	}
 	var all []Popular
 	err := s.scan(ctx, "popularity", func(ctx context.Context) (err error) {
-		all, err = s.store.popular(ctx)
+		all, err = s.store.popular(ctx, limit)
 		return err
 	})
-	return mostPopular(all, limit), err
+	return all, err
 }

@@ -106,7 +106,7 @@ func (p *process) run(t *testing.T) (stop func()) {
 // counted are the actions that are counted of interest:a.
 func (p *process) counted(t *testing.T) uint64 {
 	t.Helper()
-	popular, err := p.store.popular(t.Context())
+	popular, err := p.store.popular(t.Context(), 1)
 	must(t, err)
 	if len(popular) == 0 {
 		return 0

@@ -274,15 +274,17 @@ func (s *Store) eachUser(ctx context.Context, visit func(schemas.UserID, *activi
 	})
 }
 
-func (s *Store) popular(ctx context.Context) ([]Popular, error) {
-	all := []Popular{}
-	err := s.each(ctx, []byte{hoursTable}, func(key, value []byte) error {
+// popular returns the n interests with the most actions.
+func (s *Store) popular(ctx context.Context, n int) ([]Popular, error) {
+	most := mostPopular{n: n}
+	err := s.each(ctx, []byte{hoursTable}, func(interest, value []byte) error {
 		p, err := decodeHours(value)
-		p.Interest = schemas.InterestID(key)
-		all = append(all, p)
+		if err == nil {
+			most.add(interest, p)
+		}
 		return err
 	})
-	return all, err
+	return most.list(), err
 }
 
 // Sweep deletes the sequences of days before the given number up to now.
