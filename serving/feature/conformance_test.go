@@ -16,16 +16,24 @@ import (
 
 func TestEmbeddedStoreConforms(t *testing.T) {
 	const now = schemas.Micros(1_700_000_000_123_456) // not on a millisecond
-	s, err := feature.OpenEmbedded(t.TempDir(), feature.DefaultConfig(), slog.New(slog.DiscardHandler), func() time.Time { return now.Time() })
-	if err != nil {
+	dir := t.TempDir()
+	open := func(cfg feature.Config) *feature.EmbeddedStore {
+		t.Helper()
+		s, err := feature.OpenEmbedded(dir, cfg, slog.New(slog.DiscardHandler), func() time.Time { return now.Time() })
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	s := open(feature.DefaultConfig())
+	conformance.Run(t, s, now)
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	conformance.Run(t, s, now)
+	few := feature.DefaultConfig()
+	few.MaxGroups = conformance.FewGroups
+	conformance.RunFewGroups(t, open(few), now)
 }
 
 // JSON is YAML: what the definitions say of themselves can be read again.

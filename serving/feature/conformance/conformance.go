@@ -43,6 +43,77 @@ func Run(t *testing.T, s Store, now schemas.Micros) {
 	t.Run("many different values", func(t *testing.T) { w.checkManyValues(t, s) })
 }
 
+// FewGroups is Config.MaxGroups of the store that RunFewGroups takes.
+const FewGroups = 2
+
+// RunFewGroups asks a store that holds what Run wrote, as of the same now, for groups: up to FewGroups they are those of
+// feature.Reference; of more the store answers so many, with the reason Cap, and the same ones whatever else it is asked for.
+func RunFewGroups(t *testing.T, s feature.Store, now schemas.Micros) {
+	met := map[string]int{}
+	for _, p := range newWorld(now).people[:people/3] {
+		for _, by := range []string{"verb", "object", "objectAttributes.author", "objectAttributes.board", "objectAttributes.interests"} {
+			d := feature.Definition{Entity: feature.User, Window: feature.Kept, Aggregate: feature.Count, GroupBy: path(by)}
+			met[p.few(t, s, d)]++
+		}
+	}
+	for _, which := range []string{fewer, asMany, more} {
+		if met[which] == 0 {
+			t.Errorf("nobody has %s: %v", which, met)
+		}
+	}
+}
+
+// What RunFewGroups meets.
+const (
+	fewer  = "fewer groups, or no action outside of any"
+	asMany = "FewGroups, and an action outside of any"
+	more   = "more groups"
+)
+
+// few asks for the groups of a person, alone and beside another definition, and says what was met.
+func (p *person) few(t *testing.T, s feature.Store, d feature.Definition) string {
+	t.Helper()
+	whole := feature.Reference(d, p.span, p.actions)
+	all := whole.Value.(feature.Groups)
+	var got [2]feature.Result
+	for i, defs := range [][]feature.Definition{{d}, {d, d}} {
+		results, _, err := s.Actions(t.Context(), p.user, p.span, defs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[i] = results[0]
+		slices.Sort(got[i].Reasons)
+	}
+	if diff := cmp.Diff(got[0], got[1]); diff != "" {
+		t.Errorf("%s by %s (-alone +beside another):\n%s", p.user, d.GroupBy, diff)
+	}
+	met, want := fewer, whole
+	if len(all) > FewGroups {
+		met, want = more, feature.Result{Value: feature.Groups{}, Reasons: append([]feature.Reason{feature.Cap}, whole.Reasons...)}
+		for g := range got[0].Value.(feature.Groups) {
+			want.Value.(feature.Groups)[g] = all[g]
+		}
+		if len(want.Value.(feature.Groups)) != FewGroups {
+			t.Errorf("%s by %s: got %v of %v, want %d", p.user, d.GroupBy, got[0].Value, all, FewGroups)
+		}
+	} else if len(all) == FewGroups && p.outside(d) {
+		met = asMany
+	}
+	if diff := cmp.Diff(want, got[0]); diff != "" {
+		t.Errorf("%s by %s (-want +got):\n%s", p.user, d.GroupBy, diff)
+	}
+	return met
+}
+
+// outside says that the person did something that is in no group.
+func (p *person) outside(d feature.Definition) bool {
+	return slices.ContainsFunc(p.actions, func(a schemas.EnrichedAction) bool {
+		alone := []schemas.EnrichedAction{a}
+		n := feature.Reference(feature.Definition{Entity: d.Entity, Window: d.Window, Aggregate: d.Aggregate}, p.span, alone)
+		return n.Value == feature.Number(1) && len(feature.Reference(d, p.span, alone).Value.(feature.Groups)) == 0
+	})
+}
+
 func rounds() int {
 	if testing.Short() {
 		return 2

@@ -150,6 +150,9 @@ func TestRealPinot(t *testing.T) {
 	t.Cleanup(func() { must(t, pins.Close()) })
 	store := &filled{NewStore(feature.DefaultConfig(), c.client, pins), c, t, pins, map[string]bool{}}
 	t.Run("conformance", func(t *testing.T) { conformance.Run(t, store, schemas.MicrosOf(now)) })
+	few := feature.DefaultConfig()
+	few.MaxGroups = conformance.FewGroups
+	t.Run("few groups", func(t *testing.T) { conformance.RunFewGroups(t, NewStore(few, c.client, pins), schemas.MicrosOf(now)) })
 	t.Run("freshness", func(t *testing.T) { c.freshness(t) })
 	t.Run("what was taken back", func(t *testing.T) { c.aborted(t) })
 }
