@@ -29,7 +29,8 @@ type dictionary struct {
 	}
 }
 
-// Terms returns the terms of a state, at most limit: candidates by score, the others by name.
+// Terms returns the terms of a state, at most limit: candidates by score, the others by name. What is blocked is in no other
+// state, whatever was decided about it.
 func (d dictionary) Terms(ctx context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error) {
 	switch state {
 	case schemas.TermBlocked:
@@ -40,10 +41,20 @@ func (d dictionary) Terms(ctx context.Context, state schemas.TermState, limit in
 	return d.decisions(ctx, state, limit)
 }
 
+// blocked are the terms of the configuration's list, and those that were decided about and are stopped now.
 func (d dictionary) blocked(limit int) []schemas.DictionaryTerm {
+	why, reasons := d.cfg.Blocked(), map[string]string{}
+	for term := range d.cfg.Block {
+		reasons[interests.Fold(term)] = why(interests.Fold(term))
+	}
+	d.decided.Each(func(_ string, decision *schemas.InterestDecision) {
+		if reason := why(decision.Term); reason != "" && decision.State != schemas.TermCandidate {
+			reasons[decision.Term] = reason
+		}
+	})
 	list := []schemas.DictionaryTerm{}
-	for term, reason := range d.cfg.Block {
-		list = append(list, schemas.DictionaryTerm{Term: interests.Fold(term), State: schemas.TermBlocked, Reason: reason})
+	for term, reason := range reasons {
+		list = append(list, schemas.DictionaryTerm{Term: term, State: schemas.TermBlocked, Reason: reason})
 	}
 	slices.SortFunc(list, byName)
 	return list[:min(limit, len(list))]
@@ -68,9 +79,9 @@ func (d dictionary) candidates(ctx context.Context, limit int) ([]schemas.Dictio
 
 // decisions are the terms that were decided so, with what is known of them.
 func (d dictionary) decisions(ctx context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error) {
-	list := []schemas.DictionaryTerm{}
+	list, blocked := []schemas.DictionaryTerm{}, d.cfg.Blocked()
 	d.decided.Each(func(_ string, decision *schemas.InterestDecision) {
-		if decision.State == state {
+		if decision.State == state && blocked(decision.Term) == "" {
 			list = append(list, schemas.DictionaryTerm{
 				Term: decision.Term, State: state, Interest: decision.Interest, Into: decision.Into,
 				Reason: decision.Reason, Operator: decision.Operator, Decided: decision.Time,
@@ -126,6 +137,9 @@ func (d dictionary) ask(ctx context.Context, most int, named []string) ([]schema
 
 // Fold returns the term that a text is.
 func (d dictionary) Fold(text string) string { return interests.Fold(text) }
+
+// Blocked returns why the configuration has a term mean no interest, "" if it does not.
+func (d dictionary) Blocked(term string) string { return d.cfg.Blocked()(term) }
 
 // Decided returns what was decided about a term last, as far as it is known here.
 func (d dictionary) Decided(term string) (schemas.InterestDecision, bool) {

@@ -3,10 +3,16 @@ package product
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // A term that many write becomes an interest when an operator accepts it: users who act on its pins have it with the
@@ -82,4 +88,80 @@ func (s door) send(path, text string) (int, string) {
 		s.t.Fatal(err)
 	}
 	return res.StatusCode, string(body)
+}
+
+// A term that many write, that was accepted, and that is blocked then is none any more from the start on: it is listed as
+// blocked alone, and accepting it again is refused with the reason. When it is blocked no more, all is as it was.
+func TestAnAcceptedTermIsBlocked(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t.TempDir())
+	s := start(t, cfg)
+	var events []map[string]any
+	for i := range 6 {
+		events = append(events, map[string]any{"stream": "pins", "verb": "create", "actor": fmt.Sprintf("user:a%d", i), "object": fmt.Sprintf("pin:%d", i),
+			"id": fmt.Sprint("i-", i), "time": time.Now().UnixMicro(), "title": "Winter sale, oolong"})
+	}
+	s.publish(events...)
+	all := func() map[string]string {
+		said := map[string]string{}
+		for _, state := range []schemas.TermState{schemas.TermCandidate, schemas.TermAccepted, schemas.TermMerged, schemas.TermBlocked} {
+			for _, d := range get[struct {
+				Terms []struct {
+					Term, Reason string
+					Pins         int
+				}
+			}](s.door(), "/v1/dictionary?limit=100&state="+string(state)).Terms {
+				said[d.Term] += fmt.Sprintf("%s, %d pins %s", state, d.Pins, d.Reason)
+			}
+		}
+		return said
+	}
+	lists := func(want map[string]string) {
+		t.Helper()
+		if diff := cmp.Diff(want, all()); diff != "" {
+			t.Errorf("terms (-want +got):\n%s", diff)
+		}
+	}
+	comeTo := func(want map[string]string) {
+		t.Helper()
+		eventually.True(t, "decisions are in force", func() bool { return maps.Equal(all(), want) })
+	}
+	decide := func(says string, args ...string) {
+		t.Helper()
+		if out, err := s.run(append([]string{"interests"}, args...)...); !strings.Contains(fmt.Sprint(out, err), says) {
+			t.Errorf("%q: got %s, %v, want %s", args, out, err, says)
+		}
+	}
+	decide("sale is accepted", "accept", "sale", "--interest", "interest:bargains")
+	decide("oolong is merged", "merge", "oolong", "sale")
+	decide("winter sale is accepted", "accept", "winter sale")
+	before := map[string]string{"sale": "accepted, 6 pins ", "winter sale": "accepted, 6 pins ", "oolong": "merged, 6 pins ", "winter": "candidate, 6 pins "}
+	comeTo(before)
+	s.stop()
+
+	cfg.Interests.Block = map[string]string{"Sale": "advertising", "gewgaw": "a brand"}
+	s = start(t, cfg)
+	blocked := maps.Clone(before)
+	blocked["sale"], blocked["gewgaw"] = "blocked, 0 pins advertising", "blocked, 0 pins a brand"
+	lists(blocked)
+	decide(`term "sale" is blocked by the configuration (interests.block, interests.stop): advertising`, "accept", "Sale")
+	decide(`into "gewgaw" is blocked`, "merge", "winter", "gewgaw")
+	s.stop()
+
+	cfg.Interests.Block, cfg.Interests.Stop = nil, []string{"sale", "winter"}
+	s = start(t, cfg)
+	stopped := map[string]string{
+		"sale": "blocked, 0 pins sale is a stop word", "winter sale": "blocked, 0 pins winter is a stop word", "oolong": before["oolong"],
+	}
+	lists(stopped)
+	decide("sale is a stop word", "accept", "big sale")
+	decide("winter sale is candidate", "reopen", "winter sale")
+	delete(stopped, "winter sale")
+	comeTo(stopped)
+	s.stop()
+
+	cfg.Interests.Stop = nil
+	s = start(t, cfg)
+	before["winter sale"] = "candidate, 6 pins "
+	lists(before)
 }

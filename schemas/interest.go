@@ -65,7 +65,7 @@ const (
 	TermAccepted  TermState = "accepted"  // it means an interest
 	TermRejected  TermState = "rejected"  // it means none
 	TermMerged    TermState = "merged"    // it means what another term means
-	TermBlocked   TermState = "blocked"   // by the configuration; it is not counted
+	TermBlocked   TermState = "blocked"   // by the configuration: it is not counted, and means none
 )
 
 // InterestDecision is what an operator decided about a term; the newest record counts. Topic interest-decisions, key:

@@ -15,7 +15,7 @@ type Config struct {
 	MinPins   int               `yaml:"min_pins"`   // of a candidate, 1-1,000,000, default 5
 	MinPeople int               `yaml:"min_people"` // authors of a candidate, 1-MaxPeople, default 3
 	Stop      []string          `yaml:"stop"`       // words that stand at no end of a term, beside the common ones
-	Block     map[string]string `yaml:"block"`      // terms that are never counted, each with the reason
+	Block     map[string]string `yaml:"block"`      // terms that are never counted and mean nothing, each with the reason
 
 	HalfLife time.Duration `yaml:"half_life"` // of what a user's actions give, and of recent pins; 1h-8760h, default 720h (30 days)
 	Keep     int           `yaml:"keep"`      // interests of a user, 1-1000, default 50
@@ -35,6 +35,10 @@ func DefaultConfig() Config {
 		Interests: 6, Attribute: 7 * 24 * time.Hour, MaxSeen: 10_000, Days: 28,
 	}
 }
+
+// Blocked returns what says of a folded term why it is not counted and means no interest, whatever was counted and decided
+// before: the reason in Block, or which stop word it begins or ends with; "": it may mean one.
+func (c Config) Blocked() func(term string) (reason string) { return newVocabulary(c).why }
 
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {

@@ -27,18 +27,18 @@ func TestStrengthsStandWhenTheHalfLifeChanges(t *testing.T) {
 			cfg.HalfLife, cfg.Keep, cfg.MinPins, cfg.MinPeople = lives[0], 4, 1, 1
 			r, now := newRig(t, cfg, nil), schemas.MicrosOf(time.Now())
 			r.mark(4, like("interest:old", now))
-			r.mark(3, says("old", now))
+			r.mark(3, says("oolong", now))
 			r.WaitIdle()
 			r.cfg.HalfLife = lives[1]
 			r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, none{}, decided{}))
 			r.mark(10, like("interest:new", now))
-			r.mark(2, says("new", now))
+			r.mark(2, says("sencha", now))
 			for n := range cfg.Keep {
 				r.mark(1, like(schemas.InterestID(fmt.Sprint("interest:once-", n)), now))
 			}
 			r.WaitIdle()
 			r.wantStrengths(map[schemas.InterestID]float64{"interest:new": 10, "interest:old": 4, "interest:once-0": 1, "interest:once-1": 1})
-			r.wantRecent(map[string]float64{"old": 1, "new": 1})
+			r.wantRecent(map[string]float64{"oolong": 1, "sencha": 1})
 		})
 	}
 }

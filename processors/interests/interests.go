@@ -25,6 +25,10 @@
 // (Frantzi, Ananiadou, Mima 2000), spread is 1 when each pin is another author's, and recent is the part of the term's
 // pins that Config.HalfLife has left by now. Taken back pins stay in recent until they have faded.
 //
+// A term that Config blocks or stops, now that it was counted, is no candidate from the next start on, and means no interest
+// whatever was decided, nor does what was merged into it. Its counts and decisions are kept: taken off the lists again, it has
+// them, but for pins that came or changed meanwhile, which count from when they change next.
+//
 // Decisions. Operators accept a term for an interest, reject it with a reason, or merge it into another term; the newest
 // decision of a term counts, and every process holds them whole. What a decision changes is what happens from then on.
 // Interests of pins remain what their producers say: an accepted term delivers nothing to anybody. It counts for what
@@ -106,13 +110,14 @@ func dictionaries(partitions int32) []string {
 	return owners
 }
 
-// interestOf returns the interest that a term means, if it was accepted, be it by way of others it was merged into.
-func interestOf(decided Decisions, term string) (schemas.InterestID, bool) {
+// interestOf returns the interest that a term means, if it was accepted, be it by way of others it was merged into. What is
+// blocked means none, nor does what was merged into it.
+func (g *group) interestOf(term string) (schemas.InterestID, bool) {
 	const most = 8 // merges may go round
 	for range most {
-		d, ok := decided.Get(term)
+		d, ok := g.decided.Get(term)
 		switch {
-		case !ok:
+		case !ok || g.words.why(term) != "":
 			return "", false
 		case d.State == schemas.TermAccepted:
 			return d.Interest, true
@@ -228,7 +233,7 @@ func (g *group) interests(own []schemas.InterestID, terms []string) []schemas.In
 		add(i)
 	}
 	for _, term := range terms {
-		if i, ok := interestOf(g.decided, term); ok {
+		if i, ok := g.interestOf(term); ok {
 			add(i)
 		}
 	}

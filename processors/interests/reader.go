@@ -42,14 +42,14 @@ func (r Reader) scale(ctx context.Context, partition int32) (scale decay.Scale, 
 }
 
 // Terms returns the terms of a partition that have the support of candidates, those of the named ones whatever they have:
-// the highest score first, at most so many beside the named ones.
+// the highest score first, at most so many beside the named ones. What Config blocks is not among them.
 func (r Reader) Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
 	list := []schemas.DictionaryTerm{}
 	wanted := map[string]bool{}
 	for _, name := range named {
 		wanted[name] = true
 	}
-	now := r.now()
+	now, blocked := r.now(), r.Config.Blocked()
 	scale, err := r.scale(ctx, partition)
 	if err != nil {
 		return nil, fmt.Errorf("terms of partition %d: %w", partition, err)
@@ -57,7 +57,7 @@ func (r Reader) Terms(ctx context.Context, partition int32, most int, named []st
 	err = r.Rows.Read(ctx, dictionaries(r.Partitions)[partition], func(s rows.Snapshot) error {
 		return each(s, []byte{rowTerm}, func(name string, t term) {
 			pins := t.Pins - t.Over
-			if !wanted[name] && (pins < int64(r.Config.MinPins) || t.People < int64(r.Config.MinPeople)) {
+			if !wanted[name] && (pins < int64(r.Config.MinPins) || t.People < int64(r.Config.MinPeople)) || blocked(name) != "" {
 				return
 			}
 			recent := t.recent(now, scale)

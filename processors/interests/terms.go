@@ -91,6 +91,21 @@ func (v vocabulary) of(texts ...string) []string {
 	return terms[:min(len(terms), maxTerms)]
 }
 
+// why says why a folded term is none, although others may have counted it: it is blocked, or begins or ends with a stopped
+// word. "": it may be one.
+func (v vocabulary) why(term string) string {
+	if reason, blocked := v.blocked[term]; blocked {
+		return reason
+	}
+	first, _, _ := strings.Cut(term, " ")
+	for _, word := range []string{first, term[strings.LastIndexByte(term, ' ')+1:]} {
+		if v.stopped[word] {
+			return word + " is a stop word"
+		}
+	}
+	return ""
+}
+
 func (v vocabulary) term(words []string) (string, bool) {
 	for _, w := range words {
 		if len(w) > maxWordBytes {

@@ -38,6 +38,21 @@ func TestTermsOfTitles(t *testing.T) {
 	}
 }
 
+func TestWhyATermIsNone(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Stop, cfg.Block = []string{"Sale"}, map[string]string{"ACME-Tea": "a brand", "last sale": "advertising"}
+	why := cfg.Blocked()
+	for term, want := range map[string]string{
+		"acme tea": "a brand", "last sale": "advertising", // whatever stops it beside that
+		"sale": "sale is a stop word", "sale today": "sale is a stop word", "big sale": "sale is a stop word", "the tea": "the is a stop word",
+		"acme": "", "big sale today": "", "art of tea": "", "wholesale": "", "acme tea pot": "", "": "",
+	} {
+		if got := why(term); got != want {
+			t.Errorf("%q: got %q, want %q", term, got, want)
+		}
+	}
+}
+
 // Terms of whatever bytes are bounded, sorted, and fold to themselves.
 func TestTermsAreBoundedAndFolded(t *testing.T) {
 	v := newVocabulary(DefaultConfig())

@@ -214,6 +214,13 @@ func (d terms) Terms(_ context.Context, state schemas.TermState, limit int) ([]s
 
 func (d terms) Fold(text string) string { return strings.ToLower(text) }
 
+func (d terms) Blocked(term string) string {
+	if term == "sale" {
+		return "advertising"
+	}
+	return ""
+}
+
 // Decided knows of one term, which was opened again an hour ago.
 func (d terms) Decided(term string) (schemas.InterestDecision, bool) {
 	at := schemas.MicrosOf(now.Add(-time.Hour))

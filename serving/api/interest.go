@@ -16,6 +16,8 @@ type Dictionary interface {
 	Terms(ctx context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error)
 	// Fold returns the term that a text is, "" if it is none.
 	Fold(text string) string
+	// Blocked returns why the configuration has a term mean no interest, whatever is decided; "" if it does not.
+	Blocked(term string) string
 	// Decided returns what was decided about a term last, as far as this process knows; false: nothing.
 	Decided(term string) (schemas.InterestDecision, bool)
 	// Decide takes a decision down; it is in force a moment later.
@@ -115,7 +117,10 @@ func (s *Server) decision(req decisionRequest) (d schemas.InterestDecision, prob
 			problems = append(problems, problem)
 		}
 	}
-	fold := s.deps.Dictionary.Fold
+	fold, blocked := s.deps.Dictionary.Fold, func(field, term string) {
+		reason := s.deps.Dictionary.Blocked(term)
+		wrong(reason == "", fmt.Sprintf("%s %s is blocked by the configuration (interests.block, interests.stop): %s", field, quote(term), reason))
+	}
 	d = schemas.InterestDecision{Term: fold(req.Term), State: req.State, Reason: req.Reason, Operator: req.Operator, Time: schemas.MicrosOf(s.deps.Now())}
 	if req.Time != nil {
 		wrong(schemas.MicrosOf(*req.Time) <= d.Time+schemas.Micros(schemas.MaxAhead.Microseconds()), "time is more than "+schemas.MaxAhead.String()+" ahead")
@@ -125,6 +130,7 @@ func (s *Server) decision(req decisionRequest) (d schemas.InterestDecision, prob
 	wrong(len(req.Reason) <= maxReasonBytes && len(req.Operator) <= maxKindBytes, "reason or operator is too long")
 	switch req.State {
 	case schemas.TermAccepted:
+		blocked("term", d.Term)
 		d.Interest = req.Interest
 		if d.Interest == "" {
 			d.Interest = schemas.InterestID("interest:" + d.Term)
@@ -134,6 +140,8 @@ func (s *Server) decision(req decisionRequest) (d schemas.InterestDecision, prob
 		}
 	case schemas.TermMerged:
 		d.Into = fold(req.Into)
+		blocked("term", d.Term)
+		blocked("into", d.Into)
 		wrong(d.Into != "" && d.Into != d.Term, "into "+quote(req.Into)+" is no other term")
 	case schemas.TermRejected:
 		wrong(req.Reason != "", "reason is missing: why the term is rejected")

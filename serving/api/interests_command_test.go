@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/serving/client"
 )
 
 func TestInterestsAsTables(t *testing.T) {
@@ -60,6 +62,20 @@ func TestInterestsAsJSON(t *testing.T) {
 		got, err := run(t, addr, append([]string{"interests", "--json"}, args...)...)
 		if err != nil || got != string(want) {
 			t.Errorf("%v: got %v %s, want %s", args, err, got, want)
+		}
+	}
+}
+
+func TestInterestsSayWhyATermIsBlocked(t *testing.T) {
+	addr := serveTo(t, &fakes{})
+	for want, args := range map[string][]string{
+		`term "sale" is blocked by the configuration (interests.block, interests.stop): advertising`: {"accept", "Sale"},
+		`into "sale" is blocked by the configuration (interests.block, interests.stop): advertising`: {"merge", "tea", "Sale"},
+	} {
+		var refused *client.Error
+		_, err := run(t, addr, append([]string{"interests"}, args...)...)
+		if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want %s", args, err, want)
 		}
 	}
 }
