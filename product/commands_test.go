@@ -147,7 +147,7 @@ func TestCommandsWithoutWhatTheyNeed(t *testing.T) {
 		{"features", "try", os.DevNull, "--user", "user:ada"},
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
 		{"query", "feature"}, {"query", "status"}, {"query", "ready"},
-		{"interests", "list"}, {"interests", "of", "user:ada"}, {"interests", "reject", "sale", "--reason", "advertising"},
+		{"interests", "list"}, {"interests", "of", "user:ada"}, {"interests", "engagement", "interest:tea"}, {"interests", "reject", "sale", "--reason", "advertising"},
 	} {
 		t.Run(strings.Join(args[:min(2, len(args))], " "), func(t *testing.T) {
 			t.Parallel()
@@ -188,7 +188,7 @@ func TestCommandsPrintJSON(t *testing.T) {
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
 		{"features", "try", saves, "--user", "user:ada"},
 		{"query", "feature"}, {"query", "feature", "last_actions", "--user", "user:ada"}, {"query", "status"},
-		{"interests", "list"}, {"interests", "accept", "gaiwan"}, {"interests", "of", "user:ada"},
+		{"interests", "list"}, {"interests", "accept", "gaiwan"}, {"interests", "of", "user:ada"}, {"interests", "engagement", "interest:tea"},
 		{"query", "ready"}, {"rebuild", "user:ada"}, {"erase", "user:ada"}, {"doctor"},
 		{"feedstore", "refill", "--store", "standby", "--feed_store.cassandra.primary.hosts", deaf, "--feed_store.cassandra.standby.hosts", deaf},
 	} {
@@ -251,6 +251,7 @@ func TestCompletions(t *testing.T) {
 		{[]string{"feedstore", "refill", "--store", ""}, []string{"primary", "standby"}},
 		{[]string{"query", "feed", ""}, nil},
 		{[]string{"query", "pool", ""}, nil},
+		{[]string{"interests", "engagement", ""}, nil},
 		{[]string{"erase", ""}, nil},
 	} {
 		code, out, _ := execute(t, []string{configured}, append([]string{"__complete"}, c.args...)...)

@@ -768,7 +768,7 @@ func interestAskings() []asking {
 		ask("GET", dictionary, "no state", "?state=lost", 400, "none of candidate", nil),
 		ask("GET", interests, "good", "?limit=5", 200, `{"interests":[{"interest":"interest:tea","strength":2,"share":1,"evidence":[{"pin":"pin:1","verb":"save","weight":5,"time":"2026-11-20T12:00:00Z"}]},{"interest":"interest:none","strength":0,"share":0,"evidence":[]}]}`, nil),
 		ask("GET", interests, "too many", "?limit=1001", 400, "1 to 1000", nil),
-		ask("GET", engagement, "good", "?days=9", 200, `{"sources":[{"source":"following","counts":{"save":9}}]}`, nil),
+		ask("GET", engagement, "good", "?days=9", 200, `{"source":"following","counts":{"impression":120,"save":9}}]}`, nil),
 		ask("GET", engagement, "no days", "?days=0", 400, "1 to 400", nil),
 		ask("POST", decisions, "reject", "", 200, `{"term":"oolong","state":"rejected","score":0,"pins":0,"people":0,"recent":0,"reason":"a brand","operator":"ann","decided":"2026-11-20T12:00:00Z"}`, body(reject)),
 		ask("POST", decisions, "accept", "", 200, `"interest":"interest:oolong"`, body(`{"term":"oolong","state":"accepted"}`)),

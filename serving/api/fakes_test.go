@@ -235,7 +235,10 @@ func (d terms) Interests(_ context.Context, _ schemas.UserID, limit int) ([]sche
 }
 
 func (d terms) Engagement(_ context.Context, _ schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
-	return []schemas.SourceEngagement{{Source: "following", Counts: map[string]int64{"save": int64(days)}}}, d.fail
+	return []schemas.SourceEngagement{
+		{Source: schemas.DirectSource, Counts: map[string]int64{"click": 4, "\x1b[2J": 5}},
+		{Source: "following", Counts: map[string]int64{schemas.ImpressionCount: 120, "save": int64(days)}},
+	}, d.fail
 }
 
 func (f *fakes) Answer(_ context.Context, req feature.Request) (feature.Answer, error) {

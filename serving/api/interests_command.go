@@ -2,7 +2,9 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,9 +16,9 @@ import (
 
 // interestsCommand is the dictionary of terms that could be interests: what is in it, and what is decided about it.
 func (q *querying) interestsCommand() *cobra.Command {
-	cmd := command.Group("interests", "the dictionary of terms that could be interests, and what users are interested in",
+	cmd := command.Group("interests", "the dictionary of terms that could be interests, what users are interested in, and how interests do",
 		"  smartfeed interests list\n  smartfeed interests accept gaiwan --interest interest:tea",
-		q.termsCommand(), q.acceptCommand(), q.rejectCommand(), q.mergeCommand(), q.reopenCommand(), q.interestsOfCommand())
+		q.termsCommand(), q.acceptCommand(), q.rejectCommand(), q.mergeCommand(), q.reopenCommand(), q.interestsOfCommand(), q.engagementCommand())
 	cmd.Long = `Terms of titles and board names that enough pins and people have are candidates; somebody decides which are interests.
 A decision holds for what comes after it, wherever groups run, and can be taken back.`
 	cmd.PersistentFlags().BoolVar(&q.asJSON, "json", false, "print the answer as it is")
@@ -155,6 +157,32 @@ func (q *querying) interestsOfCommand() *cobra.Command {
 	return cmd
 }
 
+// engagementList is the answer of GET /v1/interests/{interest}/engagement, as it is read.
+type engagementList struct {
+	Sources []schemas.SourceEngagement `json:"sources"`
+}
+
+func (q *querying) engagementCommand() *cobra.Command {
+	var days int
+	cmd := &cobra.Command{
+		Use:               "engagement INTEREST",
+		Short:             "how an interest's pins did, by where they came from",
+		Example:           "  smartfeed interests engagement interest:tea --days 7",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			interest, err := schemas.ParseInterestID(args[0])
+			if err != nil {
+				return &command.UsageError{Err: err}
+			}
+			query := url.Values{"days": {strconv.Itoa(days)}}
+			return getAndShow(q, cmd, query, (*tables).engagement, "v1", "interests", string(interest), "engagement")
+		},
+	}
+	cmd.Flags().IntVar(&days, "days", defaultDays, fmt.Sprintf("days, today included, 1-%d", maxDays))
+	return cmd
+}
+
 func (t *tables) terms(list termList) {
 	t.row("TERM", "STATE", "SCORE", "PINS", "PEOPLE", "RECENT", "DECIDED")
 	for _, d := range list.Terms {
@@ -195,5 +223,29 @@ func (t *tables) interests(list interestList) {
 			said = append(said, fmt.Sprintf("%s %s", e.Verb, e.Pin))
 		}
 		t.row(string(i.Interest), fmt.Sprintf("%.2f", i.Strength), fmt.Sprintf("%.0f %%", 100*i.Share), strings.Join(said, ", "))
+	}
+}
+
+// engagement has a row for each source, and a column for impressions and each verb that there was.
+func (t *tables) engagement(list engagementList) {
+	verbs := map[string]bool{}
+	for _, s := range list.Sources {
+		for what := range s.Counts {
+			verbs[what] = true
+		}
+	}
+	delete(verbs, schemas.ImpressionCount)
+	columns := append([]string{schemas.ImpressionCount}, slices.Sorted(maps.Keys(verbs))...)
+	head := []string{"SOURCE"}
+	for _, what := range columns {
+		head = append(head, strings.ToUpper(what))
+	}
+	t.row(head...)
+	for _, s := range list.Sources {
+		cells := []string{string(s.Source)}
+		for _, what := range columns {
+			cells = append(cells, strconv.FormatInt(s.Counts[what], 10))
+		}
+		t.row(cells...)
 	}
 }

@@ -34,6 +34,10 @@ func TestInterestsAsTables(t *testing.T) {
 			"INTEREST       STRENGTH  SHARE  SAID BY",
 			"interest:tea   2.00      100 %  save pin:1",
 			"interest:none  0.00      0 %")},
+		"engagement": {[]string{"engagement", "interest:tea"}, table(
+			"SOURCE     IMPRESSION  \uFFFD[2J  CLICK  SAVE",
+			"direct     0           5     4      0",
+			"following  120         0     0      28")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := run(t, addr, append([]string{"interests"}, c.args...)...)
@@ -47,9 +51,10 @@ func TestInterestsAsTables(t *testing.T) {
 func TestInterestsAsJSON(t *testing.T) {
 	addr := serveTo(t, &fakes{})
 	for path, args := range map[string][]string{
-		"/v1/dictionary?state=merged&limit=9":   {"list", "--state", "merged", "--limit", "9"},
-		"/v1/users/user:a/interests?limit=2":    {"of", "user:a", "--limit", "2"},
-		"/v1/dictionary?state=blocked&limit=25": {"list", "--state", "blocked"},
+		"/v1/dictionary?state=merged&limit=9":        {"list", "--state", "merged", "--limit", "9"},
+		"/v1/users/user:a/interests?limit=2":         {"of", "user:a", "--limit", "2"},
+		"/v1/interests/interest:t/engagement?days=3": {"engagement", "interest:t", "--days", "3"},
+		"/v1/dictionary?state=blocked&limit=25":      {"list", "--state", "blocked"},
 	} {
 		res, err := http.Get(addr + path)
 		if err != nil {
@@ -88,6 +93,8 @@ func TestInterestsRefuses(t *testing.T) {
 	}{
 		"no command":         {nil, true},
 		"of no user":         {[]string{"of", "pin:1"}, true},
+		"engagement of none": {[]string{"engagement", "user:a"}, true},
+		"too many days":      {[]string{"engagement", "interest:tea", "--days", "401"}, false},
 		"a state that is no": {[]string{"list", "--state", "odd"}, false},
 		"merged into itself": {[]string{"merge", "tea", "Tea"}, false},
 		"no such interest":   {[]string{"accept", "tea", "--interest", "pin:1"}, false},

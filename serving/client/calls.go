@@ -117,6 +117,19 @@ func (c *Client) RelatedInterests(ctx context.Context, of schemas.InterestID, li
 	return read[feed.RelatedInterests](c.Get(ctx, limited(url.Values{}, limit), "v1", "interests", string(of), "related"))
 }
 
+// Engagement tells what became of an interest's pins by where they came from, sources by name: counts by verb, and impressions
+// under schemas.ImpressionCount. days, today included, are at most 400; 0 is 28.
+func (c *Client) Engagement(ctx context.Context, of schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
+	query := url.Values{}
+	if days != 0 {
+		query.Set("days", strconv.Itoa(days))
+	}
+	answer, err := read[struct {
+		Sources []schemas.SourceEngagement `json:"sources"`
+	}](c.Get(ctx, query, "v1", "interests", string(of), "engagement"))
+	return answer.Sources, err
+}
+
 // Definitions lists the features that there are.
 func (c *Client) Definitions(ctx context.Context) ([]feature.Definition, error) {
 	answer, err := read[struct {

@@ -85,6 +85,7 @@ func TestCalls(t *testing.T) {
 		"GET /v1/boards/board:b/pins?cursor=c&limit=1":     func() (any, error) { return c.Published(ctx, "board:b", "c", 1) },
 		"GET /v1/pins/pin:1/related?limit=2":               func() (any, error) { return c.RelatedPins(ctx, "pin:1", 2) },
 		"GET /v1/interests/interest:t/related":             func() (any, error) { return c.RelatedInterests(ctx, "interest:t", 0) },
+		"GET /v1/interests/interest:t/engagement?days=7":   func() (any, error) { return c.Engagement(ctx, "interest:t", 7) },
 		"GET /v1/features":                                 func() (any, error) { return c.Definitions(ctx) },
 		`POST /v1/features application/json {"features":["f"]`: func() (any, error) {
 			return c.Features(ctx, feature.Request{Features: []string{"f"}})

@@ -119,8 +119,12 @@ func TestCallsAreThoseOfTheDocument(t *testing.T) {
 		"interestPins":     func() (any, error) { return c.Published(ctx, "interest:a", "x", 3) },
 		"relatedPins":      func() (any, error) { return c.RelatedPins(ctx, "pin:1", 3) },
 		"relatedInterests": func() (any, error) { return c.RelatedInterests(ctx, "interest:a", 3) },
-		"features":         func() (any, error) { return c.Features(ctx, feature.Request{}) },
-		"attributes":       func() (any, error) { return c.Attributes(ctx, feature.AttributesRequest{}) },
+		"engagement": func() (any, error) {
+			sources, err := c.Engagement(ctx, "interest:a", 3)
+			return map[string]any{"sources": sources}, err
+		},
+		"features":   func() (any, error) { return c.Features(ctx, feature.Request{}) },
+		"attributes": func() (any, error) { return c.Attributes(ctx, feature.AttributesRequest{}) },
 		"events": func() (any, error) {
 			n, err := c.Publish(ctx, strings.NewReader("{}"))
 			return map[string]int{"accepted": n}, err
