@@ -3,6 +3,8 @@ package lastfm
 import (
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -23,6 +25,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add(files[0], files[1], files[2], files[3], files[4])
 	f.Add([]byte("id\tname\turl\tpictureURL\n1\t\t\t\n"), files[1], files[2], files[3], files[4])
+	f.Add(files[0], files[1], []byte("userID\tartistID\ttagID\tday\tmonth\tyear\n1\t2\t3\t"+farDate+"\n"), files[3], files[4])
 	verbs := schemas.DefaultVerbs()
 	f.Fuzz(func(t *testing.T, artists, tags, tagged, friends, listened []byte) {
 		set := fstest.MapFS{}
@@ -32,6 +35,9 @@ func FuzzRead(f *testing.F) {
 		d, err := Read(set)
 		if err != nil {
 			return
+		}
+		if got, want := d.Counts().Skipped.Undated, ofOtherYears(t, tagged); got < want {
+			t.Errorf("%d rows are undated, and %d are of years that the set cannot have", got, want)
 		}
 		now := time.Now() // of each input: a worker goes on for longer than events may be ahead
 		arrival, shift := schemas.MicrosOf(now), d.ShiftTo(now.Add(-time.Minute))
@@ -46,4 +52,21 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// ofOtherYears counts the rows of a file of tags, which has been read, with years that the set cannot have.
+func ofOtherYears(t *testing.T, tagged []byte) (n int) {
+	t.Helper()
+	_, rows, _ := strings.Cut(string(tagged), "\n")
+	for row := range strings.Lines(rows) {
+		text := strings.TrimRight(row[strings.LastIndexByte(row, '\t')+1:], "\r\n")
+		year, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("a row was taken whose year is %q", text)
+		}
+		if year < 2005 || year > 2011 {
+			n++
+		}
+	}
+	return n
 }

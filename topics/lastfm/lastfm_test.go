@@ -173,6 +173,21 @@ func TestOddLines(t *testing.T) {
 	}
 }
 
+// A day of a year that the set cannot have is undated, however far away: 2^32 days after 2008-01-01, too.
+func TestDaysFarAwayAreUndated(t *testing.T) {
+	for _, date := range []string{"31\t7\t2005", "1\t6\t2011", "1\t1\t0", farDate, "31\t12\t2147483647"} {
+		d, err := Read(files(t, "user_taggedartists.dat", "userID\tartistID\ttagID\tday\tmonth\tyear\n1\t2\t3\t"+date+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Counts(); got.Pins != 0 || got.Skipped.Undated != 1 {
+			t.Errorf("%q: %+v, want no pin, and one undated row", date, got)
+		}
+	}
+}
+
+const farDate = "20\t1\t11761229"
+
 func manyTags(n int) string {
 	var b strings.Builder
 	b.WriteString("userID\tartistID\ttagID\tday\tmonth\tyear\n")

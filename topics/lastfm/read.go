@@ -173,7 +173,7 @@ func (g *gathered) tagging(t table, fields []string) error {
 		g.undated++
 		return nil
 	}
-	return g.pin(pinKey{user, artist}, day, tag)
+	return g.pin(pinKey{user, artist}, int32(day), tag)
 }
 
 // pin adds one tag of one day to a pin.
@@ -193,12 +193,13 @@ func (g *gathered) pin(key pinKey, day, tag int32) error {
 	return nil
 }
 
-func calendarDay(year, month, day int32) (int32, error) {
+// calendarDay counts days since 1970-01-01: of the years that can be written, more than 32 bits have.
+func calendarDay(year, month, day int32) (int64, error) {
 	t := time.Date(int(year), time.Month(month), int(day), 0, 0, 0, 0, time.UTC)
 	if t.Year() != int(year) || t.Month() != time.Month(month) || t.Day() != int(day) {
 		return 0, fmt.Errorf("day %d, month %d, year %d: no such day", day, month, year)
 	}
-	return int32(t.Unix() / secondsADay), nil
+	return t.Unix() / secondsADay, nil
 }
 
 func (g *gathered) friendship(t table, fields []string) error {
