@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -61,9 +62,10 @@ type crew struct {
 	t    *testing.T
 	c    *cluster
 	dirs []string
-	at   func(point)  // what members do at points where a process may die; nil: nothing
-	errs atomic.Int64 // ends of a Run with an error
-	late atomic.Int64 // last commits of a partition refused
+	dead time.Duration // session time-out; 0: that of config
+	at   func(point)   // what members do at points where a process may die; nil: nothing
+	errs atomic.Int64  // ends of a Run with an error
+	late atomic.Int64  // last commits of a partition refused
 	wg   sync.WaitGroup
 }
 
@@ -71,7 +73,9 @@ type crew struct {
 func (m *crew) join(dir string) (leave func()) {
 	env := m.c.env(m.t)
 	env.Kafka.Dial = m.c.net.Dial
-	r, err := New(m.c.config(dir), env, tortureGroup(m.c.wire))
+	cfg := m.c.config(dir)
+	cfg.SessionTimeout = cmp.Or(m.dead, cfg.SessionTimeout)
+	r, err := New(cfg, env, tortureGroup(m.c.wire))
 	must(m.t, err)
 	r.log = watched(m.t, "last records of a partition not committed", &m.late)
 	r.crash = m.at
@@ -93,10 +97,13 @@ func (m *crew) join(dir string) (leave func()) {
 	return func() { cancel(); <-done }
 }
 
-// newCrew starts two members.
+// soon is a session time-out of members whose death is waited for: such as that of one whose run failed, and that joins anew.
+const soon = 2 * time.Second
+
+// newCrew starts two members, whose runs may end with an error.
 func newCrew(t *testing.T, c *cluster) (m *crew, leave func()) {
 	t.Helper()
-	m = &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}}
+	m = &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}, dead: soon}
 	first, second := m.join(m.dirs[0]), m.join(m.dirs[1])
 	return m, func() { first(); second() }
 }
@@ -303,12 +310,12 @@ func TestMemberHeldPastItsSession(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	held := faultnet.New()
-	m := &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}}
+	m := &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}, dead: soon}
 	stay := m.join(m.dirs[0])
 	other := *c
 	other.net = held
 	var armed atomic.Bool
-	late := &crew{t: t, c: &other, at: func(at point) { // inside an open transaction
+	late := &crew{t: t, c: &other, dead: soon, at: func(at point) { // inside an open transaction
 		if at == beforeEnd && armed.CompareAndSwap(true, false) {
 			held.Hold()
 		}
