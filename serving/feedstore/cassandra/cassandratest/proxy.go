@@ -93,14 +93,17 @@ func (p *Proxy) accept() {
 		})
 		p.wg.Go(func() {
 			defer end()
-			if err := p.answer(client, bufio.NewReader(node)); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
-				var other net.Error
-				if !errors.As(err, &other) { // of the network: a node was killed, a client has left
-					p.t.Errorf("proxy: %v", err)
-				}
+			if err := p.answer(client, bufio.NewReader(node)); !left(err) {
+				p.t.Errorf("proxy: %v", err)
 			}
 		})
 	}
+}
+
+// left tells whether an error only says that a node was killed, amid an answer perhaps, or that a client has left.
+func left(err error) bool {
+	var network net.Error
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &network)
 }
 
 // answer hands on what a node says: frames as they are until it is ready, then segments.

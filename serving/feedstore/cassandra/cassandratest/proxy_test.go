@@ -1,6 +1,9 @@
 package cassandratest
 
 import (
+	"bufio"
+	"bytes"
+	"slices"
 	"testing"
 	"time"
 )
@@ -29,4 +32,31 @@ func TestLine(t *testing.T) {
 	wait(2000*ms, Longest)
 	l.open(0)
 	wait(2000*ms, 0)
+}
+
+// A node may die amid an answer; what is no answer at all is a fault of the proxy's.
+func TestNodeThatDiesHasLeft(t *testing.T) {
+	ready := []byte{0x85, 0, 0, 0, 0x02, 0, 0, 0, 0}
+	segment := []byte{4, 0, 2, 0, 0, 0, 'b', 'o', 'd', 'y', 0, 0, 0, 0}
+	for name, c := range map[string]struct {
+		said []byte
+		left bool
+	}{
+		"nothing":        {nil, true},
+		"half a head":    {ready[:5], true},
+		"half a frame":   {[]byte{0x85, 0, 0, 0, 0x06, 0, 0, 0, 7, 'h'}, true},
+		"ready":          {ready, true},
+		"a segment":      {slices.Concat(ready, segment), true},
+		"half a segment": {slices.Concat(ready, segment, segment[:8]), true},
+		"no segment":     {slices.Concat(ready, []byte{0, 0, 0xff, 0, 0, 0}), false},
+	} {
+		var handed bytes.Buffer
+		err := new(Proxy).answer(&handed, bufio.NewReader(bytes.NewReader(c.said)))
+		if left(err) != c.left {
+			t.Errorf("%s: %v, left %v, want %v", name, err, left(err), c.left)
+		}
+		if !bytes.HasPrefix(c.said, handed.Bytes()) {
+			t.Errorf("%s: %x is handed on of %x", name, handed.Bytes(), c.said)
+		}
+	}
 }
