@@ -48,6 +48,7 @@ type Client struct {
 	retries        owners
 	interests      owners
 	everybody      everybody
+	timeout        time.Duration // processTimeout
 	http           *http.Client
 	scheme         string // and what follows it
 	prove          Prove
@@ -96,7 +97,8 @@ func NewClient(deps Deps) (*Client, error) {
 		related:    owners{directory: deps.Related},
 		retries:    owners{directory: deps.Retries},
 		interests:  owners{directory: deps.Interests},
-		everybody:  everybody{directory: deps.Everybody},
+		everybody:  everybody{directory: deps.Everybody, timeout: everybodyTimeout},
+		timeout:    processTimeout,
 		transport:  transport,
 		http:       &http.Client{Transport: transport},
 		settling:   make(chan settlement, settleQueue),

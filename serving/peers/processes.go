@@ -82,6 +82,7 @@ const (
 // everybody is the directory with whom it last knew of.
 type everybody struct {
 	directory Everybody
+	timeout   time.Duration // everybodyTimeout
 
 	mu    sync.Mutex
 	known []string
@@ -89,7 +90,7 @@ type everybody struct {
 
 // now returns who is there; when that cannot be asked, who was, and the error.
 func (e *everybody) now(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, everybodyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	found, err := e.directory.Addresses(ctx)
 	e.mu.Lock()
@@ -110,7 +111,7 @@ func (c *Client) Processes(ctx context.Context, but string) ([]Heard, error) {
 	addresses, err := c.everybody.now(ctx)
 	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return a == but })
 	all := make([]Heard, len(addresses))
-	ctx, cancel := context.WithTimeout(ctx, processTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	var group errgroup.Group
 	group.SetLimit(processesAtOnce)
