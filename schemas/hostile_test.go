@@ -75,6 +75,20 @@ func cost(f func()) (uint64, time.Duration) {
 	return after.TotalAlloc - before.TotalAlloc, took
 }
 
+// soonest is cost, of the fastest of three times when f takes longer than a decoding may: a busy machine is slow, but not each
+// time. What it allocates is that of the first.
+func soonest(f func()) (allocated uint64, took time.Duration) {
+	allocated, took = cost(f)
+	for try := 1; try < 3 && took > longestDecoding; try++ {
+		_, again := cost(f)
+		took = min(took, again)
+	}
+	return allocated, took
+}
+
+// longestDecoding is how long a record may take, whatever it says.
+const longestDecoding = time.Second
+
 func TestFullRecords(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		rec := full(r.zero)
@@ -157,13 +171,13 @@ func TestAttacks(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var err error
-			allocated, took := cost(func() { _, err = s.Decode(tt.value) })
+			allocated, took := soonest(func() { _, err = s.Decode(tt.value) })
 			if err == nil {
 				t.Fatal("it decodes, want an error")
 			}
 			checkBad(t, err)
-			if allocated > 16<<20 || took > time.Second {
-				t.Errorf("took %d bytes and %s, want at most 16 MiB and 1 s", allocated, took)
+			if allocated > 16<<20 || took > longestDecoding {
+				t.Errorf("took %d bytes and %s, want at most 16 MiB and %s", allocated, took, longestDecoding)
 			}
 			if len(err.Error()) > 500 {
 				t.Errorf("reason of %d bytes: %.100s…", len(err.Error()), err)
@@ -343,12 +357,12 @@ func TestHostileNumbers(t *testing.T) {
 			for at := frameHead; at < len(value); at++ {
 				for _, n := range numbers {
 					evil := slices.Concat(value[:at], appendLong(nil, n), value[at+1:])
-					allocated, took := cost(func() {
+					allocated, took := soonest(func() {
 						if _, err := r.decode(evil); err != nil {
 							checkBad(t, err)
 						}
 					})
-					if allocated > 1<<20 || took > time.Second {
+					if allocated > 1<<20 || took > longestDecoding {
 						t.Fatalf("%d at byte %d took %d bytes and %s", n, at, allocated, took)
 					}
 				}
