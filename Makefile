@@ -30,7 +30,8 @@ test-racy test-race: export CGO_ENABLED = 1
 export COMPILE_WITH ?= env GOGC=off GOMEMLIMIT=1GiB
 FRUGAL := -toolexec '$(COMPILE_WITH)'
 # Without what only a debugger reads, a test is linked in half the time; and what go vet finds is for make vet.
-GOTEST := $(GO) test $(FRUGAL) -ldflags=-w -vet=off
+# Go's ten minutes are soon over on a busy machine. A later -timeout counts instead.
+GOTEST := $(GO) test $(FRUGAL) -ldflags=-w -vet=off -timeout 30m
 
 # Where .ci/services starts Kafka: one node, and the three of a cluster.
 export KAFKA_PORT ?= 19092
@@ -77,13 +78,13 @@ test-racy: ## under the race detector, where goroutines share state; it needs a 
 	$(GOTEST) -race -short -skip '$(LONG)|$(BROWSER)' $(RACY)
 
 test-race: ## every test but the long imports under the race detector
-	$(GOTEST) -race -timeout 30m -skip '$(LONG)|$(BROWSER)' ./...
+	$(GOTEST) -race -skip '$(LONG)|$(BROWSER)' ./...
 
 test-lastfm: ## the Last.fm set against brute force, also through five kills; files in LASTFM_DIR or ../shared/data/lastfm-2k
-	$(GOTEST) -timeout 30m -run '$(LONG)' -v ./product
+	$(GOTEST) -run '$(LONG)' -v ./product
 
 test-browser: ## the console in a headless Chromium, which must be there; pictures go to SMARTFEED_SCREENSHOTS, if it is set
-	SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1} $(GOTEST) -count=1 -timeout 5m -run '$(BROWSER)' ./internal/browser ./serving/web ./product
+	SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1} $(GOTEST) -count=1 -timeout 20m -run '$(BROWSER)' ./internal/browser ./serving/web ./product
 
 test-services: test-kafka test-cassandra test-secured test-pinot test-product ## the same tests on real servers, brought and started by .ci/services
 
@@ -123,8 +124,8 @@ test-lastfm-real: ## the Last.fm set through real servers, each role a process, 
 
 nightly: test-race test-lastfm-real footprint ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 reads and pages a fault; each fuzz target for half a minute
 	FUZZTIME=30s .ci/fuzz
-	ROWS_TORTURE=17 $(GOTEST) -count=1 -timeout 30m -run TestTorture -v ./processors/rows
-	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GOTEST) -count=1 -timeout 30m -run RealKafkaTorture -v ./processors/rows
+	ROWS_TORTURE=17 $(GOTEST) -count=1 -run TestTorture -v ./processors/rows
+	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GOTEST) -count=1 -run RealKafkaTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) $(GOTEST) -run '^$$' -bench RowsHop -benchtime 1x -count 3 ./processors/rows
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) ROWS_TORTURE=15 $(GOTEST) -count=1 -timeout 60m -run RealKafkaTorture -v ./processors/rows
 	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) CASSANDRA_TEST_READS=20000 $(GOTEST) -count=1 -timeout 60m -run RealCassandraHedged -v ./serving/feedstore/cassandra
@@ -167,8 +168,8 @@ bench-serving: ## pages beside a bare handler over the same rows, visits, three 
 	$(GOTEST) -run '^$$' -bench 'Steady$$' -benchtime 1x ./product
 
 bench-feed: ## the feed's write path beside the bare loop, full pools, a giant, latencies, chunks; some minutes. BENCH_FEED_SCALE=0.1 is a tenth
-	$(GOTEST) -run '^$$' -bench Feed -benchtime 1x -timeout 30m ./internal/bench
-	$(GOTEST) -run '^$$' -bench Deliveries -benchtime 1x -timeout 30m ./processors/pools
+	$(GOTEST) -run '^$$' -bench Feed -benchtime 1x ./internal/bench
+	$(GOTEST) -run '^$$' -bench Deliveries -benchtime 1x ./processors/pools
 	$(GOTEST) -run '^$$' -bench 'Chunk|Waiting' -benchtime 4000x ./processors/pools
 
 bench-scale: build ## a product of 1.2 million people and ten million edges in one process: time, memory, disk. PEOPLE=30000 is a fortieth

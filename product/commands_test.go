@@ -189,12 +189,12 @@ func TestCommandsPrintJSON(t *testing.T) {
 		{"features", "try", saves, "--user", "user:ada"},
 		{"query", "feature"}, {"query", "feature", "last_actions", "--user", "user:ada"}, {"query", "status"},
 		{"interests", "list"}, {"interests", "accept", "gaiwan"}, {"interests", "of", "user:ada"}, {"interests", "engagement", "interest:tea"},
-		{"query", "ready"}, {"rebuild", "user:ada"}, {"erase", "user:ada"}, {"doctor"},
+		{"query", "ready"}, {"rebuild", "user:ada"}, {"erase", "user:ada"}, {"doctor", "--timeout", "1m"},
 		{"feedstore", "refill", "--store", "standby", "--feed_store.cassandra.primary.hosts", deaf, "--feed_store.cassandra.standby.hosts", deaf},
 	} {
 		out, err := s.run(append(args, "--json")...)
 		if err != nil || !json.Valid([]byte(out)) {
-			t.Errorf("%q: %v, printed %.300q", args, err, out)
+			t.Errorf("%q: %v, printed %s", args, err, out)
 		}
 	}
 }

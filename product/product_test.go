@@ -86,12 +86,13 @@ func (s door) related(pin schemas.PinID) []schemas.PinID {
 const patience = min(slowly*20*time.Second, time.Minute) // the most that can be configured
 
 // workedOff is how long a test waits until everything has been worked off.
-var workedOff = (slowly * time.Minute).String()
+var workedOff = (max(slowly, 5) * time.Minute).String()
 
 // testConfig is a product on ports of its own.
 func testConfig(dir string) Config {
 	cfg := DefaultConfig()
 	cfg.Feed.Generator, cfg.Feed.Store, cfg.Feed.Patience, cfg.Feed.Served = patience, patience, patience, patience
+	cfg.Feature.Deadline = patience
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
 	cfg.settle()
 	briefly(&cfg)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,12 +50,20 @@ func roleConfig(t *testing.T, broker *embedded.Server) Config {
 	return cfg
 }
 
-// freeAddress is one that nobody listens on at the moment. Its port is below those that systems give to whoever asks for any,
-// outgoing connections among them, which could take it until it is listened on.
+// given has the ports that freeAddress has returned, or found taken.
+var given sync.Map
+
+// freeAddress is one that nobody listens on at the moment, and that it has not returned before: who was given it may not listen
+// yet. Its port is below those that systems give to whoever asks for any, outgoing connections among them, which could take it
+// until it is listened on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 22_000+rand.IntN(10_000)))
+		port := 22_000 + rand.IntN(10_000)
+		if _, before := given.LoadOrStore(port, true); before {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			defer l.Close()
 			return l.Addr().String()

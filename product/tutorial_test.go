@@ -59,8 +59,8 @@ func typed(t *testing.T, script string, environ ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir = ".."
 	cmd.Env = append(append(os.Environ(), childVariable+"=1", "TMPDIR="+t.TempDir()), environ...)
-	for _, wait := range []string{"GENERATOR", "STORE", "PATIENCE", "SERVED"} {
-		cmd.Env = append(cmd.Env, "SMARTFEED_FEED_"+wait+"="+patience.String())
+	for _, wait := range []string{"FEED_GENERATOR", "FEED_STORE", "FEED_PATIENCE", "FEED_SERVED", "FEATURE_DEADLINE"} {
+		cmd.Env = append(cmd.Env, "SMARTFEED_"+wait+"="+patience.String())
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
