@@ -104,7 +104,7 @@ func (w *wire) wait(t *testing.T, timeout time.Duration) error {
 var errSeenEnough = errors.New("enough was seen")
 
 // look has Wait tell of n looks at brokers that answered, and then ends it: errSeenEnough is the cause.
-func (w *wire) look(t *testing.T, n int) error {
+func (w *wire) look(t *testing.T, n int, readers ...topics.Reader) error {
 	t.Helper()
 	ctx, end := context.WithCancelCause(t.Context())
 	bounded, cancel := context.WithTimeout(ctx, time.Minute)
@@ -117,7 +117,7 @@ func (w *wire) look(t *testing.T, n int) error {
 		if told == n {
 			end(errSeenEnough)
 		}
-	}, pipelineReaders...)
+	}, readers...)
 }
 
 // When Wait returns, everything that was published before has had all its effects, loops walked, while newer events
@@ -221,7 +221,7 @@ func TestWaitReadsEndsAfterCommittedOffsets(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	err := w.look(t, 2)
+	err := w.look(t, 2, pipelineReaders...)
 	if err == nil || !strings.Contains(err.Error(), "loop: 1 of publications") {
 		t.Errorf("Wait = %v, want loop to be behind", err)
 	}
@@ -233,7 +233,7 @@ func TestWaitReadsEndsAfterCommittedOffsets(t *testing.T) {
 func TestWaitSaysWhatIsBehind(t *testing.T) {
 	w := newWire(t)
 	w.produce(t, topics.Pins, numbered("a", 10)...)
-	err := w.look(t, 2)
+	err := w.look(t, 2, pipelineReaders...)
 	var behind *topics.WaitError
 	if !errors.As(err, &behind) || !errors.Is(err, errSeenEnough) || !strings.Contains(err.Error(), "mill: 10 of pins") {
 		t.Errorf("Wait = %v, want a WaitError that says mill: 10 of pins, after two looks", err)
@@ -343,8 +343,8 @@ func TestWaitSeesWholes(t *testing.T) {
 func TestWaitSeesEveryProcessThatRuns(t *testing.T) {
 	w := newWire(t)
 	reader := topics.Reader{Group: "shelves", Topics: []string{topics.Edges}, Each: true}
-	wait := func(timeout time.Duration) error {
-		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	wait := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		return topics.Wait(ctx, w.kafka, schemas.MicrosOf(time.Now()), nil, reader)
 	}
@@ -352,19 +352,19 @@ func TestWaitSeesEveryProcessThatRuns(t *testing.T) {
 	p := topics.Partition("a", w.kafka.Partitions)
 	w.commit(t, "shelves", topics.Edges, p, 1)   // by a process of the release before, which is gone
 	w.commit(t, "shelves-0", topics.Edges, p, 1) // by one that is gone, too
-	if err := wait(300 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "shelves: 1 of edges") {
+	if err := w.look(t, 1, reader); err == nil || !strings.Contains(err.Error(), "shelves: 1 of edges") {
 		t.Errorf("while nobody runs: %v, want that shelves is behind", err)
 	}
 	first, second := newShelf(), newShelf()
 	stop := w.follow(t, first, "1")
-	if err := wait(time.Minute); err != nil || !first.once(1) {
+	if err := wait(); err != nil || !first.once(1) {
 		t.Fatalf("with one: %v, and it has %v", err, first.values)
 	}
 	w.follow(t, second, "2")
 	eventually.True(t, "the second has joined", func() bool { return second.once(1) })
 	for i := range 20 {
 		w.produce(t, topics.Edges, fmt.Sprint("b", i))
-		if err := wait(time.Minute); err != nil {
+		if err := wait(); err != nil {
 			t.Fatal(err)
 		}
 		if !first.once(i+2) || !second.once(i+2) {
@@ -375,7 +375,7 @@ func TestWaitSeesEveryProcessThatRuns(t *testing.T) {
 		t.Error(err)
 	}
 	w.produce(t, topics.Edges, "c")
-	if err := wait(time.Minute); err != nil || !second.once(22) || first.once(22) {
+	if err := wait(); err != nil || !second.once(22) || first.once(22) {
 		t.Errorf("one is gone: %v, want that the other is waited for alone", err)
 	}
 }

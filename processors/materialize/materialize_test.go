@@ -421,7 +421,7 @@ func (w *wire) deadLetters(t *testing.T, n int) (letters []schemas.DeadLetter) {
 	client, err := w.kafka.Client(kgo.ConsumeTopics(topics.DeadLetters))
 	must(t, err)
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
 	for len(letters) < n {
 		fetches := client.PollFetches(ctx)

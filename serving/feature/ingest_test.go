@@ -204,7 +204,7 @@ func TestActionsBecomeFeatures(t *testing.T) {
 	})
 	select {
 	case <-changed:
-	case <-time.After(10 * time.Second):
+	case <-time.After(eventually.Patience):
 		t.Error("nobody was woken")
 	}
 	eventually.True(t, "all is committed", func() bool { return w.lag(t) == 0 })
@@ -311,7 +311,7 @@ func (w *wire) deadLetters(t *testing.T, n int) []*schemas.DeadLetter {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
 	var out []*schemas.DeadLetter
 	for len(out) < n {

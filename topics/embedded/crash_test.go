@@ -15,6 +15,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -242,7 +243,7 @@ func readAll(t *testing.T, k topics.Kafka, topic string) map[string]int {
 		t.Fatal(err)
 	}
 	values := map[string]int{}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
 	for p, end := range ends[topic] {
 		err := l.ReadTo(ctx, topic, p, 0, end, func(r *kgo.Record) error { values[string(r.Value)]++; return nil })
