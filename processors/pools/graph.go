@@ -124,10 +124,14 @@ func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
 	if !e.Live {
 		return part(own, register, e)
 	}
+	was, err := own.Get(row)
+	if err != nil {
+		return err
+	}
 	if err := own.Put(row, appendEdgeWeight(e.Weight)); err != nil || e.Kind != schemas.FollowEdge {
 		return err
 	}
-	return g.greet(tx, own, e)
+	return g.greet(tx, own, e, was == nil)
 }
 
 // appendEdgeWeight returns the value of a live register; 0 is a weight of 1.

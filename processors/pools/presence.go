@@ -185,14 +185,16 @@ func (g *group) takeBack(tx *rows.Tx, own rows.Owner, user schemas.UserID, p *pr
 	return putPresence(own, p)
 }
 
-// greet notes a live follow: the first begins the watch. A followee of one who is away is told so; of one who once was,
-// too: an earlier word that the user is away may still be under way to it, and nobody would take that back.
-func (g *group) greet(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
+// greet notes a live follow: the first begins the watch. A new followee of one who is away is told so; of one who once was,
+// too: an earlier word that the user is away may still be under way to it, and nobody would take that back. A followee that
+// had a row before, whose edge has another weight or was followed again, was told with all the others: its answer would be
+// all its recents.
+func (g *group) greet(tx *rows.Tx, own rows.Owner, e *schemas.Edge, isNew bool) error {
 	p, err := presenceOf(own)
 	if err != nil {
 		return err
 	}
-	if err := g.watch(tx, own, p); err != nil || !p.away && p.asked == 0 {
+	if err := g.watch(tx, own, p); err != nil || !isNew || !p.away && p.asked == 0 {
 		return err
 	}
 	m := schemas.EdgeMode{Followee: schemas.Followee(e.Other), User: e.User, Away: p.away, Asked: greeted}

@@ -117,6 +117,52 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 	}
 }
 
+// An edge that stood before, and only has another weight or is followed once more, says nothing to its followee, whoever has
+// come back, was rebuilt or is away: the answer would be all that the followee has. An edge that is new again does.
+func TestEdgeThatStandsIsNotGreeted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
+	const rebuilt, returned, away schemas.UserID = "user:rebuilt", "user:returned", "user:away"
+	users := []schemas.UserID{rebuilt, returned, away}
+	follow := func(u schemas.UserID, at schemas.Micros, weight float32) {
+		proctest.Publish(r.Wire, r.Streams.Edges, string(u),
+			&schemas.Edge{User: u, Other: "user:a", Kind: schemas.FollowEdge, Live: true, Time: at, Weight: weight})
+	}
+	follow(returned, 1, 0)
+	follow(away, 1, 0)
+	r.tick(2*time.Hour, returned, away)
+	follow(rebuilt, 1, 0)
+	r.WaitIdle()
+	proctest.Publish(r.Wire, r.Streams.Rebuilds, string(rebuilt), &schemas.Rebuild{User: rebuilt})
+	proctest.Publish(r.Wire, r.Streams.Returns, string(returned), &schemas.Return{User: returned})
+	r.WaitIdle()
+	told := map[schemas.UserID]int{}
+	for _, u := range users {
+		if told[u] = len(r.modesOf("user:a", u)); told[u] == 0 {
+			t.Fatalf("%s: nobody is told, so nobody would be greeted", u)
+		}
+	}
+	expect := func(when string, more int) {
+		t.Helper()
+		r.WaitIdle()
+		for _, u := range users {
+			if list := r.modesOf("user:a", u); len(list) != told[u]+more {
+				t.Errorf("%s: %s: told %+v, want %d more", when, u, list[told[u]:], more)
+			}
+		}
+	}
+	for _, u := range users {
+		follow(u, 1, 2)
+		follow(u, 5, 2)
+	}
+	expect("another weight, and followed again", 0)
+	for _, u := range users {
+		r.edge(u, schemas.FollowEdge, "user:a", false)
+		follow(u, 9, 2)
+	}
+	expect("followed anew", 1)
+}
+
 // patient makes a generator that waits as long as it takes for what followees bring.
 func (r *rig) patient() {
 	cfg := pools.DefaultGeneratorConfig()
