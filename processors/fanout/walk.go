@@ -16,7 +16,7 @@ func (g *group) step(tx *rows.Tx, s *schemas.FanoutStep) error {
 	}
 	if g.isGone(s.Followee) { // its edges are being taken away: nothing may be put behind that
 		tx.Count(dropDeletedUser)
-		return nil
+		return g.giveNoMore(tx, s)
 	}
 	return onBook(tx, func(b *book) error {
 		switch s.Kind {
@@ -39,6 +39,14 @@ func (g *group) step(tx *rows.Tx, s *schemas.FanoutStep) error {
 		}
 		return g.take(tx, b, s)
 	})
+}
+
+// giveNoMore answers one who came back, and whom a followee who is gone can bring nothing more.
+func (g *group) giveNoMore(tx *rows.Tx, s *schemas.FanoutStep) error {
+	if s.Kind != schemas.GiveStep {
+		return nil
+	}
+	return g.hand(tx, nil, edge{s.Users[0], 1}, s.Asked)
 }
 
 func checkStep(key string, s *schemas.FanoutStep) error {

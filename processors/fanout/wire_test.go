@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -626,6 +627,48 @@ func TestBackfillInPortionsIsOfTheBest(t *testing.T) {
 		return r.Value.Kind == schemas.GiveStep
 	}) {
 		t.Error("all was brought at once")
+	}
+}
+
+// going is one user who is gone from a moment on.
+type going struct {
+	user schemas.UserID
+	gone atomic.Bool
+}
+
+func (g *going) Has(user schemas.UserID) bool { return user == g.user && g.gone.Load() }
+
+func (g *going) Note(schemas.UserID, schemas.Micros) {}
+
+// A followee who is deleted between two portions of a back-fill answers all the same: whoever asked waits for as many answers as
+// there were questions.
+func TestFolloweeWhoGoesInTheMiddleAnswers(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	const author, fan, pins, asked = "user:leaver", "user:fan", 100, 7
+	leaver := &going{user: author}
+	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: pins, PullAbove: never, SpreadAbove: never}
+	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, leaver))
+	publish(w, follow("f", 1, fan, schemas.Follow, author))
+	for n := range pins {
+		announce(w, author, longPin(author, n))
+	}
+	w.WaitIdle()
+	before, _ := deliveries(t, w, author)
+	leaver.gone.Store(true) // its rows are there until the erasure comes
+	proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, Asked: asked})
+	w.WaitIdle()
+	answers := 0
+	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
+		if r.Value.Asked == asked {
+			answers++
+		}
+	}
+	if answers != 1 {
+		t.Errorf("answered %d times, want once", answers)
+	}
+	if after, _ := deliveries(t, w, author); len(after) == len(before) || len(after) >= len(before)+pins {
+		t.Errorf("%d pins were brought before the followee went, and %d then: want some", len(before), len(after)-len(before))
 	}
 }
 
