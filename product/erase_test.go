@@ -71,6 +71,13 @@ func lifeOfAUser(now time.Time) []map[string]any {
 		s.tell("actions", "user:reader", "save", fmt.Sprint(erasedPins, n), save)
 		s.tell("actions", "user:reader", "save", fmt.Sprint("pin:other-", n), save)
 	}
+	for n := range 12 { // of authors whom the user cares for, and never followed
+		pin := fmt.Sprint("pin:other-stranger-", n)
+		s.tell("pins", fmt.Sprint("user:stranger-", n), "create", pin, nil)
+		for range 2 { // one alone has faded too far for another weight
+			s.tell("actions", erased, "save", pin, nil)
+		}
+	}
 	return s.events
 }
 
@@ -314,10 +321,11 @@ func tablesOf(groups []string) (tables []string) {
 func TestErase(t *testing.T) {
 	t.Parallel()
 	for name, adjust := range map[string]func(*Config){
-		"pushed":         func(*Config) {},
-		"in small steps": func(c *Config) { c.Fanout.StepEdges = 3 },
-		"in shards":      func(c *Config) { c.Fanout.SpreadAbove, c.Fanout.StepEdges = 5, 4 },
-		"pulled":         func(c *Config) { c.Fanout.SpreadAbove, c.Fanout.PullAbove = 3, 5 },
+		"pushed":                          func(*Config) {},
+		"in small steps":                  func(c *Config) { c.Fanout.StepEdges = 3 },
+		"in shards":                       func(c *Config) { c.Fanout.SpreadAbove, c.Fanout.StepEdges = 5, 4 },
+		"pulled":                          func(c *Config) { c.Fanout.SpreadAbove, c.Fanout.PullAbove = 3, 5 },
+		"who cares for more than is kept": func(c *Config) { c.Actors.Top, c.Actors.MaxFacets = 1, 8 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

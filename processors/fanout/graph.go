@@ -173,11 +173,15 @@ func (g *group) weigh(tx *rows.Tx, e *schemas.EdgeWeight) error {
 	if err := checkWeight(tx.Key(), e); err != nil {
 		return err
 	}
-	if g.deleted.Has(e.User) || g.isGone(e.Followee) {
+	if g.isGone(e.Followee) {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
 	return onBook(tx, func(b *book) error {
+		if g.deleted.Has(e.User) { // the erasure may know nothing of an affinity that this is the end of
+			tx.Count(dropDeletedUser)
+			return b.deleteIfThere(rowOf(rowWeight, e.User))
+		}
 		was, err := b.weightOf(e.User)
 		if err != nil {
 			return err
@@ -186,20 +190,33 @@ func (g *group) weigh(tx *rows.Tx, e *schemas.EdgeWeight) error {
 		if !changed {
 			return nil
 		}
-		b.weighed = true
-		if err := b.Put(rowOf(rowWeight, e.User), appendWeight(nil, is)); err != nil || is.value == was.value {
+		r, err := registerOf(b.Owner, rowFollow, e.User)
+		if err != nil {
 			return err
 		}
-		return g.reweigh(tx, b, edge{e.User, is.value})
+		if err := b.putWeight(e.User, is, r); err != nil || is.value == was.value || !r.live {
+			return err
+		}
+		return g.reweigh(tx, b, edge{e.User, is.value}, r)
 	})
 }
 
-// reweigh gives a live edge another weight.
-func (g *group) reweigh(tx *rows.Tx, b *book, e edge) error {
-	r, err := registerOf(b.Owner, rowFollow, e.user)
-	if err != nil || !r.live {
-		return err
+// putWeight writes a follower's weight. A weight of 1 is what no row says, and of one who never followed none is kept: the user
+// is known here by the weight alone, and when the affinity is given up nobody else knows that there is something to be erased.
+// Where there is a register the row stays as long as that, with its time. So an older weight that is late, as one from the
+// dead letters, is refused where there is an edge, or was; where there was none it is taken, which says nothing to anybody, and
+// stands until the user's next step.
+func (b *book) putWeight(user schemas.UserID, w weight, r register) error {
+	row := rowOf(rowWeight, user)
+	if w.value == 1 && r.id == "" {
+		return b.deleteIfThere(row)
 	}
+	b.weighed = true
+	return b.Put(row, appendWeight(nil, w))
+}
+
+// reweigh gives a live edge another weight.
+func (g *group) reweigh(tx *rows.Tx, b *book, e edge, r register) error {
 	if err := g.tellFollow(tx, e.user, r, e.weight); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ const (
 	rowIndex  = 'p' // pin → what is known of it: version, place among the recents, slot
 	rowQueue  = 'q' // class, number → a FanoutStep that waits for its turn
 	rowRecent = 'r' // score, pin → version, body; best first
-	rowWeight = 'w' // follower → weight and the time it was sent
+	rowWeight = 'w' // follower → weight and the time it was sent; of one without a register only a weight that is not 1
 	rowGone   = 'x' // as rowRecent: pins that are deleted, or no longer the followee's
 )
 

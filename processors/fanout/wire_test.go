@@ -987,6 +987,42 @@ func testWeights(t *testing.T, w *proctest.Wire) {
 	})
 }
 
+// A weight of 1 leaves no row of one who never followed, nor does any weight of one who is gone. Of whoever follows, or did, the
+// row stays, so that an older weight that is late changes nothing.
+func TestWeightsThatSayNothingAreNotKept(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	const author, stranger, fan, former, leaver = "user:cared", "user:stranger", "user:fan", "user:former", "user:leaver"
+	leaves := &going{user: leaver}
+	cfg := fanout.Config{HalfLife: halfLife, StepEdges: 10, Recents: 10, PullAbove: never, SpreadAbove: never}
+	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, leaves))
+	weighed := func(when string, weight float32, at schemas.Micros, want ...string) {
+		t.Helper()
+		for _, user := range []schemas.UserID{stranger, fan, former, leaver} {
+			proctest.Publish(w, w.Streams.EdgeWeights, author,
+				&schemas.EdgeWeight{Followee: author, User: user, Weight: weight, Time: base + at})
+		}
+		w.WaitIdle()
+		if got := rowsOf(w, author, 'w'); !slices.Equal(got, want) {
+			t.Errorf("%s: rows of %q, want %q", when, got, want)
+		}
+	}
+	publish(w, follow("1", 0, fan, schemas.Follow, author),
+		follow("2", 0, former, schemas.Follow, author), follow("3", 1, former, schemas.Unfollow, author))
+	w.WaitIdle()
+	weighed("all care", 3, 5, fan, former, leaver, stranger)
+	leaves.gone.Store(true)
+	weighed("nobody does", 1, 6, fan, former)
+	weighed("a late one", 2, 4, fan, former, stranger)
+	weighed("nobody, once more", 1, 7, fan, former)
+	publish(w, follow("4", 3, former, schemas.Follow, author), follow("5", 3, stranger, schemas.Follow, author))
+	w.WaitIdle()
+	announce(w, author, pinOf(author, 990, 0))
+	w.WaitIdle()
+	v := schemas.Version(base)
+	expect(t, w, author, []brought{{fan, "pin:990", v, 1}, {former, "pin:990", v, 1}, {stranger, "pin:990", v, 1}})
+}
+
 func testBlocks(t *testing.T, w *proctest.Wire) {
 	publish(w,
 		follow("b1", 1, "user:a", schemas.Block, "user:blo"),
