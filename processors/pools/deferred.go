@@ -34,7 +34,10 @@ func (g *group) defers(tx *rows.Tx, own rows.Owner, before *schemas.Memory, s *s
 	if len(s.Expired) == 0 {
 		return nil
 	}
-	return g.giveUp(tx, own, s.Expired)
+	if err := g.giveUp(tx, own, s.Expired); err != nil {
+		return err
+	}
+	return noteGivenUp(own, s.Expired)
 }
 
 // giveUp drops the candidates of pins, whatever their source. As all that is dropped they return with a new delivery.

@@ -5,7 +5,7 @@
 //	in      edges, candidates, served, returns, affinities, rebuilds, erasures (keyed by the user); deliveries (batched,
 //	        any users of the partition)
 //	rows    candidates by source and score; edges and blocks, former ones by name; seen pins; the newest frozen entries;
-//	        affinities; presence; state
+//	        pins given up; affinities; presence; state
 //	out     feed-entries (key user), impressions (to the partitions of pins), edge-modes (key followee), erasures (key followee, or user),
 //	        rebuilds (key user), fanout-loop (see schemas.Delivery)
 //
@@ -28,7 +28,7 @@
 // with the next visit or Rebuild.
 //
 // What a feed's rules hold back for a later session a Served says, see package rules; a candidate that was deferred for
-// too long loses its rows.
+// too long loses its rows. What is pulled has none: the newest pins that were given up are remembered, and not pulled.
 //
 // A Rebuild takes the candidates away that followees brought, and has the followees bring what they have. Until all have
 // answered, a chunk that could not wait for them says "returning".

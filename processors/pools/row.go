@@ -22,6 +22,7 @@ const (
 	rowState      = 'm' // state
 	rowFormer     = 'o' // other → nothing: there was a follow or a block that is dead now, or was for a time
 	rowSeen       = 's' // pin → seen; see seen.go
+	rowGivenUp    = 'u' // pins that were deferred for too long, oldest first; see given_up.go
 	rowPresence   = 'v' // presence
 )
 

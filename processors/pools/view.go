@@ -20,6 +20,9 @@ type view struct {
 	below   schemas.Version // deleted versions below it go with a trim
 	scratch *scratch
 
+	// givenUp are the pulled pins that were deferred for too long; nil: they have not been read.
+	givenUp map[schemas.PinID]struct{}
+
 	// lately are the pins that count as seen, in place of those in the rows; nil: the rows are asked.
 	lately map[schemas.PinID]struct{}
 }
@@ -82,10 +85,14 @@ func (v *view) hiding(c *candidateBody) schemas.Reason {
 	return ""
 }
 
-// remembers says whether a pin was seen. Most of those who are delivered to have not been shown anything yet.
+// remembers says whether a pin was seen, or is pulled and was given up. Most of those who are delivered to have not been shown
+// anything yet.
 // Where it is enough to know what was seen lately, a pulled pin is asked for all the same: trims take what was seen out of
 // the user's own rows, and nothing takes it out of a followee's slots.
 func (v *view) remembers(c *candidate) (bool, error) {
+	if ok, err := v.gaveUp(c); ok || err != nil {
+		return ok, err
+	}
 	if v.state.Head == 0 {
 		return false, nil
 	}

@@ -169,6 +169,8 @@ func (g *Generator) lookAt(w *inquiry, v *view, source schemas.Source, c *candid
 	switch {
 	case rank > g.pools.Cap:
 		is.Reason = schemas.ReasonCap
+	case rank == 0 && is.Reason == "" && w.answer.Seen == nil: // the view remembers the pin for either
+		is.Reason = schemas.ReasonGivenUp
 	case rank == 0 && is.Reason == "":
 		is.Reason = schemas.ReasonSeen
 	}

@@ -35,6 +35,7 @@ type rig struct {
 	cfg       pools.Config
 	member    *proctest.Member
 	generator *pools.Generator
+	pulled    *pools.Pulled // for generators that are made from now on; nil: nobody is
 }
 
 var gone = deleted{"user:gone": true}
@@ -65,7 +66,7 @@ func (r *rig) attachWith(cfg pools.GeneratorConfig) {
 	close(known) // and nothing is hot
 	r.generator, err = pools.NewGenerator(r.cfg, cfg, pools.Deps{
 		Rows: r.member.View(topics.Pools), End: pools.DataEnd{Log: log}, Streams: r.Streams, Deleted: gone,
-		Hot: pools.NewHot(known),
+		Hot: pools.NewHot(known), Pulled: r.pulled,
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -592,6 +593,60 @@ func testDeferred(t *testing.T, r *rig) {
 	}
 	if d := status.Dropped; d["deferred"] != 1 {
 		t.Errorf("drops %v, want one given up", d)
+	}
+}
+
+// What was given up comes no more from a followee who is pulled, whether it had rows beside or not, until the pin is delivered
+// anew.
+func TestPulledPinsAreGivenUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, Frozen: 100})
+	r.pulled = new(pools.Pulled)
+	r.attach()
+	for n := range 3 {
+		r.pulled.Change("", nil, &schemas.PulledPin{Followee: "user:star", Slot: int32(n), DeliveredPin: pin(n, schemas.Micros(1000+n), "user:star")})
+	}
+	r.edge(reader, schemas.FollowEdge, "user:star", true)
+	r.deliver(schemas.Following, reader, 1, pin(2, 1002, "user:star")) // a row beside
+	show := func(id string, m schemas.Memory, expired ...schemas.PinID) {
+		t.Helper()
+		proctest.Publish(r.Wire, r.Streams.Served, string(reader), &schemas.Served{
+			ID: id, User: reader, Items: []schemas.ServedItem{{Pin: schemas.PinID("pin:" + id)}}, Memory: m, Expired: expired,
+		})
+		r.WaitIdle()
+	}
+	why := func(pin schemas.PinID) string {
+		t.Helper()
+		w, err := r.generator.Why(t.Context(), schemas.WhyRequest{User: reader, Pin: pin, Feed: "plain", Limit: 10, Time: schemas.MicrosOf(time.Now())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(w.Fate, " ", w.Reason)
+	}
+	show("one", schemas.Memory{Deferred: []schemas.Deferred{{Pin: "pin:001", Since: 1}, {Pin: "pin:002", Since: 1}}})
+	all := []place{{"pin:002", 1002}, {"pin:001", 1001}, {"pin:000", 1000}}
+	if diff := gocmp.Diff(all, placesOf(r.pool(reader, schemas.Following))); diff != "" {
+		t.Fatalf("before (-want +got):\n%s", diff)
+	}
+	show("two", schemas.Memory{}, "pin:001", "pin:002")
+	if diff := gocmp.Diff(all[2:], placesOf(r.pool(reader, schemas.Following))); diff != "" {
+		t.Errorf("given up (-want +got):\n%s", diff)
+	}
+	if items := r.ask("next", false).Served.Items; len(items) != 1 || items[0].Pin != "pin:000" {
+		t.Errorf("the next chunk has %+v, want pin:000", items)
+	}
+	for _, pin := range []schemas.PinID{"pin:001", "pin:002"} {
+		if got := why(pin); got != "out given_up" {
+			t.Errorf("%s: %s", pin, got)
+		}
+	}
+	r.deliver(schemas.Related, reader, 1, pin(1, 1001, "user:star"))
+	r.WaitIdle()
+	if got := r.pool(reader, schemas.Related); got.Total != 1 {
+		t.Errorf("delivered anew: %+v", got)
+	}
+	if got := why("pin:001"); got != "next " {
+		t.Errorf("delivered anew: %s", got)
 	}
 }
 
