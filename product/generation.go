@@ -1,10 +1,12 @@
 package product
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,6 +41,9 @@ func (b built) String() string {
 		topics.TicksOf(topics.GenerationName(topics.Pools, b.Former)), left)
 }
 
+// rebuildGeneration is the command that builds a generation, and goes on with one.
+const rebuildGeneration = "rebuild all --generation"
+
 // builder builds a generation of the pools beside the one that answers, and cuts over to it. Every step can be taken again,
 // and where it is the topic generations and the new generation's own topics say.
 type builder struct {
@@ -46,13 +51,14 @@ type builder struct {
 	streams *topics.Streams
 	rate    float64     // users a second
 	carry   pools.Carry // what is taken over, the source that is built anew among it
+	command string      // that goes on with it
 	log     *topics.Log
 	client  *kgo.Client
 	watch   *topics.GenerationWatch
 }
 
 func newBuilder(ctx context.Context, setup topics.Setup, rate float64) (*builder, error) {
-	b := &builder{setup: setup, rate: rate}
+	b := &builder{setup: setup, rate: rate, command: rebuildGeneration}
 	var err error
 	if b.streams, err = setup.Streams(ctx); err != nil {
 		return nil, err
@@ -72,70 +78,113 @@ func (b *builder) close() {
 	b.log.Close()
 }
 
-// build goes on from wherever an earlier run was.
+// now is which generations there are at the moment.
+func (b *builder) now(ctx context.Context) (topics.Generation, error) {
+	err := b.watch.Refresh(ctx)
+	return b.watch.Of(topics.Pools), err
+}
+
+// errEnded ends a run whose generation is not being built any more.
+var errEnded = errors.New("what was being built was given up meanwhile, or cut over to by another run")
+
+// build goes on from wherever an earlier run of the same command was. An error says how to go on.
 func (b *builder) build(ctx context.Context) (built, error) {
 	start := time.Now()
-	if err := b.watch.Refresh(ctx); err != nil {
+	now, err := b.now(ctx)
+	if err == nil {
+		err = b.refuse(now, true)
+	}
+	if err != nil {
 		return built{}, err
 	}
-	now := b.watch.Of(topics.Pools)
-	done := built{Generation: now.Building, Former: now.Active}
-	if now.Building != 0 {
-		b.carry.Source = now.Source
-	}
 	if now.Building == 0 {
-		var err error
-		if done.Generation, done.Copied, err = b.begin(ctx, now.Active); err != nil {
+		now.Source, now.Command = b.carry.Source, b.command
+	}
+	b.carry.Source = now.Source
+	done, err := b.from(ctx, &now)
+	done.Seconds = time.Since(start).Seconds()
+	if err != nil && !errors.Is(err, errEnded) {
+		err = fmt.Errorf("%w (%s)", err, goesOn(now))
+	}
+	return done, err
+}
+
+// from takes the steps that are left. now is kept as it was published last, but for the end.
+func (b *builder) from(ctx context.Context, now *topics.Generation) (done built, err error) {
+	done.Former = now.Active
+	if now.Building == 0 {
+		if done.Copied, err = b.begin(ctx, now); err != nil {
 			return done, err
 		}
 		done.Left = b.carry.Left()
 	}
-	var err error
-	if done.Asked, err = b.fill(ctx, done.Generation); err != nil {
+	done.Generation = now.Building
+	if done.Asked, err = b.fill(ctx, now.Building); err != nil {
 		return done, err
 	}
-	if err := topics.CutOver(ctx, b.setup.Kafka, poolsInputs(), topics.Pools, done.Generation); err != nil {
+	if err := b.cutOver(ctx, now); err != nil {
 		return done, err
 	}
-	if err := b.wait(ctx, "cut over"); err != nil { // until everything before the marks is applied by both
-		return done, err
-	}
-	err = topics.SetGeneration(ctx, b.client, topics.Generation{Group: topics.Pools, Active: done.Generation})
-	done.Seconds = time.Since(start).Seconds()
-	return done, err
+	return done, topics.SetGeneration(ctx, b.client, topics.Generation{Group: topics.Pools, Active: now.Building})
 }
 
-// abort ends what is being built.
+// refuse says how what is being built goes on, where a run may not go on with it: another command began it, or the run is not to
+// go on with anything.
+func (b *builder) refuse(now topics.Generation, resume bool) error {
+	if now.Building == 0 || resume && commandOf(now) == b.command {
+		return nil
+	}
+	return fmt.Errorf("generation %d of the pools is being built: %s", now.Building, goesOn(now))
+}
+
+// goesOn says how what is being built goes on, and whether it can be given up.
+func goesOn(now topics.Generation) string {
+	again := strconv.Quote("smartfeed " + commandOf(now))
+	switch {
+	case now.CuttingOver:
+		return "it is being cut over already: " + again + " ends that"
+	case now.Command == "":
+		return "it was begun by a release that did not say when it is cut over: " + again + " ends it"
+	}
+	return again + ` goes on with it, "smartfeed rebuild all --abort" gives it up`
+}
+
+// commandOf is the command that goes on with what is being built. What a release began that did not say is a rebuild's: that
+// takes every step that is left, whoever began.
+func commandOf(now topics.Generation) string { return cmp.Or(now.Command, rebuildGeneration) }
+
+// abort ends what is being built, unless a mark of its cut-over may be out: the generation that answers is silent behind it.
 func (b *builder) abort(ctx context.Context) error {
-	if err := b.watch.Refresh(ctx); err != nil {
+	now, err := b.now(ctx)
+	switch {
+	case err != nil:
 		return err
-	}
-	now := b.watch.Of(topics.Pools)
-	if now.Building == 0 {
+	case now.Building == 0:
 		return errors.New("no generation is being built")
+	case now.CuttingOver, now.Command == "":
+		return fmt.Errorf("generation %d of the pools cannot be given up: %s", now.Building, goesOn(now))
 	}
-	now.Building, now.Source = 0, ""
-	return topics.SetGeneration(ctx, b.client, now)
+	return topics.SetGeneration(ctx, b.client, topics.Generation{Group: topics.Pools, Active: now.Active})
 }
 
 // begin makes the topics of the next generation, copies what followees cannot bring, and has the processes run it.
-func (b *builder) begin(ctx context.Context, active int) (int, *rows.Copied, error) {
+func (b *builder) begin(ctx context.Context, now *topics.Generation) (*rows.Copied, error) {
 	profile, err := topics.ProfileOf(ctx, b.setup.Kafka)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	number, err := b.next(ctx, profile, active)
+	number, err := b.next(ctx, profile, now.Active)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	task := b.setup.Start("copy rows", -1)
 	defer task.Done()
-	copied, err := rows.Copy(ctx, b.setup.Kafka, topics.Pools, active, number, b.carry.Keep, task.Add)
+	copied, err := rows.Copy(ctx, b.setup.Kafka, topics.Pools, now.Active, number, b.carry.Keep, task.Add)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	err = topics.SetGeneration(ctx, b.client, topics.Generation{Group: topics.Pools, Active: active, Building: number, Source: b.carry.Source})
-	return number, &copied, err
+	now.Building = number
+	return &copied, topics.SetGeneration(ctx, b.client, *now)
 }
 
 // next makes the topics of the first generation that has none: of one that was given up rows are left.
@@ -162,6 +211,25 @@ func (b *builder) fill(ctx context.Context, number int) (operate.Rebuilt, error)
 		Source: b.carry.Source, Keep: topics.GenerationName(topics.Pools, number), Resume: true,
 	}
 	return r.All(ctx)
+}
+
+// cutOver says that marks go out, sends them, and waits until both generations have applied everything before them.
+func (b *builder) cutOver(ctx context.Context, now *topics.Generation) error {
+	is, err := b.now(ctx)
+	if err != nil {
+		return err
+	}
+	if is.Building != now.Building {
+		return errEnded
+	}
+	now.CuttingOver = true
+	if err := topics.SetGeneration(ctx, b.client, *now); err != nil {
+		return err
+	}
+	if err := topics.CutOver(ctx, b.setup.Kafka, poolsInputs(), topics.Pools, now.Building); err != nil {
+		return err
+	}
+	return b.wait(ctx, "cut over")
 }
 
 func (b *builder) wait(ctx context.Context, what string) error {
@@ -196,7 +264,7 @@ func (p *program) generation(ctx context.Context, cmd *cobra.Command, o rebuildO
 	}
 	done, err := b.build(ctx)
 	if err != nil {
-		return fmt.Errorf("%w (run it again to go on, or with --abort to give up)", err)
+		return err
 	}
 	if o.json {
 		return command.PrintJSON(cmd.OutOrStdout(), done)

@@ -16,7 +16,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/internal/oracle/visits"
@@ -357,7 +360,7 @@ func TestGenerationIsResumedAndGivenUp(t *testing.T) {
 		asked := s.effect(topics.Pools, "rebuilt")
 		eventually.True(t, "some are asked", func() bool { return s.effect(topics.Pools, "rebuilt") >= asked+110 })
 		cancel()
-		if err := <-ended; err == nil || !strings.Contains(err.Error(), "run it again") {
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all --generation" goes on`) {
 			t.Fatalf("the run was over, or does not say how it goes on: %v", err)
 		}
 		l.publish(5)
@@ -369,12 +372,55 @@ func TestGenerationIsResumedAndGivenUp(t *testing.T) {
 			l.check()
 			continue
 		}
+		s.refusedOver("rebuild all --generation", "replay", "all", "--resume", "--half-life", "240h")
 		if done := s.generate(); done.Generation != 3 || done.Copied != nil || done.Asked.Before == 0 {
 			t.Errorf("resumed: %+v", done)
 		}
 	}
 	l.publish(5)
 	l.check()
+	s.cutOverInPart()
+	if out, err := s.run("rebuild", "all", "--abort"); err == nil || !strings.Contains(err.Error(), "it is being cut over already") {
+		t.Errorf("given up when the generation that answers was silent: %v %s", err, out)
+	}
+	l.publish(5)
+	l.readers[0].visit()
+	if done := s.generate(); done.Generation != 4 || done.Copied != nil {
+		t.Errorf("ended: %+v", done)
+	}
+	l.publish(5)
+	l.readers[0].visit()
+	l.readers[0].applied()
+	l.check()
+	s.saidOnce()
+}
+
+// cutOverInPart builds a generation, and fails when the marks of all inputs but one are out.
+func (s *started) cutOverInPart() {
+	s.t.Helper()
+	before := s.marks(topics.Deliveries)
+	refused := s.broker.Broker().Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Produce}, Topic: topics.Candidates, Err: kerr.InvalidRecord, Count: -1, // nobody else writes there
+	})
+	out, err := s.run("rebuild", "all", "--generation", "--rate", "100000", "--timeout", workedOff)
+	refused.Remove()
+	if err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all --generation" ends that`) {
+		s.t.Fatalf("the run was over, or does not say how it ends: %v %s", err, out)
+	}
+	if marks := s.marks(topics.Deliveries) - before; refused.Hits() == 0 || marks != int(s.cfg.Partitions) {
+		s.t.Fatalf("%d marks are refused, %d out", refused.Hits(), marks)
+	}
+}
+
+// marks is how many marks of cut-overs a topic has.
+func (s *started) marks(topic string) (n int) {
+	s.t.Helper()
+	for _, r := range s.records(topic) {
+		if topics.IsCutOver(r) {
+			n++
+		}
+	}
+	return n
 }
 
 // Two processes share the partitions of both generations, each its own way; whoever serves asks the one that has a user
@@ -406,6 +452,35 @@ func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
 	l.readers[0].applied()
 	l.check()
 	front.saidOnce()
+}
+
+// What was given up beside a run that builds it is not cut over to.
+func TestWhatWasGivenUpIsNotCutOverTo(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t)
+	b, err := newBuilder(t.Context(), topics.Setup{Kafka: broker.Kafka(0), Registry: broker.RegistryURL()}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	now := topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Command: rebuildGeneration}
+	if err := errors.Join(topics.SetGeneration(t.Context(), b.client, now), b.abort(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.cutOver(t.Context(), &now); !errors.Is(err, errEnded) {
+		t.Errorf("cut over to what was given up: %v", err)
+	}
+	ends, err := b.log.Ends(t.Context(), poolsInputs()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for topic, partitions := range ends {
+		for p, end := range partitions {
+			if end != 0 {
+				t.Errorf("%s/%d was marked", topic, p)
+			}
+		}
+	}
 }
 
 // The program is killed while a generation is built, and again; the command is started again each time.

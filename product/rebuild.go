@@ -43,7 +43,8 @@ With --generation everything is built beside what answers, as a new generation o
 with what followees cannot bring (what was shown, positions, edges, what related and others brought) copied from the former
 one's as it is now, and the rest brought by the followees. When it has all of it, the one falls silent at the same record
 from which on the other is active, in each partition of each input, and processes answer from it within a second. A run that
-ends in the middle goes on when it is started again; --abort gives up what is being built. After --timeout the exit code is 1; what was asked for is done all the same.`,
+ends in the middle goes on when it is started again; what "replay" is building goes on with that. --abort gives up what is being
+built, until its cut-over begins. After --timeout the exit code is 1; what was asked for is done all the same.`,
 		Example: "  smartfeed rebuild user:ada --source following\n  smartfeed rebuild all --rate 500\n  smartfeed rebuild all --generation --json",
 		Args:    cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(
@@ -69,7 +70,7 @@ ends in the middle goes on when it is started again; --abort gives up what is be
 	cmd.Flags().Float64Var(&o.rate, "rate", 200, "users a second, of everybody")
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on where the last run of everybody was")
 	cmd.Flags().BoolVar(&o.generation, "generation", false, "of all: beside what answers, as a new generation, with a cut-over at the end")
-	cmd.Flags().BoolVar(&o.abort, "abort", false, "give up the generation that is being built")
+	cmd.Flags().BoolVar(&o.abort, "abort", false, "give up the generation that is being built, until its cut-over begins")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "give up after (default 1m of a user, else never)")
 	return cmd

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -69,9 +70,10 @@ counts, impressions and what was shown are not touched, so nothing is counted or
 Of a user it works off the pins of whom the user follows, and makes the user's pools anew in place.
 
 --since and --until (RFC 3339) take a span of the log, by arrival: enough where a rule was wrong for a time, not where the
-half-life changed. A run that ends in the middle goes on with --resume; --abort gives up the generation that is being
-built. Candidates of related keep their scores: with --half-life, which is what fanout.half_life is now, those that were scored by
-another one stay behind, and are counted; without it they stand among the others as they did.
+half-life changed. A run that ends in the middle goes on with --resume and the same arguments, but for --rate and --users; what
+another command is building it does not go on with. --abort gives up the generation that is being built, until its cut-over
+begins. Candidates of related keep their scores: with --half-life, which is what fanout.half_life is now, those that were scored
+by another one stay behind, and are counted; without it they stand among the others as they did.
 
 --group NAME says why no other group is replayed. The number of partitions does not change by this. After --timeout the
 exit code is 1; what was published is worked off all the same.`,
@@ -104,7 +106,7 @@ exit code is 1; what was published is worked off all the same.`,
 	cmd.Flags().Float64Var(&o.rate, "rate", 2000, "events a second")
 	cmd.Flags().Float64Var(&o.users, "users", 200, "users a second whose pools are built, of everybody")
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on where the last run with the same arguments was")
-	cmd.Flags().BoolVar(&o.abort, "abort", false, "give up the generation that is being built")
+	cmd.Flags().BoolVar(&o.abort, "abort", false, "give up the generation that is being built, until its cut-over begins")
 	cmd.Flags().StringVar(&o.group, "group", topics.Pools, "whose rows are computed anew")
 	cmd.Flags().DurationVar(&o.halfLife, "half-life", 0, "what fanout.half_life is now, if it has changed: by another one no candidate of related is taken over")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
@@ -174,6 +176,22 @@ func (o replayOptions) span() (since, until time.Time, err error) {
 	return since, until, errors.Join(problems...)
 }
 
+// command goes on with a replay of everybody: it has the arguments that say what is made.
+func (o replayOptions) command(what string) string {
+	words := []string{"replay", what}
+	since, until, _ := o.span()
+	if !since.IsZero() {
+		words = append(words, "--since", since.UTC().Format(time.RFC3339Nano))
+	}
+	if !until.IsZero() {
+		words = append(words, "--until", until.UTC().Format(time.RFC3339Nano))
+	}
+	if o.halfLife != 0 {
+		words = append(words, "--half-life", bounds.Short(o.halfLife))
+	}
+	return strings.Join(append(words, "--resume"), " ")
+}
+
 // replay works off a user's or everybody's part of the log.
 func (p *program) replay(ctx context.Context, cmd *cobra.Command, what string, o replayOptions) (done replayed, err error) {
 	setup, err := p.setup(cmd)
@@ -195,6 +213,7 @@ func (p *program) replay(ctx context.Context, cmd *cobra.Command, what string, o
 			r.Source = schemas.Source(what)
 		}
 		b.carry = pools.Carry{Source: r.Source, HalfLife: o.halfLife}
+		b.command = o.command(what)
 		done, err = b.replay(ctx, r)
 	} else {
 		done, err = b.replayOf(ctx, r, schemas.UserID(what))
@@ -203,30 +222,25 @@ func (p *program) replay(ctx context.Context, cmd *cobra.Command, what string, o
 	return done, err
 }
 
-// errBuilding is returned where a generation is being built that the replay did not begin.
-var errBuilding = errors.New("a generation is being built: --resume goes on with it, --abort gives it up")
-
 // replay works the log off again, and then builds a generation. It has begun one only once the log is worked off: so with
 // one that is being built a resumed run has done that.
 func (b *builder) replay(ctx context.Context, r operate.Replayer) (done replayed, err error) {
-	if err := b.watch.Refresh(ctx); err != nil {
+	now, err := b.now(ctx)
+	if err == nil {
+		err = b.refuse(now, r.Resume)
+	}
+	if err != nil {
 		return done, err
 	}
-	building := b.watch.Of(topics.Pools).Building != 0
-	switch {
-	case building && !r.Resume:
-		return done, errBuilding
-	case !building:
+	if now.Building == 0 {
 		events, err := r.Replay(ctx)
 		if done.Events = &events; err != nil {
 			return done, fmt.Errorf("%w (--resume goes on from there)", err)
 		}
 	}
 	made, err := b.build(ctx)
-	if done.Built = &made; err != nil {
-		return done, fmt.Errorf("%w (--resume goes on from there, --abort gives up)", err)
-	}
-	return done, nil
+	done.Built = &made
+	return done, err
 }
 
 // replayOf works off what those whom a user follows have published, and rebuilds the user's pools in place.

@@ -275,9 +275,10 @@ func TestReplayIsResumedAndGivenUp(t *testing.T) {
 	}
 	s.interrupted(topics.Objects, "replayed", 40, "--rate", "100")
 	s.interrupted(topics.Pools, "rebuilt", 2, "--resume", "--rate", "100000", "--users", "1")
-	if _, err := s.run("replay", "all"); err == nil || !strings.Contains(err.Error(), "--abort gives it up") {
+	if _, err := s.run("replay", "all"); err == nil || !strings.Contains(err.Error(), `--abort" gives it up`) {
 		t.Errorf("begun beside what is being built: %v", err)
 	}
+	s.refusedOver("replay all --resume", "rebuild", "all", "--generation")
 	if out, err := s.run("replay", "all", "--abort"); err != nil {
 		t.Errorf("give up: %v %s", err, out)
 	}
@@ -285,6 +286,14 @@ func TestReplayIsResumedAndGivenUp(t *testing.T) {
 		t.Errorf("resumed: %+v, %+v", done.Events, done.Built)
 	}
 	s.checkPools(bruteForce(t, cfg, events), replayCap)
+}
+
+// refusedOver holds that a command does not go on with what is being built, and names the one that does.
+func (s *started) refusedOver(other string, args ...string) {
+	s.t.Helper()
+	if out, err := s.run(args...); err == nil || !strings.Contains(err.Error(), strconv.Quote("smartfeed "+other)+" goes on with it") {
+		s.t.Errorf("%v over what %s began: %v %s", args, other, err, out)
+	}
 }
 
 // interrupted runs a replay of all until an effect was had so often, and holds that it says how it goes on.
@@ -363,6 +372,50 @@ func TestReplayKilledInTheMiddle(t *testing.T) {
 				t.Errorf("pool %s of %s (-want +got):\n%s", source, user, diff)
 			}
 		}
+	}
+}
+
+// What goes on with a generation, and gives it up, is what its record says.
+func TestCommandsOverWhatIsBeingBuilt(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t) // nobody works, and generation 2 has no topics: whoever goes on waits for it, and ends
+	b, err := newBuilder(t.Context(), topics.Setup{Kafka: broker.Kafka(0), Registry: broker.RegistryURL()}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	const rebuilding, replaying = "rebuild all --generation", "replay following --since 2026-11-01T00:00:00Z --half-life 48h --resume"
+	named := strconv.Quote("smartfeed " + replaying)
+	for name, c := range map[string]struct {
+		command     string
+		cuttingOver bool
+		args, want  string
+	}{
+		"another replay":                              {replaying, false, "replay all --resume", named + " goes on with it"},
+		"a rebuild over a replay":                     {replaying, false, "rebuild all --generation", named + " goes on with it"},
+		"a replay over a rebuild":                     {rebuilding, false, "replay all --resume --half-life 24h", `"smartfeed rebuild all --generation" goes on with it`},
+		"another half-life":                           {replaying, false, strings.Replace(replaying, "48h", "24h", 1), "--half-life 48h"},
+		"not to go on":                                {replaying, false, strings.TrimSuffix(replaying, " --resume"), `"smartfeed rebuild all --abort" gives it up`},
+		"not to go on any more":                       {"replay all --resume", true, "replay all", `it is being cut over already: "smartfeed replay all --resume" ends that`},
+		"the same":                                    {replaying, false, "replay following --since 2026-11-01T01:00:00+01:00 --half-life 2880m --resume", "catch up"},
+		"given up at the cut-over":                    {replaying, true, "rebuild all --abort", named + " ends that"},
+		"of a release that did not say, by a replay":  {"", false, "replay all --resume", `"smartfeed rebuild all --generation" ends it`},
+		"of a release that did not say, by a rebuild": {"", false, "rebuild all --generation", "catch up"},
+		"of a release that did not say, given up":     {"", false, "replay all --abort", "cannot be given up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Command: c.command, CuttingOver: c.cuttingOver}
+			if err := topics.SetGeneration(t.Context(), b.client, g); err != nil {
+				t.Fatal(err)
+			}
+			args := append(strings.Fields(c.args), "--timeout", "20s", "--kafka", b.setup.Kafka.Brokers[0], "--registry", b.setup.Registry)
+			if out, err := runCommand(t.Context(), args...); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v %s, want %s", err, out, c.want)
+			}
+			if err := b.watch.Refresh(t.Context()); err != nil || b.watch.Of(topics.Pools) != g {
+				t.Errorf("%+v has become %+v, %v", g, b.watch.Of(topics.Pools), err)
+			}
+		})
 	}
 }
 

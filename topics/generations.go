@@ -32,6 +32,11 @@ type Generation struct {
 	Building int    `json:"building,omitempty"` // 0: none
 	// Source says of what is being built whose candidates it was begun without; "": of every source that followees bring.
 	Source schemas.Source `json:"source,omitempty"`
+	// Command goes on with what is being built; "": it was begun by a release that did not say.
+	Command string `json:"command,omitempty"`
+	// CuttingOver says that marks of CutOver may be out: what is being built cannot be given up any more. Releases that do not
+	// know it run both generations as before, and give up all the same when they are told to.
+	CuttingOver bool `json:"cutting_over,omitempty"`
 }
 
 // GenerationName returns the name of a generation of a group: as a consumer group, and in the names of its topics.
@@ -222,7 +227,8 @@ func SetGeneration(ctx context.Context, client *kgo.Client, g Generation) error 
 	return nil
 }
 
-// CutOver marks every partition of the inputs: behind the marks the generation is active. To mark them again changes nothing.
+// CutOver marks every partition of the inputs: behind the marks the generation is active, and the one before silent for ever, so
+// Generation.CuttingOver is published first. To mark them again changes nothing.
 func CutOver(ctx context.Context, k Kafka, inputs []string, group string, number int) error {
 	client, err := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
