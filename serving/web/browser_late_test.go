@@ -1,7 +1,9 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -107,4 +109,85 @@ func goesOnAfterAnAddressOfNoView(t *testing.T, b *browser.Browser) {
 	eventually.True(t, "it is looked again", func() bool { return len(d.bodies("GET /status")) > asked+1 })
 	p.Excuse("503")
 	p.Check()
+}
+
+// An action whose event may have come is sent again with the same id, and one that was taken, or is under way, not at all.
+func countsAnActionOnce(t *testing.T, b *browser.Browser) {
+	const late = "the broker has not acknowledged every event: send them again"
+	d := newDesk()
+	d.answers("GET /feed", 200, pageOf(1, "c1"))
+	p := d.open(t, b, wide, "/?user=user:a")
+	p.Wait("the feed is shown", "document.querySelectorAll('.card').length === 2")
+	press := func(verb string) {
+		t.Helper()
+		browser.Eval[bool](p, "(document.querySelector('#said').textContent = '', true)")
+		p.Click(".card[data-pin='pin:1'] [data-verb=" + verb + "]")
+	}
+	notice := func(text string) {
+		p.Wait("the notice has "+text, "document.querySelector('#notice').textContent.includes('"+text+"')")
+	}
+	said := func(text string) {
+		p.Wait("it is said that "+text, "document.querySelector('#said').textContent === '"+text+"'")
+	}
+	taken := func(verb string) {
+		said(verb + " sent")
+		p.Wait("the button is pressed, and nothing is in doubt", "document.querySelector('.card [data-verb="+verb+"]').getAttribute('aria-pressed') === 'true' && "+says("#notice", ""))
+	}
+
+	d.answers("POST /events", 503, map[string]any{"detail": late})
+	press("save")
+	notice(late)
+	answer, letGo := held(t, map[string]any{"accepted": 1})
+	d.answers("POST /events", 202, answer)
+	press("save")
+	press("save")
+	said("save was sent already")
+	letGo()
+	taken("save")
+	press("save")
+	said("save was sent already")
+	p.Click("#who button")
+	p.Wait("after another visit it is as it was", "document.querySelector('.card [data-verb=save]').getAttribute('aria-pressed') === 'true'")
+	press("save")
+	said("save was sent already")
+	ids := idsOf(t, d.bodies("POST /events"))
+	if len(ids) != 2 || ids[0] != ids[1] {
+		t.Errorf("sent %q, want one id twice", ids)
+	}
+
+	d.answers("POST /events", 202, func([]byte) any { panic(http.ErrAbortHandler) })
+	press("hide")
+	notice("It is not certain whether hide was taken: the server does not answer")
+	d.answers("POST /events", 429, map[string]any{"detail": "too many"})
+	press("hide")
+	notice("It is not certain whether hide was taken: too many")
+	d.answers("POST /events", 202, map[string]any{"accepted": 1})
+	press("hide")
+	taken("hide")
+	doubtful := idsOf(t, d.bodies("POST /events")[len(ids):])
+	if slices.Contains(doubtful, ids[0]) || len(doubtful) < 3 || len(slices.Compact(doubtful)) != 1 {
+		t.Errorf("sent %q, want an id of its own, thrice", doubtful)
+	}
+
+	d.answers("POST /events", 400, map[string]any{"detail": "line 1: too late"})
+	press("click")
+	notice("click was not taken: line 1: too late")
+	for _, text := range []string{"400", "429", "503", "ERR_"} {
+		p.Excuse(text)
+	}
+	p.Check()
+}
+
+// idsOf are the ids of events, in the order in which they were sent.
+func idsOf(t *testing.T, sent []string) []string {
+	t.Helper()
+	var ids []string
+	for _, body := range sent {
+		var event struct{ ID string }
+		if err := json.Unmarshal([]byte(body), &event); err != nil || event.ID == "" {
+			t.Fatalf("sent %q, want an event with an id (%v)", body, err)
+		}
+		ids = append(ids, event.ID)
+	}
+	return ids
 }

@@ -7,6 +7,7 @@ import { app, current } from './app.js';
 import { opener } from './why.js';
 
 const pageSize = 24; // items of a page: fills rows of two, three and four cards
+const verbs = ['save', 'click', 'hide']; // what can be done with an item
 
 let cursor = null; // of the next older page
 let shown = 0; // items on the page
@@ -123,13 +124,14 @@ function card(item, place) {
   whole.append(h('article', { 'aria-labelledby': `title-${place}` },
     tile(item, place),
     h('div', { class: 'about' },
-      h('h2', { id: `title-${place}`, tabindex: '-1' }, link(item, whole)),
+      h('h2', { id: `title-${place}`, tabindex: '-1' }, link(item)),
       h('p', { class: 'by' }, h('strong', null, name(item.author)), item.board && ` · ${name(item.board)}`, ' · ',
         h('time', { datetime: item.time, title: new Date(item.time).toLocaleString('en-GB') }, ago(item.time))),
       h('ul', { class: 'tags', 'aria-label': 'Source and interests' },
         h('li', { class: `source ${sourceClass(item.source)}` }, item.source), item.interests.slice(0, 3).map((i) => h('li', null, name(i)))),
-      acts(item, whole, panel)),
+      acts(item, panel)),
     panel));
+  for (const verb of verbs) if (isTaken(verb, item.pin)) mark(whole, verb);
   return whole;
 }
 
@@ -153,34 +155,86 @@ function shapes(n) {
 }
 
 // link makes an anchor of an address of the web, and plain text of any other. Following it is a click.
-function link(item, whole) {
+function link(item) {
   const title = item.title || name(item.pin);
   if (!/^https?:\/\//i.test(item.link)) return title;
-  return h('a', { href: item.link, rel: 'noopener noreferrer', target: '_blank', onclick: () => act('click', item, whole) }, title);
+  return h('a', { href: item.link, rel: 'noopener noreferrer', target: '_blank', onclick: () => followLink(item) }, title);
 }
 
-function acts(item, whole, panel) {
+function acts(item, panel) {
   const title = item.title || name(item.pin);
   return h('div', { class: 'acts', role: 'group', 'aria-label': `What ${name(app.user)} does with it` },
-    ['save', 'click', 'hide'].map((verb) => h('button', {
-      type: 'button', 'data-verb': verb, 'aria-pressed': 'false', 'aria-label': `${verb} ${title}`, onclick: () => act(verb, item, whole),
+    verbs.map((verb) => h('button', {
+      type: 'button', 'data-verb': verb, 'aria-pressed': 'false', 'aria-label': `${verb} ${title}`, onclick: () => act(verb, item),
     }, verb[0].toUpperCase() + verb.slice(1))),
     opener(item.pin, 'Why', panel, { 'aria-label': `why ${title}`, class: 'ask' }));
 }
 
-// act publishes an action of the user; it is in the live features within a second.
-async function act(verb, item, whole) {
-  const event = {
-    stream: 'actions', id: eventID(), time: new Date().toISOString(), actor: app.user, verb, object: item.pin, surface: 'console',
-  };
+const deeds = new Map(); // what was done at this page, by user, verb and pin: the event, and how far it is
+
+const keyOf = (verb, pin) => JSON.stringify([app.user, verb, pin]);
+const isTaken = (verb, pin) => deeds.get(keyOf(verb, pin))?.state === 'taken';
+
+// deedOf is what the user does with a pin. It is one event, with one id and one time, however often it has to be sent.
+function deedOf(verb, pin) {
+  const key = keyOf(verb, pin);
+  if (!deeds.has(key)) {
+    const event = { stream: 'actions', id: eventID(), time: new Date().toISOString(), actor: app.user, verb, object: pin, surface: 'console' };
+    deeds.set(key, { key, event, state: '', doubtful: false });
+  }
+  return deeds.get(key);
+}
+
+// followLink is a click for each time that the link is followed; one that is not known to have come is not another.
+function followLink(item) {
+  const deed = deedOf('click', item.pin);
+  if (deed.state === 'taken') deeds.delete(deed.key);
+  act('click', item);
+}
+
+// act publishes an action of the user; it is in the live features within a second. What is taken or under way is not sent
+// again, and what may have come is sent again as it was: events with one id count once.
+async function act(verb, item) {
+  const deed = deedOf(verb, item.pin);
+  if (deed.state) {
+    say(`${verb} was sent already`);
+    return;
+  }
+  deed.state = 'under way';
   try {
-    await publish(event);
-    whole.querySelector(`[data-verb=${verb}]`).setAttribute('aria-pressed', 'true');
-    if (verb === 'hide') whole.classList.add('gone');
+    await publish(deed.event);
+    deed.state = 'taken';
+    settle(deed);
+    if (deed.event.actor === app.user) mark(cardOf(item.pin), verb);
     say(`${verb} sent`);
   } catch (error) {
-    tell($('notice'), `${verb} was not taken: ${error.message}.`);
+    deed.state = '';
+    doubt(deed, error);
   }
+}
+
+// doubt says that an action was not taken, or that this is not certain. An event that is known not to have come is
+// forgotten: the next one is of its own time.
+function doubt(deed, error) {
+  const { verb } = deed.event;
+  deed.doubtful ||= error.status === 0 || error.status >= 500;
+  deed.said = deed.doubtful ? `It is not certain whether ${verb} was taken: ${error.message}. Pressed again it counts once.` : `${verb} was not taken: ${error.message}.`;
+  tell($('notice'), deed.said);
+  if (!deed.doubtful) deeds.delete(deed.key);
+}
+
+// settle takes away what was said of an action while it was in doubt.
+function settle(deed) {
+  if ($('notice').textContent === deed.said) tell($('notice'), '');
+}
+
+const cardOf = (pin) => [...$('items').children].find((e) => e.dataset.pin === pin);
+
+// mark shows on a card, if there is one, that an action was taken.
+function mark(whole, verb) {
+  if (!whole) return;
+  whole.querySelector(`[data-verb=${verb}]`).setAttribute('aria-pressed', 'true');
+  if (verb === 'hide') whole.classList.add('gone');
 }
 
 // eventID is 128 random bits. (crypto.randomUUID is there on secure origins only.)
