@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp/kb"
 
@@ -544,10 +545,13 @@ func showsLagRatesAndRestarts(t *testing.T, b *browser.Browser) {
 	p := d.open(t, b, wide, "/#pipeline")
 	node := "[...document.querySelectorAll('.node')].find((n) => n.querySelector('.node-name').textContent === 'pools')"
 	line := "[...document.querySelectorAll('.flow')].find((f) => f.textContent.startsWith('serving → pools: served;'))"
-	p.Wait("the restarts", node+".querySelector('.node-lag').textContent === '2 restarts'")
+	p.Wait("how far it is behind, and its part's condition and restarts",
+		node+".querySelector('.node-lag').textContent === '5,000 behind' && "+node+".querySelector('.node-health').textContent === 'waiting · 2 restarts'")
 	p.Wait("both are marked", node+".classList.contains('late') && "+node+".classList.contains('sick') && "+line+".classList.contains('late')")
 	p.Wait("nothing goes through", node+".querySelector('.node-rate').textContent === '0.0/s' && "+line+".textContent.endsWith('0.0/s, 5,000 behind')")
-	p.Wait("the words", "document.querySelector('.pipeline').getAttribute('aria-label').includes('pools, 5000 records behind, 2 restarts')")
+	p.Wait("the words", "document.querySelector('.pipeline').getAttribute('aria-label').includes('pools, 5000 records behind, waiting, 2 restarts')")
+	p.CheckAccessible("a part that waits")
+	p.Shot("pipeline-waiting-wide")
 	p.Wait("the table", row("#groups", "pools")+" === 'pools|1|5,000|–|2|1|waiting'")
 	width := browser.Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))")
 
@@ -555,15 +559,23 @@ func showsLagRatesAndRestarts(t *testing.T, b *browser.Browser) {
 	served := s["flows"].([]any)[0].(map[string]any)
 	served["records"] = 100_009
 	served["readers"].([]any)[0].(map[string]any)["records"] = 0
-	s["parts"].([]any)[0].(map[string]any)["restarts"] = 0
+	part := s["parts"].([]any)[0].(map[string]any)
+	part["condition"], part["since"] = "running", time.Now().Add(-2*time.Minute)
 	d.answers("GET /status", 200, s)
 	rate := node + ".querySelector('.node-rate').textContent"
 	p.Wait("how much goes through", "parseFloat("+rate+".replace(',', '')) > 1000")
-	p.Wait("nothing waits, and nothing is marked", node+".querySelector('.node-lag').textContent === 'nothing waits' && !"+node+".matches('.late, .sick')")
+	p.Wait("nothing waits, and nothing is marked for restarts of long ago",
+		node+".querySelector('.node-lag').textContent === 'nothing waits' && !"+node+".matches('.late, .sick') && "+
+			node+".querySelector('.node-health').textContent === '2 restarts'")
 	if now := browser.Eval[float64](p, "Number("+line+".getAttribute('stroke-width'))"); now <= width {
 		t.Errorf("a line with records is %v wide, one without %v", now, width)
 	}
 	p.Wait("nothing comes any more, which is seen little by little", "parseFloat("+rate+".replace(',', '')) < 1000")
+	s = status()
+	part = s["parts"].([]any)[0].(map[string]any)
+	part["condition"], part["since"] = "running", time.Now().Add(time.Hour) // it does not become long ago while the test runs
+	d.answers("GET /status", 200, s)
+	p.Wait("what has just been started again is marked", node+".classList.contains('sick') && "+node+".querySelector('.node-health').textContent === 'restarted · 2 restarts'")
 	p.Excuse("503")
 	p.Check()
 }
@@ -595,7 +607,7 @@ func showsEveryProcess(t *testing.T, b *browser.Browser) {
 	d.answers("GET /status", 200, s)
 	p := d.open(t, b, wide, "/#pipeline")
 	p.Wait("the group of all", row("#groups", "pools")+" === 'pools|12|5,000|3, 1 recovering|3|7|running in 1, waiting in 1'")
-	p.Wait("its restarts in the picture", "[...document.querySelectorAll('.node-lag')].some((e) => e.textContent === '3 restarts')")
+	p.Wait("its restarts in the picture", "[...document.querySelectorAll('.node-health')].some((e) => e.textContent === 'waiting · 3 restarts')")
 	p.Wait("the processes", row("#processes", "b:1")+" === 'b:1|v0|pools is waiting' && "+row("#processes", "a:1")+" === 'a:1|v1|ready'")
 	p.Wait("who could not be asked", row("#processes", "gone:1")+" === 'gone:1|–|could not be asked: nobody answers' && document.querySelector('#missing').textContent.includes('Without gone:1: nobody answers')")
 	if got := p.Texts("#parts tbody td:nth-child(2)"); !slices.Equal(got, []string{"self:1", "a:1", "b:1"}) {

@@ -17,6 +17,7 @@ const abreast = {
   features: [4, 0], insights: [4, 1], materialize: [4, 2], 'feature-files': [5, 0.5], serving: [5, 1.5],
 };
 const lagging = 1000; // records behind which a reader is marked
+const lineHeight = 16; // pixels of a line in a box, which has four at most
 
 // nodesOf puts together what is known of each writer and reader: what goes in and out, and what waits.
 export function nodesOf(status, rates) {
@@ -29,6 +30,7 @@ export function nodesOf(status, rates) {
       name, lag, group: status.groups.find((g) => g.group === name) || null,
       in: sum(reads.map((f) => rates.get(f.topic) || 0)),
       restarts: restartsOf(name, status),
+      ills: illsOf(partsOf(name, status)),
       to: linesFrom(name, flows, rates),
     };
   });
@@ -47,6 +49,15 @@ export function partsOf(name, status) {
 function restartsOf(name, status) {
   const group = status.groups.find((g) => g.group === name);
   return group && group.restarts !== undefined ? group.restarts : sum(partsOf(name, status).map((p) => p.restarts));
+}
+
+const healthy = 60000; // ms for which a part has to run to be well again: then it is started again without a pause
+
+// illsOf says what is wrong with parts now. Restarts are counted for as long as a process lives: those of long ago are none.
+function illsOf(parts) {
+  const stand = parts.filter((p) => p.condition !== 'running').map((p) => p.condition);
+  if (stand.length) return [...new Set(stand)];
+  return parts.some((p) => p.restarts > 0 && Date.now() - Date.parse(p.since) < healthy) ? ['restarted'] : [];
 }
 
 const sum = (list) => list.reduce((a, b) => a + b, 0);
@@ -82,13 +93,13 @@ export function draw(width, nodes) {
 }
 
 function wide(width) {
-  const w = Math.min(140, width / columns - 70), h = 62, gap = (width - w - 8) / (columns - 1), step = 98;
+  const w = Math.min(140, width / columns - 70), h = 74, gap = (width - w - 8) / (columns - 1), step = 110;
   return { w, h, places, names: true, down: false, height: (rows - 1) * step + h + 16, extra: step,
     at: ([column, row]) => [4 + column * gap, 4 + row * step], other: (i) => [columns - 1, rows + i] };
 }
 
 function narrow(width) {
-  const w = Math.min(110, width / 3 - 8), h = 62, gap = (width - w - 4) / 2, step = 104;
+  const w = Math.min(110, width / 3 - 8), h = 74, gap = (width - w - 4) / 2, step = 116;
   return { w, h, places: abreast, names: false, down: true, height: 5 * step + h + 12, extra: step,
     at: ([row, column]) => [2 + column * gap, 6 + row * step], other: (i) => [6 + i, 1] };
 }
@@ -167,17 +178,21 @@ function point([a, b, c, d], t) {
 }
 
 function box(n, [x, y], { w, h }) {
-  const late = n.lag >= lagging, sick = n.restarts > 0;
+  const late = n.lag >= lagging, sick = n.ills.length > 0;
   const written = n.to.length ? rate(sum(n.to.map((l) => l.rate))) : '–';
   const goes = n.lag !== null ? rate(n.in) : n.group ? rate(n.group.records_per_second) : written;
-  const said = n.lag === null ? n.group && 'lag not known' : n.lag ? `${whole(n.lag)} behind` : 'nothing waits';
+  const waits = n.lag === null ? n.group && 'lag not known' : n.lag ? `${whole(n.lag)} behind` : 'nothing waits';
+  const lines = [['name', n.name], ['rate', goes], ['lag', waits], ['health', healthOf(n).join(' · ')]].filter(([, text]) => text);
+  const first = h / 2 + 5 - ((lines.length - 1) * lineHeight) / 2;
   return s('g', { class: `node${late ? ' late' : ''}${sick ? ' sick' : ''}`, transform: `translate(${x} ${y})` },
     s('rect', { width: w, height: h, rx: 8 }),
-    s('text', { class: 'node-name', x: w / 2, y: 20, 'text-anchor': 'middle' }, n.name),
-    s('text', { class: 'node-rate', x: w / 2, y: 37, 'text-anchor': 'middle' }, goes),
-    s('text', { class: 'node-lag', x: w / 2, y: 53, 'text-anchor': 'middle' }, sick ? count(n.restarts, 'restart', 'restarts') : said));
+    lines.map(([what, text], i) => s('text', { class: `node-${what}`, x: w / 2, y: first + i * lineHeight, 'text-anchor': 'middle' }, text)));
 }
 
+// healthOf says in words what is wrong, and how often parts were started again.
+const healthOf = (n) => [...n.ills, n.restarts > 0 && count(n.restarts, 'restart', 'restarts')].filter(Boolean);
+
 function inWords(nodes) {
-  return `The pipeline. ${nodes.map((n) => `${n.name}${n.to.length ? ` writes to ${n.to.map((l) => l.to).join(', ')}` : ''}${n.lag === null ? '' : `, ${n.lag} records behind`}${n.restarts ? `, ${count(n.restarts, 'restart', 'restarts')}` : ''}`).join('. ')}. The tables below have the numbers.`;
+  const facts = (n) => [`${n.name}${n.to.length ? ` writes to ${n.to.map((l) => l.to).join(', ')}` : ''}`, n.lag !== null && `${n.lag} records behind`, ...healthOf(n)];
+  return `The pipeline. ${nodes.map((n) => facts(n).filter(Boolean).join(', ')).join('. ')}. The tables below have the numbers.`;
 }
