@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -137,6 +138,115 @@ func asksForAllFeatures(t *testing.T, b *browser.Browser) {
 	if slices.Sort(all); len(slices.Compact(all)) != defined || slices.Contains(all, "of_a_pin") {
 		t.Errorf("the first two questions are for %d features: %q, want %d, of users alone", len(all), all, defined)
 	}
+	p.Excuse("503")
+	p.Check()
+}
+
+// ofAllKinds defines a feature of each kind of entity.
+func ofAllKinds() []any {
+	var list []any
+	for _, kind := range []string{"user", "pin", "pair"} {
+		list = append(list, map[string]any{"name": "of_" + kind, "entity": kind, "window": "24h", "aggregate": "count"})
+	}
+	return list
+}
+
+// asked is what a question for features names.
+type asked struct {
+	Features, Users, Pins []string
+	Pairs                 [][]string
+}
+
+// evaluated answers as the API does: each feature for the entities of its kind, which are those of a user, a pin, a pair.
+func evaluated(definitions []any, missing ...any) func([]byte) any {
+	return func(body []byte) any {
+		var q asked
+		_ = json.Unmarshal(body, &q) // then there is no value
+		values := map[string]any{}
+		for _, u := range q.Users {
+			values[u] = map[string]any{"of_user": 1}
+		}
+		for _, p := range q.Pins {
+			values[p] = map[string]any{"of_pin": 22}
+		}
+		for _, p := range q.Pairs {
+			values[strings.Join(p, "|")] = map[string]any{"of_pair": nil}
+		}
+		return map[string]any{
+			"definitions": definitions, "values": values, "missing": orNone(missing), "degraded": []any{}, "as_of": "2026-11-20T10:00:00Z", "fresh": nil,
+		}
+	}
+}
+
+// Features of pins, and of pairs of a user and a pin, are shown for the pin that somebody names.
+func showsFeaturesOfPinsAndPairs(t *testing.T, b *browser.Browser) {
+	d := newDesk()
+	d.answers("GET /features", 200, map[string]any{"features": ofAllKinds()})
+	lack := map[string]any{"entity": "user:a|pin:7", "feature": "of_pair", "reason": "pin"}
+	d.answers("POST /features", 200, evaluated(nil, lack))
+	p := d.open(t, b, browser.View{Width: 390, Height: 844, Phone: true}, "/?user=user:a#features")
+	p.Wait("what the user's is", feature("#features", "of_user", "1"))
+	p.Wait("what else there is", says("#of-pin-said", "2 features are of pins, or of a user and a pin: name a pin to see what they are."))
+	announced(t, p, "#of-pin-said")
+	p.Fill("#pin", "7")
+	p.Press(kb.Enter)
+	p.Wait("what the pin's is", feature("#of-pin", "of_pin", "22"))
+	p.Wait("what the pair's is", feature("#of-pin", "of_pair", "not known|nothing is known of the pin, or it is deleted"))
+	p.Wait("what they are of", "[...document.querySelectorAll('#of-pin h3 span')].map((e) => e.textContent).join('|') === 'of the pin, 24h|of the user and the pin, 24h'")
+	p.CheckAccessible("features of a pin")
+	p.Shot("features-of-pin-phone")
+	d.answers("POST /features", 400, map[string]any{"detail": "pins: it is none"})
+	p.Fill("#pin", "user:b")
+	p.Press(kb.Enter)
+	p.Wait("why there is nothing", says("#of-pin-said", "Features of user:b could not be read: pins: it is none.")+" && document.querySelectorAll('#of-pin .feature').length === 0")
+	d.answers("POST /features", 200, evaluated(nil))
+	p.Wait("it is well again", feature("#of-pin", "of_pin", "22"))
+	p.Fill("#user", "user:c")
+	p.Press(kb.Enter)
+	p.Wait("the pin is another user's, too", "location.search.includes('user%3Ac') && "+feature("#of-pin", "of_pin", "22"))
+	bodies := d.bodies("POST /features")
+	if !slices.ContainsFunc(bodies, func(body string) bool {
+		var q asked
+		return json.Unmarshal([]byte(body), &q) == nil && slices.Equal(q.Features, []string{"of_pin", "of_pair"}) && slices.Equal(q.Pins, []string{"pin:7"}) &&
+			len(q.Pairs) == 1 && slices.Equal(q.Pairs[0], []string{"user:a", "pin:7"}) && q.Users == nil
+	}) {
+		t.Errorf("asked %q, want a question for what is of pin:7 and of user:a with it", bodies)
+	}
+	p.Excuse("400")
+	p.Excuse("503")
+	p.Check()
+}
+
+// A definition is tried for the entities of its kind; of one for which none are named that is said.
+func triesFeaturesOfPinsAndPairs(t *testing.T, b *browser.Browser) {
+	d := newDesk()
+	d.answers("POST /features/try", 200, evaluated(ofAllKinds()[1:], map[string]any{"entity": "user:a|pin:2", "feature": "of_pair", "reason": "attribute"}))
+	p := d.open(t, b, wide, "/?user=user:a#features")
+	p.Wait("the form is there", "document.querySelector('#try-users').value === 'user:a'")
+	p.Click("#try button")
+	p.Wait("what is lacking for them", "[...document.querySelectorAll('#try-answer .notice')].map((e) => e.textContent).join('|') === "+
+		"'of_pin: features of pins, and none are named.|of_pair: features of pairs of a user and a pin, and none are named.'")
+	if got := p.Texts("#try-answer table"); len(got) > 0 {
+		t.Errorf("there are no definitions of users, and yet %q", got)
+	}
+	p.Fill("#try-pins", "pin:1\npin:2")
+	p.Fill("#try-pairs", "user:a pin:1\nuser:a|pin:2")
+	p.Click("#try button")
+	p.Wait("the pins' values", "document.querySelectorAll('#try-answer table').length === 2 && "+row("#try-answer", "pin:2")+" === 'pin:2|22'")
+	p.Wait("the pairs' values", row("#try-answer", "user:a|pin:1")+" === 'user:a|pin:1|nothing' && "+row("#try-answer", "user:a|pin:2")+" === 'user:a|pin:2|not known'")
+	p.Wait("why one is not known", "document.querySelector('#try-answer > ul').textContent === 'of_pair of user:a|pin:2: the pin has nothing that the user could have a value for'")
+	p.CheckAccessible("values of pins and pairs")
+	p.Shot("features-tried-wide")
+	var q asked
+	sent := d.bodies("POST /features/try")
+	if err := json.Unmarshal([]byte(sent[len(sent)-1]), &q); err != nil || !slices.Equal(q.Users, []string{"user:a"}) || !slices.Equal(q.Pins, []string{"pin:1", "pin:2"}) ||
+		fmt.Sprint(q.Pairs) != "[[user:a pin:1] [user:a pin:2]]" {
+		t.Errorf("sent %s (%v), want a user, two pins and two pairs", sent[len(sent)-1], err)
+	}
+	d.answers("POST /features/try", 400, map[string]any{"detail": "one", "errors": []string{"pairs: it is none"}})
+	p.Click("#try button")
+	p.Wait("which field is wrong", "[...document.querySelectorAll('#try [aria-invalid]')].map((e) => e.id).join() === 'try-pairs'")
+	p.Excuse("400")
 	p.Excuse("503")
 	p.Check()
 }

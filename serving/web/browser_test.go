@@ -210,6 +210,8 @@ func TestBrowser(t *testing.T) {
 		{"says what is wrong", saysWhatIsWrong},
 		{"tells what is not known of features from nothing", tellsUnknownFeaturesFromNothing},
 		{"asks for all features", asksForAllFeatures},
+		{"shows features of pins and pairs", showsFeaturesOfPinsAndPairs},
+		{"tries features of pins and pairs", triesFeaturesOfPinsAndPairs},
 		{"tells what pools are answered without", tellsWhatPoolsLack},
 		{"tells an empty feed from one that could not be read", tellsAnEmptyFeedFromOneUnread},
 		{"tells what is not known of the pipeline", tellsWhatThePipelineLacks},
