@@ -28,6 +28,16 @@
     }
   }
   for (const e of document.querySelectorAll('[tabindex]')) if (e.tabIndex > 0) found.push(`${where(e)} has a place of its own in the order of tabs`);
+  // What is operated by pointing is by keys, too: it is a control of the browser's own, which has a place among the tabs.
+  const controls = 'a[href], button, input, select, textarea, summary, label, option';
+  for (const e of all(controls)) if (e.getAttribute('tabindex') === '-1') found.push(`${where(e)} is passed by by tabs`);
+  for (const e of all('*')) {
+    const acts = (window.clicked && window.clicked.has(e)) || e.onclick;
+    const role = e.getAttribute('role'), claims = /^(button|link|checkbox|switch|tab|menuitem|option|radio|slider)$/.test(role);
+    if (e.matches(controls) || (!acts && !claims)) continue;
+    if (acts) found.push(`${where(e)} hears clicks and is no control`);
+    else if (e.tabIndex < 0) found.push(`${where(e)} is a ${role} that keys do not reach`);
+  }
   for (const t of all('table')) {
     if (!t.caption) found.push(`a table has no caption: ${where(t)}`);
     if (!t.querySelector('th[scope]')) found.push(`a table has no headings: ${where(t)}`);

@@ -101,9 +101,17 @@ type heard struct {
 // For returns the same tab for a part of the test.
 func (p *Page) For(t testing.TB) *Page { return &Page{t, p.ctx, p.heard} }
 
-// watch has a page keep the breaches of its policy, from its first script on.
+// watch has a page keep the breaches of its policy, and the elements that hear of clicks, from its first script on.
 const watch = `window.breaches = [];
-document.addEventListener('securitypolicyviolation', (e) => window.breaches.push(e.violatedDirective + ' ' + e.blockedURI));`
+document.addEventListener('securitypolicyviolation', (e) => window.breaches.push(e.violatedDirective + ' ' + e.blockedURI));
+window.clicked = new Set();
+{
+  const hear = EventTarget.prototype.addEventListener;
+  EventTarget.prototype.addEventListener = function (event, ...more) {
+    if (this instanceof Element && /^(dbl)?click$|^(mouse|pointer)(down|up)$|^touch(start|end)$/.test(event)) window.clicked.add(this);
+    return hear.call(this, event, ...more);
+  };
+}`
 
 // Page opens a tab.
 func (b *Browser) Page(t testing.TB, v View) *Page {
@@ -127,7 +135,7 @@ func (v View) device(metrics *emulation.SetDeviceMetricsOverrideParams, touch *e
 	metrics.Mobile, touch.Enabled = v.Phone, v.Phone
 }
 
-// prefer tells pages what the person prefers, and has them keep the breaches of their policies. Nothing moves.
+// prefer tells pages what the person prefers, and has them watch. Nothing moves.
 func (v View) prefer(ctx context.Context, tab *chromedp.Target) error {
 	scheme := "light"
 	if v.Dark {

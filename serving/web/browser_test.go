@@ -65,10 +65,14 @@ func newDesk() *desk {
 			map[string]any{"term": "oolong", "state": "candidate", "score": 1, "pins": 7, "people": 2, "recent": 1, "decided": nil},
 		}}},
 		"GET /interests": {200, map[string]any{"interests": []any{map[string]any{
-			"interest": "interest:" + hostile[:60], "strength": 2, "share": 1, "evidence": []any{map[string]any{"pin": "pin:" + hostile[:60], "verb": "save", "weight": 1, "time": "2026-11-20T10:00:00Z"}},
+			"interest": "interest:" + hostile[:60], "strength": 2, "share": 1, "evidence": []any{evidence("save", "pin:"+hostile[:60]), evidence("click", "pin:2"), evidence("view", "pin:3")},
 		}}}},
 		"GET /insights/xd28s": {200, map[string]any{"xd28s": []any{map[string]any{"days": 1, "users": 2}}}},
 	}}
+}
+
+func evidence(verb, pin string) map[string]any {
+	return map[string]any{"pin": pin, "verb": verb, "weight": 1, "time": time.Now().Add(-2 * time.Hour)}
 }
 
 // letter is a dead letter whose record lies at 1, or is a retry of that one.
@@ -248,6 +252,11 @@ func showsHostileTextAsText(t *testing.T, b *browser.Browser) {
 	p.Click(".card .ask")
 	p.Wait("why is answered", "document.querySelector('.card .why .fate')")
 	p.Wait("affinities are shown", "document.querySelector('#rail-affinities li')")
+	p.Wait("how often a source was shown, and is to be", says("#rail-pools .note", "shown 100 %, to be 100 %"))
+	if browser.Eval[bool](p, "[...document.querySelectorAll('.card')].some((c) => c.scrollWidth > c.clientWidth)") {
+		t.Error("a card is wider than what is seen of it")
+	}
+	p.Shot("feed-rail-wide")
 	for view, there := range map[string]string{
 		"pools": "#pools li", "features": "#features .feature li", "interests": "#terms li + li", "pipeline": "#letters li", "insights": "#plot-habit figure",
 	} {
@@ -386,7 +395,12 @@ func decidesAboutTerms(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#interests")
 	p.Wait("terms are shown", "document.querySelectorAll('#terms li').length === 2")
-	p.Wait("and what the user is interested in", "document.querySelector('#mine-list li')")
+	p.Wait("and what the user is interested in", "document.querySelector('#mine-list .value').textContent.startsWith('100 % · save of ')")
+	p.Wait("where else that comes from can be opened", says("#mine-list summary", "2 more actions for "+hostile[:60])+" && document.querySelectorAll('#mine-list [title]:not(.label)').length === 0")
+	p.Click("#mine-list summary")
+	p.Wait("and read", says("#mine-list ul", "click of 2, 2 hr. agoview of 3, 2 hr. ago"))
+	p.CheckAccessible("interests with their evidence")
+	p.Shot("interests-evidence-wide")
 	d.answers("POST /dictionary/decisions", 400, map[string]any{"detail": "it is not taken", "errors": []string{"into is no other term"}})
 	p.Click("#terms li:last-child summary")
 	choose := func(state, text string) {
@@ -657,16 +671,61 @@ func byKeyboardAlone(t *testing.T, b *browser.Browser) {
 	p.Wait("the focus is seen", "getComputedStyle(document.activeElement).outlineStyle === 'solid' && parseFloat(getComputedStyle(document.activeElement).outlineWidth) >= 2")
 	p.Press(kb.Enter)
 	p.Wait("why is opened", "document.activeElement.getAttribute('aria-expanded') === 'true' && document.querySelector('.card .why .fate')")
-	for _, view := range []string{"pools", "features", "interests", "pipeline", "insights"} {
-		browser.Eval[bool](p, "(document.querySelector('nav a[href=\"#"+view+"\"]').focus(), true)")
+	tabs(p, "live", 100)
+	p.Press(" ")
+	p.Wait("nothing changes by itself any more", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
+	for _, at := range []struct{ view, title, there string }{
+		{"pools", "Pools", "#held li"}, {"features", "Features", "#features .feature li"}, {"interests", "Interests", "#mine-list li"},
+		{"pipeline", "Pipeline", "#letters li"}, {"insights", "Insights", "#plot-habit figure"}, {"feed", "Feed", "#rail-pools li"},
+	} {
+		tabs(p, at.title, 300)
 		p.Press(kb.Enter)
-		p.Wait("the heading of "+view+" has the focus", "document.activeElement.id === '"+view+"-title'")
-		browser.Eval[bool](p, "(document.querySelector('.skip').focus(), true)")
+		p.Wait("the heading of "+at.view+" has the focus", "document.activeElement.id === '"+at.view+"-title'")
+		p.Wait(at.view+" is filled", "document.querySelector('"+at.there+"')")
+		walk(t, p, at.view)
+		tabs(p, "Skip to the content", 300)
 		p.Press(kb.Enter)
-		p.Wait("the skip link leads into "+view, "document.activeElement.id === 'main' && !document.querySelector('#view-"+view+"').hidden")
+		p.Wait("the skip link leads into "+at.view, "document.activeElement.id === 'main' && !document.querySelector('#view-"+at.view+"').hidden")
 	}
+	p.Excuse("404")
 	p.Excuse("503")
 	p.Check()
+}
+
+// walk tabs once around the page, opens what can be opened on the way, and fails the test for every control that is shown and
+// did not have the focus.
+func walk(t *testing.T, p *browser.Page, view string) {
+	t.Helper()
+	const step = `((e) => {
+		if (window.reached.has(e)) return 'again';
+		window.reached.add(e);
+		return e.matches('summary') && !e.parentElement.open ? 'closed' : 'next';
+	})(document.activeElement)`
+	browser.Eval[bool](p, "(window.reached = new Set(), true)")
+	at := ""
+	for range 300 {
+		p.Press(kb.Tab)
+		if at = browser.Eval[string](p, step); at == "again" {
+			break
+		} else if at == "closed" {
+			p.Press(kb.Enter)
+			p.Wait("it is open", "document.activeElement.parentElement.open")
+		}
+	}
+	controls := browser.Eval[[]struct {
+		Name    string
+		Reached bool
+	}](p, `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
+		.filter((e) => !e.disabled && e.checkVisibility({ visibilityProperty: true }))
+		.map((e) => ({ name: e.id || e.getAttribute('aria-label') || e.textContent, reached: window.reached.has(e) }))`)
+	if at != "again" || len(controls) < 16 { // the header and the footer have that many
+		t.Fatalf("%s: %d controls, and the tabs end at %q; want to come round", view, len(controls), at)
+	}
+	for _, c := range controls {
+		if !c.Reached {
+			t.Errorf("%s: %q cannot be reached by tabs", view, c.Name)
+		}
+	}
 }
 
 // tabs presses tab until an element has the focus, and returns what had it on the way.

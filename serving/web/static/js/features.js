@@ -132,9 +132,9 @@ export function show(place, found, most, heading) {
 const of = { pin: 'of the pin', pair: 'of the user and the pin' }; // what else than of the user a feature is
 
 function make(d, heading) {
-  return h('section', { class: 'feature', title: d.description || false },
+  return h('section', { class: 'feature' },
     h(heading, null, d.name, h('span', { class: 'quiet' }, [of[d.entity], d.window].filter(Boolean).join(', '))),
-    h('div', { class: 'is' }), h('p', { class: 'lack quiet', hidden: true }));
+    d.description && h('p', { class: 'meant quiet' }, d.description), h('div', { class: 'is' }), h('p', { class: 'lack quiet', hidden: true }));
 }
 
 const isEmpty = (v) => v === null || v === undefined || (typeof v === 'object' && !Object.keys(v).length);

@@ -45,13 +45,25 @@ async function lookAtUser() {
     const { interests } = await call(ofUser(app.user, `interests${query({ limit: most })}`));
     if (!matters()) return;
     tell($('mine-said'), interests.length ? '' : 'Nothing yet: interests are inferred from what somebody does.');
-    keyed($('mine-list'), interests, (i) => i.interest, (i) => bar(name(i.interest), i.interest), (line, i) => {
-      setBar(line, `${percent(i.share)}${i.evidence.length ? ` · ${i.evidence[0].verb} of ${name(i.evidence[0].pin)}, ${ago(i.evidence[0].time)}` : ''}`, i.share);
-      line.title = i.evidence.map((e) => `${e.verb} ${e.pin}`).join(', ');
-    });
+    keyed($('mine-list'), interests, (i) => i.interest, makeInterest, showInterest);
   } catch (error) {
     if (matters()) tell($('mine-said'), `The interests are not there: ${error.message}.`);
   }
+}
+
+function makeInterest(i) {
+  const line = bar(name(i.interest), i.interest);
+  line.append(h('details', null, h('summary'), h('ul')));
+  return line;
+}
+
+// showInterest says which actions say so: the first beside the share, and the others where they are asked for.
+function showInterest(line, i) {
+  const [first, ...others] = i.evidence.map((e) => `${e.verb} of ${name(e.pin)}, ${ago(e.time)}`);
+  setBar(line, [percent(i.share), first].filter(Boolean).join(' · '), i.share);
+  line.querySelector('details').hidden = !others.length;
+  put(line.querySelector('summary'), others.length, (n) => `${count(n, 'more action', 'more actions')} for ${name(i.interest)}`);
+  put(line.querySelector('ul'), others, (list) => list.map((text) => h('li', null, text)));
 }
 
 // factsOf says how common a term is, and what was decided.

@@ -1,6 +1,6 @@
 // What changes as a user acts, beside the feed: affinities, pools, features.
 
-import { $, bar, keyed, setBar, tell } from './dom.js';
+import { $, bar, h, keyed, setBar, tell } from './dom.js';
 import { call, ofUser, query } from './api.js';
 import { name, percent, short, sourceClass, unread, whole, without } from './format.js';
 import { app, current } from './app.js';
@@ -39,9 +39,10 @@ function showPools(sources) {
   keyed($('rail-pools'), waiting, (s) => s.source, (s) => {
     const line = bar(s.source);
     line.classList.add(sourceClass(s.source));
+    line.append(h('span', { class: 'note' }));
     return line;
   }, (line, s) => {
-    line.title = `shown ${percent(shown ? s.shown / shown : 0)}, to be ${percent(s.target)}`;
+    tell(line.querySelector('.note'), `shown ${percent(shown ? s.shown / shown : 0)}, to be ${percent(s.target)}`);
     setBar(line, whole(s.waiting), s.waiting / most);
   });
 }
