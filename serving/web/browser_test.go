@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ type desk struct {
 	mu     sync.Mutex
 	said   map[string]answer   // by method and path
 	heard  map[string][]string // bodies, by method and path
+	asked  map[string][]string // queries, likewise
 	counts chan int            // of new items, for the stream
 	count  int                 // the last of them, with which a stream begins
 }
@@ -47,7 +49,7 @@ func newDesk() *desk {
 		"held": []any{map[string]any{"pin": "pin:" + hostile, "reason": "deferred", "since": "2026-11-20T10:00:00Z"}}, "affinities": []any{map[string]any{"facet": "user:" + hostile, "value": 2}},
 	}
 	candidate := map[string]any{"pin": "pin:" + hostile, "score": 2, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}
-	return &desk{heard: map[string][]string{}, counts: make(chan int, 9), said: map[string]answer{
+	return &desk{heard: map[string][]string{}, asked: map[string][]string{}, counts: make(chan int, 9), said: map[string]answer{
 		"GET /feed":                {200, map[string]any{"items": []any{item(1, hostile), item(2, "two")}, "next": nil, "degraded": []string{"store"}}},
 		"GET /feed/state":          {200, state},
 		"GET /feed/why":            {200, map[string]any{"user": "user:a", "pin": "pin:1", "feed": "home", "fate": hostile, "reason": hostile, "by": []string{"user:" + hostile}, "shown": nil, "candidates": []any{}, "degraded": degraded}},
@@ -129,6 +131,18 @@ func (d *desk) bodies(call string) []string {
 	return slices.Clone(d.heard[call])
 }
 
+// queries are the values of a parameter of calls, in their order.
+func (d *desk) queries(call, parameter string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []string
+	for _, text := range d.asked[call] {
+		values, _ := url.ParseQuery(text) // what cannot be parsed has no values
+		list = append(list, values.Get(parameter))
+	}
+	return list
+}
+
 func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/v1")
 	if rest, ok := strings.CutPrefix(path, "/users/"); ok {
@@ -146,6 +160,7 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := r.Method + " " + path
 	d.mu.Lock()
 	d.heard[call] = append(d.heard[call], string(body))
+	d.asked[call] = append(d.asked[call], r.URL.RawQuery)
 	a, known := d.said[call]
 	d.mu.Unlock()
 	if !known {
@@ -226,6 +241,7 @@ func TestBrowser(t *testing.T) {
 		{"goes on after an address of no view", goesOnAfterAnAddressOfNoView},
 		{"gives a token", givesAToken},
 		{"decides about terms", decidesAboutTerms},
+		{"shows more terms", showsMoreTerms},
 		{"sends clicks", sendsClicks},
 		{"counts an action once", countsAnActionOnce},
 		{"shows how letters are retried", showsHowLettersAreRetried},
@@ -423,6 +439,48 @@ func decidesAboutTerms(t *testing.T, b *browser.Browser) {
 	browser.Eval[bool](p, "document.querySelector('#terms-state').dispatchEvent(new Event('change'))")
 	p.Wait("that it cannot be read", "document.querySelector('#terms-said').textContent.includes('the rows are away')")
 	p.Excuse("400")
+	p.Excuse("503")
+	p.Check()
+}
+
+// Of a long dictionary the first terms are shown, then more, up to as many as the API answers; how to reach others is said.
+func showsMoreTerms(t *testing.T, b *browser.Browser) {
+	const others = "there may be more. One that is not shown is decided about by smartfeed interests accept, reject, merge or reopen."
+	d := newDesk()
+	terms := func(n int) {
+		list := []any{}
+		for i := range n {
+			list = append(list, map[string]any{"term": fmt.Sprint("term ", i), "state": "candidate", "score": 2, "pins": 9, "people": 3, "recent": 0.5, "decided": nil})
+		}
+		d.answers("GET /dictionary", 200, map[string]any{"terms": list})
+	}
+	terms(50)
+	p := d.open(t, b, wide, "/#interests")
+	said := func(n, text string) {
+		t.Helper()
+		p.Wait("what is said of "+n, says("#terms-said", text)+" && document.querySelectorAll('#terms > li').length === "+n)
+	}
+	said("50", "The first 50 terms, by score; "+others)
+	p.Click("#live") // a look by itself would be answered with the terms for the next
+	for _, n := range []int{250, 450, 650, 850, 1000} {
+		terms(n)
+		before := browser.Eval[int](p, "document.querySelectorAll('#terms > li').length")
+		p.Click("#terms-more")
+		p.Wait("the first that is new has the focus", fmt.Sprintf("document.activeElement === document.querySelectorAll('#terms > li')[%d].querySelector('summary')", before))
+	}
+	said("1000", "The first 1,000 terms, by score; "+others)
+	p.Wait("there are no more to be had", "document.querySelector('#terms-more').hidden")
+	if limits := d.queries("GET /dictionary", "limit"); !slices.Equal(slices.Compact(limits), []string{"50", "250", "450", "650", "850", "1000"}) {
+		t.Errorf("asked for %q terms", limits)
+	}
+	terms(3)
+	browser.Eval[bool](p, "((s) => { s.value = 'merged'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#terms-state'))")
+	said("3", "3 terms.")
+	p.Wait("all are shown", "document.querySelector('#terms-more').hidden")
+	terms(50)
+	browser.Eval[bool](p, "((s) => { s.value = 'rejected'; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('#terms-state'))")
+	said("50", "The first 50 terms, by name; "+others)
+	p.CheckAccessible("many terms")
 	p.Excuse("503")
 	p.Check()
 }

@@ -3,12 +3,14 @@
 
 import { $, bar, h, keyed, put, say, setBar, tell } from './dom.js';
 import { call, ofUser, post, query } from './api.js';
-import { ago, count, name, percent, short } from './format.js';
+import { ago, count, name, percent, short, whole } from './format.js';
 import { app, current } from './app.js';
 
-const most = 50; // terms of a state, and interests of a user
+const most = 50; // interests of a user
+const first = 50, step = 200, mostTerms = 1000; // terms shown of a state: the last is what the API answers at most
 const pause = 3000; // ms between two looks that nobody asked for: each is a scan
 let last = 0;
+let limit = first; // terms that are asked for
 
 // What can be decided about a candidate: the field of the call that its text is, and what the text is asked for as.
 const decisions = {
@@ -25,16 +27,36 @@ export async function look() {
 }
 
 async function lookAtTerms() {
-  const state = $('terms-state').value;
+  const state = $('terms-state').value, asked = limit;
+  const matters = () => state === $('terms-state').value && asked === limit;
   try {
-    const { terms } = await call(`/v1/dictionary${query({ state, limit: most })}`);
-    if (state !== $('terms-state').value) return;
-    tell($('terms-said'), terms.length ? `${count(terms.length, 'term', 'terms')}${terms.length === most ? ' and perhaps more' : ''}.` : 'There are none.');
+    const { terms } = await call(`/v1/dictionary${query({ state, limit })}`);
+    if (!matters()) return;
+    tell($('terms-said'), saidOf(terms, state));
+    $('terms-more').hidden = terms.length < limit || limit === mostTerms;
     keyed($('terms'), terms, (t) => `${t.state} ${t.term}`, makeTerm, (e, t) => tell(e.querySelector('.fact'), factsOf(t)));
   } catch (error) {
+    if (!matters()) return;
     $('terms').replaceChildren();
+    $('terms-more').hidden = true;
     tell($('terms-said'), `The dictionary is not there: ${error.message}.`);
   }
+}
+
+// saidOf says which terms are shown, and how to reach others.
+function saidOf(terms, state) {
+  if (!terms.length) return 'There are none.';
+  if (terms.length < limit) return `${count(terms.length, 'term', 'terms')}.`;
+  return `The first ${whole(terms.length)} terms, by ${state === 'candidate' ? 'score' : 'name'}; there may be more. One that is not shown is decided about by smartfeed interests accept, reject, merge or reopen.`;
+}
+
+// showMore shows more terms, and brings the person to the first of them.
+async function showMore() {
+  const before = $('terms').children.length;
+  limit = Math.min(limit + step, mostTerms);
+  await lookAtTerms();
+  const next = $('terms').children[before];
+  if (next) next.querySelector('summary').focus();
 }
 
 async function lookAtUser() {
@@ -44,7 +66,7 @@ async function lookAtUser() {
   try {
     const { interests } = await call(ofUser(app.user, `interests${query({ limit: most })}`));
     if (!matters()) return;
-    tell($('mine-said'), interests.length ? '' : 'Nothing yet: interests are inferred from what somebody does.');
+    tell($('mine-said'), interests.length ? (interests.length < most ? '' : `The strongest ${most}.`) : 'Nothing yet: interests are inferred from what somebody does.');
     keyed($('mine-list'), interests, (i) => i.interest, makeInterest, showInterest);
   } catch (error) {
     if (matters()) tell($('mine-said'), `The interests are not there: ${error.message}.`);
@@ -135,8 +157,10 @@ export function open() {
 
 // start has the view's controls work.
 export function start() {
+  $('terms-more').addEventListener('click', showMore);
   $('terms-state').addEventListener('change', () => {
     last = 0;
+    limit = first;
     look();
   });
 }
