@@ -296,6 +296,16 @@ func (v *visitor) triesADefinition() {
 		v.t.Errorf("the definition answers %q, want one save of tea", got)
 	}
 	v.CheckAccessible("a definition with its answer")
+	v.Fill("#pin", "pin:r01")
+	v.Click("#pin-form button")
+	v.Wait("the pin's features and the reader's with it are shown", "['of the pin', 'of the user and the pin'].every((of) => "+
+		"[...document.querySelectorAll('#of-pin .feature')].some((e) => e.querySelector('h3 span').textContent.startsWith(of)))")
+	v.Fill("#try-definition", "- {name: acts, entity: pin, verbs: [click, save], group_by: verb, aggregate: count}\n- {name: author, entity: pair, group_by: objectAttributes.author, aggregate: count}\n")
+	v.Fill("#try-pins", "pin:later0\npin:later1")
+	v.Fill("#try-pairs", "user:reader pin:r01")
+	v.Click("#try button")
+	v.Wait("what a pin and a pair have", "document.querySelectorAll('#try-answer table').length === 2 && [...document.querySelectorAll('#try-answer td')].some((e) => e.textContent === 'save 1')")
+	v.CheckAccessible("definitions of a pin and a pair with their answers")
 	v.Wait("the mistake is gone", "!document.querySelector('#try-problems').textContent")
 }
 
@@ -406,6 +416,7 @@ func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
 		t.Run(look.name, func(t *testing.T) {
 			p := chromium.Page(t, look.View)
 			p.Go(s.url("/?user=user:ada"))
+			p.Wait("the first page is counted as shown", "/shown [1-9]/.test(document.querySelector('#rail-pools').textContent)")
 			for _, at := range []struct{ view, there string }{
 				{"feed", "#rail-affinities li"}, {"pools", "#pools li"}, {"features", "#features .feature li"},
 				{"interests", "#mine-list li"}, {"pipeline", ".flow:not(.still)"}, {"insights", "#plot-popularity figure svg"},

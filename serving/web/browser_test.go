@@ -411,7 +411,7 @@ func decidesAboutTerms(t *testing.T, b *browser.Browser) {
 	d := newDesk()
 	p := d.open(t, b, wide, "/?user=user:a#interests")
 	p.Wait("terms are shown", "document.querySelectorAll('#terms li').length === 2")
-	p.Wait("and what the user is interested in", "document.querySelector('#mine-list .value').textContent.startsWith('100 % · save of ')")
+	p.Wait("and what the user is interested in", says("#mine-list .value", "100 %")+" && "+says("#mine-list .note", "save of "+hostile[:60]+", 2 hr. ago"))
 	p.Wait("where else that comes from can be opened", says("#mine-list summary", "2 more actions for "+hostile[:60])+" && document.querySelectorAll('#mine-list [title]:not(.label)').length === 0")
 	p.Click("#mine-list summary")
 	p.Wait("and read", says("#mine-list ul", "click of 2, 2 hr. agoview of 3, 2 hr. ago"))

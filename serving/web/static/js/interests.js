@@ -75,14 +75,15 @@ async function lookAtUser() {
 
 function makeInterest(i) {
   const line = bar(name(i.interest), i.interest);
-  line.append(h('details', null, h('summary'), h('ul')));
+  line.append(h('span', { class: 'note' }), h('details', null, h('summary'), h('ul')));
   return line;
 }
 
-// showInterest says which actions say so: the first beside the share, and the others where they are asked for.
+// showInterest says which actions say so: the first at once, and the others where they are asked for.
 function showInterest(line, i) {
   const [first, ...others] = i.evidence.map((e) => `${e.verb} of ${name(e.pin)}, ${ago(e.time)}`);
-  setBar(line, [percent(i.share), first].filter(Boolean).join(' · '), i.share);
+  setBar(line, percent(i.share), i.share);
+  tell(line.querySelector('.note'), first || '');
   line.querySelector('details').hidden = !others.length;
   put(line.querySelector('summary'), others.length, (n) => `${count(n, 'more action', 'more actions')} for ${name(i.interest)}`);
   put(line.querySelector('ul'), others, (list) => list.map((text) => h('li', null, text)));

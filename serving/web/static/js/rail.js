@@ -42,7 +42,7 @@ function showPools(sources) {
     line.append(h('span', { class: 'note' }));
     return line;
   }, (line, s) => {
-    tell(line.querySelector('.note'), `shown ${percent(shown ? s.shown / shown : 0)}, to be ${percent(s.target)}`);
+    tell(line.querySelector('.note'), `${shown ? `shown ${percent(s.shown / shown)}` : 'none shown yet'}, to be ${percent(s.target)}`);
     setBar(line, whole(s.waiting), s.waiting / most);
   });
 }
