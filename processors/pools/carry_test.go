@@ -27,6 +27,7 @@ func TestCarry(t *testing.T) {
 		left       int
 	}{
 		{"what was seen", Carry{}, rowOf(rowSeen, schemas.PinID("pin:1")), []byte{1}, true, 0},
+		{"what was given up", Carry{}, []byte{rowGivenUp}, []byte("pin:1"), true, 0},
 		{"what followees bring", Carry{}, rowOfSource(schemas.Following), body, false, 0},
 		{"its deletion", Carry{}, rowOfSource(schemas.Following), nil, false, 0},
 		{"the other source", Carry{Source: schemas.FromInterest}, rowOfSource(schemas.Following), body, true, 0},

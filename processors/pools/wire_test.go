@@ -604,7 +604,8 @@ func TestPulledPinsAreGivenUp(t *testing.T) {
 	r.pulled = new(pools.Pulled)
 	r.attach()
 	for n := range 3 {
-		r.pulled.Change("", nil, &schemas.PulledPin{Followee: "user:star", Slot: int32(n), DeliveredPin: pin(n, schemas.Micros(1000+n), "user:star")})
+		p := pin(n, schemas.Micros(1000+n), "user:star")
+		r.pulled.Change("", nil, &schemas.PulledPin{Followee: "user:star", Slot: int32(n), DeliveredPin: p})
 	}
 	r.edge(reader, schemas.FollowEdge, "user:star", true)
 	r.deliver(schemas.Following, reader, 1, pin(2, 1002, "user:star")) // a row beside
@@ -617,7 +618,8 @@ func TestPulledPinsAreGivenUp(t *testing.T) {
 	}
 	why := func(pin schemas.PinID) string {
 		t.Helper()
-		w, err := r.generator.Why(t.Context(), schemas.WhyRequest{User: reader, Pin: pin, Feed: "plain", Limit: 10, Time: schemas.MicrosOf(time.Now())})
+		req := schemas.WhyRequest{User: reader, Pin: pin, Feed: "plain", Limit: 10, Time: schemas.MicrosOf(time.Now())}
+		w, err := r.generator.Why(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -647,6 +649,14 @@ func TestPulledPinsAreGivenUp(t *testing.T) {
 	}
 	if got := why("pin:001"); got != "next " {
 		t.Errorf("delivered anew: %s", got)
+	}
+	if n := r.count(reader, 'u'); n != 1 {
+		t.Errorf("%d rows of what was given up, want one", n)
+	}
+	proctest.Publish(r.Wire, r.Streams.Erasures, string(reader), &schemas.Erasure{User: reader, Step: schemas.EraseUser, Time: 5})
+	r.WaitIdle()
+	if rows := r.Rows(topics.Pools, string(reader)); len(rows) > 0 {
+		t.Errorf("erased, and left with %v", rows)
 	}
 }
 
