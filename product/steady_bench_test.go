@@ -8,10 +8,10 @@ import (
 	"github.com/smartfeed/smartfeed/internal/measure"
 )
 
-// A process that answers for three minutes, in which its caches fill, and then for five, and what it may hold more of at
-// their end than at their beginning.
+// A process that answers for six minutes, in which its caches and memtables fill, and then for five, and what it may hold more of
+// at their end than at their beginning.
 const (
-	steadyWarm  = 6
+	steadyWarm  = 12
 	steadyParts = 10
 	steadyPart  = 30 * time.Second
 	steadyRate  = 1000 // a second: pages, and a visit for each thirty
