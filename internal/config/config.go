@@ -19,6 +19,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -43,6 +44,8 @@ type Source struct {
 	File    string // path of the YAML file; "" for none
 	Environ []string
 	Flags   *pflag.FlagSet // as filled by AddFlags and parsed; nil for none
+	// Renamed maps paths of earlier versions to today's. Setting one of them is a mistake whose text names today's path.
+	Renamed map[string]string
 }
 
 // leaf is one value that can be set.
@@ -52,8 +55,11 @@ type leaf struct {
 	value reflect.Value
 }
 
-func (l leaf) env() string {
-	return EnvPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(l.path))
+func (l leaf) env() string { return envName(l.path) }
+
+// envName returns the environment variable of a path: SMARTFEED_POOLS_CAP for pools.cap.
+func envName(path string) string {
+	return EnvPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
 
 // AddFlags gives flags a flag for every value of the struct that cfg points to, with its default as it is in cfg and
@@ -75,8 +81,8 @@ func AddFlags(cfg any, flags *pflag.FlagSet) {
 // Load sets what cfg points to and validates it, if it has a method Validate() error.
 func Load(cfg any, src Source) error {
 	all := leaves(cfg)
-	lines, problems := loadFile(cfg, src.File)
-	problems = append(problems, loadEnv(all, src.Environ)...)
+	lines, problems := loadFile(cfg, src)
+	problems = append(problems, loadEnv(all, src)...)
 	problems = append(problems, loadFlags(all, src.Flags)...)
 	if v, ok := cfg.(interface{ Validate() error }); ok && len(problems) == 0 {
 		problems = append(problems, located(v.Validate(), src.File, lines)...)
@@ -93,7 +99,8 @@ func Paths(cfg any) [][2]string {
 	return out
 }
 
-func loadFile(cfg any, file string) (map[string]int, []error) {
+func loadFile(cfg any, src Source) (map[string]int, []error) {
+	file := src.File
 	if file == "" {
 		return nil, nil
 	}
@@ -113,7 +120,19 @@ func loadFile(cfg any, file string) (map[string]int, []error) {
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		return nil, []error{&FieldError{file, strings.TrimPrefix(err.Error(), "yaml: ")}}
 	}
-	return lineNumbers(&root), decodeErrors(decodeStrict(text, cfg), file)
+	lines := lineNumbers(&root)
+	return lines, decodeErrors(decodeStrict(text, cfg), file, oldNames(src.Renamed, lines))
+}
+
+// oldNames maps the lines of a file that set a renamed path to what the error says instead of "field not found".
+func oldNames(renamed map[string]string, lines map[string]int) map[string]string {
+	out := map[string]string{}
+	for before, now := range renamed {
+		if n, ok := lines[before]; ok {
+			out[strconv.Itoa(n)] = before + " is now " + now
+		}
+	}
+	return out
 }
 
 // maxFileBytes bounds a configuration file: a thousand lines are a tenth of it.
@@ -131,7 +150,7 @@ func decodeStrict(text []byte, cfg any) error {
 
 var lineOf = regexp.MustCompile(`^line (\d+): (.*)$`)
 
-func decodeErrors(err error, file string) []error {
+func decodeErrors(err error, file string, old map[string]string) []error {
 	var types *yaml.TypeError
 	if !errors.As(err, &types) {
 		if err == nil {
@@ -141,7 +160,10 @@ func decodeErrors(err error, file string) []error {
 	}
 	var out []error
 	for _, text := range types.Errors {
-		if m := lineOf.FindStringSubmatch(text); m != nil {
+		m := lineOf.FindStringSubmatch(text)
+		if m != nil && old[m[1]] != "" && strings.Contains(m[2], "not found") {
+			out = append(out, &FieldError{file + ":" + m[1], old[m[1]]})
+		} else if m != nil {
 			out = append(out, &FieldError{file + ":" + m[1], goNames.ReplaceAllString(m[2], "")})
 		} else {
 			out = append(out, &FieldError{file, text})
@@ -153,18 +175,18 @@ func decodeErrors(err error, file string) []error {
 // goNames are the parts of yaml's messages that mean nothing to a person who writes a configuration.
 var goNames = regexp.MustCompile(` in type \S+`)
 
-func loadEnv(all []leaf, environ []string) []error {
+func loadEnv(all []leaf, src Source) []error {
 	known := map[string]leaf{}
 	for _, l := range all {
 		known[l.env()] = l
 	}
 	var problems []error
-	for _, kv := range environ {
+	for _, kv := range src.Environ {
 		name, text, _ := strings.Cut(kv, "=")
 		l, ok := known[name]
 		if !ok {
-			if strings.HasPrefix(name, EnvPrefix) && !slices.Contains(otherVariables, name) {
-				problems = append(problems, &FieldError{name, "no value of this name can be set"})
+			if strings.HasPrefix(name, EnvPrefix) && !slices.Contains(otherVariables, name) && !isServiceLink(kv) {
+				problems = append(problems, &FieldError{name, unknownVariable(name, src.Renamed)})
 			}
 			continue
 		}
@@ -173,6 +195,46 @@ func loadEnv(all []leaf, environ []string) []error {
 		}
 	}
 	return problems
+}
+
+func unknownVariable(name string, renamed map[string]string) string {
+	for before, now := range renamed {
+		if envName(before) == name {
+			return "is now " + envName(now)
+		}
+	}
+	return "no value of this name can be set"
+}
+
+// serviceLink matches the variables that Kubernetes adds to every pod for each Service of the namespace whose name begins with
+// smartfeed, in the form of Docker links. The value is part of the pattern: SMARTFEED_PORT=8080 was typed by a person.
+var serviceLink = regexp.MustCompile(`^` + EnvPrefix + `([A-Z0-9_]+_)?(` +
+	`SERVICE_HOST=|SERVICE_PORT(_[A-Z0-9_]+)?=\d+$|` +
+	`PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://|PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR)=)`)
+
+func isServiceLink(kv string) bool { return serviceLink.MatchString(kv) }
+
+// ServiceLinks returns the names of the variables that Load ignores because Kubernetes sets them for a Service whose name begins
+// with smartfeed, sorted.
+func ServiceLinks(environ []string) []string {
+	var names []string
+	for _, kv := range environ {
+		if isServiceLink(kv) {
+			name, _, _ := strings.Cut(kv, "=")
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// FlagError returns the error of a command line with a renamed flag so that it names today's; any other error as it is.
+func FlagError(err error, renamed map[string]string) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && renamed[unknown.GetSpecifiedName()] != "" {
+		return &FieldError{"--" + unknown.GetSpecifiedName(), "is now --" + renamed[unknown.GetSpecifiedName()]}
+	}
+	return err
 }
 
 // otherVariables have the prefix but set no value of the configuration.

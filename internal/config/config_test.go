@@ -146,3 +146,55 @@ func TestUnderPrefixesEachProblem(t *testing.T) {
 		t.Error("no problem became one")
 	}
 }
+
+// The variables that a pod gets for a Service "smartfeed" and one "smartfeed-serve", as kubelet sets them.
+func serviceLinks() []string {
+	return []string{
+		"SMARTFEED_SERVICE_HOST=10.96.0.10",
+		"SMARTFEED_SERVICE_PORT=8080",
+		"SMARTFEED_SERVICE_PORT_HTTP=8080",
+		"SMARTFEED_PORT=tcp://10.96.0.10:8080",
+		"SMARTFEED_PORT_8080_TCP=tcp://10.96.0.10:8080",
+		"SMARTFEED_PORT_8080_TCP_PROTO=tcp",
+		"SMARTFEED_PORT_8080_TCP_PORT=8080",
+		"SMARTFEED_PORT_8080_TCP_ADDR=10.96.0.10",
+		"SMARTFEED_SERVE_SERVICE_HOST=fd00::10",
+		"SMARTFEED_SERVE_PORT_53_UDP=udp://[fd00::10]:53",
+	}
+}
+
+func TestLoad_IgnoresVariablesOfKubernetesServices(t *testing.T) {
+	if err := Load(defaults(), Source{Environ: serviceLinks()}); err != nil {
+		t.Error(err)
+	}
+	if got, want := len(ServiceLinks(append(serviceLinks(), "HOME=/x", "SMARTFEED_DIR=data"))), len(serviceLinks()); got != want {
+		t.Errorf("%d variables are ignored, want %d", got, want)
+	}
+}
+
+func TestLoad_RefusesVariablesThatOnlyResembleServiceLinks(t *testing.T) {
+	for _, kv := range []string{
+		"SMARTFEED_PORT=8080", "SMARTFEED_HTTP_PORT=8080", "SMARTFEED_PORT_8080=tcp://10.96.0.10:8080",
+		"SMARTFEED_SERVICE=feed", "SMARTFEED_SERVICE_PORT=http", "SMARTFEED_PORTS=tcp://10.96.0.10:8080",
+	} {
+		if err := Load(defaults(), Source{Environ: []string{kv}}); err == nil || !strings.Contains(err.Error(), "no value of this name") {
+			t.Errorf("%s: got %v, want an error", kv, err)
+		}
+	}
+}
+
+func TestLoad_NamesTodaysPathForARenamedOne(t *testing.T) {
+	renamed := map[string]string{"pools.size": "pools.cap"}
+	file := write(t, "dir: x\npools:\n  size: 7\n")
+	err := Load(defaults(), Source{File: file, Environ: []string{"SMARTFEED_POOLS_SIZE=8"}, Renamed: renamed})
+	want := file + ":3: pools.size is now pools.cap\nSMARTFEED_POOLS_SIZE: is now SMARTFEED_POOLS_CAP"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	AddFlags(defaults(), flags)
+	err = FlagError(flags.Parse([]string{"--pools.size=9"}), renamed)
+	if want := "--pools.size: is now --pools.cap"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
