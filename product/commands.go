@@ -35,6 +35,7 @@ type program struct {
 	environ []string
 	file    string // --config
 	started bool   // the command line was understood
+	warned  bool   // of the variables that are ignored
 }
 
 // command is the whole tree of commands.
@@ -54,6 +55,7 @@ before it; "smartfeed config show" prints them all.`,
 	}
 	defaults := DefaultConfig()
 	config.AddFlags(&defaults, root.PersistentFlags())
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return config.FlagError(err, renamed()) })
 	root.PersistentFlags().StringVar(&p.file, "config", "", "configuration file (default smartfeed.yaml, if there is one)")
 	root.AddCommand(
 		p.devCommand(),
@@ -121,11 +123,23 @@ func (p *program) names(cmd *cobra.Command) api.Names {
 // load reads the configuration as the command line, the environment and the file have it.
 func (p *program) load(cmd *cobra.Command) (Config, error) {
 	cfg := DefaultConfig()
-	src := config.Source{File: p.configFile(), Environ: p.environ, Flags: cmd.Flags()}
+	src := config.Source{File: p.configFile(), Environ: p.environ, Flags: cmd.Flags(), Renamed: renamed()}
 	if err := config.Load(&cfg, src); err != nil {
 		return Config{}, &command.UsageError{Err: err}
 	}
+	p.warnOfServiceLinks(logger(cmd, cfg.Log))
 	return cfg, nil
+}
+
+// warnOfServiceLinks logs once which variables were ignored because Kubernetes sets them.
+func (p *program) warnOfServiceLinks(log *slog.Logger) {
+	names := config.ServiceLinks(p.environ)
+	if len(names) == 0 || p.warned {
+		return
+	}
+	p.warned = true
+	log.Warn("ignored variables that Kubernetes sets for a Service; enableServiceLinks: false in the pod's specification removes them",
+		"variables", names)
 }
 
 // defaultFile is read if it is there and no other is named.

@@ -105,6 +105,18 @@ type EmbeddedConfig struct {
 	SyncWrites bool  `yaml:"sync_writes"` // fsync every batch of records: survives a power failure, for two thirds of the throughput
 }
 
+// renamed maps keys of earlier versions to today's, so that the error for one of them names what to set.
+func renamed() map[string]string {
+	return map[string]string{
+		"feed.generator":      "feed.generator_timeout",
+		"feed.store":          "feed.store_timeout",
+		"feed.patience":       "feed.catch_up_timeout",
+		"feed.served":         "feed.served_timeout",
+		"generator.welcome":   "generator.reactivation_timeout",
+		"interests.attribute": "interests.attribution_window",
+	}
+}
+
 // DefaultConfig is for one process on one machine.
 func DefaultConfig() Config {
 	broker := embedded.DefaultConfig()

@@ -1,13 +1,16 @@
 package product
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -44,7 +47,7 @@ func TestActionsAreKeptForAWhile(t *testing.T) {
 // the only one.
 func TestGeneratorsWaitForVisitsElsewhere(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Feed.Generator, cfg.Feed.Store, cfg.Feed.Served = time.Second, 2*time.Second, 4*time.Second
+	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.ServedTimeout = time.Second, 2*time.Second, 4*time.Second
 	cfg.settle()
 	if got := (&product{cfg: cfg}).generatorConfig().Elsewhere; got != 7*time.Second {
 		t.Errorf("on brokers that are elsewhere it waits %s, want 7s", got)
@@ -109,6 +112,64 @@ func TestErrorsAreLoggedByTheirText(t *testing.T) {
 		logger(cmd, LogConfig{Format: format}).Info("x", "error", stacked{})
 		if got := out.String(); !strings.Contains(got, "disk full") || strings.Contains(got, "stack") {
 			t.Errorf("%s: %q, want the error's text alone", format, got)
+		}
+	}
+}
+
+func TestRenamed_EachNamesAKeyThatThereIs(t *testing.T) {
+	cfg := DefaultConfig()
+	known := map[string]bool{}
+	for _, path := range config.Paths(&cfg) {
+		known[path[0]] = true
+	}
+	for before, now := range renamed() {
+		if known[before] || !known[now] {
+			t.Errorf("%s → %s: want a key of earlier versions and one of today", before, now)
+		}
+	}
+}
+
+// A key that Kubernetes could set for a Service would be taken from there.
+func TestPaths_NoneIsAVariableOfAKubernetesService(t *testing.T) {
+	cfg := DefaultConfig()
+	for _, path := range config.Paths(&cfg) {
+		name := "SMARTFEED_" + strings.ToUpper(strings.ReplaceAll(path[0], ".", "_"))
+		for _, value := range []string{"8080", "tcp://10.96.0.10:8080"} {
+			if got := config.ServiceLinks([]string{name + "=" + value}); len(got) > 0 {
+				t.Errorf("%s has the name of a variable of a Service", path[0])
+			}
+		}
+	}
+}
+
+func TestExecute_WarnsOnceOfKubernetesServices(t *testing.T) {
+	environ := []string{"SMARTFEED_PORT=tcp://10.96.0.10:8080", "SMARTFEED_SERVICE_HOST=10.96.0.10"}
+	var out, errOut bytes.Buffer
+	if code := Execute(t.Context(), []string{"config", "show"}, environ, strings.NewReader(""), &out, &errOut); code != 0 {
+		t.Fatalf("exit code %d: %s", code, errOut.String())
+	}
+	if n := strings.Count(errOut.String(), "level=WARN"); n != 1 || !strings.Contains(errOut.String(), "SMARTFEED_SERVICE_HOST") {
+		t.Errorf("%d warnings, want one that names the variables:\n%s", n, errOut.String())
+	}
+	p := &program{environ: environ}
+	p.warnOfServiceLinks(slog.New(slog.NewTextHandler(&errOut, nil)))
+	p.warnOfServiceLinks(slog.New(slog.NewTextHandler(&errOut, nil)))
+	if n := strings.Count(errOut.String(), "level=WARN"); n != 2 {
+		t.Errorf("a program that loads its configuration twice warns %d times, want once", n-1)
+	}
+}
+
+func TestExecute_NamesTodaysKeyForARenamedOne(t *testing.T) {
+	for _, c := range []struct {
+		args, environ []string
+		want          string
+	}{
+		{[]string{"config", "check", "--feed.store=1s"}, nil, "--feed.store: is now --feed.store_timeout"},
+		{[]string{"config", "check"}, []string{"SMARTFEED_FEED_STORE=1s"}, "SMARTFEED_FEED_STORE: is now SMARTFEED_FEED_STORE_TIMEOUT"},
+	} {
+		var out, errOut bytes.Buffer
+		if code := Execute(t.Context(), c.args, c.environ, strings.NewReader(""), &out, &errOut); code != 2 || !strings.Contains(errOut.String(), c.want) {
+			t.Errorf("%v %v: exit code %d, %s; want 2 and %q", c.args, c.environ, code, errOut.String(), c.want)
 		}
 	}
 }

@@ -303,7 +303,7 @@ func (s *started) sweepPools() {
 }
 
 // mayRemain says of a trace whether it is one that an erasure leaves: that the user is gone; frozen items of others, hidden; what
-// others cared for, until it is sent next; that the user saw a pin, for interests.attribute.
+// others cared for, until it is sent next; that the user saw a pin, for interests.attribution_window.
 func mayRemain(trace string) bool {
 	return trace == `actors-table: "user:gone" "u"` ||
 		strings.HasPrefix(trace, `pools-table: "user:`) && !strings.Contains(trace, erased) && slices.Contains([]string{`"a"`, `"e"`}, trace[len(trace)-3:]) ||

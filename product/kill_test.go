@@ -67,7 +67,7 @@ func newChild(t *testing.T, dir string) *child {
 	kafka, registry, web := freeAddress(t), freeAddress(t), freeAddress(t)
 	c := &child{t: t, http: "http://" + web, flags: []string{"--kafka", kafka, "--registry", registry}}
 	c.args = append([]string{"dev", "--dir", dir, "--http", web}, c.flags...)
-	for _, wait := range []string{"feed.generator", "feed.store", "feed.patience", "feed.served", "feature.deadline"} {
+	for _, wait := range []string{"feed.generator_timeout", "feed.store_timeout", "feed.catch_up_timeout", "feed.served_timeout", "feature.deadline"} {
 		c.args = append(c.args, "--"+wait, patience.String())
 	}
 	t.Cleanup(c.kill)

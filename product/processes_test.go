@@ -147,7 +147,7 @@ func TestThreeProcessesShareTheGroups(t *testing.T) {
 	first, second := startProcess(t, broker, flags...), startProcess(t, broker, flags...)
 	front := startPieces(t, cfg, serving())
 	hasty := roleConfig(t, broker)
-	hasty.Feed.Generator = hurry
+	hasty.Feed.GeneratorTimeout = hurry
 	soon := startPieces(t, hasty, withoutSinks())
 	two := share(t, first, second)
 	l := front.beginLife(20)

@@ -91,7 +91,7 @@ var workedOff = (max(slowly, 5) * time.Minute).String()
 // testConfig is a product on ports of its own.
 func testConfig(dir string) Config {
 	cfg := DefaultConfig()
-	cfg.Feed.Generator, cfg.Feed.Store, cfg.Feed.Patience, cfg.Feed.Served = patience, patience, patience, patience
+	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.CatchUpTimeout, cfg.Feed.ServedTimeout = patience, patience, patience, patience
 	cfg.Feature.Deadline = patience
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
 	cfg.settle()

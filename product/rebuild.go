@@ -34,7 +34,7 @@ func (p *program) rebuildCommand() *cobra.Command {
 		Long: `Make pools anew, in place: the candidates that followees brought are taken away, and every followee brings its newest pins,
 as to somebody who returns. Of a user, of everybody in one source, or of everybody in both. What was shown stays shown; what
 related and other systems brought stays as it is; what no followee has among its newest any more does not come back.
-A visit meanwhile waits for the answers, as long as generator.welcome allows, and then says "returning".
+A visit meanwhile waits for the answers, as long as generator.reactivation_timeout allows, and then says "returning".
 
 Of everybody it goes through the users in the order of their names, --rate of them a second. --resume goes on where the
 last such run was, from wherever it is started.

@@ -59,7 +59,7 @@ func typed(t *testing.T, script string, environ ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir = ".."
 	cmd.Env = append(append(os.Environ(), childVariable+"=1", "TMPDIR="+t.TempDir()), environ...)
-	for _, wait := range []string{"FEED_GENERATOR", "FEED_STORE", "FEED_PATIENCE", "FEED_SERVED", "FEATURE_DEADLINE"} {
+	for _, wait := range []string{"FEED_GENERATOR_TIMEOUT", "FEED_STORE_TIMEOUT", "FEED_CATCH_UP_TIMEOUT", "FEED_SERVED_TIMEOUT", "FEATURE_DEADLINE"} {
 		cmd.Env = append(cmd.Env, "SMARTFEED_"+wait+"="+patience.String())
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

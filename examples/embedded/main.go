@@ -71,7 +71,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}()
 	cfg := product.DefaultConfig()
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
-	cfg.Feed.Generator = 10 * time.Second // this is about what is answered, on however busy a machine
+	cfg.Feed.GeneratorTimeout = 10 * time.Second // this is about what is answered, on however busy a machine
 	p, err := product.Open(ctx, product.Options{Config: cfg, Own: own()})
 	if err != nil {
 		return err

@@ -21,10 +21,10 @@ type Config struct {
 	Keep     int           `yaml:"keep"`      // interests of a user, 1-1000, default 50
 	Evidence int           `yaml:"evidence"`  // actions that are kept of each, 0-100, default 5
 
-	Interests int           `yaml:"interests"` // of a pin that count, 1-64, default 6
-	Attribute time.Duration `yaml:"attribute"` // after an impression, in which an action counts for its source; 1m-720h, default 168h
-	MaxSeen   int           `yaml:"max_seen"`  // users of a pin that are remembered so long, 0-40,000, default 10,000
-	Days      int           `yaml:"days"`      // of engagement that are kept, 1-400, default 28
+	Interests         int           `yaml:"interests"`          // of a pin that count, 1-64, default 6
+	AttributionWindow time.Duration `yaml:"attribution_window"` // after an impression, in which an action counts for its source; 1m-720h, default 168h
+	MaxSeen           int           `yaml:"max_seen"`           // users of a pin that are remembered so long, 0-40,000, default 10,000
+	Days              int           `yaml:"days"`               // of engagement that are kept, 1-400, default 28
 }
 
 // DefaultConfig returns the configuration that the field comments state.
@@ -32,7 +32,7 @@ func DefaultConfig() Config {
 	return Config{
 		MaxTerms: 5000, MaxPeople: 30, MinPins: 5, MinPeople: 3, Stop: []string{}, Block: map[string]string{},
 		HalfLife: 30 * 24 * time.Hour, Keep: 50, Evidence: 5,
-		Interests: 6, Attribute: 7 * 24 * time.Hour, MaxSeen: 10_000, Days: 28,
+		Interests: 6, AttributionWindow: 7 * 24 * time.Hour, MaxSeen: 10_000, Days: 28,
 	}
 }
 
@@ -51,7 +51,7 @@ func (c Config) Validate() error {
 		bounds.Within("keep", c.Keep, 1, 1000),
 		bounds.Within("evidence", c.Evidence, 0, 100),
 		bounds.Within("interests", c.Interests, 1, 64),
-		bounds.Within("attribute", c.Attribute, time.Minute, 720*time.Hour),
+		bounds.Within("attribution_window", c.AttributionWindow, time.Minute, 720*time.Hour),
 		bounds.Within("max_seen", c.MaxSeen, 0, 40_000),
 		bounds.Within("days", c.Days, 1, 400),
 	}

@@ -298,7 +298,7 @@ func TestAMuchLikedPinIsDeleted(t *testing.T) {
 	}
 }
 
-// Who met a pin is forgotten after Config.Attribute, counted from the last impression.
+// Who met a pin is forgotten after Config.AttributionWindow, counted from the last impression.
 func TestVisitorsAreForgottenAfterTheLastImpression(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
@@ -308,7 +308,7 @@ func TestVisitorsAreForgottenAfterTheLastImpression(t *testing.T) {
 	c.Pin, c.Version, c.Author = pin, 1, "user:author"
 	r.card(c)
 	r.WaitIdle()
-	soon := time.Now().Add(2*time.Second - cfg.Attribute) // what arrived then is forgotten in two seconds
+	soon := time.Now().Add(2*time.Second - cfg.AttributionWindow) // what arrived then is forgotten in two seconds
 	r.like("user:shown", pin, soon)
 	r.like("user:only-liked", pin, soon.Add(time.Millisecond))
 	r.show(&schemas.Impressions{User: "user:shown", Time: schemas.MicrosOf(time.Now()), ShownPin: schemas.ShownPin{Pin: pin, Source: schemas.Related}})

@@ -38,11 +38,11 @@
 // the pin's interests, its own first and then those of its accepted terms, Config.Interests at most; strength decays by
 // Config.HalfLife. Kept are the Config.Keep strongest of a user, each with the newest Config.Evidence actions. A deleted
 // pin is no evidence any more; what it gave in strength fades. A deleted user has no rows here, and what others of
-// their doing remains (that they saw or liked a pin) is forgotten after Config.Attribute. When Config.HalfLife is another
+// their doing remains (that they saw or liked a pin) is forgotten after Config.AttributionWindow. When Config.HalfLife is another
 // one, what strengths are worth stands (decay.Scale), and from the next marks of a partition on they halve by it.
 //
 // Engagement. Impressions of a pin, and positive actions on it, count for its interests on their day (UTC, by event
-// time), under the source of the last impression that the user had of it within Config.Attribute, else under "direct".
+// time), under the source of the last impression that the user had of it within Config.AttributionWindow, else under "direct".
 // Config.Days days are kept. Counts are anonymous, and remain when users and pins go.
 //
 // What is dropped is counted by reason: deleted_user, unknown_pin, crowded (a pin's user beyond MaxSeen), weak_interest;
@@ -172,7 +172,7 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	if err != nil {
 		return err
 	}
-	out, pin, source := g.outbox(tx), schemas.PinID(r.Pin.ID), seen.sourceAt(r.Time, g.cfg.Attribute)
+	out, pin, source := g.outbox(tx), schemas.PinID(r.Pin.ID), seen.sourceAt(r.Time, g.cfg.AttributionWindow)
 	for _, interest := range g.interests(r.Pin.Interests, said.Terms) {
 		out.like(schemas.LikeMark{User: r.User, Interest: interest, Pin: pin, Verb: r.Verb, Weight: r.Weight, Time: r.Time})
 		out.event(schemas.EngagementMark{Interest: interest, Source: source, What: cmp.Or(string(r.Verb), "other"), Time: r.Time})
@@ -253,7 +253,7 @@ func (g *group) meet(tx *rows.Tx, t pinRows, user schemas.UserID, v visitor) err
 		tx.Count("crowded")
 		return nil
 	}
-	at := tx.Time().Add(g.cfg.Attribute)
+	at := tx.Time().Add(g.cfg.AttributionWindow)
 	v.Forget = schemas.MicrosOf(at)
 	return cmp.Or(t.own.SetTimer(at, visitorName(user)), t.putVisitors(n+1), t.putVisitor(user, v))
 }
@@ -265,7 +265,7 @@ func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, now time.Time) 
 	if err != nil {
 		return err
 	}
-	at := v.Time.Time().Add(g.cfg.Attribute)
+	at := v.Time.Time().Add(g.cfg.AttributionWindow)
 	if v.Source == "" || !at.After(now) {
 		return t.forget(name)
 	}

@@ -77,7 +77,7 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 	if err == nil {
 		t.Fatal("a configuration of nothing is taken")
 	}
-	for _, name := range []string{"max_terms", "max_people", "min_pins", "min_people", "half_life", "keep", "evidence", "interests", "attribute", "max_seen", "days", "block"} {
+	for _, name := range []string{"max_terms", "max_people", "min_pins", "min_people", "half_life", "keep", "evidence", "interests", "attribution_window", "max_seen", "days", "block"} {
 		if !strings.Contains(err.Error(), name+": ") {
 			t.Errorf("%s is not named in %v", name, err)
 		}

@@ -52,7 +52,7 @@ type Config struct {
 	URL string `yaml:"url"` // http or https; "" for none
 
 	// Timeout is how long an answer is waited for, 1ms to 10s. It is never longer than half of what is left of the time
-	// that whoever asks has: of the 150 ms that a feed waits for a chunk by default (feed.generator) 75 ms.
+	// that whoever asks has: of the 150 ms that a feed waits for a chunk by default (feed.generator_timeout) 75 ms.
 	Timeout time.Duration `yaml:"timeout"`
 }
 

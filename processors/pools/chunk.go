@@ -166,9 +166,9 @@ func (g *Generator) collect(ctx context.Context, o order) (*material, error) {
 // rest.
 func (g *Generator) welcome(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
-		return min(g.cfg.Welcome, time.Until(deadline)*3/4)
+		return min(g.cfg.ReactivationTimeout, time.Until(deadline)*3/4)
 	}
-	return g.cfg.Welcome
+	return g.cfg.ReactivationTimeout
 }
 
 // receive reads the material; nil for one who has just come back while the followees still bring what they have. For

@@ -38,9 +38,9 @@ type GeneratorConfig struct {
 	HalfLife time.Duration `yaml:"-"`
 	// FeedMax is how many frozen entries of a user the feed store keeps, at least 10; its own setting is handed here.
 	FeedMax int `yaml:"-"`
-	// Welcome is how long a chunk for one who was away waits for what the followees bring, and never more than three quarters of
+	// ReactivationTimeout is how long a chunk for one who was away waits for what the followees bring, and never more than three quarters of
 	// what a visit has left; default 100 ms, 0 to 1 m.
-	Welcome time.Duration `yaml:"welcome"`
+	ReactivationTimeout time.Duration `yaml:"reactivation_timeout"`
 	// Feeds are the rules by name: "home", "plain" …
 	Feeds rules.Feeds `yaml:"feeds"`
 
@@ -63,7 +63,7 @@ func DefaultConfig() Config {
 // DefaultGeneratorConfig has the feeds of rules.Default, and asks nobody outside.
 func DefaultGeneratorConfig() GeneratorConfig {
 	return GeneratorConfig{
-		Head: 200, FeedMax: 2000, Welcome: 100 * time.Millisecond, Feeds: rules.Default(),
+		Head: 200, FeedMax: 2000, ReactivationTimeout: 100 * time.Millisecond, Feeds: rules.Default(),
 		Model: ExternalModel{Config: outside.Config{Timeout: 40 * time.Millisecond}, Candidates: 200},
 	}
 }
@@ -90,7 +90,7 @@ func (c GeneratorConfig) Validate() error {
 	errs := []error{
 		bounds.Within("head", c.Head, 100, 1000),
 		bounds.Within("feed_max", c.FeedMax, 10, 1_000_000_000),
-		bounds.Within("welcome", c.Welcome, 0, time.Minute),
+		bounds.Within("reactivation_timeout", c.ReactivationTimeout, 0, time.Minute),
 	}
 	return errors.Join(append(append(errs, c.Feeds.Validate()), c.externalProblems()...)...)
 }

@@ -260,12 +260,12 @@ func TestGeneratorConfig(t *testing.T) {
 	if err := errors.Join(DefaultGeneratorConfig().Validate(), good.Validate()); err != nil {
 		t.Errorf("not valid: %v", err)
 	}
-	bad := GeneratorConfig{Head: 1, FeedMax: 1, Welcome: -1,
+	bad := GeneratorConfig{Head: 1, FeedMax: 1, ReactivationTimeout: -1,
 		Sources: []ExternalSource{{Name: "following", Share: -1}, {Name: "x", Limit: 1, Config: outside.Config{URL: "http://x/", Timeout: time.Second}}, {Name: "x", Limit: 1001}},
 		Model:   ExternalModel{Config: outside.Config{URL: "y"}}}
 	want := strings.Split(`head: 1: want 100 to 1000
 feed_max: 1: want 10 to 1000000000
-welcome: -1ns: want 0s to 1m
+reactivation_timeout: -1ns: want 0s to 1m
 feeds: at least one is needed
 sources: 1. timeout: 0s: want 1ms to 10s
 sources: 1. url "": no http or https address

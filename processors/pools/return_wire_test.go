@@ -166,7 +166,7 @@ func TestEdgeThatStandsIsNotGreeted(t *testing.T) {
 // patient makes a generator that waits as long as it takes for what followees bring.
 func (r *rig) patient() {
 	cfg := pools.DefaultGeneratorConfig()
-	cfg.Welcome = time.Minute
+	cfg.ReactivationTimeout = time.Minute
 	r.attachWith(cfg)
 }
 

@@ -143,7 +143,7 @@ func joinPages(rt *rapid.T, met map[string]int) {
 		p.freeze(&schemas.Served{Items: []schemas.ServedItem{item(fmt.Sprint("n", p.offer))}})
 	}
 	cfg := DefaultConfig()
-	cfg.MaxSkipped, cfg.Patience = 4, 0
+	cfg.MaxSkipped, cfg.CatchUpTimeout = 4, 0
 	svc, err := New(cfg, Deps{Generator: p, Store: p.store, Served: p, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		rt.Fatal(err)

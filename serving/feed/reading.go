@@ -47,7 +47,7 @@ type reading struct {
 
 func (s *Service) newReading(user schemas.UserID) *reading {
 	return &reading{
-		svc: s, user: user, next: unknown, left: s.cfg.Store, patience: s.cfg.Patience,
+		svc: s, user: user, next: unknown, left: s.cfg.StoreTimeout, patience: s.cfg.CatchUpTimeout,
 		stored: map[int64]schemas.FeedEntry{},
 		facts:  newFacts(user), onPage: map[schemas.PinID]bool{},
 	}
@@ -136,7 +136,7 @@ func (r *reading) ended() bool { return r.next <= r.floor }
 // at returns the entry at a position, reading n more from the store if need be. found is false at a hole, when the store is
 // broken, and at the floor: the first entry that has expired is it, or the first one looked for of a user who was erased. A hole
 // is most often an entry on its way: what a visit a moment ago froze reaches the store within milliseconds. So it is looked for
-// again for as long as Config.Patience allows.
+// again for as long as Config.CatchUpTimeout allows.
 func (r *reading) at(ctx context.Context, position int64, n int) (e schemas.FeedEntry, found bool) {
 	for {
 		if e, found = r.known(ctx, position); found {

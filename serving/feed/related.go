@@ -84,7 +84,7 @@ func (s *Service) RelatedInterests(ctx context.Context, interest schemas.Interes
 
 // neighbours asks within the time that a visit waits for its chunk: they come from the same processes.
 func (s *Service) neighbours(ctx context.Context, r *reading, of schemas.ID, most int) []schemas.RelatedItem {
-	list, err := begin(ctx, s.generator, s.cfg.Generator, func(ctx context.Context) ([]schemas.RelatedItem, error) {
+	list, err := begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) ([]schemas.RelatedItem, error) {
 		return s.deps.Neighbours.Neighbours(ctx, of, most)
 	}, nil).wait()
 	if err != nil {

@@ -17,7 +17,7 @@
 //	store       the chunk, and of the frozen feed what the generator remembers; of these two nothing is hidden that
 //	            only the store knows to hide, and titles are missing
 //	related     the neighbours of a pin or an interest could not be asked for: the answer is empty
-//	stale       the store lacks a position that was frozen, also after Config.Patience: items down to the hole,
+//	stale       the store lacks a position that was frozen, also after Config.CatchUpTimeout: items down to the hole,
 //	            Page.Next at it
 //
 // Where the store lets go of entries after a time (Deps.TTL), what is lacking at the end of a feed has expired: the feed ends
@@ -106,16 +106,16 @@ type ReturnLog interface {
 
 // Config bounds the time and work of an answer. See DefaultConfig.
 type Config struct {
-	// Generator is how long a visit waits for its chunk, default 150 ms; external sources have half of it at most, and a
+	// GeneratorTimeout is how long a visit waits for its chunk, default 150 ms; external sources have half of it at most, and a
 	// model half of what is left then.
-	Generator time.Duration `yaml:"generator"`
-	// Store is how long an answer waits for the store, all its reads together, default 150 ms.
-	Store time.Duration `yaml:"store"`
-	// Patience is how much of that an answer spends waiting for frozen items that have not reached the store yet,
+	GeneratorTimeout time.Duration `yaml:"generator_timeout"`
+	// StoreTimeout is how long an answer waits for the store, all its reads together, default 150 ms.
+	StoreTimeout time.Duration `yaml:"store_timeout"`
+	// CatchUpTimeout is how much of StoreTimeout an answer spends waiting for frozen items that have not reached the store yet,
 	// before it is stale; default 75 ms, 0 to 1 minute.
-	Patience time.Duration `yaml:"patience"`
-	// Served is how long a visit waits for the acknowledgement of what it shows, default 500 ms.
-	Served time.Duration `yaml:"served"`
+	CatchUpTimeout time.Duration `yaml:"catch_up_timeout"`
+	// ServedTimeout is how long a visit waits for the acknowledgement of what it shows, default 500 ms.
+	ServedTimeout time.Duration `yaml:"served_timeout"`
 	// MaxSkipped is how many invisible items an answer passes over before it is short, default 500, 1 to 10,000.
 	MaxSkipped int `yaml:"max_skipped"`
 	// MaxCalls is how many calls to the generator, to the store and to the log may be under way, each, default 256, 1
@@ -129,23 +129,23 @@ type Config struct {
 // DefaultConfig returns the defaults of every field.
 func DefaultConfig() Config {
 	return Config{
-		Generator: 150 * time.Millisecond, Store: 150 * time.Millisecond, Patience: 75 * time.Millisecond,
-		Served:     500 * time.Millisecond,
-		MaxSkipped: 500, MaxCalls: 256, CursorKeyFile: "cursor.key",
+		GeneratorTimeout: 150 * time.Millisecond, StoreTimeout: 150 * time.Millisecond, CatchUpTimeout: 75 * time.Millisecond,
+		ServedTimeout: 500 * time.Millisecond,
+		MaxSkipped:    500, MaxCalls: 256, CursorKeyFile: "cursor.key",
 	}
 }
 
 // Longest is how long a visit goes on at most until what it shows as new is acknowledged: what is acknowledged later is not
 // shown as new. A partition whose pools come to another process has no chunks for so long. Default 800 ms.
-func (c Config) Longest() time.Duration { return c.Generator + c.Store + c.Served }
+func (c Config) Longest() time.Duration { return c.GeneratorTimeout + c.StoreTimeout + c.ServedTimeout }
 
 // Validate reports every field that is out of its bounds; a duration is 1 ms to 1 minute.
 func (c Config) Validate() error {
 	problems := []error{
-		bounds.Within("generator", c.Generator, time.Millisecond, time.Minute),
-		bounds.Within("store", c.Store, time.Millisecond, time.Minute),
-		bounds.Within("served", c.Served, time.Millisecond, time.Minute),
-		bounds.Within("patience", c.Patience, 0, time.Minute),
+		bounds.Within("generator_timeout", c.GeneratorTimeout, time.Millisecond, time.Minute),
+		bounds.Within("store_timeout", c.StoreTimeout, time.Millisecond, time.Minute),
+		bounds.Within("served_timeout", c.ServedTimeout, time.Millisecond, time.Minute),
+		bounds.Within("catch_up_timeout", c.CatchUpTimeout, 0, time.Minute),
 		bounds.Within("max_skipped", c.MaxSkipped, 1, 10_000),
 		bounds.Within("max_calls", c.MaxCalls, 1, 100_000),
 	}
@@ -269,7 +269,7 @@ func (s *Service) Older(ctx context.Context, user schemas.UserID, cursor string,
 
 // Waiting returns how many new items a visit could bring, at most 100. It fails when the generator does.
 func (s *Service) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
-	n, err := begin(ctx, s.generator, s.cfg.Generator, func(ctx context.Context) (int, error) {
+	n, err := begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) (int, error) {
 		return s.deps.Generator.Waiting(ctx, user)
 	}, nil).wait()
 	if err != nil {

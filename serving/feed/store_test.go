@@ -44,7 +44,7 @@ func newService(t testing.TB, n int) (*feed.Service, *feedstore.Store, *generato
 	must(t, store.Write(t.Context(), frozen(n)))
 	gen := &generator{schemas.Chunk{Head: int64(n)}}
 	cfg := feed.DefaultConfig()
-	cfg.Store, cfg.Generator = time.Minute, time.Minute // a busy machine is not what is tested
+	cfg.StoreTimeout, cfg.GeneratorTimeout = time.Minute, time.Minute // a busy machine is not what is tested
 	svc, err := feed.New(cfg, feed.Deps{
 		Generator: gen, Store: store, Served: acknowledging{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
 	})

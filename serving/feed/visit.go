@@ -38,7 +38,7 @@ func (s *Service) visit(ctx context.Context, user schemas.UserID, feed string, l
 // it: its items are free again.
 func (s *Service) askChunk(ctx context.Context, req schemas.ChunkRequest) *call[*schemas.Chunk] {
 	free := func() { s.deps.Generator.Settle(req.User, req.Served, schemas.Failed) }
-	return begin(ctx, s.generator, s.cfg.Generator, func(ctx context.Context) (*schemas.Chunk, error) {
+	return begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) (*schemas.Chunk, error) {
 		chunk, err := s.chunk(ctx, req)
 		if err != nil && !errors.Is(err, schemas.ErrUnknownFeed) {
 			free()
@@ -77,7 +77,7 @@ func (s *Service) announce(ctx context.Context, req schemas.ChunkRequest) error 
 
 // announceLater announces a visit that leaves no Served. Nobody waits for it, and the next visit tries again.
 func (s *Service) announceLater(ctx context.Context, req schemas.ChunkRequest) {
-	announced := begin(context.WithoutCancel(ctx), s.served, s.cfg.Served, func(ctx context.Context) (struct{}, error) {
+	announced := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.announce(ctx, req)
 	}, nil)
 	s.calls.Go(func() {
@@ -118,7 +118,7 @@ func (s *Service) publish(ctx context.Context, served *schemas.Served) (acknowle
 		return func() bool { return settle(schemas.Failed) }
 	}
 	// A client that goes away now must not make the outcome uncertain: that would hold up its next visit.
-	published := begin(context.WithoutCancel(ctx), s.served, s.cfg.Served, func(ctx context.Context) (schemas.Outcome, error) {
+	published := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (schemas.Outcome, error) {
 		outcome, err := s.deps.Served.Publish(ctx, served)
 		if outcome == schemas.Acknowledged && (err != nil || ctx.Err() != nil) {
 			outcome = schemas.Unknown // who has the pools now may have given the items to another visit, see Config.Longest

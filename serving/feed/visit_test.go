@@ -168,10 +168,10 @@ func TestVisit(t *testing.T) {
 func TestWhatIsAcknowledgedTooLateIsNotNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := stocked(t)
-		r.cfg.Store, r.store.facts.delay = 2*time.Second, 700*ms
+		r.cfg.StoreTimeout, r.store.facts.delay = 2*time.Second, 700*ms
 		acknowledged := make(chan struct{})
 		r.log.fault.hang = acknowledged
-		time.AfterFunc(r.cfg.Served+100*ms, func() { close(acknowledged) })
+		time.AfterFunc(r.cfg.ServedTimeout+100*ms, func() { close(acknowledged) })
 		page, err := r.Visit(t.Context(), viewer, "home", 3)
 		if err != nil {
 			t.Fatal(err)
@@ -368,8 +368,8 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
-	err := Config{Served: time.Hour, Patience: -1}.Validate()
-	for _, field := range []string{"generator", "store", "patience", "served", "max_skipped", "max_calls"} {
+	err := Config{ServedTimeout: time.Hour, CatchUpTimeout: -1}.Validate()
+	for _, field := range []string{"generator_timeout", "store_timeout", "catch_up_timeout", "served_timeout", "max_skipped", "max_calls"} {
 		if err == nil || !strings.Contains(err.Error(), field+":") {
 			t.Errorf("got %v, want %s in it", err, field)
 		}

@@ -65,7 +65,7 @@ func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin
 	if r.learnCards(ctx, []schemas.ServedItem{{Pin: pin}}) {
 		request.Card = r.facts.cards[pin]
 	}
-	said, err := begin(ctx, s.generator, s.cfg.Generator, func(ctx context.Context) (*schemas.Why, error) {
+	said, err := begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) (*schemas.Why, error) {
 		return s.deps.Explainer.Why(ctx, request)
 	}, nil).wait()
 	if err != nil {
