@@ -13,38 +13,68 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/smartfeed/smartfeed/internal/foreign"
+	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// admin serves profiles and metrics to whoever operates the program, on an address of its own, where nobody is asked for a
-// token: a profile names insides, and takes as long as it is asked to.
+// admin serves profiles and metrics on an address of its own. On loopback, and where something else guards the address, callers
+// need no token. Elsewhere there are only metrics, for the static token: a profile shows memory, and costs as much time as it is
+// asked to.
 type admin struct {
 	listener net.Listener
 	metrics  prometheus.Gatherer
-	guarded  bool // by something else, which knows by what names it is asked for
+	guarded  bool            // by something else, which knows by what names it is asked for
+	scrape   api.ScrapeCheck // beyond loopback; nil: callers need no token
 }
 
-func listenAdmin(cfg Config, metrics prometheus.Gatherer) (*admin, error) {
+func listenAdmin(cfg Config, scrape api.ScrapeCheck, metrics prometheus.Gatherer) (*admin, error) {
 	l, err := net.Listen("tcp", cfg.Admin)
 	if err != nil {
 		return nil, fmt.Errorf("admin server: listen on %s: %w", cfg.Admin, err)
 	}
-	return &admin{l, metrics, cfg.API.Insecure}, nil
+	host, _, _ := net.SplitHostPort(cfg.Admin) // checked
+	if cfg.API.Insecure || isLoopback(host) {
+		scrape = nil
+	}
+	return &admin{l, metrics, cfg.API.Insecure, scrape}, nil
 }
 
 // Run serves until ctx ends. It is called once.
 func (a *admin) Run(ctx context.Context) error {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	mux.Handle("/metrics", promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
-	server := &http.Server{Handler: a.fenced(mux), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // profiles under way are of no use half
 	defer stop()
 	if err := server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve profiles on %s: %w", a.listener.Addr(), err)
 	}
 	return nil
+}
+
+func (a *admin) handler() http.Handler {
+	mux := http.NewServeMux()
+	metrics := promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	if a.scrape != nil {
+		mux.Handle("/metrics", a.scraped(metrics))
+		return foreign.RefusePages(mux, foreign.Page)
+	}
+	mux.Handle("/metrics", metrics)
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return a.fenced(mux)
+}
+
+// scraped refuses requests without the static token of the metrics.
+func (a *admin) scraped(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, given := auth.Bearer(r)
+		if !given || a.scrape.Check(token) != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "this needs the token in metrics.token_file", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // fenced refuses pages of other sites in a browser, whatever they ask for, since a profile takes the time of processors, and

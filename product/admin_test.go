@@ -4,10 +4,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
 // What nobody is asked for a token for is read by no page of another site, nor made by one: a profile takes the time of
@@ -16,7 +21,7 @@ func TestPagesDoNotReachTheAdminAddress(t *testing.T) {
 	for _, insecure := range []bool{false, true} {
 		cfg := DefaultConfig()
 		cfg.Admin, cfg.API.Insecure = "127.0.0.1:0", insecure
-		a, err := listenAdmin(cfg, prometheus.NewRegistry())
+		a, err := listenAdmin(cfg, nil, prometheus.NewRegistry())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,6 +58,39 @@ func TestPagesDoNotReachTheAdminAddress(t *testing.T) {
 					t.Errorf("insecure %t, %s of %s from %q: got %d, want %d", insecure, path, c.host, c.site, got, want)
 				}
 			}
+		}
+	}
+}
+
+// The port of an unspecified address is reached by loopback in the test; what counts is the address that is configured.
+func TestAdmin_BeyondLoopbackServesMetricsForTheScrapeTokenAlone(t *testing.T) {
+	token := strings.Repeat("s", 32)
+	cfg := DefaultConfig()
+	cfg.Admin, cfg.Metrics.TokenFile = "0.0.0.0:0", filepath.Join(t.TempDir(), "scrape.token")
+	if err := os.WriteFile(cfg.Metrics.TokenFile, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := listenAdmin(cfg, auth.ScrapeToken{File: cfg.Metrics.TokenFile}, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.listener.Close() })
+	for _, c := range []struct {
+		path, authorization string
+		want                int
+	}{
+		{"/metrics", "Bearer " + token, 200},
+		{"/metrics", "Bearer " + strings.Repeat("t", 32), 401},
+		{"/metrics", "", 401},
+		{"/debug/pprof/", "Bearer " + token, 404},
+		{"/debug/pprof/heap", "Bearer " + token, 404},
+	} {
+		r := httptest.NewRequest("GET", "http://process-1:6060"+c.path, nil)
+		r.Header.Set("Authorization", c.authorization)
+		w := httptest.NewRecorder()
+		a.handler().ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%s with %.10q: got %d, want %d", c.path, c.authorization, w.Code, c.want)
 		}
 	}
 }

@@ -78,6 +78,7 @@ type Config struct {
 	FeatureLog featurelog.Config `yaml:"feature_log"`
 	API        api.Config        `yaml:"api"`
 	Auth       auth.Config       `yaml:"auth"`
+	Metrics    MetricsConfig     `yaml:"metrics"`
 	Peers      peers.Config      `yaml:"peers"`
 	Tracing    otlp.Config       `yaml:"tracing"`
 	Outgoing   outgoing.Config   `yaml:"outgoing"`
@@ -88,6 +89,13 @@ type ActionsConfig struct {
 	// Retention is the brokers', at least 24 h, default 168 h: the longest stop of the groups after which no action is
 	// missing, and as far back as another reader of the topic can begin. It is the same in every process, and in `topics apply`.
 	Retention time.Duration `yaml:"retention" help:"how long brokers keep the topic actions, at least 24h; topics apply sets it"`
+}
+
+// MetricsConfig says who may read the metrics beside operators.
+type MetricsConfig struct {
+	// TokenFile holds a static token of at least 32 bytes, which opens GET /metrics alone, where callers need tokens, and at an admin
+	// address beyond loopback. It is read for each scrape. Default "": none.
+	TokenFile string `yaml:"token_file"`
 }
 
 // LogConfig says what is logged, to standard error.
@@ -202,6 +210,7 @@ func (c *Config) validateOwn() error {
 	if c.Actions.Retention < minActionsKept {
 		problems = append(problems, fmt.Errorf("actions.retention: %s is less than %s", c.Actions.Retention, minActionsKept))
 	}
+	problems = append(problems, c.checkAdmin())
 	if err := secure.CheckURL(c.registryURL()); err != nil {
 		problems = append(problems, fmt.Errorf("registry: the address %w", err))
 	}

@@ -22,6 +22,17 @@ import (
 	"github.com/smartfeed/smartfeed/serving/peers"
 )
 
+// scrapeToken returns the static token of the metrics, nil if there is none.
+func (p *product) scrapeToken() (api.ScrapeCheck, error) {
+	if p.cfg.Metrics.TokenFile == "" {
+		return nil, nil
+	}
+	if _, err := auth.ReadSecret(p.cfg.Metrics.TokenFile); err != nil {
+		return nil, fmt.Errorf("metrics.token_file: %w", err)
+	}
+	return auth.ScrapeToken{File: p.cfg.Metrics.TokenFile}, nil
+}
+
 // askWhoTheyAre has the server check the tokens of callers and of other processes, as far as the configuration says how.
 func (p *product) askWhoTheyAre(deps *api.Deps) error {
 	if p.cfg.Peers.SecretFile != "" {
@@ -46,7 +57,8 @@ func (p *product) askWhoTheyAre(deps *api.Deps) error {
 	}
 	p.part("auth", p.verifier.Run)
 	deps.Auth = p.verifier
-	return nil
+	deps.Scrape, err = p.scrapeToken()
+	return err
 }
 
 // peerProof is made of the secret that all processes share.
@@ -75,18 +87,26 @@ func (p *product) provePeer(deps *peers.Deps) error {
 	return err
 }
 
-// checkAdmin refuses an admin address that others reach: nobody is asked there.
-func checkAdmin(cfg Config) error {
-	host, _, err := net.SplitHostPort(cfg.Admin)
-	if err != nil {
-		return fmt.Errorf("admin: %q is not host:port", cfg.Admin)
-	}
-	ip, err := netip.ParseAddr(host)
-	if cfg.API.Insecure || host == "localhost" || err == nil && ip.IsLoopback() {
+// checkAdmin refuses an admin address beyond loopback that has no guard: the static token of the metrics, or something else.
+func (c *Config) checkAdmin() error {
+	if c.Admin == "" {
 		return nil
 	}
-	return fmt.Errorf("admin: %q can be reached from other machines, and nobody is asked there: listen on 127.0.0.1, "+
-		"or, if something else guards the address, set api.insecure", cfg.Admin)
+	host, _, err := net.SplitHostPort(c.Admin)
+	if err != nil {
+		return fmt.Errorf("admin: %q is not host:port", c.Admin)
+	}
+	if c.API.Insecure || isLoopback(host) || c.Metrics.TokenFile != "" {
+		return nil
+	}
+	return fmt.Errorf("admin: %q can be reached from other machines, and callers are not authenticated there: listen on 127.0.0.1, "+
+		"set metrics.token_file for metrics alone, or, if something else guards the address, set api.insecure", c.Admin)
+}
+
+// isLoopback reports whether only this machine can reach a host.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // server is the HTTP server that a command asks, and as whom.

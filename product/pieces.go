@@ -502,10 +502,11 @@ func (p *product) openAdmin() error {
 	if p.cfg.Admin == "" {
 		return nil
 	}
-	if err := checkAdmin(p.cfg); err != nil {
+	scrape, err := p.scrapeToken()
+	if err != nil {
 		return err
 	}
-	a, err := listenAdmin(p.cfg, p.metrics)
+	a, err := listenAdmin(p.cfg, scrape, p.metrics)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,12 @@ type Verifier interface {
 	Verify(ctx context.Context, token string) (auth.Caller, error)
 }
 
+// ScrapeCheck checks the static token of the metrics; auth.ScrapeToken does.
+type ScrapeCheck interface {
+	// Check fails unless the token is the one of the metrics.
+	Check(token string) error
+}
+
 // PeerCheck says whether a request is from another process of the product; auth.Peers does.
 type PeerCheck interface {
 	Check(r *http.Request) error
@@ -25,6 +31,8 @@ type PeerCheck interface {
 type access struct {
 	scope string // with which a service's token opens it for everybody's data; "": no token is needed
 	users whose  // what the token of a user opens without the scope
+
+	scrape bool // the static token of the metrics opens it, too
 }
 
 // whose data a user's own token opens.
@@ -83,6 +91,9 @@ func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
 		p.challenge = "Bearer"
 		return auth.Caller{}, p
 	}
+	if a.scrape && s.isScraper(token) {
+		return auth.Caller{Subject: scraper}, tooMany(s.callers.Service(scraper))
+	}
 	c, err := s.deps.Auth.Verify(r.Context(), token)
 	if err != nil {
 		if within := s.withinAddress(r); within != nil || a.scope == "" { // what is open is so for bad tokens, too
@@ -94,6 +105,22 @@ func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
 		return auth.Caller{}, err
 	}
 	return c, a.check(c, r)
+}
+
+// scraper is the name of callers with the static token of the metrics.
+const scraper = "metrics.token_file"
+
+// isScraper reports whether a token is the static one of the metrics.
+func (s *Server) isScraper(token string) bool {
+	if s.deps.Scrape == nil {
+		return false
+	}
+	err := s.deps.Scrape.Check(token)
+	var refused *auth.TokenError
+	if err != nil && !errors.As(err, &refused) {
+		s.log.Warn("cannot check the token of a scrape", "error", err)
+	}
+	return err == nil
 }
 
 // unverified is the answer to a token that is not taken.

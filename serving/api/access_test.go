@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +112,8 @@ func TestDocumentSaysWhoMayCall(t *testing.T) {
 				got.users = own
 			case alternative["user"] != nil:
 				got.users = all
+			case alternative["scrape"] != nil:
+				got.scrape = true
 			default:
 				got.scope = alternative["service"].([]any)[0].(string)
 			}
@@ -119,7 +123,7 @@ func TestDocumentSaysWhoMayCall(t *testing.T) {
 		}
 	})
 	schemes := at(doc, "components", "securitySchemes")
-	if len(schemes) != 3 || schemes["self"] == nil || schemes["user"] == nil || schemes["service"] == nil {
+	if len(schemes) != 4 || schemes["scrape"] == nil || schemes["self"] == nil || schemes["user"] == nil || schemes["service"] == nil {
 		t.Errorf("got the schemes %v", schemes)
 	}
 }
@@ -251,6 +255,43 @@ func TestChallenges(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", header, got, want)
 		}
 	}
+}
+
+func TestMetrics_OpenWithTheScrapeTokenAlone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "scrape.token")
+	write := func(token string) {
+		if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := strings.Repeat("1", 32), strings.Repeat("2", 32)
+	write(first)
+	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
+		d.Auth, d.Scrape = someTokens(), auth.ScrapeToken{File: file}
+	})
+	asked := func(path, token string, want int) {
+		t.Helper()
+		if got := ask(s, "GET", path, "", "Authorization", "Bearer "+token).StatusCode; got != want {
+			t.Errorf("%s with the token %.6s…: got %d, want %d", path, token, got, want)
+		}
+	}
+	asked("/metrics", first, 200)
+	asked("/metrics", second, 401)
+	asked("/metrics", "", 401)
+	asked("/metrics", auth.Operate, 200)
+	for _, path := range []string{"/v1/status", "/v1/features", "/v1/users/user:a/feed", "/v1/insights/growth"} {
+		asked(path, first, 401)
+	}
+	write(second)
+	asked("/metrics", first, 401)
+	asked("/metrics", second, 200)
+	write("short")
+	asked("/metrics", "short", 401)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	asked("/metrics", second, 401)
+	asked("/metrics", auth.Operate, 200)
 }
 
 // peersOnly knows one peer.

@@ -177,6 +177,7 @@ type Deps struct {
 	Console     http.Handler              // GET / and below; nil: there is none
 	Peer        http.Handler              // what other processes of the product ask, below peers.Path; nil: nothing
 	Auth        Verifier                  // says who asks; nil: nobody is asked
+	Scrape      ScrapeCheck               // the static token of the metrics, where callers are asked; nil: none
 	Peers       PeerCheck                 // knows the other processes; nil: nobody is asked
 	Tracer      *tracing.Tracer           // begins the traces of requests; nil: none
 	FromCallers bool                      // callers say by traceparent whether their requests are traced
