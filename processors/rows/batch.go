@@ -27,7 +27,7 @@ type batch struct {
 	messages  int
 	misplaced int     // records that are sent on to the partition of their key
 	passed    bool    // applied offsets have moved over what is no record
-	skipped   []int32 // writes that a later one of the same row made superfluous
+	skipped   []int32 // the writes that are replaced, each once
 	timers    bool    // timers were set, dropped or worked off
 	ticked    bool    // a tick was worked off …
 	chained   bool    // … and has sent the next one
@@ -248,9 +248,10 @@ func (b *batch) merge(l *ownerLog, news []int32) {
 	l.sorted = kept
 }
 
-// replace marks a write that a later one makes superfluous.
+// replace marks a write that a later one makes superfluous. After an undo an owner's writes are ordered from scratch, so the
+// write may have the mark already.
 func (b *batch) replace(i int32) {
-	if !b.sealed {
+	if !b.sealed && !b.writes[i].replaced {
 		b.writes[i].replaced = true
 		b.skipped = append(b.skipped, i)
 	}

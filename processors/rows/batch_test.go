@@ -1,10 +1,12 @@
 package rows
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -34,4 +36,108 @@ func TestBatchIsWrittenInTheOrderOfItsKeys(t *testing.T) {
 			}
 		}
 	})
+}
+
+// undoModel is a batch beside what it should hold: the value of each row, with a copy for each mark.
+type undoModel struct {
+	b       *batch
+	rows    map[string]string
+	undoing []undone
+}
+
+type undone struct {
+	at   mark
+	rows map[string]string
+}
+
+// step puts, deletes or reads a row, scans an owner, sets a mark, or goes back to the last mark.
+func (m *undoModel) step(t *rapid.T) {
+	owner, row := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "owner"), rapid.StringMatching(`[x-z]`).Draw(t, "row")
+	switch rapid.SampledFrom([]string{"put", "put", "delete", "get", "scan", "mark", "undo"}).Draw(t, "do") {
+	case "put":
+		value := rapid.StringMatching(`[0-9]{1,3}`).Draw(t, "value")
+		m.b.put(m.b.log(owner), owner, []byte(row), []byte(value), false)
+		m.rows[owner+row] = value
+	case "delete":
+		m.b.put(m.b.log(owner), owner, []byte(row), nil, true)
+		m.rows[owner+row] = ""
+	case "get":
+		m.get(t, owner, row)
+	case "scan":
+		if l := m.b.owners[owner]; l != nil && l.last >= 0 {
+			m.b.ordered(l)
+			l.shared = true
+		}
+	case "mark":
+		m.undoing = append(m.undoing, undone{m.b.mark(), maps.Clone(m.rows)})
+	case "undo":
+		if last := len(m.undoing) - 1; last >= 0 {
+			m.b.undo(m.undoing[last].at)
+			m.rows, m.undoing = m.undoing[last].rows, m.undoing[:last]
+		}
+	}
+}
+
+func (m *undoModel) get(t *rapid.T, owner, row string) {
+	want, written := m.rows[owner+row]
+	w, found := m.b.get(owner, []byte(row))
+	if found != written || found && (w.deleted != (want == "") || string(m.b.at(w.value)) != want) {
+		t.Fatalf("row %s of %s: found %v, want %q, written %v", row, owner, found, want, written)
+	}
+}
+
+// check compares every row, and the records that fill makes, with the model.
+func (m *undoModel) check(t *rapid.T) {
+	replaced := 0
+	for i := range m.b.writes {
+		if m.b.writes[i].replaced {
+			replaced++
+		}
+	}
+	if replaced != len(m.b.skipped) {
+		t.Fatalf("%d writes are replaced, %d are in skipped", replaced, len(m.b.skipped))
+	}
+	sent := map[string]string{}
+	for _, r := range new(flight).fill(m.b, &topology{table: "t-table"}, 0) {
+		sent[strings.Replace(string(r.Key), "\x00", "", 1)] = string(r.Value)
+	}
+	if diff := cmp.Diff(m.rows, sent); diff != "" {
+		t.Fatalf("rows sent (-want +got):\n%s", diff)
+	}
+	for name := range m.rows {
+		m.get(t, name[:1], name[1:])
+	}
+}
+
+// After any sequence of writes, reads, marks and undos a batch holds the rows that were not undone, and it counts each
+// superfluous write once.
+func TestBatch_UndoRestoresRowsAndSkipped(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &undoModel{b: newBatch(1), rows: map[string]string{}}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			m.step(t)
+		}
+		m.check(t)
+	})
+}
+
+// Records that fail after they wrote, between good ones of the same owner, leave a batch that can be sent.
+func TestBatch_RepeatedUndoCountsReplacedWritesOnce(t *testing.T) {
+	b := newBatch(1)
+	touch := func() {
+		for range 6 {
+			b.put(b.log("o"), "o", []byte("r"), []byte("v"), false)
+			b.get("o", []byte("r"))
+		}
+	}
+	touch()
+	for range 3 {
+		m := b.mark()
+		touch()
+		b.undo(m)
+		b.get("o", []byte("r"))
+	}
+	if got := new(flight).fill(b, &topology{table: "t-table"}, 0); len(got) != 1 {
+		t.Errorf("%d records, want 1", len(got))
+	}
 }
