@@ -29,10 +29,14 @@ func (r Retry) Value() []byte {
 	return append(b, r.Group...)
 }
 
-// ParseRetry reads the value of a retry header.
+// maxGroupBytes bounds the name of a group in a retry header.
+const maxGroupBytes = 249
+
+// ParseRetry reads the value of a retry header. It reports false for a value that Value does not return, and for a group
+// name of more than 249 bytes.
 func ParseRetry(value []byte) (Retry, bool) {
 	const fixed = 4 + 8 + 4
-	if len(value) <= fixed {
+	if len(value) <= fixed || len(value) > fixed+maxGroupBytes {
 		return Retry{}, false
 	}
 	r := Retry{

@@ -253,7 +253,7 @@ func (f *flight) emit(b *batch, e *emit, topo *topology, i int) {
 		r.Timestamp = time.UnixMicro(c.micros)
 	}
 	for key, value := range c.headers {
-		if key != topics.SinceHeader && (e.traced == 0 || key != tracing.Header) {
+		if e.traced == 0 || key != tracing.Header {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: key, Value: value})
 		}
 	}

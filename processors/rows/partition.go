@@ -10,6 +10,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -159,8 +160,9 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 			return p.bury(err, []byte(key), value)
 		}
 		if right := topics.Partition(key, p.w.r.topo.partitions); right != p.id {
-			if len(value) > schemas.MaxRecordBytes { // no topic takes it
-				return p.bury(schemas.Bad(fmt.Sprintf("%d bytes in another partition than its own, %d", len(value), right)), []byte(key), value)
+			if len(value) > schemas.MaxRecordBytes || len(key) > maxNameBytes { // no topic takes it
+				bad := schemas.Bad(fmt.Sprintf("%d bytes in another partition than its own, %d", len(key)+len(value), right))
+				return p.bury(bad, []byte(key), value)
 			}
 			p.forward(ctx, right, value)
 			return nil
@@ -223,9 +225,23 @@ func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
 		return
 	}
 	b := p.state.pending
-	as := envelope{topic: string(ctx.Topic()), headers: ctx.Headers(), micros: ctx.Timestamp().UnixMicro()}
+	as := envelope{topic: string(ctx.Topic()), headers: knownHeaders(ctx.Headers()), micros: ctx.Timestamp().UnixMicro()}
 	b.wrap(b.emit(0, partition, ctx.Key(), value, p.since()), as)
 	b.misplaced++
+}
+
+// knownHeaders returns those of a record's headers that go with it to another partition, beside SinceHeader, which every emit
+// has. The headers of a foreign record can be of any size and number: a copy of them all may be more than the topic takes, and
+// then no transaction commits. Known ones are short.
+func knownHeaders(all goka.Headers) map[string][]byte {
+	known := map[string][]byte{}
+	if retry, ok := topics.ParseRetry(all[topics.RetryHeader]); ok {
+		known[topics.RetryHeader] = retry.Value()
+	}
+	if sender := tracing.Value(tracing.Parse(all[tracing.Header])); sender != nil {
+		known[tracing.Header] = sender
+	}
+	return known
 }
 
 // MarkRecovered is called by Goka when all rows are here: it reads how far each input has been applied.

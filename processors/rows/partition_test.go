@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -215,6 +217,23 @@ func TestStrangersAreTheTopicsThatAreNew(t *testing.T) {
 		must(t, p.state.end(&tx, nil))
 		if got := p.newTopics(b); !slices.Equal(got, c.want) {
 			t.Errorf("batch %d has the new topics %v, want %v", i, got, c.want)
+		}
+	}
+}
+
+// A key that no topic takes beside its value makes a bad record, and not a transaction that fails.
+func TestEmit_LongKeyIsABadRecord(t *testing.T) {
+	t.Parallel()
+	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"}})
+	p.record = fakeRecord{topic: "in", at: time.UnixMilli(5)}
+	value := make([]byte, p.state.limits.valueBytes)
+	for length, wantBad := range map[int]bool{maxNameBytes: false, maxNameBytes + 1: true} {
+		var tx Tx
+		p.state.begin(&tx, "key", "key", time.UnixMilli(5), p)
+		err := p.state.end(&tx, tx.EmitTo("out", 0, strings.Repeat("k", length), value))
+		var bad *schemas.BadRecordError
+		if errors.As(err, &bad) != wantBad {
+			t.Errorf("a key of %d bytes: %v, want a bad record: %v", length, err, wantBad)
 		}
 	}
 }

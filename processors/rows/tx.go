@@ -193,6 +193,8 @@ func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) er
 		return tx.fail(fmt.Errorf("emit to %s: partition %d of %d", topic, partition, tx.s.topo.partitions))
 	case len(value) > tx.s.limits.valueBytes:
 		return tx.bad("emit to %s: %d bytes, more than %d", topic, len(value), tx.s.limits.valueBytes)
+	case len(key)+len(value) > tx.s.limits.valueBytes+tx.s.limits.nameBytes: // a retry may have a long key
+		return tx.bad("emit to %s: key and value of %d bytes, more than %d", topic, len(key)+len(value), tx.s.limits.valueBytes+tx.s.limits.nameBytes)
 	}
 	if tx.silent {
 		return nil

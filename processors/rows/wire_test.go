@@ -177,6 +177,18 @@ func start(t testing.TB, r *Runner) (stop func() error) {
 	return stop
 }
 
+// whileRunning is eventually.True that fails as soon as the group's run ends.
+func whileRunning(t testing.TB, r *Runner, what string, condition func() bool) {
+	t.Helper()
+	eventually.True(t, what, func() bool {
+		t.Helper()
+		if r.runs.Load() > 0 && !r.running.Load() {
+			t.Fatalf("the run ended before this: %s", what)
+		}
+		return condition()
+	})
+}
+
 func newRunner(t testing.TB, w *wire, dir string, g Group) *Runner {
 	t.Helper()
 	r, err := New(w.config(dir), w.env(t), g)
