@@ -110,3 +110,21 @@ func checkBad(t testing.TB, err error) {
 		t.Errorf("error %T %v, want a *BadRecordError", err, err)
 	}
 }
+
+func TestServedItem_MaxEncodedBytesBoundsTheEncoding(t *testing.T) {
+	s := serdeOf[Served](t, nil)
+	item := rapid.Make[ServedItem]()
+	rapid.Check(t, func(t *rapid.T) {
+		it := item.Draw(t, "item")
+		size := func(items ...ServedItem) int {
+			value, err := s.Encode(&Served{Items: items})
+			if err != nil {
+				t.Skip(err)
+			}
+			return len(value)
+		}
+		if got, bound := size(it, it)-size(it), it.MaxEncodedBytes(); got > bound {
+			t.Fatalf("%d bytes, want at most %d", got, bound)
+		}
+	})
+}

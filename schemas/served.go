@@ -41,3 +41,14 @@ type ServedItem struct {
 	// item, and of items of former builds, of which it is not known.
 	Pool Source `avro:"pool" json:"pool,omitempty"`
 }
+
+// MaxEncodedBytes returns an upper bound of the bytes of the item in an encoded record: those of its strings, at most three
+// for the length of each, and 32 for its numbers and its list.
+func (i *ServedItem) MaxEncodedBytes() int {
+	const length, rest = 3, 32
+	n := rest + len(i.Pin) + len(i.Source) + len(i.Author) + len(i.Board) + len(i.Pool) + 5*length
+	for _, id := range i.Interests {
+		n += len(id) + length
+	}
+	return n
+}

@@ -79,7 +79,10 @@ func (g *Generator) compose(ctx context.Context, o order) (*schemas.Chunk, error
 // choose, and what they measure the others by, is asked for, and only if some of it was seen everything is.
 func (g *Generator) make(ctx context.Context, o order, m *material) (rules.Chunk, error) {
 	visit := rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}
-	made := o.feed.Make(visit, g.deps.Own.admitted(o.User, o.Feed, m.pools), m.known)
+	apply := func(v rules.Visit) rules.Chunk {
+		return o.feed.Make(v, g.deps.Own.admitted(o.User, o.Feed, m.pools), m.known)
+	}
+	_, made := fit(visit, apply)
 	seen, err := g.seen(ctx, o.User, append(chosenBy(&made), m.tops()...))
 	if err != nil || len(seen) == 0 {
 		return made, err
@@ -88,7 +91,8 @@ func (g *Generator) make(ctx context.Context, o order, m *material) (rules.Chunk
 		return rules.Chunk{}, err
 	}
 	visit.Memory.Deferred = slices.DeleteFunc(slices.Clone(m.memory.Deferred), func(d schemas.Deferred) bool { return seen[d.Pin] })
-	return o.feed.Make(visit, g.deps.Own.admitted(o.User, o.Feed, m.pools), m.known), nil
+	_, made = fit(visit, apply)
+	return made, nil
 }
 
 // chosenBy are the pins that a chunk shows, defers, or holds others back for.

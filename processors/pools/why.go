@@ -280,7 +280,9 @@ func (g *Generator) above(v *view, source schemas.Source, card *schemas.Card, ed
 // decide asks the rules about what waits, and settles on the answer.
 func (g *Generator) decide(w *inquiry, o *order, m *material) {
 	visit := rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}
-	said := o.feed.Explain(visit, g.deps.Own.admitted(o.User, o.Feed, m.pools), m.known, w.Pin)
+	admitted := g.deps.Own.admitted(o.User, o.Feed, m.pools)
+	visit, _ = fit(visit, func(v rules.Visit) rules.Chunk { return o.feed.Make(v, admitted, m.known) })
+	said := o.feed.Explain(visit, admitted, m.known, w.Pin)
 	for i := range w.answer.Candidates {
 		is := &w.answer.Candidates[i]
 		for _, s := range said.Scores {

@@ -1,0 +1,94 @@
+package pools_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// widePin returns a pin with the longest facets that an event may have.
+func widePin(n int) schemas.DeliveredPin {
+	p := pin(n, schemas.Micros(1000-n), "user:a")
+	p.Pin += schemas.PinID(strings.Repeat("x", schemas.MaxIDBytes-len(p.Pin)))
+	for i := range schemas.MaxInterests {
+		id := fmt.Sprintf("interest:%d-", i)
+		p.Interests = append(p.Interests, schemas.InterestID(id+strings.Repeat("x", schemas.MaxIDBytes-len(id))))
+	}
+	return p
+}
+
+// A visit to 100 pins with the longest facets does not fit in one record. Each visit is recorded, also where rows may be no
+// longer than the least that the configuration takes, and the rest comes with the next visits.
+func TestChunk_FitsInARecordWithLongestFacets(t *testing.T) {
+	const user, pins = schemas.UserID("user:wide"), 100
+	cfg := pools.Config{Cap: 200, Sources: 3, SeenCap: 1000, Frozen: 100}
+	r := newRigWith(t, cfg, func(c *rows.Config) { c.MaxValueBytes = 512 << 10 })
+	var want []schemas.PinID
+	for n := range pins {
+		p := widePin(n)
+		r.deliver(schemas.Related, user, 1, p)
+		want = append(want, p.Pin)
+	}
+	r.WaitIdle()
+	var got []schemas.PinID
+	for v := 0; len(got) < pins; v++ {
+		chunk, err := r.chunkOf(user, fmt.Sprintf("wide-%d", v), pins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(chunk.Served.Items) == 0 {
+			break
+		}
+		if len(chunk.Served.Deferred) > 0 {
+			t.Errorf("visit %d defers %d pins, want none", v, len(chunk.Served.Deferred))
+		}
+		for _, it := range chunk.Served.Items {
+			got = append(got, it.Pin)
+		}
+		if w, err := r.generator.Why(t.Context(), schemas.WhyRequest{User: user, Pin: want[len(want)-1], Feed: "plain", Limit: pins}); err != nil {
+			t.Error(err)
+		} else if w.Fate == schemas.FateNext && len(got) < pins/2 {
+			t.Errorf("visit %d: why says that the last pin comes next", v)
+		}
+		proctest.Publish(r.Wire, r.Streams.Served, string(user), &chunk.Served)
+		r.generator.Settle(user, chunk.Served.ID, schemas.Acknowledged)
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("shown in all visits (-want +got):\n%s", diff)
+	}
+	r.WaitIdle()
+	if letters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(letters) > 0 {
+		t.Errorf("%d dead letters, the first: %s", len(letters), letters[0].Value.Reason)
+	}
+	entries := 0
+	for _, rec := range proctest.Drain(r.Wire, r.Streams.FeedEntries) {
+		entries += 1 + len(rec.Value.More)
+	}
+	if entries != pins {
+		t.Errorf("%d feed entries, want %d", entries, pins)
+	}
+	if mix := r.member.Status(topics.Pools); mix.Effects["deferred"] != 0 {
+		t.Errorf("effects %v, want nothing deferred", mix.Effects)
+	}
+}
+
+// chunkOf asks for a chunk of feed plain until the user's partition is here.
+func (r *rig) chunkOf(user schemas.UserID, id string, limit int) (*schemas.Chunk, error) {
+	r.t.Helper()
+	r.pool(user, schemas.Related)
+	ctx, cancel := context.WithTimeout(r.t.Context(), proctest.Patience)
+	defer cancel()
+	return r.generator.Chunk(ctx, schemas.ChunkRequest{
+		Served: id, User: user, Feed: "plain", Limit: limit, Time: schemas.MicrosOf(time.Now()),
+	})
+}
