@@ -27,3 +27,31 @@ type DeliveredPin struct {
 	Score   float64 `avro:"score" json:"score"` // see package processors/score
 	Deleted bool    `avro:"deleted" json:"deleted"`
 }
+
+// MaxEncodedBytes returns an upper bound of the bytes of the pin in an encoded record: those of its strings, two for the length
+// of each, and 48 for the rest.
+func (p *DeliveredPin) MaxEncodedBytes() int {
+	n := len(p.Pin) + len(p.Author) + len(p.Board) + 48
+	for _, id := range p.Interests {
+		n += len(id) + 2
+	}
+	return n
+}
+
+// DeliveryPortions cuts pins into runs that each fit in a Delivery to one user: at most 250 pins and 256 KiB, at least one pin.
+func DeliveryPortions(pins []DeliveredPin) [][]DeliveredPin {
+	const mostPins, mostBytes = 250, 256 << 10
+	var all [][]DeliveredPin
+	start, size := 0, 0
+	for i := range pins {
+		n := pins[i].MaxEncodedBytes()
+		if i > start && (i-start == mostPins || size+n > mostBytes) {
+			all, start, size = append(all, pins[start:i]), i, 0
+		}
+		size += n
+	}
+	if start < len(pins) {
+		all = append(all, pins[start:])
+	}
+	return all
+}

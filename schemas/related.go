@@ -105,6 +105,12 @@ func (r *RelatedPairs) Validate() error {
 	return nil
 }
 
+// MaxEncodedBytes returns an upper bound of the bytes of the neighbour in an encoded record.
+func (n *Neighbour) MaxEncodedBytes() int {
+	p := DeliveredPin{Pin: PinID(n.ID), Facets: n.Facets}
+	return p.MaxEncodedBytes()
+}
+
 func (n *Neighbour) validate() error {
 	if n.ID == "" || !positive(n.Quality) {
 		return Bad("neighbour without an id, or of no quality")

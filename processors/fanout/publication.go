@@ -136,7 +136,7 @@ func (g *group) hand(tx *rows.Tx, pins []schemas.DeliveredPin, e edge, asked sch
 	if e.weight != 1 {
 		d.Weights = []float32{e.weight}
 	}
-	parts := portions(pins)
+	parts := schemas.DeliveryPortions(pins)
 	if len(parts) == 0 && asked != 0 {
 		parts = append(parts, nil)
 	}

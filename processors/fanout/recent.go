@@ -296,30 +296,3 @@ func (b *book) portion(at place, most, pins, bytes int) (list []recent, more boo
 	}
 	return list, false, nil
 }
-
-// portions cuts pins into runs that fit a record: at most 250 pins or 256 KiB each, one pin at least.
-func portions(pins []schemas.DeliveredPin) [][]schemas.DeliveredPin {
-	const mostPins, mostBytes = 250, 256 << 10
-	var all [][]schemas.DeliveredPin
-	start, size := 0, 0
-	for i := range pins {
-		n := pinBytes(&pins[i])
-		if i > start && (i-start == mostPins || size+n > mostBytes) {
-			all, start, size = append(all, pins[start:i]), i, 0
-		}
-		size += n
-	}
-	if start < len(pins) {
-		all = append(all, pins[start:])
-	}
-	return all
-}
-
-// pinBytes is how long a pin may be in a record: its strings, each with two bytes of length, and its numbers.
-func pinBytes(p *schemas.DeliveredPin) int {
-	n := len(p.Pin) + len(p.Author) + len(p.Board) + 48
-	for _, id := range p.Interests {
-		n += len(id) + 2
-	}
-	return n
-}

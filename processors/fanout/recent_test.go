@@ -1,7 +1,6 @@
 package fanout
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -120,36 +119,6 @@ func TestShardsAreOneAPartition(t *testing.T) {
 	if followee, shard := followeeOf("board:b"); followee != "board:b" || shard {
 		t.Errorf("the followee itself is of %q, a shard: %v", followee, shard)
 	}
-}
-
-func TestPortionsHoldAllAndFit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		long := schemas.InterestID(strings.Repeat("i", 250))
-		pins := make([]schemas.DeliveredPin, rapid.IntRange(0, 700).Draw(t, "pins"))
-		for i := range pins {
-			pins[i].Version = schemas.Version(i)
-			for range rapid.SampledFrom([]int{0, 1, 64}).Draw(t, "interests") {
-				pins[i].Interests = append(pins[i].Interests, long)
-			}
-		}
-		next := 0
-		for _, portion := range portions(pins) {
-			bytes := 0
-			for i := range portion {
-				if got := int(portion[i].Version); got != next {
-					t.Fatalf("pin %d where %d is due", got, next)
-				}
-				next++
-				bytes += pinBytes(&portion[i])
-			}
-			if len(portion) == 0 || len(portion) > 250 || bytes > 256<<10 {
-				t.Errorf("%d pins of %d bytes", len(portion), bytes)
-			}
-		}
-		if next != len(pins) {
-			t.Errorf("%d of %d pins", next, len(pins))
-		}
-	})
 }
 
 func TestConfig(t *testing.T) {

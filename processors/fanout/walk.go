@@ -119,7 +119,7 @@ func (g *group) take(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 // pools may write.
 func (g *group) stepEdges(pin *schemas.DeliveredPin) int {
 	const mostBytes, owner = 768 << 10, 300
-	return min(g.cfg.StepEdges, 1+mostBytes/(owner+len(pin.Pin)+pinBytes(pin)))
+	return min(g.cfg.StepEdges, 1+mostBytes/(owner+len(pin.Pin)+pin.MaxEncodedBytes()))
 }
 
 // gather takes the next followers, and says whether the last one is among those who are away.

@@ -264,6 +264,43 @@ func TestNeighboursAreBounded(t *testing.T) {
 	}
 }
 
+// widePin returns a pin with the longest facets that an event may have.
+func widePin(n int) schemas.Neighbour {
+	p := pin(n)
+	p.Interests = nil
+	for i := range schemas.MaxInterests {
+		id := fmt.Sprintf("interest:%d-", i)
+		p.Interests = append(p.Interests, schemas.InterestID(id+strings.Repeat("x", schemas.MaxIDBytes-len(id))))
+	}
+	return p
+}
+
+// The neighbours of a pin may need more than one record.
+func TestOffer_SplitsDeliveriesByBytes(t *testing.T) {
+	t.Parallel()
+	const half = 40
+	cfg := related.DefaultConfig()
+	cfg.Keep, cfg.Offer, cfg.Interests = 2*half, 2*half, 0
+	r := newRig(t, cfg)
+	for _, from := range []int{1, 1 + half} {
+		req := &schemas.RelatedRequest{User: "user:u", Weight: 1, Time: base, Pin: pin(0)}
+		for n := range half {
+			req.Near = append(req.Near, schemas.Near{Neighbour: widePin(from + n), Weight: 1, Time: base})
+		}
+		r.send(req)
+		r.WaitIdle()
+	}
+	pins := map[schemas.PinID]bool{}
+	for _, rec := range proctest.Drain(r.Wire, r.Streams.Deliveries) {
+		for _, p := range rec.Value.Pins {
+			pins[p.Pin] = true
+		}
+	}
+	if letters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(pins) != 2*half || len(letters) != 0 {
+		t.Errorf("%d pins and %d dead letters, want %d pins", len(pins), len(letters), 2*half)
+	}
+}
+
 // A board makes neighbours of its last pins only.
 func TestABoardRemembersItsLastPins(t *testing.T) {
 	t.Parallel()

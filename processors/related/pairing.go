@@ -7,31 +7,48 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
+// maxPairsBytes bounds the encoded pins and pairs of a record, below the least rows.Config.MaxValueBytes, 512 KiB.
+const maxPairsBytes = 400 << 10
+
 // pairing gathers pairs by the partition of the one that has the neighbour.
 type pairing struct {
-	byPartition []schemas.RelatedPairs
+	byPartition []pairs
+}
+
+// pairs are those of one partition.
+type pairs struct {
+	schemas.RelatedPairs
+	size int                    // an upper bound of their encoded bytes
+	full []schemas.RelatedPairs // records that have no room for more
 }
 
 func newPairing(partitions int32) *pairing {
-	return &pairing{byPartition: make([]schemas.RelatedPairs, partitions)}
+	return &pairing{byPartition: make([]pairs, partitions)}
 }
 
 func (p *pairing) reset() {
 	for i := range p.byPartition {
-		rec := &p.byPartition[i]
-		rec.Pins, rec.Pairs = rec.Pins[:0], rec.Pairs[:0]
+		b := &p.byPartition[i]
+		b.Pins, b.Pairs, b.size, b.full = b.Pins[:0], b.Pairs[:0], 0, nil
 	}
 }
 
 // pair gives one more neighbour to a pin or interest.
 func (p *pairing) pair(of schemas.ID, n *schemas.Neighbour, weight float64, at schemas.Micros) {
-	rec := &p.byPartition[topics.Partition(string(of), int32(len(p.byPartition)))]
-	place := slices.IndexFunc(rec.Pins, func(known schemas.Neighbour) bool { return known.ID == n.ID })
-	if place < 0 {
-		place = len(rec.Pins)
-		rec.Pins = append(rec.Pins, *n)
+	b := &p.byPartition[topics.Partition(string(of), int32(len(p.byPartition)))]
+	const numbers = 32 // of a pair, with the length of its id
+	if size := len(of) + numbers + n.MaxEncodedBytes(); b.size+size > maxPairsBytes {
+		b.full = append(b.full, b.RelatedPairs)
+		b.RelatedPairs, b.size = schemas.RelatedPairs{}, 0
 	}
-	rec.Pairs = append(rec.Pairs, schemas.Pair{Of: of, Neighbour: int32(place), Weight: weight, Time: at})
+	b.size += len(of) + numbers
+	place := slices.IndexFunc(b.Pins, func(known schemas.Neighbour) bool { return known.ID == n.ID })
+	if place < 0 {
+		place = len(b.Pins)
+		b.Pins = append(b.Pins, *n)
+		b.size += n.MaxEncodedBytes()
+	}
+	b.Pairs = append(b.Pairs, schemas.Pair{Of: of, Neighbour: int32(place), Weight: weight, Time: at})
 }
 
 // interests makes the first of a pin's interests neighbours of one another.

@@ -101,11 +101,13 @@ func (g *group) offer(tx *rows.Tx, own neighbours, r *schemas.RelatedRequest) er
 			d.Pins = append(d.Pins, list[i].delivered(r.Weight, g.cfg.ScoreHalfLife))
 		}
 	}
-	if len(d.Pins) == 0 {
-		return nil
-	}
 	partition := topics.Partition(string(r.User), g.partitions)
-	return rows.SendTo(tx, g.streams.Deliveries, partition, tx.Key(), &d)
+	for _, d.Pins = range schemas.DeliveryPortions(d.Pins) {
+		if err := rows.SendTo(tx, g.streams.Deliveries, partition, tx.Key(), &d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // save makes a pin the neighbour of those that were last saved to the same board.
@@ -162,11 +164,21 @@ func (g *group) scale(tx *rows.Tx) (decay.Scale, error) {
 
 // sendPairs sends each partition its pairs.
 func (g *group) sendPairs(tx *rows.Tx, p *pairing) error {
+	send := func(partition int, rec *schemas.RelatedPairs) error {
+		if len(rec.Pairs) == 0 {
+			return nil
+		}
+		return rows.SendTo(tx, g.streams.RelatedPairs, int32(partition), tx.Key(), rec)
+	}
 	for partition := range p.byPartition {
-		if rec := &p.byPartition[partition]; len(rec.Pairs) > 0 {
-			if err := rows.SendTo(tx, g.streams.RelatedPairs, int32(partition), tx.Key(), rec); err != nil {
+		b := &p.byPartition[partition]
+		for i := range b.full {
+			if err := send(partition, &b.full[i]); err != nil {
 				return err
 			}
+		}
+		if err := send(partition, &b.RelatedPairs); err != nil {
+			return err
 		}
 	}
 	return nil

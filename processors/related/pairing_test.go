@@ -1,0 +1,47 @@
+package related
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// The pins of a board with the longest facets, and the interests of a pin, may need more than one record for a partition.
+func TestPairing_SplitsRecordsByBytes(t *testing.T) {
+	serde, err := schemas.NewSerde[schemas.RelatedPairs]("related-pairs-value", 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := func(id string) string { return id + strings.Repeat("x", schemas.MaxIDBytes-len(id)) }
+	var interests []schemas.InterestID
+	for i := range schemas.MaxInterests {
+		interests = append(interests, schemas.InterestID(long(fmt.Sprintf("interest:%d-", i))))
+	}
+	p := newPairing(1)
+	p.interests(interests, len(interests), 1, 1)
+	want := len(interests) * (len(interests) - 1)
+	for n := range 100 {
+		other := schemas.Neighbour{ID: schemas.ID(long(fmt.Sprintf("pin:%d-", n))), Quality: 1, Facets: schemas.Facets{Interests: interests}}
+		p.pair("pin:saved", &other, 1, 1)
+		want++
+	}
+	got := 0
+	for _, rec := range append(p.byPartition[0].full, p.byPartition[0].RelatedPairs) {
+		value, err := serde.Encode(&rec)
+		if err != nil || len(value) > 512<<10 {
+			t.Errorf("%d pairs take %d bytes, %v", len(rec.Pairs), len(value), err)
+		}
+		if err := rec.Validate(); err != nil {
+			t.Error(err)
+		}
+		got += len(rec.Pairs)
+	}
+	if got != want {
+		t.Errorf("%d pairs, want %d", got, want)
+	}
+	if p.reset(); len(p.byPartition[0].full)+len(p.byPartition[0].Pairs) > 0 {
+		t.Error("pairs are left after a reset")
+	}
+}

@@ -1,0 +1,38 @@
+package schemas
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestDeliveryPortions_HoldAllPinsAndFit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		long := InterestID(strings.Repeat("i", 250))
+		pins := make([]DeliveredPin, rapid.IntRange(0, 700).Draw(t, "pins"))
+		for i := range pins {
+			pins[i].Version = Version(i)
+			for range rapid.SampledFrom([]int{0, 1, 64}).Draw(t, "interests") {
+				pins[i].Interests = append(pins[i].Interests, long)
+			}
+		}
+		next := 0
+		for _, portion := range DeliveryPortions(pins) {
+			bytes := 0
+			for i := range portion {
+				if got := int(portion[i].Version); got != next {
+					t.Fatalf("pin %d where %d is due", got, next)
+				}
+				next++
+				bytes += portion[i].MaxEncodedBytes()
+			}
+			if len(portion) == 0 || len(portion) > 250 || bytes > 256<<10 {
+				t.Errorf("%d pins of %d bytes", len(portion), bytes)
+			}
+		}
+		if next != len(pins) {
+			t.Errorf("%d of %d pins", next, len(pins))
+		}
+	})
+}
