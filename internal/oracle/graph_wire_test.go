@@ -88,7 +88,13 @@ func (p *pipeline) start(cfg fanout.Config, crash bool) {
 		fanout.Group(cfg, p.Kafka.Partitions, p.Streams, p.deleted),
 		pools.Group(p.pools, p.Streams, p.deleted),
 	}
-	p.member = p.Start("a", groups...)
+	p.attach(p.Start("a", groups...))
+}
+
+// attach has the pipeline read the pools of a member.
+func (p *pipeline) attach(member *proctest.Member) {
+	p.t.Helper()
+	p.member = member
 	var err error
 	p.generator, err = pools.NewGenerator(p.pools, pools.DefaultGeneratorConfig(), pools.Deps{
 		Rows: p.member.View(topics.Pools), Streams: p.Streams, Deleted: p.deleted, Pulled: p.pulled,

@@ -11,7 +11,7 @@ import (
 type Config struct {
 	HalfLife  time.Duration `yaml:"half_life"`  // of the write-time score, see package score; 1m to 8760h. Stored scores keep the old one until `smartfeed replay`
 	StepEdges int           `yaml:"step_edges"` // followers a step serves, 1 to 3000: a delivery must stay below 1 MiB. With more of them others wait, with fewer the walk does
-	Recents   int           `yaml:"recents"`    // publications a followee keeps, 1 to 10000; twice the cap of a pool
+	Recents   int           `yaml:"recents"`    // publications a followee keeps, and walks that wait for its turn, 1 to 10000; twice the cap of a pool
 
 	// PullAbove is the number of followers above which a followee's pins are pulled by who reads, and not pushed; 0 to
 	// 1000000000. It is pushed again a tenth below. A change takes effect with the followee's next event.

@@ -20,8 +20,10 @@
 // Walks. A walk over the followers takes at most StepEdges of them, sends one record to each partition that has any, and
 // leaves the rest to a record in fanout-loop, which the pools send when they have applied what it follows: no account
 // is too big, a crash resumes the walk where it was, a walk never has more than one step under way among one owner's
-// edges, and the deliveries of others take their turn in between. Walks of one followee take turns, too. (So a delivery
-// in the dead letters, which takes a broken configuration, holds its followee's walks up until it is retried.) Above
+// edges, and the deliveries of others take their turn in between. Walks of one followee take turns, too: the others wait in a
+// queue. It keeps the Recents best publications and the Recents best withdrawals, and drops the walks below these, see
+// queue.go. (A delivery in the dead letters, which takes a broken configuration, holds its followee's walks up until it is
+// retried.) Above
 // SpreadAbove followers the edges move to shards, one a partition, and a walk runs in all of them at once.
 //
 // Pull. Above PullAbove followers a publication begins no walk: the recents stand in slots of the topic recents-pulled,
@@ -92,6 +94,7 @@ func (g *group) partition(user schemas.UserID) int32 {
 const (
 	dropDeletedUser = "deleted_user" // the follower or the followee is gone
 	dropOldVersion  = "old_version"  // a newer version of the pin came before
+	dropQueueCap    = "queue_cap"    // a queued walk over the cap of the queue
 )
 
 // Effects, see the package.

@@ -112,7 +112,7 @@ func (g *group) bringBack(tx *rows.Tx, b *book, at place) error {
 		s := &schemas.FanoutStep{
 			Kind: schemas.WalkStep, Followee: schemas.Followee(tx.Key()), DeliveredPin: list[i].DeliveredPin, All: true, Back: true,
 		}
-		if err := g.enqueue(b, s); err != nil {
+		if err := g.enqueue(tx, b, s); err != nil {
 			return err
 		}
 	}

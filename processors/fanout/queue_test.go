@@ -1,9 +1,13 @@
 package fanout
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/processors/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -13,11 +17,11 @@ import (
 
 // damaged stands for the group: a publication leaves a walk that waits for its turn, in a row that is none.
 func damaged(s *topics.Streams) rows.Group {
-	write := func(tx *rows.Tx, _ *schemas.Publication) error {
-		if err := tx.Own().Put(queueRow(queueNew, 1), []byte("no step")); err != nil {
+	write := func(tx *rows.Tx, p *schemas.Publication) error {
+		if err := tx.Own().Put(queueRow(&schemas.FanoutStep{Followee: p.Followee}), []byte("no step")); err != nil {
 			return err
 		}
-		return tx.Own().Put([]byte{rowState}, appendState(nil, state{busy: true, queued: 1}))
+		return tx.Own().Put([]byte{rowState}, appendState(nil, state{busy: true}))
 	}
 	return rows.Group{Name: topics.Fanout, Inputs: []rows.Input{rows.Keyed(s.Publications, write)}}
 }
@@ -53,5 +57,39 @@ func TestDamagedQueueStopsThePartition(t *testing.T) {
 	}
 	for _, l := range proctest.Drain(w, w.Streams.DeadLetters) {
 		t.Errorf("dead letter: %s", l.Value.Reason)
+	}
+}
+
+func TestMergeWalks_KeepsTheNewestVersionAndTheWidestReach(t *testing.T) {
+	walk := func(version schemas.Version, all bool) *schemas.FanoutStep {
+		s := &schemas.FanoutStep{All: all}
+		s.Version = version
+		return s
+	}
+	for name, test := range map[string]struct{ was, is, want *schemas.FanoutStep }{
+		"one alone":            {nil, walk(1, false), walk(1, false)},
+		"a newer version":      {walk(1, false), walk(2, true), walk(2, true)},
+		"an older version":     {walk(2, true), walk(1, false), walk(2, true)},
+		"both to active users": {walk(1, false), walk(2, false), walk(2, false)},
+	} {
+		if diff := cmp.Diff(test.want, mergeWalks(test.was, test.is)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestQueueRow_OrdersWithdrawalsFirstThenTheBestScore(t *testing.T) {
+	const followee = "user:1"
+	walk := func(author schemas.UserID, score float64, back bool) []byte {
+		s := &schemas.FanoutStep{Followee: followee, Back: back}
+		s.Author, s.Score, s.Pin = author, score, "pin:1"
+		return queueRow(s)
+	}
+	want := [][]byte{
+		walk("user:2", 1, false), walk(followee, 2, false), walk(followee, 1, false),
+		walk("user:2", 9, true), walk(followee, 9, true),
+	}
+	if !slices.IsSortedFunc(want, bytes.Compare) {
+		t.Errorf("rows are out of order: %q", want)
 	}
 }

@@ -186,7 +186,7 @@ func (g *group) trimRecents(tx *rows.Tx, b *book) error {
 // Those that are gone have the same cap for themselves.
 func (g *group) trim(tx *rows.Tx, b *book) (some, more bool, err error) {
 	for _, class := range []byte{rowRecent, rowGone} {
-		surplus, err := b.surplus(class, g.cfg.Recents)
+		surplus, err := b.surplus([]byte{class}, g.cfg.Recents)
 		if err != nil {
 			return some, false, err
 		}
@@ -219,10 +219,10 @@ func (g *group) dropSurplus(tx *rows.Tx, b *book, row string) error {
 	return b.drop(&k, pin)
 }
 
-// surplus returns the rows of a class over the cap.
-func (b *book) surplus(class byte, most int) (list []string, err error) {
+// surplus returns the rows with a prefix behind the first most of them.
+func (b *book) surplus(prefix []byte, most int) (list []string, err error) {
 	n := 0
-	err = b.Scan(rows.Scan{Prefix: []byte{class}}, func(row, _ []byte) bool {
+	err = b.Scan(rows.Scan{Prefix: prefix}, func(row, _ []byte) bool {
 		if n++; n > most {
 			list = append(list, string(row))
 		}

@@ -80,7 +80,7 @@ func TestStateComesBackFromItsRow(t *testing.T) {
 		number := rapid.IntRange(0, 1<<40)
 		flag := rapid.Bool()
 		want := state{
-			followers: number.Draw(t, "followers"), away: number.Draw(t, "away"), queued: rapid.Uint64Range(0, 1<<60).Draw(t, "queued"),
+			followers: number.Draw(t, "followers"), away: number.Draw(t, "away"), steps: rapid.Uint64Range(0, 1<<60).Draw(t, "steps"),
 			busy: flag.Draw(t, "busy"), spread: flag.Draw(t, "spread"), moving: flag.Draw(t, "moving"),
 			pulled: flag.Draw(t, "pulled"), slotted: flag.Draw(t, "slotted"), published: flag.Draw(t, "published"),
 			withdrawn: flag.Draw(t, "withdrawn"), weighed: flag.Draw(t, "weighed"), filling: flag.Draw(t, "filling"), back: number.Draw(t, "back"),

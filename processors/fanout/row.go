@@ -19,7 +19,7 @@ const (
 	rowLive   = 'l' // follower → weight, 4 bytes; empty: 1. Of each live follow register there is one such row, or one of rowAway
 	rowOwn    = 'o' // pin → nothing: the followee is its author
 	rowIndex  = 'p' // pin → what is known of it: version, place among the recents, slot
-	rowQueue  = 'q' // class, number → a FanoutStep that waits for its turn
+	rowQueue  = 'q' // class, isLive, score, pin → the FanoutStep of a walk that waits for its turn; see queue.go
 	rowRecent = 'r' // score, pin → version, body; best first
 	rowWeight = 'w' // follower → weight and the time it was sent; of one without a register only a weight that is not 1
 	rowGone   = 'x' // as rowRecent: pins that are deleted, or no longer the followee's
@@ -82,16 +82,6 @@ func liveWeight(value []byte) float32 {
 // recentRow is the name of a recent's row of a kind; see ranked for the order.
 func recentRow(kind byte, score float64, pin schemas.PinID) []byte {
 	return append(ranked.AppendScore([]byte{kind}, score), pin...)
-}
-
-// classes of the queue: walks that bring back what was pulled give way to others.
-const (
-	queueNew  = 0
-	queueBack = 1
-)
-
-func queueRow(class byte, number uint64) []byte {
-	return binary.BigEndian.AppendUint64([]byte{rowQueue, class}, number)
 }
 
 func freeRow(slot int) []byte {

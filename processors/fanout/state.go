@@ -12,7 +12,7 @@ import (
 type state struct {
 	followers int    // live follow registers
 	away      int    // edges among these rows of those who are away
-	queued    uint64 // walks that ever had to wait: numbers them
+	steps     uint64 // numbers the steps of walks
 	busy      bool   // a walk has the turn
 
 	// What there is none of need not be looked for: most follows are of those who have published little.
@@ -48,7 +48,7 @@ func appendState(b []byte, s state) []byte {
 			flags |= 1 << i
 		}
 	}
-	b = binary.AppendUvarint(binary.AppendUvarint(b, flags), s.queued)
+	b = binary.AppendUvarint(binary.AppendUvarint(b, flags), s.steps)
 	for _, n := range s.numbers() {
 		b = binary.AppendUvarint(b, uint64(*n))
 	}
@@ -68,7 +68,7 @@ func parseState(value []byte) (state, error) {
 	for i, set := range s.flags() {
 		*set = flags>>i&1 == 1
 	}
-	s.queued = r.number()
+	s.steps = r.number()
 	for _, n := range s.numbers() {
 		*n = int(r.number())
 	}

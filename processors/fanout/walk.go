@@ -92,7 +92,7 @@ func checkWalk(s *schemas.FanoutStep) error {
 // lot delays itself and not the others.
 func (g *group) take(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 	if b.busy && !s.Turn {
-		return g.enqueue(b, s)
+		return g.enqueue(tx, b, s)
 	}
 	st := g.steps.Get().(*step)
 	defer g.steps.Put(st)
@@ -229,38 +229,4 @@ func (g *group) finish(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 		return nil // nothing waits
 	}
 	return g.nextTurn(tx, b)
-}
-
-// enqueue has a walk wait.
-func (g *group) enqueue(b *book, s *schemas.FanoutStep) error {
-	class := byte(queueNew)
-	if s.Back {
-		class = queueBack
-	}
-	b.queued++
-	return rows.PutRecord(b.Owner, queueRow(class, b.queued), g.streams.FanoutLoop, s)
-}
-
-// nextTurn gives the first walk that waits the turn.
-func (g *group) nextTurn(tx *rows.Tx, b *book) error {
-	var row, value []byte
-	err := b.Scan(rows.Scan{Prefix: []byte{rowQueue}, Limit: 1}, func(r, v []byte) bool {
-		row, value = append(row, r...), append(value, v...)
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	if b.busy = row != nil; !b.busy {
-		return nil
-	}
-	s, err := g.streams.FanoutLoop.Decode(value)
-	if err != nil {
-		return fmt.Errorf("read queue of %q: %w", tx.Key(), rows.Unreadable(row, err))
-	}
-	s.Turn = true
-	if err := g.loop(tx, tx.Key(), s); err != nil {
-		return err
-	}
-	return b.Delete(row)
 }
