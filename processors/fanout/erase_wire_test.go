@@ -1,0 +1,107 @@
+package fanout_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// notedUsers is a global table of deleted users whose topic is held back: it knows only the users that Note was called with.
+type notedUsers struct{ sync.Map }
+
+func (n *notedUsers) Has(user schemas.UserID) bool { _, ok := n.Load(user); return ok }
+
+func (n *notedUsers) Note(user schemas.UserID, at schemas.Micros) { n.Store(user, at) }
+
+// newErasing starts the group with a global table that is held back.
+func newErasing(t *testing.T) *proctest.Wire {
+	t.Helper()
+	w := proctest.New(t)
+	cfg := fanout.DefaultConfig()
+	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, new(notedUsers)))
+	return w
+}
+
+func erase(w *proctest.Wire, owner string, step schemas.ErasureStep, user schemas.UserID) {
+	proctest.Publish(w, w.Streams.Erasures, owner, &schemas.Erasure{User: user, Step: step, Time: base})
+	w.WaitIdle()
+}
+
+// The erasure itself marks the user as deleted, before the topic users-deleted arrives.
+func TestErase_LateEdgesOfErasedFollowerLeaveNoRows(t *testing.T) {
+	t.Parallel()
+	w := newErasing(t)
+	const user, followee = schemas.UserID("user:gone"), "board:b"
+	publish(w, follow("follow", 1, user, schemas.Follow, followee))
+	w.WaitIdle()
+	if len(w.Rows(topics.Fanout, followee)) == 0 {
+		t.Fatal("no row of the follower: there is nothing to erase")
+	}
+	erase(w, followee, schemas.EraseFollower, user)
+	publish(w,
+		follow("late-follow", 2, user, schemas.Follow, followee),
+		follow("late-block", 3, user, schemas.Block, followee))
+	proctest.Publish(w, w.Streams.EdgeWeights, followee, &schemas.EdgeWeight{Followee: followee, User: user, Weight: 4, Time: base})
+	w.WaitIdle()
+	for _, r := range w.Rows(topics.Fanout, followee) {
+		t.Errorf("row %q is left", r.Name)
+	}
+}
+
+func TestErase_LateEventsOfErasedFolloweeLeaveNoRows(t *testing.T) {
+	t.Parallel()
+	w := newErasing(t)
+	const user = schemas.UserID("user:gone")
+	announce(w, schemas.Followee(user), pinOf(user, 1, 1))
+	w.WaitIdle()
+	erase(w, string(user), schemas.EraseUser, user)
+	publish(w, follow("late-follow", 2, "user:fan", schemas.Follow, schemas.ID(user)))
+	announce(w, schemas.Followee(user), pinOf(user, 2, 2))
+	proctest.Publish(w, w.Streams.EdgeWeights, string(user), &schemas.EdgeWeight{
+		Followee: schemas.Followee(user), User: "user:fan", Weight: 4, Time: base,
+	})
+	w.WaitIdle()
+	for _, r := range w.Rows(topics.Fanout, string(user)) {
+		t.Errorf("row %q is left", r.Name)
+	}
+	deleted := map[schemas.ID]bool{}
+	for _, r := range proctest.Drain(w, w.Streams.Pins) {
+		deleted[r.Value.Object] = r.Value.Verb == schemas.Delete
+	}
+	if !deleted["pin:1"] || !deleted["pin:2"] {
+		t.Errorf("deleted pins: %v, want pin:1 and, though it is late, pin:2", deleted)
+	}
+}
+
+// A store that orders writes by event time keeps an edge that is later than its erasure.
+func TestErase_ErasedEdgeIsNotEarlierThanAnEdgeAhead(t *testing.T) {
+	t.Parallel()
+	w := newErasing(t)
+	ahead := schemas.MicrosOf(time.Now().Add(4 * time.Minute))
+	for _, e := range []*schemas.FollowEvent{
+		follow("follow", ahead-base, "user:fan", schemas.Follow, "user:gone"),
+		follow("block", ahead-base, "user:fan", schemas.Block, "user:gone"),
+		follow("blocked", ahead-base, "user:gone", schemas.Block, "user:fan"),
+	} {
+		publish(w, e)
+	}
+	w.WaitIdle()
+	erase(w, "user:gone", schemas.EraseUser, "user:gone")
+	erase(w, "user:fan", schemas.EraseFollower, "user:gone")
+	erased := map[schemas.EdgeKind]schemas.Micros{}
+	for _, r := range proctest.Drain(w, w.Streams.Edges) {
+		if r.Value.Erased && r.Value.User == "user:fan" && r.Value.Other == "user:gone" {
+			erased[r.Value.Kind] = r.Value.Time
+		}
+	}
+	for _, kind := range []schemas.EdgeKind{schemas.FollowEdge, schemas.BlockEdge, schemas.BlockedEdge} {
+		if got := erased[kind]; got < ahead {
+			t.Errorf("%s: erased at %d, want %d or later", kind, got, ahead)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package pools_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// notedUsers is a global table of deleted users whose topic is held back: it knows only the users that Note was called with.
+type notedUsers struct{ sync.Map }
+
+func (n *notedUsers) Has(user schemas.UserID) bool { _, ok := n.Load(user); return ok }
+
+func (n *notedUsers) Note(user schemas.UserID, at schemas.Micros) { n.Store(user, at) }
+
+func (n *notedUsers) Len() (users int) {
+	n.Range(func(any, any) bool { users++; return true })
+	return users
+}
+
+// publishEverything publishes a record of every input that makes a row of the user.
+func publishEverything(r *rig, user schemas.UserID) {
+	r.t.Helper()
+	now, key := schemas.MicrosOf(time.Now()), string(user)
+	r.edge(user, schemas.FollowEdge, "user:a", true)
+	r.edge(user, schemas.BlockEdge, "board:b", true)
+	r.edge(user, schemas.BlockedEdge, "user:c", true)
+	r.deliver(schemas.Following, user, 1, pin(1, now, "user:a"))
+	proctest.Publish(r.Wire, r.Streams.Candidates, key, &schemas.Offer{
+		ID: "offer", Time: now, User: user, Source: "editors", Candidates: []schemas.Candidate{{Pin: "pin:2", Created: now}},
+	})
+	proctest.Publish(r.Wire, r.Streams.Served, key, &schemas.Served{
+		ID: "served", User: user, Time: now, Feed: "home", Items: []schemas.ServedItem{{Pin: "pin:3", Source: schemas.Following, Created: now}},
+	})
+	proctest.Publish(r.Wire, r.Streams.Returns, key, &schemas.Return{User: user})
+	proctest.Publish(r.Wire, r.Streams.Affinities, key, &schemas.Affinities{User: user})
+	r.WaitIdle()
+}
+
+// The erasure itself marks the user as deleted, before the topic users-deleted arrives.
+func TestErase_LateRecordsOfErasedUserLeaveNoRows(t *testing.T) {
+	t.Parallel()
+	cfg := pools.DefaultConfig()
+	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
+	r.Start("a", pools.Group(cfg, r.Streams, new(notedUsers)))
+	const user = schemas.UserID("user:gone")
+	publishEverything(r, user)
+	if len(r.Rows(topics.Pools, string(user))) == 0 {
+		t.Fatal("no row of the user: there is nothing to erase")
+	}
+	proctest.Publish(r.Wire, r.Streams.Erasures, string(user), &schemas.Erasure{User: user, Step: schemas.EraseUser, Time: 5})
+	r.WaitIdle()
+	publishEverything(r, user)
+	for _, row := range r.Rows(topics.Pools, string(user)) {
+		t.Errorf("row %q is left", row.Name)
+	}
+}
