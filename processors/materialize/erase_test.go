@@ -1,0 +1,89 @@
+package materialize_test
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/processors/materialize"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+)
+
+const erasedUser = schemas.UserID("user:gone")
+
+// publishRowsOfErasedUser publishes one record of every topic that makes a row under the erased user, or an edge to them.
+func publishRowsOfErasedUser(t *testing.T, w *wire, at schemas.Micros) {
+	t.Helper()
+	key := string(erasedUser)
+	produce(t, w, w.streams.FeedEntries, key, *schemas.FeedEntriesOf(erasedUser, at, 1, []schemas.ServedItem{{Pin: "pin:1", Created: 5}}))
+	produce(t, w, w.streams.Edges, key, schemas.Edge{User: erasedUser, Other: "board:3", Kind: schemas.FollowEdge, Live: true, Time: at})
+	produce(t, w, w.streams.Edges, "user:fan", schemas.Edge{User: "user:fan", Other: schemas.ID(key), Kind: schemas.FollowEdge, Live: true, Time: at})
+	produce(t, w, w.streams.Publications, key, schemas.Publication{Followee: schemas.Followee(erasedUser), PinVersion: version(erasedUser)})
+}
+
+// The record of the delete itself marks the user as deleted: the set of deleted users has read nothing in this test.
+func TestErase_LateRecordsOfErasedUserAreNotWritten(t *testing.T) {
+	t.Parallel()
+	w, store := newWire(t), openStore(t)
+	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
+	written := func() { eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 }) }
+	produce(t, w, w.streams.UsersDeleted, string(erasedUser), schemas.DeletedUser{User: erasedUser, Time: 3})
+	written()
+	publishRowsOfErasedUser(t, w, 9)
+	written()
+	must(t, stop())
+
+	ctx := t.Context()
+	entries, _, err := store.Page(ctx, erasedUser, math.MaxInt64, 10)
+	same(t, "entries", len(entries), 0, err)
+	edges, err := store.Edges(ctx, erasedUser, []schemas.ID{"board:3"})
+	same(t, "edges", len(edges), 0, err)
+	edges, err = store.Edges(ctx, "user:fan", []schemas.ID{schemas.ID(erasedUser)})
+	same(t, "edges of others", len(edges), 0, err)
+	list, _, err := store.List(ctx, schemas.Followee(erasedUser), "", 10)
+	same(t, "list", len(list), 0, err)
+}
+
+// timedStore keeps entries as a store with write times does: an erasure takes away what is not later than itself.
+type timedStore struct {
+	*feedstore.Store
+	mu      sync.Mutex
+	entries map[schemas.UserID]schemas.Micros // the latest write time of an entry that is left
+}
+
+func (s *timedStore) Write(ctx context.Context, b materialize.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range b.Entries {
+		s.entries[e.User] = max(s.entries[e.User], e.Time)
+	}
+	for _, d := range b.Erased {
+		if s.entries[d.User] <= d.Time {
+			delete(s.entries, d.User)
+		}
+	}
+	return s.Store.Write(ctx, b)
+}
+
+// The delete has the event's time, and an entry may be minutes ahead of that: the erasure is at the latest time that an
+// entry can have when the record of the delete arrives.
+func TestErase_RemovesEntryAheadOfTheDelete(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	store := &timedStore{Store: openStore(t), entries: map[schemas.UserID]schemas.Micros{}}
+	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
+	written := func() { eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 }) }
+	now := time.Now()
+	publishRowsOfErasedUser(t, w, schemas.MicrosOf(now.Add(4*time.Minute)))
+	written()
+	produce(t, w, w.streams.UsersDeleted, string(erasedUser), schemas.DeletedUser{User: erasedUser, Time: schemas.MicrosOf(now)})
+	written()
+	must(t, stop())
+	if at, left := store.entries[erasedUser]; left {
+		t.Errorf("the entry of %s is left, deleted at %s", at.Time(), now)
+	}
+}
