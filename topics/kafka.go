@@ -149,12 +149,17 @@ func (k Kafka) settings() []kgo.Opt {
 		kgo.RecordDeliveryTimeout(DeliveryTimeout),             // see DeliveryTimeout
 		kgo.ProduceRequestTimeout(10 * time.Second),            // the brokers' own patience with replicas
 		kgo.ProducerBatchMaxBytesFn(maxBatchBytes),             // what the topics take
+		kgo.BrokerMaxWriteBytes(MaxRequestBytes),               // what the embedded broker takes; Kafka takes 100 MiB
 		kgo.UnknownTopicRetries(10),                            // a topic made a moment ago is not yet known everywhere
 		kgo.ProducerBatchCompression(kgo.SnappyCompression()),  // ids repeat: half the bytes for little time
 		kgo.MaxDecompressBatchBytes(MaxDecompressedBytes),      // a bomb on a topic must not take the process with it
 		kgo.ConsiderMissingTopicDeletedAfter(30 * time.Second), // a broker that is starting may not know its topics yet
 	}
 }
+
+// MaxRequestBytes is how long a request to a broker may be. Clients split longer ones, and the embedded broker closes
+// connections that send one.
+const MaxRequestBytes = 16 << 20
 
 // MaxDecompressedBytes is how many bytes of records a batch may decompress to: no producer here makes a longer one, and no
 // client reads one. A group that keeps rows has a dead letter in its place, see rows; who else meets it fails and says where.

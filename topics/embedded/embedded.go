@@ -290,7 +290,7 @@ func (s *Server) brokerOptions(l net.Listener) []kfake.Opt {
 	opts := []kfake.Opt{
 		kfake.NumBrokers(1),
 		kfake.ClusterID(topics.EmbeddedCluster + rand.Text()), // of a new directory; an old one keeps its own
-		kfake.ListenFn(func(string, string) (net.Listener, error) { return l, nil }),
+		kfake.ListenFn(func(string, string) (net.Listener, error) { return guardedListener{l}, nil }),
 		kfake.DataDir(s.brokerDir()),              // also keeps memory small: without it all records stay in it
 		kfake.GroupMinSessionTimeout(time.Second), // members choose; tests choose short
 		kfake.SleepOutOfOrder(),                   // a held join must not hold the requests behind it

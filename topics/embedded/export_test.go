@@ -18,3 +18,6 @@ func OpenRegistry(path string, l net.Listener, step func(path string, data []byt
 	}
 	return r.url(), r.close, nil
 }
+
+// Guard returns a connection that passes on valid requests alone.
+func Guard(conn net.Conn) net.Conn { return &guardedConn{Conn: conn} }
