@@ -89,7 +89,7 @@ test-browser: ## the console in a headless Chromium, which must be there; pictur
 test-services: test-kafka test-cassandra test-secured test-pinot test-product ## the same tests on real servers, brought and started by .ci/services
 
 test-kafka: ## one broker, and three: what depends on the broker, as `make test` has it on the embedded one
-	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=4 $(GOTEST) -p 1 -count=1 -timeout 20m -run RealKafka -v ./topics ./processors/rows
+	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=$${ROWS_TORTURE:-4} $(GOTEST) -p 1 -count=1 -timeout 20m -run RealKafka -v ./topics ./processors/rows
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GOTEST) -p 1 -count=1 -timeout 20m -run 'RealKafkaTorture|RealKafkaRack' -v ./topics ./processors/rows
 
 test-cassandra: ## a primary and a standby
@@ -122,7 +122,7 @@ test-lastfm-real: ## the Last.fm set through real servers, each role a process, 
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
 	  $(GOTEST) -count=1 -timeout 60m -run RealServersTakeLastfm -v ./product
 
-nightly: test-race test-lastfm-real footprint ## what takes long: a hundred kills of members embedded, forty on Kafka, ten of each broker of three; 20,000 reads and pages a fault; each fuzz target for half a minute
+nightly: test-race test-browser test-lastfm-real test-kafka test-product footprint ## everything that is too slow for the gate: all races, kills, faults and pages in full; each fuzz target for half a minute
 	FUZZTIME=30s .ci/fuzz
 	ROWS_TORTURE=17 $(GOTEST) -count=1 -run TestTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GOTEST) -count=1 -run RealKafkaTorture -v ./processors/rows
