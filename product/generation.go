@@ -3,6 +3,7 @@ package product
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -183,7 +184,7 @@ func (b *builder) begin(ctx context.Context, now *topics.Generation) (*rows.Copi
 	if err != nil {
 		return nil, err
 	}
-	now.Building = number
+	now.Building, now.Token = number, rand.Text()
 	return &copied, topics.SetGeneration(ctx, b.client, *now)
 }
 
@@ -226,7 +227,7 @@ func (b *builder) cutOver(ctx context.Context, now *topics.Generation) error {
 	if err := topics.SetGeneration(ctx, b.client, *now); err != nil {
 		return err
 	}
-	if err := topics.CutOver(ctx, b.setup.Kafka, poolsInputs(), topics.Pools, now.Building); err != nil {
+	if err := topics.CutOver(ctx, b.setup.Kafka, poolsInputs(), *now); err != nil {
 		return err
 	}
 	return b.wait(ctx, "cut over")

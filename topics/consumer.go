@@ -123,7 +123,7 @@ func split(fetches kgo.Fetches, reader string) ([]*kgo.Record, committable) {
 	done := committable{}
 	fetches.EachRecord(func(r *kgo.Record) {
 		retry, retried := RetryOf(r)
-		if !r.Attrs.IsControl() && (!retried || retry.Group == reader) {
+		if !r.Attrs.IsControl() && !(retried && retry.IsForAnother(r.Topic, reader)) {
 			records = append(records, r)
 		}
 		if done[r.Topic] == nil {

@@ -37,6 +37,16 @@ type Generation struct {
 	// CuttingOver says that marks of CutOver may be out: what is being built cannot be given up any more. Releases that do not
 	// know it run both generations as before, and give up all the same when they are told to.
 	CuttingOver bool `json:"cutting_over,omitempty"`
+	// Token is in each mark of the cut-over to what is being built. It is chosen when Building is set, and producers cannot
+	// read it. "": an earlier release began to build, and marks have none.
+	Token string `json:"token,omitempty"`
+}
+
+// Believes reports whether a mark is of the cut-over in progress. All readers must decide the same about a mark, however late
+// they read it: a producer does not know the token before the first mark is out, and a copy of a mark changes nothing, because
+// from then on the generations may change places at any record.
+func (g Generation) Believes(m CutOverMark) bool {
+	return g.CuttingOver && m == CutOverMark{Group: g.Group, Number: g.Building, Token: g.Token}
 }
 
 // GenerationName returns the name of a generation of a group: as a consumer group, and in the names of its topics.
@@ -57,22 +67,40 @@ func GroupOf(name string) string {
 	return group
 }
 
-// CutOverHeader marks the records from which on a generation is active; ParseCutOver takes its value apart. Whoever else
-// reads the topic passes them by.
+// CutOverHeader is the header of a mark: a record without key and value, from which on a generation is active. Any producer
+// can write the header, see Generation.Believes. Its value is CutOverMark.Value.
 const CutOverHeader = "cut-over"
 
-// cutOverTo is the value of CutOverHeader.
-func cutOverTo(group string, number int) []byte { return []byte(group + "/" + strconv.Itoa(number)) }
-
-// ParseCutOver takes a value of CutOverHeader apart.
-func ParseCutOver(value []byte) (group string, number int, ok bool) {
-	group, text, found := strings.Cut(string(value), "/")
-	number, err := strconv.Atoi(text)
-	return group, number, found && err == nil
+// CutOverMark says which generation of a group is active behind a mark.
+type CutOverMark struct {
+	Group  string
+	Number int
+	Token  string // Generation.Token
 }
 
-// IsCutOver says whether a record is none but the mark of a cut-over.
+// Value returns the value of CutOverHeader: group/number, or group/number/token.
+func (m CutOverMark) Value() []byte {
+	value := fmt.Appendf(nil, "%s/%d", m.Group, m.Number)
+	if m.Token != "" {
+		value = append(append(value, '/'), m.Token...)
+	}
+	return value
+}
+
+// ParseCutOver reads a value of CutOverHeader.
+func ParseCutOver(value []byte) (m CutOverMark, ok bool) {
+	group, rest, found := strings.Cut(string(value), "/")
+	text, token, _ := strings.Cut(rest, "/")
+	number, err := strconv.Atoi(text)
+	return CutOverMark{Group: group, Number: number, Token: token}, found && err == nil
+}
+
+// IsCutOver reports whether a record has the form of a mark: no key, no value, and the header. A record with content is an
+// ordinary one, whatever its headers say.
 func IsCutOver(r *kgo.Record) bool {
+	if len(r.Key) > 0 || r.Value != nil {
+		return false
+	}
 	for _, h := range r.Headers {
 		if h.Key == CutOverHeader {
 			return true
@@ -227,24 +255,23 @@ func SetGeneration(ctx context.Context, client *kgo.Client, g Generation) error 
 	return nil
 }
 
-// CutOver marks every partition of the inputs: behind the marks the generation is active, and the one before silent for ever, so
-// Generation.CuttingOver is published first. To mark them again changes nothing.
-func CutOver(ctx context.Context, k Kafka, inputs []string, group string, number int) error {
+// CutOver writes the marks of g.Building to every partition of the inputs: behind them that generation is active, and the one
+// before is silent for ever. g must be published with CuttingOver before. Marks that are written again change nothing.
+func CutOver(ctx context.Context, k Kafka, inputs []string, g Generation) error {
 	client, err := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+	header := kgo.RecordHeader{Key: CutOverHeader, Value: CutOverMark{g.Group, g.Building, g.Token}.Value()}
 	var marks []*kgo.Record
 	for _, topic := range inputs {
 		for p := range k.Partitions {
-			marks = append(marks, &kgo.Record{
-				Topic: topic, Partition: p, Headers: []kgo.RecordHeader{{Key: CutOverHeader, Value: cutOverTo(group, number)}},
-			})
+			marks = append(marks, &kgo.Record{Topic: topic, Partition: p, Headers: []kgo.RecordHeader{header}})
 		}
 	}
 	if err := Produce(ctx, client, marks...); err != nil {
-		return fmt.Errorf("cut %s over to generation %d: %w", group, number, err)
+		return fmt.Errorf("cut %s over to generation %d: %w", g.Group, g.Building, err)
 	}
 	return nil
 }

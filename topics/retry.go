@@ -2,7 +2,9 @@ package topics
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -45,6 +47,22 @@ func ParseRetry(value []byte) (Retry, bool) {
 	}
 	return r, r.Partition >= 0 && r.Offset >= 0 && r.Attempt > 0
 }
+
+// IsForAnother reports whether the record of a topic is a retry that a reader passes over, because it is for another group and
+// the reader has processed the record already. On a topic that producers write no record is: any of them can set the header,
+// and each of these topics has one reader.
+func (r Retry) IsForAnother(topic, reader string) bool {
+	return r.Group != reader && !producersWrite()[topic]
+}
+
+// producersWrite has the topics of the catalogue that producers write.
+var producersWrite = sync.OnceValue(func() map[string]bool {
+	set := map[string]bool{}
+	for _, t := range Catalogue(Profile{}) {
+		set[t.Name] = slices.Contains(t.Writers, Producers)
+	}
+	return set
+})
 
 // RetryOf returns the record's retry header, if it has one.
 func RetryOf(r *kgo.Record) (Retry, bool) {

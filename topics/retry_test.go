@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -53,5 +54,22 @@ func TestALetterNamesTheRecordThatFailedFirst(t *testing.T) {
 	l := LetterOf("objects", r, "no")
 	if p, o := l.First(); p != 1 || o != 9 || l.Attempts != 3 || l.Partition != 2 || l.Offset != 70 {
 		t.Errorf("of a retry: %+v, first %d/%d, want 1/9 after 3 attempts", l, p, o)
+	}
+}
+
+// A topic that producers write has one reader: no reader passes over a record there that says it is another's retry.
+func TestRetry_IsForAnotherOnlyOnTopicsOfOurOwn(t *testing.T) {
+	retry := Retry{Group: Objects, Attempt: 1}
+	for _, topic := range Catalogue(Profile{}) {
+		byProducers := slices.Contains(topic.Writers, Producers)
+		if byProducers && len(topic.Readers) != 1 {
+			t.Errorf("%s, which producers write, has the readers %v, want one: a retry for one of them would be another's, too", topic.Name, topic.Readers)
+		}
+		if got := retry.IsForAnother(topic.Name, Actors); got == byProducers {
+			t.Errorf("%s: passed over by another reader: %v, want %v", topic.Name, got, !byProducers)
+		}
+		if retry.IsForAnother(topic.Name, Objects) {
+			t.Errorf("%s: passed over by the reader that it is for", topic.Name)
+		}
 	}
 }

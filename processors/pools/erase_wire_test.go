@@ -15,6 +15,11 @@ const (
 	offered = 3000 // likewise, where a pool has room for so many
 )
 
+// building is the second generation at its cut-over.
+func building() topics.Generation {
+	return topics.Generation{Group: topics.Pools, Active: 1, Building: 2, CuttingOver: true}
+}
+
 // twoGenerations are generations of pools that hold different numbers of candidates of a user who follows many, the second
 // being built, both stopped.
 func twoGenerations(t *testing.T, firstCap, secondCap int) (w *proctest.Wire, members [2]*proctest.Member) {
@@ -26,7 +31,7 @@ func twoGenerations(t *testing.T, firstCap, secondCap int) (w *proctest.Wire, me
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if err := topics.SetGeneration(t.Context(), client, topics.Generation{Group: topics.Pools, Active: 1, Building: 2}); err != nil {
+	if err := topics.SetGeneration(t.Context(), client, building()); err != nil {
 		t.Fatal(err)
 	}
 	for i, most := range []int{firstCap, secondCap} {
@@ -77,7 +82,7 @@ func TestErasureWithAGenerationThatIsBeingBuilt(t *testing.T) {
 			begin := &schemas.Erasure{User: "user:1", Step: schemas.EraseUser, Time: 5}
 			proctest.Publish(w, w.Streams.Erasures, "user:1", begin)
 			if c.cutOver {
-				if err := topics.CutOver(t.Context(), w.Kafka, []string{topics.Erasures}, topics.Pools, 2); err != nil {
+				if err := topics.CutOver(t.Context(), w.Kafka, []string{topics.Erasures}, building()); err != nil {
 					t.Fatal(err)
 				}
 			}

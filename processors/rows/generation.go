@@ -56,17 +56,47 @@ func (a *activity) emitting() bool {
 // emitsName is the reserved row that says whether what the records of an input emit is sent.
 func emitsName(topic string) []byte { return append([]byte{emitsKind}, topic...) }
 
-// applyCutOver applies the mark of a cut-over; false: the record is none.
-func (p *part) applyCutOver(ctx goka.Context, input int) bool {
-	mark, ok := ctx.Headers()[topics.CutOverHeader]
-	if !ok {
-		return false
+// applyCutOver applies the mark of a cut-over. It reports false for an ordinary record. A mark that is not of this group's
+// cut-over in progress is dropped and counted: it is another group's, an earlier one's, or forged, and has no content.
+func (p *part) applyCutOver(ctx goka.Context, input int, value []byte) (bool, error) {
+	if ctx.Key() != "" || value != nil {
+		return false, nil
 	}
-	group, number, ok := topics.ParseCutOver(mark)
-	if topo := p.w.r.topo; ok && group == topo.base && number >= topo.generation {
-		p.setSilent(input, number > topo.generation)
+	mark, ok := topics.ParseCutOver(ctx.Headers()[topics.CutOverHeader])
+	if !ok || input == len(p.w.r.topo.inputs) {
+		return false, nil
 	}
-	return true
+	believed, err := p.w.believes(p.ctx, mark)
+	if err != nil {
+		return false, err
+	}
+	if believed {
+		p.setSilent(input, mark.Number > p.w.r.topo.generation)
+		return true, nil
+	}
+	p.state.pending.counts = append(p.state.pending.counts, counted{name: reasonCutOver, n: 1, dropped: true})
+	return true, nil
+}
+
+// reasonCutOver counts marks of cut-overs that are not this group's.
+const reasonCutOver = "cut_over_mark"
+
+// believes reports whether a mark is of the group's cut-over in progress. What is known of generations may be from before the
+// mark was written, so a mark is refused only by what is read now.
+func (w *work) believes(ctx context.Context, mark topics.CutOverMark) (bool, error) {
+	topo := w.r.topo
+	if mark.Group != topo.base || mark.Number < topo.generation {
+		return false, nil
+	}
+	if w.generations.Of(topo.base).Believes(mark) {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	if err := w.generations.Refresh(ctx); err != nil {
+		return false, err
+	}
+	return w.generations.Of(topo.base).Believes(mark), nil
 }
 
 func (p *part) setSilent(input int, silent bool) {

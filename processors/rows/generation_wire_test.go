@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/processors/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -63,15 +64,19 @@ func (g *generations) publish(rounds int) {
 	}
 }
 
+// cuttingOver is the second generation at its cut-over.
+func cuttingOver() topics.Generation {
+	return topics.Generation{Group: topics.Pools, Active: 1, Building: 2, CuttingOver: true, Token: "secret"}
+}
+
 // set says which generations there are, so that they are waited for.
-func (g *generations) set(active, building int) {
+func (g *generations) set(now topics.Generation) {
 	g.t.Helper()
 	client, err := g.Kafka.Client()
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	defer client.Close()
-	now := topics.Generation{Group: topics.Pools, Active: active, Building: building}
 	if err := topics.SetGeneration(g.t.Context(), client, now); err != nil {
 		g.t.Fatal(err)
 	}
@@ -102,15 +107,17 @@ func spokenOfByOne(t *testing.T, w *proctest.Wire) {
 	if err != nil || copied.Rows == 0 || len(copied.Offsets) != int(g.Kafka.Partitions) {
 		t.Fatalf("copied %+v, %v", copied, err)
 	}
-	g.set(1, 2)
+	g.set(topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Token: "secret"})
 	second := g.Start("b", counting(g.Wire, 2))
 	g.publish(20)
 	first.Kill()
 	second.Kill()
 	first.Restart()
 	second.Restart()
+	g.forge(topics.CutOverMark{Group: topics.Pools, Number: 2, Token: "guess"})
+	g.set(cuttingOver())
 	for range 2 { // the marks are sent again by a command that is started again
-		if err := topics.CutOver(t.Context(), g.Kafka, []string{topics.Returns}, topics.Pools, 2); err != nil {
+		if err := topics.CutOver(t.Context(), g.Kafka, []string{topics.Returns}, cuttingOver()); err != nil {
 			t.Fatal(err)
 		}
 		g.publish(10)
@@ -136,6 +143,99 @@ func spokenOfByOne(t *testing.T, w *proctest.Wire) {
 	}
 	if diff := cmp.Diff(g.Rows(topics.Pools, ""), g.Rows("pools.2", "")); diff != "" {
 		t.Errorf("rows (-first +second):\n%s", diff)
+	}
+}
+
+// forge writes a mark to each partition of the input.
+func (g *generations) forge(mark topics.CutOverMark) {
+	g.t.Helper()
+	g.produce(func(int32) *kgo.Record {
+		return &kgo.Record{Headers: []kgo.RecordHeader{{Key: topics.CutOverHeader, Value: mark.Value()}}}
+	})
+}
+
+// produce writes a record to each partition of the input.
+func (g *generations) produce(of func(partition int32) *kgo.Record) {
+	g.t.Helper()
+	client, err := g.Kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer client.Close()
+	for p := range g.Kafka.Partitions {
+		r := of(p)
+		r.Topic, r.Partition = topics.Returns, p
+		if err := client.ProduceSync(g.t.Context(), r).FirstErr(); err != nil {
+			g.t.Fatal(err)
+		}
+	}
+}
+
+// A mark that is not of the cut-over in progress changes nothing, and is counted.
+func TestCutOver_ForgedMarkIsDroppedAndCounted(t *testing.T) {
+	t.Parallel()
+	mark := func(number int, token string) topics.CutOverMark {
+		return topics.CutOverMark{Group: topics.Pools, Number: number, Token: token}
+	}
+	for name, c := range map[string]struct {
+		now  topics.Generation
+		mark topics.CutOverMark
+	}{
+		"no cut-over":                {topics.Generation{Group: topics.Pools, Active: 1}, mark(2, "")},
+		"a generation is built":      {topics.Generation{Group: topics.Pools, Active: 1, Building: 2, Token: "secret"}, mark(2, "secret")},
+		"another token":              {cuttingOver(), mark(2, "guess")},
+		"no token":                   {cuttingOver(), mark(2, "")},
+		"another generation":         {cuttingOver(), mark(3, "secret")},
+		"another group":              {cuttingOver(), topics.CutOverMark{Group: topics.Fanout, Number: 2, Token: "secret"}},
+		"the cut-over is at its end": {topics.Generation{Group: topics.Pools, Active: 2}, mark(2, "secret")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := &generations{Wire: proctest.New(t), t: t}
+			g.set(c.now)
+			g.forge(c.mark)
+			g.publish(1)
+			r, _ := (&watched{g, prometheus.NewRegistry()}).run(1)
+			want := int64(g.Kafka.Partitions) + keys + 1
+			g.Eventually("all is applied", func() bool { return r.Status().Counters.Records == want })
+			if got := len(g.said()); got != keys {
+				t.Errorf("%d counts were emitted, want %d", got, keys)
+			}
+			if got := r.Status().Dropped["cut_over_mark"]; got != int64(g.Kafka.Partitions) {
+				t.Errorf("%d marks were counted, want %d", got, g.Kafka.Partitions)
+			}
+		})
+	}
+}
+
+// A record with content is processed whatever its headers say, also at a cut-over.
+func TestCutOver_RecordWithContentIsNoMark(t *testing.T) {
+	t.Parallel()
+	g := &generations{Wire: proctest.New(t), t: t}
+	g.set(cuttingOver())
+	header := kgo.RecordHeader{Key: topics.CutOverHeader, Value: topics.CutOverMark{Group: topics.Pools, Number: 2, Token: "secret"}.Value()}
+	g.produce(func(p int32) *kgo.Record {
+		key := g.keyIn(p)
+		value, err := g.Streams.Returns.Encode(&schemas.Return{User: schemas.UserID(key)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &kgo.Record{Key: []byte(key), Value: value, Headers: []kgo.RecordHeader{header}}
+	})
+	r, _ := (&watched{g, prometheus.NewRegistry()}).run(1)
+	want := int(g.Kafka.Partitions)
+	g.Eventually("all is applied", func() bool { return r.Status().Counters.Records == int64(want) })
+	if got := len(g.said()); got != want {
+		t.Errorf("%d counts were emitted, want %d", got, want)
+	}
+}
+
+// keyIn returns a key of the partition.
+func (g *generations) keyIn(partition int32) string {
+	for n := 0; ; n++ {
+		if key := fmt.Sprint("user:", n); topics.Partition(key, g.Kafka.Partitions) == partition {
+			return key
+		}
 	}
 }
 
@@ -229,7 +329,8 @@ func TestOneGenerationIsMeasured(t *testing.T) {
 		t.Errorf("what the second caught up with was measured (-before +after):\n%s", diff)
 	}
 
-	if err := topics.CutOver(t.Context(), w.Kafka, []string{topics.Returns}, topics.Pools, 2); err != nil {
+	g.set(cuttingOver())
+	if err := topics.CutOver(t.Context(), w.Kafka, []string{topics.Returns}, cuttingOver()); err != nil {
 		t.Fatal(err)
 	}
 	records += int64(partitions) // the marks
@@ -251,4 +352,46 @@ func TestOneGenerationIsMeasured(t *testing.T) {
 	owned("without the first", partitions)
 	endSecond()
 	owned("without both", 0)
+}
+
+// A retry for another group is passed over on a topic that groups write. On one that producers write it is an ordinary record:
+// any of them can set the header.
+func TestRetry_ForAnotherGroupIsIgnoredOnProducersTopics(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	g := rows.Group{
+		Name: topics.Pools,
+		Inputs: []rows.Input{
+			rows.Keyed(w.Streams.Returns, func(tx *rows.Tx, _ *schemas.Return) error { tx.Effect("returns", 1); return nil }),
+			rows.Keyed(w.Streams.Candidates, func(tx *rows.Tx, _ *schemas.Offer) error { tx.Effect("candidates", 1); return nil }),
+		},
+	}
+	returned, err := w.Streams.Returns.Encode(&schemas.Return{User: "user:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	offered, err := w.Streams.Candidates.Encode(&schemas.Offer{User: "user:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := w.Kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	forged := []kgo.RecordHeader{{Key: topics.RetryHeader, Value: topics.Retry{Group: topics.Objects, Attempt: 1}.Value()}}
+	for topic, value := range map[string][]byte{topics.Returns: returned, topics.Candidates: offered} {
+		for _, headers := range [][]kgo.RecordHeader{nil, forged} {
+			r := &kgo.Record{Topic: topic, Key: []byte("user:1"), Value: value, Headers: headers}
+			if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m := w.Start("a", g)
+	w.WaitIdle()
+	want := map[string]int64{"returns": 1, "candidates": 2}
+	if diff := cmp.Diff(want, m.Status(topics.Pools).Effects); diff != "" {
+		t.Errorf("records processed (-want +got):\n%s", diff)
+	}
 }

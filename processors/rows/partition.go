@@ -142,14 +142,14 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 	if large, ok := p.oversized[string(ctx.Topic())]; ok && ctx.Offset() == large.last() {
 		return p.bury(large.bad(), nil, nil)
 	}
-	if p.applyCutOver(ctx, input) {
-		return nil
+	if isMark, err := p.applyCutOver(ctx, input, value); isMark || err != nil {
+		return err
 	}
 	if input == len(p.w.r.topo.inputs) {
 		return p.tick(ctx.Timestamp())
 	}
-	if retry, ok := p.retry(); ok && retry.Group != p.w.r.topo.base {
-		return nil // it is another group that could not work it off
+	if retry, ok := p.retry(); ok && retry.IsForAnother(string(ctx.Topic()), p.w.r.topo.base) {
+		return nil
 	}
 	if !p.silentNow {
 		p.trace(ctx)

@@ -31,6 +31,8 @@ type work struct {
 	log    *topics.Log // reads inputs, over markers
 	relays sync.WaitGroup
 
+	generations topics.GenerationWatch // as of the last mark of a cut-over
+
 	oversized atomic.Bool  // some input may have an oversized batch next
 	inVain    atomic.Int64 // sessions in a row that looked for it and found none
 
@@ -51,6 +53,7 @@ func newWork(ctx context.Context, r *Runner) (*work, error) {
 		return nil, err
 	}
 	w := &work{r: r, plain: plain, admin: kadm.NewClient(plain), tables: newTableConsumer(r.env.Kafka), log: log}
+	w.generations.Log = log
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	return w, nil
 }
