@@ -532,3 +532,29 @@ func TestAnOrderRetriesWhatIsParked(t *testing.T) {
 		t.Errorf("%d were published again, want 2", n)
 	}
 }
+
+// A record whose retry header names another record as the one that failed first is a letter of its own: what waits is retried.
+func TestLetter_ForgedReturnLeavesTheOtherLetterAlone(t *testing.T) {
+	cfg := quick()
+	cfg.FirstDelay, cfg.MaxDelay = time.Hour, time.Hour
+	r := newRig(t, cfg)
+	forge := func(offset, first int64) {
+		l := &schemas.DeadLetter{Topic: topics.Edges, Partition: 1, Offset: offset, Group: topics.Pools, Reason: "forged",
+			Key: []byte("user:1"), Value: []byte("forged"), Attempts: 99, FirstPartition: 1, FirstOffset: first}
+		proctest.Publish(r.Wire, r.Streams.DeadLetters, l.Topic, l)
+	}
+	r.bury(1, "bad")
+	forge(50, 1)
+	forge(51, 2) // the other letter comes later
+	r.bury(2, "bad")
+	r.WaitIdle()
+	var got []string
+	for _, l := range r.letters(topics.Edges, schemas.RetryWaiting) {
+		got = append(got, fmt.Sprintf("%d tried %d times: %s", l.Offset, l.Attempts, l.Reason))
+	}
+	slices.Sort(got)
+	want := []string{"1 tried 0 times: bad", "2 tried 0 times: bad", "50 tried 0 times: forged"}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("letters that wait (-want +got):\n%s", diff)
+	}
+}

@@ -1,8 +1,10 @@
 package retries
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +27,7 @@ type letter struct {
 	Due       schemas.Micros     `json:"due,omitempty"`   // waiting: when it is retried; sent: when it counts as done
 	To        int32              `json:"to,omitempty"`    // the partition into which it is published
 	Bytes     int                `json:"bytes,omitempty"` // of its key and value, while it waits
+	Sum       uint64             `json:"sum,omitempty"`   // of its key and value, see sumOf; 0: written by an earlier release
 }
 
 // maxReason bounds what is kept of a reason, in bytes.
@@ -51,10 +54,22 @@ func makeID(partition int32, offset int64, group string) []byte {
 
 func (l *letter) id() []byte { return makeID(l.Partition, l.Offset, l.Group) }
 
+// sumOf returns a hash of a letter's record, never 0.
+func sumOf(l *schemas.DeadLetter) uint64 {
+	sum := sha256.Sum256(slices.Concat(binary.AppendUvarint(nil, uint64(len(l.Key))), l.Key, l.Value))
+	return max(binary.BigEndian.Uint64(sum[:]), 1)
+}
+
+// repeats reports whether a letter can be of the record that known is of. On topics that producers write any of them can put the
+// header of a retry on a record of its own, and name another record as the one that failed first.
+func repeats(known *letter, l *schemas.DeadLetter) bool {
+	return known.Sum == 0 || known.Sum == sumOf(l) && l.Attempts <= known.Attempts+1
+}
+
 // isNews tells whether a letter says something that is not known: who publishes it may do so twice.
 func isNews(known *letter, l *schemas.DeadLetter) bool {
 	switch {
-	case known == nil || l.Attempts > known.Attempts:
+	case known == nil || l.Attempts > known.Attempts || !repeats(known, l):
 		return true
 	case l.Attempts < known.Attempts:
 		return false

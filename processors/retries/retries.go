@@ -84,6 +84,10 @@ func (g *group) letter(tx *rows.Tx, l *schemas.DeadLetter) error {
 	}
 	t := g.table(tx, tx.Own())
 	known, err := t.find(idOf(l))
+	if err == nil && known != nil && l.Attempts > 0 && !repeats(known, l) {
+		l.Attempts = 0 // it is another record, whatever its header said: a letter of its own
+		known, err = t.find(idOf(l))
+	}
 	if err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ func (t table) admit(known *letter, l *schemas.DeadLetter, due schemas.Micros, o
 			return err
 		}
 	}
-	next := &letter{Group: l.Group, Reason: cut(l.Reason), Attempts: l.Attempts, Since: t.now(), State: schemas.RetryParked}
+	next := &letter{Group: l.Group, Reason: cut(l.Reason), Attempts: l.Attempts, Since: t.now(), State: schemas.RetryParked, Sum: sumOf(l)}
 	next.Partition, next.Offset = l.First()
 	var err error
 	if next.Kind, err = t.kindOf(l); err != nil {
