@@ -282,9 +282,10 @@ func (f *flight) reset() {
 // settle makes a committed batch known: to sarama, which commits the input offsets for whoever asks, to views, timers
 // and metrics.
 func (p *part) settle(b *batch, took time.Duration) {
+	mark := p.mark()
 	for i, topic := range p.w.r.topo.reads() {
 		if b.applied[i] >= 0 {
-			p.session.MarkOffset(topic, p.id, b.applied[i]+1, "")
+			p.session.MarkOffset(topic, p.id, b.applied[i]+1, mark)
 		}
 	}
 	p.w.r.meter.committed(b, took, p.activity.emitting())

@@ -255,6 +255,12 @@ func (c *copier) carries(key, value []byte) bool {
 func (c *copier) begin(ctx context.Context, admin *kadm.Client, committed kadm.OffsetResponses) error {
 	offsets := committed.Offsets()
 	delete(offsets, topics.TicksOf(c.from))
+	for _, partitions := range offsets {
+		for p, at := range partitions {
+			at.Metadata = "" // it is of the other changelog
+			partitions[p] = at
+		}
+	}
 	answers, err := admin.CommitOffsets(ctx, c.to, offsets)
 	if err = errors.Join(err, answers.Error()); err != nil {
 		return fmt.Errorf("commit offsets of %s: %w", c.to, err)

@@ -33,12 +33,12 @@ const storeKeeps = topics.DeletionsKept - 24*time.Hour
 
 var (
 	errForeign = errors.New("store of another topic, partition or cluster")
-	errAhead   = errors.New("store holds more than the changelog")
 	errStale   = errors.New("store was away for longer than the changelog keeps deletions")
 )
 
-// openStore opens a partition's store, whose changelog ends at end. One that is damaged, not this partition's, ahead
-// of the log or too old to catch up is removed, and an empty one is opened in its place: the changelog has all of it.
+// openStore opens a partition's store, whose changelog ends at end. One that is damaged, not this partition's, or too old to
+// catch up is removed, and an empty one is opened in its place: the changelog has all of it. It fails with a *FatalError when the
+// store shows that the changelog does not.
 func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	dir := filepath.Join(r.cfg.Dir, who.Topic, strconv.Itoa(int(who.Partition)))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -49,7 +49,10 @@ func (r *Runner) openStore(who identity, end int64) (*store, error) {
 		return nil, fmt.Errorf("lock store %s, which one process may use at a time: %w", dir, err)
 	}
 	s, err := r.tryStore(dir, lock, who, end)
-	if err != nil && ofStore(err) {
+	switch {
+	case errors.Is(err, errLost):
+		err = lostChangelog(r.topo.base, "the directory "+dir, err)
+	case err != nil && ofStore(err):
 		r.log.Warn("local store removed, to be rebuilt from the changelog", "dir", dir, "error", err)
 		if err = clearStore(dir); err == nil {
 			s, err = r.tryStore(dir, lock, who, end)
@@ -58,8 +61,14 @@ func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	s.show.left(s, s.end-s.offset.Load())
+	s.endsAt(end)
 	return s, nil
+}
+
+// endsAt says where the changelog ends, before anything is read of it.
+func (s *store) endsAt(end int64) {
+	s.end = end
+	s.show.left(s, end-s.offset.Load())
 }
 
 // lockFile is Pebble's, in a store's directory.
@@ -105,7 +114,10 @@ func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	s.db = db
-	if err := errors.Join(s.claim(), s.loadOffset(), s.old(r.keeps)); err != nil {
+	if err = s.claim(); err == nil { // another partition's offset says nothing
+		err = errors.Join(s.loadOffset(), s.old(r.keeps))
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), db.Close())
 	}
 	return s, nil
@@ -129,10 +141,23 @@ func (s *store) claim() error {
 		return err
 	}
 	defer closer.Close()
+	if s.recreated(have) {
+		return fmt.Errorf("%w: topic %s was recreated since the local store was written", errLost, s.who.Topic)
+	}
 	if string(have) != string(want) {
 		return fmt.Errorf("%w: it is %s, not %s", errForeign, have, want)
 	}
 	return nil
+}
+
+// recreated reports whether a store's mark is of the same partition of a former topic of the same name.
+func (s *store) recreated(mark []byte) bool {
+	var of identity
+	if json.Unmarshal(mark, &of) != nil || of.TopicID == s.who.TopicID {
+		return false
+	}
+	of.TopicID = s.who.TopicID
+	return of == s.who
 }
 
 // empty fails if there is anything in the store.
@@ -163,7 +188,7 @@ func (s *store) loadOffset() error {
 	s.offset.Store(offset)
 	s.complete = time.UnixMicro(int64(binary.BigEndian.Uint64(value[8:])))
 	if offset >= s.end {
-		return fmt.Errorf("%w: offset %d, and it ends at %d", errAhead, offset, s.end)
+		return fmt.Errorf("%w: %s/%d ends at %d, and the local store has it up to %d", errLost, s.who.Topic, s.who.Partition, s.end, offset)
 	}
 	return nil
 }

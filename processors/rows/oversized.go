@@ -122,7 +122,7 @@ func (w *work) claim(s sarama.ConsumerGroupSession, c sarama.ConsumerGroupClaim)
 	if !found {
 		return c
 	}
-	s.ResetOffset(c.Topic(), c.Partition(), large.from, "") // sarama has begun: from here on it is what others are told
+	s.ResetOffset(c.Topic(), c.Partition(), large.from, p.mark()) // sarama has begun: from here on it is what others are told
 	messages := make(chan *sarama.ConsumerMessage)
 	f := feeder{ctx: s.Context(), log: w.log, claim: c, large: large, out: messages}
 	w.relays.Go(func() {

@@ -22,12 +22,13 @@ import (
 )
 
 // runUntilDone runs a group until it has committed the offsets of the n records of t-in, again whenever it fails, as
-// the supervisor would. It returns the errors.
+// the supervisor would. It returns the errors. A fatal one ends the test: the supervisor would stop, too.
 func runUntilDone(t *testing.T, w *wire, r *Runner, n int64) []error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan []error, 1)
+	var stopped atomic.Bool
 	go func() {
 		var errs []error
 		for ctx.Err() == nil {
@@ -35,10 +36,19 @@ func runUntilDone(t *testing.T, w *wire, r *Runner, n int64) []error {
 				errs = append(errs, err)
 				t.Logf("Run: %v", err)
 			}
+			var fatal *FatalError
+			if stopped.Store(errors.As(errors.Join(errs...), &fatal)); stopped.Load() {
+				break
+			}
 		}
 		done <- errs
 	}()
-	eventually.True(t, "offsets are committed", func() bool { return w.committed(t, "t-in") == n })
+	eventually.True(t, "offsets are committed", func() bool {
+		if stopped.Load() {
+			t.Fatalf("the group has stopped for good: %v", <-done)
+		}
+		return w.committed(t, "t-in") == n
+	})
 	cancel()
 	return <-done
 }

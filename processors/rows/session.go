@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kadm"
 )
 
 // session is one stretch of an unchanged assignment. It stands between sarama and Goka for two things: Goka marks an
@@ -16,8 +17,9 @@ import (
 // wherever the group's own offsets are: those are for others to look at.
 type session struct {
 	sarama.ConsumerGroupSession
-	cluster string
-	ids     map[string][16]byte // of the topics: the group's inputs and its table
+	cluster   string
+	ids       map[string][16]byte  // of the topics: the group's inputs and its table
+	committed kadm.OffsetResponses // by the group, before this session
 
 	mu    sync.RWMutex
 	parts map[int32]*part
@@ -84,6 +86,9 @@ func (w *work) newSession(raw sarama.ConsumerGroupSession) (*session, error) {
 		}
 		s.ids[name] = detail.ID
 	}
+	if s.committed, err = w.admin.FetchOffsets(ctx, w.r.topo.name); err != nil {
+		return nil, fmt.Errorf("fetch offsets of %s: %w", w.r.topo.name, err)
+	}
 	w.mu.Lock()
 	w.session = s
 	w.mu.Unlock()
@@ -138,8 +143,8 @@ func (s *session) begin(w *work) error {
 			if err != nil {
 				return err
 			}
-			s.MarkOffset(topic, p.id, next, "")  // moves forward …
-			s.ResetOffset(topic, p.id, next, "") // … or backward
+			s.MarkOffset(topic, p.id, next, p.mark())  // moves forward …
+			s.ResetOffset(topic, p.id, next, p.mark()) // … or backward
 		}
 	}
 	if seek {

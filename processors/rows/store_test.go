@@ -109,9 +109,6 @@ func TestDamagedStoreIsRebuilt(t *testing.T) {
 			must(t, os.Rename(table(dir, "1"), table(dir, "0")))
 			must(t, os.Rename(table(dir, "x"), table(dir, "1")))
 		}, false},
-		{"ahead of the log", func(t *testing.T, dir string) {
-			setLocal(t, table(dir, "0"), offsetKind, offsetAt(1<<40, time.Now()))
-		}, false},
 		{"without a mark", func(t *testing.T, dir string) { setLocal(t, table(dir, "0"), markerKind, nil) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -224,11 +224,10 @@ func (w *work) openPart(s *session, partition int32) (*part, error) {
 		kick:  make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(w.ctx))
-	end, err := w.fence(s.Context(), p)
-	if err == nil {
-		p.store, err = w.r.openStore(w.identity(s, partition), end)
-	}
-	if err != nil {
+	if err := w.take(s, p); err != nil {
+		if p.store != nil {
+			err = errors.Join(err, p.store.Close())
+		}
 		p.cancel()
 		client.Close()
 		return nil, err
@@ -239,18 +238,39 @@ func (w *work) openPart(s *session, partition int32) (*part, error) {
 	return p, nil
 }
 
-// fence ends whatever a former owner of the partition has under way, refuses all it tries later, and returns the end
-// of the changelog. The record it writes makes the log end with a record in any case: a broker that crashed may leave
-// an aborted transaction at the end, without a marker, for which recovery would wait for ever.
+// take fences the previous owner of a partition and opens its store. It writes nothing to a changelog that has lost records:
+// with each record, it would look less so.
+func (w *work) take(s *session, p *part) error {
+	end, err := w.fence(s.Context(), p)
+	if err != nil {
+		return err
+	}
+	if p.store, err = w.r.openStore(w.identity(s, p.id), end); err != nil {
+		return err
+	}
+	if err := s.checkChangelog(w.r.topo, p.id, end); err != nil {
+		return err
+	}
+	return w.endWithRecord(s.Context(), p)
+}
+
+// fence aborts the previous owner's open transaction, blocks its later writes, and returns the end offset of the changelog.
 func (w *work) fence(ctx context.Context, p *part) (int64, error) {
 	if _, _, err := p.client.ProducerID(ctx); err != nil {
 		return 0, fmt.Errorf("fence former owner: %w", err)
 	}
+	return topicManager{w.admin}.GetOffset(w.r.topo.table, p.id, sarama.OffsetNewest)
+}
+
+// endWithRecord writes a record, so that the log ends with one in any case: a broker that crashed may leave an aborted
+// transaction at the end, without a marker, for which recovery would wait for ever.
+func (w *work) endWithRecord(ctx context.Context, p *part) error {
 	r := kgo.Record{Topic: w.r.topo.table, Partition: p.id, Key: reservedKey(fenceKind), Value: []byte{}}
 	if err := topics.Produce(ctx, w.plain, &r); err != nil {
-		return 0, fmt.Errorf("write fence: %w", err)
+		return fmt.Errorf("write fence: %w", err)
 	}
-	return r.Offset, nil
+	p.store.endsAt(r.Offset)
+	return nil
 }
 
 // prepare makes the parts of a partition that need no broker.

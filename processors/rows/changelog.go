@@ -1,0 +1,62 @@
+package rows
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A group's changelog also says up to where its inputs are applied. With a changelog that was recreated, or that lost its end,
+// the group would read inputs again and emit their effects twice. Two places outside the changelog know how long it was: the
+// local store, and the offsets that the consumer group commits, whose metadata is a changelogMark.
+
+// errLost is returned for a changelog that has lost records which its group has written.
+var errLost = errors.New("records of the changelog were lost")
+
+// lostChangelog is the error of a group that cannot start, and says what to do. forget is what to delete to start all the same.
+func lostChangelog(group, forget string, err error) error {
+	return &FatalError{fmt.Errorf("%w: restore the topics as of one moment, or rebuild the group %s; then delete %s", err, group, forget)}
+}
+
+const changelogMark = "changelog "
+
+// markOf returns the metadata of committed offsets: the changelog's topic id and an offset in it.
+func markOf(at position) string { return changelogMark + hex.EncodeToString(at.append(nil)) }
+
+// parseMark reads the metadata of a committed offset. It reports false for what others commit, which has none.
+func parseMark(metadata string) (at position, ok bool) {
+	text, found := strings.CutPrefix(metadata, changelogMark)
+	value, err := hex.DecodeString(text)
+	if !found || err != nil {
+		return position{}, false
+	}
+	at, err = parsePosition(value)
+	return at, err == nil
+}
+
+// mark returns the metadata of the offsets that are committed now.
+func (p *part) mark() string {
+	return markOf(position{topic: p.session.ids[p.w.r.topo.table], offset: p.store.offset.Load()})
+}
+
+// checkChangelog compares the changelog of a partition, which ends at end, with what the committed offsets say of it.
+func (s *session) checkChangelog(topo *topology, partition int32, end int64) error {
+	for _, topic := range topo.reads() {
+		committed, _ := s.committed.Lookup(topic, partition)
+		was, marked := parseMark(committed.Metadata)
+		if !marked {
+			continue
+		}
+		forget := "the offsets of the consumer group " + topo.name
+		if was.topic != s.ids[topo.table] {
+			return lostChangelog(topo.base, forget, fmt.Errorf("%w: topic %s was recreated since the group committed its offsets of %s/%d",
+				errLost, topo.table, topic, partition))
+		}
+		if was.offset >= end {
+			return lostChangelog(topo.base, forget, fmt.Errorf("%w: %s/%d ends at %d, and the group had written it up to %d",
+				errLost, topo.table, partition, end, was.offset))
+		}
+	}
+	return nil
+}

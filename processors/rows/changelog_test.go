@@ -1,0 +1,157 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// A group does not start with a changelog that has lost records that the group wrote, however often it is started: inputs would
+// be read again, and their effects doubled.
+func TestChangelog_ThatLostRecordsStopsTheGroup(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lose func(t *testing.T, w *wire, dir string) (startIn string)
+		want string
+	}{
+		"recreated, with the local store": {func(t *testing.T, w *wire, dir string) string {
+			w.recreate(t, "t-table")
+			return dir
+		}, "topic t-table was recreated"},
+		"recreated, without the local store": {func(t *testing.T, w *wire, _ string) string {
+			w.recreate(t, "t-table")
+			return t.TempDir()
+		}, "topic t-table was recreated"},
+		"cut, with the local store": {func(t *testing.T, w *wire, dir string) string {
+			setLocal(t, filepath.Join(dir, "t-table", "0"), offsetKind, offsetAt(uint64(w.tableEnd(t)), time.Now()))
+			return dir
+		}, "t-table/0 ends at"},
+		"cut, without the local store": {func(t *testing.T, w *wire, _ string) string {
+			w.commitMark(t, w.tableEnd(t))
+			return t.TempDir()
+		}, "t-table/0 ends at"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, dir := newWire(t), t.TempDir()
+			w.count20(t, dir)
+			in := c.lose(t, w, dir)
+			for range 3 { // a start must not write what makes the next one pass
+				err := w.runUntil(t, newRunner(t, w, in, w.counter("t-in")))
+				var fatal *FatalError
+				if !errors.As(err, &fatal) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), whatToDo) {
+					t.Errorf("Run: %v, want a fatal error that says %q and what to do", err, c.want)
+				}
+			}
+			w.emittedOnce(t, 20)
+		})
+	}
+}
+
+// A group whose changelog was recreated on purpose starts once what the error names has been deleted.
+func TestChangelog_RecreatedOnPurposeStartsWithoutOffsets(t *testing.T) {
+	t.Parallel()
+	w, dir := newWire(t), t.TempDir()
+	w.count20(t, dir)
+	w.recreate(t, "t-table")
+	_, err := w.admin.DeleteGroup(t.Context(), "t")
+	must(t, err)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	start(t, r)
+	whileRunning(t, r, "all are applied again", func() bool { return r.Status().Counters.Records == 20 })
+}
+
+// count20 applies and emits 20 records, and stops.
+func (w *wire) count20(t *testing.T, dir string) {
+	t.Helper()
+	r := newRunner(t, w, dir, w.counter("t-in"))
+	stop := start(t, r)
+	w.send(t, "t-in", 0, 20, user)
+	whileRunning(t, r, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
+	must(t, stop())
+}
+
+// runUntil runs a group until its run ends, or all of count20 is applied again, and returns the run's error.
+func (w *wire) runUntil(t *testing.T, r *Runner) error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	eventually.True(t, "the run ends, or is ready", func() bool {
+		return r.runs.Load() > 0 && !r.running.Load() || r.Status().Ready
+	})
+	cancel()
+	return <-done
+}
+
+func (w *wire) recreate(t *testing.T, topic string) {
+	t.Helper()
+	w.removeTopics(t, topic)
+	w.create(t, topic)
+	eventually.True(t, "it is there", func() bool { return w.led(topic) })
+}
+
+// tableEnd returns the end of partition 0 of the table.
+func (w *wire) tableEnd(t *testing.T) int64 {
+	t.Helper()
+	ends, err := w.admin.ListEndOffsets(t.Context(), "t-table")
+	must(t, err)
+	end, _ := ends.Lookup("t-table", 0)
+	return end.Offset
+}
+
+// commitMark has the group's offsets say that the table's partition 0 had a record at an offset.
+func (w *wire) commitMark(t *testing.T, at int64) {
+	t.Helper()
+	topics, err := w.admin.ListTopics(t.Context(), "t-table")
+	must(t, err)
+	committed, err := w.admin.FetchOffsets(t.Context(), "t")
+	must(t, err)
+	offset, _ := committed.Lookup("t-in", 0)
+	if was, ok := parseMark(offset.Metadata); !ok || was.topic != topics["t-table"].ID || was.offset < 0 || was.offset >= at {
+		t.Fatalf("the group committed %q with its offsets, want a mark of its changelog before %d", offset.Metadata, at)
+	}
+	offset.Metadata = markOf(position{topic: topics["t-table"].ID, offset: at})
+	offsets := kadm.Offsets{}
+	offsets.Add(offset.Offset)
+	eventually.True(t, "the group is empty", func() bool {
+		set, err := w.admin.CommitOffsets(t.Context(), "t", offsets)
+		return err == nil && set.Error() == nil
+	})
+}
+
+// A previous owner that begins a transaction after the new owner has recovered, and before that one's first commit, changes
+// nothing: the new owner would not know of the rows.
+func TestFence_PreviousOwnerCannotBeginAnotherTransaction(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	zombie, err := w.kafka.Transactional("t-0")
+	must(t, err)
+	defer zombie.Close()
+	_, _, err = zombie.ProducerID(t.Context())
+	must(t, err)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	stop := start(t, r)
+	whileRunning(t, r, "the new owner has recovered", func() bool { return r.Status().Ready })
+	must(t, zombie.BeginTransaction())
+	err = zombie.ProduceSync(t.Context(), strayRow(0)).FirstErr()
+	if end := topics.EndTransaction(t.Context(), zombie, kgo.TryCommit, "t-table"); err == nil && end == nil {
+		t.Error("the previous owner has committed a transaction")
+	}
+	must(t, stop())
+	for _, row := range w.read(t, "t-table") {
+		if string(row.Value) == strayValue {
+			t.Errorf("the table has a row of the previous owner at offset %d", row.Offset)
+		}
+	}
+}
