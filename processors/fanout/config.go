@@ -12,6 +12,9 @@ type Config struct {
 	HalfLife  time.Duration `yaml:"half_life"`  // of the write-time score, see package score; 1m to 8760h. Stored scores keep the old one until `smartfeed replay`
 	StepEdges int           `yaml:"step_edges"` // followers a step serves, 1 to 3000: a delivery must stay below 1 MiB. With more of them others wait, with fewer the walk does
 	Recents   int           `yaml:"recents"`    // publications a followee keeps, and walks that wait for its turn, 1 to 10000; twice the cap of a pool
+	// BackfillInterval is the time in which a follower who unfollows and follows again gets at most 5 immediate backfills,
+	// 1s to 24h. Further follows within it get one backfill together, when it has passed.
+	BackfillInterval time.Duration `yaml:"backfill_interval"`
 
 	// PullAbove is the number of followers above which a followee's pins are pulled by who reads, and not pushed; 0 to
 	// 1000000000. It is pushed again a tenth below. A change takes effect with the followee's next event.
@@ -21,10 +24,13 @@ type Config struct {
 	SpreadAbove int `yaml:"spread_above"`
 }
 
-// DefaultConfig: a half-life of a day, steps of 2000 followers, 1000 recents; spread above 10,000 followers, pulled above
-// 100,000.
+// DefaultConfig: a half-life of a day, steps of 2000 followers, 1000 recents, a backfill interval of a minute; spread above
+// 10,000 followers, pulled above 100,000.
 func DefaultConfig() Config {
-	return Config{HalfLife: 24 * time.Hour, StepEdges: 2000, Recents: 1000, PullAbove: 100_000, SpreadAbove: 10_000}
+	return Config{
+		HalfLife: 24 * time.Hour, StepEdges: 2000, Recents: 1000, BackfillInterval: time.Minute,
+		PullAbove: 100_000, SpreadAbove: 10_000,
+	}
 }
 
 // Validate reports every field that is out of its bounds.
@@ -33,6 +39,7 @@ func (c Config) Validate() error {
 		bounds.Within("half_life", c.HalfLife, time.Minute, 8760*time.Hour),
 		bounds.Within("step_edges", c.StepEdges, 1, 3000),
 		bounds.Within("recents", c.Recents, 1, 10_000),
+		bounds.Within("backfill_interval", c.BackfillInterval, time.Second, 24*time.Hour),
 		bounds.Within("pull_above", c.PullAbove, 0, 1_000_000_000),
 		bounds.Within("spread_above", c.SpreadAbove, 0, 1_000_000_000),
 	)

@@ -114,7 +114,7 @@ func (g *group) forget(tx *rows.Tx, b *book, followee schemas.Followee, user sch
 			return err
 		}
 	}
-	for _, kind := range []byte{rowFollow, rowBlock, rowWeight} {
+	for _, kind := range []byte{rowFollow, rowBlock, rowWeight, rowBudget} {
 		if err := b.deleteIfThere(rowOf(kind, user)); err != nil {
 			return err
 		}

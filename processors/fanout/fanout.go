@@ -3,8 +3,8 @@
 //	owner   followee: a user, a board or an interest; or a shard, which has a part of a followee's edges
 //	in      follows, publications, edge-weights, edge-modes (all keyed by the followee), fanout-loop and erasures (by the
 //	        owner)
-//	rows    registers (follow and block of each actor), weights and edges by follower; recents; an author's pins; walks
-//	        that wait; state
+//	rows    registers (follow and block of each actor), weights, edges and backfill budgets by follower; recents; an
+//	        author's pins; walks that wait; state
 //	out     edges (key user), deliveries (to the followers' partition, key followee), recents-pulled (key followee and
 //	        slot, in the followee's partition), pins (key pin), fanout-loop, erasures
 //
@@ -39,7 +39,8 @@
 //
 // Effects are counted: pulled, deliveries that were not made because the followee is pulled; away, because the follower
 // is; to_pull, to_push and spread, followees that were switched; went_away and came_back, edges; erased_pins, of deleted
-// authors; replaced, recents that a replay gave another score.
+// authors; replaced, recents that a replay gave another score; deferred_backfills, follows whose backfill waits for the end of the
+// interval.
 package fanout
 
 import (
@@ -74,6 +75,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 			rows.Keyed(s.Erasures, g.erase),
 		},
 		Outputs: []string{topics.Edges, topics.Deliveries, topics.RecentsPulled, topics.FanoutLoop, topics.Pins, topics.Erasures},
+		Timer:   g.timer,
 	}
 }
 
@@ -108,4 +110,5 @@ const (
 	effectCameBack = "came_back"
 	effectErased   = "erased_pins"
 	effectReplaced = "replaced"
+	effectDeferred = "deferred_backfills"
 )

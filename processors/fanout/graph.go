@@ -33,7 +33,7 @@ func (g *group) follow(tx *rows.Tx, e *schemas.FollowEvent) error {
 			return err
 		}
 		if is.live {
-			return g.join(tx, b, edge{e.Actor, w.value})
+			return g.join(tx, b, edge{e.Actor, w.value}, was.id == "")
 		}
 		return g.leave(tx, b, e.Actor)
 	})
@@ -94,14 +94,17 @@ func (g *group) tellFollow(tx *rows.Tx, user schemas.UserID, r register, weight 
 	return g.tell(tx, e)
 }
 
-// join makes an edge live: the next walk meets it, and the follower is brought what was published before.
-func (g *group) join(tx *rows.Tx, b *book, e edge) error {
+// join makes an edge live: the next walk meets it, and the follower gets a backfill. isNew says that it never was live.
+func (g *group) join(tx *rows.Tx, b *book, e edge, isNew bool) error {
 	b.followers++
 	if err := g.changeEdge(tx, b, schemas.EdgeLive, e); err != nil {
 		return err
 	}
 	if err := g.settle(tx, b); err != nil {
 		return err
+	}
+	if !isNew {
+		return g.backfillAgain(tx, b, e)
 	}
 	return g.backfill(tx, b, e, 0)
 }

@@ -15,6 +15,7 @@ const (
 	rowBlock  = 'b' // actor → register
 	rowFree   = 'e' // slot, 4 bytes → nothing: no recent stands there
 	rowFollow = 'f' // actor → register
+	rowBudget = 'h' // follower → backfillBudget; of followers who followed again
 	rowState  = 'k' // state: beside the live edges, which are read after it
 	rowLive   = 'l' // follower → weight, 4 bytes; empty: 1. Of each live follow register there is one such row, or one of rowAway
 	rowOwn    = 'o' // pin → nothing: the followee is its author

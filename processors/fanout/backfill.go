@@ -1,0 +1,120 @@
+package fanout
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Repeated backfills. The pools may have dropped what an unfollow hid, and walks passed the follower meanwhile, so every
+// follow needs a backfill behind it. A follower who toggles would have the followee deliver all its recents each time.
+// The first follow and mostBackfills more in an interval are served at once. After these, a timer delivers one backfill
+// at the end of the interval, if the edge is live then: it holds the recents of that moment, so the pool is the same.
+
+// mostBackfills is how many backfills of an interval are immediate.
+const mostBackfills = 5
+
+// backfillBudget counts the backfills that a follower got in the present interval. The zero budget has no interval.
+type backfillBudget struct {
+	start  schemas.Micros // arrival of the follow that began the interval
+	n      int
+	timing bool // a timer is set for the end of the interval
+}
+
+// spend returns the budget after a follow at a time, and reports whether its backfill is immediate.
+func (l backfillBudget) spend(now schemas.Micros, interval time.Duration) (backfillBudget, bool) {
+	switch {
+	case l.timing:
+		return l, false
+	case l.n == 0 || now >= l.end(interval):
+		return backfillBudget{start: now, n: 1}, true
+	case l.n < mostBackfills:
+		l.n++
+		return l, true
+	}
+	l.timing = true
+	return l, false
+}
+
+func (l backfillBudget) end(interval time.Duration) schemas.Micros {
+	return schemas.MicrosOf(l.start.Time().Add(interval))
+}
+
+// appendBudget appends the row's value: start (8 bytes), timing (1 byte), n as uvarint.
+func appendBudget(b []byte, l backfillBudget) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(l.start))
+	timing := byte(0)
+	if l.timing {
+		timing = 1
+	}
+	return binary.AppendUvarint(append(b, timing), uint64(l.n))
+}
+
+// parseBudget reads a row's value; nil is the zero budget.
+func parseBudget(value []byte) (backfillBudget, error) {
+	const head = 9
+	if value == nil {
+		return backfillBudget{}, nil
+	}
+	if len(value) > head && value[8] <= 1 {
+		r := reader{rest: value[head:]}
+		n := r.number()
+		if !r.bad && len(r.rest) == 0 {
+			return backfillBudget{start: schemas.Micros(binary.BigEndian.Uint64(value)), n: int(n), timing: value[8] == 1}, nil
+		}
+	}
+	return backfillBudget{}, errors.New("parse backfill budget: cut short or malformed")
+}
+
+// backfillAgain is backfill for a follower who followed before: at once, or by the timer.
+func (g *group) backfillAgain(tx *rows.Tx, b *book, e edge) error {
+	row := rowOf(rowBudget, e.user)
+	value, err := b.Get(row)
+	if err != nil {
+		return err
+	}
+	was, err := parseBudget(value)
+	if err != nil {
+		return err
+	}
+	is, immediate := was.spend(schemas.MicrosOf(tx.Time()), g.cfg.BackfillInterval)
+	if is != was {
+		if err := b.Put(row, appendBudget(nil, is)); err != nil {
+			return err
+		}
+	}
+	if immediate {
+		return g.backfill(tx, b, e, 0)
+	}
+	tx.Effect(effectDeferred, 1)
+	if was.timing {
+		return nil
+	}
+	return b.SetTimer(is.end(g.cfg.BackfillInterval).Time(), row)
+}
+
+// timer delivers the deferred backfill of the follower whose row names the timer, unless the follower has left.
+func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, _ time.Time) error {
+	if len(name) < 2 || name[0] != rowBudget {
+		return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
+	}
+	user := schemas.UserID(name[1:])
+	if err := own.Delete(name); err != nil || g.isGone(schemas.Followee(tx.Key())) {
+		return err
+	}
+	r, err := registerOf(own, rowFollow, user)
+	if err != nil || !r.live {
+		return err
+	}
+	return onBook(tx, func(b *book) error {
+		w, err := b.weightOf(user)
+		if err != nil {
+			return err
+		}
+		return g.backfillAgain(tx, b, edge{user, w.value})
+	})
+}

@@ -1,0 +1,58 @@
+package fanout
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// In any sequence of follows, the first backfills are immediate, no interval has more than mostBackfills of them, and each
+// deferral ends with its timer.
+func TestSpend_BoundsBackfillsOfAnyInterval(t *testing.T) {
+	const interval = time.Minute
+	rapid.Check(t, func(t *rapid.T) {
+		var budget backfillBudget
+		var immediate []schemas.Micros
+		now := schemas.Micros(1)
+		for follow := range rapid.IntRange(1, 200).Draw(t, "follows") {
+			now += schemas.Micros(rapid.IntRange(0, 20_000_000).Draw(t, "pause"))
+			if budget.timing && now >= budget.end(interval) {
+				budget = backfillBudget{} // the timer fires
+			}
+			is, ok := budget.spend(now, interval)
+			if follow < mostBackfills && !ok {
+				t.Fatalf("follow %d is deferred", follow)
+			}
+			if ok == is.timing {
+				t.Fatalf("spend at %d: immediate %v, a timer %v", now, ok, is.timing)
+			}
+			if budget = is; ok {
+				immediate = append(immediate, now)
+			}
+			if round, err := parseBudget(appendBudget(nil, budget)); err != nil || round != budget {
+				t.Fatalf("the row of %+v is read as %+v, %v", budget, round, err)
+			}
+		}
+		for i, at := range immediate {
+			// Two intervals may touch, so the bound on any stretch is that of two.
+			if n := i - 2*mostBackfills; n >= 0 && at-immediate[n] < schemas.Micros(interval.Microseconds()) {
+				t.Fatalf("%d immediate backfills within %s", 2*mostBackfills+1, interval)
+			}
+		}
+	})
+}
+
+func TestParseBudget_RejectsMalformedRows(t *testing.T) {
+	value := appendBudget(nil, backfillBudget{start: 7, n: 300, timing: true})
+	for n := 1; n < len(value); n++ {
+		if got, err := parseBudget(value[:n]); err == nil {
+			t.Errorf("%d of %d bytes were read as %+v", n, len(value), got)
+		}
+	}
+	if got, err := parseBudget(append(value, 0)); err == nil {
+		t.Errorf("a byte too many was read as %+v", got)
+	}
+}

@@ -1,0 +1,91 @@
+package fanout_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// A follower toggles a hundred times in an interval: the first follow and five more are served at once, the others get one
+// backfill together at its end, with what was published meanwhile, and it survives a crash.
+func TestBackfills_AreBoundedForAFollowerWhoToggles(t *testing.T) {
+	t.Parallel()
+	const author, fan, pins, toggles, immediate = "user:author", "user:fan", 10, 100, 6
+	w := proctest.New(t)
+	cfg := fanout.Config{
+		HalfLife: halfLife, StepEdges: 3, Recents: 100, PullAbove: never, SpreadAbove: never, BackfillInterval: time.Hour,
+	}
+	m := w.Start("a", relay(w), group(w, cfg))
+	for n := range pins {
+		announce(w, author, pinOf(author, n, schemas.Micros(n)))
+	}
+	w.WaitIdle()
+	var events []*schemas.FollowEvent
+	for i := range toggles {
+		verb := []schemas.Verb{schemas.Follow, schemas.Unfollow}[i%2]
+		events = append(events, follow(fmt.Sprint(i), schemas.Micros(i), fan, verb, author))
+	}
+	proctest.Publish(w, w.Streams.Follows, author, events...)
+	w.WaitIdle()
+	delivered := func() int {
+		list, _ := deliveries(t, w, author)
+		return len(list)
+	}
+	if got := delivered(); got != immediate*pins {
+		t.Errorf("%d pins are delivered, want %d backfills of %d", got, immediate, pins)
+	}
+	announce(w, author, pinOf(author, pins, pins)) // the fan does not follow now
+	w.WaitIdle()
+	publish(w, follow("last", toggles, fan, schemas.Follow, author))
+	w.WaitIdle()
+	if got := delivered(); got != immediate*pins {
+		t.Errorf("%d pins are delivered before the end of the interval, want %d", got, immediate*pins)
+	}
+	if got, want := m.Status(topics.Fanout).Effects["deferred_backfills"], int64(toggles/2-immediate+1); got != want {
+		t.Errorf("deferred_backfills is %d, want %d", got, want)
+	}
+	m.Kill()
+	m.Restart()
+	w.Tick(topics.Fanout, author, time.Now().Add(2*time.Hour))
+	w.WaitIdle()
+	if got, want := delivered(), immediate*pins+pins+1; got != want {
+		t.Errorf("%d pins are delivered after the interval, want %d", got, want)
+	}
+	w.Tick(topics.Fanout, author, time.Now().Add(4*time.Hour))
+	w.WaitIdle()
+	if got, want := delivered(), immediate*pins+pins+1; got != want {
+		t.Errorf("%d pins are delivered after the second tick, want %d", got, want)
+	}
+}
+
+// A timer delivers nothing to a follower who has left.
+func TestDeferredBackfill_SkipsAFollowerWhoLeft(t *testing.T) {
+	t.Parallel()
+	const author, fan = "user:author", "user:fan"
+	w := proctest.New(t)
+	cfg := fanout.DefaultConfig()
+	cfg.BackfillInterval = time.Hour
+	w.Start("a", relay(w), group(w, cfg))
+	announce(w, author, pinOf(author, 1, 1))
+	w.WaitIdle()
+	for i := range 16 {
+		publish(w, follow(fmt.Sprint(i), schemas.Micros(i), fan, []schemas.Verb{schemas.Follow, schemas.Unfollow}[i%2], author))
+	}
+	w.WaitIdle()
+	before, _ := deliveries(t, w, author)
+	w.Tick(topics.Fanout, author, time.Now().Add(2*time.Hour))
+	w.WaitIdle()
+	if after, _ := deliveries(t, w, author); len(after) != len(before) {
+		t.Errorf("%d pins are delivered to a user who does not follow", len(after)-len(before))
+	}
+	for _, row := range w.Rows(topics.Fanout, author) {
+		if row.Name[0] == 'h' {
+			t.Errorf("the budget %q is left", row.Name)
+		}
+	}
+}
