@@ -235,7 +235,10 @@ func (p *program) featuresCommand() *cobra.Command {
 func (p *program) pinotCommand() *cobra.Command {
 	return pinot.Command(func(cmd *cobra.Command) (pinot.Setup, error) {
 		cfg, err := p.load(cmd)
-		return pinot.Setup{Config: cfg.Pinot, Kafka: cfg.Kafka, Registry: cfg.registryURL(), Partitions: cfg.Partitions}, err
+		if err == nil && cfg.Partitions == 0 && !cfg.bringsBroker() {
+			err = &command.UsageError{Err: topics.ErrPartitions}
+		}
+		return pinot.Setup{Config: cfg.Pinot, Kafka: cfg.Kafka, Registry: cfg.registryURL(), Partitions: cfg.partitions()}, err
 	})
 }
 

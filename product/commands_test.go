@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/topics"
@@ -327,5 +328,34 @@ func TestReadmeSaysWhatCompletionNeeds(t *testing.T) {
 	needs := strings.Contains(script, lent) && !strings.Contains(script, lent+"()")
 	if says := strings.Contains(sentence, "`bash-completion`"); says != needs {
 		t.Errorf("the script needs bash-completion: %t; README says so: %t, in %q", needs, says, sentence)
+	}
+}
+
+func TestTopicsApply_CreatesNothingOnARealClusterWithoutANumberOfPartitions(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	adm, err := topics.Kafka{Brokers: c.ListenAddrs()}.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(adm.Close)
+	for _, args := range [][]string{{"topics", "apply"}, {"topics", "plan"}, {"pinot", "apply"}} {
+		_, err := runCommand(t.Context(), append(args, "--kafka", c.ListenAddrs()[0], "--dir", t.TempDir())...)
+		if err == nil || !strings.Contains(err.Error(), "partitions: is not set") {
+			t.Errorf("%v: got %v, want an error about partitions", args, err)
+		}
+	}
+	if have, err := adm.ListTopics(t.Context()); err != nil || len(have) > 0 {
+		t.Errorf("there are %d topics, %v, want none", len(have), err)
+	}
+	if _, err := runCommand(t.Context(), "topics", "apply", "--kafka", c.ListenAddrs()[0], "--partitions", "2"); err != nil {
+		t.Error(err)
+	}
+	have, err := adm.ListTopics(t.Context(), topics.Pins)
+	if n := len(have[topics.Pins].Partitions); err != nil || n != 2 {
+		t.Errorf("%s has %d partitions, %v, want 2", topics.Pins, n, err)
 	}
 }

@@ -52,7 +52,7 @@ type Config struct {
 	RegistryClient secure.HTTP         `yaml:"registry_client"`
 
 	Features   string        `yaml:"features" help:"file of feature definitions; without it the built-in ones"`
-	Partitions int32         `yaml:"partitions" help:"of every topic of the groups; can never change once the topics exist"`
+	Partitions int32         `yaml:"partitions" help:"of every topic of the groups; can never change once the topics exist. 0: 4 on the embedded broker; other brokers need a number"`
 	Actions    ActionsConfig `yaml:"actions"`
 	Verbs      schemas.Verbs `yaml:"verbs" help:"verbs of actions with their weights; added to the built-in ones"`
 	Log        LogConfig     `yaml:"log"`
@@ -133,7 +133,6 @@ func DefaultConfig() Config {
 		HTTP:        "127.0.0.1:8080",
 		Kafka:       []string{broker.Kafka},
 		Registry:    broker.Registry,
-		Partitions:  topics.EmbeddedPartitions,
 		Actions:     ActionsConfig{Retention: 7 * 24 * time.Hour},
 		Verbs:       schemas.DefaultVerbs(),
 		Log:         LogConfig{Format: "text"},
@@ -204,8 +203,8 @@ func (c *Config) validateOwn() error {
 			problems = append(problems, fmt.Errorf("http, advertise or kafka: %q is not host:port", addr))
 		}
 	}
-	if c.Partitions < 1 || c.Partitions > 1024 || c.Partitions&(c.Partitions-1) != 0 {
-		problems = append(problems, fmt.Errorf("partitions: %d is no power of two from 1 to 1024", c.Partitions))
+	if c.Partitions < 0 || c.Partitions > 1024 || c.Partitions&(c.Partitions-1) != 0 {
+		problems = append(problems, fmt.Errorf("partitions: %d is neither 0 nor a power of two from 1 to 1024", c.Partitions))
 	}
 	if c.Actions.Retention < minActionsKept {
 		problems = append(problems, fmt.Errorf("actions.retention: %s is less than %s", c.Actions.Retention, minActionsKept))
@@ -289,6 +288,14 @@ func (c *Config) broker() embedded.Config {
 // actionsInPinot says that features of users come from Pinot, and that the embedded store takes no actions.
 func (c *Config) actionsInPinot() bool { return len(c.Pinot.Brokers) > 0 }
 
+// partitions returns the number of partitions of every topic of the groups: where none is configured, that of the embedded broker.
+func (c *Config) partitions() int32 {
+	if c.Partitions == 0 {
+		return topics.EmbeddedPartitions
+	}
+	return c.Partitions
+}
+
 // outsiders are who takes records of topics without a consumer group.
 func (c *Config) outsiders() ([]topics.Outsider, error) {
 	if !c.actionsInPinot() {
@@ -300,8 +307,8 @@ func (c *Config) outsiders() ([]topics.Outsider, error) {
 
 // kafka is how clients reach the brokers.
 func (c *Config) kafka() (topics.Kafka, error) {
-	k, err := c.KafkaClient.Kafka(c.Kafka, c.Partitions)
-	k.Actions = c.Actions.Retention
+	k, err := c.KafkaClient.Kafka(c.Kafka, c.partitions())
+	k.Assumed, k.Actions = c.Partitions == 0, c.Actions.Retention
 	if c.KafkaClient.Static {
 		k.Member = c.peerAddress()
 	}

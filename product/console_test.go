@@ -546,7 +546,7 @@ func TestBrowserConsoleOfSeveralProcesses(t *testing.T) {
 		return "[...document.querySelectorAll('" + table + " tbody tr')].filter((r) => r.children[0].textContent === '" + head + "').map((r) => [...r.children].map((c) => c.textContent))[0]"
 	}
 	for _, group := range topics.RowGroups() {
-		p.Wait(group+" is whole", "((c) => c && c[3] === '"+fmt.Sprint(front.cfg.Partitions)+"' && c[4] === '0' && c[5] === '0' && c[6] === 'running in 2')("+row("#groups", group)+")")
+		p.Wait(group+" is whole", "((c) => c && c[3] === '"+fmt.Sprint(front.cfg.partitions())+"' && c[4] === '0' && c[5] === '0' && c[6] === 'running in 2')("+row("#groups", group)+")")
 	}
 	for _, s := range []*started{first, second, front} {
 		p.Wait("the process is told", row("#processes", s.cfg.HTTP)+"?.[2] === 'ready'")

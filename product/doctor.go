@@ -206,7 +206,7 @@ func awaitBoth(ctx context.Context, stores ...*cassandra.Store) error {
 }
 
 func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
-	setup := pinot.Setup{Config: cfg.Pinot, Kafka: cfg.Kafka, Registry: cfg.registryURL(), Partitions: cfg.Partitions}
+	setup := pinot.Setup{Config: cfg.Pinot, Kafka: cfg.Kafka, Registry: cfg.registryURL(), Partitions: cfg.partitions()}
 	outsider, err := pinot.NewOutsider(cfg.Pinot)
 	if err != nil {
 		return doctor.Check{}, err

@@ -60,6 +60,11 @@ func TestCallersAreAsked(t *testing.T) {
 	ada, operator := minted(t, secret, "--user", "user:ada"), minted(t, secret, "--service", "ops", "--scope", "operate,events")
 	cfg := testConfig(t.TempDir())
 	cfg.Auth.SecretFile, cfg.Admin = secret, freeAddress(t)
+	scraper := strings.Repeat("s", 32)
+	cfg.Metrics.TokenFile = filepath.Join(t.TempDir(), "scrape.token")
+	if err := os.WriteFile(cfg.Metrics.TokenFile, []byte(scraper), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s := start(t, cfg)
 	for _, c := range []struct {
 		token, path string
@@ -70,6 +75,7 @@ func TestCallersAreAsked(t *testing.T) {
 		{ada, "/v1/users/user:ada/feed", 200}, {ada, "/v1/users/user:bob/feed", 403}, {ada, "/metrics", 403},
 		{operator, "/v1/status", 200}, {operator, "/metrics", 200}, {operator, "/v1/users/user:ada/feed", 403},
 		{ada + "x", "/v1/users/user:ada/feed", 401},
+		{scraper, "/metrics", 200}, {scraper, "/v1/status", 401}, {scraper, "/v1/users/user:ada/feed", 401},
 		{minted(t, filepath.Join(t.TempDir(), "another"), "--user", "user:ada"), "/v1/users/user:ada/feed", 401},
 	} {
 		if got := s.with(c.token, c.path); got != c.want {

@@ -57,7 +57,7 @@ func (s *started) sharesPartitions() {
 	s.t.Helper()
 	s.awaitGeneration("this process has some partitions, and not all", func(status rows.Status) bool {
 		n := len(status.Partitions)
-		return n > 0 && n < int(s.cfg.Partitions)
+		return n > 0 && n < int(s.cfg.partitions())
 	})
 }
 
@@ -354,7 +354,7 @@ func TestGenerationIsResumedAndGivenUp(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			_, err := runCommand(ctx, "rebuild", "all", "--generation", "--rate", "50", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
-				"--partitions", strconv.Itoa(int(s.cfg.Partitions)))
+				"--partitions", strconv.Itoa(int(s.cfg.partitions())))
 			ended <- err
 		}()
 		asked := s.effect(topics.Pools, "rebuilt")
@@ -407,7 +407,7 @@ func (s *started) cutOverInPart() {
 	if err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all --generation" ends that`) {
 		s.t.Fatalf("the run was over, or does not say how it ends: %v %s", err, out)
 	}
-	if marks := s.marks(topics.Deliveries) - before; refused.Hits() == 0 || marks != int(s.cfg.Partitions) {
+	if marks := s.marks(topics.Deliveries) - before; refused.Hits() == 0 || marks != int(s.cfg.partitions()) {
 		s.t.Fatalf("%d marks are refused, %d out", refused.Hits(), marks)
 	}
 }

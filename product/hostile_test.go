@@ -113,7 +113,7 @@ func TestGarbageOnEveryTopic(t *testing.T) {
 		append([]byte{0, 0, 0, 0, 1}, make([]byte, 99)...), // zeros
 	}
 	sent := 0
-	for _, topic := range topics.Catalogue(topics.Profile{Embedded: true, Partitions: s.cfg.Partitions}) {
+	for _, topic := range topics.Catalogue(topics.Profile{Embedded: true, Partitions: s.cfg.partitions()}) {
 		if len(topic.Readers) == 0 || topic.Record == "" {
 			continue
 		}

@@ -52,7 +52,7 @@ feed_store:
     primary: {hosts: [%q], replicas: 1}
     standby: {hosts: [%q], replicas: 1}
 pinot: {controller: %q, brokers: [%q]}
-feed: {generator: 10s, store: 2s, patience: 2s, served: 2s}
+feed: {generator_timeout: 10s, store_timeout: 2s, catch_up_timeout: 2s, served_timeout: 2s}
 feature: {deadline: 1m}
 `, at[0], at[1], at[2], at[3], at[4], at[5])
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

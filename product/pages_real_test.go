@@ -196,7 +196,7 @@ feed_store:
     primary: {hosts: [%q], replicas: 1}
     standby: {hosts: [%q], replicas: 1}
   hedge: {recover: 5}
-feed: {generator: 2s, store: 1s}
+feed: {generator_timeout: 2s, store_timeout: 1s}
 api: {limits: {least: 1000}}
 `, kafka, registry, primary, standby)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -57,7 +57,7 @@ func TestStatusOfAllProcesses(t *testing.T) {
 	own, one, two := front.cfg.HTTP, first.cfg.HTTP, strings.TrimPrefix(second.http, "http://")
 	ask := func() status { return get[status](front.door(), "/v1/status") }
 	eventually.True(t, "the groups are whole, in two processes", func() bool {
-		processes, whole := ask().whole(front.cfg.Partitions)
+		processes, whole := ask().whole(front.cfg.partitions())
 		return whole && slices.Equal(processes, slices.Sorted(slices.Values([]string{one, two})))
 	})
 	now := time.Now()

@@ -57,9 +57,9 @@ func (p *product) openBroker(ctx context.Context) error {
 	}
 	p.onClose(p.broker.Close)
 	p.part("broker", p.broker.Run)
-	p.kafka = p.broker.Kafka(p.cfg.Partitions)
+	p.kafka = p.broker.Kafka(p.cfg.partitions())
 	p.kafka.Tracer = p.tracer
-	profile := topics.Profile{Embedded: true, Partitions: p.cfg.Partitions}
+	profile := topics.Profile{Embedded: true, Partitions: p.cfg.partitions()}
 	if _, err := topics.Apply(ctx, p.kafka, topics.Catalogue(profile)); err != nil {
 		return fmt.Errorf("%w\n(%s was made with other settings: set partitions to what it has, or use another directory)", err, p.cfg.Dir)
 	}
@@ -187,7 +187,7 @@ func openGroups(names []string) opener {
 			case topics.Related:
 				p.related = related.Reader{Rows: runner.View()}
 			case topics.Interests:
-				p.interests = interests.Reader{Rows: runner.View(), Config: p.cfg.Interests, Partitions: p.cfg.Partitions, Now: time.Now}
+				p.interests = interests.Reader{Rows: runner.View(), Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Now: time.Now}
 			case topics.Retries:
 				p.retries = retries.Reader{Rows: runner.View(), Config: p.cfg.Retries}
 			}
@@ -222,13 +222,13 @@ func (p *product) group(name string) rows.Group {
 	case topics.Actors:
 		return actors.Group(p.cfg.Actors, p.streams, p.deleted)
 	case topics.Fanout:
-		return fanout.Group(p.cfg.Fanout, p.cfg.Partitions, p.streams, p.deleted)
+		return fanout.Group(p.cfg.Fanout, p.cfg.partitions(), p.streams, p.deleted)
 	case topics.Related:
-		return related.Group(p.cfg.Related, p.cfg.Partitions, p.streams)
+		return related.Group(p.cfg.Related, p.cfg.partitions(), p.streams)
 	case topics.Interests:
-		return interests.Group(p.cfg.Interests, p.cfg.Partitions, p.streams, p.deleted, p.decided)
+		return interests.Group(p.cfg.Interests, p.cfg.partitions(), p.streams, p.deleted, p.decided)
 	case topics.Retries:
-		return retries.Group(p.cfg.Retries, topics.Catalogue(topics.Profile{Partitions: p.cfg.Partitions}), p.streams)
+		return retries.Group(p.cfg.Retries, topics.Catalogue(topics.Profile{Partitions: p.cfg.partitions()}), p.streams)
 	default:
 		return pools.Group(p.cfg.Pools, p.streams, p.deleted)
 	}
@@ -289,7 +289,7 @@ func (p *product) openPeers(context.Context) error {
 		Interests:  peers.Members{Admin: admin, Group: topics.Interests, Topic: topics.InterestMarks},
 		Retries:    peers.Members{Admin: admin, Group: topics.Retries, Topic: topics.DeadLetters},
 		Everybody:  peers.AllMembers{Admin: admin, Groups: p.readerGroups},
-		Partitions: p.cfg.Partitions, Metrics: p.metrics,
+		Partitions: p.cfg.partitions(), Metrics: p.metrics,
 	}
 	if err := p.provePeer(&deps); err != nil {
 		return err
@@ -457,7 +457,7 @@ func (p *product) openServer(context.Context) error {
 		deps.Feed, deps.Pools, deps.Features, deps.Console = p.feed, p.generator, p.features, console
 		deps.Insights, deps.DeadLetters = p.insights, newDeadLetters(p.kafka, p.streams, p.retries)
 		deps.Dictionary = dictionary{
-			cfg: p.cfg.Interests, partitions: p.cfg.Partitions, publisher: p.publisher, known: p.interests,
+			cfg: p.cfg.Interests, partitions: p.cfg.partitions(), publisher: p.publisher, known: p.interests,
 			decided: p.decided, deleted: p.deleted, present: p.store,
 		}
 	}

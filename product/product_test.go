@@ -161,7 +161,7 @@ func (s *started) registry() string {
 func (s *started) run(args ...string) (string, error) {
 	s.t.Helper()
 	return runCommand(s.t.Context(), append(args, "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
-		"--partitions", strconv.Itoa(int(s.cfg.Partitions)), "--http", s.server.Addr())...)
+		"--partitions", strconv.Itoa(int(s.cfg.partitions())), "--http", s.server.Addr())...)
 }
 
 func runCommand(ctx context.Context, args ...string) (string, error) {

@@ -118,7 +118,7 @@ func TestRebuildIsResumed(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := runCommand(ctx, "rebuild", "all", "--rate", "40", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
-			"--partitions", strconv.Itoa(int(s.cfg.Partitions)))
+			"--partitions", strconv.Itoa(int(s.cfg.partitions())))
 		ended <- err
 	}()
 	eventually.True(t, "some are rebuilt", func() bool { return s.effect(topics.Pools, "rebuilt") >= 110 })

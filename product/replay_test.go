@@ -305,7 +305,7 @@ func (s *started) interrupted(group, effect string, times int64, args ...string)
 	had := s.effect(group, effect)
 	go func() {
 		_, err := runCommand(ctx, append([]string{"replay", "all", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
-			"--partitions", strconv.Itoa(int(s.cfg.Partitions))}, args...)...)
+			"--partitions", strconv.Itoa(int(s.cfg.partitions()))}, args...)...)
 		ended <- err
 	}()
 	eventually.True(s.t, "somebody is "+effect, func() bool { return s.effect(group, effect) >= had+times })

@@ -84,8 +84,8 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 	front := startPieces(t, roleConfig(t, broker), serving())
 	front.importSet(d)
 	for _, s := range []*started{first, second} {
-		if n := s.partitions(topics.Pools); n == 0 || n == int(s.cfg.Partitions) {
-			t.Fatalf("one process has %d of %d partitions of pools: want some, not all", n, s.cfg.Partitions)
+		if n := s.partitions(topics.Pools); n == 0 || n == int(s.cfg.partitions()) {
+			t.Fatalf("one process has %d of %d partitions of pools: want some, not all", n, s.cfg.partitions())
 		}
 	}
 	front.checkPools(d, limit)
@@ -95,8 +95,8 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 
 	first.stop()
 	front.awaitPools(d.users)
-	if n := second.partitions(topics.Pools); n != int(second.cfg.Partitions) {
-		t.Errorf("the process that stayed has %d partitions of pools, want all %d", n, second.cfg.Partitions)
+	if n := second.partitions(topics.Pools); n != int(second.cfg.partitions()) {
+		t.Errorf("the process that stayed has %d partitions of pools, want all %d", n, second.cfg.partitions())
 	}
 	front.checkPools(d, limit)
 	front.door().checkVisits(d, limit)

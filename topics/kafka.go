@@ -22,6 +22,7 @@ import (
 type Kafka struct {
 	Brokers    []string      // host:port, at least one
 	Partitions int32         // of every co-partitioned topic, frozen when the topics are created
+	Assumed    bool          // Partitions is the embedded broker's default, since none was configured; see ErrPartitions
 	Actions    time.Duration // how long the topic actions is kept, 0: 7 days; see Profile
 	ClientID   string        // shown in the brokers' logs and quotas, default "smartfeed"
 	Embedded   bool          // the brokers are the embedded one

@@ -104,9 +104,16 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 // EmbeddedCluster is how the cluster id of the embedded broker begins.
 const EmbeddedCluster = "smartfeed-embedded-"
 
+// ErrPartitions is returned for brokers other than the embedded one when no number of partitions is configured.
+var ErrPartitions = errors.New("partitions: is not set, and only the embedded broker has a default. " +
+	"It is the number of partitions of every topic of the groups, and can never change once the topics exist. " +
+	"Choose a power of two, at least the number of processes that you will ever run; 16 suits most. " +
+	"Set the same number in every process (partitions, SMARTFEED_PARTITIONS or --partitions); " +
+	"if the topics exist, set what they have")
+
 // ProfileOf asks the brokers which profile their topics have: whether they are the embedded one, and on a cluster of
 // fewer than three brokers as many replicas as there are brokers. How many partitions there are and how long actions are kept,
-// k says.
+// k says; brokers other than the embedded one need a number that was configured, see ErrPartitions.
 func ProfileOf(ctx context.Context, k Kafka) (Profile, error) {
 	adm, err := k.Admin()
 	if err != nil {
@@ -117,11 +124,15 @@ func ProfileOf(ctx context.Context, k Kafka) (Profile, error) {
 	if err != nil {
 		return Profile{}, fmt.Errorf("ask brokers %s: %w", strings.Join(k.Brokers, ","), err)
 	}
+	own := strings.HasPrefix(meta.Cluster, EmbeddedCluster)
+	if k.Assumed && !own {
+		return Profile{}, ErrPartitions
+	}
 	return Profile{
 		Partitions: k.Partitions,
 		Replicas:   int16(min(3, len(meta.Brokers))),
 		Actions:    k.Actions,
-		Embedded:   strings.HasPrefix(meta.Cluster, EmbeddedCluster),
+		Embedded:   own,
 	}, nil
 }
 

@@ -147,6 +147,27 @@ func TestProfileOfEmbeddedBroker(t *testing.T) {
 	}
 }
 
+func TestProfileOf_RefusesAnAssumedNumberOfPartitionsOnARealCluster(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	k := topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 4, Assumed: true}
+	if _, err := topics.ProfileOf(t.Context(), k); !errors.Is(err, topics.ErrPartitions) {
+		t.Errorf("ProfileOf = %v, want %v", err, topics.ErrPartitions)
+	}
+	k.Assumed = false
+	if _, err := topics.ProfileOf(t.Context(), k); err != nil {
+		t.Errorf("with a number that was configured: %v", err)
+	}
+	w := newBareWire(t)
+	w.kafka.Assumed = true
+	if _, err := topics.ProfileOf(t.Context(), w.kafka); err != nil {
+		t.Errorf("on the embedded broker: %v", err)
+	}
+}
+
 // While a broker is away its topics are as they were, and a role may start; a topic with fewer replicas than there are
 // brokers for is told, and nothing else.
 func TestReplicasAreThoseATopicHas(t *testing.T) {
