@@ -15,4 +15,11 @@ COPY --from=build --chown=nonroot:nonroot /data /data
 VOLUME /data
 EXPOSE 8080
 ENTRYPOINT ["/smartfeed"]
-CMD ["dev", "--dir", "/data"]
+# Without a command the image runs everything in one process, for evaluation:
+#
+#   docker run -p 127.0.0.1:8080:8080 smartfeed:local
+#
+# A published port reaches only servers that listen beyond the container's loopback. Authentication is off, so the server refuses
+# that address unless api.insecure is set, and logs a warning: publish the port on loopback, as above, or give a command of your own
+# with auth.jwks or auth.secret_file, to which these flags do not apply.
+CMD ["dev", "--dir", "/data", "--http", "0.0.0.0:8080", "--api.insecure"]

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"go/version"
@@ -392,6 +393,30 @@ func TestDockerfile(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q", want)
 		}
+	}
+}
+
+// The command that the image runs by default listens where a published port reaches it, and is one that starts.
+func TestDockerfile_DefaultCommandIsReachableThroughAPublishedPort(t *testing.T) {
+	text, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^CMD (\[.*\])$`).FindSubmatch(text)
+	if line == nil {
+		t.Fatal("the Dockerfile has no CMD")
+	}
+	var args []string
+	if err := json.Unmarshal(line[1], &args); err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.Index(args, "--http"); i < 0 || i+1 == len(args) || args[i+1] != "0.0.0.0:8080" || args[0] != "dev" {
+		t.Errorf("the command is %q, want dev --http 0.0.0.0:8080", args)
+	}
+	args = append(slices.Concat([]string{"config", "check"}, args), "--dir", t.TempDir())
+	var out, problems strings.Builder
+	if code := product.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
+		t.Errorf("the command is refused: %s", &problems)
 	}
 }
 

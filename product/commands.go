@@ -258,10 +258,21 @@ func (p *program) configCommand() *cobra.Command {
 	cmd := command.Group("config", "check and show the configuration", "  smartfeed config check --config smartfeed.yaml")
 	var asJSON bool
 	check := &cobra.Command{
-		Use: "check", Short: "report every mistake in the configuration", Args: noArguments,
-		Example: "  smartfeed config check\n  smartfeed config check --config smartfeed.yaml --json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := p.load(cmd)
+		Use: "check [ROLE]", Short: "report every mistake in the configuration, and in the files that it names",
+		Long: fmt.Sprintf(`Report everything in the configuration that keeps a process from starting: values, and files that cannot be read or do not
+hold what they should. With a role (%s) report also what this role needs, as its command does
+before it starts. Servers are not asked; see "smartfeed doctor".`, strings.Join(texts(roles()), ", ")),
+		Args: cobra.MaximumNArgs(1), ValidArgs: texts(roles()),
+		Example: "  smartfeed config check\n  smartfeed config check serve --config smartfeed.yaml --json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			role, err := roleOf(args)
+			if err != nil {
+				return err
+			}
+			cfg, err := p.load(cmd)
+			if err == nil {
+				err = cfg.check(role)
+			}
 			if asJSON {
 				return errors.Join(command.PrintJSON(cmd.OutOrStdout(), newVerdict(err)), err)
 			}
@@ -284,6 +295,24 @@ func (p *program) configCommand() *cobra.Command {
 		},
 	})
 	return cmd
+}
+
+// roleOf returns the role that config check is called with, "" for none.
+func roleOf(args []string) (Role, error) {
+	if len(args) == 0 {
+		return "", nil
+	}
+	if !slices.Contains(texts(roles()), args[0]) {
+		return "", command.Usagef("there is no role %q, but %s", args[0], strings.Join(texts(roles()), ", "))
+	}
+	return Role(args[0]), nil
+}
+
+func texts(roles []Role) (out []string) {
+	for _, r := range roles {
+		out = append(out, string(r))
+	}
+	return out
 }
 
 // verdict is what config check says for programs.

@@ -135,7 +135,7 @@ const deaf = "127.0.0.1:1"
 
 // Whatever needs somebody who is not there fails with exit code 1, and says who that is.
 func TestCommandsWithoutWhatTheyNeed(t *testing.T) {
-	away := []string{"--kafka", deaf, "--registry", deaf, "--http", deaf, "--pinot.controller", deaf,
+	away := []string{"--kafka", deaf, "--registry", deaf, "--http", deaf, "--pinot.controller", deaf, "--partitions", "4",
 		"--feed_store.cassandra.primary.hosts", deaf, "--dir", t.TempDir()}
 	for _, args := range [][]string{
 		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish"}, {"wait", "--timeout", "200ms"},

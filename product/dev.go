@@ -31,6 +31,9 @@ registry at --registry, on this machine.`,
 			if err != nil {
 				return err
 			}
+			if err := cfg.check(Dev); err != nil {
+				return err
+			}
 			return runProduct(cmd, cfg, everything(), func(ctx context.Context, product *product) error {
 				return product.welcome(ctx, cmd.OutOrStdout(), demo)
 			})

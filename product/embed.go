@@ -37,11 +37,14 @@ type Product struct{ inner *product }
 // Open opens every part, so that whatever is wrong with the machine or the configuration is said before anything runs.
 func Open(ctx context.Context, o Options) (*Product, error) {
 	cfg := o.Config
-	if err := cfg.Validate(); err != nil {
-		return nil, err
+	if o.Role == "" {
+		o.Role = Dev
 	}
 	pieces, err := o.Role.pieces()
 	if err != nil {
+		return nil, err
+	}
+	if err := cfg.check(o.Role); err != nil {
 		return nil, err
 	}
 	if o.Log == nil {
@@ -56,7 +59,7 @@ func Open(ctx context.Context, o Options) (*Product, error) {
 
 func (r Role) pieces() ([]opener, error) {
 	switch r {
-	case "", Dev:
+	case Dev:
 		return everything(), nil
 	case Process:
 		return processing(topics.RowGroups()), nil

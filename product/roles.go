@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 
@@ -66,7 +65,7 @@ The topics must be there: see "smartfeed topics apply".`, all),
 			if err := checkGroups(names); err != nil {
 				return err
 			}
-			return p.runRole(cmd, processing(names))
+			return p.runRole(cmd, processing(names), Process, names...)
 		},
 	}
 }
@@ -96,16 +95,7 @@ func (p *program) materializeCommand() *cobra.Command {
 The tables must be there: see "smartfeed feedstore apply". An embedded feed store is filled by the process that serves.`,
 		Example: "  smartfeed materialize --feed_store.cassandra.primary.hosts cassandra-a:9042",
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := p.load(cmd)
-			if err != nil {
-				return err
-			}
-			if !cfg.FeedStore.remote() {
-				return command.Usagef("feed_store.cassandra.primary.hosts: is empty: an embedded feed store is filled by the process that serves")
-			}
-			return p.runRole(cmd, materializing())
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runRole(cmd, materializing(), Materialize) },
 	}
 }
 
@@ -118,17 +108,17 @@ the group pools; without them feeds go on with what is frozen. Embedded stores b
 fills them from the topics; feed stores on Cassandra are filled by "smartfeed materialize".`,
 		Example: "  smartfeed serve --kafka kafka-1:9092 --http 127.0.0.1:8080",
 		Args:    noArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runRole(cmd, serving()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runRole(cmd, serving(), Serve) },
 	}
 }
 
 // runRole runs a part of the product until it is told to end.
-func (p *program) runRole(cmd *cobra.Command, pieces []opener) error {
+func (p *program) runRole(cmd *cobra.Command, pieces []opener, role Role, groups ...string) error {
 	cfg, err := p.load(cmd)
 	if err != nil {
 		return err
 	}
-	if err := checkPort(cfg.peerAddress()); err != nil {
+	if err := cfg.check(role, groups...); err != nil {
 		return err
 	}
 	return runProduct(cmd, cfg, pieces, func(ctx context.Context, product *product) error {
@@ -138,14 +128,6 @@ func (p *program) runRole(cmd *cobra.Command, pieces []opener) error {
 		}
 		return nil
 	})
-}
-
-// checkPort refuses the port 0: others find this process under its address.
-func checkPort(address string) error {
-	if _, port, err := net.SplitHostPort(address); err == nil && port == "0" {
-		return command.Usagef("--http %s: other processes must know the port: give one, or --advertise", address)
-	}
-	return nil
 }
 
 // runProduct opens, runs and closes a product, with then beside it. Told to end, it does within EndTimeout.

@@ -317,33 +317,32 @@ func TestPeersAreAsked(t *testing.T) {
 }
 
 func TestExposure(t *testing.T) {
-	peer := http.NotFoundHandler()
 	for _, c := range []struct {
 		name  string
-		deps  Deps
+		deps  Exposure
 		allow bool
 		want  string // of an address that others reach; "": let
 	}{
-		{"nobody is asked", Deps{}, false, "set auth.jwks or auth.secret_file"},
-		{"nobody is asked, and that is said", Deps{}, true, ""},
-		{"callers are asked", Deps{Auth: tokens{}}, false, ""},
-		{"callers are asked, and peers", Deps{Auth: tokens{}, Peer: peer, Peers: peersOnly{}}, false, ""},
-		{"callers are asked, and peers not", Deps{Auth: tokens{}, Peer: peer}, true, "set peers.secret_file"},
-		{"peers are asked, and callers not", Deps{Peer: peer, Peers: peersOnly{}}, false, "set auth.jwks"},
+		{"nobody is asked", Exposure{}, false, "set auth.jwks or auth.secret_file"},
+		{"nobody is asked, and that is said", Exposure{}, true, ""},
+		{"callers are asked", Exposure{Callers: true}, false, ""},
+		{"callers are asked, and peers", Exposure{true, true, true}, false, ""},
+		{"callers are asked, and peers not", Exposure{true, true, false}, true, "set peers.secret_file"},
+		{"peers are asked, and callers not", Exposure{false, true, true}, false, "set auth.jwks"},
 	} {
 		cfg := Config{Insecure: c.allow}
 		for _, addr := range []string{"0.0.0.0:80", ":80", "[::]:80", "192.0.2.1:80", "example.com:80", "127.0.0.1.example.com:80"} {
-			if err := checkExposure(addr, cfg, c.deps); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			if err := CheckExposure(addr, cfg, c.deps); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s, %s: got %v, want %q", c.name, addr, err, c.want)
 			}
 		}
 	}
 	for _, addr := range []string{"127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "localhost:80"} {
-		if err := checkExposure(addr, Config{}, Deps{}); err != nil {
+		if err := CheckExposure(addr, Config{}, Exposure{}); err != nil {
 			t.Errorf("%s: got %v, want nil", addr, err)
 		}
 	}
-	if err := checkExposure("127.0.0.1", Config{Insecure: true}, Deps{}); err == nil {
+	if err := CheckExposure("127.0.0.1", Config{Insecure: true}, Exposure{}); err == nil {
 		t.Error("no port: got nil, want an error")
 	}
 }

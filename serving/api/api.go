@@ -213,7 +213,8 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("http server: %w", err)
 	}
-	if err := checkExposure(addr, cfg, deps); err != nil {
+	exposure := Exposure{Callers: deps.Auth != nil, Peer: deps.Peer != nil, Peers: deps.Peers != nil}
+	if err := CheckExposure(addr, cfg, exposure); err != nil {
 		return nil, fmt.Errorf("http server: %w", err)
 	}
 	s := &Server{
@@ -252,19 +253,25 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 	return s, nil
 }
 
-// checkExposure refuses an address that others can reach while callers, or those who say they are other processes of the
+// Exposure says who is authenticated at an address.
+type Exposure struct {
+	Callers bool // callers need tokens
+	Peer    bool // other processes of the product send requests here
+	Peers   bool // and prove that they are
+}
+
+// CheckExposure refuses an address that others can reach while callers, or those who say they are other processes of the
 // product, are not asked who they are.
-func checkExposure(addr string, cfg Config, deps Deps) error {
+func CheckExposure(addr string, cfg Config, e Exposure) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("address %q is not host:port", addr)
 	}
-	asked, peersAsked := deps.Auth != nil, deps.Peer == nil || deps.Peers != nil
-	if asked && !peersAsked {
+	if e.Callers && e.Peer && !e.Peers {
 		return errors.New("callers are asked who they are, but not those who say they are other processes of the product: " +
 			"set peers.secret_file, the same for all of them")
 	}
-	if asked || cfg.Insecure || onLoopback(host) {
+	if e.Callers || cfg.Insecure || onLoopback(host) {
 		return nil
 	}
 	return fmt.Errorf("address %q can be reached from other machines, and callers are not asked who they are: "+
