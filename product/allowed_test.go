@@ -135,7 +135,7 @@ func TestRolesNeedNoMoreAfterACutOver(t *testing.T) {
 	process.stop()
 	says = f.groups(front.server.Addr())
 	names := func(group string) bool {
-		return slices.ContainsFunc(says["warning"], func(text string) bool { return strings.HasPrefix(text, group+": nobody runs it") })
+		return slices.ContainsFunc(says["warning"], func(text string) bool { return strings.HasPrefix(text, group+": no member") })
 	}
 	if !names("pools.2") || !names(topics.Objects) || names(topics.Pools) {
 		t.Errorf("without a process the doctor says %q: want pools.2 and objects in it, and not pools", says)

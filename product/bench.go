@@ -162,7 +162,7 @@ func (p *program) bench(cmd *cobra.Command, f benchFlags, rates map[string]float
 // prepare publishes the product of the run and waits until it is there.
 func prepare(ctx context.Context, s topics.Setup, to workload.Publisher, cfg workload.Config) error {
 	lines := cfg.Load()
-	task := s.Start(fmt.Sprintf("%d users and their pins", len(cfg.People())), -1)
+	task := s.Start(command.Count(len(cfg.People()), "user")+" and their pins", -1)
 	defer task.Done()
 	if err := to.Publish(ctx, lines); err != nil {
 		return err

@@ -35,10 +35,10 @@ type built struct {
 func (b built) String() string {
 	left := ""
 	if b.Left > 0 {
-		left = fmt.Sprintf("; %d candidates of related were scored by another half-life and stay behind", b.Left)
+		left = fmt.Sprintf("; %s of related scored by another half-life: not carried over", command.Count(b.Left, "candidate"))
 	}
-	return fmt.Sprintf("generation %d of the pools answers, of %d users, after %.1f s; %s and %s are read by nobody any more%s",
-		b.Generation, b.Asked.Users, b.Seconds, topics.TableOf(topics.GenerationName(topics.Pools, b.Former)),
+	return fmt.Sprintf("generation %d of the pools answers, of %s, after %.1f s; %s and %s are read by nobody any more%s",
+		b.Generation, command.Count(b.Asked.Users, "user"), b.Seconds, topics.TableOf(topics.GenerationName(topics.Pools, b.Former)),
 		topics.TicksOf(topics.GenerationName(topics.Pools, b.Former)), left)
 }
 

@@ -42,7 +42,7 @@ type replayed struct {
 func (r replayed) String() string {
 	var parts []string
 	if r.Events != nil {
-		parts = append(parts, fmt.Sprintf("%d events of pins were worked off again", r.Events.Events))
+		parts = append(parts, "processed "+command.Count(r.Events.Events, "event")+" of pins again")
 	}
 	if r.Built != nil {
 		parts = append(parts, r.Built.String())

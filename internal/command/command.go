@@ -51,3 +51,11 @@ func PrintJSON(out io.Writer, v any) error {
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
+
+// Count is a number with its noun, in the plural for every number but 1: "1 event", "2 events".
+func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -53,3 +53,11 @@ func TestPrintJSON(t *testing.T) {
 		t.Errorf("got %q, %v", out.String(), err)
 	}
 }
+
+func TestCount_HasThePluralForEveryNumberButOne(t *testing.T) {
+	for n, want := range map[int]string{0: "0 events", 1: "1 event", 2: "2 events"} {
+		if got := Count(n, "event"); got != want {
+			t.Errorf("Count(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

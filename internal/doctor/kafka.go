@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -131,9 +132,9 @@ func (k Kafka) versions(ctx context.Context, adm *kadm.Client, meta kadm.Metadat
 		return
 	}
 	if len(meta.Brokers) < 3 {
-		found.Warn("three brokers, so that one may be away", "%s: a record is lost with its disk", count(len(meta.Brokers), "broker"))
+		found.Warn("three brokers, so that one may be away", "%s: a record is lost with its disk", command.Count(len(meta.Brokers), "broker"))
 	}
-	found.OK("%s of cluster %s, Kafka %s", count(len(meta.Brokers), "broker"), meta.Cluster, strings.Join(releases, ", "))
+	found.OK("%s of cluster %s, Kafka %s", command.Count(len(meta.Brokers), "broker"), meta.Cluster, strings.Join(releases, ", "))
 }
 
 // access asks for which roles this user is allowed enough. One is enough to have: each may have a user of its own.
@@ -188,7 +189,7 @@ func (k Kafka) topics(ctx context.Context, found *Findings) {
 	}
 	own := k.generations(ctx, profile, found)
 	if len(*found) == 0 {
-		found.OK("%d topics of %d partitions, as planned", len(want)+own, want[0].Partitions)
+		found.OK("%s of %s, as planned", command.Count(len(want)+own, "topic"), command.Count(want[0].Partitions, "partition"))
 	}
 }
 
@@ -276,10 +277,10 @@ func inSync(topic string, partitions kadm.PartitionDetails, wanted int, found *F
 		}
 	}
 	if stopped > 0 {
-		found.Problem("bring the missing brokers back", "%s: %s cannot be written: fewer in-sync replicas than %d", topic, count(stopped, "partition"), wanted)
+		found.Problem("bring the missing brokers back", "%s: %s cannot be written: fewer in-sync replicas than %d", topic, command.Count(stopped, "partition"), wanted)
 	}
 	if short > 0 {
-		found.Warn("look why a broker is away or behind", "%s: %s without all of its replicas", topic, count(short, "partition"))
+		found.Warn("look why a broker is away or behind", "%s: %s without all of its replicas", topic, command.Count(short, "partition"))
 	}
 }
 
@@ -323,7 +324,7 @@ func (k Kafka) groups(ctx context.Context, found *Findings) {
 		group(groups[name], lags[name], name, found)
 	}
 	if len(*found) == 0 {
-		found.OK("%d groups with %s, at most %d records behind", len(names), count(members, "member"), behind)
+		found.OK("%s with %s, at most %s behind", command.Count(len(names), "group"), command.Count(members, "member"), command.Count(behind, "record"))
 	}
 }
 
@@ -346,9 +347,9 @@ func group(g kadm.DescribedGroup, l lag, name string, found *Findings) {
 	case g.State == "PreparingRebalance" || g.State == "CompletingRebalance":
 		found.Warn("look again: if it goes on, a member is too slow or comes and goes", "%s: members are being assigned partitions", name)
 	case len(g.Members) == 0:
-		found.Warn(start(name), "%s: nobody runs it; %d records wait", name, l.records)
+		found.Warn(start(name), "%s: no member; %s unprocessed", name, command.Count(l.records, "record"))
 	case l.records > farBehind:
-		found.Warn("look again: if it grows, start more processes, or see what the group's metrics and log say", "%s: %d records behind", name, l.records)
+		found.Warn("look again: if it grows, start more processes, or see what the group's metrics and log say", "%s: %s behind", name, command.Count(l.records, "record"))
 	}
 }
 
@@ -407,7 +408,7 @@ func (k Kafka) letters(ctx context.Context, found *Findings) {
 	case err != nil:
 		found.Problem("see kafka", "%v", reason(ctx, err))
 	case n > 0:
-		found.Warn(`"smartfeed deadletters list" says what they are; "retry" sends them again`, "%s in the last 24 h", count(n, "record"))
+		found.Warn(`"smartfeed deadletters list" says what they are; "retry" sends them again`, "%s in the last 24 h", command.Count(n, "record"))
 	default:
 		found.OK("none in the last 24 h")
 	}

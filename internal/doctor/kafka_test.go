@@ -108,7 +108,7 @@ func TestBrokersThatAreWell(t *testing.T) {
 	w.apply()
 	want(t, w.look(), "kafka ok the embedded broker", "topics ok ",
 		"transactions ok one was begun, written to 2 partitions, and aborted", "transactions ok clocks are not compared",
-		"groups warning fanout: nobody runs it; 0 records wait", "dead letters ok none")
+		"groups warning fanout: no member; 0 records unprocessed", "dead letters ok none")
 	// The transaction left nothing for readers.
 	want(t, w.look(), "dead letters ok none")
 }
@@ -294,7 +294,7 @@ func TestGroupsThatAreBehindOrHaveLostRecords(t *testing.T) {
 		}
 	}
 	commit(0)
-	want(t, w.look(), "groups warning fanout: nobody runs it; 7 records wait")
+	want(t, w.look(), "groups warning fanout: no member; 7 records unprocessed")
 	var gone kadm.Offsets
 	gone.Add(kadm.Offset{Topic: topics.Follows, Partition: 0, At: 1})
 	gone.Add(kadm.Offset{Topic: topics.Follows, Partition: 1, At: 1})
@@ -320,7 +320,7 @@ func TestGroupsThatRun(t *testing.T) {
 	if err := member.CommitUncommittedOffsets(ctx); err != nil {
 		t.Fatal(err)
 	}
-	want(t, w.look(), "groups ok 1 groups with 1 member, at most 0 records behind")
+	want(t, w.look(), "groups ok 1 group with 1 member, at most 0 records behind")
 }
 
 // generation makes the topics of a generation of the pools and returns how to end the one member that it gets, which has
@@ -388,18 +388,18 @@ func TestGroupsOfGenerations(t *testing.T) {
 	w.says(topics.Generation{Group: topics.Pools, Active: 1, Building: 2})
 	stopNext := w.generation(2)
 	w.produce(topics.TicksOf("pools.2"), 5)
-	want(t, w.look(), "groups ok 2 groups with 2 members, at most 1 records behind") // the first has not read the second's record
+	want(t, w.look(), "groups ok 2 groups with 2 members, at most 1 record behind") // the first has not read the second's record
 
 	w.says(topics.Generation{Group: topics.Pools, Active: 2})
 	stop()
-	want(t, w.look(), "groups ok 1 groups with 1 member, at most 0 records behind")
+	want(t, w.look(), "groups ok 1 group with 1 member, at most 0 records behind")
 
 	stopNext()
 	w.produce(topics.Deliveries, 3)
 	results := doctor.Run(t.Context(), patience, w.doctor.Checks()...)
 	at := slices.IndexFunc(results, func(r doctor.Result) bool { return r.Name == doctor.GroupsCheck })
 	diff := cmp.Diff(doctor.Findings{{
-		Level: doctor.Warning, Says: "pools.2: nobody runs it; 3 records wait", Do: `start "smartfeed process pools"`,
+		Level: doctor.Warning, Says: "pools.2: no member; 3 records unprocessed", Do: `start "smartfeed process pools"`,
 	}}, results[at].Findings)
 	if diff != "" {
 		t.Errorf("with nobody in the generation that answers (-want +got):\n%s", diff)

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"syscall"
+
+	"github.com/smartfeed/smartfeed/internal/command"
 )
 
 // ProcessCheck is the name of the check on a running process.
@@ -90,9 +92,9 @@ func state(ctx context.Context, client *http.Client, url, version string, found 
 	switch {
 	case len(*found) > 0:
 	case len(others) > 0:
-		found.OK("%s is ready, %s running, and of %s there is nothing to say", url, count(len(asked.Parts), "part"), count(len(others), "other"))
+		found.OK("%s is ready, %s running, and of %s there is nothing to say", url, command.Count(len(asked.Parts), "part"), command.Count(len(others), "other"))
 	default:
-		found.OK("%s is ready, %s running", url, count(len(asked.Parts), "part"))
+		found.OK("%s is ready, %s running", url, command.Count(len(asked.Parts), "part"))
 	}
 }
 
@@ -108,7 +110,7 @@ func (s processState) report(asked processState, version string, found *Findings
 	}
 	for _, p := range s.Parts {
 		if p.Restarts > 0 {
-			found.Warn("see its log", "%s: %s was started again %s: %s", s.Address, p.Name, count(p.Restarts, "time"), p.LastError)
+			found.Warn("see its log", "%s: %s was started again %s: %s", s.Address, p.Name, command.Count(p.Restarts, "time"), p.LastError)
 		}
 	}
 }

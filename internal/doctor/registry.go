@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -67,11 +68,11 @@ func (l *lookUp) SchemaByID(ctx context.Context, id int) (string, error) {
 func (l *lookUp) report(s schemas.RegistrySettings, found *Findings) {
 	if len(l.fresh) > 0 && s.Mode != "" && s.Mode != "READWRITE" {
 		found.Problem("set its mode to READWRITE while the new version starts for the first time",
-			"%s must be registered, but its mode is %s: %s", count(len(l.fresh), "schema"), s.Mode, strings.Join(l.fresh, ", "))
+			"%s must be registered, but its mode is %s: %s", command.Count(len(l.fresh), "schema"), s.Mode, strings.Join(l.fresh, ", "))
 		return
 	}
 	if len(l.fresh) > 0 {
-		found.Note("they are registered when a process of this version starts", "%s not known yet: %s", count(len(l.fresh), "schema"), few(l.fresh))
+		found.Note("they are registered when a process of this version starts", "%s not known yet: %s", command.Count(len(l.fresh), "schema"), few(l.fresh))
 	}
 	switch {
 	case s.Compatibility == "NONE":
@@ -79,7 +80,7 @@ func (l *lookUp) report(s schemas.RegistrySettings, found *Findings) {
 	case strings.HasPrefix(s.Compatibility, "FORWARD"):
 		found.Warn("set BACKWARD or FULL: readers are upgraded before writers here", "its compatibility is %s: it would take a schema that cannot read what there is", s.Compatibility)
 	}
-	found.OK("%s with their ids, compatibility %s", count(l.known, "schema"), orUnknown(s.Compatibility))
+	found.OK("%s with their ids, compatibility %s", command.Count(l.known, "schema"), orUnknown(s.Compatibility))
 }
 
 func orUnknown(s string) string {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/command"
 )
 
 // Report is the results of a run, counted.
@@ -36,7 +38,7 @@ func (r Report) Err() error {
 	if r.Problems == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s found", count(r.Problems, "problem"))
+	return fmt.Errorf("%s found", command.Count(r.Problems, "problem"))
 }
 
 // JSON writes the report for programs.
@@ -66,14 +68,6 @@ func (r Report) Text(out io.Writer) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(out, "%s, %s\n", count(r.Problems, "problem"), count(r.Warnings, "warning"))
+	_, err := fmt.Fprintf(out, "%s, %s\n", command.Count(r.Problems, "problem"), command.Count(r.Warnings, "warning"))
 	return err
-}
-
-// count is a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -28,7 +29,7 @@ func (k Kafka) transaction(ctx context.Context, found *Findings) {
 		found.Problem("look at the brokers' __transaction_state topic: its replicas, transaction.state.log.min.isr", "a transaction does not work: %v", reason(ctx, err))
 		return
 	}
-	found.OK("one was begun, written to %s, and aborted", count(len(tried.stamps), "partition"))
+	found.OK("one was begun, written to %s, and aborted", command.Count(len(tried.stamps), "partition"))
 	tried.compareClocks(found)
 }
 

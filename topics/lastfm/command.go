@@ -157,9 +157,10 @@ func publish(ctx context.Context, s topics.Setup, o options, d *Dataset, last ti
 }
 
 func announce(out io.Writer, c Counts, last time.Time) {
-	fmt.Fprintf(out, "importing %d users, %d follows, %d pins, %d actions\n", c.Users, c.Follows, c.Pins, c.Actions)
-	fmt.Fprintf(out, "left out: %d tag rows dated outside 2005-08-01 … 2011-05-31, %d listening rows of artists whom nobody else tagged\n",
-		c.Skipped.Undated, c.Skipped.NoPin)
+	fmt.Fprintf(out, "importing %s, %s, %s, %s\n",
+		command.Count(c.Users, "user"), command.Count(c.Follows, "follow"), command.Count(c.Pins, "pin"), command.Count(c.Actions, "action"))
+	fmt.Fprintf(out, "left out: %s dated outside 2005-08-01 … 2011-05-31, %s of artists whom nobody else tagged\n",
+		command.Count(c.Skipped.Undated, "tag row"), command.Count(c.Skipped.NoPin, "listening row"))
 	fmt.Fprintf(out, "the last action happens at %s; with --last-action %[1]s the import can be taken up\n", last.Format(time.RFC3339))
 }
 

@@ -141,7 +141,7 @@ func printPlan(out io.Writer, p topics.Plan, asJSON bool) error {
 		return command.PrintJSON(out, p)
 	}
 	for _, t := range p.Create {
-		fmt.Fprintf(out, "create %s: %d partitions, %d replicas, %s\n", t.Name, t.Partitions, t.Replicas, kept(t))
+		fmt.Fprintf(out, "create %s: %s, %s, %s\n", t.Name, command.Count(t.Partitions, "partition"), replicas(t.Replicas), kept(t))
 	}
 	for _, s := range p.Alter {
 		fmt.Fprintf(out, "alter %s: %s from %s to %s\n", s.Topic, s.Key, s.Have, s.Want)
@@ -154,6 +154,9 @@ func printPlan(out io.Writer, p topics.Plan, asJSON bool) error {
 	}
 	return nil
 }
+
+// replicas is a number of replicas in words.
+func replicas(n int16) string { return command.Count(int(n), "replica") }
 
 // kept says in words how long the records of a topic are kept.
 func kept(t topics.Topic) string {

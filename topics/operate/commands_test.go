@@ -51,7 +51,7 @@ func TestTopicsCommands(t *testing.T) {
 		t.Errorf("verify = %v, want what is missing", err)
 	}
 	out, _, err := w.smartfeed(t, "", "topics", "plan")
-	if err != nil || !strings.Contains(out, "create pins: 4 partitions, 1 replicas, nothing is deleted\n") {
+	if err != nil || !strings.Contains(out, "create pins: 4 partitions, 1 replica, nothing is deleted\n") {
 		t.Errorf("plan printed %q, %v", out, err)
 	}
 	if got := w.topicNames(t); len(got) != 0 {
@@ -175,7 +175,7 @@ func TestPublishFilesAndStandardInput(t *testing.T) {
 	if n := len(w.drain(t, topics.Actions)); n != 100 {
 		t.Errorf("%d actions in the log, want 100", n)
 	}
-	if out, _, err := w.smartfeed(t, otherGood, "publish"); err != nil || out != "published 1 events: 1 follows\n" {
+	if out, _, err := w.smartfeed(t, otherGood, "publish"); err != nil || out != "published 1 event: 1 follow\n" {
 		t.Errorf("publish printed %q, %v", out, err)
 	}
 }
@@ -215,7 +215,7 @@ func TestPublishTakesTheLongestLine(t *testing.T) {
 	room := strings.Repeat(" ", schemas.MaxLineBytes-len(otherGood))
 	longest := strings.TrimSuffix(otherGood, "}") + room + "}\r\n"
 	out, stderr, err := w.smartfeed(t, longest+"\f\n"+otherGood, "publish", "--skip-bad")
-	if err != nil || out != "published 2 events: 2 follows; 1 bad lines left out\n" || !strings.HasPrefix(stderr, "standard input:2: ") {
+	if err != nil || out != "published 2 events: 2 follows; 1 bad line left out\n" || !strings.HasPrefix(stderr, "standard input:2: ") {
 		t.Errorf("publish printed %q and %q, %v, want the form feed left out alone", out, stderr, err)
 	}
 }
@@ -299,7 +299,7 @@ func TestDeadLettersListAndRetry(t *testing.T) {
 	}
 
 	out, _, err = w.smartfeed(t, "", "deadletters", "retry")
-	if err != nil || out != "6 dead letters are retried, skipped 2\n" {
+	if err != nil || out != "retried 6 dead letters, skipped 2\n" {
 		t.Errorf("retry printed %q, %v", out, err)
 	}
 	ordered := map[string]string{}
@@ -354,7 +354,7 @@ func TestOnlyTheEndOfManyDeadLettersIsListed(t *testing.T) {
 func TestLongDeadLettersAreRetriedAtOnce(t *testing.T) {
 	w := newWire(t)
 	w.bury(t, topics.Deliveries, 3, "user:a", strings.Repeat("d", topics.MaxRetriedBytes), 10)
-	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "1 dead letter") {
+	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "retried 1 dead letter,") {
 		t.Fatalf("retry printed %q, %v", out, err)
 	}
 	rs := w.drain(t, topics.Deliveries)
@@ -400,7 +400,7 @@ func TestDeadLettersOfNothing(t *testing.T) {
 	if out, _, err := w.smartfeed(t, "", "deadletters", "list", "--json"); err != nil || out != "[]\n" {
 		t.Errorf("list printed %q, %v", out, err)
 	}
-	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "0 dead letters") {
+	if out, _, err := w.smartfeed(t, "", "deadletters", "retry"); err != nil || !strings.HasPrefix(out, "retried 0 dead letters,") {
 		t.Errorf("retry printed %q, %v", out, err)
 	}
 	var usage *command.UsageError

@@ -147,6 +147,6 @@ func printRetried(out io.Writer, r Retried, asJSON bool) error {
 	if asJSON {
 		return command.PrintJSON(out, r)
 	}
-	_, err := fmt.Fprintf(out, "%d dead letters are retried, skipped %d\n", r.Published, r.Skipped)
+	_, err := fmt.Fprintf(out, "retried %s, skipped %d\n", command.Count(r.Published, "dead letter"), r.Skipped)
 	return err
 }

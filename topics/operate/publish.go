@@ -30,15 +30,15 @@ func (p Published) String() string {
 	var parts []string
 	for _, stream := range []string{topics.Users, topics.Follows, topics.Pins, topics.Actions, topics.Candidates} {
 		if n := p.Streams[stream]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, stream))
+			parts = append(parts, command.Count(n, strings.TrimSuffix(stream, "s")))
 		}
 	}
-	s := fmt.Sprintf("published %d events", p.Events)
+	s := "published " + command.Count(p.Events, "event")
 	if len(parts) > 0 {
 		s += ": " + strings.Join(parts, ", ")
 	}
 	if p.Bad > 0 {
-		s += fmt.Sprintf("; %d bad lines left out", p.Bad)
+		s += "; " + command.Count(p.Bad, "bad line") + " left out"
 	}
 	return s
 }
@@ -92,7 +92,7 @@ func publishFiles(cmd *cobra.Command, s topics.Setup, names []string, skipBad bo
 		return Published{}, err
 	}
 	if bad > 0 && !skipBad {
-		return Published{}, fmt.Errorf("publish: %d bad lines: nothing was published", bad)
+		return Published{}, fmt.Errorf("publish: %s: nothing was published", command.Count(bad, "bad line"))
 	}
 	done, err := sendFiles(ctx, s, files, check, good)
 	done.Bad = bad

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/time/rate"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -30,7 +31,7 @@ func (r Rebuilt) String() string {
 	if r.Source != "" {
 		of = "pools of " + string(r.Source)
 	}
-	s := fmt.Sprintf("rebuilt the %s of %d users in %.1f s", of, r.Users-r.Before, r.Seconds)
+	s := fmt.Sprintf("rebuilt the %s of %s in %.1f s", of, command.Count(r.Users-r.Before, "user"), r.Seconds)
 	if r.Before > 0 {
 		s += fmt.Sprintf(", %d had been before", r.Before)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -32,8 +33,8 @@ type MembersError struct {
 
 // Error says what to do first.
 func (e *MembersError) Error() string {
-	return fmt.Sprintf("%s is %s with %d members: end every process that fills its store, wait until they are out of the group (6s after a kill), then do it again",
-		e.Group, e.State, e.Members)
+	return fmt.Sprintf("%s is %s with %s: end every process that fills its store, wait until they are out of the group (6s after a kill), then do it again",
+		e.Group, e.State, command.Count(e.Members, "member"))
 }
 
 // Refill sets the group of a feed store back to the oldest offsets, so that the next sink fills the store anew with all that the

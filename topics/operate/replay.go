@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/time/rate"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -64,7 +65,7 @@ func (r Replayer) Replay(ctx context.Context) (Replayed, error) {
 	}
 	run.done.Seconds = time.Since(start).Seconds()
 	if err != nil {
-		err = fmt.Errorf("replay, after %d events: %w", run.done.Events, err)
+		err = fmt.Errorf("replay, after %s: %w", command.Count(run.done.Events, "event"), err)
 	}
 	return run.done, err
 }
@@ -133,9 +134,9 @@ type partitionsError struct{ Topics, Configured int32 }
 
 // Error says what can be done.
 func (e *partitionsError) Error() string {
-	return fmt.Sprintf("the topics have %d partitions, partitions is %d: the number never changes, not by a replay either; for another "+
+	return fmt.Sprintf("the topics have %s, partitions is %d: the number never changes, not by a replay either; for another "+
 		"one set up other brokers, make the topics there (topics apply) and publish what pins, follows, users and actions hold; "+
-		"what was shown does not move", e.Topics, e.Configured)
+		"what was shown does not move", command.Count(e.Topics, "partition"), e.Configured)
 }
 
 // checkPartitions fails with a *partitionsError where keys would be looked for in other partitions than they are in.

@@ -174,11 +174,11 @@ func (s Summary) print(out io.Writer, asJSON bool) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(s)
 	}
-	fmt.Fprintf(out, "loaded %d events\n", s.Loaded)
+	fmt.Fprintf(out, "loaded %s\n", command.Count(s.Loaded, "event"))
 	if s.Seconds == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "acted %d times in %.1f s, %.0f events a second (run %s)\n",
-		s.Live, s.Seconds, float64(s.Live)/s.Seconds, s.Run)
+	_, err := fmt.Fprintf(out, "acted %s in %.1f s, %.0f events a second (run %s)\n",
+		command.Count(s.Live, "time"), s.Seconds, float64(s.Live)/s.Seconds, s.Run)
 	return err
 }
