@@ -26,6 +26,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -313,15 +314,31 @@ func (s *Server) brokerOptions(l net.Listener) []kfake.Opt {
 	return opts
 }
 
-// brokerLog hands the broker's warnings and errors on; the rest would be a line a request.
+// brokerLog logs the broker's errors and its warnings about files. Its warnings about the timing of clients go to level debug: a
+// transaction that takes more than some milliseconds, or a member that leaves, is normal on a busy machine, and the groups report
+// both themselves. The rest would be a line for each request.
 type brokerLog struct{ log *slog.Logger }
 
 // Logf is called by the broker.
 func (l *brokerLog) Logf(level kfake.LogLevel, format string, args ...any) {
-	switch level {
-	case kfake.LogLevelError:
-		l.log.Error(fmt.Sprintf("embedded broker: "+format, args...))
-	case kfake.LogLevelWarn:
-		l.log.Warn(fmt.Sprintf("embedded broker: "+format, args...))
+	to := slog.LevelError
+	switch {
+	case level == kfake.LogLevelWarn && isTiming(format):
+		to = slog.LevelDebug
+	case level == kfake.LogLevelWarn:
+		to = slog.LevelWarn
+	case level != kfake.LogLevelError:
+		return
 	}
+	l.log.Log(context.Background(), to, fmt.Sprintf("embedded broker: "+format, args...))
+}
+
+// isTiming reports whether a warning of the broker is about how long a client takes.
+func isTiming(format string) bool {
+	for _, prefix := range []string{"txn:", "txn timeout abort:", "consumerHeartbeatLate:", "consumerRebalanceTimeout:", "consumerSessionTimeout:", "OffsetCommit STALE:"} {
+		if strings.HasPrefix(format, prefix) {
+			return true
+		}
+	}
+	return false
 }
