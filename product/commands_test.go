@@ -253,7 +253,7 @@ func TestCompletions(t *testing.T) {
 		{[]string{"query", "feed", ""}, nil},
 		{[]string{"query", "pool", ""}, nil},
 		{[]string{"interests", "engagement", ""}, nil},
-		{[]string{"erase", ""}, nil},
+		{[]string{"erase", "user:"}, nil},
 	} {
 		code, out, _ := execute(t, []string{configured}, append([]string{"__complete"}, c.args...)...)
 		offered := strings.Split(strings.TrimSpace(out), "\n")

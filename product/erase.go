@@ -27,7 +27,10 @@ feed and lists. It returns when no answer has any of it, and says what stands in
 that is published on the topic users has the same effect; this command also waits for it.
 
 A user of whom nothing is known is an error, and nothing is done: --unknown deletes the id all the same. Run it again
-to check that nothing is left. After --timeout the exit code is 1; the erasure goes on.`,
+to check that nothing is left. After --timeout the exit code is 1; the erasure goes on.
+
+A backup from before the erasure still has the user. Keep the output of "smartfeed erase list" apart from the backups, and
+run "smartfeed erase again" with it after you restore one.`,
 		Example:           "  smartfeed erase user:ada\n  smartfeed erase user:ada --timeout 10m --json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions, // users are nobody's to list
@@ -48,6 +51,7 @@ to check that nothing is left. After --timeout the exit code is 1; the erasure g
 			return printErased(cmd.OutOrStdout(), done, asJSON)
 		},
 	}
+	cmd.AddCommand(p.eraseListCommand(), p.eraseAgainCommand())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&unknown, "unknown", false, "also delete a user of whom nothing is known")
 	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "give up waiting after")
@@ -76,7 +80,7 @@ func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.Us
 	defer task.Done()
 	eraser := operate.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Unknown: unknown, Say: task.Say}
 	done, err := eraser.Erase(ctx, user)
-	done.Remains = append(remains, cfg.remains(time.Now())...)
+	done.Remains = slices.Concat(remains, done.Remains, cfg.remains(time.Now()))
 	return done, err
 }
 
@@ -85,8 +89,12 @@ func (c *Config) remains(now time.Time) []operate.Remain {
 	return []operate.Remain{
 		c.remainingActions(now),
 		{Where: "features of pins", What: "anonymous shares in counts, sketches and means"},
-		{Where: "insights", What: "the days on which the user acted, which no answer counts"},
-		{Where: "files of the feature log", What: "answered features", Note: "until somebody deletes the files"},
+		{Where: "insights", What: "the days on which the user acted, which no answer counts", Note: "until the directory insights of every serve is deleted"},
+		{Where: "files of the feature log", What: "answered features, and in whatever was trained from them", Note: "until you delete the files, in every serve that writes them"},
+		{
+			Where: "backups", What: "everything that was there when they were made",
+			Note: `until you delete them; after you restore one, run "smartfeed erase again" (see OPERATIONS.md)`,
+		},
 		{Where: "rows of actors", What: "how much others cared for the user", Note: "until what each cares for is sent next"},
 		{Where: "rows of actors", What: "the user's pins among what others acted on last", Note: "until others take their place"},
 		{Where: "rows of related", What: "the user's pins as neighbours, hidden", Note: "until others take their place"},

@@ -37,7 +37,7 @@ func (b built) String() string {
 	if b.Left > 0 {
 		left = fmt.Sprintf("; %s of related scored by another half-life: not carried over", command.Count(b.Left, "candidate"))
 	}
-	return fmt.Sprintf("generation %d of the pools answers, of %s, after %.1f s; %s and %s are read by nobody any more%s",
+	return fmt.Sprintf("generation %d of the pools answers, of %s, after %.1f s; no process reads %s and %s any more, and \"smartfeed topics prune\" deletes them%s",
 		b.Generation, command.Count(b.Asked.Users, "user"), b.Seconds, topics.TableOf(topics.GenerationName(topics.Pools, b.Former)),
 		topics.TicksOf(topics.GenerationName(topics.Pools, b.Former)), left)
 }

@@ -2,6 +2,10 @@ package product
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +52,7 @@ func newGenerations(ctx context.Context, p *product, open func(number int) (*row
 		return nil, err
 	}
 	g.active = g.watch.Of(topics.Pools).Active
+	g.removeFormer(ctx, 0)
 	runner, err := open(g.active)
 	if err != nil {
 		return nil, err
@@ -106,6 +111,7 @@ func (g *generations) first() (run func(context.Context) error) {
 		}
 		err := runner.Run(own)
 		if own.Err() != nil {
+			g.removeFormer(ctx, number)
 			<-ctx.Done()
 			return nil
 		}
@@ -165,8 +171,36 @@ func (g *generations) start(ctx context.Context, group *errgroup.Group, number i
 	supervisor := processors.NewSupervisor(processors.DefaultBackoff(), g.p.log, part)
 	group.Go(func() error {
 		defer stop()
-		return supervisor.Run(own)
+		err := supervisor.Run(own)
+		g.removeFormer(ctx, number)
+		return err
 	})
+}
+
+// removeFormer removes the local directories of a former generation, of all of them if number is 0: they are copies of
+// changelogs that no process reads. No runner of such a generation may run. A directory that cannot be removed is logged, and
+// removed at the next start.
+func (g *generations) removeFormer(ctx context.Context, number int) {
+	dir := g.p.cfg.below(g.p.cfg.Rows.Dir)
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		g.p.log.WarnContext(ctx, "local rows cannot be listed", "dir", dir, "error", err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	for _, f := range g.watch.Former(names) {
+		if number != 0 && f.Number != number {
+			continue
+		}
+		former := filepath.Join(dir, topics.TableOf(f.Name))
+		if err := os.RemoveAll(former); err != nil {
+			g.p.log.WarnContext(ctx, "local rows of a former generation cannot be removed", "dir", former, "error", err)
+			continue
+		}
+		g.p.log.InfoContext(ctx, "local rows of a former generation are removed", "dir", former)
+	}
 }
 
 // running are the generations in this process, the one that answers first.

@@ -30,7 +30,9 @@ func TestErase_LateRecordsOfErasedUserAreNotWritten(t *testing.T) {
 	t.Parallel()
 	w, store := newWire(t), openStore(t)
 	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
-	written := func() { eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 }) }
+	written := func() {
+		eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+	}
 	produce(t, w, w.streams.UsersDeleted, string(erasedUser), schemas.DeletedUser{User: erasedUser, Time: 3})
 	written()
 	publishRowsOfErasedUser(t, w, 9)
@@ -76,7 +78,9 @@ func TestErase_RemovesEntryAheadOfTheDelete(t *testing.T) {
 	w := newWire(t)
 	store := &timedStore{Store: openStore(t), entries: map[schemas.UserID]schemas.Micros{}}
 	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
-	written := func() { eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 }) }
+	written := func() {
+		eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize") == 0 })
+	}
 	now := time.Now()
 	publishRowsOfErasedUser(t, w, schemas.MicrosOf(now.Add(4*time.Minute)))
 	written()

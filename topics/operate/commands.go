@@ -77,7 +77,7 @@ func topicsCommand(setup func(*cobra.Command) (topics.Setup, error)) *cobra.Comm
 		return printPlan(cmd.OutOrStdout(), plan, asJSON)
 	})
 	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.AddCommand(aclsCommand(setup, &asJSON))
+	cmd.AddCommand(aclsCommand(setup, &asJSON), pruneCommand(setup, &asJSON))
 	return cmd
 }
 

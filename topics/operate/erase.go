@@ -2,7 +2,6 @@ package operate
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -82,8 +81,31 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 	if err := e.wait(ctx); err != nil {
 		return done, err
 	}
-	done.Has, err = countRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
+	if done.Has, err = countRows(ctx, l, e.Kafka, user, topics.RowGroups()...); err != nil {
+		return done, err
+	}
+	done.Remains, err = remainsOfFormer(ctx, l, e.Kafka, user)
 	return done, err
+}
+
+// remainsOfFormer says how many rows of a user the changelogs of former generations have, which get no tombstones.
+func remainsOfFormer(ctx context.Context, l *topics.Log, k topics.Kafka, user schemas.UserID) ([]Remain, error) {
+	former, err := topics.FormerGenerations(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	var list []Remain
+	for _, f := range former {
+		rows, err := rowsIn(ctx, l, k, f.Topics[0], user)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Remain{
+			Where: f.Topics[0], Note: `until "smartfeed topics prune" deletes the topic`,
+			What: fmt.Sprintf("%d rows of the user, and the user's pins in rows of others: no process reads this former generation", len(rows)),
+		})
+	}
+	return list, nil
 }
 
 // known returns the rows of a user. A user without rows may have come a moment ago.
@@ -106,19 +128,6 @@ func (e Eraser) say(state string) {
 	if e.Say != nil {
 		e.Say(state)
 	}
-}
-
-// publish deletes the user, under an id of its own: if the user is deleted already, every group looks for what is left.
-func (e Eraser) publish(ctx context.Context, user schemas.UserID) error {
-	p, err := topics.NewPublisher(e.Kafka, e.Streams)
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	event := &schemas.UserEvent{Event: schemas.Event{
-		ID: "erase-" + rand.Text(), Time: schemas.MicrosOf(time.Now()), Actor: user, Verb: schemas.Delete, Object: schemas.ID(user),
-	}}
-	return p.Publish(ctx, []schemas.Line{{Stream: topics.Users, Key: string(user), Event: event}})
 }
 
 // deletedAt returns when a user was deleted, nil if not.

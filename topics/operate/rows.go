@@ -49,8 +49,13 @@ func RowsOf(ctx context.Context, l *topics.Log, k topics.Kafka, group string, ow
 	if err != nil {
 		return nil, err
 	}
+	return rowsIn(ctx, l, k, topics.TableOf(name), owner)
+}
+
+// rowsIn returns the rows of an owner that a changelog has, values by name.
+func rowsIn(ctx context.Context, l *topics.Log, k topics.Kafka, table string, owner schemas.UserID) (map[string][]byte, error) {
 	rows, prefix := map[string][]byte{}, append([]byte(owner), 0)
-	err = readKeyed(ctx, l, k, topics.TableOf(name), string(owner), func(r *kgo.Record) error {
+	err := readKeyed(ctx, l, k, table, string(owner), func(r *kgo.Record) error {
 		row, of := bytes.CutPrefix(r.Key, prefix)
 		switch {
 		case !of:
