@@ -71,6 +71,10 @@ func DefaultConfig() Config {
 	}
 }
 
+// unknownFor is how long heat and the mean of actors of an id without a pin are kept after the last record: an hour longer than
+// counts and repeats of actions, which is when nothing else is known of the id.
+func (c Config) unknownFor() time.Duration { return max(c.Remember, c.CountFor) + time.Hour }
+
 const (
 	maxBotRules     = 100
 	maxQualityRules = 20

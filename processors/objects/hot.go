@@ -104,6 +104,11 @@ func (t table) warm(p *pin, what string) error {
 	if err != nil {
 		return err
 	}
+	if h.last == 0 && !p.known() {
+		if err := t.own.SetTimer(t.tx.Time().Add(t.cfg.unknownFor()), []byte{hotRow}); err != nil {
+			return err
+		}
+	}
 	h.note(what, t.now())
 	if h.due(t.cfg.Hot.From) {
 		if err := t.sendHot(p, h); err != nil {
@@ -127,20 +132,29 @@ func (t table) sendHot(p *pin, h *heat) error {
 	})
 }
 
-// coolDown has hot-pins forget the pin if nothing has happened to it for long.
+// coolDown removes a pin from hot-pins if nothing has happened to it for long. Of an id that is no pin it deletes the heat, too.
 func (t table) coolDown(p *pin) error {
 	h, err := t.heat()
-	if err != nil || !h.sent() {
+	if err != nil || h.last == 0 || p.known() && !h.sent() {
 		return err
 	}
-	if until := h.last.Time().Add(t.cfg.Hot.For); until.After(t.tx.Time()) {
+	keep := t.cfg.Hot.For
+	if !p.known() {
+		keep = t.cfg.unknownFor()
+	}
+	if until := h.last.Time().Add(keep); until.After(t.tx.Time()) {
 		return t.own.SetTimer(until, []byte{hotRow})
 	}
-	h.sentShown, h.sentSaved = 0, 0
-	if err := t.own.Put([]byte{hotRow}, h.encode()); err != nil {
-		return err
+	if h.sent() {
+		if err := t.tx.Emit(t.streams.HotPins.Name, string(p.id), nil); err != nil {
+			return err
+		}
 	}
-	return t.tx.Emit(t.streams.HotPins.Name, string(p.id), nil)
+	if !p.known() {
+		return t.own.Delete([]byte{hotRow})
+	}
+	h.sentShown, h.sentSaved = 0, 0
+	return t.own.Put([]byte{hotRow}, h.encode())
 }
 
 // forgetHot has hot-pins forget a pin that was deleted.

@@ -7,7 +7,7 @@
 //	        time, the mean of recent actors, heat
 //	out     publications (key followee), pin-cards, pin-attributes, item-features and hot-pins (key pin),
 //	        actions-joined (key actor)
-//	timers  remembered actions, held actions and old counts run out, hot pins cool down
+//	timers  remembered actions, held actions and old counts run out, hot pins cool down, rows of ids without a pin are deleted
 //
 // Pins. The earliest create, by event time and then id, gives author, creation and quality; the newest create or
 // update gives everything else. So any order and any repetition of a pin's events ends in the same pin. Each change
@@ -217,12 +217,13 @@ func (g *group) actor(tx *rows.Tx, a *schemas.PinActor) error {
 		tx.Count(dropDeletedPin)
 		return nil
 	}
-	return t.addActor(a)
+	return t.addActor(p, a)
 }
 
-// timer ends a remembered action, a held action or a step of counts, or looks whether a hot pin has cooled down.
+// timer ends a remembered action, a held action or a step of counts, or looks whether a hot pin has cooled down, or whether an
+// id is still no pin.
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
-	if len(name) == 0 || name[0] != heldRow && name[0] != hotRow {
+	if len(name) == 0 || name[0] != heldRow && name[0] != hotRow && name[0] != actorsRow {
 		return owner.Delete(name)
 	}
 	t := g.table(tx, owner)
@@ -230,8 +231,11 @@ func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) e
 	if err != nil {
 		return err
 	}
-	if name[0] == hotRow {
+	switch name[0] {
+	case hotRow:
 		return t.coolDown(p)
+	case actorsRow:
+		return t.forgetActors(p)
 	}
 	return t.letGo(p, name)
 }

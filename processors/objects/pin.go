@@ -66,6 +66,9 @@ type change struct {
 
 func (p *pin) deleted() bool { return p.deletedBy != "" }
 
+// known reports whether a create, update or delete of the pin has come: without one the id may be of nothing.
+func (p *pin) known() bool { return len(p.kept) > 0 || p.deleted() }
+
 func (p *pin) created() bool { return p.origin.id != "" }
 
 // apply changes the pin by an event. It needs no other pin, no clock, and comes to the same pin whatever the order in

@@ -173,14 +173,15 @@ func (t table) counts(start schemas.Micros) (*schemas.ItemCounts, error) {
 func countName(start schemas.Micros) []byte { return appendTime([]byte{countRow}, start) }
 
 // addActor adds an embedding to the mean of the pin's recent actors and sends the mean with the counts of its step.
-func (t table) addActor(a *schemas.PinActor) error {
-	value, err := t.own.Get([]byte{actorsRow})
+func (t table) addActor(p *pin, a *schemas.PinActor) error {
+	m, err := t.mean(a.Pin)
 	if err != nil {
 		return err
 	}
-	m, err := decodeMean(value)
-	if err != nil {
-		return fmt.Errorf("read actors of %s: %w", a.Pin, err)
+	if m.weight == 0 && !p.known() {
+		if err := t.own.SetTimer(t.tx.Time().Add(t.cfg.unknownFor()), []byte{actorsRow}); err != nil {
+			return err
+		}
 	}
 	if !m.add(a.Embedding, a.Time, t.cfg.ActorsHalfLife) {
 		return nil
@@ -194,6 +195,31 @@ func (t table) addActor(a *schemas.PinActor) error {
 	}
 	counts.Embedding = m.vector()
 	return rows.Send(t.tx, t.streams.ItemFeatures, string(a.Pin), counts)
+}
+
+// mean reads the mean of recent actors, that of none if there is no row.
+func (t table) mean(id schemas.PinID) (*mean, error) {
+	value, err := t.own.Get([]byte{actorsRow})
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeMean(value)
+	if err != nil {
+		return nil, fmt.Errorf("read actors of %s: %w", id, err)
+	}
+	return m, nil
+}
+
+// forgetActors deletes the mean of an id that is still no pin, unless somebody acted on it of late.
+func (t table) forgetActors(p *pin) error {
+	m, err := t.mean(p.id)
+	if err != nil || m.weight == 0 || p.known() {
+		return err
+	}
+	if until := m.time.Time().Add(t.cfg.unknownFor()); until.After(t.tx.Time()) {
+		return t.own.SetTimer(until, []byte{actorsRow})
+	}
+	return t.own.Delete([]byte{actorsRow})
 }
 
 // join sends an action on with the attributes that the pin had when it happened.
