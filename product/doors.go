@@ -152,14 +152,15 @@ Whoever has the secret can make any token: where more than one program is to be 
 			if err != nil {
 				return err
 			}
-			if grant.Subject, err = subjectOf(user, service, grant); err != nil {
+			grant.User, grant.Service = schemas.UserID(user), service
+			if err := checkGrant(grant, cfg.Auth); err != nil {
 				return &command.UsageError{Err: err}
 			}
 			return mint(cmd, cfg.Auth, grant, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&user, "user", "", "whose token it is, user:…")
-	cmd.Flags().StringVar(&service, "service", "", "the service whose token it is")
+	cmd.Flags().StringVar(&service, "service", "", "the service whose token it is, with or without auth.service_prefix")
 	cmd.Flags().StringSliceVar(&grant.Scopes, "scope", nil, "what it may do: "+strings.Join(auth.Scopes(), ", "))
 	cmd.Flags().DurationVar(&grant.For, "for", time.Hour, "how long, 1s to "+longest.String())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -167,24 +168,27 @@ Whoever has the secret can make any token: where more than one program is to be 
 	return cmd
 }
 
-// subjectOf checks the flags of token.
-func subjectOf(user, service string, g auth.Grant) (string, error) {
+// checkGrant checks the flags of token.
+func checkGrant(g auth.Grant, cfg auth.Config) error {
 	var problems []error
-	if (user == "") == (service == "") {
+	if (g.User == "") == (g.Service == "") {
 		problems = append(problems, errors.New("want --user or --service"))
 	}
-	if user != "" {
-		if _, err := schemas.ParseUserID(user); err != nil {
+	if g.User != "" {
+		if _, err := schemas.ParseUserID(string(g.User)); err != nil {
 			problems = append(problems, fmt.Errorf("--user: %w", err))
 		}
 	}
-	if strings.HasPrefix(service, schemas.KindUser+":") {
-		problems = append(problems, fmt.Errorf("--service: %q is named like a user: the token would be a user's, or refused", service))
+	if g.Service != "" && cfg.ServicePrefix == "" && cfg.ServiceClaim == "" {
+		problems = append(problems, errors.New("--service: auth.service_prefix and auth.service_claim are empty, so no token is a service's"))
 	}
-	if user != "" && len(g.Scopes) > 0 {
+	if g.Service != "" && cfg.ServicePrefix == "" && cfg.UserPrefix != "" && strings.HasPrefix(g.Service, cfg.UserPrefix) {
+		problems = append(problems, fmt.Errorf("--service: %q starts with auth.user_prefix: the token would be refused", g.Service))
+	}
+	if g.User != "" && len(g.Scopes) > 0 {
 		problems = append(problems, errors.New("--scope: is for --service: a user's token opens what is the user's, whatever its scopes"))
 	}
-	if service != "" && len(g.Scopes) == 0 {
+	if g.Service != "" && len(g.Scopes) == 0 {
 		problems = append(problems, errors.New("--scope: a service without any may do nothing"))
 	}
 	for _, scope := range g.Scopes {
@@ -195,7 +199,7 @@ func subjectOf(user, service string, g auth.Grant) (string, error) {
 	if g.For < time.Second || g.For > longest {
 		problems = append(problems, fmt.Errorf("--for: %s: want 1s to %s", g.For, longest))
 	}
-	return user + service, errors.Join(problems...)
+	return errors.Join(problems...)
 }
 
 func mint(cmd *cobra.Command, cfg auth.Config, g auth.Grant, asJSON bool) error {

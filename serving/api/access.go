@@ -12,7 +12,8 @@ import (
 
 // Verifier says whose a token is; auth.Verifier does.
 type Verifier interface {
-	// Verify fails with an *auth.TokenError if the token is not taken, and with auth.ErrNoKeys if that cannot be said.
+	// Verify fails with an *auth.TokenError if the token is not taken, with an *auth.IdentityError if it identifies neither
+	// a user nor a service, and with auth.ErrNoKeys if that cannot be said.
 	Verify(ctx context.Context, token string) (auth.Caller, error)
 }
 
@@ -126,7 +127,12 @@ func (s *Server) isScraper(token string) bool {
 // unverified is the answer to a token that is not taken.
 func unverified(err error) error {
 	var refused *auth.TokenError
+	var neither *auth.IdentityError
 	switch {
+	case errors.As(err, &neither):
+		p := problem(http.StatusForbidden, "%v", neither)
+		p.challenge = `Bearer error="insufficient_scope"`
+		return p
 	case errors.As(err, &refused):
 		p := problem(http.StatusUnauthorized, "%v", refused)
 		p.challenge = `Bearer error="invalid_token"`

@@ -23,6 +23,8 @@ func (k tokens) Verify(_ context.Context, token string) (auth.Caller, error) {
 	switch {
 	case token == "away":
 		return auth.Caller{}, auth.ErrNoKeys
+	case token == "neither":
+		return auth.Caller{}, &auth.IdentityError{Reason: "its subject is unknown"}
 	case !known:
 		return auth.Caller{}, &auth.TokenError{Reason: "it is unknown"}
 	}
@@ -58,12 +60,12 @@ func guarded(good []asking) []asking {
 			code  int
 			says  string
 		}{
-			{"", 401, "this needs"}, {"forged", 401, "it is unknown"}, {"away", 503, "keys of tokens"}, {"none", 403, "this needs"}, {"all", a.code, ""}, {"again", 429, "the next one in"},
+			{"", 401, "this needs"}, {"forged", 401, "it is unknown"}, {"away", 503, "keys of tokens"}, {"neither", 403, "identifies no caller: its subject"}, {"none", 403, "this needs"}, {"all", a.code, ""}, {"again", 429, "the next one in"},
 		} {
 			all = append(all, withToken(a, c.token, c.code, c.says))
 		}
 	}
-	for _, token := range []string{"forged", "away"} {
+	for _, token := range []string{"forged", "away", "neither"} {
 		all = append(all, withToken(asking{route: "/v1/openapi.json", method: "GET", path: "/v1/openapi.json"}, token, 200, "openapi"))
 	}
 	open := asking{name: "too many of one address", route: "/v1/openapi.json", method: "GET", path: "/v1/openapi.json", code: 429}
@@ -250,6 +252,7 @@ func TestChallenges(t *testing.T) {
 	s := listen(t, &fakes{}, whoIsAsked)
 	for header, want := range map[string]string{
 		"": "Bearer", "Bearer x": `Bearer error="invalid_token"`, "Bearer a": `Bearer error="insufficient_scope", scope="operate"`,
+		"Bearer neither": `Bearer error="insufficient_scope"`,
 	} {
 		if got := ask(s, "GET", "/v1/status", "", "Authorization", header).Header.Get("WWW-Authenticate"); got != want {
 			t.Errorf("%q: got %q, want %q", header, got, want)

@@ -1,7 +1,7 @@
 // Package auth says who asks, by bearer tokens (RFC 6750) that are JSON web tokens (RFC 7519).
 //
-//	sub    who: a user's id, user:…, or the name of a service, which begins otherwise
-//	scope  what a service may do, separated by spaces: feed, features, events, operate
+//	sub    a user, user:…, or a service, service:…; Config can name other prefixes, and a claim that services have
+//	scope  what a service may do, separated by spaces; see Scopes
 //	exp    must be there; nbf, iss and aud are held to what is configured
 //
 // A token is signed with RS256 or ES256 by a key of a JSON web key set, in a file or at a URL, or with HS256 by a secret in a
@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,17 +43,20 @@ func Scopes() []string { return []string{Feed, Features, Events, Operate} }
 
 // Config says whose tokens are taken. With neither a set of keys nor a secret nobody is asked who they are.
 type Config struct {
-	JWKS       string        `yaml:"jwks"`        // file or https URL of the key set; "": none. http is taken for loopback addresses alone
-	SecretFile string        `yaml:"secret_file"` // with the secret of HS256, at least 32 bytes; "": none
-	Issuer     string        `yaml:"issuer"`      // that tokens must name; "": any
-	Audience   string        `yaml:"audience"`    // that tokens must name; "": any, which a key set does not allow
-	Leeway     time.Duration `yaml:"leeway"`      // by which clocks may differ, 0s-5m; default 30s
-	Refresh    time.Duration `yaml:"refresh"`     // after which the set is read again, 1s-24h; default 5m
-	TokenFile  string        `yaml:"token_file"`  // with the token that commands send, where SMARTFEED_TOKEN is not set; "": none
+	JWKS       string `yaml:"jwks"`        // file or https URL of the key set; "": none. http is taken for loopback addresses alone
+	SecretFile string `yaml:"secret_file"` // with the secret of HS256, at least 32 bytes; "": none
+	Issuer     string `yaml:"issuer"`      // that tokens must name; "": any
+	Audience   string `yaml:"audience"`    // that tokens must name; "": any, which a key set does not allow
+	Identities `yaml:",inline"`
+	Leeway     time.Duration `yaml:"leeway"`     // by which clocks may differ, 0s-5m; default 30s
+	Refresh    time.Duration `yaml:"refresh"`    // after which the set is read again, 1s-24h; default 5m
+	TokenFile  string        `yaml:"token_file"` // with the token that commands send, where SMARTFEED_TOKEN is not set; "": none
 }
 
 // DefaultConfig asks nobody.
-func DefaultConfig() Config { return Config{Leeway: 30 * time.Second, Refresh: 5 * time.Minute} }
+func DefaultConfig() Config {
+	return Config{Identities: DefaultIdentities(), Leeway: 30 * time.Second, Refresh: 5 * time.Minute}
+}
 
 // On says whether callers are asked who they are.
 func (c Config) On() bool { return c.JWKS != "" || c.SecretFile != "" }
@@ -62,6 +64,7 @@ func (c Config) On() bool { return c.JWKS != "" || c.SecretFile != "" }
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
 	problems := []error{
+		c.Identities.Validate(),
 		bounds.Within("leeway", c.Leeway, 0, 5*time.Minute),
 		bounds.Within("refresh", c.Refresh, time.Second, 24*time.Hour),
 	}
@@ -97,16 +100,6 @@ func shown(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// Caller is who asks. The zero Caller is nobody in particular.
-type Caller struct {
-	Subject string
-	User    schemas.UserID // "": no user
-	Scopes  []string
-}
-
-// May says whether the caller has a scope.
-func (c Caller) May(scope string) bool { return slices.Contains(c.Scopes, scope) }
-
 // A TokenError says why a token is not taken. It holds nothing of the token.
 type TokenError struct{ Reason string }
 
@@ -126,12 +119,6 @@ type Verifier struct {
 
 // MaxTokenBytes bounds a token: one with a few hundred claims is below it.
 const MaxTokenBytes = 8 << 10
-
-// claims are those that count here.
-type claims struct {
-	Scope string `json:"scope,omitempty"`
-	jwt.RegisteredClaims
-}
 
 // NewVerifier reads the secret. cfg must be on.
 func NewVerifier(cfg Config, deps Deps) (*Verifier, error) {
@@ -169,7 +156,7 @@ func rules(cfg Config, deps Deps) []jwt.ParserOption {
 	return options
 }
 
-// Verify returns who a token is of. It fails with a *TokenError, with ErrNoKeys, or with that of ctx.
+// Verify returns who a token is of. It fails with a *TokenError, with an *IdentityError, with ErrNoKeys, or with that of ctx.
 func (v *Verifier) Verify(ctx context.Context, token string) (Caller, error) {
 	if len(token) > MaxTokenBytes {
 		return Caller{}, &TokenError{"it is too long"}
@@ -184,22 +171,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Caller, error) {
 	case said.Subject == "" || len(said.Subject) > schemas.MaxIDBytes:
 		return Caller{}, &TokenError{"it does not say who (sub)"}
 	}
-	return callerOf(said)
-}
-
-// callerOf tells users from services. Who is named like a user, and cannot be one, is neither: scopes, which whoever issues
-// tokens may put into all of them, would count as a service's.
-func callerOf(said claims) (Caller, error) {
-	c := Caller{Subject: said.Subject, Scopes: strings.Fields(said.Scope)}
-	if !strings.HasPrefix(said.Subject, schemas.KindUser+":") {
-		return c, nil
-	}
-	user, err := schemas.ParseUserID(said.Subject)
-	if err != nil {
-		return Caller{}, &TokenError{"it names a user that there cannot be (sub)"}
-	}
-	c.User = user
-	return c, nil
+	return v.cfg.caller(said)
 }
 
 // key returns what a token's signature is checked with, by its algorithm.

@@ -18,8 +18,6 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"go.uber.org/goleak"
-
-	"github.com/smartfeed/smartfeed/schemas"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -195,14 +193,82 @@ func forged(token string) string {
 	return strings.Join(parts, ".")
 }
 
-func TestServicesAreNoUsers(t *testing.T) {
+// identified returns the caller of a token with the given claims.
+func identified(t *testing.T, i Identities, change jwt.MapClaims) (Caller, error) {
+	t.Helper()
 	secret := strings.Repeat("s", MinSecretBytes)
 	cfg := DefaultConfig()
-	cfg.SecretFile = write(t, secret)
-	for subject, want := range map[string]schemas.UserID{"ranker": "", "board:1": "", "user": "", "users:ada": "", "user:ada": "user:ada"} {
-		got, err := verifier(t, cfg, nil).Verify(t.Context(), signer{jwt.SigningMethodHS256, "", []byte(secret), nil}.sign(t, jwt.MapClaims{"sub": subject}))
-		if err != nil || got.User != want || got.Subject != subject {
-			t.Errorf("%s: got %+v, %v, want the user %q", subject, got, err, want)
+	cfg.Identities, cfg.SecretFile = i, write(t, secret)
+	return verifier(t, cfg, nil).Verify(t.Context(), signer{jwt.SigningMethodHS256, "", []byte(secret), nil}.sign(t, change))
+}
+
+func TestIdentities_TellUsersFromServices(t *testing.T) {
+	byClaim := Identities{UserPrefix: "auth0|", ServiceClaim: "gty", ServiceClaimValue: "client-credentials"}
+	all := Identities{ServicePrefix: "svc-"}
+	for _, c := range []struct {
+		name       string
+		identities Identities
+		claims     jwt.MapClaims
+		want       string // a user, "service", or part of an error
+	}{
+		{"user", DefaultIdentities(), jwt.MapClaims{"sub": "user:ada"}, "user:ada"},
+		{"service", DefaultIdentities(), jwt.MapClaims{"sub": "service:ranker"}, "service"},
+		{"opaque subject", DefaultIdentities(), jwt.MapClaims{"sub": "4f1c-77"}, `with the prefix "user:", or a service's with the prefix "service:"`},
+		{"other kind of id", DefaultIdentities(), jwt.MapClaims{"sub": "board:1"}, "neither"},
+		{"prefix without colon", DefaultIdentities(), jwt.MapClaims{"sub": "users:ada"}, "neither"},
+		{"case differs", DefaultIdentities(), jwt.MapClaims{"sub": "Service:ranker"}, "neither"},
+		{"mapped user", byClaim, jwt.MapClaims{"sub": "auth0|ada"}, "user:ada"},
+		{"user without the prefix", byClaim, jwt.MapClaims{"sub": "user:ada"}, "neither"},
+		{"service by claim", byClaim, jwt.MapClaims{"sub": "x@clients", "gty": "client-credentials"}, "service"},
+		{"service by list claim", byClaim, jwt.MapClaims{"sub": "x@clients", "gty": []string{"a", "client-credentials"}}, "service"},
+		{"another value", byClaim, jwt.MapClaims{"sub": "x@clients", "gty": "password"}, "neither"},
+		{"another type", byClaim, jwt.MapClaims{"sub": "x@clients", "gty": true}, "neither"},
+		{"user with the claim of a service", byClaim, jwt.MapClaims{"sub": "auth0|ada", "gty": "client-credentials"}, "claim of a service"},
+		{"every other subject is a user", all, jwt.MapClaims{"sub": "4f1c-77"}, "user:4f1c-77"},
+		{"service beside all users", all, jwt.MapClaims{"sub": "svc-ranker"}, "service"},
+		{"prefix alone is no service", all, jwt.MapClaims{"sub": "svc"}, "user:svc"},
+	} {
+		got, err := identified(t, c.identities, c.claims)
+		var neither *IdentityError
+		switch {
+		case c.want == "service" && (err != nil || got.User != "" || got.Subject != c.claims["sub"]),
+			strings.HasPrefix(c.want, "user:") && (err != nil || string(got.User) != c.want),
+			c.want != "service" && !strings.HasPrefix(c.want, "user:") && (!errors.As(err, &neither) || !strings.Contains(err.Error(), c.want) || got.May(Feed)):
+			t.Errorf("%s: got %+v, %v, want %s", c.name, got, err, c.want)
+		}
+	}
+}
+
+func TestIdentities_Validate(t *testing.T) {
+	for want, i := range map[string]Identities{
+		"":                               DefaultIdentities(),
+		"one starts with the other":      {UserPrefix: "u", ServicePrefix: "u-s"},
+		"service_claim_value: one is":    {UserPrefix: "user:", ServiceClaim: "gty"},
+		"user_prefix: 129 bytes are out": {UserPrefix: strings.Repeat("x", 129)},
+	} {
+		if err := i.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v, want %q", i, err, want)
+		}
+	}
+}
+
+func TestMint_FollowsConfiguredIdentities(t *testing.T) {
+	for name, i := range map[string]Identities{
+		"default":  DefaultIdentities(),
+		"by claim": {UserPrefix: "auth0|", ServiceClaim: "gty", ServiceClaimValue: "client-credentials"},
+	} {
+		secret := strings.Repeat("s", MinSecretBytes)
+		cfg := DefaultConfig()
+		cfg.Identities, cfg.SecretFile = i, write(t, secret)
+		for _, grant := range []Grant{{User: "user:ada", For: time.Hour}, {Service: "ranker", Scopes: []string{Feed}, For: time.Hour}} {
+			token, err := Mint(cfg, []byte(secret), grant, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := verifier(t, cfg, nil).Verify(t.Context(), token)
+			if err != nil || got.User != grant.User || got.May(Feed) != (grant.Service != "") {
+				t.Errorf("%s: %+v: got %+v, %v", name, grant, got, err)
+			}
 		}
 	}
 }
@@ -236,11 +302,11 @@ func TestMintedTokensAreTaken(t *testing.T) {
 	if info, err := os.Stat(cfg.SecretFile); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("got %v, %v, want a file for its owner alone", info.Mode(), err)
 	}
-	token, err := Mint(cfg, secret, Grant{Subject: "dashboard", Scopes: []string{Operate}, For: time.Minute}, now)
+	token, err := Mint(cfg, secret, Grant{Service: "dashboard", Scopes: []string{Operate}, For: time.Minute}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := verifier(t, cfg, nil).Verify(t.Context(), token); err != nil || got.Subject != "dashboard" || !got.May(Operate) || got.May(Feed) {
+	if got, err := verifier(t, cfg, nil).Verify(t.Context(), token); err != nil || got.Subject != "service:dashboard" || !got.May(Operate) || got.May(Feed) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -332,7 +398,7 @@ func TestPeers(t *testing.T) {
 			t.Errorf("%s: got nil, want it refused", name)
 		}
 	}
-	userToken, err := Mint(Config{}, []byte(strings.Repeat("p", 32)), Grant{Subject: "user:ada", Scopes: Scopes(), For: time.Hour}, now)
+	userToken, err := Mint(Config{}, []byte(strings.Repeat("p", 32)), Grant{User: "user:ada", Scopes: Scopes(), For: time.Hour}, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func ExampleVerifier() {
 		fmt.Println(err)
 	}
 	// Output:
-	// recommender: features true, operate false
+	// service:recommender: features true, operate false
 	// refused
 }
 
@@ -38,7 +38,7 @@ func tryOut(ctx context.Context) error {
 		return err
 	}
 
-	token, err := auth.Mint(cfg, secret, auth.Grant{Subject: "recommender", Scopes: []string{auth.Features}, For: time.Hour}, time.Now())
+	token, err := auth.Mint(cfg, secret, auth.Grant{Service: "recommender", Scopes: []string{auth.Features}, For: time.Hour}, time.Now())
 	if err != nil {
 		return err
 	}

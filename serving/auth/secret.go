@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // MinSecretBytes is how long a secret is at least: that of HS256's output, RFC 7518, 3.2.
@@ -61,19 +63,32 @@ func MakeSecret(file string) (secret []byte, made bool, err error) {
 
 // Grant is what a token is to say.
 type Grant struct {
-	Subject string
+	User    schemas.UserID // whose token it is; "": Service's
+	Service string         // the service's name, with or without Identities.ServicePrefix
 	Scopes  []string
 	For     time.Duration
 }
 
+// subject returns the claims that identify the user or the service of a grant.
+func (g Grant) subject(i Identities) jwt.MapClaims {
+	if g.User != "" {
+		return jwt.MapClaims{"sub": i.UserPrefix + strings.TrimPrefix(string(g.User), schemas.KindUser+":")}
+	}
+	said := jwt.MapClaims{"sub": i.ServicePrefix + strings.TrimPrefix(g.Service, i.ServicePrefix)}
+	if i.ServiceClaim != "" {
+		said[i.ServiceClaim] = i.ServiceClaimValue
+	}
+	return said
+}
+
 // Mint makes a token for trying out, signed with the configured secret, for the configured issuer and audience.
 func Mint(cfg Config, secret []byte, g Grant, now time.Time) (string, error) {
-	said := claims{Scope: strings.Join(g.Scopes, " "), RegisteredClaims: jwt.RegisteredClaims{
-		Subject: g.Subject, Issuer: cfg.Issuer,
-		IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(g.For)),
-	}}
-	if cfg.Audience != "" {
-		said.Audience = jwt.ClaimStrings{cfg.Audience}
+	said := g.subject(cfg.Identities)
+	said["iat"], said["exp"] = jwt.NewNumericDate(now), jwt.NewNumericDate(now.Add(g.For))
+	for claim, value := range map[string]string{"scope": strings.Join(g.Scopes, " "), "iss": cfg.Issuer, "aud": cfg.Audience} {
+		if value != "" {
+			said[claim] = value
+		}
 	}
 	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, said).SignedString(secret)
 	if err != nil {

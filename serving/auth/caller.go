@@ -1,0 +1,128 @@
+package auth
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Caller is the user or the service that a token identifies. The zero Caller is anonymous.
+type Caller struct {
+	Subject string
+	User    schemas.UserID // "": a service, or anonymous
+	Scopes  []string
+}
+
+// May reports whether the caller has a scope.
+func (c Caller) May(scope string) bool { return slices.Contains(c.Scopes, scope) }
+
+// Identities tells users from services. A token that identifies neither, or both, is refused: a service has rights over
+// everybody's data, so no subject is one by default.
+type Identities struct {
+	// UserPrefix is how the subject of a user starts; what follows is the user's name, so that auth0|7 is user:7 for the
+	// prefix auth0|. Empty: every subject that is no service's is a user's name. Default "user:", at most 128 bytes.
+	UserPrefix string `yaml:"user_prefix"`
+	// ServicePrefix is how the subject of a service starts. Empty: no service is known by its subject. Default "service:",
+	// at most 128 bytes.
+	ServicePrefix string `yaml:"service_prefix"`
+	// ServiceClaim is a claim that makes a token a service's when it is ServiceClaimValue, or a list that contains it, such
+	// as gty and client-credentials. Default none; at most 128 bytes each.
+	ServiceClaim      string `yaml:"service_claim"`
+	ServiceClaimValue string `yaml:"service_claim_value"`
+}
+
+// DefaultIdentities returns the defaults: user:NAME and service:NAME.
+func DefaultIdentities() Identities {
+	return Identities{UserPrefix: schemas.KindUser + ":", ServicePrefix: "service:"}
+}
+
+// maxPrefixBytes leaves room for a name in a subject.
+const maxPrefixBytes = 128
+
+// Validate reports every field that is out of its bounds or does not go with the others.
+func (i Identities) Validate() error {
+	var problems []error
+	for _, field := range []struct{ name, value string }{
+		{"user_prefix", i.UserPrefix}, {"service_prefix", i.ServicePrefix},
+		{"service_claim", i.ServiceClaim}, {"service_claim_value", i.ServiceClaimValue},
+	} {
+		if len(field.value) > maxPrefixBytes {
+			problems = append(problems, fmt.Errorf("%s: %d bytes are out of range [0, %d]", field.name, len(field.value), maxPrefixBytes))
+		}
+	}
+	if (i.ServiceClaim == "") != (i.ServiceClaimValue == "") {
+		problems = append(problems, errors.New("service_claim, service_claim_value: one is empty and the other is not"))
+	}
+	if i.UserPrefix != "" && i.ServicePrefix != "" &&
+		(strings.HasPrefix(i.UserPrefix, i.ServicePrefix) || strings.HasPrefix(i.ServicePrefix, i.UserPrefix)) {
+		problems = append(problems, fmt.Errorf("user_prefix %q, service_prefix %q: one starts with the other", i.UserPrefix, i.ServicePrefix))
+	}
+	return errors.Join(problems...)
+}
+
+// An IdentityError is returned for a valid token that identifies neither a user nor a service, or both.
+type IdentityError struct{ Reason string }
+
+// Error says what the token should identify.
+func (e *IdentityError) Error() string { return "token identifies no caller: " + e.Reason }
+
+// claims are the claims that this package reads.
+type claims struct {
+	Scope string `json:"scope,omitempty"`
+	jwt.RegisteredClaims
+	all map[string]json.RawMessage
+}
+
+// UnmarshalJSON keeps all claims, of which a configured one may say that the token is a service's.
+func (c *claims) UnmarshalJSON(text []byte) error {
+	type known claims
+	return errors.Join(json.Unmarshal(text, (*known)(c)), json.Unmarshal(text, &c.all))
+}
+
+// has reports whether a claim is a value or a list that contains it.
+func (c *claims) has(claim, value string) bool {
+	var one string
+	var list []string
+	return json.Unmarshal(c.all[claim], &one) == nil && one == value ||
+		json.Unmarshal(c.all[claim], &list) == nil && slices.Contains(list, value)
+}
+
+// caller returns the user or the service that verified claims identify.
+func (i Identities) caller(said claims) (Caller, error) {
+	c := Caller{Subject: said.Subject, Scopes: strings.Fields(said.Scope)}
+	isService := i.ServicePrefix != "" && strings.HasPrefix(said.Subject, i.ServicePrefix) ||
+		i.ServiceClaim != "" && said.has(i.ServiceClaim, i.ServiceClaimValue)
+	isUser := strings.HasPrefix(said.Subject, i.UserPrefix) && !(isService && i.UserPrefix == "")
+	switch {
+	case isUser && isService:
+		return Caller{}, &IdentityError{"its subject is a user's, and it has the claim of a service"}
+	case isService:
+		return c, nil
+	case !isUser:
+		return Caller{}, &IdentityError{"its subject (sub) is neither a user's nor a service's; want " + i.wanted()}
+	}
+	user, err := schemas.ParseUserID(schemas.KindUser + ":" + strings.TrimPrefix(said.Subject, i.UserPrefix))
+	if err != nil {
+		return Caller{}, &TokenError{"it names a user that there cannot be (sub)"}
+	}
+	c.User = user
+	return c, nil
+}
+
+// wanted describes the tokens that identify a caller, for errors.
+func (i Identities) wanted() string {
+	want := []string{fmt.Sprintf("a user's with the prefix %q", i.UserPrefix)}
+	if i.ServicePrefix != "" {
+		want = append(want, fmt.Sprintf("a service's with the prefix %q", i.ServicePrefix))
+	}
+	if i.ServiceClaim != "" {
+		want = append(want, fmt.Sprintf("the claim %s of a service", i.ServiceClaim))
+	}
+	return strings.Join(want, ", or ")
+}
