@@ -32,12 +32,12 @@ func (d deadLetters) List(ctx context.Context, limit int) ([]operate.Letter, err
 }
 
 // Retry has what came since the last call retried at once.
-func (d deadLetters) Retry(ctx context.Context) (operate.Retried, error) {
+func (d deadLetters) Retry(ctx context.Context, operator string) (operate.Retried, error) {
 	if err := d.retries.Acquire(ctx, 1); err != nil {
 		return operate.Retried{}, err
 	}
 	defer d.retries.Release(1)
-	return operate.RetryDeadLetters(ctx, d.kafka, d.streams)
+	return operate.RetryDeadLetters(ctx, d.kafka, d.streams, operator)
 }
 
 // Limit sets how fast dead letters of a scope are retried.

@@ -18,6 +18,7 @@ import (
 
 func (p *program) eraseCommand() *cobra.Command {
 	var asJSON, unknown bool
+	var operator string
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "erase USER",
@@ -44,7 +45,7 @@ run "smartfeed erase again" with it after you restore one.`,
 			}
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done within %s", timeout))
 			defer cancel()
-			done, err := p.erase(ctx, cmd, user, unknown)
+			done, err := p.erase(ctx, cmd, user, unknown, command.Operator(operator))
 			if err != nil {
 				return err
 			}
@@ -54,12 +55,13 @@ run "smartfeed erase again" with it after you restore one.`,
 	cmd.AddCommand(p.eraseListCommand(), p.eraseAgainCommand())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&unknown, "unknown", false, "also delete a user of whom nothing is known")
+	cmd.Flags().StringVar(&operator, "operator", "", "record this name as the operator; default: your login name and host")
 	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "give up waiting after")
 	return cmd
 }
 
 // erase erases a user, telling how far it is.
-func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.UserID, unknown bool) (operate.Erased, error) {
+func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.UserID, unknown bool, operator string) (operate.Erased, error) {
 	cfg, err := p.load(cmd)
 	if err != nil {
 		return operate.Erased{}, err
@@ -78,7 +80,7 @@ func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.Us
 	}
 	task := setup.Start("erase "+string(user), -1)
 	defer task.Done()
-	eraser := operate.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Unknown: unknown, Say: task.Say}
+	eraser := operate.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Unknown: unknown, Operator: operator, Say: task.Say}
 	done, err := eraser.Erase(ctx, user)
 	done.Remains = slices.Concat(remains, done.Remains, cfg.remains(time.Now()))
 	return done, err

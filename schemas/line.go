@@ -43,6 +43,17 @@ func (l Line) Validate(arrival Micros, known Verbs) error {
 	return fmt.Errorf("validate line: %T is no event from outside", l.Event)
 }
 
+// Deletes reports whether the event deletes a pin or a user for good, which one, and the event's id.
+func (l Line) Deletes() (object, event string, ok bool) {
+	switch e := l.Event.(type) {
+	case *PinEvent:
+		return string(e.Object), e.ID, e.Verb == Delete
+	case *UserEvent:
+		return string(e.Object), e.ID, e.Verb == Delete
+	}
+	return "", "", false
+}
+
 // ParseLine reads the JSON form of an event: one object with the names of the Avro fields and "stream". A time is RFC
 // 3339 or an integer of microseconds since 1970. Board, embedding and the actor of an action may be null or absent,
 // interests, title, link, surface and attributes absent. Repeated interests are dropped, the first of each kept.

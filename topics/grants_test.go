@@ -289,7 +289,7 @@ func TestServingIsAllowedWhatItDoes(t *testing.T) {
 		t.Errorf("the ends of a generation's ticks: %v", err)
 	}
 	retry := func(k topics.Kafka) (int, error) {
-		done, err := operate.RetryDeadLetters(t.Context(), k, streams)
+		done, err := operate.RetryDeadLetters(t.Context(), k, streams, "ann")
 		return done.Published, err
 	}
 	long := strings.Repeat("x", topics.MaxRetriedBytes)

@@ -173,7 +173,7 @@ func TestRealKafkaDeadLetters(t *testing.T) {
 		w.bury(t, topics.Pins, 0, fmt.Sprintf("pin:%d", i), "v", int64(5-i))
 	}
 	for _, want := range []int{5, 0} {
-		done, err := operate.RetryDeadLetters(t.Context(), w.kafka, w.streams)
+		done, err := operate.RetryDeadLetters(t.Context(), w.kafka, w.streams, "ann")
 		if err != nil || done.Published != want || done.Skipped != 0 {
 			t.Errorf("%d dead letters are retried, skipped %d, %v, want %d and 0", done.Published, done.Skipped, err, want)
 		}

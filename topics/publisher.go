@@ -13,6 +13,8 @@ import (
 // Publisher puts records into topics, each into the partition of its key, and says when the brokers have them. It
 // checks nothing but what encoding needs: events are validated at the doors. Safe for concurrent use. Close it.
 type Publisher struct {
+	Operator string // recorded in deletes of pins and users, see OperatorHeader; "": unknown. Set it before use
+
 	client  *kgo.Client
 	streams *Streams
 }
@@ -45,13 +47,22 @@ func (e *PublishError) Error() string {
 // Unwrap returns why not all are certain.
 func (e *PublishError) Unwrap() error { return e.Err }
 
+// OperatorHeader is the header of a record that an operator or a service sent on behalf of others: who that was. Deletes
+// have it, because the actor of a user's delete is the user.
+const OperatorHeader = "operator"
+
 // Publish returns nil when every event is acknowledged. If one cannot be encoded nothing is published. After any other
 // failure, the end of ctx among them, the error is a *PublishError.
 func (p *Publisher) Publish(ctx context.Context, lines []schemas.Line) error {
+	return p.PublishAs(ctx, p.Operator, lines)
+}
+
+// PublishAs is Publish with another operator than the publisher's.
+func (p *Publisher) PublishAs(ctx context.Context, operator string, lines []schemas.Line) error {
 	records := make([]*kgo.Record, len(lines))
 	for i, l := range lines {
 		var err error
-		if records[i], err = p.record(l); err != nil {
+		if records[i], err = p.record(l, operator); err != nil {
 			return fmt.Errorf("publish event %d: %w", i+1, err)
 		}
 	}
@@ -72,7 +83,7 @@ func (p *Publisher) Publish(ctx context.Context, lines []schemas.Line) error {
 // Send publishes one event of many and returns at once, or when there is room in the buffers. done is called when the
 // event is acknowledged (nil) or not (why), from another goroutine; it must not block.
 func (p *Publisher) Send(ctx context.Context, line schemas.Line, done func(error)) {
-	r, err := p.record(line)
+	r, err := p.record(line, p.Operator)
 	if err != nil {
 		done(err)
 		return
@@ -89,12 +100,16 @@ func (p *Publisher) Flush(ctx context.Context) error {
 }
 
 // record encodes an event from outside.
-func (p *Publisher) record(l schemas.Line) (*kgo.Record, error) {
+func (p *Publisher) record(l schemas.Line, operator string) (*kgo.Record, error) {
 	value, err := p.encode(l.Event)
 	if err != nil {
 		return nil, err
 	}
-	return &kgo.Record{Topic: l.Stream, Key: []byte(l.Key), Value: value}, nil
+	r := &kgo.Record{Topic: l.Stream, Key: []byte(l.Key), Value: value}
+	if _, _, deletes := l.Deletes(); deletes && operator != "" {
+		r.Headers = []kgo.RecordHeader{{Key: OperatorHeader, Value: []byte(operator)}}
+	}
+	return r, nil
 }
 
 func (p *Publisher) encode(event any) ([]byte, error) {

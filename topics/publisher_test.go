@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -103,6 +104,34 @@ func TestPublishIsThereWhenItReturns(t *testing.T) {
 	got, err := w.streams.Pins.Decode(r.Value)
 	if want := oneOfEach()[0].Event.(*schemas.PinEvent); err != nil || cmp.Diff(want.Event, got.Event) != "" {
 		t.Errorf("decoded %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestPublishAs_RecordsOperatorOfDeletes(t *testing.T) {
+	w := newWire(t)
+	deletion := schemas.Event{ID: "d", Time: 1, Actor: "user:7", Verb: schemas.Delete, Object: "user:7"}
+	update := deletion
+	update.ID, update.Verb = "u", schemas.Update
+	lines := []schemas.Line{
+		{Stream: topics.Users, Key: "user:7", Event: &schemas.UserEvent{Event: update}},
+		{Stream: topics.Users, Key: "user:7", Event: &schemas.UserEvent{Event: deletion}},
+	}
+	p := w.publisher(t)
+	if err := errors.Join(p.PublishAs(t.Context(), "service:gdpr", lines), p.Publish(t.Context(), lines)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range w.drain(t, topics.Users) {
+		operator := ""
+		for _, h := range r.Headers {
+			if h.Key == topics.OperatorHeader {
+				operator = string(h.Value)
+			}
+		}
+		got = append(got, operator)
+	}
+	if want := []string{"", "service:gdpr", "", ""}; !slices.Equal(got, want) {
+		t.Errorf("got the operators %q, want %q", got, want)
 	}
 }
 

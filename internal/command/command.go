@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"os/user"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,4 +60,20 @@ func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Operator returns the given name, or if it is empty the login name and host of whoever runs the command.
+func Operator(given string) string {
+	if given != "" {
+		return given
+	}
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return name + "@" + host
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/smartfeed/smartfeed/serving/auth"
@@ -30,10 +32,10 @@ type PeerCheck interface {
 
 // access is who may make a call. The zero access lets everybody, without a token.
 type access struct {
-	scope string // with which a service's token opens it for everybody's data; "": no token is needed
-	users whose  // what the token of a user opens without the scope
-
-	scrape bool // the static token of the metrics opens it, too
+	scope  string // with which a service's token opens it for everybody's data; "": no token is needed
+	users  whose  // what the token of a user opens without the scope
+	parts  bool   // scopes below it, such as events:pins, admit a caller too; the handler checks what they permit
+	scrape bool   // the static token of the metrics opens it, too
 }
 
 // whose data a user's own token opens.
@@ -57,7 +59,7 @@ func (a access) class() string {
 // may put into all of them, opens nobody else's data.
 func (a access) check(c auth.Caller, r *http.Request) error {
 	switch {
-	case a.scope == "", c.User == "" && c.May(a.scope), c.User != "" && a.users == all:
+	case a.scope == "", c.User == "" && a.permits(c), c.User != "" && a.users == all:
 		return nil
 	case a.users == own && c.User != "" && r.PathValue("user") == string(c.User):
 		return nil
@@ -65,6 +67,11 @@ func (a access) check(c auth.Caller, r *http.Request) error {
 	p := problem(http.StatusForbidden, "%s", a.needs())
 	p.challenge = `Bearer error="insufficient_scope", scope="` + a.scope + `"`
 	return p
+}
+
+func (a access) permits(c auth.Caller) bool {
+	below := func(scope string) bool { return strings.HasPrefix(scope, a.scope+":") }
+	return c.May(a.scope) || a.parts && slices.ContainsFunc(c.Scopes, below)
 }
 
 func (a access) needs() string {

@@ -117,7 +117,14 @@ func TestDocumentSaysWhoMayCall(t *testing.T) {
 			case alternative["scrape"] != nil:
 				got.scrape = true
 			default:
-				got.scope = alternative["service"].([]any)[0].(string)
+				scope := alternative["service"].([]any)[0].(string)
+				if got.scope == "" {
+					got.scope = scope
+				} else if strings.HasPrefix(scope, got.scope+":") {
+					got.parts = true
+				} else {
+					t.Errorf("%s %s: a second scope %q", method, path, scope)
+				}
 			}
 		}
 		if want := of[method+" "+path]; got != want {

@@ -158,7 +158,8 @@ type Features interface {
 
 // Publisher puts events into the log; it returns nil when all are acknowledged.
 type Publisher interface {
-	Publish(ctx context.Context, lines []schemas.Line) error
+	// Deletes are recorded with the operator who sent them.
+	PublishAs(ctx context.Context, operator string, lines []schemas.Line) error
 }
 
 // Deps are what the server asks. Every part is needed where nothing else is said. Calls whose collaborator is nil are
@@ -205,6 +206,7 @@ type Server struct {
 	trials   *semaphore.Weighted
 	lines    *limit.Budget // of bodies of events
 	objects  *limit.Budget // of other bodies
+	refusals auditLines
 	metrics  *metrics
 }
 

@@ -4,50 +4,119 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/limit"
 )
 
-// operatorKey is where the context of a request that operates the product has an operator.
+// operator is the caller of a request that changes data or operates the product. A handler adds what it changed.
+type operator struct {
+	name    string // subject of the token; anonymous@address without one
+	caller  auth.Caller
+	changed []slog.Attr
+}
+
+// operatorKey is the context key of a request's *operator.
 type operatorKey struct{}
 
-// operating notes who asks for what operates the product: for the handler, and for the log, which has also who was refused.
-func operating(c auth.Caller, w http.ResponseWriter, r *http.Request) *http.Request {
-	o := operator{name: c.Subject, known: c.Subject != ""}
-	if !o.known {
+// attributed adds the operator to a request's context. Requests that operate the product have an audit line, refused ones
+// included; of events, only deletes have one, see auditDeletes.
+func attributed(c auth.Caller, a access, w http.ResponseWriter, r *http.Request) *http.Request {
+	o := &operator{name: c.Subject, caller: c}
+	if o.name == "" {
 		address, _ := limit.AddressOf(r.RemoteAddr)
 		o.name = "anonymous@" + address
 	}
-	if a, ok := w.(*answer); ok {
-		a.operator = o.name
+	if answer, ok := w.(*answer); ok && a.scope == auth.Operate {
+		answer.operator = o
 	}
 	return r.WithContext(context.WithValue(r.Context(), operatorKey{}, o))
 }
 
-// audit logs a call that operates the product: at level info what is to change something, at debug what looks.
+// operatorOf returns the operator of a request, with an empty name if there is none.
+func operatorOf(ctx context.Context) *operator {
+	if o, ok := ctx.Value(operatorKey{}).(*operator); ok {
+		return o
+	}
+	return &operator{}
+}
+
+// or returns who a change is attributed to: the subject of the token; without authentication the given name, if any.
+func (o *operator) or(said string) string {
+	if o.caller.Subject == "" && said != "" {
+		return said
+	}
+	return o.name
+}
+
+// change adds what a request changed to its audit line.
+func (o *operator) change(attrs ...slog.Attr) { o.changed = append(o.changed, attrs...) }
+
+// audit logs a call that operates the product: changes at level info, reads at debug. Calls without a valid token can come
+// in any number, so only some of their lines are logged; see auditLines.
 func (s *Server) audit(r *http.Request, route string, a *answer) {
 	level := slog.LevelInfo
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		level = slog.LevelDebug
 	}
-	s.log.LogAttrs(r.Context(), level, "operated",
-		slog.String("operator", a.operator), slog.String("method", r.Method), slog.String("route", route),
-		slog.Int("code", a.status), slog.String("request", a.Header().Get(requestID)), traceAttr(a.trace))
-}
-
-// operator is who operates the product.
-type operator struct {
-	name  string
-	known bool // by a token
-}
-
-// operatorOf returns who a change is attributed to: the subject of the token; where nobody is asked who they are, who they
-// say they are, or where they are.
-func operatorOf(ctx context.Context, said string) string {
-	o, _ := ctx.Value(operatorKey{}).(operator)
-	if !o.known && said != "" {
-		return said
+	attrs := []slog.Attr{
+		slog.String("operator", a.operator.name), slog.String("method", r.Method), slog.String("route", route),
+		slog.Int("code", a.status), slog.String("request", a.Header().Get(requestID)), traceAttr(a.trace),
 	}
-	return o.name
+	if a.status == http.StatusUnauthorized {
+		omitted, ok := s.refusals.next(s.deps.Now())
+		if !ok {
+			s.metrics.omitted.Inc()
+			return
+		}
+		attrs = append(attrs, slog.Int64("omitted", omitted))
+	}
+	s.log.LogAttrs(r.Context(), level, "operated", append(attrs, a.operator.changed...)...)
+}
+
+// auditDeletes logs each accepted delete: it cannot be undone.
+func (s *Server) auditDeletes(ctx context.Context, request string, lines []schemas.Line) {
+	for _, l := range lines {
+		if object, event, ok := l.Deletes(); ok {
+			s.log.LogAttrs(ctx, slog.LevelInfo, "delete accepted", slog.String("operator", operatorOf(ctx).name),
+				slog.String("object", object), slog.String("event", event), slog.String("request", request))
+		}
+	}
+}
+
+// checkEvents refuses events that the caller's scopes do not permit. Nothing of the request is published then.
+func (s *Server) checkEvents(ctx context.Context, lines []schemas.Line) error {
+	if s.deps.Auth == nil {
+		return nil
+	}
+	caller := operatorOf(ctx).caller
+	var refused []string
+	var scope string
+	for _, l := range lines {
+		if needs := scopeOf(l); !caller.May(needs) && !(needs != auth.DeleteUsers && caller.May(auth.Events)) {
+			scope = needs
+			if refused = append(refused, quote(l.Key)+" of stream "+l.Stream+" needs the scope "+needs); len(refused) == maxRefused {
+				break
+			}
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	p := problem(http.StatusForbidden, "%s; nothing was published", strings.Join(refused, "; "))
+	p.challenge = `Bearer error="insufficient_scope", scope="` + scope + `"`
+	return p
+}
+
+// maxRefused bounds how many events a refusal names.
+const maxRefused = 3
+
+// scopeOf returns the narrowest scope that permits an event.
+func scopeOf(l schemas.Line) string {
+	if _, _, deletes := l.Deletes(); deletes && l.Stream == schemas.StreamUsers {
+		return auth.DeleteUsers
+	}
+	return auth.EventsOf(l.Stream)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ type DeadLetters interface {
 	// List returns the newest ones, the newest last.
 	List(ctx context.Context, limit int) ([]operate.Letter, error)
 	// Retry has what came since the last call retried at once.
-	Retry(ctx context.Context) (operate.Retried, error)
+	Retry(ctx context.Context, operator string) (operate.Retried, error)
 	// Kinds returns how all kinds stand, by name.
 	Kinds(ctx context.Context) ([]schemas.RetryKind, error)
 	// Retries returns letters of a kind in a state ("": of all), at most limit, who came into it last first.
@@ -175,7 +176,8 @@ func (s *Server) limitRetries(w http.ResponseWriter, r *http.Request) error {
 		if len(problems) > 0 {
 			return limited{}, listed(problems)
 		}
-		err := s.deps.DeadLetters.Limit(ctx, limit, operatorOf(ctx, req.Operator))
+		err := s.deps.DeadLetters.Limit(ctx, limit, operatorOf(ctx).or(req.Operator))
+		operatorOf(ctx).change(slog.String("kind", limit.Scope), slog.Float64("rate", limit.Rate), slog.Int("priority", int(limit.Priority)))
 		var bad *schemas.BadRecordError
 		switch {
 		case errors.As(err, &bad):
@@ -193,7 +195,9 @@ func (s *Server) retryDeadLetters(w http.ResponseWriter, r *http.Request) error 
 	if err := parametersOf(r).err(); err != nil {
 		return err
 	}
-	done, err := s.deps.DeadLetters.Retry(r.Context())
+	by := operatorOf(r.Context())
+	done, err := s.deps.DeadLetters.Retry(r.Context(), by.name)
+	by.change(slog.Int("retried", done.Published), slog.Int("skipped", done.Skipped))
 	var tooLong *operate.TooLongError
 	if errors.As(err, &tooLong) {
 		return fmt.Errorf("%w (%w)", problem(http.StatusInternalServerError, "%v", tooLong), err)

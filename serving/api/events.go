@@ -31,16 +31,20 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkEvents(r.Context(), lines); err != nil {
+		return err
+	}
 	if err := s.publish(r.Context(), lines); err != nil {
 		return err
 	}
+	s.auditDeletes(r.Context(), w.Header().Get(requestID), lines)
 	return writeJSON(w, http.StatusAccepted, accepted{len(lines)})
 }
 
 func (s *Server) publish(ctx context.Context, lines []schemas.Line) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.PublishTimeout)
 	defer cancel()
-	err := s.deps.Publisher.Publish(ctx, lines)
+	err := s.deps.Publisher.PublishAs(ctx, operatorOf(ctx).name, lines)
 	var uncertain *topics.PublishError
 	if errors.As(err, &uncertain) {
 		return fmt.Errorf("%w (%w)", unavailable("the broker has not acknowledged every event: send them again"), err)

@@ -39,6 +39,7 @@ type fakes struct {
 	counted   int // times that Waiting was called
 	visits    []visit
 	published [][]schemas.Line
+	publisher string // operator of the last of them
 	asked     []feature.Request
 }
 
@@ -175,7 +176,7 @@ func (l letters) List(_ context.Context, limit int) ([]operate.Letter, error) {
 	return list[len(list)-min(limit, len(list)):], l.fail
 }
 
-func (l letters) Retry(context.Context) (operate.Retried, error) {
+func (l letters) Retry(context.Context, string) (operate.Retried, error) {
 	return operate.Retried{Published: 2, Topics: map[string]int{topics.Actions: 2}, Skipped: 1}, l.fail
 }
 
@@ -330,13 +331,13 @@ func (f *fakes) Definitions() []feature.Definition {
 	return []feature.Definition{{Name: "interests", Description: "what it counts", Entity: feature.User, Window: time.Hour, Aggregate: feature.Count}}
 }
 
-func (f *fakes) Publish(ctx context.Context, lines []schemas.Line) error {
+func (f *fakes) PublishAs(ctx context.Context, operator string, lines []schemas.Line) error {
 	if err := f.held(ctx); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.published = append(f.published, lines)
+	f.published, f.publisher = append(f.published, lines), operator
 	return nil
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -16,6 +17,7 @@ const requestID = "X-Request-Id"
 
 type metrics struct {
 	seconds *prometheus.HistogramVec
+	omitted prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -23,8 +25,11 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		Name:    "smartfeed_http_request_seconds",
 		Help:    "Time from the end of a request's header to the end of its answer.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15), // 0.5 ms to 8 s
-	}, []string{"route", "method", "code"})}
-	return m, reg.Register(m.seconds)
+	}, []string{"route", "method", "code"}), omitted: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "smartfeed_http_audit_lines_omitted_total",
+		Help: "Audit lines of requests without a valid token that were not logged, above 10 per second.",
+	})}
+	return m, errors.Join(reg.Register(m.seconds), reg.Register(m.omitted))
 }
 
 // identified gives every answer the id of its request.
@@ -61,7 +66,7 @@ func (s *Server) instrument(route string, next http.Handler) http.Handler {
 
 func (s *Server) note(r *http.Request, route string, a *answer, took time.Duration) {
 	s.metrics.seconds.WithLabelValues(route, method(r.Method), strconv.Itoa(a.status)).Observe(took.Seconds())
-	if a.operator != "" {
+	if a.operator != nil {
 		s.audit(r, route, a)
 	}
 	s.log.LogAttrs(r.Context(), slog.LevelDebug, "request",
@@ -87,7 +92,7 @@ type answer struct {
 	bytes  int64
 	trace  string // the id of the recorded trace that the request belongs to, "": none
 
-	operator string // who operates the product with it, "": it does not
+	operator *operator // who operates the product with it; nil: it does not
 }
 
 func (a *answer) WriteHeader(status int) {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -79,7 +80,7 @@ type decisionRequest struct {
 // decide answers when the decision is acknowledged.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(s, w, r, func(ctx context.Context, req decisionRequest) (dictionaryTerm, error) {
-		req.Operator = operatorOf(ctx, req.Operator)
+		req.Operator = operatorOf(ctx).or(req.Operator)
 		d, problems := s.decision(req)
 		if len(problems) > 0 {
 			return dictionaryTerm{}, listed(problems)
@@ -90,6 +91,8 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 		if err := s.deps.Dictionary.Decide(ctx, d); err != nil {
 			return dictionaryTerm{}, fmt.Errorf("%w (%w)", unavailable("the decision is not certain: send it again"), err)
 		}
+		operatorOf(ctx).change(slog.String("term", d.Term), slog.String("state", string(d.State)),
+			slog.String("interest", string(d.Interest)), slog.String("into", d.Into), slog.String("reason", d.Reason))
 		t := schemas.DictionaryTerm{Term: d.Term, State: d.State, Interest: d.Interest, Into: d.Into, Reason: d.Reason, Operator: d.Operator}
 		return dictionaryTerm{t, timeOf(d.Time)}, nil
 	})

@@ -66,7 +66,7 @@ func (s *Server) routes() []route {
 			route{method: "GET", path: "/v1/insights/popularity", access: access{scope: auth.Operate}, handle: s.popularity},
 		),
 		present(s.deps.Publisher != nil,
-			route{method: "POST", path: "/v1/events", access: access{scope: auth.Events}, handle: s.events},
+			route{method: "POST", path: "/v1/events", access: access{scope: auth.Events, parts: true}, handle: s.events},
 		),
 		present(s.deps.DeadLetters != nil,
 			route{method: "GET", path: "/v1/deadletters", access: access{scope: auth.Operate}, handle: s.deadLetters},
@@ -170,8 +170,8 @@ func (s *Server) bounded(r route) http.Handler {
 			return r.handle(w, req)
 		}
 		caller, err := s.admit(r.access, req)
-		if r.access.scope == auth.Operate {
-			req = operating(caller, w, req)
+		if r.access.scope == auth.Operate || r.access.scope == auth.Events {
+			req = attributed(caller, r.access, w, req)
 		}
 		if err != nil {
 			return err

@@ -273,7 +273,7 @@ func TestBrokerThatDoesNotAnswer(t *testing.T) {
 // silentBroker acknowledges nothing.
 type silentBroker struct{}
 
-func (silentBroker) Publish(ctx context.Context, lines []schemas.Line) error {
+func (silentBroker) PublishAs(ctx context.Context, _ string, lines []schemas.Line) error {
 	<-ctx.Done()
 	return &topics.PublishError{Events: len(lines), Err: ctx.Err()}
 }

@@ -34,12 +34,23 @@ import (
 const (
 	Feed     = "feed"     // read feeds, pools and lists of everybody
 	Features = "features" // ask for features of everybody, try definitions
-	Events   = "events"   // publish events
+	Events   = "events"   // publish events of all streams, except deletes of users
 	Operate  = "operate"  // see the state of the program, retry dead letters
+
+	// DeleteUsers permits deletes of users, which cannot be undone, and nothing else.
+	DeleteUsers = Events + ":users:delete"
 )
 
-// Scopes are all that there are.
-func Scopes() []string { return []string{Feed, Features, Events, Operate} }
+// EventsOf returns the scope that permits events of one stream, except deletes of users.
+func EventsOf(stream string) string { return Events + ":" + stream }
+
+// Scopes returns all scopes.
+func Scopes() []string {
+	return []string{
+		Feed, Features, Events, EventsOf(schemas.StreamPins), EventsOf(schemas.StreamFollows), EventsOf(schemas.StreamActions),
+		EventsOf(schemas.StreamUsers), EventsOf(schemas.StreamCandidates), DeleteUsers, Operate,
+	}
+}
 
 // Config says whose tokens are taken. With neither a set of keys nor a secret nobody is asked who they are.
 type Config struct {

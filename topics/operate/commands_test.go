@@ -298,14 +298,14 @@ func TestDeadLettersListAndRetry(t *testing.T) {
 		t.Errorf("the newest letter is %+v, want that of topic gone", l)
 	}
 
-	out, _, err = w.smartfeed(t, "", "deadletters", "retry")
+	out, _, err = w.smartfeed(t, "", "deadletters", "retry", "--operator", "ann")
 	if err != nil || out != "retried 6 dead letters, skipped 2\n" {
 		t.Errorf("retry printed %q, %v", out, err)
 	}
 	ordered := map[string]string{}
 	for _, r := range w.drain(t, topics.RetryOrders) {
 		o, err := w.streams.RetryOrders.Decode(r.Value)
-		if err != nil || o.Validate(string(r.Key)) != nil || r.Partition != topics.Partition(o.Topic, 4) || len(o.Letters) != 1 {
+		if err != nil || o.Validate(string(r.Key)) != nil || r.Partition != topics.Partition(o.Topic, 4) || len(o.Letters) != 1 || o.Operator != "ann" {
 			t.Fatalf("order %+v under %s in partition %d: %v", o, r.Key, r.Partition, err)
 		}
 		ordered[string(o.Letters[0].Key)] = o.Topic + " " + string(o.Letters[0].Value)

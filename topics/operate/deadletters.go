@@ -132,8 +132,9 @@ const retryBatch = 500
 // which that group does not keep, it publishes itself to the topic they came from. It returns when all is acknowledged,
 // and remembers it. Interrupted, it may order some again the next time. A record that still cannot be worked off becomes
 // a new dead letter. A user of k who may not write the topic of such a long letter gets a *TooLongError.
-func RetryDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams) (Retried, error) {
-	r, err := newRetrier(ctx, k, s)
+// The operator is recorded in the orders, and as the header topics.OperatorHeader of long letters.
+func RetryDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, operator string) (Retried, error) {
+	r, err := newRetrier(ctx, k, s, operator)
 	if err != nil {
 		return Retried{}, fmt.Errorf("retry dead letters: %w", err)
 	}
@@ -155,6 +156,7 @@ type retrier struct {
 	streams *topics.Streams
 	known   map[string]topics.Topic
 	done    Retried
+	by      string // operator; "": unknown
 
 	orders []*kgo.Record
 	long   []*kgo.Record // retries themselves, see RetryDeadLetters
@@ -162,7 +164,7 @@ type retrier struct {
 	next   kadm.Offsets  // behind them
 }
 
-func newRetrier(ctx context.Context, k topics.Kafka, s *topics.Streams) (*retrier, error) {
+func newRetrier(ctx context.Context, k topics.Kafka, s *topics.Streams, operator string) (*retrier, error) {
 	profile, err := topics.ProfileOf(ctx, k)
 	if err != nil {
 		return nil, err
@@ -176,7 +178,7 @@ func newRetrier(ctx context.Context, k topics.Kafka, s *topics.Streams) (*retrie
 		l.Close()
 		return nil, err
 	}
-	r := &retrier{log: l, client: client, streams: s, known: map[string]topics.Topic{}, next: kadm.Offsets{}}
+	r := &retrier{log: l, client: client, streams: s, by: operator, known: map[string]topics.Topic{}, next: kadm.Offsets{}}
 	r.done.Topics = map[string]int{}
 	for _, t := range topics.Catalogue(profile) {
 		r.known[t.Name] = t
@@ -197,7 +199,7 @@ func (r *retrier) add(ctx context.Context, l Letter) error {
 		return nil
 	}
 	if len(l.Key)+len(l.Value) > topics.MaxRetriedBytes {
-		r.long = append(r.long, retryOf(topic, &l.DeadLetter))
+		r.long = append(r.long, r.retryOf(topic, &l.DeadLetter))
 	} else {
 		order, err := r.order(topic, &l.DeadLetter)
 		if err != nil {
@@ -216,16 +218,16 @@ func (r *retrier) add(ctx context.Context, l Letter) error {
 func (r *retrier) pass(l Letter) { r.next.AddOffset(topics.DeadLetters, l.Partition, l.Offset+1, -1) }
 
 // retryOf is the retry of a letter that is too long for an order.
-func retryOf(topic topics.Topic, l *schemas.DeadLetter) *kgo.Record {
+func (r *retrier) retryOf(topic topics.Topic, l *schemas.DeadLetter) *kgo.Record {
 	retry := topics.Retry{Group: l.Group, Attempt: l.Attempts + 1}
 	retry.Partition, retry.Offset = l.First()
-	header := kgo.RecordHeader{Key: topics.RetryHeader, Value: retry.Value()}
-	return &kgo.Record{Topic: l.Topic, Partition: topic.RetryTo(l), Key: l.Key, Value: l.Value, Headers: []kgo.RecordHeader{header}}
+	headers := []kgo.RecordHeader{{Key: topics.RetryHeader, Value: retry.Value()}, {Key: topics.OperatorHeader, Value: []byte(r.by)}}
+	return &kgo.Record{Topic: l.Topic, Partition: topic.RetryTo(l), Key: l.Key, Value: l.Value, Headers: headers}
 }
 
 // order is the order to retry a letter.
 func (r *retrier) order(topic topics.Topic, l *schemas.DeadLetter) (*kgo.Record, error) {
-	order := schemas.RetryOrder{Topic: l.Topic, Time: schemas.MicrosOf(time.Now()), Letters: []schemas.DeadLetter{*l}}
+	order := schemas.RetryOrder{Topic: l.Topic, Operator: r.by, Time: schemas.MicrosOf(time.Now()), Letters: []schemas.DeadLetter{*l}}
 	value, err := r.streams.RetryOrders.Encode(&order)
 	if err != nil {
 		return nil, fmt.Errorf("order retry: %w", err)

@@ -21,8 +21,9 @@ func deadLettersCommand(setup func(*cobra.Command) (topics.Setup, error), more [
 	cmd := command.Group("deadletters", "look at records that could not be worked off, and try them again",
 		"  smartfeed deadletters list --limit 10", more...)
 	var (
-		asJSON bool
-		limit  int
+		asJSON   bool
+		limit    int
+		operator string
 	)
 	list := &cobra.Command{
 		Use: "list", Short: "print dead letters, the newest last", Args: cobra.NoArgs,
@@ -51,11 +52,12 @@ func deadLettersCommand(setup func(*cobra.Command) (topics.Setup, error), more [
 			if err != nil {
 				return err
 			}
-			done, err := RetryDeadLetters(cmd.Context(), s.Kafka, streams)
+			done, err := RetryDeadLetters(cmd.Context(), s.Kafka, streams, command.Operator(operator))
 			return errors.Join(err, printRetried(cmd.OutOrStdout(), done, asJSON))
 		}),
 	}
 	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
+	retry.Flags().StringVar(&operator, "operator", "", operatorUsage)
 	cmd.AddCommand(list, retry, limitCommand(setup, &asJSON))
 	return cmd
 }
@@ -88,7 +90,7 @@ set counts. Of kinds that are due at once the one of greater --priority goes fir
 			}
 			limit := schemas.RetryLimit{Scope: args[0], Rate: rate, Priority: priority}
 			var bad *schemas.BadRecordError
-			if err := LimitRetries(cmd.Context(), s.Kafka, streams, limit, operator); errors.As(err, &bad) {
+			if err := LimitRetries(cmd.Context(), s.Kafka, streams, limit, command.Operator(operator)); errors.As(err, &bad) {
 				return &command.UsageError{Err: bad}
 			} else if err != nil {
 				return err
@@ -96,10 +98,12 @@ set counts. Of kinds that are due at once the one of greater --priority goes fir
 			return printLimit(cmd.OutOrStdout(), limit, args[1], *asJSON)
 		}),
 	}
-	cmd.Flags().StringVar(&operator, "operator", "", "who sets it, for others to see")
+	cmd.Flags().StringVar(&operator, "operator", "", operatorUsage)
 	cmd.Flags().Int32Var(&priority, "priority", 0, "greater goes first")
 	return cmd
 }
+
+const operatorUsage = "record this name as the operator; default: your login name and host"
 
 // kinds are the topics of the catalogue with each group that reads them: what limits are set for.
 func kinds() []string {

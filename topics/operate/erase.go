@@ -53,7 +53,9 @@ type Eraser struct {
 	Streams *topics.Streams
 	Readers []topics.Reader // that are waited for; none: those of the catalogue
 	Unknown bool            // also erase one of whom nothing is known
-	Say     func(state string)
+	// Operator is recorded in the delete, see topics.OperatorHeader. "": unknown.
+	Operator string
+	Say      func(state string)
 }
 
 // Erase deletes a user for good and returns when all of it has had its effect, in rows, stores and answers. It fails with

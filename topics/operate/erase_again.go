@@ -130,6 +130,7 @@ func (e Eraser) publish(ctx context.Context, users ...schemas.UserID) error {
 		return err
 	}
 	defer p.Close()
+	p.Operator = e.Operator
 	for some := range slices.Chunk(users, 1000) {
 		lines := make([]schemas.Line, len(some))
 		for i, user := range some {

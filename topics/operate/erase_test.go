@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
+	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
 // recordTypes returns the types of records by name.
@@ -85,5 +87,29 @@ func TestWhatStaysForEver(t *testing.T) {
 		if got, want := strings.Contains(r.String(), "for ever"), slices.Contains(forEver, topic.Name); got != want {
 			t.Errorf("%s, for ever: %t, want %t", r, got, want)
 		}
+	}
+}
+
+func TestEraser_RecordsOperator(t *testing.T) {
+	_, setup := topicstest.Wire(t)
+	streams, err := setup.Streams(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (Eraser{Kafka: setup.Kafka, Streams: streams, Operator: "ann@host"}).publish(t.Context(), "user:7"); err != nil {
+		t.Fatal(err)
+	}
+	l, err := topics.NewLog(setup.Kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var got []kgo.RecordHeader
+	err = readKeyed(t.Context(), l, setup.Kafka, topics.Users, "user:7", func(r *kgo.Record) error {
+		got = r.Headers
+		return nil
+	})
+	if err != nil || len(got) != 1 || got[0].Key != topics.OperatorHeader || string(got[0].Value) != "ann@host" {
+		t.Errorf("got the headers %v, %v, want the operator", got, err)
 	}
 }

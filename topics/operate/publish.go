@@ -209,6 +209,7 @@ func sendFiles(ctx context.Context, s topics.Setup, files []source, check func(s
 		return Published{}, err
 	}
 	defer p.Close()
+	p.Operator = command.Operator("")
 	started := time.Now()
 	tally := &tally{task: s.Start("publish", good), acked: map[string]int{}}
 	defer tally.task.Done()

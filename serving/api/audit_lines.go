@@ -1,0 +1,33 @@
+package api
+
+import (
+	"sync"
+	"time"
+)
+
+// auditLines bounds log lines that callers without a valid token cause. It is safe for concurrent use.
+type auditLines struct {
+	mu      sync.Mutex
+	second  time.Time // in which lines were last logged
+	logged  int       // in that second
+	omitted int64     // since a line was last logged
+}
+
+// linesPerSecond bounds the audit lines of requests without a valid token.
+const linesPerSecond = 10
+
+// next reports whether a line may be logged now, and how many were omitted before it.
+func (l *auditLines) next(now time.Time) (omitted int64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := now.Truncate(time.Second); now != l.second {
+		l.second, l.logged = now, 0
+	}
+	if l.logged == linesPerSecond {
+		l.omitted++
+		return 0, false
+	}
+	l.logged++
+	omitted, l.omitted = l.omitted, 0
+	return omitted, true
+}
