@@ -67,7 +67,7 @@ func (p *product) peerProof() (*auth.Peers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peers.secret_file: %w", err)
 	}
-	return auth.NewPeers(secret, nil), nil
+	return auth.NewPeers(secret, p.cfg.peerAddress(), nil), nil
 }
 
 // provePeer adds to the collaborators of a client of peers how it proves itself, and whom it believes.
@@ -79,6 +79,7 @@ func (p *product) provePeer(deps *peers.Deps) error {
 		}
 		deps.Prove = proof.Sign
 	}
+	deps.Check = p.cfg.Peers.CheckAddress
 	if !p.cfg.Peers.HTTPS {
 		return nil
 	}

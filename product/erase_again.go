@@ -108,7 +108,7 @@ func (p *program) eraseAgain(ctx context.Context, cmd *cobra.Command, args []str
 	}
 	task := setup.Start("erase again", -1)
 	defer task.Done()
-	eraser := operate.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Say: task.Say}
+	eraser := operate.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Operator: command.Operator(""), Say: task.Say}
 	return eraser.Again(ctx, users)
 }
 

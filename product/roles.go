@@ -121,6 +121,9 @@ func (p *program) runRole(cmd *cobra.Command, pieces []opener, role Role, groups
 	if err := cfg.check(role, groups...); err != nil {
 		return err
 	}
+	if err := cfg.Peers.CheckAddress(cfg.peerAddress()); err != nil {
+		return command.Usagef("--http, --advertise: %w", err)
+	}
 	return runProduct(cmd, cfg, pieces, func(ctx context.Context, product *product) error {
 		if product.awaitReady(ctx) {
 			fmt.Fprintf(cmd.OutOrStdout(), "smartfeed is ready\n  http   %s/\n  kafka  %s\n  state  %s\n",

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"math/big"
 	"net/http"
 	"os"
@@ -370,48 +371,70 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestPeers(t *testing.T) {
-	at := now
-	clock := func() time.Time { return at }
-	p, other := NewPeers([]byte(strings.Repeat("p", 32)), clock), NewPeers([]byte(strings.Repeat("q", 32)), clock)
-	sent := func(by *Peers) *http.Request {
-		r, err := http.NewRequest(http.MethodPost, "http://peer/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if by != nil {
-			if err := by.Sign(r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return r
-	}
-	first := sent(p)
-	if err := p.Check(first); err != nil {
-		t.Errorf("got %v, want it taken", err)
-	}
-	if strings.Contains(first.Header.Get("Authorization"), "ppp") {
-		t.Error("the secret itself is sent")
-	}
-	for name, r := range map[string]*http.Request{"another secret": sent(other), "nothing": sent(nil)} {
-		if err := p.Check(r); err == nil {
-			t.Errorf("%s: got nil, want it refused", name)
-		}
-	}
-	userToken, err := Mint(Config{}, []byte(strings.Repeat("p", 32)), Grant{User: "user:ada", Scopes: Scopes(), For: time.Hour}, now)
+// call is a request to a process, signed by a peer if there is one.
+func call(t *testing.T, by *Peers, url, body string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := sent(nil)
-	r.Header.Set("Authorization", "Bearer "+userToken)
-	if err := p.Check(r); err == nil {
-		t.Error("a caller's token: got nil, want it refused")
+	if by != nil {
+		if err := by.Sign(r, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	at = now.Add(peerLife + peerLeeway + time.Second)
-	if err := p.Check(first); err == nil {
+	return r
+}
+
+func TestPeers_AcceptsCallsSignedForThem(t *testing.T) {
+	at := now
+	clock := func() time.Time { return at }
+	secret := []byte(strings.Repeat("p", 32))
+	caller, callee := NewPeers(secret, "caller:1", clock), NewPeers(secret, "callee:2", clock)
+	r := call(t, caller, "http://callee:2/peer/chunk", "{}")
+	if strings.Contains(r.Header.Get("Authorization"), "ppp") {
+		t.Error("the secret itself is sent")
+	}
+	if err := callee.Check(r); err != nil {
+		t.Fatalf("got %v, want it accepted", err)
+	}
+	if body, err := io.ReadAll(r.Body); string(body) != "{}" || err != nil {
+		t.Errorf("after the check the body is %q, %v, want {}", body, err)
+	}
+	r = call(t, caller, "http://callee:2/peer/chunk", "{}")
+	if at = now.Add(peerLife + peerLeeway + time.Second); callee.Check(r) == nil {
 		t.Error("an old token: got nil, want it refused")
 	}
-	if err := p.Check(sent(p)); err != nil {
-		t.Errorf("a new token: got %v, want it taken", err)
+}
+
+func TestPeers_RefusesTokensOfOtherCalls(t *testing.T) {
+	clock := func() time.Time { return now }
+	secret := []byte(strings.Repeat("p", 32))
+	caller, callee := NewPeers(secret, "caller:1", clock), NewPeers(secret, "callee:2", clock)
+	stranger := NewPeers([]byte(strings.Repeat("q", 32)), "caller:1", clock)
+	userToken, err := Mint(Config{}, secret, Grant{User: "user:ada", Scopes: Scopes(), For: time.Hour}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const url, body = "http://callee:2/peer/chunk", `{"user":"user:ada"}`
+	tooLong := strings.Repeat("x", MaxPeerBytes+1)
+	for name, signed := range map[string]*http.Request{
+		"another secret":  call(t, stranger, url, body),
+		"no token":        call(t, nil, url, body),
+		"another address": call(t, caller, "http://attacker:2/peer/chunk", body),
+		"another path":    call(t, caller, "http://callee:2/peer/pool", body),
+		"another body":    call(t, caller, url, `{"user":"user:bob"}`),
+		"a longer body":   call(t, caller, url, tooLong),
+		"a user's token":  {Header: http.Header{"Authorization": {"Bearer " + userToken}}},
+	} {
+		r := call(t, nil, url, body)
+		if name == "a longer body" {
+			r = call(t, nil, url, tooLong)
+		}
+		r.Header = signed.Header
+		var refused *TokenError
+		if err := callee.Check(r); !errors.As(err, &refused) {
+			t.Errorf("%s: got %v, want it refused", name, err)
+		}
 	}
 }

@@ -1,72 +1,93 @@
 package auth
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Peers proves to another process of the product that a call is from one, by the secret that they share. The secret stays
-// where it is: what goes over the wire is a token that is signed with it, is for nothing else and is soon of no use. It is
-// safe for concurrent use.
+// Peers proves to another process of the product that a call is from one, by a secret that all processes share. The secret
+// is never sent: each call has a token of its own, signed with it. A token holds for one process, path and body, and for
+// some seconds, so that a process that receives a call cannot use the token for another one. Peers is safe for concurrent
+// use.
 type Peers struct {
 	secret []byte
 	now    func() time.Time
 	parser *jwt.Parser
-
-	mu     sync.Mutex
-	token  string
-	signed time.Time
 }
 
 const (
-	peerAudience = "smartfeed-peer"
-	peerLife     = time.Minute
-	peerLeeway   = 30 * time.Second
+	peerAudience = "smartfeed-peer "
+	peerLife     = 10 * time.Second
+	peerLeeway   = 30 * time.Second // clocks differ
 )
 
-// NewPeers takes the secret of all processes. now may be nil, for time.Now.
-func NewPeers(secret []byte, now func() time.Time) *Peers {
+// MaxPeerBytes bounds the body of a call between processes.
+const MaxPeerBytes = 64 << 10
+
+// peerClaims are the claims of a call's token.
+type peerClaims struct {
+	Path string `json:"path"`
+	Body string `json:"body"` // SHA-256, base64
+	jwt.RegisteredClaims
+}
+
+// NewPeers takes the secret of all processes, and the address, host:port, by which others call this one. now may be nil, for
+// time.Now.
+func NewPeers(secret []byte, self string, now func() time.Time) *Peers {
 	if now == nil {
 		now = time.Now
 	}
 	return &Peers{secret: secret, now: now, parser: jwt.NewParser(
-		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithAudience(peerAudience),
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithAudience(peerAudience+self),
 		jwt.WithExpirationRequired(), jwt.WithLeeway(peerLeeway), jwt.WithTimeFunc(now), jwt.WithStrictDecoding())}
 }
 
-// Sign adds the proof to a request. A token is used for half of its life.
-func (p *Peers) Sign(r *http.Request) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now := p.now(); p.token == "" || now.Sub(p.signed) > peerLife/2 || now.Before(p.signed) {
-		token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.RegisteredClaims{
-			Audience: jwt.ClaimStrings{peerAudience}, ExpiresAt: jwt.NewNumericDate(now.Add(peerLife)),
-		}).SignedString(p.secret)
-		if err != nil {
-			return fmt.Errorf("sign call to a peer: %w", err)
-		}
-		p.token, p.signed = token, now
+// Sign adds to a call the token for its address, path and body.
+func (p *Peers) Sign(r *http.Request, body []byte) error {
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, peerClaims{r.URL.Path, digest(body), jwt.RegisteredClaims{
+		Audience: jwt.ClaimStrings{peerAudience + r.URL.Host}, ExpiresAt: jwt.NewNumericDate(p.now().Add(peerLife)),
+	}}).SignedString(p.secret)
+	if err != nil {
+		return fmt.Errorf("sign call to a peer: %w", err)
 	}
-	r.Header.Set("Authorization", "Bearer "+p.token)
+	r.Header.Set("Authorization", "Bearer "+token)
 	return nil
 }
 
-// Check fails with a *TokenError unless a request is from a peer.
+// Check fails with a *TokenError unless a request is a call of a peer to this process. It reads the body of a request whose
+// token is signed by a peer, at most MaxPeerBytes of it, and leaves it to be read again.
 func (p *Peers) Check(r *http.Request) error {
 	token, ok := Bearer(r)
 	if !ok || len(token) > MaxTokenBytes {
 		return &TokenError{"there is none"}
 	}
-	_, err := p.parser.ParseWithClaims(token, &jwt.RegisteredClaims{}, func(*jwt.Token) (any, error) { return p.secret, nil })
+	var said peerClaims
+	_, err := p.parser.ParseWithClaims(token, &said, func(*jwt.Token) (any, error) { return p.secret, nil })
 	if err != nil {
 		return &TokenError{reason(err)}
 	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, MaxPeerBytes+1))
+	if err != nil {
+		return fmt.Errorf("read call of a peer: %w", err)
+	}
+	if len(body) > MaxPeerBytes || said.Path != r.URL.Path || said.Body != digest(body) {
+		return &TokenError{"it is for another call"}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	return nil
+}
+
+func digest(body []byte) string {
+	sum := sha256.Sum256(body)
+	return base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
 // Bearer returns the token of a request's Authorization header, false if there is none of that kind.

@@ -33,12 +33,13 @@ type Deps struct {
 	Everybody  Everybody             // which processes there are
 	Partitions int32                 // of both groups
 	Prove      Prove                 // says that a call is from a peer; nil: nobody asks
+	Check      func(string) error    // fails for addresses that must not be called; nil: all may be
 	TLS        *tls.Config           // for calls over https; nil: over plain HTTP
 	Metrics    prometheus.Registerer // nil: none
 }
 
-// Prove adds to a request what shows that it is from another process of the product; auth.Peers.Sign does.
-type Prove func(*http.Request) error
+// Prove adds to a request with a body what shows that it is from another process of the product; auth.Peers.Sign does.
+type Prove func(r *http.Request, body []byte) error
 
 // Client is the content generator of all users, and knows the neighbours of all pins and interests, wherever these are.
 // It is safe for concurrent use. Close it.
@@ -52,6 +53,7 @@ type Client struct {
 	http           *http.Client
 	scheme         string // and what follows it
 	prove          Prove
+	check          func(address string) error
 	transport      *http.Transport
 	asked          *prometheus.CounterVec // by call and outcome
 
@@ -91,7 +93,7 @@ func NewClient(deps Deps) (*Client, error) {
 		scheme = "https://"
 	}
 	c := &Client{
-		scheme: scheme, prove: deps.Prove,
+		scheme: scheme, prove: deps.Prove, check: deps.Check,
 		partitions: deps.Partitions,
 		pools:      owners{directory: deps.Pools},
 		related:    owners{directory: deps.Related},
@@ -255,6 +257,11 @@ func once[Resp any](ctx context.Context, c *Client, call string, rows target, bo
 
 // call sends a call to an address.
 func (c *Client) call(ctx context.Context, call, address string, body []byte) ([]byte, error) {
+	if c.check != nil {
+		if err := c.check(address); err != nil {
+			return nil, err
+		}
+	}
 	ctx, span := tracing.Start(ctx, http.MethodPost+" "+Path+call, trace.SpanKindClient,
 		attribute.String("http.request.method", http.MethodPost), attribute.String("url.template", Path+call),
 		attribute.String("network.peer.address", address))
@@ -272,7 +279,7 @@ func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, err
 	// may not, once bytes of it have gone out.
 	req.GetBody = nil
 	if c.prove != nil {
-		if err := c.prove(req); err != nil {
+		if err := c.prove(req, body); err != nil {
 			return nil, err
 		}
 	}

@@ -37,17 +37,25 @@ type Config struct {
 	SecretFile string              `yaml:"secret_file"` // with the secret that they share, at least 32 bytes; "": nobody is asked, on loopback
 	HTTPS      bool                `yaml:"https"`       // they have api.tls; default false
 	TLS        secure.Certificates `yaml:"tls"`         // whom to believe then; the commands that ask a server do the same
+	// Insecure permits calls over plain HTTP to addresses beyond loopback: another process on the network can then read calls
+	// and forge answers. Default false.
+	Insecure bool `yaml:"insecure"`
+	// Allow lists where other processes may be: networks (10.0.0.0/8), host names, and suffixes of host names
+	// (.pods.example.com). Empty: anywhere. Default empty.
+	Allow []string `yaml:"allow"`
 }
 
-// Validate reports every value that does not go with the others.
-func (c Config) Validate() error { return secure.Under("tls", c.TLS.Validate()) }
+// Validate reports every value that is out of its bounds or does not go with the others.
+func (c Config) Validate() error {
+	return errors.Join(secure.Under("tls", c.TLS.Validate()), c.validateAllow())
+}
 
 // Path is below which a process answers its peers.
 const Path = "/peer/"
 
 // Bounds of a call's bodies, bytes.
 const (
-	maxRequest = 64 << 10
+	maxRequest = 64 << 10 // as auth.MaxPeerBytes
 	maxAnswer  = 16 << 20 // a pool of 1,000 candidates of the longest ids and facets is above any real one
 )
 

@@ -1,0 +1,57 @@
+package peers
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+)
+
+// CheckAddress fails for an address, host:port, that this process must not call. Addresses come from the client ids of the
+// members of a group, so whoever may join one can name any. Beyond loopback only TLS shows that the answer is a peer's.
+func (c Config) CheckAddress(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("peer address %q is not host:port", address)
+	}
+	if !c.HTTPS && !c.Insecure && !onLoopback(host) {
+		return fmt.Errorf("peer address %s: calls beyond loopback need TLS: set peers.https, or peers.insecure", address)
+	}
+	if len(c.Allow) > 0 && !c.allows(host) {
+		return fmt.Errorf("peer address %s is not in peers.allow", address)
+	}
+	return nil
+}
+
+func onLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// allows reports whether a host matches an entry: an IP address its networks, a name its suffixes and names.
+func (c Config) allows(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	for _, entry := range c.Allow {
+		suffix := strings.HasPrefix(entry, ".")
+		network, notNetwork := netip.ParsePrefix(entry)
+		switch {
+		case err == nil && notNetwork == nil && network.Contains(ip.Unmap()),
+			!suffix && strings.EqualFold(entry, host),
+			suffix && err != nil && len(host) > len(entry) && strings.EqualFold(host[len(host)-len(entry):], entry):
+			return true
+		}
+	}
+	return false
+}
+
+func (c Config) validateAllow() error {
+	var problems []error
+	for _, entry := range c.Allow {
+		_, err := netip.ParsePrefix(entry)
+		if strings.Contains(entry, "/") && err != nil || strings.Trim(entry, ".") == "" || strings.ContainsAny(entry, " *@") {
+			problems = append(problems, fmt.Errorf("allow: %q: want a network 10.0.0.0/8, a host name, or a suffix .example.com", entry))
+		}
+	}
+	return errors.Join(problems...)
+}
