@@ -97,15 +97,11 @@ func (g *Guard) allowed(a netip.Addr) bool {
 	return public(a)
 }
 
-// embedded returns the IPv4 address that translators (RFC 6052), 6to4 (RFC 3056) and the old compatible form make of an
-// IPv6 address.
+// embedded returns the IPv4 address that translators (RFC 6052) and 6to4 (RFC 3056) make of an IPv6 address.
 func embedded(a netip.Addr) (netip.Addr, bool) {
-	if !a.Is6() {
-		return a, false
-	}
 	b := a.As16()
 	switch {
-	case translated.Contains(a), compatible.Contains(a):
+	case translated.Contains(a):
 		return netip.AddrFrom4([4]byte(b[12:16])), true
 	case sixToFour.Contains(a):
 		return netip.AddrFrom4([4]byte(b[2:6])), true
@@ -116,20 +112,20 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 var (
 	translated = netip.MustParsePrefix("64:ff9b::/96")
 	sixToFour  = netip.MustParsePrefix("2002::/16")
-	compatible = netip.MustParsePrefix("::/96")
+	unicast    = netip.MustParsePrefix("2000::/3") // all of IPv6 that is allocated for global unicast (RFC 4291)
 )
 
-// reserved are networks that are not public, beside those that netip knows: the registries of RFC 6890.
+// reserved are networks that are not public, beside those that netip knows and those outside of unicast: all entries of the
+// IANA special-purpose address registries (RFC 6890, as of October 2025) that are not globally reachable.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
-	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"),
-	netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("fec0::/10"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("3fff::/20"),
 }
 
 func public(a netip.Addr) bool {
-	if !a.IsGlobalUnicast() || a.IsPrivate() {
+	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !unicast.Contains(a) && !translated.Contains(a) {
 		return false
 	}
 	for _, network := range reserved {
