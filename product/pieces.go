@@ -68,7 +68,7 @@ func (p *product) openBroker(ctx context.Context) error {
 
 // openDir takes the directory of all state, for this process alone.
 func (p *product) openDir(context.Context) error {
-	if err := os.MkdirAll(p.cfg.Dir, 0o750); err != nil {
+	if err := os.MkdirAll(p.cfg.Dir, 0o700); err != nil {
 		return err
 	}
 	lock, err := embedded.LockDir(p.cfg.Dir)

@@ -45,6 +45,9 @@ const (
 // Validate reports every value that is out of its bounds or does not go with the others.
 func (c ClientConfig) Validate() error {
 	problems := []error{secure.Under("tls", c.TLS.Validate()), secure.Under("sasl", c.SASL.Validate())}
+	if c.SASL.Mechanism == Plain && !c.TLS.Enabled {
+		problems = append(problems, errors.New("sasl.mechanism: PLAIN sends the password itself: set tls.enabled, or use SCRAM-SHA-512"))
+	}
 	if strings.TrimSpace(c.Rack) != c.Rack || len(c.Rack) > 255 {
 		problems = append(problems, fmt.Errorf("rack: %q: want at most 255 bytes, no space around it", c.Rack))
 	}

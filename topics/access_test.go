@@ -283,6 +283,8 @@ func TestClientConfigValidate(t *testing.T) {
 	}{
 		{"nothing", topics.ClientConfig{}, ""},
 		{"scram", topics.ClientConfig{SASL: topics.SASL{Mechanism: "SCRAM-SHA-512", Login: login}, Rack: "a", Static: true}, ""},
+		{"plain without TLS", topics.ClientConfig{SASL: topics.SASL{Mechanism: "PLAIN", Login: login}}, "sasl.mechanism: PLAIN sends the password itself"},
+		{"plain over TLS", topics.ClientConfig{TLS: secure.TLS{Enabled: true}, SASL: topics.SASL{Mechanism: "PLAIN", Login: login}}, ""},
 		{"another mechanism", topics.ClientConfig{SASL: topics.SASL{Mechanism: "scram", Login: login}}, `sasl.mechanism: "scram": want one of PLAIN`},
 		{"no mechanism", topics.ClientConfig{SASL: topics.SASL{Login: login}}, "sasl.mechanism, user: one without the other"},
 		{"no user", topics.ClientConfig{SASL: topics.SASL{Mechanism: "PLAIN"}}, "sasl.mechanism, user: one without the other"},

@@ -41,7 +41,7 @@ var (
 // store shows that the changelog does not.
 func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	dir := filepath.Join(r.cfg.Dir, who.Topic, strconv.Itoa(int(who.Partition)))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	lock, err := pebble.LockDirectory(dir, r.fs)

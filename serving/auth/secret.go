@@ -40,7 +40,7 @@ func MakeSecret(file string) (secret []byte, made bool, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return secret, false, err
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, false, fmt.Errorf("make secret: %w", err)
 	}
 	random := make([]byte, MinSecretBytes)

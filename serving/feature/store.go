@@ -61,7 +61,7 @@ type EmbeddedStore struct {
 
 // OpenEmbedded opens the store in dir, which it makes if need be and which no other process may have open. Close it.
 func OpenEmbedded(dir string, cfg Config, log *slog.Logger, now func() time.Time) (*EmbeddedStore, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open feature store: %w", err)
 	}
 	cache := pebble.NewCache(int64(cfg.CacheMaxMB) << 20)

@@ -51,7 +51,7 @@ func parseName(name string) (partition int32, first, last int64, ok bool) {
 // create begins a file at offset first.
 func create(dir, date string, partition int32, first int64, now time.Time) (*file, error) {
 	dir = filepath.Join(dir, "date="+date)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("begin file: %w", err)
 	}
 	f, err := os.Create(filepath.Join(dir, openName(partition, first)))

@@ -88,7 +88,7 @@ func (f *Files) begin(ctx context.Context) error {
 func (f *Files) recover() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := os.MkdirAll(f.cfg.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(f.cfg.Dir, 0o700); err != nil {
 		return err
 	}
 	f.open, f.next = map[int32]*file{}, map[int32]int64{}

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -83,6 +84,9 @@ type Store struct {
 func Open(dir string, cfg Config, log *slog.Logger) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feed store: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open feed store: %w", err)
 	}
 	cache := pebble.NewCache(cfg.CacheBytes)
 	defer cache.Unref() // the database holds its own reference

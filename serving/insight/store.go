@@ -41,7 +41,7 @@ var ErrClosed = errors.New("insight store is closed")
 
 // Open opens the store in dir, which it makes if need be. Close it.
 func Open(dir string, log *slog.Logger) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open insight store: %w", err)
 	}
 	db, err := pebble.Open(dir, &pebble.Options{

@@ -231,7 +231,7 @@ func LockDir(dir string) (*flock.Flock, error) {
 
 // openDir makes sure that this process, alone, can write the directory and that it is below its limit.
 func (s *Server) openDir() error {
-	if err := os.MkdirAll(s.brokerDir(), 0o750); err != nil {
+	if err := os.MkdirAll(s.brokerDir(), 0o700); err != nil {
 		return err
 	}
 	lock, err := LockDir(s.cfg.Dir)
