@@ -73,8 +73,11 @@ type Config struct {
 	CallerRequests int `yaml:"caller_requests"`
 	// MaxStreams bounds the event streams that are open at once; more are refused with 503. Default 256, 1 to 1,000,000.
 	MaxStreams int `yaml:"max_streams"`
-	// CallerStreams bounds those of one caller; more are refused with 429. Default 32, 1 to 1,000,000.
+	// CallerStreams bounds those of one user, or of one address without a token; more are refused with 429. Default 4, 1 to
+	// 1,000,000.
 	CallerStreams int `yaml:"caller_streams"`
+	// ServiceStreams bounds those of one service; more are refused with 429. Default 64, 1 to 1,000,000.
+	ServiceStreams int `yaml:"service_streams"`
 	// StreamPoll is the time between two looks of a stream at its count, default 250 ms, 10 ms to 1 m.
 	StreamPoll time.Duration `yaml:"stream_poll"`
 
@@ -92,7 +95,7 @@ func DefaultConfig() Config {
 	return Config{
 		MaxHeaderBytes: 16 << 10, MaxEventsBytes: 8 << 20, MaxEvents: 20_000, MaxBodiesBytes: 64 << 20, CallerBytes: 16 << 20, MaxFeatureBytes: 1 << 20,
 		HeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-		PublishTimeout: 15 * time.Second, MaxRequests: 512, CallerRequests: 64, MaxStreams: 256, CallerStreams: 32, StreamPoll: 250 * time.Millisecond,
+		PublishTimeout: 15 * time.Second, MaxRequests: 512, CallerRequests: 64, MaxStreams: 256, CallerStreams: 4, ServiceStreams: 64, StreamPoll: 250 * time.Millisecond,
 		ShutdownTimeout: 10 * time.Second, Limits: limit.DefaultConfig(),
 	}
 }
@@ -111,6 +114,7 @@ func (c Config) Validate() error {
 		bounds.Within("caller_requests", c.CallerRequests, 1, 1_000_000),
 		bounds.Within("max_streams", c.MaxStreams, 1, 1_000_000),
 		bounds.Within("caller_streams", c.CallerStreams, 1, 1_000_000),
+		bounds.Within("service_streams", c.ServiceStreams, 1, 1_000_000),
 		bounds.Within("header_timeout", c.HeaderTimeout, least, most),
 		bounds.Within("read_timeout", c.ReadTimeout, least, most),
 		bounds.Within("write_timeout", c.WriteTimeout, least, most),
@@ -200,7 +204,8 @@ type Server struct {
 	cert     *certificate // nil: plain HTTP
 	pack     func(http.Handler) http.HandlerFunc
 	streams  *semaphore.Weighted
-	held     *limit.Held // of streams, by caller
+	held     *limit.Held // of streams, by user or address
+	services *limit.Held // of streams, by service
 	asking   *limit.Held // requests under way, by user
 	scrapes  *semaphore.Weighted
 	trials   *semaphore.Weighted
@@ -224,7 +229,7 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		gates:   limit.NewGates(cfg.Limits, cfg.MaxRequests, nil, nil),
 		callers: limit.NewCallers(cfg.Limits, deps.Now),
 		streams: semaphore.NewWeighted(int64(cfg.MaxStreams)),
-		held:    limit.NewHeld(cfg.CallerStreams),
+		held:    limit.NewHeld(cfg.CallerStreams), services: limit.NewHeld(cfg.ServiceStreams),
 		asking:  limit.NewHeld(cfg.CallerRequests),
 		scrapes: semaphore.NewWeighted(maxScrapes),
 		trials:  semaphore.NewWeighted(maxTrials),

@@ -95,6 +95,8 @@ func (p *place) with(c auth.Caller, r *http.Request) *http.Request {
 // token may be many behind one address: their requests have no bound but that of all.
 func (s *Server) hold(k kind, c auth.Caller, r *http.Request) (leave func(), err error) {
 	switch {
+	case k == stream && c.Subject != "" && c.User == "":
+		return held(s.services, c.Subject, "streams", s.cfg.ServiceStreams)
 	case k == stream:
 		if who, bounded := holder(c, r); bounded {
 			return held(s.held, who, "streams", s.cfg.CallerStreams)

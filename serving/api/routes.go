@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -181,6 +182,11 @@ func (s *Server) bounded(r route) http.Handler {
 			return err
 		}
 		defer leave()
+		if r.kind == stream && !caller.Expires.IsZero() { // any other request ends soon
+			ctx, cancel := context.WithTimeout(req.Context(), caller.Expires.Sub(s.deps.Now()))
+			defer cancel()
+			req = req.WithContext(ctx)
+		}
 		return r.handle(w, place.with(caller, req))
 	})
 }

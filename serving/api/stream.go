@@ -39,7 +39,7 @@ func (s *Server) waitingStream(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// streamCounts sends the count whenever it has changed, until the caller or the server goes. While it cannot be read
+// streamCounts sends the count whenever it has changed, until the caller or the server goes, or the token expires. While it cannot be read
 // the last one stands.
 func (s *Server) streamCounts(out eventStream, r *http.Request, user schemas.UserID) {
 	tick := time.NewTicker(s.cfg.StreamPoll)
@@ -60,7 +60,8 @@ func (s *Server) streamCounts(out eventStream, r *http.Request, user schemas.Use
 		}
 		select {
 		case <-tick.C:
-		case <-r.Context().Done():
+		case <-r.Context().Done(): // the caller has gone, or the token has expired
+			_ = out.bound()
 			return
 		case <-stopping(r):
 			_ = out.bound() // the end of the answer is written, too

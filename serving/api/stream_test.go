@@ -209,3 +209,44 @@ func TestHeadOfAStreamEnds(t *testing.T) {
 		t.Errorf("got %d after %d counts, want 200 and none", res.StatusCode, f.counted)
 	}
 }
+
+func TestStream_EndsWhenTokenExpires(t *testing.T) {
+	change := func(_ *Config, d *Deps) {
+		d.Auth = tokens{"a": {Subject: "user:a", User: "user:a", Expires: d.Now().Add(time.Minute)}}
+	}
+	onWire(t, &fakes{count: 1}, change, func(t *testing.T, w *wire) {
+		start := time.Now()
+		conn := w.send(t, "GET "+countsPath+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\n\r\n")
+		defer conn.Close()
+		res := readAnswer(t, conn)
+		end := time.AfterFunc(time.Hour, func() { _ = conn.Close() }) // of a stream that does not end
+		defer end.Stop()
+		text, err := io.ReadAll(res.Body)
+		if took := time.Since(start); err != nil || took != time.Minute || !strings.HasPrefix(string(text), "event: new") {
+			t.Errorf("got %q and %v after %s, want the end after 1m", text, err, took)
+		}
+	})
+}
+
+func TestStreams_OfServicesHaveABoundOfTheirOwn(t *testing.T) {
+	change := func(c *Config, d *Deps) {
+		whoIsAsked(c, d)
+		c.CallerStreams, c.ServiceStreams = 1, 2
+	}
+	onWire(t, &fakes{count: 1}, change, func(t *testing.T, w *wire) {
+		for i, want := range []int{200, 200, 429} {
+			conn := w.send(t, "GET "+countsPath+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer feed\r\n\r\n")
+			defer conn.Close()
+			if res := readAnswer(t, conn); res.StatusCode != want {
+				t.Errorf("stream %d of a service: got %d, want %d", i+1, res.StatusCode, want)
+			}
+		}
+	})
+}
+
+func TestConfig_FewCallersCannotTakeAllStreams(t *testing.T) {
+	cfg := DefaultConfig()
+	if cfg.CallerStreams*32 > cfg.MaxStreams || cfg.ServiceStreams*4 > cfg.MaxStreams {
+		t.Errorf("%d streams of a user and %d of a service are too many of %d", cfg.CallerStreams, cfg.ServiceStreams, cfg.MaxStreams)
+	}
+}

@@ -9,7 +9,7 @@
 // so that no public key is ever taken for a secret.
 //
 // The set is read again when it is old and when a token names a key that is not in it; while it cannot be read, the keys
-// that were last read hold.
+// that were last read hold, for Config.MaxKeyAge.
 //
 // Processes of the product know one another by tokens of their own, see Peers.
 package auth
@@ -59,14 +59,15 @@ type Config struct {
 	Issuer     string `yaml:"issuer"`      // that tokens must name; "": any
 	Audience   string `yaml:"audience"`    // that tokens must name; "": any, which a key set does not allow
 	Identities `yaml:",inline"`
-	Leeway     time.Duration `yaml:"leeway"`     // by which clocks may differ, 0s-5m; default 30s
-	Refresh    time.Duration `yaml:"refresh"`    // after which the set is read again, 1s-24h; default 5m
-	TokenFile  string        `yaml:"token_file"` // with the token that commands send, where SMARTFEED_TOKEN is not set; "": none
+	Leeway     time.Duration `yaml:"leeway"`      // by which clocks may differ, 0s-5m; default 30s
+	Refresh    time.Duration `yaml:"refresh"`     // after which the set is read again, 1s-24h; default 5m
+	MaxKeyAge  time.Duration `yaml:"max_key_age"` // after which a set that cannot be read again no longer holds, refresh to 720h; default 24h
+	TokenFile  string        `yaml:"token_file"`  // with the token that commands send, where SMARTFEED_TOKEN is not set; "": none
 }
 
 // DefaultConfig asks nobody.
 func DefaultConfig() Config {
-	return Config{Identities: DefaultIdentities(), Leeway: 30 * time.Second, Refresh: 5 * time.Minute}
+	return Config{Identities: DefaultIdentities(), Leeway: 30 * time.Second, Refresh: 5 * time.Minute, MaxKeyAge: 24 * time.Hour}
 }
 
 // On says whether callers are asked who they are.
@@ -78,6 +79,7 @@ func (c Config) Validate() error {
 		c.Identities.Validate(),
 		bounds.Within("leeway", c.Leeway, 0, 5*time.Minute),
 		bounds.Within("refresh", c.Refresh, time.Second, 24*time.Hour),
+		bounds.Within("max_key_age", c.MaxKeyAge, c.Refresh, 30*24*time.Hour),
 	}
 	if c.JWKS != "" && c.Audience == "" {
 		problems = append(problems, errors.New("audience: is empty: with jwks it is needed, or a token for another service would do here"))
@@ -117,7 +119,7 @@ type TokenError struct{ Reason string }
 // Error says that the token is refused, and why.
 func (e *TokenError) Error() string { return "token refused: " + e.Reason }
 
-// ErrNoKeys says that tokens cannot be checked: the set of keys has never been read.
+// ErrNoKeys is returned when tokens cannot be checked: the set of keys has never been read, or not for Config.MaxKeyAge.
 var ErrNoKeys = errors.New("the keys of tokens are not known yet")
 
 // Verifier checks tokens. It is safe for concurrent use. Run it.
@@ -182,7 +184,9 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Caller, error) {
 	case said.Subject == "" || len(said.Subject) > schemas.MaxIDBytes:
 		return Caller{}, &TokenError{"it does not say who (sub)"}
 	}
-	return v.cfg.caller(said)
+	c, err := v.cfg.caller(said)
+	c.Expires = said.ExpiresAt.Add(v.cfg.Leeway)
+	return c, err
 }
 
 // key returns what a token's signature is checked with, by its algorithm.
@@ -226,7 +230,7 @@ func (v *Verifier) Run(ctx context.Context) error {
 }
 
 // Ready says whether tokens can be checked.
-func (v *Verifier) Ready() bool { return v.keys == nil || v.keys.current.Load() != nil }
+func (v *Verifier) Ready() bool { return v.keys == nil || v.keys.known() != nil }
 
 // onLoopback says whether a host's name is one of this machine alone.
 func onLoopback(host string) bool {

@@ -307,7 +307,7 @@ func TestMintedTokensAreTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := verifier(t, cfg, nil).Verify(t.Context(), token); err != nil || got.Subject != "service:dashboard" || !got.May(Operate) || got.May(Feed) {
+	if got, err := verifier(t, cfg, nil).Verify(t.Context(), token); err != nil || got.Subject != "service:dashboard" || !got.Expires.Equal(now.Add(time.Minute+cfg.Leeway)) || !got.May(Operate) || got.May(Feed) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -361,6 +361,8 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.JWKS, c.Audience = "https://\x7fhorse", "a" }, "jwks: is no URL"},
 		{func(c *Config) { c.Leeway = 6 * time.Minute }, "leeway: 6m:"},
 		{func(c *Config) { c.Refresh = 0 }, "refresh: 0s"},
+		{func(c *Config) { c.MaxKeyAge = c.Refresh - 1 }, "max_key_age: "},
+		{func(c *Config) { c.MaxKeyAge = 721 * time.Hour }, "max_key_age: "},
 	} {
 		cfg := DefaultConfig()
 		c.change(&cfg)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
@@ -17,6 +18,7 @@ type Caller struct {
 	Subject string
 	User    schemas.UserID // "": a service, or anonymous
 	Scopes  []string
+	Expires time.Time // when the token ends, clocks that differ considered; zero: anonymous
 }
 
 // May reports whether the caller has a scope.

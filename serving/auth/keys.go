@@ -57,22 +57,29 @@ type keyName struct{ kid, alg string }
 // keySet has all keys of a name: RFC 7517 lets a set give one to several, and none to some.
 type keySet map[keyName]jwt.VerificationKeySet
 
+// readSet is a set as it was read at a time.
+type readSet struct {
+	keys keySet
+	at   time.Time
+}
+
 // keys are the keys of a set that is somewhere else.
 type keys struct {
 	file    string
 	at      *url.URL // nil: it is in the file
 	refresh time.Duration
+	maxAge  time.Duration
 	client  *http.Client
 	now     func() time.Time
 	log     *slog.Logger
 
-	current atomic.Pointer[keySet] // nil: never read
-	reading chan struct{}          // holds one while somebody reads the set
-	asked   time.Time              // end of the last reading; belongs to who reads
+	current atomic.Pointer[readSet] // nil: never read; see known
+	reading chan struct{}           // holds one while somebody reads the set
+	asked   time.Time               // end of the last reading; belongs to who reads
 }
 
 func newKeys(cfg Config, deps Deps) *keys {
-	k := &keys{refresh: cfg.Refresh, client: deps.Client, now: deps.now(), log: deps.Log, reading: make(chan struct{}, 1)}
+	k := &keys{refresh: cfg.Refresh, maxAge: cfg.MaxKeyAge, client: deps.Client, now: deps.now(), log: deps.Log, reading: make(chan struct{}, 1)}
 	k.file, k.at, _ = cfg.source() // validated
 	if k.client == nil {
 		k.client = &http.Client{}
@@ -103,7 +110,7 @@ func (k *keys) find(ctx context.Context, kid, alg string) (jwt.VerificationKeySe
 	switch {
 	case ok:
 		return key, nil
-	case k.current.Load() == nil:
+	case k.known() == nil:
 		return jwt.VerificationKeySet{}, ErrNoKeys
 	}
 	return jwt.VerificationKeySet{}, errUnknownKey
@@ -111,7 +118,7 @@ func (k *keys) find(ctx context.Context, kid, alg string) (jwt.VerificationKeySe
 
 // enter waits for who reads the set only while there is none to say with that a key is not known.
 func (k *keys) enter(ctx context.Context) error {
-	if k.current.Load() != nil {
+	if k.known() != nil {
 		select {
 		case k.reading <- struct{}{}:
 			return nil
@@ -128,12 +135,18 @@ func (k *keys) enter(ctx context.Context) error {
 }
 
 func (k *keys) look(name keyName) (jwt.VerificationKeySet, bool) {
-	set := k.current.Load()
-	if set == nil {
-		return jwt.VerificationKeySet{}, false
-	}
-	key, ok := (*set)[name]
+	key, ok := k.known()[name]
 	return key, ok
+}
+
+// known returns the set as it was last read; nil if it never was, or too long ago: a key that was withdrawn since would
+// still count.
+func (k *keys) known() keySet {
+	last := k.current.Load()
+	if last == nil || k.now().Sub(last.at) > k.maxAge {
+		return nil
+	}
+	return last.keys
 }
 
 // run reads the set at once, and again whenever it is old.
@@ -147,7 +160,7 @@ func (k *keys) run(ctx context.Context) error {
 			return nil
 		}
 		wait := k.refresh
-		if k.current.Load() == nil {
+		if k.known() == nil {
 			wait = min(wait, impatience)
 		}
 		select {
@@ -171,11 +184,11 @@ func (k *keys) read(ctx context.Context) {
 		set, err = parseSet(text)
 	}
 	if err == nil {
-		k.current.Store(&set)
+		k.current.Store(&readSet{set, k.now()})
 		return
 	}
 	if first || k.current.Load() != nil { // not each second while it has never been read
-		k.log.WarnContext(ctx, "the keys of tokens cannot be read; those known before hold", "from", k.from(), "error", err)
+		k.log.WarnContext(ctx, "the keys of tokens cannot be read; those known before hold until auth.max_key_age", "from", k.from(), "error", err)
 	}
 }
 

@@ -114,12 +114,12 @@ func TestTheSetIsReadAgainWhenItIsOld(t *testing.T) {
 			t.Errorf("there: got ready %v, %v", v.Ready(), err)
 		}
 		p.put(nil)
-		time.Sleep(24 * time.Hour)
+		time.Sleep(12 * time.Hour)
 		if err := verify(key); err != nil {
-			t.Errorf("away for a day: got %v, want that the keys hold", err)
+			t.Errorf("away for half a day: got %v, want that the keys hold", err)
 		}
 		p.put([]byte(`{"keys":[]}`))
-		time.Sleep(24 * time.Hour)
+		time.Sleep(11 * time.Hour)
 		if err := verify(key); err != nil {
 			t.Errorf("an empty set: got %v, want that the keys hold", err)
 		}
@@ -128,6 +128,36 @@ func TestTheSetIsReadAgainWhenItIsOld(t *testing.T) {
 		synctest.Wait()
 		if err := verify(key); !refused(err) {
 			t.Errorf("taken away: got %v, want it refused", err)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestKeys_HoldForMaxKeyAgeAtMost(t *testing.T) {
+	key := ecSigner(t, "1")
+	onPlace(t, func(t *testing.T, p *place, v *Verifier, verify func(signer) error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		p.put(setOf(t, key))
+		go func() { ended <- v.Run(ctx) }()
+		synctest.Wait()
+		p.put(nil)
+		time.Sleep(v.cfg.MaxKeyAge)
+		if err := verify(key); err != nil || !v.Ready() {
+			t.Errorf("at the maximum age: got %v, ready %t, want the key accepted", err, v.Ready())
+		}
+		time.Sleep(time.Second)
+		if err := verify(key); !errors.Is(err, ErrNoKeys) || v.Ready() {
+			t.Errorf("above the maximum age: got %v, ready %t, want ErrNoKeys", err, v.Ready())
+		}
+		p.put(setOf(t, key))
+		time.Sleep(v.cfg.Refresh)
+		synctest.Wait()
+		if err := verify(key); err != nil || !v.Ready() {
+			t.Errorf("after the set was read again: got %v, ready %t, want the key accepted", err, v.Ready())
 		}
 		cancel()
 		if err := <-ended; err != nil {
