@@ -23,7 +23,7 @@ import (
 type admin struct {
 	listener net.Listener
 	metrics  prometheus.Gatherer
-	guarded  bool            // by something else, which knows by what names it is asked for
+	hosts    []string        // names by which it may be called
 	scrape   api.ScrapeCheck // beyond loopback; nil: callers need no token
 }
 
@@ -36,7 +36,7 @@ func listenAdmin(cfg Config, scrape api.ScrapeCheck, metrics prometheus.Gatherer
 	if cfg.API.Insecure || isLoopback(host) {
 		scrape = nil
 	}
-	return &admin{l, metrics, cfg.API.Insecure, scrape}, nil
+	return &admin{l, metrics, cfg.hosts(), scrape}, nil
 }
 
 // Run serves until ctx ends. It is called once.
@@ -80,11 +80,7 @@ func (a *admin) scraped(h http.Handler) http.Handler {
 // fenced refuses pages of other sites in a browser, whatever they ask for, since a profile takes the time of processors, and
 // any that ask by a name (DNS rebinding).
 func (a *admin) fenced(h http.Handler) http.Handler {
-	h = foreign.RefusePages(h, foreign.Page)
-	if a.guarded {
-		return h
-	}
-	return foreign.RefuseNames(h)
+	return foreign.RefuseNames(foreign.RefusePages(h, foreign.Page), a.hosts...)
 }
 
 // closeListener gives an address back, if the server on it has not done so.

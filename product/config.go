@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/foreign"
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/secure"
@@ -267,6 +268,17 @@ func (c *Config) peerAddress() string {
 		return c.Advertise
 	}
 	return c.HTTP
+}
+
+// hosts returns the names by which this process may be called: configured ones, and those in its own addresses.
+func (c *Config) hosts() []string {
+	names := slices.Clone(c.API.AllowedHosts)
+	for _, address := range []string{c.HTTP, c.peerAddress(), c.Admin} {
+		if host, _, err := net.SplitHostPort(address); err == nil && foreign.Name(host) {
+			names = append(names, host)
+		}
+	}
+	return names
 }
 
 // registryURL is the registry's address as a client takes it.

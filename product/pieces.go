@@ -465,7 +465,9 @@ func (p *product) openServer(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.server, err = api.Listen(p.cfg.HTTP, p.cfg.API, deps); err != nil {
+	settings := p.cfg.API
+	settings.AllowedHosts = p.cfg.hosts()
+	if p.server, err = api.Listen(p.cfg.HTTP, settings, deps); err != nil {
 		return err
 	}
 	p.onClose(p.server.Close)

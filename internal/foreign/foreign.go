@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -27,9 +28,9 @@ func Page(r *http.Request) bool {
 	return Change(changing)
 }
 
-// Name says whether a Host is a name, which any site could own, and neither an address nor localhost, with or without a
-// port (digits: RFC 3986, 3.2.3). No browser sends an empty one.
-func Name(host string) bool {
+// Name reports whether a Host is a name, which any site could own, and neither an allowed one, nor an address, nor localhost,
+// with or without a port (digits: RFC 3986, 3.2.3). No browser sends an empty one.
+func Name(host string, allowed ...string) bool {
 	if name, port, err := net.SplitHostPort(host); err == nil {
 		if strings.Trim(port, "0123456789") != "" {
 			return true
@@ -41,7 +42,8 @@ func Name(host string) bool {
 	if err == nil {
 		return ip.Zone() != "" // it may be any text
 	}
-	return host != "" && !strings.EqualFold(host, "localhost")
+	isHost := func(name string) bool { return strings.EqualFold(host, name) }
+	return host != "" && !isHost("localhost") && !slices.ContainsFunc(allowed, isHost)
 }
 
 // RefusePages answers 403 to what pages of other sites send; which of it counts is Change or Page.
@@ -49,9 +51,9 @@ func RefusePages(next http.Handler, counts func(*http.Request) bool) http.Handle
 	return refuse(next, counts, "pages of other sites may not send this")
 }
 
-// RefuseNames answers 403 to who asks by a name.
-func RefuseNames(next http.Handler) http.Handler {
-	return refuse(next, func(r *http.Request) bool { return Name(r.Host) },
+// RefuseNames answers 403 to requests by a name that is not allowed.
+func RefuseNames(next http.Handler, allowed ...string) http.Handler {
+	return refuse(next, func(r *http.Request) bool { return Name(r.Host, allowed...) },
 		"callers are not asked who they are here, so requests by a name are refused (any site can point a name of its own at "+
 			"this machine): ask for 127.0.0.1 or localhost")
 }

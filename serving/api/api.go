@@ -15,12 +15,14 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/foreign"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -34,6 +36,9 @@ type Config struct {
 	// Insecure has the server listen on other than loopback addresses although nobody is asked who they are: something else
 	// guards them, such as a container whose port is published on loopback. Default false.
 	Insecure bool `yaml:"insecure"`
+	// AllowedHosts are the host names, without port, by which requests are accepted while authentication is off, beside
+	// addresses and localhost: any site can have a name of its own lead here. Default none.
+	AllowedHosts []string `yaml:"allowed_hosts" help:"host names by which requests are accepted while authentication is off; those in http and advertise always are"`
 	// TLS is the certificate to serve with, default none: plain HTTP.
 	TLS TLSConfig `yaml:"tls"`
 	// Limits are those of callers, and of what is under way.
@@ -122,6 +127,11 @@ func (c Config) Validate() error {
 		bounds.Within("publish_timeout", c.PublishTimeout, least, most),
 		bounds.Within("stream_poll", c.StreamPoll, 10*time.Millisecond, time.Minute),
 		bounds.Within("shutdown_timeout", c.ShutdownTimeout, least, MaxShutdownTimeout),
+	}
+	for _, host := range c.AllowedHosts {
+		if !foreign.Name(host) || strings.ContainsAny(host, ":/* ") {
+			problems = append(problems, fmt.Errorf("allowed_hosts: %q is not a host name without port", host))
+		}
 	}
 	if work := c.ReadTimeout + c.PublishTimeout; c.WriteTimeout < work {
 		problems = append(problems, fmt.Errorf("write_timeout: %s: want at least read_timeout + publish_timeout, %s, "+

@@ -28,13 +28,11 @@ func fromOtherSite() *Problem {
 }
 
 // notRenamed refuses, where nobody is asked who they are, who asks by a name: any site can point one of its own at this
-// machine, and a browser then takes the server for a part of that site, whose pages may read every answer. What guards the
-// server otherwise knows its names; this program does not.
+// machine, and a browser then takes the server for a part of that site, whose pages may read every answer. The server's own names are Config.AllowedHosts.
 func (s *Server) notRenamed(r *http.Request) error {
-	if s.deps.Auth != nil || s.cfg.Insecure || !foreign.Name(r.Host) {
+	if s.deps.Auth != nil || !foreign.Name(r.Host, s.cfg.AllowedHosts...) {
 		return nil
 	}
 	return problem(http.StatusForbidden, "callers are not asked who they are here, so requests by the name %s are refused (any site can point "+
-		"a name of its own at this machine): ask for 127.0.0.1 or localhost, or set auth.jwks or auth.secret_file, or api.insecure "+
-		"if something else guards the address", quote(r.Host))
+		"a name of its own at this machine): ask for 127.0.0.1 or localhost, add the name to api.allowed_hosts, or set auth.jwks or auth.secret_file", quote(r.Host))
 }

@@ -56,7 +56,7 @@ func TestOtherSitesAreNoPeers(t *testing.T) {
 // name.
 func TestNobodyAsksByAnotherNameWhereNobodyIsAsked(t *testing.T) {
 	bare := func(_ *Config, d *Deps) { d.Peer = http.NotFoundHandler() }
-	insecure := func(c *Config, _ *Deps) { c.Insecure = true }
+	insecure := func(c *Config, _ *Deps) { c.Insecure, c.AllowedHosts = true, []string{"process-1"} }
 	paths := []string{"/v1/users/user:a/feed", "/v1/status", "/v1/nothing", "/peer/chunk", "/metrics", "/healthz", "/"}
 	for _, c := range []struct {
 		host    string
@@ -78,6 +78,9 @@ func TestNobodyAsksByAnotherNameWhereNobodyIsAsked(t *testing.T) {
 		{"", bare, false}, // of HTTP/1.0: no browser's
 		{"feed.example", whoIsAsked, false},
 		{"process-1:8080", insecure, false},
+		{"Process-1", insecure, false},
+		{"process-1.evil.example", insecure, true},
+		{"evil.example:8080", insecure, true},
 	} {
 		h := listen(t, &fakes{}, c.change).handler()
 		for _, path := range paths {

@@ -25,7 +25,7 @@ func TestValidateNamesEveryField(t *testing.T) {
 	for i := range fields.NumField() {
 		name := fields.Field(i).Tag.Get("yaml")
 		kind := fields.Field(i).Type.Kind()
-		if kind != reflect.Bool && kind != reflect.Struct && !strings.Contains(err.Error(), name+": 0") {
+		if kind != reflect.Bool && kind != reflect.Struct && kind != reflect.Slice && !strings.Contains(err.Error(), name+": 0") {
 			t.Errorf("got %v, want %s in it", err, name)
 		}
 	}
@@ -43,6 +43,9 @@ func TestValidateBounds(t *testing.T) {
 		"caller below one":     {func(c *Config) { c.CallerBytes = 64 << 10 }, ""},
 		"no time to answer in": {func(c *Config) { c.WriteTimeout = 44 * time.Second }, "write_timeout: 44s: want at least"},
 		"just enough time":     {func(c *Config) { c.WriteTimeout = 45 * time.Second }, ""},
+		"allowed host":         {func(c *Config) { c.AllowedHosts = []string{"feed.example"} }, ""},
+		"host with a port":     {func(c *Config) { c.AllowedHosts = []string{"feed.example:80"} }, `allowed_hosts: "feed.example:80"`},
+		"every host":           {func(c *Config) { c.AllowedHosts = []string{"*.example"} }, `allowed_hosts: "*.example"`},
 		"poll too often":       {func(c *Config) { c.StreamPoll = time.Millisecond }, "stream_poll: 1ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
