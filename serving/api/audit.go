@@ -65,7 +65,7 @@ func (s *Server) audit(r *http.Request, route string, a *answer) {
 		slog.String("operator", a.operator.name), slog.String("method", r.Method), slog.String("route", route),
 		slog.Int("code", a.status), slog.String("request", a.Header().Get(requestID)), traceAttr(a.trace),
 	}
-	if a.status == http.StatusUnauthorized {
+	if s.deps.Auth != nil && a.operator.caller.Subject == "" {
 		omitted, ok := s.refusals.next(s.deps.Now())
 		if !ok {
 			s.metrics.omitted.Inc()
