@@ -424,7 +424,7 @@ func (p *product) openFeed(context.Context) error {
 	}
 	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
 		Generator: p.generator, Explainer: p.generator, Pools: p.generator, Neighbours: p.related,
-		Store: p.store, TTL: p.cfg.FeedStore.ttl(),
+		Store: p.store, Deleted: p.deleted, TTL: p.cfg.FeedStore.ttl(),
 		Served:  feed.NewServedTopic(client, p.streams),
 		Returns: feed.NewReturnTopic(client, p.streams), CursorKey: key, Metrics: p.metrics,
 	})
@@ -454,7 +454,7 @@ func (p *product) openServer(context.Context) error {
 		if err != nil {
 			return fmt.Errorf("console: %w", err)
 		}
-		deps.Feed, deps.Pools, deps.Features, deps.Console = p.feed, p.generator, p.features, console
+		deps.Feed, deps.Features, deps.Console = p.feed, p.features, console
 		deps.Insights, deps.DeadLetters = p.insights, newDeadLetters(p.kafka, p.streams, p.retries)
 		deps.Dictionary = dictionary{
 			cfg: p.cfg.Interests, partitions: p.cfg.partitions(), publisher: p.publisher, known: p.interests,

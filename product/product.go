@@ -75,7 +75,6 @@ type product struct {
 type generator interface {
 	feed.Generator
 	feed.Explainer
-	api.Pools
 	feed.Pools
 }
 

@@ -112,7 +112,7 @@ func readings() []asking {
 			failing.fakes, failing.plain = nil, true
 			all = append(all, failing, full)
 		case strings.HasSuffix(c.path, "/new"), strings.HasSuffix(c.path, "/pools"), strings.HasSuffix(c.path, "/why"), strings.HasSuffix(c.path, "/state"):
-			failing.change, failing.fakes = func(_ *Config, d *Deps) { d.Feed, d.Pools = struct{ Feed }{}, struct{ Pools }{} }, nil
+			failing.change, failing.fakes = func(_ *Config, d *Deps) { d.Feed = struct{ Feed }{} }, nil
 			late.says = "cannot be read"
 			all = append(all, failing, late, full)
 		default:

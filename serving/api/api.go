@@ -155,10 +155,6 @@ type Feed interface {
 	RelatedInterests(ctx context.Context, interest schemas.InterestID, limit int) (feed.RelatedInterests, error)
 	Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID) (feed.Why, error)
 	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
-}
-
-// Pools reads what a feed makes of a user's candidates, changing nothing.
-type Pools interface {
 	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
 }
 
@@ -180,7 +176,6 @@ type Publisher interface {
 // not there: a process that only computes answers for its state alone.
 type Deps struct {
 	Feed        Feed                      // nil: none
-	Pools       Pools                     // nil: none
 	Features    Features                  // nil: none
 	Insights    Insights                  // nil: none
 	Publisher   Publisher                 // nil: none

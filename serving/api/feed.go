@@ -113,7 +113,7 @@ func (s *Server) feedState(w http.ResponseWriter, r *http.Request) error {
 	if name == "" {
 		name = DefaultFeed
 	}
-	state, err := s.deps.Pools.FeedState(r.Context(), user, name)
+	state, err := s.deps.Feed.FeedState(r.Context(), user, name)
 	switch {
 	case errors.Is(err, schemas.ErrUnknownFeed):
 		return err

@@ -47,8 +47,6 @@ func (s *Server) routes() []route {
 			route{method: "GET", path: "/v1/interests/{interest}/pins", access: access{scope: auth.Feed, users: all}, handle: list(s, "interest", schemas.ParseInterestID)},
 			route{method: "GET", path: "/v1/pins/{pin}/related", access: access{scope: auth.Feed, users: all}, handle: s.relatedPins},
 			route{method: "GET", path: "/v1/interests/{interest}/related", access: access{scope: auth.Feed, users: all}, handle: s.relatedInterests},
-		),
-		present(s.deps.Pools != nil,
 			route{method: "GET", path: "/v1/users/{user}/feed/why", access: access{scope: auth.Feed, users: own}, handle: s.why},
 			route{method: "GET", path: "/v1/users/{user}/feed/state", access: access{scope: auth.Feed, users: own}, handle: s.feedState},
 			route{method: "GET", path: "/v1/users/{user}/pools", access: access{scope: auth.Feed, users: own}, handle: s.pool},

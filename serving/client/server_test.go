@@ -17,7 +17,6 @@ import (
 // answers are what a server asks, as far as it is asked here.
 type answers struct {
 	api.Feed
-	api.Pools
 	counts chan int
 }
 
@@ -42,7 +41,7 @@ func TestTheServerIsUnderstood(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	cfg := api.DefaultConfig()
 	cfg.StreamPoll = cfg.StreamPoll / 10
-	server, err := api.Listen("127.0.0.1:0", cfg, api.Deps{Feed: given, Pools: given, Metrics: metrics, Gatherer: metrics})
+	server, err := api.Listen("127.0.0.1:0", cfg, api.Deps{Feed: given, Metrics: metrics, Gatherer: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type Deps struct {
 	Definitions []Definition // at first; see Service.Replace
 	Deleted     interface {
 		Has(user schemas.UserID) bool
-	} // whose features are null, with the reason Erased
+	} // whose features are null, with the reason Erased, and whose pins are unknown
 	Fresh   func() (arrived time.Time, known bool) // Answer.Fresh; nil: as the store says in its answers
 	Record  func(Request, Answer, time.Time)       // is told of every answer, and does not wait; nil: nobody is
 	Metrics *Metrics
@@ -263,7 +263,7 @@ func (s *Service) pinTask(pins []schemas.PinID, embeddings bool) task {
 		return func(f *findings) {
 			for _, pin := range pins {
 				f.asked[pin] = true
-				if a, ok := known[pin]; ok {
+				if a, ok := known[pin]; ok && !s.deps.Deleted.Has(a.Author) {
 					f.pins[pin] = a
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -668,5 +669,19 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, strings.Split(bad.Validate().Error(), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAttributes_DeletedAuthorsPinIsUnknown(t *testing.T) {
+	s, _ := serviceOf{store: history(t), deleted: deleted{"user:ada": true}}.start(t)
+	got, err := s.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1", "pin:2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, known := got.Pins["pin:2"]; !known || len(got.Pins) != 1 {
+		t.Errorf("got %v, want pin:2 alone", got.Pins)
+	}
+	if want := []MissingPin{{"pin:1", Unknown}}; !slices.Equal(got.Missing, want) {
+		t.Errorf("missing: got %v, want %v", got.Missing, want)
 	}
 }

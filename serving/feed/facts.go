@@ -14,17 +14,22 @@ type facts struct {
 	user  schemas.UserID                   // "": nobody in particular
 	cards map[schemas.PinID]*schemas.Card  // nil: the store has none
 	edges map[schemas.ID]map[register]bool // live or dead; no register: there never was such an edge
-	gone  map[schemas.UserID]bool
+	gone  map[schemas.UserID]bool          // as the store says; asked while deleted is incomplete
+
+	deleted DeletedUsers
 }
 
 type register = schemas.EdgeKind
 
-func newFacts(user schemas.UserID) facts {
+func newFacts(user schemas.UserID, deleted DeletedUsers) facts {
 	return facts{
-		user: user, cards: map[schemas.PinID]*schemas.Card{},
+		user: user, deleted: deleted, cards: map[schemas.PinID]*schemas.Card{},
 		edges: map[schemas.ID]map[register]bool{}, gone: map[schemas.UserID]bool{},
 	}
 }
+
+// isDeleted reports whether a user is known to be deleted.
+func (f *facts) isDeleted(user schemas.UserID) bool { return f.deleted.Has(user) || f.gone[user] }
 
 // facets returns the pin's facets of now; those of then if its card is not known.
 func (f *facts) facets(it *schemas.ServedItem) *schemas.Facets {
@@ -38,7 +43,7 @@ func (f *facts) facets(it *schemas.ServedItem) *schemas.Facets {
 // author is the user, or one of the two blocks the other, or the user blocks the board or an interest.
 func (f *facts) hides(it *schemas.ServedItem) bool {
 	card, facets := f.cards[it.Pin], f.facets(it)
-	if card != nil && card.Deleted || f.gone[facets.Author] || f.user != "" && facets.Author == f.user {
+	if card != nil && card.Deleted || f.isDeleted(facets.Author) || f.user != "" && facets.Author == f.user {
 		return true
 	}
 	return f.edges[schemas.ID(facets.Author)][schemas.BlockedEdge] ||

@@ -20,6 +20,9 @@ func (s *Service) List(ctx context.Context, followee schemas.Followee, cursor st
 			return ListPage{}, err
 		}
 	}
+	if s.deps.Deleted.Has(schemas.UserID(followee)) {
+		return ListPage{Items: []Pin{}, Degraded: []string{}}, nil
+	}
 	defer s.metrics.time("list", s.deps.Now)()
 	page := s.list(ctx, at, limit)
 	s.metrics.note(page.Degraded)

@@ -18,6 +18,10 @@ func (p fakePools) Pool(_ context.Context, _ schemas.UserID, source schemas.Sour
 	return pool, nil
 }
 
+func (fakePools) FeedState(_ context.Context, _ schemas.UserID, feed string) (*schemas.FeedState, error) {
+	return &schemas.FeedState{Feed: feed, Affinities: []schemas.Affinity{{Facet: "interest:x", Value: 1}}}, nil
+}
+
 // A pool hears of deletions along edges alone; of what came by none the cards tell.
 func TestPoolsLeaveOutWhatTheCardsSayIsDeleted(t *testing.T) {
 	for _, c := range []struct {

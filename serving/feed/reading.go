@@ -49,7 +49,7 @@ func (s *Service) newReading(user schemas.UserID) *reading {
 	return &reading{
 		svc: s, user: user, next: unknown, left: s.cfg.StoreTimeout, patience: s.cfg.CatchUpTimeout,
 		stored: map[int64]schemas.FeedEntry{},
-		facts:  newFacts(user), onPage: map[schemas.PinID]bool{},
+		facts:  newFacts(user, s.deps.Deleted), onPage: map[schemas.PinID]bool{},
 	}
 }
 
@@ -163,7 +163,7 @@ func (r *reading) erased(ctx context.Context) bool {
 		return false
 	}
 	me := schemas.ServedItem{Facets: schemas.Facets{Author: r.user}}
-	return r.learnGone(ctx, []schemas.ServedItem{me}) && r.facts.gone[r.user]
+	return r.learnGone(ctx, []schemas.ServedItem{me}) && r.facts.isDeleted(r.user)
 }
 
 // expired says whether Deps.TTL has taken the entry at a position, below which the store has nothing, and so all that is
@@ -331,8 +331,12 @@ func (r *reading) learnEdges(ctx context.Context, items []schemas.ServedItem) bo
 	return ok
 }
 
-// learnGone comes after learnCards, too: they name the authors.
+// learnGone comes after learnCards, too: they name the authors. The store is asked only until this process has read who is
+// deleted: a store may lag.
 func (r *reading) learnGone(ctx context.Context, items []schemas.ServedItem) bool {
+	if isComplete(r.svc.deps.Deleted) {
+		return true
+	}
 	authors := r.facts.newAuthors(items)
 	if len(authors) == 0 {
 		return true

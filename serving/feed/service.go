@@ -28,6 +28,9 @@
 // after it was worked off. (The embedded store has a block cache of its own; an answer of 25 items takes about
 // 0.25 ms of CPU, see BenchmarkAnswer.) What is hidden is passed over by reading on.
 //
+// A deleted user gets an empty answer from every method, as soon as this process knows of the deletion, and nobody is shown
+// their pins.
+//
 // Positions are dense, and one below the other, so pages join without a gap or a repetition whatever arrives on top.
 package feed
 
@@ -162,6 +165,7 @@ type Deps struct {
 	Pools      Pools      // nil: Pool may not be called
 	Neighbours Neighbours // nil: RelatedPins and RelatedInterests may not be called
 	Store      Store
+	Deleted    DeletedUsers  // answered as if they had never been there; nil: as far as Store knows them
 	TTL        time.Duration // after which Store lets go of entries, by itself; 0: never
 	Served     ServedLog
 	Returns    ReturnLog        // nil: nobody is ever away
@@ -198,6 +202,9 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	if len(deps.CursorKey) < minKey {
 		return nil, fmt.Errorf("feed: cursor key of %d bytes: want at least %d", len(deps.CursorKey), minKey)
+	}
+	if deps.Deleted == nil {
+		deps.Deleted = unreadUsers{}
 	}
 	if deps.Now == nil {
 		deps.Now = time.Now
@@ -240,6 +247,9 @@ func (s *Service) Visit(ctx context.Context, user schemas.UserID, feed string, l
 	if len(feed) > maxFeedName {
 		return Page{}, fmt.Errorf("feed of %d bytes: %w", len(feed), schemas.ErrUnknownFeed)
 	}
+	if s.deps.Deleted.Has(user) {
+		return Page{}.full(), nil
+	}
 	defer s.metrics.time("visit", s.deps.Now)()
 	page, err := s.visit(ctx, user, feed, limit)
 	s.metrics.note(page.Degraded)
@@ -255,6 +265,9 @@ func (s *Service) Older(ctx context.Context, user schemas.UserID, cursor string,
 	if err != nil {
 		return Page{}, err
 	}
+	if s.deps.Deleted.Has(user) {
+		return Page{}.full(), nil
+	}
 	defer s.metrics.time("older", s.deps.Now)()
 	r := s.newReading(user)
 	r.next = at.below - 1
@@ -269,6 +282,9 @@ func (s *Service) Older(ctx context.Context, user schemas.UserID, cursor string,
 
 // Waiting returns how many new items a visit could bring, at most 100. It fails when the generator does.
 func (s *Service) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
+	if s.deps.Deleted.Has(user) {
+		return 0, nil
+	}
 	n, err := begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) (int, error) {
 		return s.deps.Generator.Waiting(ctx, user)
 	}, nil).wait()

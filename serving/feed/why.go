@@ -59,6 +59,12 @@ func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin
 	if s.deps.Explainer == nil {
 		return Why{}, errNobodyExplains
 	}
+	if s.deps.Deleted.Has(user) {
+		return Why{
+			User: user, Pin: pin, Feed: feed, Fate: schemas.FateOut, Reason: schemas.ReasonUserGone,
+			By: []schemas.ID{}, Candidates: []WhyCandidate{}, Degraded: []string{},
+		}, nil
+	}
 	defer s.metrics.time("why", s.deps.Now)()
 	r := s.newReading(user)
 	request := schemas.WhyRequest{User: user, Pin: pin, Feed: feed, Limit: thoughtOf, Time: schemas.MicrosOf(s.deps.Now())}

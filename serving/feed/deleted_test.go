@@ -1,0 +1,94 @@
+package feed
+
+import (
+	"context"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// deletedUsers is a complete set.
+type deletedUsers map[schemas.UserID]bool
+
+func (d deletedUsers) Has(user schemas.UserID) bool { return d[user] }
+
+func (deletedUsers) Ready() <-chan struct{} {
+	ready := make(chan struct{})
+	close(ready)
+	return ready
+}
+
+// fakeNeighbours has the same neighbours for everything.
+type fakeNeighbours []schemas.PinID
+
+func (n fakeNeighbours) Neighbours(context.Context, schemas.ID, int) (items []schemas.RelatedItem, err error) {
+	for _, pin := range n {
+		items = append(items, schemas.RelatedItem{ID: schemas.ID(pin), Facets: item("x").Facets})
+	}
+	return items, nil
+}
+
+// fullRig has something to answer to every question about the viewer.
+func fullRig(t *testing.T, deleted DeletedUsers) *rig {
+	r := newRig(t, nil)
+	r.deps.Deleted = deleted
+	r.deps.Pools, r.deps.Neighbours = fakePools{"pin:1"}, fakeNeighbours{"pin:2"}
+	r.deps.Explainer = &fakeExplainer{answer: schemas.Why{Fate: schemas.FateNext, Place: 1}}
+	r.gen.chunk.Served.Items, r.gen.chunk.Head = []schemas.ServedItem{item("new")}, 3
+	r.store.freeze(entriesDown(3, 1)...)
+	r.store.follow("user:friend", true)
+	r.store.lists[schemas.Followee(viewer)] = []schemas.PinVersion{{Pin: "pin:own", Facets: schemas.Facets{Author: viewer}}}
+	return r
+}
+
+// The store lags behind the deletion, and the pools still have everything.
+func TestService_AnswersDeletedUserUniformly(t *testing.T) {
+	r := fullRig(t, deletedUsers{viewer: true})
+	ctx := t.Context()
+	empty := Page{}.full()
+	visit, err := r.Visit(ctx, viewer, "home", 10)
+	expect(t, "visit", visit, empty, err)
+	older, err := r.Older(ctx, viewer, r.cursors.sealFeed(feedCursor{user: viewer, feed: "home", below: 4}), 10)
+	expect(t, "older", older, empty, err)
+	count, err := r.Waiting(ctx, viewer)
+	expect(t, "new items", count, 0, err)
+	why, err := r.Why(ctx, viewer, "home", "pin:1")
+	expect(t, "why", why, Why{
+		User: viewer, Pin: "pin:1", Feed: "home", Fate: schemas.FateOut, Reason: schemas.ReasonUserGone,
+		By: []schemas.ID{}, Candidates: []WhyCandidate{}, Degraded: []string{},
+	}, err)
+	for _, source := range []schemas.Source{schemas.Following, schemas.Related} {
+		pool, err := r.Pool(ctx, viewer, source, 10)
+		expect(t, "pool", pool, &schemas.Pool{Source: source}, err)
+	}
+	state, err := r.FeedState(ctx, viewer, "home")
+	expect(t, "state", state, &schemas.FeedState{Feed: "home"}, err)
+	list, err := r.List(ctx, schemas.Followee(viewer), "", 10)
+	expect(t, "list", list, ListPage{Items: []Pin{}, Degraded: []string{}}, err)
+	if len(r.gen.asked) > 0 || r.store.reads > 0 {
+		t.Errorf("the generator was asked %d times, the store %d times, want never", len(r.gen.asked), r.store.reads)
+	}
+}
+
+// The process knows of the deletion before the store does.
+func TestService_HidesPinsOfDeletedAuthors(t *testing.T) {
+	r := fullRig(t, deletedUsers{"user:friend": true})
+	r.store.lists["board:1"] = []schemas.PinVersion{{Pin: "pin:1", Facets: schemas.Facets{Author: "user:friend", Board: "board:1"}}}
+	visit, err := r.Visit(t.Context(), viewer, "home", 10)
+	expect(t, "visit", names(visit.Items), "", err)
+	list, err := r.List(t.Context(), "board:1", "", 10)
+	expect(t, "list", len(list.Items), 0, err)
+	related, err := r.RelatedPins(t.Context(), "pin:1", 10)
+	expect(t, "related", len(related.Items), 0, err)
+	other := fullRig(t, deletedUsers{"user:other": true})
+	visit, err = other.Visit(t.Context(), viewer, "home", 10)
+	expect(t, "visit, another user deleted", names(visit.Items), "*new f3 f2 f1", err)
+}
+
+func expect(t *testing.T, what string, got, want any, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+	same(t, what, got, want)
+}
