@@ -79,6 +79,9 @@ const (
 	standbyStore = "standby"
 )
 
+// storeLagPart compares the feed stores.
+const storeLagPart = "feed-store-lag"
+
 // feedSink is a feed store that is to be filled by this process or another.
 type feedSink struct {
 	name  string // "": the first
@@ -115,7 +118,9 @@ func (p *product) openCassandra() error {
 		return err
 	}
 	p.sinks = append(p.sinks, feedSink{standbyStore, cassandra.Insisting{Store: standby}})
-	both, err := hedged.New(p.cfg.FeedStore.Hedge, hedged.Stores{Primary: primary, Standby: standby}, p.metrics)
+	groups := map[string]string{primaryStore: topics.MaterializeGroup(""), standbyStore: topics.MaterializeGroup(standbyStore)}
+	p.storeLag = topics.NewStoreLag(p.ends, groups, p.cfg.Partitions, p.cfg.FeedStore.Hedge.MaxLag)
+	both, err := hedged.New(p.cfg.FeedStore.Hedge, hedged.Stores{Primary: primary, Standby: standby, Lag: p.storeLag}, p.metrics)
 	if err != nil {
 		return err
 	}

@@ -413,6 +413,10 @@ func (p *product) openFeatureLog() (*featurelog.Recorder, error) {
 }
 
 func (p *product) openFeed(context.Context) error {
+	if p.storeLag != nil {
+		p.part(storeLagPart, p.storeLag.Run)
+		p.spare = append(p.spare, storeLagPart)
+	}
 	client, err := p.kafka.Client()
 	if err != nil {
 		return err

@@ -53,6 +53,7 @@ type product struct {
 	features  *feature.Service // nil: not served here
 	insights  *insight.Service // likewise
 	store     feed.Store       // what feeds are read from; nil: not here
+	storeLag  *topics.StoreLag // of two feed stores; nil: there is one
 	sinks     []feedSink       // what feeds are written to
 	clusters  []*cassandra.Store
 	stores    []func() storeStatus

@@ -41,7 +41,8 @@ type Chunk struct {
 	Announce bool `json:"announce,omitempty"`
 }
 
-// Remembered returns the newest frozen entries, newest first, for what the store has not yet. They are read only now where
+// Remembered returns the newest frozen entries, newest first, for what the store has not yet; an entry that the user may no
+// longer be shown has no pin. They are read only now where
 // that is still possible, because few answers need them, and to read them would be a good part of what a chunk costs. It
 // fails with what it reads from.
 func (c *Chunk) Remembered(ctx context.Context) ([]FeedEntry, error) {

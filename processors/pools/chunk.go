@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -42,6 +43,7 @@ type material struct {
 	memory   schemas.Memory
 	away     bool // the user is; there is nothing but the head
 	head     int64
+	graph    graph
 	announce bool
 	degraded []string
 }
@@ -70,7 +72,7 @@ func (g *Generator) compose(ctx context.Context, o order) (*schemas.Chunk, error
 	served.Items, served.Memory, served.Expired = made.Items, made.Memory, made.Expired
 	return &schemas.Chunk{
 		Served: served, Head: m.head, Floor: g.floor(m.head), Degraded: m.degraded, Announce: m.announce,
-		Recall: func(ctx context.Context) ([]schemas.FeedEntry, error) { return g.recall(ctx, o.User, m.head) },
+		Recall: func(ctx context.Context) ([]schemas.FeedEntry, error) { return g.recall(ctx, o.User, m) },
 	}, nil
 }
 
@@ -211,7 +213,7 @@ func (g *Generator) receive(v *view, o order, patience time.Time) (*material, er
 
 // gather reads what the rules of a feed need, and puts what is offered from outside among it.
 func (g *Generator) gather(v *view, feed rules.Feed, o offers) (*material, error) {
-	m := &material{memory: v.state.Memory, head: v.state.Head, degraded: o.degraded}
+	m := &material{memory: v.state.Memory, head: v.state.Head, graph: v.graph, degraded: o.degraded}
 	if g.unread() != nil {
 		m.degraded = append(m.degraded, degradedPulled)
 	}
@@ -286,17 +288,38 @@ func (g *Generator) knowAffinities(m *material, t table) error {
 	return nil
 }
 
-// recall returns the newest frozen entries of a user, newest first, as of when head was the newest; but for the oldest of
-// them, which go with every entry that was added since.
-func (g *Generator) recall(ctx context.Context, user schemas.UserID, head int64) (list []schemas.FeedEntry, err error) {
+// recall returns the newest frozen entries of a user, newest first, as of when the material was read; but for the oldest of
+// them, which go with every entry that was added since. An entry that the user may no longer be shown is empty, as a swept
+// one in the store: answers use what is recalled where no store can say whether it may be shown.
+func (g *Generator) recall(ctx context.Context, user schemas.UserID, m *material) (list []schemas.FeedEntry, err error) {
 	err = g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) (err error) {
-		list, err = g.recent(s, head)
+		list, err = g.recent(s, m.head)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("recall what %s was shown: %w", user, err)
 	}
+	v := &view{user: user, deleted: g.deps.Deleted, graph: m.graph}
+	for i := range list {
+		if !v.showsAgain(&list[i].ServedItem) {
+			list[i].ServedItem = schemas.ServedItem{}
+		}
+	}
 	return list, nil
+}
+
+// showsAgain reports whether the user may still be shown a pin that was shown before: nothing hides it, and it came by no
+// edge, or a live edge of whatever source justifies it.
+func (v *view) showsAgain(it *schemas.ServedItem) bool {
+	if v.hiding(&candidateBody{Facets: it.Facets}) != "" {
+		return false
+	}
+	for _, source := range []schemas.Source{cmp.Or(it.Pool, it.Source), schemas.Following, schemas.FromInterest} {
+		if v.graph.justified(source, &it.Facets) {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *Generator) recent(t table, head int64) ([]schemas.FeedEntry, error) {

@@ -59,3 +59,51 @@ func TestFrozenEntriesAreFound(t *testing.T) {
 		}
 	})
 }
+
+// Where no store can say what may be shown, answers use what the generator recalls.
+func TestRecall_EmptiesWhatMayNotBeShownAgain(t *testing.T) {
+	w := newWhyDesk(t, nil) // the user follows user:a
+	for _, blocked := range []schemas.ID{"user:blocked", "board:blocked"} {
+		w.graph(regBlock, blocked)
+	}
+	w.graph(regBlocked, "user:blocker")
+	by := func(author schemas.UserID, board schemas.BoardID) schemas.Facets {
+		return schemas.Facets{Author: author, Board: board}
+	}
+	items := []schemas.ServedItem{
+		{Pin: "pin:followed", Source: schemas.Following, Facets: by("user:a", "")},
+		{Pin: "pin:of-an-interest", Source: schemas.FromInterest, Facets: by("user:a", "")},
+		{Pin: "pin:related", Source: schemas.Related, Facets: by("user:other", "")},
+		{Pin: "pin:explored", Source: schemas.Explore, Facets: by("user:other", "")},
+		{Source: schemas.Following, Facets: by("user:unfollowed", "")},
+		{Source: schemas.Explore, Pool: schemas.Following, Facets: by("user:unfollowed", "")},
+		{Source: schemas.Related, Facets: by("user:blocked", "")},
+		{Source: schemas.Related, Facets: by("user:blocker", "")},
+		{Source: schemas.Following, Facets: by("user:a", "board:blocked")},
+		{Source: schemas.Related, Facets: by("user:gone", "")},
+	}
+	var want []schemas.PinID
+	for i := range items {
+		want = append(want, items[i].Pin)
+		if items[i].Pin == "" {
+			items[i].Pin = pinID(i)
+		}
+	}
+	value, err := w.g.deps.Streams.FeedEntries.Encode(schemas.FeedEntriesOf(owner, 11, 1, items))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.rows[string(positionRow(rowFrozen, int64(len(items))))] = value
+	w.rows[string(rowState)] = []byte(`{"head":10}`)
+	entries, err := visit(t, w.g, "v1").Remembered(t.Context())
+	if err != nil || len(entries) != len(items) {
+		t.Fatalf("got %d entries, %v, want %d", len(entries), err, len(items))
+	}
+	got := make([]schemas.PinID, len(items))
+	for _, e := range entries {
+		got[e.Position-1] = e.Pin
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

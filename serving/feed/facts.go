@@ -56,10 +56,10 @@ func (f *facts) hides(it *schemas.ServedItem) bool {
 func (f *facts) justifies(it *schemas.ServedItem) bool {
 	facets := f.facets(it)
 	followed := func(id schemas.ID) bool { return f.edges[id][schemas.FollowEdge] }
-	switch cmp.Or(it.Pool, it.Source) {
-	case schemas.Following, schemas.FromInterest:
+	switch {
+	case cameByEdge(it):
 		return anyOf(facets, followed)
-	case schemas.Explore:
+	case cmp.Or(it.Pool, it.Source) == schemas.Explore:
 		unfollowed := func(id schemas.ID) bool {
 			live, known := f.edges[id][schemas.FollowEdge]
 			return known && !live
@@ -67,6 +67,12 @@ func (f *facts) justifies(it *schemas.ServedItem) bool {
 		return anyOf(facets, followed) || !anyOf(facets, unfollowed)
 	}
 	return true
+}
+
+// cameByEdge reports whether an edge brought the item into its pool.
+func cameByEdge(it *schemas.ServedItem) bool {
+	pool := cmp.Or(it.Pool, it.Source)
+	return pool == schemas.Following || pool == schemas.FromInterest
 }
 
 // anyOf says whether ok holds for the author, the board or an interest.

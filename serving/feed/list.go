@@ -44,7 +44,7 @@ func (s *Service) list(ctx context.Context, at listCursor, limit int) ListPage {
 			return listed{pins, next}, err
 		})
 		items := candidates(part.pins)
-		if !ok || !r.learnCards(ctx, items) || !r.learnGone(ctx, items) {
+		if !ok || !r.learnCards(ctx, items) || !r.learnGone(ctx, items) || r.stale {
 			page.Degraded = r.degraded
 			break
 		}

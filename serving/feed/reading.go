@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -42,6 +43,7 @@ type reading struct {
 	left     time.Duration // of the time for the store
 	patience time.Duration // of the time to wait for entries on their way
 	broken   bool          // the store failed: it is not asked again
+	stale    bool          // the store lags: what it does not hide is shown only if the generator shows it
 	degraded []string
 }
 
@@ -123,7 +125,12 @@ func await[T any](r *reading, c *call[T]) (value T, ok bool) {
 	start := r.svc.deps.Now()
 	value, err := c.wait()
 	r.left -= r.svc.deps.Now().Sub(start)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrStale):
+		r.stale = true
+		r.degrade(degradedStale)
+		return value, true
+	case err != nil:
 		r.broken = true
 		r.degrade(degradedStore)
 	}
@@ -261,9 +268,28 @@ func (r *reading) fill(ctx context.Context, items []Item, want int) []Item {
 		if !r.learn(ctx, served(batch)) {
 			continue // with what a broken store leaves
 		}
+		if batch = r.vouched(ctx, batch); len(batch) == 0 {
+			break
+		}
 		items = r.take(items, batch, want)
 	}
 	return items
+}
+
+// vouched returns the newest of the batch that may be shown although the store lags: those the generator remembers, as it
+// does. It leaves a batch of a store that does not lag as it is.
+func (r *reading) vouched(ctx context.Context, batch []schemas.FeedEntry) []schemas.FeedEntry {
+	if !r.stale {
+		return batch
+	}
+	for i := range batch {
+		e, ok := r.recall(ctx, batch[i].Position)
+		if !ok {
+			return batch[:i]
+		}
+		batch[i] = e
+	}
+	return batch
 }
 
 // take appends the visible ones of a batch until there are want, and moves on behind the last that it looked at.
@@ -351,12 +377,13 @@ func (r *reading) learnGone(ctx context.Context, items []schemas.ServedItem) boo
 }
 
 // fresh returns the chunk's items that nothing hides. That an edge justifies them the generator knows better: the
-// store may not have the edge yet.
+// store may not have the edge yet. Of those that came by no edge the generator does not know whether the pin is deleted: when
+// the store lags they are left out, and stay in the frozen feed.
 func (r *reading) fresh(chunk []schemas.ServedItem) []Item {
 	items := make([]Item, 0, len(chunk))
 	for i := range chunk {
 		r.onPage[chunk[i].Pin] = true
-		if !r.facts.hides(&chunk[i]) {
+		if !r.facts.hides(&chunk[i]) && (!r.stale || cameByEdge(&chunk[i])) {
 			items = append(items, r.facts.item(&chunk[i], true))
 		}
 	}

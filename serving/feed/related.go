@@ -57,7 +57,7 @@ func (s *Service) RelatedPins(ctx context.Context, pin schemas.PinID, limit int)
 	}
 	answer := RelatedPins{Items: []RelatedPin{}, Degraded: append([]string{}, r.degraded...)}
 	for i := range items {
-		if len(answer.Items) < limit && !r.facts.hides(&items[i]) {
+		if len(answer.Items) < limit && !r.stale && !r.facts.hides(&items[i]) {
 			answer.Items = append(answer.Items, RelatedPin{r.facts.item(&items[i], false).Pin, list[i].Score})
 		}
 	}

@@ -14,11 +14,12 @@
 //	items, pulled, affinities, model, source:NAME
 //	            the generator chose new items without knowing how often they were shown, what followees with many followers
 //	            published, what the user cares for, what a model says, what an external source offers
-//	store       the chunk, and of the frozen feed what the generator remembers; of these two nothing is hidden that
-//	            only the store knows to hide, and titles are missing
+//	store       the chunk, and of the frozen feed what the generator remembers and may still show; pins that are deleted
+//	            may be among these two, because only the store knows that, and titles are missing
 //	related     the neighbours of a pin or an interest could not be asked for: the answer is empty
 //	stale       the store lacks a position that was frozen, also after Config.CatchUpTimeout: items down to the hole,
-//	            Page.Next at it
+//	            Page.Next at it; or no store that has all edges, cards and deletions answers: what the generator vouches for,
+//	            Page.Next at the first item below that; a list or related pins are empty
 //
 // Where the store lets go of entries after a time (Deps.TTL), what is lacking at the end of a feed has expired: the feed ends
 // above it, and nothing is degraded.
@@ -88,7 +89,11 @@ type Lists interface {
 		pins []schemas.PinVersion, next string, err error)
 }
 
-// Store is the feed store as answers need it.
+// ErrStale is returned with an answer that lacks records which have already had their effect elsewhere: a block or a deletion
+// may be among them. What the answer hides is hidden; what it does not hide may not be shown for that.
+var ErrStale = errors.New("the feed store lags")
+
+// Store is the feed store as answers need it. Reads of Present and Lists may return a value together with ErrStale.
 type Store interface {
 	Frozen
 	Present

@@ -25,6 +25,11 @@
 // before, because both were late, that takes Config.Losses / Config.Budget reads (400), most of which wait in vain if the
 // first store hangs.
 //
+// Whether a frozen item may be shown is read from edges, cards and deletions, which a store that lags does not have. So when
+// Stores.Lag says that one of the two lacks records of the keys that are read, which the other has, the other is asked first,
+// whichever is first otherwise. The answer of the one that lags is no success: it is returned, with feed.ErrStale, when the
+// other store fails or is late.
+//
 // A share of reads, Config.Warm, is sent to the second store without being waited for: it keeps its caches warm, shows
 // whether the two hold the same, and tells when the primary is well again, which it is after Config.Recover good ones in
 // a row; then it is first again.
@@ -45,6 +50,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/bounds"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Config of a Store. See DefaultConfig.
@@ -66,13 +72,16 @@ type Config struct {
 	Warm float64 `yaml:"warm"`
 	// Recover is how many of these in a row must go well until the primary is first again, default 50, 1 to 10,000.
 	Recover int `yaml:"recover"`
+	// MaxLag is how far one store may lag behind the other in edges, cards, lists and deletions before its answers are stale;
+	// a store that lags longer is found out within twice this time; default 2 s, 100 ms to 1 minute.
+	MaxLag time.Duration `yaml:"max_lag"`
 }
 
 // DefaultConfig returns the defaults of every field.
 func DefaultConfig() Config {
 	return Config{
 		Least: 5 * time.Millisecond, Most: 60 * time.Millisecond, Late: 100 * time.Millisecond,
-		Budget: 0.05, Burst: 50, Losses: 20, Warm: 0.02, Recover: 50,
+		Budget: 0.05, Burst: 50, Losses: 20, Warm: 0.02, Recover: 50, MaxLag: 2 * time.Second,
 	}
 }
 
@@ -85,6 +94,7 @@ func (c Config) Validate() error {
 		bounds.Within("losses", c.Losses, 1, 10_000),
 		bounds.Within("warm", c.Warm, 0, 0.5),
 		bounds.Within("recover", c.Recover, 1, 10_000),
+		bounds.Within("max_lag", c.MaxLag, 100*time.Millisecond, time.Minute),
 	}
 	if c.Least <= 0 || c.Least > c.Most {
 		problems = append(problems, fmt.Errorf("least: %s: want more than 0s and at most %s, which is most", c.Least, c.Most))
@@ -93,12 +103,22 @@ func (c Config) Validate() error {
 }
 
 // Stores are the two stores of a product. Both hear of a read's end through its context, and then return soon.
-type Stores struct{ Primary, Standby feed.Store }
+type Stores struct {
+	Primary, Standby feed.Store
+	Lag              Lag // nil: neither lags
+}
+
+// Lag knows which store lacks records that the other one has.
+type Lag interface {
+	// Behind reports whether a store, "primary" or "standby", lacks records of a topic with one of the keys.
+	Behind(store, topic string, keys ...string) bool
+}
 
 // Store is the two of them as one, for reading. Its methods may be called from any number of goroutines.
 type Store struct {
 	cfg     Config
 	stores  [2]feed.Store // by side
+	lag     Lag           // nil: neither lags
 	balance *balance
 	metrics *metrics
 	calls   sync.WaitGroup
@@ -120,14 +140,14 @@ func New(cfg Config, stores Stores, reg prometheus.Registerer) (*Store, error) {
 		return nil, fmt.Errorf("hedged feed store: %w", err)
 	}
 	s := &Store{
-		cfg: cfg, stores: [2]feed.Store{primary: stores.Primary, standby: stores.Standby},
+		cfg: cfg, stores: [2]feed.Store{primary: stores.Primary, standby: stores.Standby}, lag: stores.Lag,
 		balance: newBalance(cfg), warming: make(chan struct{}, maxWarming),
 	}
 	s.page = kind[pageRead]{name: "page", whole: pageRead.whole, further: pageRead.further, same: pageRead.same}
-	s.edges = kind[[]schemas.Edge]{name: "edges", same: sameEdges}
-	s.cards = kind[map[schemas.PinID]schemas.Card]{name: "cards", same: sameCards}
-	s.gone = kind[map[schemas.UserID]bool]{name: "gone", same: sameGone}
-	s.list = kind[listRead]{name: "list", same: listRead.same}
+	s.edges = kind[[]schemas.Edge]{name: "edges", topic: topics.Edges, same: sameEdges}
+	s.cards = kind[map[schemas.PinID]schemas.Card]{name: "cards", topic: topics.PinCards, same: sameCards}
+	s.gone = kind[map[schemas.UserID]bool]{name: "gone", topic: topics.UsersDeleted, same: sameGone}
+	s.list = kind[listRead]{name: "list", topic: topics.Publications, same: listRead.same}
 	var err error
 	if s.metrics, err = newMetrics(reg, s); err != nil {
 		return nil, fmt.Errorf("hedged feed store: %w", err)
@@ -200,21 +220,21 @@ func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n in
 func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) ([]schemas.Edge, error) {
 	return read(ctx, s, &s.edges, func(ctx context.Context, from feed.Store) ([]schemas.Edge, error) {
 		return from.Edges(ctx, user, others)
-	})
+	}, string(user))
 }
 
 // Cards is as a feed.Store has it.
 func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
 	return read(ctx, s, &s.cards, func(ctx context.Context, from feed.Store) (map[schemas.PinID]schemas.Card, error) {
 		return from.Cards(ctx, pins)
-	})
+	}, texts(pins)...)
 }
 
 // Gone is as a feed.Store has it.
 func (s *Store) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
 	return read(ctx, s, &s.gone, func(ctx context.Context, from feed.Store) (map[schemas.UserID]bool, error) {
 		return from.Gone(ctx, users)
-	})
+	}, texts(users)...)
 }
 
 // listRead is what List returns.
@@ -232,8 +252,16 @@ func (s *Store) List(ctx context.Context, followee schemas.Followee, from string
 	l, err := read(ctx, s, &s.list, func(ctx context.Context, store feed.Store) (listRead, error) {
 		pins, next, err := store.List(ctx, followee, from, n)
 		return listRead{pins, next}, err
-	})
+	}, string(followee))
 	return l.pins, l.next, err
+}
+
+func texts[T ~string](ids []T) []string {
+	all := make([]string, len(ids))
+	for i, id := range ids {
+		all[i] = string(id)
+	}
+	return all
 }
 
 func sameGone(a, b map[schemas.UserID]bool) bool { return maps.Equal(a, b) }

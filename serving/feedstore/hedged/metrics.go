@@ -24,7 +24,7 @@ func newMetrics(reg prometheus.Registerer, s *Store) (*metrics, error) {
 			Name: "smartfeed_feedstore_read_seconds", Help: "Time of a read, of whichever store answered it.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s: the second store is asked after 100 ms at the latest
 		}, []string{"kind"}),
-		stale:   prometheus.NewCounter(counter("stale_total", "Reads that were answered with a hole.")),
+		stale:   prometheus.NewCounter(counter("stale_total", "Reads that were answered with a hole, or by a store that lags.")),
 		failed:  prometheus.NewCounter(counter("failed_total", "Reads that both stores failed.")),
 		changes: prometheus.NewCounter(counter("changes_total", "How often the stores have changed places.")),
 	}

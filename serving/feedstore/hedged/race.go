@@ -16,6 +16,7 @@ import (
 // kind is one kind of read: what is known of its answers, and how long each store takes.
 type kind[T any] struct {
 	name    string
+	topic   string            // whose records the answers are made of, if a store that lags may not answer; "": it may
 	whole   func(T) bool      // the answer has no hole; nil: none can have
 	further func(a, b T) bool // a goes further than b, both with holes
 	same    func(a, b T) bool
@@ -51,6 +52,7 @@ type race[T any] struct {
 	ask      ask[T]
 	ctx      context.Context // of the calls, ended when the race is decided
 	first    side
+	lags     [2]bool        // the store lacks records that the other one has
 	answers  chan answer[T] // room for both
 	running  int
 	second   bool             // the second store was asked
@@ -60,12 +62,16 @@ type race[T any] struct {
 	errs     []error
 }
 
-// read asks until a store succeeds.
-func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T]) (T, error) {
+// read asks until a store succeeds. keys are those of the records that the answer is made of.
+func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T], keys ...string) (T, error) {
 	first, warm := s.balance.begin()
+	lags := s.lagging(k.topic, keys)
+	if lags[first] && !lags[first.other()] {
+		first = first.other()
+	}
 	calls, decided := context.WithCancel(ctx)
 	defer decided()
-	r := &race[T]{s: s, kind: k, ask: f, ctx: calls, first: first, answers: make(chan answer[T], 2)}
+	r := &race[T]{s: s, kind: k, ask: f, ctx: calls, first: first, lags: lags, answers: make(chan answer[T], 2)}
 	began := time.Now()
 	r.start(first)
 	won, err := r.run(ctx)
@@ -75,10 +81,21 @@ func read[T any](ctx context.Context, s *Store, k *kind[T], f ask[T]) (T, error)
 	if err != nil {
 		return won.value, err
 	}
-	if warm && !r.second {
+	if warm && !r.second && lags == [2]bool{} {
 		r.warm(context.WithoutCancel(ctx), won)
 	}
 	return won.value, nil
+}
+
+// lagging returns by side which stores lack records with the keys.
+func (s *Store) lagging(topic string, keys []string) (lags [2]bool) {
+	if s.lag == nil || topic == "" {
+		return lags
+	}
+	for _, of := range []side{primary, standby} {
+		lags[of] = s.lag.Behind(of.String(), topic, keys...)
+	}
+	return lags
 }
 
 // tell says in the trace which store's answer was taken, and whether both were asked.
@@ -156,7 +173,7 @@ func (r *race[T]) run(ctx context.Context) (answer[T], error) {
 // take judges an answer; done: it is the read's.
 func (r *race[T]) take(ctx context.Context, a answer[T]) (done bool, err error) {
 	switch {
-	case a.err == nil && r.kind.isWhole(a.value):
+	case a.err == nil && r.kind.isWhole(a.value) && !r.lags[a.from]:
 		r.won(a.from)
 		return true, nil
 	case ctx.Err() != nil:
@@ -169,10 +186,10 @@ func (r *race[T]) take(ctx context.Context, a answer[T]) (done bool, err error) 
 			r.startSecond("failed")
 		}
 	default:
-		if r.fallback == nil || r.kind.further(a.value, r.fallback.value) {
+		if r.fallback == nil || r.kind.further != nil && r.kind.further(a.value, r.fallback.value) {
 			r.fallback = &a
 		}
-		if r.s.balance.answers(r.first.other()) {
+		if !r.lags[a.from.other()] && r.s.balance.answers(r.first.other()) {
 			r.askSecond("stale", false)
 		}
 		r.enough = time.After(r.patience(ctx, a.from.other()))
@@ -227,6 +244,9 @@ func (r *race[T]) won(by side) {
 func (r *race[T]) settle() (answer[T], error) {
 	if r.fallback != nil {
 		r.s.metrics.stale.Inc()
+		if r.lags[r.fallback.from] {
+			return *r.fallback, feed.ErrStale
+		}
 		return *r.fallback, nil
 	}
 	r.s.metrics.failed.Inc()

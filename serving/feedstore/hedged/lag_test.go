@@ -1,0 +1,273 @@
+package hedged
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// lagOf are stores that lag in every key of the topics.
+type lagOf map[string]string
+
+func (l lagOf) Behind(store, topic string, _ ...string) bool {
+	return strings.Contains(l[store], topic)
+}
+
+const everything = topics.Edges + topics.PinCards + topics.UsersDeleted + topics.Publications
+
+func newLaggingStore(t *testing.T, cfg Config, a, b feed.Store, lag lagOf) *Store {
+	t.Helper()
+	s, err := New(cfg, Stores{Primary: a, Standby: b, Lag: lag}, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestRead_LaggingStoreIsNoSuccess(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		a, b  *fake
+		lag   lagOf
+		took  time.Duration
+		err   error
+		known bool // there is an answer
+		asked [2]int64
+	}{
+		{name: "the standby lags", a: newFake(10 * ms), b: newFake(0), lag: lagOf{"standby": everything},
+			took: 10 * ms, known: true, asked: [2]int64{1, 0}},
+		{name: "the standby lags, the primary is slow", a: newFake(90 * ms), b: newFake(0), lag: lagOf{"standby": everything},
+			took: 90 * ms, known: true, asked: [2]int64{1, 1}},
+		{name: "the standby lags, the primary fails", a: down(), b: newFake(10 * ms), lag: lagOf{"standby": everything},
+			took: 10 * ms, known: true, err: feed.ErrStale, asked: [2]int64{1, 1}},
+		{name: "the standby lags, the primary hangs", a: hung(), b: newFake(10 * ms), lag: lagOf{"standby": everything},
+			took: 130 * ms, known: true, err: feed.ErrStale, asked: [2]int64{1, 1}},
+		{name: "the primary lags", a: newFake(0), b: newFake(10 * ms), lag: lagOf{"primary": everything},
+			took: 10 * ms, known: true, asked: [2]int64{0, 1}},
+		{name: "the primary lags, the standby fails", a: newFake(10 * ms), b: down(), lag: lagOf{"primary": everything},
+			took: 10 * ms, known: true, err: feed.ErrStale, asked: [2]int64{1, 1}},
+		{name: "both lag", a: newFake(10 * ms), b: newFake(0), lag: lagOf{"primary": everything, "standby": everything},
+			took: 10 * ms, known: true, err: feed.ErrStale, asked: [2]int64{1, 0}},
+		{name: "the standby lags, both fail", a: down(), b: down(), lag: lagOf{"standby": everything}, err: errDown, asked: [2]int64{1, 1}},
+		{name: "another topic lags", a: down(), b: newFake(10 * ms), lag: lagOf{"standby": "another"},
+			took: 10 * ms, known: true, asked: [2]int64{1, 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newLaggingStore(t, cold(), c.a, c.b, c.lag)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				began := time.Now()
+				edges, err := s.Edges(ctx, "user:1", []schemas.ID{"user:2"})
+				if took := time.Since(began); took != c.took || !errors.Is(err, c.err) || (len(edges) > 0) != c.known {
+					t.Errorf("got %v, %v after %s, want edges %t, %v after %s", edges, err, took, c.known, c.err, c.took)
+				}
+				s.Close()
+				if got := [2]int64{c.a.calls.Load(), c.b.calls.Load()}; got != c.asked {
+					t.Errorf("asked %v, want %v", got, c.asked)
+				}
+			})
+		})
+	}
+}
+
+func TestRead_EveryKindKnowsItsTopic(t *testing.T) {
+	ctx := t.Context()
+	for topic, ask := range map[string]func(*Store) error{
+		topics.Edges:        func(s *Store) error { _, err := s.Edges(ctx, "user:1", []schemas.ID{"user:2"}); return err },
+		topics.PinCards:     func(s *Store) error { _, err := s.Cards(ctx, []schemas.PinID{"pin:1"}); return err },
+		topics.UsersDeleted: func(s *Store) error { _, err := s.Gone(ctx, []schemas.UserID{"user:1"}); return err },
+		topics.Publications: func(s *Store) error { _, _, err := s.List(ctx, "user:1", "", 1); return err },
+	} {
+		s := newLaggingStore(t, cold(), down(), newFake(0), lagOf{"standby": topic})
+		if err := ask(s); !errors.Is(err, feed.ErrStale) {
+			t.Errorf("%s: got %v, want %v", topic, err, feed.ErrStale)
+		}
+	}
+	s := newLaggingStore(t, cold(), down(), newFake(0), lagOf{"standby": everything})
+	if entries, _, err := s.Page(ctx, "user:1", 3, 10); len(entries) != 2 || err != nil {
+		t.Errorf("page: got %v, %v, want 2 entries: a hole would show", entries, err)
+	}
+}
+
+// outage is a store that fails, if it is told to.
+type outage struct {
+	feed.Store
+	down bool
+}
+
+func (o *outage) err() error {
+	if o.down {
+		return errDown
+	}
+	return nil
+}
+
+func (o *outage) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
+	entries, floor, err := o.Store.Page(ctx, user, below, n)
+	return entries, floor, errors.Join(err, o.err())
+}
+
+func (o *outage) Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) ([]schemas.Edge, error) {
+	edges, err := o.Store.Edges(ctx, user, others)
+	return edges, errors.Join(err, o.err())
+}
+
+func (o *outage) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
+	cards, err := o.Store.Cards(ctx, pins)
+	return cards, errors.Join(err, o.err())
+}
+
+func (o *outage) Gone(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
+	gone, err := o.Store.Gone(ctx, users)
+	return gone, errors.Join(err, o.err())
+}
+
+func (o *outage) List(ctx context.Context, f schemas.Followee, from string, n int) ([]schemas.PinVersion, string, error) {
+	pins, next, err := o.Store.List(ctx, f, from, n)
+	return pins, next, errors.Join(err, o.err())
+}
+
+// pools are the generator of one user: it remembers the newest two entries, and that the second may not be shown.
+type pools struct{ feed.Generator }
+
+func (pools) Chunk(_ context.Context, r schemas.ChunkRequest) (*schemas.Chunk, error) {
+	following := schemas.ServedItem{Pin: "pin:new", Source: schemas.Following, Facets: schemas.Facets{Author: "user:friend"}}
+	related := following
+	related.Pin, related.Source = "pin:related", schemas.Related
+	return &schemas.Chunk{
+		Served: schemas.Served{ID: r.Served, User: r.User, Items: []schemas.ServedItem{following, related}}, Head: 4,
+		Recent: []schemas.FeedEntry{frozen(4, "user:friend"), {User: "user:1", Position: 3}},
+	}, nil
+}
+
+func (pools) Settle(schemas.UserID, string, schemas.Outcome) {}
+
+func (pools) Neighbours(context.Context, schemas.ID, int) ([]schemas.RelatedItem, error) {
+	return []schemas.RelatedItem{{ID: "pin:4", Facets: schemas.Facets{Author: "user:friend"}}}, nil
+}
+
+func (pools) Publish(context.Context, *schemas.Served) (schemas.Outcome, error) {
+	return schemas.Acknowledged, nil
+}
+
+func frozen(position int64, author schemas.UserID) schemas.FeedEntry {
+	pin := schemas.PinID(fmt.Sprint("pin:", position))
+	return schemas.FeedEntry{User: "user:1", Position: position, ServedItem: schemas.ServedItem{
+		Pin: pin, Source: schemas.Following, Facets: schemas.Facets{Author: author, Board: "board:1"}}}
+}
+
+// bothStores are two stores on disk with four entries, of an author whom the user follows and one who will be hidden.
+func bothStores(t *testing.T) (both [2]*feedstore.Store) {
+	before := feedstore.Batch{}
+	for position, author := range []schemas.UserID{"user:friend", "user:foe", "user:foe", "user:friend"} {
+		e := frozen(int64(position)+1, author)
+		p := schemas.PinVersion{Pin: e.Pin, Version: 1, Created: schemas.Micros(position), Facets: e.Facets}
+		before.Entries = append(before.Entries, e)
+		before.Cards = append(before.Cards, schemas.Card{PinVersion: p})
+		before.Publications = append(before.Publications, schemas.Publication{Followee: "board:1", PinVersion: p})
+	}
+	for _, author := range []schemas.ID{"user:friend", "user:foe"} {
+		before.Edges = append(before.Edges, schemas.Edge{User: "user:1", Other: author, Kind: schemas.FollowEdge, Live: true, Time: 1})
+	}
+	for i := range both {
+		s, err := feedstore.Open(t.TempDir(), feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))
+		if err == nil {
+			err = s.Write(t.Context(), before)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		both[i] = s
+	}
+	return both
+}
+
+func shown[T any](items []T, id func(T) schemas.PinID) string {
+	var pins []string
+	for _, it := range items {
+		pins = append(pins, strings.TrimPrefix(string(id(it)), "pin:"))
+	}
+	return strings.Join(pins, " ")
+}
+
+// The standby is held back behind what the primary has; then the primary fails. Nothing that was hidden comes back.
+func TestAnswers_NothingHiddenComesBackFromLaggingStandby(t *testing.T) {
+	foe := func(kind schemas.EdgeKind, live bool) feedstore.Batch {
+		return feedstore.Batch{Edges: []schemas.Edge{{User: "user:1", Other: "user:foe", Kind: kind, Live: live, Time: 2}}}
+	}
+	deleted := func(pin schemas.PinID) schemas.Card {
+		return schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: 2, Deleted: true}}
+	}
+	for name, change := range map[string]feedstore.Batch{
+		"block":         foe(schemas.BlockEdge, true),
+		"blocked":       foe(schemas.BlockedEdge, true),
+		"unfollow":      foe(schemas.FollowEdge, false),
+		"pins deleted":  {Cards: []schemas.Card{deleted("pin:2"), deleted("pin:3")}},
+		"author erased": {Deleted: []schemas.DeletedUser{{User: "user:foe", Time: 2}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stores, lag := bothStores(t), lagOf{}
+			primary := &outage{Store: stores[0]}
+			cfg := feed.DefaultConfig()
+			cfg.GeneratorTimeout, cfg.StoreTimeout, cfg.CatchUpTimeout = time.Minute, time.Minute, 0 // a busy machine is not what is tested
+			svc, err := feed.New(cfg, feed.Deps{
+				Generator: pools{}, Neighbours: pools{}, Served: pools{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
+				Store: newLaggingStore(t, cold(), primary, stores[1], lag),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := t.Context()
+			first, err := svc.Visit(ctx, "user:1", "home", 3)
+			check(t, "before, visit", shown(first.Items, func(i feed.Item) schemas.PinID { return i.ID }), "new related 4", err)
+			if err := stores[0].Write(ctx, change); err != nil {
+				t.Fatal(err)
+			}
+			lag["standby"], primary.down = everything, true
+
+			page, err := svc.Visit(ctx, "user:1", "home", 10)
+			check(t, "visit", shown(page.Items, func(i feed.Item) schemas.PinID { return i.ID }), "new 4", err)
+			check(t, "visit, degraded", page.Degraded, []string{"stale"}, nil)
+			older, err := svc.Older(ctx, "user:1", *first.Next, 10)
+			check(t, "older", len(older.Items), 0, err)
+			check(t, "older, degraded", older.Degraded, []string{"stale"}, nil)
+			list, err := svc.List(ctx, "board:1", "", 10)
+			check(t, "list", len(list.Items), 0, err)
+			check(t, "list, degraded", list.Degraded, []string{"stale"}, nil)
+			related, err := svc.RelatedPins(ctx, "pin:1", 10)
+			check(t, "related", len(related.Items), 0, err)
+			check(t, "related, degraded", related.Degraded, []string{"stale"}, nil)
+
+			lag["standby"] = ""
+			if err := stores[1].Write(ctx, change); err != nil {
+				t.Fatal(err)
+			}
+			rest, err := svc.Older(ctx, "user:1", *older.Next, 10)
+			check(t, "older, when the standby has it", shown(rest.Items, func(i feed.Item) schemas.PinID { return i.ID }), "1", err)
+			whole, err := svc.Visit(ctx, "user:1", "home", 10)
+			check(t, "visit, when the standby has it", shown(whole.Items, func(i feed.Item) schemas.PinID { return i.ID }), "new related 4 1", err)
+			list, err = svc.List(ctx, "board:1", *list.Next, 10)
+			if err != nil || len(list.Items) == 0 || len(list.Degraded) > 0 {
+				t.Errorf("list, when the standby has it: got %+v, %v", list, err)
+			}
+			if n := primary.err(); n == nil {
+				t.Error("the primary did not fail")
+			}
+		})
+	}
+}

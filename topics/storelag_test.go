@@ -1,0 +1,67 @@
+package topics_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// A store lags where its group has committed less than the other group had; keys of other partitions are not affected.
+func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
+	w := newWire(t)
+	log, err := topics.NewLog(w.kafka)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	const held = "user:1"
+	partition := topics.Partition(held, topics.EmbeddedPartitions)
+	commit := func(group string, at int64) {
+		t.Helper()
+		var offsets kadm.Offsets
+		offsets.AddOffset(topics.Edges, partition, at, -1)
+		offsets.AddOffset(topics.PinCards, partition, 5, -1)
+		if _, err := w.admin(t).CommitOffsets(t.Context(), group, offsets); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lag := topics.NewStoreLag(log, map[string]string{"primary": "materialize", "standby": "materialize-standby"},
+		topics.EmbeddedPartitions, 10*time.Millisecond)
+	if lag.Behind("standby", topics.Edges, held) {
+		t.Error("a store lags before the first look")
+	}
+	commit("materialize", 7)
+	stop := running(t, lag.Run)
+	eventually.True(t, "an empty standby lags", func() bool { return lag.Behind("standby", topics.Edges, held) })
+	commit("materialize-standby", 6)
+	eventually.True(t, "cards are there", func() bool { return !lag.Behind("standby", topics.PinCards, held) })
+	if !lag.Behind("standby", topics.Edges, "user:other", held) || lag.Behind("primary", topics.Edges, held) {
+		t.Error("want that the standby lags in edges, and the primary does not")
+	}
+	if other := keyOutside(partition); lag.Behind("standby", topics.Edges, other) {
+		t.Errorf("the standby lags for %s, which is in another partition", other)
+	}
+	commit("materialize-standby", 8)
+	eventually.True(t, "the primary lags", func() bool { return lag.Behind("primary", topics.Edges, held) })
+	if lag.Behind("standby", topics.Edges, held) {
+		t.Error("the standby lags after it has everything")
+	}
+	commit("materialize", 8)
+	eventually.True(t, "nobody lags", func() bool { return !lag.Behind("primary", topics.Edges, held) })
+	if err := stop(); err != nil {
+		t.Errorf("Run: got %v, want nil", err)
+	}
+}
+
+func keyOutside(partition int32) string {
+	for _, key := range numbered("user:", 100) {
+		if topics.Partition(key, topics.EmbeddedPartitions) != partition {
+			return key
+		}
+	}
+	return ""
+}
