@@ -2,9 +2,11 @@ package topics
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -38,14 +40,50 @@ const (
 //
 // It returns nil when ctx has ended, after a clean leave; otherwise what handle returned, or why consuming or
 // committing cannot go on: also when the brokers cannot be reached, or refuse this client. It may be called again.
+//
+// It fails with a *ChangedTopicError if retention removed records that the group has not committed, or if a topic ends before
+// the group's offsets. It fails so until these are set back. A topic that was recreated is read from its oldest record on:
+// brokers remove the offsets of a topic with the topic.
 func Consume(ctx context.Context, cfg ConsumerConfig, handle func(ctx context.Context, records []*kgo.Record) error) error {
-	return consume(ctx, cfg, func(ctx context.Context, records []*kgo.Record, _ committable) error { return handle(ctx, records) })
+	if err := cfg.checkCommitted(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("consume as %s: %w", cfg.Group, err)
+	}
+	return consume(ctx, cfg, func(ctx context.Context, records []*kgo.Record, _ committable) error {
+		if len(records) == 0 {
+			return nil
+		}
+		return handle(ctx, records)
+	})
+}
+
+// checkCommitted fails with a *ChangedTopicError if the topics no longer have the records after the group's offsets.
+func (cfg ConsumerConfig) checkCommitted(ctx context.Context) error {
+	adm, err := cfg.Kafka.Admin()
+	if err != nil {
+		return err
+	}
+	defer adm.Close()
+	committed, err := adm.FetchOffsets(ctx, cfg.Group)
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+		return fmt.Errorf("fetch offsets: %w", err)
+	}
+	marks := Marks{}
+	committed.Each(func(o kadm.OffsetResponse) {
+		if o.At >= 0 {
+			marks.Set(o.Topic, o.Partition, Mark{Next: o.At})
+		}
+	})
+	_, err = resumeWithoutGap(ctx, cfg.Kafka, cfg.Topics, marks)
+	return err
 }
 
 // committable are offsets of the next records, by topic and partition, as the client commits them.
 type committable = map[string]map[int32]kgo.EpochOffset
 
-// handler works records off. done is where their partitions go on.
+// handler works records off. done is where their partitions go on; there may be no records but for markers.
 type handler = func(ctx context.Context, records []*kgo.Record, done committable) error
 
 // consume is Consume with more options.
@@ -105,13 +143,11 @@ func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle ha
 	if len(done) == 0 {
 		return nil
 	}
-	if len(records) > 0 {
-		traced, span := received(ctx, cfg, records)
-		err := handle(traced, records, done)
-		tracing.End(span, err)
-		if err != nil {
-			return err
-		}
+	traced, span := received(ctx, cfg, records)
+	err := handle(traced, records, done)
+	tracing.End(span, err)
+	if err != nil {
+		return err
 	}
 	return commit(ctx, client, done)
 }

@@ -165,12 +165,7 @@ func TestFollowNoticesAnotherTopic(t *testing.T) {
 		says   string
 	}{
 		"made anew": {func(t *testing.T, w *wire, _ *shelf) {
-			if _, err := w.admin(t).DeleteTopics(t.Context(), topics.Edges); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Embedded: true})); err != nil {
-				t.Fatal(err)
-			}
+			w.recreate(t, topics.Edges)
 			w.produce(t, topics.Edges, numbered("b", 50)...)
 		}, "topic edges was made anew since records of it were applied"},
 		"cut short": {func(t *testing.T, w *wire, s *shelf) {

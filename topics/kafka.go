@@ -138,7 +138,7 @@ func (k Kafka) settings() []kgo.Opt {
 
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),           // what was aborted never happened
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),      // a new reader wants all there is
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),      // what was retained away cannot be read; the rest can
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),            // records that were removed unread are an error, never skipped
 		kgo.FetchMaxWait(time.Second),                          // an empty fetch comes back in time for a rebalance
 		kgo.FetchMaxBytes(16 << 20),                            // memory of a fetch in flight, a broker
 		kgo.FetchMaxPartitionBytes(4 << 20),                    // a backlog is read in large pieces, no partition starves
@@ -205,6 +205,7 @@ func (k Kafka) Sarama() (*sarama.Config, error) {
 
 	c.Consumer.IsolationLevel = sarama.ReadCommitted                // what was aborted never happened
 	c.Consumer.Offsets.Initial = sarama.OffsetOldest                // a new group wants all there is
+	c.Consumer.Group.ResetInvalidOffsets = false                    // as for franz-go: rows checks offsets when it gets a partition
 	c.Consumer.Offsets.AutoCommit.Interval = 100 * time.Millisecond // Wait reads the committed offsets
 	c.Consumer.Offsets.Retry.Max = 5                                // a moved coordinator costs a few
 	// Brokers answer one connection in order, and sarama commits on the one it fetches from: a commit waits behind an

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -31,7 +32,7 @@ type Whole[T any] struct {
 	mu     sync.RWMutex
 	newest map[string]*T
 
-	next Offsets // where to go on, by Run alone
+	at Marks // where to go on, by Run alone
 }
 
 // NewWhole prepares to hold a stream's topic; see Run. log gets the records that cannot be read, which are left out.
@@ -88,7 +89,8 @@ func (w *Whole[T]) Len() int {
 func (w *Whole[T]) Ready() <-chan struct{} { return w.ready }
 
 // Run reads the topic and then follows it until ctx ends (nil) or something breaks (the error). It can be called again,
-// and goes on where it was.
+// and goes on where it was. If the topic no longer has what comes next, the error is a *ChangedTopicError: keys that were
+// deleted meanwhile would stay in memory, so the process has to be restarted.
 func (w *Whole[T]) Run(ctx context.Context) error {
 	if err := w.load(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -106,48 +108,57 @@ func (w *Whole[T]) load(ctx context.Context) error {
 		return err
 	}
 	defer l.Close()
+	at, err := resumeWithoutGap(ctx, w.kafka, []string{w.stream.Name}, w.at)
+	if err != nil {
+		return restart(err)
+	}
+	w.at = at
 	ends, err := l.Ends(ctx, w.stream.Name)
 	if err != nil {
 		return err
 	}
-	if w.next == nil {
-		w.next = Offsets{w.stream.Name: {}}
-	}
-	next := w.next[w.stream.Name]
 	for p, end := range ends[w.stream.Name] {
-		if err := l.ReadTo(ctx, w.stream.Name, p, next[p], end, w.apply); err != nil {
+		if err := l.ReadTo(ctx, w.stream.Name, p, w.at[w.stream.Name][p].Next, end, w.apply); err != nil {
 			return err
 		}
-		next[p] = max(next[p], end)
+		w.advance(p, end)
 	}
 	return nil
 }
 
 // follow joins the group and goes on.
 func (w *Whole[T]) follow(ctx context.Context) error {
-	return Follow(ctx, FollowConfig{
+	return restart(Follow(ctx, FollowConfig{
 		ConsumerConfig: ConsumerConfig{Kafka: w.kafka, Group: wholeGroup(w.stream.Name, w.instance), Topics: []string{w.stream.Name}},
-		Marks:          w.marks,
-		Anew:           true,
+		Marks:          func() (Marks, error) { return Marks{w.stream.Name: maps.Clone(w.at[w.stream.Name])}, nil },
 		Joined:         func() { w.readyOnce.Do(func() { close(w.ready) }) },
-	}, w.handle)
+	}, w.handle))
 }
 
-func (w *Whole[T]) marks() (Marks, error) {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	marks := Marks{}
-	for p, next := range w.next[w.stream.Name] {
-		marks.Set(w.stream.Name, p, Mark{Next: next})
+// restart adds to a *ChangedTopicError what to do.
+func restart(err error) error {
+	var changed *ChangedTopicError
+	if errors.As(err, &changed) {
+		return fmt.Errorf("%w; restart the process, which reads the topic again", err)
 	}
-	return marks, nil
+	return err
 }
 
-func (w *Whole[T]) handle(_ context.Context, records []*kgo.Record, _ Marks) error {
+// advance notes that everything before an offset of a partition is applied.
+func (w *Whole[T]) advance(partition int32, next int64) {
+	mark := w.at[w.stream.Name][partition]
+	mark.Next = max(mark.Next, next)
+	w.at.Set(w.stream.Name, partition, mark)
+}
+
+func (w *Whole[T]) handle(_ context.Context, records []*kgo.Record, to Marks) error {
 	for _, r := range records {
 		if err := w.apply(r); err != nil {
 			return err
 		}
+	}
+	for p, mark := range to[w.stream.Name] {
+		w.advance(p, mark.Next)
 	}
 	return nil
 }
@@ -163,9 +174,9 @@ func (w *Whole[T]) apply(r *kgo.Record) error {
 	if err != nil {
 		w.log.Error("leave out record", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "error", err)
 	}
+	w.advance(r.Partition, r.Offset+1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.next[r.Topic][r.Partition] = r.Offset + 1
 	if err == nil {
 		w.put(string(r.Key), rec)
 	}

@@ -19,6 +19,7 @@ package materialize
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -147,6 +148,11 @@ func (s *Sink) Run(ctx context.Context) error {
 	})
 	if err == nil {
 		s.hand.end() // others have the partitions
+	}
+	var changed *topics.ChangedTopicError
+	if errors.As(err, &changed) {
+		return fmt.Errorf("%w; the %s feed store lacks what they said: copy it from the other store or a backup, stop every process "+
+			"that fills this one, run \"smartfeed feedstore refill --store %s\", and start them", err, s.storeName(), s.storeName())
 	}
 	return err
 }

@@ -346,6 +346,37 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	same(t, "of a new store", done, operate.Refilled{Group: "materialize", Records: entries + 1}, err)
 }
 
+// A store whose topics lost records before they were written lacks blocks and deletions: the sink stops and says what to do.
+func TestSink_StopsAtARetentionGap(t *testing.T) {
+	w := newWire(t)
+	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.BlockEdge, Live: true, Time: 4}
+	produce(t, w, w.streams.Edges, "user:1", edge)
+	sink := w.named(t, "standby", materialize.DefaultConfig(), openStore(t), prometheus.NewRegistry())
+	stop := running(t, sink)
+	eventually.True(t, "all offsets committed", func() bool { return w.behind(t, "materialize-standby") == 0 })
+	must(t, stop())
+	for range 2 {
+		produce(t, w, w.streams.Edges, "user:1", edge)
+	}
+	adm, err := w.kafka.Admin()
+	must(t, err)
+	defer adm.Close()
+	gap := kadm.Offsets{}
+	gap.AddOffset(topics.Edges, topics.Partition("user:1", w.kafka.Partitions), 2, -1)
+	_, err = adm.DeleteRecords(t.Context(), gap)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
+	defer cancel()
+	err = sink.Run(ctx)
+	var changed *topics.ChangedTopicError
+	if !errors.As(err, &changed) || !strings.Contains(err.Error(), `run "smartfeed feedstore refill --store standby"`) {
+		t.Errorf("got %v, want a ChangedTopicError that names the command", err)
+	}
+	_, err = operate.Refill(t.Context(), w.kafka, "standby")
+	must(t, err)
+	must(t, running(t, sink)())
+}
+
 // sizedStore notes the most entries that it was to write at once.
 type sizedStore struct {
 	*feedstore.Store

@@ -45,7 +45,6 @@ func (c *tableConsumer) ConsumePartition(topic string, partition int32, offset i
 	client, err := c.kafka.Client(
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {partition: from}}),
 		kgo.KeepControlRecords(),
-		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // a table that lost records is no table
 		// One fetch is being handed on and one is on its way, in every partition at the same time, and in memory a short
 		// row is five times what it is on the wire.
 		kgo.FetchMaxBytes(tableFetchBytes),

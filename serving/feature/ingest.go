@@ -91,9 +91,18 @@ func (s *Sink) Fresh() (arrived time.Time, known bool) {
 // oldest records of a topic of which the store knows nothing, and may be called again.
 func (s *Sink) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return topics.Follow(ctx, s.following(), s.handle) })
+	group.Go(func() error { return s.consume(ctx) })
 	group.Go(func() error { return s.sweep(ctx) })
 	return group.Wait()
+}
+
+func (s *Sink) consume(ctx context.Context) error {
+	err := topics.Follow(ctx, s.following(), s.handle)
+	var changed *topics.ChangedTopicError
+	if errors.As(err, &changed) {
+		return fmt.Errorf("%w; stop the process and remove the directory of the feature store: it is filled from what the topics still have", err)
+	}
+	return err
 }
 
 func (s *Sink) following() topics.FollowConfig {
@@ -128,6 +137,9 @@ func (s *Sink) sweep(ctx context.Context) error {
 
 // handle makes records durable. It returns nil only when all are written or buried.
 func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Marks) error {
+	if len(records) == 0 {
+		return s.deps.Store.Write(Batch{Marks: to})
+	}
 	s.waits.Store(int64(oldest(records)))
 	if err := s.work(ctx, records, to); err != nil {
 		return err

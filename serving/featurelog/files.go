@@ -71,6 +71,11 @@ func (f *Files) Run(ctx context.Context) (err error) {
 	}, f.handle)
 	cancel(nil)
 	<-done
+	var changed *topics.ChangedTopicError
+	if errors.As(err, &changed) { // what is lost was for training alone: the process goes on to answer, and this part tries again
+		err = fmt.Errorf("%v; the files lack these records: set the group back with "+ //nolint:errorlint // not to be fatal
+			"\"kafka-consumer-groups.sh --group %s --topic %s --reset-offsets --to-earliest --execute\"", err, topics.FeatureFiles, f.deps.Stream.Name)
+	}
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
 		err = cause
 	}

@@ -1,0 +1,125 @@
+package topics
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// Mark is how far a store is filled from one partition.
+type Mark struct {
+	Topic kadm.TopicID // of a topic that is deleted and made anew it is another; zero: not known
+	Next  int64        // offset of the first record that the store does not have
+}
+
+// Marks are how far a store is filled, by topic and partition.
+type Marks map[string]map[int32]Mark
+
+// offsetBytes is how long the offset is in the bytes of a mark. The topic's id follows.
+const offsetBytes = 8
+
+// Bytes returns the mark as a store keeps it: the offset, big-endian, and the topic's id.
+func (m Mark) Bytes() []byte {
+	return append(binary.BigEndian.AppendUint64(nil, uint64(m.Next)), m.Topic[:]...)
+}
+
+// ParseMark reads what Bytes has made. Eight bytes are an offset of a topic whose id is not known.
+func ParseMark(b []byte) (Mark, error) {
+	var m Mark
+	if len(b) != offsetBytes && len(b) != offsetBytes+len(m.Topic) {
+		return m, fmt.Errorf("mark of %d bytes: want %d or %d", len(b), offsetBytes, offsetBytes+len(m.Topic))
+	}
+	m.Next = int64(binary.BigEndian.Uint64(b))
+	copy(m.Topic[:], b[offsetBytes:])
+	return m, nil
+}
+
+// Set sets the mark of a partition.
+func (m Marks) Set(topic string, partition int32, mark Mark) {
+	if m[topic] == nil {
+		m[topic] = map[int32]Mark{}
+	}
+	m[topic][partition] = mark
+}
+
+// ChangedTopicError says that a topic no longer has what a store was filled from, or has to be filled with: the topic was
+// recreated, it was truncated, or its retention removed records before they were applied.
+type ChangedTopicError struct {
+	Topic     string
+	Partition int32
+	Was       Mark  // the store's
+	Is        Mark  // the topic that there is, and where the partition ends
+	Start     int64 // the oldest offset of the partition
+}
+
+// Error says what has changed; what to do depends on the store.
+func (e *ChangedTopicError) Error() string {
+	switch {
+	case e.madeAnew():
+		return fmt.Sprintf("topic %s was made anew since records of it were applied: it had the id %s, and has %s",
+			e.Topic, e.Was.Topic, e.Is.Topic)
+	case e.Gap():
+		return fmt.Sprintf("%s/%d starts at offset %d, but is applied only up to %d: retention removed records before they were applied",
+			e.Topic, e.Partition, e.Start, e.Was.Next-1)
+	}
+	return fmt.Sprintf("%s/%d ends at %d, but is applied up to %d: records were lost", e.Topic, e.Partition, e.Is.Next, e.Was.Next-1)
+}
+
+func (e *ChangedTopicError) madeAnew() bool {
+	return e.Was.Topic != kadm.TopicID{} && e.Was.Topic != e.Is.Topic
+}
+
+// Gap reports whether the partition starts behind the mark.
+func (e *ChangedTopicError) Gap() bool { return !e.madeAnew() && e.Start > e.Was.Next }
+
+// Fatal is true: to try again does not mend it.
+func (e *ChangedTopicError) Fatal() bool { return true }
+
+// Resume returns where a store that is filled up to marks goes on in every partition of the topics: there or, without a
+// mark, with the oldest record. A topic that is not the one of a mark, or ends before it, is a *ChangedTopicError.
+func Resume(ctx context.Context, k Kafka, topics []string, marks Marks) (Marks, error) {
+	return resume(ctx, k, topics, marks, func(e *ChangedTopicError) bool { return e.madeAnew() || e.Was.Next > e.Is.Next })
+}
+
+// resumeWithoutGap is Resume that also fails if a partition starts behind its mark.
+func resumeWithoutGap(ctx context.Context, k Kafka, topics []string, marks Marks) (Marks, error) {
+	return resume(ctx, k, topics, marks, func(e *ChangedTopicError) bool { return e.madeAnew() || e.Was.Next > e.Is.Next || e.Gap() })
+}
+
+// resume is Resume that fails where changed reports true of a partition with a mark.
+func resume(ctx context.Context, k Kafka, topics []string, marks Marks, changed func(*ChangedTopicError) bool) (Marks, error) {
+	l, err := NewLog(k)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	there, err := l.admin.ListTopics(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("list topics: %w", err)
+	}
+	starts, err := l.Starts(ctx, topics...)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := l.Ends(ctx, topics...)
+	if err != nil {
+		return nil, err
+	}
+	at := Marks{}
+	for topic, partitions := range ends {
+		for p, end := range partitions {
+			is := Mark{Topic: there[topic].ID, Next: starts[topic][p]}
+			if was, ok := marks[topic][p]; ok {
+				err := &ChangedTopicError{Topic: topic, Partition: p, Was: was, Is: Mark{is.Topic, end}, Start: is.Next}
+				if changed(err) {
+					return nil, err
+				}
+				is.Next = was.Next
+			}
+			at.Set(topic, p, is)
+		}
+	}
+	return at, nil
+}

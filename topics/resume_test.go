@@ -1,0 +1,185 @@
+package topics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// sendNumbers sends records with the numbers as values into one partition, which it returns.
+func (w *wire) sendNumbers(t *testing.T, topic string, from, to int) int32 {
+	t.Helper()
+	for i := from; i < to; i++ {
+		w.send(t, &kgo.Record{Topic: topic, Key: []byte("k"), Value: fmt.Append(nil, i)})
+	}
+	return topics.Partition("k", w.kafka.Partitions)
+}
+
+// recreate deletes a topic, creates it again, and waits until it takes records.
+func (w *wire) recreate(t *testing.T, topic string) {
+	t.Helper()
+	if _, err := w.admin(t).DeleteTopics(t.Context(), topic); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(topics.Profile{Embedded: true})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantChanged checks that err is a *topics.ChangedTopicError that says what has changed.
+func wantChanged(t *testing.T, err error, says string) {
+	t.Helper()
+	var changed *topics.ChangedTopicError
+	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v, want a ChangedTopicError that says %q", err, says)
+	}
+}
+
+// A group must not skip records that its topic lost, whatever the reason.
+func TestConsume_FailsWhenRecordsAreLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*testing.T, *wire, int32)
+		says   string
+	}{
+		"retention": {func(t *testing.T, w *wire, p int32) {
+			w.sendNumbers(t, topics.Edges, 5, 15)
+			w.take(t, topics.Edges, p, 10)
+		}, "starts at offset 10, but is applied only up to 4: retention removed records"},
+		"truncated": {func(t *testing.T, w *wire, p int32) { w.commit(t, "g", topics.Edges, p, 1000) }, "ends at 5, but is applied up to 999"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(t)
+			p := w.sendNumbers(t, topics.Edges, 0, 5)
+			var got seen
+			consume := func(ctx context.Context) error {
+				return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
+					got.add(rs)
+					return nil
+				})
+			}
+			stop := running(t, consume)
+			eventually.True(t, "the offsets are committed", func() bool { return w.committed(t, "g", topics.Edges) == 5 })
+			_ = stop()
+			c.change(t, w, p)
+			ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
+			defer cancel()
+			wantChanged(t, consume(ctx), c.says)
+			if n := got.len(); n != 5 {
+				t.Errorf("%d records were handed over, want the first 5", n)
+			}
+		})
+	}
+}
+
+// Nothing of a recreated topic is skipped, whatever was committed on the former one.
+func TestConsume_ReadsARecreatedTopicFromItsStart(t *testing.T) {
+	w := newWire(t)
+	p := w.sendNumbers(t, topics.Edges, 0, 5)
+	w.commit(t, "g", topics.Edges, p, 5)
+	w.recreate(t, topics.Edges)
+	w.sendNumbers(t, topics.Edges, 5, 15)
+	var got seen
+	running(t, func(ctx context.Context) error {
+		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
+			got.add(rs)
+			return nil
+		})
+	})
+	eventually.True(t, "all of the new topic", func() bool { return got.len() == 10 })
+}
+
+// Retention may remove what is committed: nothing is lost by that.
+func TestConsume_ContinuesWhereRetentionEnds(t *testing.T) {
+	w := newWire(t)
+	p := w.sendNumbers(t, topics.Edges, 0, 5)
+	w.commit(t, "g", topics.Edges, p, 3)
+	w.take(t, topics.Edges, p, 3)
+	var got seen
+	running(t, func(ctx context.Context) error {
+		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
+			got.add(rs)
+			return nil
+		})
+	})
+	eventually.True(t, "the rest", func() bool { return got.len() == 2 })
+}
+
+// While a client runs it must not skip removed records either.
+func TestClient_DoesNotResetOffsets(t *testing.T) {
+	w := newWire(t)
+	p := w.sendNumbers(t, topics.Edges, 0, 5)
+	w.take(t, topics.Edges, p, 3)
+	client := w.client(t, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topics.Edges: {p: kgo.NewOffset().At(1)}}))
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
+	defer cancel()
+	if fetches := client.PollFetches(ctx); !errors.Is(fetches.Err(), kerr.OffsetOutOfRange) {
+		t.Errorf("got %d records and %v, want %v", fetches.NumRecords(), fetches.Err(), kerr.OffsetOutOfRange)
+	}
+}
+
+// A repeat changes nothing for a store that reads a changed topic again, but a gap loses records for any store.
+func TestFollow_FailsAtARetentionGap(t *testing.T) {
+	w := newWire(t)
+	p := w.sendNumbers(t, topics.Edges, 0, 5)
+	s := newShelf()
+	stop := w.follow(t, s, "1")
+	eventually.True(t, "all is there", func() bool { return s.once(5) && s.next() == 5 })
+	_ = stop()
+	w.sendNumbers(t, topics.Edges, 5, 15)
+	w.take(t, topics.Edges, p, 10)
+	for _, anew := range []bool{false, true} {
+		f := w.following(s, "1")
+		f.Anew = anew
+		wantChanged(t, topics.Follow(t.Context(), f, s.put), "retention removed records before they were applied")
+	}
+	if !s.once(5) {
+		t.Errorf("got %v, want the first five", s.values)
+	}
+}
+
+// Markers at the end of a partition carry no records. A mark that stayed before them would look like a gap later.
+func TestFollow_MarksPassMarkers(t *testing.T) {
+	w := newWire(t)
+	s := newShelf()
+	w.follow(t, s, "1")
+	w.produce(t, topics.Edges, "a")
+	eventually.True(t, "the record", func() bool { return s.once(1) })
+	w.transact(t, kgo.TryAbort, &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("never")})
+	eventually.True(t, "the end", func() bool { return s.next() == w.end(t, topics.Edges) })
+}
+
+// A process that missed records of a topic which it holds in memory does not know which keys were deleted.
+func TestWhole_FailsWhenRecordsAreLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*testing.T, *wire, int32)
+		says   string
+	}{
+		"retention": {func(t *testing.T, w *wire, p int32) { w.take(t, topics.UsersDeleted, p, 3) }, "retention removed records"},
+		"recreated": {func(t *testing.T, w *wire, _ int32) { w.recreate(t, topics.UsersDeleted) }, "was made anew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(t)
+			w.send(t, w.deleted(t, "user:a", 1))
+			whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
+			stop := running(t, whole.Run)
+			waitReady(t, whole.Ready())
+			_ = stop()
+			for i := range 3 {
+				w.send(t, w.deleted(t, "user:a", schemas.Micros(2+i)))
+			}
+			c.change(t, w, topics.Partition("user:a", w.kafka.Partitions))
+			err := whole.Run(t.Context())
+			wantChanged(t, err, c.says)
+			wantChanged(t, err, "restart the process")
+		})
+	}
+}
