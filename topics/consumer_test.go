@@ -166,6 +166,34 @@ func TestConsumeReadsCommittedToTheVeryEnd(t *testing.T) {
 	}
 }
 
+// A retry for one group replaces the original record in a compacted topic, so another group that reads the topic again, such as
+// one that was set back, has to get it. In any other topic that group still has the original.
+func TestConsume_GetsRetriesOfCompactedTopics(t *testing.T) {
+	w := newWire(t)
+	header := kgo.RecordHeader{Key: topics.RetryHeader, Value: topics.Retry{Group: "interests", Attempt: 1}.Value()}
+	for _, topic := range []string{topics.UsersDeleted, topics.Edges} {
+		w.send(t, &kgo.Record{Topic: topic, Key: []byte("k"), Value: []byte("retry of " + topic), Headers: []kgo.RecordHeader{header}})
+	}
+	w.send(t, &kgo.Record{Topic: topics.Edges, Key: []byte("k"), Value: []byte("last")})
+	var got seen
+	cfg := w.consumer("g", topics.Edges)
+	cfg.Topics = append(cfg.Topics, topics.UsersDeleted)
+	running(t, func(ctx context.Context) error {
+		return topics.Consume(ctx, cfg, func(_ context.Context, rs []*kgo.Record) error {
+			got.add(rs)
+			return nil
+		})
+	})
+	eventually.True(t, "all is committed", func() bool {
+		return w.committed(t, "g", topics.Edges) == 2 && w.committed(t, "g", topics.UsersDeleted) == 1
+	})
+	got.mu.Lock()
+	defer got.mu.Unlock()
+	if got.values["retry of users-deleted"] != 1 || got.values["last"] != 1 || len(got.values) != 2 {
+		t.Errorf("got %v, want the last record and the retry of the compacted topic", got.values)
+	}
+}
+
 // end adds up the ends of a topic's partitions.
 func (w *wire) end(t *testing.T, topic string) int64 {
 	t.Helper()

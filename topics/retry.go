@@ -14,8 +14,7 @@ import (
 // RetryHeader is the header of a record that is published again because a group could not work it off: see Retry.
 const RetryHeader = "retry"
 
-// Retry says which record a retried one repeats, and for whom. Other groups that read the topic have worked the record
-// off already, and pass it over.
+// Retry says which record a retried one repeats, and for whom: see IsForAnother.
 type Retry struct {
 	Group     string
 	Partition int32 // of the record that failed first
@@ -49,17 +48,20 @@ func ParseRetry(value []byte) (Retry, bool) {
 }
 
 // IsForAnother reports whether the record of a topic is a retry that a reader passes over, because it is for another group and
-// the reader has processed the record already. On a topic that producers write no record is: any of them can set the header,
-// and each of these topics has one reader.
+// the reader has processed the record already. Two kinds of topics have no such records:
+//
+//   - Topics that producers write: any of them can set the header, and each of these topics has one reader.
+//   - Compacted topics: the retry takes the place of the record that failed, so a reader that reads the topic again finds nothing
+//     else. The readers of these topics are idempotent.
 func (r Retry) IsForAnother(topic, reader string) bool {
-	return r.Group != reader && !producersWrite()[topic]
+	return r.Group != reader && !retriedForAll()[topic]
 }
 
-// producersWrite has the topics of the catalogue that producers write.
-var producersWrite = sync.OnceValue(func() map[string]bool {
+// retriedForAll has the topics of the catalogue whose retries every reader processes.
+var retriedForAll = sync.OnceValue(func() map[string]bool {
 	set := map[string]bool{}
 	for _, t := range Catalogue(Profile{}) {
-		set[t.Name] = slices.Contains(t.Writers, Producers)
+		set[t.Name] = t.Compact || slices.Contains(t.Writers, Producers)
 	}
 	return set
 })
