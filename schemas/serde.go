@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 )
 
@@ -21,10 +20,8 @@ const (
 	// maxResolvedBytes bounds what a record of another schema may grow to when it is rewritten.
 	maxResolvedBytes = MaxDeadLetterBytes
 
-	frameHead   = 5                // a zero byte and the schema's id
-	askTimeout  = 5 * time.Second  // for one question to the registry
-	forgetAfter = 10 * time.Second // an id that the registry did not know is asked for again
-	maxWriters  = 1024             // ids remembered; more than that are forgotten all at once
+	frameHead  = 5               // a zero byte and the schema's id
+	askTimeout = 5 * time.Second // for one question to the registry
 )
 
 // ErrNoSchema says that a registry answered, and that it has no schema of that id.
@@ -54,8 +51,7 @@ type framing struct {
 	reader   *node
 	source   SchemaSource
 
-	mu      sync.Mutex
-	writers map[uint32]writer // other schemas met, by id
+	writers *writers
 }
 
 // NewSerde returns the serde of a record type of this package, bound to the id under which Schema[T] is registered.
@@ -83,7 +79,7 @@ func newFraming(subject string, id int, source SchemaSource, rec any) (*framing,
 	}
 	s := &framing{
 		subject: subject, id: uint32(id), maxBytes: maxBytes(rec),
-		reader: reader, source: source, writers: map[uint32]writer{},
+		reader: reader, source: source, writers: newWriters(),
 	}
 	if s.codec, err = newCodec(text, s.maxBytes); err != nil {
 		return nil, fmt.Errorf("serde of %s: %w", subject, err)
@@ -112,6 +108,10 @@ func (s *Serde[T]) Encode(rec *T) ([]byte, error) {
 // Decode reads a framed record, whole. A value that can never be read (not framed, too long, cut short or too long for
 // its schema, of a schema that the registry does not know or that does not fit) is a *BadRecordError; any other error
 // means that the registry could not be asked. The record does not refer to value.
+//
+// A value of a schema id that Decode has not met costs a request to the registry. While a record type's values have many ids that
+// the registry does not know, most of these requests are not made, and the value is a *BadRecordError as well: it has to be tried
+// again later, as dead letters are.
 //
 // Repeated interests are dropped, the first of each kept. Absent lists and maps are empty, not nil; an absent embedding
 // of an event is nil.
@@ -171,89 +171,19 @@ func (s *framing) body(value []byte) ([]byte, error) {
 	if id == s.id {
 		return value[frameHead:], nil
 	}
-	w, err := s.writer(id)
+	if id > math.MaxInt32 {
+		return nil, badf("decode %s: schema %d: %v", s.subject, id, ErrNoSchema)
+	}
+	w, err := s.writers.get(id, time.Now, s.ask)
+	if errors.Is(err, errBudget) {
+		return nil, badf("decode %s: schema %d: %v", s.subject, id, err)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("decode %s: schema %d: %w", s.subject, id, err)
 	}
 	body, err := w.rewrite(value[frameHead:])
 	if err != nil {
 		return nil, badf("decode %s: schema %d: %v", s.subject, id, err)
 	}
 	return body, nil
-}
-
-// writer is another schema than the serde's own.
-type writer struct {
-	schema *node
-	step   step      // nil: the bytes are the same
-	err    error     // why records of it can not be read; a *BadRecordError
-	until  time.Time // when err is to be forgotten; zero: never
-}
-
-// rewrite returns body in the reader's schema.
-func (w writer) rewrite(body []byte) ([]byte, error) {
-	if w.err != nil {
-		return nil, w.err
-	}
-	if w.step == nil {
-		return body, nil
-	}
-	if err := conform(w.schema, body); err != nil {
-		return nil, err
-	}
-	return w.step(&cursor{b: body}, nil)
-}
-
-// writer returns what is known of a schema id, asking the source if it has to. Two callers may ask for the same id at
-// once; both learn the same.
-func (s *framing) writer(id uint32) (writer, error) {
-	s.mu.Lock()
-	w, ok := s.writers[id]
-	s.mu.Unlock()
-	if ok && (w.until.IsZero() || time.Now().Before(w.until)) {
-		return w, nil
-	}
-	w, err := s.ask(id)
-	if err != nil {
-		return writer{}, fmt.Errorf("decode %s: schema %d: %w", s.subject, id, err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.writers) >= maxWriters {
-		clear(s.writers) // only hostile input has so many ids
-	}
-	s.writers[id] = w
-	return w, nil
-}
-
-func (s *framing) ask(id uint32) (writer, error) {
-	if id > math.MaxInt32 {
-		return writer{err: ErrNoSchema}, nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
-	defer cancel()
-	text, err := s.source.SchemaByID(ctx, int(id))
-	var bad *BadRecordError
-	switch {
-	case errors.Is(err, ErrNoSchema):
-		return writer{err: ErrNoSchema, until: time.Now().Add(forgetAfter)}, nil
-	case errors.As(err, &bad):
-		return writer{err: bad}, nil
-	case err != nil:
-		return writer{}, err
-	}
-	return s.plan(text), nil
-}
-
-// plan prepares reading records of a writer's schema.
-func (s *framing) plan(text string) writer {
-	n, err := parseSchema(text)
-	if err != nil {
-		return writer{err: err}
-	}
-	if alike(s.reader, n) {
-		return writer{schema: n}
-	}
-	step, _ := resolve(s.reader, n) // the step fails where it meets a problem
-	return writer{schema: n, step: step}
 }

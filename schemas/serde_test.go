@@ -345,18 +345,6 @@ func TestRegistryAwayIsNoBadRecord(t *testing.T) {
 	}
 }
 
-func TestWritersRememberedAreBounded(t *testing.T) {
-	s := serdeOf[Tick](t, &asked{texts: texts{}})
-	for id := range uint32(3 * maxWriters) {
-		if _, err := s.Decode(framed(100+id, 5)); err == nil {
-			t.Fatalf("id %d decodes", 100+id)
-		}
-	}
-	if n := len(s.framing.writers); n > maxWriters {
-		t.Errorf("%d ids remembered, want at most %d", n, maxWriters)
-	}
-}
-
 func TestSerdeIsSafeForConcurrentUse(t *testing.T) {
 	source := &asked{texts: texts{9: recordSchema("UserEvent", fieldSchema("id", "string"), fieldSchema("time", "long"),
 		fieldSchema("actor", "string"), fieldSchema("verb", "string"), fieldSchema("object", "string"))}}

@@ -1,0 +1,183 @@
+package schemas
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+const (
+	forgetAfter = 10 * time.Second // an id that the registry did not know is asked for again
+	maxWriters  = 1024             // schemas remembered; beyond, the first one is forgotten
+	maxMissing  = 4096             // ids remembered that the registry did not know; the same
+
+	// A process asks for maxWriters schemas, and for missesAtOnce more and one every missEvery: a producer that writes random
+	// ids costs a partition some milliseconds a second, and the registry one request a second from each process and topic.
+	missesAtOnce = 20
+	missEvery    = time.Second
+)
+
+// errBudget is why a schema was not looked up.
+var errBudget = errors.New("not looked up, because too many ids lately were unknown to the registry; the record can be retried")
+
+// writers are the schemas met beside a serde's own, by id. Ids that the registry did not know are kept apart: they must not
+// displace the schemas that it has. It is safe for concurrent use.
+type writers struct {
+	mu      sync.Mutex
+	found   memory
+	missing memory
+	asking  map[uint32]*lookup
+	misses  int       // left of the budget
+	filled  time.Time // when misses was last refilled
+}
+
+// lookup is a request under way.
+type lookup struct {
+	done   chan struct{} // closed when the others are set
+	writer writer
+	err    error
+}
+
+func newWriters() *writers {
+	return &writers{found: newMemory(maxWriters), missing: newMemory(maxMissing), asking: map[uint32]*lookup{}, misses: missesAtOnce}
+}
+
+// get returns what is known of a schema id, and asks if it has to, once for all callers. It fails with what ask fails with, and
+// with errBudget.
+func (s *writers) get(id uint32, now func() time.Time, ask func(id uint32) (writer, error)) (writer, error) {
+	s.mu.Lock()
+	if w, ok := s.known(id, now); ok {
+		s.mu.Unlock()
+		return w, nil
+	}
+	l := s.asking[id]
+	if l != nil {
+		s.mu.Unlock()
+		<-l.done
+		return l.writer, l.err
+	}
+	if !s.take(now()) {
+		s.mu.Unlock()
+		return writer{}, errBudget
+	}
+	l = &lookup{done: make(chan struct{})}
+	s.asking[id] = l
+	s.mu.Unlock()
+	defer close(l.done)
+	l.writer, l.err = ask(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.asking, id)
+	s.note(id, l)
+	return l.writer, l.err
+}
+
+// known returns what is remembered of an id.
+func (s *writers) known(id uint32, now func() time.Time) (writer, bool) {
+	if w, ok := s.found.all[id]; ok {
+		return w, true
+	}
+	w, ok := s.missing.all[id]
+	return w, ok && now().Before(w.until)
+}
+
+// take takes one request out of the budget.
+func (s *writers) take(now time.Time) bool {
+	if n := int(now.Sub(s.filled) / missEvery); n > 0 {
+		s.misses, s.filled = min(s.misses+n, missesAtOnce), now
+	}
+	if s.misses == 0 {
+		return false
+	}
+	s.misses--
+	return true
+}
+
+// note remembers an answer. A schema that is new here, and a registry that could not be asked, cost nothing of the budget: many
+// versions of a schema may be in a topic, and a registry that is unavailable must not make bad records of good ones.
+func (s *writers) note(id uint32, l *lookup) {
+	switch {
+	case l.err != nil:
+		s.misses++
+	case !l.writer.until.IsZero():
+		s.missing.put(id, l.writer)
+	default:
+		if len(s.found.all) < maxWriters {
+			s.misses++
+		}
+		s.found.put(id, l.writer)
+	}
+}
+
+// memory remembers the newest of some ids.
+type memory struct {
+	most  int
+	all   map[uint32]writer
+	order []uint32 // in which they came
+}
+
+func newMemory(most int) memory { return memory{most: most, all: map[uint32]writer{}} }
+
+func (m *memory) put(id uint32, w writer) {
+	if _, again := m.all[id]; !again {
+		if len(m.order) == m.most {
+			delete(m.all, m.order[0])
+			m.order = m.order[1:]
+		}
+		m.order = append(m.order, id)
+	}
+	m.all[id] = w
+}
+
+// writer is another schema than the serde's own.
+type writer struct {
+	schema *node
+	step   step      // nil: the bytes are the same
+	err    error     // why records of it can not be read; a *BadRecordError
+	until  time.Time // when err is to be forgotten; zero: never
+}
+
+// rewrite returns body in the reader's schema.
+func (w writer) rewrite(body []byte) ([]byte, error) {
+	if w.err != nil {
+		return nil, w.err
+	}
+	if w.step == nil {
+		return body, nil
+	}
+	if err := conform(w.schema, body); err != nil {
+		return nil, err
+	}
+	return w.step(&cursor{b: body}, nil)
+}
+
+// ask asks the source for a schema.
+func (s *framing) ask(id uint32) (writer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	text, err := s.source.SchemaByID(ctx, int(id))
+	var bad *BadRecordError
+	switch {
+	case errors.Is(err, ErrNoSchema):
+		return writer{err: ErrNoSchema, until: time.Now().Add(forgetAfter)}, nil
+	case errors.As(err, &bad):
+		return writer{err: bad}, nil
+	case err != nil:
+		return writer{}, err
+	}
+	return s.plan(text), nil
+}
+
+// plan prepares reading records of a writer's schema.
+func (s *framing) plan(text string) writer {
+	n, err := parseSchema(text)
+	if err != nil {
+		return writer{err: err}
+	}
+	if alike(s.reader, n) {
+		return writer{schema: n}
+	}
+	step, _ := resolve(s.reader, n) // the step fails where it meets a problem
+	return writer{schema: n, step: step}
+}

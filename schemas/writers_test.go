@@ -1,0 +1,120 @@
+package schemas
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// tickText is a schema that records of Tick can be read from, and not its own.
+var tickText = recordSchema("Tick", fieldSchema("time", "long"))
+
+// A producer that writes random schema ids costs few requests, does not displace schemas that are known, and delays a new one
+// only until its record is retried.
+func TestDecode_BoundsLookupsOfUnknownIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &asked{texts: texts{9: tickText, 10: tickText}}
+		s := serdeOf[Tick](t, source)
+		decode := func(id uint32) error {
+			_, err := s.Decode(framed(id, 5))
+			return err
+		}
+		if err := decode(9); err != nil {
+			t.Fatal(err)
+		}
+		const random = 3 * maxMissing
+		for id := range uint32(random) {
+			checkBad(t, decode(100+id))
+		}
+		if n := source.count(); n != 1+missesAtOnce {
+			t.Errorf("%d requests for %d random ids, want %d", n-1, random, missesAtOnce)
+		}
+		if err := decode(9); err != nil || source.count() != 1+missesAtOnce {
+			t.Errorf("a known schema: %v after %d requests", err, source.count())
+		}
+		if err := decode(10); err == nil || !strings.Contains(err.Error(), errBudget.Error()) {
+			t.Errorf("a new schema: got %v, want %v", err, errBudget)
+		}
+		time.Sleep(missEvery)
+		if err := decode(10); err != nil {
+			t.Errorf("a new schema, retried: %v", err)
+		}
+		time.Sleep(time.Hour)
+		before := source.count()
+		for id := range uint32(random) {
+			checkBad(t, decode(1<<20+id))
+		}
+		if n := source.count() - before; n != missesAtOnce {
+			t.Errorf("%d requests after an hour, want %d", n, missesAtOnce)
+		}
+		checkBad(t, decode(1<<31))
+		if n := len(s.framing.writers.missing.all); n > maxMissing {
+			t.Errorf("%d missing ids are remembered, want at most %d", n, maxMissing)
+		}
+	})
+}
+
+// A topic may hold records of many versions of a schema, and a registry may be unavailable for long: neither uses the budget up.
+func TestDecode_LooksUpEverySchemaThatExists(t *testing.T) {
+	source := &asked{texts: texts{}, away: errors.New("away")}
+	s := serdeOf[Tick](t, source)
+	for range 2 * missesAtOnce {
+		if _, err := s.Decode(framed(1000, 5)); !errors.Is(err, source.away) {
+			t.Fatalf("got %v, want %v", err, source.away)
+		}
+	}
+	source.away = nil
+	for id := range 3 * maxWriters {
+		source.texts[1000+id] = tickText
+	}
+	for id := range uint32(maxWriters) {
+		if _, err := s.Decode(framed(1000+id, 5)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := 0
+	for id := range uint32(2 * maxWriters) { // more than are remembered: they are paid for, so that nobody can list a registry by it
+		if _, err := s.Decode(framed(1000+maxWriters+id, 5)); err != nil {
+			refused++
+		}
+	}
+	if n := len(s.framing.writers.found.all); n != maxWriters || refused == 0 {
+		t.Errorf("%d schemas are remembered and %d refused, want %d and some", n, refused, maxWriters)
+	}
+}
+
+// slowSource answers when it is told to.
+type slowSource struct {
+	asked  atomic.Int64
+	answer chan struct{}
+}
+
+func (s *slowSource) SchemaByID(context.Context, int) (string, error) {
+	s.asked.Add(1)
+	<-s.answer
+	return tickText, nil
+}
+
+func TestDecode_AsksOnceForConcurrentRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &slowSource{answer: make(chan struct{})}
+		s := serdeOf[Tick](t, source)
+		for range 2 * missesAtOnce {
+			go func() {
+				if _, err := s.Decode(framed(9, 5)); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		synctest.Wait()
+		close(source.answer)
+		synctest.Wait()
+		if n := source.asked.Load(); n != 1 {
+			t.Errorf("%d requests, want 1", n)
+		}
+	})
+}
