@@ -44,8 +44,11 @@ type GeneratorConfig struct {
 	// Feeds are the rules by name: "home", "plain" …
 	Feeds rules.Feeds `yaml:"feeds"`
 
-	// Elsewhere is how long a visit goes on at most to which a generator of another process has given a chunk: a partition
-	// that may have been there before has no chunks for so long. 0: there is no other; feed.Config.Longest is handed here.
+	// Elsewhere is how long after a visit has asked another process for a chunk it may still show the chunk as new. A partition
+	// that may have been in another process before has no chunks for so long: then all that is shown as new on chunks of the
+	// previous owner is in the topic served, whose end is read, and the first chunk is made when it is applied up to there. This
+	// holds as long as the previous owner gives no chunks once the brokers have taken the partition from it. 0: there is no other
+	// process. feed.Config.Longest is handed here.
 	Elsewhere time.Duration `yaml:"-"`
 
 	// Sources are asked for candidates while a chunk is made.

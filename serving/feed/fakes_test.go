@@ -25,6 +25,7 @@ type fault struct {
 	delay time.Duration   // before the answer; heeds the caller's deadline
 	hang  <-chan struct{} // no answer before it is closed, whatever the deadline
 	err   error
+	then  func() // called before the answer
 	hits  atomic.Int64
 }
 
@@ -41,6 +42,9 @@ func (f *fault) strike(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+	if f.then != nil {
+		f.then()
 	}
 	return f.err
 }

@@ -33,6 +33,12 @@
 // their pins.
 //
 // Positions are dense, and one below the other, so pages join without a gap or a repetition whatever arrives on top.
+//
+// A visit shows items as new only if their Served was acknowledged within Config.Longest of the moment at which the visit asked
+// for the chunk, by the clock of this process. It checks the clock when the acknowledgement has come, so it does not matter where
+// the process was stopped meanwhile. The owner of the partition reads the pools after that moment, and an owner that takes the
+// partition over waits for Config.Longest before it reads the end of the topic served. So it knows of everything that any visit
+// shows as new on a chunk of the previous owner.
 package feed
 
 import (
@@ -143,8 +149,9 @@ func DefaultConfig() Config {
 	}
 }
 
-// Longest is how long a visit goes on at most until what it shows as new is acknowledged: what is acknowledged later is not
-// shown as new. A partition whose pools come to another process has no chunks for so long. Default 800 ms.
+// Longest is how long after a visit has asked for its chunk what it shows as new is acknowledged at most: what is acknowledged
+// later is not shown as new. It has to be the same in all processes. A partition whose pools come to another process has no
+// chunks for so long. Default 800 ms.
 func (c Config) Longest() time.Duration { return c.GeneratorTimeout + c.StoreTimeout + c.ServedTimeout }
 
 // Validate reports every field that is out of its bounds; a duration is 1 ms to 1 minute.

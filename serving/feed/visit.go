@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"math"
+	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // visit is Visit without its bounds and metrics.
 func (s *Service) visit(ctx context.Context, user schemas.UserID, feed string, limit int) (Page, error) {
+	began := s.deps.Now()
 	asked := s.askChunk(ctx, schemas.ChunkRequest{
-		Served: s.deps.NewID(), User: user, Feed: feed, Limit: limit, Time: schemas.MicrosOf(s.deps.Now()),
+		Served: s.deps.NewID(), User: user, Feed: feed, Limit: limit, Time: schemas.MicrosOf(began),
 	})
 	r := s.newReading(user)
 	newest := begin(ctx, s.store, r.left, r.read(math.MaxInt64, limit), nil)
@@ -30,7 +32,7 @@ func (s *Service) visit(ctx context.Context, user schemas.UserID, feed string, l
 	if rows, ok := await(r, newest); ok {
 		r.absorb(rows)
 	}
-	items := s.show(ctx, r, chunk, limit)
+	items := s.show(ctx, r, chunk, limit, began.Add(s.cfg.Longest()))
 	return r.page(feed, items), nil
 }
 
@@ -87,16 +89,16 @@ func (s *Service) announceLater(ctx context.Context, req schemas.ChunkRequest) {
 	})
 }
 
-// show publishes the chunk and returns its items, if they may be shown, on top of frozen ones. The store is read while
-// the acknowledgement is under way.
-func (s *Service) show(ctx context.Context, r *reading, chunk *schemas.Chunk, limit int) []Item {
+// show publishes the chunk and returns its items, if they are acknowledged before a moment, on top of frozen ones. The store is
+// read while the acknowledgement is under way.
+func (s *Service) show(ctx context.Context, r *reading, chunk *schemas.Chunk, limit int, until time.Time) []Item {
 	for _, reason := range chunk.Degraded {
 		r.degrade(reason)
 	}
 	if len(chunk.Served.Items) == 0 {
 		return r.fill(ctx, nil, limit)
 	}
-	acknowledged := s.publish(ctx, &chunk.Served)
+	acknowledged := s.publish(ctx, &chunk.Served, until)
 	r.prepare(ctx, chunk.Served.Items, limit)
 	fresh := r.fresh(chunk.Served.Items)
 	items := r.fill(ctx, fresh, limit)
@@ -108,20 +110,22 @@ func (s *Service) show(ctx context.Context, r *reading, chunk *schemas.Chunk, li
 }
 
 // publish starts to publish what a chunk shows. The function it returns waits for the outcome, tells it to the
-// generator, and returns whether the items are the user's.
-func (s *Service) publish(ctx context.Context, served *schemas.Served) (acknowledged func() bool) {
+// generator, and returns whether the items are the user's: they are if the acknowledgement came before until, see the package
+// comment.
+func (s *Service) publish(ctx context.Context, served *schemas.Served, until time.Time) (acknowledged func() bool) {
 	settle := func(o schemas.Outcome) bool {
 		s.deps.Generator.Settle(served.User, served.ID, o)
 		return o == schemas.Acknowledged
 	}
-	if ctx.Err() != nil { // nobody is there to be shown anything
+	if ctx.Err() != nil || s.passed(until) { // nobody is there to be shown anything, or it may not be shown any more
 		return func() bool { return settle(schemas.Failed) }
 	}
 	// A client that goes away now must not make the outcome uncertain: that would hold up its next visit.
 	published := begin(context.WithoutCancel(ctx), s.served, s.cfg.ServedTimeout, func(ctx context.Context) (schemas.Outcome, error) {
 		outcome, err := s.deps.Served.Publish(ctx, served)
-		if outcome == schemas.Acknowledged && (err != nil || ctx.Err() != nil) {
-			outcome = schemas.Unknown // who has the pools now may have given the items to another visit, see Config.Longest
+		// The clock decides: a process that was stopped may see the acknowledgement before its timers have fired.
+		if outcome == schemas.Acknowledged && (err != nil || ctx.Err() != nil || s.passed(until)) {
+			outcome = schemas.Unknown
 		}
 		return outcome, nil
 	}, nil)
@@ -132,4 +136,11 @@ func (s *Service) publish(ctx context.Context, served *schemas.Served) (acknowle
 		}
 		return settle(outcome)
 	}
+}
+
+// passed reports whether a moment has passed, by the monotonic clock or by the wall clock: the first stands still while the
+// machine is suspended.
+func (s *Service) passed(until time.Time) bool {
+	now := s.deps.Now()
+	return !now.Before(until) || !now.Round(0).Before(until.Round(0))
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -186,6 +188,49 @@ func TestWhatIsAcknowledgedTooLateIsNotNew(t *testing.T) {
 	})
 }
 
+// A process may be stopped anywhere, such as by SIGSTOP or a pause of its machine, until another owner of the partition has given
+// the same items to another visit. Where it was stopped before it published, nothing is published.
+func TestVisit_ShowsNothingNewAfterAStop(t *testing.T) {
+	const stopped = 2 * time.Second
+	for name, c := range map[string]struct {
+		stop    func(r *rig, forward func()) // stop the process by setting its clock forward
+		settled schemas.Outcome
+	}{
+		"with the chunk":           {func(r *rig, forward func()) { r.gen.fault.then = forward }, schemas.Failed},
+		"with the acknowledgement": {func(r *rig, forward func()) { r.log.fault.then = forward }, schemas.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := stocked(t)
+			var ahead atomic.Int64
+			r.deps.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+			c.stop(r, func() { ahead.Store(int64(stopped)) })
+			page, err := r.Visit(t.Context(), viewer, "home", 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := names(page.Items); strings.Contains(got, "*") || !slices.Contains(page.Degraded, "served") {
+				t.Errorf("items %q, degraded %v, want nothing new", got, page.Degraded)
+			}
+			same(t, "settled", r.gen.settled, []settled{{"served-1", c.settled}})
+			if n := len(r.log.published); (n == 1) != (c.settled == schemas.Unknown) {
+				t.Errorf("published %d times", n)
+			}
+		})
+	}
+}
+
+// A machine that was suspended finds its monotonic clock where it was.
+func TestVisit_HeedsTheWallClock(t *testing.T) {
+	r := stocked(t)
+	until := time.Now().Add(time.Minute)
+	for ahead, want := range map[time.Duration]bool{0: false, time.Hour: true} {
+		r.deps.Now = func() time.Time { return time.Now().Round(0).Add(ahead) } // without a monotonic reading
+		if got := r.passed(until); got != want {
+			t.Errorf("%s later: passed %v, want %v", ahead, got, want)
+		}
+	}
+}
+
 // checkSettled compares what the generator was told with what it must be: once, or never when nothing was handed out.
 func (r *rig) checkSettled(t *testing.T, want schemas.Outcome) {
 	t.Helper()
@@ -277,7 +322,7 @@ func TestChunkForNobodyIsNotPublished(t *testing.T) {
 	leave()
 	chunk := r.gen.chunk
 	chunk.Served.ID = "served-1"
-	r.show(ctx, r.newReading(viewer), &chunk, 5)
+	r.show(ctx, r.newReading(viewer), &chunk, 5, time.Now().Add(time.Hour))
 	r.checkSettled(t, schemas.Failed)
 }
 
