@@ -99,7 +99,7 @@ func (c *Config) remains(now time.Time) []operate.Remain {
 		},
 		{Where: "rows of actors", What: "how much others cared for the user", Note: "until what each cares for is sent next"},
 		{Where: "rows of actors", What: "the user's pins among what others acted on last", Note: "until others take their place"},
-		{Where: "rows of related", What: "the user's pins as neighbours, hidden", Note: "until others take their place"},
+		{Where: "rows of related", What: "the user's pins among the last that were saved to boards", Note: "until others take their place"},
 		{Where: "rows of interests", What: "the user's id as one who saw pins, and the user's pins in others' evidence, hidden", Note: "until the impression or the evidence is old"},
 		{Where: "rows of retries", What: "records that could not be read", Note: "until they are retried or given up"},
 		{Where: "rows of retries", What: "the reasons, which may quote the user's id", Note: "until others take their place"},

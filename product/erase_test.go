@@ -303,10 +303,11 @@ func (s *started) sweepPools() {
 }
 
 // mayRemain says of a trace whether it is one that an erasure leaves: that the user is gone; frozen items of others, hidden; what
-// others cared for, until it is sent next; that the user saw a pin, for interests.attribution_window.
+// others cared for, until it is sent next; pins that were last saved to a board; that the user saw a pin, for interests.attribution_window.
 func mayRemain(trace string) bool {
 	return trace == `actors-table: "user:gone" "u"` ||
 		strings.HasPrefix(trace, `pools-table: "user:`) && !strings.Contains(trace, erased) && slices.Contains([]string{`"a"`, `"e"`}, trace[len(trace)-3:]) ||
+		strings.HasPrefix(trace, `related-table: "board:`) && strings.HasSuffix(trace, ` "s"`) ||
 		strings.HasPrefix(trace, `actors-table: "user:reader" `) || trace == `actors-table: "" "t"` ||
 		strings.HasPrefix(trace, `interests-table: "pin:other-`) && strings.HasSuffix(trace, ` "s"`) || trace == `interests-table: "" "t"`
 }
@@ -359,7 +360,7 @@ func testErase(t *testing.T, cfg Config) {
 		t.Error("no candidate of the user's is in the reader's pools: there is nothing to be swept")
 	}
 	s.sweepPools()
-	for trace, n := range s.tracesIn(topics.Objects, topics.Actors, topics.Fanout, topics.Pools, topics.Interests) {
+	for trace, n := range s.tracesIn(topics.Objects, topics.Actors, topics.Fanout, topics.Related, topics.Pools, topics.Interests) {
 		if !mayRemain(trace) {
 			t.Errorf("%d rows of %s", n, trace)
 		}

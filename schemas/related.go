@@ -47,6 +47,14 @@ type BoardSave struct {
 type RelatedPairs struct {
 	Pins  []Neighbour `avro:"pins" json:"pins"` // what is said of the neighbours
 	Pairs []Pair      `avro:"pairs" json:"pairs"`
+	// Removed are deleted pins that are no neighbours of ids of the partition any more.
+	Removed []RemovedNeighbour `avro:"removed" json:"removed,omitempty"`
+}
+
+// RemovedNeighbour is a deleted pin that is no neighbour of one id any more.
+type RemovedNeighbour struct {
+	Of        ID `avro:"of" json:"of"`
+	Neighbour ID `avro:"neighbour" json:"neighbour"`
 }
 
 // Pair is one more neighbour of one id.
@@ -100,6 +108,11 @@ func (r *RelatedPairs) Validate() error {
 	for _, p := range r.Pairs {
 		if p.Of == "" || p.Neighbour < 0 || int(p.Neighbour) >= len(r.Pins) || !positive(p.Weight) {
 			return Bad(fmt.Sprintf("related pairs: neighbour %d of %.64q with weight %v", p.Neighbour, p.Of, p.Weight))
+		}
+	}
+	for _, r := range r.Removed {
+		if r.Of == "" || r.Neighbour == "" {
+			return Bad(fmt.Sprintf("related pairs: removed neighbour %.64q of %.64q: want two ids", r.Neighbour, r.Of))
 		}
 	}
 	return nil

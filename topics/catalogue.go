@@ -191,7 +191,7 @@ func inputs(p Profile) []Topic {
 func derived() []Topic {
 	list := []Topic{
 		{Name: Publications, Key: "followee", Record: "Publication", Writers: []string{Objects}, Readers: []string{Fanout, Materialize}},
-		{Name: PinCards, Key: "pin", Record: "Card", Writers: []string{Objects}, Readers: []string{Materialize, Features, Interests}},
+		{Name: PinCards, Key: "pin", Record: "Card", Writers: []string{Objects}, Readers: []string{Materialize, Features, Related, Interests}},
 		{Name: PinAttributes, Key: "pin", Record: "PinAttributes", Writers: []string{Objects}, Readers: []string{Features}},
 		{Name: ActionsJoined, Key: "actor", Record: "EnrichedAction", Writers: []string{Objects}, Readers: []string{Actors}},
 		{Name: ItemFeatures, Key: "pin", Record: "ItemCounts", Writers: []string{Objects}, Readers: []string{Features}},

@@ -414,7 +414,7 @@ func TestReadersOfCatalogue(t *testing.T) {
 		"insights":      "actions-enriched",
 		"feature-files": "feature-log",
 		"features":      "pin-cards pin-attributes item-features actions-enriched",
-		"related":       "board-saves related-requests related-pairs related-ticks",
+		"related":       "pin-cards board-saves related-requests related-pairs related-ticks",
 		"interests":     "pin-cards users-deleted related-requests impressions interest-marks interests-ticks",
 		"retries":       "dead-letters retry-orders retries-ticks",
 	}

@@ -29,18 +29,33 @@ func newPairing(partitions int32) *pairing {
 func (p *pairing) reset() {
 	for i := range p.byPartition {
 		b := &p.byPartition[i]
-		b.Pins, b.Pairs, b.size, b.full = b.Pins[:0], b.Pairs[:0], 0, nil
+		b.Pins, b.Pairs, b.Removed, b.size, b.full = b.Pins[:0], b.Pairs[:0], b.Removed[:0], 0, nil
 	}
+}
+
+// of returns what goes to the partition of an owner, in a record that has room for so many bytes more.
+func (p *pairing) of(owner schemas.ID, size int) *pairs {
+	b := &p.byPartition[topics.Partition(string(owner), int32(len(p.byPartition)))]
+	if b.size+size > maxPairsBytes {
+		b.full = append(b.full, b.RelatedPairs)
+		b.RelatedPairs, b.size = schemas.RelatedPairs{}, 0
+	}
+	return b
+}
+
+const numbers = 32 // bytes of a pair, with the length of its id
+
+// remove takes a deleted pin away from the neighbours of a pin.
+func (p *pairing) remove(of, deleted schemas.ID) {
+	size := len(of) + len(deleted) + numbers
+	b := p.of(of, size)
+	b.size += size
+	b.Removed = append(b.Removed, schemas.RemovedNeighbour{Of: of, Neighbour: deleted})
 }
 
 // pair gives one more neighbour to a pin or interest.
 func (p *pairing) pair(of schemas.ID, n *schemas.Neighbour, weight float64, at schemas.Micros) {
-	b := &p.byPartition[topics.Partition(string(of), int32(len(p.byPartition)))]
-	const numbers = 32 // of a pair, with the length of its id
-	if size := len(of) + numbers + n.MaxEncodedBytes(); b.size+size > maxPairsBytes {
-		b.full = append(b.full, b.RelatedPairs)
-		b.RelatedPairs, b.size = schemas.RelatedPairs{}, 0
-	}
+	b := p.of(of, len(of)+numbers+n.MaxEncodedBytes())
 	b.size += len(of) + numbers
 	place := slices.IndexFunc(b.Pins, func(known schemas.Neighbour) bool { return known.ID == n.ID })
 	if place < 0 {

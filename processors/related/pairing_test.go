@@ -27,7 +27,11 @@ func TestPairing_SplitsRecordsByBytes(t *testing.T) {
 		p.pair("pin:saved", &other, 1, 1)
 		want++
 	}
-	got := 0
+	const removed = 2000
+	for n := range removed {
+		p.remove(schemas.ID(long(fmt.Sprintf("pin:%d-", n))), schemas.ID(long("pin:deleted")))
+	}
+	got, gotRemoved := 0, 0
 	for _, rec := range append(p.byPartition[0].full, p.byPartition[0].RelatedPairs) {
 		value, err := serde.Encode(&rec)
 		if err != nil || len(value) > 512<<10 {
@@ -36,12 +40,12 @@ func TestPairing_SplitsRecordsByBytes(t *testing.T) {
 		if err := rec.Validate(); err != nil {
 			t.Error(err)
 		}
-		got += len(rec.Pairs)
+		got, gotRemoved = got+len(rec.Pairs), gotRemoved+len(rec.Removed)
 	}
-	if got != want {
-		t.Errorf("%d pairs, want %d", got, want)
+	if got != want || gotRemoved != removed {
+		t.Errorf("%d pairs and %d removed neighbours, want %d and %d", got, gotRemoved, want, removed)
 	}
-	if p.reset(); len(p.byPartition[0].full)+len(p.byPartition[0].Pairs) > 0 {
+	if p.reset(); len(p.byPartition[0].full)+len(p.byPartition[0].Pairs)+len(p.byPartition[0].Removed) > 0 {
 		t.Error("pairs are left after a reset")
 	}
 }

@@ -2,7 +2,7 @@
 // on it.
 //
 //	owner   pin, interest, board
-//	in      related-requests (key pin), board-saves (key board), related-pairs (of a partition)
+//	in      related-requests and pin-cards (key pin), board-saves (key board), related-pairs (of a partition)
 //	rows    of a pin and an interest: its neighbours by id and by strength, and all strength together;
 //	        of a board: the last pins saved to it; common: the scale of strengths
 //	out     deliveries of the source related (to the user's partition), related-pairs
@@ -27,10 +27,21 @@
 // where share is the neighbour's part in all strength of the pin: it stands where an edge has its weight. Facets are those
 // that the neighbour had when it was last seen to be one; what has become of it since, its card knows.
 //
+// Deleted pins. A deleted pin loses its neighbours, and each of them loses it. Later actions may still name it, as users and
+// boards remember it for a while: it gets no neighbours any more, and whoever got it as one is told to remove it.
+//
+// Deletion. What deletes each kind of rows, by the first byte of their names:
+//
+//	'n'  neighbours         cap: Keep; event: either pin is deleted
+//	'p'  their places       event: with the neighbour
+//	'a'  strength of all    never: of a deleted pin it says so, in 12 bytes, because later actions must find that
+//	's'  saves of a board   cap: BoardPins
+//
 // Every record has its effect exactly once, see package rows.
 package related
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/smartfeed/smartfeed/processors/decay"
@@ -49,6 +60,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams) rows.Group {
 			rows.Keyed(s.RelatedRequests, g.request),
 			rows.Keyed(s.BoardSaves, g.save),
 			rows.Batched(s.RelatedPairs, g.pair),
+			rows.Keyed(s.PinCards, g.card),
 		},
 		Outputs: []string{topics.Deliveries, topics.RelatedPairs},
 	}
@@ -77,7 +89,7 @@ func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	own := neighbours{tx.Own(), g.cfg, scale}
 	for i := range r.Near {
 		near := &r.Near[i]
-		if err := own.add(&near.Neighbour, near.Weight, near.Time); err != nil {
+		if added, err := own.add(&near.Neighbour, near.Weight, near.Time); err != nil || !added {
 			return err
 		}
 		p.pair(near.Neighbour.ID, &r.Pin, near.Weight, near.Time)
@@ -139,7 +151,8 @@ func later(a, b *schemas.BoardSave) (float64, schemas.Micros) {
 	return b.Weight, b.Time
 }
 
-// pair adds neighbours to pins and interests of this partition.
+// pair adds neighbours to pins and interests of this partition, and removes deleted pins from them. Of a deleted pin that was
+// to have a neighbour that neighbour is told: it has the deleted pin as one, too.
 func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 	if err := r.Validate(); err != nil {
 		return err
@@ -148,13 +161,46 @@ func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 	if err != nil {
 		return err
 	}
+	p := g.pairs.Get().(*pairing)
+	defer g.pairs.Put(p)
+	p.reset()
 	for _, pair := range r.Pairs {
-		own := neighbours{tx.Of(string(pair.Of)), g.cfg, scale}
-		if err := own.add(&r.Pins[pair.Neighbour], pair.Weight, pair.Time); err != nil {
+		own, other := neighbours{tx.Of(string(pair.Of)), g.cfg, scale}, &r.Pins[pair.Neighbour]
+		added, err := own.add(other, pair.Weight, pair.Time)
+		if err != nil {
+			return err
+		}
+		if !added {
+			p.remove(other.ID, pair.Of)
+		}
+	}
+	for _, gone := range r.Removed {
+		if err := (neighbours{tx.Of(string(gone.Of)), g.cfg, scale}).remove(gone.Neighbour); err != nil {
 			return err
 		}
 	}
-	return nil
+	return g.sendPairs(tx, p)
+}
+
+// card deletes the neighbours of a deleted pin, and has it removed from theirs.
+func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
+	if tx.Key() != string(c.Pin) {
+		return schemas.Bad(fmt.Sprintf("card: key %.64q: want the pin %.64q", tx.Key(), c.Pin))
+	}
+	if !c.Deleted {
+		return nil
+	}
+	p := g.pairs.Get().(*pairing)
+	defer g.pairs.Put(p)
+	p.reset()
+	ids, err := neighbours{own: tx.Own(), cfg: g.cfg}.clear()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		p.remove(id, schemas.ID(c.Pin))
+	}
+	return g.sendPairs(tx, p)
 }
 
 // scale is that of all strengths of the partition.
@@ -165,7 +211,7 @@ func (g *group) scale(tx *rows.Tx) (decay.Scale, error) {
 // sendPairs sends each partition its pairs.
 func (g *group) sendPairs(tx *rows.Tx, p *pairing) error {
 	send := func(partition int, rec *schemas.RelatedPairs) error {
-		if len(rec.Pairs) == 0 {
+		if len(rec.Pairs)+len(rec.Removed) == 0 {
 			return nil
 		}
 		return rows.SendTo(tx, g.streams.RelatedPairs, int32(partition), tx.Key(), rec)

@@ -89,6 +89,9 @@ type whole struct {
 // uncounted is the number of neighbours in a row of a time when it did not have one: a trim is due, which counts them.
 const uncounted = math.MaxUint32
 
+// deletedPin stands for the number of neighbours of a deleted pin, which gets none any more.
+const deletedPin = math.MaxUint32 - 1
+
 func readWhole(t table) (whole, error) {
 	value, err := t.Get([]byte{rowAll})
 	if err != nil || value == nil {
@@ -159,12 +162,16 @@ type neighbours struct {
 
 func (t neighbours) best(most int) ([]neighbour, error) { return best(t.own, most) }
 
-// add makes a neighbour stronger.
-func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros) error {
+// add makes a neighbour stronger, and reports false, having done nothing, if the owner is a deleted pin.
+func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros) (bool, error) {
 	all, err := readWhole(t.own)
-	if err != nil {
-		return err
+	if err != nil || all.kept == deletedPin {
+		return false, err
 	}
+	return true, t.strengthen(all, s, weight, at)
+}
+
+func (t neighbours) strengthen(all whole, s *schemas.Neighbour, weight float64, at schemas.Micros) error {
 	n, err := find(t.own, s.ID)
 	if err != nil {
 		return err
@@ -217,6 +224,36 @@ func (t neighbours) trim() (left uint32, err error) {
 		}
 	}
 	return uint32(most), nil
+}
+
+// remove takes one neighbour away, if it is one. What it was worth stays in the whole.
+func (t neighbours) remove(id schemas.ID) error {
+	n, err := find(t.own, id)
+	if err != nil || n == nil {
+		return err
+	}
+	all, err := readWhole(t.own)
+	if err != nil {
+		return err
+	}
+	if all.kept != uncounted {
+		all.kept--
+	}
+	return errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighbourName(id)), t.own.Put([]byte{rowAll}, all.encode()))
+}
+
+// clear takes all neighbours of a deleted pin away and notes that it is deleted. It returns which they were.
+func (t neighbours) clear() ([]schemas.ID, error) {
+	ids, err := places(t.own, math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if err := t.remove(id); err != nil {
+			return nil, err
+		}
+	}
+	return ids, t.own.Put([]byte{rowAll}, whole{decay.None(), deletedPin}.encode())
 }
 
 // board is the rows of one board.
