@@ -188,12 +188,8 @@ func (w *writer) action(a *schemas.EnrichedAction) error {
 }
 
 func (w *writer) counts(c *schemas.ItemCounts) error {
-	if len(c.Embedding) > 0 {
-		w.key = pinKey(w.key[:0], c.Pin, actorsRow)
-		w.value = appendVector(w.value[:0], c.Embedding)
-		if err := w.batch.Set(w.key, w.value, nil); err != nil {
-			return err
-		}
+	if err := w.mean(c); err != nil {
+		return err
 	}
 	start := floor(c.Start)
 	if start+stepMillis <= w.kept {
@@ -206,6 +202,21 @@ func (w *writer) counts(c *schemas.ItemCounts) error {
 	}
 	w.days[string(w.key)], err = d.put(stepOf(start), c)
 	return err
+}
+
+// mean writes the mean of a pin's recent actors. Of a deleted pin, whose card may be ahead of its counts, there is none.
+func (w *writer) mean(c *schemas.ItemCounts) error {
+	if len(c.Embedding) == 0 {
+		return nil
+	}
+	r := rowReader{db: w.db}
+	card, found, err := r.ranked(c.Pin, cardRow)
+	if err != nil || found && card != "" && card[0] == 1 {
+		return err
+	}
+	w.key = pinKey(w.key[:0], c.Pin, actorsRow)
+	w.value = appendVector(w.value[:0], c.Embedding)
+	return w.batch.Set(w.key, w.value, nil)
 }
 
 // day returns a pin's day as it is with the steps of this batch so far.
@@ -224,7 +235,11 @@ func (w *writer) card(c *schemas.Card) error {
 		mark = 1
 	}
 	w.value = appendFacets(append(w.value, mark), c.Facets)
-	return w.batch.Merge(w.key, w.value, nil)
+	if err := w.batch.Merge(w.key, w.value, nil); err != nil || !c.Deleted {
+		return err
+	}
+	w.key = pinKey(w.key[:0], c.Pin, actorsRow)
+	return w.batch.Delete(w.key, nil)
 }
 
 func (w *writer) pin(p *schemas.PinAttributes) error {

@@ -235,6 +235,39 @@ func sweptAt(t *testing.T, cfg Config, arrived, first time.Time) time.Time {
 	}
 }
 
+// The topics of cards and of counts are read side by side, so counts of before a deletion may come behind it.
+func TestWrite_DeletedPinHasNoMeanOfActors(t *testing.T) {
+	s := openTest(t, t.TempDir(), DefaultConfig())
+	counts := func(pin schemas.PinID) Batch {
+		return Batch{Counts: []*schemas.ItemCounts{{Pin: pin, Start: now, Counts: map[string]int64{}, Embedding: []float32{1, 2}}}}
+	}
+	deletion := func(pin schemas.PinID) Batch {
+		return Batch{Cards: []*schemas.Card{{PinVersion: schemas.PinVersion{Pin: pin, Version: 2, Deleted: true}}}}
+	}
+	mustWrite(t, s, counts("pin:kept"))
+	mustWrite(t, s, counts("pin:1"))
+	mustWrite(t, s, deletion("pin:1"))
+	mustWrite(t, s, counts("pin:1"))
+	together := counts("pin:2")
+	together.Cards = deletion("pin:2").Cards
+	mustWrite(t, s, together)
+	for pin, want := range map[schemas.PinID]bool{"pin:kept": true, "pin:1": false, "pin:2": false} {
+		err := s.db.Use(func(db *pebble.DB) error {
+			_, closer, err := db.Get(pinKey(nil, pin, actorsRow))
+			if has := err == nil; has != want {
+				t.Errorf("%s has a mean: %t, want %t", pin, has, want)
+			}
+			if err != nil {
+				return nil
+			}
+			return closer.Close()
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestWhatHasExpiredIsNotWritten(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	b := saves("user:1", 2, now-96*hour+1000)                           // the first is kept, the second expires now
