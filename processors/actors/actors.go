@@ -32,6 +32,13 @@
 // neighbours, names the pins of the user's other such actions within Config.RelatedWithin of event time, before or after,
 // among the last Config.RelatedRecent, and tells the board that the pin was saved to, if any.
 //
+// Deletion. What deletes each kind of rows, by the first byte of their names:
+//
+//	'u'  profile           never: it is replaced, by a delete for good, and later events are dropped by that
+//	'f'  affinities        cap: MaxFacets; erasure of the user, and of an author when affinities are sent next
+//	'r'  last actions      cap: RelatedRecent; erasure
+//	's'  when last sent    erasure
+//
 // What is dropped is counted by reason: deleted_user, repeat; weak_facet counts affinities given up for the bound.
 package actors
 

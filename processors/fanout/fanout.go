@@ -35,6 +35,21 @@
 // pin of theirs is deleted on the topic pins and each follower is told that the edge is no more; and the user's edge at
 // every followee. What comes of the user afterwards is dropped and counted, and a pin that comes is deleted.
 //
+// Deletion. What deletes each kind of rows, by the first byte of their names:
+//
+//	'f'  follows           erasure of either side; a dead one stays, because a late event must lose against it
+//	'b'  blocks            as follows: erasure of either side
+//	'w'  weights           event: a weight of 1 of a user who never followed; erasure of either side
+//	'l'  live edges        event: unfollow, or the follower becomes inactive; erasure
+//	'a'  inactive edges    event: unfollow, or the follower returns; erasure
+//	'k'  state             event: nothing is left to say; erasure
+//	'o'  pins of an author event: the pin is deleted or has another author; erasure
+//	'p'  index of recents  cap: with the recent it belongs to
+//	'r'  recents           cap: Recents; erasure
+//	'x'  former recents    cap: Recents; erasure
+//	'q'  walks that wait   event: their turn comes; erasure
+//	'e'  free slots        event: the slot is used; cap: as many as slots were ever in use; erasure
+//
 // Every record has its effect exactly once, see package rows.
 //
 // Effects are counted: pulled, deliveries that were not made because the followee is pulled; away, because the follower

@@ -319,6 +319,24 @@ func TestVisitorsAreForgottenAfterTheLastImpression(t *testing.T) {
 	}
 }
 
+// The rows of an id that is no pin end with its last visitor.
+func TestTimer_LastVisitorLeavesNoRow(t *testing.T) {
+	t.Parallel()
+	cfg := interests.DefaultConfig()
+	r := newRig(t, cfg, nil)
+	const unknown = "pin:unknown"
+	r.like("user:1", unknown, time.Now())
+	r.WaitIdle()
+	if got := len(r.Rows(topics.Interests, unknown)); got != 2 {
+		t.Fatalf("%d rows, want the visitor and the number of visitors", got)
+	}
+	r.Tick(topics.Interests, unknown, time.Now().Add(cfg.Attribute+time.Minute))
+	r.WaitIdle()
+	for _, row := range r.Rows(topics.Interests, unknown) {
+		t.Errorf("row %q is left", row.Name)
+	}
+}
+
 func TestGarbageGoesToTheDeadLetters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, interests.DefaultConfig(), nil)

@@ -45,6 +45,18 @@
 // time), under the source of the last impression that the user had of it within Config.AttributionWindow, else under "direct".
 // Config.Days days are kept. Counts are anonymous, and remain when users and pins go.
 //
+// Deletion. What deletes each kind of rows, by the first byte of their names:
+//
+//	'p'  what a pin says      never: of a deleted pin only its version and that it is deleted, because late cards must lose
+//	'v'  number of visitors   event: the last visitor is forgotten, or the pin is deleted
+//	's'  visitors of a pin    timer: Attribute after the last impression; cap: MaxSeen; event: the pin is deleted
+//	'i'  interests of a user  cap: Keep; erasure
+//	'e'  counts of a day      cap: Days before the newest, when the interest gets its next new count
+//	't'  terms                cap: MaxTerms; event: no pin says it any more
+//	'c'  terms by count       cap and event: with the term
+//	'a'  authors of a term    cap: MaxPeople; event: no pin of the author says it any more, or with the term
+//	'n'  number of terms      never: one row for each partition
+//
 // What is dropped is counted by reason: deleted_user, unknown_pin, crowded (a pin's user beyond MaxSeen), weak_interest;
 // the effect evicted_term counts terms given up for the bound.
 package interests

@@ -109,6 +109,9 @@ func (t pinRows) visitors() (int, error) {
 }
 
 func (t pinRows) putVisitors(n int) error {
+	if n == 0 {
+		return t.own.Delete([]byte{rowVisitors})
+	}
 	row := number(n)
 	return put(t.own, []byte{rowVisitors}, &row)
 }

@@ -39,6 +39,19 @@
 // may have changed, too. Of a deleted pin whoever an event of it names is told that it is gone. Nothing else is done
 // again: versions, counts, actions and held actions stay as they are. Effect: replayed, pins.
 //
+// Deletion. What deletes each kind of rows, by the first byte of their names:
+//
+//	'p'  the pin               never: a delete is final, and later events are dropped by this row; a deleted pin has no other
+//	                           row, and in this one its version, creation and quality, and the id of the delete
+//	'v'  its last versions     cap: Versions; event: delete
+//	'a'  remembered actions    timer: Remember after their arrival
+//	'h'  held actions          event: the pin comes; timer: Hold after their arrival
+//	'n'  heat                  event: delete; timer, for an id without a pin: an hour after repeats and counts have expired
+//	's'  counts of a step      timer: CountFor after the step's end
+//	'm'  mean of recent actors as heat: event, or timer
+//
+// The pins of an erased user are deleted by events that fanout sends.
+//
 // What is dropped is counted by reason: no_actor, bot, deleted_user, deleted_pin, repeat; held_full, no_object and
 // late_count name actions that went on without something.
 package objects

@@ -37,6 +37,20 @@
 // afterwards is dropped and counted. Candidates of a deleted author are hidden at once, as those are that were deleted, and
 // go when their pool is trimmed: by a timer, a day later or two, that the deletion or the end of the edge sets.
 //
+// Deletion. What deletes each kind of rows, by the first byte of their names. Erasure of the user deletes all of them.
+//
+//	'c'  candidates, first versions   cap: Cap, visible and hidden each; event: shown; sweep: deleted, or of an erased author
+//	'd'  candidates, later versions   as first versions: cap, event, sweep
+//	'e'  newest frozen entries        cap: Frozen
+//	'g'  live follows and blocks      event: unfollow, unblock, erasure of the other side
+//	'o'  names of former followees    erasure of either side: an erasure must find each followee that has a row of the user
+//	's'  seen pins                    cap: SeenCap
+//	'i'  seen pins by position        cap: SeenCap
+//	'u'  pins given up                cap: 1000, in one row
+//	'a'  affinities                   erasure; one row
+//	'v'  presence                     erasure; one row
+//	'm'  state                        erasure; one row
+//
 // Effects are counted: went_away, returned and rebuilt, users; deferred and deferred_came_out, candidates.
 //
 // Every record has its effect exactly once, see package rows. Generator reads the same rows and writes none.

@@ -38,6 +38,16 @@
 // which go on only when the write has succeeded; key sets are read again (package auth), and what collects traces gets what it
 // did not take for a while (package otlp).
 //
+// Deletion. What deletes each kind of rows, by the first byte of their names:
+//
+//	'l'  letters           cap: KeepWaiting, KeepDone and KeepParked of a topic
+//	'b'  bytes             event: the letter does not wait any more; cap: KeepBytes
+//	'q'  queue of a kind   event: the letter does not wait any more
+//	'e'  what has ended    cap: with the letter, KeepDone and KeepParked
+//	'k'  kinds             cap: maxKinds of a topic, and one for each group
+//	'c'  limits            never: an operator's decision holds until the next one for the same scope
+//	't'  the topic         never: one row for each topic
+//
 // Effects counted: retried, returned, done, parked, ordered, needless (an order for what is done or on its way), stale
 // (a letter that was there already).
 package retries

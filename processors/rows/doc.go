@@ -55,6 +55,18 @@
 // because they were read lately, and the pace of commits are of the process, not of each partition: see Shared. A row's
 // name and its owner have 4 KiB together.
 //
+// # Rows of the kernel
+//
+// Deletion. What deletes the kernel's own rows, by the first byte of their names:
+//
+//	'a'  applied offset of an input    never: one for each input and partition
+//	't'  timers                        event: they fire, or the callback drops them
+//	'v'  whether an input's records emit    never: one for each input and partition of a generation
+//	'f'  fences                        event: compaction of the changelog; in no store
+//	'c'  transaction markers           event: the end of recovery; in memory alone
+//	'o'  offset of the local store     event: the store is removed; one for each store
+//	'm'  whose store it is             event: the store is removed; one for each store
+//
 // # Clocks
 //
 // The only now in a callback is its record's timestamp. Timers are rows, too: see Owner.SetTimer. A timer fires by a

@@ -41,4 +41,17 @@
 // topics that were made anew since, is filled again from what they have. An answer never waits past its deadline: what was not
 // evaluated by then is null, named in missing and summed up in degraded. A store that fails answer after answer is left
 // alone for a while.
+//
+// # Rows
+//
+// Deletion. What deletes each kind of rows, by the first byte of a table's keys or the last of a pin's:
+//
+//	'a'  actions               sweep: 96 hours after their day; an erasure hides those of the user until then
+//	'i'  days of pins          sweep: 96 hours after their day
+//	'p'  pins                  event: as the four kinds that follow
+//	'c'  facets                never: of a deleted pin only the version and that it is deleted, because late cards must lose
+//	'v'  attributes            event: a deletion empties the row
+//	'e'  embedding             event: a deletion empties the row
+//	'm'  mean of recent actors event: the pin is deleted; of an id that never becomes a pin it stays, one vector
+//	'o'  how far it is applied never: one for each topic and partition
 package feature

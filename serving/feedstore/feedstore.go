@@ -16,6 +16,19 @@
 // writes puts nothing of it back. What a store must do beyond this text is in the
 // suite of package conformance, which every implementation passes.
 //
+// Deletion. What deletes each kind of rows, by the first byte of their keys. An erasure deletes all rows under the user.
+//
+//	'f'  entries    cap: MaxFeed and a tenth, by ranges; erasure
+//	't'  floors     erasure; one for each user
+//	'e'  edges      erasure of either side; a dead one stays, because an older state may come again
+//	'c'  cards      never: feeds and candidates refer to a deleted pin without an end, and the card hides it there; it has its
+//	                version, creation and quality, and no text
+//	'l'  places     erasure of the followee; a place of a deleted pin stays, 20 bytes and ids, and reads pass it by: in Cassandra
+//	                its tombstone would be in the way of every page
+//	'p'  listings   erasure of the followee; of a deleted pin the version stays, because an older one may come again
+//	'g'  gone       never: a delete is final
+//	'v'  format     never: one row
+//
 // A Write that returned nil is on disk: it survives the process being killed.
 package feedstore
 

@@ -11,4 +11,11 @@
 // happened on. Users who are deleted are in no answer from then on; hours of interests keep their anonymous share.
 //
 // Kept are KeepDays of activity a user, of which the first ever stays known, and Config.SequenceDays of sequences.
+//
+// Deletion. What deletes each kind of rows, by the first byte of their keys:
+//
+//	'u'  days of a user    cap: KeepDays bits and the first day in one row; the row itself never: an erasure hides it
+//	's'  acts of a day     sweep: Config.SequenceDays after the day; an erasure hides those of the user until then
+//	'h'  hours             never: 168 counts for each interest, anonymous
+//	'o'  how far it is applied  never: one for each partition
 package insight

@@ -17,6 +17,15 @@
 // are of one moment. A row is deleted only by trimming, with one range for all that is below the floor: the newest page
 // never meets it.
 //
+// Deletion. What deletes the rows of each table. An erasure deletes all rows under the user.
+//
+//	feeds     cap: MaxFeed and a tenth, by ranges; TTL, if one is configured; erasure
+//	edges     erasure of either side; a dead one stays, as in package feedstore
+//	cards     never: of a deleted pin the tombstone stays, as in package feedstore
+//	places    erasure of the followee; those of deleted pins stay, as in package feedstore
+//	listings  erasure of the followee; of a deleted pin the version stays
+//	gone      never: a delete is final
+//
 // There is no counter, no lightweight transaction, no batch over several partitions, and nothing is bound to null, which
 // would write a tombstone. Writes are acknowledged by a quorum of the datacenter, and reads ask one, so that a read after
 // a Write has it. What an acknowledgement is worth on a node that is killed is commitlog_sync in its cassandra.yaml:

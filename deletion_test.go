@@ -1,0 +1,131 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// stores are the packages that keep rows beside the groups: the kernel's own rows, and what serving answers from.
+var stores = []string{
+	"processors/rows", "serving/feature", "serving/feedstore", "serving/feedstore/cassandra", "serving/insight",
+}
+
+var (
+	// kindName matches the constants that begin the names of rows, whose values are single bytes.
+	kindName = regexp.MustCompile(`^(row|kind)[A-Z]|(Row|Table|Kind)$`)
+	// deletedBy matches a line of the section: the kind, what it holds, and what deletes it.
+	deletedBy = regexp.MustCompile(`^\t('.'|[a-z]+) +(\S.*)$`)
+	// means are what can delete a row; never must say why.
+	means = regexp.MustCompile(`\b(event|cap|timer|sweep|TTL|erasure)\b|\bnever: \S`)
+)
+
+// Every kind of row, of every group and store, has a line in the section "Deletion" of the package comment that says what
+// deletes it, so that no row stays for ever by oversight.
+func TestEveryKindOfRowSaysWhatDeletesIt(t *testing.T) {
+	packages := slices.Clone(stores)
+	for _, group := range groups {
+		if group != "materialize" { // it has no rows
+			packages = append(packages, "processors/"+group)
+		}
+	}
+	for _, dir := range packages {
+		kinds, documented := kindsOf(t, dir)
+		if len(kinds) < 3 {
+			t.Errorf("%s: found the kinds of rows %q: want at least three", dir, kinds)
+		}
+		for _, kind := range kinds {
+			switch text, found := documented[kind]; {
+			case !found:
+				t.Errorf("%s: the section Deletion of the package comment has no line for rows of kind %s", dir, kind)
+			case !means.MatchString(text):
+				t.Errorf("%s: rows of kind %s: %q: want an event, cap, timer, sweep, TTL or erasure that deletes them, or never: and why", dir, kind, text)
+			}
+			delete(documented, kind)
+		}
+		for kind := range documented {
+			t.Errorf("%s: the section Deletion has %s, which is no kind of row", dir, kind)
+		}
+	}
+}
+
+// kindsOf returns the kinds of rows in the code of a package, and the lines of its section Deletion by kind.
+func kindsOf(t *testing.T, dir string) (kinds []string, documented map[string]string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented = map[string]string{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(documented, sectionOf(file.Doc.Text()))
+		ast.Inspect(file, func(n ast.Node) bool {
+			kinds = append(kinds, kindsIn(n)...)
+			return true
+		})
+	}
+	return kinds, documented
+}
+
+// sectionOf returns the lines of the section Deletion of a package comment by kind.
+func sectionOf(comment string) map[string]string {
+	lines := map[string]string{}
+	_, section, _ := strings.Cut(comment, "\nDeletion. ")
+	for line := range strings.Lines(section) {
+		line = strings.TrimRight(line, "\n")
+		if m := deletedBy.FindStringSubmatch(line); m != nil {
+			lines[m[1]] = m[2]
+		} else if len(lines) > 0 && !strings.HasPrefix(line, "\t") { // the section has ended
+			break
+		}
+	}
+	return lines
+}
+
+// kindsIn returns the kinds of rows that a node declares: a constant of one byte, or a table of Cassandra.
+func kindsIn(n ast.Node) (kinds []string) {
+	switch n := n.(type) {
+	case *ast.ValueSpec:
+		for i, name := range n.Names {
+			if i < len(n.Values) && kindName.MatchString(name.Name) {
+				if lit, ok := n.Values[i].(*ast.BasicLit); ok && lit.Kind == token.CHAR {
+					kinds = append(kinds, lit.Value)
+				}
+			}
+		}
+	case *ast.CompositeLit:
+		list, ok := n.Type.(*ast.ArrayType)
+		if !ok {
+			return nil
+		}
+		if of, ok := list.Elt.(*ast.Ident); !ok || of.Name != "table" {
+			return nil
+		}
+		for _, e := range n.Elts {
+			table, isLiteral := e.(*ast.CompositeLit)
+			if !isLiteral || len(table.Elts) == 0 {
+				continue
+			}
+			if lit, ok := table.Elts[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if name, err := strconv.Unquote(lit.Value); err == nil {
+					kinds = append(kinds, name)
+				}
+			}
+		}
+	}
+	return kinds
+}
