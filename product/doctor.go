@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -35,7 +36,7 @@ all others, too: of their versions, of what they lack, and which do not answer. 
 that is tried is aborted.
 
 The exit code is 1 when there is a problem; warnings and notes leave it 0. With a product of "smartfeed dev" it works
-while that runs and while it does not.`,
+while that runs and while it does not. Without --dir it looks at the directory of the process at --http, if one runs on this machine.`,
 		Example: "  smartfeed doctor\n  smartfeed doctor --config production.yaml --json",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,6 +46,9 @@ while that runs and while it does not.`,
 			cfg, err := p.load(cmd)
 			if err != nil {
 				return err
+			}
+			if cfg.Dir == DefaultConfig().Dir {
+				cfg.Dir = p.runningDir(cmd.Context(), cfg)
 			}
 			checks, err := p.checks(cfg)
 			if err != nil {
@@ -60,6 +64,26 @@ while that runs and while it does not.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "of each check")
 	return cmd
+}
+
+// runningDir returns the directory of the process at --http where that is on this machine; without one the configured directory.
+func (p *program) runningDir(ctx context.Context, cfg Config) string {
+	host, _, err := net.SplitHostPort(reachable(cfg.HTTP))
+	if err != nil || !isLoopback(host) {
+		return cfg.Dir
+	}
+	at, err := p.asked(cfg)
+	if err != nil {
+		return cfg.Dir
+	}
+	s, err := askStatus(ctx, at)
+	if err != nil || s.Dir == "" {
+		return cfg.Dir // the check of the process says why
+	}
+	if _, err := os.Stat(s.Dir); err != nil {
+		return cfg.Dir // a path inside a container
+	}
+	return s.Dir
 }
 
 // checks are those that a configuration gives reason for.

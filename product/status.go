@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 // status is the answer of /v1/status: how this process is and, where it can ask the others, what groups do in all of them.
 type status struct {
 	processState
+	Dir       string          `json:"dir"`                 // of this process's state, an absolute path of its machine
 	Processes []processStatus `json:"processes,omitempty"` // those that answered, this one first; absent: this one asks no others
 	Unasked   []unasked       `json:"unasked,omitempty"`   // what groups and shares are without; absent: nothing
 	Stores    []storeStatus   `json:"stores"`              // that this process asks or fills
@@ -33,6 +35,14 @@ type storeStatus struct {
 	Name      string `json:"name"`                // primary, standby: of feeds; features
 	Kind      string `json:"kind"`                // embedded, cassandra, pinot
 	Connected *bool  `json:"connected,omitempty"` // a node answers; absent: there is no connection that lasts
+}
+
+// absolute returns a path as another process of this machine can use it.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // storeOf has a store in the status; connected may be nil.
@@ -52,7 +62,7 @@ func (p *product) storeOf(name, kind string, connected func() bool) {
 const brokerPatience = 2 * time.Second
 
 func (p *product) status(ctx context.Context) any {
-	s := status{processState: p.processState(), Stores: []storeStatus{}}
+	s := status{processState: p.processState(), Dir: absolute(p.cfg.Dir), Stores: []storeStatus{}}
 	for _, store := range p.stores {
 		s.Stores = append(s.Stores, store())
 	}

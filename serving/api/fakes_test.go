@@ -365,6 +365,7 @@ func (f *fakes) status(context.Context) any {
 				map[string]any{"name": "pools", "condition": "waiting", "since": now, "restarts": 4, "last_error": "it broke there"},
 			}},
 		},
+		"dir":     "/var/lib/smartfeed",
 		"unasked": []any{map[string]any{"what": "gone:1", "why": "it does not answer"}},
 		"stores":  []any{map[string]any{"name": "primary", "kind": "cassandra", "connected": true}, map[string]any{"name": "features", "kind": "pinot"}},
 		"groups": []any{map[string]any{
