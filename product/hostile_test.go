@@ -91,7 +91,7 @@ func TestBadEventsOverHTTP(t *testing.T) {
 		}
 	}
 	s.goesOn(1)
-	if card, err := s.feed.List(t.Context(), "user:a", "", 10); err != nil || len(card.Items) != 0 {
+	if card, err := s.feed.List(t.Context(), "user:a", "", "", 10); err != nil || len(card.Items) != 0 {
 		t.Errorf("a line beside bad ones was published: %+v %v", card, err)
 	}
 }

@@ -488,7 +488,7 @@ func (s *started) checkLists(d *dataset) {
 		var got []schemas.PinID
 		cursor := ""
 		for {
-			page, err := s.feed.List(s.t.Context(), schemas.Followee(user), cursor, 100)
+			page, err := s.feed.List(s.t.Context(), schemas.Followee(user), "", cursor, 100)
 			if err != nil || len(page.Degraded) > 0 {
 				s.t.Fatalf("list of %s: %v %v", user, page.Degraded, err)
 			}

@@ -8,6 +8,10 @@ type WhyRequest struct {
 	Limit int    `json:"limit"` // of the visit that is thought of, 1-100
 	Time  Micros `json:"time"`  // now
 	Card  *Card  `json:"card"`  // what is known of the pin; nil: nothing
+
+	// Masked says that the answer is for the user, who must not learn who blocks them: a pin that only such a block hides is
+	// answered as one that no delivery has brought.
+	Masked bool `json:"masked,omitempty"`
 }
 
 // Why is the answer to a WhyRequest.

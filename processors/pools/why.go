@@ -76,6 +76,10 @@ func (g *Generator) look(w *inquiry, v *view, o offers) error {
 		if err != nil {
 			return err
 		}
+		if c != nil && w.masks(v, &c.candidateBody) {
+			known = &c.candidateBody
+			continue
+		}
 		if c != nil {
 			if w.Card != nil && w.Card.Deleted && !c.deleted { // it came by no edge: nothing told the pool, and the card hides it
 				c.deleted, rank = true, 0
@@ -88,12 +92,27 @@ func (g *Generator) look(w *inquiry, v *view, o offers) error {
 		known = &candidateBody{Facets: w.Card.Facets, created: w.Card.Created, deleted: w.Card.Deleted}
 	}
 	if known != nil && !w.waits { // sources know different versions of a pin: one that shows it is enough
-		w.hidden, w.answer.By = v.hides(known)
+		w.hidden, w.answer.By = w.viewFor(v).hides(known)
 	}
 	if len(w.answer.Candidates) == 0 {
 		w.absent, err = g.absence(w, v, known)
 	}
 	return err
+}
+
+// viewFor returns v as the answer may tell of it.
+func (w *inquiry) viewFor(v *view) *view {
+	if !w.Masked {
+		return v
+	}
+	told := *v
+	told.graph.blockedBy = nil
+	return &told
+}
+
+// masks reports whether all that hides a pin is a block that the answer must not tell of.
+func (w *inquiry) masks(v *view, c *candidateBody) bool {
+	return v.hiding(c) != "" && w.viewFor(v).hiding(c) == ""
 }
 
 // lookBack finds out whether the pin was shown.
@@ -261,7 +280,7 @@ func (g *Generator) absence(w *inquiry, v *view, known *candidateBody) (schemas.
 
 // above says whether a pool is full of candidates that are better than a pin would be.
 func (g *Generator) above(v *view, source schemas.Source, card *schemas.Card, edges []schemas.ID) (bool, error) {
-	if g.cfg.HalfLife == 0 || !(card.Quality > 0) {
+	if g.cfg.HalfLife == 0 || card == nil || !(card.Quality > 0) {
 		return false, nil
 	}
 	pool, err := v.pool(source, g.pools.Cap)

@@ -427,3 +427,79 @@ func TestWhyAgreesWithVisits(t *testing.T) {
 		}
 	})
 }
+
+// To a user a block of theirs looks as if nothing had brought the pin. Their own blocks are told.
+func TestWhy_MasksWhoBlocksTheUser(t *testing.T) {
+	undelivered := func(f schemas.Facets, followed bool) *schemas.Why {
+		w := newWhyDesk(t, nil)
+		if !followed {
+			delete(w.rows, string(graphRow(regFollow, "user:a")))
+		}
+		return w.masked("pin:1", &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Facets: f, Created: w.now, Quality: 1}})
+	}
+	for name, c := range map[string]struct {
+		follows, shown, candidate bool
+		own                       schemas.ID // that the user blocks
+	}{
+		"followed":                     {follows: true, candidate: true},
+		"followed, no candidate":       {follows: true},
+		"not followed":                 {candidate: true},
+		"shown before":                 {follows: true, shown: true, candidate: true},
+		"the user blocks, too":         {follows: true, candidate: true, own: "user:a"},
+		"the user blocks the board":    {follows: true, candidate: true, own: "board:b"},
+		"the user blocks, no candiate": {follows: true, own: "user:a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers := map[bool]*schemas.Why{} // by whether the author blocks the user
+			for _, blocked := range []bool{true, false} {
+				w := newWhyDesk(t, nil)
+				card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Facets: byA, Created: w.now, Quality: 1}}
+				if c.candidate {
+					card = w.deliver(schemas.Following, "pin:1", 0, byA)
+				}
+				if !c.follows {
+					delete(w.rows, string(graphRow(regFollow, "user:a")))
+				}
+				if c.shown {
+					w.shown(1, "pin:1")
+				}
+				if c.own != "" {
+					w.graph(regBlock, c.own)
+				}
+				if blocked {
+					w.graph(regBlocked, "user:a")
+				}
+				answers[blocked] = w.masked("pin:1", card)
+			}
+			want := answers[false]
+			if c.own == "" && !c.shown { // it would be visible without the block
+				want = undelivered(byA, c.follows)
+			}
+			if c.shown {
+				want.Candidates = nil
+			}
+			if diff := cmp.Diff(want, answers[true], cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhy_MasksWithoutCard(t *testing.T) {
+	w := newWhyDesk(t, func(_ *Config, cfg *GeneratorConfig) { cfg.HalfLife = time.Hour })
+	w.deliver(schemas.Following, "pin:1", 0, byA)
+	w.graph(regBlocked, "user:a")
+	w.expect(w.masked("pin:1", nil), schemas.FateOut, schemas.ReasonNever, "user:a")
+	w.expect(w.why("pin:1", nil), schemas.FateHidden, schemas.ReasonBlock, "user:a")
+}
+
+func (w *whyDesk) masked(pin schemas.PinID, card *schemas.Card) *schemas.Why {
+	w.t.Helper()
+	got, err := w.g.Why(w.t.Context(), schemas.WhyRequest{
+		User: owner, Pin: pin, Feed: rules.Home, Limit: 3, Time: w.now, Card: card, Masked: true,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got
+}

@@ -84,6 +84,15 @@ func (a access) needs() string {
 	return "this needs a service's token with the scope " + a.scope
 }
 
+// callerKey is where the context of a request has its auth.Caller.
+type callerKey struct{}
+
+// callerOf returns who sent a request; the zero Caller if nobody was asked.
+func callerOf(r *http.Request) auth.Caller {
+	c, _ := r.Context().Value(callerKey{}).(auth.Caller)
+	return c
+}
+
 // admit lets a request through whose caller may make the call and is within his rate. Who that is it returns where callers
 // are asked, and have said it.
 func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {

@@ -150,10 +150,10 @@ type Feed interface {
 	Visit(ctx context.Context, user schemas.UserID, feed string, limit int) (feed.Page, error)
 	Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (feed.Page, error)
 	Waiting(ctx context.Context, user schemas.UserID) (int, error)
-	List(ctx context.Context, followee schemas.Followee, cursor string, limit int) (feed.ListPage, error)
-	RelatedPins(ctx context.Context, pin schemas.PinID, limit int) (feed.RelatedPins, error)
+	List(ctx context.Context, followee schemas.Followee, viewer schemas.UserID, cursor string, limit int) (feed.ListPage, error)
+	RelatedPins(ctx context.Context, pin schemas.PinID, viewer schemas.UserID, limit int) (feed.RelatedPins, error)
 	RelatedInterests(ctx context.Context, interest schemas.InterestID, limit int) (feed.RelatedInterests, error)
-	Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID) (feed.Why, error)
+	Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID, masked bool) (feed.Why, error)
 	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
 	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
 }

@@ -41,6 +41,13 @@ type fakes struct {
 	published [][]schemas.Line
 	publisher string // operator of the last of them
 	asked     []feature.Request
+	seen      []any // viewers of lists and related pins, and whether whys were masked
+}
+
+func (f *fakes) sees(v any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen = append(f.seen, v)
 }
 
 type visit struct {
@@ -87,7 +94,8 @@ func (f *fakes) Older(ctx context.Context, _ schemas.UserID, cursor string, _ in
 	return feed.Page{Items: []feed.Item{{Pin: pin, Source: "interest", Score: 1}}, Degraded: []string{"store"}}, f.held(ctx)
 }
 
-func (f *fakes) Why(ctx context.Context, user schemas.UserID, name string, pin schemas.PinID) (feed.Why, error) {
+func (f *fakes) Why(ctx context.Context, user schemas.UserID, name string, pin schemas.PinID, masked bool) (feed.Why, error) {
+	f.sees(masked)
 	w := feed.Why{User: user, Pin: pin, Feed: name, By: []schemas.ID{}, Candidates: []feed.WhyCandidate{}, Degraded: []string{}}
 	switch {
 	case name != "home" && name != "plain":
@@ -121,14 +129,16 @@ func (f *fakes) set(count int) {
 	f.count = count
 }
 
-func (f *fakes) List(ctx context.Context, _ schemas.Followee, cursor string, _ int) (feed.ListPage, error) {
+func (f *fakes) List(ctx context.Context, _ schemas.Followee, viewer schemas.UserID, cursor string, _ int) (feed.ListPage, error) {
+	f.sees(viewer)
 	if cursor != "" && cursor != goodCursor {
 		return feed.ListPage{}, feed.ErrBadCursor
 	}
 	return feed.ListPage{Items: []feed.Pin{somePin()}, Degraded: []string{}}, f.held(ctx)
 }
 
-func (f *fakes) RelatedPins(ctx context.Context, _ schemas.PinID, _ int) (feed.RelatedPins, error) {
+func (f *fakes) RelatedPins(ctx context.Context, _ schemas.PinID, viewer schemas.UserID, _ int) (feed.RelatedPins, error) {
+	f.sees(viewer)
 	item := feed.RelatedPin{Pin: somePin(), Score: 0.25}
 	return feed.RelatedPins{Items: []feed.RelatedPin{item}, Degraded: []string{}}, f.held(ctx)
 }

@@ -76,7 +76,7 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request) error {
 	if name == "" {
 		name = DefaultFeed
 	}
-	answer, err := s.deps.Feed.Why(r.Context(), user, name, pin)
+	answer, err := s.deps.Feed.Why(r.Context(), user, name, pin, callerOf(r).User != "")
 	switch {
 	case errors.Is(err, schemas.ErrUnknownFeed):
 		return err
@@ -201,10 +201,11 @@ func list[T ~string](s *Server, name string, parse func(string) (T, error)) hand
 		p := parametersOf(r)
 		followee := id(p, name, parse)
 		limit, cursor := p.limit(defaultLimit, feed.MaxLimit), p.text("cursor")
+		viewer := p.viewer()
 		if err := p.err(); err != nil {
 			return err
 		}
-		page, err := s.deps.Feed.List(r.Context(), schemas.Followee(followee), cursor, limit)
+		page, err := s.deps.Feed.List(r.Context(), schemas.Followee(followee), viewer, cursor, limit)
 		if err != nil {
 			return err
 		}
@@ -214,11 +215,11 @@ func list[T ~string](s *Server, name string, parse func(string) (T, error)) hand
 
 func (s *Server) relatedPins(w http.ResponseWriter, r *http.Request) error {
 	p := parametersOf(r)
-	pin, limit := id(p, "pin", schemas.ParsePinID), p.limit(defaultLimit, feed.MaxLimit)
+	pin, limit, viewer := id(p, "pin", schemas.ParsePinID), p.limit(defaultLimit, feed.MaxLimit), p.viewer()
 	if err := p.err(); err != nil {
 		return err
 	}
-	answer, err := s.deps.Feed.RelatedPins(r.Context(), pin, limit)
+	answer, err := s.deps.Feed.RelatedPins(r.Context(), pin, viewer, limit)
 	if err != nil {
 		return err
 	}

@@ -118,3 +118,21 @@ func (p *parameters) err() error {
 }
 
 func (p *parameters) user() schemas.UserID { return id(p, "user", schemas.ParseUserID) }
+
+// viewer returns the user who is shown the answer: the one whose token the request has, or the one that a service names; "" is
+// nobody in particular.
+func (p *parameters) viewer() schemas.UserID {
+	text, own := p.text("viewer"), callerOf(p.r).User
+	switch {
+	case text == "":
+		return own
+	case own != "" && text != string(own):
+		p.wrong("viewer " + quote(text) + " is not the user of the token: only a service can name another one")
+		return own
+	}
+	viewer, err := schemas.ParseUserID(text)
+	if err != nil {
+		p.wrong("viewer: " + err.Error())
+	}
+	return viewer
+}

@@ -180,6 +180,7 @@ func (s *Server) bounded(r route) http.Handler {
 			return err
 		}
 		defer leave()
+		req = req.WithContext(context.WithValue(req.Context(), callerKey{}, caller))
 		if r.kind == stream && !caller.Expires.IsZero() { // any other request ends soon
 			ctx, cancel := context.WithTimeout(req.Context(), caller.Expires.Sub(s.deps.Now()))
 			defer cancel()

@@ -52,7 +52,7 @@ func TestService_AnswersDeletedUserUniformly(t *testing.T) {
 	expect(t, "older", older, empty, err)
 	count, err := r.Waiting(ctx, viewer)
 	expect(t, "new items", count, 0, err)
-	why, err := r.Why(ctx, viewer, "home", "pin:1")
+	why, err := r.Why(ctx, viewer, "home", "pin:1", false)
 	expect(t, "why", why, Why{
 		User: viewer, Pin: "pin:1", Feed: "home", Fate: schemas.FateOut, Reason: schemas.ReasonUserGone,
 		By: []schemas.ID{}, Candidates: []WhyCandidate{}, Degraded: []string{},
@@ -63,7 +63,7 @@ func TestService_AnswersDeletedUserUniformly(t *testing.T) {
 	}
 	state, err := r.FeedState(ctx, viewer, "home")
 	expect(t, "state", state, &schemas.FeedState{Feed: "home"}, err)
-	list, err := r.List(ctx, schemas.Followee(viewer), "", 10)
+	list, err := r.List(ctx, schemas.Followee(viewer), "", "", 10)
 	expect(t, "list", list, ListPage{Items: []Pin{}, Degraded: []string{}}, err)
 	if len(r.gen.asked) > 0 || r.store.reads > 0 {
 		t.Errorf("the generator was asked %d times, the store %d times, want never", len(r.gen.asked), r.store.reads)
@@ -76,9 +76,9 @@ func TestService_HidesPinsOfDeletedAuthors(t *testing.T) {
 	r.store.lists["board:1"] = []schemas.PinVersion{{Pin: "pin:1", Facets: schemas.Facets{Author: "user:friend", Board: "board:1"}}}
 	visit, err := r.Visit(t.Context(), viewer, "home", 10)
 	expect(t, "visit", names(visit.Items), "", err)
-	list, err := r.List(t.Context(), "board:1", "", 10)
+	list, err := r.List(t.Context(), "board:1", "", "", 10)
 	expect(t, "list", len(list.Items), 0, err)
-	related, err := r.RelatedPins(t.Context(), "pin:1", 10)
+	related, err := r.RelatedPins(t.Context(), "pin:1", "", 10)
 	expect(t, "related", len(related.Items), 0, err)
 	other := fullRig(t, deletedUsers{"user:other": true})
 	visit, err = other.Visit(t.Context(), viewer, "home", 10)

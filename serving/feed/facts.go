@@ -39,11 +39,16 @@ func (f *facts) facets(it *schemas.ServedItem) *schemas.Facets {
 	return &it.Facets
 }
 
-// hides says whether something forbids to show the item, whatever brought it: the pin or its author is deleted, the
-// author is the user, or one of the two blocks the other, or the user blocks the board or an interest.
+// hides reports whether the item may not be in the user's feed, whatever brought it: it is withheld, or the user's own.
 func (f *facts) hides(it *schemas.ServedItem) bool {
+	return f.facets(it).Author == f.user && f.user != "" || f.withholds(it)
+}
+
+// withholds reports whether the user may not be shown the item anywhere: the pin or its author is deleted, the author or the
+// user blocks the other, or the user blocks the board or an interest.
+func (f *facts) withholds(it *schemas.ServedItem) bool {
 	card, facets := f.cards[it.Pin], f.facets(it)
-	if card != nil && card.Deleted || f.isDeleted(facets.Author) || f.user != "" && facets.Author == f.user {
+	if card != nil && card.Deleted || f.isDeleted(facets.Author) {
 		return true
 	}
 	return f.edges[schemas.ID(facets.Author)][schemas.BlockedEdge] ||

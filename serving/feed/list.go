@@ -7,9 +7,12 @@ import (
 )
 
 // List answers what a followee published, the newest created first: from the newest with cursor "", else where the page
-// that gave the cursor stopped. Deleted pins, and all pins of deleted authors, are left out. It fails with ErrBadLimit
-// and ErrBadCursor only; without the store the page is empty, says "store", and its Next is the same place.
-func (s *Service) List(ctx context.Context, followee schemas.Followee, cursor string, limit int) (ListPage, error) {
+// that gave the cursor stopped. Deleted pins, and all pins of deleted authors, are left out; also what blocks withhold from
+// viewer, who is "" where nobody in particular is shown the list. It fails with ErrBadLimit and ErrBadCursor only; without the
+// store the page is empty, says "store", and its Next is the same place.
+func (s *Service) List(
+	ctx context.Context, followee schemas.Followee, viewer schemas.UserID, cursor string, limit int,
+) (ListPage, error) {
 	if err := checkLimit(limit); err != nil {
 		return ListPage{}, err
 	}
@@ -24,7 +27,7 @@ func (s *Service) List(ctx context.Context, followee schemas.Followee, cursor st
 		return ListPage{Items: []Pin{}, Degraded: []string{}}, nil
 	}
 	defer s.metrics.time("list", s.deps.Now)()
-	page := s.list(ctx, at, limit)
+	page := s.list(ctx, at, viewer, limit)
 	s.metrics.note(page.Degraded)
 	return page, nil
 }
@@ -35,16 +38,19 @@ type listed struct {
 	next string
 }
 
-func (s *Service) list(ctx context.Context, at listCursor, limit int) ListPage {
+func (s *Service) list(ctx context.Context, at listCursor, viewer schemas.UserID, limit int) ListPage {
 	page := ListPage{Items: []Pin{}, Degraded: []string{}}
-	r := s.newReading("") // nobody in particular: no edge counts
+	r := s.newReading(viewer)
+	if r.blocks(ctx, at.followee) {
+		return page
+	}
 	for len(page.Items) < limit && r.skipped < s.cfg.MaxSkipped {
 		part, ok := ask(ctx, r, func(ctx context.Context) (listed, error) {
 			pins, next, err := s.deps.Store.List(ctx, at.followee, at.place, limit-len(page.Items))
 			return listed{pins, next}, err
 		})
 		items := candidates(part.pins)
-		if !ok || !r.learnCards(ctx, items) || !r.learnGone(ctx, items) || r.stale {
+		if !ok || !r.learn(ctx, items) || r.stale {
 			page.Degraded = r.degraded
 			break
 		}
@@ -61,10 +67,21 @@ func (s *Service) list(ctx context.Context, at listCursor, limit int) ListPage {
 	return page
 }
 
-// pins returns what of items is not hidden from everybody.
+// blocks reports whether a block lies between the user and a followee. Its whole list is withheld then, and looks as if
+// nothing had been published.
+func (r *reading) blocks(ctx context.Context, followee schemas.Followee) bool {
+	if r.user == "" || r.user == schemas.UserID(followee) {
+		return false
+	}
+	r.learnEdges(ctx, []schemas.ServedItem{{Facets: schemas.Facets{Author: schemas.UserID(followee)}}}) // any id goes as an author
+	registers := r.facts.edges[schemas.ID(followee)]
+	return registers[schemas.BlockEdge] || registers[schemas.BlockedEdge]
+}
+
+// pins returns what of items may be shown.
 func (r *reading) pins(items []schemas.ServedItem) (pins []Pin) {
 	for i := range items {
-		if r.facts.hides(&items[i]) {
+		if r.facts.withholds(&items[i]) {
 			r.skipped++
 			continue
 		}

@@ -32,7 +32,7 @@ func TestJSON(t *testing.T) {
 	r.store.feed.err = errFake
 	golden(t, "testdata/nothing.json", r.older(t, 3, 5))
 	r.store.lists["board:9"] = []schemas.PinVersion{{Pin: "pin:42"}}
-	list, err := r.List(t.Context(), "board:9", "", 5)
+	list, err := r.List(t.Context(), "board:9", "", "", 5)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -344,6 +344,9 @@ func (r *reading) learnCards(ctx context.Context, items []schemas.ServedItem) bo
 
 // learnEdges comes after learnCards: a pin's facets of now decide which edges matter.
 func (r *reading) learnEdges(ctx context.Context, items []schemas.ServedItem) bool {
+	if r.user == "" { // nobody in particular: no edge counts
+		return true
+	}
 	others := r.facts.newOthers(items)
 	if len(others) == 0 {
 		return true

@@ -271,7 +271,7 @@ func TestList(t *testing.T) {
 	read := func(t *testing.T, r *rig, limit int) (got []string, degraded []string) {
 		t.Helper()
 		for cursor := ""; ; {
-			page, err := r.List(t.Context(), "board:1", cursor, limit)
+			page, err := r.List(t.Context(), "board:1", "", cursor, limit)
 			if err != nil || len(page.Items) > limit {
 				t.Fatalf("%d items, %v", len(page.Items), err)
 			}
@@ -305,19 +305,19 @@ func TestList(t *testing.T) {
 	})
 	t.Run("store away", func(t *testing.T) {
 		r := newList(t)
-		first, err := r.List(t.Context(), "board:1", "", 5)
+		first, err := r.List(t.Context(), "board:1", "", "", 5)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.store.list.err = errFake
-		second, err := r.List(t.Context(), "board:1", *first.Next, 5)
+		second, err := r.List(t.Context(), "board:1", "", *first.Next, 5)
 		if err != nil || second.Next == nil {
 			t.Fatalf("next %v, %v", second.Next, err)
 		}
 		same(t, "degraded", second.Degraded, []string{"store"})
 		same(t, "items", second.Items, []Pin{})
 		r.store.list.err = nil
-		again, err := r.List(t.Context(), "board:1", *second.Next, 5)
+		again, err := r.List(t.Context(), "board:1", "", *second.Next, 5)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,24 +40,25 @@ type RelatedInterests struct {
 const hiddenNeighbours = 20
 
 // RelatedPins answers which pins go together with a pin. Deleted ones, and those of deleted authors, are left out, as far
-// as the store can say. It fails with ErrBadLimit only; without the neighbours the answer is empty and says "related".
-func (s *Service) RelatedPins(ctx context.Context, pin schemas.PinID, limit int) (RelatedPins, error) {
+// as the store can say; also what blocks withhold from viewer, who is "" where nobody in particular is shown the answer. For a
+// viewer the answer is empty when the store cannot say. It fails with ErrBadLimit only; without the neighbours the answer is empty and says "related".
+func (s *Service) RelatedPins(ctx context.Context, pin schemas.PinID, viewer schemas.UserID, limit int) (RelatedPins, error) {
 	if err := checkLimit(limit); err != nil {
 		return RelatedPins{}, err
 	}
 	defer s.metrics.time("related", s.deps.Now)()
-	r := s.newReading("") // nobody in particular: no edge counts
+	r := s.newReading(viewer)
 	list := s.neighbours(ctx, r, schemas.ID(pin), limit+hiddenNeighbours)
 	items := make([]schemas.ServedItem, len(list))
 	for i, n := range list {
 		items[i] = schemas.ServedItem{Pin: schemas.PinID(n.ID), Facets: n.Facets, Created: n.Created}
 	}
-	if r.learnCards(ctx, items) {
-		r.learnGone(ctx, items)
+	if !r.learn(ctx, items) && viewer != "" || r.stale {
+		items = nil
 	}
 	answer := RelatedPins{Items: []RelatedPin{}, Degraded: append([]string{}, r.degraded...)}
 	for i := range items {
-		if len(answer.Items) < limit && !r.stale && !r.facts.hides(&items[i]) {
+		if len(answer.Items) < limit && !r.facts.withholds(&items[i]) {
 			answer.Items = append(answer.Items, RelatedPin{r.facts.item(&items[i], false).Pin, list[i].Score})
 		}
 	}

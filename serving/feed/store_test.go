@@ -124,7 +124,7 @@ func TestListFromTheStore(t *testing.T) {
 	must(t, store.Write(t.Context(), b))
 	seen := 0
 	for cursor := ""; ; {
-		page, err := svc.List(t.Context(), "board:1", cursor, 7)
+		page, err := svc.List(t.Context(), "board:1", "", cursor, 7)
 		must(t, err)
 		for _, p := range page.Items {
 			if want := schemas.PinID(fmt.Sprintf("pin:%d", 29-seen)); p.ID != want {

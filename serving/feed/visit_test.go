@@ -386,7 +386,7 @@ func TestBadLimits(t *testing.T) {
 	for _, limit := range []int{-1, 0, 101} {
 		_, err := r.Visit(t.Context(), viewer, "home", limit)
 		_, err2 := r.Older(t.Context(), viewer, "", limit)
-		_, err3 := r.List(t.Context(), "user:1", "", limit)
+		_, err3 := r.List(t.Context(), "user:1", "", "", limit)
 		for _, err := range []error{err, err2, err3} {
 			if !errors.Is(err, ErrBadLimit) {
 				t.Errorf("limit %d: got %v, want %v", limit, err, ErrBadLimit)

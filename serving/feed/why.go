@@ -50,9 +50,10 @@ const thoughtOf = 25
 
 var errNobodyExplains = errors.New("nobody here can tell why")
 
-// Why says what has become of a pin for a user in a feed. It fails with schemas.ErrUnknownFeed, and when the generator
+// Why says what has become of a pin for a user in a feed. masked: the answer is for the user, and does not tell who blocks
+// them. It fails with schemas.ErrUnknownFeed, and when the generator
 // cannot be asked; without the store it knows less, and says so.
-func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID) (Why, error) {
+func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID, masked bool) (Why, error) {
 	if len(feed) > maxFeedName {
 		return Why{}, fmt.Errorf("feed of %d bytes: %w", len(feed), schemas.ErrUnknownFeed)
 	}
@@ -67,7 +68,9 @@ func (s *Service) Why(ctx context.Context, user schemas.UserID, feed string, pin
 	}
 	defer s.metrics.time("why", s.deps.Now)()
 	r := s.newReading(user)
-	request := schemas.WhyRequest{User: user, Pin: pin, Feed: feed, Limit: thoughtOf, Time: schemas.MicrosOf(s.deps.Now())}
+	request := schemas.WhyRequest{
+		User: user, Pin: pin, Feed: feed, Limit: thoughtOf, Time: schemas.MicrosOf(s.deps.Now()), Masked: masked,
+	}
 	if r.learnCards(ctx, []schemas.ServedItem{{Pin: pin}}) {
 		request.Card = r.facts.cards[pin]
 	}

@@ -47,7 +47,7 @@ func TestWhyAsksWithWhatTheStoreKnows(t *testing.T) {
 		Fate: schemas.FateHeld, Reason: schemas.ReasonDeferred, By: []schemas.ID{"user:a"}, Arm: "calm", Since: 5, Degraded: []string{"model"},
 		Candidates: []schemas.WhyCandidate{{Source: schemas.Following, Rank: 4, Score: 1, Parts: map[string]float64{"created": 1}}},
 	}
-	got, err := r.Why(t.Context(), viewer, "home", "pin:1")
+	got, err := r.Why(t.Context(), viewer, "home", "pin:1", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestWhyOfWhatWasShownLongAgo(t *testing.T) {
 		"trimmed, or swept": {"pin:other", nil, Shown{}},
 	} {
 		e.answer = schemas.Why{Fate: schemas.FateShown, Seen: &schemas.WhySeen{Position: 2, Time: -1 << 63, Item: c.item}}
-		got, err := r.Why(t.Context(), viewer, "home", c.pin)
+		got, err := r.Why(t.Context(), viewer, "home", c.pin, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestWhyWithoutTheStore(t *testing.T) {
 	r, e := newWhyRig(t)
 	r.store.facts.err = errFake
 	e.answer = schemas.Why{Fate: schemas.FateShown, Seen: &schemas.WhySeen{Position: 2}}
-	got, err := r.Why(t.Context(), viewer, "home", "pin:1")
+	got, err := r.Why(t.Context(), viewer, "home", "pin:1", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,13 +101,13 @@ func TestWhyWithoutTheStore(t *testing.T) {
 func TestWhyErrors(t *testing.T) {
 	r, e := newWhyRig(t)
 	e.fault.err = errFake
-	if _, err := r.Why(t.Context(), viewer, "home", "pin:1"); !errors.Is(err, errFake) {
+	if _, err := r.Why(t.Context(), viewer, "home", "pin:1", false); !errors.Is(err, errFake) {
 		t.Errorf("got %v, want the generator's error", err)
 	}
-	if _, err := r.Why(t.Context(), viewer, strings.Repeat("x", maxFeedName+1), "pin:1"); !errors.Is(err, schemas.ErrUnknownFeed) {
+	if _, err := r.Why(t.Context(), viewer, strings.Repeat("x", maxFeedName+1), "pin:1", false); !errors.Is(err, schemas.ErrUnknownFeed) {
 		t.Errorf("got %v, want that the feed is unknown", err)
 	}
-	if _, err := newRig(t, nil).Why(t.Context(), viewer, "home", "pin:1"); !errors.Is(err, errNobodyExplains) {
+	if _, err := newRig(t, nil).Why(t.Context(), viewer, "home", "pin:1", false); !errors.Is(err, errNobodyExplains) {
 		t.Errorf("got %v, want that nobody can tell", err)
 	}
 }

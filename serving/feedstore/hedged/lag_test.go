@@ -246,10 +246,10 @@ func TestAnswers_NothingHiddenComesBackFromLaggingStandby(t *testing.T) {
 			older, err := svc.Older(ctx, "user:1", *first.Next, 10)
 			check(t, "older", len(older.Items), 0, err)
 			check(t, "older, degraded", older.Degraded, []string{"stale"}, nil)
-			list, err := svc.List(ctx, "board:1", "", 10)
+			list, err := svc.List(ctx, "board:1", "", "", 10)
 			check(t, "list", len(list.Items), 0, err)
 			check(t, "list, degraded", list.Degraded, []string{"stale"}, nil)
-			related, err := svc.RelatedPins(ctx, "pin:1", 10)
+			related, err := svc.RelatedPins(ctx, "pin:1", "", 10)
 			check(t, "related", len(related.Items), 0, err)
 			check(t, "related, degraded", related.Degraded, []string{"stale"}, nil)
 
@@ -261,7 +261,7 @@ func TestAnswers_NothingHiddenComesBackFromLaggingStandby(t *testing.T) {
 			check(t, "older, when the standby has it", shown(rest.Items, func(i feed.Item) schemas.PinID { return i.ID }), "1", err)
 			whole, err := svc.Visit(ctx, "user:1", "home", 10)
 			check(t, "visit, when the standby has it", shown(whole.Items, func(i feed.Item) schemas.PinID { return i.ID }), "new related 4 1", err)
-			list, err = svc.List(ctx, "board:1", *list.Next, 10)
+			list, err = svc.List(ctx, "board:1", "", *list.Next, 10)
 			if err != nil || len(list.Items) == 0 || len(list.Degraded) > 0 {
 				t.Errorf("list, when the standby has it: got %+v, %v", list, err)
 			}

@@ -1,0 +1,62 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/auth"
+)
+
+// The user of a token is who is shown the answer; a service names the user, or nobody in particular.
+func TestViewer_IsTheTokensUserOrNamedByService(t *testing.T) {
+	for _, path := range []string{
+		"/v1/users/user:c/pins", "/v1/boards/board:c/pins", "/v1/interests/interest:c/pins", "/v1/pins/pin:c/related",
+	} {
+		for name, c := range map[string]struct {
+			token, query string
+			code         int
+			want         []any
+		}{
+			"user":                     {"a", "", 200, []any{schemas.UserID("user:a")}},
+			"user, named":              {"a", "?viewer=user:a", 200, []any{schemas.UserID("user:a")}},
+			"user, another one named":  {"a", "?viewer=user:b", 400, nil},
+			"service":                  {auth.Feed, "", 200, []any{schemas.UserID("")}},
+			"service, a user named":    {auth.Feed, "?viewer=user:b", 200, []any{schemas.UserID("user:b")}},
+			"service, no user's name":  {auth.Feed, "?viewer=board:b", 400, nil},
+			"nobody is asked":          {"", "", 200, []any{schemas.UserID("")}},
+			"nobody is asked, a named": {"", "?viewer=user:b", 200, []any{schemas.UserID("user:b")}},
+		} {
+			t.Run(path+" "+name, func(t *testing.T) { checkSeen(t, path+c.query, c.token, c.code, c.want) })
+		}
+	}
+}
+
+func TestWhy_IsMaskedForUsers(t *testing.T) {
+	for token, masked := range map[string]bool{"a": true, auth.Feed: false, "": false} {
+		t.Run(token, func(t *testing.T) { checkSeen(t, "/v1/users/user:a/feed/why?pin=pin:1", token, 200, []any{masked}) })
+	}
+}
+
+// checkSeen sends a request, and compares what the feed was asked with.
+func checkSeen(t *testing.T, path, token string, code int, want []any) {
+	t.Helper()
+	f, change := &fakes{}, func(*Config, *Deps) {}
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r.Host = "localhost"
+	if token != "" {
+		change = whoIsAsked
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	w := httptest.NewRecorder()
+	listen(t, f, change).handler().ServeHTTP(w, r)
+	if w.Code != code {
+		t.Errorf("got %d, want %d: %s", w.Code, code, w.Body)
+	}
+	if diff := cmp.Diff(want, f.seen); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

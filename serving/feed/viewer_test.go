@@ -1,0 +1,98 @@
+package feed
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// viewedRig has a list of six pins of different authors, boards and interests, which are all related to a pin as well. Blocks
+// and deletions withhold all but the last from the viewer, and the deletion withholds one from everybody.
+func viewedRig(t *testing.T) *rig {
+	r := newRig(t, nil)
+	r.deps.Deleted = deletedUsers{"user:deleted": true}
+	facets := []schemas.Facets{
+		{Author: "user:blocker"}, {Author: "user:blocked"}, {Author: "user:other", Board: "board:blocked"},
+		{Author: "user:other", Interests: []schemas.InterestID{"interest:blocked"}}, {Author: "user:deleted"}, {Author: viewer},
+	}
+	var neighbours fakeNeighbours
+	for i, f := range facets {
+		p := schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:", i)), Facets: f}
+		r.store.lists["interest:x"] = append(r.store.lists["interest:x"], p)
+		r.store.cards[p.Pin] = schemas.Card{PinVersion: p}
+		neighbours = append(neighbours, p.Pin)
+	}
+	r.deps.Neighbours = neighbours
+	r.store.edge("user:blocker", schemas.BlockedEdge, true)
+	for _, id := range []schemas.ID{"user:blocked", "board:blocked", "interest:blocked"} {
+		r.store.edge(id, schemas.BlockEdge, true)
+	}
+	return r
+}
+
+func TestList_WithholdsWhatBlocksHideFromViewer(t *testing.T) {
+	r := viewedRig(t)
+	for viewing, want := range map[schemas.UserID]string{viewer: "5", "": "0 1 2 3 5"} {
+		for _, limit := range []int{1, 2, 10} {
+			var got []Item
+			cursor, pages := "", 0
+			for {
+				page, err := r.List(t.Context(), "interest:x", viewing, cursor, limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range page.Items {
+					got = append(got, Item{Pin: p})
+				}
+				if pages++; page.Next == nil || pages > 10 {
+					break
+				}
+				cursor = *page.Next
+			}
+			same(t, fmt.Sprintf("viewer %q, limit %d", viewing, limit), names(got), want)
+		}
+	}
+}
+
+// The list of a user with a block in either direction looks like that of a user who has published nothing.
+func TestList_OfBlockerLooksEmpty(t *testing.T) {
+	r := viewedRig(t)
+	for _, followee := range []schemas.Followee{"user:blocker", "user:blocked", "board:blocked", "interest:blocked"} {
+		r.store.lists[followee] = nil
+		for i := range DefaultConfig().MaxSkipped + 1 { // more than an answer passes over
+			p := schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:of-", i)), Facets: schemas.Facets{Author: schemas.UserID(followee)}}
+			r.store.lists[followee] = append(r.store.lists[followee], p)
+		}
+		nothing, err := r.List(t.Context(), "user:silent", viewer, "", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := r.List(t.Context(), followee, viewer, "", 10)
+		expect(t, string(followee), page, nothing, err)
+		page, err = r.List(t.Context(), followee, "", "", 10)
+		expect(t, string(followee)+", for nobody in particular", len(page.Items), 10, err)
+	}
+}
+
+func TestRelatedPins_WithholdsWhatBlocksHideFromViewer(t *testing.T) {
+	r := viewedRig(t)
+	for viewing, want := range map[schemas.UserID]int{viewer: 1, "": 5} {
+		page, err := r.RelatedPins(t.Context(), "pin:x", viewing, 10)
+		expect(t, fmt.Sprintf("viewer %q", viewing), len(page.Items), want, err)
+	}
+}
+
+// What cannot be known to be visible is not shown to a viewer.
+func TestLists_EmptyForViewerWithoutTheStore(t *testing.T) {
+	r := viewedRig(t)
+	r.store.facts.err = errFake
+	list, err := r.List(t.Context(), "interest:x", viewer, "", 10)
+	expect(t, "list", len(list.Items), 0, err)
+	related, err := r.RelatedPins(t.Context(), "pin:x", viewer, 10)
+	expect(t, "related", len(related.Items), 0, err)
+	same(t, "degraded", related.Degraded, []string{"store"})
+	if r.store.facts.hits.Load() == 0 {
+		t.Error("the fault was not hit")
+	}
+}
