@@ -1,20 +1,26 @@
 package schemas
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/sr"
 
+	"github.com/smartfeed/smartfeed/internal/jsonbound"
 	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
 // maxAnswerBytes bounds what is read of one answer of a registry.
 const maxAnswerBytes = 4 << 20
+
+// answerBytes is the least that the values of an answer take on average.
+const answerBytes = 16
 
 // Registry is a client of a Confluent-compatible schema registry. It is safe for concurrent use.
 type Registry struct {
@@ -209,7 +215,7 @@ func isMissing(err error) bool {
 	return false
 }
 
-// boundedBody cuts off answers that are longer than any schema.
+// boundedBody refuses answers that are longer than any schema, or take too much memory once they are decoded.
 type boundedBody struct{ next http.RoundTripper }
 
 func (b boundedBody) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -217,6 +223,13 @@ func (b boundedBody) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswerBytes)
+	text, err := io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxAnswerBytes))
+	if err == nil {
+		err = jsonbound.Check(text, maxAnswerBytes/answerBytes)
+	}
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return resp, nil
 }

@@ -188,6 +188,9 @@ func TestRegistryTrouble(t *testing.T) {
 				}
 			}
 		}},
+		{"many values", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(`{"schema":"\"string\"","references":[` + strings.Repeat("{},", maxAnswerBytes/3-20) + `{}]}`))
+		}},
 		{"half an answer", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte(`{"schema":`))

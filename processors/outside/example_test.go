@@ -32,8 +32,8 @@ func ExampleService_Ask() {
 	ctx := context.Background()
 	question := map[string]string{"user": "user:ada"}
 	var answer struct{ Scores map[string]float64 }
-	fmt.Println(service.Ask(ctx, question, &answer), answer.Scores)
-	resting := func() bool { return errors.Is(service.Ask(ctx, question, &answer), outside.ErrResting) }
+	fmt.Println(service.Ask(ctx, question, &answer, 10), answer.Scores)
+	resting := func() bool { return errors.Is(service.Ask(ctx, question, &answer, 10), outside.ErrResting) }
 	for range outside.Failures {
 		resting()
 	}

@@ -79,7 +79,7 @@ func TestAServiceThatHangsRests(t *testing.T) {
 		defer s.Close()
 		for n := range Failures + 1 {
 			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
-			err := s.Ask(ctx, 1, new(any))
+			err := s.Ask(ctx, 1, new(any), 1<<20)
 			if ctx.Err() != nil {
 				t.Errorf("ask %d: no time is left", n)
 			}

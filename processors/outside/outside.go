@@ -3,8 +3,9 @@
 // the time that it has:
 //
 //   - a call has a deadline: its time-out, or half of what whoever asks has left, whichever is first
-//   - an answer is JSON with status 200 and at most MaxAnswerBytes, redirects are not followed
-//   - at most MaxCalls calls are under way; what comes above fails at once
+//   - an answer is JSON with status 200, at most MaxAnswerBytes, and at most as many values as the question can have as its
+//     answer; redirects are not followed
+//   - at most MaxCalls calls are under way, with answers of at most MaxHeldBytes; what comes above fails at once
 //   - after Failures failures in a row the service is left alone for Rest; then one call tries it, and the others go on
 //     failing at once until that one has come back well. An answer that is too late is a failure
 //
@@ -24,7 +25,10 @@ import (
 	"net/url"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/smartfeed/smartfeed/internal/bounds"
+	"github.com/smartfeed/smartfeed/internal/jsonbound"
 	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
@@ -32,6 +36,7 @@ import (
 const (
 	MaxAnswerBytes = 4 << 20
 	MaxCalls       = 64
+	MaxHeldBytes   = 64 << 20 // of one service; each value counts as valueBytes beside its text
 	MaxTimeout     = 10 * time.Second
 	Failures       = 5
 	Rest           = 2 * time.Second
@@ -44,7 +49,7 @@ const (
 // Reasons for not asking at all.
 var (
 	ErrResting = errors.New("left alone after failures")
-	ErrBusy    = errors.New("too many calls under way")
+	ErrBusy    = errors.New("too many calls or answers under way")
 )
 
 // Config is one service.
@@ -74,6 +79,7 @@ type Service struct {
 	name   string // in errors
 	guard  *Guard
 	client *http.Client
+	held   *semaphore.Weighted // bytes of answers
 }
 
 // Dial makes a connection, as that of net.Dialer does.
@@ -86,7 +92,7 @@ func New(cfg Config, dial Dial, now func() time.Time) *Service {
 	}
 	guard := NewGuard(cfg.Timeout, now)
 	guard.most = MaxCalls
-	return &Service{url: cfg.URL, name: nameOf(cfg.URL), guard: guard, client: &http.Client{
+	return &Service{url: cfg.URL, name: nameOf(cfg.URL), guard: guard, held: semaphore.NewWeighted(MaxHeldBytes), client: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -95,11 +101,11 @@ func New(cfg Config, dial Dial, now func() time.Time) *Service {
 // Close gives the idle connections up.
 func (s *Service) Close() { s.client.CloseIdleConnections() }
 
-// Ask sends a question and reads the answer. It fails with an error that is ErrResting or ErrBusy without asking, with one
+// Ask sends a question and reads the answer, which has at most so many values, see jsonbound.Check. It fails with an error that is ErrResting or ErrBusy without asking, with one
 // that is context.DeadlineExceeded when the answer is too late, and with what went wrong otherwise; see Guard.Do for what
 // counts as a failure of the service.
-func (s *Service) Ask(ctx context.Context, question, answer any) error {
-	err := s.guard.Do(ctx, func(ctx context.Context) error { return s.ask(ctx, question, answer) })
+func (s *Service) Ask(ctx context.Context, question, answer any, values int) error {
+	err := s.guard.Do(ctx, func(ctx context.Context) error { return s.ask(ctx, question, answer, values) })
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", s.name, err)
 	}
@@ -115,7 +121,7 @@ func nameOf(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-func (s *Service) ask(ctx context.Context, question, answer any) error {
+func (s *Service) ask(ctx context.Context, question, answer any, values int) error {
 	body, err := json.Marshal(question)
 	if err != nil {
 		return fmt.Errorf("encode question: %w", err)
@@ -137,15 +143,57 @@ func (s *Service) ask(ctx context.Context, question, answer any) error {
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %s", res.Status)
 	}
-	text, err := io.ReadAll(io.LimitReader(res.Body, MaxAnswerBytes+1))
-	if err != nil {
-		return fmt.Errorf("read answer: %w", err)
-	}
-	if len(text) > MaxAnswerBytes {
-		return fmt.Errorf("answer of more than %d bytes", MaxAnswerBytes)
-	}
-	if err := json.Unmarshal(text, answer); err != nil {
+	if err := s.decode(res.Body, answer, values); err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
 	return nil
 }
+
+// valueBytes is what a decoded value takes beside its text: a candidate without anything is the largest, with 88 bytes.
+const valueBytes = 128
+
+// decode reads an answer within the bounds of one and of all that are under way.
+func (s *Service) decode(body io.Reader, answer any, values int) error {
+	m := &metered{from: io.LimitReader(body, MaxAnswerBytes+1), held: s.held}
+	defer m.release()
+	text, err := io.ReadAll(m)
+	if err != nil {
+		return err
+	}
+	if len(text) > MaxAnswerBytes {
+		return fmt.Errorf("more than %d bytes", MaxAnswerBytes)
+	}
+	if err := jsonbound.Check(text, values); err != nil {
+		return err
+	}
+	if err := m.take(int64(jsonbound.Values(text)) * valueBytes); err != nil {
+		return err
+	}
+	return json.Unmarshal(text, answer)
+}
+
+// metered takes what is read from it off held, until release.
+type metered struct {
+	from  io.Reader
+	held  *semaphore.Weighted
+	taken int64
+}
+
+// Read implements io.Reader. It fails with ErrBusy.
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.from.Read(p)
+	if busy := m.take(int64(n)); busy != nil {
+		return 0, busy
+	}
+	return n, err
+}
+
+func (m *metered) take(n int64) error {
+	if !m.held.TryAcquire(n) {
+		return ErrBusy
+	}
+	m.taken += n
+	return nil
+}
+
+func (m *metered) release() { m.held.Release(m.taken) }

@@ -60,7 +60,7 @@ func TestAsk(t *testing.T) {
 		_, _ = w.Write([]byte(`{"got":` + string(body) + `}`))
 	})
 	var answer struct{ Got map[string]int }
-	if err := s.Ask(t.Context(), map[string]int{"a": 1}, &answer); err != nil || answer.Got["a"] != 1 {
+	if err := s.Ask(t.Context(), map[string]int{"a": 1}, &answer, 1<<20); err != nil || answer.Got["a"] != 1 {
 		t.Errorf("got %+v, %v", answer, err)
 	}
 }
@@ -85,7 +85,7 @@ func TestBadAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := serve(t, patience, c.handle)
-			if err := s.Ask(t.Context(), 1, new(any)); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := s.Ask(t.Context(), 1, new(any), 1<<20); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want it to say %q", err, c.want)
 			}
 		})
@@ -97,7 +97,7 @@ func TestALateAnswerIsNotWaitedFor(t *testing.T) {
 	s, _ := serve(t, 20*time.Millisecond, func(http.ResponseWriter, *http.Request) { <-hang })
 	defer close(hang)
 	start := time.Now()
-	if err := s.Ask(t.Context(), 1, new(any)); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > patience {
+	if err := s.Ask(t.Context(), 1, new(any), 1<<20); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > patience {
 		t.Errorf("got %v after %s, want the deadline", err, time.Since(start))
 	}
 }
@@ -114,7 +114,7 @@ func TestAFailingServiceRests(t *testing.T) {
 		}
 		_, _ = w.Write([]byte("{}"))
 	})
-	ask := func() error { return s.Ask(t.Context(), 1, new(any)) }
+	ask := func() error { return s.Ask(t.Context(), 1, new(any), 1<<20) }
 	for range Failures {
 		if err := ask(); err == nil || errors.Is(err, ErrResting) {
 			t.Fatalf("got %v, want that it failed", err)
@@ -169,13 +169,13 @@ func TestCallsAreBounded(t *testing.T) {
 	var calls sync.WaitGroup
 	for range MaxCalls {
 		calls.Go(func() {
-			if err := s.Ask(t.Context(), 1, new(any)); err != nil {
+			if err := s.Ask(t.Context(), 1, new(any), 1<<20); err != nil {
 				t.Error(err)
 			}
 		})
 		<-hanging
 	}
-	if err := s.Ask(t.Context(), 1, new(any)); !errors.Is(err, ErrBusy) {
+	if err := s.Ask(t.Context(), 1, new(any), 1<<20); !errors.Is(err, ErrBusy) {
 		t.Errorf("got %v, want that it is busy", err)
 	}
 	close(hang)
@@ -187,7 +187,7 @@ func TestACallerWhoGoesIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range Failures + 1 {
-		if err := s.Ask(ctx, 1, new(any)); !errors.Is(err, context.Canceled) {
+		if err := s.Ask(ctx, 1, new(any), 1<<20); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v, want that the caller has gone", err)
 		}
 	}
@@ -210,7 +210,7 @@ func TestErrorsHoldNoSecret(t *testing.T) {
 	refuse := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused by dial") }
 	s := New(Config{URL: "https://ranker.example/scores?key=canary", Timeout: time.Second}, refuse, time.Now)
 	defer s.Close()
-	err := s.Ask(t.Context(), 1, new(any))
+	err := s.Ask(t.Context(), 1, new(any), 1<<20)
 	if err == nil || err.Error() != "ask https://ranker.example/scores: refused by dial" {
 		t.Errorf("got %v, want the address without its query, and what dial said", err)
 	}
@@ -233,7 +233,7 @@ func FuzzAnswer(f *testing.F) {
 		text = answer
 		s.guard.failed = 0
 		var v any
-		if err := s.Ask(context.Background(), 1, &v); (err == nil) != json.Valid(answer) && len(answer) <= MaxAnswerBytes && !errors.As(err, new(*json.UnmarshalTypeError)) {
+		if err := s.Ask(context.Background(), 1, &v, 1<<20); (err == nil) != json.Valid(answer) && len(answer) <= MaxAnswerBytes && !errors.As(err, new(*json.UnmarshalTypeError)) {
 			t.Errorf("%q: got %v, %v", answer, v, err)
 		}
 	})

@@ -22,7 +22,8 @@ import (
 // the user was shown, has blocked or has published is left out.
 //
 // The question is {"user", "feed", "limit"}, the answer {"candidates": [{"pin", "author", "board", "interests",
-// "created", "score"}…]}: created as RFC 3339 or in microseconds, the score on a scale of the source's own.
+// "created", "score"}…]}: created as RFC 3339 or in microseconds, the score on a scale of the source's own. The answer has at most
+// 4 MiB, and 128 JSON values for each candidate asked for.
 type ExternalSource struct {
 	Name           schemas.Source `yaml:"name"` // none of the pipeline's; 1 to 64 bytes
 	outside.Config `yaml:",inline"`
@@ -33,7 +34,8 @@ type ExternalSource struct {
 // ExternalModel adds to the scores of candidates while a chunk is made.
 //
 // The question is {"user", "feed", "candidates": [{"pin", "source", "score", "created", "author", "board",
-// "interests"}…]}, the answer {"scores": {pin: number…}}; a pin that is not in it gets nothing.
+// "interests"}…]}, the answer {"scores": {pin: number…}}; a pin that is not in it gets nothing. The
+// bounds of the answer are those of an ExternalSource.
 type ExternalModel struct {
 	outside.Config `yaml:",inline"` // without a URL there is none
 	Candidates     int              `yaml:"candidates"` // the best of all sources that are sent, 1 to 1000
@@ -183,6 +185,10 @@ func (x *external) ask(ctx context.Context, o *order) offers {
 	return all
 }
 
+// answerValues is how many JSON values an answer has at most for each candidate that is asked for or about: the most interests,
+// the other fields, and as many that are not read.
+const answerValues = 2 * schemas.MaxInterests
+
 // sourceQuestion and sourceAnswer are the JSON of ExternalSource.
 type sourceQuestion struct {
 	User  schemas.UserID `json:"user"`
@@ -244,7 +250,7 @@ func (s *externalSource) offer(ctx context.Context, o *order) (list []schemas.Ca
 		return list, err
 	}
 	var answer sourceAnswer
-	if err := s.service.Ask(ctx, sourceQuestion{o.User, o.Feed, s.Limit}, &answer); err != nil {
+	if err := s.service.Ask(ctx, sourceQuestion{o.User, o.Feed, s.Limit}, &answer, answerValues*s.Limit); err != nil {
 		return nil, err
 	}
 	list = make([]schemas.Candidate, len(answer.Candidates))
@@ -309,7 +315,7 @@ func (x *external) scores(ctx context.Context, o *order, pools []rules.Pool) (sc
 		return maps.Clone(scores), err
 	}
 	var answer modelAnswer
-	err = x.model.Ask(ctx, modelQuestion{o.User, o.Feed, topOf(pools, x.limit)}, &answer)
+	err = x.model.Ask(ctx, modelQuestion{o.User, o.Feed, topOf(pools, x.limit)}, &answer, answerValues*x.limit)
 	return answer.Scores, err
 }
 

@@ -18,6 +18,8 @@ import (
 
 	"github.com/MicahParks/jwkset"
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/smartfeed/smartfeed/internal/jsonbound"
 )
 
 // Deps are what a Verifier uses.
@@ -38,7 +40,8 @@ const (
 	fetchTimeout = 5 * time.Second
 	maxSetBytes  = 1 << 20
 	maxSetKeys   = 1000
-	maxSameName  = 8 // each is tried
+	keyValues    = 32 // JSON values of a key; those of RFC 7517 and 7518 have up to 16, and a chain of certificates
+	maxSameName  = 8  // each is tried
 	minRSABits   = 2048
 
 	// between is the least time between two looks at the set that unknown keys cause: who sends tokens with keys of his
@@ -242,6 +245,9 @@ func bounded(r io.Reader) ([]byte, error) {
 // error, and so is a key that is damaged or weak: whoever signs with it is to hear of it.
 func parseSet(text []byte) (keySet, error) {
 	var document jwkset.JWKSMarshal
+	if err := jsonbound.Check(text, maxSetKeys*keyValues); err != nil {
+		return nil, err
+	}
 	if err := json.Unmarshal(text, &document); err != nil {
 		return nil, errors.New("it is no JSON web key set")
 	}

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -432,4 +433,19 @@ func FuzzParseSet(f *testing.F) {
 			t.Errorf("got %d keys and %v", len(set), err)
 		}
 	})
+}
+
+// A set of empty keys is short, and would be large when it is decoded.
+func TestParseSet_BoundsValues(t *testing.T) {
+	text := []byte(`{"keys":[` + strings.Repeat("{},", maxSetBytes/3-10) + `{}]}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := parseSet(text)
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "JSON values") {
+		t.Errorf("got %v, want that there are too many values", err)
+	}
+	if got := (after.TotalAlloc - before.TotalAlloc) >> 10; got > 100 {
+		t.Errorf("%d KiB were allocated, want 100 at most", got)
+	}
 }

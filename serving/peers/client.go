@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/smartfeed/smartfeed/internal/jsonbound"
 	"github.com/smartfeed/smartfeed/internal/pause"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -301,6 +302,9 @@ func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, err
 	answered, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if len(answered) > maxAnswer {
 		return nil, fmt.Errorf("answer of more than %d bytes", maxAnswer)
+	}
+	if err == nil {
+		err = jsonbound.Check(answered, maxValues)
 	}
 	return answered, err
 }

@@ -56,6 +56,7 @@ const Path = "/peer/"
 // Bounds of a call's bodies, bytes.
 const (
 	maxRequest = 64 << 10 // as auth.MaxPeerBytes
+	maxValues  = 1 << 18  // JSON values of an answer: a pool has at most 75 a candidate
 	maxAnswer  = 16 << 20 // a pool of 1,000 candidates of the longest ids and facets is above any real one
 )
 

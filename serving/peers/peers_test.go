@@ -524,3 +524,14 @@ func TestInterestsAreAskedWhereTheyAre(t *testing.T) {
 		t.Errorf("engagement: %v (-want +got):\n%s", err, cmp.Diff(wantEngagement, got))
 	}
 }
+
+func TestClient_BoundsValuesOfAnswers(t *testing.T) {
+	peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"items":[`+strings.Repeat("{},", maxValues)+`{}]}`)
+	}))
+	defer peer.Close()
+	_, err := client(t, &directory{owner: peer.Listener.Addr().String()}).Pool(within(t, 5*time.Second), user, "x", 3)
+	if err == nil || !strings.Contains(err.Error(), "JSON values") {
+		t.Errorf("got %v, want that there are too many values", err)
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/jsonbound"
 )
 
 // ErrTooLarge says that an answer is above Config.MaxBytes.
@@ -92,6 +94,10 @@ func (c *Client) query(ctx context.Context, sql string, width int) (answer, erro
 	}
 	return a, nil
 }
+
+// valueBytes is the least that the values of an answer take on average: an answer that may have so many bytes may have an eighth
+// as many values. A row has a time and ids, which are longer.
+const valueBytes = 8
 
 // read reads the body of a 200.
 func read(body []byte, width int) (answer, error) {
@@ -232,6 +238,9 @@ func exchange(ctx context.Context, over *http.Client, method, url string, text [
 	body, err = io.ReadAll(io.LimitReader(res.Body, most+1))
 	if err == nil && int64(len(body)) > most {
 		err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
+	}
+	if err == nil {
+		err = jsonbound.Check(body, int(most/valueBytes))
 	}
 	return res.StatusCode, body, err
 }

@@ -55,12 +55,15 @@ func TestOnlyWholeAnswersAreTaken(t *testing.T) {
 		answer http.HandlerFunc
 		want   func(error) bool
 	}{
-		"whole":        {says(`{` + table + `,"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err == nil }},
-		"all pruned":   {says(`{}`), func(err error) bool { return err == nil }},
-		"exceptions":   {says(`{` + table + `,"exceptions":[{"errorCode":710,"message":"` + secret + `"}]}`), func(err error) bool { var q *QueryError; return errors.As(err, &q) && q.Code == 710 }},
-		"partial":      {says(`{` + table + `,"numServersQueried":2,"numServersResponded":1}`), func(err error) bool { return errors.Is(err, ErrPartial) }},
-		"no table":     {says(`{"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err != nil }},
-		"wide rows":    {says(`{"resultTable":{"rows":[[1,2]]},"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err != nil }},
+		"whole":      {says(`{` + table + `,"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err == nil }},
+		"all pruned": {says(`{}`), func(err error) bool { return err == nil }},
+		"exceptions": {says(`{` + table + `,"exceptions":[{"errorCode":710,"message":"` + secret + `"}]}`), func(err error) bool { var q *QueryError; return errors.As(err, &q) && q.Code == 710 }},
+		"partial":    {says(`{` + table + `,"numServersQueried":2,"numServersResponded":1}`), func(err error) bool { return errors.Is(err, ErrPartial) }},
+		"no table":   {says(`{"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err != nil }},
+		"wide rows":  {says(`{"resultTable":{"rows":[[1,2]]},"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err != nil }},
+		"many values": {says(`{"resultTable":{"rows":[` + strings.Repeat("[],", 8<<10) + `[]]}}`), func(err error) bool {
+			return err != nil && strings.Contains(err.Error(), "JSON values: at most 8192")
+		}},
 		"no JSON":      {says(`<html>`), func(err error) bool { return err != nil }},
 		"huge":         {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 65<<10)) }, func(err error) bool { return errors.Is(err, ErrTooLarge) }},
 		"another code": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, func(err error) bool { return err != nil }},

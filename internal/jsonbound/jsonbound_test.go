@@ -1,0 +1,63 @@
+package jsonbound
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestValues(t *testing.T) {
+	for text, want := range map[string]int{
+		"":                         1,
+		"1":                        1,
+		`"a,{[\",[\\"`:             1,
+		"[]":                       2,
+		"[1,2,3]":                  4,
+		`{"a":1,"b,{":"\\","c":2}`: 4,
+		`[{},{},{}]`:               7,
+		`[[],[[]]]`:                6,
+	} {
+		if got := Values([]byte(text)); got != want {
+			t.Errorf("%s: got %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	text := []byte("[1,2,3]")
+	if err := Check(text, 4); err != nil {
+		t.Errorf("got %v, want nil", err)
+	}
+	if err := Check(text, 3); err == nil || err.Error() != "answer of 4 JSON values: at most 3" {
+		t.Errorf("got %v, want how many there are", err)
+	}
+}
+
+// However a valid text is written, it is not counted as less than it is decoded to.
+func FuzzValues(f *testing.F) {
+	f.Add([]byte(`{"a":[1,{"b":"\"]"}],"c":null}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var v any
+		if json.Unmarshal(text, &v) != nil {
+			return
+		}
+		if got, least := Values(text), size(v); got < least {
+			t.Errorf("%q: counted %d, decoded to %d", text, got, least)
+		}
+	})
+}
+
+// size returns how many values v is made of.
+func size(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case []any:
+		for _, member := range v {
+			n += size(member)
+		}
+	case map[string]any:
+		for _, member := range v {
+			n += size(member)
+		}
+	}
+	return n
+}

@@ -1,0 +1,98 @@
+package outside
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/smartfeed/smartfeed/internal/eventually"
+)
+
+// largest is what a candidate is decoded to.
+type largest struct{ Values [11]uint64 }
+
+// The largest answer that bytes alone would admit takes hundreds of MiB once it is decoded.
+func TestAsk_BoundsDecodedSize(t *testing.T) {
+	list := []byte(`{"candidates":[` + strings.Repeat("{},", MaxAnswerBytes/3-10) + `{}]}`)
+	scores := []byte(`{"scores":{` + strings.Repeat(`"":0,`, MaxAnswerBytes/5-10) + `"":0}}`)
+	nested := []byte(`{"candidates":[{"interests":[` + strings.Repeat(`"",`, MaxAnswerBytes/3-20) + `""]}]}`)
+	for name, text := range map[string][]byte{"list": list, "map": scores, "nested list": nested} {
+		t.Run(name, func(t *testing.T) {
+			s := New(Config{URL: "http://source.example/", Timeout: time.Minute}, nil, time.Now)
+			s.client = &http.Client{Transport: roundTrip(func() []byte { return text })}
+			var answer struct {
+				Candidates []struct {
+					largest
+					Interests []string
+				}
+				Scores map[string]float64
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := s.Ask(t.Context(), 1, &answer, 1000*128)
+			runtime.ReadMemStats(&after)
+			if err == nil || !strings.Contains(err.Error(), "JSON values: at most 128000") {
+				t.Errorf("got %v, want that there are too many values", err)
+			}
+			if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 32 { // reading 4 MiB into a growing buffer takes 20
+				t.Errorf("%d MiB were allocated, want 32 at most", got)
+			}
+		})
+	}
+}
+
+// Answers under way share one budget, whether or not they are decoded yet.
+func TestAsk_BoundsAnswersUnderWay(t *testing.T) {
+	const size, calls = 128 << 10, 3
+	release := make(chan struct{})
+	s, _ := serve(t, patience, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(bytes.Repeat([]byte(" "), size))
+		_ = http.NewResponseController(w).Flush()
+		<-release
+		_, _ = w.Write([]byte("1"))
+	})
+	s.held = semaphore.NewWeighted(calls*size + size/2)
+	ask := func() error { return s.Ask(t.Context(), 1, new(any), 10) }
+	errs := make(chan error, calls)
+	for range calls {
+		go func() { errs <- ask() }()
+	}
+	eventually.True(t, "all answers are held", func() bool {
+		room := s.held.TryAcquire(size)
+		if room {
+			s.held.Release(size)
+		}
+		return !room
+	})
+	if err := ask(); !errors.Is(err, ErrBusy) {
+		t.Errorf("got %v, want %v", err, ErrBusy)
+	}
+	close(release)
+	for range calls {
+		if err := <-errs; err != nil {
+			t.Errorf("got %v, want nil", err)
+		}
+	}
+	if err := ask(); err != nil {
+		t.Errorf("after all have ended: got %v, want nil", err)
+	}
+	if !s.held.TryAcquire(calls*size + size/2) {
+		t.Error("something of the budget was not released")
+	}
+}
+
+// Values count beside their text.
+func TestAsk_CountsDecodedValues(t *testing.T) {
+	s := New(Config{URL: "http://source.example/", Timeout: time.Minute}, nil, time.Now)
+	s.client = &http.Client{Transport: roundTrip(func() []byte { return []byte("[" + strings.Repeat("{},", 1000) + "{}]") })}
+	s.held = semaphore.NewWeighted(100 << 10)
+	if err := s.Ask(t.Context(), 1, new(any), 1<<20); !errors.Is(err, ErrBusy) {
+		t.Errorf("got %v, want %v", err, ErrBusy)
+	}
+}
