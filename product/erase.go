@@ -91,7 +91,7 @@ func (c *Config) remains(now time.Time) []operate.Remain {
 	return []operate.Remain{
 		c.remainingActions(now),
 		{Where: "features of pins", What: "anonymous shares in counts, sketches and means"},
-		{Where: "insights", What: "the days on which the user acted, which no answer counts", Note: "until the directory insights of every serve is deleted"},
+		{Where: "insights", What: "the days on which the user acted, which no answer counts", Note: fmt.Sprintf("until the next sweep, within %s, of each serve that runs", c.Insight.SweepEvery)},
 		{Where: "files of the feature log", What: "answered features, and in whatever was trained from them", Note: "until you delete the files, in every serve that writes them"},
 		{
 			Where: "backups", What: "everything that was there when they were made",

@@ -379,6 +379,7 @@ func (p *product) openInsights() error {
 	p.onClose(store.Close)
 	sink, err := insight.NewSink(p.cfg.Insight, insight.SinkDeps{
 		Kafka: p.kafka, Stream: p.streams.ActionsEnriched, Instance: p.instance(), Store: store, Now: time.Now,
+		Deleted: p.deleted,
 	})
 	if err != nil {
 		return err

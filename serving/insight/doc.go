@@ -14,8 +14,8 @@
 //
 // Deletion. What deletes each kind of rows, by the first byte of their keys:
 //
-//	'u'  days of a user    cap: KeepDays bits and the first day in one row; the row itself never: an erasure hides it
-//	's'  acts of a day     sweep: Config.SequenceDays after the day; an erasure hides those of the user until then
+//	'u'  days of a user    erasure, by the next sweep; one row of KeepDays bits and the first day
+//	's'  acts of a day     sweep: Config.SequenceDays after the day; erasure, by the next sweep
 //	'h'  hours             never: 168 counts for each interest, anonymous
 //	'o'  how far it is applied  never: one for each partition
 package insight

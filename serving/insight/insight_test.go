@@ -396,6 +396,51 @@ func TestEveryRecordCountsOnce(t *testing.T) {
 	}
 }
 
+// erasedUsers is a set of deleted users.
+type erasedUsers []string
+
+func (e erasedUsers) Each(visit func(string, *schemas.DeletedUser)) {
+	for _, user := range e {
+		visit(user, nil)
+	}
+}
+
+// The rows of erased users are deleted, and not only left out of answers: with nobody deleted the answers lack them, too.
+func TestErase_DeletesRowsOfTheUserAlone(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	records := []Applied{
+		{Offset: 0, Action: did("user:1", "save", 0, "interest:a")}, {Offset: 1, Action: did("user:1", "save", 30*time.Hour, "interest:a")},
+		{Offset: 2, Action: did("user:10", "save", 0, "interest:a")},
+	}
+	if err := s.Apply(records, behind(records)); err != nil {
+		t.Fatal(err)
+	}
+	sink, err := NewSink(DefaultConfig(), SinkDeps{
+		Store: s, Now: func() time.Time { return now }, Deleted: erasedUsers{"user:1", "user:unknown"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a repeat changes nothing
+		if err := sink.sweepOnce(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	service := NewService(DefaultConfig(), s, gone{}, func() time.Time { return now })
+	xd28s, err := service.Xd28s(t.Context())
+	if err != nil || xd28s[0].Users != 1 || xd28s[1].Users != 0 {
+		t.Errorf("users by days: %+v, %v, want one user of one day", xd28s[:2], err)
+	}
+	funnel, err := service.Funnel(t.Context(), []schemas.Verb{"save"}, time.Hour, 5)
+	if err != nil || funnel[0].Users != 1 {
+		t.Errorf("funnel: %+v, %v, want one user", funnel, err)
+	}
+	popular, err := service.Popularity(t.Context(), 1)
+	if err != nil || popular[0].Actions != 3 {
+		t.Errorf("popularity: %+v, %v, want that anonymous counts stay", popular, err)
+	}
+}
+
 // However many interests there are, no more are held than are asked for.
 func TestTheMostPopularAreKept(t *testing.T) {
 	const interests = 5000

@@ -20,6 +20,12 @@ type SinkDeps struct {
 	Instance string // names the process among those that run
 	Store    *Store // of the process's own
 	Now      func() time.Time
+	Deleted  Deleted // nil: nobody's rows are removed
+}
+
+// Deleted is the set of deleted users; topics.DeletedUsers is one.
+type Deleted interface {
+	Each(visit func(user string, _ *schemas.DeletedUser))
 }
 
 // Sink fills a store from the topic, all partitions of it: each process is a consumer group by itself,
@@ -71,7 +77,7 @@ func (s *Sink) sweep(ctx context.Context) error {
 	tick := time.NewTicker(s.cfg.SweepEvery)
 	defer tick.Stop()
 	for {
-		if err := s.deps.Store.Sweep(s.deps.Now(), s.cfg.SequenceDays); err != nil {
+		if err := s.sweepOnce(); err != nil {
 			return err
 		}
 		select {
@@ -80,6 +86,18 @@ func (s *Sink) sweep(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// sweepOnce deletes what is older than is kept, and the rows of deleted users.
+func (s *Sink) sweepOnce() error {
+	now := s.deps.Now()
+	err := s.deps.Store.Sweep(now, s.cfg.SequenceDays)
+	if err != nil || s.deps.Deleted == nil {
+		return err
+	}
+	var users []schemas.UserID
+	s.deps.Deleted.Each(func(user string, _ *schemas.DeletedUser) { users = append(users, schemas.UserID(user)) })
+	return s.deps.Store.Erase(users, now, s.cfg.SequenceDays)
 }
 
 // handle makes records durable. What cannot be read says nothing here: the sink of features, which reads the same topic,

@@ -297,3 +297,41 @@ func (s *Store) Sweep(now time.Time, days int) error {
 	}
 	return nil
 }
+
+// Erase deletes the rows of users: their days, and their sequences of the given number of days up to now. Hours of interests keep
+// their anonymous share. A user without rows costs one read.
+func (s *Store) Erase(users []schemas.UserID, now time.Time, days int) error {
+	err := s.db.Use(func(db *pebble.DB) error {
+		batch := db.NewBatch()
+		defer batch.Close()
+		for _, user := range users {
+			if err := eraseUser(db, batch, user, dayOf(schemas.MicrosOf(now)), day(days)); err != nil {
+				return err
+			}
+		}
+		if batch.Empty() {
+			return nil
+		}
+		return batch.Commit(pebble.Sync)
+	})
+	if err != nil {
+		return fmt.Errorf("erase users of insights: %w", err)
+	}
+	return nil
+}
+
+func eraseUser(db *pebble.DB, batch *pebble.Batch, user schemas.UserID, today, days day) error {
+	key := append([]byte{userTable}, user...)
+	_, closer, err := db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = errors.Join(closer.Close(), batch.Delete(key, nil))
+	for d := today - days; d <= today+1 && err == nil; d++ { // an action may be minutes ahead
+		err = batch.Delete(sequenceKey(d, string(user)), nil)
+	}
+	return err
+}
