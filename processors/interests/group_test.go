@@ -330,7 +330,7 @@ func TestTimer_LastVisitorLeavesNoRow(t *testing.T) {
 	if got := len(r.Rows(topics.Interests, unknown)); got != 2 {
 		t.Fatalf("%d rows, want the visitor and the number of visitors", got)
 	}
-	r.Tick(topics.Interests, unknown, time.Now().Add(cfg.Attribute+time.Minute))
+	r.Tick(topics.Interests, unknown, time.Now().Add(cfg.AttributionWindow+time.Minute))
 	r.WaitIdle()
 	for _, row := range r.Rows(topics.Interests, unknown) {
 		t.Errorf("row %q is left", row.Name)
