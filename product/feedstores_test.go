@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -128,5 +129,26 @@ func TestSinksAreTheReadersThatAreWaitedFor(t *testing.T) {
 	}
 	if out, err := runCommand(t.Context(), "config", "check", "--config", file); err == nil || !strings.Contains(err.Error(), "store") {
 		t.Errorf("a setting gives a sink another group, which nobody waits for: %q %v", out, err)
+	}
+}
+
+// A process that serves from two clusters compares them; readiness does not depend on it.
+func TestOpenFeed_ComparesTwoStores(t *testing.T) {
+	hosts := []string{"127.0.0.1:1"} // nobody is there
+	for name, standby := range map[string][]string{"one": nil, "two": hosts} {
+		cfg := testConfig(t.TempDir())
+		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = hosts, standby
+		p, err := openProduct(t.Context(), cfg, slog.New(slog.DiscardHandler),
+			[]opener{(*product).openBroker, (*product).openStreams, (*product).openFeedStore, (*product).openFeed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		isPart := slices.ContainsFunc(p.parts, func(part processors.Part) bool { return part.Name == storeLagPart })
+		if want := standby != nil; isPart != want || slices.Contains(p.spare, storeLagPart) != want {
+			t.Errorf("%s: compares %v, spare parts %v, want %v", name, isPart, p.spare, want)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
