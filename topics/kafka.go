@@ -58,7 +58,12 @@ func (k Kafka) Client(opts ...kgo.Opt) (*kgo.Client, error) {
 	if len(k.Brokers) == 0 {
 		return nil, errors.New("make kafka client: no broker address")
 	}
+	unpack, err := decompressor()
+	if err != nil {
+		return nil, err
+	}
 	settings := append(k.settings(), k.access()...)
+	settings = append(settings, kgo.WithDecompressor(unpack)) // a bomb on a topic must not take the process with it
 	client, err := kgo.NewClient(append(settings, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("make kafka client: %w", err)
@@ -87,6 +92,9 @@ func (k Kafka) Admin() (*kadm.Client, error) {
 	return kadm.NewClient(client), nil
 }
 
+// dialTimeout bounds how long a client tries to connect to a broker.
+const dialTimeout = 5 * time.Second
+
 // access is how franz-go clients connect.
 func (k Kafka) access() (opts []kgo.Opt) {
 	switch {
@@ -104,6 +112,17 @@ func (k Kafka) access() (opts []kgo.Opt) {
 		opts = append(opts, kgo.Rack(k.Rack))
 	}
 	return opts
+}
+
+// dial connects as sarama's clients do.
+func (k Kafka) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if k.Dial == nil {
+		k.Dial = new(net.Dialer).DialContext
+	}
+	if k.TLS != nil {
+		return k.dialTLS(ctx, network, address)
+	}
+	return k.Dial(ctx, network, address)
 }
 
 // dialTLS is TLS over Dial.
@@ -130,7 +149,7 @@ func (k Kafka) settings() []kgo.Opt {
 		kgo.ClientID(k.clientID()),
 		kgo.DisableClientMetrics(), // nobody reads what KIP-714 would push
 
-		kgo.DialTimeout(5 * time.Second),            // a host that is gone must not hold a request for longer
+		kgo.DialTimeout(dialTimeout),                // a host that is gone must not hold a request for longer
 		kgo.RequestTimeoutOverhead(5 * time.Second), // over the request's own time-out: a hung broker shows within it
 		kgo.RetryBackoffFn(backoff),                 // the first retry soon: most failures are a leader that moved
 		kgo.MetadataMinAge(100 * time.Millisecond),  // a topic made a moment ago is seen at once
@@ -153,7 +172,6 @@ func (k Kafka) settings() []kgo.Opt {
 		kgo.BrokerMaxWriteBytes(MaxRequestBytes),               // what the embedded broker takes; Kafka takes 100 MiB
 		kgo.UnknownTopicRetries(10),                            // a topic made a moment ago is not yet known everywhere
 		kgo.ProducerBatchCompression(kgo.SnappyCompression()),  // ids repeat: half the bytes for little time
-		kgo.MaxDecompressBatchBytes(MaxDecompressedBytes),      // a bomb on a topic must not take the process with it
 		kgo.ConsiderMissingTopicDeletedAfter(30 * time.Second), // a broker that is starting may not know its topics yet
 	}
 }
@@ -162,12 +180,19 @@ func (k Kafka) settings() []kgo.Opt {
 // connections that send one.
 const MaxRequestBytes = 16 << 20
 
-// MaxDecompressedBytes is how many bytes of records a batch may decompress to: no producer here makes a longer one, and no
-// client reads one. A group that keeps rows has a dead letter in its place, see rows; who else meets it fails and says where.
-const MaxDecompressedBytes = 64 << 20
-
-// boundSarama sets what sarama has in one place for all its clients in the process. Nothing is set anew while they read.
-var boundSarama = sync.OnceFunc(func() { sarama.MaxDecompressedBatchSize = MaxDecompressedBytes })
+// decompressor is what all clients of the process decompress batches with.
+var decompressor = sync.OnceValues(func() (kgo.Decompressor, error) {
+	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(MaxDecompressedBytes)) // franz-go bounds a client's decompressor only
+	if err != nil {
+		return nil, fmt.Errorf("make decompressor: %w", err)
+	}
+	defer client.Close()
+	bounded, ok := client.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
+	if !ok {
+		return nil, errors.New("make decompressor: the kafka client has none")
+	}
+	return boundedDecompressor{bounded}, nil
+})
 
 // maxBatchBytes is how long a batch of records of a topic may be. A dead letter holds another record whole.
 func maxBatchBytes(topic string) int32 {
@@ -183,20 +208,30 @@ const batchOverhead = 64 << 10
 // Sarama returns the configuration of sarama clients: Goka's, which reads inputs with it. Goka's own producer is
 // never used. It fails when a secret cannot be read.
 func (k Kafka) Sarama() (*sarama.Config, error) {
-	boundSarama()
+	unpack, err := decompressor()
+	if err != nil {
+		return nil, err
+	}
 	c := sarama.NewConfig()
 	c.ClientID = k.clientID()
 	c.Version = sarama.V3_6_0_0 // read committed and transactions need 0.11; both embedded and real brokers speak this
 	c.ChannelBufferSize = 256   // of every partition: records waiting for a callback
-	c.Net.Proxy.Enable = k.Dial != nil
-	c.Net.Proxy.Dialer = dialer(k.Dial)
-	c.Net.TLS.Enable, c.Net.TLS.Config = k.TLS != nil, k.TLS
+	c.Net.Proxy.Enable = true   // sarama bounds neither records nor headers of a batch: the connection does
+	c.Net.Proxy.Dialer = dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		conn, err := k.dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &fetchConn{Conn: conn, unpack: unpack, fetches: map[int32]int16{}}, nil
+	})
 	if err := k.SASL.sarama(c); err != nil {
 		return nil, fmt.Errorf("configure sarama: %w", err)
 	}
 	c.RackID = k.Rack
 	c.Consumer.Group.InstanceId = memberID(k.Member)
-	c.Net.DialTimeout = 5 * time.Second   // as for franz-go
+	c.Net.DialTimeout = dialTimeout       // as for franz-go
 	c.Net.ReadTimeout = 15 * time.Second  // above the rebalance time-out, for which a join is held
 	c.Net.WriteTimeout = 10 * time.Second // a hung broker shows
 	c.Metadata.Timeout = 10 * time.Second // brokers away: fail, and let the supervisor start again

@@ -32,20 +32,22 @@
 //
 // A commit whose outcome is unknown is never guessed at: the partition ends, and with it Run; started again, the
 // initialisation settles it and recovery reads what became of it. The local store is written after Kafka only, without
-// a write-ahead log of its own: the changelog is that. A store that is damaged, foreign or ahead of its log is removed
+// a write-ahead log of its own: the changelog is that. A store that is damaged or foreign is removed
 // and rebuilt; and so is one that was away for so long that its log may have forgotten what was deleted meanwhile.
 //
 // # What becomes of an error
 //
 //	a bad record      (*schemas.BadRecordError: cannot be decoded, refused by the callback, breaks a bound) is undone,
 //	                  sent to the dead letters, and counted; the partition goes on
-//	an oversized      batch, of more than topics.MaxDecompressedBytes, is one bad record
-//	a retried record  of a group that could not work it off is passed over by all others that read its topic
+//	an oversized      batch, beyond topics.MaxDecompressedBytes, MaxDecodedBytes or MaxHeaders, or a malformed one, is one
+//	                  bad record
+//	a retried record  of a group that could not work it off is passed over by all others that read its topic,
+//	                  unless producers write the topic
 //	any other error   undoes the record, commits what came before it, and is returned by Run; the supervisor runs it
 //	                  again, and the record is tried again
 //	a panic           drops what is pending, and ends Run with the panic's text and place
 //	a *FatalError     of Run cannot be mended by running it again: it says what must be done first; an input that was
-//	                  made anew, ends before what is applied, or begins after it
+//	                  made anew, ends before what is applied, or begins after it; a changelog that lost records
 //	a full disk       a *LowDiskError, and a read-only or broken one a *DiskError; nothing is committed until it is mended
 //
 // # Bounds

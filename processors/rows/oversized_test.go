@@ -31,7 +31,7 @@ func TestOversizedBatchIsADeadLetter(t *testing.T) {
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	stop := start(t, r)
 	eventually.True(t, "all others are counted", func() bool { return count(t, r, "user:1") == 5 })
-	w.hasLetterOf(t, partition, at)
+	w.hasLetterOf(t, partition, at, "decompresses to more than")
 	if n := r.Status().Counters.DeadLetters; n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
@@ -48,7 +48,35 @@ func TestOversizedBatchIsADeadLetter(t *testing.T) {
 	start(t, r)
 	w.send(t, "t-in", 5, 1, one)
 	eventually.True(t, "it goes on after a restart", func() bool { return count(t, r, "user:1") == 6 })
-	w.hasLetterOf(t, partition, at)
+	w.hasLetterOf(t, partition, at, "decompresses to more than")
+}
+
+// Headers take thirty times the memory of what they are decompressed, a million times what they are on the wire: a batch with more
+// than MaxHeaders in a record is a dead letter, too. It is not parallel: it measures memory.
+func TestManyHeadersAreADeadLetter(t *testing.T) {
+	const headers, most = 12 << 20, 384 << 20 // 24 MiB decompressed, 670 MiB decoded
+	w := newWire(t)
+	one := func(int) string { return "user:1" }
+	partition := topics.Partition("user:1", testPartitions)
+	w.send(t, "t-in", 0, 3, one)
+	at, err := zeros.ProduceHeaders(t.Context(), w.client, "t-in", partition, headers)
+	must(t, err)
+	w.send(t, "t-in", 3, 2, one)
+	defer debug.SetGCPercent(debug.SetGCPercent(10)) // what is held counts, not what is let go
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	stop := start(t, r)
+	whileRunning(t, r, "all others are counted", func() bool { return count(t, r, "user:1") == 5 })
+	w.hasLetterOf(t, partition, at, "headers, more than")
+	must(t, stop())
+	w.readsUpTo(t, partition, at)
+	runtime.ReadMemStats(&after)
+	got := int64(after.HeapSys) - int64(before.HeapSys)
+	t.Logf("took %d MiB of memory", got>>20)
+	if got > most {
+		t.Errorf("want at most %d", most>>20)
+	}
 }
 
 // Several are each a dead letter, next to one another and in other partitions, before the group begins and while it works.
@@ -84,7 +112,7 @@ func TestOversizedBatchesOneBesideTheOther(t *testing.T) {
 }
 
 // hasLetterOf holds the dead letters to one, of the oversized batch at an offset.
-func (w *wire) hasLetterOf(t *testing.T, partition int32, at int64) {
+func (w *wire) hasLetterOf(t *testing.T, partition int32, at int64, why string) {
 	t.Helper()
 	letters := w.read(t, topics.DeadLetters)
 	if len(letters) != 1 {
@@ -93,7 +121,7 @@ func (w *wire) hasLetterOf(t *testing.T, partition int32, at int64) {
 	got, err := w.streams.DeadLetters.Decode(letters[0].Value)
 	must(t, err)
 	if got.Topic != "t-in" || got.Partition != partition || got.Offset != at ||
-		!strings.Contains(got.Reason, "decompresses to more than") {
+		!strings.Contains(got.Reason, why) {
 		t.Errorf("dead letter of %s/%d at %d: %.80q", got.Topic, got.Partition, got.Offset, got.Reason)
 	}
 }

@@ -36,9 +36,6 @@ type part struct {
 
 	activity activity
 
-	// Batches that are passed over in this session, by topic of the input.
-	oversized map[string]oversized
-
 	// What recovery found, by input. A topic without it has never been applied.
 	recovered map[int]position
 	reading   sync.Mutex // held while that is read: Goka leaves this behind when it hands the partition over meanwhile
@@ -139,8 +136,12 @@ func (p *part) fail(err error) {
 // workOff runs the callback of a record. An error stops the partition; a bad record is none.
 func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 	p.silentNow = p.silent(input)
-	if large, ok := p.oversized[string(ctx.Topic())]; ok && ctx.Offset() == large.last() {
-		return p.bury(large.bad(), nil, nil)
+	if ctx.Key() == "" && value == nil {
+		if why, ok := topics.Unread(ctx.Headers()); ok {
+			p.w.r.log.Error("a batch of an input cannot be read: it becomes a dead letter, and none of its records is processed",
+				"topic", ctx.Topic(), "partition", p.id, "reason", why)
+			return p.bury(schemas.Bad(why), nil, nil)
+		}
 	}
 	if isMark, err := p.applyCutOver(ctx, input, value); isMark || err != nil {
 		return err

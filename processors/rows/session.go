@@ -57,7 +57,7 @@ func (h sessions) Setup(raw sarama.ConsumerGroupSession) error {
 
 // ConsumeClaim passes records on until the session ends.
 func (h sessions) ConsumeClaim(raw sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
-	return h.goka.ConsumeClaim(gokaSession{raw}, h.w.claim(raw, claim))
+	return h.goka.ConsumeClaim(gokaSession{raw}, claim)
 }
 
 // Cleanup closes the partitions, with their last commits.
@@ -128,7 +128,6 @@ func (s *session) begin(w *work) error {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	seek := w.oversized.Load()
 	for _, p := range s.parts {
 		for i, topic := range topics {
 			start, _ := starts.Lookup(topic, p.id)
@@ -137,18 +136,12 @@ func (s *session) begin(w *work) error {
 				return fmt.Errorf("look at %s/%d: %w", topic, p.id, err)
 			}
 			next, err := s.next(p, i, topic, start.Offset, end.Offset)
-			if err == nil && seek {
-				next, err = s.behindOversized(w, p, topic, next)
-			}
 			if err != nil {
 				return err
 			}
 			s.MarkOffset(topic, p.id, next, p.mark())  // moves forward …
 			s.ResetOffset(topic, p.id, next, p.mark()) // … or backward
 		}
-	}
-	if seek {
-		w.sought(s)
 	}
 	w.r.joined.Store(true)
 	context.AfterFunc(s.Context(), func() {
@@ -161,18 +154,6 @@ func (s *session) begin(w *work) error {
 		}
 	}
 	return nil
-}
-
-// behindOversized returns where sarama is to begin to read an input of a partition: behind an oversized batch, if there is one.
-func (s *session) behindOversized(w *work, p *part, topic string, next int64) (int64, error) {
-	large, found, err := w.seek(s.Context(), topic, p.id, next)
-	if err != nil || !found {
-		return next, err
-	}
-	w.r.log.Error("a batch is too large when it is decompressed: it becomes a dead letter, and none of its records is worked off",
-		"topic", topic, "partition", p.id, "from", large.at, "to", large.last())
-	p.oversized[topic] = large
-	return large.next, nil
 }
 
 // next returns where an input of a partition is to be read from: after the last record applied, at the start of the

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -29,17 +28,12 @@ type work struct {
 	admin  *kadm.Client
 	tables *tableConsumer
 	log    *topics.Log // reads inputs, over markers
-	relays sync.WaitGroup
 
 	generations topics.GenerationWatch // as of the last mark of a cut-over
 
-	oversized atomic.Bool  // some input may have an oversized batch next
-	inVain    atomic.Int64 // sessions in a row that looked for it and found none
-
 	mu      sync.Mutex
 	session *session
-	renew   context.CancelFunc // ends the session, after which the next begins
-	cause   error              // the first failure
+	cause   error // the first failure
 }
 
 func newWork(ctx context.Context, r *Runner) (*work, error) {
@@ -61,7 +55,6 @@ func newWork(ctx context.Context, r *Runner) (*work, error) {
 // close is called when nothing uses the clients any more.
 func (w *work) close() {
 	w.cancel(nil)
-	w.relays.Wait()
 	w.plain.Close()
 	w.log.Close()
 }
@@ -275,7 +268,7 @@ func (w *work) endWithRecord(ctx context.Context, p *part) error {
 
 // prepare makes the parts of a partition that need no broker.
 func (p *part) prepare() {
-	p.room, p.known, p.oversized = sync.NewCond(&p.mu), map[string]struct{}{}, map[string]oversized{}
+	p.room, p.known = sync.NewCond(&p.mu), map[string]struct{}{}
 	p.applied = slices.Repeat([]int64{-1}, len(p.w.r.topo.reads()))
 	p.state = state{
 		topo: p.w.r.topo, limits: p.w.r.cfg.limits(), id: p.id, common: CommonOwner(p.id, p.w.r.topo.partitions),
@@ -304,7 +297,7 @@ func (w *work) joinGroup(brokers []string, name, clientID string) (sarama.Consum
 	if err != nil {
 		return nil, fmt.Errorf("join group %s: %w", name, err)
 	}
-	return quickGroup{group, w, w.relay(group.Errors())}, nil
+	return quickGroup{group, w}, nil
 }
 
 // part returns an assigned partition of the present session.
@@ -320,12 +313,8 @@ func (w *work) part(partition int32) *part {
 // quickGroup keeps sarama's sessions to itself: Goka sleeps five seconds whenever one has ended.
 type quickGroup struct {
 	sarama.ConsumerGroup
-	w    *work
-	errs <-chan error
+	w *work
 }
-
-// Errors are sarama's, which the work has seen.
-func (q quickGroup) Errors() <-chan error { return q.errs }
 
 // leastSession is between the starts of two sessions: one that fails at once must not spin.
 const leastSession = 100 * time.Millisecond
@@ -334,7 +323,7 @@ const leastSession = 100 * time.Millisecond
 func (q quickGroup) Consume(ctx context.Context, topics []string, handler sarama.ConsumerGroupHandler) error {
 	for {
 		started := time.Now()
-		err := q.one(ctx, topics, handler)
+		err := q.ConsumerGroup.Consume(ctx, topics, sessions{handler, q.w})
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
@@ -344,18 +333,4 @@ func (q quickGroup) Consume(ctx context.Context, topics []string, handler sarama
 			return nil
 		}
 	}
-}
-
-// one serves one session, until ctx ends, the group is divided anew or the work asks for another session.
-func (q quickGroup) one(ctx context.Context, topics []string, handler sarama.ConsumerGroupHandler) error {
-	renewed, renew := context.WithCancel(ctx)
-	defer renew()
-	q.w.mu.Lock()
-	q.w.renew = renew
-	q.w.mu.Unlock()
-	err := q.ConsumerGroup.Consume(renewed, topics, sessions{handler, q.w})
-	if ctx.Err() == nil && renewed.Err() != nil {
-		return nil // what sarama says of it is that it was asked to
-	}
-	return err
 }

@@ -20,11 +20,22 @@ import (
 // Produce puts a batch of one record into a partition, without a key and with a value of so many zeros, compressed a
 // thousandfold by gzip. It returns the record's offset. No client makes such a batch: it goes past the client's own bounds.
 func Produce(ctx context.Context, client *kgo.Client, topic string, partition int32, bytes int) (int64, error) {
+	value := binary.AppendVarint([]byte{1}, int64(bytes)) // no key
+	return produce(ctx, client, topic, partition, value, bytes, []byte{0})
+}
+
+// ProduceHeaders is Produce of one record with neither key nor value and so many empty headers, of two bytes each.
+func ProduceHeaders(ctx context.Context, client *kgo.Client, topic string, partition int32, headers int) (int64, error) {
+	return produce(ctx, client, topic, partition, binary.AppendVarint([]byte{1, 1}, int64(headers)), 2*headers, nil)
+}
+
+// produce is Produce of a record whose fields from the key on are head, so many zeros, and tail.
+func produce(ctx context.Context, client *kgo.Client, topic string, partition int32, head []byte, zeros int, tail []byte) (int64, error) {
 	meta, err := kadm.NewClient(client).Metadata(ctx, topic)
 	if err != nil {
 		return 0, fmt.Errorf("produce zeros: %w", err)
 	}
-	batch, err := batchOf(bytes)
+	batch, err := batchOf(head, zeros, tail)
 	if err != nil {
 		return 0, fmt.Errorf("produce zeros: %w", err)
 	}
@@ -47,8 +58,8 @@ func Produce(ctx context.Context, client *kgo.Client, topic string, partition in
 }
 
 // batchOf is the batch as it is on the wire.
-func batchOf(zeros int) ([]byte, error) {
-	records, err := packed(zeros)
+func batchOf(head []byte, zeros int, tail []byte) ([]byte, error) {
+	records, err := packed(head, zeros, tail)
 	now := time.Now().UnixMilli()
 	b := kmsg.RecordBatch{
 		Magic: 2, Attributes: 1, FirstTimestamp: now, MaxTimestamp: now, ProducerID: -1, ProducerEpoch: -1, FirstSequence: -1,
@@ -60,13 +71,9 @@ func batchOf(zeros int) ([]byte, error) {
 }
 
 // packed is the record, compressed.
-func packed(zeros int) ([]byte, error) {
-	head := []byte{0}                    // attributes
-	head = binary.AppendVarint(head, 0)  // after the first timestamp
-	head = binary.AppendVarint(head, 0)  // after the first offset
-	head = binary.AppendVarint(head, -1) // no key
-	head = binary.AppendVarint(head, int64(zeros))
-	length := binary.AppendVarint(nil, int64(len(head)+zeros+1))
+func packed(fields []byte, zeros int, tail []byte) ([]byte, error) {
+	head := append([]byte{0, 0, 0}, fields...) // attributes, after the first timestamp, after the first offset
+	length := binary.AppendVarint(nil, int64(len(head)+zeros+len(tail)))
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	_, err := z.Write(append(length, head...))
@@ -75,7 +82,7 @@ func packed(zeros int) ([]byte, error) {
 		_, err = z.Write(piece[:min(left, len(piece))])
 	}
 	if err == nil {
-		_, err = z.Write([]byte{0}) // no headers
+		_, err = z.Write(tail)
 	}
 	err = errors.Join(err, z.Close())
 	return out.Bytes(), err

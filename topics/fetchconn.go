@@ -1,0 +1,238 @@
+package topics
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// fetchConn is a connection of sarama to a broker. sarama decodes all batches of an answer at once, allocates for each of their
+// records and headers, and asks again and again for a batch that it cannot decode. So the answers to its fetch requests are
+// read here first: batches are decompressed and bounded, and one that cannot be decoded within the bounds becomes a batch of one
+// record, which says why (see Unread) and has the last of its offsets. sarama writes each request with one call.
+type fetchConn struct {
+	net.Conn
+	unpack kgo.Decompressor
+
+	mu      sync.Mutex
+	fetches map[int32]int16 // versions of the fetch requests in flight, by correlation id
+
+	rest []byte // of an answer, to be read next
+	pass int    // bytes of an answer behind rest that are handed on as they come
+	err  error  // the answers cannot be told apart any more
+}
+
+const (
+	requestHead = 4 + 2 + 2 + 4 // size, API key, version, correlation id
+	answerHead  = 4 + 4         // size, correlation id
+)
+
+// Write notes fetch requests.
+func (c *fetchConn) Write(p []byte) (int, error) {
+	if len(p) >= requestHead && kmsg.Key(binary.BigEndian.Uint16(p[4:])) == kmsg.Fetch {
+		c.mu.Lock()
+		c.fetches[int32(binary.BigEndian.Uint32(p[8:]))] = int16(binary.BigEndian.Uint16(p[6:]))
+		c.mu.Unlock()
+	}
+	return c.Conn.Write(p)
+}
+
+// Read hands answers on.
+func (c *fetchConn) Read(p []byte) (int, error) {
+	if len(c.rest) == 0 && c.pass == 0 && c.err == nil {
+		c.err = c.next()
+	}
+	switch {
+	case c.err != nil:
+		return 0, c.err
+	case len(c.rest) > 0:
+		n := copy(p, c.rest)
+		if c.rest = c.rest[n:]; len(c.rest) == 0 {
+			c.rest = nil // it may be long
+		}
+		return n, nil
+	}
+	n, err := c.Conn.Read(p[:min(len(p), c.pass)])
+	c.pass -= n
+	return n, err
+}
+
+// next reads the head of an answer, and all of one to a fetch request.
+func (c *fetchConn) next() error {
+	head := make([]byte, answerHead)
+	if _, err := io.ReadFull(c.Conn, head); err != nil {
+		return err
+	}
+	size := int64(binary.BigEndian.Uint32(head)) - 4
+	if size < 0 || size > int64(sarama.MaxResponseSize) {
+		return fmt.Errorf("answer of %d bytes from the broker", size)
+	}
+	version, isFetch := c.answers(int32(binary.BigEndian.Uint32(head[4:])))
+	if !isFetch {
+		c.rest, c.pass = head, int(size)
+		return nil
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(c.Conn, body); err != nil {
+		return err
+	}
+	var err error
+	c.rest, err = boundedAnswer(head, body, version, c.unpack)
+	return err
+}
+
+// answers returns the version of the fetch request that an answer is to.
+func (c *fetchConn) answers(correlation int32) (version int16, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	version, ok = c.fetches[correlation]
+	delete(c.fetches, correlation)
+	return version, ok
+}
+
+// boundedAnswer returns the answer to a fetch request with bounded batches.
+func boundedAnswer(head, body []byte, version int16, unpack kgo.Decompressor) ([]byte, error) {
+	answer := kmsg.NewPtrFetchResponse()
+	answer.Version = version
+	if answer.IsFlexible() {
+		if len(body) == 0 || body[0] != 0 {
+			return nil, errors.New("answer to a fetch request has tags in its head")
+		}
+		head, body = append(head, 0), body[1:]
+	}
+	if err := answer.ReadFrom(body); err != nil {
+		return nil, fmt.Errorf("read answer to a fetch request: %w", err)
+	}
+	b := bounder{unpack: unpack, left: MaxDecompressedBytes}
+	for i := range answer.Topics {
+		for j := range answer.Topics[i].Partitions {
+			p := &answer.Topics[i].Partitions[j]
+			p.RecordBatches = b.bound(p.RecordBatches)
+		}
+	}
+	out := answer.AppendTo(head)
+	binary.BigEndian.PutUint32(out, uint32(len(out)-4))
+	return out, nil
+}
+
+// bounder bounds the batches of one answer. Together they take MaxDecompressedBytes of memory at most, or one batch does: what is
+// behind is left out, and sarama asks for it again.
+type bounder struct {
+	unpack kgo.Decompressor
+	left   int
+	some   bool // batches were let through
+}
+
+// Where the fields of a batch are. https://kafka.apache.org/documentation/#recordbatch
+const (
+	atLength, atMagic, atCRC, atAttributes, atLastDelta, atRecords, batchHead = 8, 16, 17, 21, 23, 57, 61
+
+	codecBits, controlBit = 0x07, 0x20
+)
+
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
+
+// bound returns the batches of a partition, decompressed. What is cut short at the end stays: sarama learns from it how much to
+// ask for.
+func (b *bounder) bound(batches []byte) []byte {
+	var out []byte
+	for rest := batches; len(rest) > 0; {
+		length := 0
+		if len(rest) >= batchHead {
+			length = int(int32(binary.BigEndian.Uint32(rest[atLength:]))) + atLength + 4
+		}
+		if length < batchHead || length > len(rest) || rest[atMagic] != 2 {
+			return append(out, rest...)
+		}
+		var ok bool
+		if out, ok = b.appendBatch(out, rest[:length]); !ok {
+			break
+		}
+		rest = rest[length:]
+	}
+	return out
+}
+
+// appendBatch appends a batch without compression, or what stands in its place. It reports false for one that is left out.
+func (b *bounder) appendBatch(out, batch []byte) ([]byte, bool) {
+	if crc32.Checksum(batch[atAttributes:], crcTable) != binary.BigEndian.Uint32(batch[atCRC:]) {
+		return append(out, batch...), true // sarama says so
+	}
+	records, size, err := b.open(batch)
+	switch {
+	case err != nil:
+		return appendUnread(out, batch, err), true
+	case b.some && size > b.left:
+		return out, false
+	}
+	b.left, b.some = b.left-size, true
+	return appendRebuilt(out, batch, records, codecBits), true
+}
+
+// open returns the records of a batch, decompressed, and what they take in memory when they are decoded.
+func (b *bounder) open(batch []byte) (raw []byte, size int, err error) {
+	raw = batch[batchHead:]
+	if codec := kgo.CompressionCodecType(batch[atAttributes+1] & codecBits); codec != kgo.CodecNone && len(raw) > 0 {
+		if raw, err = b.unpack.Decompress(raw, codec); err != nil {
+			return nil, 0, fmt.Errorf("cannot be decompressed: %w", err)
+		}
+	}
+	records, size, err := decodedSize(raw)
+	if err == nil && records != int(int32(binary.BigEndian.Uint32(batch[atRecords:]))) {
+		err = errMalformedBatch
+	}
+	return raw, size, err
+}
+
+// appendRebuilt appends a batch with other records and without some attributes.
+func appendRebuilt(out, batch, records []byte, without byte) []byte {
+	start := len(out)
+	out = append(append(slices.Grow(out, batchHead+len(records)), batch[:batchHead]...), records...)
+	added := out[start:]
+	added[atAttributes+1] &^= without
+	binary.BigEndian.PutUint32(added[atLength:], uint32(len(added)-atLength-4))
+	binary.BigEndian.PutUint32(added[atCRC:], crc32.Checksum(added[atAttributes:], crcTable))
+	return out
+}
+
+// unreadHeader is the header of the record in the place of a batch that is not decoded. Its value begins with a word of this
+// process, which no producer knows.
+const unreadHeader = "unread"
+
+var unreadWord = sync.OnceValue(rand.Text)
+
+// appendUnread appends the batch in the place of one that is not decoded.
+func appendUnread(out, batch []byte, why error) []byte {
+	from, last := int64(binary.BigEndian.Uint64(batch)), max(int64(int32(binary.BigEndian.Uint32(batch[atLastDelta:]))), 0)
+	if errors.Is(why, kgo.ErrMaxDecompress) && !errors.Is(why, errLargeBatch) {
+		why = fmt.Errorf("decompresses to more than %d bytes", MaxDecompressedBytes)
+	}
+	value := fmt.Sprintf("%sbatch from offset %d to %d: %v; none of its records was read", unreadWord(), from, from+last, why)
+	record := []byte{0}                        // attributes
+	record = binary.AppendVarint(record, 0)    // after the first timestamp
+	record = binary.AppendVarint(record, last) // after the first offset
+	record = append(record, 1, 1, 2)           // no key, no value, one header
+	record = append(binary.AppendVarint(record, int64(len(unreadHeader))), unreadHeader...)
+	record = append(binary.AppendVarint(record, int64(len(value))), value...)
+	head := bytes.Clone(batch[:batchHead])
+	binary.BigEndian.PutUint32(head[atRecords:], 1)
+	return appendRebuilt(out, head, append(binary.AppendVarint(nil, int64(len(record))), record...), codecBits|controlBit)
+}
+
+// Unread returns why a batch was not decoded, of the headers of a record that sarama reads in its place. It reports false for a
+// record that a producer wrote. The record has the last offset of the batch, and neither key nor value.
+func Unread(headers map[string][]byte) (why string, ok bool) {
+	return strings.CutPrefix(string(headers[unreadHeader]), unreadWord())
+}
