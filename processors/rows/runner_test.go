@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/lovoo/goka"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -198,66 +196,6 @@ func TestMisplacedRecordMovesToItsPartition(t *testing.T) {
 	w.emittedOnce(t, 1)
 	if got := r.Status().Counters.Misplaced; got != 1 {
 		t.Errorf("%d misplaced, want 1", got)
-	}
-}
-
-// A misplaced record whose headers are small on the wire and larger than a topic takes moves without them.
-func TestForward_DropsLargeHeaders(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	stop := start(t, r)
-	producer, err := w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
-		kgo.ProducerBatchCompression(kgo.GzipCompression()))
-	must(t, err)
-	defer producer.Close()
-	wrong := w.record(t, "t-in", "user:1", 0)
-	wrong.Partition = (wrong.Partition + 1) % testPartitions
-	wrong.Headers = []kgo.RecordHeader{{Key: "baggage", Value: make([]byte, schemas.MaxRecordBytes+300<<10)}}
-	must(t, producer.ProduceSync(t.Context(), wrong).FirstErr())
-	w.send(t, "t-in", 1, 1, func(int) string { return "user:1" })
-	whileRunning(t, r, "both are counted", func() bool { return count(t, r, "user:1") == 2 })
-	must(t, stop())
-	if got := r.Status().Counters; got.Misplaced != 1 || got.DeadLetters != 0 {
-		t.Errorf("counters %+v, want one misplaced record and no dead letter", got)
-	}
-}
-
-// A misplaced record whose key no topic takes beside its value is a dead letter.
-func TestForward_LongKeyIsADeadLetter(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	start(t, r)
-	producer, err := w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
-		kgo.ProducerBatchCompression(kgo.GzipCompression()))
-	must(t, err)
-	defer producer.Close()
-	key := bytes.Repeat([]byte("k"), 200<<10)
-	wrong := &kgo.Record{Topic: "t-in", Key: key, Value: make([]byte, schemas.MaxRecordBytes)}
-	wrong.Partition = (topics.Partition(string(key), testPartitions) + 1) % testPartitions
-	must(t, producer.ProduceSync(t.Context(), wrong).FirstErr())
-	whileRunning(t, r, "it is a dead letter", func() bool { return r.Status().Counters.DeadLetters == 1 })
-}
-
-func TestForward_KeepsKnownHeaders(t *testing.T) {
-	t.Parallel()
-	retry := topics.Retry{Group: "t", Partition: 1, Offset: 2, Attempt: 3}.Value()
-	const sender = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	for name, c := range map[string]struct {
-		headers goka.Headers
-		want    map[string][]byte
-	}{
-		"none":             {nil, map[string][]byte{}},
-		"known":            {goka.Headers{topics.RetryHeader: retry, tracing.Header: []byte(sender)}, map[string][]byte{topics.RetryHeader: retry, tracing.Header: []byte(sender)}},
-		"unknown":          {goka.Headers{"baggage": []byte("b"), topics.CutOverHeader: []byte("t/2")}, map[string][]byte{}},
-		"a retry too long": {goka.Headers{topics.RetryHeader: append(retry, make([]byte, 1<<20)...)}, map[string][]byte{}},
-		"a trace of a later version": {goka.Headers{tracing.Header: []byte("01" + sender[2:] + "-" + strings.Repeat("x", 1<<20))},
-			map[string][]byte{tracing.Header: []byte(sender)}},
-	} {
-		if diff := cmp.Diff(c.want, knownHeaders(c.headers)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
 	}
 }
 
