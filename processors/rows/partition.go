@@ -242,6 +242,9 @@ func knownHeaders(all goka.Headers) map[string][]byte {
 	if sender := tracing.Value(tracing.Parse(all[tracing.Header])); sender != nil {
 		known[tracing.Header] = sender
 	}
+	if operator := all[topics.OperatorHeader]; operator != nil && len(operator) <= maxNameBytes {
+		known[topics.OperatorHeader] = operator
+	}
 	return known
 }
 
