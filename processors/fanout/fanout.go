@@ -40,6 +40,7 @@
 //	'f'  follows           erasure of either side; a dead one stays, because a late event must lose against it
 //	'b'  blocks            as follows: erasure of either side
 //	'w'  weights           event: a weight of 1 of a user who never followed; erasure of either side
+//	'h'  backfill budgets  timer: the end of an interval with a deferred backfill; erasure of either side
 //	'l'  live edges        event: unfollow, or the follower becomes inactive; erasure
 //	'a'  inactive edges    event: unfollow, or the follower returns; erasure
 //	'k'  state             event: nothing is left to say; erasure

@@ -49,7 +49,7 @@
 //
 //	'p'  what a pin says      never: of a deleted pin only its version and that it is deleted, because late cards must lose
 //	'v'  number of visitors   event: the last visitor is forgotten, or the pin is deleted
-//	's'  visitors of a pin    timer: Attribute after the last impression; cap: MaxSeen; event: the pin is deleted
+//	's'  visitors of a pin    timer: AttributionWindow after the last impression; cap: MaxSeen; event: the pin is deleted
 //	'i'  interests of a user  cap: Keep; erasure
 //	'e'  counts of a day      cap: Days before the newest, when the interest gets its next new count
 //	't'  terms                cap: MaxTerms; event: no pin says it any more
