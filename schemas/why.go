@@ -79,6 +79,7 @@ const (
 	ReasonOwn        Reason = "own"          // hidden: nobody is shown their own
 	ReasonBlock      Reason = "block"        // hidden: by the user, of author, board or interest; or by the author
 	ReasonNoEdge     Reason = "no_edge"      // hidden: the user follows nothing that would bring it
+	ReasonFollowCap  Reason = "followee_cap" // hidden: what the user follows would bring it, but stands over pools.max_followees
 	ReasonForgotten  Reason = "forgotten"    // out: as old as what is no longer remembered as seen
 	ReasonExpired    Reason = "expired"      // out: older than candidates may be
 	ReasonGivenUp    Reason = "given_up"     // out: deferred for too long

@@ -45,10 +45,22 @@ func (r *register) apply(e *schemas.Event, stronger schemas.Verb) {
 
 func (r *register) is(v schemas.Verb) bool { return r.last != nil && r.last.Verb == v }
 
-// Follows says whether the user follows a user, board or interest now.
+// Follows says whether the user follows a user, board or interest now, and is not over the cap with that.
 func (p *Product) Follows(user schemas.UserID, other schemas.ID) bool {
 	e := p.edges[user][other]
-	return e != nil && e.follow.is(schemas.Follow)
+	if e == nil || !e.follow.is(schemas.Follow) || p.cfg.MaxFollowees == 0 {
+		return e != nil && e.follow.is(schemas.Follow)
+	}
+	earlier := 0
+	for id, o := range p.edges[user] {
+		if !o.follow.is(schemas.Follow) || p.deleted(schemas.UserID(id)) {
+			continue
+		}
+		if c := cmp.Compare(o.follow.last.Time, e.follow.last.Time); c < 0 || c == 0 && id < other {
+			earlier++
+		}
+	}
+	return earlier < p.cfg.MaxFollowees
 }
 
 // Blocks says whether the user blocks a user, board or interest now.

@@ -41,13 +41,14 @@ const never = 1_000_000_000 // a threshold that nobody passes
 func rules(pullAbove, spreadAbove int) fanout.Config {
 	cfg := fanout.DefaultConfig()
 	cfg.HalfLife, cfg.StepEdges, cfg.PullAbove, cfg.SpreadAbove = time.Hour, 2, pullAbove, spreadAbove
+	cfg.BackfillInterval = 0 // no backfill is deferred: nothing waits for that
 	return cfg
 }
 
 func newPipeline(t *testing.T, cfg pools.Config) *pipeline {
 	t.Helper()
 	p := &pipeline{
-		Wire: proctest.New(t), t: t, product: New(Config{HalfLife: time.Hour}), pools: cfg, effects: map[string]int64{},
+		Wire: proctest.New(t), t: t, product: New(Config{HalfLife: time.Hour, MaxFollowees: cfg.MaxFollowees}), pools: cfg, effects: map[string]int64{},
 		pulled: new(pools.Pulled),
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -227,19 +228,27 @@ func TestPoolsOfRandomProducts(t *testing.T) {
 	for name, test := range map[string]struct {
 		rules   []fanout.Config // one after the other
 		effects []string
+		most    int // followees of a user; 0: the default, which nobody comes to
 	}{
-		"push":   {[]fanout.Config{rules(never, never), rules(never, never)}, nil},
-		"pull":   {[]fanout.Config{rules(0, never), rules(0, never)}, []string{"fanout pulled", "fanout to_pull"}},
-		"spread": {[]fanout.Config{rules(never, 0), rules(never, 0)}, []string{"fanout spread"}},
+		"push":   {[]fanout.Config{rules(never, never), rules(never, never)}, nil, 0},
+		"pull":   {[]fanout.Config{rules(0, never), rules(0, never)}, []string{"fanout pulled", "fanout to_pull"}, 0},
+		"spread": {[]fanout.Config{rules(never, 0), rules(never, 0)}, []string{"fanout spread"}, 0},
+		"push, with few followees": {
+			[]fanout.Config{rules(never, never), rules(never, never)}, []string{"pools admitted_follows", "fanout away"}, 2,
+		},
 		"rules that change": {
 			[]fanout.Config{rules(never, never), rules(0, never), rules(2, 2), rules(never, 1), rules(0, 0), rules(never, never)},
-			[]string{"fanout pulled", "fanout to_pull", "fanout to_push", "fanout spread"},
+			[]string{"fanout pulled", "fanout to_pull", "fanout to_push", "fanout spread"}, 0,
+		},
+		"rules that change, with few followees": {
+			[]fanout.Config{rules(never, never), rules(0, never), rules(2, 2), rules(0, 0), rules(never, never)},
+			[]string{"fanout pulled", "fanout to_pull", "fanout to_push", "fanout spread", "pools admitted_follows"}, 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := pools.DefaultConfig()
-			cfg.AwayAfter = 0
+			cfg.AwayAfter, cfg.MaxFollowees = 0, test.most
 			p := newPipeline(t, cfg)
 			for i, lines := range parts(newWorlds(seed, 8), len(test.rules)) {
 				p.start(test.rules[i], i%2 == 1)
@@ -270,8 +279,17 @@ func TestPoolsOfThoseWhoComeBack(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
+	for name, most := range map[string]int{"all followees": 0, "few followees": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testThoseWhoComeBack(t, seed, most)
+		})
+	}
+}
+
+func testThoseWhoComeBack(t *testing.T, seed uint64, most int) {
 	cfg := pools.DefaultConfig()
-	cfg.AwayAfter = time.Second
+	cfg.AwayAfter, cfg.MaxFollowees = time.Second, most
 	p := newPipeline(t, cfg)
 	for i, lines := range parts(newWorlds(seed, 6), 3) {
 		p.start([]fanout.Config{rules(never, never), rules(never, 1), rules(3, 1)}[i], i > 0)

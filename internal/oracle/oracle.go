@@ -23,6 +23,8 @@ import (
 type Config struct {
 	HalfLife time.Duration                          // of scores, > 0
 	Quality  func(create *schemas.PinEvent) float64 // > 0; nil: 1 for every pin
+
+	MaxFollowees int // follows of a user that count, the earliest first; 0: all
 }
 
 // Product is all that was said so far. It is not for concurrent use.

@@ -89,3 +89,32 @@ func TestDeferredBackfill_SkipsAFollowerWhoLeft(t *testing.T) {
 		}
 	}
 }
+
+// The pools ask for a backfill behind each follow of a user who was inactive once. Those count like follows; one that a
+// chunk waits for is answered at once.
+func TestBackfills_AreBoundedForRequestsThatNobodyAwaits(t *testing.T) {
+	t.Parallel()
+	const author, fan = "user:author", "user:fan"
+	w := proctest.New(t)
+	cfg := fanout.DefaultConfig()
+	cfg.BackfillInterval = time.Hour
+	w.Start("a", relay(w), group(w, cfg))
+	announce(w, author, pinOf(author, 1, 1))
+	publish(w, follow("1", 1, fan, schemas.Follow, author))
+	w.WaitIdle()
+	ask := func(asked schemas.Micros) {
+		proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, Asked: asked})
+	}
+	for range 20 {
+		ask(schemas.NotAwaited)
+	}
+	w.WaitIdle()
+	if list, _ := deliveries(t, w, author); len(list) != 1+5 {
+		t.Errorf("%d pins are delivered, want one by the follow and 5 for the requests", len(list))
+	}
+	ask(base)
+	w.WaitIdle()
+	if list, _ := deliveries(t, w, author); len(list) != 1+5+1 {
+		t.Errorf("%d pins are delivered, want one more for the request that a chunk awaits", len(list))
+	}
+}

@@ -43,12 +43,13 @@
 //	'h'  backfill budgets  timer: the end of an interval with a deferred backfill; erasure of either side
 //	'l'  live edges        event: unfollow, or the follower becomes inactive; erasure
 //	'a'  inactive edges    event: unfollow, or the follower returns; erasure
+//	'h'  backfill budgets  event: the deferred backfill is delivered; erasure of either side
 //	'k'  state             event: nothing is left to say; erasure
 //	'o'  pins of an author event: the pin is deleted or has another author; erasure
 //	'p'  index of recents  cap: with the recent it belongs to
 //	'r'  recents           cap: Recents; erasure
 //	'x'  former recents    cap: Recents; erasure
-//	'q'  walks that wait   event: their turn comes; erasure
+//	'q'  walks that wait   event: their turn comes; cap: Recents of each class; erasure
 //	'e'  free slots        event: the slot is used; cap: as many as slots were ever in use; erasure
 //
 // Every record has its effect exactly once, see package rows.

@@ -148,6 +148,9 @@ func (g *group) mode(tx *rows.Tx, m *schemas.EdgeMode) error {
 		if err := g.changeEdge(tx, b, schemas.EdgeBack, e); err != nil {
 			return err
 		}
+		if m.Asked == schemas.NotAwaited {
+			return g.backfillAgain(tx, b, e)
+		}
 		return g.backfill(tx, b, e, m.Asked)
 	})
 }

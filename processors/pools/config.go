@@ -16,6 +16,10 @@ type Config struct {
 	Cap int `yaml:"cap"`
 	// Sources is how many a user has, offered ones included; default 16, 3 to 100.
 	Sources int `yaml:"sources"`
+	// MaxFollowees is how many follows of a user count, 1 to 100,000; 0 is the default, 10,000. Those with the latest event
+	// times are over the cap and deliver nothing until others end. A change takes effect with the user's next follow or
+	// unfollow.
+	MaxFollowees int `yaml:"max_followees"`
 	// SeenCap is how many pins are remembered as seen by a user, default 100,000, 1000 to 1,000,000.
 	SeenCap int `yaml:"seen_cap"`
 	// Frozen is how many of a user's newest frozen entries a chunk carries, default 200, 100 to 1000.
@@ -57,10 +61,10 @@ type GeneratorConfig struct {
 	Model ExternalModel `yaml:"model"`
 }
 
-// DefaultConfig: pools of 500, 16 sources, 100,000 seen pins and 200 frozen entries a user, no expiry; away after
+// DefaultConfig: pools of 500, 16 sources, 10,000 followees, 100,000 seen pins and 200 frozen entries a user, no expiry; away after
 // 30 days.
 func DefaultConfig() Config {
-	return Config{Cap: 500, Sources: 16, SeenCap: 100_000, Frozen: 200, AwayAfter: 30 * 24 * time.Hour}
+	return Config{Cap: 500, Sources: 16, MaxFollowees: 10_000, SeenCap: 100_000, Frozen: 200, AwayAfter: 30 * 24 * time.Hour}
 }
 
 // DefaultGeneratorConfig has the feeds of rules.Default, and asks nobody outside.
@@ -76,6 +80,7 @@ func (c Config) Validate() error {
 	errs := []error{
 		bounds.Within("cap", c.Cap, 10, 1_000_000),
 		bounds.Within("sources", c.Sources, 3, 100),
+		bounds.Within("max_followees", c.MaxFollowees, 0, 100_000),
 		bounds.Within("seen_cap", c.SeenCap, 1000, 1_000_000),
 		bounds.Within("frozen", c.Frozen, 100, 1000),
 	}

@@ -129,7 +129,7 @@ func namesFollowee(row []byte) bool {
 // row, and goes there.)
 func toldOf(row []byte) (schemas.ID, bool) {
 	switch {
-	case row[0] == rowFormer:
+	case row[0] == rowFormer, row[0] == rowRefused:
 		return schemas.ID(row[1:]), true
 	case row[0] == rowGraph && len(row) > 2 && row[1] != regBlocked:
 		return schemas.ID(row[2:]), true
@@ -150,17 +150,35 @@ func (g *group) forgetMe(tx *rows.Tx, e *schemas.Edge) error {
 	return g.askToForget(tx, &schemas.Erasure{User: e.User, Time: e.Time}, e.Other)
 }
 
-// part takes a dead register away. That there was one is kept: the followee has it for good, and is to forget it when the
-// user is erased.
-func part(own rows.Owner, register byte, e *schemas.Edge) error {
+// formerRefused is the value of a rowFormer whose last follow was refused when it ended.
+var formerRefused = []byte{1}
+
+// endFollow keeps that there was a follow: the followee has it for good, and is to forget it when the user is erased.
+func endFollow(own rows.Owner, e *schemas.Edge, wasRefused bool) error {
+	row := rowOf(rowFormer, e.Other)
+	switch {
+	case e.Erased:
+		return own.Delete(row)
+	case wasRefused:
+		return own.Put(row, formerRefused)
+	}
+	return own.Put(row, []byte{})
+}
+
+// endBlock takes a dead block away, and keeps that there was one, see endFollow.
+func endBlock(own rows.Owner, register byte, e *schemas.Edge) error {
 	if err := own.Delete(graphRow(register, e.Other)); err != nil {
 		return err
 	}
+	row := rowOf(rowFormer, e.Other)
 	switch {
 	case e.Erased:
-		return own.Delete(rowOf(rowFormer, e.Other))
+		return own.Delete(row)
 	case register == regBlocked:
 		return nil
 	}
-	return own.Put(rowOf(rowFormer, e.Other), []byte{})
+	if former, err := own.Get(row); err != nil || former != nil {
+		return err
+	}
+	return own.Put(row, []byte{})
 }

@@ -115,23 +115,19 @@ func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
 		tx.Count(dropDeletedUser)
 		return g.forgetMe(tx, e)
 	}
-	own, row := tx.Own(), graphRow(register, e.Other)
+	own := tx.Own()
 	if e.Erased {
 		if err := sweepLater(tx, e.User); err != nil {
 			return err
 		}
 	}
-	if !e.Live {
-		return part(own, register, e)
+	switch {
+	case register == regFollow:
+		return g.follow(tx, own, e)
+	case e.Live:
+		return own.Put(graphRow(register, e.Other), []byte{})
 	}
-	was, err := own.Get(row)
-	if err != nil {
-		return err
-	}
-	if err := own.Put(row, appendEdgeWeight(e.Weight)); err != nil || e.Kind != schemas.FollowEdge {
-		return err
-	}
-	return g.greet(tx, own, e, was == nil)
+	return endBlock(own, register, e)
 }
 
 // appendEdgeWeight returns the value of a live register; 0 is a weight of 1.
@@ -142,8 +138,12 @@ func appendEdgeWeight(weight float32) []byte {
 	return binary.BigEndian.AppendUint32(nil, math.Float32bits(weight))
 }
 
-// parseEdgeWeight takes what is no weight for 1: it can only be so by damage.
+// parseEdgeWeight reads the weight of a live register, with or without a time before it. What is no weight counts as 1: it
+// can only be so by damage.
 func parseEdgeWeight(value []byte) float32 {
+	if len(value) == timeBytes+4 {
+		value = value[timeBytes:]
+	}
 	if len(value) != 4 {
 		return 1
 	}

@@ -4,7 +4,7 @@
 //	owner   user
 //	in      edges, candidates, served, returns, affinities, rebuilds, erasures (keyed by the user); deliveries (batched,
 //	        any users of the partition)
-//	rows    candidates by source and score; edges and blocks, former ones by name; seen pins; the newest frozen entries;
+//	rows    candidates by source and score; edges and blocks, former and refused ones by name; seen pins; the newest frozen entries;
 //	        pins given up; affinities; presence; state
 //	out     feed-entries (key user), impressions (to the partitions of pins), edge-modes (key followee), erasures (key followee, or user),
 //	        rebuilds (key user), fanout-loop (see schemas.Delivery)
@@ -17,6 +17,9 @@
 // the record has no room for that; what a trim drops is counted by reason, and returns only with a new delivery. What the next
 // trim would drop for certain, because the pool was full of better ones at the last, does not become a row: it is counted
 // the same, see floors.
+//
+// A user has at most MaxFollowees follows: the earliest by event time, whatever the order in which they come. Later ones are
+// refused, counted as followee_cap, and admitted when an earlier one ends: see followees.go.
 //
 // A Served record makes its new items seen and gives them the next dense positions of the user's frozen feed. A repeat of
 // a Served, and an item seen before, change nothing. Seen pins are exact up to SeenCap a user; then the oldest are
@@ -43,6 +46,9 @@
 //	'd'  candidates, later versions   as first versions: cap, event, sweep
 //	'e'  newest frozen entries        cap: Frozen
 //	'g'  live follows and blocks      event: unfollow, unblock, erasure of the other side
+//	'r'  follows over the cap         event: unfollow, erasure of the other side, or they are admitted
+//	'w'  the same by time             with its 'r'
+//	'f'  counts of follows            erasure; one row
 //	'o'  names of former followees    erasure of either side: an erasure must find each followee that has a row of the user
 //	's'  seen pins                    cap: SeenCap
 //	'i'  seen pins by position        cap: SeenCap
@@ -51,12 +57,14 @@
 //	'v'  presence                     erasure; one row
 //	'm'  state                        erasure; one row
 //
-// Effects are counted: went_away, returned and rebuilt, users; deferred and deferred_came_out, candidates.
+// Effects are counted: went_away, returned and rebuilt, users; deferred and deferred_came_out, candidates; admitted_follows,
+// follows that were refused before.
 //
 // Every record has its effect exactly once, see package rows. Generator reads the same rows and writes none.
 package pools
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -78,6 +86,7 @@ type ErasedUsers interface {
 
 // Group returns the topology. cfg must be valid.
 func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
+	cfg.MaxFollowees = cmp.Or(cfg.MaxFollowees, DefaultConfig().MaxFollowees)
 	g := &group{
 		cfg: cfg, streams: s, deleted: deleted,
 		putters: sync.Pool{New: func() any { return new(putter) }},
@@ -115,6 +124,7 @@ const (
 	effectAway     = "went_away"
 	effectReturned = "returned"
 	effectRebuilt  = "rebuilt"
+	effectAdmitted = "admitted_follows"
 
 	effectDeliveries = "deliveries"            // candidates that came by an edge, one for each pin and user
 	effectNeighbours = "deliveries_of_related" // the same of neighbours
@@ -125,6 +135,7 @@ const (
 	dropDeletedUser = "deleted_user" // the owner is gone
 	dropRepeat      = "repeat"       // a Served that was applied before
 	dropShown       = "shown"        // an item of a Served that was seen before
+	dropFolloweeCap = "followee_cap" // a follow over the cap of followees
 	dropSource      = "source"       // an offer of one source too many
 	dropCap         = "cap"          // a visible candidate over the cap
 	dropHiddenCap   = "hidden_cap"   // a hidden one over theirs

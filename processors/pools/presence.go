@@ -102,6 +102,8 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) er
 		return g.sweepPools(tx, own, user)
 	case timerAway:
 		return g.look(tx, own, user)
+	case timerFollows:
+		return g.balanceFollows(tx, own)
 	}
 	return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
 }
@@ -185,24 +187,35 @@ func (g *group) takeBack(tx *rows.Tx, own rows.Owner, user schemas.UserID, p *pr
 	return putPresence(own, p)
 }
 
-// greet notes a live follow: the first begins the watch. A new followee of one who is away is told so; of one who once was,
-// too: an earlier word that the user is away may still be under way to it, and nobody would take that back. A followee that
-// had a row before, whose edge has another weight or was followed again, was told with all the others: its answer would be
-// all its recents.
-func (g *group) greet(tx *rows.Tx, own rows.Owner, e *schemas.Edge, isNew bool) error {
+// greet notes a live follow: the first begins the watch. entered says that the follow is new and admitted. Its followee is
+// told whether the user is away if an earlier word that the user is away may still be under way to it, which nobody would
+// take back: of a user who is away or once was, and of a follow that was refused before. A followee that had a row before,
+// whose edge has another weight or was followed again, was told with all the others: its answer would be all its recents.
+func (g *group) greet(tx *rows.Tx, own rows.Owner, e *schemas.Edge, entered bool) error {
 	p, err := presenceOf(own)
 	if err != nil {
 		return err
 	}
-	if err := g.watch(tx, own, p); err != nil || !isNew || !p.away && p.asked == 0 {
+	if err := g.watch(tx, own, p); err != nil || !entered {
 		return err
 	}
-	m := schemas.EdgeMode{Followee: schemas.Followee(e.Other), User: e.User, Away: p.away, Asked: greeted}
-	return rows.Send(tx, g.streams.EdgeModes, string(e.Other), &m)
+	if !p.away && p.asked == 0 {
+		former, err := own.Get(rowOf(rowFormer, e.Other))
+		if err != nil || len(former) == 0 {
+			return err
+		}
+	}
+	return g.tellMode(tx, e.Other, p.away)
+}
+
+// tellMode tells a followee whether to deliver what is new, and has it deliver a backfill if so. No chunk waits for that.
+func (g *group) tellMode(tx *rows.Tx, followee schemas.ID, away bool) error {
+	m := schemas.EdgeMode{Followee: schemas.Followee(followee), User: schemas.UserID(tx.Key()), Away: away, Asked: greeted}
+	return rows.Send(tx, g.streams.EdgeModes, string(followee), &m)
 }
 
 // greeted is what the answer to a greeting carries: no return was at that time, so nobody counts it.
-const greeted schemas.Micros = 1
+const greeted = schemas.NotAwaited
 
 // back takes in that a user is here, though nothing may have been shown.
 func (g *group) back(tx *rows.Tx, r *schemas.Return) error {

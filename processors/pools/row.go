@@ -17,13 +17,16 @@ const (
 	rowCandidate  = 'c' // source 0x00 score pin 0x00 version → body, see package ranked; best first. Of first versions, see isFirst
 	rowChanged    = 'd' // the same of later versions, and of offers by other systems
 	rowFrozen     = 'e' // position of the last → the FeedEntries record of a visit, of the newest Frozen entries; see frozen.go
-	rowGraph      = 'g' // register, other → weight of a follow, 4 bytes; empty: 1. There is one for each live register
+	rowFollows    = 'f' // followCounts
+	rowGraph      = 'g' // register, other → of a follow its time and weight, see appendFollow. There is one for each live block and each admitted follow
 	rowIndex      = 'i' // position of the last → the pins that a visit showed; see seen.go
 	rowState      = 'm' // state
-	rowFormer     = 'o' // other → nothing: there was a follow or a block that is dead now, or was for a time
+	rowFormer     = 'o' // other → nothing, or formerRefused: there was a follow or a block that is dead now, or was for a time
+	rowRefused    = 'r' // other → a live follow over the cap, see followees.go
 	rowSeen       = 's' // pin → seen; see seen.go
 	rowGivenUp    = 'u' // pins that were deferred for too long, oldest first; see given_up.go
 	rowPresence   = 'v' // presence
+	rowRefusedBy  = 'w' // time, other → nothing: the refused follows in the order in which they are admitted
 )
 
 // registers are the second byte of rows of the graph.

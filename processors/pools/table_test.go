@@ -13,6 +13,16 @@ type memory map[string][]byte
 
 func (m memory) Get(row []byte) ([]byte, error) { return m[string(row)], nil }
 
+func (m memory) Put(row, value []byte) error {
+	m[string(row)] = slices.Clone(value)
+	return nil
+}
+
+func (m memory) Delete(row []byte) error {
+	delete(m, string(row))
+	return nil
+}
+
 func (m memory) Scan(s rows.Scan, visit func(row, value []byte) bool) error {
 	names := slices.Sorted(maps.Keys(m))
 	if s.Reverse {

@@ -59,6 +59,8 @@ type inquiry struct {
 	ranked int            // the best rank among those
 	absent schemas.Reason // why it is in no pool
 	edges  []schemas.ID   // that would have brought it
+
+	refused []schemas.ID // follows over the cap that would bring it
 }
 
 // look finds out what the user's rows say of the pin.
@@ -97,6 +99,9 @@ func (g *Generator) look(w *inquiry, v *view, o offers) error {
 	if len(w.answer.Candidates) == 0 {
 		w.absent, err = g.absence(w, v, known)
 	}
+	if known != nil && err == nil {
+		w.refused, err = v.refused(&known.Facets)
+	}
 	return err
 }
 
@@ -113,6 +118,22 @@ func (w *inquiry) viewFor(v *view) *view {
 // masks reports whether all that hides a pin is a block that the answer must not tell of.
 func (w *inquiry) masks(v *view, c *candidateBody) bool {
 	return v.hiding(c) != "" && w.viewFor(v).hiding(c) == ""
+}
+
+// refused returns the follows over the cap that would bring a pin.
+func (v *view) refused(f *schemas.Facets) (list []schemas.ID, err error) {
+	for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
+		for _, id := range bringers(source, f) {
+			value, err := v.Get(rowOf(rowRefused, id))
+			if err != nil {
+				return nil, err
+			}
+			if value != nil {
+				list = append(list, id)
+			}
+		}
+	}
+	return list, nil
 }
 
 // lookBack finds out whether the pin was shown.
@@ -234,22 +255,26 @@ func (v *view) hides(c *candidateBody) (reason schemas.Reason, by []schemas.ID) 
 }
 
 // edges returns the live edges that justify a pin in a source.
-func (g graph) edges(source schemas.Source, f *schemas.Facets) []schemas.ID {
-	var ids, live []schemas.ID
-	switch source {
-	case schemas.Following:
-		ids = []schemas.ID{schemas.ID(f.Author), schemas.ID(f.Board)}
-	case schemas.FromInterest:
-		for _, id := range f.Interests {
-			ids = append(ids, schemas.ID(id))
-		}
-	}
-	for _, id := range ids {
+func (g graph) edges(source schemas.Source, f *schemas.Facets) (live []schemas.ID) {
+	for _, id := range bringers(source, f) {
 		if has(g.follows, id) {
 			live = append(live, id)
 		}
 	}
 	return live
+}
+
+// bringers returns the followees that bring a pin in a source.
+func bringers(source schemas.Source, f *schemas.Facets) (ids []schemas.ID) {
+	switch source {
+	case schemas.Following:
+		return []schemas.ID{schemas.ID(f.Author), schemas.ID(f.Board)}
+	case schemas.FromInterest:
+		for _, id := range f.Interests {
+			ids = append(ids, schemas.ID(id))
+		}
+	}
+	return ids
 }
 
 // absence says why a pin is in no pool.
@@ -324,6 +349,9 @@ func (g *Generator) decide(w *inquiry, o *order, m *material) {
 	case !w.waits:
 		a.Fate, a.Reason = w.gone()
 		a.By = w.edges
+		if a.Reason == schemas.ReasonNoEdge && len(w.refused) > 0 {
+			a.Reason, a.By = schemas.ReasonFollowCap, w.refused
+		}
 	case g.deps.Own.refuses(w.User, o.Feed, w.Pin, m.pools):
 		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonOwnRule
 	case said.Fate == rules.NoShare && w.ranked > g.cfg.Head:

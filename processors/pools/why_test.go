@@ -190,6 +190,11 @@ func TestWhyOfWhatIsHidden(t *testing.T) {
 			w.graph(regBlock, "board:b")
 		}, reason: schemas.ReasonBlock, by: []schemas.ID{"board:b", "interest:x"}},
 		"unfollowed": {facets: with(func(f *schemas.Facets) { f.Author = "user:z" }), reason: schemas.ReasonNoEdge},
+		"over the cap of followees": {facets: with(func(f *schemas.Facets) { f.Author = "user:z" }), prepare: func(w *whyDesk) {
+			for _, other := range []schemas.ID{"user:z", "interest:x", "user:other"} {
+				w.rows[string(rowOf(rowRefused, other))] = appendFollow(nil, follow{other, 1, 1})
+			}
+		}, reason: schemas.ReasonFollowCap, by: []schemas.ID{"interest:x", "user:z"}},
 	} {
 		for _, delivered := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, delivered %v", name, delivered), func(t *testing.T) {

@@ -68,6 +68,7 @@ func because(r schemas.Reason) string {
 		schemas.ReasonOwn:        "it is the user's own",
 		schemas.ReasonBlock:      "there is a block",
 		schemas.ReasonNoEdge:     "the user follows nothing that would bring it",
+		schemas.ReasonFollowCap:  "the follow that would bring it is over the cap of followees",
 		schemas.ReasonForgotten:  "it is as old as what is no longer remembered as seen",
 		schemas.ReasonExpired:    "it is too old",
 		schemas.ReasonGivenUp:    "it was deferred for too long",

@@ -30,6 +30,7 @@ const reasons = {
   own: 'nobody is shown their own pins',
   block: 'there is a block',
   no_edge: 'the user follows nothing that would bring it',
+  followee_cap: 'the follow that would bring it is over the cap of followees',
   forgotten: 'it is as old as what is no longer remembered as seen',
   expired: 'it is older than candidates may be',
   given_up: 'it was deferred for too long',

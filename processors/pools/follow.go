@@ -1,0 +1,80 @@
+package pools
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// timerFollows is the timer that continues to balance a user's follows after a change of the cap.
+const timerFollows = "follows"
+
+// follow applies the present state of a follow.
+func (g *group) follow(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
+	f, err := g.followsOf(tx, own)
+	if err != nil {
+		return err
+	}
+	if e.Live {
+		entered, err := f.put(follow{e.Other, e.Time, cmp.Or(e.Weight, 1)})
+		if err != nil {
+			return err
+		}
+		if err := g.greet(tx, own, e, entered); err != nil {
+			return err
+		}
+		return g.settleFollows(tx, own, f)
+	}
+	wasRefused, err := f.end(e.Other)
+	if err != nil {
+		return err
+	}
+	if err := endFollow(own, e, wasRefused); err != nil {
+		return err
+	}
+	return g.settleFollows(tx, own, f)
+}
+
+// followsOf opens a user's follows, with the followees told of what is refused and admitted.
+func (g *group) followsOf(tx *rows.Tx, own rows.Owner) (*follows, error) {
+	return openFollows(own, g.cfg.MaxFollowees, func(other schemas.ID, admitted bool) error {
+		if !admitted {
+			tx.Count(dropFolloweeCap)
+			return g.tellMode(tx, other, true)
+		}
+		tx.Effect(effectAdmitted, 1)
+		p, err := presenceOf(own)
+		if err != nil {
+			return err
+		}
+		return g.tellMode(tx, other, p.away)
+	})
+}
+
+// settleFollows balances follows and writes what is known of them, and continues by a timer if there is much to do.
+func (g *group) settleFollows(tx *rows.Tx, own rows.Owner, f *follows) error {
+	more, err := f.balance(func() bool { return roomy(tx) })
+	if err != nil {
+		return err
+	}
+	if more {
+		if err := own.SetTimer(tx.Time().Add(time.Second), []byte(timerFollows)); err != nil {
+			return err
+		}
+	}
+	return f.close()
+}
+
+// balanceFollows continues to balance a user's follows.
+func (g *group) balanceFollows(tx *rows.Tx, own rows.Owner) error {
+	if g.deleted.Has(schemas.UserID(tx.Key())) {
+		return nil
+	}
+	f, err := g.followsOf(tx, own)
+	if err != nil {
+		return err
+	}
+	return g.settleFollows(tx, own, f)
+}

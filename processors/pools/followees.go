@@ -1,0 +1,304 @@
+package pools
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Followees. Chunks and trims read all follows of a user, so a user has at most Config.MaxFollowees admitted ones: the
+// earliest by event time, ties by id. A live follow beyond these is refused: it stands in rows that only edges read, hides
+// what it alone would bring, and its followee hears that the user is inactive, so it delivers nothing new. When an admitted
+// follow ends, the earliest refused one is admitted, and its followee delivers a backfill. So the admitted follows depend on
+// the live ones alone, in whatever order they came. An edge costs some rows; only one whose event time lies before that of
+// the newest admitted follow reads all of them, and only of a user at the cap.
+
+// followTable is the rows of an owner as follows reads and changes them.
+type followTable interface {
+	table
+	Put(row, value []byte) error
+	Delete(row []byte) error
+}
+
+// follow is a live follow.
+type follow struct {
+	other  schemas.ID
+	time   schemas.Micros // event time of the follow; of one that an earlier release wrote the lowest there is
+	weight float32
+}
+
+// compare orders the follows of a user, the first admitted first.
+func (f follow) compare(other follow) int {
+	return cmp.Or(cmp.Compare(f.time, other.time), cmp.Compare(f.other, other.other))
+}
+
+// followCounts is what is kept of a user's follows beside them: one row.
+type followCounts struct {
+	admitted, refused int
+	newest            schemas.Micros // no admitted follow is newer
+}
+
+// follows are a user's follows, as one record sees and leaves them.
+type follows struct {
+	followTable
+	followCounts
+	stored followCounts
+	most   int // admitted at most
+	// moved is called for each follow that is refused, and for each refused one that is admitted.
+	moved func(other schemas.ID, admitted bool) error
+}
+
+// openFollows reads the counts of a user's follows. A user of an earlier release has none: the follows are counted.
+func openFollows(t followTable, most int, moved func(other schemas.ID, admitted bool) error) (*follows, error) {
+	f := &follows{followTable: t, most: most, stored: followCounts{admitted: -1}, moved: moved}
+	value, err := t.Get([]byte{rowFollows})
+	if err != nil {
+		return nil, err
+	}
+	if value != nil {
+		f.followCounts, err = parseFollowCounts(value)
+		f.stored = f.followCounts
+		return f, err
+	}
+	f.newest = math.MinInt64
+	return f, f.each(func(is follow) {
+		f.admitted++
+		f.newest = max(f.newest, is.time)
+	})
+}
+
+// close writes the counts if they have changed.
+func (f *follows) close() error {
+	if f.followCounts == f.stored {
+		return nil
+	}
+	return f.Put([]byte{rowFollows}, appendFollowCounts(nil, f.followCounts))
+}
+
+// each visits the admitted follows, by id.
+func (f *follows) each(visit func(is follow)) error {
+	prefix := graphRow(regFollow, "")
+	return f.Scan(rows.Scan{Prefix: prefix}, func(row, value []byte) bool {
+		visit(parseFollow(schemas.ID(row[len(prefix):]), value))
+		return true
+	})
+}
+
+// find returns a live follow, and reports whether there is one, and whether it is admitted.
+func (f *follows) find(other schemas.ID) (is follow, live, admitted bool, err error) {
+	value, err := f.Get(graphRow(regFollow, other))
+	if err != nil || value != nil {
+		return parseFollow(other, value), value != nil, true, err
+	}
+	if f.refused == 0 {
+		return follow{}, false, false, nil
+	}
+	value, err = f.Get(rowOf(rowRefused, other))
+	return parseFollow(other, value), value != nil, false, err
+}
+
+// put makes a follow live, or gives a live one another time or weight. It reports whether the follow is new and admitted.
+func (f *follows) put(is follow) (entered bool, err error) {
+	was, live, admitted, err := f.find(is.other)
+	switch {
+	case err != nil:
+		return false, err
+	case live && was.time == is.time:
+		return false, f.write(is, admitted)
+	case live:
+		if err := f.remove(was, admitted); err != nil {
+			return false, err
+		}
+	}
+	enters, err := f.enters(is)
+	if err != nil {
+		return false, err
+	}
+	entered = enters && !live
+	if err := f.insert(is, enters); err != nil || entered || live && enters == admitted {
+		return entered, err
+	}
+	return false, f.moved(is.other, enters)
+}
+
+// end ends a follow, and reports whether it was refused.
+func (f *follows) end(other schemas.ID) (wasRefused bool, err error) {
+	was, live, admitted, err := f.find(other)
+	if err != nil || !live {
+		return false, err
+	}
+	return !admitted, f.remove(was, admitted)
+}
+
+// enters reports whether a follow stands among the admitted ones until balance has looked at all of them.
+func (f *follows) enters(is follow) (bool, error) {
+	if f.refused == 0 {
+		return f.admitted < f.most || is.time <= f.newest, nil
+	}
+	if f.admitted >= f.most && is.time > f.newest {
+		return false, nil
+	}
+	first, err := f.firstRefused()
+	return is.compare(first) < 0, err
+}
+
+func (f *follows) insert(is follow, admitted bool) error {
+	if admitted {
+		f.admitted++
+		f.newest = max(f.newest, is.time)
+		return f.write(is, true)
+	}
+	f.refused++
+	if err := f.Put(refusedRow(is), []byte{}); err != nil {
+		return err
+	}
+	return f.write(is, false)
+}
+
+func (f *follows) write(is follow, admitted bool) error {
+	row := rowOf(rowRefused, is.other)
+	if admitted {
+		row = graphRow(regFollow, is.other)
+	}
+	return f.Put(row, appendFollow(nil, is))
+}
+
+func (f *follows) remove(is follow, admitted bool) error {
+	if admitted {
+		f.admitted--
+		return f.Delete(graphRow(regFollow, is.other))
+	}
+	f.refused--
+	if err := f.Delete(refusedRow(is)); err != nil {
+		return err
+	}
+	return f.Delete(rowOf(rowRefused, is.other))
+}
+
+// admittedAtOnce bounds the follows that one record admits: each one has its followee deliver a backfill.
+const admittedAtOnce = 100
+
+// balance admits and refuses follows until the earliest ones are admitted, as far as there is room, and reports whether
+// others are left: only after a change of the cap are there many.
+func (f *follows) balance(room func() bool) (more bool, err error) {
+	for n := 0; f.admitted < f.most && f.refused > 0; n++ {
+		if n == admittedAtOnce || !room() {
+			return true, nil
+		}
+		first, err := f.firstRefused()
+		if err == nil {
+			err = f.move(first, true)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if f.admitted <= f.most {
+		return false, nil
+	}
+	return f.refuseLast(room)
+}
+
+// refuseLast refuses the last follows above the cap.
+func (f *follows) refuseLast(room func() bool) (more bool, err error) {
+	var all []follow
+	if err := f.each(func(is follow) { all = append(all, is) }); err != nil {
+		return false, err
+	}
+	slices.SortFunc(all, follow.compare)
+	for len(all) > f.most {
+		last := len(all) - 1
+		if !room() {
+			more = true
+			break
+		}
+		if err := f.move(all[last], false); err != nil {
+			return false, err
+		}
+		all = all[:last]
+	}
+	f.newest = all[len(all)-1].time
+	return more, nil
+}
+
+// move admits a refused follow, or refuses an admitted one.
+func (f *follows) move(is follow, admitted bool) error {
+	if err := f.remove(is, !admitted); err != nil {
+		return err
+	}
+	if err := f.insert(is, admitted); err != nil {
+		return err
+	}
+	return f.moved(is.other, admitted)
+}
+
+var errRefused = errors.New("read refused follows: the rows do not match their number")
+
+// firstRefused returns the earliest of the refused follows, of which there are some.
+func (f *follows) firstRefused() (first follow, err error) {
+	var other schemas.ID
+	err = f.Scan(rows.Scan{Prefix: []byte{rowRefusedBy}, Limit: 1}, func(row, _ []byte) bool {
+		other = schemas.ID(row[1+timeBytes:])
+		return false
+	})
+	if err != nil {
+		return follow{}, err
+	}
+	value, err := f.Get(rowOf(rowRefused, other))
+	if err == nil && value == nil {
+		err = errRefused
+	}
+	return parseFollow(other, value), err
+}
+
+const timeBytes = 8
+
+// refusedRow is the row that has a refused follow in the order of admission.
+func refusedRow(is follow) []byte {
+	row := ranked.AppendVersion([]byte{rowRefusedBy}, schemas.Version(is.time))
+	return append(row, is.other...)
+}
+
+// appendFollow appends the value of a live follow: time (8 bytes), weight (4 bytes) unless it is 1.
+func appendFollow(b []byte, is follow) []byte {
+	return append(ranked.AppendVersion(b, schemas.Version(is.time)), appendEdgeWeight(is.weight)...)
+}
+
+// parseFollow reads a value. An earlier release wrote the weight alone.
+func parseFollow(other schemas.ID, value []byte) follow {
+	is := follow{other: other, time: math.MinInt64, weight: parseEdgeWeight(value)}
+	if len(value) >= timeBytes {
+		is.time = schemas.Micros(ranked.Version(string(value[:timeBytes])))
+	}
+	return is
+}
+
+// appendFollowCounts appends the row's value: newest (8 bytes), admitted and refused as uvarints.
+func appendFollowCounts(b []byte, c followCounts) []byte {
+	b = ranked.AppendVersion(b, schemas.Version(c.newest))
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(c.admitted)), uint64(c.refused))
+}
+
+func parseFollowCounts(value []byte) (c followCounts, err error) {
+	if len(value) < timeBytes {
+		return c, errFollowCounts
+	}
+	c.newest = schemas.Micros(ranked.Version(string(value[:timeBytes])))
+	r := bytes.NewReader(value[timeBytes:])
+	admitted, err1 := binary.ReadUvarint(r)
+	refused, err2 := binary.ReadUvarint(r)
+	if err1 != nil || err2 != nil || r.Len() > 0 || admitted|refused >= 1<<40 {
+		return c, errFollowCounts
+	}
+	c.admitted, c.refused = int(admitted), int(refused)
+	return c, nil
+}
+
+var errFollowCounts = errors.New("parse number of follows: cut short or malformed")

@@ -1,0 +1,202 @@
+package pools
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// counting counts the rows that scans visit.
+type counting struct {
+	memory
+	visited int
+}
+
+func (c *counting) Scan(s rows.Scan, visit func(row, value []byte) bool) error {
+	return c.memory.Scan(s, func(row, value []byte) bool {
+		c.visited++
+		return visit(row, value)
+	})
+}
+
+// followWorld holds follows against a brute force, and what followees were told.
+type followWorld struct {
+	t     rapid.TB
+	table *counting
+	most  int
+	live  map[schemas.ID]follow
+	told  map[schemas.ID]bool // by followee: admitted
+}
+
+func newFollowWorld(t rapid.TB, most int) *followWorld {
+	return &followWorld{
+		t: t, table: &counting{memory: memory{}}, most: most, live: map[schemas.ID]follow{}, told: map[schemas.ID]bool{},
+	}
+}
+
+func always() bool { return true }
+
+// edit opens the follows, changes them, and balances them until nothing is left to do.
+func (w *followWorld) edit(room func() bool, change func(f *follows) error) {
+
+	for more := true; more; change = nil {
+		f, err := openFollows(w.table, w.most, func(other schemas.ID, admitted bool) error {
+			w.told[other] = admitted
+			return nil
+		})
+		if err == nil && change != nil {
+			err = change(f)
+		}
+		if err == nil {
+			more, err = f.balance(room)
+		}
+		if err == nil {
+			err = f.close()
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func (w *followWorld) put(is follow) {
+	w.live[is.other] = is
+	w.edit(always, func(f *follows) error {
+		entered, err := f.put(is)
+		if entered {
+			w.told[is.other] = true
+		}
+		return err
+	})
+}
+
+func (w *followWorld) end(other schemas.ID) {
+	delete(w.live, other)
+	delete(w.told, other)
+	w.edit(always, func(f *follows) error {
+		_, err := f.end(other)
+		return err
+	})
+}
+
+// admitted are the follows that a chunk reads.
+func (w *followWorld) admitted() map[schemas.ID]float32 {
+	g, err := readGraph(w.table, new(scratch))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return g.follows
+}
+
+// check holds rows and what followees were told against the brute force.
+func (w *followWorld) check(when string) {
+
+	var all []follow
+	for _, is := range w.live {
+		all = append(all, is)
+	}
+	slices.SortFunc(all, follow.compare)
+	want, told := map[schemas.ID]float32{}, map[schemas.ID]bool{}
+	for i, is := range all {
+		if told[is.other] = i < w.most; i < w.most {
+			want[is.other] = is.weight
+		}
+	}
+	if diff := cmp.Diff(want, w.admitted()); diff != "" {
+		w.t.Fatalf("%s: admitted follows (-want +got):\n%s", when, diff)
+	}
+	if diff := cmp.Diff(told, w.told); diff != "" {
+		w.t.Fatalf("%s: followees were told (-want +got):\n%s", when, diff)
+	}
+	refused := 0
+	for name := range w.table.memory {
+		if name[0] == rowRefused || name[0] == rowRefusedBy {
+			refused++
+		}
+	}
+	if want := 2 * max(0, len(all)-w.most); refused != want {
+		w.t.Fatalf("%s: %d rows of refused follows, want %d", when, refused, want)
+	}
+}
+
+// Follows start, move in time, change their weight and end in any order, and the cap changes: always the earliest are
+// admitted, and each followee was last told what it is.
+func TestFollows_AdmitTheEarliestInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newFollowWorld(t, rapid.IntRange(1, 6).Draw(t, "cap"))
+		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			other := schemas.ID(fmt.Sprintf("user:%d", rapid.IntRange(0, 11).Draw(t, "followee")))
+			switch was, live := w.live[other]; rapid.IntRange(0, 9).Draw(t, "what") {
+			case 0, 1, 2:
+				w.end(other)
+			case 3:
+				w.most = rapid.IntRange(1, 6).Draw(t, "cap")
+				w.edit(always, nil)
+			case 4:
+				if live {
+					was.weight = rapid.SampledFrom([]float32{1, 2, 3}).Draw(t, "weight")
+					w.put(was)
+				}
+			default:
+				w.put(follow{other, schemas.Micros(rapid.IntRange(-3, 8).Draw(t, "time")), 1})
+			}
+			w.check(fmt.Sprintf("step %d", step))
+		}
+	})
+}
+
+// A lowered cap is come to in as many records as it takes, and a raised one, too.
+func TestFollows_ComeToAChangedCapInSteps(t *testing.T) {
+	w := newFollowWorld(t, 1000)
+	for n := range 400 {
+		w.put(follow{schemas.ID(fmt.Sprintf("user:%d", n)), schemas.Micros(n), 1})
+	}
+	room := 0
+	steps := func() bool { room++; return room%50 > 0 }
+	w.most = 10
+	w.edit(steps, nil)
+	w.check("lowered")
+	w.most = 350
+	w.edit(steps, nil)
+	w.check("raised")
+}
+
+// Follows that an earlier release wrote have no time and no counts.
+func TestFollows_TakeOverRowsOfAnEarlierRelease(t *testing.T) {
+	w := newFollowWorld(t, 3)
+	for n := range 3 {
+		other := schemas.ID(fmt.Sprintf("user:%d", n))
+		w.table.memory[string(graphRow(regFollow, other))] = appendEdgeWeight(2)
+		w.live[other], w.told[other] = follow{other: other, time: -1 << 63, weight: 2}, true
+	}
+	w.put(follow{"user:new", 5, 1})
+	w.check("one more")
+	w.end("user:1")
+	w.check("one less")
+}
+
+// At the cap a follow reads a few rows, whatever the cap is, unless it is earlier than an admitted one.
+func TestFollows_ReadFewRowsAtTheCap(t *testing.T) {
+	const most = 500
+	w := newFollowWorld(t, most)
+	for n := range 2 * most {
+		w.put(follow{schemas.ID(fmt.Sprintf("user:%04d", n)), schemas.Micros(n), 1})
+	}
+	w.table.visited = 0
+	const toggles = 50
+	for n := range toggles {
+		other := schemas.ID(fmt.Sprintf("user:%04d", n))
+		w.end(other)
+		w.put(follow{other, schemas.Micros(2*most + n), 1})
+	}
+	if w.table.visited > 4*toggles {
+		t.Errorf("%d rows are read for %d follows and unfollows", w.table.visited, toggles)
+	}
+	w.check("at the end")
+}

@@ -1,0 +1,106 @@
+package pools_test
+
+import (
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/processors/proctest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// followAt sends the state of a follow of reader.
+func (r *rig) followAt(other schemas.ID, at schemas.Micros, live bool) {
+	proctest.Publish(r.Wire, r.Streams.Edges, string(reader),
+		&schemas.Edge{User: reader, Other: other, Kind: schemas.FollowEdge, Live: live, Time: at})
+}
+
+// awayOf returns what a followee was told of reader, in order: whether reader is away.
+func (r *rig) awayOf(followee string) (list []bool) {
+	for _, m := range r.modes(followee) {
+		list = append(list, m.Away)
+	}
+	return list
+}
+
+func TestMaxFollowees_RefusesTheLatestFollow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, MaxFollowees: 2})
+	expect := func(when string, authors ...schemas.UserID) {
+		t.Helper()
+		r.WaitIdle()
+		var got []schemas.UserID
+		for _, item := range r.pool(reader, schemas.Following).Items {
+			got = append(got, item.Author)
+		}
+		if slices.Sort(got); !slices.Equal(got, authors) {
+			t.Errorf("%s: the pool has pins of %v, want %v", when, got, authors)
+		}
+	}
+	for n, author := range []schemas.UserID{"user:a", "user:b", "user:c", "user:d"} {
+		r.deliver(schemas.Following, reader, 1, pin(n, schemas.Micros(10+n), author))
+		r.followAt(schemas.ID(author), schemas.Micros(4-n), true) // the earliest comes last
+	}
+	expect("four follows", "user:c", "user:d")
+	if got := r.member.Status(topics.Pools).Dropped["followee_cap"]; got != 2 {
+		t.Errorf("followee_cap is %d, want 2", got)
+	}
+	r.crash()
+	r.followAt("user:d", 9, false)
+	expect("one ends", "user:b", "user:c")
+	r.followAt("user:c", 9, true) // follows again, and is the latest now
+	expect("another one moves", "user:a", "user:b")
+	want := map[string][]bool{"user:a": {true, false}, "user:b": {true, false}, "user:c": {true}, "user:d": nil}
+	got := map[string][]bool{}
+	for followee := range want {
+		got[followee] = r.awayOf(followee)
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("followees were told that the user is away (-want +got):\n%s", diff)
+	}
+}
+
+// The word that a refused user is away may reach the followee behind the next follow, so an admitted one takes it back.
+func TestMaxFollowees_TakesBackTheRefusalOfAFormerFollow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, MaxFollowees: 1})
+	r.followAt("user:a", 1, true)
+	r.followAt("user:b", 2, true)
+	r.followAt("user:b", 3, false)
+	r.edge(reader, schemas.BlockEdge, "user:b", true)
+	r.edge(reader, schemas.BlockEdge, "user:b", false)
+	r.followAt("user:a", 3, false)
+	r.followAt("user:b", 4, true)
+	r.WaitIdle()
+	if got, want := r.awayOf("user:b"), []bool{true, false}; !slices.Equal(got, want) {
+		t.Errorf("user:b was told %v, want %v", got, want)
+	}
+	if got := r.awayOf("user:a"); len(got) > 0 {
+		t.Errorf("user:a was told %v, want nothing", got)
+	}
+}
+
+func TestErase_TellsTheFolloweesOfRefusedFollows(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, MaxFollowees: 1})
+	r.followAt("user:a", 1, true)
+	r.followAt("user:b", 2, true)
+	r.WaitIdle()
+	proctest.Publish(r.Wire, r.Streams.Erasures, string(reader), &schemas.Erasure{User: reader, Step: schemas.EraseReader, Time: 5})
+	r.WaitIdle()
+	var told []string
+	for _, rec := range proctest.Drain(r.Wire, r.Streams.Erasures) {
+		if rec.Value.Step == schemas.EraseFollower {
+			told = append(told, rec.Key)
+		}
+	}
+	if slices.Sort(told); !slices.Equal(told, []string{"user:a", "user:b"}) {
+		t.Errorf("%v are told to forget the user, want both followees", told)
+	}
+	if rows := r.Rows(topics.Pools, string(reader)); len(rows) > 0 {
+		t.Errorf("%d rows are left, such as %q", len(rows), rows[0].Name)
+	}
+}
