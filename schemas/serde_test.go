@@ -96,7 +96,10 @@ func TestHollowRecordsEnd(t *testing.T) {
 	if got, err := small.Decode(framed(9, 5)); err != nil || got.Time != 5 {
 		t.Errorf("a thousand nulls: got %v, %v, want 5", got, err)
 	}
-	var err error
+	_, err := serdeOf[Tick](t, texts{9: hollowSchema(22)}).Decode(framed(9, 5))
+	if !strings.Contains(fmt.Sprint(err), errHollow.Error()) {
+		t.Fatalf("2^22 nulls: got %v, want %v", err, errHollow) // 2^60 would not end
+	}
 	_, took := soonest(func() { _, err = serdeOf[Tick](t, texts{9: hollowSchema(60)}).Decode(framed(9, 5)) }) // anew: it is remembered
 	if !strings.Contains(fmt.Sprint(err), errHollow.Error()) || took > longestDecoding {
 		t.Errorf("2^60 nulls: got %.300v in %s, want %v", err, took, errHollow)

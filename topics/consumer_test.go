@@ -131,7 +131,9 @@ func TestConsumeReportsAFailedCommit(t *testing.T) {
 		}
 		return resp, nil, true
 	})
-	err := topics.Consume(t.Context(), w.consumer("g", topics.Edges), func(context.Context, []*kgo.Record) error { return nil })
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
+	defer cancel()
+	err := topics.Consume(ctx, w.consumer("g", topics.Edges), func(context.Context, []*kgo.Record) error { return nil })
 	if !errors.Is(err, kerr.GroupAuthorizationFailed) {
 		t.Errorf("Consume = %v, want the brokers' answer to the commit", err)
 	}

@@ -27,8 +27,8 @@ func TestTrueGivesUp(t *testing.T) {
 			True(lost, "doomsday", func() bool { return false })
 		}()
 		<-ended
-		if took := time.Since(began); took < Patience || took > Patience+2*slowest {
-			t.Errorf("gave up after %s, want %s", took, Patience)
+		if took := time.Since(began); took < Limit() || took > Limit()+2*slowest {
+			t.Errorf("gave up after %s, want %s", took, Limit())
 		}
 		if !strings.Contains(lost.why, "%s: %s") {
 			t.Errorf("got %q, want that it says how long, and for what", lost.why)
@@ -36,11 +36,29 @@ func TestTrueGivesUp(t *testing.T) {
 	})
 }
 
+func TestTrue_DoesNotWaitInATestThatHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, lost := time.Now(), &lost{TB: t, failed: true}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			True(lost, "doomsday", func() bool { return false })
+		}()
+		<-ended
+		if took := time.Since(began); took > 0 || !strings.Contains(lost.why, "failed already") {
+			t.Errorf("gave up after %s with %q, want at once", took, lost.why)
+		}
+	})
+}
+
 // lost is a test that may fail.
 type lost struct {
 	testing.TB
-	why string
+	failed bool
+	why    string
 }
+
+func (l *lost) Failed() bool { return l.failed }
 
 func (l *lost) Fatalf(format string, _ ...any) {
 	l.why = format

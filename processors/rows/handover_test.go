@@ -2,6 +2,7 @@ package rows
 
 import (
 	"context"
+	"errors"
 	"hash"
 	"os"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/lovoo/goka/storage"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -423,4 +425,25 @@ func TestAbandonedRunLosesAndDoublesNothing(t *testing.T) {
 	w.emittedOnce(t, n)
 	w.countedOnce(t, n)
 	w.storesEqualLog(t, dir)
+}
+
+// A table that lost records is no table: a consumer that went on at the oldest record would hand on rows without those before.
+func TestTableConsumer_EndsWithAnErrorWhereRecordsWereLost(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	consumer := newTableConsumer(w.kafka)
+	reading, err := consumer.ConsumePartition("t-table", 1, 1000) // the log ends before
+	must(t, err)
+	w.tableTransaction(t, "another", kgo.TryCommit)
+	select {
+	case m := <-reading.Messages():
+		t.Errorf("offset %d is handed on, want an error", m.Offset)
+	case err := <-reading.Errors():
+		if !errors.Is(err.Err, kerr.OffsetOutOfRange) {
+			t.Errorf("got %v, want %v", err, kerr.OffsetOutOfRange)
+		}
+	case <-time.After(eventually.Limit()):
+		t.Error("neither a record nor an error")
+	}
+	must(t, consumer.Close())
 }

@@ -237,3 +237,84 @@ func TestEmit_LongKeyIsABadRecord(t *testing.T) {
 		}
 	}
 }
+
+// countingPart is a partition whose callback writes a row, counts its calls, and then does what it is told.
+func countingPart(t *testing.T, then func(calls int) error) (p *part, key string, calls *int) {
+	t.Helper()
+	calls, key = new(int), hereOwners(1)[0]
+	p = newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in", handle: func(tx *Tx, _ []byte) error {
+		*calls++
+		return errors.Join(tx.Own().Put([]byte("row"), []byte("value")), then(*calls))
+	}}}})
+	return p, key, calls
+}
+
+func TestHandle_SkipsRecordsAtOrBelowTheAppliedOffset(t *testing.T) {
+	t.Parallel()
+	p, key, calls := countingPart(t, func(int) error { return nil })
+	p.applied[0] = 4
+	for offset := range int64(7) {
+		p.handle(fakeRecord{topic: "in", key: key, offset: offset, at: time.UnixMilli(5)}, 0, nil)
+	}
+	if *calls != 2 || p.applied[0] != 6 || p.w.r.meter.counters().Skipped != 5 {
+		t.Errorf("%d calls, applied %d, %d skipped; want 2, 6 and 5", *calls, p.applied[0], p.w.r.meter.counters().Skipped)
+	}
+}
+
+func TestHandle_CommitsNothingOfABatchInWhichACallbackPanicked(t *testing.T) {
+	t.Parallel()
+	p, key, _ := countingPart(t, func(calls int) error {
+		if calls == 2 {
+			panic("bug")
+		}
+		return nil
+	})
+	p.handle(fakeRecord{topic: "in", key: key, offset: 1, at: time.UnixMilli(5)}, 0, nil)
+	func() {
+		defer func() { _ = recover() }() // as Goka does
+		p.handle(fakeRecord{topic: "in", key: key, offset: 2, at: time.UnixMilli(5)}, 0, nil)
+		t.Error("the panic did not go on to Goka")
+	}()
+	if b := p.seal(); b != nil {
+		t.Errorf("a batch of %d messages is sealed, which holds writes of the record that panicked", b.messages)
+	}
+	p.handle(fakeRecord{topic: "in", key: key, offset: 3, at: time.UnixMilli(5)}, 0, nil)
+	if p.applied[0] != 1 {
+		t.Errorf("applied up to %d, want 1: no record is taken behind the panic", p.applied[0])
+	}
+}
+
+// retryRecord is a record that was published again for a group.
+type retryRecord struct {
+	fakeRecord
+	group string
+}
+
+func (r retryRecord) Headers() goka.Headers {
+	return goka.Headers{topics.RetryHeader: topics.Retry{Group: r.group, Attempt: 1}.Value()}
+}
+
+func TestHandle_PassesOverARetryForAnotherGroup(t *testing.T) {
+	t.Parallel()
+	p, key, calls := countingPart(t, func(int) error { return nil })
+	for i, group := range []string{"another", "g", "another"} {
+		p.handle(retryRecord{fakeRecord{topic: "in", key: key, offset: int64(i), at: time.UnixMilli(5)}, group}, 0, nil)
+	}
+	if *calls != 1 || p.applied[0] != 2 {
+		t.Errorf("%d calls, applied %d; want 1 for the group's own retry, and 2", *calls, p.applied[0])
+	}
+}
+
+func TestHandle_SendsAMisplacedRecordToItsPartition(t *testing.T) {
+	t.Parallel()
+	p, _, calls := countingPart(t, func(int) error { return nil })
+	key := "o0"
+	for n := 0; topics.Partition(key, testPartitions) == p.id; n++ {
+		key = "o" + strings.Repeat("x", n)
+	}
+	p.handle(fakeRecord{topic: "in", key: key, offset: 0, at: time.UnixMilli(5)}, 0, []byte("value"))
+	b := p.state.pending
+	if *calls != 0 || b.misplaced != 1 || len(b.emits) != 1 || b.emits[0].partition != topics.Partition(key, testPartitions) {
+		t.Errorf("%d calls, %d misplaced, %d emitted; want the record sent to its own partition", *calls, b.misplaced, len(b.emits))
+	}
+}

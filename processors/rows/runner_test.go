@@ -398,3 +398,17 @@ func TestMissingTopicIsNamed(t *testing.T) {
 		t.Errorf("Run: %v, want an error that names the topic", err)
 	}
 }
+
+// Owners would be looked for in other partitions than they are in.
+func TestRun_RefusesATopicWithAnotherNumberOfPartitions(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	w.kafka.Partitions = testPartitions / 2
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := newRunner(t, w, t.TempDir(), w.counter("t-in")).Run(ctx)
+	var fatal *FatalError
+	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "partitions, the configuration says") {
+		t.Errorf("Run: %v, want a fatal error that names both numbers", err)
+	}
+}

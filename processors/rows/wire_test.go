@@ -198,7 +198,7 @@ func newRunner(t testing.TB, w *wire, dir string, g Group) *Runner {
 	return r
 }
 
-const patience = eventually.Patience
+var patience = eventually.Limit()
 
 // watched is a log that counts messages which start with prefix.
 func watched(t testing.TB, prefix string, hits *atomic.Int64) *slog.Logger {

@@ -2,6 +2,9 @@ package cassandra
 
 import (
 	"fmt"
+	"math"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -70,6 +73,45 @@ func TestFloorAndRangeAreTheEndOfAFeed(t *testing.T) {
 		floor, cut := last[len(last)-2].args, last[len(last)-1].args
 		if want := n - 100; floor[0] != want || floor[1] != want || cut[2] != want || cut[0] != n-1 {
 			t.Errorf("%d entries: floor %v and range %v, want both at %d, of time %d", n, floor, cut, want, n-1)
+		}
+	}
+}
+
+// Without the event's time, or with another one, a repeat or another order of arrival would end in another state.
+func TestStatements_CarryTheTimeOfTheEvent(t *testing.T) {
+	pin := schemas.PinVersion{Pin: "pin:1", Version: 7, Created: 3}
+	for name, c := range map[string]struct {
+		st   statement
+		want any // the argument of USING TIMESTAMP
+	}{
+		"entry":       {entryStatement(&schemas.FeedEntry{Time: 5, ServedItem: schemas.ServedItem{Pin: "pin:1", Created: 3}}), int64(5)},
+		"swept entry": {entryStatement(&schemas.FeedEntry{Time: 5}), int64(5)},
+		"edge":        {edgeStatement(&schemas.Edge{Time: 5}), int64(5)},
+		"listing":     {listingStatement(&schemas.Publication{PinVersion: pin}), int64(7)},
+		"place":       {placeStatement(&schemas.Publication{PinVersion: pin}), int64(7)},
+		"card":        {cardStatement(&schemas.Card{PinVersion: pin}), int64(7)},
+		"least time":  {edgeStatement(&schemas.Edge{Time: math.MinInt64}), int64(math.MinInt64 + 1)},
+	} {
+		if !strings.HasSuffix(c.st.text, "USING TIMESTAMP ?") {
+			t.Errorf("%s: %q has no timestamp at its end", name, c.st.text)
+		}
+		if got := c.st.args[len(c.st.args)-1]; got != c.want {
+			t.Errorf("%s: timestamp %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A null that is bound writes a tombstone, and the driver binds a nil slice as null.
+func TestStatements_WriteNoNulls(t *testing.T) {
+	for name, st := range map[string]statement{
+		"entry":   entryStatement(&schemas.FeedEntry{ServedItem: schemas.ServedItem{Pin: "pin:1"}}),
+		"listing": listingStatement(&schemas.Publication{}),
+		"card":    cardStatement(&schemas.Card{}),
+	} {
+		for i, arg := range st.args {
+			if v := reflect.ValueOf(arg); !v.IsValid() || v.Kind() == reflect.Slice && v.IsNil() {
+				t.Errorf("%s: argument %d is null", name, i+1)
+			}
 		}
 	}
 }

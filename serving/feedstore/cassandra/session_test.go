@@ -229,3 +229,25 @@ func TestReplacedPasswordIsReadForEachConnection(t *testing.T) {
 		}
 	}
 }
+
+// The driver's defaults are other values for each of these.
+func TestSettings_AreForServing(t *testing.T) {
+	cfg, at := DefaultConfig(), DefaultCluster()
+	cfg.Timeout, at.Hosts = 123*time.Millisecond, []string{"127.0.0.1:1"}
+	c, err := settings(cfg, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Timeout != cfg.Timeout || c.ConnectTimeout != cfg.Timeout {
+		t.Errorf("time-outs of %s and %s, want %s", c.Timeout, c.ConnectTimeout, cfg.Timeout)
+	}
+	if c.Consistency != gocql.LocalQuorum {
+		t.Errorf("consistency %v, want a quorum of the data center", c.Consistency)
+	}
+	if c.DefaultTimestamp {
+		t.Error("the driver sets timestamps: a repeat would be newer than what it repeats")
+	}
+	if c.Keyspace != cfg.Keyspace {
+		t.Errorf("keyspace %q, want %q: without it no query goes to a node that has its rows", c.Keyspace, cfg.Keyspace)
+	}
+}

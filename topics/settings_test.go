@@ -1,0 +1,63 @@
+package topics_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/IBM/sarama"
+	"github.com/lovoo/goka"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// These settings differ from what a mistake or a default would set, and with any other value records are lost, or read that were
+// aborted. Each fault shows in a running product only now and then, so the values themselves are compared.
+func TestClient_SettingsThatKeepRecords(t *testing.T) {
+	client, err := topics.Kafka{Brokers: []string{"127.0.0.1:1"}}.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	for _, c := range []struct {
+		name string
+		got  any
+		want any
+	}{
+		{"isolation level", client.OptValue(kgo.FetchIsolationLevel), int8(1)}, // read committed
+		{"start of a new reader", client.OptValue(kgo.ConsumeStartOffset), kgo.NewOffset().AtStart()},
+		{"acknowledgements", client.OptValue(kgo.RequiredAcks), kgo.AllISRAcks()},
+		{"no idempotent writes", client.OptValue(kgo.DisableIdempotentWrite), false},
+		{"bytes of a decompressed batch", client.OptValue(kgo.MaxDecompressBatchBytes), topics.MaxDecompressedBytes},
+	} {
+		if !reflect.DeepEqual(c.got, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+// Goka's defaults are other values for each of these.
+func TestSarama_SettingsThatKeepRecords(t *testing.T) {
+	c, err := topics.Kafka{Brokers: []string{"127.0.0.1:1"}}.Sarama()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Consumer.IsolationLevel; got != sarama.ReadCommitted {
+		t.Errorf("isolation level: got %v, want read committed", got)
+	}
+	if got := c.Consumer.Offsets.Initial; got != sarama.OffsetOldest {
+		t.Errorf("start of a new group: got %v, want the oldest", got)
+	}
+	if got := c.Producer.RequiredAcks; got != sarama.WaitForAll {
+		t.Errorf("acknowledgements: got %v, want all", got)
+	}
+	if c.Metadata.AllowAutoTopicCreation {
+		t.Error("a client may create topics")
+	}
+	if got := c.Consumer.Group.Rebalance.GroupStrategies; len(got) != 1 || got[0] != goka.CopartitioningStrategy {
+		t.Errorf("assignment: got %v, want %v", got, goka.CopartitioningStrategy)
+	}
+	if got := sarama.MaxDecompressedBatchSize; got != topics.MaxDecompressedBytes {
+		t.Errorf("bytes of a decompressed batch: got %d, want %d", got, topics.MaxDecompressedBytes)
+	}
+}
