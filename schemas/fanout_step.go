@@ -45,6 +45,10 @@ type FanoutStep struct {
 	Back  bool   `avro:"back" json:"back"`   // brings back what was pulled: gives way to others, and ends with a DoneStep
 	Turn  bool   `avro:"turn" json:"turn"`   // the walk has the turn; another one waits for it
 
+	// Number is that of the step among those of its owner, 0 if it has none. The owner drops a step with another number than
+	// it expects: the walk has continued without it.
+	Number int64 `avro:"number" json:"number,omitempty"`
+
 	// Of an EdgesStep; Users and Weights also of a GiveStep.
 	Change  EdgeChange `avro:"change" json:"change,omitempty"`
 	Users   []UserID   `avro:"users" json:"users,omitempty"`

@@ -3,7 +3,6 @@ package fanout
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -97,13 +96,9 @@ func (g *group) backfillAgain(tx *rows.Tx, b *book, e edge) error {
 	return b.SetTimer(is.end(g.cfg.BackfillInterval).Time(), row)
 }
 
-// timer delivers the deferred backfill of the follower whose row names the timer, unless the follower has left.
-func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, _ time.Time) error {
-	if len(name) < 2 || name[0] != rowBudget {
-		return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
-	}
-	user := schemas.UserID(name[1:])
-	if err := own.Delete(name); err != nil || g.isGone(schemas.Followee(tx.Key())) {
+// backfillDeferred delivers the backfill of a follower whom a timer was set for, unless the follower has left.
+func (g *group) backfillDeferred(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
+	if err := own.Delete(rowOf(rowBudget, user)); err != nil {
 		return err
 	}
 	r, err := registerOf(own, rowFollow, user)

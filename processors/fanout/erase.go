@@ -114,6 +114,9 @@ func (g *group) forget(tx *rows.Tx, b *book, followee schemas.Followee, user sch
 			return err
 		}
 	}
+	if err := g.dropBudgetTimer(b.Owner, rowOf(rowBudget, user)); err != nil {
+		return err
+	}
 	for _, kind := range []byte{rowFollow, rowBlock, rowWeight, rowBudget} {
 		if err := b.deleteIfThere(rowOf(kind, user)); err != nil {
 			return err
@@ -204,12 +207,38 @@ func (g *group) part(tx *rows.Tx, user schemas.UserID, name, value string) error
 			return err
 		}
 		return g.vacate(tx, k.slot)
+	case rowStep:
+		return dropTimeout(tx.Own(), value)
+	case rowBudget:
+		return g.dropBudgetTimer(tx.Own(), []byte(name))
 	case rowFollow:
 		return g.partRegister(tx, user, rest, schemas.FollowEdge, value)
 	case rowBlock:
 		return g.partRegister(tx, user, rest, schemas.BlockEdge, value)
 	}
 	return nil
+}
+
+// dropTimeout takes back the timer of an expected step.
+func dropTimeout(own rows.Owner, value string) error {
+	e, err := parseExpected([]byte(value))
+	if err != nil {
+		return err
+	}
+	return own.DropTimer(e.timer.Time(), expectedRow())
+}
+
+// dropBudgetTimer takes back the timer of a deferred backfill, if there is one: its name is the row's, with the follower.
+func (g *group) dropBudgetTimer(own rows.Owner, row []byte) error {
+	value, err := own.Get(row)
+	if err != nil {
+		return err
+	}
+	l, err := parseBudget(value)
+	if err != nil || !l.timing {
+		return err
+	}
+	return own.DropTimer(l.end(g.cfg.BackfillInterval).Time(), row)
 }
 
 func (g *group) partRegister(tx *rows.Tx, user schemas.UserID, actor string, kind schemas.EdgeKind, value string) error {

@@ -22,8 +22,8 @@
 // is too big, a crash resumes the walk where it was, a walk never has more than one step under way among one owner's
 // edges, and the deliveries of others take their turn in between. Walks of one followee take turns, too: the others wait in a
 // queue. It keeps the Recents best publications and the Recents best withdrawals, and drops the walks below these, see
-// queue.go. (A delivery in the dead letters, which takes a broken configuration, holds its followee's walks up until it is
-// retried.) Above
+// queue.go. A step that the pools have not applied within StepTimeout, because a partition stands or the delivery is a dead
+// letter, does not hold the walk up: a timer continues it, see timeout.go. Above
 // SpreadAbove followers the edges move to shards, one a partition, and a walk runs in all of them at once.
 //
 // Pull. Above PullAbove followers a publication begins no walk: the recents stand in slots of the topic recents-pulled,
@@ -57,7 +57,7 @@
 // Effects are counted: pulled, deliveries that were not made because the followee is pulled; away, because the follower
 // is; to_pull, to_push and spread, followees that were switched; went_away and came_back, edges; erased_pins, of deleted
 // authors; replaced, recents that a replay gave another score; deferred_backfills, follows whose backfill waits for the end of the
-// interval.
+// interval; timed_out_steps, of walks that a timer continued.
 package fanout
 
 import (
@@ -113,6 +113,7 @@ func (g *group) partition(user schemas.UserID) int32 {
 const (
 	dropDeletedUser = "deleted_user" // the follower or the followee is gone
 	dropOldVersion  = "old_version"  // a newer version of the pin came before
+	dropOldStep     = "old_step"     // the walk has continued without the step
 	dropQueueCap    = "queue_cap"    // a queued walk over the cap of the queue
 )
 
@@ -128,4 +129,5 @@ const (
 	effectErased   = "erased_pins"
 	effectReplaced = "replaced"
 	effectDeferred = "deferred_backfills"
+	effectTimedOut = "timed_out_steps"
 )

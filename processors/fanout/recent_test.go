@@ -125,8 +125,8 @@ func TestConfig(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("the default is not valid: %v", err)
 	}
-	err := Config{HalfLife: time.Second, StepEdges: 3001, Recents: -1, PullAbove: -1, SpreadAbove: 2e9, BackfillInterval: time.Hour}.Validate()
-	if got, want := err.Error(), "half_life: 1s: want 1m to 8760h\nstep_edges: 3001: want 1 to 3000\nrecents: -1: want 1 to 10000"+
+	err := Config{HalfLife: time.Second, StepEdges: 3001, Recents: -1, PullAbove: -1, SpreadAbove: 2e9}.Validate()
+	if got, want := err.Error(), "half_life: 1s: want 1m to 8760h\nstep_edges: 3001: want 1 to 3000\nstep_timeout: 0s: want 1s to 1h\nrecents: -1: want 1 to 10000"+
 		"\nbackfill_interval: 0s: want 1s to 24h\npull_above: -1: want 0 to 1000000000\nspread_above: 2000000000: want 0 to 1000000000"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

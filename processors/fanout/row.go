@@ -22,6 +22,7 @@ const (
 	rowIndex  = 'p' // pin → what is known of it: version, place among the recents, slot
 	rowQueue  = 'q' // class, isLive, score, pin → the FanoutStep of a walk that waits for its turn; see queue.go
 	rowRecent = 'r' // score, pin → version, body; best first
+	rowStep   = 's' // the step that continues the walk with the turn, see expected
 	rowWeight = 'w' // follower → weight and the time it was sent; of one without a register only a weight that is not 1
 	rowGone   = 'x' // as rowRecent: pins that are deleted, or no longer the followee's
 )

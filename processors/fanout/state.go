@@ -12,7 +12,7 @@ import (
 type state struct {
 	followers int    // live follow registers
 	away      int    // edges among these rows of those who are away
-	steps     uint64 // numbers the steps of walks
+	steps     uint64 // the number of the step that continues the walk with the turn
 	busy      bool   // a walk has the turn
 
 	// What there is none of need not be looked for: most follows are of those who have published little.

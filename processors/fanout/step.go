@@ -68,10 +68,10 @@ func (s *step) share(partition int) (users []schemas.UserID, weights []float32) 
 	return s.users, weights
 }
 
-// lastShare returns the last partition that has followers, -1 if none has.
-func (s *step) lastShare() int {
-	for p := len(s.shares) - 1; p >= 0; p-- {
-		if len(s.shares[p].ends) > 0 {
+// shareFrom returns the first partition with followers in the order from the given one on, -1 if none has any.
+func (s *step) shareFrom(first int) int {
+	for n := range s.shares {
+		if p := (first + n) % len(s.shares); len(s.shares[p].ends) > 0 {
 			return p
 		}
 	}

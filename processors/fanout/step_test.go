@@ -18,7 +18,7 @@ func TestStepGathersFollowersByPartition(t *testing.T) {
 		st.reset(20)
 		n := rapid.IntRange(0, 40).Draw(t, "followers")
 		want := make([]schemas.Delivery, partitions)
-		last := -1
+		from, first := rapid.IntRange(0, partitions-1).Draw(t, "from"), partitions // how far behind from
 		for i := range n {
 			user := schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 1000).Draw(t, "user")))
 			weight := rapid.SampledFrom([]float32{1, 1, 1, 2.5}).Draw(t, "weight")
@@ -27,15 +27,20 @@ func TestStepGathersFollowersByPartition(t *testing.T) {
 			} else if !got {
 				break
 			}
-			last = max(last, int(topics.Partition(string(user), partitions)))
-			d := &want[topics.Partition(string(user), partitions)]
+			p := int(topics.Partition(string(user), partitions))
+			first = min(first, (p-from+partitions)%partitions)
+			d := &want[p]
 			d.Users, d.Weights = append(d.Users, user), append(d.Weights, weight)
 			if got := schemas.UserID(st.last); got != user {
 				t.Fatalf("last is %q, want %q", got, user)
 			}
 		}
-		if got := st.lastShare(); got != last {
-			t.Errorf("last share %d, want %d", got, last)
+		share := (from + first) % partitions
+		if first == partitions {
+			share = -1
+		}
+		if got := st.shareFrom(from); got != share {
+			t.Errorf("share from %d on is %d, want %d", from, got, share)
 		}
 		if st.more != (n > 20) {
 			t.Errorf("more: %v with %d followers", st.more, n)

@@ -94,6 +94,13 @@ func (g *group) take(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 	if b.busy && !s.Turn {
 		return g.enqueue(tx, b, s)
 	}
+	if s.Number != 0 {
+		if uint64(s.Number) != b.steps {
+			tx.Count(dropOldStep)
+			return nil
+		}
+		b.steps++
+	}
 	st := g.steps.Get().(*step)
 	defer g.steps.Put(st)
 	st.reset(g.stepEdges(&s.DeliveredPin))
@@ -105,12 +112,12 @@ func (g *group) take(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 	if err != nil {
 		return err
 	}
-	if err := g.bring(tx, st, s, then); err != nil {
+	if err := g.bring(tx, b, st, s, then); err != nil {
 		return err
 	}
 	if st.more {
 		b.busy = true
-		return nil
+		return g.expectStep(tx, b, then.step)
 	}
 	return g.finish(tx, b, s)
 }
@@ -161,8 +168,9 @@ func (g *group) then(tx *rows.Tx, b *book, s *schemas.FanoutStep, st *step, inAw
 	next := successor{owner: tx.Key()}
 	switch {
 	case st.more:
+		b.steps++
 		on := *s
-		on.After, on.Away, on.Turn = schemas.UserID(st.last), inAway, true
+		on.After, on.Away, on.Turn, on.Number = schemas.UserID(st.last), inAway, true, int64(b.steps)
 		next.step = &on
 	case s.Back && (b.shard || !b.spread):
 		next = successor{string(followee), &schemas.FanoutStep{Kind: schemas.DoneStep, Followee: followee}}
@@ -178,11 +186,12 @@ type successor struct {
 	step  *schemas.FanoutStep
 }
 
-// bring delivers a pin to the followers of a step. What is to be done then goes with the last delivery: the pools send
-// it on when they have applied that. Without any delivery it is sent at once.
-func (g *group) bring(tx *rows.Tx, st *step, s *schemas.FanoutStep, then *successor) error {
-	last := st.lastShare()
-	if last < 0 {
+// bring delivers a pin to the followers of a step. What is to be done then goes with one of the deliveries: the pools send
+// it on when they have applied that. It is another partition's with each step, so that one that stands delays few of them.
+// Without any delivery it is sent at once.
+func (g *group) bring(tx *rows.Tx, b *book, st *step, s *schemas.FanoutStep, then *successor) error {
+	carrier := st.shareFrom(int(b.steps % uint64(g.partitions)))
+	if carrier < 0 {
 		if then == nil {
 			return nil
 		}
@@ -193,7 +202,8 @@ func (g *group) bring(tx *rows.Tx, st *step, s *schemas.FanoutStep, then *succes
 		if d.Users, d.Weights = st.share(partition); len(d.Users) == 0 {
 			continue
 		}
-		if partition == last && then != nil {
+		d.Then, d.ThenKey = nil, ""
+		if partition == carrier && then != nil {
 			value, err := g.streams.FanoutLoop.Encode(then.step)
 			if err != nil {
 				return fmt.Errorf("encode %s: %w", topics.FanoutLoop, err)
@@ -214,8 +224,9 @@ func (g *group) finish(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 	}
 	followee, _ := followeeOf(tx.Key())
 	if b.spread && !b.shard {
+		b.steps++
 		on := *s
-		on.After, on.Away, on.Turn = "", false, false
+		on.After, on.Away, on.Turn, on.Number = "", false, false, 0
 		for p := range g.partitions {
 			if err := g.loop(tx, shardOf(followee, p, g.partitions), &on); err != nil {
 				return err
