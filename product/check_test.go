@@ -119,7 +119,7 @@ func TestConfigCheck_ReadsEveryFile(t *testing.T) {
 			set(parent+".user", "u")
 		}
 		if parent == "kafka_client.sasl" {
-			set(parent+".mechanism", topics.Plain)
+			set(parent+".mechanism", topics.ScramSHA256)
 		}
 		if strings.HasPrefix(path, "kafka_client.tls") || strings.Contains(path, "cassandra") && strings.Contains(path, ".tls.") {
 			set(parent+".enabled", "true")
