@@ -135,7 +135,6 @@ func (s door) checkErased() {
 	}
 	for path, want := range map[string]string{
 		"/v1/users/" + erased + "/feed/new":                      `"count":0`,
-		"/v1/users/user:reader/feed/why?pin=" + erasedPins + "1": `"reason":"deleted"`,
 		"/v1/users/user:reader/feed?limit=100":                   "pin:other-",
 		"/v1/users/user:reader/pools?source=interest&limit=1000": `"source":"interest"`,
 		"/v1/interests/interest:tea/pins?limit=100":              "pin:other-",
@@ -145,6 +144,11 @@ func (s door) checkErased() {
 		if text := s.get(path); !strings.Contains(text, want) {
 			s.t.Errorf("%s: no %s in %.500s", path, want, text)
 		}
+	}
+	// A candidate of related that is not swept yet still names its author; without one the card says that the pin is deleted.
+	why := s.get("/v1/users/user:reader/feed/why?pin=" + erasedPins + "1")
+	if !strings.Contains(why, `"reason":"deleted"`) && !strings.Contains(why, `"reason":"author_gone"`) {
+		s.t.Errorf("why: neither the pin nor its author is deleted in %.500s", why)
 	}
 	s.checkFeaturesOfNobody()
 }
