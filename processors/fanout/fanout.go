@@ -23,8 +23,8 @@
 // edges, and the deliveries of others take their turn in between. Walks of one followee take turns, too: the others wait in a
 // queue. It keeps the Recents best publications and the Recents best withdrawals, and drops the walks below these, see
 // queue.go. A step that the pools have not applied within StepTimeout, because a partition stands or the delivery is a dead
-// letter, does not hold the walk up: a timer continues it, see timeout.go. Above
-// SpreadAbove followers the edges move to shards, one a partition, and a walk runs in all of them at once.
+// letter, does not hold the walk up: a timer continues it, see timeout.go. Above SpreadAbove followers the edges move to
+// shards, one a partition, and a walk runs in all of them at once.
 //
 // Pull. Above PullAbove followers a publication begins no walk: the recents stand in slots of the topic recents-pulled,
 // from which readers merge them into their pools. A follower who is away is not walked to, but by versions that change
@@ -40,7 +40,6 @@
 //	'f'  follows           erasure of either side; a dead one stays, because a late event must lose against it
 //	'b'  blocks            as follows: erasure of either side
 //	'w'  weights           event: a weight of 1 of a user who never followed; erasure of either side
-//	'h'  backfill budgets  timer: the end of an interval with a deferred backfill; erasure of either side
 //	'l'  live edges        event: unfollow, or the follower becomes inactive; erasure
 //	'a'  inactive edges    event: unfollow, or the follower returns; erasure
 //	'h'  backfill budgets  event: the deferred backfill is delivered; erasure of either side
@@ -50,14 +49,15 @@
 //	'r'  recents           cap: Recents; erasure
 //	'x'  former recents    cap: Recents; erasure
 //	'q'  walks that wait   event: their turn comes; cap: Recents of each class; erasure
+//	's'  step expected     event: the timer fires and no walk runs; erasure
 //	'e'  free slots        event: the slot is used; cap: as many as slots were ever in use; erasure
 //
 // Every record has its effect exactly once, see package rows.
 //
 // Effects are counted: pulled, deliveries that were not made because the followee is pulled; away, because the follower
 // is; to_pull, to_push and spread, followees that were switched; went_away and came_back, edges; erased_pins, of deleted
-// authors; replaced, recents that a replay gave another score; deferred_backfills, follows whose backfill waits for the end of the
-// interval; timed_out_steps, of walks that a timer continued.
+// authors; replaced, recents that a replay gave another score; deferred_backfills, follows whose backfill waits for the end
+// of the interval; timed_out_steps, of walks that a timer continued.
 package fanout
 
 import (

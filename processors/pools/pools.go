@@ -47,7 +47,7 @@
 //	'e'  newest frozen entries        cap: Frozen
 //	'g'  live follows and blocks      event: unfollow, unblock, erasure of the other side
 //	'r'  follows over the cap         event: unfollow, erasure of the other side, or they are admitted
-//	'w'  the same by time             with its 'r'
+//	'w'  the same by event time       event: as its 'r'
 //	'f'  counts of follows            erasure; one row
 //	'o'  names of former followees    erasure of either side: an erasure must find each followee that has a row of the user
 //	's'  seen pins                    cap: SeenCap
