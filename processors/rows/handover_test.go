@@ -435,15 +435,11 @@ func TestTableConsumer_EndsWithAnErrorWhereRecordsWereLost(t *testing.T) {
 	reading, err := consumer.ConsumePartition("t-table", 1, 1000) // the log ends before
 	must(t, err)
 	w.tableTransaction(t, "another", kgo.TryCommit)
-	select {
-	case m := <-reading.Messages():
-		t.Errorf("offset %d is handed on, want an error", m.Offset)
-	case err := <-reading.Errors():
-		if !errors.Is(err.Err, kerr.OffsetOutOfRange) {
-			t.Errorf("got %v, want %v", err, kerr.OffsetOutOfRange)
-		}
-	case <-time.After(eventually.Limit()):
-		t.Error("neither a record nor an error")
+	for m := range reading.Messages() { // closed after the error
+		t.Fatalf("offset %d is handed on, want an error", m.Offset)
+	}
+	if err := <-reading.Errors(); err == nil || !errors.Is(err.Err, kerr.OffsetOutOfRange) {
+		t.Errorf("got %v, want %v", err, kerr.OffsetOutOfRange)
 	}
 	must(t, consumer.Close())
 }
