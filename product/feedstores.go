@@ -119,7 +119,7 @@ func (p *product) openCassandra() error {
 	}
 	p.sinks = append(p.sinks, feedSink{standbyStore, cassandra.Insisting{Store: standby}})
 	groups := map[string]string{primaryStore: topics.MaterializeGroup(""), standbyStore: topics.MaterializeGroup(standbyStore)}
-	p.storeLag = topics.NewStoreLag(p.ends, groups, p.cfg.Partitions, p.cfg.FeedStore.Hedge.MaxLag)
+	p.storeLag = topics.NewStoreLag(p.ends, groups, p.cfg.partitions(), p.cfg.FeedStore.Hedge.MaxLag)
 	both, err := hedged.New(p.cfg.FeedStore.Hedge, hedged.Stores{Primary: primary, Standby: standby, Lag: p.storeLag}, p.metrics)
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func (c *child) running(group string) (partitions []int32) {
 // whose the pools are.
 func share(t *testing.T, processes ...*child) map[int32]*child {
 	t.Helper()
-	all := int(DefaultConfig().Partitions)
+	all := topics.EmbeddedPartitions
 	of := map[int32]*child{}
 	processes[0].until(fmt.Sprintf("shared by %d processes", len(processes)), func() bool {
 		for _, group := range topics.RowGroups() {
@@ -95,7 +95,7 @@ func share(t *testing.T, processes ...*child) map[int32]*child {
 func readerOf(l *life, partitions ...int32) *reading {
 	quiet := l.quiet()
 	i := slices.IndexFunc(quiet, func(r *reading) bool {
-		return slices.Contains(partitions, topics.Partition(string(r.user), DefaultConfig().Partitions))
+		return slices.Contains(partitions, topics.Partition(string(r.user), topics.EmbeddedPartitions))
 	})
 	if i < 0 {
 		l.s.t.Fatalf("no reader of %d is in one of the partitions %v", len(quiet), partitions)

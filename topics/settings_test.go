@@ -28,7 +28,6 @@ func TestClient_SettingsThatKeepRecords(t *testing.T) {
 		{"start of a new reader", client.OptValue(kgo.ConsumeStartOffset), kgo.NewOffset().AtStart()},
 		{"acknowledgements", client.OptValue(kgo.RequiredAcks), kgo.AllISRAcks()},
 		{"no idempotent writes", client.OptValue(kgo.DisableIdempotentWrite), false},
-		{"bytes of a decompressed batch", client.OptValue(kgo.MaxDecompressBatchBytes), topics.MaxDecompressedBytes},
 	} {
 		if !reflect.DeepEqual(c.got, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
@@ -56,8 +55,5 @@ func TestSarama_SettingsThatKeepRecords(t *testing.T) {
 	}
 	if got := c.Consumer.Group.Rebalance.GroupStrategies; len(got) != 1 || got[0] != goka.CopartitioningStrategy {
 		t.Errorf("assignment: got %v, want %v", got, goka.CopartitioningStrategy)
-	}
-	if got := sarama.MaxDecompressedBatchSize; got != topics.MaxDecompressedBytes {
-		t.Errorf("bytes of a decompressed batch: got %d, want %d", got, topics.MaxDecompressedBytes)
 	}
 }
