@@ -328,6 +328,38 @@ func TestACommitThatTheEndLeftNoTimeForIsNotTheCause(t *testing.T) {
 	must(t, stop())
 }
 
+// A committed offset says to Wait, and to operators, that a record has had its effect. Goka marks it when the callback returns.
+func TestOffsets_AreNotCommittedBeforeTheTransactionOfTheirRecords(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	held, release := make(chan struct{}, 1000), make(chan struct{})
+	r.crash = func(at point) {
+		if at == beforeEnd {
+			held <- struct{}{}
+			<-release
+		}
+	}
+	start(t, r)
+	whileRunning(t, r, "it is ready", func() bool { return r.Status().Ready })
+	var beats atomic.Int64
+	owner := hereOwners(1)[0]
+	w.send(t, "t-in", 0, 3, func(int) string { return owner })
+	<-held // the first record's callback has returned, and its transaction has not ended
+	w.Broker().ControlKey(int16(kmsg.Heartbeat), func(kmsg.Request) (kmsg.Response, error, bool) {
+		w.Broker().KeepControl()
+		beats.Add(1)
+		return nil, nil, false
+	})
+	// sarama commits what is marked every 100 ms, and sends a heartbeat every 500 ms.
+	eventually.True(t, "heartbeats have come", func() bool { return beats.Load() >= 3 })
+	if n := w.committed(t, "t-in"); n != 0 {
+		t.Errorf("%d offsets are committed before the transaction has ended, want none", n)
+	}
+	close(release)
+	eventually.True(t, "they are committed then", func() bool { return w.committed(t, "t-in") == 3 })
+}
+
 // Who leaves while a commit is under way ends it and commits what has gathered behind it: the next owner need not work
 // it off again.
 func TestWhatHasGatheredIsCommittedAtTheEnd(t *testing.T) {

@@ -57,7 +57,7 @@ func TestBroker_ClosesConnectionsThatSendHostileRequests(t *testing.T) {
 		}
 		var silent net.Error
 		if n, err := io.Copy(io.Discard, conn); n != 0 || errors.As(err, &silent) && silent.Timeout() {
-			t.Errorf("%s: got %d bytes and %v, want a closed connection", name, n, err)
+			t.Fatalf("%s: got %d bytes and %v, want a closed connection", name, n, err)
 		}
 		_ = conn.Close()
 	}

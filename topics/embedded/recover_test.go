@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/eventually"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -324,7 +325,9 @@ func TestFullDirectoryStopsTheServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantFull(t, s.Run(t.Context()), cfg)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
+	defer cancel()
+	wantFull(t, s.Run(ctx), cfg)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
