@@ -1100,7 +1100,8 @@ func testUnfollow(t *testing.T, w *proctest.Wire) {
 	w.WaitIdle()
 	announce(w, "user:unf", pinOf("user:unf", 1100, 0))
 	w.WaitIdle()
-	publish(w, follow("u2", 1, "user:fan", schemas.Unfollow, "user:unf"))
+	publish(w, follow("u2", 1, "user:fan", schemas.Unfollow, "user:unf"),
+		follow("u3", 1, "user:fan", schemas.Follow, "user:unf")) // at the same time: loses
 	w.WaitIdle()
 	announce(w, "user:unf", pinOf("user:unf", 1101, 1))
 	w.WaitIdle()

@@ -186,6 +186,24 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// Without a secret the key of HS256 would be empty, which anybody has.
+func TestVerify_RefusesHS256WithoutASecret(t *testing.T) {
+	rs := rsaSigner(t, "r-1", 2048)
+	cfg := configured()
+	cfg.JWKS = write(t, string(setOf(t, rs)))
+	v := verifier(t, cfg, nil)
+	if _, err := v.Verify(t.Context(), rs.sign(t, nil)); err != nil {
+		t.Fatalf("RS256: %v", err)
+	}
+	for name, key := range map[string][]byte{"empty": {}, "public": []byte(rs.public["n"])} {
+		token := signer{jwt.SigningMethodHS256, "r-1", key, nil}.sign(t, nil)
+		var refused *TokenError
+		if got, err := v.Verify(t.Context(), token); !errors.As(err, &refused) {
+			t.Errorf("HS256 with the %s key: got %+v, %v, want it refused", name, got, err)
+		}
+	}
+}
+
 // forged gives a token the rights of an operator, with the signature as it was.
 func forged(token string) string {
 	parts := strings.Split(token, ".")

@@ -52,17 +52,18 @@ func TestBadCursors(t *testing.T) {
 	}
 	foreign := cursors{key: []byte("another key, as long")}
 	for name, text := range map[string]string{
-		"empty":          "",
-		"not base64":     "%%%",
-		"short":          "AQ",
-		"huge":           strings.Repeat("A", 1<<20),
-		"another user":   c.sealFeed(feedCursor{user: "user:other", feed: "home", below: 5}),
-		"of a list":      c.sealList(listCursor{followee: "user:viewer", place: "x"}),
-		"another key":    foreign.sealFeed(feedCursor{user: viewer, feed: "home", below: 5}),
-		"padded":         good + "=",
-		"longer":         good + "AAAA",
-		"fields missing": c.seal(feedKind, string(viewer)),
-		"no number":      c.seal(feedKind, string(viewer), "home", "five"),
+		"empty":                                "",
+		"not base64":                           "%%%",
+		"short":                                "AQ",
+		"huge":                                 strings.Repeat("A", 1<<20),
+		"another user":                         c.sealFeed(feedCursor{user: "user:other", feed: "home", below: 5}),
+		"of a list":                            c.sealList(listCursor{followee: "user:viewer", place: "x"}),
+		"of another kind, with as many fields": c.seal(listKind, string(viewer), "home", "5"),
+		"another key":                          foreign.sealFeed(feedCursor{user: viewer, feed: "home", below: 5}),
+		"padded":                               good + "=",
+		"longer":                               good + "AAAA",
+		"fields missing":                       c.seal(feedKind, string(viewer)),
+		"no number":                            c.seal(feedKind, string(viewer), "home", "five"),
 		"standard base64": base64.RawStdEncoding.EncodeToString(
 			append([]byte{0xff, 0xff, 0xff}, raw...)),
 	} {

@@ -49,6 +49,26 @@ func says(body string) http.HandlerFunc {
 
 const secret = "user:secret"
 
+// Without it the broker would work on for as long as it is configured, for nobody.
+func TestQuery_TellsTheBrokerTheDeadline(t *testing.T) {
+	var asked struct{ SQL, QueryOptions string }
+	c := broker(t, func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			t.Error(err)
+		}
+		_, _ = io.WriteString(w, "{}")
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := c.query(ctx, "SELECT n", 1); err != nil {
+		t.Fatal(err)
+	}
+	var ms int
+	if _, err := fmt.Sscanf(asked.QueryOptions, "timeoutMs=%d", &ms); err != nil || ms <= 0 || ms > 60_000 {
+		t.Errorf("query options %q, want at most the minute that is left", asked.QueryOptions)
+	}
+}
+
 func TestOnlyWholeAnswersAreTaken(t *testing.T) {
 	table := `"resultTable":{"dataSchema":{"columnNames":["n"],"columnDataTypes":["LONG"]},"rows":[[3]]}`
 	tests := map[string]struct {

@@ -485,6 +485,22 @@ func TestCredit(t *testing.T) {
 	}
 }
 
+func TestBalance_SavesNoMoreThanTheBurst(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Budget, cfg.Burst = 0.5, 3
+	b := newBalance(cfg)
+	for range 1000 {
+		b.begin()
+	}
+	spent := 0
+	for spent < 1000 && b.spend() {
+		spent++
+	}
+	if spent != cfg.Burst {
+		t.Errorf("%d extra reads at once, want the %d that may be saved", spent, cfg.Burst)
+	}
+}
+
 func TestBudgetIsEarned(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Budget, cfg.Burst, cfg.Warm = 0.25, 2, 0.1
