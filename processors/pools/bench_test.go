@@ -11,9 +11,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// BenchmarkDeliveries delivers pins to a few users at a time, each of whom was offered so many before, all of which once
-// stood in the pool: what a delivery costs must not grow with that. CPU is that of the whole process, the embedded
-// broker with it.
+// BenchmarkDeliveries delivers pins to a few users at a time, after each user was offered a given number of pins that all
+// entered the pool. The cost of a delivery must not grow with that number. The CPU time is that of the whole process,
+// including the embedded broker.
 func BenchmarkDeliveries(b *testing.B) {
 	for _, before := range []int{1_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("after=%d", before), func(b *testing.B) {
@@ -58,7 +58,7 @@ func offer(w *proctest.Wire, users []schemas.UserID, from, n int) {
 	}
 }
 
-// cpu is what the process has used so far.
+// cpu returns the CPU time that the process has used.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

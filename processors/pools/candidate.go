@@ -14,8 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// deliver puts every pin of a delivery into the pool of every user of it, without reading anything, and trims the pools
-// whose turn it is.
+// deliver puts every pin of a delivery into the pool of every user in it, without a read, and trims the pools that are due.
 func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	if err := checkDelivery(d); err != nil {
 		return err
@@ -41,9 +40,9 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	return g.trimPools(tx, p)
 }
 
-// trimPools trims the pools of p whose turn it is, last of all that a record does: they take the room that is left. Users who
-// follow the same few come due together, and their pools may have more rows to drop than a record may write: the others are
-// trimmed with the next rows that they get.
+// trimPools trims the due pools of p. It is the last step of a record and uses the remaining room. Users who follow the same
+// few followees become due together, and their pools may have more rows to drop than one record may write. The remaining
+// pools are trimmed with the next row that they get.
 func (g *group) trimPools(tx *rows.Tx, p *putter) error {
 	slices.Sort(p.due)
 	p.due = slices.Compact(p.due)
@@ -78,7 +77,8 @@ func (g *group) spread(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
 	return nil
 }
 
-// goOn does what a delivery asks for once it is applied.
+// goOn completes an applied delivery: it counts the answer to a backfill request and sends the walk's continuation to
+// fanout-loop.
 func (g *group) goOn(tx *rows.Tx, d *schemas.Delivery) error {
 	if d.Asked != 0 && len(d.Users) > 0 {
 		if err := g.answered(tx.Of(string(d.Users[0])), d.Asked); err != nil {
@@ -91,7 +91,7 @@ func (g *group) goOn(tx *rows.Tx, d *schemas.Delivery) error {
 	return tx.Emit(topics.FanoutLoop, d.ThenKey, d.Then)
 }
 
-// effectOf is what a delivery counts as.
+// effectOf returns the effect that a delivery of the source counts as.
 func effectOf(source schemas.Source) string {
 	if source == schemas.Related {
 		return effectNeighbours
@@ -121,7 +121,7 @@ func checkDelivery(d *schemas.Delivery) error {
 	return nil
 }
 
-// leaveDeleted takes deleted users out of a delivery.
+// leaveDeleted removes deleted users from a delivery and counts them.
 func (g *group) leaveDeleted(tx *rows.Tx, d *schemas.Delivery) {
 	kept := 0
 	for i, user := range d.Users {
@@ -139,19 +139,19 @@ func (g *group) leaveDeleted(tx *rows.Tx, d *schemas.Delivery) {
 	d.Weights = d.Weights[:min(kept, len(d.Weights))]
 }
 
-// putter writes candidate rows: what is the same for all users of a pin is made once.
+// putter writes candidate rows. It encodes once per pin what all users share.
 type putter struct {
 	source    schemas.Source
 	cap       int
-	due       []schemas.UserID // whose pool is to be trimmed
-	done      int              // of them, those whose pool has been
-	row       []byte           // of the pin, with the base score
-	score     int              // where the score stands in row
+	due       []schemas.UserID // users whose pool is to be trimmed
+	done      int              // number of users in due whose pool has been trimmed
+	row       []byte           // name of the pin's row, with the base score
+	score     int              // offset of the score in row
 	base      float64
 	hash      uint64
 	value     []byte
 	other     []byte    // row with another score
-	candidate candidate // the pin as its version has it
+	candidate candidate // the pin as of its version
 	first     bool      // that version is the pin's first
 
 	floors     *floors
@@ -170,13 +170,13 @@ func (p *putter) pin(first bool, pin schemas.PinID, v schemas.Version, base floa
 	p.base, p.hash = base, ranked.Hash(pin)+uint64(v)
 }
 
-// delivered is pin for one of a delivery.
+// delivered is like pin, for a pin of a delivery.
 func (p *putter) delivered(d *schemas.DeliveredPin) {
 	p.pin(isFirst(d), d.Pin, d.Version, d.Score, &ranked.Body{Facets: d.Facets, Created: d.Created, Deleted: d.Deleted})
 	p.candidate = candidate{pin: d.Pin, candidateBody: candidateBody{Facets: d.Facets, created: d.Created, deleted: d.Deleted}}
 }
 
-// rowFor returns the name of the pin's row for an edge of a weight. It is valid until the next call.
+// rowFor returns the name of the pin's row for an edge with the given weight. It is valid until the next call.
 func (p *putter) rowFor(weight float32) []byte {
 	if weight == 1 {
 		return p.row
@@ -186,7 +186,7 @@ func (p *putter) rowFor(weight float32) []byte {
 	return p.other
 }
 
-// enters says whether a row of the pin is put into a pool. l is the pool's level, nil if it is unknown.
+// enters reports whether a row of the pin is put into a pool. l is the level of the pool, or nil if it is unknown.
 func (p *putter) enters(row []byte, l *level, now time.Time, expiry time.Duration) bool {
 	if l == nil || l.floor == nil {
 		return true
@@ -198,7 +198,7 @@ func (p *putter) enters(row []byte, l *level, now time.Time, expiry time.Duratio
 	return !l.refuses(row, &p.candidate, now, expiry)
 }
 
-// put writes a row of the pin for a user. l is the level of the user's pool, nil if it is unknown.
+// put writes a row of the pin for a user. l is the level of the user's pool, or nil if it is unknown.
 func (p *putter) put(own rows.Owner, user schemas.UserID, row []byte, l *level) error {
 	if p.trimDue(user, l) && (len(p.due) == 0 || p.due[len(p.due)-1] != user) {
 		p.due = append(p.due, user)
@@ -206,8 +206,8 @@ func (p *putter) put(own rows.Owner, user schemas.UserID, row []byte, l *level) 
 	return own.Put(row, p.value)
 }
 
-// trimDue says whether a pool is to be trimmed once it has the row. Pools that are counted together could take turns so
-// that one of them never has its own; chance sees to that.
+// trimDue reports whether a pool must be trimmed once it has the row. Pools that share a counter could take turns so that one
+// of them is never due. The random condition prevents that.
 func (p *putter) trimDue(user schemas.UserID, l *level) bool {
 	if l == nil {
 		h := ranked.Hash(user)
@@ -217,15 +217,15 @@ func (p *putter) trimDue(user schemas.UserID, l *level) bool {
 	return l.room <= 0
 }
 
-// postpone has the pools that were due and not trimmed be due with their next row.
+// postpone makes the pools that were due but not trimmed due with their next row.
 func (p *putter) postpone() {
 	for _, user := range p.due[p.done:] {
 		p.floors.postpone(user, p.source)
 	}
 }
 
-// trim drops what is over the caps of a user's pool, and what is deleted by versions below one, and says how full it is then;
-// more says that the record has no room for all that is to be dropped.
+// trim drops the candidates over the caps of a user's pool, and those that a version lower than below deleted. It returns the
+// level of the pool afterwards. more reports that the record has no room for all deletions.
 func (g *group) trim(
 	tx *rows.Tx, own rows.Owner, user schemas.UserID, source schemas.Source, below schemas.Version,
 ) (l *level, more bool, err error) {
@@ -250,10 +250,10 @@ func (g *group) trim(
 	return levelOf(v, source, list, t, g.cfg.Cap, deletions), false, nil
 }
 
-// drop deletes the rows that a trim drops, as far as the record has room for them. What is left then are the highest
-// versions: without them earlier ones would say what a pin is.
+// drop deletes the rows that a trim drops, as far as the record has room. If there is not enough room, the highest versions
+// are deleted last: without them, lower versions would determine the facets of a pin.
 func drop(tx *rows.Tx, own rows.Owner, list []candidateRow, t *trimmed) (more bool, err error) {
-	const longestName = 1 << 10 // with its owner
+	const longestName = 1 << 10 // including the owner
 	order := t.dropped()
 	if rows, bytes := tx.Room(); len(order) > min(rows-freeRows, (bytes-freeBytes)/longestName) {
 		slices.SortFunc(order, func(i, j int) int { return cmp.Compare(list[i].version, list[j].version) })
@@ -270,8 +270,8 @@ func drop(tx *rows.Tx, own rows.Owner, list []candidateRow, t *trimmed) (more bo
 	return false, nil
 }
 
-// offer puts the candidates of another system into the user's pool of its source. An offer is a version of what it
-// offers: a later one replaces the facets.
+// offer puts the candidates of another system into the user's pool of its source. The time of the offer is the version of its
+// candidates: a later offer replaces the facets.
 func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	if err := o.CheckKey(tx.Key()); err != nil {
 		return err
@@ -309,8 +309,8 @@ func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	return g.trimPools(tx, p)
 }
 
-// admits says whether a user may have candidates of a source: one of the pipeline's, one that has some already, or one
-// more as long as there are not too many.
+// admits reports whether a user may have candidates of a source: related, a source that the user already has, or a new source
+// while the user has fewer than Config.Sources.
 func (g *group) admits(own rows.Owner, source schemas.Source) (bool, error) {
 	if source == schemas.Related {
 		return true, nil

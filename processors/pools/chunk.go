@@ -13,43 +13,43 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// order is a request with the rules that it is for.
+// order is a chunk request with the rules that apply to it.
 type order struct {
 	schemas.ChunkRequest
 	feed   rules.Feed
-	arm    string // "": none
-	offers offers // of external sources
+	arm    string // experiment arm; "": none
+	offers offers // candidates of external sources
 }
 
-// served begins the Served of an order.
+// served returns the Served of an order, without items.
 func (o *order) served() schemas.Served {
 	return schemas.Served{ID: o.Served, User: o.User, Time: o.Time, Feed: o.Feed, Arm: o.arm}
 }
 
-// What a chunk can be without, and say so.
+// Reasons why a chunk is degraded.
 const (
-	degradedReturning  = "returning"  // not all followees of one who was away have brought yet what they have
-	degradedAffinities = "affinities" // what the user cares for cannot be read
-	degradedPulled     = "pulled"     // what followees with many followers published is not known yet
-	degradedItems      = "items"      // how often pins were shown and saved is not known yet
+	degradedReturning  = "returning"  // some followees have not yet delivered the backfill for a reactivated user
+	degradedAffinities = "affinities" // the affinities of the user cannot be read
+	degradedPulled     = "pulled"     // the pins of pulled followees are not loaded yet
+	degradedItems      = "items"      // the counts of impressions and saves are not loaded yet
 	degradedModel      = "model"      // the external model did not answer
-	degradedSource     = "source:"    // before the name: an external source did not answer
+	degradedSource     = "source:"    // prefix of the name of an external source that did not answer
 )
 
-// material is what a chunk is made of.
+// material is the input of a chunk.
 type material struct {
 	pools    []rules.Pool
 	known    rules.Known
 	memory   schemas.Memory
-	away     bool // the user is; there is nothing but the head
+	away     bool // the user is inactive; only head is set
 	head     int64
 	graph    graph
 	announce bool
 	degraded []string
 }
 
-// compose builds the chunk once the partition has applied what it must. The rows are left before the rules begin: who
-// reads holds their partition here.
+// compose builds the chunk once the partition is ready. It releases the row snapshot before it applies the rules, because an
+// open snapshot blocks the partition.
 func (g *Generator) compose(ctx context.Context, o order) (*schemas.Chunk, error) {
 	if g.deps.Deleted.Has(o.User) {
 		return &schemas.Chunk{Served: o.served(), Recent: []schemas.FeedEntry{}}, nil
@@ -76,9 +76,12 @@ func (g *Generator) compose(ctx context.Context, o order) (*schemas.Chunk, error
 	}, nil
 }
 
-// make applies the rules. To ask of every candidate whether it was seen would cost more than all the rest of a chunk. So
-// the material leaves out what was shown lately, which is nearly all that still stands in the pools; what the rules then
-// choose, and what they measure the others by, is asked for, and only if some of it was seen everything is.
+// make applies the rules. Looking up every candidate among the seen pins would cost more than the rest of the chunk.
+// Therefore:
+//
+//   - The material leaves out recently shown pins, which are nearly all seen pins that the pools still contain.
+//   - make looks up only the pins that the rules choose and those that they compare the others with.
+//   - If any of these was seen, make filters all pools exactly and applies the rules again.
 func (g *Generator) make(ctx context.Context, o order, m *material) (rules.Chunk, error) {
 	visit := rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}
 	apply := func(v rules.Visit) rules.Chunk {
@@ -97,7 +100,7 @@ func (g *Generator) make(ctx context.Context, o order, m *material) (rules.Chunk
 	return made, nil
 }
 
-// chosenBy are the pins that a chunk shows, defers, or holds others back for.
+// chosenBy returns the pins that a chunk shows, defers, or prefers to pins that it holds back.
 func chosenBy(c *rules.Chunk) []schemas.PinID {
 	list := append(make([]schemas.PinID, 0, len(c.Items)+len(c.Memory.Deferred)+len(c.Weak)), c.Weak...)
 	for i := range c.Items {
@@ -109,7 +112,7 @@ func chosenBy(c *rules.Chunk) []schemas.PinID {
 	return list
 }
 
-// tops are the best pins of each pool.
+// tops returns the best pin of each pool.
 func (m *material) tops() []schemas.PinID {
 	var list []schemas.PinID
 	for _, p := range m.pools {
@@ -138,10 +141,10 @@ func (g *Generator) seen(ctx context.Context, user schemas.UserID, pins []schema
 	return seen, err
 }
 
-// floor is the position at or below which the feed store keeps nothing.
+// floor returns the trim position: the feed store keeps no entries at or below it.
 func (g *Generator) floor(head int64) int64 { return max(0, head-int64(g.cfg.FeedMax)) }
 
-// collect reads the material when the partition has applied what it must, and who was away is welcomed.
+// collect reads the material when the partition is ready and the backfills of a reactivated user have arrived or timed out.
 func (g *Generator) collect(ctx context.Context, o order) (*material, error) {
 	patience := g.deps.Now().Add(g.welcome(ctx))
 	for {
@@ -168,8 +171,8 @@ func (g *Generator) collect(ctx context.Context, o order) (*material, error) {
 	}
 }
 
-// welcome returns how long a chunk waits for the followees' deliveries: a quarter of the time that ctx has left stays for the
-// rest.
+// welcome returns how long a chunk waits for backfills. It reserves a quarter of the time that ctx has left for the other
+// steps.
 func (g *Generator) welcome(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(g.cfg.ReactivationTimeout, time.Until(deadline)*3/4)
@@ -177,8 +180,8 @@ func (g *Generator) welcome(ctx context.Context) time.Duration {
 	return g.cfg.ReactivationTimeout
 }
 
-// receive reads the material; nil for one who has just come back while the followees still bring what they have. For
-// one who is away it holds the head alone.
+// receive reads the material. It returns nil while a reactivated user's backfills are expected. The material of an inactive
+// user contains only the head.
 func (g *Generator) receive(v *view, o order, patience time.Time) (*material, error) {
 	p, err := readPresence(v)
 	if err != nil {
@@ -187,7 +190,8 @@ func (g *Generator) receive(v *view, o order, patience time.Time) (*material, er
 	if p == nil {
 		p = &presence{last: o.Time}
 	}
-	if g.pools.AwayAfter == 0 { // visits are not noted, and need not be announced but by whoever went away before
+	// With AwayAfter 0, visits are not recorded. Only the visit of a user who is already inactive must be announced.
+	if g.pools.AwayAfter == 0 {
 		p.last = o.Time
 	}
 	if p.away && !o.Returned {
@@ -211,7 +215,7 @@ func (g *Generator) receive(v *view, o order, patience time.Time) (*material, er
 	return m, nil
 }
 
-// gather reads what the rules of a feed need, and puts what is offered from outside among it.
+// gather reads what the rules of a feed need, and merges the candidates of external sources into the pools.
 func (g *Generator) gather(v *view, feed rules.Feed, o offers) (*material, error) {
 	m := &material{memory: v.state.Memory, head: v.state.Head, graph: v.graph, degraded: o.degraded}
 	if g.unread() != nil {
@@ -237,7 +241,7 @@ func (g *Generator) gather(v *view, feed rules.Feed, o offers) (*material, error
 	return m, nil
 }
 
-// beside puts what is offered of a source among what waits in its pool.
+// beside merges the offered candidates of a source into its pool.
 func (g *Generator) beside(v *view, source schemas.Source, pool, offered []candidate) ([]candidate, error) {
 	shown, err := v.judge(source).best(nil, offered, len(offered))
 	if err != nil {
@@ -256,7 +260,7 @@ func candidatesOf(all []candidate) []rules.Candidate {
 	return list
 }
 
-// know adds what is known beside the pools, as far as the feed asks for it. What is missing is said.
+// know adds the signals that the feed uses, other than the pools. It records missing ones as degraded.
 func (g *Generator) know(m *material, t table, feed rules.Feed) error {
 	if feed.Affinity > 0 {
 		if err := g.knowAffinities(m, t); err != nil {
@@ -273,14 +277,14 @@ func (g *Generator) know(m *material, t table, feed rules.Feed) error {
 	return nil
 }
 
-// knowAffinities adds what the user cares for, unless it is known already.
+// knowAffinities adds the affinities of the user, unless they are already known.
 func (g *Generator) knowAffinities(m *material, t table) error {
 	value, err := t.Get([]byte{rowAffinities})
 	if err != nil || value == nil || m.known.Affinities != nil || slices.Contains(m.degraded, degradedAffinities) {
 		return err
 	}
 	a, err := g.deps.Streams.Affinities.Decode(value)
-	if err != nil { // of another version, and the registry is away
+	if err != nil { // the record has another schema version, and the registry is unavailable
 		m.degraded = append(m.degraded, degradedAffinities)
 		return nil
 	}
@@ -288,9 +292,9 @@ func (g *Generator) knowAffinities(m *material, t table) error {
 	return nil
 }
 
-// recall returns the newest frozen entries of a user, newest first, as of when the material was read; but for the oldest of
-// them, which go with every entry that was added since. An entry that the user may no longer be shown is empty, as a swept
-// one in the store: answers use what is recalled where no store can say whether it may be shown.
+// recall returns the user's newest materialized entries, newest first, as of when the material was read. Each entry added
+// since then removes the oldest one. Entries that the user may no longer see are empty, like swept entries in the store:
+// callers use the recalled entries when no store can report whether they are visible.
 func (g *Generator) recall(ctx context.Context, user schemas.UserID, m *material) (list []schemas.FeedEntry, err error) {
 	err = g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) (err error) {
 		list, err = g.recent(s, m.head)
@@ -308,8 +312,8 @@ func (g *Generator) recall(ctx context.Context, user schemas.UserID, m *material
 	return list, nil
 }
 
-// showsAgain reports whether the user may still be shown a pin that was shown before: nothing hides it, and it came by no
-// edge, or a live edge of whatever source justifies it.
+// showsAgain reports whether the user may still see a pin that was shown before: nothing hides it, and either it came without
+// an edge or a live edge of any source justifies it.
 func (v *view) showsAgain(it *schemas.ServedItem) bool {
 	if v.hiding(&candidateBody{Facets: it.Facets}) != "" {
 		return false

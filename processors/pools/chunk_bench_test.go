@@ -14,9 +14,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// BenchmarkChunk asks for chunks of 25 of users with three pools of 500, an affinity each for fifty facets, hot pins and
-// a history, with all rules of feed home on: as fast as one after the other goes, and a thousand a second, each begun on
-// time whatever became of those before. In both it tells what a chunk took.
+// BenchmarkChunk requests chunks of 25 items with all rules of the feed home. Each user has three pools of 500, affinities
+// for fifty facets, hot pins and a history. One variant makes requests one after the other. The other starts a thousand
+// requests a second on schedule, however long earlier ones take. Both report the latency of a chunk.
 func BenchmarkChunk(b *testing.B) {
 	r := newChunkBench(b, 100)
 	b.Run("in a row", func(b *testing.B) {
@@ -48,7 +48,8 @@ func BenchmarkChunk(b *testing.B) {
 	})
 }
 
-// BenchmarkWaiting counts what a visit could bring to the same users, as a stream of new items does every few seconds.
+// BenchmarkWaiting counts the pins that a visit could show to the same users, as a stream of new items does every few
+// seconds.
 func BenchmarkWaiting(b *testing.B) {
 	r := newChunkBench(b, 100)
 	b.ReportAllocs()
@@ -69,7 +70,7 @@ func reportQuantiles(b *testing.B, took []time.Duration) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// chunkBench is a generator on the rows of some users.
+// chunkBench is a generator over the rows of some users.
 type chunkBench struct {
 	generator *pools.Generator
 	users     []schemas.UserID
@@ -79,7 +80,7 @@ func newChunkBench(b *testing.B, users int) *chunkBench {
 	w := proctest.NewOf(b, 4)
 	own := func(c *rows.Config) {
 		c.CacheBytes, c.MemTableBytes = rows.DefaultConfig().CacheBytes, 64<<20
-		c.SessionTimeout = time.Minute // a machine that is kept busy is not a member that is lost
+		c.SessionTimeout = time.Minute // a busy machine does not lose its membership
 	}
 	member := w.StartWith("a", own, pools.Group(pools.DefaultConfig(), w.Streams, deleted{}))
 	log, err := topics.NewLog(w.Kafka)
@@ -109,12 +110,12 @@ func newChunkBench(b *testing.B, users int) *chunkBench {
 		b.Fatal(err)
 	}
 	for i := range r.users {
-		r.chunk(b, i) // the partitions have answered once
+		r.chunk(b, i) // warm up: each partition has answered once
 	}
 	return r
 }
 
-// The pins of the benchmark are of 100 authors, 50 boards and 40 interests, of which a user follows some and cares for
+// The pins of the benchmark have 100 authors, 50 boards and 40 interests. A user follows some of them and has affinities for
 // some.
 func benchPin(source schemas.Source, i int) schemas.DeliveredPin {
 	p := pin(i, schemas.Micros(1e15+i), schemas.UserID(fmt.Sprintf("user:author-%d", i%100)))
@@ -129,13 +130,13 @@ func benchPin(source schemas.Source, i int) schemas.DeliveredPin {
 
 func benchDeliveries(source schemas.Source, users []schemas.UserID) []*schemas.Delivery {
 	var list []*schemas.Delivery
-	for i := range 525 { // 25 of which have been shown
+	for i := range 525 { // 25 of them have been shown
 		list = append(list, &schemas.Delivery{Source: source, Pins: []schemas.DeliveredPin{benchPin(source, i)}, Users: users})
 	}
 	return list
 }
 
-// tellOf gives a user edges, affinities, and a history of 200 pins, some of which still stand in the pools.
+// tellOf gives a user edges, affinities, and a history of 200 pins, some of which are still in the pools.
 func tellOf(w *proctest.Wire, user schemas.UserID) {
 	affinities := &schemas.Affinities{User: user, Time: 1}
 	for i := range 100 {
@@ -158,7 +159,7 @@ func tellOf(w *proctest.Wire, user schemas.UserID) {
 	proctest.Publish(w, w.Streams.Served, string(user), served)
 }
 
-// benchHot knows every second pin.
+// benchHot returns counts for every second pin.
 func benchHot() *pools.Hot {
 	known := make(chan struct{})
 	close(known)
@@ -172,7 +173,7 @@ func benchHot() *pools.Hot {
 	return hot
 }
 
-// chunk asks for a chunk, which is then not shown.
+// chunk requests a chunk and reports that it was not shown.
 func (r *chunkBench) chunk(b *testing.B, i int) time.Duration {
 	user, id := r.users[i%len(r.users)], fmt.Sprintf("visit-%d", i)
 	start := time.Now()

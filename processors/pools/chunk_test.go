@@ -18,7 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Pins that were seen long ago, and delivered again, are found out however many there are.
+// Pins that were seen long ago and delivered again are recognized, however many there are.
 func TestWhatWasSeenLongAgoIsNotChosen(t *testing.T) {
 	d := newDesk(40)
 	put := func(pin schemas.PinID) { d.rows[string(rowOf(rowSeen, pin))] = appendSeen(nil, seen{position: 1}) }
@@ -32,7 +32,7 @@ func TestWhatWasSeenLongAgoIsNotChosen(t *testing.T) {
 	}
 }
 
-// However many of them stand before the others: here more than a chunk is made of.
+// This holds even if more of them than a chunk considers precede the unseen pins.
 func TestWhatStandsBehindMuchThatWasSeenIsFound(t *testing.T) {
 	d := newDesk(300)
 	for n := range 250 {
@@ -45,7 +45,7 @@ func TestWhatStandsBehindMuchThatWasSeenIsFound(t *testing.T) {
 	}
 }
 
-// deskWith is a desk whose user has a memory.
+// deskWith returns a desk whose user has a memory.
 func deskWith(t *testing.T, pins int, m schemas.Memory) *desk {
 	d := newDesk(pins)
 	value, err := json.Marshal(state{Memory: m})
@@ -56,7 +56,7 @@ func deskWith(t *testing.T, pins int, m schemas.Memory) *desk {
 	return d
 }
 
-// What is remembered comes from the rows and goes into the Served, for a feed with rules and for one without.
+// The memory is read from the rows and written to the Served, for feeds with and without rules.
 func TestMemoryTravelsInServed(t *testing.T) {
 	before := schemas.Memory{
 		Mix: map[string]float64{"editors": 3}, Draws: 5, Began: 1, Visited: 2, Weak: 3,
@@ -97,7 +97,7 @@ func TestExpiredCandidatesAreTold(t *testing.T) {
 	}
 }
 
-// registry gives every schema the id 1.
+// registry assigns the id 1 to every schema.
 type registry struct{}
 
 func (registry) Register(context.Context, string, string) (int, error) { return 1, nil }
@@ -106,7 +106,7 @@ func (registry) SchemaByID(context.Context, int) (string, error) {
 	return "", errors.New("the registry is away")
 }
 
-// What home needs and cannot have is said; plain needs nothing.
+// Signals that the feed home uses and that are unavailable are reported as degraded. The feed plain uses none.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	known, unknown := make(chan struct{}), make(chan struct{})
 	close(known)
@@ -148,7 +148,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}
 }
 
-// As long as it is not known what is pulled, nobody is told that there is little or nothing.
+// While the pulled pins are not loaded, reads of pools return an error instead of an incomplete answer.
 func TestPoolsAreNotReadWithoutWhatIsPulled(t *testing.T) {
 	ready := make(chan struct{})
 	d := newDesk(3)
@@ -189,7 +189,7 @@ func TestAnArmIsTold(t *testing.T) {
 	}
 }
 
-// Waiting is what a visit of feed home without a limit would bring, whatever is held back.
+// Waiting returns what a visit of the feed home without a limit would show, without what is held back.
 func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 	cfg := DefaultGeneratorConfig()
 	cfg.Feeds = maps.Clone(cfg.Feeds)
@@ -197,7 +197,7 @@ func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 	home.Defer.Floor, home.Defer.Budget = 10, 5
 	cfg.Feeds[rules.Home] = home
 	d := &desk{rows: memory{}, applied: -1, session: 1, changed: make(chan struct{})}
-	for n := range 30 { // 11 within the floor
+	for n := range 30 { // 11 within the margin
 		d.rows.put(schemas.Related, delivered{pin: pinID(n), version: 1, score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
 	}
 	g := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: nobody{}})
@@ -221,8 +221,8 @@ func TestWaitingLeavesOutWhatIsHeldBack(t *testing.T) {
 	expect("without feed home", 14)
 }
 
-// A pin that was shown long ago, and stands in a pool again, neither counts nor is others' measure.
-// What the program around keeps out of every visit is not waiting for one, and is not what others are held back for.
+// A pin that was shown long ago and is in a pool again does not count, and other pins are not compared with it. A pin that
+// Own.Admit rejects does not count either, and other pins are not deferred because of it.
 func TestWaitingLeavesOutWhatIsNotAdmitted(t *testing.T) {
 	d := newDesk(0)
 	for n := range 20 {
@@ -238,7 +238,7 @@ func TestWaitingLeavesOutWhatIsNotAdmitted(t *testing.T) {
 			return feed != rules.Home || c.Score < -4 && c.Score != -7
 		},
 	}})
-	if n, err := g.Waiting(t.Context(), owner); err != nil || n != 10 { // from -5, the best there is, to -15
+	if n, err := g.Waiting(t.Context(), owner); err != nil || n != 10 { // from -5, the best one, to -15
 		t.Errorf("%d wait, %v, want 10", n, err)
 	}
 	state, err := g.FeedState(t.Context(), owner, rules.Home)
@@ -257,9 +257,9 @@ func TestWaitingLeavesOutWhatWasSeenLongAgo(t *testing.T) {
 		seen []int
 		want int
 	}{
-		"none":            {nil, 16}, // 11 within the floor, and the budget
+		"none":            {nil, 16}, // 11 within the margin, and the budget
 		"one that counts": {[]int{5}, 15},
-		"the best":        {[]int{0}, 16}, // the floor goes down with it
+		"the best":        {[]int{0}, 16}, // the threshold falls with it
 		"all":             {[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}, 0},
 	}
 	for name, test := range tests {
@@ -269,7 +269,7 @@ func TestWaitingLeavesOutWhatWasSeenLongAgo(t *testing.T) {
 				d.rows.put(schemas.Related, delivered{pin: pinID(n), version: 1, score: float64(-n), Facets: schemas.Facets{Author: "user:a"}})
 			}
 			d.rows[string(rowState)] = []byte(`{"head":9}`)
-			for _, n := range test.seen { // no entry of the newest says so
+			for _, n := range test.seen { // older than the newest entries
 				d.rows[string(rowOf(rowSeen, pinID(n)))] = appendSeen(nil, seen{position: 1})
 			}
 			n, err := generatorWith(t, cfg, Deps{Rows: d, End: d, Deleted: nobody{}}).Waiting(t.Context(), owner)
@@ -332,8 +332,8 @@ func TestChunksAreCounted(t *testing.T) {
 	}
 }
 
-// Whatever is delivered, blocked, shown by whichever feed, failed or lost to a restart in between: nothing is shown twice
-// or though it may not be, and a chunk of feed home is as large as what waits allows.
+// Whatever is delivered, blocked, shown by any feed, failed, or lost in a restart in between: no pin is shown twice or while
+// it is hidden, and a chunk of the feed home is as large as the waiting candidates allow.
 func TestVisitsOverRandomHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := DefaultGeneratorConfig()

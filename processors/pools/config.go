@@ -10,64 +10,67 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rules"
 )
 
-// Config are the caps of the pools. See DefaultConfig.
+// Config holds the caps of the pools. See DefaultConfig.
 type Config struct {
-	// Cap is how many candidates a user has of a source, and how many hidden ones; default 500, 10 to 1,000,000.
+	// Cap is the maximum number of visible candidates per user and source, and separately of hidden ones; default 500, 10 to
+	// 1,000,000.
 	Cap int `yaml:"cap"`
-	// Sources is how many a user has, offered ones included; default 16, 3 to 100.
+	// Sources is the maximum number of sources per user, including external ones; default 16, 3 to 100.
 	Sources int `yaml:"sources"`
-	// MaxFollowees is how many follows of a user count, 1 to 100,000; 0 is the default, 10,000. Those with the latest event
-	// times are over the cap and deliver nothing until others end. A change takes effect with the user's next follow or
-	// unfollow.
+	// MaxFollowees is the maximum number of a user's follows that count, 1 to 100,000; 0 means the default, 10,000. The
+	// follows with the latest event times are over the cap and deliver nothing until others end. A change takes effect with
+	// the user's next follow or unfollow.
 	MaxFollowees int `yaml:"max_followees"`
-	// SeenCap is how many pins are remembered as seen by a user, default 100,000, 1000 to 1,000,000.
+	// SeenCap is the maximum number of seen pins that are remembered per user; default 100,000, 1000 to 1,000,000.
 	SeenCap int `yaml:"seen_cap"`
-	// Frozen is how many of a user's newest frozen entries a chunk carries, default 200, 100 to 1000.
+	// Frozen is how many of a user's newest materialized entries a chunk contains; default 200, 100 to 1000.
 	Frozen int `yaml:"frozen"`
-	// Expiry is the age at which a pin is no candidate any more, at least 1 m; default 0: none.
+	// Expiry is the age at which a pin stops being a candidate, at least 1m; default 0: candidates do not expire.
 	Expiry time.Duration `yaml:"expiry"`
 
-	// AwayAfter is how long after a visit, by arrival time, or, without any visit, after the first follow, a user is away:
-	// the followees deliver nothing new until the next visit; default 30 days, at least 1 s, or 0 for never. Whoever is away when
-	// it becomes 0 is until the next visit or rebuild; whoever is here when it no longer is 0 may go away AwayAfter from the
-	// next visit, follow or rebuild on.
+	// AwayAfter is the time without a visit after which a user is inactive; default 30 days, at least 1s, or 0 for never. It
+	// counts by arrival time from the last visit or, without any visit, from the first follow. The followees of an inactive
+	// user deliver nothing new until the next visit. If AwayAfter changes to 0, an inactive user stays inactive until the
+	// next visit or rebuild. If it changes from 0, the time of an active user counts from the next visit, follow or rebuild.
 	AwayAfter time.Duration `yaml:"away_after"`
 }
 
-// GeneratorConfig are the feeds that are made of the pools. See DefaultGeneratorConfig.
+// GeneratorConfig configures the feeds that a Generator composes. See DefaultGeneratorConfig.
 type GeneratorConfig struct {
-	// Head is how many of the best candidates of each source a chunk is made of, default 200, 100 to 1000.
+	// Head is how many of the best candidates of each source a chunk considers; default 200, 100 to 1000.
 	Head int `yaml:"head"`
-	// HalfLife is that of write-time scores, see package score; the fan-out's own is handed here. 0: not known.
+	// HalfLife is the time constant τ of write-time scores; see package score. The application copies it from the
+	// configuration of the fan-out. 0: unknown.
 	HalfLife time.Duration `yaml:"-"`
-	// FeedMax is how many frozen entries of a user the feed store keeps, at least 10; its own setting is handed here.
+	// FeedMax is how many materialized entries per user the feed store keeps, at least 10. The application copies it from the
+	// configuration of the feed store.
 	FeedMax int `yaml:"-"`
-	// ReactivationTimeout is how long a chunk for one who was away waits for what the followees bring, and never more than three quarters of
-	// what a visit has left; default 100 ms, 0 to 1 m.
+	// ReactivationTimeout is how long a chunk for a reactivated user waits for backfills; default 100ms, 0 to 1m. It is
+	// limited to three quarters of the time that the visit has left.
 	ReactivationTimeout time.Duration `yaml:"reactivation_timeout"`
-	// Feeds are the rules by name: "home", "plain" …
+	// Feeds are the rules by feed name, such as "home" and "plain".
 	Feeds rules.Feeds `yaml:"feeds"`
 
-	// Elsewhere is how long after a visit has asked another process for a chunk it may still show the chunk as new. A partition
-	// that may have been in another process before has no chunks for so long: then all that is shown as new on chunks of the
-	// previous owner is in the topic served, whose end is read, and the first chunk is made when it is applied up to there. This
-	// holds as long as the previous owner gives no chunks once the brokers have taken the partition from it. 0: there is no other
-	// process. feed.Config.Longest is handed here.
+	// Elsewhere is how long after a visit requested a chunk from another process that visit may show the chunk as new. After
+	// a partition moved from another process, the generator makes no chunks for this long. Then everything that visits showed
+	// as new from chunks of the previous owner is in the topic served. The generator reads the end of that topic and makes
+	// the first chunk when the partition has applied it. This requires that the previous owner makes no chunks after the
+	// brokers revoked the partition. 0: there is no other process. The application copies it from feed.Config.Longest.
 	Elsewhere time.Duration `yaml:"-"`
 
-	// Sources are asked for candidates while a chunk is made.
+	// Sources are the external sources that are asked for candidates for each chunk.
 	Sources []ExternalSource `yaml:"sources"`
-	// Model is asked for scores while a chunk is made.
+	// Model is the external model that is asked for scores for each chunk.
 	Model ExternalModel `yaml:"model"`
 }
 
-// DefaultConfig: pools of 500, 16 sources, 10,000 followees, 100,000 seen pins and 200 frozen entries a user, no expiry; away after
-// 30 days.
+// DefaultConfig returns the defaults: pools of 500 candidates, 16 sources, 10,000 followees, 100,000 seen pins and 200
+// materialized entries per user, no expiry, inactive after 30 days.
 func DefaultConfig() Config {
 	return Config{Cap: 500, Sources: 16, MaxFollowees: 10_000, SeenCap: 100_000, Frozen: 200, AwayAfter: 30 * 24 * time.Hour}
 }
 
-// DefaultGeneratorConfig has the feeds of rules.Default, and asks nobody outside.
+// DefaultGeneratorConfig returns the feeds of rules.Default, without external sources and without a model.
 func DefaultGeneratorConfig() GeneratorConfig {
 	return GeneratorConfig{
 		Head: 200, FeedMax: 2000, ReactivationTimeout: 100 * time.Millisecond, Feeds: rules.Default(),

@@ -5,14 +5,14 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Effects of deferring, in candidates.
+// Effects of deferral, in candidates.
 const (
-	effectDeferred = "deferred"          // held back for a later session
-	effectCameBack = "deferred_came_out" // shown after all
+	effectDeferred = "deferred"          // deferred to a later session
+	effectCameBack = "deferred_came_out" // shown after a deferral
 )
 
-// defers counts what a Served says of deferred candidates, and drops those that were given up. before is what was
-// remembered until then.
+// defers counts the deferred candidates of a Served and drops those that were deferred for too long. before is the memory of
+// the previous Served.
 func (g *group) defers(tx *rows.Tx, own rows.Owner, before *schemas.Memory, s *schemas.Served) error {
 	held := make(map[schemas.PinID]bool, len(before.Deferred))
 	for _, d := range before.Deferred {
@@ -40,7 +40,7 @@ func (g *group) defers(tx *rows.Tx, own rows.Owner, before *schemas.Memory, s *s
 	return noteGivenUp(own, s.Expired)
 }
 
-// giveUp drops the candidates of pins, whatever their source. As all that is dropped they return with a new delivery.
+// giveUp drops the candidates of pins in all sources. Like all dropped candidates, they return with a new delivery.
 func (g *group) giveUp(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) error {
 	gone, counted := make(map[schemas.PinID]bool, len(pins)), map[schemas.PinID]bool{}
 	for _, pin := range pins {
@@ -59,7 +59,7 @@ func (g *group) giveUp(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) error 
 			if !gone[all[i].pin] {
 				continue
 			}
-			if !counted[all[i].pin] { // it may have several rows
+			if !counted[all[i].pin] { // a pin may have several rows
 				counted[all[i].pin] = true
 				tx.Count(dropDeferred)
 			}

@@ -9,18 +9,18 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Erasing, with a generation that is being built. The active one takes rows away a step at a time, and tells the followees that
-// they name; when it has none left it asks for the rest to go. Until then the silent one keeps the rows that name followees:
-// it may have come to other rows when it becomes active, and then has to tell them. A timer takes away what it still has at the
-// end, as nobody hears what a silent generation asks for.
+// Erasure while a new generation is being built. The active generation deletes the rows in steps and notifies the followees
+// that they name. When no row is left, it requests the last step (schemas.EraseRest). Until then a silent generation keeps
+// the rows that name followees: it may have other rows when it becomes active, and must then notify these followees. After
+// the last step, a timer deletes its remaining rows, because a silent generation emits no next step.
 
-// eraseRows is how many rows of a deleted user go in one step at most.
+// eraseRows is the maximum number of a deleted user's rows that one step deletes.
 const eraseRows = 2000
 
-// timerErase is the timer that a silent generation goes on by.
+// timerErase is the timer with which a silent generation continues an erasure.
 const timerErase = "erase"
 
-// erase works off a step of an erasure. Those of fan-out are none of this group's.
+// erase processes one step of an erasure. It ignores the steps of the fanout group.
 func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	switch e.Step {
 	case schemas.EraseUser, schemas.EraseReader, schemas.EraseRest:
@@ -30,7 +30,7 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	if tx.Key() != string(e.User) {
 		return schemas.Bad(fmt.Sprintf("erasure: key %q is not the user %q", tx.Key(), e.User))
 	}
-	g.deleted.Note(e.User, e.Time) // nothing that comes behind puts a row back
+	g.deleted.Note(e.User, e.Time) // later records cannot put a row back
 	own := tx.Own()
 	if err := g.dropTimers(tx, own, e); err != nil {
 		return err
@@ -55,8 +55,8 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	return rows.Send(tx, g.streams.Erasures, tx.Key(), &next)
 }
 
-// eraseSome takes the next rows away but those that leave says, tells the followees that they name, and says whether
-// there are others.
+// eraseSome deletes the next rows, except those that leave selects, and notifies the followees that they name. more reports
+// whether rows remain.
 func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave func(row []byte) bool) (more bool, err error) {
 	names, more, err := someRows(own, nil, eraseRows, leave)
 	if err != nil {
@@ -78,17 +78,17 @@ func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave
 	return more, nil
 }
 
-// eraseOn goes on by the timer.
+// eraseOn continues an erasure by the timer.
 func (g *group) eraseOn(tx *rows.Tx, own rows.Owner, at time.Time) error {
 	e := &schemas.Erasure{User: schemas.UserID(tx.Key()), Time: schemas.MicrosOf(at)}
 	more, err := g.eraseSome(tx, own, e, keepNone)
 	if err != nil || !more {
 		return err
 	}
-	return own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerErase)) // another than the one that has just fired
+	return own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerErase)) // a later time than that of the timer that just fired
 }
 
-// dropTimers takes the timers of the user back.
+// dropTimers removes the user's timers.
 func (g *group) dropTimers(tx *rows.Tx, own rows.Owner, e *schemas.Erasure) error {
 	if e.Step == schemas.EraseUser {
 		if err := dropSweeps(tx, own, e.User); err != nil {
@@ -102,8 +102,8 @@ func (g *group) dropTimers(tx *rows.Tx, own rows.Owner, e *schemas.Erasure) erro
 	return own.DropTimer(p.looks.Time(), []byte(timerAway))
 }
 
-// someRows returns the names of the first rows of an owner with a prefix, at most so many, but of those that leave says, and
-// whether there are others.
+// someRows returns the names of the first rows of an owner with a prefix, at most most, except those that leave selects. more
+// reports whether there are further rows.
 func someRows(own rows.Owner, prefix []byte, most int, leave func(row []byte) bool) (names [][]byte, more bool, err error) {
 	err = own.Scan(rows.Scan{Prefix: prefix}, func(row, _ []byte) bool {
 		if !leave(row) {
@@ -119,14 +119,14 @@ func someRows(own rows.Owner, prefix []byte, most int, leave func(row []byte) bo
 
 func keepNone([]byte) bool { return false }
 
-// namesFollowee says whether a followee is told when the row goes.
+// namesFollowee reports whether a followee must be notified when the row is deleted.
 func namesFollowee(row []byte) bool {
 	_, ok := toldOf(row)
 	return ok
 }
 
-// toldOf returns the followee that a row says the user followed or blocked, or does. (Who blocks the user is a followee's
-// row, and goes there.)
+// toldOf returns the followee that the user follows, followed, blocks or blocked according to the row. A block of the user by
+// another is a row of that followee and is deleted there.
 func toldOf(row []byte) (schemas.ID, bool) {
 	switch {
 	case row[0] == rowFormer, row[0] == rowRefused:
@@ -142,7 +142,7 @@ func (g *group) askToForget(tx *rows.Tx, e *schemas.Erasure, followee schemas.ID
 	return rows.Send(tx, g.streams.Erasures, string(followee), &forget)
 }
 
-// forgetMe answers a followee that has an edge of a deleted user: it had not heard of the delete.
+// forgetMe answers a followee that still has an edge of a deleted user: it has not processed the deletion yet.
 func (g *group) forgetMe(tx *rows.Tx, e *schemas.Edge) error {
 	if e.Erased || e.Kind == schemas.BlockedEdge {
 		return nil
@@ -150,10 +150,10 @@ func (g *group) forgetMe(tx *rows.Tx, e *schemas.Edge) error {
 	return g.askToForget(tx, &schemas.Erasure{User: e.User, Time: e.Time}, e.Other)
 }
 
-// formerRefused is the value of a rowFormer whose last follow was refused when it ended.
+// formerRefused is the value of a rowFormer if the follow was refused when it ended.
 var formerRefused = []byte{1}
 
-// endFollow keeps that there was a follow: the followee has it for good, and is to forget it when the user is erased.
+// endFollow records a former follow. The followee keeps its row for good, and must forget the user when the user is erased.
 func endFollow(own rows.Owner, e *schemas.Edge, wasRefused bool) error {
 	row := rowOf(rowFormer, e.Other)
 	switch {
@@ -165,7 +165,7 @@ func endFollow(own rows.Owner, e *schemas.Edge, wasRefused bool) error {
 	return own.Put(row, []byte{})
 }
 
-// endBlock takes a dead block away, and keeps that there was one, see endFollow.
+// endBlock deletes a block that ended and records a former one; see endFollow.
 func endBlock(own rows.Owner, register byte, e *schemas.Edge) error {
 	if err := own.Delete(graphRow(register, e.Other)); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	follows = 2500 // more than a step takes
-	offered = 3000 // likewise, where a pool has room for so many
+	follows = 2500 // more than a step notifies
+	offered = 3000 // more than a step deletes, if the pool has room for them
 )
 
 // building is the second generation at its cut-over.
@@ -20,8 +20,8 @@ func building() topics.Generation {
 	return topics.Generation{Group: topics.Pools, Active: 1, Building: 2, CuttingOver: true}
 }
 
-// twoGenerations are generations of pools that hold different numbers of candidates of a user who follows many, the second
-// being built, both stopped.
+// twoGenerations returns two stopped generations of pools. They hold different numbers of candidates of a user who follows
+// many. The second one is being built.
 func twoGenerations(t *testing.T, firstCap, secondCap int) (w *proctest.Wire, members [2]*proctest.Member) {
 	t.Helper()
 	w = proctest.New(t)
@@ -65,8 +65,8 @@ func twoGenerations(t *testing.T, firstCap, secondCap int) (w *proctest.Wire, me
 
 func followee(n int) schemas.ID { return schemas.ID(fmt.Sprint("user:author-", n)) }
 
-// Of a deleted user nothing is left in a generation that is being built, however more it had than the one that speaks, and
-// every followee is told, also when the other one speaks from the second step on.
+// A generation that is being built keeps no rows of a deleted user, even if it had more than the active one. Every followee
+// is notified, even if the second generation becomes active after the first step.
 func TestErasureWithAGenerationThatIsBeingBuilt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A source, a score and a rule of one's own. Programs hand them to product.Open; here a generator has them whose pools are
-// empty, so that a visit shows what the source offers, as far as the rule lets it, in the order of the score.
+// A custom source, score and rule. Programs pass them to product.Open. Here the pools of the generator are empty. So a visit
+// shows the candidates of the source that the rule admits, by score.
 func ExampleOwn() {
 	own := pools.Own{
 		Sources: []pools.OwnSource{{Name: "editors", Limit: 10, Share: 0.2, Offer: chosen}},
@@ -45,7 +45,7 @@ func ExampleOwn() {
 	// pin:boat from editors
 }
 
-// chosen is what editors have chosen, for everybody.
+// chosen returns the editors' choice, which is the same for every user.
 func chosen(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, error) {
 	now := schemas.MicrosOf(time.Now())
 	by := func(author schemas.UserID, pin schemas.PinID, score float64) schemas.Candidate {
@@ -56,7 +56,7 @@ func chosen(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, 
 	}, nil
 }
 
-// nothing stands for a partition without rows, a topic without records, and nobody who is gone.
+// nothing is a partition without rows, a topic without records, and an empty set of deleted users.
 type nothing struct{}
 
 func (n nothing) Read(_ context.Context, _ string, f func(rows.Snapshot) error) error { return f(n) }

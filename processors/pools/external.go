@@ -18,26 +18,26 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// ExternalSource is a source of candidates that is asked while a chunk is made. Its candidates are filtered like all others: what
-// the user was shown, has blocked or has published is left out.
+// ExternalSource is a source of candidates that is asked over HTTP while a chunk is composed. Its candidates are filtered
+// like all others: pins that the user has seen, blocked or published are left out.
 //
-// The question is {"user", "feed", "limit"}, the answer {"candidates": [{"pin", "author", "board", "interests",
-// "created", "score"}…]}: created as RFC 3339 or in microseconds, the score on a scale of the source's own. The answer has at most
-// 4 MiB, and 128 JSON values for each candidate asked for.
+// The request is {"user", "feed", "limit"}. The response is {"candidates": [{"pin", "author", "board", "interests",
+// "created", "score"}…]}. created is RFC 3339 or a number of microseconds. Scores are on a scale of the source's own. A
+// response has at most 4 MiB and 128 JSON values per requested candidate.
 type ExternalSource struct {
-	Name           schemas.Source `yaml:"name"` // none of the pipeline's; 1 to 64 bytes
+	Name           schemas.Source `yaml:"name"` // not one of the built-in sources; 1 to 64 bytes
 	outside.Config `yaml:",inline"`
-	Limit          int     `yaml:"limit"` // candidates asked for, 1 to 1000
-	Share          float64 `yaml:"share"` // in feeds that do not name the source; 0: that of others
+	Limit          int     `yaml:"limit"` // requested candidates, 1 to 1000
+	Share          float64 `yaml:"share"` // share in feeds that do not name the source; 0: the share of others
 }
 
-// ExternalModel adds to the scores of candidates while a chunk is made.
+// ExternalModel adds to the scores of candidates while a chunk is composed.
 //
-// The question is {"user", "feed", "candidates": [{"pin", "source", "score", "created", "author", "board",
-// "interests"}…]}, the answer {"scores": {pin: number…}}; a pin that is not in it gets nothing. The
-// bounds of the answer are those of an ExternalSource.
+// The request is {"user", "feed", "candidates": [{"pin", "source", "score", "created", "author", "board", "interests"}…]}.
+// The response is {"scores": {pin: number…}}. A pin without a score gets nothing. The bounds of the response are those of
+// ExternalSource.
 type ExternalModel struct {
-	outside.Config `yaml:",inline"` // without a URL there is none
+	outside.Config `yaml:",inline"` // without a URL there is no model
 	Candidates     int              `yaml:"candidates"` // the best of all sources that are sent, 1 to 1000
 }
 
@@ -72,7 +72,7 @@ func (m ExternalModel) validate() error {
 	return errors.Join(m.Config.Validate(), bounds.Within("candidates", m.Candidates, 1, 1000))
 }
 
-// under puts a prefix before each of joined errors.
+// under prefixes each of the joined errors.
 func under(prefix string, err error) []error {
 	if err == nil {
 		return nil
@@ -88,7 +88,7 @@ func under(prefix string, err error) []error {
 	return errs
 }
 
-// withShares gives external sources, and own ones, their shares in the feeds that do not name them.
+// withShares adds the shares of external sources and own sources to the feeds that do not name them.
 func (c GeneratorConfig) withShares(own Own) rules.Feeds {
 	given := map[schemas.Source]float64{}
 	for _, s := range c.Sources {
@@ -113,12 +113,12 @@ func (c GeneratorConfig) withShares(own Own) rules.Feeds {
 	return feeds
 }
 
-// external are the services that a generator asks.
+// external holds the external services that a generator calls.
 type external struct {
 	sources []*externalSource
-	model   *outside.Service // nil: none
+	model   *outside.Service // nil: no model
 	own     Own
-	scoring *outside.Guard // of own.Score
+	scoring *outside.Guard // bounds the calls of own.Score
 	limit   int            // candidates that the model is asked about
 	metrics generatorMetrics
 	now     func() time.Time
@@ -126,9 +126,9 @@ type external struct {
 
 type externalSource struct {
 	ExternalSource
-	service *outside.Service // nil: own is asked
+	service *outside.Service // nil: the source is the function own
 	own     func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error)
-	guard   *outside.Guard // of own
+	guard   *outside.Guard // bounds the calls of own
 }
 
 func newExternal(cfg GeneratorConfig, own Own, dial outside.Dial, metrics generatorMetrics, now func() time.Time) *external {
@@ -154,13 +154,13 @@ func (x *external) close() {
 	}
 }
 
-// offers are what external sources offer to one chunk, best first, each pin once.
+// offers are the candidates of external sources for one chunk, best first, each pin once.
 type offers struct {
 	by       map[schemas.Source][]candidate
 	degraded []string // sources that did not answer
 }
 
-// ask asks every source that has a share in the feed, all at once.
+// ask asks all sources that have a share in the feed, in parallel.
 func (x *external) ask(ctx context.Context, o *order) offers {
 	all := offers{by: map[schemas.Source][]candidate{}}
 	var mu sync.Mutex
@@ -185,11 +185,11 @@ func (x *external) ask(ctx context.Context, o *order) offers {
 	return all
 }
 
-// answerValues is how many JSON values an answer has at most for each candidate that is asked for or about: the most interests,
-// the other fields, and as many that are not read.
+// answerValues is the maximum number of JSON values in a response per candidate of the request: the maximum number of
+// interests, the other fields, and as many values that are not read.
 const answerValues = 2 * schemas.MaxInterests
 
-// sourceQuestion and sourceAnswer are the JSON of ExternalSource.
+// sourceQuestion and sourceAnswer are the request and the response of an ExternalSource.
 type sourceQuestion struct {
 	User  schemas.UserID `json:"user"`
 	Feed  string         `json:"feed"`
@@ -207,7 +207,7 @@ type offeredPin struct {
 	Score   float64 `json:"score"`
 }
 
-// moment is a time as RFC 3339 or as a number of microseconds.
+// moment is a time in RFC 3339 or as a number of microseconds.
 type moment schemas.Micros
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -240,7 +240,7 @@ func (x *external) askSource(ctx context.Context, s *externalSource, o *order) (
 	return bestOfEach(list), nil
 }
 
-// offer asks the source.
+// offer asks the source for candidates.
 func (s *externalSource) offer(ctx context.Context, o *order) (list []schemas.Candidate, err error) {
 	if s.own != nil {
 		err = s.guard.Do(ctx, func(ctx context.Context) (err error) {
@@ -260,7 +260,7 @@ func (s *externalSource) offer(ctx context.Context, o *order) (list []schemas.Ca
 	return list, nil
 }
 
-// bestOfEach orders candidates, the best first, and keeps the best of each pin. It reorders list.
+// bestOfEach sorts candidates, best first, and keeps the best of each pin. It modifies list.
 func bestOfEach(list []candidate) []candidate {
 	slices.SortFunc(list, func(a, b candidate) int { return comparePlaces(a.score, a.pin, b.score, b.pin) })
 	taken := make(map[schemas.PinID]bool, len(list))
@@ -271,7 +271,7 @@ func bestOfEach(list []candidate) []candidate {
 	})
 }
 
-// modelQuestion and modelAnswer are the JSON of ExternalModel.
+// modelQuestion and modelAnswer are the request and the response of an ExternalModel.
 type modelQuestion struct {
 	User       schemas.UserID   `json:"user"`
 	Feed       string           `json:"feed"`
@@ -290,7 +290,7 @@ type modelAnswer struct {
 	Scores map[schemas.PinID]float64 `json:"scores"`
 }
 
-// score asks the model about the best candidates. Without a model, and in feeds that do not ask for one, it does nothing.
+// score asks the model about the best candidates. It does nothing without a model, or if the feed does not use one.
 func (x *external) score(ctx context.Context, o *order, m *material) {
 	if x.model == nil && x.own.Score == nil || o.feed.Model == 0 {
 		return
@@ -305,7 +305,7 @@ func (x *external) score(ctx context.Context, o *order, m *material) {
 	m.known.Model = scores
 }
 
-// scores asks whoever scores.
+// scores asks own.Score if it is set, otherwise the external model.
 func (x *external) scores(ctx context.Context, o *order, pools []rules.Pool) (scores map[schemas.PinID]float64, err error) {
 	if x.own.Score != nil {
 		err = x.scoring.Do(ctx, func(ctx context.Context) (err error) {
@@ -319,10 +319,10 @@ func (x *external) scores(ctx context.Context, o *order, pools []rules.Pool) (sc
 	return answer.Scores, err
 }
 
-// mostModel is the largest score of a model that counts: sums of larger ones might not be numbers any more.
+// mostModel is the largest absolute score of a model that counts. Sums with larger ones might not be finite.
 const mostModel = 1e6
 
-// topOf returns the candidates that eachBest visits, in the form of a question to the model.
+// topOf returns the candidates that eachBest visits, in the form of a model request.
 func topOf(pools []rules.Pool, n int) []modelCandidate {
 	list := []modelCandidate{}
 	eachBest(pools, n, func(p rules.Pool, c *rules.Candidate) {
@@ -333,8 +333,8 @@ func topOf(pools []rules.Pool, n int) []modelCandidate {
 	return list
 }
 
-// eachBest visits n candidates: the best of each pool, then the second of each, and so on. A pin is visited once for each
-// source that has it; the model's word holds for all.
+// eachBest visits n candidates: the best of each pool, then the second of each, and so on. It visits a pin once per source
+// that has it. The model's score of a pin applies to all of these.
 func eachBest(pools []rules.Pool, n int, visit func(rules.Pool, *rules.Candidate)) {
 	for rank, left := 0, n; left > 0; rank++ {
 		before := left
@@ -351,7 +351,7 @@ func eachBest(pools []rules.Pool, n int, visit func(rules.Pool, *rules.Candidate
 	}
 }
 
-// outcomeOf says in a word how a call ended.
+// outcomeOf returns the metric label for the outcome of a call.
 func outcomeOf(err error) string {
 	switch {
 	case err == nil:

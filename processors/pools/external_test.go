@@ -19,7 +19,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// answering starts a service that answers with what answer returns for the question; nil is a failure.
+// answering starts a service that responds with the result of answer; nil is a failure.
 func answering[Q any](t *testing.T, answer func(q Q) any) outside.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +44,7 @@ func answeringText(t *testing.T, text string) outside.Config {
 	return answering(t, func(any) any { return json.RawMessage(text) })
 }
 
-// outsideChunk makes a chunk of feed home with all that is waiting and offered.
+// outsideChunk makes a chunk of the feed home with all waiting and offered candidates.
 func outsideChunk(t *testing.T, d *desk, cfg GeneratorConfig, metrics prometheus.Registerer) *schemas.Chunk {
 	t.Helper()
 	known := make(chan struct{})
@@ -61,7 +61,7 @@ func outsideChunk(t *testing.T, d *desk, cfg GeneratorConfig, metrics prometheus
 	return c
 }
 
-// withoutLots is the default without exploration, whose choice is by lot, and without caps.
+// withoutLots returns the default configuration without exploration, which is random, and without caps.
 func withoutLots() GeneratorConfig {
 	cfg := DefaultGeneratorConfig()
 	home := cfg.Feeds[rules.Home]
@@ -86,8 +86,8 @@ func pinsFrom(c *schemas.Chunk, source schemas.Source) []schemas.PinID {
 	return list
 }
 
-// What a source offers is filtered like all candidates: what is malformed, twice, too much, seen, blocked, the user's own
-// or of a deleted author is left out; the rest stands best first.
+// Candidates of external sources are filtered like all others: malformed, repeated, excess, seen and blocked ones are
+// dropped, and so are pins by the user or by a deleted author. The rest is returned best first.
 func TestOffersFromOutsideAreFiltered(t *testing.T) {
 	d := newDesk(0)
 	d.rows[string(rowState)] = []byte(`{"head":1}`)
@@ -127,7 +127,7 @@ func TestOffersFromOutsideAreFiltered(t *testing.T) {
 	}
 }
 
-// counted are the values of a counter, by its labels in the order of their names.
+// counted returns the values of a counter by its labels, in the order of the label names.
 func counted(t *testing.T, reg prometheus.Gatherer, name string) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -150,7 +150,7 @@ func counted(t *testing.T, reg prometheus.Gatherer, name string) map[string]floa
 	return values
 }
 
-// A source that has candidates both in its pool and outside is one source.
+// The pool of a source and its external candidates are merged into one source.
 func TestOffersStandBesideTheirPool(t *testing.T) {
 	d := newDesk(3) // editors: 0, -1, -2
 	cfg := withoutLots()
@@ -162,7 +162,7 @@ func TestOffersStandBesideTheirPool(t *testing.T) {
 	}
 }
 
-// Whatever becomes of what is outside, the chunk is there, and says what it lacks.
+// If external services fail, the chunk is still made and reports what is missing.
 func TestWhatIsOutsideMayFail(t *testing.T) {
 	cfg := withoutLots()
 	hang := make(chan struct{})

@@ -13,11 +13,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// FeedState says what a feed remembers of a user and holds back, as a visit now would find it. It changes nothing.
-// External sources and a model are not asked: it is looked at often.
+// FeedState returns what a feed remembers of a user and what a visit now would hold back. It changes nothing. It does not ask
+// external sources and the model, because it is called often.
 //
-// It fails with an error that wraps schemas.ErrUnknownFeed, with a *rows.NotHereError when the user's partition is not
-// here, and with the errors of reading.
+// It returns an error that wraps schemas.ErrUnknownFeed, a *rows.NotHereError if this process does not own the user's
+// partition, or a read error.
 func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name string) (*schemas.FeedState, error) {
 	feed, arm, ok := g.cfg.Feeds.For(name, user)
 	if !ok {
@@ -58,7 +58,7 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 	return s, nil
 }
 
-// standingOf says how each source stands that the feed names, that has candidates or whose impressions are remembered.
+// standingOf returns the state of each source that the feed names, that has candidates, or whose impressions are remembered.
 func standingOf(feed rules.Feed, waiting map[schemas.Source]int, mix map[string]float64) []schemas.SourceState {
 	known := slices.Collect(maps.Keys(waiting))
 	for source := range mix {
@@ -74,7 +74,7 @@ func standingOf(feed rules.Feed, waiting map[schemas.Source]int, mix map[string]
 	return list
 }
 
-// FeedShares counts what each source gave to the chunks made here, by feed, arm and source.
+// FeedShares returns how many items each source has contributed to the chunks of this process, by feed, arm and source.
 func (g *Generator) FeedShares() []schemas.FeedShare {
 	var list []schemas.FeedShare
 	for _, name := range slices.Sorted(maps.Keys(g.cfg.Feeds)) {
@@ -99,7 +99,7 @@ func (g *Generator) sharesOf(name, arm string, feed rules.Feed) []schemas.FeedSh
 	return append(list, share(otherSources, feed.Others))
 }
 
-// given is how many items of a source are counted.
+// given returns how many items of a source were counted.
 func (m generatorMetrics) given(feed, arm, source string) int64 {
 	var counted dto.Metric
 	if m.items.WithLabelValues(feed, arm, source).Write(&counted) != nil { // a counter can always be written

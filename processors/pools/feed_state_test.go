@@ -22,7 +22,7 @@ func (w *whyDesk) state() *schemas.FeedState {
 	return s
 }
 
-// The state follows what visits do: what they show, defer, and take out of the pools.
+// The state reflects what visits show, defer, and remove from the pools.
 func TestFeedStateFollowsVisits(t *testing.T) {
 	w := newWhyDesk(t, func(_ *Config, cfg *GeneratorConfig) {
 		home := cfg.Feeds[rules.Home]
@@ -75,7 +75,7 @@ func TestFeedStateErrors(t *testing.T) {
 	}
 }
 
-// What chunks are made of is counted by source, those together that the feed does not name.
+// Items of chunks are counted by source. Sources that the feed does not name are counted together.
 func TestFeedSharesCountItems(t *testing.T) {
 	cfg := DefaultGeneratorConfig()
 	cfg.Feeds = rules.Feeds{

@@ -8,15 +8,15 @@ import (
 // maxShownBytes bounds the encoded items of a chunk. The items go into a Served and into a FeedEntries, which is also a row:
 //
 //   - A FeedEntries must not exceed rows.Config.MaxValueBytes, which is at least 512 KiB.
-//   - A Served must not exceed schemas.MaxRecordBytes, 1 MiB. Beside the items it has rules.MaxDeferred deferred and as many
+//   - A Served must not exceed schemas.MaxRecordBytes, 1 MiB. Besides the items it has rules.MaxDeferred deferred and as many
 //     expired pins, about 110 KB together, and two numbers for each source.
 //
-// 448 KiB are 26 items with the longest facets that an event may have, and all 100 items of a visit with facets of 4 KB each.
+// 448 KiB are 26 items with the longest facets of an event, or all 100 items of a visit with facets of 4 KB each.
 const maxShownBytes = 448 << 10
 
-// fit makes a chunk with make, and makes it again with a lower limit while its items exceed maxShownBytes. Because the limit
-// is lower, and no item is removed afterwards, the shares and the deferred pins of the chunk count only what it shows, and the
-// other candidates wait for the next visit. fit returns the visit with the limit that the chunk has.
+// fit makes a chunk with make, and makes it again with a lower limit while its items exceed maxShownBytes. No item is removed
+// from a finished chunk, so its shares and its deferred pins count only what it shows. The other candidates wait for the next
+// visit. fit returns the visit with the limit that the chunk has.
 func fit(v rules.Visit, make func(rules.Visit) rules.Chunk) (rules.Visit, rules.Chunk) {
 	for {
 		made := make(v)

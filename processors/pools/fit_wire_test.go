@@ -27,8 +27,8 @@ func widePin(n int) schemas.DeliveredPin {
 	return p
 }
 
-// A visit to 100 pins with the longest facets does not fit in one record. Each visit is recorded, also where rows may be no
-// longer than the least that the configuration takes, and the rest comes with the next visits.
+// A visit to 100 pins with the longest facets does not fit in one record. Each visit is recorded even with the smallest
+// MaxValueBytes that the configuration allows, and the rest is shown by the next visits.
 func TestChunk_FitsInARecordWithLongestFacets(t *testing.T) {
 	const user, pins = schemas.UserID("user:wide"), 100
 	cfg := pools.Config{Cap: 200, Sources: 3, SeenCap: 1000, Frozen: 100}
@@ -82,7 +82,7 @@ func TestChunk_FitsInARecordWithLongestFacets(t *testing.T) {
 	}
 }
 
-// chunkOf asks for a chunk of feed plain until the user's partition is here.
+// chunkOf requests a chunk of the feed plain until this process owns the user's partition.
 func (r *rig) chunkOf(user schemas.UserID, id string, limit int) (*schemas.Chunk, error) {
 	r.t.Helper()
 	r.pool(user, schemas.Related)

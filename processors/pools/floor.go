@@ -8,45 +8,50 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Floors. Whoever follows many is delivered far more than a pool holds, and what cannot enter would be put, sent to the
-// changelog, compacted, and trimmed away again. So a trim that finds a pool full remembers, in memory alone, where its
-// last candidate stands: the floor. A pin that is new, waits and stands below is dropped as the trim would have dropped
-// it, before it becomes a row. Nothing is read for that, and nothing depends on it: a pool whose floor is not known, as
-// after a start, takes every row.
+// Score thresholds. A user with many followees receives far more deliveries than a pool holds. Each candidate that cannot
+// enter the pool would be put, written to the changelog, compacted and trimmed again. Therefore a trim of a full pool
+// remembers, in memory only, the place of the last candidate: the threshold (floor). A new, waiting pin below the threshold
+// is dropped, as the trim would drop it, before it becomes a row. This requires no read. It is only an optimization: a pool
+// whose threshold is unknown, such as after a start, accepts every row.
 //
-// A floor holds as long as candidates are only added: it is forgotten with every record of the user that may make room,
-// with every version of a pin but its first, with every deletion of a user, and when the pool's oldest candidate expires.
+// A threshold is valid while candidates are only added. These events discard it:
+//
+//   - a record of the user that may make room;
+//   - a version of a pin other than its first;
+//   - the deletion of any user;
+//   - the expiry of the oldest candidate of the pool.
 
-// floors are what the callbacks of a partition remember of its pools.
+// floors holds what the callbacks of a partition remember of its pools.
 type floors struct {
 	users map[schemas.UserID][]level
-	held  int // weight of all levels
+	held  int // total weight of the levels
 
-	// counts has the number of rows put into pools without a known level, by slot. Pools that share a slot are trimmed the
-	// earlier for it.
+	// counts is the number of rows that were put into pools without a known level, by slot. Pools that share a slot are
+	// trimmed earlier.
 	counts [1 << slotBits]uint32
 }
 
 const slotBits = 14
 
-// mostFloors bounds how many levels a partition remembers, by weight: some 100 bytes each, 3 MiB. Beyond it a new level takes the
-// place of any other.
+// mostFloors bounds the levels that a partition remembers, by weight: about 100 bytes per unit, 3 MiB in total. Beyond it, a
+// new level replaces arbitrary others.
 const mostFloors = 1 << 15
 
-// level says how full a pool is that was full at its last trim, or is still to be trimmed.
+// level is the fill level of a pool that was full at its last trim, or that still must be trimmed.
 type level struct {
 	source schemas.Source
-	room   int    // rows that are put before it is trimmed; the next row is the last of them when it is not positive
-	floor  *floor // nil: not known any more
+	// room is how many rows are put before the pool is trimmed. At 1 or less, the next row makes the pool due.
+	room  int
+	floor *floor // nil: no longer known
 }
 
-// floor is where a full pool ends.
+// floor is the threshold of a full pool.
 type floor struct {
-	place   string         // of the last candidate that waits
-	holds   int            // number of deleted users for which that is so
-	oldest  schemas.Micros // creation of the oldest that waits
+	place   string         // of the last waiting candidate
+	holds   int            // number of deleted users for which the threshold is valid
+	oldest  schemas.Micros // creation time of the oldest waiting candidate
 	user    *view          // without rows
-	follows int            // edges and blocks that it knows
+	follows int            // number of edges and blocks in user
 }
 
 func newFloors() any { return &floors{users: map[schemas.UserID][]level{}} }
@@ -57,7 +62,7 @@ func floorsOf(tx *rows.Tx) *floors {
 	return f
 }
 
-// weight is what a level counts for.
+// weight returns how much a level counts towards mostFloors.
 func (l *level) weight() int {
 	if l.floor == nil {
 		return 1
@@ -65,7 +70,7 @@ func (l *level) weight() int {
 	return 2 + l.floor.follows
 }
 
-// of returns the level of a user's pool, nil if it is not known. It is valid until something is kept.
+// of returns the level of a user's pool, or nil if it is unknown. It is valid until the next call of keep.
 func (f *floors) of(user schemas.UserID, source schemas.Source) *level {
 	if len(f.users) == 0 {
 		return nil
@@ -79,12 +84,12 @@ func (f *floors) of(user schemas.UserID, source schemas.Source) *level {
 	return nil
 }
 
-// shareOf is the slot where the rows of a pool are counted. source is a hash, too.
+// shareOf returns the slot that counts the rows of a pool. Both arguments are hashes.
 func shareOf(user, source uint64) int {
 	return int(((user ^ source) * 0x9e3779b97f4a7c15) >> (64 - slotBits)) // the upper bits of Fibonacci hashing
 }
 
-// count counts a row, and says whether the pool in the slot is to be trimmed.
+// count counts a row and reports whether the pools of the slot must be trimmed.
 func (f *floors) count(slot, most int) bool {
 	f.counts[slot]++
 	if f.counts[slot] < uint32(most+slack(most)) {
@@ -94,7 +99,7 @@ func (f *floors) count(slot, most int) bool {
 	return true
 }
 
-// slack is how much more than its cap a pool takes before it is trimmed, if what was put before is of different pins.
+// slack returns how many rows over its cap a pool accepts before it is trimmed, if all rows have different pins.
 func slack(most int) int { return most/8 + 1 }
 
 // keep remembers a level.
@@ -120,7 +125,8 @@ func (f *floors) keep(user schemas.UserID, l level) {
 	}
 }
 
-// trimmed remembers what a trim found: how full the pool is, nil if it is not, and that its next turn is after so many rows.
+// trimmed records the result of a trim. l is the level of the pool, or nil if the pool is not full. A known level is due
+// again after most rows.
 func (f *floors) trimmed(user schemas.UserID, source schemas.Source, l *level, most int) {
 	if was := f.of(user, source); was != nil {
 		was.room = most
@@ -130,7 +136,7 @@ func (f *floors) trimmed(user schemas.UserID, source schemas.Source, l *level, m
 	}
 }
 
-// postpone has a pool be trimmed with the next row that it gets.
+// postpone makes a pool due with the next row that it gets.
 func (f *floors) postpone(user schemas.UserID, source schemas.Source) {
 	if was := f.of(user, source); was != nil {
 		was.room = 0
@@ -146,7 +152,7 @@ func (f *floors) drop(user schemas.UserID) {
 	delete(f.users, user)
 }
 
-// forget forgets where a user's pools end.
+// forget discards the thresholds of a user's pools.
 func (f *floors) forget(user schemas.UserID) {
 	list := f.users[user]
 	for i := range list {
@@ -154,14 +160,14 @@ func (f *floors) forget(user schemas.UserID) {
 	}
 }
 
-// raze forgets where a pool ends.
+// raze discards the threshold of a pool.
 func (f *floors) raze(l *level) {
 	f.held -= l.weight()
 	l.floor = nil
 	f.held += l.weight()
 }
 
-// forgetting is a callback of records that may make room in their user's pools.
+// forgetting wraps a callback whose records may make room in their user's pools: it discards the user's thresholds first.
 func forgetting[T any](callback func(tx *rows.Tx, rec *T) error) func(tx *rows.Tx, rec *T) error {
 	return func(tx *rows.Tx, rec *T) error {
 		floorsOf(tx).forget(schemas.UserID(tx.Key()))
@@ -169,15 +175,15 @@ func forgetting[T any](callback func(tx *rows.Tx, rec *T) error) func(tx *rows.T
 	}
 }
 
-// refuses says whether a candidate's row would be trimmed at once. now is the record's time.
+// refuses reports whether the next trim would drop a candidate's row. now is the time of the record.
 func (l *level) refuses(row []byte, c *candidate, now time.Time, expiry time.Duration) bool {
 	f := l.floor
 	return f != nil && string(row[1:]) > f.place && f.user.deleted.Len() == f.holds &&
 		(expiry == 0 || f.oldest >= schemas.MicrosOf(now.Add(-expiry))) && f.user.standing(l.source, c) == waiting
 }
 
-// levelOf returns how full a pool is that has just been trimmed, nil if it is not full. deletions is how many users were
-// deleted before.
+// levelOf returns the level of a pool that was just trimmed, or nil if the pool is not full. deletions is the number of
+// deleted users when the trim started.
 func levelOf(v *view, source schemas.Source, list []candidateRow, t *trimmed, most, deletions int) *level {
 	if len(t.waiting) < most {
 		return nil
@@ -198,8 +204,8 @@ func levelOf(v *view, source schemas.Source, list []candidateRow, t *trimmed, mo
 	return &level{source: source, room: most, floor: f}
 }
 
-// isFirst says whether a delivered version is the first of its pin: versions are stamped with the time of their event or
-// later, and a pin's first event is its creation, see schemas.Version. A later one may take a pin out of the pool.
+// isFirst reports whether a delivered version is the first of its pin. A version is the time of its event or later, and the
+// first event of a pin is its creation; see schemas.Version. A later version may remove the pin from the pool.
 func isFirst(p *schemas.DeliveredPin) bool {
 	return !p.Deleted && schemas.Micros(p.Version) == p.Created
 }

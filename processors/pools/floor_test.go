@@ -12,13 +12,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// gone are users who are deleted one after the other.
+// gone is a set of deleted users that grows.
 type gone map[schemas.UserID]bool
 
 func (g gone) Has(user schemas.UserID) bool { return g[user] }
 func (g gone) Len() int                     { return len(g) }
 
-// flooded is a pool with what its partition remembers of it, as the callbacks keep both.
+// flooded is a pool with what its partition remembers of it, maintained as by the callbacks.
 type flooded struct {
 	t       *rapid.T
 	table   memory
@@ -40,7 +40,7 @@ func (f *flooded) view(m memory) *view {
 	return v
 }
 
-// trim is what the trim of a callback does to a table.
+// trim does what a trim in a callback does to a table.
 func (f *flooded) trim(m memory) (*view, []candidateRow, *trimmed) {
 	v := f.view(m)
 	list, t, err := v.trim(schemas.Following, f.most)
@@ -55,7 +55,7 @@ func (f *flooded) trim(m memory) (*view, []candidateRow, *trimmed) {
 	return v, list, t
 }
 
-// deliver is what the deliver callback does for one user.
+// deliver does what the deliver callback does for one user.
 func (f *flooded) deliver(d *schemas.DeliveredPin, weight float32) {
 	f.put.begin(f.floors, schemas.Following, f.most)
 	f.put.delivered(d)
@@ -74,7 +74,7 @@ func (f *flooded) deliver(d *schemas.DeliveredPin, weight float32) {
 	}
 }
 
-// holdAgainstTrim has a refused row put and trimmed at once: nothing of it may be left.
+// holdAgainstTrim puts a refused row and trims: no part of it may remain.
 func (f *flooded) holdAgainstTrim(row []byte) {
 	without, with := maps.Clone(f.table), maps.Clone(f.table)
 	with[string(row)] = append([]byte{}, f.put.value...)
@@ -100,7 +100,7 @@ func (f *flooded) see(pin schemas.PinID) {
 	f.table[string(rowState)] = fmt.Appendf(nil, `{"head":%d}`, f.shown)
 }
 
-// Whatever happens to a pool, what does not enter is what a trim at that moment would drop.
+// Whatever happens to a pool, a trim at that moment would drop each row that does not enter.
 func TestOnlyWhatATrimWouldDropDoesNotEnter(t *testing.T) {
 	refused := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -120,7 +120,7 @@ func TestOnlyWhatATrimWouldDropDoesNotEnter(t *testing.T) {
 	}
 }
 
-// step draws what happens next: mostly pins.
+// step draws the next event, mostly a pin.
 func (f *flooded) step(versions map[schemas.PinID]*schemas.DeliveredPin) {
 	authors := []schemas.UserID{"user:a", "user:b", "user:c"}
 	author := rapid.SampledFrom(authors).Draw(f.t, "author")
@@ -144,7 +144,7 @@ func (f *flooded) step(versions map[schemas.PinID]*schemas.DeliveredPin) {
 	}
 }
 
-// version draws a pin's first version, a repeat, or a later one.
+// version draws the first version of a pin, a repeat, or a later version.
 func (f *flooded) version(versions map[schemas.PinID]*schemas.DeliveredPin, pin schemas.PinID, author schemas.UserID) *schemas.DeliveredPin {
 	d, again := versions[pin], versions[pin] != nil
 	if !again {
@@ -167,7 +167,7 @@ func (f *flooded) version(versions map[schemas.PinID]*schemas.DeliveredPin, pin 
 	return d
 }
 
-// A pool that was full of what others care for more has room again once the oldest of these expires.
+// A pool that was full has room again when the oldest of its candidates expires.
 func TestFloorEndsWhenTheOldestExpires(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := &flooded{t: t, table: memory{}, floors: newFloors().(*floors), gone: gone{}, most: 4, now: time.UnixMicro(40), expiry: 60 * time.Microsecond}
@@ -210,7 +210,7 @@ func (f *flooded) pool() []candidate {
 	return all
 }
 
-// However many users and sources there are, what is remembered of them is bounded, and what it weighs is known.
+// The memory for levels is bounded for any number of users and sources, and its weight is tracked correctly.
 func TestFloorsAreBounded(t *testing.T) {
 	f := newFloors().(*floors)
 	for n := range 3 * mostFloors {

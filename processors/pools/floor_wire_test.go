@@ -13,8 +13,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A pin that comes too late for a full pool leaves no row, and is counted; after whatever may have made room, and after a
-// restart, the next one is put.
+// A pin below the threshold of a full pool leaves no row and is counted. After any event that may have made room, and after a
+// restart, the next pin is put.
 func TestWhatMayMakeRoomOpensAFullPool(t *testing.T) {
 	const cap = 10
 	r := newRig(t, pools.Config{Cap: cap, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
@@ -44,7 +44,7 @@ func TestWhatMayMakeRoomOpensAFullPool(t *testing.T) {
 	}
 	r.WaitIdle()
 	for _, user := range users {
-		for n := range 2*cap + 3 { // it is trimmed for the second time just before the end, and not soon again
+		for n := range 2*cap + 3 { // the second trim happens just before the end, and the next one much later
 			r.deliver(schemas.Following, user, 1, pin(900+n, schemas.Micros(900+n), "user:a"))
 		}
 	}
@@ -83,7 +83,7 @@ func TestWhatMayMakeRoomOpensAFullPool(t *testing.T) {
 	}
 }
 
-// put says whether a user has a row of a pin, and returns the names of all.
+// put reports whether a user has a row of a pin, and returns the names of all rows.
 func (r *rig) put(user schemas.UserID, pin schemas.PinID) ([]string, bool) {
 	var names []string
 	for _, row := range r.Rows(topics.Pools, string(user)) {

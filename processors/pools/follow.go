@@ -8,10 +8,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// timerFollows is the timer that continues to balance a user's follows after a change of the cap.
+// timerFollows is the timer that continues to balance a user's follows after the cap has changed.
 const timerFollows = "follows"
 
-// follow applies the present state of a follow.
+// follow applies the current state of a follow.
 func (g *group) follow(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
 	f, err := g.followsOf(tx, own)
 	if err != nil {
@@ -37,7 +37,7 @@ func (g *group) follow(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
 	return g.settleFollows(tx, own, f)
 }
 
-// followsOf opens a user's follows, with the followees told of what is refused and admitted.
+// followsOf opens a user's follows. The followees of refused and admitted follows are notified.
 func (g *group) followsOf(tx *rows.Tx, own rows.Owner) (*follows, error) {
 	return openFollows(own, g.cfg.MaxFollowees, func(other schemas.ID, admitted bool) error {
 		if !admitted {
@@ -53,7 +53,7 @@ func (g *group) followsOf(tx *rows.Tx, own rows.Owner) (*follows, error) {
 	})
 }
 
-// settleFollows balances follows and writes what is known of them, and continues by a timer if there is much to do.
+// settleFollows balances the follows and writes their counts. If there is too much to do for one record, a timer continues.
 func (g *group) settleFollows(tx *rows.Tx, own rows.Owner, f *follows) error {
 	more, err := f.balance(func() bool { return roomy(tx) })
 	if err != nil {

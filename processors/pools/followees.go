@@ -13,14 +13,18 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Followees. Chunks and trims read all follows of a user, so a user has at most Config.MaxFollowees admitted ones: the
-// earliest by event time, ties by id. A live follow beyond these is refused: it stands in rows that only edges read, hides
-// what it alone would bring, and its followee hears that the user is inactive, so it delivers nothing new. When an admitted
-// follow ends, the earliest refused one is admitted, and its followee delivers a backfill. So the admitted follows depend on
-// the live ones alone, in whatever order they came. An edge costs some rows; only one whose event time lies before that of
-// the newest admitted follow reads all of them, and only of a user at the cap.
+// Cap of followees. Chunks and trims read all follows of a user. Therefore a user has at most Config.MaxFollowees admitted
+// follows: the earliest by event time, ties by id. A live follow beyond the cap is refused:
+//
+//   - its rows are separate and are read only when an edge is processed;
+//   - pins that only this follow justifies are hidden;
+//   - its followee is notified that the user is inactive, so it delivers nothing new.
+//
+// When an admitted follow ends, the earliest refused one is admitted, and its followee delivers a backfill. So the admitted
+// follows depend only on the set of live follows, not on their order of arrival. An edge reads and writes a few rows. Only an
+// edge of a user at the cap whose event time is before that of the newest admitted follow reads all of them.
 
-// followTable is the rows of an owner as follows reads and changes them.
+// followTable gives follows read and write access to the rows of an owner.
 type followTable interface {
 	table
 	Put(row, value []byte) error
@@ -30,32 +34,33 @@ type followTable interface {
 // follow is a live follow.
 type follow struct {
 	other  schemas.ID
-	time   schemas.Micros // event time of the follow; of one that an earlier release wrote the lowest there is
+	time   schemas.Micros // event time of the follow; the minimum for rows of an earlier release
 	weight float32
 }
 
-// compare orders the follows of a user, the first admitted first.
+// compare orders the follows of a user; the first is admitted first.
 func (f follow) compare(other follow) int {
 	return cmp.Or(cmp.Compare(f.time, other.time), cmp.Compare(f.other, other.other))
 }
 
-// followCounts is what is kept of a user's follows beside them: one row.
+// followCounts holds the counts of a user's follows, in one row.
 type followCounts struct {
 	admitted, refused int
-	newest            schemas.Micros // no admitted follow is newer
+	newest            schemas.Micros // upper bound of the event times of the admitted follows
 }
 
-// follows are a user's follows, as one record sees and leaves them.
+// follows holds a user's follows while a record is processed.
 type follows struct {
 	followTable
 	followCounts
 	stored followCounts
-	most   int // admitted at most
-	// moved is called for each follow that is refused, and for each refused one that is admitted.
+	most   int // maximum number of admitted follows
+	// moved is called for each admitted follow that becomes refused and for each refused one that is admitted.
 	moved func(other schemas.ID, admitted bool) error
 }
 
-// openFollows reads the counts of a user's follows. A user of an earlier release has none: the follows are counted.
+// openFollows reads the counts of a user's follows. If there are none, because an earlier release wrote the rows, it counts
+// the follows.
 func openFollows(t followTable, most int, moved func(other schemas.ID, admitted bool) error) (*follows, error) {
 	f := &follows{followTable: t, most: most, stored: followCounts{admitted: -1}, moved: moved}
 	value, err := t.Get([]byte{rowFollows})
@@ -91,7 +96,7 @@ func (f *follows) each(visit func(is follow)) error {
 	})
 }
 
-// find returns a live follow, and reports whether there is one, and whether it is admitted.
+// find returns a live follow, and reports whether it exists and whether it is admitted.
 func (f *follows) find(other schemas.ID) (is follow, live, admitted bool, err error) {
 	value, err := f.Get(graphRow(regFollow, other))
 	if err != nil || value != nil {
@@ -104,7 +109,7 @@ func (f *follows) find(other schemas.ID) (is follow, live, admitted bool, err er
 	return parseFollow(other, value), value != nil, false, err
 }
 
-// put makes a follow live, or gives a live one another time or weight. It reports whether the follow is new and admitted.
+// put makes a follow live, or changes the time or weight of a live one. It reports whether the follow is new and admitted.
 func (f *follows) put(is follow) (entered bool, err error) {
 	was, live, admitted, err := f.find(is.other)
 	switch {
@@ -128,7 +133,7 @@ func (f *follows) put(is follow) (entered bool, err error) {
 	return false, f.moved(is.other, enters)
 }
 
-// end ends a follow, and reports whether it was refused.
+// end ends a follow and reports whether it was refused.
 func (f *follows) end(other schemas.ID) (wasRefused bool, err error) {
 	was, live, admitted, err := f.find(other)
 	if err != nil || !live {
@@ -137,7 +142,7 @@ func (f *follows) end(other schemas.ID) (wasRefused bool, err error) {
 	return !admitted, f.remove(was, admitted)
 }
 
-// enters reports whether a follow stands among the admitted ones until balance has looked at all of them.
+// enters reports whether a follow is admitted for now, until balance has considered all follows.
 func (f *follows) enters(is follow) (bool, error) {
 	if f.refused == 0 {
 		return f.admitted < f.most || is.time <= f.newest, nil
@@ -182,11 +187,11 @@ func (f *follows) remove(is follow, admitted bool) error {
 	return f.Delete(rowOf(rowRefused, is.other))
 }
 
-// admittedAtOnce bounds the follows that one record admits: each one has its followee deliver a backfill.
+// admittedAtOnce is the maximum number of follows that one record admits: each one causes a backfill.
 const admittedAtOnce = 100
 
-// balance admits and refuses follows until the earliest ones are admitted, as far as there is room, and reports whether
-// others are left: only after a change of the cap are there many.
+// balance admits and refuses follows until the earliest ones are admitted or room returns false. more reports whether some
+// remain. There are many only after a change of the cap.
 func (f *follows) balance(room func() bool) (more bool, err error) {
 	for n := 0; f.admitted < f.most && f.refused > 0; n++ {
 		if n == admittedAtOnce || !room() {
@@ -206,7 +211,7 @@ func (f *follows) balance(room func() bool) (more bool, err error) {
 	return f.refuseLast(room)
 }
 
-// refuseLast refuses the last follows above the cap.
+// refuseLast refuses the latest follows above the cap.
 func (f *follows) refuseLast(room func() bool) (more bool, err error) {
 	var all []follow
 	if err := f.each(func(is follow) { all = append(all, is) }); err != nil {
@@ -241,7 +246,7 @@ func (f *follows) move(is follow, admitted bool) error {
 
 var errRefused = errors.New("read refused follows: the rows do not match their number")
 
-// firstRefused returns the earliest of the refused follows, of which there are some.
+// firstRefused returns the earliest refused follow. There must be one.
 func (f *follows) firstRefused() (first follow, err error) {
 	var other schemas.ID
 	err = f.Scan(rows.Scan{Prefix: []byte{rowRefusedBy}, Limit: 1}, func(row, _ []byte) bool {
@@ -260,18 +265,18 @@ func (f *follows) firstRefused() (first follow, err error) {
 
 const timeBytes = 8
 
-// refusedRow is the row that has a refused follow in the order of admission.
+// refusedRow returns the row that orders a refused follow for admission.
 func refusedRow(is follow) []byte {
 	row := ranked.AppendVersion([]byte{rowRefusedBy}, schemas.Version(is.time))
 	return append(row, is.other...)
 }
 
-// appendFollow appends the value of a live follow: time (8 bytes), weight (4 bytes) unless it is 1.
+// appendFollow appends the value of a live follow: time (8 bytes), then weight (4 bytes) unless it is 1.
 func appendFollow(b []byte, is follow) []byte {
 	return append(ranked.AppendVersion(b, schemas.Version(is.time)), appendEdgeWeight(is.weight)...)
 }
 
-// parseFollow reads a value. An earlier release wrote the weight alone.
+// parseFollow parses the value of a live follow. An earlier release wrote only the weight.
 func parseFollow(other schemas.ID, value []byte) follow {
 	is := follow{other: other, time: math.MinInt64, weight: parseEdgeWeight(value)}
 	if len(value) >= timeBytes {
@@ -280,7 +285,7 @@ func parseFollow(other schemas.ID, value []byte) follow {
 	return is
 }
 
-// appendFollowCounts appends the row's value: newest (8 bytes), admitted and refused as uvarints.
+// appendFollowCounts appends the value of the row: newest (8 bytes), then admitted and refused as uvarints.
 func appendFollowCounts(b []byte, c followCounts) []byte {
 	b = ranked.AppendVersion(b, schemas.Version(c.newest))
 	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(c.admitted)), uint64(c.refused))

@@ -25,13 +25,13 @@ func (c *counting) Scan(s rows.Scan, visit func(row, value []byte) bool) error {
 	})
 }
 
-// followWorld holds follows against a brute force, and what followees were told.
+// followWorld compares follows, and the notifications of followees, with a brute-force model.
 type followWorld struct {
 	t     rapid.TB
 	table *counting
 	most  int
 	live  map[schemas.ID]follow
-	told  map[schemas.ID]bool // by followee: admitted
+	told  map[schemas.ID]bool // by followee: last notified as admitted
 }
 
 func newFollowWorld(t rapid.TB, most int) *followWorld {
@@ -85,7 +85,7 @@ func (w *followWorld) end(other schemas.ID) {
 	})
 }
 
-// admitted are the follows that a chunk reads.
+// admitted returns the follows that a chunk reads.
 func (w *followWorld) admitted() map[schemas.ID]float32 {
 	g, err := readGraph(w.table, new(scratch))
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *followWorld) admitted() map[schemas.ID]float32 {
 	return g.follows
 }
 
-// check holds rows and what followees were told against the brute force.
+// check compares the rows and the notifications with the model.
 func (w *followWorld) check(when string) {
 
 	var all []follow
@@ -125,8 +125,8 @@ func (w *followWorld) check(when string) {
 	}
 }
 
-// Follows start, move in time, change their weight and end in any order, and the cap changes: always the earliest are
-// admitted, and each followee was last told what it is.
+// Follows start, move in time, change their weight and end in any order, and the cap changes. The earliest ones are always
+// admitted, and the last notification of each followee says whether its follow is admitted.
 func TestFollows_AdmitTheEarliestInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newFollowWorld(t, rapid.IntRange(1, 6).Draw(t, "cap"))
@@ -151,7 +151,7 @@ func TestFollows_AdmitTheEarliestInAnyOrder(t *testing.T) {
 	})
 }
 
-// A lowered cap is come to in as many records as it takes, and a raised one, too.
+// After the cap was lowered or raised, as many records as necessary reach the new cap.
 func TestFollows_ComeToAChangedCapInSteps(t *testing.T) {
 	w := newFollowWorld(t, 1000)
 	for n := range 400 {
@@ -181,7 +181,7 @@ func TestFollows_TakeOverRowsOfAnEarlierRelease(t *testing.T) {
 	w.check("one less")
 }
 
-// At the cap a follow reads a few rows, whatever the cap is, unless it is earlier than an admitted one.
+// At the cap, a follow reads a few rows, whatever the cap is, unless it is earlier than an admitted one.
 func TestFollows_ReadFewRowsAtTheCap(t *testing.T) {
 	const most = 500
 	w := newFollowWorld(t, most)

@@ -18,7 +18,7 @@ func (r *rig) followAt(other schemas.ID, at schemas.Micros, live bool) {
 		&schemas.Edge{User: reader, Other: other, Kind: schemas.FollowEdge, Live: live, Time: at})
 }
 
-// awayOf returns what a followee was told of reader, in order: whether reader is away.
+// awayOf returns the notifications of a followee about reader, in order: whether reader is inactive.
 func (r *rig) awayOf(followee string) (list []bool) {
 	for _, m := range r.modes(followee) {
 		list = append(list, m.Away)
@@ -42,7 +42,7 @@ func TestMaxFollowees_RefusesTheLatestFollow(t *testing.T) {
 	}
 	for n, author := range []schemas.UserID{"user:a", "user:b", "user:c", "user:d"} {
 		r.deliver(schemas.Following, reader, 1, pin(n, schemas.Micros(10+n), author))
-		r.followAt(schemas.ID(author), schemas.Micros(4-n), true) // the earliest comes last
+		r.followAt(schemas.ID(author), schemas.Micros(4-n), true) // the earliest one arrives last
 	}
 	expect("four follows", "user:c", "user:d")
 	if got := r.member.Status(topics.Pools).Dropped["followee_cap"]; got != 2 {
@@ -51,7 +51,7 @@ func TestMaxFollowees_RefusesTheLatestFollow(t *testing.T) {
 	r.crash()
 	r.followAt("user:d", 9, false)
 	expect("one ends", "user:b", "user:c")
-	r.followAt("user:c", 9, true) // follows again, and is the latest now
+	r.followAt("user:c", 9, true) // followed again, now the latest
 	expect("another one moves", "user:a", "user:b")
 	want := map[string][]bool{"user:a": {true, false}, "user:b": {true, false}, "user:c": {true}, "user:d": nil}
 	got := map[string][]bool{}
@@ -63,7 +63,8 @@ func TestMaxFollowees_RefusesTheLatestFollow(t *testing.T) {
 	}
 }
 
-// The word that a refused user is away may reach the followee behind the next follow, so an admitted one takes it back.
+// The notification that a refused user is inactive may reach the followee after the next follow. Therefore the admission of
+// that follow revokes it.
 func TestMaxFollowees_TakesBackTheRefusalOfAFormerFollow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, MaxFollowees: 1})

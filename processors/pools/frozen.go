@@ -9,11 +9,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// What a visit added to the frozen feed is one row, the record as it is sent to the stores. The row is named by the last of
-// its positions: so the row of a position is the first at or above it, and all rows up to a head hold nothing newer. A row
-// goes when its last entry is none of the newest Config.Frozen.
+// Each visit appends one row of entries to the materialized feed: the record that is sent to the stores. The row is named by
+// the last of its positions. Therefore the row of a position is the first row at or above it, and the rows up to a head
+// contain nothing newer. A row is deleted when its last entry is no longer among the newest Config.Frozen.
 
-// freeze writes what a visit added, sends it, and takes away what has become old by it.
+// freeze writes and sends the entries of a visit, and deletes the rows that have become too old.
 func (g *group) freeze(tx *rows.Tx, own rows.Owner, st *state, added *schemas.FeedEntries) error {
 	err := rows.PutAndSend(own, positionRow(rowFrozen, added.Last()), g.streams.FeedEntries, tx.Key(), added)
 	if err != nil {
@@ -22,7 +22,7 @@ func (g *group) freeze(tx *rows.Tx, own rows.Owner, st *state, added *schemas.Fe
 	return thaw(own, st, st.Head-int64(g.cfg.Frozen))
 }
 
-// thaw removes the rows up to a position. It need not look where it has before: what is deleted is slow to pass by.
+// thaw deletes the rows up to a position. It starts at st.Thawed, because a scan over deleted rows is slow.
 func thaw(own rows.Owner, st *state, to int64) error {
 	if to <= st.Thawed {
 		return nil
@@ -48,7 +48,7 @@ func thaw(own rows.Owner, st *state, to int64) error {
 	return nil
 }
 
-// frozenFrom returns frozen entries from the one at head down, newest first, at most so many.
+// frozenFrom returns at most most materialized entries, newest first, starting at the position head.
 func frozenFrom(t table, s topics.Stream[schemas.FeedEntries], head int64, most int) ([]schemas.FeedEntry, error) {
 	list := []schemas.FeedEntry{}
 	var bad error
@@ -69,7 +69,7 @@ func frozenFrom(t table, s topics.Stream[schemas.FeedEntries], head int64, most 
 	return list, err
 }
 
-// frozenAt returns the frozen entry of a position, nil if it is kept no more.
+// frozenAt returns the materialized entry at a position, or nil if it is no longer kept.
 func frozenAt(t table, s topics.Stream[schemas.FeedEntries], position int64) (*schemas.FeedEntry, error) {
 	var row []byte
 	scan := rows.Scan{Prefix: []byte{rowFrozen}, From: positionRow(rowFrozen, position), Limit: 1}

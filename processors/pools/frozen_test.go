@@ -11,8 +11,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Frozen entries are found as they were added, visit by visit or, in rows of former builds, one by one: from any head down,
-// and one by one, whether or not the oldest are gone.
+// Materialized entries are found as they were added, in rows of a visit or in rows of single entries by earlier releases.
+// They are found from any head down and one by one, whether or not the oldest rows were deleted.
 func TestFrozenEntriesAreFound(t *testing.T) {
 	w := newWhyDesk(t, nil)
 	stream := w.g.deps.Streams.FeedEntries
@@ -32,7 +32,7 @@ func TestFrozenEntriesAreFound(t *testing.T) {
 			table[string(positionRow(rowFrozen, added.Last()))] = value
 			all, heads = slices.AppendSeq(all, added.All()), append(heads, added.Last())
 		}
-		gone := int64(0) // the last position of the rows taken away
+		gone := int64(0) // last position of the deleted rows
 		if len(all) > 0 && rapid.Bool().Draw(t, "thaw") {
 			to := rapid.Int64Range(0, int64(len(all))).Draw(t, "to")
 			for name := range table {
@@ -60,7 +60,7 @@ func TestFrozenEntriesAreFound(t *testing.T) {
 	})
 }
 
-// Where no store can say what may be shown, answers use what the generator recalls.
+// If no store can report which entries are visible, answers use what the generator recalls.
 func TestRecall_EmptiesWhatMayNotBeShownAgain(t *testing.T) {
 	w := newWhyDesk(t, nil) // the user follows user:a
 	for _, blocked := range []schemas.ID{"user:blocked", "board:blocked"} {

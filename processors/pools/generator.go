@@ -16,28 +16,29 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Rows reads the committed rows of the partitions that are here. *rows.View does.
+// Rows reads the committed rows of the partitions that this process owns. *rows.View implements it.
 type Rows interface {
 	Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error
 	Changed(owner string) <-chan struct{}
 }
 
-// Deps are what a generator reads from.
+// Deps are the dependencies of a generator.
 type Deps struct {
 	Rows    Rows
-	End     LogEnd // of the topic served
+	End     LogEnd // end of the topic served
 	Streams *topics.Streams
 	Deleted DeletedUsers
-	Pulled  *Pulled               // nil: nobody is pulled
-	Hot     *Hot                  // nil: counts are not known
-	Dial    outside.Dial          // connects to external sources and the model; nil: wherever they are
-	Own     Own                   // sources, scores and rules of the program around
-	Metrics prometheus.Registerer // nil: none
+	Pulled  *Pulled               // nil: no followee is pulled
+	Hot     *Hot                  // nil: no counts
+	Dial    outside.Dial          // connects to external sources and the model; nil: any address
+	Own     Own                   // sources, scores and rules of the embedding program
+	Metrics prometheus.Registerer // nil: not registered
 	Now     func() time.Time      // nil: time.Now
 }
 
-// Generator makes chunks of the candidates of users whose partition is here. It writes nothing: what it must remember
-// travels in the Served, whose effect it waits for before it makes the user's next chunk. It is safe for concurrent use.
+// Generator composes chunks from the candidates of users whose partition this process owns. It writes nothing: everything
+// that it must remember is in the Served, which must be applied before the generator makes the user's next chunk. It is safe
+// for concurrent use.
 type Generator struct {
 	pools   Config
 	cfg     GeneratorConfig
@@ -52,21 +53,22 @@ type Generator struct {
 	sessions map[int32]session // by partition
 }
 
-// session is a stretch of time for which a partition is here without a break.
+// session is a period during which this process owns a partition without interruption.
 type session struct {
 	partition int32
 	number    uint64
-	alone     time.Time // when what was given elsewhere before it is in the topic served, or is never shown as new
-	asked     bool      // end is known
-	end       int64     // of the topic served, read after alone
-	ready     bool      // the partition has applied up to the end
+	// alone is a time from which each chunk of a previous owner is in the topic served or can no longer be shown as new.
+	alone time.Time
+	asked bool  // end is known
+	end   int64 // end offset of the topic served, read after alone
+	ready bool  // the partition has applied served up to end
 }
 
-// WaitingMost is where Waiting stops counting.
+// WaitingMost is the maximum that Waiting returns.
 const WaitingMost = 100
 
-// NewGenerator returns a generator on the pools of a group with the configuration pools. Both must be valid. It fails
-// when its metrics cannot be registered. Close it.
+// NewGenerator returns a generator that reads the pools of a group with the configuration pools. Both configurations must be
+// valid. It returns an error if deps.Own is invalid or if a metric cannot be registered. The caller must call Close.
 func NewGenerator(pools Config, cfg GeneratorConfig, deps Deps) (*Generator, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
@@ -87,19 +89,19 @@ func NewGenerator(pools Config, cfg GeneratorConfig, deps Deps) (*Generator, err
 	}, nil
 }
 
-// Close gives connections up. Call it when no call is under way.
+// Close closes the connections. No other call may be in flight.
 func (g *Generator) Close() { g.external.close() }
 
-// Chunk chooses and arranges what a visit shows. While an earlier chunk of the user is under way it waits, until ctx
-// ends, for its Served to be applied or to have failed. So it does while the user's partition has come from another process,
-// until all that was handed out there is applied or can be new to nobody any more, see GeneratorConfig.Elsewhere.
+// Chunk selects and arranges the items of a visit. If the user has an earlier chunk in flight, Chunk waits until its Served
+// is applied or has failed, or until ctx ends. After the user's partition moved from another process, Chunk waits for the
+// chunks of that process: until each is applied or can no longer be shown as new. See GeneratorConfig.Elsewhere.
 //
-// Who gets a chunk with items must begin to publish its Served within ten seconds, or not at all, and say with Settle
-// what became of it; who says nothing holds the user's next chunk up for the producer's delivery time-out. A chunk
-// without items needs neither.
+// A caller that gets a chunk with items must start to publish its Served within ten seconds, or not publish it at all. It
+// must report the outcome with Settle. Without that, the user's next chunk waits for the delivery timeout of the producer. A
+// chunk without items needs neither.
 //
-// It fails with an error that wraps schemas.ErrUnknownFeed, with a *rows.NotHereError when the user's partition is not
-// here, with ctx's error, and with the errors of reading.
+// Chunk returns a *rows.NotHereError if this process does not own the user's partition. It may also return an error that
+// wraps schemas.ErrUnknownFeed, the error of ctx, or a read error.
 func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas.Chunk, error) {
 	feed, arm, ok := g.cfg.Feeds.For(req.Feed, req.User)
 	if !ok {
@@ -116,7 +118,7 @@ func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schem
 	g.sweep(ctx, req.User)
 	chunk, err := g.compose(ctx, order{ChunkRequest: req, feed: feed, arm: arm})
 	if err == nil {
-		err = ctx.Err() // nobody may be waiting any more
+		err = ctx.Err() // the caller may have stopped waiting
 	}
 	if err != nil {
 		g.book.release(req.User, req.Served)
@@ -130,15 +132,15 @@ func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schem
 	return chunk, nil
 }
 
-// Settle says what became of the Served of a chunk. What is said of another one than the one under way is ignored.
+// Settle reports the outcome of the Served of a chunk. It ignores any other Served than the one in flight.
 func (g *Generator) Settle(user schemas.UserID, served string, o schemas.Outcome) {
 	g.book.settle(user, served, o, g.deps.Now())
 }
 
-// errUnread is that what is pulled is not known: what the rows say of a pool would look like all of it.
+// errUnread is returned while the pulled pins are not loaded. Without them a pool would look complete but would not be.
 var errUnread = fmt.Errorf("%s is still being read: ask again", topics.RecentsPulled)
 
-// unread fails as long as it is not known what is pulled.
+// unread returns errUnread while the pulled pins are not loaded.
 func (g *Generator) unread() error {
 	if g.deps.Pulled != nil && !g.deps.Pulled.Ready() {
 		return errUnread
@@ -146,7 +148,7 @@ func (g *Generator) unread() error {
 	return nil
 }
 
-// readAll is read, once all is known that belongs to the pools.
+// readAll is like read, but returns errUnread while the pulled pins are not loaded.
 func (g *Generator) readAll(ctx context.Context, user schemas.UserID, f func(*view, rows.Snapshot) error) error {
 	if err := g.unread(); err != nil {
 		return err
@@ -154,8 +156,8 @@ func (g *Generator) readAll(ctx context.Context, user schemas.UserID, f func(*vi
 	return g.read(ctx, user, f)
 }
 
-// Pool returns the best candidates of a user and source: limit of them, and how many there are up to the cap. It changes
-// nothing. A source that nobody has heard of has none.
+// Pool returns the limit best candidates of a user and source, and the number of candidates up to the cap. It changes
+// nothing. An unknown source has no candidates.
 func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
 	p := &schemas.Pool{Source: source, Items: []schemas.PoolItem{}}
 	err := g.readAll(ctx, user, func(v *view, _ rows.Snapshot) error {
@@ -176,7 +178,7 @@ func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schema
 	return p, nil
 }
 
-// Sources returns the sources that a user has or had candidates of, by name.
+// Sources returns the sources that the user has or had candidates of, by name.
 func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas.Source, error) {
 	var list []schemas.Source
 	err := g.readAll(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
@@ -189,8 +191,8 @@ func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas
 	return list, nil
 }
 
-// Waiting counts the pins that a visit of feed home could bring, up to WaitingMost. What a visit would hold back, or may not
-// show now, is not among them. External sources and a model are not asked: it is called often.
+// Waiting returns the number of pins that a visit of the feed home could show, up to WaitingMost. It does not count pins that
+// a visit would hold back or may not show now. It does not ask external sources and the model, because it is called often.
 func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
 	feed, _, ok := g.cfg.Feeds.For(rules.Home, user)
 	if !ok {
@@ -217,7 +219,7 @@ func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, erro
 	return min(len(pins), WaitingMost), nil
 }
 
-// roughly gathers what a user's pools have, but for what was shown lately.
+// roughly gathers the contents of a user's pools, filtered only by the recently shown pins.
 func (g *Generator) roughly(ctx context.Context, user schemas.UserID, feed rules.Feed) (m *material, err error) {
 	err = g.readAll(ctx, user, func(v *view, _ rows.Snapshot) (err error) {
 		if err = v.remember(g.pools.Frozen); err == nil {
@@ -228,7 +230,7 @@ func (g *Generator) roughly(ctx context.Context, user schemas.UserID, feed rules
 	return m, err
 }
 
-// exactly leaves what was seen out of the material's pools.
+// exactly removes all seen pins from the pools of m.
 func (g *Generator) exactly(ctx context.Context, user schemas.UserID, feed rules.Feed, o offers, m *material) error {
 	return g.read(ctx, user, func(v *view, _ rows.Snapshot) error {
 		exact, err := g.gather(v, feed, o)
@@ -262,7 +264,7 @@ func pinsIn(items []schemas.ServedItem) []schemas.PinID {
 	return pins
 }
 
-// read calls f with what the user's rows say.
+// read calls f with a view of the user's rows.
 func (g *Generator) read(ctx context.Context, user schemas.UserID, f func(*view, rows.Snapshot) error) error {
 	return g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
 		m := g.scratch.Get().(*scratch)
@@ -276,7 +278,7 @@ func (g *Generator) read(ctx context.Context, user schemas.UserID, f func(*view,
 	})
 }
 
-// reserve makes the user's next Served the one under way, when there is none before it.
+// reserve reserves the user's next Served when no other one is in flight.
 func (g *Generator) reserve(ctx context.Context, user schemas.UserID, served string) error {
 	for {
 		changed := g.deps.Rows.Changed(string(user))
@@ -298,7 +300,8 @@ func (g *Generator) reserve(ctx context.Context, user schemas.UserID, served str
 	}
 }
 
-// await returns when a channel is closed, or at a moment (zero: never) if that is to come.
+// await returns when one of the channels is closed, when ctx ends, or at the given time. It ignores a time that is zero or in
+// the past.
 func (g *Generator) await(ctx context.Context, at time.Time, changed, wake <-chan struct{}) error {
 	var due <-chan time.Time
 	if left := at.Sub(g.deps.Now()); !at.IsZero() && left > 0 {
@@ -316,8 +319,8 @@ func (g *Generator) await(ctx context.Context, at time.Time, changed, wake <-cha
 	return nil
 }
 
-// over says whether a reservation is settled. When its time has come it asks where the log ends: nothing of the Served
-// can come behind that.
+// over reports whether a reservation is settled. From r.ask on it reads the end of the log: the Served cannot be appended
+// after that end.
 func (g *Generator) over(ctx context.Context, user schemas.UserID, r *reservation) (bool, error) {
 	if r.ask.IsZero() {
 		return false, nil
@@ -341,7 +344,7 @@ func (g *Generator) over(ctx context.Context, user schemas.UserID, r *reservatio
 	return r.over(&at), nil
 }
 
-// end returns where a partition of served ends.
+// end returns the end offset of a partition of served.
 func (g *Generator) end(ctx context.Context, partition int32) (int64, error) {
 	end, err := g.deps.End.End(ctx, topics.Served, partition)
 	if err != nil {
@@ -350,8 +353,9 @@ func (g *Generator) end(ctx context.Context, partition int32) (int64, error) {
 	return end, nil
 }
 
-// sweep releases some reservations of users who have not come again. Their partition may have gone: then a chunk of
-// theirs waits for all that was served before the partition came back, which is more than the reservation asks for.
+// sweep releases some reservations of users who have not visited again. From r.ask on, it also releases those whose partition
+// has moved to another process: if the partition comes back, a chunk waits for everything in served by then, which includes
+// the reservation.
 func (g *Generator) sweep(ctx context.Context, user schemas.UserID) {
 	const some = 2
 	for other, r := range g.book.others(user, some) {
@@ -363,8 +367,8 @@ func (g *Generator) sweep(ctx context.Context, user schemas.UserID) {
 	}
 }
 
-// session returns how the partition of a snapshot stands: ready when all is applied that was in served when nothing of
-// another process could come there any more whose answer shows it as new.
+// session returns the session of the partition of a snapshot. It is ready when the partition has applied everything that was
+// in served at a time after session.alone.
 func (g *Generator) session(s rows.Snapshot) session {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -379,8 +383,8 @@ func (g *Generator) session(s rows.Snapshot) session {
 	return at
 }
 
-// begin notes where served ends, once what was given elsewhere is in it. A visit that another process gave a chunk to just
-// before the partition came may publish its Served still, behind an end that is read at once.
+// begin reads the end of served once session.alone has passed. Before that, a visit with a chunk of the previous owner may
+// still publish its Served, behind the end that would be read.
 func (g *Generator) begin(ctx context.Context, at session) error {
 	if g.deps.Now().Before(at.alone) {
 		return g.await(ctx, at.alone, nil, nil)

@@ -19,15 +19,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// desk stands for a partition that holds one user, and for the topic served.
+// desk is a fake of a partition that holds one user, and of the topic served.
 type desk struct {
 	mu      sync.Mutex
 	rows    memory
-	applied int64 // of served
-	end     int64 // of served
-	asked   int   // how often the end was
+	applied int64 // offset in served
+	end     int64 // end offset of served
+	asked   int   // number of reads of end
 	endErr  error
-	session uint64 // 0: the partition is not here
+	session uint64 // 0: this process does not own the partition
 	since   time.Time
 	changed chan struct{}
 }
@@ -65,7 +65,7 @@ func (d *desk) End(_ context.Context, topic string, partition int32) (int64, err
 	return d.end, d.endErr
 }
 
-// change does something to the desk, as a commit would.
+// change modifies the desk, as a commit would.
 func (d *desk) change(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,7 +74,7 @@ func (d *desk) change(f func()) {
 	d.changed = make(chan struct{})
 }
 
-// apply has the group apply a Served, which is at the end of the log.
+// apply applies a Served that is at the end of the log.
 func (d *desk) apply(t *testing.T, s *schemas.Served) {
 	d.change(func() {
 		st, err := readState(d.rows)
@@ -134,7 +134,7 @@ func request(served string) schemas.ChunkRequest {
 	return schemas.ChunkRequest{Served: served, User: owner, Feed: "plain", Limit: 2}
 }
 
-// visit asks for a chunk, which must come.
+// visit requests a chunk and fails if there is none.
 func visit(t *testing.T, g *Generator, served string) *schemas.Chunk {
 	t.Helper()
 	c, err := g.Chunk(t.Context(), request(served))
@@ -144,14 +144,14 @@ func visit(t *testing.T, g *Generator, served string) *schemas.Chunk {
 	return c
 }
 
-// waitingChunk is a chunk that was asked for.
+// waitingChunk is a chunk that was requested.
 type waitingChunk struct {
-	done  chan struct{} // closed when the others are written
+	done  chan struct{} // closed after the other fields are written
 	chunk *schemas.Chunk
 	err   error
 }
 
-// ask asks for a chunk without waiting for it. Inside a synctest bubble only.
+// ask requests a chunk without waiting for it. It must be called in a synctest bubble.
 func ask(ctx context.Context, g *Generator, served string) *waitingChunk {
 	w := &waitingChunk{done: make(chan struct{})}
 	go func() {
@@ -224,8 +224,8 @@ func TestAFailedVisitFreesItsItems(t *testing.T) {
 	})
 }
 
-// A Served of unknown outcome can come as long as its producer tries to deliver it, and be anywhere before the end of
-// the log at that time. No time by itself settles it.
+// A Served of unknown outcome can be appended as long as its producer tries to deliver it. After that it can be anywhere
+// before the end of the log. No amount of time by itself settles it.
 func TestAnUnknownOutcomeIsSettledByTheLogAlone(t *testing.T) {
 	for name, arrives := range map[string]bool{"it arrives": true, "it never arrives": false} {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestAnUnknownOutcomeIsSettledByTheLogAlone(t *testing.T) {
 				d := newDesk(5)
 				g := generatorOf(t, d)
 				first := visit(t, g, "v1")
-				asked := d.asked // when the partition came
+				asked := d.asked // at the assignment of the partition
 				g.Settle(owner, "v1", schemas.Unknown)
 				next := ask(t.Context(), g, "v2")
 				time.Sleep(topics.DeliveryTimeout - time.Millisecond)
@@ -251,7 +251,7 @@ func TestAnUnknownOutcomeIsSettledByTheLogAlone(t *testing.T) {
 					d.end = 0
 					d.apply(t, &first.Served)
 				} else {
-					d.change(func() { d.applied = 0 }) // another user's
+					d.change(func() { d.applied = 0 }) // a Served of another user
 				}
 				next.expect(t, "applied up to the end", true)
 				want := []schemas.PinID{"pin:0", "pin:1"}
@@ -284,7 +284,7 @@ func TestAnAcknowledgedVisitThatWasDroppedIsSettledByTheLog(t *testing.T) {
 		g := generatorOf(t, d)
 		visit(t, g, "v1")
 		g.Settle(owner, "v1", schemas.Acknowledged)
-		d.change(func() { d.applied, d.end = 0, 1 }) // to the dead letters
+		d.change(func() { d.applied, d.end = 0, 1 }) // sent to the dead-letter topic
 		next := ask(t.Context(), g, "v2")
 		next.expect(t, "its id may come", false)
 		time.Sleep(ackPatience)
@@ -333,8 +333,8 @@ func TestAPartitionThatComesAnswersWhenServedIsApplied(t *testing.T) {
 	})
 }
 
-// A visit that another process gave a chunk to has not published its Served when the partition comes: what it shows is new
-// once.
+// A visit with a chunk of another process has not published its Served when the partition moves. Its items are shown as new
+// only once.
 func TestWhatAnotherProcessGaveIsNotNewAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(5)
@@ -362,7 +362,7 @@ func TestWhatAnotherProcessGaveIsNotNewAgain(t *testing.T) {
 	})
 }
 
-// A partition that no other process can have had is not waited for: its reservations are here.
+// A generator does not wait for a partition that no other process can have owned: it holds all reservations itself.
 func TestAPartitionThatWasHereAnswersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(5)
@@ -380,7 +380,7 @@ func TestAPartitionThatWasHereAnswersAtOnce(t *testing.T) {
 	})
 }
 
-// While the partition is away there are no chunks, and nothing is lost over that: those afterwards are as large as before.
+// While the process does not own the partition there are no chunks. Afterwards the chunks are as large as before.
 func TestChunksAreAsLargeAfterAnOutage(t *testing.T) {
 	d := newDesk(6)
 	g := generatorOf(t, d)
@@ -434,7 +434,7 @@ func TestChunkErrors(t *testing.T) {
 		t.Errorf("got %v, want that the partition is not here", err)
 	}
 	d.session = 1
-	visit(t, g, "v3") // none of these reserved anything
+	visit(t, g, "v3") // none of these left a reservation
 }
 
 func TestAnEmptyChunkReservesNothing(t *testing.T) {

@@ -8,16 +8,16 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// What was given up loses its rows. A pulled pin has none and stays in its followee's slot, so the newest pins that were given up
-// are remembered, in one row: readers leave them out of what is pulled. As what was seen, they stay through rebuilds and go when
-// the user is erased.
+// A candidate that was deferred for too long loses its rows. A pulled pin has no rows and stays in its followee's slot.
+// Therefore one row remembers the newest pins that were deferred for too long, and readers leave them out of the pulled pins.
+// Like seen pins, they are kept by rebuilds and deleted when the user is erased.
 const (
 	givenUpPins  = 1000
-	givenUpBytes = 64 << 10 // of ids of the usual length there are givenUpPins in less
+	givenUpBytes = 64 << 10 // enough for givenUpPins ids of the usual length
 )
 
-// noteGivenUp remembers pins that were given up. Only readers know what is pulled, so all are, also those that had a row: a pin
-// of a pushed author is often pulled from an interest.
+// noteGivenUp remembers pins that were deferred for too long. Only readers know which pins are pulled, so it remembers all of
+// them, including those that had a row: a pin of a pushed author is often pulled from an interest.
 func noteGivenUp(own rows.Owner, pins []schemas.PinID) error {
 	value, err := own.Get([]byte{rowGivenUp})
 	if err != nil {
@@ -26,8 +26,8 @@ func noteGivenUp(own rows.Owner, pins []schemas.PinID) error {
 	return own.Put([]byte{rowGivenUp}, appendGivenUp(value, pins))
 }
 
-// appendGivenUp puts pins behind others in a row's value; the oldest go that are too many. A pin stands there once, as what was
-// given up last.
+// appendGivenUp appends pins to the value of the row and removes the oldest beyond the caps. A pin that is already in the row
+// moves to the end.
 func appendGivenUp(value []byte, pins []schemas.PinID) []byte {
 	again := make(map[schemas.PinID]bool, len(pins))
 	for _, pin := range pins {
@@ -46,7 +46,7 @@ func appendGivenUp(value []byte, pins []schemas.PinID) []byte {
 	return is
 }
 
-// parseGivenUp returns the pins of a row, oldest first.
+// parseGivenUp returns the pins of the row, oldest first.
 func parseGivenUp(value []byte) []schemas.PinID {
 	var list []schemas.PinID
 	for len(value) > 0 {
@@ -56,7 +56,8 @@ func parseGivenUp(value []byte) []schemas.PinID {
 	return list
 }
 
-// gaveUp says whether a pulled candidate was given up. One that stands in rows lost them then, and has others since.
+// gaveUp reports whether a pulled candidate was deferred for too long. It returns false for a candidate that has rows: they
+// were delivered after giveUp deleted the earlier ones.
 func (v *view) gaveUp(c *candidate) (bool, error) {
 	if c.place != noPlace {
 		return false, nil

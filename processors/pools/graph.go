@@ -9,15 +9,15 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// graph are the live registers of a user.
+// graph holds the live registers of a user.
 type graph struct {
-	follows   map[schemas.ID]float32 // with the weight
+	follows   map[schemas.ID]float32 // followee → weight
 	blocks    map[schemas.ID]struct{}
 	blockedBy map[schemas.ID]struct{}
 }
 
-// readGraph reads the registers of a user. The ids are parts of one string, and the maps have their size from the start:
-// many a user follows hundreds.
+// readGraph reads the registers of a user. All ids share one string and the maps are allocated with their final size, because
+// many users follow hundreds of followees.
 func readGraph(t table, m *scratch) (graph, error) {
 	m.text, m.ends, m.weights = m.text[:0], m.ends[:0], m.weights[:0]
 	err := t.Scan(rows.Scan{Prefix: []byte{rowGraph}}, func(row, value []byte) bool {
@@ -47,7 +47,7 @@ func readGraph(t table, m *scratch) (graph, error) {
 	return g, err
 }
 
-// Follows returns the followees of a user whose rows these are, values by name.
+// Follows returns the followees of a user. rows are the user's rows, by name.
 func Follows(rows map[string][]byte) map[schemas.Followee]struct{} {
 	follows := map[schemas.Followee]struct{}{}
 	for row := range rows {
@@ -63,13 +63,13 @@ func has[T ~string, V any](set map[schemas.ID]V, id T) bool {
 	return ok
 }
 
-// blocked says whether a block hides a pin.
+// blocked reports whether a block hides a pin.
 func (g graph) blocked(f *schemas.Facets) bool {
 	return g.eachBlock(f, func(schemas.ID) bool { return false })
 }
 
-// eachBlock yields over what a block lies that hides a pin, until yield returns false, and says whether there was any: the
-// author, where one of the two blocks the other, and the board and the interests that the user blocks.
+// eachBlock calls yield for each blocked id that hides a pin, until yield returns false, and reports whether there was one.
+// It visits the author if either side blocks the other, and the board and interests that the user blocks.
 func (g graph) eachBlock(f *schemas.Facets, yield func(schemas.ID) bool) bool {
 	if len(g.blocks) == 0 && len(g.blockedBy) == 0 {
 		return false
@@ -89,7 +89,8 @@ func (g graph) eachBlock(f *schemas.Facets, yield func(schemas.ID) bool) bool {
 	return found
 }
 
-// justified: a live edge of the source. Candidates of related and of offered sources need none.
+// justified reports whether a live edge of the source justifies a pin. Candidates of related and of external sources need
+// none.
 func (g graph) justified(source schemas.Source, f *schemas.Facets) bool {
 	switch source {
 	case schemas.Following:
@@ -105,7 +106,7 @@ func (g graph) justified(source schemas.Source, f *schemas.Facets) bool {
 	return true
 }
 
-// edge applies the present state of a register. Later records of a register are newer states, see schemas.Edge.
+// edge applies the current state of a register. Later records of a register are newer states; see schemas.Edge.
 func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
 	register, err := checkEdge(tx.Key(), e)
 	if err != nil {
@@ -130,7 +131,7 @@ func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
 	return endBlock(own, register, e)
 }
 
-// appendEdgeWeight returns the value of a live register; 0 is a weight of 1.
+// appendEdgeWeight returns the encoded weight of a live register. A weight of 0 means 1.
 func appendEdgeWeight(weight float32) []byte {
 	if weight == 0 || weight == 1 {
 		return []byte{}
@@ -138,8 +139,8 @@ func appendEdgeWeight(weight float32) []byte {
 	return binary.BigEndian.AppendUint32(nil, math.Float32bits(weight))
 }
 
-// parseEdgeWeight reads the weight of a live register, with or without a time before it. What is no weight counts as 1: it
-// can only be so by damage.
+// parseEdgeWeight parses the weight of a live register, with or without a time before it. A malformed value, which only
+// corruption can cause, counts as 1.
 func parseEdgeWeight(value []byte) float32 {
 	if len(value) == timeBytes+4 {
 		value = value[timeBytes:]

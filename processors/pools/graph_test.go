@@ -59,7 +59,7 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// visible says whether a pin that is not deleted waits for the owner in a source.
+// visible reports whether a pin that is not deleted is visible to the owner in a source.
 func visible(g graph, source schemas.Source, f *schemas.Facets) bool {
 	v := view{user: owner, graph: g, deleted: nobody{}, oldest: math.MinInt64}
 	return v.standing(source, &candidate{candidateBody: candidateBody{Facets: *f}}) == waiting

@@ -7,22 +7,22 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Hot is how often hot pins, and their authors, were shown and saved: what a process makes of the topic hot-pins, which
-// it holds whole. It is a rules.Counts, and safe for concurrent use.
+// Hot holds the impression and save counts of hot pins and of their authors. It is built from the topic hot-pins, a global
+// table. It implements rules.Counts and is safe for concurrent use.
 type Hot struct {
 	ready <-chan struct{}
 
 	mu      sync.RWMutex
 	pins    map[schemas.PinID]rules.Count
-	authors map[schemas.UserID]rules.Count // the sum over their hot pins
+	authors map[schemas.UserID]rules.Count // sum over the author's hot pins
 }
 
-// NewHot returns counts that are empty until Change has told them, and known from when ready is closed.
+// NewHot returns empty counts. Change fills them; they are complete when ready is closed.
 func NewHot(ready <-chan struct{}) *Hot {
 	return &Hot{ready: ready, pins: map[schemas.PinID]rules.Count{}, authors: map[schemas.UserID]rules.Count{}}
 }
 
-// Ready says whether the counts are known.
+// Ready reports whether the counts are complete.
 func (h *Hot) Ready() bool {
 	select {
 	case <-h.ready:
@@ -32,7 +32,8 @@ func (h *Hot) Ready() bool {
 	}
 }
 
-// Change takes in that the counts of a pin are others: nil is none. It is what topics.Whole.OnChange calls.
+// Change replaces the counts of a pin. was is nil if there were none, and is is nil if there are none now. It is the callback
+// of topics.Whole.OnChange.
 func (h *Hot) Change(_ string, was, is *schemas.HotPin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,7 +47,7 @@ func (h *Hot) Change(_ string, was, is *schemas.HotPin) {
 	}
 }
 
-// add adds a pin's counts to its author's; with sign -1 it takes them away.
+// add adds a pin's counts, times sign, to those of its author.
 func (h *Hot) add(p *schemas.HotPin, sign int64) {
 	if p.Author == "" {
 		return

@@ -8,35 +8,35 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// A pool is read best first, and no further than its reader goes: a chunk wants the best 200 of what may be a thousand rows.
-// The highest version of a pin says what the pin is, wherever that version stands. So later versions are rows of a kind of
-// their own, and all of these are read: they are few. A pin's first version is its lowest, as versions are stamped in ascending order (see
-// schemas.Version), so nothing that is left unread has a say. What other systems offer has no such order, and is read
-// whole where it is beside first versions.
+// A pool is read best first, and only as far as its reader needs: a chunk uses the best 200 of perhaps a thousand rows. The
+// highest version of a pin determines its facets, wherever the row of that version is. Therefore later versions are a
+// separate kind of row, and all of them are read, because they are few. The first version of a pin is its lowest, because
+// versions increase; see schemas.Version. So unread first versions do not matter. Offers of external systems have no such
+// order: an external source that has both kinds of rows is read completely.
 
-// scratch is memory for reading rows, to be used again for the next source: what its methods return is valid until then.
+// scratch is reusable memory for reading rows. What its methods return is valid until it is used for the next source.
 type scratch struct {
 	text    []byte
-	ends    []int     // of names and values in turn, or of ids
-	weights []float32 // of edges
+	ends    []int     // ends of names and values in turn, or of ids
+	weights []float32 // weights of edges
 
-	changed []candidateRow // of rowChanged
-	firsts  []candidateRow // of rowCandidate, as far as they are read
-	rows    []candidateRow // both, in order as far as the firsts are read
+	changed []candidateRow // rows of kind rowChanged
+	firsts  []candidateRow // rows of kind rowCandidate that were read so far
+	rows    []candidateRow // both kinds; sorted as far as the firsts were read
 	pins    pinTable
 	found   []candidate
 	best    []candidate
 
-	// bodies never overwrites what was read with it: it goes on behind the part that is used up.
+	// bodies never overwrites what it returned: it continues after the used part.
 	bodies ranked.Bodies
 }
 
-// candidateRows reads all rows of a source, best first. The strings of a kind share one piece of memory.
+// candidateRows reads all rows of a source, best first. The strings of one kind share one allocation.
 func candidateRows(t table, source schemas.Source) ([]candidateRow, error) {
 	return new(scratch).candidateRows(t, source)
 }
 
-// candidateRows is the function of that name.
+// candidateRows is like the function candidateRows, but uses the memory of m.
 func (m *scratch) candidateRows(t table, source schemas.Source) ([]candidateRow, error) {
 	l, err := m.line(t, source, 0)
 	if err == nil {
@@ -45,20 +45,20 @@ func (m *scratch) candidateRows(t table, source schemas.Source) ([]candidateRow,
 	return m.rows, err
 }
 
-// line yields the candidates of a source, best first, whatever their standing.
+// line iterates over the candidates of a source, best first, including hidden and seen ones.
 type line struct {
 	table
 	memory *scratch
 	source schemas.Source
-	step   int  // rows to read next, 0: all
-	whole  bool // all are read
-	next   int  // of memory.found
+	step   int  // number of rows to read next; 0: all
+	whole  bool // all rows have been read
+	next   int  // index in memory.found
 	err    error
 }
 
-// line returns the line of a source. Its reader is expected to want n candidates; 0: all.
+// line returns an iterator over a source. n is how many candidates the reader expects to use; 0: all.
 func (m *scratch) line(t table, source schemas.Source, n int) (*line, error) {
-	l := &line{table: t, memory: m, source: source, step: n + n/4} // some are seen, or hidden
+	l := &line{table: t, memory: m, source: source, step: n + n/4} // some are seen or hidden
 	m.rows, m.firsts, m.found = m.rows[:0], m.firsts[:0], m.found[:0]
 	var err error
 	m.changed, err = m.read(t, m.changed[:0], rows.Scan{Prefix: sourcePrefix(rowChanged, source)})
@@ -68,7 +68,7 @@ func (m *scratch) line(t table, source schemas.Source, n int) (*line, error) {
 	return l, err
 }
 
-// peek returns the first candidate that was not taken, nil at the end. It is valid until the next call.
+// peek returns the next candidate without removing it, or nil at the end. It is valid until the next call.
 func (l *line) peek() *candidate {
 	for l.next == len(l.memory.found) && !l.whole && l.err == nil {
 		l.err = l.deepen()
@@ -79,7 +79,7 @@ func (l *line) peek() *candidate {
 	return &l.memory.found[l.next]
 }
 
-// take removes the first candidate and returns it, nil at the end.
+// take removes the next candidate and returns it, or nil at the end.
 func (l *line) take() *candidate {
 	c := l.peek()
 	if c != nil {
@@ -105,7 +105,7 @@ func (l *line) deepen() error {
 	return nil
 }
 
-// read appends the rows of a scan of one kind and source to a list.
+// read appends the rows of a scan, which covers one kind and source, to a list.
 func (m *scratch) read(t table, list []candidateRow, scan rows.Scan) ([]candidateRow, error) {
 	m.text, m.ends = m.text[:0], m.ends[:0]
 	err := t.Scan(scan, func(row, value []byte) bool {
@@ -132,8 +132,8 @@ func (m *scratch) read(t table, list []candidateRow, scan rows.Scan) ([]candidat
 	return list, nil
 }
 
-// lineUp merges the kinds, and returns how many rows are in order: behind the last first version that is read stand only
-// later versions, which have a say, but no place yet.
+// lineUp merges the two kinds and returns how many rows are sorted. After the last first version that was read, there are
+// only later versions: they determine facets, but their place is not known yet.
 func (m *scratch) lineUp(whole bool) int {
 	m.rows = m.rows[:0]
 	rest := m.changed

@@ -6,25 +6,25 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// LogEnd says where a partition of a topic ends: the offset behind the last record that a reader gets, 0 if there is
-// none. DataEnd is one.
+// LogEnd returns the end of a partition: the offset after the last record that a reader gets, or 0 if there is none. DataEnd
+// implements it.
 type LogEnd interface {
 	End(ctx context.Context, topic string, partition int32) (int64, error)
 }
 
-// Log reads partitions by offset. *topics.Log does.
+// Log reads partitions by offset. *topics.Log implements it.
 type Log interface {
 	// End returns the offset that the next record gets.
 	End(ctx context.Context, topic string, partition int32) (int64, error)
-	// Read returns some records from an offset on, and the offset to go on from; the same one at the end.
+	// Read returns some records from an offset on, and the offset to continue from. At the end it returns the same offset.
 	Read(ctx context.Context, topic string, partition int32, from int64) ([]*kgo.Record, int64, error)
 }
 
-// DataEnd is the LogEnd of a Log. The end that brokers tell will not do: there may be control records before it, which
-// are never applied and never seen, or nothing at all.
+// DataEnd is the LogEnd of a Log. It does not use the end offset that brokers report: the offsets before that can be unused,
+// or control records, which readers never get.
 type DataEnd struct{ Log Log }
 
-// End implements LogEnd. It reads the tail of the partition, further back only while it holds no record.
+// End implements LogEnd. It reads the tail of the partition, and reads further back only until it finds a record.
 func (d DataEnd) End(ctx context.Context, topic string, partition int32) (int64, error) {
 	end, err := d.Log.End(ctx, topic, partition)
 	if err != nil {
@@ -39,7 +39,7 @@ func (d DataEnd) End(ctx context.Context, topic string, partition int32) (int64,
 	}
 }
 
-// last returns the offset behind the last record in a stretch, 0 if there is none.
+// last returns the offset after the last record in [from, end), or 0 if there is none.
 func (d DataEnd) last(ctx context.Context, topic string, partition int32, from, end int64) (int64, error) {
 	last := int64(0)
 	for from < end {

@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// tape is a partition: true for a record, false for what no reader gets. It is read three offsets at a time.
+// tape is a partition: true for a record, false for an offset that no reader gets. A read returns three offsets at a time.
 type tape []bool
 
 func (l tape) End(context.Context, string, int32) (int64, error) { return int64(len(l)), nil }

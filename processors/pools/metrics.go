@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// generatorMetrics are the generator's.
+// generatorMetrics holds the metrics of a generator.
 type generatorMetrics struct {
 	chunks  *prometheus.CounterVec
 	items   *prometheus.CounterVec
@@ -18,7 +18,7 @@ type generatorMetrics struct {
 	seconds prometheus.Histogram
 }
 
-// newGeneratorMetrics registers them; with nil they count for nobody.
+// newGeneratorMetrics returns the metrics and registers them unless reg is nil.
 func newGeneratorMetrics(reg prometheus.Registerer) (generatorMetrics, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "smartfeed_generator_" + name, Help: help}, labels)
@@ -32,7 +32,7 @@ func newGeneratorMetrics(reg prometheus.Registerer) (generatorMetrics, error) {
 		refused: counter("refused_total", "Candidates of external sources that are not well formed, or too many.", "source"),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "smartfeed_generator_chunk_seconds", Help: "Time to make a chunk, waiting for the visit before included.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s: the feed waits for 150 ms
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s: the feed service waits for 150 ms
 		}),
 	}
 	if reg == nil {
@@ -59,15 +59,16 @@ func (m generatorMetrics) note(o order, c *rules.Chunk) {
 	}
 }
 
-// asked notes how a call to a service ended.
+// asked counts the outcome of a call to an external service.
 func (m generatorMetrics) asked(service string, err error) {
 	m.outside.WithLabelValues(service, outcomeOf(err)).Inc()
 }
 
-// otherSources is what those are called that a feed does not name.
+// otherSources is the label of sources that a feed does not name.
 const otherSources = "others"
 
-// sourceLabel is the name of a source that the configuration names; the others, which anybody may offer, share a label.
+// sourceLabel returns the name of a source that the feed names. All others share one label, because anyone can offer a new
+// source.
 func sourceLabel(f rules.Feed, s schemas.Source) string {
 	if _, named := f.Shares[s]; named {
 		return string(s)

@@ -8,27 +8,27 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// candidate is a pin's place in a pool: one, whatever number of rows it has.
+// candidate is a pin's single place in a pool, however many rows it has.
 type candidate struct {
 	pin     schemas.PinID
 	score   float64 // of the place
-	version int     // index of the row that gives the facets
-	place   int     // index of the row that gives the place; may be the same; noPlace: it is pulled
+	version int     // index of the row that determines the facets
+	place   int     // index of the row that determines the place; may be the same; noPlace: the pin is pulled
 	candidateBody
 }
 
-// noPlace is the place of a candidate that stands in no row of the user.
+// noPlace is the place of a candidate that has no row.
 const noPlace = -1
 
-// candidateBody is what the highest version says.
+// candidateBody is the content of a pin's highest version.
 type candidateBody struct {
 	schemas.Facets
 	created schemas.Micros
 	deleted bool
-	unread  string // the body of the row, as long as Facets are not read
+	unread  string // encoded body of the row while Facets are not parsed
 }
 
-// open reads the facets, of which only those are needed that somebody looks at.
+// open parses the facets. It is called only for candidates whose facets are used.
 func (b *candidateBody) open(bodies *ranked.Bodies) error {
 	if b.unread == "" {
 		return nil
@@ -41,17 +41,17 @@ func (b *candidateBody) open(bodies *ranked.Bodies) error {
 	return nil
 }
 
-// is returns what a row says.
+// is returns the content of a row.
 func (r *candidateRow) is() candidateBody {
 	return candidateBody{created: r.created, deleted: r.deleted, unread: r.body}
 }
 
-// places finds the candidates among the rows of a source, both best first. Of a pin's rows the highest version says what
-// the pin is. Rows whose creation differs from that version's stand where an earlier belief put them, and are ignored;
-// of the others the best one is the place.
+// places returns the candidates among the rows of a source; both lists are best first. The highest version of a pin
+// determines its content. Rows whose creation time differs from that of the highest version have an outdated place and are
+// ignored. The best of the other rows is the place.
 func places(list []candidateRow) []candidate { return new(scratch).placesOf(list, len(list)) }
 
-// placesOf is the function places, of the places of the first n rows alone.
+// placesOf is like the function places, but returns only candidates with a place among the first n rows.
 func (m *scratch) placesOf(list []candidateRow, n int) []candidate {
 	m.pins.reset(len(list))
 	for i := range list {
@@ -67,7 +67,7 @@ func (m *scratch) placesOf(list []candidateRow, n int) []candidate {
 			continue
 		}
 		top := int(*highest)
-		*highest = placed // the first is the best
+		*highest = placed // the first row is the best
 		m.found = append(m.found, candidate{
 			pin: list[i].pin, score: list[i].score, version: top, place: i, candidateBody: list[top].is(),
 		})
@@ -75,19 +75,19 @@ func (m *scratch) placesOf(list []candidateRow, n int) []candidate {
 	return m.found
 }
 
-// pinTable has for each pin of a list of rows the index of one of them. It is a hash table with open addressing: a map
-// costs three times as much where a list is read for every chunk.
+// pinTable maps each pin of a list of rows to the index of one of its rows. It is a hash table with open addressing: a map
+// costs three times as much, and a list is read for every chunk.
 type pinTable struct {
 	rows []int32 // by slot
 	slot []int32 // by row
 }
 
 const (
-	free   = -1 // a slot of no pin
-	placed = -2 // a pin that is done with
+	free   = -1 // an empty slot
+	placed = -2 // a pin whose place was found
 )
 
-// reset prepares for so many rows.
+// reset clears the table and makes room for n rows.
 func (t *pinTable) reset(n int) {
 	size := 1 << bits.Len(uint(2*n)) // at most half full
 	t.rows, t.slot = slices.Grow(t.rows[:0], size)[:size], slices.Grow(t.slot[:0], n)[:n]
@@ -96,7 +96,7 @@ func (t *pinTable) reset(n int) {
 	}
 }
 
-// at returns the entry of a row's pin, at first the row itself.
+// at returns the entry of a row's pin. A new entry is the row itself.
 func (t *pinTable) at(list []candidateRow, row int) *int32 {
 	mask := len(t.rows) - 1
 	for s := int(ranked.Hash(list[row].pin)*0x9e3779b97f4a7c15>>32) & mask; ; s = (s + 1) & mask {
@@ -110,29 +110,29 @@ func (t *pinTable) at(list []candidateRow, row int) *int32 {
 	}
 }
 
-// of returns the entry of the pin of a row that at was called with.
+// of returns the entry of the pin of a row. at must have been called with that row.
 func (t *pinTable) of(row int) *int32 { return &t.rows[t.slot[row]] }
 
-// fate is what a user's rows say of a candidate.
+// fate is the state of a candidate according to a user's rows.
 type fate int
 
 const (
 	waiting fate = iota // visible and unseen
-	hidden              // by a block, a deletion, for want of an edge
-	refused             // created before what is remembered as seen
+	hidden              // by a block or a deletion, or because no edge justifies it
+	refused             // created before the oldest remembered pin was shown
 	expired             // older than the expiry
-	erased              // of an author who is gone for good
+	erased              // of a deleted author
 )
 
-// judge says what becomes of candidates. remembers is asked last, and only of those whose answer matters.
+// judge determines the state of candidates. It calls remembers last, and only if the result matters.
 type judge struct {
-	standing  func(c *candidate) fate          // without seen: waiting, hidden, refused or expired
-	remembers func(c *candidate) (bool, error) // seen
-	below     schemas.Version                  // deleted versions below it are dropped
+	standing  func(c *candidate) fate          // ignores seen pins: waiting, hidden, refused, expired or erased
+	remembers func(c *candidate) (bool, error) // reports whether the pin was seen
+	below     schemas.Version                  // candidates that a version below it deleted are dropped
 	bodies    *ranked.Bodies
 }
 
-// best appends the n best candidates that wait, of all of them, best first, to a list without any.
+// best appends the n best waiting candidates of all to list, which must be empty. all is sorted, best first.
 func (j judge) best(list, all []candidate, n int) ([]candidate, error) {
 	return j.bestOf(list, func() *candidate {
 		if len(all) == 0 {
@@ -144,7 +144,7 @@ func (j judge) best(list, all []candidate, n int) ([]candidate, error) {
 	}, min(n, len(all)))
 }
 
-// bestOf is best of the candidates that next yields, until nil.
+// bestOf is like best, for the candidates that next returns until it returns nil.
 func (j judge) bestOf(list []candidate, next func() *candidate, n int) ([]candidate, error) {
 	for len(list) < n {
 		c := next()
@@ -168,14 +168,14 @@ func (j judge) bestOf(list []candidate, next func() *candidate, n int) ([]candid
 	return list, nil
 }
 
-// trimmed is what a trim makes of the rows of a source.
+// trimmed is the result of a trim of a source.
 type trimmed struct {
-	reasons []string // why a row is dropped, "" if it stays
-	waiting []int    // the places that stay of candidates that wait, best first
-	hidden  int      // how many stay of those that are hidden
+	reasons []string // by row: why it is dropped; "": it stays
+	waiting []int    // places of the waiting candidates that stay, best first
+	hidden  int      // number of hidden candidates that stay
 }
 
-// dropped returns which rows are dropped.
+// dropped returns the indexes of the dropped rows.
 func (t *trimmed) dropped() (list []int) {
 	for i, reason := range t.reasons {
 		if reason != "" {
@@ -185,8 +185,8 @@ func (t *trimmed) dropped() (list []int) {
 	return list
 }
 
-// trim keeps the best candidates up to the cap, as many hidden ones, and of each the rows that say what it is and where
-// it stands.
+// trim keeps the best candidates up to the cap, and as many hidden ones. Of each it keeps the rows that determine its content
+// and its place.
 func (j judge) trim(list []candidateRow, all []candidate, most int) (*trimmed, error) {
 	t := &trimmed{reasons: make([]string, len(list)), waiting: make([]int, 0, min(len(all), most))}
 	for i := range t.reasons {
@@ -203,7 +203,7 @@ func (j judge) trim(list []candidateRow, all []candidate, most int) (*trimmed, e
 	return t, nil
 }
 
-// reason is why a candidate is dropped, "" if it stays, which t then counts.
+// reason returns why a candidate is dropped, or "" if it stays; then it counts the candidate in t.
 func (j judge) reason(c *candidate, version schemas.Version, t *trimmed, most int) (string, error) {
 	if err := c.open(j.bodies); err != nil {
 		return "", err

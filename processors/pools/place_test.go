@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// nobody has been deleted.
+// nobody is an empty set of deleted users.
 type nobody struct{}
 
 func (nobody) Has(schemas.UserID) bool { return false }
@@ -23,23 +23,23 @@ func (nobody) Note(schemas.UserID, schemas.Micros) {}
 
 const owner schemas.UserID = "user:me"
 
-// put is what the deliver callback does for one user.
+// put does what the deliver callback does for one user.
 func (m memory) put(source schemas.Source, d delivered) {
 	first := !d.deleted && schemas.Micros(d.version) == d.created
 	row := appendCandidate(nil, kindOf(first), source, d.score, d.pin, d.version)
 	m[string(row)] = ranked.AppendBody(nil, &ranked.Body{Facets: d.Facets, Created: d.created, Deleted: d.deleted})
 }
 
-// see is what freezing does to make a pin seen.
+// see marks a pin as seen, as freeze does.
 func (m memory) see(pin schemas.PinID, position int64) {
 	m[string(rowOf(rowSeen, pin))] = appendSeen(nil, seen{position: position})
 	m[string(positionRow(rowIndex, position))] = []byte(pin)
 }
 
-// fataler is a test, of package testing or of rapid.
+// fataler is a test of package testing or of rapid.
 type fataler interface{ Fatal(args ...any) }
 
-// trim is what the trim of a callback does.
+// trim does what a trim in a callback does.
 func (m memory) trim(t fataler, source schemas.Source, most int) map[string]int {
 	list, trimmed, err := m.look(t).trim(source, most)
 	if err != nil {
@@ -90,8 +90,8 @@ type delivered struct {
 	schemas.Facets
 }
 
-// oracle computes a pool from all that was delivered, as the rule reads: of a pin the highest version tells what it is,
-// the best score of those with its creation where it stands.
+// oracle computes a pool from all deliveries by the definition: the highest version of a pin determines its content, and the
+// best score among the versions with the same creation time determines its place.
 func oracle(all []delivered, visible func(*delivered) bool, seen map[schemas.PinID]bool, n int) []waitingPin {
 	top := map[schemas.PinID]delivered{}
 	for _, d := range all {
@@ -145,7 +145,7 @@ func drawWorld(t *rapid.T) world {
 			pin := pinID(n)
 			w.seen[pin] = true
 			w.table.see(pin, int64(len(w.seen)))
-			// So few that a trim reads them all, or so many that it asks for each candidate.
+			// A small head makes a trim load all seen pins; a large one makes it look up each candidate.
 			head := rapid.SampledFrom([]int{len(w.seen), 1e6}).Draw(t, "head")
 			w.table[string(rowState)] = fmt.Appendf(nil, `{"head":%d}`, head)
 		}
@@ -167,8 +167,8 @@ func drawFacets(t *rapid.T) schemas.Facets {
 	}
 }
 
-// drawVersions draws what is delivered of up to n pins: up to four versions, each over up to two edges of other weight. A
-// version is stamped as in the group objects: its event's time or more, and more than the one before.
+// drawVersions draws deliveries of up to n pins: up to four versions, each over up to two edges with different weights.
+// Versions are assigned as in the group objects: at least the time of the event, and higher than the previous version.
 func drawVersions(t *rapid.T, n int) []delivered {
 	var all []delivered
 	for i := range rapid.IntRange(1, n).Draw(t, "pins") {
@@ -193,8 +193,7 @@ func drawVersions(t *rapid.T, n int) []delivered {
 	return all
 }
 
-// Whatever the order of arrival, the repetitions and the trims in between: as long as no cap is passed, a pool is what
-// the rule says of all that was delivered.
+// While no cap is exceeded, a pool equals the oracle of all deliveries, for any order of arrival, repetitions and trims.
 func TestPoolIsTheOraclesInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const plenty = 10
@@ -214,7 +213,7 @@ func TestPoolIsTheOraclesInAnyOrder(t *testing.T) {
 	})
 }
 
-// With additions only the same holds beyond the caps.
+// With additions only, this also holds beyond the caps.
 func TestPoolKeepsTheBestBeyondTheCap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const most = 5
@@ -262,11 +261,11 @@ func TestTrimSaysWhy(t *testing.T) {
 	followed, other := schemas.Facets{Author: "user:a"}, schemas.Facets{Author: "user:b"}
 	for _, d := range []delivered{
 		{pin: "pin:best", version: 1, score: 9, Facets: followed},
-		{pin: "pin:best", version: 2, score: 8, Facets: followed},              // the version
-		{pin: "pin:best", version: 1, score: 7, Facets: followed},              // neither best nor newest
-		{pin: "pin:seen", version: 1, score: 6, Facets: followed},              // does not take a place
-		{pin: "pin:second", version: 1, score: 5, Facets: followed},            //
-		{pin: "pin:moved", version: 1, score: 5, Facets: followed, created: 1}, // stands elsewhere now
+		{pin: "pin:best", version: 2, score: 8, Facets: followed}, // the highest version
+		{pin: "pin:best", version: 1, score: 7, Facets: followed}, // neither the best nor the highest
+		{pin: "pin:seen", version: 1, score: 6, Facets: followed}, // takes up no place in the pool
+		{pin: "pin:second", version: 1, score: 5, Facets: followed},
+		{pin: "pin:moved", version: 1, score: 5, Facets: followed, created: 1}, // its highest version has another place
 		{pin: "pin:moved", version: 2, score: 1, Facets: followed},
 		{pin: "pin:old", version: 1, score: 4, Facets: followed, created: -6},
 		{pin: "pin:hidden", version: 1, score: 3, Facets: other},

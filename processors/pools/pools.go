@@ -1,66 +1,85 @@
-// Package pools keeps, for each user and source, the candidates that wait to be shown, best first; decides what a visit
-// shows; and is the single writer of what was shown.
+// Package pools keeps the candidates of each user and source, best first. It composes the chunks that visits show, and it is
+// the only writer of what was shown.
 //
 //	owner   user
 //	in      edges, candidates, served, returns, affinities, rebuilds, erasures (keyed by the user); deliveries (batched,
 //	        any users of the partition)
-//	rows    candidates by source and score; edges and blocks, former and refused ones by name; seen pins; the newest frozen entries;
-//	        pins given up; affinities; presence; state
-//	out     feed-entries (key user), impressions (to the partitions of pins), edge-modes (key followee), erasures (key followee, or user),
-//	        rebuilds (key user), fanout-loop (see schemas.Delivery)
+//	rows    candidates by source and score; live, former and refused follows and blocks; seen pins; the newest
+//	        materialized entries; pins deferred for too long; affinities; activity; state
+//	out     feed-entries (key user), impressions (to the partitions of pins), edge-modes (key followee), erasures (key
+//	        followee, or user), rebuilds (key user), fanout-loop (see schemas.Delivery)
 //
-// A delivery is a blind put of a row (source, score, pin, version) → facets; so is a withdrawal, with the new facets.
-// Nothing is read, so that a delivery costs the same whatever came before. Of a pin's rows in one source the highest
-// version gives the facets, the best score the place; whether the pin is deleted, blocked, no longer followed or seen is
-// computed from the user's own rows when a pool is read or trimmed. A pool is the Cap best visible, unseen candidates;
-// what is hidden has the same cap for itself. About once in Cap puts a pool is trimmed to its caps, or with the next put if
-// the record has no room for that; what a trim drops is counted by reason, and returns only with a new delivery. What the next
-// trim would drop for certain, because the pool was full of better ones at the last, does not become a row: it is counted
-// the same, see floors.
+// # Deliveries
 //
-// A user has at most MaxFollowees follows: the earliest by event time, whatever the order in which they come. Later ones are
-// refused, counted as followee_cap, and admitted when an earlier one ends: see followees.go.
+// A delivery is a blind put of one row (source, score, pin, version) → facets per pin and user. A withdrawal is the same put
+// with the new facets. Nothing is read, so the cost of a delivery does not depend on the pool. If a pin has several rows in
+// one source, the highest version determines the facets and the best score determines the rank. When a pool is read or
+// trimmed, the user's own rows determine whether a pin is deleted, blocked, no longer followed, or seen.
 //
-// A Served record makes its new items seen and gives them the next dense positions of the user's frozen feed. A repeat of
-// a Served, and an item seen before, change nothing. Seen pins are exact up to SeenCap a user; then the oldest are
-// forgotten, and candidates created before the oldest kept are refused.
+// A pool is the Cap best visible, unseen candidates. Hidden candidates have a separate cap of the same size. A pool is
+// trimmed to its caps about once in Cap puts. If the record has no room for the trim, the next put trims the pool. Dropped
+// candidates are counted by reason and return only with a new delivery. A candidate that the next trim would certainly drop,
+// because better ones filled the pool at its last trim, does not become a row. It is counted like a trimmed one; see floors.
 //
-// The pins of a followee with many followers are not delivered but pulled: whoever reads pools merges them in, see
-// Pulled. A user who has not visited for AwayAfter is away: the followees are told, and deliver nothing new until the
-// next visit, for which they bring what they have. Without AwayAfter nobody goes away, and whoever did before comes back
-// with the next visit or Rebuild.
+// # Follows
 //
-// What a feed's rules hold back for a later session a Served says, see package rules; a candidate that was deferred for
-// too long loses its rows. What is pulled has none: the newest pins that were given up are remembered, and not pulled.
+// A user has at most MaxFollowees follows: the earliest by event time, in whatever order they arrive. Later ones are refused
+// and counted as followee_cap. A refused follow is admitted when an earlier one ends; see followees.go.
 //
-// A Rebuild takes the candidates away that followees brought, and has the followees bring what they have. Until all have
-// answered, a chunk that could not wait for them says "returning".
+// # Visits
 //
-// Of a deleted user all rows go, step by step, and every followee that ever was is told to forget the user; whatever comes
-// afterwards is dropped and counted. Candidates of a deleted author are hidden at once, as those are that were deleted, and
-// go when their pool is trimmed: by a timer, a day later or two, that the deletion or the end of the edge sets.
+// A Served record marks its new items as seen and gives them the next dense positions of the user's materialized feed. A
+// repeated Served and an item that was seen before change nothing. Seen pins are exact up to SeenCap per user. Beyond that,
+// the oldest are removed, and candidates created before the oldest remaining one was shown are refused.
 //
-// Deletion. What deletes each kind of rows, by the first byte of their names. Erasure of the user deletes all of them.
+// A Served also carries what the rules of the feed defer to a later session; see package rules. A candidate that was deferred
+// for too long loses its rows. A pulled candidate has no rows. Therefore the newest pins that were deferred for too long are
+// remembered and no longer pulled.
+//
+// # Pull and inactive users
+//
+// The pins of a followee with many followers are not delivered but pulled: readers merge them into the pools; see Pulled.
+//
+// A user without a visit for AwayAfter is inactive. The followees are notified and deliver nothing new until the next visit,
+// which requests a backfill from each. With AwayAfter 0 no user becomes inactive, and the next visit or Rebuild reactivates
+// users who already were.
+//
+// # Rebuild and erasure
+//
+// A Rebuild deletes the candidates that followees delivered and requests a backfill from the followees. A chunk that could
+// not wait until all have answered is degraded with the reason "returning".
+//
+// The rows of a deleted user are deleted in steps, and every current or former followee is asked to forget the user. Later
+// records for the user are dropped and counted. Candidates of a deleted author are hidden at once, like deleted candidates.
+// Their rows are deleted when the pool is trimmed: the deletion or the end of the edge sets a timer that fires one to two
+// days later.
+//
+// # Rows
+//
+// Deletion. Each kind of row, by the first byte of its name, with what deletes it. The erasure of the user deletes all of
+// them.
 //
 //	'c'  candidates, first versions   cap: Cap, visible and hidden each; event: shown; sweep: deleted, or of an erased author
 //	'd'  candidates, later versions   as first versions: cap, event, sweep
-//	'e'  newest frozen entries        cap: Frozen
+//	'e'  newest materialized entries  cap: Frozen
 //	'g'  live follows and blocks      event: unfollow, unblock, erasure of the other side
 //	'r'  follows over the cap         event: unfollow, erasure of the other side, or they are admitted
-//	'w'  the same by event time       event: as its 'r'
+//	'w'  the same by time             event: deleted with its 'r' row
 //	'f'  counts of follows            erasure; one row
 //	'o'  names of former followees    erasure of either side: an erasure must find each followee that has a row of the user
 //	's'  seen pins                    cap: SeenCap
 //	'i'  seen pins by position        cap: SeenCap
-//	'u'  pins given up                cap: 1000, in one row
+//	'u'  pins deferred for too long   cap: 1000, in one row
 //	'a'  affinities                   erasure; one row
-//	'v'  presence                     erasure; one row
+//	'v'  activity                     erasure; one row
 //	'm'  state                        erasure; one row
 //
-// Effects are counted: went_away, returned and rebuilt, users; deferred and deferred_came_out, candidates; admitted_follows,
-// follows that were refused before.
+// # Effects and guarantees
 //
-// Every record has its effect exactly once, see package rows. Generator reads the same rows and writes none.
+// Effects are counted: went_away, returned and rebuilt in users; deferred and deferred_came_out in candidates;
+// admitted_follows in follows that were refused before.
+//
+// Every record has its effect exactly once; see package rows. Generator reads the same rows and writes none.
 package pools
 
 import (
@@ -72,19 +91,19 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeletedUsers knows who is gone for good. It is asked from several goroutines.
+// DeletedUsers is the set of deleted users. It must be safe for concurrent use.
 type DeletedUsers interface {
 	Has(user schemas.UserID) bool
-	Len() int // how many they are; nobody comes back
+	Len() int // number of deleted users; it never decreases
 }
 
-// ErasedUsers are deleted users that may be told of one they have not heard of yet.
+// ErasedUsers is a set of deleted users that accepts a deletion before the global table contains it.
 type ErasedUsers interface {
 	DeletedUsers
 	Note(user schemas.UserID, at schemas.Micros)
 }
 
-// Group returns the topology. cfg must be valid.
+// Group returns the topology of the group. cfg must be valid.
 func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 	cfg.MaxFollowees = cmp.Or(cfg.MaxFollowees, DefaultConfig().MaxFollowees)
 	g := &group{
@@ -110,7 +129,7 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 	}
 }
 
-// group is what the callbacks share. They run for several partitions at once.
+// group holds what the callbacks share. They run concurrently for several partitions.
 type group struct {
 	cfg     Config
 	streams *topics.Streams
@@ -119,31 +138,31 @@ type group struct {
 	scratch sync.Pool // of *scratch
 }
 
-// Effects, see the package.
+// Effects; see the package comment.
 const (
 	effectAway     = "went_away"
 	effectReturned = "returned"
 	effectRebuilt  = "rebuilt"
 	effectAdmitted = "admitted_follows"
 
-	effectDeliveries = "deliveries"            // candidates that came by an edge, one for each pin and user
-	effectNeighbours = "deliveries_of_related" // the same of neighbours
+	effectDeliveries = "deliveries"            // candidates delivered over an edge, one per pin and user
+	effectNeighbours = "deliveries_of_related" // candidates delivered by related, one per pin and user
 )
 
-// Reasons of what is dropped on purpose.
+// Reasons for intentional drops.
 const (
-	dropDeletedUser = "deleted_user" // the owner is gone
+	dropDeletedUser = "deleted_user" // the owner is deleted
 	dropRepeat      = "repeat"       // a Served that was applied before
 	dropShown       = "shown"        // an item of a Served that was seen before
 	dropFolloweeCap = "followee_cap" // a follow over the cap of followees
-	dropSource      = "source"       // an offer of one source too many
+	dropSource      = "source"       // an offer whose source exceeds the cap of sources
 	dropCap         = "cap"          // a visible candidate over the cap
-	dropHiddenCap   = "hidden_cap"   // a hidden one over theirs
+	dropHiddenCap   = "hidden_cap"   // a hidden candidate over the cap of hidden ones
 	dropErased      = "erased"       // a candidate of a deleted author
-	dropDeleted     = "deleted"      // a candidate that was deleted for good, a day ago or more
+	dropDeleted     = "deleted"      // a candidate whose pin was deleted a day ago or more
 	dropSeen        = "seen"         // a candidate that has been shown
-	dropRefused     = "refused"      // a candidate older than what is remembered as seen
+	dropRefused     = "refused"      // a candidate older than the remembered seen pins
 	dropExpired     = "expired"      // a candidate older than Expiry
 	dropDeferred    = "deferred"     // a candidate that was deferred for too long
-	dropDuplicate   = "duplicate"    // a row of a candidate that others make superfluous
+	dropDuplicate   = "duplicate"    // a row of a candidate that its other rows make redundant
 )

@@ -10,18 +10,19 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// presence is when a user was here last: one row. Whoever has not been for AwayAfter is away: the followees are told,
-// and deliver nothing new. Whoever comes back has every followee asked for what it has; the answers are counted.
+// presence records when a user was last active, in one row. A user without a visit for AwayAfter is inactive: the followees
+// are notified and deliver nothing new. When the user is reactivated, every followee is asked for a backfill, and the answers
+// are counted.
 type presence struct {
-	last  schemas.Micros // arrival of the last visit, or of the record that began the watch; 0: neither was
+	last  schemas.Micros // arrival of the last visit, or of the record that started the timer; 0: neither happened
 	away  bool
-	looks schemas.Micros // when a timer looks whether the user is away; 0, or gone by: none does
-	asked schemas.Micros // when the user came back last; 0: never was away
-	want  int            // answers expected to that …
-	came  int            // … and here
+	looks schemas.Micros // when the inactivity timer fires; 0 or in the past: none is set
+	asked schemas.Micros // time of the last backfill request (reactivation or rebuild), which its answers carry; 0: none
+	want  int            // answers expected to that request
+	came  int            // answers received
 }
 
-// returning says whether answers are still to come.
+// returning reports whether answers are outstanding.
 func (p presence) returning() bool { return p.came < p.want }
 
 func appendPresence(b []byte, p presence) []byte {
@@ -57,7 +58,7 @@ func parsePresence(value []byte) (presence, error) {
 	}
 	p.want, p.came = int(want), int(came)
 	switch rest := value[head+n+m:]; len(rest) {
-	case 0: // as it was written before the timer's time was
+	case 0: // written by an earlier release, without looks
 	case tail:
 		p.looks = schemas.Micros(binary.BigEndian.Uint64(rest))
 	default:
@@ -66,7 +67,7 @@ func parsePresence(value []byte) (presence, error) {
 	return p, nil
 }
 
-// readPresence reads the presence of a user, nil if nothing is known of it.
+// readPresence reads the presence of a user. It returns nil if there is none.
 func readPresence(t table) (*presence, error) {
 	value, err := t.Get([]byte{rowPresence})
 	if err != nil || value == nil {
@@ -76,7 +77,7 @@ func readPresence(t table) (*presence, error) {
 	return &p, err
 }
 
-// presenceOf is readPresence with the zero value in place of nil.
+// presenceOf is like readPresence, but returns the zero value instead of nil.
 func presenceOf(own rows.Owner) (*presence, error) {
 	p, err := readPresence(own)
 	if p == nil {
@@ -89,10 +90,10 @@ func putPresence(own rows.Owner, p *presence) error {
 	return own.Put([]byte{rowPresence}, appendPresence(nil, *p))
 }
 
-// timerAway is the timer that looks whether a user is away.
+// timerAway is the timer that checks whether a user is inactive.
 const timerAway = "away"
 
-// timer works off a timer.
+// timer handles a timer.
 func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) error {
 	floorsOf(tx).forget(schemas.UserID(tx.Key()))
 	switch user := schemas.UserID(tx.Key()); string(name) {
@@ -108,8 +109,8 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) er
 	return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
 }
 
-// watch sets a timer that looks whether a present user goes away, unless there is one. There is none of a user who was unknown,
-// nor after a time without AwayAfter, when timers fired in vain and visits were not noted: so the time counts from now.
+// watch sets the inactivity timer of an active user unless it is set. It is not set for a new user, nor after a period with
+// AwayAfter 0. In such a period timers have no effect and visits are not recorded, so the time counts from now.
 func (g *group) watch(tx *rows.Tx, own rows.Owner, p *presence) error {
 	now := schemas.MicrosOf(tx.Time())
 	if g.cfg.AwayAfter == 0 || p.away || p.looks > now {
@@ -128,13 +129,13 @@ func (g *group) lookAgain(own rows.Owner, p *presence) error {
 	return own.SetTimer(at, []byte(timerAway))
 }
 
-// look notices whether a user is away.
+// look handles the inactivity timer: it marks the user as inactive, or sets the timer again if the user was active meanwhile.
 func (g *group) look(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 	if g.cfg.AwayAfter == 0 || g.deleted.Has(user) {
 		return nil
 	}
 	p, err := readPresence(own)
-	if err != nil || p == nil || p.away || p.looks > schemas.MicrosOf(tx.Time()) { // a later timer looks
+	if err != nil || p == nil || p.away || p.looks > schemas.MicrosOf(tx.Time()) { // a later timer checks
 		return err
 	}
 	if tx.Time().Before(p.last.Time().Add(g.cfg.AwayAfter)) {
@@ -151,8 +152,8 @@ func (g *group) look(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 	return putPresence(own, p)
 }
 
-// here notes that a user is here, and takes back one who was away: also without AwayAfter, since the followees of whoever
-// went away before deliver nothing new until they are asked.
+// here records a visit and reactivates an inactive user. It does so also with AwayAfter 0, because the followees of a user
+// who was already inactive deliver nothing new until they are asked.
 func (g *group) here(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 	p, err := presenceOf(own)
 	if err != nil {
@@ -164,14 +165,14 @@ func (g *group) here(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 		return g.takeBack(tx, own, user, p)
 	case p.looks <= now || g.cfg.AwayAfter == 0:
 		return g.watch(tx, own, p)
-	case now.Time().Sub(p.last.Time()) < g.cfg.AwayAfter/100: // near enough: a row a visit is saved
+	case now.Time().Sub(p.last.Time()) < g.cfg.AwayAfter/100: // recent enough: this saves a row per visit
 		return nil
 	}
 	p.last = max(p.last, now)
 	return putPresence(own, p)
 }
 
-// takeBack asks every followee of a user who was away for a back-fill.
+// takeBack reactivates an inactive user: it asks every followee for a backfill.
 func (g *group) takeBack(tx *rows.Tx, own rows.Owner, user schemas.UserID, p *presence) (err error) {
 	now := schemas.MicrosOf(tx.Time())
 	p.away, p.last, p.asked, p.came = false, now, max(now, p.asked+1), 0
@@ -187,10 +188,12 @@ func (g *group) takeBack(tx *rows.Tx, own rows.Owner, user schemas.UserID, p *pr
 	return putPresence(own, p)
 }
 
-// greet notes a live follow: the first begins the watch. entered says that the follow is new and admitted. Its followee is
-// told whether the user is away if an earlier word that the user is away may still be under way to it, which nobody would
-// take back: of a user who is away or once was, and of a follow that was refused before. A followee that had a row before,
-// whose edge has another weight or was followed again, was told with all the others: its answer would be all its recents.
+// greet handles a live follow: the first one starts the inactivity timer. entered says that the follow is new and admitted.
+//
+// greet sends the followee the user's mode if an earlier notification "inactive" may still be in flight to it, because
+// nothing else would revoke that. This is possible if the user is or ever was inactive, and if the follow was refused before.
+// A followee whose edge existed before, and now has another weight or time, was notified together with all others. Another
+// notification would only cause a backfill of all its recents.
 func (g *group) greet(tx *rows.Tx, own rows.Owner, e *schemas.Edge, entered bool) error {
 	p, err := presenceOf(own)
 	if err != nil {
@@ -208,16 +211,16 @@ func (g *group) greet(tx *rows.Tx, own rows.Owner, e *schemas.Edge, entered bool
 	return g.tellMode(tx, e.Other, p.away)
 }
 
-// tellMode tells a followee whether to deliver what is new, and has it deliver a backfill if so. No chunk waits for that.
+// tellMode tells a followee whether to deliver new pins, and requests a backfill if so. No chunk waits for that backfill.
 func (g *group) tellMode(tx *rows.Tx, followee schemas.ID, away bool) error {
 	m := schemas.EdgeMode{Followee: schemas.Followee(followee), User: schemas.UserID(tx.Key()), Away: away, Asked: greeted}
 	return rows.Send(tx, g.streams.EdgeModes, string(followee), &m)
 }
 
-// greeted is what the answer to a greeting carries: no return was at that time, so nobody counts it.
+// greeted is the Asked value of a notification by tellMode. No reactivation has this time, so the answer is not counted.
 const greeted = schemas.NotAwaited
 
-// back takes in that a user is here, though nothing may have been shown.
+// back records that a user is active, even if the visit showed nothing.
 func (g *group) back(tx *rows.Tx, r *schemas.Return) error {
 	if tx.Key() != string(r.User) {
 		return schemas.Bad(fmt.Sprintf("return: key %q is not the user %q", tx.Key(), r.User))
@@ -229,7 +232,7 @@ func (g *group) back(tx *rows.Tx, r *schemas.Return) error {
 	return g.here(tx, tx.Own(), r.User)
 }
 
-// answered counts a followee's answer to one who came back. Answers to an earlier return are of no interest any more.
+// answered counts a followee's answer to a request for backfills. It ignores answers to earlier requests.
 func (g *group) answered(own rows.Owner, asked schemas.Micros) error {
 	p, err := readPresence(own)
 	if err != nil || p == nil || p.asked != asked || !p.returning() {

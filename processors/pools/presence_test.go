@@ -22,7 +22,7 @@ func TestPresenceComesBackFromItsRow(t *testing.T) {
 		}
 		for n := range len(value) {
 			if n == len(value)-8 {
-				continue // as it was written without the last field
+				continue // written by an earlier release, without the last field
 			}
 			if got, err := parsePresence(append([]byte{}, value[:n]...)); err == nil {
 				t.Errorf("%d of %d bytes were read as %+v", n, len(value), got)

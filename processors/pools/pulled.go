@@ -10,20 +10,20 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Pulled holds the best pins of every followee that is pulled, as the topic recents-pulled tells them: what readers
-// merge into the pools of their followers. It is safe for concurrent use; the zero value is known to hold none.
+// Pulled holds the best pins of every pulled followee, from the topic recents-pulled. Readers merge them into the pools of
+// the followers. It is safe for concurrent use. The zero value is complete and holds no pins.
 type Pulled struct {
-	ready <-chan struct{} // nil: from the start
+	ready <-chan struct{} // nil: complete from the start
 
 	mu    sync.RWMutex
-	lists map[schemas.ID][]*schemas.PulledPin    // of a followee, best first, without those that are gone
-	pins  map[schemas.PinID][]*schemas.PulledPin // every slot that holds the pin
+	lists map[schemas.ID][]*schemas.PulledPin    // by followee, best first, without pins whose Gone is true
+	pins  map[schemas.PinID][]*schemas.PulledPin // all slots that hold the pin
 }
 
-// NewPulled returns pins that are none until Change has told them, and known from when ready is closed.
+// NewPulled returns an empty Pulled. Change fills it; it is complete when ready is closed.
 func NewPulled(ready <-chan struct{}) *Pulled { return &Pulled{ready: ready} }
 
-// Ready says whether the pins are known.
+// Ready reports whether all pins are loaded.
 func (p *Pulled) Ready() bool {
 	if p.ready == nil {
 		return true
@@ -36,7 +36,8 @@ func (p *Pulled) Ready() bool {
 	}
 }
 
-// Change takes in that a slot holds another pin: nil is none. It is what topics.Whole.OnChange calls.
+// Change replaces the pin of a slot. was is nil if the slot was empty, and is is nil if it is empty now. It is the callback
+// of topics.Whole.OnChange.
 func (p *Pulled) Change(_ string, was, is *schemas.PulledPin) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +73,7 @@ func (p *Pulled) remove(e *schemas.PulledPin) {
 	followee := schemas.ID(e.Followee)
 	list := p.lists[followee]
 	at, _ := slices.BinarySearchFunc(list, e, bestFirst)
-	for at < len(list) && list[at] != e { // a pin that moves from slot to slot may stand in two for a moment
+	for at < len(list) && list[at] != e { // a pin that moves between slots may be in two for a moment
 		at++
 	}
 	if at == len(list) {
@@ -85,7 +86,7 @@ func (p *Pulled) remove(e *schemas.PulledPin) {
 
 func bestFirst(a, b *schemas.PulledPin) int { return comparePlaces(a.Score, a.Pin, b.Score, b.Pin) }
 
-// newest returns the highest version known of a pin, nil if it stands in no slot.
+// newest returns the highest known version of a pin, or nil if it is in no slot.
 func (p *Pulled) newest(pin schemas.PinID) *schemas.PulledPin {
 	var best *schemas.PulledPin
 	for _, e := range p.pins[pin] {
@@ -96,7 +97,7 @@ func (p *Pulled) newest(pin schemas.PinID) *schemas.PulledPin {
 	return best
 }
 
-// sources adds the sources of those of a user's followees that are pulled.
+// sources appends the sources of the user's pulled followees to a list, and sorts it.
 func (p *Pulled) sources(follows map[schemas.ID]float32, to []schemas.Source) []schemas.Source {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -110,7 +111,7 @@ func (p *Pulled) sources(follows map[schemas.ID]float32, to []schemas.Source) []
 	return to
 }
 
-// queue returns the pulled pins of a source that reach a user, nil if there are none.
+// queue returns the pulled pins of a source that a user's follows justify.
 func (p *Pulled) queue(source schemas.Source, follows map[schemas.ID]float32) pulledQueue {
 	var q pulledQueue
 	if len(p.lists) < len(follows) {
@@ -128,14 +129,14 @@ func (p *Pulled) queue(source schemas.Source, follows map[schemas.ID]float32) pu
 	return q
 }
 
-// pulledQueue is a heap of lists, the one with the best head on top.
+// pulledQueue is a heap of lists. The list with the best head is on top.
 type pulledQueue []pulledList
 
-// pulledList is what is left of a followee's list for a user.
+// pulledList is the remaining part of a followee's list, for one user.
 type pulledList struct {
-	rest   []*schemas.PulledPin // at least one
+	rest   []*schemas.PulledPin // not empty
 	weight float32              // of the edge
-	score  float64              // of the first, with the weight
+	score  float64              // score of the first pin, including the weight
 }
 
 func (q pulledQueue) with(source schemas.Source, followee schemas.ID, list []*schemas.PulledPin, weight float32) pulledQueue {
@@ -176,12 +177,12 @@ func (q *pulledQueue) Pop() any {
 	return last
 }
 
-// before says whether one place is better than another.
+// before reports whether the first place is better than the second.
 func before(score float64, pin schemas.PinID, other float64, otherPin schemas.PinID) bool {
 	return comparePlaces(score, pin, other, otherPin) < 0
 }
 
-// comparePlaces puts the best place first: that of the higher score, and of one score that of the lower pin.
+// comparePlaces sorts the best place first: higher scores first, then lower pins.
 func comparePlaces(score float64, pin schemas.PinID, other float64, otherPin schemas.PinID) int {
 	if c := cmp.Compare(other, score); c != 0 {
 		return c
@@ -189,21 +190,21 @@ func comparePlaces(score float64, pin schemas.PinID, other float64, otherPin sch
 	return cmp.Compare(pin, otherPin)
 }
 
-// merged yields the candidates of a user, pushed and pulled, best first, each at its best place.
+// merged iterates over a user's pushed and pulled candidates, best first, each at its best place.
 type merged struct {
 	pulled  *Pulled
 	pushed  *line
 	queue   pulledQueue
-	changed map[schemas.PinID]*candidateRow // the highest version of pushed pins that have more than the first
+	changed map[schemas.PinID]*candidateRow // highest version of the pushed pins that have later versions
 	taken   map[schemas.PinID]bool
 }
 
-// merge prepares to merge. It holds the read lock of p until the function it returns is called.
+// merge returns an iterator. It holds the read lock of p until the caller calls the returned function.
 func (p *Pulled) merge(l *line, follows map[schemas.ID]float32) (*merged, func()) {
 	p.mu.RLock()
 	m := &merged{pulled: p, pushed: l, queue: p.queue(l.source, follows)}
 	if len(m.queue) == 0 {
-		return m, p.mu.RUnlock // the pushed ones are different pins already
+		return m, p.mu.RUnlock // pushed candidates are already distinct pins
 	}
 	m.changed = make(map[schemas.PinID]*candidateRow, len(l.memory.changed))
 	for i := range l.memory.changed {
@@ -216,7 +217,7 @@ func (p *Pulled) merge(l *line, follows map[schemas.ID]float32) (*merged, func()
 	return m, p.mu.RUnlock
 }
 
-// next returns nil at the end.
+// next returns the next candidate, or nil at the end.
 func (m *merged) next() *candidate {
 	for {
 		c := m.pushed.peek()
@@ -234,7 +235,7 @@ func (m *merged) next() *candidate {
 	}
 }
 
-// take says whether a pin comes for the first time.
+// take reports whether the pin occurs for the first time.
 func (m *merged) take(pin schemas.PinID) bool {
 	if m.taken == nil {
 		return true
@@ -244,7 +245,7 @@ func (m *merged) take(pin schemas.PinID) bool {
 	return !again
 }
 
-// first says whether a pushed candidate, nil if there is none, comes before what is pulled.
+// first reports whether the pushed candidate c, which may be nil, precedes the pulled ones.
 func (m *merged) first(c *candidate) bool {
 	if c == nil || len(m.queue) == 0 {
 		return c != nil
@@ -253,7 +254,8 @@ func (m *merged) first(c *candidate) bool {
 	return !before(top.score, top.rest[0].Pin, c.score, c.pin)
 }
 
-// known returns a pushed candidate as it is by the highest version known; nil if it has no place by that.
+// known returns a pushed candidate with the content of the highest known version, or nil if that version invalidates its
+// place.
 func (m *merged) known(c *candidate) *candidate {
 	e := m.pulled.newest(c.pin)
 	if e == nil || e.Version <= m.pushed.memory.rows[c.version].version {
@@ -267,7 +269,7 @@ func (m *merged) known(c *candidate) *candidate {
 	return &now
 }
 
-// pull takes the best pulled pin.
+// pull takes the best pulled pin. It returns nil if the highest known version invalidates its place.
 func (m *merged) pull() *candidate {
 	e, s := m.queue.take()
 	truth := m.pulled.newest(e.Pin)

@@ -12,15 +12,16 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// slot is what the topic recents-pulled says of a version.
+// slot returns the record of the topic recents-pulled for a version.
 func slot(followee schemas.Followee, n int, d delivered, gone bool) *schemas.PulledPin {
 	return &schemas.PulledPin{Followee: followee, Slot: int32(n), Gone: gone, DeliveredPin: schemas.DeliveredPin{
 		Pin: d.pin, Version: d.version, Facets: d.Facets, Created: d.created, Score: d.score, Deleted: d.deleted,
 	}}
 }
 
-// Some versions were pushed, some stand in slots of followees, which come, change and go; some followees are not the
-// user's: the pool is what the rule says of all that reaches the user, with what any slot knows of a pin.
+// Some versions are pushed, and some are in slots of followees, which are added, changed and removed. The user does not
+// follow all of these followees. The pool equals the oracle of everything that reaches the user, with the content that any
+// slot knows of a pin.
 func TestPushedAndPulledAreOnePool(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -31,7 +32,7 @@ func TestPushedAndPulledAreOnePool(t *testing.T) {
 			}
 		}
 		pulled := new(Pulled)
-		var reaches []delivered // with the edge's weight
+		var reaches []delivered // including the weight of the edge
 		slots := map[string]*schemas.PulledPin{}
 		fill := func(s *schemas.PulledPin) {
 			key := schemas.PulledKey(s.Followee, s.Slot)
@@ -78,8 +79,8 @@ func TestPushedAndPulledAreOnePool(t *testing.T) {
 
 func (w world) follows(id schemas.ID) bool { _, ok := w.graph.follows[id]; return ok }
 
-// mergedOracle gives every version that reaches the user the facets of the highest one that is known, unless that was
-// created at another time, and asks the oracle of pushed versions.
+// mergedOracle returns the oracle of the versions that reach the user. Each has the content of the highest known version.
+// Versions with another creation time than that one are dropped.
 func mergedOracle(reaches, known []delivered, w world, n int) []waitingPin {
 	truth := map[schemas.PinID]delivered{}
 	for _, d := range append(slices.Clone(known), reaches...) {
@@ -118,7 +119,7 @@ func TestPulledForgetsWhatLeavesItsSlot(t *testing.T) {
 	}
 }
 
-// BenchmarkMerge is the head of a pool of 500, of one who follows 20 pulled followees with 1000 pins each.
+// BenchmarkMerge reads the head of a pool of 500, for a user who follows 20 pulled followees with 1000 pins each.
 func BenchmarkMerge(b *testing.B) {
 	table, pulled := memory{}, new(Pulled)
 	for f := range 20 {
@@ -144,7 +145,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// Seen pins leave the user's own rows by trimming, and with them what a chunk asks of them; slots they never leave.
+// Trims remove seen pins from the user's own rows, so recent ones need no lookup. Nothing removes them from slots.
 func TestPulledPinsThatWereSeenLongAgoAreSeen(t *testing.T) {
 	table, pulled := memory{}, new(Pulled)
 	table[string(graphRow(regFollow, "user:a"))] = []byte{}

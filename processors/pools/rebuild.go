@@ -11,20 +11,23 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Rebuilding. A pool is made anew in place: its rows go, and the followees are asked as they are for one who returns. So a
-// chunk waits for them, and says "returning" when it cannot wait for all. What was shown stays seen. What is on its way
-// when the rows go was published before, so the followee that is asked behind it has it, too; what none of a followee's
-// newest is any more does not come back. Nobody is asked for one who is away: the next visit asks everybody. Without
-// AwayAfter there is nobody to stay away: whoever went away before is taken back.
+// A pool is rebuilt in place: its rows are deleted, and the followees are asked for backfills, as for a reactivated user. A
+// chunk waits for the backfills, and is degraded as "returning" if it cannot wait for all. Seen pins stay seen.
+//
+// A delivery that is in flight when the rows are deleted was published before the request for a backfill, so the backfill
+// contains its pin. A pin that is no longer in its followee's recents does not return.
+//
+// The followees of an inactive user are not asked, because the next visit asks all of them. With AwayAfter 0, the rebuild
+// reactivates a user who was already inactive.
 
-// clearedRows is how many candidates go in one step at most. A silent generation takes as many as a record may, since no step
-// that it asks for comes, and the answers to the active one may be next.
+// clearedRows is the maximum number of candidates that one step deletes. A silent generation deletes as many as a record may:
+// its request for the next step is not sent, and its next records may be the answers to the active generation.
 const (
 	clearedRows       = 5000
 	clearedSilentRows = 10 * clearedRows
 )
 
-// rebuild makes a user's pools anew.
+// rebuild processes a Rebuild. With Tell, it continues a notification of followees.
 func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 	if tx.Key() != string(r.User) {
 		return schemas.Bad(fmt.Sprintf("rebuild: key %q is not the user %q", tx.Key(), r.User))
@@ -60,7 +63,7 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 	return g.askAgain(tx, own, r)
 }
 
-// rebuilt are the sources that a Rebuild names.
+// rebuilt returns the sources that a Rebuild selects.
 func rebuilt(source schemas.Source) []schemas.Source {
 	if source == "" {
 		return []schemas.Source{schemas.Following, schemas.FromInterest}
@@ -68,7 +71,8 @@ func rebuilt(source schemas.Source) []schemas.Source {
 	return []schemas.Source{source}
 }
 
-// dropRows deletes the first rows with a prefix, as many as the record has room for, and says whether there are others.
+// dropRows deletes the first rows with a prefix, at most most and as far as the record has room. more reports whether rows
+// remain.
 func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, most int) (more bool, err error) {
 	names, more, err := someRows(own, prefix, most, keepNone)
 	if err != nil {
@@ -85,8 +89,8 @@ func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, most int) (more bool, 
 	return more, nil
 }
 
-// askAgain asks the followees of a user's rebuilt sources for back-fills; all followees, if some that were asked before have yet
-// to answer. Without AwayAfter it asks all followees of a user who went away before, too.
+// askAgain requests backfills from the followees of the rebuilt sources, or from all followees if earlier answers are still
+// outstanding. With AwayAfter 0, it also reactivates an inactive user.
 func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error {
 	p, err := presenceOf(own)
 	switch {
@@ -101,7 +105,7 @@ func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error 
 		return err
 	}
 	tx.Effect(effectRebuilt, 1)
-	if r.Keep { // what waits is whole: nobody waits for the answers
+	if r.Keep { // nothing was deleted: the pools are complete, and chunks do not wait for the answers
 		_, err := g.tell(tx, own, &schemas.Rebuild{User: r.User, Source: r.Source, Asked: greeted})
 		return err
 	}
@@ -116,16 +120,17 @@ func (g *group) askAgain(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error 
 	return putPresence(own, p)
 }
 
-// Carry decides which rows of the pools a new generation takes over: all but the candidates that followees are asked for
-// again, and those of related whose score is of another half-life, which nothing could put among others.
+// Carry selects the rows of the pools that a new generation carries over. It excludes the candidates that followees are asked
+// for again. It also excludes candidates of related whose score has another time constant, because they cannot be compared
+// with others.
 type Carry struct {
-	Source   schemas.Source // whose candidates the followees are asked for; "": of both sources that they bring
-	HalfLife time.Duration  // of write-time scores; 0: candidates of related are taken over whatever their scores are
+	Source   schemas.Source // followees are asked for its candidates; "": for those of following and interest
+	HalfLife time.Duration  // time constant of write-time scores; 0: all candidates of related are carried over
 
-	left map[string]struct{} // rows of related that were left behind
+	left map[string]struct{} // rows of related that were excluded
 }
 
-// Keep is the decision on one record of the changelog, in its order.
+// Keep reports whether a record of the changelog is carried over. It must be called in the order of the changelog.
 func (c *Carry) Keep(owner, row, value []byte) bool {
 	if row[0] != rowCandidate && row[0] != rowChanged {
 		return true
@@ -153,14 +158,15 @@ func (c *Carry) Keep(owner, row, value []byte) bool {
 	return false
 }
 
-// Left is how many candidates of related were left behind.
+// Left returns the number of candidates of related that were excluded.
 func (c *Carry) Left() int { return len(c.left) }
 
-// mostWithoutAge bounds what a score has beside the age of the pin: logarithms of quality, strength and weight. Another
-// half-life moves a score much further: an hour more than a day moves it by 800.
+// mostWithoutAge bounds the part of a score that does not depend on the age of the pin: the logarithms of quality, strength
+// and weight. Another time constant changes a score much more: 25 hours instead of 24 change it by 800.
 const mostWithoutAge = 100
 
-// ofHalfLife says whether the score of a candidate of related is of a half-life. What cannot be read is taken for one.
+// ofHalfLife reports whether the score of a candidate of related has the given time constant. It returns true for a malformed
+// row.
 func ofHalfLife(row, value []byte, halfLife time.Duration) bool {
 	r, err := parseCandidate(len(sourcePrefix(row[0], schemas.Related)), string(row), string(value))
 	return err != nil || math.Abs(r.score-score.Base(1, r.created, halfLife)) <= mostWithoutAge

@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	// publishWithin is how long after Chunk its caller may begin to publish the Served.
+	// publishWithin is how long after Chunk its caller may start to publish the Served.
 	publishWithin = 10 * time.Second
-	// ackPatience is how long an acknowledged Served is waited for by its id alone, before the log is asked where it
-	// ends: that also settles one that was dropped.
+	// ackPatience is how long an acknowledged Served is awaited by its id only, before the end of the log is read. The end of
+	// the log also settles a Served that was dropped.
 	ackPatience = time.Second
 )
 
-// reservation is the Served of a user that is under way: from the moment a chunk is asked for until its effect is in the
-// rows, or certain never to be.
+// reservation is the Served that a user has in flight: from the request for a chunk until its effect is in the rows, or can
+// no longer come.
 type reservation struct {
 	served string
-	pins   []schemas.PinID // of the chunk that has left
-	ask    time.Time       // when the log may be asked for its end; zero while the chunk is being made
+	pins   []schemas.PinID // of the chunk that was returned
+	ask    time.Time       // when the end of the log may be read; zero while the chunk is composed
 	asked  bool            // end is known
-	end    int64           // of the log when it was asked: nothing of this Served can stand there or behind
+	end    int64           // end of the log when it was read: the Served cannot be appended at or after it
 	wake   chan struct{}   // closed at the next change
 }
 
-// book holds the reservations of a process, one a user.
+// book holds the reservations of a process, at most one per user.
 type book struct {
 	mu    sync.Mutex
 	users map[schemas.UserID]*reservation
 }
 
-// reserve enters a Served unless one is under way; then it returns that one, and a channel that is closed when it
-// changes.
+// reserve adds a reservation unless the user has one. Otherwise it returns the existing one and a channel that is closed when
+// that changes.
 func (b *book) reserve(user schemas.UserID, served string) (former reservation, wake <-chan struct{}, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,17 +47,17 @@ func (b *book) reserve(user schemas.UserID, served string) (former reservation, 
 	return reservation{}, nil, true
 }
 
-// release ends a reservation, if it still stands.
+// release removes a reservation if it still exists.
 func (b *book) release(user schemas.UserID, served string) {
 	b.change(user, served, func(*reservation) { delete(b.users, user) })
 }
 
-// handOut notes that a chunk has left: if nobody says what became of it, it counts as unknown.
+// handOut records that a chunk was returned. Without a call of settle, its outcome counts as unknown.
 func (b *book) handOut(user schemas.UserID, served string, pins []schemas.PinID, now time.Time) {
 	b.change(user, served, func(r *reservation) { r.pins, r.ask = pins, now.Add(publishWithin+topics.DeliveryTimeout) })
 }
 
-// holds says whether a pin is in a chunk that has left and is not settled.
+// holds reports whether a pin is in a returned chunk that is not settled.
 func (b *book) holds(user schemas.UserID, pin schemas.PinID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +65,7 @@ func (b *book) holds(user schemas.UserID, pin schemas.PinID) bool {
 	return r != nil && slices.Contains(r.pins, pin)
 }
 
-// settle notes what became of a Served.
+// settle records the outcome of a Served.
 func (b *book) settle(user schemas.UserID, served string, o schemas.Outcome, now time.Time) {
 	b.change(user, served, func(r *reservation) {
 		switch o {
@@ -79,7 +79,7 @@ func (b *book) settle(user schemas.UserID, served string, o schemas.Outcome, now
 	})
 }
 
-// ends notes the end of the log.
+// ends records the end of the log.
 func (b *book) ends(user schemas.UserID, served string, end int64) {
 	b.change(user, served, func(r *reservation) { r.asked, r.end = true, end })
 }
@@ -96,8 +96,8 @@ func (b *book) change(user schemas.UserID, served string, f func(*reservation)) 
 	r.wake = make(chan struct{})
 }
 
-// others returns up to n reservations of other users that have left, in no order: so each visit clears some of those
-// whose users do not come again.
+// others returns up to n reservations of other users whose chunks were returned, in no order. Each visit uses it to release
+// some reservations of users who do not visit again.
 func (b *book) others(user schemas.UserID, n int) map[schemas.UserID]reservation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,11 +114,11 @@ func (b *book) others(user schemas.UserID, n int) map[schemas.UserID]reservation
 	return found
 }
 
-// progress is how far a user's rows are.
+// progress is how far a user's rows have been processed.
 type progress struct {
 	state     state
 	partition int32
-	applied   int64 // offset of the last record of served whose effect they hold
+	applied   int64 // offset of the last record of served that is applied to the rows
 }
 
 func progressOf(s rows.Snapshot) (progress, error) {
@@ -126,8 +126,8 @@ func progressOf(s rows.Snapshot) (progress, error) {
 	return progress{state: st, partition: s.Partition(), applied: s.Applied(topics.Served)}, err
 }
 
-// over says whether the reservation is settled by what the rows hold: the id is applied, or the log is up to the end
-// that was read when nothing could come any more.
+// over reports whether the rows settle the reservation: the id is applied, or the log is applied up to an end after which the
+// Served cannot be appended.
 func (r *reservation) over(at *progress) bool {
 	return at.state.applied(r.served) || r.asked && at.applied >= r.end-1
 }

@@ -19,7 +19,7 @@ import (
 
 const reader schemas.UserID = "user:reader"
 
-// modes returns what followees were told, in order.
+// modes returns the notifications of a followee, in order.
 func (r *rig) modes(followee string) []schemas.EdgeMode {
 	r.t.Helper()
 	var list []schemas.EdgeMode
@@ -31,7 +31,7 @@ func (r *rig) modes(followee string) []schemas.EdgeMode {
 	return list
 }
 
-// ask asks for a chunk, once the partition is here.
+// ask requests a chunk once this process owns the partition.
 func (r *rig) ask(id string, returned bool) *schemas.Chunk {
 	r.t.Helper()
 	r.Eventually("the partition", func() bool { return r.member.Owns(topics.Pools, string(reader)) })
@@ -43,21 +43,21 @@ func (r *rig) ask(id string, returned bool) *schemas.Chunk {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.generator.Settle(reader, id, schemas.Failed) // nothing of it is shown
+	r.generator.Settle(reader, id, schemas.Failed) // none of it is shown
 	return chunk
 }
 
-// answer delivers what a followee brings to one who came back.
+// answer delivers a backfill for a reactivated user.
 func (r *rig) answer(asked schemas.Micros, pins ...schemas.DeliveredPin) {
 	d := &schemas.Delivery{Source: schemas.Following, Pins: pins, Users: []schemas.UserID{reader}, Asked: asked}
 	proctest.PublishTo(r.Wire, r.Streams.Deliveries, topics.Partition(string(reader), r.Kafka.Partitions), "user:x", time.Time{}, d)
 }
 
-// A reader who does not visit is away: the followees are told. A visit finds that out, the return is announced, every
-// followee is asked, and the chunk waits for the last answer, or says that it could not.
+// A reader who does not visit becomes inactive, and the followees are notified. A visit detects that, the reactivation is
+// announced, and every followee is asked. The chunk waits for the last answer, or reports that it could not.
 func TestReaderGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
-	const away = 5 * time.Second // so long may a busy machine take for what follows the return
+	const away = 5 * time.Second // time that a busy machine may need for the steps after the reactivation
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: away})
 	began := time.Now()
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
@@ -65,11 +65,11 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 	r.edge(reader, schemas.FollowEdge, "user:former", true)
 	r.edge(reader, schemas.FollowEdge, "user:former", false)
 	r.WaitIdle()
-	if r.ask("present", false).Away && time.Since(began) < away { // a busy machine takes longer for all this
+	if r.ask("present", false).Away && time.Since(began) < away { // a busy machine may need longer for these steps
 		t.Error("one who has just begun is away")
 	}
 	r.Eventually("both followees are told", func() bool { return len(r.modes("user:a")) > 0 && len(r.modes("board:b")) > 0 })
-	r.edge(reader, schemas.FollowEdge, "user:late", true) // followed while away
+	r.edge(reader, schemas.FollowEdge, "user:late", true) // followed while inactive
 	r.WaitIdle()
 	for _, followee := range []string{"user:a", "board:b", "user:late"} {
 		want := []schemas.EdgeMode{{Followee: schemas.Followee(followee), User: reader, Away: true}}
@@ -98,7 +98,7 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 			t.Fatalf("asked of %s: %+v", followee, got)
 		}
 	}
-	r.answer(asked-1, pin(2, 20, "user:a")) // to an earlier return
+	r.answer(asked-1, pin(2, 20, "user:a")) // to an earlier request
 	r.answer(asked, pin(3, 30, "user:a"))
 	r.answer(asked)
 	r.WaitIdle()
@@ -117,8 +117,8 @@ func TestReaderGoesAwayAndComesBack(t *testing.T) {
 	}
 }
 
-// An edge that stood before, and only has another weight or is followed once more, says nothing to its followee, whoever has
-// come back, was rebuilt or is away: the answer would be all that the followee has. An edge that is new again does.
+// A live edge that gets another weight, or is followed again, causes no notification, whether the user is inactive,
+// reactivated or rebuilt. The answer would be all recents of the followee. A new edge causes one.
 func TestEdgeThatStandsIsNotGreeted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
@@ -163,15 +163,15 @@ func TestEdgeThatStandsIsNotGreeted(t *testing.T) {
 	expect("followed anew", 1)
 }
 
-// patient makes a generator that waits as long as it takes for what followees bring.
+// patient makes a generator that waits for backfills without a practical limit.
 func (r *rig) patient() {
 	cfg := pools.DefaultGeneratorConfig()
 	cfg.ReactivationTimeout = time.Minute
 	r.attachWith(cfg)
 }
 
-// keepVisiting says that the user is here, by a Served and by returns that show nothing in turn, for longer than one who does not
-// come is held present.
+// keepVisiting reports alternating visits, by a Served and by a Return without items, for longer than a user without visits
+// stays active.
 func (r *rig) keepVisiting(user schemas.UserID, lasting time.Duration) {
 	r.t.Helper()
 	start := time.Now()
@@ -194,15 +194,15 @@ func (r *rig) serve(user schemas.UserID, id string) {
 	})
 }
 
-// Whoever visits stays: a Served counts, and so does a return that shows nothing. A Served of one who is away is a
-// return, too.
+// Visits keep a user active: a Served counts, and so does a Return without items. A Served of an inactive user reactivates
+// the user.
 func TestVisitsKeepAReaderPresent(t *testing.T) {
 	t.Parallel()
 	const away = 2 * time.Second
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: away})
 	var user schemas.UserID
 	var followee string
-	for attempt := range 6 { // a machine so busy that a visit takes two seconds to arrive makes people away
+	for attempt := range 6 { // on a very busy machine a visit takes two seconds to arrive, and users become inactive
 		if attempt == 5 {
 			t.Fatalf("told of one who visits, five times: %v", r.modes(followee))
 		}
@@ -221,7 +221,7 @@ func TestVisitsKeepAReaderPresent(t *testing.T) {
 	}
 }
 
-// startWith starts the process anew with another time after which users are away.
+// startWith restarts the process with another AwayAfter.
 func (r *rig) startWith(awayAfter time.Duration) {
 	r.t.Helper()
 	r.WaitIdle()
@@ -230,10 +230,10 @@ func (r *rig) startWith(awayAfter time.Duration) {
 	r.attach()
 }
 
-// tick has the timers of users fire that are due by some time after now.
+// tick fires the timers of users that are due until after from now.
 func (r *rig) tick(after time.Duration, users ...schemas.UserID) {
 	r.t.Helper()
-	r.WaitIdle() // what sets the timers comes before
+	r.WaitIdle() // the records that set the timers come first
 	for _, user := range users {
 		r.Tick(topics.Pools, string(user), time.Now().Add(after))
 	}
@@ -242,8 +242,8 @@ func (r *rig) tick(after time.Duration, users ...schemas.UserID) {
 
 func inHours(n int) time.Time { return time.Now().Add(time.Duration(n) * time.Hour) }
 
-// Whoever went away, and is when nobody goes away any more, is taken back by whatever says that the user is here, and by a
-// rebuild: until then the followees deliver nothing. The generator has the visit announced.
+// With AwayAfter 0, any sign of activity and any rebuild reactivates a user who became inactive before. Until then the
+// followees deliver nothing. The generator has the visit announced.
 func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
@@ -285,7 +285,7 @@ func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 		}
 	}
 	if t.Failed() {
-		return // nobody was asked, so nobody answers
+		return // no followee was asked, so none answers
 	}
 	asked := r.modesOf("user:a", reader)[1].Asked
 	r.answer(asked, pin(1, 10, "user:a"))
@@ -297,16 +297,16 @@ func TestWhoeverWentAwayComesBackWhenNobodyGoesAway(t *testing.T) {
 	}
 }
 
-// modesOf returns what a followee was told of a user, in order.
+// modesOf returns the notifications of a followee about a user, in order.
 func (r *rig) modesOf(followee string, user schemas.UserID) []schemas.EdgeMode {
 	r.t.Helper()
 	return slices.DeleteFunc(r.modes(followee), func(m schemas.EdgeMode) bool { return m.User != user })
 }
 
-// watchedUser is a user with what is published before, while and after nobody goes away; nil: nothing.
+// watchedUser is a user with the records published before, while and after AwayAfter is 0; nil: none.
 type watchedUser struct{ before, meanwhile, after func(schemas.UserID) }
 
-// watched are users whom no timer looks at when users go away again.
+// watched returns users without an inactivity timer at the time when AwayAfter is no longer 0.
 func (r *rig) watched() map[schemas.UserID]watchedUser {
 	rebuild := func(keep bool) func(schemas.UserID) {
 		return func(u schemas.UserID) {
@@ -333,10 +333,10 @@ func (r *rig) watched() map[schemas.UserID]watchedUser {
 	}
 }
 
-// timers counts the timers that look whether anybody is away.
+// timers counts the inactivity timers.
 func (r *rig) timers() int { return r.timersOf("away") }
 
-// timersOf counts the timers of a name, as the changelog has them.
+// timersOf counts the timers of a name in the changelog.
 func (r *rig) timersOf(name string) int {
 	r.t.Helper()
 	set := map[string]bool{}
@@ -351,8 +351,8 @@ func (r *rig) timersOf(name string) int {
 	return len(set)
 }
 
-// A timer that fires while nobody goes away sets none. Whoever visits, follows or is rebuilt afterwards is watched again, and
-// has the whole time from then on, since visits were not noted; so is whoever a rebuild made known.
+// A timer that fires while AwayAfter is 0 sets no other. A user who visits, follows or is rebuilt afterwards gets a timer
+// again, with the whole AwayAfter from then on, because visits were not recorded. This includes users whom a rebuild created.
 func TestWhoeverNoTimerLooksAtIsWatchedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
@@ -384,7 +384,7 @@ func TestWhoeverNoTimerLooksAtIsWatchedAgain(t *testing.T) {
 	r.expectAway("two hours later", 1, users)
 }
 
-// expectAway wants user:a to have been told so often of each user that they are away.
+// expectAway checks how often user:a was notified that each user is inactive.
 func (r *rig) expectAway(when string, want int, users []schemas.UserID) {
 	r.t.Helper()
 	for _, user := range users {
@@ -395,13 +395,13 @@ func (r *rig) expectAway(when string, want int, users []schemas.UserID) {
 	}
 }
 
-// A timer that fires late, when a visit has set another, leaves it at that.
+// A timer that fires late, after a visit has set another, has no effect.
 func TestOneTimerLooksAtAUser(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100, AwayAfter: time.Hour})
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
-	r.WaitIdle()                                                                  // one before the other
-	for _, after := range []time.Duration{120 * time.Minute, 140 * time.Minute} { // the timer is due after 60
+	r.WaitIdle()                                                                  // one after the other
+	for _, after := range []time.Duration{120 * time.Minute, 140 * time.Minute} { // the timer is due after 60 minutes
 		proctest.PublishAt(r.Wire, r.Streams.Returns, time.Now().Add(after), string(reader), &schemas.Return{User: reader})
 		r.WaitIdle()
 	}

@@ -11,32 +11,34 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// A user's rows, by the first byte of their names.
+// Kinds of rows of a user: the first byte of their names.
 const (
-	rowAffinities = 'a' // the Affinities record
-	rowCandidate  = 'c' // source 0x00 score pin 0x00 version → body, see package ranked; best first. Of first versions, see isFirst
-	rowChanged    = 'd' // the same of later versions, and of offers by other systems
-	rowFrozen     = 'e' // position of the last → the FeedEntries record of a visit, of the newest Frozen entries; see frozen.go
-	rowFollows    = 'f' // followCounts
-	rowGraph      = 'g' // register, other → of a follow its time and weight, see appendFollow. There is one for each live block and each admitted follow
-	rowIndex      = 'i' // position of the last → the pins that a visit showed; see seen.go
-	rowState      = 'm' // state
-	rowFormer     = 'o' // other → nothing, or formerRefused: there was a follow or a block that is dead now, or was for a time
-	rowRefused    = 'r' // other → a live follow over the cap, see followees.go
-	rowSeen       = 's' // pin → seen; see seen.go
-	rowGivenUp    = 'u' // pins that were deferred for too long, oldest first; see given_up.go
-	rowPresence   = 'v' // presence
-	rowRefusedBy  = 'w' // time, other → nothing: the refused follows in the order in which they are admitted
+	rowAffinities = 'a' // Affinities record
+	// source 0x00 score pin 0x00 version → body, see package ranked; best first; first versions only, see isFirst
+	rowCandidate = 'c'
+	rowChanged   = 'd' // same for later versions, and for offers of external systems
+	rowFrozen    = 'e' // last position → FeedEntries record of a visit; the newest Frozen entries; see frozen.go
+	rowFollows   = 'f' // followCounts
+	// register, other → for a follow its time and weight, see appendFollow; one row per live block and admitted follow
+	rowGraph     = 'g'
+	rowIndex     = 'i' // last position → pins that a visit showed; see seen.go
+	rowState     = 'm' // state
+	rowFormer    = 'o' // other → empty, or formerRefused: there was a follow or block that has ended, or had ended for a time
+	rowRefused   = 'r' // other → live follow over the cap; see followees.go
+	rowSeen      = 's' // pin → seen; see seen.go
+	rowGivenUp   = 'u' // pins that were deferred for too long, oldest first; see given_up.go
+	rowPresence  = 'v' // presence
+	rowRefusedBy = 'w' // time, other → empty: the refused follows in the order of admission
 )
 
-// registers are the second byte of rows of the graph.
+// Registers: the second byte of the names of rowGraph.
 const (
 	regFollow  = 'f'
 	regBlock   = 'b' // the user blocks
-	regBlocked = 'd' // the user is blocked by
+	regBlocked = 'd' // the user is blocked by other
 )
 
-// table is what reading takes: the rows of an owner in a callback, or in a snapshot.
+// table is read access to the rows of an owner, in a callback or in a snapshot.
 type table interface {
 	Get(row []byte) ([]byte, error)
 	Scan(s rows.Scan, visit func(row, value []byte) bool) error
@@ -46,28 +48,28 @@ func rowOf[T ~string](kind byte, id T) []byte {
 	return append(append(make([]byte, 0, 1+len(id)), kind), id...)
 }
 
-// positionRow is a row of a position; they sort ascending.
+// positionRow returns the name of the row of a position. Names sort in ascending order of positions.
 func positionRow(kind byte, position int64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kind}, uint64(position))
 }
 
-// positionOf returns the position that positionRow named a row by.
+// positionOf returns the position in a name that positionRow returned.
 func positionOf(row []byte) int64 { return int64(binary.BigEndian.Uint64(row[1:])) }
 
-// graphRow is the row of a register.
+// graphRow returns the name of the row of a register.
 func graphRow(register byte, other schemas.ID) []byte {
 	return append([]byte{rowGraph, register}, other...)
 }
 
-// candidateKinds are the kinds of rows that candidates stand in.
+// candidateKinds returns the kinds of candidate rows.
 func candidateKinds() []byte { return []byte{rowCandidate, rowChanged} }
 
-// sourcePrefix is what the candidates of a kind and source begin with.
+// sourcePrefix returns the prefix of the candidate rows of a kind and source.
 func sourcePrefix(kind byte, source schemas.Source) []byte {
 	return append(rowOf(kind, source), 0)
 }
 
-// kindOf is the kind of row for a version of a pin.
+// kindOf returns the kind of row for a version of a pin.
 func kindOf(first bool) byte {
 	if first {
 		return rowCandidate
@@ -75,7 +77,7 @@ func kindOf(first bool) byte {
 	return rowChanged
 }
 
-// appendCandidate appends the name of a candidate's row.
+// appendCandidate appends the name of a candidate row.
 func appendCandidate(b []byte, kind byte, source schemas.Source, score float64, pin schemas.PinID, v schemas.Version) []byte {
 	b = append(append(append(b, kind), source...), 0)
 	b = ranked.AppendScore(b, score)
@@ -90,12 +92,12 @@ type candidateRow struct {
 	created schemas.Micros
 	deleted bool
 	name    string // of the row
-	body    string // see ranked.ParseBody: most rows are put in order and looked at no further
+	body    string // see ranked.ParseBody; most rows are only sorted, so it is parsed on demand
 }
 
 var errCandidate = errors.New("parse candidate: cut short or malformed")
 
-// parseCandidate takes a row apart whose name begins with a prefix of that many bytes, see sourcePrefix.
+// parseCandidate parses a row. prefix is the length of the row's sourcePrefix.
 func parseCandidate(prefix int, name, value string) (candidateRow, error) {
 	const tail = 1 + 8 // terminator, version
 	pin := len(name) - prefix - ranked.ScoreBytes - tail
@@ -116,10 +118,10 @@ func parseCandidate(prefix int, name, value string) (candidateRow, error) {
 	}, nil
 }
 
-// place is what the rows of a source are in order by, whatever their kind.
+// place returns the part of the name that orders the rows of a source, whatever their kind.
 func (r *candidateRow) place() string { return r.name[1:] }
 
-// sources returns the sources that a user has any candidate rows of, by name. It reads one row a source and kind.
+// sources returns the sources of which a user has candidate rows, by name. It reads one row per source and kind.
 func sources(t table) ([]schemas.Source, error) {
 	var list []schemas.Source
 	for _, kind := range candidateKinds() {
@@ -146,6 +148,6 @@ func sourcesOf(t table, kind byte) ([]schemas.Source, error) {
 		if err != nil || len(list) == before {
 			return list, err
 		}
-		from = append(rowOf(kind, list[before]), 1) // behind the terminator
+		from = append(rowOf(kind, list[before]), 1) // after the terminator
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// What a user was shown is a row for each pin, to know it again, and an index by position, to forget the oldest and to read the
-// newest at once. The index has a row for each visit: its pins, oldest first, under the last of their
-// positions, as frozen entries stand. (Former builds wrote a row for each position, which is a visit of one pin.) A row
-// goes with its last pin; until then readers leave out what has been forgotten of it.
+// Each pin that a user was shown has a row, which is looked up. An index by position is used to remove the oldest pins and to
+// read the newest at once. It has one row per visit: the pins, oldest first, under the last of their positions, as in
+// rowFrozen. (Earlier releases wrote one row per position, which reads as a visit of one pin.) A row is deleted with its last
+// pin. Until then readers skip its removed pins.
 
-// seen says when a pin was shown.
+// seen records when a pin was shown.
 type seen struct {
 	position int64
 	time     schemas.Micros // of the visit
@@ -37,7 +37,7 @@ func parseSeen(value []byte) (seen, error) {
 	return seen{position: int64(at(0)), time: schemas.Micros(at(1)), created: schemas.Micros(at(2))}, nil
 }
 
-// seenOf returns which of the items were seen before.
+// seenOf returns the items that the user has seen before.
 func seenOf(own rows.Owner, items []schemas.ServedItem) (map[schemas.PinID]bool, error) {
 	seen := make(map[schemas.PinID]bool, len(items))
 	for i := range items {
@@ -52,7 +52,7 @@ func seenOf(own rows.Owner, items []schemas.ServedItem) (map[schemas.PinID]bool,
 	return seen, nil
 }
 
-// see makes the pins of new entries seen.
+// see marks the pins of new entries as seen.
 func see(own rows.Owner, added *schemas.FeedEntries) error {
 	var visit []byte
 	for e := range added.All() {
@@ -65,7 +65,7 @@ func see(own rows.Owner, added *schemas.FeedEntries) error {
 	return own.Put(positionRow(rowIndex, added.Last()), visit)
 }
 
-// appendIndexed appends the next pin of a visit. Ids have no control characters.
+// appendIndexed appends the next pin of a visit. Ids contain no control characters.
 func appendIndexed(visit []byte, pin schemas.PinID) []byte {
 	if len(visit) > 0 {
 		visit = append(visit, 0)
@@ -73,14 +73,14 @@ func appendIndexed(visit []byte, pin schemas.PinID) []byte {
 	return append(visit, pin...)
 }
 
-// indexed is a pin of the index.
+// indexed is a pin in the index.
 type indexed struct {
 	pin      schemas.PinID
 	position int64
-	last     bool // of its visit
+	last     bool // the last pin of its visit
 }
 
-// indexedOf returns the pins of a row of the index, oldest first.
+// indexedOf returns the pins of an index row, oldest first.
 func indexedOf(name, visit []byte) []indexed {
 	pins := bytes.Split(visit, []byte{0})
 	list, first := make([]indexed, len(pins)), positionOf(name)-int64(len(pins))+1
@@ -90,7 +90,7 @@ func indexedOf(name, visit []byte) []indexed {
 	return list
 }
 
-// indexedBetween returns the pins of the positions from one to another, oldest first.
+// indexedBetween returns the pins of the positions from to to, inclusive, oldest first.
 func indexedBetween(t table, from, to int64) ([]indexed, error) {
 	var list []indexed
 	scan := rows.Scan{Prefix: []byte{rowIndex}, From: positionRow(rowIndex, from)}
@@ -105,11 +105,13 @@ func indexedBetween(t table, from, to int64) ([]indexed, error) {
 	return list, err
 }
 
-// forget takes the oldest seen pins away that are over the cap. From then on candidates created before the oldest one
-// kept are refused: what was forgotten is among them. (A pin can be created up to five minutes after it was shown, by
-// clocks that differ; so what is forgotten has a say, too.)
+// forget removes the oldest seen pins beyond the cap. From then on, candidates created before the oldest remaining one was
+// shown are refused, because the removed pins are among them. The creation times of the removed pins count, too: because
+// clocks differ, a pin can be created up to five minutes after it was shown.
 func forget(tx *rows.Tx, own rows.Owner, st *state, most int64) error {
-	const atOnce, longest = 2000, 2 << 10 // a smaller cap than before takes some visits to be met; bytes of the two rows of a pin
+	// atOnce bounds the work after the cap was lowered: it takes several visits. longest is the maximum
+	// size of the two rows of a pin, in bytes.
+	const atOnce, longest = 2000, 2 << 10
 	rows, bytes := tx.Room()
 	over := min(st.Head-st.Unseen-most, atOnce, int64(min(rows/4, bytes/2/longest)))
 	if over <= 0 {
@@ -128,7 +130,7 @@ func forget(tx *rows.Tx, own rows.Owner, st *state, most int64) error {
 		switch {
 		case err != nil:
 			return err
-		case p.position > to: // kept
+		case p.position > to: // it stays
 			st.refuse(was.time)
 			continue
 		}
@@ -141,7 +143,7 @@ func forget(tx *rows.Tx, own rows.Owner, st *state, most int64) error {
 	return nil
 }
 
-// unsee takes a pin away, with its visit if it is the last of that.
+// unsee removes a pin, and its index row if it is the last pin of the visit.
 func unsee(own rows.Owner, p indexed) error {
 	if err := own.Delete(rowOf(rowSeen, p.pin)); err != nil || !p.last {
 		return err
@@ -149,7 +151,7 @@ func unsee(own rows.Owner, p indexed) error {
 	return own.Delete(positionRow(rowIndex, p.position))
 }
 
-// seenAs returns what is known of a pin of the index.
+// seenAs returns the seen row of a pin of the index.
 func seenAs(t table, pin schemas.PinID) (seen, error) {
 	value, err := t.Get(rowOf(rowSeen, pin))
 	if err != nil {
@@ -162,7 +164,7 @@ func seenAs(t table, pin schemas.PinID) (seen, error) {
 	return at, nil
 }
 
-// remember has what was shown lately, so many pins, count as seen.
+// remember loads the n most recently shown pins, which then count as seen without a lookup.
 func (v *view) remember(n int) error {
 	v.lately = make(map[schemas.PinID]struct{}, min(n, int(v.state.Head)))
 	return v.Scan(rows.Scan{Prefix: []byte{rowIndex}, Reverse: true}, func(name, visit []byte) bool {

@@ -12,8 +12,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Whatever visits were, and also where former builds wrote a row for each pin: the index has every pin at its position, and the
-// newest are remembered, but for those that were forgotten, in the middle of a visit or between two.
+// The index has every pin at its position, also where earlier releases wrote one row per pin. remember loads the newest pins
+// except removed ones, whether the limit is inside a visit or between two.
 func TestSeenPinsAreIndexed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table, all := memory{}, []schemas.PinID{}

@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// serve makes what a visit showed seen and frozen.
+// serve applies a Served: it marks the items as seen and appends them to the materialized feed.
 func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	if err := checkServed(tx.Key(), s); err != nil {
 		return err
@@ -45,14 +45,15 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	if err := g.here(tx, own, s.User); err != nil {
 		return err
 	}
-	if crossed(before.Head, st.Head, int64(max(1, g.cfg.Cap/4))) { // so that few rows of a pool are of pins seen
+	if crossed(before.Head, st.Head, int64(max(1, g.cfg.Cap/4))) { // keeps few rows of seen pins in a pool
 		_, err = g.trimAll(tx, own, s.User, sweepsNone)
 	}
 	return err
 }
 
-// notAhead moves what a generator whose clock is fast says of the time back to the latest there can be. It passes no door, and
-// would be written with times that no later erasure reaches, and begin a session that lasts until its clock's time has come.
+// notAhead limits the times of a Served from a generator with a fast clock to the latest valid time. The API does not
+// validate a Served. Without the limit, its rows would have times that no later erasure covers, and its session would not end
+// before that time.
 func notAhead(s *schemas.Served, latest schemas.Micros) {
 	s.Time, s.Began, s.Visited = min(s.Time, latest), min(s.Began, latest), min(s.Visited, latest)
 	for i := range s.Deferred {
@@ -67,7 +68,7 @@ func checkServed(key string, s *schemas.Served) error {
 	if s.ID == "" || len(s.ID) > schemas.MaxEventIDBytes {
 		return schemas.Bad(fmt.Sprintf("served: id of %d bytes: from 1 to %d", len(s.ID), schemas.MaxEventIDBytes))
 	}
-	const mostItems = 1000 // ten times what a visit may ask for, and five times what may be deferred
+	const mostItems = 1000 // ten times the limit of a visit, and five times the maximum of deferred pins
 	if n := max(len(s.Items), len(s.Deferred), len(s.Expired)); n > mostItems {
 		return schemas.Bad(fmt.Sprintf("served: %d items: at most %d", n, mostItems))
 	}
@@ -79,7 +80,7 @@ func checkServed(key string, s *schemas.Served) error {
 	return checkMemory(&s.Memory)
 }
 
-// checkMemory keeps out what the state, which is JSON, cannot hold.
+// checkMemory rejects numbers that the state, which is JSON, cannot represent.
 func checkMemory(m *schemas.Memory) error {
 	for source, n := range m.Mix {
 		if !(n >= 0) || math.IsInf(n, 0) {
@@ -94,7 +95,7 @@ func checkMemory(m *schemas.Memory) error {
 	return nil
 }
 
-// show writes and tells what is new of a Served.
+// show writes and emits the new items of a Served.
 func (g *group) show(tx *rows.Tx, own rows.Owner, st *state, s *schemas.Served) error {
 	seen, err := seenOf(own, s.Items)
 	if err != nil {
@@ -116,7 +117,7 @@ func (g *group) show(tx *rows.Tx, own rows.Owner, st *state, s *schemas.Served) 
 	return g.tellPins(tx, added)
 }
 
-// tellPins tells the pins that they were shown, all of a partition in one record.
+// tellPins sends the impressions, one record per partition of pins.
 func (g *group) tellPins(tx *rows.Tx, added *schemas.FeedEntries) error {
 	byPartition := make([]schemas.Impressions, tx.Partitions())
 	for e := range added.All() {
@@ -143,8 +144,8 @@ func putState(own rows.Owner, st *state) error {
 	return own.Put([]byte{rowState}, value)
 }
 
-// trimAll trims every pool of a user, see trim. One that the record has no room for is trimmed with the next row that it gets;
-// more says that there are some.
+// trimAll trims every pool of a user; see trim. A pool that the record has no room for is trimmed with the next row that it
+// gets. more reports whether there are such pools.
 func (g *group) trimAll(tx *rows.Tx, own rows.Owner, user schemas.UserID, below schemas.Version) (more bool, err error) {
 	list, err := sources(own)
 	if err != nil {
@@ -163,7 +164,7 @@ func (g *group) trimAll(tx *rows.Tx, own rows.Owner, user schemas.UserID, below 
 	return more, nil
 }
 
-// affinities keeps what the user cares for, for the generator. Later records are newer states.
+// affinities stores the user's affinities for the generator. Later records are newer states.
 func (g *group) affinities(tx *rows.Tx, a *schemas.Affinities) error {
 	if tx.Key() != string(a.User) {
 		return schemas.Bad(fmt.Sprintf("affinities: key %q is not the user %q", tx.Key(), a.User))

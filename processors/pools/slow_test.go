@@ -18,16 +18,16 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// visitTime is how long a feed waits for a chunk by default.
+// visitTime is how long a feed service waits for a chunk by default.
 const visitTime = 150 * time.Millisecond
 
-// sluggard is what hangs when it is asked, for as long as it is let.
+// sluggard is a dependency that hangs until it is released.
 type sluggard struct {
 	hits atomic.Int64
 	well atomic.Bool // it answers
 }
 
-// dial connects to whoever never answers.
+// dial connects to a server that never answers.
 func (s *sluggard) dial(t *testing.T) outside.Dial {
 	return func(context.Context, string, string) (net.Conn, error) {
 		s.hits.Add(1)
@@ -54,14 +54,14 @@ func (s *sluggard) score(ctx context.Context, _ schemas.UserID, _ string, _ []Sc
 	return nil, s.hang(ctx)
 }
 
-// deaf is a source that takes its time whatever its context says, and answers.
+// deaf is a source that ignores its context, takes its time, and answers.
 func (s *sluggard) deaf(context.Context, schemas.UserID, string, int) ([]schemas.Candidate, error) {
 	s.hits.Add(1)
 	time.Sleep(visitTime - time.Millisecond)
 	return nil, nil
 }
 
-// hangs are the ways in which what is asked can hang, and how the chunk says that it is missing.
+// hangs returns the ways in which a dependency can hang, and the degraded reason of each.
 func hangs() map[string]struct {
 	degraded string
 	place    func(s *sluggard, cfg *GeneratorConfig, own *Own)
@@ -87,7 +87,7 @@ func hangs() map[string]struct {
 	}
 }
 
-// visitWithin makes a chunk of feed home, as a visit that waits for it so long, and returns how long that took.
+// visitWithin makes a chunk of the feed home for a visit with the given timeout, and returns how long that took.
 func visitWithin(t *testing.T, g *Generator, wait time.Duration, change func(*schemas.ChunkRequest)) (*schemas.Chunk, time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
@@ -106,8 +106,8 @@ func visitWithin(t *testing.T, g *Generator, wait time.Duration, change func(*sc
 	return c, time.Since(began)
 }
 
-// However long what is asked may take by its own settings, a visit goes on without it while there is time, and after so
-// many that did nobody waits for it at all, until it has had its rest.
+// A visit continues without a dependency that hangs while there is time left, whatever the timeout of that dependency. After
+// a number of timeouts the circuit breaker opens, and visits do not wait for it at all until the pause has passed.
 func TestWhatHangsDoesNotTakeTheVisit(t *testing.T) {
 	for name, hanging := range hangs() {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestWhatHangsDoesNotTakeTheVisit(t *testing.T) {
 	}
 }
 
-// An own function that is well again is asked again.
+// An own function that recovers is called again.
 func TestWhatHungIsFoundAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slow sluggard
@@ -167,8 +167,8 @@ func TestWhatHungIsFoundAgain(t *testing.T) {
 	})
 }
 
-// Also where all hang at once, and the followees of one who was away have not brought yet what they have, there is time
-// left to make a chunk of what waits.
+// Even if all dependencies hang and the backfills of a reactivated user are missing, there is time to make a chunk of the
+// waiting candidates.
 func TestWhateverHangsAChunkIsMadeOfWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slow sluggard

@@ -8,17 +8,17 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// servedKept is how many ids of Served records a user's state remembers. A producer repeats a record within its delivery
-// time-out, and a user has few visits in that time. The pins of a later repeat have been seen.
+// servedKept is the number of Served ids that the state remembers. A producer repeats a record only within its delivery
+// timeout, in which a user makes few visits. The pins of a later repeat are already seen.
 const servedKept = 32
 
-// state is what is remembered of a user's visits beside the rows: one row, in JSON.
+// state is what a user's visits leave behind besides other rows: one row, in JSON.
 type state struct {
-	Head           int64          `json:"head"`              // the highest position given
-	Unseen         int64          `json:"unseen,omitempty"`  // positions at or below it are no longer remembered as seen
-	Refused        schemas.Micros `json:"refused,omitempty"` // candidates created before are refused, once Unseen is not 0
-	Thawed         int64          `json:"thawed,omitempty"`  // frozen rows whose last position is at or below it are gone
-	ServedBy       []string       `json:"served,omitempty"`  // ids applied, newest first
+	Head           int64          `json:"head"`              // highest assigned position
+	Unseen         int64          `json:"unseen,omitempty"`  // the seen pins at or below this position were removed
+	Refused        schemas.Micros `json:"refused,omitempty"` // candidates created before this time are refused, if Unseen is not 0
+	Thawed         int64          `json:"thawed,omitempty"`  // materialized rows whose last position is at or below it were deleted
+	ServedBy       []string       `json:"served,omitempty"`  // applied ids, newest first
 	schemas.Memory                // of the newest Served
 }
 
@@ -34,18 +34,18 @@ func readState(t table) (state, error) {
 	return s, nil
 }
 
-// applied says whether the effect of a Served is in the rows.
+// applied reports whether a Served has been applied.
 func (s *state) applied(id string) bool { return slices.Contains(s.ServedBy, id) }
 
-// refuses says whether a pin may be one that was seen and forgotten.
+// refuses reports whether a pin may be one whose seen row was removed.
 func (s *state) refuses(created schemas.Micros) bool { return s.Unseen > 0 && created < s.Refused }
 
-// refuse has pins refused that were created before a time, and before any time named earlier.
+// refuse makes refuses return true for pins created before the given time.
 func (s *state) refuse(before schemas.Micros) { s.Refused = max(s.Refused, before) }
 
-// show applies a Served that was not applied before: it returns the frozen entries of the items that are not among seen, nil
-// if there are none, and counts the others. seen learns what is shown. A frozen feed is read from the highest position down, so the item
-// that was shown first gets the highest: a reload shows the visit as it was.
+// show applies a new Served. It returns the entries of the items that are not in seen, or nil if there are none, and the
+// number of the other items. It adds the shown pins to seen. A materialized feed is read from the highest position down, so
+// the first item gets the highest position: a reload shows the visit unchanged.
 func (s *state) show(rec *schemas.Served, seen map[schemas.PinID]bool) (added *schemas.FeedEntries, repeats int) {
 	var items []schemas.ServedItem
 	for i := range rec.Items {
@@ -67,5 +67,5 @@ func (s *state) show(rec *schemas.Served, seen map[schemas.PinID]bool) (added *s
 	return added, repeats
 }
 
-// crossed says whether a count that went from one number to another passed a multiple of n.
+// crossed reports whether a count passed a multiple of n on the way from from to to.
 func crossed(from, to, n int64) bool { return from/n != to/n }

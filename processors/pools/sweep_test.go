@@ -9,8 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// A sweep comes a day to two after what it is for; what is deleted on one day, by the user's clock, has one; and whoever is
-// erased has all that stand taken back.
+// A sweep happens one to two days after the deletion. The deletions of one day, by the user's clock, share a timer. An
+// erasure removes all timers that are set.
 func TestSweepComesADayOrTwoLater(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		user := schemas.UserID("user:" + rapid.StringMatching(`[a-z0-9]{1,8}`).Draw(t, "user"))
@@ -23,7 +23,7 @@ func TestSweepComesADayOrTwoLater(t *testing.T) {
 		if again := sweepAt(user, later); !again.Equal(at) && !again.Equal(at.Add(sweepAfter)) {
 			t.Errorf("sweeps at %s and %s, not at one time of the day", at, again)
 		}
-		for stands := range 3 { // what was set up to two days before, and has not fired
+		for stands := range 3 { // set up to two days before, and not fired
 			if set := sweepAt(user, now.Add(-time.Duration(stands)*sweepAfter)); set.After(now) && !set.Equal(at) && !set.Equal(at.Add(-sweepAfter)) {
 				t.Errorf("a timer at %s is not among those taken back", set)
 			}

@@ -12,10 +12,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// inTwoDays is when every pool has been swept of what is deleted now.
+// inTwoDays is a time by which every pool has been swept of current deletions.
 const inTwoDays = 49 * time.Hour
 
-// candidatesOf counts a user's candidate rows that name something.
+// candidatesOf counts a user's candidate rows whose name contains name.
 func (r *rig) candidatesOf(user schemas.UserID, name string) (n int) {
 	r.t.Helper()
 	for _, row := range r.Rows(topics.Pools, string(user)) {
@@ -27,8 +27,8 @@ func (r *rig) candidatesOf(user schemas.UserID, name string) (n int) {
 	return n
 }
 
-// Candidates of an author who is erased go from the pools of whoever follows or once followed, though nothing more comes there,
-// and so do those that come afterwards over other edges.
+// Candidates of an erased author are removed from the pools of current and former followers, although nothing else is
+// delivered to these pools. So are candidates that arrive later over other edges.
 func TestCandidatesOfAnErasedAuthorGoByATimer(t *testing.T) {
 	t.Parallel()
 	cfg := pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100}
@@ -72,8 +72,8 @@ func TestCandidatesOfAnErasedAuthorGoByATimer(t *testing.T) {
 	}
 }
 
-// A pin that is deleted goes with all its versions a day later, and not before: an earlier version may still come over another
-// edge. A day's deletions share a timer.
+// All versions of a deleted pin are removed after a day, and not before: an earlier version may still arrive over another
+// edge. The deletions of a day share a timer.
 func TestDeletedPinsGoByATimer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100})
@@ -100,7 +100,7 @@ func TestDeletedPinsGoByATimer(t *testing.T) {
 	}
 }
 
-// The timers of one who is erased go with the rows.
+// The timers of an erased user are removed with the rows.
 func TestNoSweepOfWhoeverIsErased(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100})
@@ -118,7 +118,7 @@ func TestNoSweepOfWhoeverIsErased(t *testing.T) {
 	}
 }
 
-// A pool that has more to drop than a record may write is swept in steps.
+// A pool with more rows to drop than a record may write is swept in steps.
 func TestASweepOfManyGoesInSteps(t *testing.T) {
 	t.Parallel()
 	const many = 1500

@@ -5,17 +5,17 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Telling. Whoever goes away or comes back, and whose pools are made anew, has all followees told, of whom there may be more
-// than a record may write to: what is left goes on with a record of the topic rebuilds, behind the followee told last.
-// A newer word to the followees ends an older one.
+// When a user becomes inactive or is reactivated, and when pools are rebuilt, the followees are notified. One record may not
+// be able to notify all of them. Then a record on the topic rebuilds continues after the last notified followee. A newer
+// notification replaces an older one that has not finished.
 
-// toldAtOnce is how many followees are told in one step at most.
+// toldAtOnce is the maximum number of followees that one step notifies.
 const toldAtOnce = 5000
 
-// tell sends what r says to the user's followees of its source behind its place, as many as the record has room for, and has
-// the others told in steps. It returns how many answers are to come as far as is known: the rest counts as one.
+// tell notifies the user's followees of r.Source after r.After, as many as fit into the record, and sends a continuation for
+// the rest. It returns the number of expected answers; the continuation counts as one.
 func (g *group) tell(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) (answers int, err error) {
-	if tx.Silent() { // the active generation asks; to wait for answers to others' questions could be for ever
+	if tx.Silent() { // the active generation sends the notifications; a silent one could wait forever for answers
 		return 0, nil
 	}
 	list, more, err := followeesBehind(own, r.Source, r.After, toldAtOnce)
@@ -23,7 +23,9 @@ func (g *group) tell(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) (answers i
 		return 0, err
 	}
 	on := *r
-	on.Tell, on.Keep = true, true // a build that knows no Tell asks everybody, and a user it works off stays returning until the next absence
+	// A release without Tell processes the continuation as a rebuild: Keep stops it from deleting candidates. It asks all
+	// followees, and the user stays "returning" until the next period of inactivity.
+	on.Tell, on.Keep = true, true
 	for _, followee := range list {
 		if !roomy(tx) {
 			more = true
@@ -42,14 +44,14 @@ func (g *group) tell(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) (answers i
 	return answers + 1, rows.Send(tx, g.streams.Rebuilds, tx.Key(), &on)
 }
 
-// tellOn tells the next followees.
+// tellOn continues a notification.
 func (g *group) tellOn(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error {
 	p, err := presenceOf(own)
 	switch {
 	case err != nil:
 		return err
 	case r.Away != p.away, !r.Away && r.Asked != greeted && r.Asked != p.asked:
-		return nil // they are told something newer
+		return nil // a newer notification replaces this one
 	}
 	answers, err := g.tell(tx, own, r)
 	if err != nil || r.Asked != p.asked || !p.returning() {
@@ -59,12 +61,12 @@ func (g *group) tellOn(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error {
 	return putPresence(own, p)
 }
 
-// followeesBehind returns the next of a user's followees of a source, "" for all, behind one, "" for the first, at most so
-// many, and whether there are others.
+// followeesBehind returns at most most followees of a source ("": all sources) that follow after ("": from the first), and
+// reports whether there are more.
 func followeesBehind(own rows.Owner, source schemas.Source, after schemas.Followee, most int) (list []schemas.Followee, more bool, err error) {
 	scan := rows.Scan{Prefix: []byte{rowGraph, regFollow}}
 	if after != "" {
-		scan.From = append(graphRow(regFollow, schemas.ID(after)), 0) // the first name that can follow it
+		scan.From = append(graphRow(regFollow, schemas.ID(after)), 0) // the smallest name that can follow it
 	}
 	err = own.Scan(scan, func(row, _ []byte) bool {
 		followee := schemas.Followee(row[len(scan.Prefix):])

@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// told counts the followees whose last word of the reader is a mode that is so.
+// told counts the followees whose last notification about the reader satisfies is.
 func (r *rig) told(is func(m *schemas.EdgeMode) bool) (n int) {
 	last := map[string]*schemas.EdgeMode{}
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.EdgeModes) {
@@ -24,8 +24,9 @@ func (r *rig) told(is func(m *schemas.EdgeMode) bool) (n int) {
 	return n
 }
 
-// Whoever follows more than a record may tell goes away and comes back with a visit like anybody: what was shown is seen, every
-// followee is told, and the chunk knows until the last answer that some are to come. So it is when the pools are made anew.
+// A user with more followees than a record can notify becomes inactive and is reactivated by a visit like any other: shown
+// pins are seen, every followee is notified, and until the last answer chunks know that some are missing. A rebuild behaves
+// alike.
 func TestWhoeverFollowsMoreThanARecordMayTell(t *testing.T) {
 	t.Parallel()
 	const many = 1100

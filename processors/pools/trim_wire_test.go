@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// together are so many users of one partition who follow the same author alone.
+// together returns up to most users of one partition who follow only the same author.
 func (r *rig) together(most int) (users []schemas.UserID) {
 	for n := 0; len(users) < most; n++ {
 		user := schemas.UserID(fmt.Sprint("user:same-", n))
@@ -32,7 +32,7 @@ func (r *rig) deliverAll(users []schemas.UserID, pins ...schemas.DeliveredPin) {
 	proctest.PublishTo(r.Wire, r.Streams.Deliveries, 0, "user:a", time.Time{}, d)
 }
 
-// noLetters fails for dead letters.
+// noLetters fails if there are dead letters.
 func (r *rig) noLetters() {
 	r.t.Helper()
 	if letters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(letters) > 0 {
@@ -40,8 +40,8 @@ func (r *rig) noLetters() {
 	}
 }
 
-// Pools that are filled alike come due in one delivery, and would drop more rows than a record may write: they are trimmed as
-// far as it has room, and the others with the next deliveries.
+// Pools with the same history become due in one delivery, and would drop more rows than a record may write. The delivery
+// trims as many as it has room for, and the next deliveries trim the others.
 func TestPoolsThatComeDueTogether(t *testing.T) {
 	t.Parallel()
 	const most, slack, many = 10, 2, 120
@@ -82,8 +82,8 @@ func TestPoolsThatComeDueTogether(t *testing.T) {
 	}
 }
 
-// Whatever takes many rows away does so in steps that the least bounds of a record allow: an erasure, a rebuild, and a cap of
-// seen pins that was lowered.
+// Everything that deletes many rows does so in steps that fit the smallest bounds of a record: an erasure, a rebuild, and a
+// lowered cap of seen pins.
 func TestManyRowsGoInSteps(t *testing.T) {
 	t.Parallel()
 	const many = 1500

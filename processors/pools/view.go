@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// view is what a user's rows say of the user's candidates, at one moment.
+// view is a user's rows at one moment, as far as they determine the state of candidates.
 type view struct {
 	table
 	user    schemas.UserID
@@ -16,18 +16,18 @@ type view struct {
 	graph   graph
 	deleted DeletedUsers
 	pulled  *Pulled         // nil: none
-	oldest  schemas.Micros  // creation of the oldest pins that have not expired
-	below   schemas.Version // deleted versions below it go with a trim
+	oldest  schemas.Micros  // creation time from which pins have not expired
+	below   schemas.Version // a trim drops candidates that a version below it deleted
 	scratch *scratch
 
-	// givenUp are the pulled pins that were deferred for too long; nil: they have not been read.
+	// givenUp holds the pulled pins that were deferred for too long; nil: not read yet.
 	givenUp map[schemas.PinID]struct{}
 
-	// lately are the pins that count as seen, in place of those in the rows; nil: the rows are asked.
+	// lately holds the pins that count as seen instead of those in the rows; nil: the rows are read.
 	lately map[schemas.PinID]struct{}
 }
 
-// viewOf reads what all sources share. now is for the expiry, s the view's for as long as it is used.
+// viewOf reads what all sources share. now is the time for the expiry. The view uses s for as long as it is used itself.
 func viewOf(t table, user schemas.UserID, deleted DeletedUsers, now time.Time, expiry time.Duration, s *scratch) (*view, error) {
 	v := &view{table: t, user: user, deleted: deleted, below: sweepsNone, scratch: s}
 	var err error
@@ -44,7 +44,7 @@ func viewOf(t table, user schemas.UserID, deleted DeletedUsers, now time.Time, e
 	return v, nil
 }
 
-// judge judges the candidates of a source.
+// judge returns the judge of the candidates of a source.
 func (v *view) judge(source schemas.Source) judge {
 	return judge{
 		standing:  func(c *candidate) fate { return v.standing(source, c) },
@@ -70,7 +70,7 @@ func (v *view) standing(source schemas.Source, c *candidate) fate {
 	return waiting
 }
 
-// hiding says what hides a pin from the user, whatever brings it; "": nothing does.
+// hiding returns why a pin is hidden from the user, whatever its source; "" if it is not.
 func (v *view) hiding(c *candidateBody) schemas.Reason {
 	switch {
 	case v.deleted.Has(c.Author):
@@ -85,10 +85,11 @@ func (v *view) hiding(c *candidateBody) schemas.Reason {
 	return ""
 }
 
-// remembers says whether a pin was seen, or is pulled and was given up. Most of those who are delivered to have not been shown
-// anything yet.
-// Where it is enough to know what was seen lately, a pulled pin is asked for all the same: trims take what was seen out of
-// the user's own rows, and nothing takes it out of a followee's slots.
+// remembers reports whether a pin was seen, or is pulled and was deferred for too long. Most users who receive deliveries
+// have not been shown anything yet.
+//
+// If lately is set, it looks up only pulled pins in the rows: trims remove seen pins from the user's own rows, but nothing
+// removes them from the slots of a followee.
 func (v *view) remembers(c *candidate) (bool, error) {
 	if ok, err := v.gaveUp(c); ok || err != nil {
 		return ok, err
@@ -105,7 +106,7 @@ func (v *view) remembers(c *candidate) (bool, error) {
 	return value != nil, err
 }
 
-// trim returns the rows of a source, best first, and what a trim makes of them.
+// trim returns the rows of a source, best first, and the result of a trim.
 func (v *view) trim(source schemas.Source, most int) ([]candidateRow, *trimmed, error) {
 	list, err := v.scratch.candidateRows(v, source)
 	if err == nil {
@@ -118,9 +119,9 @@ func (v *view) trim(source schemas.Source, most int) ([]candidateRow, *trimmed, 
 	return list, t, err
 }
 
-// rememberAll has all that was shown known at once, where that costs less than to ask for each of n candidates.
+// rememberAll loads all seen pins if that costs less than a lookup for each of n candidates.
 func (v *view) rememberAll(n int) error {
-	const scanned = 4 // rows a scan reads while one is looked up
+	const scanned = 4 // rows that a scan reads in the time of one lookup
 	shown := v.state.Head - v.state.Unseen
 	if shown > scanned*int64(n) {
 		return nil
@@ -146,7 +147,8 @@ func (v *view) pool(source schemas.Source, n int) (best []candidate, err error) 
 	return best, errors.Join(err, l.err)
 }
 
-// candidates yields every candidate of a source, whatever its standing, best first, until nil. Call done at the end.
+// candidates returns an iterator over all candidates of a source, including hidden and seen ones, best first. next returns
+// nil at the end. The caller must call done.
 func (v *view) candidates(source schemas.Source) (next func() *candidate, done func(), err error) {
 	l, err := v.scratch.line(v, source, 0)
 	if err == nil {
@@ -163,7 +165,7 @@ func (v *view) candidates(source schemas.Source) (next func() *candidate, done f
 	return m.next, done, nil
 }
 
-// sources returns the sources that a user has or had candidates of, pulled ones included, by name.
+// sources returns the sources that a user has or had candidates of, including pulled ones, by name.
 func (v *view) sources() ([]schemas.Source, error) {
 	list, err := sources(v)
 	if err != nil || v.pulled == nil {
@@ -172,7 +174,7 @@ func (v *view) sources() ([]schemas.Source, error) {
 	return v.pulled.sources(v.graph.follows, list), nil
 }
 
-// sourcesWith adds those of offers to the sources.
+// sourcesWith returns the sources and those of the offers, by name.
 func (v *view) sourcesWith(o offers) ([]schemas.Source, error) {
 	list, err := v.sources()
 	for source := range o.by {

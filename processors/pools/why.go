@@ -13,11 +13,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Why says what has become of a pin for a user, or would at a visit now. It reserves nothing and changes nothing; lots
-// are those that the next visit draws. External sources and the model are asked, as a visit would.
+// Why reports what happened to a pin for a user, or what a visit now would do with it. It reserves nothing and changes
+// nothing. The exploration draws are those of the next visit. It asks external sources and the model, as a visit would.
 //
-// It fails with an error that wraps schemas.ErrUnknownFeed, with one that is schemas.ErrElsewhere when the user's
-// partition is not here, and with the errors of reading.
+// It returns an error that wraps schemas.ErrUnknownFeed, an error that is schemas.ErrElsewhere if this process does not own
+// the user's partition, or a read error.
 func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.Why, error) {
 	feed, arm, ok := g.cfg.Feeds.For(req.Feed, req.User)
 	if !ok {
@@ -50,20 +50,20 @@ func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.W
 	return &w.answer, nil
 }
 
-// inquiry is a question on its way to its answer.
+// inquiry is a request with its unfinished answer.
 type inquiry struct {
 	schemas.WhyRequest
 	answer schemas.Why
-	hidden schemas.Reason // why it may not be seen; "": it may, if only by one source
+	hidden schemas.Reason // why the pin is hidden; "": at least one source shows it
 	waits  bool           // in a pool, within its cap
-	ranked int            // the best rank among those
-	absent schemas.Reason // why it is in no pool
-	edges  []schemas.ID   // that would have brought it
+	ranked int            // best rank in those pools
+	absent schemas.Reason // why the pin is in no pool
+	edges  []schemas.ID   // edges that would have delivered it
 
-	refused []schemas.ID // follows over the cap that would bring it
+	refused []schemas.ID // follows over the cap that would deliver it
 }
 
-// look finds out what the user's rows say of the pin.
+// look reads the state of the pin from the user's rows.
 func (g *Generator) look(w *inquiry, v *view, o offers) error {
 	if err := g.lookBack(w, v); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (g *Generator) look(w *inquiry, v *view, o offers) error {
 			continue
 		}
 		if c != nil {
-			if w.Card != nil && w.Card.Deleted && !c.deleted { // it came by no edge: nothing told the pool, and the card hides it
+			if w.Card != nil && w.Card.Deleted && !c.deleted { // no edge delivered the deletion to the pool, but the card hides the pin
 				c.deleted, rank = true, 0
 			}
 			known = &c.candidateBody
@@ -93,7 +93,7 @@ func (g *Generator) look(w *inquiry, v *view, o offers) error {
 	if known == nil && w.Card != nil {
 		known = &candidateBody{Facets: w.Card.Facets, created: w.Card.Created, deleted: w.Card.Deleted}
 	}
-	if known != nil && !w.waits { // sources know different versions of a pin: one that shows it is enough
+	if known != nil && !w.waits { // sources have different versions of a pin: it is visible if one shows it
 		w.hidden, w.answer.By = w.viewFor(v).hides(known)
 	}
 	if len(w.answer.Candidates) == 0 {
@@ -105,7 +105,7 @@ func (g *Generator) look(w *inquiry, v *view, o offers) error {
 	return err
 }
 
-// viewFor returns v as the answer may tell of it.
+// viewFor returns v without what the answer must not reveal: with Masked, blocks by others.
 func (w *inquiry) viewFor(v *view) *view {
 	if !w.Masked {
 		return v
@@ -115,12 +115,12 @@ func (w *inquiry) viewFor(v *view) *view {
 	return &told
 }
 
-// masks reports whether all that hides a pin is a block that the answer must not tell of.
+// masks reports whether only a block that the answer must not reveal hides a pin.
 func (w *inquiry) masks(v *view, c *candidateBody) bool {
 	return v.hiding(c) != "" && w.viewFor(v).hiding(c) == ""
 }
 
-// refused returns the follows over the cap that would bring a pin.
+// refused returns the follows over the cap that would deliver a pin.
 func (v *view) refused(f *schemas.Facets) (list []schemas.ID, err error) {
 	for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
 		for _, id := range bringers(source, f) {
@@ -136,7 +136,7 @@ func (v *view) refused(f *schemas.Facets) (list []schemas.ID, err error) {
 	return list, nil
 }
 
-// lookBack finds out whether the pin was shown.
+// lookBack reads whether the pin was shown.
 func (g *Generator) lookBack(w *inquiry, v *view) error {
 	value, err := v.Get(rowOf(rowSeen, w.Pin))
 	if err != nil || value == nil {
@@ -157,8 +157,8 @@ func (g *Generator) lookBack(w *inquiry, v *view) error {
 	return nil
 }
 
-// find looks for a pin among all candidates of a source, and returns its rank among those that wait and were not seen;
-// 0 if it does not.
+// find returns a pin's candidate among all candidates of a source, or nil. It also returns the rank among the waiting, unseen
+// candidates, or 0 if the pin is not one of them.
 func (v *view) find(source schemas.Source, pin schemas.PinID, offered []candidate) (*candidate, int, error) {
 	next, done, err := v.candidates(source)
 	if err != nil {
@@ -195,7 +195,7 @@ func (v *view) find(source schemas.Source, pin schemas.PinID, offered []candidat
 	return nil, 0, nil
 }
 
-// lookAt notes how the pin stands in one pool.
+// lookAt records the state of the pin in one pool.
 func (g *Generator) lookAt(w *inquiry, v *view, source schemas.Source, c *candidate, rank int) {
 	is := schemas.WhyCandidate{Source: source, Rank: rank, Edges: v.graph.edges(source, &c.Facets)}
 	switch v.standing(source, c) {
@@ -209,7 +209,7 @@ func (g *Generator) lookAt(w *inquiry, v *view, source schemas.Source, c *candid
 	switch {
 	case rank > g.pools.Cap:
 		is.Reason = schemas.ReasonCap
-	case rank == 0 && is.Reason == "" && w.answer.Seen == nil: // the view remembers the pin for either
+	case rank == 0 && is.Reason == "" && w.answer.Seen == nil: // the view counts pins that were deferred for too long as seen
 		is.Reason = schemas.ReasonGivenUp
 	case rank == 0 && is.Reason == "":
 		is.Reason = schemas.ReasonSeen
@@ -224,7 +224,7 @@ func (g *Generator) lookAt(w *inquiry, v *view, source schemas.Source, c *candid
 	w.answer.Candidates = append(w.answer.Candidates, is)
 }
 
-// writeTime takes a write-time score apart, as far as it is the pipeline's.
+// writeTime splits a write-time score into its parts. The score of an external source has only one part.
 func (g *Generator) writeTime(source schemas.Source, c *candidate, card *schemas.Card) map[string]float64 {
 	if !rules.Graded(source) || g.cfg.HalfLife == 0 {
 		return map[string]float64{"offered": c.score}
@@ -240,7 +240,7 @@ func (g *Generator) writeTime(source schemas.Source, c *candidate, card *schemas
 	return parts
 }
 
-// hides says what hides a pin from the user whatever brings it, and who is behind that.
+// hides returns why a pin is hidden from the user, whatever its source, and the ids that cause it.
 func (v *view) hides(c *candidateBody) (reason schemas.Reason, by []schemas.ID) {
 	switch reason = v.hiding(c); reason {
 	case schemas.ReasonAuthorGone:
@@ -264,7 +264,7 @@ func (g graph) edges(source schemas.Source, f *schemas.Facets) (live []schemas.I
 	return live
 }
 
-// bringers returns the followees that bring a pin in a source.
+// bringers returns the followees that can deliver a pin in a source.
 func bringers(source schemas.Source, f *schemas.Facets) (ids []schemas.ID) {
 	switch source {
 	case schemas.Following:
@@ -277,7 +277,7 @@ func bringers(source schemas.Source, f *schemas.Facets) (ids []schemas.ID) {
 	return ids
 }
 
-// absence says why a pin is in no pool.
+// absence returns why a pin is in no pool.
 func (g *Generator) absence(w *inquiry, v *view, known *candidateBody) (schemas.Reason, error) {
 	switch {
 	case known == nil:
@@ -303,7 +303,7 @@ func (g *Generator) absence(w *inquiry, v *view, known *candidateBody) (schemas.
 	return reason, nil
 }
 
-// above says whether a pool is full of candidates that are better than a pin would be.
+// above reports whether a pool is full of better candidates than the pin would be.
 func (g *Generator) above(v *view, source schemas.Source, card *schemas.Card, edges []schemas.ID) (bool, error) {
 	if g.cfg.HalfLife == 0 || card == nil || !(card.Quality > 0) {
 		return false, nil
@@ -321,7 +321,7 @@ func (g *Generator) above(v *view, source schemas.Source, card *schemas.Card, ed
 	return !before(mine, card.Pin, last.score, last.pin), nil
 }
 
-// decide asks the rules about what waits, and settles on the answer.
+// decide applies the rules to the pools and completes the answer.
 func (g *Generator) decide(w *inquiry, o *order, m *material) {
 	visit := rules.Visit{User: o.User, Time: o.Time, Limit: o.Limit, Memory: m.memory}
 	admitted := g.deps.Own.admitted(o.User, o.Feed, m.pools)
@@ -363,10 +363,10 @@ func (g *Generator) decide(w *inquiry, o *order, m *material) {
 	a.By = slices.Compact(slices.Sorted(slices.Values(a.By)))
 }
 
-// gone is the fate of a pin that waits in no pool.
+// gone returns the fate of a pin that waits in no pool.
 func (w *inquiry) gone() (schemas.Fate, schemas.Reason) {
 	reason := w.absent
-	for _, is := range w.answer.Candidates { // that no edge brings it says least
+	for _, is := range w.answer.Candidates { // ReasonNoEdge is the least specific
 		if reason == "" || reason == schemas.ReasonNoEdge {
 			reason = is.Reason
 		}
@@ -377,7 +377,7 @@ func (w *inquiry) gone() (schemas.Fate, schemas.Reason) {
 	return schemas.FateOut, reason
 }
 
-// fateOf says in the words of an answer what the rules do.
+// fateOf converts the decision of the rules to the terms of the answer.
 func fateOf(e *rules.Explanation) (schemas.Fate, schemas.Reason) {
 	switch e.Fate {
 	case rules.Shown:

@@ -20,7 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// whyDesk is a desk whose user follows some, with a generator of feed home that explores nothing.
+// whyDesk is a desk whose user follows some ids, with a generator of the feed home without exploration.
 type whyDesk struct {
 	*desk
 	t   *testing.T
@@ -57,14 +57,14 @@ func (w *whyDesk) graph(register byte, other schemas.ID) {
 	w.rows[string(graphRow(register, other))] = appendEdgeWeight(1)
 }
 
-// deliver puts a pin of an age into a pool, with an edge of weight 1.
+// deliver puts a pin of an age into a pool, over an edge with weight 1.
 func (w *whyDesk) deliver(source schemas.Source, pin schemas.PinID, age schemas.Micros, f schemas.Facets) *schemas.Card {
 	c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: 1, Facets: f, Created: w.now - age, Quality: 1}}
 	w.rows.put(source, delivered{pin: pin, version: 1, created: c.Created, score: score.Base(1, c.Created, 24*time.Hour), Facets: f})
 	return c
 }
 
-// shown makes a pin a frozen entry.
+// shown adds a pin to the materialized feed.
 func (w *whyDesk) shown(position int64, pin schemas.PinID) schemas.ServedItem {
 	w.t.Helper()
 	item := schemas.ServedItem{Pin: pin, Source: schemas.Following, Facets: byA, Score: 5, Created: 7}
@@ -86,7 +86,7 @@ func (w *whyDesk) why(pin schemas.PinID, card *schemas.Card) *schemas.Why {
 	return got
 }
 
-// expect compares fate, reason and who is behind it.
+// expect compares the fate, the reason, and the ids that cause it.
 func (w *whyDesk) expect(got *schemas.Why, fate schemas.Fate, reason schemas.Reason, by ...schemas.ID) {
 	w.t.Helper()
 	type answer struct {
@@ -135,7 +135,7 @@ func TestWhyOfWhatWaits(t *testing.T) {
 	w.expect(w.why("pin:first", nil), schemas.FateUnderWay, "")
 }
 
-// The parts of a score are what it is made of.
+// The parts of a score add up to it.
 func TestWhyTakesScoresApart(t *testing.T) {
 	w := newWhyDesk(t, nil)
 	card := w.deliver(schemas.Following, "pin:1", 5*day, byA)
@@ -216,7 +216,7 @@ func TestWhyOfWhatIsHidden(t *testing.T) {
 	}
 }
 
-// A deletion travels along edges: of a candidate that came by none, the card alone says so.
+// A deletion is delivered over edges. For a candidate without an edge, only the card reports it.
 func TestWhyOfADeletedPinThatIsRelated(t *testing.T) {
 	w := newWhyDesk(t, nil)
 	card := w.deliver(schemas.Related, "pin:1", 0, byA)
@@ -345,7 +345,7 @@ func TestWhyErrors(t *testing.T) {
 	}
 }
 
-// What is offered from outside is asked about, too.
+// Why considers candidates of external sources, too.
 func TestWhyOfWhatIsOffered(t *testing.T) {
 	var service outside.Config
 	w := newWhyDesk(t, func(_ *Config, cfg *GeneratorConfig) {
@@ -359,7 +359,7 @@ func TestWhyOfWhatIsOffered(t *testing.T) {
 	}
 }
 
-// What was shown long ago, and stands in the pool still, holds nothing back: not even when it is weak and a cap keeps it
+// A pin that was shown long ago and is still in a pool defers no other pin. This holds even if it is weak and a cap keeps it
 // out of the chunk.
 func TestSeenPinsTakeNoBudget(t *testing.T) {
 	w := newWhyDesk(t, func(_ *Config, cfg *GeneratorConfig) {
@@ -384,7 +384,8 @@ func TestSeenPinsTakeNoBudget(t *testing.T) {
 	}
 }
 
-// Of every pin of random pools why says next if and only if a visit shows it, and hidden if and only if it is.
+// For every pin of random pools, Why returns next if and only if a visit shows the pin. It returns hidden if and only if the
+// pin is hidden.
 func TestWhyAgreesWithVisits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWhyDesk(t, func(_ *Config, cfg *GeneratorConfig) {
@@ -401,7 +402,7 @@ func TestWhyAgreesWithVisits(t *testing.T) {
 		for n := range rapid.IntRange(0, 25).Draw(rt, "pins") {
 			author := schemas.UserID([]string{"user:a", "user:b"}[rapid.IntRange(0, 1).Draw(rt, "author")])
 			for _, s := range []schemas.Source{schemas.Following, schemas.Related} {
-				if rapid.Bool().Draw(rt, string(s)) { // each may know another version of the pin
+				if rapid.Bool().Draw(rt, string(s)) { // each source may know another version of the pin
 					f := schemas.Facets{Author: author, Board: schemas.BoardID(fmt.Sprintf("board:%d", rapid.IntRange(0, 3).Draw(rt, "board")))}
 					cards[pinID(n)] = w.deliver(s, pinID(n), day*schemas.Micros(rapid.IntRange(0, 6).Draw(rt, "days")), f)
 				}
@@ -433,7 +434,7 @@ func TestWhyAgreesWithVisits(t *testing.T) {
 	})
 }
 
-// To a user a block of theirs looks as if nothing had brought the pin. Their own blocks are told.
+// To a user, a block by another user looks as if nothing had delivered the pin. The user's own blocks are reported.
 func TestWhy_MasksWhoBlocksTheUser(t *testing.T) {
 	undelivered := func(f schemas.Facets, followed bool) *schemas.Why {
 		w := newWhyDesk(t, nil)
@@ -444,7 +445,7 @@ func TestWhy_MasksWhoBlocksTheUser(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		follows, shown, candidate bool
-		own                       schemas.ID // that the user blocks
+		own                       schemas.ID // blocked by the user
 	}{
 		"followed":                     {follows: true, candidate: true},
 		"followed, no candidate":       {follows: true},
@@ -477,7 +478,7 @@ func TestWhy_MasksWhoBlocksTheUser(t *testing.T) {
 				answers[blocked] = w.masked("pin:1", card)
 			}
 			want := answers[false]
-			if c.own == "" && !c.shown { // it would be visible without the block
+			if c.own == "" && !c.shown { // visible without the block
 				want = undelivered(byA, c.follows)
 			}
 			if c.shown {

@@ -28,14 +28,14 @@ func (d deleted) Len() int                     { return len(d) }
 
 func (d deleted) Note(schemas.UserID, schemas.Micros) {}
 
-// rig is the group on a wire, with a generator beside it.
+// rig runs the group against an embedded broker, with a generator on its rows.
 type rig struct {
 	*proctest.Wire
 	t         *testing.T
 	cfg       pools.Config
 	member    *proctest.Member
 	generator *pools.Generator
-	pulled    *pools.Pulled // for generators that are made from now on; nil: nobody is
+	pulled    *pools.Pulled // for generators that are made from now on; nil: none
 }
 
 var gone = deleted{"user:gone": true}
@@ -50,10 +50,10 @@ func newRigWith(t *testing.T, cfg pools.Config, adjust func(*rows.Config)) *rig 
 	return r
 }
 
-// narrow bounds what a record may write by the least that rows take.
+// narrow sets the smallest bounds that rows accepts for a record.
 func narrow(c *rows.Config) { c.MaxRecordRows, c.MaxRecordBytes = 1000, 1<<20 }
 
-// attach makes a generator on the member's present rows.
+// attach makes a generator on the member's current rows.
 func (r *rig) attach() { r.attachWith(pools.DefaultGeneratorConfig()) }
 
 func (r *rig) attachWith(cfg pools.GeneratorConfig) {
@@ -63,7 +63,7 @@ func (r *rig) attachWith(cfg pools.GeneratorConfig) {
 	}
 	r.t.Cleanup(log.Close)
 	known := make(chan struct{})
-	close(known) // and nothing is hot
+	close(known) // no pin is hot
 	r.generator, err = pools.NewGenerator(r.cfg, cfg, pools.Deps{
 		Rows: r.member.View(topics.Pools), End: pools.DataEnd{Log: log}, Streams: r.Streams, Deleted: gone,
 		Hot: pools.NewHot(known), Pulled: r.pulled,
@@ -92,7 +92,7 @@ func (r *rig) edge(user schemas.UserID, kind schemas.EdgeKind, other schemas.ID,
 		&schemas.Edge{User: user, Other: other, Kind: kind, Live: live, Time: 1})
 }
 
-// pool asks until the user's partition is here.
+// pool retries until this process owns the user's partition.
 func (r *rig) pool(user schemas.UserID, source schemas.Source) *schemas.Pool {
 	r.t.Helper()
 	var p *schemas.Pool
@@ -128,10 +128,10 @@ func pin(n int, at schemas.Micros, author schemas.UserID) schemas.DeliveredPin {
 	}
 }
 
-// Each user has edges that change, pins in several versions over edges of several weights, in an order of its own, and
-// the process is killed again and again: every pool ends as the rule says of all that was sent.
+// Each user has edges that change, and pins in several versions over edges of several weights, in an individual order. The
+// process is killed repeatedly. Every pool ends as the definition requires for all records.
 func TestPoolsEndAlikeThroughKills(t *testing.T) {
-	const cap = 100 // not passed
+	const cap = 100 // not exceeded
 	r := newRig(t, pools.Config{Cap: cap, Sources: 3, SeenCap: 1000, Frozen: 100})
 	rng := rand.New(rand.NewPCG(5, 6))
 	authors := []schemas.UserID{"user:a", "user:b", "user:c", "user:d"}
@@ -151,7 +151,7 @@ func TestPoolsEndAlikeThroughKills(t *testing.T) {
 		for n := range 12 {
 			base, best := schemas.Micros(rng.IntN(50)+10), float32(0)
 			author := authors[rng.IntN(len(authors))]
-			for v := range 3 { // the last one counts; another author before, another creation before that
+			for v := range 3 { // the last one counts; an earlier one has another author or another creation time
 				d := pin(n, base, author)
 				d.Version, d.Deleted = schemas.Version(v), v == 2 && n%5 == 0
 				if v < 2 {
@@ -190,7 +190,7 @@ func TestPoolsEndAlikeThroughKills(t *testing.T) {
 	}
 }
 
-// visit goes through a whole visit: chunk, served (sent repeat times), outcome. It returns the pins.
+// visit makes a complete visit: chunk, served (sent repeat times), outcome. It returns the pins.
 func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID {
 	r.t.Helper()
 	var chunk *schemas.Chunk
@@ -221,8 +221,8 @@ func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID 
 	return pins
 }
 
-// Visits follow one another at once, their Served is sent twice, and the process is killed in between: nothing is shown
-// twice, nothing is left, and the frozen feed and the impressions are what was shown, each once.
+// Visits follow one another immediately, each Served is sent twice, and the process is killed in between. No pin is shown
+// twice, none is left, and the materialized feed and the impressions contain each shown pin once.
 func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100})
 	const user, pins = schemas.UserID("user:me"), 60
@@ -236,7 +236,7 @@ func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 	}
 	r.WaitIdle()
 	shown := map[schemas.PinID]bool{}
-	var order []schemas.PinID // as frozen, the oldest first
+	var order []schemas.PinID // as materialized, the oldest first
 	for v := 0; ; v++ {
 		got := r.visit(user, fmt.Sprintf("visit-%d", v), 2)
 		for _, p := range got {
@@ -245,7 +245,7 @@ func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 			}
 			shown[p] = true
 		}
-		slices.Reverse(got) // what was shown first is frozen on top
+		slices.Reverse(got) // the first shown item is on top of the materialized feed
 		order = append(order, got...)
 		if len(got) == 0 {
 			break
@@ -290,8 +290,8 @@ func TestNoPinIsShownTwiceThroughKills(t *testing.T) {
 	r.checkRecent(user, order)
 }
 
-// A partition moves from one process to another and back, each with a generator of its own, while a user visits: the new
-// owner knows what the old one showed, for it has applied all of served before it answers.
+// A partition moves from one process to another and back while a user visits. Each process has its own generator. The new
+// owner knows what the previous one showed, because it applies served to its end before it answers.
 func TestVisitsGoOnWhenThePartitionMoves(t *testing.T) {
 	r := newRig(t, pools.Config{Cap: 100, Sources: 3, SeenCap: 1000, Frozen: 100})
 	const user, pins = schemas.UserID("user:mover"), 42
@@ -316,7 +316,7 @@ func TestVisitsGoOnWhenThePartitionMoves(t *testing.T) {
 	}
 }
 
-// recalled are the frozen entries that a chunk remembers.
+// recalled returns the materialized entries that a chunk recalls.
 func recalled(t *testing.T, c *schemas.Chunk) []schemas.FeedEntry {
 	t.Helper()
 	entries, err := c.Remembered(t.Context())
@@ -326,7 +326,7 @@ func recalled(t *testing.T, c *schemas.Chunk) []schemas.FeedEntry {
 	return entries
 }
 
-// checkRecent asks for a chunk that has nothing new, and expects what was shown, newest first.
+// checkRecent requests a chunk without new items, and expects the shown pins, newest first.
 func (r *rig) checkRecent(user schemas.UserID, order []schemas.PinID) {
 	chunk, err := r.generator.Chunk(r.t.Context(), schemas.ChunkRequest{Served: "none", User: user, Feed: "home", Limit: 1})
 	if err != nil {
@@ -360,7 +360,7 @@ func TestPools(t *testing.T) {
 		"deferred ones come out or are given up":    testDeferred,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each has users of its own, and mostly waits
+			t.Parallel() // each test has its own users and mostly waits
 			run(t, r)
 		})
 	}
@@ -369,7 +369,7 @@ func TestPools(t *testing.T) {
 func testCap(t *testing.T, r *rig) {
 	const user, pins, most = schemas.UserID("user:cap"), 500, 10
 	r.edge(user, schemas.FollowEdge, "user:a", true)
-	r.WaitIdle() // deliveries that come before the edge are hidden, and fall to the cap of what is hidden
+	r.WaitIdle() // a delivery before the edge is hidden, and the cap of hidden candidates drops it
 	var want []place
 	var batch []schemas.DeliveredPin
 	for _, n := range rand.New(rand.NewPCG(7, 8)).Perm(pins) {
@@ -409,7 +409,7 @@ func testOffers(t *testing.T, r *rig) {
 	offer("o2", "editors", now.Add(-time.Minute), candidate("pin:1", "user:blocked", 5)) // older
 	offer("o3", "partners", now, candidate("pin:1", "user:z", 7))
 	offer("o4", "third", now, candidate("pin:1", "user:z", 7))
-	offer("o5", "fourth", now, candidate("pin:1", "user:z", 7)) // one too many
+	offer("o5", "fourth", now, candidate("pin:1", "user:z", 7)) // exceeds the cap of sources
 	offer("o6", "editors", now, candidate("pin:4", "user:z", 3))
 	r.WaitIdle()
 	for source, want := range map[schemas.Source][]place{
@@ -424,7 +424,7 @@ func testOffers(t *testing.T, r *rig) {
 	}
 }
 
-// When fewer frozen entries are to be kept than before, the others go with the next visit.
+// After Frozen was lowered, the next visit deletes the other rows.
 func TestFewerFrozenEntriesAreKept(t *testing.T) {
 	t.Parallel()
 	const user = schemas.UserID("user:1")
@@ -501,7 +501,7 @@ func testDeletedUser(t *testing.T, r *rig) {
 	}
 }
 
-// showPins sends a Served of pins made, and shown, at their number.
+// showPins sends a Served of pins that are created and shown at the time of their number.
 func (r *rig) showPins(user schemas.UserID, from, to int) {
 	s := &schemas.Served{ID: fmt.Sprintf("%s-%d", user, from), User: user, Time: schemas.Micros(from)}
 	for n := from; n < to; n++ {
@@ -534,8 +534,8 @@ func testFrozen(t *testing.T, r *rig) {
 	}
 }
 
-// A generator whose clock is a day ahead shows something: what is kept of that is not ahead of its arrival by more than a door
-// lets in.
+// A generator with a clock that is a day fast shows a pin. The stored times are ahead of the arrival by no more than
+// MaxAhead.
 func TestAFastClockIsNotBelieved(t *testing.T) {
 	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, Frozen: 100})
 	const user = schemas.UserID("user:early")
@@ -596,8 +596,7 @@ func testDeferred(t *testing.T, r *rig) {
 	}
 }
 
-// What was given up comes no more from a followee who is pulled, whether it had rows beside or not, until the pin is delivered
-// anew.
+// A pulled pin that was deferred for too long is not pulled again, whether it also had rows or not, until it is delivered.
 func TestPulledPinsAreGivenUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{Cap: 10, Sources: 3, SeenCap: 1000, Frozen: 100})
@@ -608,7 +607,7 @@ func TestPulledPinsAreGivenUp(t *testing.T) {
 		r.pulled.Change("", nil, &schemas.PulledPin{Followee: "user:star", Slot: int32(n), DeliveredPin: p})
 	}
 	r.edge(reader, schemas.FollowEdge, "user:star", true)
-	r.deliver(schemas.Following, reader, 1, pin(2, 1002, "user:star")) // a row beside
+	r.deliver(schemas.Following, reader, 1, pin(2, 1002, "user:star")) // also has a row
 	show := func(id string, m schemas.Memory, expired ...schemas.PinID) {
 		t.Helper()
 		proctest.Publish(r.Wire, r.Streams.Served, string(reader), &schemas.Served{
@@ -690,14 +689,14 @@ func testEdgeLater(t *testing.T, r *rig) {
 	}
 }
 
-// 1100 pins are shown, 1000 remembered: of the first hundred nobody knows any more, and what was made before the oldest
-// one remembered is refused.
+// 1100 pins are shown and 1000 remembered. The first hundred are no longer known, and pins created before the oldest
+// remembered one was shown are refused.
 func testForget(t *testing.T, r *rig) {
 	const user = schemas.UserID("user:long")
 	for n := 0; n < 1100; n += 100 {
 		r.showPins(user, n, n+100)
 	}
-	r.showPins(user, 1100, 1130) // so that the oldest visit is forgotten in part
+	r.showPins(user, 1100, 1130) // so that the oldest visit is removed partly
 	r.WaitIdle()
 	for _, n := range []int{50, 129, 130, 1129, 2000} {
 		r.deliver(schemas.Related, user, 1, pin(n, schemas.Micros(n), "user:a"))
