@@ -2,11 +2,12 @@ package rules
 
 import "github.com/smartfeed/smartfeed/schemas"
 
-// arrange takes up to limit items from the queues, no pin twice: each place goes to the source that is furthest below
-// its share of all that the user was shown, mix included, and that source gives its best item that the caps admit. An
-// item passed over is not taken in this chunk any more, so that the items of one source descend. Where the caps leave
-// the chunk short it is arranged anew with looser ones, see looser, and the first of the longest arrangements counts.
-// mix is not changed. The arrangement knows which cap passed watch over.
+// arrange takes up to limit items from the queues, without repeating a pin. Each place goes to the source that is furthest
+// below its share of all impressions, including mix. That source fills it with its best item that the caps admit. A skipped
+// item is not used later in the chunk, so the items of one source are in descending order.
+//
+// If the caps leave the chunk short, arrange tries again with relaxed caps, in the order of looser. It returns the first of
+// the longest arrangements. It does not modify mix. The arrangement records which cap skipped the pin watch.
 func (f Feed) arrange(limit int, queues []queue, mix map[string]float64, watch schemas.PinID) (*arrangement, Relaxation) {
 	var best *arrangement
 	var how Relaxation
@@ -25,7 +26,7 @@ func (f Feed) arrange(limit int, queues []queue, mix map[string]float64, watch s
 	return best, how
 }
 
-// arrangement is a chunk in the making.
+// arrangement is an unfinished chunk.
 type arrangement struct {
 	near  window
 	mix   mixer
@@ -33,7 +34,7 @@ type arrangement struct {
 	list  []schemas.ServedItem
 
 	watch  schemas.PinID
-	broken string // the cap that watch would have broken when it was passed over
+	broken string // cap that watch would have broken when it was skipped
 }
 
 func (a *arrangement) fill(limit int, queues []queue) {
@@ -56,7 +57,7 @@ func (a *arrangement) fill(limit int, queues []queue) {
 	}
 }
 
-// next returns the queue that is to give the next item, and which one; nil when none can.
+// next returns the queue that fills the next place and the index of the item, or nil if no queue can.
 func (a *arrangement) next(queues []queue) (*queue, int) {
 	var best *queue
 	var bestAt int
@@ -72,7 +73,7 @@ func (a *arrangement) next(queues []queue) (*queue, int) {
 	return best, bestAt
 }
 
-// first returns the index of the first item that may stand in the next place, -1 if there is none.
+// first returns the index of the first item that may fill the next place, or -1 if there is none.
 func (a *arrangement) first(items []item) int {
 	for i := range items {
 		if !a.taken[items[i].Pin] && a.near.admits(&items[i].Facets) == "" {
@@ -82,7 +83,7 @@ func (a *arrangement) first(items []item) int {
 	return -1
 }
 
-// note looks for watch among items that are passed over.
+// note looks for watch among skipped items.
 func (a *arrangement) note(passed []item) {
 	if a.watch == "" {
 		return

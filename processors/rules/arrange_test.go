@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// queueOf makes a queue of pins by author, best first: "a a b" are three pins, two of user:a.
+// queueOf makes a queue of pins by author, best first: "a a b" is three pins, two of them by user:a.
 func queueOf(source schemas.Source, authors ...string) queue {
 	q := queue{source: source}
 	for i, a := range authors {

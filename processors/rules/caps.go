@@ -2,25 +2,25 @@ package rules
 
 import "github.com/smartfeed/smartfeed/schemas"
 
-// Relaxation says how far the caps gave way, because with them the chunk would have been short.
+// Relaxation is the level to which the caps were relaxed to avoid a short chunk.
 type Relaxation string
 
-// The relaxations, in the order in which they are tried; each keeps those before it.
+// The relaxation levels, in the order in which they are tried. Each one includes the previous ones.
 const (
 	NotRelaxed      Relaxation = ""
 	WithoutInterest Relaxation = "interest" // no cap for interests
-	WithoutBoard    Relaxation = "board"    // none for boards
-	TwiceAuthor     Relaxation = "author"   // twice as many of an author
+	WithoutBoard    Relaxation = "board"    // no cap for boards
+	TwiceAuthor     Relaxation = "author"   // twice the cap for authors
 	WithoutCaps     Relaxation = "all"
 )
 
-// looseCaps are caps that have given way.
+// looseCaps are relaxed caps.
 type looseCaps struct {
 	Caps
 	how Relaxation
 }
 
-// looser returns the caps in the order in which they give way. A step that changes nothing is left out.
+// looser returns the caps at each relaxation level, in order. It omits levels that change nothing.
 func (c Caps) looser() []looseCaps {
 	if c.Window == 0 || c.Author == 0 && c.Board == 0 && c.Interest == 0 {
 		return []looseCaps{{Caps{}, NotRelaxed}}
@@ -41,7 +41,7 @@ func (c Caps) looser() []looseCaps {
 	return all
 }
 
-// window counts the facets of the newest items of a chunk: all those that stand in a window with the next place.
+// window counts the facets of the last items of a chunk: those in a window with the next place.
 type window struct {
 	caps  Caps
 	count map[schemas.ID]int
@@ -49,7 +49,7 @@ type window struct {
 
 func newWindow(c Caps) window { return window{caps: c, count: map[schemas.ID]int{}} }
 
-// admits returns the cap that an item in the next place would break, "" for none.
+// admits returns the name of the cap that an item in the next place would break, or "".
 func (w window) admits(f *schemas.Facets) (broken string) {
 	full := func(id schemas.ID, most int) bool { return most > 0 && id != "" && w.count[id] >= most }
 	switch {
@@ -70,7 +70,7 @@ func (w window) admits(f *schemas.Facets) (broken string) {
 	return ""
 }
 
-// moved moves the window on behind the last item of a list.
+// moved moves the window behind the last item of a list.
 func (w window) moved(list []schemas.ServedItem) {
 	if w.caps.Window == 0 {
 		return

@@ -29,7 +29,7 @@ func TestCapsGiveWayInOrder(t *testing.T) {
 	}
 }
 
-// What gives way is said, and nothing gives way that need not.
+// The relaxation level is reported, and no cap is relaxed unnecessarily.
 func TestWhatGaveWayIsSaid(t *testing.T) {
 	pool := func(n int, facets func(i int) schemas.Facets) []Pool {
 		p := Pool{Source: "s"}

@@ -12,17 +12,17 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Feed are the rules by which chunks are made. See Default.
+// Feed is the set of rules of a feed. See Default.
 type Feed struct {
-	// Shares are the target shares of the impressions by source, relative to each other, 0 or more; a source with 0 is
-	// never shown. A share for "explore" has lots drawn, see Explore.
+	// Shares are the target shares of impressions by source, relative to each other, 0 or more. A source with share 0 is
+	// never shown. A share for "explore" enables exploration; see Explore.
 	Shares map[schemas.Source]float64 `yaml:"shares"`
-	Others float64                    `yaml:"others"` // the share of each source that Shares does not name, 0 or more
-	Memory int                        `yaml:"memory"` // impressions over which shares are held, 10 to 10000
+	Others float64                    `yaml:"others"` // share of each source that Shares does not name, 0 or more
+	Memory int                        `yaml:"memory"` // number of impressions over which shares are balanced, 10 to 10000
 
-	Affinity   float64 `yaml:"affinity"`   // how far affinities move a score; 0 to 100, 0: not at all
-	Popularity float64 `yaml:"popularity"` // how far the rate of saves does; 0 to 100
-	Model      float64 `yaml:"model"`      // how far a model does, if one is configured; 0 to 100
+	Affinity   float64 `yaml:"affinity"`   // weight of affinities in the score, 0 to 100; 0: none
+	Popularity float64 `yaml:"popularity"` // weight of the save rate, 0 to 100
+	Model      float64 `yaml:"model"`      // weight of the model, if one is configured, 0 to 100
 
 	Caps    Caps    `yaml:"caps"`
 	Defer   Defer   `yaml:"defer"`
@@ -30,36 +30,41 @@ type Feed struct {
 	Arms    []Arm   `yaml:"arms"` // at most 20
 }
 
-// Caps bound how often a facet stands among neighbours in a chunk. When they would leave the chunk short they give way:
-// the interest's goes first, then the board's, then the author's is doubled, then there are none.
+// Caps limit how often a facet occurs among consecutive items of a chunk. If they would leave the chunk short, they are
+// relaxed: first the interest cap is dropped, then the board cap. Then the author cap is doubled, and then all caps are
+// dropped.
 type Caps struct {
-	Window   int `yaml:"window"`   // neighbours in a row that are looked at, 0 to 100; 0: no caps
-	Author   int `yaml:"author"`   // items of one author among them; 0 to 100, 0: any number
-	Board    int `yaml:"board"`    // of one board
-	Interest int `yaml:"interest"` // of one interest
+	Window   int `yaml:"window"`   // number of consecutive items, 0 to 100; 0: no caps
+	Author   int `yaml:"author"`   // maximum items of one author in a window, 0 to 100; 0: no limit
+	Board    int `yaml:"board"`    // same for one board
+	Interest int `yaml:"interest"` // same for one interest
 }
 
-// Defer holds weak candidates back. A session are visits that bring something, each within Session of the one before.
+// Defer holds back weak candidates. A session is a sequence of visits with items, each at most Session after the previous
+// one.
 type Defer struct {
-	Floor   float64       `yaml:"floor"`   // a candidate this much below the best of its source in the session is weak; 0 to 1000, 0: nothing is deferred
-	Budget  int           `yaml:"budget"`  // weak items that a session shows, 0 to 10000
-	Session time.Duration `yaml:"session"` // at least 1s if there is a floor
-	Expiry  time.Duration `yaml:"expiry"`  // a deferred candidate that was not shown for so long is given up; at least Session
+	// Floor is the margin below the best score of a source in the session, under which its candidates are weak; 0 to 1000, 0:
+	// nothing is deferred.
+	Floor   float64       `yaml:"floor"`
+	Budget  int           `yaml:"budget"`  // weak items that a session may show, 0 to 10000
+	Session time.Duration `yaml:"session"` // at least 1s if Floor is not 0
+	// Expiry is how long after its deferral a candidate that was not shown is dropped; at least Session.
+	Expiry time.Duration `yaml:"expiry"`
 }
 
-// Explore says who is new.
+// Explore defines which pins and authors are new.
 type Explore struct {
-	Pin    int64 `yaml:"pin"`    // a pin with fewer impressions, 0 or more
-	Author int64 `yaml:"author"` // an author with fewer, 0 or more
+	Pin    int64 `yaml:"pin"`    // a pin with fewer impressions is new; 0 or more
+	Author int64 `yaml:"author"` // an author with fewer impressions is new; 0 or more
 }
 
-// Arm tries the rules of another feed on a part of the users.
+// Arm is an experiment arm: it applies the rules of another feed to a share of the users.
 type Arm struct {
-	Feed  string  `yaml:"feed"`  // whose rules, which has no arms itself
-	Share float64 `yaml:"share"` // of the users, above 0; all arms together at most 1
+	Feed  string  `yaml:"feed"`  // name of the other feed, which must have no arms
+	Share float64 `yaml:"share"` // share of the users, above 0; the sum over all arms is at most 1
 }
 
-// Default are the two feeds "home", with every rule on, and "plain", with shares and nothing else.
+// Default returns the two feeds "home", with every rule enabled, and "plain", with shares only.
 func Default() Feeds {
 	shares := func() map[schemas.Source]float64 {
 		return map[schemas.Source]float64{schemas.Following: 0.6, schemas.FromInterest: 0.3, schemas.Related: 0.1}
@@ -74,10 +79,10 @@ func Default() Feeds {
 	return Feeds{Home: home, "plain": {Shares: shares(), Others: 0.1, Memory: 100}}
 }
 
-// Home is the feed of who asks for none.
+// Home is the name of the default feed.
 const Home = "home"
 
-// Share returns the target share of a source. Lots have none unless they are given one.
+// Share returns the target share of a source. Exploration has none unless Shares names it.
 func (f Feed) Share(s schemas.Source) float64 {
 	if share, ok := f.Shares[s]; ok || s == schemas.Explore {
 		return share
@@ -85,7 +90,7 @@ func (f Feed) Share(s schemas.Source) float64 {
 	return f.Others
 }
 
-// problems are all values that are out of their bounds, each with its name.
+// problems returns an error for every value that is out of bounds, with its name.
 func (f Feed) problems() []error {
 	errs := []error{
 		bounds.Within("memory", f.Memory, 10, 10_000),

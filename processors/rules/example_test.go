@@ -7,8 +7,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Two thirds of a visit from followees and one from interests, and no author twice among three neighbours. So the second pin
-// by bob, which would be next, is passed over, and Explain says why.
+// Two thirds of a visit come from followees and one third from interests, without repeating an author among three consecutive
+// items. Therefore the second pin by bob, which would be next, is skipped, and Explain returns the reason.
 func ExampleFeed_Make() {
 	feed := rules.Feed{
 		Shares: map[schemas.Source]float64{schemas.Following: 2, schemas.FromInterest: 1},

@@ -6,39 +6,39 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Fate is what the rules do with a candidate in a visit.
+// Fate is what the rules do with a candidate during a visit.
 type Fate string
 
 // The fates.
 const (
 	Shown    Fate = "shown"    // it is in the chunk
-	Waits    Fate = "waits"    // the chunk is full before it comes to it
-	Capped   Fate = "capped"   // a cap passed it over
-	Held     Fate = "held"     // it is weak, and the session's budget is spent
-	Deferred Fate = "deferred" // it is kept for a later session
+	Waits    Fate = "waits"    // the chunk is full without it
+	Capped   Fate = "capped"   // a cap skipped it
+	Held     Fate = "held"     // it is weak, and the budget of the session is spent
+	Deferred Fate = "deferred" // it is deferred to a later session
 	GivenUp  Fate = "expired"  // it was deferred for too long
 	NoShare  Fate = "no share" // its sources have no share in the feed
 )
 
-// Explanation says what the rules do with one candidate, and why.
+// Explanation describes what the rules do with one candidate, and why.
 type Explanation struct {
 	Fate   Fate
-	Place  int            // in the chunk, from 1, if it is shown
-	Source schemas.Source // that gave it, if it is shown
-	Score  float64        // that is answered, if it is shown
-	Cap    string         // that passed it over: "author", "board" or "interest"
-	Since  schemas.Micros // the visit that deferred it; 0: it was not
+	Place  int            // position in the chunk, from 1, if shown
+	Source schemas.Source // source that contributed it, if shown
+	Score  float64        // score in the response, if shown
+	Cap    string         // cap that skipped it: "author", "board" or "interest"
+	Since  schemas.Micros // time of the visit that deferred it; 0: not deferred
 	Scores []SourceScore  // by source, in the order of the pools
 }
 
-// SourceScore is the score of a candidate of one source.
+// SourceScore is the score of a candidate in one source.
 type SourceScore struct {
 	Source schemas.Source
 	Parts  Parts
 	Rank   int // after re-scoring, from 1
 }
 
-// Explain says what Make does with a pin. A pin that is in none of the pools has no scores.
+// Explain returns what Make does with a pin. A pin that is in none of the pools has no scores.
 func (f Feed) Explain(v Visit, pools []Pool, k Known, pin schemas.PinID) Explanation {
 	e := Explanation{Scores: f.scores(pools, k, pin), Since: since(&v.Memory, pin)}
 	chunk, a := f.watch(v, pools, k, pin)
@@ -58,7 +58,7 @@ func (f Feed) Explain(v Visit, pools []Pool, k Known, pin schemas.PinID) Explana
 	return e
 }
 
-// heldBack is the fate of a candidate that is not in the chunk.
+// heldBack returns the fate of a candidate that is not in the chunk.
 func (f Feed) heldBack(v Visit, pools []Pool, k Known, pin schemas.PinID, a *arrangement) Fate {
 	h := f.hold(&v, f.rescore(pools, k))
 	switch {
@@ -72,7 +72,7 @@ func (f Feed) heldBack(v Visit, pools []Pool, k Known, pin schemas.PinID, a *arr
 	return Waits
 }
 
-// since is when a pin was deferred, 0 if it is not.
+// since returns when a pin was deferred, or 0 if it is not.
 func since(m *schemas.Memory, pin schemas.PinID) schemas.Micros {
 	for _, d := range m.Deferred {
 		if d.Pin == pin {

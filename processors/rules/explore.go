@@ -9,19 +9,19 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// explores says whether lots are drawn.
+// explores reports whether exploration is enabled and possible.
 func (f Feed) explores(k Known) bool { return f.Shares[schemas.Explore] > 0 && k.Counts != nil }
 
-// lots draws a lot for every candidate that is new, or whose author is, and returns them as a source of their own, the
-// highest lot first; the lot is the score. It is Thompson sampling for rates (Russo, Van Roy, Kazerouni, Osband, Wen: "A
-// Tutorial on Thompson Sampling", 2018, algorithm 3.2), on two levels: what is believed of the author is drawn from the
-// saves of all their pins, and from that and the pin's own saves the pin's rate,
+// lots draws a score for every candidate that is new or whose author is new. It returns them as a separate source, highest
+// draw first. It implements Thompson sampling for rates (Russo, Van Roy, Kazerouni, Osband, Wen: "A Tutorial on Thompson
+// Sampling", 2018, algorithm 3.2) on two levels. The save rate of the author is drawn from the saves of all the author's
+// pins. The save rate of the pin is drawn from that rate and the saves of the pin:
 //
 //	author  ~ Beta(usual·w + saves of author, (1 − usual)·w + passes of author)
 //	pin     ~ Beta(author·w + saves of pin,   (1 − author)·w + passes of pin)
 //
-// with usualRate and beliefWeight. So what may be good but has been shown to few gets its chance, more often the better
-// its author does, and loses it when those who are shown it pass.
+// Here usual is usualRate and w is beliefWeight. So a pin with few impressions gets a chance, more often if its author does
+// well. It loses the chance when users who see it do not save it.
 func (f Feed) lots(v *Visit, queues []queue, counts Counts) queue {
 	d := newDrawer(ranked.Hash(v.User)+uint64(v.Memory.Draws)*golden, counts)
 	most := 0
@@ -40,8 +40,8 @@ func (f Feed) lots(v *Visit, queues []queue, counts Counts) queue {
 	return queue{source: schemas.Explore, items: firstOfEach(drawn)}
 }
 
-// firstOfEach puts lots in order, the highest first, and keeps of each pin the first, that of the first of its sources by name.
-// A pin draws the same lot in every source, so that those of one pin come to stand together.
+// firstOfEach sorts draws, highest first, and keeps the first one of each pin: that of the first of its sources by name. A
+// pin has the same draw in every source, so the draws of a pin are adjacent after sorting.
 func firstOfEach(lots []item) []item {
 	slices.SortStableFunc(lots, compareItems)
 	return slices.CompactFunc(lots, func(a, b item) bool { return a.Pin == b.Pin })
@@ -51,23 +51,23 @@ func (e Explore) wants(pin, author Count) bool {
 	return pin.Impressions < e.Pin || author.Impressions < e.Author
 }
 
-// golden is 2^64 divided by the golden ratio: its multiples are spread evenly.
+// golden is 2^64 divided by the golden ratio. Its multiples are evenly spread.
 const golden = 0x9e3779b97f4a7c15
 
-// drawer draws lots. What it draws for somebody depends on the visit and on them alone, not on who else is there.
+// drawer draws rates. A draw depends only on the visit and on the pin and author, not on other candidates.
 type drawer struct {
 	visit   uint64
 	counts  Counts
 	authors map[schemas.UserID]*authorLot
 	source  *rand.PCG
-	rng     *rand.Rand // of source, which is seeded anew for each draw
+	rng     *rand.Rand // uses source, which is seeded again for each draw
 }
 
-// authorLot is what is known and drawn of an author.
+// authorLot is the count and the draw of an author.
 type authorLot struct {
 	count Count
 	drawn bool
-	rate  float64 // once it is drawn
+	rate  float64 // valid if drawn
 }
 
 func newDrawer(visit uint64, counts Counts) drawer {
@@ -91,20 +91,20 @@ func (d drawer) lot(it *item, pin Count, author *authorLot) float64 {
 	return d.beta(ranked.Hash(it.Pin), author.rate, pin)
 }
 
-// beta draws what the rate of something may be that was believed to have a rate.
+// beta draws a rate from its Beta distribution, given the believed rate and the count.
 func (d drawer) beta(seed uint64, believed float64, c Count) float64 {
 	d.source.Seed(d.visit, seed)
 	saves, passes := c.split()
 	x := gamma(d.rng, believed*beliefWeight+saves)
 	y := gamma(d.rng, (1-believed)*beliefWeight+passes)
-	if x+y == 0 { // both too small for a number
+	if x+y == 0 { // both underflow
 		return believed
 	}
 	return x / (x + y)
 }
 
-// gamma draws from the gamma distribution of a shape and scale 1 (Marsaglia, Tsang: "A simple method for generating gamma
-// variables", 2000). Of a shape that is not positive it is 0.
+// gamma draws from the gamma distribution with the given shape and scale 1 (Marsaglia, Tsang: "A simple method for generating
+// gamma variables", 2000). It returns 0 if shape is not positive.
 func gamma(rng *rand.Rand, shape float64) float64 {
 	switch {
 	case !(shape > 0):
@@ -122,7 +122,7 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 		}
 		v *= v * v
 		u := 1 - rng.Float64()
-		// What lies below the polynomial lies below the logarithms, too, and that is nearly everything.
+		// The polynomial is a lower bound of the logarithms and accepts nearly all draws without computing them.
 		if u < 1-0.0331*x*x*x*x || math.Log(u) < x*x/2+d-d*v+d*math.Log(v) {
 			return d * v
 		}

@@ -52,12 +52,12 @@ func exploring() Feed {
 	}
 }
 
-// Lots are drawn for new pins and for pins of new authors, and for no others.
+// Exploration draws for new pins and for pins of new authors, and for no others.
 func TestWhoIsExplored(t *testing.T) {
 	counts := countsOf{
-		"pin:s-000": {Impressions: 10}, "user:s-0": {Impressions: 50}, // both are known
+		"pin:s-000": {Impressions: 10}, "user:s-0": {Impressions: 50}, // neither is new
 		"pin:s-001": {Impressions: 9}, "user:s-1": {Impressions: 50}, // a new pin
-		"pin:s-002": {Impressions: 10}, "user:s-2": {Impressions: 49}, // of a new author
+		"pin:s-002": {Impressions: 10}, "user:s-2": {Impressions: 49}, // a new author
 	}
 	c := exploring().Make(Visit{User: "user:me", Limit: 10}, []Pool{poolOf("s", 3)}, Known{Counts: counts})
 	got := map[schemas.PinID]schemas.Source{}
@@ -100,7 +100,7 @@ func TestNothingIsExploredWithoutCountsOrShare(t *testing.T) {
 	}
 }
 
-// A pin's lot depends on the user, the number of draws and the pin alone.
+// The draw of a pin depends only on the user, the number of draws, and the pin.
 func TestLotsDoNotDependOnOneAnother(t *testing.T) {
 	lots := func(user schemas.UserID, draws int64, n int) map[schemas.PinID]float64 {
 		v := Visit{User: user, Memory: schemas.Memory{Draws: draws}}
@@ -125,7 +125,7 @@ func TestLotsDoNotDependOnOneAnother(t *testing.T) {
 	}
 }
 
-// Ten new authors whose pins are saved at different rates: the best are shown most, and the others not without end.
+// Ten new authors have pins with different save rates. The best ones are shown most, and the others not indefinitely.
 func TestExplorationLearns(t *testing.T) {
 	const rounds = 4000
 	rng := rand.New(rand.NewPCG(3, 4))

@@ -14,8 +14,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Feeds are the named feeds. In a file each one changes what it begins with: the present feed of its name, the one that
-// its key `like` names, or else plain shares. So an arm is written as what is different:
+// Feeds are feeds by name. In a file, a feed changes a base: the feed that its key `like` names, or else the current feed of
+// its name, or else plain shares. So an experiment arm lists only the differences:
 //
 //	feeds:
 //	  home:
@@ -25,10 +25,10 @@ import (
 //	    caps: {author: 1}
 type Feeds map[string]Feed
 
-// likeKey names the feed that another one begins with.
+// likeKey is the key that names the base of a feed.
 const likeKey = "like"
 
-// UnmarshalYAML reads feeds over those there are. What is wrong is a *yaml.TypeError with all problems.
+// UnmarshalYAML decodes feeds over the current ones. It returns a *yaml.TypeError that lists all problems.
 func (fs *Feeds) UnmarshalYAML(node *yaml.Node) error {
 	r := reader{known: maps.Clone(*fs), nodes: map[string]*yaml.Node{}}
 	if r.known == nil {
@@ -45,7 +45,7 @@ func (fs *Feeds) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// reader reads feeds, each after the one it is like.
+// reader decodes feeds, each after its base.
 type reader struct {
 	known    Feeds
 	nodes    map[string]*yaml.Node // not read yet
@@ -66,7 +66,7 @@ func (r *reader) split(node *yaml.Node) {
 	}
 }
 
-// read reads a feed that has a node; path are those that wait for it.
+// read decodes the feed with the given name, if it has a node. path lists the feeds that depend on it.
 func (r *reader) read(name string, path []string) {
 	node := r.nodes[name]
 	if node == nil {
@@ -90,7 +90,7 @@ func (r *reader) read(name string, path []string) {
 	r.known[name] = feed
 }
 
-// base returns what a feed begins with, and its node without the key that says so.
+// base returns the base of a feed, and the feed's node without the key like.
 func (r *reader) base(name string, node *yaml.Node, path []string) (Feed, *yaml.Node) {
 	rest := *node
 	rest.Content = nil
@@ -119,7 +119,7 @@ func (r *reader) base(name string, node *yaml.Node, path []string) (Feed, *yaml.
 	return base, &rest
 }
 
-// unknownKeys finds keys that are no fields, as a strict decoder would: one that has a node has no way to be strict.
+// unknownKeys reports keys that are not fields, as a strict decoder does. Decoding a yaml.Node cannot be strict.
 func (r *reader) unknownKeys(node *yaml.Node, t reflect.Type) {
 	switch {
 	case node.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
@@ -148,7 +148,7 @@ func fieldOf(t reflect.Type, key string) (reflect.Type, bool) {
 	return nil, false
 }
 
-// Validate reports every problem of every feed.
+// Validate returns an error that lists every problem of every feed.
 func (fs Feeds) Validate() error {
 	var errs []error
 	if len(fs) == 0 {
@@ -184,8 +184,8 @@ func (fs Feeds) armProblems(name string) []error {
 	return errs
 }
 
-// For returns the rules of a feed for a user, and the arm that the user is in, "" for none. An arm keeps its users
-// while the arms before it keep their shares. Without such a feed it returns false.
+// For returns the rules of a feed for a user, and the experiment arm of the user, or "" for none. An arm keeps its users as
+// long as the shares of the arms before it do not change. ok is false if there is no such feed.
 func (fs Feeds) For(name string, user schemas.UserID) (rules Feed, arm string, ok bool) {
 	feed, ok := fs[name]
 	place := placeOf(name, user)
@@ -198,10 +198,10 @@ func (fs Feeds) For(name string, user schemas.UserID) (rules Feed, arm string, o
 	return feed, "", ok
 }
 
-// placeOf spreads users evenly over [0, 1), for each feed in another way, so that one trial says nothing of another.
+// placeOf maps users evenly to [0, 1), differently for each feed, so that experiments are independent.
 func placeOf(feed string, user schemas.UserID) float64 {
 	h := ranked.Hash(feed + "\x00" + string(user))
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd // the end of MurmurHash3: FNV alone leaves the high bits alike
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd // the finalizer of MurmurHash3; FNV alone gives similar high bits
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
 	return float64((h^h>>33)>>11) / (1 << 53)
 }

@@ -161,8 +161,7 @@ x.arms: their shares are 2 together: at most 1`, "\n")
 	}
 }
 
-// Each arm gets its share of the users, keeps them when arms are added behind it, and arms of two feeds do not go
-// together.
+// Each arm gets its share of the users and keeps them when arms are added after it. The arms of two feeds are independent.
 func TestArms(t *testing.T) {
 	home := Feed{Memory: 1, Arms: []Arm{{Feed: "a", Share: 0.2}, {Feed: "b", Share: 0.3}}}
 	fs := Feeds{Home: home, "other": {Memory: 2, Arms: []Arm{{Feed: "a", Share: 0.5}}}, "a": {Memory: 3}, "b": {Memory: 4}, "c": {Memory: 5}}

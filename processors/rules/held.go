@@ -2,14 +2,15 @@ package rules
 
 import "github.com/smartfeed/smartfeed/schemas"
 
-// HeldBack is a candidate that a visit leaves for a later session.
+// HeldBack is a candidate that a visit leaves to a later session.
 type HeldBack struct {
 	Pin   schemas.PinID
-	Fate  Fate           // Deferred, or Held for the session's budget alone
-	Since schemas.Micros // the visit that deferred it; 0: it was not
+	Fate  Fate           // Deferred, or Held if only the budget of the session holds it back
+	Since schemas.Micros // time of the visit that deferred it; 0: not deferred
 }
 
-// HeldBack returns what a visit leaves for a later session: the longest deferred first, then the least weak first.
+// HeldBack returns the candidates that a visit leaves to a later session: first deferred ones, in order of their deferral,
+// then held ones, the least weak first.
 func (f Feed) HeldBack(v Visit, pools []Pool, k Known) []HeldBack {
 	queues := f.rescore(pools, k)
 	h := f.hold(&v, queues)
@@ -31,8 +32,7 @@ func (f Feed) HeldBack(v Visit, pools []Pool, k Known) []HeldBack {
 	return list
 }
 
-// Targets are the shares of the impressions that sources are to have, all together 1: those that the feed names, and
-// the given ones that it does not.
+// Targets returns the target shares of the feed's sources and the given ones, with a sum of 1.
 func (f Feed) Targets(sources ...schemas.Source) map[schemas.Source]float64 {
 	targets, sum := make(map[schemas.Source]float64, len(f.Shares)+len(sources)), 0.0
 	for source, share := range f.Shares {

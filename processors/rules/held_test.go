@@ -33,11 +33,11 @@ func TestHeldBackNamesWhatIsLeftForLater(t *testing.T) {
 	expect("in the next session, whose best is weaker", nil)
 }
 
-// Of any pools, what is held back is what Explain calls so, and nothing of it is shown.
+// For any pools, HeldBack returns the pins that Explain reports as held back, and none of them is shown.
 func TestHeldBackAgreesWithExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, pools, k := drawFeed(t), drawPools(t), drawKnown(t)
-		f.Shares[schemas.Explore] = 0 // lots are drawn from what may be shown
+		f.Shares[schemas.Explore] = 0 // exploration draws from the shown candidates
 		v := Visit{User: "user:me", Time: 1e12, Limit: rapid.IntRange(1, 10).Draw(t, "limit")}
 		for range 2 {
 			held := map[schemas.PinID]Fate{}

@@ -9,29 +9,30 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// MaxDeferred is how many candidates of a user are deferred at most. What is held back beyond it is only not shown.
+// MaxDeferred is the maximum number of a user's deferred candidates. Further held candidates are not shown and not
+// remembered.
 const MaxDeferred = 200
 
-// holding is what a session lets through, and what it holds back.
+// holding is the result of hold: what a session shows and what it holds back.
 type holding struct {
 	feed    Feed
-	queues  []queue        // what may be shown
-	weak    []heldItem     // of it, the least weak first
-	held    []heldItem     // what may not for the budget alone, the least weak first
-	memory  schemas.Memory // with the session that the visit belongs to, and without what has expired
+	queues  []queue        // items that may be shown
+	weak    []heldItem     // weak items among these, the least weak first
+	held    []heldItem     // items that only the budget holds back, the least weak first
+	memory  schemas.Memory // with the session of the visit, and without expired candidates
 	expired []schemas.PinID
 }
 
 // heldItem is a weak item.
 type heldItem struct {
 	pin    schemas.PinID
-	margin float64 // above the floor, negative
+	margin float64 // score above the threshold; negative
 }
 
-// hold keeps weak candidates back. A candidate of one of the pipeline's sources is weak when its score is more than the
-// floor below the best that its source offered to the session. (Scores of other sources are on scales of their own.) Of
-// the weak ones as many as are left of the session's budget may be shown, the least weak first. A deferred candidate is
-// held back to the end of the session that deferred it, and is not weak in a later one.
+// hold holds back weak candidates. A candidate of a built-in source is weak if its score is more than Floor below the best
+// score of its source in the session. Scores of other sources are on scales of their own and are never weak. The least weak
+// candidates may be shown, as many as the remaining budget of the session. A deferred candidate is held back until the
+// session that deferred it ends, and is not weak in a later one.
 func (f Feed) hold(v *Visit, queues []queue) *holding {
 	h := &holding{feed: f, queues: queues, memory: v.Memory}
 	if f.Defer.Floor == 0 {
@@ -51,7 +52,7 @@ func (f Feed) hold(v *Visit, queues []queue) *holding {
 	return h
 }
 
-// begin begins a session if the last visit was long ago.
+// begin starts a session if the last visit was more than Session ago.
 func (h *holding) begin(now schemas.Micros) {
 	m := &h.memory
 	m.Best = maps.Clone(m.Best)
@@ -63,17 +64,17 @@ func (h *holding) begin(now schemas.Micros) {
 
 func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
 
-// standing is what becomes of a deferred candidate in this session.
+// standing is the state of a deferred candidate in this session.
 type standing int
 
 const (
 	undeferred standing = iota
-	returning           // it was deferred in an earlier one: it may be shown
-	deferred            // it was deferred in this one
+	returning           // deferred in an earlier session: it may be shown
+	deferred            // deferred in this session
 	expired
 )
 
-// expire takes what was deferred too long ago off the list, and returns how the others and these stand.
+// expire removes candidates that were deferred too long ago, and returns the standing of all deferred candidates.
 func (h *holding) expire(now schemas.Micros) map[schemas.PinID]standing {
 	m := &h.memory
 	stand := make(map[schemas.PinID]standing, len(m.Deferred))
@@ -95,7 +96,7 @@ func (h *holding) expire(now schemas.Micros) map[schemas.PinID]standing {
 	return stand
 }
 
-// lift raises the session's best scores to what is offered now.
+// lift raises the best scores of the session to those of the queues.
 func (h *holding) lift(queues []queue) {
 	for _, q := range queues {
 		if len(q.items) == 0 || !Graded(q.source) {
@@ -108,12 +109,12 @@ func (h *holding) lift(queues []queue) {
 	}
 }
 
-// Graded says whether a source's scores are on the pipeline's scale, see package score.
+// Graded reports whether the scores of a source are write-time scores, which are comparable; see package score.
 func Graded(s schemas.Source) bool {
 	return s == schemas.Following || s == schemas.FromInterest || s == schemas.Related
 }
 
-// margin is how far a score is above the floor of its source; of a source without one it is 0.
+// margin returns how far a score is above the threshold of its source, or 0 if the source has none.
 func (f Feed) margin(q *queue, score float64, best map[string]float64) float64 {
 	if !Graded(q.source) {
 		return 0
@@ -121,7 +122,7 @@ func (f Feed) margin(q *queue, score float64, best map[string]float64) float64 {
 	return score - (best[string(q.source)] - f.Defer.Floor)
 }
 
-// anyWeak says whether a queue ends with a weak item.
+// anyWeak reports whether a queue ends with a weak item.
 func (f Feed) anyWeak(queues []queue, best map[string]float64) bool {
 	for i := range queues {
 		q := &queues[i]
@@ -132,7 +133,7 @@ func (f Feed) anyWeak(queues []queue, best map[string]float64) bool {
 	return false
 }
 
-// weakest returns the pins that are weak in every source that has them, the least weak first, without what was
+// weakest returns the pins that are weak in every source that has them, the least weak first. It omits pins that were
 // deferred before.
 func (f Feed) weakest(queues []queue, stand map[schemas.PinID]standing, best map[string]float64) []heldItem {
 	margins := map[schemas.PinID]float64{}
@@ -158,7 +159,7 @@ func (f Feed) weakest(queues []queue, stand map[schemas.PinID]standing, best map
 	return list
 }
 
-// allow divides weak items into those that the budget has room for and those that are held back, which it returns.
+// allow splits the weak items into those within the budget and those that are held back. It returns the latter.
 func (h *holding) allow(weak []heldItem) map[schemas.PinID]bool {
 	left := int(max(int64(h.feed.Defer.Budget)-h.memory.Weak, 0))
 	left = min(left, len(weak))
@@ -170,7 +171,7 @@ func (h *holding) allow(weak []heldItem) map[schemas.PinID]bool {
 	return held
 }
 
-// allowed are the weak pins that the budget has room for, the least weak first.
+// allowed returns the weak pins within the budget, the least weak first.
 func (h *holding) allowed() []schemas.PinID {
 	list := make([]schemas.PinID, len(h.weak))
 	for i, w := range h.weak {
@@ -192,8 +193,8 @@ func through(q queue, stand map[schemas.PinID]standing, held map[schemas.PinID]b
 	return items
 }
 
-// remember returns what is to be remembered after a visit. What is deferred is what the budget alone kept out of the
-// chunk: as many weak items as it is short of the limit.
+// remember returns the memory after a visit. It defers the weak items that only the budget kept out of the chunk: as many as
+// the chunk is short of the limit.
 func (h *holding) remember(v *Visit, a *arrangement) schemas.Memory {
 	m := h.memory
 	m.Mix = a.mix.after()

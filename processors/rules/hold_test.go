@@ -11,12 +11,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// deferring has a floor of 10 below the best: of poolOf, whose scores are 0, -1, -2 …, eleven are strong.
+// deferring returns a feed with a margin of 10 below the best score. Of poolOf, whose scores are 0, -1, -2 …, eleven are
+// strong.
 func deferring(budget int) Feed {
 	return Feed{Others: 1, Memory: 100, Defer: Defer{Floor: 10, Budget: budget, Session: time.Minute, Expiry: time.Hour}}
 }
 
-// diary is a user who visits, and the pools that become empty over it.
+// diary is a user who visits, with pools that become empty.
 type diary struct {
 	t     *testing.T
 	feed  Feed
@@ -24,7 +25,7 @@ type diary struct {
 	visit Visit
 }
 
-// look visits after a while and expects pins of the source, by their numbers.
+// look visits after a while and expects the given pins of the source.
 func (d *diary) look(when string, after time.Duration, want ...int) Chunk {
 	d.t.Helper()
 	d.visit.Time += micros(after)
@@ -87,7 +88,7 @@ func TestWeakItemsAreDeferredAndComeBack(t *testing.T) {
 	d.deferred()
 }
 
-// What was deferred is not weak when it comes back, however much better something else is by then.
+// A deferred pin is not weak when it returns, however much better another pin is by then.
 func TestWhatComesBackIsNotWeak(t *testing.T) {
 	d := newDiary(t, 0, 13, 13)
 	d.look("strong ones", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
@@ -124,7 +125,7 @@ func TestDeferredItemsExpire(t *testing.T) {
 	}
 }
 
-// Nothing has a floor but what is on the pipeline's scale, and a pin that is strong in one source is strong.
+// Only write-time scores have a threshold, and a pin that is strong in one source is strong.
 func TestWhatHasNoFloor(t *testing.T) {
 	d := newDiary(t, 0, 1, 50)
 	far := poolOf("editors", 40)
@@ -148,8 +149,8 @@ func TestDeferredListIsBounded(t *testing.T) {
 	}
 }
 
-// Over any visits: a session shows no more weak items than its budget, nothing deferred is shown in the session that
-// deferred it, everything is shown at last unless it was given up, and that only after the time for it.
+// Over any visits: a session shows at most Budget weak items and shows nothing that it deferred. Every candidate is shown at
+// last unless it expired, which happens only after Expiry.
 func TestDeferralOverManyVisits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := deferring(rapid.IntRange(0, 5).Draw(t, "budget"))
@@ -180,7 +181,7 @@ func TestDeferralOverManyVisits(t *testing.T) {
 				t.Fatalf("visit %d: %d weak ones in a session, want %d at most", i, c.Memory.Weak, f.Defer.Budget)
 			}
 			pools = without(pools, c.Items)
-			for i := range pools { // as the pools do with what was given up
+			for i := range pools { // as pools does with expired candidates
 				gone := []schemas.ServedItem{}
 				for pin := range expired {
 					gone = append(gone, schemas.ServedItem{Pin: pin})
@@ -190,7 +191,7 @@ func TestDeferralOverManyVisits(t *testing.T) {
 			v.Memory = c.Memory
 			v.Time += micros(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Minute, 2 * time.Hour}).Draw(t, "pause"))
 		}
-		for range total { // sessions enough for all
+		for range total { // enough sessions to show all
 			v.Time += micros(2 * time.Minute)
 			v.Limit = 100
 			c := f.Make(v, pools, Known{})

@@ -8,11 +8,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// mixer holds the shares of the sources over the impressions of a user: each impression counts one for its source and
-// makes those before it count 1/Memory less. The next one is due to the source whose count, with half an item more, is
-// the smallest for its share: the method of Sainte-Laguë and Webster for dividing seats, which keeps each source within
-// an item or so of its share at every moment. A source that has nothing to give leaves its part to the others in
-// proportion, and catches up on what is remembered when it has.
+// mixer balances the shares of the sources over the impressions of a user. Each impression adds one to the count of its
+// source, after all counts were multiplied by 1 − 1/Memory. The next place is due to the source with the smallest (count +
+// 0.5) / share. This is the Sainte-Laguë (Webster) method for allocating seats. It keeps each source within about one item of
+// its share at any time. A source without candidates leaves its places to the others in proportion to their shares. When it
+// has candidates again, it catches up on the remembered impressions.
 type mixer struct {
 	feed   Feed
 	counts map[string]float64
@@ -26,7 +26,7 @@ func newMixer(f Feed, mix map[string]float64) mixer {
 	return m
 }
 
-// before says whether a is to give an item rather than b. Ties go to the larger share, then by name.
+// before reports whether a is due before b. Ties are broken by the larger share, then by name.
 func (m *mixer) before(a, b schemas.Source) bool {
 	dueA, dueB := m.due(a), m.due(b)
 	if dueA != dueB {
@@ -50,7 +50,7 @@ func (m *mixer) count(s schemas.Source) {
 	m.counts[string(s)]++
 }
 
-// after returns the counts to remember. What has faded away is left out, so that the mix stays small.
+// after returns the counts to remember. It omits counts that have decayed below 1e-3, to keep the mix small.
 func (m *mixer) after() map[string]float64 {
 	const faded = 1e-3
 	mix := make(map[string]float64, len(m.counts))
@@ -62,9 +62,9 @@ func (m *mixer) after() map[string]float64 {
 	return mix
 }
 
-// short returns the sources with a share that stand more than three points, and more than one and a half impressions,
-// below it among the impressions that are remembered, by name. Only candidates that were not there bring a source so
-// low: the mixer takes the next place where there are some.
+// short returns the sources that are more than 3 percentage points and more than 1.5 impressions below their share of the
+// remembered impressions, by name. Only a lack of candidates has this effect: otherwise the mixer gives the next place to
+// such a source.
 func (f Feed) short(counts map[string]float64) []schemas.Source {
 	const points, items = 0.03, 1.5
 	shown, shares := 0.0, 0.0

@@ -8,32 +8,31 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// item is a candidate as a chunk would show it. It is short, because items are sorted: the candidate stays where it is.
+// item is a candidate with its score for a chunk. It points to the candidate to stay small, because items are sorted.
 type item struct {
 	*Candidate
-	score float64        // answered; Score is the write-time one
-	pool  schemas.Source // that a lot was drawn for it from; "": it is no lot
+	score float64        // score in the response; Candidate.Score is the write-time score
+	pool  schemas.Source // source of an exploration draw; "": not a draw
 }
 
-// queue are the items of one source, best first.
+// queue holds the items of one source, best first.
 type queue struct {
 	source schemas.Source
 	items  []item
 }
 
-// Parts are what a score is made of: the score is their sum.
+// Parts are the parts of a score. The score is their sum.
 type Parts struct {
-	WriteTime  float64 // see package score
-	Affinity   float64 // what the user cares for
-	Popularity float64 // how often those who were shown the pin have saved it
-	Model      float64 // what a model says
+	WriteTime  float64 // write-time score, see package score
+	Affinity   float64 // affinities of the user
+	Popularity float64 // save rate of the pin
+	Model      float64 // score of the external model
 }
 
-// Sum is the score that is answered.
+// Sum returns the score in the response.
 func (p Parts) Sum() float64 { return p.WriteTime + p.Affinity + p.Popularity + p.Model }
 
-// rescore returns the candidates of every source that has a share as items, best first by the score that is answered;
-// ties go by pin.
+// rescore returns the items of every source that has a share, best first by the score in the response, ties by pin.
 func (f Feed) rescore(pools []Pool, k Known) []queue {
 	s := f.scorer(k)
 	queues := make([]queue, 0, len(pools))
@@ -52,7 +51,7 @@ func (f Feed) rescore(pools []Pool, k Known) []queue {
 	return queues
 }
 
-// bestFirst puts items of different pins in order, ties by pin.
+// bestFirst sorts items of distinct pins, best first, ties by pin.
 func bestFirst(items []item) { slices.SortFunc(items, compareItems) }
 
 func compareItems(a, b item) int {
@@ -65,8 +64,8 @@ func compareItems(a, b item) int {
 	return strings.Compare(string(a.Pin), string(b.Pin))
 }
 
-// scorer adds to write-time scores what is known now. They are on a log scale: a part of 1 is worth a factor of e in
-// quality, or one half-life of age.
+// scorer adds the current signals to write-time scores. Scores are logarithms: 1 is worth a factor of e in quality, or one
+// time constant of age.
 type scorer struct {
 	feed Feed
 	pull pull
@@ -85,28 +84,27 @@ func (s scorer) parts(c *Candidate) Parts {
 	return p
 }
 
-// What is believed of a pin before anything is known: one of twenty who are shown it saves it, and twenty impressions
-// say as much as that belief.
+// The prior for pins without data: one of twenty impressions leads to a save, with the weight of twenty impressions.
 const (
 	usualRate    = 0.05
 	beliefWeight = 20
 )
 
-// rate is the share of those who were shown something that saved it, drawn towards the usual rate as far as few were.
+// rate returns the save rate, shrunk towards the usual rate if there are few impressions.
 func (c Count) rate() float64 {
 	saves, passes := c.split()
 	return (usualRate*beliefWeight + saves) / (beliefWeight + saves + passes)
 }
 
-// split returns the impressions with and without a save. Who saves a pin that was found elsewhere was shown it there.
+// split returns the impressions with and without a save. A save without an impression counts as an impression.
 func (c Count) split() (saves, passes float64) {
 	return float64(max(c.Saves, 0)), float64(max(c.Impressions-c.Saves, 0))
 }
 
-// pull is what a facet adds to a score.
+// pull is what each facet adds to a score.
 type pull map[schemas.ID]float64
 
-// pullOf divides affinities by the largest one, so that users with few actions are moved as far as users with many.
+// pullOf divides affinities by the largest one, so that they move the scores of users with few and with many actions equally.
 func pullOf(top []schemas.Affinity, strength float64) pull {
 	largest := 0.0
 	for _, a := range top {
@@ -122,7 +120,7 @@ func pullOf(top []schemas.Affinity, strength float64) pull {
 	return p
 }
 
-// of returns the strongest liking of any of the facets plus the strongest aversion.
+// of returns the highest positive value of the facets plus the lowest negative one. Without one, that part is 0.
 func (p pull) of(f *schemas.Facets) float64 {
 	if p == nil {
 		return 0

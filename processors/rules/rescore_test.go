@@ -32,7 +32,7 @@ func TestRescore(t *testing.T) {
 		"ties go by pin":     {Feed{Affinity: 4}, Known{Affinities: top}, []scored{{"pin:2", 13.5}, {"pin:0", 9}, {"pin:1", 9}}},
 		"only aversions":     {Feed{Affinity: 1}, Known{Affinities: top[2:]}, []scored{{"pin:2", 9.5}, {"pin:0", 9}, {"pin:1", 9}}},
 		"zeroes are nothing": {Feed{Affinity: 1}, Known{Affinities: []schemas.Affinity{{Facet: "user:a"}}}, []scored{{"pin:1", 10}, {"pin:2", 9.5}, {"pin:0", 9}}},
-		// saves and belief over impressions and belief, against one of twenty: 30/200, 1/40, 2/21
+		// (prior + saves) / (prior + impressions), relative to the usual rate of one in twenty: 30/200, 1/40, 2/21
 		"how many saved it": {Feed{Popularity: 2}, Known{Counts: counts},
 			[]scored{{"pin:0", 9 + 2*math.Log(3)}, {"pin:2", 9.5 + 2*math.Log(40.0/21)}, {"pin:1", 10 - 2*math.Log(2)}}},
 		"a model": {Feed{Model: 0.5}, Known{Model: map[schemas.PinID]float64{"pin:0": 4}}, []scored{{"pin:0", 11}, {"pin:1", 10}, {"pin:2", 9.5}}},

@@ -1,21 +1,21 @@
-// Package rules makes a chunk of the candidates of a user: which items, in what order, and what has to be remembered.
-// Everything here is a pure function of its arguments; chance comes as a seed.
+// Package rules makes a chunk from a user's candidates: it selects and orders the items, and returns what must be remembered.
+// All functions are pure. Random numbers depend on a seed.
 //
-// A chunk is made in five steps, each of which a feed can leave out (see Feed):
+// A chunk is made in five steps. A feed can disable each of them; see Feed.
 //
-//  1. rescore: every candidate gets the score that is answered, with what is known now
-//  2. hold: weak candidates beyond the session's budget are held back, see Defer
-//  3. explore: lots are drawn for new pins and pins of new authors, see Explore
-//  4. arrange: each place goes to the source that is due, which gives its best item that the caps admit, see Caps
-//  5. remember: shares, session and deferred candidates after the visit, see schemas.Memory
+//  1. rescore: compute the score in the response from the current signals.
+//  2. hold: hold back weak candidates beyond the budget of the session; see Defer.
+//  3. explore: draw scores for new pins and pins of new authors; see Explore.
+//  4. arrange: give each place to the source that is due, which fills it with its best item that the caps admit; see Caps.
+//  5. remember: return the shares, the session and the deferred candidates after the visit; see schemas.Memory.
 //
-// Of one source the items of a chunk descend in the answered score: a rule may skip an item, and then it is not in this
-// chunk, but never puts it behind a weaker one.
+// Within a chunk, the items of one source are in descending order of the score in the response. A rule may skip an item,
+// which is then not in this chunk, but never places it behind a weaker item.
 package rules
 
 import "github.com/smartfeed/smartfeed/schemas"
 
-// Pool is what waits for a user from one source, best first by write-time score.
+// Pool holds the waiting candidates of a user and a source, best first by write-time score.
 type Pool struct {
 	Source     schemas.Source
 	Candidates []Candidate
@@ -24,52 +24,52 @@ type Pool struct {
 // Candidate is a pin that may be shown to the user.
 type Candidate struct {
 	Pin     schemas.PinID
-	Score   float64 // write-time, see package score
+	Score   float64 // write-time score, see package score
 	Created schemas.Micros
 	schemas.Facets
 }
 
-// Visit is what a chunk is made for.
+// Visit is the request for a chunk.
 type Visit struct {
 	User   schemas.UserID
 	Time   schemas.Micros
 	Limit  int            // items, at least 1
-	Memory schemas.Memory // of the user's last visit; it is not changed
+	Memory schemas.Memory // after the user's last visit; not modified
 }
 
-// Known is what is known now beside the pools. All of it may be missing: then the rules that need it add nothing.
+// Known holds the current signals other than the pools. Any of them may be missing; rules that use it then add nothing.
 type Known struct {
 	Affinities []schemas.Affinity
-	Counts     Counts                    // nil: not known
-	Model      map[schemas.PinID]float64 // what a model adds to a score
+	Counts     Counts                    // nil: unknown
+	Model      map[schemas.PinID]float64 // score of an external model, by pin
 }
 
-// Counts says how often pins were shown and saved.
+// Counts returns how often pins were shown and saved.
 type Counts interface {
 	Pin(pin schemas.PinID) Count
-	Author(author schemas.UserID) Count // of all their pins
+	Author(author schemas.UserID) Count // sum over the author's pins
 }
 
-// Count is how often something was shown and saved.
+// Count is the number of impressions and saves of a pin or an author.
 type Count struct{ Impressions, Saves int64 }
 
-// Chunk is what a visit shows.
+// Chunk is the result of a visit.
 type Chunk struct {
 	Items   []schemas.ServedItem
 	Memory  schemas.Memory
-	Expired []schemas.PinID  // deferred for too long: candidates no more
-	Relaxed Relaxation       // how far the caps had to give way
-	Short   []schemas.Source // that are below their share for want of candidates, see short
-	Weak    []schemas.PinID  // that the session's budget had room for, shown or not: others were held back for them
+	Expired []schemas.PinID  // deferred for too long; no longer candidates
+	Relaxed Relaxation       // how far the caps were relaxed
+	Short   []schemas.Source // sources below their share because candidates were missing; see short
+	Weak    []schemas.PinID  // weak pins within the budget, shown or not, in favor of which others were held back
 }
 
-// Make makes the chunk of a visit.
+// Make returns the chunk of a visit.
 func (f Feed) Make(v Visit, pools []Pool, k Known) Chunk {
 	c, _ := f.watch(v, pools, k, "")
 	return c
 }
 
-// watch is Make with an eye on one pin.
+// watch is like Make, and also returns the arrangement, which records the cap that skipped pin.
 func (f Feed) watch(v Visit, pools []Pool, k Known, pin schemas.PinID) (Chunk, *arrangement) {
 	h := f.hold(&v, f.rescore(pools, k))
 	queues := h.queues
@@ -84,7 +84,7 @@ func (f Feed) watch(v Visit, pools []Pool, k Known, pin schemas.PinID) (Chunk, *
 	}, a
 }
 
-// Waiting returns the pins that a visit without a limit would show, in no order.
+// Waiting returns the pins that a visit without a limit would show, in no particular order.
 func (f Feed) Waiting(v Visit, pools []Pool, k Known) []schemas.PinID {
 	var pins []schemas.PinID
 	met := map[schemas.PinID]struct{}{}

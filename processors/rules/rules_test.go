@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// countsOf is a Counts of fixed numbers; who is not in it was never shown.
+// countsOf is a Counts with fixed numbers; missing ids were never shown.
 type countsOf map[schemas.ID]Count
 
 func (c countsOf) Pin(pin schemas.PinID) Count        { return c[schemas.ID(pin)] }
@@ -22,7 +22,7 @@ func (c countsOf) Author(author schemas.UserID) Count { return c[schemas.ID(auth
 
 var allSources = []schemas.Source{schemas.Following, schemas.FromInterest, schemas.Related, "editors"}
 
-// drawPools draws sources whose pins overlap. A pin has the same facets in all.
+// drawPools draws sources with overlapping pins. A pin has the same facets in all of them.
 func drawPools(t *rapid.T) []Pool {
 	spread := rapid.Float64Range(1, 40).Draw(t, "spread of scores")
 	var pools []Pool
@@ -84,8 +84,8 @@ func drawKnown(t *rapid.T) Known {
 	return Known{Counts: counts, Affinities: []schemas.Affinity{{Facet: "user:1", Value: 3}, {Facet: "interest:2", Value: -1}}}
 }
 
-// Whatever the pools, the rules and what was shown before: a chunk holds no pin twice, only candidates, each source
-// descending, the caps kept as far as it says, and is as long as it can be.
+// For any pools, rules and earlier impressions, a chunk repeats no pin and contains only candidates. Each source is in
+// descending order. The caps hold at the reported relaxation level, and the chunk is as long as possible.
 func TestChunksKeepTheirPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, pools, k := drawFeed(t), drawPools(t), drawKnown(t)
@@ -111,7 +111,7 @@ func cloneMemory(m schemas.Memory) schemas.Memory {
 	return m
 }
 
-// without returns the pools without what was shown.
+// without returns the pools without the shown pins.
 func without(pools []Pool, shown []schemas.ServedItem) []Pool {
 	var rest []Pool
 	for _, p := range pools {
@@ -150,7 +150,7 @@ func checkChunk(t *rapid.T, f Feed, v Visit, pools []Pool, k Known, c Chunk) {
 	checkCaps(t, f.Caps, c)
 }
 
-// checkCaps looks at every window.
+// checkCaps checks every window of a chunk.
 func checkCaps(t *rapid.T, caps Caps, c Chunk) {
 	for end := range c.Items {
 		n := map[schemas.ID]int{}
@@ -182,8 +182,8 @@ func idsOf(interests []schemas.InterestID) []schemas.ID {
 	return ids
 }
 
-// With every rule on and enough candidates that the caps admit, each source has its share, over 200 items in visits of
-// any size; what is explored, too.
+// With every rule enabled and enough admissible candidates, each source including exploration has its share over 200 items,
+// in visits of any size.
 func TestSharesHoldWithEveryRuleOn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, counts := Default()[Home], countsOf{}
@@ -230,13 +230,13 @@ func TestAnUnreachableShareIsReported(t *testing.T) {
 		short = append(short, c.Short)
 		v.Memory, pools = c.Memory, without(pools, c.Items)
 	}
-	want := [][]schemas.Source{nil, {"b"}, {"b"}, {"b"}} // 6 of 20 would be b's: one is missing, less than two are
+	want := [][]schemas.Source{nil, {"b"}, {"b"}, {"b"}} // the share of b is 6 of 20: it lacks one, then fewer than two
 	if diff := cmp.Diff(want, short); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// poolOf makes n candidates of as many authors, best first.
+// poolOf makes n candidates by as many authors, best first.
 func poolOf(source schemas.Source, n int) Pool {
 	p := Pool{Source: source}
 	for i := range n {
@@ -248,7 +248,7 @@ func poolOf(source schemas.Source, n int) Pool {
 	return p
 }
 
-// Explain says of every candidate what Make does with it.
+// Explain agrees with Make for every candidate.
 func TestExplainAgreesWithMake(t *testing.T) {
 	seen := map[Fate]bool{}
 	rapid.Check(t, func(t *rapid.T) {
