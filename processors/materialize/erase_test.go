@@ -15,7 +15,7 @@ import (
 
 const erasedUser = schemas.UserID("user:gone")
 
-// publishRowsOfErasedUser publishes one record of every topic that makes a row under the erased user, or an edge to them.
+// publishRowsOfErasedUser publishes one record of every topic that creates a row of the erased user or an edge to that user.
 func publishRowsOfErasedUser(t *testing.T, w *wire, at schemas.Micros) {
 	t.Helper()
 	key := string(erasedUser)
@@ -25,7 +25,8 @@ func publishRowsOfErasedUser(t *testing.T, w *wire, at schemas.Micros) {
 	produce(t, w, w.streams.Publications, key, schemas.Publication{Followee: schemas.Followee(erasedUser), PinVersion: version(erasedUser)})
 }
 
-// The record of the delete itself marks the user as deleted: the set of deleted users has read nothing in this test.
+// The record of the deletion itself marks the user as deleted. In this test, the global table of deleted users has read
+// nothing.
 func TestErase_LateRecordsOfErasedUserAreNotWritten(t *testing.T) {
 	t.Parallel()
 	w, store := newWire(t), openStore(t)
@@ -50,11 +51,11 @@ func TestErase_LateRecordsOfErasedUserAreNotWritten(t *testing.T) {
 	same(t, "list", len(list), 0, err)
 }
 
-// timedStore keeps entries as a store with write times does: an erasure takes away what is not later than itself.
+// timedStore keeps entries like a store with write timestamps: an erasure deletes the entries that are not later than itself.
 type timedStore struct {
 	*feedstore.Store
 	mu      sync.Mutex
-	entries map[schemas.UserID]schemas.Micros // the latest write time of an entry that is left
+	entries map[schemas.UserID]schemas.Micros // latest write time of the remaining entries
 }
 
 func (s *timedStore) Write(ctx context.Context, b materialize.Batch) error {
@@ -71,8 +72,8 @@ func (s *timedStore) Write(ctx context.Context, b materialize.Batch) error {
 	return s.Store.Write(ctx, b)
 }
 
-// The delete has the event's time, and an entry may be minutes ahead of that: the erasure is at the latest time that an
-// entry can have when the record of the delete arrives.
+// The deletion has the time of its event, and an entry may be minutes ahead of that. Therefore the time of the erasure is the
+// latest time that an entry can have when the record of the deletion arrives.
 func TestErase_RemovesEntryAheadOfTheDelete(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/materialize"
 )
 
-// How much is written at once has its bounds.
+// Bounds of the batch size.
 func ExampleConfig_Validate() {
 	cfg := materialize.DefaultConfig()
 	fmt.Println(cfg.MaxPoll, cfg.Validate())

@@ -5,49 +5,49 @@ import (
 	"time"
 )
 
-// hand is what a Sink has taken from the log and not yet made durable, as far as its age goes. How far a store is behind
-// is asked while a write hangs, so it is not told by writes that end.
+// hand tracks the age of the records that a Sink has read and not yet written durably. The lag metric uses it, because it
+// must be correct while a write hangs.
 type hand struct {
 	mu     sync.Mutex
-	oldest time.Time // of the records in hand; zero: there are none
-	failed bool      // they could not be made durable, and have not come again yet
-	tried  time.Time // when they failed, or the run began that they may come again to
+	oldest time.Time // arrival of the oldest record in flight; zero: none
+	failed bool      // the write failed, and the records have not been read again
+	tried  time.Time // when the write failed, or when the run that may read them again started
 }
 
-// comesAgain is how long after its begin a run has got the records again that one before it failed with, if they are still
-// this process's: longer than a rebalance, the pause between two runs, and what it takes to notice that brokers hang.
+// comesAgain is the longest time in which a new run reads the failed records of the previous run again, if this process
+// still owns them. It exceeds a rebalance, the pause between two runs, and the time to detect that brokers hang.
 const comesAgain = 2 * time.Minute
 
-// begin is called when a run begins.
+// begin is called when a run starts.
 func (h *hand) begin(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tried = now
 }
 
-// take is called with when the oldest of the records arrived that are now worked on.
+// take is called with the arrival time of the oldest record when records are read.
 func (h *hand) take(oldest time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.oldest, h.failed = oldest, false
 }
 
-// end is called when their effect is durable, or this process has nothing to do with them any more.
+// end is called when the effect of the records is durable, or when this process no longer owns their partitions.
 func (h *hand) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.oldest, h.failed = time.Time{}, false
 }
 
-// fail is called when they could not be made durable: they are as old as before, and older soon, until they come again.
+// fail is called when the write failed. The age of the records keeps growing until they are read again.
 func (h *hand) fail(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failed, h.tried = true, now
 }
 
-// age is that of the oldest record in hand, 0 with none. Records that failed and have not come again are another process's
-// by now.
+// age returns the age of the oldest record in flight, or 0 if there is none. It assumes that another process owns failed
+// records that were not read again within comesAgain.
 func (h *hand) age(now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What failed and does not come again is another process's: it must not be told of for ever.
+// Failed records that are not read again belong to another process, so their age is no longer reported.
 func TestWhatIsNoLongerInHandIsForgotten(t *testing.T) {
 	begin := time.Unix(1_000_000, 0)
 	at := func(after time.Duration) time.Time { return begin.Add(after) }

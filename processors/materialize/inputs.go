@@ -13,10 +13,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// input reads one record of a topic into a batch. A *schemas.BadRecordError says that the record can never be read.
+// input decodes one record of a topic into a batch. It returns a *schemas.BadRecordError if the record can never be decoded.
 type input func(b *Batch, r *kgo.Record) error
 
-// inputs is the whole topology: each topic with what is written of it, and of whom nothing is.
+// inputs is the topology: for each topic, what is written to the batch, and which records of deleted users are skipped.
 func inputs(s *topics.Streams, gone DeletedUsers) map[string]input {
 	return map[string]input{
 		s.FeedEntries.Name: topics.Into(s.FeedEntries, checkEntries, func(b *Batch, f *schemas.FeedEntries, _ *kgo.Record) {
@@ -30,7 +30,8 @@ func inputs(s *topics.Streams, gone DeletedUsers) map[string]input {
 			}
 		}),
 		s.Publications.Name: topics.Into(s.Publications, checkPublication, func(b *Batch, p *schemas.Publication, _ *kgo.Record) {
-			if !p.Replayed && !gone.Has(schemas.UserID(p.Followee)) { // replayed: where it stands among others has changed, not what it is
+			// A replayed publication changed only its order among others, not its content.
+			if !p.Replayed && !gone.Has(schemas.UserID(p.Followee)) {
 				b.Publications = append(b.Publications, *p)
 			}
 		}),
@@ -45,8 +46,8 @@ func inputs(s *topics.Streams, gone DeletedUsers) map[string]input {
 	}
 }
 
-// youngest is the latest time that anything can have of a user whose delete is this record: no door lets an event in that
-// is further ahead of its arrival.
+// youngest returns the latest time that a row of the deleted user can have when the record of the deletion arrives. Events
+// further ahead of their arrival are rejected.
 func youngest(r *kgo.Record) schemas.Micros {
 	return schemas.MicrosOf(r.Timestamp.Add(schemas.MaxAhead))
 }
@@ -63,10 +64,10 @@ func checkEntries(f *schemas.FeedEntries) (string, error) {
 }
 
 func checkItem(i *schemas.ServedItem) (err error) {
-	if i.Pin != "" { // an empty row has none
+	if i.Pin != "" { // an empty entry has no pin
 		_, err = schemas.ParsePinID(string(i.Pin))
 	}
-	if math.IsNaN(i.Score) || math.IsInf(i.Score, 0) { // no JSON answer can hold it
+	if math.IsNaN(i.Score) || math.IsInf(i.Score, 0) { // JSON cannot represent it
 		err = errors.Join(err, fmt.Errorf("score %v: want a number", i.Score))
 	}
 	return err
@@ -99,16 +100,16 @@ func checkDeleted(d *schemas.DeletedUser) (string, error) {
 	return string(d.User), err
 }
 
-// badRecord is a record that can never be written, and why.
+// badRecord is a record that can never be written, with the reason.
 type badRecord struct {
 	record *kgo.Record
 	reason string
 }
 
-// sift reads records into a batch and sets the bad ones aside. It fails when the registry could not be asked.
+// sift decodes records into a batch and returns the bad ones separately. It returns an error if the registry is unavailable.
 func sift(inputs map[string]input, records []*kgo.Record) (b Batch, bad []badRecord, err error) {
 	for _, r := range records {
-		if topics.IsCutOver(r) { // of a group that reads the topic, too
+		if topics.IsCutOver(r) { // marker of a group that reads the topic, too
 			continue
 		}
 		err := inputs[r.Topic](&b, r)
@@ -123,8 +124,8 @@ func sift(inputs map[string]input, records []*kgo.Record) (b Batch, bad []badRec
 	return b, bad, nil
 }
 
-// bury publishes dead letters and waits until they are acknowledged: only then may the records' offsets be committed.
-// After a crash in between a letter is there twice.
+// bury sends records to the dead-letter topic and waits for the acknowledgement: only then may their offsets be committed. A
+// crash in between repeats the dead letters.
 func (s *Sink) bury(ctx context.Context, producer *kgo.Client, bad []badRecord) error {
 	letters := make([]*kgo.Record, 0, len(bad))
 	for _, b := range bad {

@@ -1,20 +1,21 @@
-// Package materialize writes the feed store: frozen feeds, who may see what, the lists of what a followee published,
-// the present state of pins, and who is deleted.
+// Package materialize writes the feed store: materialized feeds, edges, the lists of pins by followee, the current state of
+// pins, and deleted users.
 //
 //	in    feed-entries, edges, publications, pin-cards, users-deleted
 //	out   one feed store; dead-letters
 //	rows  none
 //
-// It is one consumer group per store, so the log itself keeps several stores in step: each gets everything, as late as
-// it must. What a poll brings is written as one batch, then the offsets are committed; a crash between the two writes
-// the batch again, which changes nothing, because every row of the store is keyed and timed. So an offset of the group
-// says that the store has everything before it.
+// Each store has its own consumer group, so the log keeps the stores in step, each with its own lag. The sink writes the
+// records of a poll as one batch and then commits the offsets. After a crash between the two, it writes the batch again. This
+// changes nothing, because every row of the store is keyed and timestamped. A committed offset of the group means that the
+// store has everything before it.
 //
-// Of a deleted user everything the store keeps under them is taken away, once, and of what comes behind nothing is written,
-// whichever topic it comes by: see Env.Deleted. Of an edge to them the register goes, of their pins the facets.
+// When a user is deleted, the sink deletes everything that the store keeps under that user, once. It writes no later record
+// of the user, from any topic; see Env.Deleted. It also deletes the registers of edges to the user and the facets of the
+// user's pins.
 //
-// A record that can never be written goes to the dead letters, and the rest goes on. A store or a broker that is away
-// ends Run with the error; run again, it goes on from the same records.
+// A record that can never be written goes to the dead-letter topic, and the sink continues. If a store or a broker is
+// unavailable, Run returns the error. The next Run continues with the same records.
 package materialize
 
 import (
@@ -35,47 +36,48 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Config of every Sink. See DefaultConfig.
+// Config configures a Sink. See DefaultConfig.
 type Config struct {
-	// MaxPoll is how many records, and how many entries of feeds, are written as one batch at most, default 5,000, 1 to 100,000.
+	// MaxPoll is the maximum number of records, and of feed entries, that are written as one batch; default 5,000, 1 to
+	// 100,000.
 	MaxPoll int `yaml:"max_poll"`
 }
 
-// DefaultConfig returns the defaults of every field.
+// DefaultConfig returns the default of every field.
 func DefaultConfig() Config { return Config{MaxPoll: 5000} }
 
-// Validate reports every field that is out of its bounds.
+// Validate returns an error if a field is out of bounds.
 func (c Config) Validate() error { return bounds.Within("max_poll", c.MaxPoll, 1, 100_000) }
 
-// Batch is what one Write brings. It is an alias of an unnamed struct, so that a store may declare the same struct
-// under a name of its own and need not import this package.
+// Batch is the argument of Write. It is an alias of an unnamed struct: a store can declare the same struct under its own name
+// and need not import this package.
 type Batch = struct {
 	Entries      []schemas.FeedEntry
 	Edges        []schemas.Edge
 	Publications []schemas.Publication
 	Cards        []schemas.Card
 	Deleted      []schemas.DeletedUser
-	Erased       []schemas.DeletedUser // take away what is there of these users; nothing of it is younger than Time
+	Erased       []schemas.DeletedUser // delete the rows of these users; no row of them is later than Time
 }
 
-// Store is a feed store. Write returns nil when the whole batch is durable. To write a record again changes nothing,
-// and the order of records makes no difference, but for Erased and for edges that are: behind them nothing is written again
-// of what they take away.
+// Store is a feed store. Write returns nil when the whole batch is durable. Writing a record again changes nothing, and the
+// order of records does not matter. Erased and edges with Erased are exceptions: after them, no record that they delete is
+// written again.
 type Store interface {
 	Write(ctx context.Context, b Batch) error
 }
 
-// Env are the collaborators of a Sink.
+// Env holds the dependencies of a Sink.
 type Env struct {
 	Kafka   topics.Kafka
 	Streams *topics.Streams
-	Name    string // of the store, "" of the first: it decides the group, see topics.MaterializeGroup
+	Name    string // name of the store, "" for the first; determines the group, see topics.MaterializeGroup
 	Store   Store
 	Metrics prometheus.Registerer
-	Deleted DeletedUsers // must know all that were known when Run is called
+	Deleted DeletedUsers // must contain all users who are deleted when Run is called
 }
 
-// DeletedUsers knows who is gone for good, and is told of whom it may not have heard yet.
+// DeletedUsers is a set of deleted users that accepts a deletion before the global table contains it.
 type DeletedUsers interface {
 	Has(user schemas.UserID) bool
 	Note(user schemas.UserID, at schemas.Micros)
@@ -94,7 +96,7 @@ type Sink struct {
 	hand        *hand
 }
 
-// New checks the configuration and registers the metrics, which carry the name of the group.
+// New validates the configuration and registers the metrics, which are labeled with the group.
 func New(cfg Config, env Env) (*Sink, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("materialize: %w", err)
@@ -128,8 +130,8 @@ func New(cfg Config, env Env) (*Sink, error) {
 	return s, nil
 }
 
-// Run writes until ctx ends (nil), or until the store, the registry or the brokers fail (the error). It may be called
-// again after it returned, not while it runs.
+// Run writes until ctx ends, and then returns nil, or until the store, the registry or the brokers fail, and then returns the
+// error. It may be called again after it has returned.
 func (s *Sink) Run(ctx context.Context) error {
 	producer, err := s.env.Kafka.Client()
 	if err != nil {
@@ -147,7 +149,7 @@ func (s *Sink) Run(ctx context.Context) error {
 		return s.handle(ctx, producer, records)
 	})
 	if err == nil {
-		s.hand.end() // others have the partitions
+		s.hand.end() // other processes own the partitions
 	}
 	var changed *topics.ChangedTopicError
 	if errors.As(err, &changed) {
@@ -157,7 +159,7 @@ func (s *Sink) Run(ctx context.Context) error {
 	return err
 }
 
-// handle is work, and records how long what it works on has waited.
+// handle is like work, and tracks the age of the records for the lag metric.
 func (s *Sink) handle(ctx context.Context, producer *kgo.Client, records []*kgo.Record) error {
 	s.hand.take(oldest(records))
 	if err := s.work(ctx, producer, records); err != nil {
@@ -168,7 +170,7 @@ func (s *Sink) handle(ctx context.Context, producer *kgo.Client, records []*kgo.
 	return nil
 }
 
-// work makes the records' whole effect durable.
+// work makes the complete effect of the records durable.
 func (s *Sink) work(ctx context.Context, producer *kgo.Client, records []*kgo.Record) error {
 	batch, bad, err := sift(s.inputs, records)
 	if err != nil {
@@ -177,7 +179,8 @@ func (s *Sink) work(ctx context.Context, producer *kgo.Client, records []*kgo.Re
 	if err := s.bury(ctx, producer, bad); err != nil {
 		return err
 	}
-	// A visit is one record of many entries. Those that are too many go before the rest: what is erased with it stays so.
+	// A visit is one record with many entries. Excess entries are written before the rest, so that an erasure in the batch
+	// applies to them.
 	for len(batch.Entries) > s.cfg.MaxPoll {
 		if err := s.write(ctx, Batch{Entries: batch.Entries[:s.cfg.MaxPoll]}); err != nil {
 			return err
@@ -191,7 +194,7 @@ func (s *Sink) work(ctx context.Context, producer *kgo.Client, records []*kgo.Re
 	return nil
 }
 
-// write makes a batch durable.
+// write writes a batch durably.
 func (s *Sink) write(ctx context.Context, batch Batch) error {
 	start := time.Now()
 	writing, span := tracing.Start(ctx, "feedstore write", trace.SpanKindClient, attribute.String("smartfeed.store", s.storeName()))
@@ -205,10 +208,10 @@ func (s *Sink) write(ctx context.Context, batch Batch) error {
 	return nil
 }
 
-// behind is the age in seconds of what is in hand.
+// behind returns the age in seconds of the oldest record in flight.
 func (s *Sink) behind() float64 { return s.hand.age(time.Now()).Seconds() }
 
-// storeName is that of the feed store, as reads name it.
+// storeName returns the name of the feed store, as reads use it.
 func (s *Sink) storeName() string {
 	if s.env.Name == "" {
 		return "primary"
@@ -216,13 +219,13 @@ func (s *Sink) storeName() string {
 	return s.env.Name
 }
 
-// oldest is when the first of the records arrived.
+// oldest returns the earliest arrival time of the records.
 func oldest(records []*kgo.Record) time.Time {
 	first := slices.MinFunc(records, func(a, b *kgo.Record) int { return a.Timestamp.Compare(b.Timestamp) })
 	return first.Timestamp
 }
 
-// begun is when the first of the outside events arrived that the records go back to.
+// begun returns the earliest arrival time of the events that the records originate from.
 func begun(records []*kgo.Record) time.Time {
 	first := topics.SinceOf(records[0])
 	for _, r := range records[1:] {
@@ -231,7 +234,7 @@ func begun(records []*kgo.Record) time.Time {
 	return first.Time()
 }
 
-// count adds what was written to the metrics.
+// count adds a written batch to the metrics.
 func (s *Sink) count(b Batch) {
 	streams := s.env.Streams
 	for topic, n := range map[string]int{

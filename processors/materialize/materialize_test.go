@@ -75,7 +75,7 @@ func (w *wire) produceRaw(t *testing.T, topic, key string, value []byte) {
 	must(t, w.client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Key: []byte(key), Value: value}).FirstErr())
 }
 
-// behind returns how many records the group has not committed, over all its topics.
+// behind returns the lag of the group in records, over all its topics.
 func (w *wire) behind(t *testing.T, group string) (n int64) {
 	t.Helper()
 	admin, err := w.kafka.Admin()
@@ -85,7 +85,7 @@ func (w *wire) behind(t *testing.T, group string) (n int64) {
 		topics.PinCards, topics.UsersDeleted)
 	must(t, err)
 	committed, err := admin.FetchOffsets(t.Context(), group)
-	if !errors.Is(err, kerr.GroupIDNotFound) { // nobody has joined yet
+	if !errors.Is(err, kerr.GroupIDNotFound) { // the group does not exist yet
 		must(t, err)
 	}
 	ends.Each(func(end kadm.ListedOffset) {
@@ -95,7 +95,7 @@ func (w *wire) behind(t *testing.T, group string) (n int64) {
 	return n
 }
 
-// goneUsers are deleted users as a process knows them.
+// goneUsers is a process's set of deleted users.
 type goneUsers struct{ sync.Map }
 
 func (g *goneUsers) Has(user schemas.UserID) bool { _, ok := g.Load(user); return ok }
@@ -116,7 +116,7 @@ func (w *wire) named(t *testing.T, name string, cfg materialize.Config, store ma
 	return s
 }
 
-// running runs a sink until the returned stop, which returns what Run returned.
+// running runs a sink until the returned function is called, which returns the result of Run.
 func running(t *testing.T, s *materialize.Sink) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -180,7 +180,7 @@ func same(t *testing.T, what string, got, want any, err error) {
 	}
 }
 
-// brokenStore refuses its first writes.
+// brokenStore fails its first writes.
 type brokenStore struct {
 	*feedstore.Store
 	refusals int
@@ -224,7 +224,7 @@ func TestStoreAwayLosesNothing(t *testing.T) {
 	}
 }
 
-// hangingStore holds its writes until it is told what becomes of them.
+// hangingStore blocks its writes until the test releases them.
 type hangingStore struct {
 	*feedstore.Store
 	begun    chan struct{}
@@ -244,7 +244,7 @@ func (h *hangingStore) Write(ctx context.Context, batch materialize.Batch) error
 	return h.Store.Write(ctx, batch)
 }
 
-// behindSeconds is what Prometheus is told now.
+// behindSeconds returns the current value of the lag metric.
 func behindSeconds(t *testing.T, reg *prometheus.Registry) float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -258,14 +258,14 @@ func behindSeconds(t *testing.T, reg *prometheus.Registry) float64 {
 	return 0
 }
 
-// A store that hangs is behind while it does, and not when it has caught up; one that fails is until it is tried again.
+// A store that hangs or fails has a lag. The lag is 0 after the store has caught up.
 func TestBehindIsToldWhileTheStoreIsAway(t *testing.T) {
 	w := newWire(t)
 	store := &hangingStore{Store: openStore(t), begun: make(chan struct{}, 10), outcomes: make(chan error)}
 	value, err := w.streams.FeedEntries.Encode(&schemas.FeedEntries{User: "user:1", First: 1})
 	must(t, err)
 	old := &kgo.Record{Topic: topics.FeedEntries, Key: []byte("user:1"), Value: value, Timestamp: time.Now().Add(-time.Hour)}
-	client, err := w.kafka.Client(kgo.RecordDeliveryTimeout(24 * time.Hour)) // which begins with the record's own time
+	client, err := w.kafka.Client(kgo.RecordDeliveryTimeout(24 * time.Hour)) // the delivery timeout starts with the timestamp of the record
 	must(t, err)
 	defer client.Close()
 	must(t, client.ProduceSync(t.Context(), old).FirstErr())
@@ -297,7 +297,8 @@ func TestBehindIsToldWhileTheStoreIsAway(t *testing.T) {
 	told("when it has ended", 0)
 }
 
-// A store that lost its rows is not filled by a group that had worked them off, and is by one that was set back.
+// A store that lost its rows is not filled by a group that has already processed the records, but is after the group was
+// reset.
 func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	w := newWire(t)
 	const entries, group = 20, "materialize-standby"
@@ -342,11 +343,12 @@ func TestStoreThatLostItsRowsIsFilledAnew(t *testing.T) {
 	}
 	edges, err := empty.Edges(t.Context(), "user:1", []schemas.ID{"board:3"})
 	same(t, "edges", edges, []schemas.Edge{edge}, err)
-	done, err = operate.Refill(t.Context(), w.kafka, "") // a group that there has never been
+	done, err = operate.Refill(t.Context(), w.kafka, "") // a group that never existed
 	same(t, "of a new store", done, operate.Refilled{Group: "materialize", Records: entries + 1}, err)
 }
 
-// A store whose topics lost records before they were written lacks blocks and deletions: the sink stops and says what to do.
+// If topics lost records before they were written, the store lacks blocks and deletions. The sink stops and reports what to
+// do.
 func TestSink_StopsAtARetentionGap(t *testing.T) {
 	w := newWire(t)
 	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.BlockEdge, Live: true, Time: 4}
@@ -377,7 +379,7 @@ func TestSink_StopsAtARetentionGap(t *testing.T) {
 	must(t, running(t, sink)())
 }
 
-// sizedStore notes the most entries that it was to write at once.
+// sizedStore records the maximum number of entries in one write.
 type sizedStore struct {
 	*feedstore.Store
 	most int
@@ -388,7 +390,7 @@ func (s *sizedStore) Write(ctx context.Context, batch materialize.Batch) error {
 	return s.Store.Write(ctx, batch)
 }
 
-// Visits of many entries are written in batches that are as bounded as those of visits of one.
+// Batches of visits with many entries have the same bound as batches of visits with one.
 func TestBatchesOfEntriesAreBounded(t *testing.T) {
 	w, store := newWire(t), &sizedStore{Store: openStore(t)}
 	const visits, shown = 4, 25
