@@ -7,8 +7,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// applyAction counts an action once and joins it with its pin; if nothing is known of the pin, it waits. An action
-// without an actor, of a deleted user or on a deleted pin is dropped.
+// applyAction counts an action once and joins it with its pin. The action waits while its pin is unknown. Actions without an
+// actor, by a deleted user, or on a deleted pin are dropped.
 func (p *Product) applyAction(e *schemas.ActionEvent) {
 	pin := schemas.PinID(e.Object)
 	switch x := p.pins[pin]; {
@@ -22,7 +22,7 @@ func (p *Product) applyAction(e *schemas.ActionEvent) {
 	p.counted[e.ID] = true
 }
 
-// StopWaiting lets the actions go on whose pin never came: they are joined with nothing.
+// StopWaiting joins the waiting actions, whose pins are unknown, without attributes.
 func (p *Product) StopWaiting() {
 	for pin := range p.waiting {
 		p.stopWaitingFor(pin)
@@ -61,7 +61,7 @@ func (p *Product) join(e *schemas.ActionEvent, object schemas.ObjectAttributes) 
 	p.count(schemas.PinID(e.Object), e.Time, string(e.Verb))
 }
 
-// Impress counts that the pin was shown at the time.
+// Impress counts an impression of the pin at the given time.
 func (p *Product) Impress(pin schemas.PinID, at schemas.Micros) {
 	p.count(pin, at, schemas.ImpressionCount)
 }
@@ -77,7 +77,7 @@ func (p *Product) count(pin schemas.PinID, at schemas.Micros, what string) {
 	p.steps[pin][start][what]++
 }
 
-// stepOf returns the start of the step of item features that the moment is in, before 1970 too.
+// stepOf returns the start of the item-feature step that contains the given time, also before 1970.
 func stepOf(at schemas.Micros) schemas.Micros {
 	start := at - at%schemas.ItemStep
 	if start > at {
@@ -86,7 +86,7 @@ func stepOf(at schemas.Micros) schemas.Micros {
 	return start
 }
 
-// ItemCounts returns what all members did to the pin, step by step, oldest first.
+// ItemCounts returns the counts of all users' actions on the pin, by step, oldest first.
 func (p *Product) ItemCounts(pin schemas.PinID) []schemas.ItemCounts {
 	var counts []schemas.ItemCounts
 	for _, start := range slices.Sorted(maps.Keys(p.steps[pin])) {
@@ -95,8 +95,8 @@ func (p *Product) ItemCounts(pin schemas.PinID) []schemas.ItemCounts {
 	return counts
 }
 
-// Actions returns what the user did, each action joined with what was known of its pin and its actor when it was
-// applied: newest first, ties by id descending.
+// Actions returns the user's actions, newest first, ties by id descending. Each one is joined with what was known of its pin
+// and its actor when it was applied.
 func (p *Product) Actions(user schemas.UserID) []*schemas.EnrichedAction {
 	return newestFirst(slices.Clone(p.actions[user]))
 }

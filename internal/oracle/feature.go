@@ -9,14 +9,14 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Feature says which of a user's actions count, as a definition of a feature does.
+// Feature selects actions of a user, like a feature definition.
 type Feature struct {
-	Verbs  []schemas.Verb      // none: all
-	Window time.Duration       // actions in (as of - Window, as of], to the millisecond
-	Where  map[string][]string // attribute: one of its values is one of these
+	Verbs  []schemas.Verb      // none: all verbs
+	Window time.Duration       // actions in (asOf - Window, asOf], rounded down to milliseconds
+	Where  map[string][]string // by attribute, the allowed values; one value of the action must be among them
 }
 
-// Matching returns the user's actions that count, newest first, ties by id descending.
+// Matching returns the user's matching actions, newest first, ties by id descending.
 func (p *Product) Matching(user schemas.UserID, f Feature, asOf schemas.Micros) []*schemas.EnrichedAction {
 	end := millis(asOf)
 	start := end - f.Window.Milliseconds()
@@ -41,13 +41,13 @@ func (f Feature) matches(a *schemas.EnrichedAction) bool {
 	return true
 }
 
-// Count returns how many of the user's actions count.
+// Count returns the number of the user's matching actions.
 func (p *Product) Count(user schemas.UserID, f Feature, asOf schemas.Micros) int {
 	return len(p.Matching(user, f, asOf))
 }
 
-// CountBy returns how many of the user's actions count for each value of an attribute. Members of a list count once
-// each; an action without the attribute is in no group.
+// CountBy returns the number of the user's matching actions by value of an attribute. Each member of a list counts once. An
+// action without the attribute is in no group.
 func (p *Product) CountBy(user schemas.UserID, f Feature, attribute string, asOf schemas.Micros) map[string]int {
 	groups := map[string]int{}
 	for _, a := range p.Matching(user, f, asOf) {
@@ -58,14 +58,14 @@ func (p *Product) CountBy(user schemas.UserID, f Feature, attribute string, asOf
 	return groups
 }
 
-// Last returns the newest n of the user's actions that count.
+// Last returns the newest n of the user's matching actions.
 func (p *Product) Last(user schemas.UserID, f Feature, n int, asOf schemas.Micros) []*schemas.EnrichedAction {
 	all := p.Matching(user, f, asOf)
 	return all[:min(n, len(all))]
 }
 
-// MeanEmbedding returns the element-wise mean of the pins' embeddings, nil if no action that counts has one. Those of
-// another length than the newest are left out.
+// MeanEmbedding returns the element-wise mean of the embeddings of the matching actions' pins, or nil if there are none. It
+// ignores embeddings whose length differs from that of the newest one.
 func (p *Product) MeanEmbedding(user schemas.UserID, f Feature, asOf schemas.Micros) []float64 {
 	var sum []float64
 	n := 0.0
@@ -88,8 +88,8 @@ func (p *Product) MeanEmbedding(user schemas.UserID, f Feature, asOf schemas.Mic
 	return sum
 }
 
-// Values returns what an action has under an attribute's name: verb, object, actor, or a name below verbAttributes,
-// objectAttributes or actorAttributes. Of a list each member once; nothing for an attribute that is absent.
+// Values returns the values of an action's attribute: verb, object, actor, or a name below verbAttributes, objectAttributes
+// or actorAttributes. It returns each member of a list once, and nil for an absent attribute.
 func Values(a *schemas.EnrichedAction, attribute string) []string {
 	switch object, verb, actor := a.ObjectAttributes, a.VerbAttributes, a.ActorAttributes; attribute {
 	case "verb":
@@ -114,7 +114,7 @@ func Values(a *schemas.EnrichedAction, attribute string) []string {
 	return named(a, attribute)
 }
 
-// named returns one of the attributes that producers name themselves. Such a value may be empty.
+// named returns the value of a producer-defined attribute, which may be empty.
 func named(a *schemas.EnrichedAction, attribute string) []string {
 	side, name, _ := strings.Cut(attribute, ".")
 	sides := map[string]map[string]string{
@@ -128,7 +128,7 @@ func named(a *schemas.EnrichedAction, attribute string) []string {
 	return nil
 }
 
-// present returns the values that are not empty, each once, ascending.
+// present returns the non-empty values, each once, in ascending order.
 func present[T ~string](values ...T) []string {
 	var texts []string
 	for _, v := range values {
@@ -140,7 +140,7 @@ func present[T ~string](values ...T) []string {
 	return slices.Compact(texts)
 }
 
-// millis floors a moment to milliseconds, before 1970 too.
+// millis rounds a time down to milliseconds, also before 1970.
 func millis(m schemas.Micros) int64 { return m.Time().UnixMilli() }
 
 func newestFirst(actions []*schemas.EnrichedAction) []*schemas.EnrichedAction {

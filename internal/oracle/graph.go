@@ -7,10 +7,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// edge is the two registers of a pair: one says whether it is followed, the other whether it is blocked.
+// edge holds the two registers of a pair: one for follow and unfollow, one for block and unblock.
 type edge struct{ follow, block register }
 
-// register is the event that has the last word, nil if there was none.
+// register holds the current winner of a register; nil if there was no event.
 type register struct{ last *schemas.Event }
 
 func (p *Product) edge(user schemas.UserID, other schemas.ID) *edge {
@@ -32,7 +32,7 @@ func (e *edge) apply(f *schemas.FollowEvent) {
 	}
 }
 
-// apply gives the event the last word if it is later; at the same time the stronger verb wins.
+// apply sets the event as the winner if it is later. At the same time, the stronger verb wins.
 func (r *register) apply(e *schemas.Event, stronger schemas.Verb) {
 	switch {
 	case r.last == nil:
@@ -45,7 +45,7 @@ func (r *register) apply(e *schemas.Event, stronger schemas.Verb) {
 
 func (r *register) is(v schemas.Verb) bool { return r.last != nil && r.last.Verb == v }
 
-// Follows says whether the user follows a user, board or interest now, and is not over the cap with that.
+// Follows reports whether the user follows a user, board or interest, and the follow is within the cap of followees.
 func (p *Product) Follows(user schemas.UserID, other schemas.ID) bool {
 	e := p.edges[user][other]
 	if e == nil || !e.follow.is(schemas.Follow) || p.cfg.MaxFollowees == 0 {
@@ -63,14 +63,14 @@ func (p *Product) Follows(user schemas.UserID, other schemas.ID) bool {
 	return earlier < p.cfg.MaxFollowees
 }
 
-// Blocks says whether the user blocks a user, board or interest now.
+// Blocks reports whether the user blocks a user, board or interest.
 func (p *Product) Blocks(user schemas.UserID, other schemas.ID) bool {
 	e := p.edges[user][other]
 	return e != nil && e.block.is(schemas.Block)
 }
 
-// Edges returns every register of the user towards others, and of others who block or have blocked the user, ordered
-// by the other side, then by kind.
+// Edges returns every register of the user, and those of others who block or blocked the user, ordered by the other side,
+// then by kind.
 func (p *Product) Edges(user schemas.UserID) []schemas.Edge {
 	var edges []schemas.Edge
 	for other, e := range p.edges[user] {
@@ -88,8 +88,8 @@ func (p *Product) Edges(user schemas.UserID) []schemas.Edge {
 	return edges
 }
 
-// report returns the register as an edge of the kind, which is live while the verb has the last word; nothing if
-// nobody said anything.
+// report returns the register as an edge of the given kind, or nil if it had no event. The edge is live if live is the
+// winner's verb.
 func (r *register) report(user schemas.UserID, other schemas.ID, k schemas.EdgeKind, live schemas.Verb) []schemas.Edge {
 	if r.last == nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// pipeline is the groups from events to pools on a wire, in one member, with the brute-force product beside them.
+// pipeline runs the groups from events to pools in one member, and applies the same events to a brute-force product.
 type pipeline struct {
 	*proctest.Wire
 	t         *testing.T
@@ -35,13 +35,13 @@ type pipeline struct {
 	effects   map[string]int64
 }
 
-const never = 1_000_000_000 // a threshold that nobody passes
+const never = 1_000_000_000 // a threshold that is never exceeded
 
-// rules returns a fan-out with small steps.
+// rules returns a fan-out configuration with small steps.
 func rules(pullAbove, spreadAbove int) fanout.Config {
 	cfg := fanout.DefaultConfig()
 	cfg.HalfLife, cfg.StepEdges, cfg.PullAbove, cfg.SpreadAbove = time.Hour, 2, pullAbove, spreadAbove
-	cfg.BackfillInterval = 0 // no backfill is deferred: nothing waits for that
+	cfg.BackfillInterval = 0 // no backfill is deferred, because nothing waits for it
 	return cfg
 }
 
@@ -72,7 +72,7 @@ func newPipeline(t *testing.T, cfg pools.Config) *pipeline {
 	return p
 }
 
-// start starts the member anew under other rules. A crash drops what it had not committed.
+// start restarts the member with another configuration. A crash drops what it had not committed.
 func (p *pipeline) start(cfg fanout.Config, crash bool) {
 	p.t.Helper()
 	if p.member != nil {
@@ -92,7 +92,7 @@ func (p *pipeline) start(cfg fanout.Config, crash bool) {
 	p.attach(p.Start("a", groups...))
 }
 
-// attach has the pipeline read the pools of a member.
+// attach makes the pipeline read the pools of a member.
 func (p *pipeline) attach(member *proctest.Member) {
 	p.t.Helper()
 	p.member = member
@@ -105,7 +105,7 @@ func (p *pipeline) attach(member *proctest.Member) {
 	}
 }
 
-// keepEffects adds what the member's groups have counted.
+// keepEffects adds the effects that the member's groups have counted.
 func (p *pipeline) keepEffects() {
 	for _, group := range []string{topics.Fanout, topics.Pools} {
 		for name, n := range p.member.Status(group).Effects {
@@ -114,7 +114,7 @@ func (p *pipeline) keepEffects() {
 	}
 }
 
-// expectEffects wants each of the effects to have been seen: that the rule a test is about was really at work.
+// expectEffects fails unless each of the effects was counted: the rule under test must have been applied.
 func (p *pipeline) expectEffects(names ...string) {
 	p.t.Helper()
 	p.keepEffects()
@@ -125,7 +125,7 @@ func (p *pipeline) expectEffects(names ...string) {
 	}
 }
 
-// tell publishes events, and tells the product.
+// tell publishes events and applies them to the product.
 func (p *pipeline) tell(lines []schemas.Line) {
 	p.t.Helper()
 	if err := p.publisher.Publish(p.t.Context(), lines); err != nil {
@@ -136,7 +136,7 @@ func (p *pipeline) tell(lines []schemas.Line) {
 	}
 }
 
-// compare holds every pool, and what waits of all of them, against the product.
+// compare compares every pool, and the number of waiting pins, with the product.
 func (p *pipeline) compare(when string) {
 	p.t.Helper()
 	p.WaitIdle()
@@ -167,13 +167,13 @@ func (p *pipeline) compare(when string) {
 	}
 }
 
-// random products: each a world of few people, boards, interests and pins about which a lot is said.
+// worlds draws random products: each has a few users, boards, interests and pins with many events.
 type worlds struct {
 	rng   *rand.Rand
 	lines []schemas.Line
 }
 
-// newWorlds returns what is said of n worlds, in no order, half of it twice.
+// newWorlds returns the events of n worlds, in random order, half of them twice.
 func newWorlds(seed uint64, n int) []schemas.Line {
 	w := &worlds{rng: rand.New(rand.NewPCG(seed, 1))}
 	for i := range n {
@@ -190,7 +190,7 @@ func (w *worlds) world(name string) {
 	user := func(i int) schemas.UserID { return schemas.UserID(fmt.Sprintf("user:%s-%d", name, i)) }
 	boards := []schemas.BoardID{"", schemas.BoardID("board:a-" + name), schemas.BoardID("board:b-" + name)}
 	interests := []schemas.InterestID{schemas.InterestID("interest:a-" + name), schemas.InterestID("interest:b-" + name)}
-	const users, doomed = 5, 4 // the last one is deleted in some worlds, and says nothing of what is others'
+	const users, doomed = 5, 4 // the last one is deleted in some worlds and owns nothing of others
 	for range 60 {
 		object := pick(w, schemas.ID(user(w.rng.IntN(users))), schemas.ID(boards[1+w.rng.IntN(2)]), schemas.ID(pick(w, interests...)))
 		verb := pick(w, schemas.Follow, schemas.Follow, schemas.Follow, schemas.Unfollow, schemas.Block, schemas.Unblock)
@@ -202,7 +202,7 @@ func (w *worlds) world(name string) {
 			verb := pick(w, schemas.Create, schemas.Create, schemas.Update, schemas.Update, schemas.Delete)
 			by := author
 			if author != doomed && verb == schemas.Create {
-				by = pick(w, author, w.rng.IntN(doomed)) // the earliest create says whose the pin is
+				by = pick(w, author, w.rng.IntN(doomed)) // the earliest create determines the author
 			}
 			at := 30 + w.rng.IntN(20)
 			facets := on(boards[at%len(boards)], interests[:at%3]...)
@@ -214,21 +214,21 @@ func (w *worlds) world(name string) {
 	}
 }
 
-// parts cuts lines into n runs.
+// parts cuts lines into n parts.
 func parts(lines []schemas.Line, n int) [][]schemas.Line {
 	size := (len(lines) + n - 1) / n
 	return slices.Collect(slices.Chunk(lines, size))
 }
 
-// Whatever is said in whatever order, how often, with crashes in between: the pools end as brute force says, with every
-// followee pushed, every one pulled, all edges spread, and with rules that change in the middle of it.
+// For any events in any order and with repeats and crashes, the pools end as the oracle requires. This holds with every
+// followee pushed, with every one pulled, with all edges spread, and with rules that change in between.
 func TestPoolsOfRandomProducts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	for name, test := range map[string]struct {
-		rules   []fanout.Config // one after the other
+		rules   []fanout.Config // applied one after the other
 		effects []string
-		most    int // followees of a user; 0: the default, which nobody comes to
+		most    int // cap of followees; 0: the default, which is not reached
 	}{
 		"push":   {[]fanout.Config{rules(never, never), rules(never, never)}, nil, 0},
 		"pull":   {[]fanout.Config{rules(0, never), rules(0, never)}, []string{"fanout pulled", "fanout to_pull"}, 0},
@@ -255,7 +255,7 @@ func TestPoolsOfRandomProducts(t *testing.T) {
 				p.tell(lines)
 				if i%2 == 1 {
 					p.compare(fmt.Sprintf("after part %d", i+1))
-					// What went before may have met all pins before all edges: these pins surely find followers.
+					// The earlier pins may all have arrived before the edges. These pins are delivered to followers.
 					p.tell(news(fmt.Sprintf("%d-%d", seed, i), p.product))
 					p.compare(fmt.Sprintf("after the news of part %d", i+1))
 				}
@@ -266,15 +266,15 @@ func TestPoolsOfRandomProducts(t *testing.T) {
 	}
 }
 
-// back announces that everybody is here.
+// back announces that every user is active.
 func (p *pipeline) back() {
 	for _, user := range p.product.Users() {
 		proctest.Publish(p.Wire, p.Streams.Returns, string(user), &schemas.Return{User: user, Time: schemas.MicrosOf(time.Now())})
 	}
 }
 
-// Everybody goes away in the middle. What is new does not reach them, what is taken away does; whoever comes back has
-// what brute force says. The process is killed on the way.
+// Every user becomes inactive in the middle. New pins are not delivered to them, but withdrawals are. After the reactivation,
+// the pools are those of the oracle. The process is killed in between.
 func TestPoolsOfThoseWhoComeBack(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -305,8 +305,8 @@ func testThoseWhoComeBack(t *testing.T, seed uint64, most int) {
 	p.expectEffects("fanout away", "fanout went_away", "fanout came_back", "pools went_away", "pools returned")
 }
 
-// Everybody is away when it is configured that nobody goes away any more: who comes back has what was published meanwhile, and
-// what is afterwards.
+// Every user is inactive when AwayAfter is set to 0. After the reactivation, users have the pins published in the meantime,
+// and later ones.
 func TestPoolsOfThoseWhoWereAwayWhenNobodyGoesAway(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -329,7 +329,7 @@ func TestPoolsOfThoseWhoWereAwayWhenNobodyGoesAway(t *testing.T) {
 	p.expectEffects("fanout away", "pools went_away", "pools returned")
 }
 
-// allAway says whether everybody who follows anybody is away, and every followee knows.
+// allAway reports whether every user with a followee is inactive, and every followee was notified.
 func (p *pipeline) allAway() bool {
 	for _, user := range p.product.Users() {
 		for _, e := range p.product.Edges(user) {
@@ -341,7 +341,7 @@ func (p *pipeline) allAway() bool {
 	return true
 }
 
-// away says whether the edge is one of those who are away, by the rows of fanout.
+// away reports whether the edge belongs to an inactive user, according to the rows of fanout.
 func (p *pipeline) away(user schemas.UserID, followee schemas.ID) bool {
 	row := append([]byte{'a'}, user...)
 	for n := -1; n < 100; n++ {
@@ -361,7 +361,7 @@ func (p *pipeline) away(user schemas.UserID, followee schemas.ID) bool {
 	return false
 }
 
-// news is a new pin of everybody, and the end or another board for some that are there.
+// news returns a new pin by each user, and a deletion or another board for some existing pins.
 func news(name string, product *Product) []schemas.Line {
 	var lines []schemas.Line
 	for i, user := range product.Users() {
@@ -379,7 +379,7 @@ func news(name string, product *Product) []schemas.Line {
 	return lines
 }
 
-// onlyVisible wants nothing in any pool that brute force would not show there.
+// onlyVisible fails if a pool contains a pin that the oracle hides.
 func (p *pipeline) onlyVisible() {
 	p.t.Helper()
 	for _, user := range p.product.Users() {

@@ -14,8 +14,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// While no delivery is applied, a walk of several steps does not end, and ten thousand publications wait for it. The queue
-// stays within a few times its cap, and in the end every pool holds the best of all pins.
+// While no delivery is applied, a walk of several steps does not finish, and ten thousand publications wait for it. The queue
+// stays within a few times its cap. In the end every pool holds the best of all pins.
 func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 	t.Parallel()
 	const followers, pins, most, author = 5, 10_000, 20, "user:author"

@@ -1,13 +1,17 @@
-// Package oracle is the product computed by brute force: everything is kept as it was said, and every question is
-// answered by looking at all of it. It is what tests hold the real pipeline against, so it shares nothing with it but
-// the records and the formula of the score; where the two differ, read the rules, not the pipeline.
+// Package oracle computes the product by brute force: it keeps every event, and evaluates all of them for every query. Tests
+// compare the pipeline with it. Therefore it shares only the records and the formula of the score with the pipeline. If the
+// two differ, the specification decides, not the pipeline.
 //
-// Events may come in any order and any number of times. Events must be valid: what a door would refuse or the pipeline
-// would send to the dead letters must not be applied.
+// Events may be applied in any order and any number of times. They must be valid: events that the API would reject or the
+// pipeline would send to the dead-letter topic must not be applied.
 //
-// It knows no arrival times, therefore: event ids of actions are remembered for ever, an action waits for its pin until
-// StopWaiting, and nothing expires. Edge weights are 1, pools and lists have no cap but the asked one, affinities and
-// related pins are not computed.
+// The oracle has no arrival times. Therefore:
+//
+//   - it remembers the event ids of actions forever;
+//   - an action waits for its pin until StopWaiting;
+//   - nothing expires.
+//
+// Edge weights are 1. Pools and lists have no cap except the requested one. Affinities and related pins are not computed.
 package oracle
 
 import (
@@ -19,37 +23,37 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Config is what of the pipeline's configuration its answers depend on.
+// Config is the part of the pipeline's configuration that determines the results.
 type Config struct {
-	HalfLife time.Duration                          // of scores, > 0
-	Quality  func(create *schemas.PinEvent) float64 // > 0; nil: 1 for every pin
+	HalfLife time.Duration                          // time constant τ of scores, > 0
+	Quality  func(create *schemas.PinEvent) float64 // quality of a pin, > 0; nil: 1 for every pin
 
-	MaxFollowees int // follows of a user that count, the earliest first; 0: all
+	MaxFollowees int // number of a user's follows that count, the earliest first; 0: all
 }
 
-// Product is all that was said so far. It is not for concurrent use.
+// Product is the state after the events applied so far. It is not safe for concurrent use.
 type Product struct {
 	cfg     Config
 	users   map[schemas.UserID]*user
 	pins    map[schemas.PinID]*pin
-	edges   map[schemas.UserID]map[schemas.ID]*edge // by who follows or blocks, and whom
+	edges   map[schemas.UserID]map[schemas.ID]*edge // by the follower or blocker, then by the other side
 	offers  map[schemas.UserID][]*schemas.Offer
 	seen    map[schemas.UserID]map[schemas.PinID]bool
 	actions map[schemas.UserID][]*schemas.EnrichedAction // joined
-	waiting map[schemas.PinID][]*schemas.ActionEvent     // for a pin of which nothing is known
+	waiting map[schemas.PinID][]*schemas.ActionEvent     // actions whose pin is unknown
 	counted map[string]bool                              // ids of actions
 	steps   map[schemas.PinID]map[schemas.Micros]map[string]int64
 
-	present []Pin // what Pins answered since the last event; nil: not asked
+	present []Pin // result of Pins since the last event; nil: not computed
 }
 
-// user is a person as the stream of users tells it.
+// user is the state of a user according to the stream of users.
 type user struct {
 	profile *schemas.UserEvent // the update with the highest (time, id); nil: none
 	deleted bool
 }
 
-// New returns a product of which nothing was said.
+// New returns a product without events.
 func New(cfg Config) *Product {
 	if cfg.Quality == nil {
 		cfg.Quality = func(*schemas.PinEvent) float64 { return 1 }
@@ -68,7 +72,7 @@ func New(cfg Config) *Product {
 	}
 }
 
-// Apply takes in one event, which it keeps and must not be changed afterwards. What a deleted user does is dropped.
+// Apply applies an event. It keeps the event, which must not be modified afterwards. Events by a deleted user are dropped.
 func (p *Product) Apply(line schemas.Line) {
 	p.present = nil
 	switch e := line.Event.(type) {
@@ -89,7 +93,7 @@ func (p *Product) Apply(line schemas.Line) {
 	}
 }
 
-// Users returns everybody who was named as an actor and is not deleted, in ascending order.
+// Users returns the users who were the actor of an event and are not deleted, in ascending order.
 func (p *Product) Users() []schemas.UserID {
 	var users []schemas.UserID
 	for id, u := range p.users {
@@ -101,7 +105,7 @@ func (p *Product) Users() []schemas.UserID {
 	return users
 }
 
-// Pins returns all pins that exist, in ascending order, which must not be changed.
+// Pins returns all pins that exist, in ascending order. The result must not be modified.
 func (p *Product) Pins() []Pin {
 	if p.present != nil {
 		return p.present
@@ -115,7 +119,7 @@ func (p *Product) Pins() []Pin {
 	return p.present
 }
 
-// Serve remembers that the user was shown the pins.
+// Serve records that the user was shown the pins.
 func (p *Product) Serve(user schemas.UserID, pins ...schemas.PinID) {
 	if p.seen[user] == nil {
 		p.seen[user] = map[schemas.PinID]bool{}
@@ -132,7 +136,7 @@ func (p *Product) user(id schemas.UserID) *user {
 	return p.users[id]
 }
 
-// deleted says whether a user is gone, without making a user of an id.
+// deleted reports whether a user is deleted. Unlike user, it does not create an entry.
 func (p *Product) deleted(id schemas.UserID) bool { return p.users[id] != nil && p.users[id].deleted }
 
 func (u *user) apply(e *schemas.UserEvent) {
@@ -144,7 +148,7 @@ func (u *user) apply(e *schemas.UserEvent) {
 	}
 }
 
-// later says whether a comes after b: by event time, then by id.
+// later reports whether a is after b, by event time, then by id.
 func later(a, b *schemas.Event) bool {
 	return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.ID, b.ID)) > 0
 }

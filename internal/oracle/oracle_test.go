@@ -20,7 +20,7 @@ import (
 
 const second schemas.Micros = 1e6
 
-// event fills what all events have; the actor, the verb and the object make its id.
+// event returns the common fields of an event. Its id consists of the time, the actor, the verb and the object.
 func event(at int, actor schemas.UserID, verb schemas.Verb, object schemas.ID) schemas.Event {
 	return schemas.Event{
 		ID:     fmt.Sprintf("%d %s %s %s", at, actor, verb, object),
@@ -89,7 +89,7 @@ func TestPool(t *testing.T) {
 	tests := []struct {
 		name  string
 		lines []schemas.Line
-		want  []schemas.Source // that bring pin:1 to user:u
+		want  []schemas.Source // sources that deliver pin:1 to user:u
 	}{
 		{"nothing followed", []schemas.Line{pin}, nil},
 		{"the author followed", []schemas.Line{follow, pin}, both[:1]},
@@ -146,7 +146,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// rebodied returns a pin event with the id of another and other contents.
+// rebodied returns a pin event with the same id as another and a different body.
 func rebodied(line schemas.Line, change func(*schemas.PinEvent)) schemas.Line {
 	e := *line.Event.(*schemas.PinEvent)
 	change(&e)
@@ -174,7 +174,7 @@ func TestPoolOrder(t *testing.T) {
 	for _, item := range p.Pool("user:u", schemas.Following, 10) {
 		got = append(got, fmt.Sprintf("%s %.3f %s", item.Pin, item.Score, item.Author))
 	}
-	// One half-life of an hour is worth as much as a quality of e.
+	// One time constant, here an hour, is worth as much as a quality of e.
 	want := []string{"pin:good 2.000 user:a", "pin:tie-1 2.000 user:a", "pin:tie-2 2.000 user:a", "pin:old 1.000 user:a"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pool (-want +got):\n%s", diff)
@@ -512,7 +512,7 @@ func TestFeatures(t *testing.T) {
 	})
 }
 
-// Whatever order events come in, and however often, everybody ends with the same pools, edges and lists.
+// The pools, edges and lists do not depend on the order and the repetitions of events.
 func TestOrderDoesNotMatter(t *testing.T) {
 	users := []schemas.UserID{"user:a", "user:b", "user:c"}
 	others := []schemas.ID{"user:a", "user:b", "board:x", "interest:i", "interest:j"}

@@ -7,16 +7,16 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// keptVersions is how many versions of a pin an action can be joined with.
+// keptVersions is the number of versions of a pin that actions can be joined with.
 const keptVersions = 8
 
-// pin is all that was said of one pin.
+// pin holds all events of one pin.
 type pin struct {
 	versions []*schemas.PinEvent // creates and updates, by time, then id
 	deleted  bool
 }
 
-// applyPin takes in what was said of a pin. A deletion is final; whatever comes afterwards is dropped.
+// applyPin applies an event of a pin. A deletion is final; later events are dropped.
 func (p *Product) applyPin(e *schemas.PinEvent) {
 	id := schemas.PinID(e.Object)
 	if p.pins[id] == nil {
@@ -33,7 +33,7 @@ func (p *Product) applyPin(e *schemas.PinEvent) {
 	}
 }
 
-// add puts a version in its place, unless it repeats the newest: of an id that is still held the first body counts.
+// add inserts a version unless it repeats the newest one: while an id is held, its first body counts.
 func (x *pin) add(e *schemas.PinEvent) {
 	if n := len(x.versions); n > 0 && x.versions[n-1].ID == e.ID {
 		return
@@ -46,7 +46,7 @@ func (x *pin) add(e *schemas.PinEvent) {
 	}
 }
 
-// create returns the earliest create, nil if there is none: before it a pin is not there for anybody.
+// create returns the earliest create, or nil if there is none. Without a create the pin does not exist.
 func (x *pin) create() *schemas.PinEvent {
 	for _, e := range x.versions {
 		if e.Verb == schemas.Create {
@@ -56,7 +56,7 @@ func (x *pin) create() *schemas.PinEvent {
 	return nil
 }
 
-// facets returns the author of the earliest create and the rest of the version.
+// facets returns the author of the earliest create and the other facets of the version.
 func (x *pin) facets(version *schemas.PinEvent) schemas.Facets {
 	f := schemas.Facets{Board: version.Board, Interests: version.Interests}
 	if create := x.create(); create != nil {
@@ -65,7 +65,8 @@ func (x *pin) facets(version *schemas.PinEvent) schemas.Facets {
 	return f
 }
 
-// asOf returns what an action at the time is joined with: the newest kept version not after it, else the oldest kept.
+// asOf returns the attributes for an action at time t: those of the newest kept version not after t, or else of the oldest
+// kept one.
 func (x *pin) asOf(t schemas.Micros) schemas.ObjectAttributes {
 	kept := x.versions[max(0, len(x.versions)-keptVersions):]
 	version := kept[0]
@@ -81,7 +82,7 @@ func (x *pin) asOf(t schemas.Micros) schemas.ObjectAttributes {
 	}
 }
 
-// exists says whether the pin was created, not deleted, and its author is still there.
+// exists reports whether the pin was created, is not deleted, and its author is not deleted.
 func (p *Product) exists(id schemas.PinID) bool {
 	x := p.pins[id]
 	if x == nil || x.deleted {
@@ -91,7 +92,7 @@ func (p *Product) exists(id schemas.PinID) bool {
 	return create != nil && !p.deleted(create.Actor)
 }
 
-// Pin is a pin as everybody sees it now.
+// Pin is the current state of a pin.
 type Pin struct {
 	ID schemas.PinID
 	schemas.Facets
@@ -101,7 +102,7 @@ type Pin struct {
 	Link    string
 }
 
-// Pin returns a pin's present state, false if it does not exist: never created, deleted, or its author is.
+// Pin returns the current state of a pin. It returns false if the pin was never created, or if it or its author is deleted.
 func (p *Product) Pin(id schemas.PinID) (Pin, bool) {
 	if !p.exists(id) {
 		return Pin{}, false
@@ -118,7 +119,7 @@ func (p *Product) Pin(id schemas.PinID) (Pin, bool) {
 	}, true
 }
 
-// List returns what the author, board or interest published and still has, newest first, ties by pin.
+// List returns the existing pins of the author, board or interest, newest first, ties by pin.
 func (p *Product) List(followee schemas.Followee) []schemas.PinID {
 	var listed []Pin
 	for _, pin := range p.Pins() {

@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Pool returns the n best candidates that the user has of the source: visible, unseen, best first, ties by pin.
+// Pool returns the user's n best candidates of the source: visible and unseen, best first, ties by pin.
 func (p *Product) Pool(user schemas.UserID, source schemas.Source, n int) []schemas.PoolItem {
 	items := p.candidates(user, source)
 	slices.SortFunc(items, func(a, b schemas.PoolItem) int {
@@ -39,21 +39,21 @@ func (p *Product) candidates(user schemas.UserID, source schemas.Source) []schem
 	return items
 }
 
-// Visible says whether the user may be shown the pin as coming from the source.
+// Visible reports whether the user may see the pin as an item of the source.
 func (p *Product) Visible(user schemas.UserID, source schemas.Source, id schemas.PinID) bool {
 	pin, ok := p.Pin(id)
 	return ok && !p.deleted(user) && !p.hidden(user, pin.Facets) && p.reaches(user, source, pin.Facets)
 }
 
-// VisibleFrozen says whether a pin that the user was shown from the source may stay in the frozen feed: a pin that came
-// by an edge stays while any edge of any source brings it.
+// VisibleFrozen reports whether a pin that the user was shown from the source is visible in the materialized feed. A pin that
+// an edge delivered is visible while an edge of any source justifies it.
 func (p *Product) VisibleFrozen(user schemas.UserID, source schemas.Source, id schemas.PinID) bool {
 	return p.Visible(user, source, id) ||
 		p.Visible(user, schemas.Following, id) || p.Visible(user, schemas.FromInterest, id)
 }
 
-// reaches says whether the source brings pins with these facets to the user: a followed author or board, or a followed
-// interest; other sources need no edge.
+// reaches reports whether the source justifies pins with these facets for the user: by a followed author or board, or by a
+// followed interest. Other sources need no edge.
 func (p *Product) reaches(user schemas.UserID, source schemas.Source, f schemas.Facets) bool {
 	switch source {
 	case schemas.Following:
@@ -64,8 +64,8 @@ func (p *Product) reaches(user schemas.UserID, source schemas.Source, f schemas.
 	return true
 }
 
-// hidden says whether the user must not see pins with these facets, whatever brings them: they are the user's own, or
-// one of the two blocks the other, or the user blocks the board or an interest.
+// hidden reports whether pins with these facets are hidden from the user, whatever their source. These are the user's own
+// pins, pins whose author blocks or is blocked by the user, and pins whose board or interest the user blocks.
 func (p *Product) hidden(user schemas.UserID, f schemas.Facets) bool {
 	if f.Author == user || p.Blocks(user, schemas.ID(f.Author)) || p.Blocks(f.Author, schemas.ID(user)) {
 		return true
@@ -76,8 +76,8 @@ func (p *Product) hidden(user schemas.UserID, f schemas.Facets) bool {
 	return slices.ContainsFunc(f.Interests, func(i schemas.InterestID) bool { return p.Blocks(user, schemas.ID(i)) })
 }
 
-// offered returns what other systems offered the user under the source's name: of each pin the facets of the newest
-// offer and the best score, unless the pin is known to be deleted.
+// offered returns the candidates that external systems offered the user in the source. The newest offer determines the facets
+// of a pin; its score is the best one. Pins that are known to be deleted are omitted.
 func (p *Product) offered(user schemas.UserID, source schemas.Source) []schemas.PoolItem {
 	offers := slices.Clone(p.offers[user])
 	slices.SortStableFunc(offers, func(a, b *schemas.Offer) int {

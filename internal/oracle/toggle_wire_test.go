@@ -12,8 +12,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Followers toggle far beyond the immediate backfills while pins are published, in any order, and the process is killed:
-// after the interval every pool is the oracle's.
+// Followers toggle far beyond the immediate backfills while pins are published, in any order, and the process is killed.
+// After the interval every pool is that of the oracle.
 func TestPools_ConvergeAfterBackfillsWereDeferred(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -43,7 +43,7 @@ func TestPools_ConvergeAfterBackfillsWereDeferred(t *testing.T) {
 		}
 	}
 	rng.Shuffle(len(news), func(i, j int) { news[i], news[j] = news[j], news[i] })
-	for _, line := range news { // among the follows, which stay in order: out of order most of them change nothing
+	for _, line := range news { // between the follows, whose order is kept: in random order most of them have no effect
 		lines = slices.Insert(lines, rng.IntN(len(lines)+1), line)
 	}
 	for i, part := range parts(lines, 12) {
@@ -51,7 +51,7 @@ func TestPools_ConvergeAfterBackfillsWereDeferred(t *testing.T) {
 			p.start(rules, i > 0)
 		}
 		p.tell(part)
-		p.WaitIdle() // or the pins arrive behind all follows
+		p.WaitIdle() // otherwise the pins may arrive after all follows
 	}
 	for author := 3; author < 5; author++ {
 		p.Tick(topics.Fanout, string(user(author)), time.Now().Add(2*time.Hour))

@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// checkPage checks what holds for every answer by itself.
+// checkPage checks what holds for every response on its own.
 func (r *Reader) checkPage(page Page) []error {
 	var problems []error
 	if len(page.Degraded) > 0 && !(r.cfg.Stale > 0 && page.stale()) {
@@ -22,10 +22,10 @@ func (r *Reader) checkPage(page Page) []error {
 	return problems
 }
 
-// stale says whether the page is short because the store is behind, and well but for that.
+// stale reports whether the page is stale, not otherwise degraded, and has a next page.
 func (p Page) stale() bool { return slices.Equal(p.Degraded, []string{"stale"}) && p.Next != nil }
 
-// checkItem holds an item against the pin as it is.
+// checkItem compares an item with the current state of its pin.
 func (r *Reader) checkItem(item Item) []error {
 	pin, ok := r.product.Pin(item.Pin)
 	switch {
@@ -68,8 +68,8 @@ func boardOf(item Item) schemas.BoardID {
 	return *item.Board
 }
 
-// mayBeNew says whether the item may be shown as new: unseen, and visible from its source, or, when it was picked to
-// explore, from any, that of neighbours among them, which needs no edge.
+// mayBeNew reports whether the item may be new: it must be unseen and visible in its source. An exploration item must be
+// visible in any source, including related, which needs no edge.
 func (r *Reader) mayBeNew(item Item) bool {
 	if r.news[item.Pin] {
 		return false
@@ -82,7 +82,7 @@ func (r *Reader) mayBeNew(item Item) bool {
 	})
 }
 
-// checkNew holds the new items of a visit, in their order, against the pools.
+// checkNew compares the new items of a visit, in order, with the pools.
 func (r *Reader) checkNew(items []Item) []error {
 	var problems []error
 	taken := map[schemas.PinID]schemas.Source{}
@@ -98,7 +98,7 @@ func (r *Reader) checkNew(items []Item) []error {
 			}
 		}
 	}
-	if !r.cfg.Plain || len(r.news)+len(items) > r.cfg.Cap { // beyond the cap the pools may have dropped the next best
+	if !r.cfg.Plain || len(r.news)+len(items) > r.cfg.Cap { // beyond the cap, the pools may have dropped the next best
 		return problems
 	}
 	for _, source := range edgeSources() {
@@ -107,8 +107,8 @@ func (r *Reader) checkNew(items []Item) []error {
 	return problems
 }
 
-// checkBest wants the items to be the best of the source's pool, in order; what the visit has taken from another
-// source is passed over.
+// checkBest checks that the items are the best of the source's pool, in order. It ignores pins that the visit took from
+// another source.
 func (r *Reader) checkBest(source schemas.Source, items []Item, taken map[schemas.PinID]schemas.Source) []error {
 	pool := r.product.Pool(r.user, source, len(r.news)+r.cfg.Cap)
 	pool = slices.DeleteFunc(pool, func(c schemas.PoolItem) bool {
@@ -117,7 +117,7 @@ func (r *Reader) checkBest(source schemas.Source, items []Item, taken map[schema
 	})
 	for i, item := range items {
 		if i >= len(pool) {
-			return nil // checkItem tells what must not be there
+			return nil // checkItem reports invalid items
 		}
 		if item.Pin != pool[i].Pin {
 			return []error{fmt.Errorf("%s is the %d. of %s, want %s", item.Pin, i+1, source, pool[i].Pin)}

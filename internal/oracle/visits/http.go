@@ -14,23 +14,23 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// maxBody bounds an answer.
+// maxBody is the maximum size of a response, in bytes.
 const maxBody = 4 << 20
 
-// HTTP is the feed that a server answers.
+// HTTP is a Feed that sends requests to a server.
 type HTTP struct {
 	URL    string       // of the server, without a path
-	Client *http.Client // with a time-out
+	Client *http.Client // with a timeout
 	Feed   string       // "home", "plain" …
-	Limit  int          // items of an answer
+	Limit  int          // items per response
 }
 
-// Visit asks for the feed's top.
+// Visit requests the first page of the feed.
 func (h *HTTP) Visit(ctx context.Context, user schemas.UserID) (Page, error) {
 	return h.page(ctx, user, url.Values{"feed": {h.Feed}})
 }
 
-// Older asks for the page of a cursor.
+// Older requests the page of a cursor.
 func (h *HTTP) Older(ctx context.Context, user schemas.UserID, cursor string) (Page, error) {
 	return h.page(ctx, user, url.Values{"cursor": {cursor}})
 }
@@ -42,7 +42,7 @@ func (h *HTTP) page(ctx context.Context, user schemas.UserID, query url.Values) 
 	return page, err
 }
 
-// Pool asks for the n best candidates that a user has of a source, best first.
+// Pool requests the user's n best candidates of a source, best first.
 func (h *HTTP) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, n int) ([]schemas.PoolItem, error) {
 	var answer struct {
 		Items []struct {
@@ -63,8 +63,7 @@ func (h *HTTP) Pool(ctx context.Context, user schemas.UserID, source schemas.Sou
 	return items, nil
 }
 
-// Features asks for features of users as of a moment. What is returned is by user, then by feature; what is missing is
-// not there.
+// Features requests features of users as of a time. The result is by user, then by feature; missing values are omitted.
 func (h *HTTP) Features(ctx context.Context, names []string, users []schemas.UserID, at time.Time) (map[schemas.UserID]map[string]json.RawMessage, error) {
 	question, err := json.Marshal(map[string]any{"features": names, "users": users, "at": at})
 	if err != nil {
@@ -82,7 +81,7 @@ func (h *HTTP) Features(ctx context.Context, names []string, users []schemas.Use
 	return answer.Values, err
 }
 
-// get reads the answer to one of the calls below a user.
+// get sends a GET request to a path below the user and decodes the response.
 func (h *HTTP) get(ctx context.Context, user schemas.UserID, call string, query url.Values, answer any) error {
 	address := h.URL + "/v1/users/" + url.PathEscape(string(user)) + "/" + call + "?" + query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -92,7 +91,7 @@ func (h *HTTP) get(ctx context.Context, user schemas.UserID, call string, query 
 	return h.do(req, answer)
 }
 
-// do reads the answer to a request.
+// do sends a request and decodes the response.
 func (h *HTTP) do(req *http.Request, answer any) error {
 	resp, err := h.Client.Do(req)
 	if err != nil {

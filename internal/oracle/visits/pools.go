@@ -9,13 +9,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Pools answers what a user's pools hold; see HTTP.
+// Pools returns the contents of a user's pools; see HTTP.
 type Pools interface {
 	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, n int) ([]schemas.PoolItem, error)
 }
 
-// CheckPools holds the n best of each of a user's pools against the product: the same pins in the same order, with the
-// same scores and creation times.
+// CheckPools compares the n best candidates of each of a user's pools with the product: the pins, their order, their scores
+// and their creation times.
 func CheckPools(ctx context.Context, pools Pools, product *oracle.Product, user schemas.UserID, n int) error {
 	for _, source := range edgeSources() {
 		got, err := pools.Pool(ctx, user, source, n)
@@ -29,7 +29,7 @@ func CheckPools(ctx context.Context, pools Pools, product *oracle.Product, user 
 	return nil
 }
 
-// samePool names the first difference.
+// samePool returns an error that describes the first difference.
 func samePool(got, want []schemas.PoolItem) error {
 	for i := range min(len(got), len(want)) {
 		g, w := got[i], want[i]
@@ -48,5 +48,5 @@ func samePool(got, want []schemas.PoolItem) error {
 	return nil
 }
 
-// sameScore allows for another order of additions.
+// sameScore allows for a different order of additions.
 func sameScore(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }

@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// poolsFunc is Pools made of a function.
+// poolsFunc is a function that implements Pools.
 type poolsFunc func(source schemas.Source, n int) ([]schemas.PoolItem, error)
 
 func (f poolsFunc) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, n int) ([]schemas.PoolItem, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/lastfm"
 )
 
-// imported builds the product of the Last.fm set, or skips.
+// imported returns the product of the Last.fm data set, or skips the test.
 func imported(t *testing.T) *oracle.Product {
 	t.Helper()
 	dir, at := os.Getenv("LASTFM_DIR"), os.Getenv("SMARTFEED_LAST_ACTION")
@@ -37,7 +37,7 @@ func imported(t *testing.T) *oracle.Product {
 	return p
 }
 
-// What people did lately is a feature, as it should be.
+// The server computes features of recent actions like the oracle.
 func TestServerFeatures(t *testing.T) {
 	p := imported(t)
 	h := &HTTP{URL: os.Getenv("SMARTFEED_SERVER"), Client: &http.Client{Timeout: 10 * time.Second}}
@@ -98,7 +98,7 @@ func sameActions(t *testing.T, user schemas.UserID, got json.RawMessage, want []
 	}
 }
 
-// A server that has imported the set holds what it should in its pools, and shows it as it should.
+// A server that has imported the data set has the pools of the oracle, and its feeds pass all checks.
 func TestServer(t *testing.T) {
 	p := imported(t)
 	h := &HTTP{URL: os.Getenv("SMARTFEED_SERVER"), Client: &http.Client{Timeout: 10 * time.Second}, Feed: "plain", Limit: 100}

@@ -1,15 +1,15 @@
-// Package visits reads feeds as people do, visit after visit and page after page, and holds what it is shown against
-// the promises and against the brute-force product of package oracle:
+// Package visits reads feeds as users do, visit by visit and page by page. It checks the answers against the promises and
+// against the brute-force product of package oracle:
 //
-//   - no pin is new twice to a user, and a visit and its pages hold no pin twice;
-//   - new items are on top, each one a visible, unseen candidate of the source it names, described as it is now; of a
-//     feed without rules they are the best of each pool, in order and with the pool's scores;
-//   - the rest, and all pages after it, is what was shown before, the newest visit first, without what has become
-//     invisible: no gap, no repeat, no early end, whatever arrives meanwhile;
-//   - nothing is degraded, but for being stale where that is allowed.
+//   - No pin is new twice to a user. A visit and its pages contain no pin twice.
+//   - New items are on top. Each one is a visible, unseen candidate of the source that it names, with its current attributes.
+//     In a feed without rules, they are the best of each pool, in order and with the scores of the pool.
+//   - The other items, and all pages, are what was shown before, newest visit first, without items that are no longer
+//     visible. There is no gap, no repeat and no early end, whatever arrives in the meantime.
+//   - Nothing is degraded, except stale answers where the configuration allows them.
 //
-// The caller tells the product of events once they are worked off; what was shown the readers tell it themselves.
-// HTTP reads feeds, and pools and features for comparison, from a server.
+// The caller applies events to the product once the pipeline has processed them. The readers add what was shown. HTTP reads
+// feeds, and pools and features for comparison, from a server.
 package visits
 
 import (
@@ -25,20 +25,20 @@ import (
 
 // Feed answers visits and pages; see HTTP.
 type Feed interface {
-	// Visit returns a feed's first page, new items on top.
+	// Visit returns the first page of a feed, new items on top.
 	Visit(ctx context.Context, user schemas.UserID) (Page, error)
-	// Older returns the page that the cursor of another names.
+	// Older returns the page of a cursor.
 	Older(ctx context.Context, user schemas.UserID, cursor string) (Page, error)
 }
 
-// Page is an answer.
+// Page is a response.
 type Page struct {
 	Items    []Item   `json:"items"`
-	Next     *string  `json:"next"` // nil at the end
+	Next     *string  `json:"next"` // nil at the end of the feed
 	Degraded []string `json:"degraded"`
 }
 
-// Item is one pin of an answer.
+// Item is one pin in a response.
 type Item struct {
 	Pin       schemas.PinID        `json:"pin"`
 	New       bool                 `json:"new"`
@@ -52,27 +52,27 @@ type Item struct {
 	Link      string               `json:"link"`
 }
 
-// Config says what to expect of the feed.
+// Config describes the expected feed.
 type Config struct {
-	Limit int  // items of an answer, as the Feed asks for them
-	Cap   int  // candidates that a pool is sure to keep
-	Plain bool // the feed has no rules: each pool's best, in order, until nothing is left
-	// Stale is how long the store may be behind: answers may end early and say that they are stale, without being the
-	// end, and such a page is asked for again until this much time has passed without an item.
+	Limit int  // items per response, as the Feed requests them
+	Cap   int  // number of candidates that a pool keeps in any case
+	Plain bool // the feed has no rules: it shows the best of each pool, in order, until none is left
+	// Stale is how long the store may lag. A stale answer may end early without being the end. If it has no items, the reader
+	// retries it until this time has passed.
 	Stale time.Duration
 }
 
-// Reader is one user who reads a feed. It is not for concurrent use.
+// Reader is a user who reads a feed. It is not safe for concurrent use.
 type Reader struct {
 	cfg     Config
 	feed    Feed
 	product *oracle.Product
 	user    schemas.UserID
-	news    map[schemas.PinID]bool // what was ever new
+	news    map[schemas.PinID]bool // pins that were shown as new
 	history []visit                // newest first
 }
 
-// visit is what one visit showed as new, in its order.
+// visit holds the items that one visit showed as new, in order.
 type visit []shown
 
 type shown struct {
@@ -80,16 +80,16 @@ type shown struct {
 	source schemas.Source
 }
 
-// NewReader returns a reader to whom nothing was shown yet.
+// NewReader returns a reader who has not been shown anything.
 func NewReader(cfg Config, feed Feed, product *oracle.Product, user schemas.UserID) *Reader {
 	return &Reader{cfg: cfg, feed: feed, product: product, user: user, news: map[schemas.PinID]bool{}}
 }
 
-// Shown returns how many pins were new to the user so far.
+// Shown returns the number of pins that were shown as new so far.
 func (r *Reader) Shown() int { return len(r.news) }
 
-// Visit makes a visit, checks the answer and returns the walk that its cursor begins. All that is wrong with the answer
-// is joined.
+// Visit makes a visit, checks the response, and returns the walk that its cursor starts. The error joins all problems of the
+// response.
 func (r *Reader) Visit(ctx context.Context) (*Walk, error) {
 	page, err := r.feed.Visit(ctx, r.user)
 	if err != nil {
@@ -109,8 +109,8 @@ func (r *Reader) Visit(ctx context.Context) (*Walk, error) {
 	return w, nil
 }
 
-// ReadAll visits, and pages to the end of what was frozen, until a visit brings nothing new. Of a plain feed everything
-// that the pools were sure to keep must have been shown then. It returns after the first answer with problems.
+// ReadAll makes visits, and reads all pages of each, until a visit shows nothing new. A plain feed must then have shown
+// everything that the pools keep in any case. ReadAll returns after the first response with problems.
 func (r *Reader) ReadAll(ctx context.Context) error {
 	sure := r.sure()
 	for {
@@ -147,10 +147,10 @@ func (r *Reader) sure() []shown {
 	return sure
 }
 
-// edgeSources are the sources that the product has pools of.
+// edgeSources returns the sources of which the product has pools.
 func edgeSources() []schemas.Source { return []schemas.Source{schemas.Following, schemas.FromInterest} }
 
-// remember adds a visit's new items to what was shown.
+// remember records the new items of a visit as shown.
 func (r *Reader) remember(items []Item) {
 	var v visit
 	for _, item := range items {

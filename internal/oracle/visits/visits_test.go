@@ -23,13 +23,13 @@ const (
 	limit  = 7
 )
 
-// fakeFeed is one user's feed as it should be, straight from the product: two new items of each source a visit. Every
-// answer goes through bend, which may spoil it.
+// fakeFeed is one user's correct feed, computed from the product: each visit shows two new items of each source. The function
+// bend may modify every response.
 type fakeFeed struct {
 	product  *oracle.Product
 	frozen   []shown   // oldest first; the position is the index
-	reversed bool      // a visit's items are frozen last first
-	caughtUp time.Time // before, pages are stale
+	reversed bool      // the items of a visit are materialized in reverse order
+	caughtUp time.Time // pages before this time are stale
 	bend     func(call int, p *Page)
 	calls    int
 }
@@ -70,7 +70,7 @@ func (f *fakeFeed) Older(_ context.Context, user schemas.UserID, cursor string) 
 	return f.bent(page), nil
 }
 
-// fill appends visible frozen items below a position, up to the limit.
+// fill appends visible materialized items below a position, up to the limit.
 func (f *fakeFeed) fill(page *Page, user schemas.UserID, below int) {
 	for below > 0 && len(page.Items) < limit {
 		below--
@@ -102,8 +102,8 @@ func (f *fakeFeed) bent(page Page) Page {
 	return page
 }
 
-// product has an author and an interest that the reader follows, with so many pins of each; every third of the author
-// is in the interest, too.
+// product has an author and an interest that the reader follows, with the given number of pins each. Every third pin of the
+// author is in the interest, too.
 func product(pins int) *oracle.Product {
 	p := oracle.New(oracle.Config{HalfLife: time.Hour})
 	follow(p, 1, schemas.Follow, "user:a")
@@ -185,9 +185,10 @@ func TestThingsHappenMeanwhile(t *testing.T) {
 	}
 }
 
-// Each spoiled answer is found, and said.
+// Each incorrect response is detected and reported.
 func TestBadFeeds(t *testing.T) {
-	// Calls: 1 the first visit (4 new), 2 the second (4 new, 3 frozen, a page left), 3 its page (1 frozen).
+	// Calls: 1 is the first visit (4 new), 2 the second visit (4 new, 3 materialized, one more page), 3 its page (1
+	// materialized).
 	tests := []struct {
 		name string
 		call int
@@ -248,7 +249,7 @@ func TestInvisibleItemsMustGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.bend = func(_ int, page *Page) {
-		for i := range page.Items { // as if the answer had been made before
+		for i := range page.Items { // as if the response had been computed before
 			if page.Items[i].Author == "user:a" && !page.Items[i].New {
 				follow(p, 2, schemas.Block, "user:a")
 			}
@@ -259,7 +260,7 @@ func TestInvisibleItemsMustGo(t *testing.T) {
 	}
 }
 
-// What a visit showed is read again in the order in which it was shown.
+// The items of a visit are read again in the order in which they were shown.
 func TestOrderOfFrozenItems(t *testing.T) {
 	p := product(30)
 	err := NewReader(config(), &fakeFeed{product: p, reversed: true}, p, reader).ReadAll(t.Context())
@@ -268,7 +269,7 @@ func TestOrderOfFrozenItems(t *testing.T) {
 	}
 }
 
-// A store that is behind answers short pages that have a next, until it has caught up.
+// A store that lags returns short pages with a next cursor until it has caught up.
 func TestStalePages(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -10,24 +10,24 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Walk is the way from a visit down the frozen feed, page by page. Other visits and walks of the same user may happen
+// Walk reads the materialized feed from a visit downwards, page by page. Other visits and walks of the same user may happen
 // in between.
 type Walk struct {
 	reader *Reader
 	next   *string
 	page   int
 	fresh  int                    // new items of the visit
-	held   map[schemas.PinID]bool // by the visit and its pages
+	held   map[schemas.PinID]bool // shown by the visit and its pages
 	track  *track
 }
 
-// track is what a walk still has to show: what was frozen before, the newest visit first, each as it was shown.
+// track holds what a walk still has to show: the items materialized before it, newest visit first, each as it was shown.
 type track struct {
 	left []shown
-	lost error // where the walk left this track
+	lost error // first item that deviates from the track
 }
 
-// track returns the way down from the newest visit so far.
+// track returns the track that starts at the newest visit so far.
 func (r *Reader) track() *track {
 	t := &track{}
 	for _, v := range r.history {
@@ -36,13 +36,13 @@ func (r *Reader) track() *track {
 	return t
 }
 
-// New returns how many items were new to the user.
+// New returns the number of items that were new to the user.
 func (w *Walk) New() int { return w.fresh }
 
-// More says whether there is a page left.
+// More reports whether there is a further page.
 func (w *Walk) More() bool { return w.next != nil }
 
-// Next reads and checks the next page. All that is wrong with it is joined.
+// Next reads and checks the next page. The error joins all problems of the page.
 func (w *Walk) Next(ctx context.Context) error {
 	w.page++
 	where := fmt.Sprintf("page %d below a visit of %s", w.page, w.reader.user)
@@ -63,10 +63,10 @@ func (w *Walk) Next(ctx context.Context) error {
 	return nil
 }
 
-// retry is how long a stale store is left alone.
+// retry is the pause between requests to a stale store.
 const retry = 10 * time.Millisecond
 
-// fetch asks for the next page, and again while the store is so far behind that nothing of it can be shown.
+// fetch requests the next page. It retries while the page is stale and has no items.
 func (w *Walk) fetch(ctx context.Context) (Page, error) {
 	allowed := w.reader.cfg.Stale
 	for began := time.Now(); ; {
@@ -95,7 +95,7 @@ func (w *Walk) Finish(ctx context.Context) error {
 	return nil
 }
 
-// take follows the items of an answer down the tracks.
+// take checks the items of a response against the track.
 func (w *Walk) take(items []Item) []error {
 	var problems []error
 	frozen := false
@@ -120,7 +120,7 @@ func (w *Walk) take(items []Item) []error {
 	return problems
 }
 
-// follow goes down to the pin. All that is passed over must have become invisible.
+// follow advances the track to the pin. All skipped items must have become invisible.
 func (t *track) follow(r *Reader, pin schemas.PinID) {
 	at := slices.IndexFunc(t.left, func(s shown) bool { return s.pin == pin })
 	switch {
@@ -133,7 +133,7 @@ func (t *track) follow(r *Reader, pin schemas.PinID) {
 	}
 }
 
-// end wants nothing visible to be left.
+// end checks that no visible item is left.
 func (t *track) end(r *Reader) {
 	if t.lost == nil {
 		t.passOver(r, t.left, "at the end")
