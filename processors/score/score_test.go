@@ -38,7 +38,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// The order of two pins by score is that of quality · weight · e^(−age/half-life), whatever the moment asked at.
+// At every moment, the order of two pins by score is their order by quality · weight · e^(−age/τ).
 func TestScoreOrdersAsDecayAtEveryMoment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pin := func(label string) (stored float64, decayed func(now schemas.Micros) float64) {
