@@ -1,9 +1,10 @@
-// Package decay adds up weights that halve every half-life, in a form that time does not change: the logarithm of
-// Σ w·2^(t/half-life), which is forward decay (Cormode, Shkapenyuk, Srivastava, Xu, ICDE 2009). Two sums of the same
-// Scale can be compared at every moment, and the order in which weights come does not matter.
+// Package decay computes sums of weights that halve with every half-life. A Sum is the logarithm of Σ w·2^(t/half-life) over
+// its weights, which does not change as time passes (forward decay: Cormode, Shkapenyuk, Srivastava, Xu, ICDE 2009). Two
+// sums of the same Scale can be compared at any time. The order in which weights are added does not matter.
 //
-// A sum of 2026 is about 480 at a half-life of a month and 2050 at one of a week, and does not say of which it is. So whoever
-// keeps sums keeps their scale beside them (Keep): it changes with the half-life, and the sums do not.
+// A Sum does not reveal its half-life: with weights of 2026, it is about 480 at a half-life of a month and about 2050 at one
+// of a week. Store the Scale together with the sums (Keep). When the half-life changes, the scale changes and the sums stay
+// as they are.
 package decay
 
 import (
@@ -13,24 +14,24 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Sum is the logarithm of a sum of weights, on a Scale.
+// Sum is the logarithm of a sum of decayed weights, on a Scale.
 type Sum float64
 
-// Left is what is left at a time of a weight of 1 from another: above 1 if that is later. halfLife is a microsecond at
-// least. Times of events have no lower bound: as integers their difference can overflow, and age would turn into youth
-// without end.
+// Left returns what remains at to of a weight of 1 that was added at from. It is above 1 if from is later than to. halfLife
+// is at least one microsecond. The times are subtracted as floats: event times have no lower bound, so the difference of the
+// integers could overflow and turn decay into growth.
 func Left(from, to schemas.Micros, halfLife time.Duration) float64 {
 	return math.Exp2((float64(from) - float64(to)) / float64(halfLife.Microseconds()))
 }
 
-// None is the sum of nothing.
+// None returns the sum of no weights.
 func None() Sum { return Sum(math.Inf(-1)) }
 
-// Once is what a weight at a time is worth. The weight is positive. A float64 resolves it to 2e-13 at a half-life of a
-// month: a sum is good to as many parts.
+// Once returns the sum of a single weight at a time. weight must be positive. With a half-life of a month, a float64
+// resolves the logarithm to 2e-13, so the sum has a relative error of 2e-13.
 func Once(weight float64, at schemas.Micros, s Scale) Sum { return Sum(math.Log(weight) + s.one(at)) }
 
-// Plus adds two sums: ln(e^a + e^b), without leaving the logarithm, where the numbers would not fit.
+// Plus returns the sum of a and b: ln(e^a + e^b). It does not compute e^a or e^b, which may exceed the range of a float64.
 func (a Sum) Plus(b Sum) Sum {
 	if a < b {
 		a, b = b, a
@@ -41,10 +42,11 @@ func (a Sum) Plus(b Sum) Sum {
 	return a + Sum(math.Log1p(math.Exp(float64(b-a))))
 }
 
-// Share is the part of a in all, 0 to 1.
+// Share returns the fraction of all that a makes up, from 0 to 1.
 func (a Sum) Share(all Sum) float64 { return min(1, math.Exp(float64(a-all))) }
 
-// At is what the sum has decayed to at a time, in units of the weights, math.MaxFloat64 at most: JSON has no more.
+// At returns the sum as decayed to now, in units of the weights. It is at most math.MaxFloat64, because JSON has no
+// infinity.
 func (a Sum) At(now schemas.Micros, s Scale) float64 {
 	return min(math.MaxFloat64, math.Exp(float64(a)-s.one(now)))
 }

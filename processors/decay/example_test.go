@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Weights that halve every day: what is added up once can be read at every later time, also if they halve faster by then.
+// A sum of weights that halve every day can be read at any later time, even if the half-life changes later.
 func ExampleSum() {
 	const day = 24 * time.Hour
 	start := schemas.Micros(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
@@ -16,9 +16,9 @@ func ExampleSum() {
 
 	scale := decay.NewScale(day)
 	clicks := decay.None().Plus(decay.Once(8, start, scale)).Plus(decay.Once(1, later, scale))
-	fmt.Printf("%.1f\n", clicks.At(later, scale)) // half of eight, and one
+	fmt.Printf("%.1f\n", clicks.At(later, scale)) // half of 8, plus 1
 
-	scale = scale.From(later, day/2) // from here on they halve twice a day
+	scale = scale.From(later, day/2) // from now on, weights halve twice a day
 	fmt.Printf("%.1f\n", clicks.At(later, scale))
 	fmt.Printf("%.2f\n", clicks.At(later+schemas.Micros(day.Microseconds()), scale))
 	// Output:

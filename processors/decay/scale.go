@@ -10,23 +10,24 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Scale is what sums are measured by: a weight w at time t adds w · 2^(t/half-life) · e^origin, t being counted from 1970.
-// The origin is 0 until the half-life changes.
+// Scale is the unit of sums: a weight w at time t adds w · 2^(t/half-life) · e^origin, with t counted from 1970. The origin
+// is 0 until the half-life changes.
 type Scale struct {
 	halfLife time.Duration
 	origin   float64
 }
 
-// NewScale returns the scale of sums whose half-life has always been the same; it is a microsecond at least.
+// NewScale returns the scale of sums whose half-life has never changed. halfLife is at least one microsecond.
 func NewScale(halfLife time.Duration) Scale { return Scale{halfLife: halfLife} }
 
-// From returns the scale on which the half-life is another one from a time on. What a sum was worth then it is worth on both,
-// so that neither sums nor their order change. A weight that comes later counts by the new half-life, however old it is.
+// From returns the scale that has another half-life from now on. At now, every sum has the same value on both scales, so
+// neither the sums nor their order change. Weights that are added later decay by the new half-life, even if their times are
+// older.
 func (s Scale) From(now schemas.Micros, halfLife time.Duration) Scale {
 	return Scale{halfLife: halfLife, origin: s.one(now) - NewScale(halfLife).one(now)}
 }
 
-// one is the logarithm of what a weight of 1 at a time adds.
+// one returns the logarithm of what a weight of 1 at a time adds.
 func (s Scale) one(at schemas.Micros) float64 {
 	return float64(at)/1e6/s.halfLife.Seconds()*math.Ln2 + s.origin
 }
@@ -36,17 +37,18 @@ type Getter interface {
 	Get(row []byte) ([]byte, error)
 }
 
-// Rows are the rows beside which sums are kept, such as the common ones of a partition.
+// Rows stores the scale next to the sums, for example in the common rows of a partition.
 type Rows interface {
 	Getter
 	Put(row, value []byte) error
 }
 
-// scaleRow is the name of the row that has the scale.
+// scaleRow is the name of the row that holds the scale.
 const scaleRow = "scale"
 
-// Keep returns the scale of the sums that are kept beside a row that says so. With another half-life than it had, the row
-// says so from now on. Without a row the sums, if there are any, are taken for those of halfLife, and there is one.
+// Keep returns the scale that is stored in the rows. If the stored half-life differs from halfLife, Keep switches to
+// halfLife at now and stores the new scale. If no scale is stored, Keep assumes that existing sums have halfLife, and stores
+// that scale.
 func Keep(beside Rows, now schemas.Micros, halfLife time.Duration) (Scale, error) {
 	s, found, err := read(beside)
 	switch {
@@ -60,7 +62,7 @@ func Keep(beside Rows, now schemas.Micros, halfLife time.Duration) (Scale, error
 	return s, beside.Put([]byte(scaleRow), s.encode())
 }
 
-// Kept returns the scale that Keep has kept; without any, that of halfLife.
+// Kept returns the scale that Keep stored, or the scale of halfLife if none is stored.
 func Kept(beside Getter, halfLife time.Duration) (Scale, error) {
 	s, found, err := read(beside)
 	if err == nil && !found {
@@ -80,15 +82,15 @@ func read(beside Getter) (s Scale, found bool, err error) {
 	return s, true, nil
 }
 
-// formatScale is the first byte of the row. Another one is another layout.
+// formatScale is the first byte of the row's value and identifies its layout.
 const formatScale = 1
 
-// encode returns format, half-life in nanoseconds, origin.
+// encode returns the format, the half-life in nanoseconds and the origin.
 func (s Scale) encode() []byte {
 	return packed.AppendFloat(binary.AppendVarint([]byte{formatScale}, int64(s.halfLife)), s.origin)
 }
 
-// decode is the reverse of encode.
+// decode parses the output of encode.
 func decode(value []byte) (Scale, error) {
 	r := packed.NewReader(value)
 	if r.Byte() != formatScale {

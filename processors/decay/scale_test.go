@@ -22,7 +22,7 @@ var start = schemas.MicrosOf(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
 
 func after(d time.Duration) schemas.Micros { return start + schemas.Micros(d.Microseconds()) }
 
-// beside are rows in memory.
+// beside holds rows in memory.
 type beside map[string][]byte
 
 func (b beside) Get(row []byte) ([]byte, error) { return b[string(row)], nil }
@@ -32,8 +32,8 @@ func (b beside) Put(row, value []byte) error {
 	return nil
 }
 
-// However often the half-life changes, and between whatever lengths, a sum is what its weights have decayed to one half-life
-// after another; nothing is added to sums but weights.
+// However often and by however much the half-life changes, a sum equals its weights decayed through each half-life in turn.
+// Only added weights increase a sum.
 func TestSumsStandWhenTheHalfLifeChanges(t *testing.T) {
 	lives := []time.Duration{time.Hour, day, 7 * day, month, 2 * month, 365 * day}
 	rapid.Check(t, func(t *rapid.T) {
@@ -57,7 +57,7 @@ func TestSumsStandWhenTheHalfLifeChanges(t *testing.T) {
 			sums[of] = sums[of].Plus(decay.Once(weight, at, scale))
 			want[of] += weight * decay.Left(at, now, halfLife)
 			for i, sum := range sums {
-				// 30 changes, each of a sum of up to 340,000 at an hour: 6e-11.
+				// 30 changes, each with a rounding error for sums of up to 340,000 (half-life of an hour): 6e-11.
 				if got := sum.At(now, scale); math.Abs(got-want[i]) > 1e-8*want[i] {
 					t.Fatalf("sum %d is worth %v, want %v", i, got, want[i])
 				}
@@ -69,9 +69,9 @@ func TestSumsStandWhenTheHalfLifeChanges(t *testing.T) {
 	})
 }
 
-// Before a row says which half-life sums have, it is the one that is configured then.
+// Without a stored scale, sums have the configured half-life.
 func TestSumsWithoutAScaleAreOfTheHalfLifeThatIsConfigured(t *testing.T) {
-	const sum = decay.Sum(473.4) // of the former release, at a half-life of a month
+	const sum = decay.Sum(473.4) // of the previous release, at a half-life of a month
 	rows := beside{}
 	kept, err := decay.Kept(rows, month)
 	if err != nil || kept != decay.NewScale(month) || len(rows) != 0 {
@@ -94,7 +94,7 @@ func TestSumsWithoutAScaleAreOfTheHalfLifeThatIsConfigured(t *testing.T) {
 	}
 }
 
-// A number that no float holds is no answer: JSON has none for infinity.
+// A value that a float64 cannot hold is capped, because JSON has no infinity.
 func TestWorthIsFinite(t *testing.T) {
 	weekly := decay.Once(1, start, decay.NewScale(7*day))
 	if got := weekly.At(start, decay.NewScale(month)); got != math.MaxFloat64 {
@@ -127,7 +127,7 @@ func TestTheRowOfAScale(t *testing.T) {
 	}
 }
 
-// broken are rows that cannot be read.
+// broken holds rows that cannot be read.
 type broken struct{ beside }
 
 var errBroken = errors.New("broken")
