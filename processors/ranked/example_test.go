@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/ranked"
 )
 
-// Rows are read in the order of their bytes: the best score comes first.
+// Rows are read in byte order, so the best score comes first.
 func ExampleAppendScore() {
 	var rows []string
 	for _, score := range []float64{-2, 0.5, 1e6, 0} {

@@ -1,6 +1,6 @@
-// Package ranked is how pins stand in rows that are read best first: the score as eight bytes that sort descending, a
-// compact body beside it, and the rule that says when a list of such rows is trimmed. It is shared by the groups that
-// keep such lists; the encodings are private to the project's tables.
+// Package ranked defines the row format of lists of pins that are read best first. It encodes a score as eight bytes that
+// sort in descending order, encodes the fields of a pin compactly, and decides when a list is trimmed. Several groups share
+// it. The encodings are private to the tables of this project.
 package ranked
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// ScoreBytes is the length of a score in a row name.
+// ScoreBytes is the length of an encoded score in a row name.
 const ScoreBytes = 8
 
 const signBit = 1 << 63
 
-// AppendScore appends a finite score so that rows in ascending order are best first. Zero and negative zero are
-// different scores.
+// AppendScore appends a finite score. Rows in ascending byte order are then best first. Zero and negative zero are different
+// scores.
 func AppendScore(b []byte, score float64) []byte {
 	bits := math.Float64bits(score)
 	if bits&signBit == 0 {
@@ -26,7 +26,7 @@ func AppendScore(b []byte, score float64) []byte {
 	return binary.BigEndian.AppendUint64(b, bits)
 }
 
-// Score reads back the first ScoreBytes bytes of s, which must have that many.
+// Score decodes the first ScoreBytes bytes of s. It panics if s is shorter.
 func Score(s string) float64 {
 	bits := uint64At(s)
 	if bits&signBit == 0 {
@@ -35,12 +35,12 @@ func Score(s string) float64 {
 	return math.Float64frombits(bits)
 }
 
-// AppendVersion appends a version as eight bytes that sort ascending.
+// AppendVersion appends a version as eight bytes that sort in ascending order.
 func AppendVersion(b []byte, v schemas.Version) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(v)^signBit)
 }
 
-// Version reads back the first eight bytes of s, which must have that many.
+// Version decodes the first eight bytes of s. It panics if s is shorter.
 func Version(s string) schemas.Version { return schemas.Version(uint64At(s) ^ signBit) }
 
 func uint64At(s string) (n uint64) {
@@ -50,7 +50,7 @@ func uint64At(s string) (n uint64) {
 	return n
 }
 
-// Body is what a row says of a pin beside its place.
+// Body holds the fields of a pin that the row name does not hold.
 type Body struct {
 	schemas.Facets
 	Created schemas.Micros
@@ -59,12 +59,13 @@ type Body struct {
 
 const flagDeleted = 1
 
-// AppendBody appends the body:
+// AppendBody appends the encoded body:
 //
-//	flags      1 byte, 1: deleted
+//	flags      1 byte; 1: deleted
 //	created    8 bytes, big-endian
-//	author     length as uvarint, bytes; so board, too
-//	interests  number as uvarint, then each as author
+//	author     length as uvarint, bytes
+//	board      as author
+//	interests  count as uvarint, then each as author
 func AppendBody(b []byte, body *Body) []byte {
 	flags := byte(0)
 	if body.Deleted {
@@ -85,10 +86,10 @@ func appendString[T ~string](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// errBody says that a row does not hold a body. The table was written by another program, or is damaged.
+// errBody is returned for a row that does not hold a body: another program wrote the table, or the row is damaged.
 var errBody = errors.New("parse body: cut short or malformed")
 
-// ParseHead reads the first of what AppendBody wrote, which is most of what a list is put in order by.
+// ParseHead decodes the first fields of a body. They are most of what a list is ordered by.
 func ParseHead(s string) (created schemas.Micros, deleted bool, err error) {
 	if len(s) < headBytes || s[0] > flagDeleted {
 		return 0, false, errBody
@@ -98,17 +99,17 @@ func ParseHead(s string) (created schemas.Micros, deleted bool, err error) {
 
 const headBytes = 9 // flags, created
 
-// ParseBody reads what AppendBody wrote, and all of it: an error says that s is anything else. The strings of the body
-// are parts of s.
+// ParseBody decodes a body. It returns an error unless s is exactly one encoded body. The strings of the body share the
+// memory of s.
 func ParseBody(s string) (Body, error) {
 	return parseBody(s, func(n int) []schemas.InterestID { return make([]schemas.InterestID, n) })
 }
 
-// Bodies reads many bodies, whose interests share pieces of memory: one is kept for as long as anybody has a body of it.
-// The zero value is ready.
+// Bodies parses many bodies with few allocations: their interests share blocks of memory. A block stays in memory while any
+// of its bodies is in use. The zero value is ready to use.
 type Bodies struct{ free []schemas.InterestID }
 
-// Parse is ParseBody.
+// Parse is like ParseBody.
 func (b *Bodies) Parse(s string) (Body, error) { return parseBody(s, b.take) }
 
 func (b *Bodies) take(n int) []schemas.InterestID {
@@ -143,13 +144,13 @@ func parseBody(s string, take func(n int) []schemas.InterestID) (Body, error) {
 	return body, nil
 }
 
-// reader takes a string apart. After the first problem it yields zero values and is bad.
+// reader parses a string. After the first error, it sets bad and returns zero values.
 type reader struct {
 	rest string
 	bad  bool
 }
 
-// length reads a uvarint that counts things of at least one byte each.
+// length reads a uvarint that counts items of at least one byte each.
 func (r *reader) length() int {
 	var n uint64
 	for i := 0; i < len(r.rest) && i < binary.MaxVarintLen32; i++ {
@@ -171,7 +172,7 @@ func (r *reader) string() string {
 	return s
 }
 
-// Hash is FNV-1a, 64 bits.
+// Hash returns the 64-bit FNV-1a hash of s.
 func Hash[T ~string](s T) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {
@@ -180,12 +181,13 @@ func Hash[T ~string](s T) uint64 {
 	return h
 }
 
-// TrimDue says for one row in every n that the list it was put in is to be trimmed now. So a list is trimmed once per n
-// rows put on average, the same after a replay, without a counter that would have to be kept for each list: a trim of a
-// few times n rows costs each put a constant. Between two trims a list takes more than k·n rows with probability e^-k.
-// list and row are hashes of what names the list and the row; n is at least 1.
+// TrimDue reports whether to trim a list now, after a row was put into it. It returns true for one row in n on average and
+// gives the same answer after a replay, so no list needs a counter. If a trim costs a few times n row visits, it adds a
+// constant to the cost of each put. Between two trims, more than k·n rows are put with probability e^-k. list and row are
+// hashes of the names of the list and the row. n is at least 1.
 func TrimDue(list, row uint64, n int) bool {
-	// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): FNV's low bits alone follow the last byte too closely.
+	// Finalizer of SplitMix64 (Steele, Lea, Flood 2014). FNV alone is not enough: its low bits depend too much on the last
+	// byte.
 	h := list*0x9e3779b97f4a7c15 ^ row
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb
