@@ -14,10 +14,10 @@ import (
 	"github.com/smartfeed/smartfeed/internal/eventually"
 )
 
-// largest is what a candidate is decoded to.
+// largest has the size of a decoded candidate.
 type largest struct{ Values [11]uint64 }
 
-// The largest answer that bytes alone would admit takes hundreds of MiB once it is decoded.
+// An answer within MaxAnswerBytes could take hundreds of MiB when decoded. Ask limits that.
 func TestAsk_BoundsDecodedSize(t *testing.T) {
 	list := []byte(`{"candidates":[` + strings.Repeat("{},", MaxAnswerBytes/3-10) + `{}]}`)
 	scores := []byte(`{"scores":{` + strings.Repeat(`"":0,`, MaxAnswerBytes/5-10) + `"":0}}`)
@@ -47,7 +47,7 @@ func TestAsk_BoundsDecodedSize(t *testing.T) {
 	}
 }
 
-// Answers under way share one budget, whether or not they are decoded yet.
+// All answers in flight share one budget, whether they are decoded yet or not.
 func TestAsk_BoundsAnswersUnderWay(t *testing.T) {
 	const size, calls = 128 << 10, 3
 	release := make(chan struct{})
@@ -87,7 +87,7 @@ func TestAsk_BoundsAnswersUnderWay(t *testing.T) {
 	}
 }
 
-// Values count beside their text.
+// Decoded values count in addition to their text.
 func TestAsk_CountsDecodedValues(t *testing.T) {
 	s := New(Config{URL: "http://source.example/", Timeout: time.Minute}, nil, time.Now)
 	s.client = &http.Client{Transport: roundTrip(func() []byte { return []byte("[" + strings.Repeat("{},", 1000) + "{}]") })}

@@ -13,8 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/outside"
 )
 
-// A service answers once and is broken from then on: after so many failures nobody waits for it any more, until it has had
-// its rest.
+// A service answers once and then fails. After Failures failures, calls fail immediately, until Rest has passed.
 func ExampleService_Ask() {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// Guard bounds what calls to something that may hang or fail cost whoever makes them: a call has a deadline, and what fails
-// is left alone for a while, see the package. It is safe for concurrent use.
+// Guard is a circuit breaker with a deadline. It limits what calls to something that hangs or fails cost the caller, see the
+// package comment. It is safe for concurrent use.
 type Guard struct {
 	timeout time.Duration
-	most    int // calls under way; 0: any number
+	most    int // calls in flight; 0: unlimited
 	now     func() time.Time
 
 	mu     sync.Mutex
 	calls  int
 	failed int       // in a row
-	rests  time.Time // until when, once failed is Failures
-	trying bool      // a call tries whether it is well again
+	rests  time.Time // until when the breaker is open, if failed has reached Failures
+	trying bool      // a call tests the service (half-open)
 }
 
-// NewGuard returns a guard of any number of calls, each of which has at most timeout.
+// NewGuard returns a Guard without a limit on concurrent calls. Each call may take at most timeout.
 func NewGuard(timeout time.Duration, now func() time.Time) *Guard {
 	return &Guard{timeout: timeout, now: now}
 }
 
-// Do calls f with a context that ends after the time-out, or when half of what ctx has left is over, whichever is first.
-// f returns by then; what it does later is too late, whatever it returns.
+// Do calls f with a context that ends after the timeout, or after half of the remaining time of ctx, whichever is earlier. f
+// must return when its context ends. A later result is discarded: it counts as late.
 //
-// Do fails with an error that is ErrResting or ErrBusy without calling f, with one that is context.DeadlineExceeded when f
-// was too late, and with what f returns. A cancelled ctx does not count as a failure of the service, nor does lateness when
-// ctx left it less than Fair.
+// Do returns an error that wraps ErrResting or ErrBusy without calling f, one that wraps context.DeadlineExceeded if f is
+// late, or the error of f. It does not count as a failure if ctx is cancelled, or if f is late because ctx left it less than
+// Fair.
 func (g *Guard) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	trying, err := g.enter()
 	if err != nil {
@@ -43,14 +43,14 @@ func (g *Guard) Do(ctx context.Context, f func(ctx context.Context) error) error
 	defer cancel()
 	err = f(limited)
 	ended := limited.Err()
-	if errors.Is(ended, context.DeadlineExceeded) { // also what does not heed its context was too late
+	if errors.Is(ended, context.DeadlineExceeded) { // f is late even if it ignored its context
 		err = fmt.Errorf("no answer within %s: %w", given, ended)
 	}
 	g.leave(trying, g.judge(err, ended, given))
 	return err
 }
 
-// given is how long a call may take.
+// given returns how long a call may take.
 func (g *Guard) given(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -59,7 +59,7 @@ func (g *Guard) given(ctx context.Context) time.Duration {
 	return min(g.timeout, max(time.Until(deadline)/2, 0))
 }
 
-// enter takes a place, and says whether the call tries what rested.
+// enter starts a call. It reports whether the call tests a service whose breaker is half-open.
 func (g *Guard) enter() (trying bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,16 +75,16 @@ func (g *Guard) enter() (trying bool, err error) {
 	return trying, nil
 }
 
-// outcome is what a call says of what was called.
+// outcome is what the result of a call says about the service.
 type outcome int
 
 const (
 	well    outcome = iota
-	broke           // it failed, or was too late
-	unknown         // whoever called had too little time, or has gone
+	broke           // failed or late
+	unknown         // the caller had too little time, or cancelled
 )
 
-// judge looks at a call that had so much time; ended is what its context ended with, nil if it did not.
+// judge returns the outcome of a call that was given so much time. ended is the error of its context, or nil.
 func (g *Guard) judge(err, ended error, given time.Duration) outcome {
 	late := errors.Is(ended, context.DeadlineExceeded)
 	switch {

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// heeding hangs until its context ends.
+// heeding blocks until its context ends.
 func heeding(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
-// Who is too late has failed, if it had a fair time; who makes the call always keeps half of what there was.
+// A late call is a failure if it had a fair amount of time. The caller always keeps half of its remaining time.
 func TestALateCallIsAFailure(t *testing.T) {
 	const ms = time.Millisecond
 	deaf := func(context.Context) error { time.Sleep(140 * ms); return nil }
 	for name, c := range map[string]struct {
-		timeout, wait time.Duration // of the guard, and of who calls; 0: any time
-		leaves        time.Duration // who calls goes then; 0: does not
+		timeout, wait time.Duration // timeout of the guard, and remaining time of the caller; 0: unlimited
+		leaves        time.Duration // when the caller cancels; 0: never
 		call          func(context.Context) error
 		took          time.Duration
 		want          error
@@ -65,7 +65,7 @@ func TestALateCallIsAFailure(t *testing.T) {
 	}
 }
 
-// A service with a patient time-out is held to what whoever asks has, too.
+// A service with a long timeout is also limited to half of the caller's remaining time.
 func TestAServiceThatHangsRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		connected := 0
@@ -98,7 +98,7 @@ func TestAServiceThatHangsRests(t *testing.T) {
 	})
 }
 
-// Functions may be called any number of times at once; places are those of services.
+// A Guard without a service does not limit concurrent calls.
 func TestAGuardAloneHasAnyNumberOfPlaces(t *testing.T) {
 	g := NewGuard(time.Minute, time.Now)
 	for range MaxCalls + 1 {

@@ -1,16 +1,15 @@
-// Package outside asks services of others over HTTP while an answer waits: sources of candidates and models of the
-// content generator. Whatever such a service does, it costs an answer no more than its time-out, and leaves it half of
-// the time that it has:
+// Package outside calls external HTTP services while a client waits for an answer: candidate sources and models of the
+// content generator. It limits what a slow or failing service can cost:
 //
-//   - a call has a deadline: its time-out, or half of what whoever asks has left, whichever is first
-//   - an answer is JSON with status 200, at most MaxAnswerBytes, and at most as many values as the question can have as its
-//     answer; redirects are not followed
-//   - at most MaxCalls calls are under way, with answers of at most MaxHeldBytes; what comes above fails at once
-//   - after Failures failures in a row the service is left alone for Rest; then one call tries it, and the others go on
-//     failing at once until that one has come back well. An answer that is too late is a failure
+//   - A call has a deadline: its timeout, or half of the caller's remaining time, whichever is shorter.
+//   - An answer must be JSON with status 200, of at most MaxAnswerBytes. It has at most as many values as the caller
+//     expects. Redirects are not followed.
+//   - At most MaxCalls calls are in flight, and their answers take at most MaxHeldBytes. Calls beyond that fail immediately.
+//   - After Failures failures in a row, the circuit breaker opens for Rest and calls fail immediately. Then it is half-open:
+//     one call tests the service, and the others fail until that call succeeds. A late answer is a failure.
 //
-// A question is POSTed as JSON. Where connections may lead to is decided by who makes them, see Dial; what an address has
-// beside host and path is in no error. A Guard keeps functions of the own process to the same deadline and rest.
+// Requests are JSON, sent by POST. The caller decides which addresses may be connected to, see Dial. Errors contain only the
+// host and path of a URL. A Guard applies the same deadline and circuit breaker to functions of this process.
 package outside
 
 import (
@@ -32,36 +31,37 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
-// The bounds, see the package.
+// Limits of a call and of a service, see the package comment.
 const (
 	MaxAnswerBytes = 4 << 20
 	MaxCalls       = 64
-	MaxHeldBytes   = 64 << 20 // of one service; each value counts as valueBytes beside its text
+	MaxHeldBytes   = 64 << 20 // per service; each decoded value counts as its text plus valueBytes
 	MaxTimeout     = 10 * time.Second
 	Failures       = 5
 	Rest           = 2 * time.Second
 
-	// Fair is how much time a call must have had for it to be a failure that it was too late, unless that was its whole
-	// time-out. A caller who comes with its own time nearly over says nothing about a service.
+	// Fair is the least time that a call must have had for a late answer to count as a failure, unless the configured
+	// timeout is shorter. If the caller's own deadline was nearly over, a late answer says nothing about the service.
 	Fair = 20 * time.Millisecond
 )
 
-// Reasons for not asking at all.
+// ErrResting is returned while the circuit breaker is open. ErrBusy is returned when MaxCalls calls are in flight, or when the
+// answers in flight exceed MaxHeldBytes.
 var (
 	ErrResting = errors.New("left alone after failures")
 	ErrBusy    = errors.New("too many calls or answers under way")
 )
 
-// Config is one service.
+// Config configures one service.
 type Config struct {
-	URL string `yaml:"url"` // http or https; "" for none
+	URL string `yaml:"url"` // http or https; "": none
 
-	// Timeout is how long an answer is waited for, 1ms to 10s. It is never longer than half of what is left of the time
-	// that whoever asks has: of the 150 ms that a feed waits for a chunk by default (feed.generator_timeout) 75 ms.
+	// Timeout is how long a call waits for an answer, 1ms to 10s. A call waits for at most half of the caller's remaining
+	// time: 75 ms if a feed waits 150 ms for a chunk, which is the default of feed.generator_timeout.
 	Timeout time.Duration `yaml:"timeout"`
 }
 
-// Validate reports every value that is out of its bounds.
+// Validate reports every value that is out of bounds.
 func (c Config) Validate() error {
 	errs := []error{bounds.Within("timeout", c.Timeout, time.Millisecond, MaxTimeout)}
 	switch u, err := url.Parse(c.URL); {
@@ -73,19 +73,19 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Service is a service of others. It is safe for concurrent use.
+// Service is a client of an external service. It is safe for concurrent use.
 type Service struct {
 	url    string
-	name   string // in errors
+	name   string // for errors
 	guard  *Guard
 	client *http.Client
-	held   *semaphore.Weighted // bytes of answers
+	held   *semaphore.Weighted // limits the bytes of answers
 }
 
-// Dial makes a connection, as that of net.Dialer does.
+// Dial opens a connection, like net.Dialer.DialContext.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// New returns a service; cfg must be valid, and a nil dial connects to wherever the address leads. Close it.
+// New returns a client of a service. cfg must be valid. A nil dial connects to any address. Call Close after use.
 func New(cfg Config, dial Dial, now func() time.Time) *Service {
 	transport := &http.Transport{
 		DialContext: dial, MaxIdleConnsPerHost: MaxCalls, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: cfg.Timeout,
@@ -98,12 +98,13 @@ func New(cfg Config, dial Dial, now func() time.Time) *Service {
 	}}
 }
 
-// Close gives the idle connections up.
+// Close closes the idle connections.
 func (s *Service) Close() { s.client.CloseIdleConnections() }
 
-// Ask sends a question and reads the answer, which has at most so many values, see jsonbound.Check. It fails with an error that is ErrResting or ErrBusy without asking, with one
-// that is context.DeadlineExceeded when the answer is too late, and with what went wrong otherwise; see Guard.Do for what
-// counts as a failure of the service.
+// Ask sends question and decodes the answer into answer. The answer may have at most values values, see jsonbound.Check.
+//
+// Ask returns an error that wraps ErrResting or ErrBusy if it rejects the call or the answer, context.DeadlineExceeded if the
+// answer is late, or the cause of any other failure. Guard.Do describes what counts as a failure of the service.
 func (s *Service) Ask(ctx context.Context, question, answer any, values int) error {
 	err := s.guard.Do(ctx, func(ctx context.Context) error { return s.ask(ctx, question, answer, values) })
 	if err != nil {
@@ -112,11 +113,11 @@ func (s *Service) Ask(ctx context.Context, question, answer any, values int) err
 	return nil
 }
 
-// nameOf is an address without its query, which may hold a key.
+// nameOf returns an address without its query and credentials, which may be secret.
 func nameOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "a service" // Validate refuses it
+		return "a service" // Validate rejects it
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
@@ -133,7 +134,7 @@ func (s *Service) ask(ctx context.Context, question, answer any, values int) err
 	req.Header.Set("Content-Type", "application/json")
 	res, err := s.client.Do(req)
 	if err != nil {
-		var failed *url.Error // its text has the whole address
+		var failed *url.Error // its text contains the whole URL
 		if errors.As(err, &failed) {
 			err = failed.Err
 		}
@@ -149,10 +150,11 @@ func (s *Service) ask(ctx context.Context, question, answer any, values int) err
 	return nil
 }
 
-// valueBytes is what a decoded value takes beside its text: a candidate without anything is the largest, with 88 bytes.
+// valueBytes is the memory of a decoded value beyond its text. The largest value, a candidate without fields, takes 88
+// bytes.
 const valueBytes = 128
 
-// decode reads an answer within the bounds of one and of all that are under way.
+// decode reads an answer. It enforces the limits of one answer and of all answers in flight.
 func (s *Service) decode(body io.Reader, answer any, values int) error {
 	m := &metered{from: io.LimitReader(body, MaxAnswerBytes+1), held: s.held}
 	defer m.release()
@@ -172,14 +174,14 @@ func (s *Service) decode(body io.Reader, answer any, values int) error {
 	return json.Unmarshal(text, answer)
 }
 
-// metered takes what is read from it off held, until release.
+// metered is a reader that acquires from held each byte that it reads, until release is called.
 type metered struct {
 	from  io.Reader
 	held  *semaphore.Weighted
 	taken int64
 }
 
-// Read implements io.Reader. It fails with ErrBusy.
+// Read implements io.Reader. It returns ErrBusy if held is exhausted.
 func (m *metered) Read(p []byte) (int, error) {
 	n, err := m.from.Read(p)
 	if busy := m.take(int64(n)); busy != nil {

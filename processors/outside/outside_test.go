@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a time that tests move.
+// clock is a clock that tests set.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -38,7 +38,7 @@ func (c *clock) add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// serve starts a service that answers with handle.
+// serve starts a service that handle answers.
 func serve(t *testing.T, timeout time.Duration, handle http.HandlerFunc) (*Service, *clock) {
 	t.Helper()
 	server := httptest.NewServer(handle)
@@ -102,7 +102,7 @@ func TestALateAnswerIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A service that fails is left alone, then tried by one call at a time, and asked again once it is well.
+// After failures, the breaker opens. Then one call at a time tests the service, and all calls pass once a test succeeds.
 func TestAFailingServiceRests(t *testing.T) {
 	var asked atomic.Int32
 	var well atomic.Bool
@@ -205,7 +205,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// What an address has beside host and path may be a key: it is in no error, and users are refused.
+// Errors contain no query of a URL, because it may hold a key. URLs with user information are rejected.
 func TestErrorsHoldNoSecret(t *testing.T) {
 	refuse := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused by dial") }
 	s := New(Config{URL: "https://ranker.example/scores?key=canary", Timeout: time.Second}, refuse, time.Now)
@@ -221,7 +221,7 @@ func TestErrorsHoldNoSecret(t *testing.T) {
 	}
 }
 
-// FuzzAnswer has a service answer anything: it is taken or refused, and what is taken is JSON.
+// FuzzAnswer feeds arbitrary answers to Ask. An accepted answer must be JSON.
 func FuzzAnswer(f *testing.F) {
 	var text []byte
 	serve := roundTrip(func() []byte { return text })
@@ -239,7 +239,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// roundTrip answers without a server.
+// roundTrip answers requests without a server.
 type roundTrip func() []byte
 
 func (r roundTrip) RoundTrip(*http.Request) (*http.Response, error) {
