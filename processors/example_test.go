@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors"
 )
 
-// A part that loses its broker is started again, from where it was; the others go on meanwhile.
+// A part that loses its broker is restarted. The other part continues to run in the meantime.
 func ExampleSupervisor() {
 	ctx, stop := context.WithCancel(context.Background())
 	starts := 0
@@ -17,7 +17,7 @@ func ExampleSupervisor() {
 		if starts++; starts == 1 {
 			return errors.New("the broker is away")
 		}
-		stop() // it works: enough for an example
+		stop() // the restarted part runs: stop the example
 		<-ctx.Done()
 		return nil
 	}

@@ -1,5 +1,5 @@
-// Package processors computes: each folder below it is one group or what groups share. Here is what keeps their parts
-// running, the one place that decides what becomes of an error.
+// Package processors contains the stream processors: each subpackage is one group, or code that groups share. This package
+// runs the parts of a process and is the one place that decides whether an error restarts a part or stops the process.
 package processors
 
 import (
@@ -15,51 +15,52 @@ import (
 	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
-// Part is a long-running piece of the program. Run works until its context ends, and may be called again after it
-// returned. An error with a method Fatal() bool that returns true is one that starting again cannot mend.
+// Part is a long-running component of the process. Run blocks until its context ends, and can be called again after it
+// returned. If Run returns an error with a method Fatal() bool that returns true, a restart cannot fix the error.
 type Part struct {
 	Name string
 	Run  func(ctx context.Context) error
-	// Answers says that the part answers others out of what the rest have. It is ended first, and the rest when it has: what it
-	// has begun to answer is answered in full.
+	// Answers marks a part that answers requests with the help of the other parts. It is stopped first, and the other parts
+	// only after it has returned, so that it can complete the requests in flight.
 	Answers bool
 }
 
-// Condition is what a part is doing.
+// Condition is the current state of a part.
 type Condition string
 
-// The conditions of a part.
+// Conditions of a part.
 const (
 	Idle    Condition = "idle"    // not started yet
 	Running Condition = "running" // its Run has been called and has not returned
-	Waiting Condition = "waiting" // it failed, and is started again at NextTry
-	Ended   Condition = "ended"   // it was asked to end, and did
-	Failed  Condition = "failed"  // for good: the supervisor ends
+	Waiting Condition = "waiting" // Run failed; the part is restarted at NextTry
+	Ended   Condition = "ended"   // stopped by the supervisor
+	Failed  Condition = "failed"  // failed permanently; the supervisor stops
 )
 
 // PartState is a snapshot of one part.
 type PartState struct {
 	Name      string    `json:"name"`
 	Condition Condition `json:"condition"`
-	Since     time.Time `json:"since"` // of the condition
+	Since     time.Time `json:"since"` // when the part entered its condition
 	Restarts  int       `json:"restarts"`
-	LastError string    `json:"last_error,omitempty"` // of the last Run that returned one
+	LastError string    `json:"last_error,omitempty"` // of the last Run that returned an error
 	NextTry   time.Time `json:"next_try,omitzero"`    // while waiting
 }
 
-// Backoff says when a failed part is started again: after Least, twice as much after each further failure, at most
-// Most, each time between half of that and all of it. A part that ran for Healthy begins anew.
+// Backoff is the delay before a failed part is restarted: Least after the first failure, doubled after each further one, at
+// most Most. The delay is random, between half of this value and all of it. A part that ran for Healthy starts over with
+// Least.
 type Backoff struct {
 	Least, Most, Healthy time.Duration
 	Random               func() float64 // in [0, 1)
 }
 
-// DefaultBackoff waits 200 ms at first and 30 s at most; a minute counts as healthy.
+// DefaultBackoff returns a Backoff from 200 ms to 30 s. A part that ran for a minute counts as healthy.
 func DefaultBackoff() Backoff {
 	return Backoff{Least: 200 * time.Millisecond, Most: 30 * time.Second, Healthy: time.Minute, Random: rand.Float64}
 }
 
-// wait is how long to wait after so many failures in a row, at least one.
+// wait returns the delay after a number of consecutive failures, which is at least 1.
 func (b Backoff) wait(failures int) time.Duration {
 	most := b.Most
 	if doublings := failures - 1; doublings < 32 {
@@ -68,7 +69,7 @@ func (b Backoff) wait(failures int) time.Duration {
 	return most/2 + time.Duration(b.Random()*float64(most/2))
 }
 
-// Supervisor runs parts and starts again those that fail.
+// Supervisor runs parts and restarts those that fail.
 type Supervisor struct {
 	parts   []Part
 	backoff Backoff
@@ -78,7 +79,7 @@ type Supervisor struct {
 	states []PartState // in the order of parts
 }
 
-// NewSupervisor prepares to run parts. A nil log: none.
+// NewSupervisor returns a supervisor of parts. If log is nil, nothing is logged.
 func NewSupervisor(backoff Backoff, log *slog.Logger, parts ...Part) *Supervisor {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -90,9 +91,9 @@ func NewSupervisor(backoff Backoff, log *slog.Logger, parts ...Part) *Supervisor
 	return s
 }
 
-// Run runs all parts until ctx ends, and then ends and waits for those that answer, and after them for the rest. A part that
-// fails, or ends without having been asked to, is started again after a while; one that fails for good ends the others, and its
-// error is returned.
+// Run runs all parts until ctx ends. It then stops the parts that answer requests, waits for them, and stops the others. A
+// part that fails or returns early is restarted after a delay. A part that fails permanently stops all others, and Run
+// returns its error.
 func (s *Supervisor) Run(ctx context.Context) error {
 	asked, end := context.WithCancel(ctx)
 	defer end()
@@ -118,20 +119,20 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// State returns a snapshot of every part, in the order in which they were given.
+// State returns a snapshot of every part, in the order in which they were passed to NewSupervisor.
 func (s *Supervisor) State() []PartState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]PartState(nil), s.states...)
 }
 
-// keep runs one part until it is asked to end (nil) or fails for good.
+// keep runs one part until it is stopped (nil) or fails permanently.
 func (s *Supervisor) keep(ctx context.Context, i int) error {
 	for failures := 0; ; {
 		s.set(i, Running, nil, time.Time{})
 		started := time.Now()
 		var err error
-		// A CPU profile then tells the parts apart, with all that they start: go tool pprof -tags.
+		// The label separates the parts in a CPU profile, including the goroutines that they start: go tool pprof -tags.
 		pprof.Do(ctx, pprof.Labels("part", s.parts[i].Name), func(ctx context.Context) { err = s.parts[i].Run(ctx) })
 		if ctx.Err() != nil {
 			s.set(i, Ended, err, time.Time{})
@@ -154,7 +155,7 @@ func (s *Supervisor) keep(ctx context.Context, i int) error {
 	}
 }
 
-// pause waits before a part is started again. False: it is not, the supervisor ends.
+// pause waits before a restart. It returns false if the supervisor stops in the meantime.
 func (s *Supervisor) pause(ctx context.Context, i int, err error, wait time.Duration) bool {
 	s.set(i, Waiting, err, time.Now().Add(wait))
 	s.log.Error("part failed, to be started again", "part", s.parts[i].Name, "error", err, "in", wait)
@@ -178,7 +179,7 @@ func (s *Supervisor) set(i int, c Condition, err error, next time.Time) {
 	}
 }
 
-// isFatal asks the error itself.
+// isFatal reports whether an error declares itself fatal.
 func isFatal(err error) bool {
 	var fatal interface{ Fatal() bool }
 	return errors.As(err, &fatal) && fatal.Fatal()

@@ -13,12 +13,12 @@ import (
 	"github.com/smartfeed/smartfeed/processors"
 )
 
-// exactly has no jitter: every wait is the whole of it.
+// exactly returns a Backoff without jitter: every delay has its full length.
 func exactly() processors.Backoff {
 	return processors.Backoff{Least: time.Second, Most: 10 * time.Second, Healthy: time.Minute, Random: func() float64 { return 1 }}
 }
 
-// failing is a part that fails each time after running for so long; it records when it was started.
+// failing is a part that runs for a fixed time and then fails. It records when it was started.
 type failing struct {
 	began  time.Time
 	starts []time.Duration
@@ -106,7 +106,7 @@ func TestFatalErrorEndsEverythingAndIsReturned(t *testing.T) {
 			}},
 			processors.Part{Name: "good", Run: func(ctx context.Context) error {
 				<-ctx.Done()
-				time.Sleep(3 * time.Second) // its own cleaning up, which is waited for
+				time.Sleep(3 * time.Second) // its cleanup, for which the supervisor waits
 				ended = true
 				return nil
 			}})
@@ -124,11 +124,11 @@ func TestFatalErrorEndsEverythingAndIsReturned(t *testing.T) {
 	})
 }
 
-// What answers is asked to end first, and the rest when it has: it needs them for what it has begun.
+// Parts that answer requests are stopped first, because they need the other parts to complete the requests in flight.
 func TestWhatAnswersEndsFirst(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			var store, door time.Duration // when each had ended
+			var store, door time.Duration // when each had returned
 			began := time.Now()
 			s := processors.NewSupervisor(exactly(), nil,
 				processors.Part{Name: "store", Run: func(ctx context.Context) error {
@@ -138,7 +138,7 @@ func TestWhatAnswersEndsFirst(t *testing.T) {
 				}},
 				processors.Part{Name: "door", Answers: true, Run: func(ctx context.Context) error {
 					<-ctx.Done()
-					time.Sleep(3 * time.Second) // for what it has begun to answer
+					time.Sleep(3 * time.Second) // completes its requests in flight
 					door = time.Since(began)
 					return nil
 				}},
