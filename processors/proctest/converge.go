@@ -8,20 +8,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Case says how events come to a group and what they must come to, in whatever order and however often they arrive.
+// Case describes events and the state that a group must reach from them, whatever the order and number of deliveries.
 type Case[E, S any] struct {
 	Events  []E
-	Start   func(w *Wire) *Member // on a new wire, for each arrangement
+	Start   func(w *Wire) *Member // on a new Wire, once per arrangement
 	Publish func(w *Wire, event E)
-	State   func(w *Wire) S // read when all is worked off
-	Want    S               // by an oracle that knows no Kafka
-	Options []cmp.Option    // of the comparison
+	State   func(w *Wire) S // called when all records are processed
+	Want    S               // computed without Kafka, by an oracle
+	Options []cmp.Option    // for the comparison of State and Want
 }
 
-// Converge publishes the events of a case in n arrangements and holds the end state of each against the oracle's. The
-// first arrangement is the events as they are. The others are shuffled, repeat some events, and are cut into pieces,
-// between which the member is killed and started again or moves its partitions. They are the same in each run of the
-// test; a failure names the arrangement and its order.
+// Converge publishes the events of a case in n arrangements and compares each end state with Want. The first arrangement is
+// the events as they are. The others are shuffled, repeat some events, and are cut into pieces. Between two pieces, the
+// member is killed or stopped, and restarted. The arrangements are the same in each run of the test. A failure reports the
+// arrangement and its order.
 func Converge[E, S any](t *testing.T, n int, c Case[E, S]) {
 	t.Helper()
 	for i := range n {
@@ -48,7 +48,7 @@ func Converge[E, S any](t *testing.T, n int, c Case[E, S]) {
 	}
 }
 
-// interrupt ends the member in turn as a crash would and in order, and starts it again.
+// interrupt kills or stops the member, in turn, and restarts it.
 func interrupt(m *Member, at int) {
 	if at%2 == 1 {
 		m.Kill()

@@ -8,8 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/proctest"
 )
 
-// What a group must end with in any order, whatever comes twice: each arrangement has every event, in pieces between
-// which its members are killed and started again.
+// Each arrangement contains every event, some of them repeated. A group must reach the same state from all arrangements.
 func ExampleArrange() {
 	events := []string{"create", "follow", "unfollow", "delete"}
 	for _, seed := range []uint64{1, 2} {

@@ -11,8 +11,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
-// Member stands for a process: groups with a directory of their own. A group's Run that fails is started again, as the
-// supervisor would.
+// Member simulates a process: groups with their own directory. When a group's Run fails, it is called again, as the
+// supervisor does.
 type Member struct {
 	w       *Wire
 	name    string
@@ -25,7 +25,7 @@ type Member struct {
 	wg     sync.WaitGroup
 }
 
-// Start starts a member; a name that was used before is the same member with the same directory.
+// Start starts a member. If the name was used before, the earlier member is stopped, and the new one uses its directory.
 func (w *Wire) Start(name string, groups ...rows.Group) *Member {
 	w.t.Helper()
 	return w.StartWith(name, nil, groups...)
@@ -72,7 +72,7 @@ func (m *Member) Restart() {
 	}
 }
 
-// keep runs a group until the member ends.
+// keep runs a group until the member stops.
 func (m *Member) keep(ctx context.Context, r *rows.Runner) {
 	for ctx.Err() == nil {
 		if err := r.Run(ctx); err != nil && !errors.Is(context.Cause(ctx), rows.ErrAbandoned) {
@@ -85,20 +85,21 @@ func (m *Member) keep(ctx context.Context, r *rows.Runner) {
 	}
 }
 
-// Stop ends the member in order.
+// Stop stops the member gracefully.
 func (m *Member) Stop() { m.end(nil) }
 
-// Kill ends the member as a crash would: what is pending is dropped, and its stores keep what is on disk.
+// Kill stops the member like a crash: pending batches are dropped, and the local stores keep only what is on disk.
 func (m *Member) Kill() { m.end(rows.ErrAbandoned) }
 
-// Pause lets nothing of the member get through to the broker, nor back, as if its process or its network stood still:
-// after the session time-out of two seconds others have its partitions.
+// Pause blocks all traffic between the member and the broker, as if the process or its network hung. After the session
+// timeout of two seconds, other members take over its partitions.
 func (m *Member) Pause() { m.net.Hold() }
 
-// Resume ends Pause: what the member was about to say is said, late.
+// Resume ends a Pause. The blocked requests are then sent, late.
 func (m *Member) Resume() { m.net.Release() }
 
-// Faults has the broker's answers to this member get lost or changed. Those of the broker to everybody are w.Broker's.
+// Faults returns the member's network, which can drop or change the broker's answers to this member. For answers to all
+// clients, use w.Broker.
 func (m *Member) Faults() *faultnet.Net { return m.net }
 
 func (m *Member) end(cause error) {
@@ -114,10 +115,10 @@ func (m *Member) end(cause error) {
 // View returns the view of one of the member's groups.
 func (m *Member) View(group string) *rows.View { return m.runners[group].View() }
 
-// Status returns what one of the member's groups is doing.
+// Status returns the status of one of the member's groups.
 func (m *Member) Status(group string) rows.Status { return m.runners[group].Status() }
 
-// Owns tells whether an owner's partition is at this member, recovered.
+// Owns reports whether the member owns the owner's partition and has recovered it.
 func (m *Member) Owns(group, owner string) bool {
 	return m.View(group).Read(context.Background(), owner, func(rows.Snapshot) error { return nil }) == nil
 }

@@ -1,6 +1,6 @@
-// Package proctest runs groups of package rows on a real wire, for their tests: an embedded broker and registry with
-// every topic of the catalogue, members that are started, killed, paused and started again, answers that get lost, the
-// rows and records they leave.
+// Package proctest runs groups of package rows in tests, over a real network connection. It starts an embedded broker and
+// schema registry with all topics of the catalogue. Tests can start, kill, pause and restart members, drop answers of the
+// broker, and read the resulting rows and records.
 //
 //	w := proctest.New(t)
 //	w.Start("a", fanout.Group(cfg, w.Kafka.Partitions, w.Streams, nobody))
@@ -8,8 +8,8 @@
 //	w.WaitIdle()
 //	edges := proctest.Drain(w, w.Streams.Edges)
 //
-// Everything fails the test itself, and is cleaned up with it. Broker and members share the test's process, so a kill
-// drops what a crash would drop; for kill -9 see the torture test of rows.
+// All functions fail the test on an error and clean up after the test. Broker and members run in the test's process, so Kill
+// drops what a crash would drop. For kill -9, see the torture test of package rows.
 package proctest
 
 import (
@@ -30,10 +30,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// Patience is how long the methods wait for what must come before they fail the test.
+// Patience is how long the methods wait for a result before they fail the test.
 const Patience = time.Minute
 
-// Wire is brokers and an embedded registry with the catalogue's topics, and the members that work on it.
+// Wire is a broker, an embedded registry with the topics of the catalogue, and the members that process them.
 type Wire struct {
 	Kafka   topics.Kafka
 	Streams *topics.Streams
@@ -44,10 +44,10 @@ type Wire struct {
 	client  *kgo.Client // produces to Record.Partition
 	log     *slog.Logger
 	members map[string]*Member
-	reads   map[string][]string // of groups ever started
+	reads   map[string][]string // topics by group, for every group that was ever started
 }
 
-// New starts a broker with the embedded profile's number of partitions.
+// New starts a broker with the number of partitions of the embedded profile.
 func New(t testing.TB) *Wire { return NewOf(t, topics.EmbeddedPartitions) }
 
 // NewOf starts a broker whose topics have the given number of partitions.
@@ -76,13 +76,13 @@ func newWire(t testing.TB) *Wire {
 	}
 }
 
-// connect makes the topics that are missing, and what the wire publishes with.
+// connect creates the missing topics and opens the client and streams of the wire.
 func (w *Wire) connect(catalogue []topics.Topic, registryURL string) {
 	w.t.Helper()
 	var err error
 	w.client, err = w.Kafka.Client(
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.RecordDeliveryTimeout(0)) // it counts from a record's timestamp, and PublishAt sends old ones
+		kgo.RecordDeliveryTimeout(0)) // the timeout counts from a record's timestamp, and PublishAt sends old ones
 	w.must(err)
 	w.t.Cleanup(w.client.Close)
 	_, err = topics.Apply(w.t.Context(), w.Kafka, catalogue)
@@ -100,7 +100,7 @@ func (w *Wire) must(err error) {
 	}
 }
 
-// CreateTopics makes topics beyond the catalogue's, with the same number of partitions.
+// CreateTopics creates topics that are not in the catalogue, with the same number of partitions.
 func (w *Wire) CreateTopics(names ...string) {
 	w.t.Helper()
 	made, err := kadm.NewClient(w.client).CreateTopics(w.t.Context(), w.Kafka.Partitions, 1, nil, names...)
@@ -108,19 +108,20 @@ func (w *Wire) CreateTopics(names ...string) {
 	w.must(made.Error())
 }
 
-// Publish sends records to a stream's topic under key, and waits for the acknowledgement. Their time is now.
+// Publish sends records to a stream's topic under key and waits for the acknowledgement. Their timestamp is the current
+// time.
 func Publish[T any](w *Wire, s topics.Stream[T], key string, recs ...*T) {
 	w.t.Helper()
 	PublishTo(w, s, topics.Partition(key, w.Kafka.Partitions), key, time.Time{}, recs...)
 }
 
-// PublishAt is Publish with another arrival time.
+// PublishAt is Publish with another timestamp.
 func PublishAt[T any](w *Wire, s topics.Stream[T], at time.Time, key string, recs ...*T) {
 	w.t.Helper()
 	PublishTo(w, s, topics.Partition(key, w.Kafka.Partitions), key, at, recs...)
 }
 
-// PublishTo is Publish to a partition, at an arrival time (zero: now).
+// PublishTo is Publish to an explicit partition and with a timestamp. The zero time stands for the current time.
 func PublishTo[T any](w *Wire, s topics.Stream[T], partition int32, key string, at time.Time, recs ...*T) {
 	w.t.Helper()
 	records := make([]*kgo.Record, len(recs))
@@ -132,7 +133,7 @@ func PublishTo[T any](w *Wire, s topics.Stream[T], partition int32, key string, 
 	w.must(w.client.ProduceSync(w.t.Context(), records...).FirstErr())
 }
 
-// PublishBytes sends bytes as they are: for records that cannot be read.
+// PublishBytes sends values without encoding them, for records that cannot be decoded.
 func (w *Wire) PublishBytes(topic, key string, values ...[]byte) {
 	w.t.Helper()
 	for _, value := range values {
@@ -141,14 +142,15 @@ func (w *Wire) PublishBytes(topic, key string, values ...[]byte) {
 	}
 }
 
-// Tick has the timers fire that are due at a time, which may be to come, in the partition of an owner.
+// Tick fires the timers of an owner's partition that are due at a time, which may be in the future.
 func (w *Wire) Tick(group, owner string, at time.Time) {
 	w.t.Helper()
 	r := &kgo.Record{Topic: topics.TicksOf(group), Partition: topics.Partition(owner, w.Kafka.Partitions), Timestamp: at}
 	w.must(w.client.ProduceSync(w.t.Context(), r).FirstErr())
 }
 
-// Hold runs something beside the members, such as a topic held whole, until the test ends. It must end with its context.
+// Hold runs a function next to the members, such as a global table, until the test ends. It must return when its context
+// ends.
 func (w *Wire) Hold(run func(context.Context) error) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
@@ -162,8 +164,8 @@ func (w *Wire) Hold(run func(context.Context) error) {
 	})
 }
 
-// WaitIdle returns when the groups ever started have worked off everything that has been published, what came of it
-// included. Timers that are not yet due are not waited for.
+// WaitIdle waits until all groups that were ever started have processed everything that was published, including derived
+// records. It does not wait for timers that are not due.
 func (w *Wire) WaitIdle() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), Patience)
@@ -196,11 +198,11 @@ type Record[T any] struct {
 	Partition int32
 	Offset    int64
 	Time      time.Time
-	Since     schemas.Micros // when the outside event arrived that it goes back to
+	Since     schemas.Micros // arrival of the external event that the record originates from
 	Value     *T             // nil: a tombstone
 }
 
-// Drain returns all committed records of a stream's topic, each partition's in order.
+// Drain returns all committed records of a stream's topic. The records of each partition are in order.
 func Drain[T any](w *Wire, s topics.Stream[T]) []Record[T] {
 	w.t.Helper()
 	var out []Record[T]
@@ -223,14 +225,14 @@ type Row struct {
 	Value []byte
 }
 
-// Rows returns the rows of an owner in order, as the changelog has them; those of all owners if owner is "".
+// Rows returns the rows of an owner in order, as stored in the changelog. If owner is "", it returns the rows of all owners.
 func (w *Wire) Rows(group, owner string) []Row {
 	w.t.Helper()
 	state := map[string]Row{}
 	for _, r := range w.Records(topics.TableOf(group)) {
 		name, row, _ := bytes.Cut(r.Key, []byte{0})
 		if len(name) == 0 || owner != "" && string(name) != owner {
-			continue // the kernel's own, or another's
+			continue // a reserved row, or another owner's
 		}
 		if r.Value == nil {
 			delete(state, string(r.Key))
@@ -251,7 +253,7 @@ func (w *Wire) Rows(group, owner string) []Row {
 	return list
 }
 
-// Records returns all committed records of a topic up to its present end, as they are.
+// Records returns all committed records of a topic up to its current end, without decoding them.
 func (w *Wire) Records(topic string) []*kgo.Record {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), Patience)
@@ -284,5 +286,5 @@ func (w *Wire) Records(topic string) []*kgo.Record {
 	return records
 }
 
-// String names the wire in logs.
+// String returns a name for logs.
 func (w *Wire) String() string { return fmt.Sprintf("broker %v", w.Kafka.Brokers) }

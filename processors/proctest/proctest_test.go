@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// tally counts each user's edges in row "n" and passes them on as weights.
+// tally counts each user's edges in row "n" and emits an edge weight for each edge.
 func tally(s *topics.Streams) rows.Group {
 	return rows.Group{
 		Name: topics.Pools,
@@ -37,7 +37,7 @@ func tally(s *topics.Streams) rows.Group {
 	}
 }
 
-// share is how many users are at a member.
+// share returns how many users' partitions a member owns.
 func share(m *proctest.Member, users int) int {
 	n := 0
 	for u := range users {
@@ -122,7 +122,7 @@ func TestPausedMemberChangesNothingLate(t *testing.T) {
 	}
 }
 
-// newest keeps each user's last edge by time in row "e": a register, which converges.
+// newest stores each user's last edge by time in row "e". It is a register and therefore converges.
 func newest(s *topics.Streams) rows.Group {
 	return rows.Group{
 		Name: topics.Pools,
@@ -139,7 +139,7 @@ func newest(s *topics.Streams) rows.Group {
 	}
 }
 
-// converging is a case of newest; of tally it would be none: repeats count.
+// converging returns a case for newest. tally does not pass it, because repeats change its counts.
 func converging(group func(*topics.Streams) rows.Group) proctest.Case[schemas.Edge, map[string]uint64] {
 	c := proctest.Case[schemas.Edge, map[string]uint64]{
 		Start: func(w *proctest.Wire) *proctest.Member { return w.Start("a", group(w.Streams)) },

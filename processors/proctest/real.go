@@ -12,11 +12,13 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// RealKafka names the variable with the addresses of Kafka brokers that tests may use; they leave topics behind.
+// RealKafka names the environment variable that holds the addresses of Kafka brokers for tests. The tests leave topics
+// behind.
 const RealKafka = "SMARTFEED_TEST_KAFKA"
 
-// NewReal is a wire on the Kafka that RealKafka names, and skips the test if it names none. Of the catalogue's topics
-// there are those that are named; these are made anew, and no consumer group is left. The registry is embedded.
+// NewReal returns a wire on the brokers that RealKafka names, and skips the test if it is not set. Only the named topics of
+// the catalogue exist. They are deleted and created again, and consumer groups without members are deleted. The registry is
+// embedded.
 func NewReal(t testing.TB, names ...string) *Wire {
 	t.Helper()
 	addrs := os.Getenv(RealKafka)
@@ -39,7 +41,7 @@ func NewReal(t testing.TB, names ...string) *Wire {
 	return w
 }
 
-// Forget takes away topics, if they are there, and all consumer groups without members.
+// Forget deletes the named topics, if they exist, and all consumer groups without members.
 func (w *Wire) Forget(names ...string) {
 	w.t.Helper()
 	admin, err := w.Kafka.Admin()
