@@ -7,25 +7,25 @@ import (
 	"github.com/smartfeed/smartfeed/internal/bounds"
 )
 
-// Config says how dead letters are retried. See DefaultConfig.
+// Config configures the retries of dead letters. See DefaultConfig.
 type Config struct {
-	Attempts   int           `yaml:"attempts"`    // retries of a letter, 0-1000, default 8; 0: none by itself
-	FirstDelay time.Duration `yaml:"first_delay"` // before the first retry, 100ms-24h, default 30s
+	Attempts   int           `yaml:"attempts"`    // automatic retries of a dead letter, 0-1000, default 8; 0: none
+	FirstDelay time.Duration `yaml:"first_delay"` // delay of the first retry, 100ms-24h, default 30s
 	Linear     int           `yaml:"linear"`      // failures up to which the delay grows by FirstDelay each; then it doubles. 1-1000, default 3
 	MaxDelay   time.Duration `yaml:"max_delay"`   // longest delay, FirstDelay-168h, default 6h
-	Settle     time.Duration `yaml:"settle"`      // after which a letter that has not come back counts as done, 1s-24h, default 1m
+	Settle     time.Duration `yaml:"settle"`      // delay until a retried dead letter that did not fail again is done, 1s-24h, default 1m
 
-	Rate      float64 `yaml:"rate"`       // retries a second of each kind, 0-10,000, default 10; 0: none, what comes waits
-	TopicRate float64 `yaml:"topic_rate"` // of all kinds of a topic together, above 0, at most 10,000, default 50
+	Rate      float64 `yaml:"rate"`       // retries per second and kind, 0-10,000, default 10; 0: none, the dead letters wait
+	TopicRate float64 `yaml:"topic_rate"` // retries per second and topic, 0.001-10,000, default 50
 
-	KeepWaiting int `yaml:"keep_waiting"` // letters of a topic that wait, 1-1,000,000, default 10,000; more are parked
-	KeepBytes   int `yaml:"keep_bytes"`   // of their keys and values, 1 MiB-1 GiB, default 64 MiB; likewise
-	KeepDone    int `yaml:"keep_done"`    // letters of a topic that are done, 0-100,000, default 1,000
-	KeepParked  int `yaml:"keep_parked"`  // letters of a topic that are parked, 1-1,000,000, default 10,000
+	KeepWaiting int `yaml:"keep_waiting"` // waiting dead letters per topic, 1-1,000,000, default 10,000; further ones are parked
+	KeepBytes   int `yaml:"keep_bytes"`   // bytes of their keys and values per topic, 1 MiB-1 GiB, default 64 MiB; further ones are parked
+	KeepDone    int `yaml:"keep_done"`    // done dead letters kept per topic, 0-100,000, default 1,000
+	KeepParked  int `yaml:"keep_parked"`  // parked dead letters kept per topic, 1-1,000,000, default 10,000
 }
 
-// DefaultConfig returns the configuration that the field comments state: the eighth retry of a letter comes two hours
-// after it failed first.
+// DefaultConfig returns the defaults that the field comments state. With them, the eighth retry of a dead letter follows 96
+// minutes after the first failure.
 func DefaultConfig() Config {
 	return Config{
 		Attempts: 8, FirstDelay: 30 * time.Second, Linear: 3, MaxDelay: 6 * time.Hour, Settle: time.Minute,
@@ -34,7 +34,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every value that is out of its bounds.
+// Validate reports every value that is out of bounds.
 func (c Config) Validate() error {
 	return errors.Join(
 		bounds.Within("attempts", c.Attempts, 0, 1000),
@@ -51,10 +51,10 @@ func (c Config) Validate() error {
 	)
 }
 
-// lookAgain returns after how long it is looked again whether what is stopped may go: FirstDelay, within 1s-1m.
+// lookAgain returns how often stopped kinds are checked: FirstDelay, but at least 1s and at most 1m.
 func (c Config) lookAgain() time.Duration { return min(max(c.FirstDelay, time.Second), time.Minute) }
 
-// delay returns how long a letter waits after its n-th failure; n is 1 or more.
+// delay returns how long a dead letter waits after its n-th failure. n is at least 1.
 func (c Config) delay(n int32) time.Duration {
 	d := time.Duration(min(int(n), c.Linear)) * c.FirstDelay
 	for i := c.Linear; i < int(n) && d < c.MaxDelay; i++ {

@@ -7,9 +7,8 @@ import (
 	"github.com/smartfeed/smartfeed/processors/retries"
 )
 
-// Letters that are tried twice, after ten seconds and after twenty more, one a second of each kind; then they rest until
-// somebody orders them. What is out of bounds is told all at
-// once.
+// Letters are retried twice, ten seconds after the first failure and twenty seconds after the second, at one per second and
+// kind. Then they are parked until an order retries them. Validate reports all values that are out of bounds.
 func ExampleConfig() {
 	cfg := retries.DefaultConfig()
 	cfg.Attempts, cfg.FirstDelay, cfg.Rate = 2, 10*time.Second, 1

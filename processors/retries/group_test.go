@@ -23,7 +23,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// quick is a configuration whose delays a test can wait for.
+// quick returns a configuration with delays short enough for a test.
 func quick() retries.Config {
 	cfg := retries.DefaultConfig()
 	cfg.FirstDelay, cfg.MaxDelay, cfg.Settle = 100*time.Millisecond, 200*time.Millisecond, time.Second
@@ -48,7 +48,7 @@ func (r *rig) reader() retries.Reader {
 	return retries.Reader{Rows: r.member.View(topics.Retries), Config: r.cfg}
 }
 
-// letters asks until the partition is here.
+// letters polls the reader until the member owns the partition.
 func (r *rig) letters(topic string, state schemas.RetryState) []schemas.RetriedLetter {
 	r.t.Helper()
 	var list []schemas.RetriedLetter
@@ -95,7 +95,7 @@ func (r *rig) limit(scope string, rate float64, priority int32) {
 	r.order(&schemas.RetryOrder{Topic: topic, Operator: "op", Limits: []schemas.RetryLimit{{Scope: scope, Rate: rate, Priority: priority}}})
 }
 
-// bury publishes a letter about a record of edges.
+// bury publishes a dead letter about a record of edges.
 func (r *rig) bury(offset int64, reason string) *schemas.DeadLetter {
 	r.t.Helper()
 	l := &schemas.DeadLetter{Topic: topics.Edges, Partition: 1, Offset: offset, Group: topics.Pools, Reason: reason,
@@ -104,7 +104,7 @@ func (r *rig) bury(offset int64, reason string) *schemas.DeadLetter {
 	return l
 }
 
-// picky is a group that cannot work off the edges of some users for so many times. It counts in row "n".
+// picky is a group that fails to process the edges of some users a given number of times. It counts edges in row "n".
 type picky struct {
 	mu  sync.Mutex
 	ill map[schemas.UserID]int
@@ -135,7 +135,7 @@ func (r *rig) edge(user schemas.UserID) {
 		&schemas.Edge{User: user, Other: "user:x", Kind: schemas.FollowEdge, Live: true, Time: 1})
 }
 
-// counted returns how many edges a group has applied of each user.
+// counted returns how many edges of each user a group has applied.
 func (r *rig) counted(group string) map[string]uint64 {
 	n := map[string]uint64{}
 	for _, row := range r.Rows(group, "") {
@@ -144,8 +144,8 @@ func (r *rig) counted(group string) map[string]uint64 {
 	return n
 }
 
-// What fails for a while is worked off once, by the group that failed and no other, whatever is killed meanwhile; what
-// fails for good is tried as often as allowed, and no more.
+// A record that fails temporarily is processed once, only by the group that failed, even if members are killed. A record
+// that always fails is retried Attempts times and no more.
 func TestWhatHealsIsWorkedOffOnceAndPoisonRests(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, quick())
@@ -193,7 +193,7 @@ func TestWhatHealsIsWorkedOffOnceAndPoisonRests(t *testing.T) {
 	checkPoison(t, r, ill)
 }
 
-// checkPoison wants each user's record to be tried once and Attempts times again.
+// checkPoison checks that each user's record is tried once and retried Attempts times.
 func checkPoison(t *testing.T, r *rig, ill map[schemas.UserID]bool) {
 	t.Helper()
 	tries, firsts := map[string][]int32{}, map[string]map[int64]bool{}
@@ -221,7 +221,7 @@ func checkPoison(t *testing.T, r *rig, ill map[schemas.UserID]bool) {
 	}
 }
 
-// A rate of zero stops a kind, and it goes on when there is one again. What was ordered keeps to the rate, too.
+// A rate of zero stops a kind, and a rate above zero resumes it. Ordered dead letters are limited by the rate, too.
 func TestALimitOfZeroStopsAKind(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, quick())
@@ -251,7 +251,8 @@ func TestALimitOfZeroStopsAKind(t *testing.T) {
 	}
 }
 
-// What waited at a configured rate of zero goes when the group is started with another, though no record comes.
+// Letters that wait at a configured rate of zero are retried when the group is restarted with another rate, without a new
+// record.
 func TestAnotherConfiguredRateNeedsNoRecord(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
@@ -269,7 +270,8 @@ func TestAnotherConfiguredRateNeedsNoRecord(t *testing.T) {
 	r.Eventually("it is sent", func() bool { return r.published()[string(l.Key)] == string(l.Value) })
 }
 
-// A letter whose topic leaves the catalogue while it waits is parked, and the group goes on with those of others.
+// If the topic of a waiting dead letter leaves the catalogue, the dead letter is parked and the dead letters of other topics
+// are retried.
 func TestTheTopicOfALetterThatWaitsIsNoMore(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
@@ -303,7 +305,7 @@ func TestTheTopicOfALetterThatWaitsIsNoMore(t *testing.T) {
 	r.Eventually("another topic's is sent", func() bool { return len(r.Records(topics.Users)) == 1 })
 }
 
-// published returns the values of the retries on edges by key, and fails if one stands in the wrong partition.
+// published returns the values of the retries on edges by key. It fails the test if a retry is in the wrong partition.
 func (r *rig) published() map[string]string {
 	r.t.Helper()
 	all := map[string]string{}
@@ -317,12 +319,12 @@ func (r *rig) published() map[string]string {
 	return all
 }
 
-// least are the least bounds of a record that rows take.
+// least sets the smallest limits of a record that package rows accepts.
 func least(cfg *rows.Config) {
 	cfg.MaxRecordRows, cfg.MaxRecordBytes, cfg.MaxValueBytes = 1000, 1<<20, 512<<10
 }
 
-// adjusted starts the group anew with other bounds of rows.
+// adjusted restarts the group with another configuration of package rows.
 func (r *rig) adjusted(adjust func(*rows.Config), g rows.Group) {
 	r.t.Helper()
 	r.member = r.StartWith("retries", adjust, g)
@@ -336,7 +338,7 @@ func (r *rig) catalogue() []topics.Topic {
 	return topics.Catalogue(topics.Profile{Partitions: r.Kafka.Partitions, Embedded: true})
 }
 
-// What is due together goes in as many steps as the bounds of a record ask for.
+// Letters that are due together are sent in as many steps as the limits of a record require.
 func TestMoreIsDueThanARecordMayWrite(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ letters, bytes int }{
@@ -367,7 +369,7 @@ func TestMoreIsDueThanARecordMayWrite(t *testing.T) {
 	}
 }
 
-// A timer that fired and came to nothing is set anew by the next letter.
+// If a timer fired without an effect, the next dead letter sets it again.
 func TestALostTimerIsSetAnew(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, quick())
@@ -383,7 +385,7 @@ func TestALostTimerIsSetAnew(t *testing.T) {
 	r.Eventually("it is sent", func() bool { return r.published()["user:2"] != "" })
 }
 
-// A lowered bound of what is kept is come to step by step.
+// After a cap was lowered, the dead letters beyond it are removed step by step.
 func TestLoweredBoundOfWhatIsKept(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
@@ -407,15 +409,15 @@ func TestLoweredBoundOfWhatIsKept(t *testing.T) {
 	}
 }
 
-// When less may go than is due, kinds of greater priority go first.
+// When more dead letters are due than the rates allow, kinds with a higher priority go first.
 func TestPriorityGoesFirst(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.TopicRate = 1 // one at once, and one a second
+	cfg.TopicRate = 1 // a burst of one, then one per second
 	r := newRig(t, cfg)
 	r.limit("edges/pools/low", 0, 0)
 	r.limit("edges/pools/high", 0, 0)
-	r.WaitIdle() // another topic than that of letters, which would go meanwhile
+	r.WaitIdle() // orders and dead letters are on different topics: the limits must apply before dead letters arrive
 	for i := range int64(2) {
 		r.bury(i, "low")
 		r.bury(10+i, "high")
@@ -439,7 +441,7 @@ func TestPriorityGoesFirst(t *testing.T) {
 	}
 }
 
-// What cannot be retried, or has no room, is parked, and what has ended is bounded.
+// Dead letters that cannot be retried, or exceed a cap, are parked. Done and parked dead letters are limited in number.
 func TestBoundsAndWhatIsNotRetried(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
@@ -485,7 +487,7 @@ func TestBoundsAndWhatIsNotRetried(t *testing.T) {
 	}
 }
 
-// Who waits for what was published does not wait for a letter that is to be retried later.
+// WaitIdle does not wait for a dead letter whose retry is due later.
 func TestDelayedRetryIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
@@ -503,7 +505,7 @@ func TestDelayedRetryIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// An order retries what is parked, and what nobody remembers, but nothing that has been worked off.
+// An order retries parked dead letters and dead letters that were removed, but no dead letter that is done.
 func TestAnOrderRetriesWhatIsParked(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
@@ -533,7 +535,8 @@ func TestAnOrderRetriesWhatIsParked(t *testing.T) {
 	}
 }
 
-// A record whose retry header names another record as the one that failed first is a letter of its own: what waits is retried.
+// If the retry header of a record names another record as the one that failed first, its dead letter is separate and is
+// retried.
 func TestLetter_ForgedReturnLeavesTheOtherLetterAlone(t *testing.T) {
 	cfg := quick()
 	cfg.FirstDelay, cfg.MaxDelay = time.Hour, time.Hour
@@ -545,7 +548,7 @@ func TestLetter_ForgedReturnLeavesTheOtherLetterAlone(t *testing.T) {
 	}
 	r.bury(1, "bad")
 	forge(50, 1)
-	forge(51, 2) // the other letter comes later
+	forge(51, 2) // the dead letter of record 2 arrives later
 	r.bury(2, "bad")
 	r.WaitIdle()
 	var got []string

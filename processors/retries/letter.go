@@ -12,10 +12,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// letter is what is known of one record that failed, beside its bytes. Its row is this as JSON: letters are few, and
-// people look at them.
+// letter is the state of a dead letter, without its bytes. It is stored as JSON: there are few dead letters, and people read
+// them.
 type letter struct {
-	Partition int32              `json:"partition"` // of the record that failed first
+	Partition int32              `json:"partition"` // of the record that failed first, like Offset
 	Offset    int64              `json:"offset"`
 	Group     string             `json:"group"`
 	Kind      string             `json:"kind"`
@@ -25,12 +25,12 @@ type letter struct {
 	Why       string             `json:"why,omitempty"`
 	Since     schemas.Micros     `json:"since"`
 	Due       schemas.Micros     `json:"due,omitempty"`   // waiting: when it is retried; sent: when it counts as done
-	To        int32              `json:"to,omitempty"`    // the partition into which it is published
+	To        int32              `json:"to,omitempty"`    // the partition to which it is published
 	Bytes     int                `json:"bytes,omitempty"` // of its key and value, while it waits
 	Sum       uint64             `json:"sum,omitempty"`   // of its key and value, see sumOf; 0: written by an earlier release
 }
 
-// maxReason bounds what is kept of a reason, in bytes.
+// maxReason is the longest reason that is stored, in bytes.
 const maxReason = 300
 
 func cut(reason string) string {
@@ -40,7 +40,8 @@ func cut(reason string) string {
 	return strings.ToValidUTF8(reason, "")
 }
 
-// idOf names a letter among those of its topic: partition and offset of the record that failed first, and the group.
+// idOf returns the id of a dead letter within its topic: partition and offset of the record that failed first, and the
+// group.
 func idOf(l *schemas.DeadLetter) []byte {
 	partition, offset := l.First()
 	return makeID(partition, offset, l.Group)
@@ -54,19 +55,19 @@ func makeID(partition int32, offset int64, group string) []byte {
 
 func (l *letter) id() []byte { return makeID(l.Partition, l.Offset, l.Group) }
 
-// sumOf returns a hash of a letter's record, never 0.
+// sumOf returns a hash of a dead letter's key and value, which is never 0.
 func sumOf(l *schemas.DeadLetter) uint64 {
 	sum := sha256.Sum256(slices.Concat(binary.AppendUvarint(nil, uint64(len(l.Key))), l.Key, l.Value))
 	return max(binary.BigEndian.Uint64(sum[:]), 1)
 }
 
-// repeats reports whether a letter can be of the record that known is of. On topics that producers write any of them can put the
-// header of a retry on a record of its own, and name another record as the one that failed first.
+// repeats reports whether l can be about the same record as known. On a public topic, any producer can set the retry header
+// on its own record and name another record as the one that failed first.
 func repeats(known *letter, l *schemas.DeadLetter) bool {
 	return known.Sum == 0 || known.Sum == sumOf(l) && l.Attempts <= known.Attempts+1
 }
 
-// isNews tells whether a letter says something that is not known: who publishes it may do so twice.
+// isNews reports whether a dead letter says something that is not known. A producer may publish the same dead letter twice.
 func isNews(known *letter, l *schemas.DeadLetter) bool {
 	switch {
 	case known == nil || l.Attempts > known.Attempts || !repeats(known, l):
@@ -77,7 +78,7 @@ func isNews(known *letter, l *schemas.DeadLetter) bool {
 	return known.State == schemas.RetrySent || known.State == schemas.RetryDone
 }
 
-// Why a letter is parked.
+// Reasons why a dead letter is parked.
 const (
 	whyTried = "it was tried as often as is allowed"
 	whyTopic = "its topic takes no retries"
@@ -86,7 +87,7 @@ const (
 	whyRoom  = "too many others wait"
 )
 
-// never returns why a letter cannot be retried by this group at all, "" if it can.
+// never returns why this group can never retry a dead letter, or "" if it can.
 func (g *group) never(l *schemas.DeadLetter) string {
 	t, ok := g.topics[l.Topic]
 	switch {
@@ -94,33 +95,33 @@ func (g *group) never(l *schemas.DeadLetter) string {
 		return whyTopic
 	case len(l.Key)+len(l.Value) > topics.MaxRetriedBytes:
 		return whyLong
-	case len(l.Key)+len(l.Value) == 0: // such as one in the place of a batch that nobody can read
+	case len(l.Key)+len(l.Value) == 0: // for example, the dead letter of a batch that cannot be decoded
 		return whyEmpty
 	}
 	return ""
 }
 
-// takes tells whether letters can go to a partition of a topic.
+// takes reports whether dead letters can be published to a partition of a topic.
 func (g *group) takes(topic string, partition int32) bool {
 	t, ok := g.topics[topic]
 	return ok && partition >= 0 && partition < t.Partitions
 }
 
-// pace is when the next may go of what keeps to a rate: the generic cell rate algorithm (ITU-T I.371), with a burst of
-// one second's worth.
+// pace is the time at which a rate limit next allows a retry. It is the generic cell rate algorithm (ITU-T I.371), with a
+// burst of one second's worth of retries.
 type pace schemas.Micros
 
-// open tells whether one may go now.
+// open reports whether a retry is allowed now.
 func (p pace) open(now schemas.Micros) bool { return p <= pace(now) }
 
-// went returns the pace after one has gone. rate is in 1/s, above 0.
+// went returns the pace after a retry. rate is in retries per second, above 0.
 func (p pace) went(now schemas.Micros, rate float64) pace {
 	return max(p, pace(now)-pace(time.Second/time.Microsecond)) + pace(math.Round(1e6/rate))
 }
 
 func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
 
-// limit is what was set for a scope. Its row is this as JSON.
+// limit is the rate limit that an operator set for a scope. It is stored as JSON.
 type limit struct {
 	Rate     float64        `json:"rate"` // below 0: as configured
 	Priority int32          `json:"priority"`
@@ -128,7 +129,7 @@ type limit struct {
 	Time     schemas.Micros `json:"time"`
 }
 
-// scopes returns what a limit of a kind can be set for, the narrowest first.
+// scopes returns the scopes whose limits apply to a kind, the narrowest first.
 func scopes(kind string) []string {
 	parts := strings.SplitN(kind, "/", 3)
 	list := []string{kind}
@@ -138,7 +139,7 @@ func scopes(kind string) []string {
 	return list
 }
 
-// limitOf returns what is in force for a kind.
+// limitOf returns the limit that applies to a kind.
 func limitOf(limits map[string]limit, kind string, byDefault float64) limit {
 	for _, scope := range scopes(kind) {
 		l, ok := limits[scope]

@@ -39,7 +39,7 @@ func TestWhatIsStoppedIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// Whoever asks at whatever moments, in no stretch of time more go than the rate allows, and a second's worth beside.
+// Whenever retries are attempted, no interval contains more of them than the rate allows plus one second's worth.
 func TestPaceKeepsTheRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Float64Range(0.01, 1000).Draw(t, "rate")

@@ -10,19 +10,19 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Rows reads the committed rows of the partitions that are here. *rows.View does.
+// Rows reads committed rows of the partitions that this process owns. *rows.View implements it.
 type Rows interface {
 	Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error
 }
 
-// Reader tells how the letters of topics stand, of the partitions that are here.
+// Reader reads the retry states of dead letters in the partitions that this process owns.
 type Reader struct {
 	Rows   Rows
 	Config Config
 }
 
-// RetryKinds returns the kinds of a topic's letters, by name. It fails with a *rows.NotHereError when the partition is
-// not here.
+// RetryKinds returns the kinds of a topic's dead letters, ordered by name. It returns a *rows.NotHereError if this process
+// does not own the topic's partition.
 func (r Reader) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKind, error) {
 	list := []schemas.RetryKind{}
 	err := r.Rows.Read(ctx, topic, func(s rows.Snapshot) error {
@@ -44,7 +44,7 @@ func (r Reader) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKi
 	return list, nil
 }
 
-// told is the kind as readers see it.
+// told returns the kind in its public form.
 func (w *waiting) told(topic string) schemas.RetryKind {
 	states := map[schemas.RetryState]int64{}
 	for _, s := range schemas.RetryStates() {
@@ -60,8 +60,8 @@ func (w *waiting) told(topic string) schemas.RetryKind {
 	return told
 }
 
-// RetriedLetters returns letters of a topic, those of a kind alone unless it is "", and those in a state unless that is
-// "": at most so many, who came into their state last first. It fails as RetryKinds does.
+// RetriedLetters returns up to most dead letters of a topic, the ones whose state changed last first. A kind or state that
+// is not "" restricts the result to it. The errors are those of RetryKinds.
 func (r Reader) RetriedLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedLetter, error) {
 	list := []schemas.RetriedLetter{}
 	err := r.Rows.Read(ctx, topic, func(s rows.Snapshot) error {

@@ -1,55 +1,75 @@
-// Package retries tries again what could not be worked off: dead letters, after a while, a number of times, at a rate
-// that an operator can turn to zero.
+// Package retries retries dead letters: after a delay, a limited number of times, and at a rate that an operator can change
+// or set to zero.
 //
-//	owner   topic that the letters came from
+//	owner   topic of the dead letter's record
 //	in      dead-letters, retry-orders (key topic)
-//	rows    a letter with its state, its bytes while it waits, the queue of each kind by due time, what has ended by
-//	        time; of a kind its counts and pace; limits that were set; of the topic its pace
+//	rows    each letter with its state, and its bytes while it waits; per kind, a queue by due time, counts and pace; an index of
+//	        done and parked letters by time; limits set by operators; the pace of the topic
 //	out     every topic of the catalogue that has records of package schemas, with the header of topics.Retry
-//	timers  the next letter that is due and may go; a look at what may not; a letter that has not come back
+//	timers  the next due letter that its rate allows; a check of stopped kinds; a sent letter counts as done
 //
-// A letter is known by the record that failed first (topic, partition, offset) and the group that could not work it off.
-// When it is due, its bytes go to its topic again, marked as the retry they are: the other groups that read the topic
-// pass them over, and if the group fails once more, its letter says which record it is and how often it was tried. So a
-// record that can never be worked off makes Config.Attempts more letters, and rests.
+// A dead letter is identified by the record that failed first (topic, partition, offset) and the group that failed to
+// process it. When the dead letter is due, its bytes are published to its topic again, with a header that marks them as a
+// retry for this group. Other groups that read the topic skip them. If the group fails again, the new dead letter names the
+// same record and the number of attempts. Therefore a record that can never be processed causes Config.Attempts further dead
+// letters and is then parked.
 //
-//	waiting   until it is due and its turn comes             → sent, when its bytes go out
-//	sent      for Config.Settle                              → done, or waiting or parked when it comes back
-//	done      the newest Config.KeepDone of a topic          → forgotten; a letter that comes back later is one again
-//	parked    the newest Config.KeepParked of a topic        → forgotten; it still lies in dead-letters. An order retries it
+// # States
 //
-// The n-th failure waits n·FirstDelay, up to n = Linear, and from then on each waits twice as long as the one before, up
-// to MaxDelay. Late is no harm: order is by event time, and what an event may not do any more it does not.
+//	waiting   until it is due and its rate allows it         → sent, when its bytes are published
+//	sent      for Config.Settle                              → done, or waiting or parked if it fails again
+//	done      the newest Config.KeepDone of a topic          → removed; a letter that fails later starts over
+//	parked    the newest Config.KeepParked of a topic        → removed; it is still in dead-letters. An order retries it
 //
-// A kind is a topic, a group and the words of a reason (topics.KindOf). Each kind goes at its rate, at once after a rest
-// for up to a second's worth; all of a topic together go at TopicRate. Where more is due than may go, kinds of greater
-// priority go first, and in a kind what was due first. An order sets rate and priority of a kind, of a topic/group or of
-// a topic, the newest by its time; 0 stops a kind, whose letters wait. What waits at a rate of 0 is looked at again after
-// FirstDelay, within 1s-1m: with another rate in the configuration it goes on, without any record. An order can also have
-// letters retried at once; these keep to the rates, too. At most maxKinds kinds of a topic are told apart; the others are
-// one a group.
+// The delay after the n-th failure is n·FirstDelay, up to n = Linear. Each further failure doubles it, up to MaxDelay. A
+// late retry does no harm: event time decides, so an outdated event has no effect.
 //
-// Not retried by itself is what can only be retried by hand, or not at all: key and value over topics.MaxRetriedBytes,
-// neither of them, what finds no room (KeepWaiting, KeepBytes), records of topics that are no longer there (also when they go while the
-// letter waits), ticks of timers, and letters about letters.
+// # Rates and orders
 //
-// External calls are retried where they are made: those of the generator to sources and models are asked while a visit
-// waits, left out when they fail, and asked again by the next visit; Cassandra and the feature stores are written by sinks,
-// which go on only when the write has succeeded; key sets are read again (package auth), and what collects traces gets what it
-// did not take for a while (package otlp).
+// A kind is a topic, a group and the words of a reason (topics.KindOf). Retries of a kind are limited to its rate, with a
+// burst of one second's worth. All retries of a topic together are limited to TopicRate. If more dead letters are due than
+// the rates allow, kinds with a higher priority go first, and within a kind the dead letter that was due first. At most
+// maxKinds kinds of a topic are distinguished; the dead letters of further kinds share one kind per group.
+//
+// An order (topic retry-orders) does one of the following:
+//
+//   - It sets rate and priority of a kind, a topic/group or a topic. The order with the newest time wins. A rate of 0 stops
+//     the kinds in its scope: their dead letters wait.
+//   - It makes dead letters due now, even parked ones. The rates still apply.
+//
+// Stopped kinds are checked every FirstDelay, with a minimum of 1s and a maximum of 1m. Therefore they resume when the
+// configured rate changes, without a record.
+//
+// # What is not retried
+//
+// The following dead letters are parked. Some of them can be retried by hand:
+//
+//   - key and value together exceed topics.MaxRetriedBytes
+//   - key and value are both empty
+//   - KeepWaiting or KeepBytes is exceeded
+//   - the topic is no longer in the catalogue, even if it was when the dead letter arrived
+//   - the record is a timer tick, a dead letter or a retry order
+//
+// This package does not retry external calls; their callers do. The generator omits a source or model that fails, and calls
+// it again on the next visit. Sinks for Cassandra and the feature stores continue only after a successful write. Package
+// auth reads key sets again. Package otlp resends rejected traces to their collector for a while.
+//
+// # Row lifetime
 //
 // Deletion. What deletes each kind of rows, by the first byte of their names:
 //
 //	'l'  letters           cap: KeepWaiting, KeepDone and KeepParked of a topic
 //	'b'  bytes             event: the letter does not wait any more; cap: KeepBytes
 //	'q'  queue of a kind   event: the letter does not wait any more
-//	'e'  what has ended    cap: with the letter, KeepDone and KeepParked
+//	'e'  done and parked   cap: with the letter, KeepDone and KeepParked
 //	'k'  kinds             cap: maxKinds of a topic, and one for each group
 //	'c'  limits            never: an operator's decision holds until the next one for the same scope
 //	't'  the topic         never: one row for each topic
 //
-// Effects counted: retried, returned, done, parked, ordered, needless (an order for what is done or on its way), stale
-// (a letter that was there already).
+// # Effects
+//
+// Counted effects: retried, returned (failed again), done, parked, ordered, needless (an order for a dead letter that is
+// sent or done), stale (a dead letter that is already known).
 package retries
 
 import (
@@ -61,7 +81,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Group returns the topology. cfg must be valid; catalogue is that of the brokers.
+// Group returns the topology of the group. cfg must be valid. catalogue is the catalogue of the brokers.
 func Group(cfg Config, catalogue []topics.Topic, s *topics.Streams) rows.Group {
 	g := &group{cfg: cfg, topics: map[string]topics.Topic{}}
 	var outputs []string
@@ -87,7 +107,7 @@ type group struct {
 	topics map[string]topics.Topic // that can be retried
 }
 
-// letter takes in what could not be worked off, for the first time or again.
+// letter handles a dead letter: the first one of a record, or that of a failed retry.
 func (g *group) letter(tx *rows.Tx, l *schemas.DeadLetter) error {
 	if tx.Key() != l.Topic {
 		return schemas.Bad(fmt.Sprintf("dead letter: key %.64q: want the topic %.64q", tx.Key(), l.Topic))
@@ -95,7 +115,7 @@ func (g *group) letter(tx *rows.Tx, l *schemas.DeadLetter) error {
 	t := g.table(tx, tx.Own())
 	known, err := t.find(idOf(l))
 	if err == nil && known != nil && l.Attempts > 0 && !repeats(known, l) {
-		l.Attempts = 0 // it is another record, whatever its header said: a letter of its own
+		l.Attempts = 0 // the header named another record: treat this one as a dead letter of its own
 		known, err = t.find(idOf(l))
 	}
 	if err != nil {
@@ -115,7 +135,7 @@ func (g *group) letter(tx *rows.Tx, l *schemas.DeadLetter) error {
 	return t.arm()
 }
 
-// order works off what somebody decided.
+// order applies an operator's order: limits, and dead letters to retry now.
 func (g *group) order(tx *rows.Tx, o *schemas.RetryOrder) error {
 	if err := o.Validate(tx.Key()); err != nil {
 		return err
@@ -134,7 +154,7 @@ func (g *group) order(tx *rows.Tx, o *schemas.RetryOrder) error {
 	return t.arm()
 }
 
-// hurry makes a letter due at once, whatever was tried before.
+// hurry makes a dead letter due now, however often it was tried.
 func (t table) hurry(l *schemas.DeadLetter) error {
 	known, err := t.find(idOf(l))
 	if err != nil {
@@ -148,7 +168,7 @@ func (t table) hurry(l *schemas.DeadLetter) error {
 	return t.admit(known, l, t.now(), true)
 }
 
-// timer retries what is due, or takes a letter that has not come back for done.
+// timer retries due dead letters, or marks a sent dead letter as done.
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, at time.Time) error {
 	t := g.table(tx, owner)
 	if name[0] == rowLetter {
@@ -163,11 +183,11 @@ func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, at time.Time) 
 	return t.arm()
 }
 
-// settle takes a letter for done that was sent for long enough.
+// settle marks a dead letter as done if it was sent long enough ago.
 func (t table) settle(name []byte, at schemas.Micros) error {
 	l, err := t.read(name)
 	if err != nil || l == nil || l.State != schemas.RetrySent || l.Due > at {
-		return err // nil: forgotten meanwhile; later: it came back, and was sent again
+		return err // nil: deleted in the meantime; later Due: it failed and was sent again
 	}
 	t.tx.Effect("done", 1)
 	return t.move(l, schemas.RetryDone)

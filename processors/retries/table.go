@@ -14,22 +14,22 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// The rows of a topic, by the first byte of their name. Times in names are eight bytes whose order is that of time; ids
-// are idOf.
+// Rows of a topic, by the first byte of their names. Times in names are eight bytes that sort in the order of time. Ids are
+// those of idOf.
 const (
-	rowLetter = 'l' // id → letter
+	rowLetter = 'l' // id → dead letter
 	rowBytes  = 'b' // id → length of the key, key, value
-	rowQueue  = 'q' // kind, 0, due, id → nothing; of what waits
-	rowEnded  = 'e' // state's first letter, since, id → nothing; of what is done or parked
+	rowQueue  = 'q' // kind, 0, due, id → empty; for waiting dead letters
+	rowEnded  = 'e' // first letter of the state, since, id → empty; for done and parked dead letters
 	rowKind   = 'k' // kind → kind
 	rowLimit  = 'c' // scope → limit
 	rowTopic  = 't' // → topic
 )
 
-// maxKinds is how many kinds of a topic are told apart.
+// maxKinds is how many kinds of a topic are distinguished.
 const maxKinds = 64
 
-// kind is what is known of the letters of a kind. Its row is this as JSON.
+// kind is the state of all dead letters of a kind. It is stored as JSON.
 type kind struct {
 	Name   string                       `json:"name"`
 	Group  string                       `json:"group"`
@@ -38,15 +38,15 @@ type kind struct {
 	Pace   pace                         `json:"pace"`
 }
 
-// topic is what is known of all letters of the topic. Its row is this as JSON.
+// topic is the state of all dead letters of a topic. It is stored as JSON.
 type topic struct {
 	States map[schemas.RetryState]int64 `json:"states"`
-	Bytes  int                          `json:"bytes"` // kept of what waits
+	Bytes  int                          `json:"bytes"` // of the waiting dead letters
 	Pace   pace                         `json:"pace"`
-	Wakes  schemas.Micros               `json:"wakes"` // when the timer is set for, 0: it is not
+	Wakes  schemas.Micros               `json:"wakes"` // when the timer fires; 0: it is not set
 }
 
-// table is the rows of one topic during one callback.
+// table accesses the rows of one topic during one callback.
 type table struct {
 	tx  *rows.Tx
 	own rows.Owner
@@ -57,16 +57,16 @@ func (g *group) table(tx *rows.Tx, own rows.Owner) table { return table{tx, own,
 
 func (t table) now() schemas.Micros { return schemas.MicrosOf(t.tx.Time()) }
 
-// name returns the topic.
+// name returns the name of the topic.
 func (t table) name() string { return t.tx.Key() }
 
-// getter is what a reader of rows needs; rows.Owner and rows.Snapshot are both one.
+// getter reads rows. rows.Owner and rows.Snapshot implement it.
 type getter interface {
 	Get(row []byte) ([]byte, error)
 	Scan(s rows.Scan, visit func(row, value []byte) bool) error
 }
 
-// get reads a row that is JSON, nil if there is none.
+// get reads a row that holds JSON. It returns nil if the row does not exist.
 func get[T any](own getter, name []byte) (*T, error) {
 	value, err := own.Get(name)
 	if err != nil || value == nil {
@@ -87,7 +87,7 @@ func put[T any](own rows.Owner, name []byte, rec *T) error {
 	return own.Put(name, value)
 }
 
-// each visits all rows of a prefix that are JSON.
+// each visits all rows with a prefix, which hold JSON.
 func each[T any](own getter, prefix []byte, visit func(name []byte, rec *T)) error {
 	var bad error
 	err := own.Scan(rows.Scan{Prefix: prefix}, func(name, value []byte) bool {
@@ -104,7 +104,7 @@ func each[T any](own getter, prefix []byte, visit func(name []byte, rec *T)) err
 
 func named(kind byte, rest []byte) []byte { return append([]byte{kind}, rest...) }
 
-// appendTime appends a time so that names order by it, times before 1970 included.
+// appendTime appends a time so that names sort by it, including times before 1970.
 func appendTime(b []byte, at schemas.Micros) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(at)^1<<63)
 }
@@ -113,7 +113,7 @@ func timeIn(b []byte) schemas.Micros { return schemas.Micros(binary.BigEndian.Ui
 
 func queuePrefix(kind string) []byte { return append(append([]byte{rowQueue}, kind...), 0) }
 
-// index returns the row that has the letter's place among those of its state, nil if it needs none.
+// index returns the name of the dead letter's index row, or nil if its state has no index.
 func (l *letter) index() []byte {
 	switch l.State {
 	case schemas.RetryWaiting:
@@ -139,7 +139,7 @@ func (t table) topic() (*topic, error) {
 
 func (t table) putTopic(s *topic) error { return put(t.own, []byte{rowTopic}, s) }
 
-// kinds reads all kinds.
+// kinds reads all kinds of the topic.
 func (t table) kinds() ([]*kind, error) {
 	var list []*kind
 	err := each(t.own, []byte{rowKind}, func(_ []byte, k *kind) { list = append(list, k) })
@@ -152,7 +152,7 @@ func limits(own getter) (map[string]limit, error) {
 	return all, err
 }
 
-// setLimit writes a limit, unless a newer one is known.
+// setLimit writes a limit, unless the stored one is newer.
 func (t table) setLimit(l schemas.RetryLimit, o *schemas.RetryOrder) error {
 	name := named(rowLimit, []byte(l.Scope))
 	known, err := get[limit](t.own, name)
@@ -162,7 +162,7 @@ func (t table) setLimit(l schemas.RetryLimit, o *schemas.RetryOrder) error {
 	return put(t.own, name, &limit{Rate: l.Rate, Priority: l.Priority, Operator: o.Operator, Time: o.Time})
 }
 
-// admit has a letter wait until it is due, or parks it. By order it waits however often it was tried.
+// admit makes a dead letter wait until due, or parks it. If ordered is true, it waits however often it was tried.
 func (t table) admit(known *letter, l *schemas.DeadLetter, due schemas.Micros, ordered bool) error {
 	if known != nil {
 		if err := t.remove(known); err != nil {
@@ -191,7 +191,7 @@ func (t table) admit(known *letter, l *schemas.DeadLetter, due schemas.Micros, o
 	return t.add(next)
 }
 
-// refuse returns why a letter is parked, "" if it is to wait.
+// refuse returns why a dead letter is parked, or "" if it waits.
 func (t table) refuse(l *schemas.DeadLetter, ordered bool) (string, error) {
 	if why := t.never(l); why != "" {
 		return why, nil
@@ -209,7 +209,8 @@ func (t table) refuse(l *schemas.DeadLetter, ordered bool) (string, error) {
 	return "", nil
 }
 
-// kindOf returns the kind of a letter, which is a new one only while there are not too many.
+// kindOf returns the kind of a dead letter. If the topic has maxKinds kinds, unknown kinds become the kind "other" of the
+// group.
 func (t table) kindOf(l *schemas.DeadLetter) (string, error) {
 	name := topics.KindOf(l)
 	kinds, err := t.kinds()
@@ -219,7 +220,7 @@ func (t table) kindOf(l *schemas.DeadLetter) (string, error) {
 	return l.Topic + "/" + l.Group + "/other", nil
 }
 
-// add writes a letter and counts it.
+// add writes a dead letter and counts it.
 func (t table) add(l *letter) error {
 	if index := l.index(); index != nil {
 		if err := t.own.Put(index, nil); err != nil {
@@ -235,7 +236,7 @@ func (t table) add(l *letter) error {
 	return t.trim(l.State)
 }
 
-// remove takes a letter out of everything.
+// remove deletes all rows of a dead letter and updates the counts.
 func (t table) remove(l *letter) error {
 	id := l.id()
 	if index := l.index(); index != nil {
@@ -254,7 +255,7 @@ func (t table) remove(l *letter) error {
 	return t.count(l, -1)
 }
 
-// move brings a letter into another state.
+// move changes the state of a dead letter.
 func (t table) move(l *letter, to schemas.RetryState) error {
 	if err := t.remove(l); err != nil {
 		return err
@@ -266,7 +267,7 @@ func (t table) move(l *letter, to schemas.RetryState) error {
 	return t.add(l)
 }
 
-// count adds n to the counts that a letter is in.
+// count adds n to the counts of the dead letter's kind and topic.
 func (t table) count(l *letter, n int64) error {
 	name := named(rowKind, []byte(l.Kind))
 	k, err := get[kind](t.own, name)
@@ -289,11 +290,11 @@ func (t table) count(l *letter, n int64) error {
 	return errors.Join(put(t.own, name, k), t.putTopic(state))
 }
 
-// mostForgotten bounds what one letter has forgotten, and with it the rows of a callback where a bound was lowered: each
-// that is added brings the state nearer to its bound.
+// mostForgotten is the most dead letters that are removed when one is added. It bounds the rows of a callback after a cap
+// was lowered: each added dead letter brings the state closer to its cap.
 const mostForgotten = 10
 
-// trim forgets the oldest letters of a state that has an end and a bound.
+// trim removes the oldest dead letters of a state beyond its cap, if it has one.
 func (t table) trim(of schemas.RetryState) error {
 	keep := map[schemas.RetryState]int{schemas.RetryDone: t.cfg.KeepDone, schemas.RetryParked: t.cfg.KeepParked}
 	most, bounded := keep[of]

@@ -13,24 +13,25 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// What one timer sends at most; the rest follows at once, in transactions of its own.
+// Limits of what one timer sends. The rest follows immediately, in separate transactions.
 const (
 	mostAtOnce  = 200
 	bytesAtOnce = 4 << 20
 )
 
-// What a timer keeps free of the bounds of a record, beside the longest letter: a dozen rows of each that is sent or parked,
-// four of each that is forgotten for it, and in the end one of each kind and a few of the topic. The least bounds leave 872
-// rows and 256 KiB for what is sent before.
+// Room that a timer must have left in its record, besides the bytes of the longest dead letter, before it sends another dead
+// letter: a dozen rows for each dead letter that is sent or parked, four for each dead letter that is removed because of it,
+// and finally one for each kind and a few for the topic. With the smallest limits of a record (1000 rows, 1 MiB), 872 rows
+// and 256 KiB remain for the dead letters before.
 const (
 	freeRows  = maxKinds + 24 + 4*mostForgotten
 	freeBytes = topics.MaxRetriedBytes + 256<<10
 )
 
-// errTorn is a row that is not as this package writes it.
+// errTorn is returned for a row that this package did not write in this form.
 var errTorn = errors.New("row cut short, or without its other half")
 
-// wakeName is that of the timer that has what is due retried.
+// wakeName returns the name of the timer that retries due dead letters.
 func wakeName() []byte { return []byte{rowTopic} }
 
 // woken notes that the timer has fired.
@@ -43,16 +44,16 @@ func (t table) woken() error {
 	return t.putTopic(state)
 }
 
-// waiting is a kind of which something waits that may go.
+// waiting is a kind that has waiting dead letters and is not stopped.
 type waiting struct {
 	*kind
 	limit
-	head []byte         // the row of what is due first
-	due  schemas.Micros // when that is
+	head []byte         // index row of the dead letter that is due first
+	due  schemas.Micros // when that dead letter is due
 }
 
-// queues returns the kinds of which something waits and may go, in the order of who goes first, and whether something waits
-// that may not.
+// queues returns the kinds that have waiting dead letters and are not stopped, in the order in which they are served. It
+// reports in stopped whether other kinds have waiting dead letters but are stopped.
 func (t table) queues() (list []waiting, stopped bool, err error) {
 	kinds, err := t.kinds()
 	if err != nil {
@@ -82,7 +83,7 @@ func (t table) queues() (list []waiting, stopped bool, err error) {
 	return list, stopped, nil
 }
 
-// look finds what is due first.
+// look finds the dead letter that is due first.
 func (w *waiting) look(own getter) error {
 	prefix := queuePrefix(w.Name)
 	w.head = nil
@@ -98,10 +99,10 @@ func (w *waiting) look(own getter) error {
 	return err
 }
 
-// id returns that of the letter that is due first.
+// id returns the id of the dead letter that is due first.
 func (w *waiting) id() []byte { return w.head[len(queuePrefix(w.Name))+8:] }
 
-// work retries what is due and may go.
+// work retries the due dead letters that the rates allow.
 func (t table) work() error {
 	list, _, err := t.queues()
 	if err != nil {
@@ -135,23 +136,23 @@ func (t table) work() error {
 	if all == state.Pace {
 		return nil
 	}
-	if state, err = t.topic(); err != nil { // sending has counted in it
+	if state, err = t.topic(); err != nil { // send has changed its counts
 		return err
 	}
 	state.Pace = all
 	return t.putTopic(state)
 }
 
-// isDue tells whether something waits and is due.
+// isDue reports whether a waiting dead letter is due.
 func (w *waiting) isDue(now schemas.Micros) bool { return w.head != nil && w.due <= now }
 
-// hasRoom tells whether the bounds of a record allow for one more letter.
+// hasRoom reports whether the limits of a record allow one more dead letter.
 func (t table) hasRoom() bool {
 	rows, bytes := t.tx.Room()
 	return rows >= freeRows && bytes >= freeBytes
 }
 
-// advance looks at what is due next of a kind.
+// advance finds the next due dead letter of a kind.
 func (t table) advance(w *waiting) error {
 	w.States[schemas.RetryWaiting]--
 	return w.look(t.own)
@@ -166,7 +167,8 @@ func (t table) setPace(name string, p pace) error {
 	return put(t.own, named(rowKind, []byte(name)), k)
 }
 
-// send publishes a letter's bytes again, and returns how many they are. A letter whose topic is no longer there is parked.
+// send publishes a dead letter's bytes again and returns their number. A dead letter whose topic is no longer in the
+// catalogue is parked.
 func (t table) send(id []byte) (int, error) {
 	l, err := t.find(id)
 	if err != nil || l == nil {
@@ -197,7 +199,7 @@ func (t table) send(id []byte) (int, error) {
 	return len(body), t.await(l)
 }
 
-// await counts the retry, and has the letter counted as done if it does not come back.
+// await counts the retry and sets a timer that marks the dead letter as done if it does not fail again.
 func (t table) await(l *letter) error {
 	l.Attempts++
 	l.Due = t.now() + micros(t.cfg.Settle)
@@ -208,9 +210,10 @@ func (t table) await(l *letter) error {
 	return t.own.SetTimer(l.Due.Time(), name)
 }
 
-// arm sets the timer to when the next letter is due and may go, or to when it is looked again at what may not: no record
-// tells of another rate in the configuration. One that is set for too early stays: when it fires, it is set anew. One that
-// should have fired is set in any case: if it did, and came to nothing, it is not set any more.
+// arm sets the timer to when the next dead letter is due and its rate allows it. If kinds are stopped, the timer fires after
+// lookAgain at the latest, because no record announces a changed rate in the configuration. A timer that is set too early
+// stays, and is set again when it fires. A timer whose time has passed is always replaced: it may have fired without an
+// effect, and then it is not set any more.
 func (t table) arm() error {
 	list, stopped, err := t.queues()
 	if err != nil || len(list) == 0 && !stopped {
