@@ -1,45 +1,63 @@
-// Package actors keeps what is known of each user as somebody who acts: the profile, and what they care for.
+// Package actors stores the profile of each user and computes the user's affinities from their actions.
 //
 //	owner   user
 //	in      users, actions-joined
-//	rows    the profile, one affinity a facet (author, board, interest), when affinities were last sent, the last
+//	rows    the profile, one affinity per facet (author, board, interest), when affinities were last sent, the last
 //	        actions on pins
 //	out     actions-enriched and affinities (key user), edge-weights (key followee), users-deleted (key user),
 //	        erasures (key user, or followee), pin-actors and related-requests (key pin), board-saves (key board)
-//	timers  affinities that are due, edge weights that fade
+//	timers  affinities that are due, edge weights that decay
 //
-// Profiles. The update that is newest by event time, then id, wins. Delete is final: it says so on users-deleted,
-// clears everything the user had, has all others do so over erasures, and whatever comes of the user afterwards is
-// dropped. A further delete, under another event id, has the others look again. What people cared for in a deleted author
-// goes when their affinities are sent next.
+// # Profiles
 //
-// Actions. Each that comes in goes out once, with the newest known profile, which it never waits for, and with those of
-// its attributes that Config.Joins names. Of verbs in Config.EmbeddingVerbs the actor's embedding goes to the pin.
+// The newest update wins, by event time, then id. A delete is final: the group announces it on users-deleted, deletes the
+// user's rows, and makes the other groups delete theirs with a record on erasures. Later events for the user are dropped.
+// Another delete with a new event id announces the deletion again. Affinities of other users for a deleted author are
+// removed when they are sent next.
 //
-// Affinities. For a user and a facet, over the actions on pins that had the facet when they were acted on,
+// # Actions
+//
+// Each action is emitted once, joined with the newest known profile and the attributes that Config.Joins names. It never
+// waits for a profile. For verbs in Config.EmbeddingVerbs, the actor's embedding is sent to the pin.
+//
+// # Affinities
+//
+// The affinity of a user for a facet is a sum over the actions on pins that had the facet when the action happened:
 //
 //	affinity(now) = Σ weight(verb) · 2^(−(now − time)/half-life)
 //
-// by event time, so that a late action adds what is left of it. A row holds the sum as of the newest action's time and
-// needs no rewriting as time passes. The strongest Config.Top of them are sent when they may have changed, at most
-// once every Config.Every of arrival time; what changed in between is sent by timer. Own pins count for their boards and
-// interests, not for their author. Beyond Config.MaxFacets rows the weakest go.
+// Times are event times, so a late action adds its decayed weight. A row holds the sum as of the newest action's time and
+// needs no updates as time passes. After changes, the Config.Top strongest affinities are sent, at most once per
+// Config.Every of arrival time; a timer sends the changes in between. A user's own pins count for their boards and
+// interests, but not for their author. When a user has a quarter more than Config.MaxFacets rows, the weakest beyond
+// MaxFacets are removed.
 //
-// Edge weights. The affinity for a followee, in the few steps of Config.Steps, with a band so that it does not flicker
-// between two: sent only when the step moves, be it by an action or, on time, by fading.
+// # Edge weights
 //
-// Related. A positive action, of a verb with at least Config.RelatedFrom, on a pin that is known asks for the pin's
-// neighbours, names the pins of the user's other such actions within Config.RelatedWithin of event time, before or after,
-// among the last Config.RelatedRecent, and tells the board that the pin was saved to, if any.
+// The affinity for a followee determines the weight of the edge, in the few steps of Config.Steps. A hysteresis band
+// (Config.Band) prevents flapping between two steps. A weight is sent only when the step changes: after an action or, by
+// timer, through decay.
+//
+// # Related pins
+//
+// A positive action is one of a verb with a weight of at least Config.RelatedFrom. If its pin is known, the group sends:
+//
+//   - to the pin, a request for its neighbors. It names the pins of the user's other positive actions within
+//     Config.RelatedWithin of event time, before or after, among the last Config.RelatedRecent.
+//   - to the board that the pin was saved to, if any, a record of the save.
+//
+// # Row lifetime
 //
 // Deletion. What deletes each kind of rows, by the first byte of their names:
 //
-//	'u'  profile           never: it is replaced, by a delete for good, and later events are dropped by that
+//	'u'  profile           never: an update replaces it; a delete replaces it for good, so that later events are dropped
 //	'f'  affinities        cap: MaxFacets; erasure of the user, and of an author when affinities are sent next
 //	'r'  last actions      cap: RelatedRecent; erasure
 //	's'  when last sent    erasure
 //
-// What is dropped is counted by reason: deleted_user, repeat; weak_facet counts affinities given up for the bound.
+// # Drops
+//
+// Dropped events are counted by reason: deleted_user, repeat. The reason weak_facet counts affinities removed by the cap.
 package actors
 
 import (
@@ -52,12 +70,12 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeletedUsers is the set of users who are gone for good.
+// DeletedUsers is the set of deleted users.
 type DeletedUsers interface {
 	Has(user schemas.UserID) bool
 }
 
-// Reasons for dropping an event or a row.
+// Reasons for which an event or a row is dropped.
 const (
 	dropDeletedUser = "deleted_user"
 	dropRepeat      = "repeat"
@@ -87,7 +105,7 @@ type group struct {
 	deleted DeletedUsers
 }
 
-// user works off an update or a delete.
+// user handles an update or a delete of a profile.
 func (g *group) user(tx *rows.Tx, e *schemas.UserEvent) error {
 	if err := e.Validate(schemas.MicrosOf(tx.Time())); err != nil {
 		return err
@@ -115,7 +133,7 @@ func (g *group) user(tx *rows.Tx, e *schemas.UserEvent) error {
 	return nil
 }
 
-// action works off what the user did to a pin.
+// action handles an action of the user on a pin.
 func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	if tx.Key() != string(a.Actor) {
 		return schemas.Bad(fmt.Sprintf("key %.64q: want the record's %.64q", tx.Key(), a.Actor))
@@ -143,7 +161,7 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	return t.care(a)
 }
 
-// present tells a pin the embedding of who acted on it.
+// present sends the actor's embedding to the pin.
 func (g *group) present(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	if len(a.ActorAttributes.Embedding) == 0 || !slices.Contains(g.cfg.EmbeddingVerbs, a.Verb) {
 		return nil
@@ -152,7 +170,7 @@ func (g *group) present(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	return rows.Send(tx, g.streams.PinActors, string(actor.Pin), &actor)
 }
 
-// timer sends affinities that are due, or moves an edge weight that has faded.
+// timer sends affinities that are due, or updates an edge weight that has decayed.
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
 	t := g.table(tx, owner)
 	if facet, ok := facetOf(name); ok {

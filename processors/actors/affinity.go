@@ -10,40 +10,40 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// decayed is a sum of weights that halve every half-life, as of the newest weight's time. The zero value is no weight
-// at all.
+// decayed is a sum of weights that halve with every half-life, as of the newest weight's time. The zero value is the sum of
+// no weights.
 type decayed struct {
 	sum  float64
 	time schemas.Micros
 }
 
-// add returns the sum with a weight of time at, which may be older than what is in it.
+// add returns the sum with another weight of time at, which may be older than the weights in it.
 func (d decayed) add(weight float64, at schemas.Micros, halfLife time.Duration) decayed {
 	switch {
 	case d == decayed{}:
 		return decayed{weight, at}
-	case at <= d.time: // the sum stays where it is: as of long ago it might be infinite
+	case at <= d.time: // keep the time: as of a much older time, the sum might be infinite
 		return decayed{d.sum + weight*decay.Left(at, d.time, halfLife), d.time}
 	}
 	return decayed{d.sum*decay.Left(d.time, at, halfLife) + weight, at}
 }
 
-// at returns the sum as of now, which may lie before the newest weight's time.
+// at returns the sum as of now, which may be before the newest weight's time.
 func (d decayed) at(now schemas.Micros, halfLife time.Duration) float64 {
 	return d.sum * decay.Left(d.time, now, halfLife)
 }
 
-// reaches returns when the sum will have faded to target, or had: nothing but time passing. The two must have the same
-// sign, and neither may be 0.
+// reaches returns when the sum decays to target if no weight is added. The result may be in the past. The sum and target
+// must have the same sign, and neither may be 0.
 func (d decayed) reaches(target float64, halfLife time.Duration) schemas.Micros {
 	return d.time + schemas.Micros(math.Ceil(math.Log2(d.sum/target)*float64(micros(halfLife))))
 }
 
-// micros returns a span of time in the unit of event times.
+// micros converts a duration to the unit of event times.
 func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
 
-// facets returns what an action says something about: author, board and interests of its pin, as they were when it
-// happened. The actor is none of them, nor is an author who is gone.
+// facets returns the facets that an action counts for: author, board and interests of its pin, as they were when it
+// happened. They exclude the actor and deleted authors.
 func facets(a *schemas.EnrichedAction, deleted DeletedUsers) []schemas.ID {
 	f := a.ObjectAttributes.Facets
 	all := make([]schemas.ID, 0, 2+len(f.Interests))
@@ -59,10 +59,10 @@ func facets(a *schemas.EnrichedAction, deleted DeletedUsers) []schemas.ID {
 	return all
 }
 
-// negligible is below what an affinity is not worth sending: a hundredth of a view.
+// negligible is the affinity below which it is not sent: a hundredth of a view.
 const negligible = 0.001
 
-// strongest returns the n greatest positive affinities, greatest first; ties by facet. It reorders all.
+// strongest returns the n greatest affinities of at least negligible, greatest first, with ties by facet. It reorders all.
 func strongest(all []schemas.Affinity, n int) []schemas.Affinity {
 	all = slices.DeleteFunc(all, func(a schemas.Affinity) bool { return a.Value < negligible })
 	slices.SortFunc(all, func(a, b schemas.Affinity) int {
@@ -71,8 +71,7 @@ func strongest(all []schemas.Affinity, n int) []schemas.Affinity {
 	return all[:min(n, len(all))]
 }
 
-// weakest returns the facets whose affinities are nearest to none, all but the keep strongest of either sign; ties by
-// facet. It reorders all.
+// weakest returns all affinities but the keep strongest by absolute value, with ties by facet. It reorders all.
 func weakest(all []schemas.Affinity, keep int) []schemas.Affinity {
 	slices.SortFunc(all, func(a, b schemas.Affinity) int {
 		return cmp.Or(cmp.Compare(math.Abs(b.Value), math.Abs(a.Value)), cmp.Compare(a.Facet, b.Facet))

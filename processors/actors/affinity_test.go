@@ -56,7 +56,7 @@ func TestDecayed(t *testing.T) {
 	}
 }
 
-// In whatever order weights come, the sum is that of the formula.
+// The sum follows the formula for any order of weights.
 func TestDecayedSumInAnyOrder(t *testing.T) {
 	type weighed struct {
 		weight float64
@@ -166,7 +166,7 @@ func TestFateOf(t *testing.T) {
 	}
 }
 
-// Any order and any repetition of a user's events ends in the newest update, or in the end of the user.
+// Any order and repetition of a user's events ends in the newest update, or in the delete.
 func TestProfileConvergesInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "events")
@@ -179,7 +179,7 @@ func TestProfileConvergesInAnyOrder(t *testing.T) {
 			if rapid.IntRange(0, 9).Draw(t, "delete") == 0 {
 				e.Verb, deleted = schemas.Delete, true
 			}
-			if newest == nil || e.Time >= newest.Time { // ids rise
+			if newest == nil || e.Time >= newest.Time { // ids ascend
 				newest = e
 			}
 			events = append(events, e, e)

@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// care adds an action to the user's affinities for the facets of its pin, and has them sent.
+// care adds an action to the user's affinities for the facets of its pin, and sends them now or by timer.
 func (t table) care(a *schemas.EnrichedAction) error {
 	weight := t.cfg.Verbs[a.Verb]
 	touched := facets(a, t.deleted)
@@ -38,7 +38,7 @@ func (t table) care(a *schemas.EnrichedAction) error {
 	return t.sendOrWait(s)
 }
 
-// addTo adds a weight to one affinity, and says whether it is a new one.
+// addTo adds a weight to an affinity. It reports whether the affinity is new.
 func (t table) addTo(id schemas.ID, weight float64, at schemas.Micros) (bool, error) {
 	f, existed, err := t.facet(id)
 	if err != nil {
@@ -48,18 +48,18 @@ func (t table) addTo(id schemas.ID, weight float64, at schemas.Micros) (bool, er
 	return !existed, t.putFacet(id, f)
 }
 
-// fade moves the weight of an edge whose affinity has faded for long enough.
+// fade updates the weight of an edge whose affinity has decayed.
 func (t table) fade(id schemas.ID) error {
 	f, existed, err := t.facet(id)
 	if err != nil || !existed {
 		return err
 	}
-	f.wakes = 0 // that timer has just fired
+	f.wakes = 0 // the timer has just fired
 	return t.putFacet(id, f)
 }
 
-// putFacet writes an affinity, tells its followee if the weight of the edge has moved, and sees to it that the weight
-// is looked at again when it may have faded.
+// putFacet writes an affinity. It sends the edge weight to the followee if its step has changed, and sets a timer for the
+// next change through decay.
 func (t table) putFacet(id schemas.ID, f facet) error {
 	if f.move(t.cfg, t.now()) {
 		if err := t.tell(id, f.told, f.moved); err != nil {
@@ -72,8 +72,8 @@ func (t table) putFacet(id schemas.ID, f facet) error {
 	return t.own.Put(facetName(id), f.encode())
 }
 
-// rewake sets the timer of an affinity. One that is set for too early stays: when it fires, it is set anew, which is
-// cheaper than moving it at every action.
+// rewake sets the timer of an affinity. A timer that is set too early stays, and is set again when it fires. This is cheaper
+// than moving it with every action.
 func (t table) rewake(id schemas.ID, f *facet) error {
 	wake := f.wake(t.cfg, t.now())
 	if f.wakes != 0 && f.wakes <= wake || wake == f.wakes {
@@ -96,7 +96,7 @@ func (t table) tell(id schemas.ID, weight float32, at schemas.Micros) error {
 	return rows.Send(t.tx, t.streams.EdgeWeights, string(id), &rec)
 }
 
-// trim gives up the weakest affinities beyond the bound. An edge that had a weight because of one loses it.
+// trim removes the weakest affinities beyond MaxFacets and resets the edge weights that they determined.
 func (t table) trim() error {
 	all, err := t.affinities()
 	if err != nil {
@@ -129,8 +129,8 @@ func (t table) dropFacet(id schemas.ID, f facet) error {
 	return t.own.Delete(facetName(id))
 }
 
-// sendOrWait sends the affinities if the last time is long enough ago, else has a timer send them. Once it is set, the timer
-// alone does: an action that comes between its time and its tick would have them sent twice.
+// sendOrWait sends the affinities if the last time was at least Config.Every ago. Otherwise it sets a timer. While the timer
+// is set, only the timer sends: an action between its due time and its tick would otherwise send them twice.
 func (t table) sendOrWait(s sent) error {
 	if s.due != 0 {
 		return t.putSent(s)
@@ -146,17 +146,17 @@ func (t table) sendOrWait(s sent) error {
 	return t.putSent(s)
 }
 
-// sendDue sends what has changed since the affinities were last sent.
+// sendDue sends the affinities that have changed since they were last sent.
 func (t table) sendDue() error {
 	s, err := t.sent()
 	if err != nil || s.due == 0 {
 		return err
 	}
-	s.due = 0 // that timer has just fired
+	s.due = 0 // the timer has just fired
 	return t.send(s)
 }
 
-// send sends the strongest affinities as of now. No timer is set then.
+// send sends the strongest affinities as of now. The timer must not be set.
 func (t table) send(s sent) error {
 	gone, err := t.dropErased()
 	if err != nil {
@@ -175,7 +175,7 @@ func (t table) send(s sent) error {
 	return t.putSent(s)
 }
 
-// dropErased ends the affinities for authors who are gone, and returns how many there were.
+// dropErased removes the affinities for deleted authors and returns their number.
 func (t table) dropErased() (int, error) {
 	gone := map[schemas.ID]facet{}
 	err := t.eachFacet(func(id schemas.ID, f facet) {
@@ -191,7 +191,7 @@ func (t table) dropErased() (int, error) {
 	return len(gone), err
 }
 
-// affinities reads all affinities of the user as of now.
+// affinities returns all affinities of the user as of now.
 func (t table) affinities() ([]schemas.Affinity, error) {
 	var all []schemas.Affinity
 	now := t.now()
@@ -201,7 +201,7 @@ func (t table) affinities() ([]schemas.Affinity, error) {
 	return all, err
 }
 
-// eachFacet visits the affinities of the user, by facet.
+// eachFacet visits the affinities of the user, ordered by facet.
 func (t table) eachFacet(visit func(schemas.ID, facet)) error {
 	var torn error
 	err := t.own.Scan(rows.Scan{Prefix: []byte{facetRow}}, func(name, value []byte) bool {

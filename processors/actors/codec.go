@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The rows of a user, by the first byte of their name.
+// Rows of a user, by the first byte of their names.
 const (
 	profileRow = 'u' // → the newest update, or the delete, as a record of users
 	facetRow   = 'f' // author, board or interest → the affinity for it, see facet.encode; may have a timer
@@ -17,7 +17,7 @@ const (
 	sentRow    = 's' // → when affinities were last sent, see sent.encode; may have a timer
 )
 
-// formatFacet, formatSent and formatRecent are the first bytes of the rows' values. Other ones are other layouts.
+// formatFacet, formatSent and formatRecent are the first bytes of the rows' values and identify their layouts.
 const (
 	formatFacet  = 1
 	formatSent   = 1
@@ -34,13 +34,13 @@ var errTorn = errors.New("decode row: cut short, or not of a known form")
 // recentAction is a positive action of a user.
 type recentAction struct {
 	time    schemas.Micros
-	encoded []byte                  // a record of related-requests without pins near
-	request *schemas.RelatedRequest // that record, nil if it was not read
+	encoded []byte                  // a record of related-requests, without Near
+	request *schemas.RelatedRequest // the decoded record; nil: not decoded
 }
 
-// encodeRecent returns the format, the number of actions (uvarint), and for each action its time (8 bytes, big-endian) and its
-// record behind its length (uvarint). One row holds all of them: an action reads them all, and a lookup costs a small part
-// of what a scan does.
+// encodeRecent returns the format, the number of actions (uvarint), and for each action its time (8 bytes, big-endian), the
+// length of its record (uvarint) and its record. One row holds all actions, because they are always read together, and a get
+// costs much less than a scan.
 func encodeRecent(list []recentAction) []byte {
 	size := 1 + binary.MaxVarintLen32
 	for _, r := range list {
@@ -51,7 +51,7 @@ func encodeRecent(list []recentAction) []byte {
 	})
 }
 
-// decodeRecent is the reverse of encodeRecent; the records are left as they are, parts of b.
+// decodeRecent decodes the output of encodeRecent. It does not decode the records, which share the memory of b.
 func decodeRecent(b []byte) ([]recentAction, error) {
 	r := packed.NewReader(b)
 	if r.Byte() != formatRecent {
@@ -68,7 +68,7 @@ func decodeRecent(b []byte) ([]recentAction, error) {
 
 func facetName(id schemas.ID) []byte { return append([]byte{facetRow}, id...) }
 
-// facetOf returns the facet whose row or timer has the name; false for other rows.
+// facetOf returns the facet of a row or timer name. It returns false for other rows.
 func facetOf(name []byte) (schemas.ID, bool) {
 	if len(name) < 2 || name[0] != facetRow {
 		return "", false
@@ -76,7 +76,7 @@ func facetOf(name []byte) (schemas.ID, bool) {
 	return schemas.ID(name[1:]), true
 }
 
-// encode returns format, sum (IEEE 754), time, told (IEEE 754), moved, wakes; all big-endian.
+// encode returns format, sum (IEEE 754), time, told (IEEE 754), moved and wakes, all big-endian.
 func (f facet) encode() []byte {
 	b := make([]byte, 0, facetBytes)
 	b = append(b, formatFacet)
@@ -99,14 +99,14 @@ func decodeFacet(b []byte) (facet, error) {
 	}, nil
 }
 
-// sent is when a user's affinities were last sent.
+// sent records when a user's affinities were last sent.
 type sent struct {
 	at     schemas.Micros // arrival time; 0: never
-	due    schemas.Micros // for when a timer is set to send them again; 0: none
-	facets int            // rows of affinities
+	due    schemas.Micros // when the timer sends them again; 0: no timer is set
+	facets int            // number of affinity rows
 }
 
-// encode returns format, at, due, facets; all big-endian.
+// encode returns format, at, due and facets, all big-endian.
 func (s sent) encode() []byte {
 	b := make([]byte, 0, sentBytes)
 	b = append(b, formatSent)

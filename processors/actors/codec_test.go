@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The bytes of a row outlive the program that wrote them.
+// Later versions of the program must be able to read these bytes.
 func TestRowsGolden(t *testing.T) {
 	f := facet{decayed: decayed{sum: 1.5, time: 1_700_000_000_000_000}, told: 2, moved: 1_700_000_000_000_001, wakes: -1}
 	s := sent{at: 1_700_000_000_000_000, due: 1_700_000_001_000_000, facets: 70_000}

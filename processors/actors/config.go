@@ -10,30 +10,30 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Config is what an installation decides about affinities. See DefaultConfig.
+// Config configures profiles, affinities and edge weights. See DefaultConfig.
 type Config struct {
-	// Verbs are what each verb says about its actor's liking; a verb that is not in it says nothing. One set serves the
-	// whole program, so it is not read from this group's part of a configuration file. Default schemas.DefaultVerbs.
+	// Verbs are the weights of verbs in affinities. Verbs that are missing have no weight. All groups share one set, so it
+	// is not read from this group's section of the configuration file. The default is schemas.DefaultVerbs.
 	Verbs schemas.Verbs `yaml:"-"`
 
 	HalfLife  time.Duration `yaml:"half_life"`  // after which an action counts half; 1h-8760h, default 336h (two weeks)
-	Top       int           `yaml:"top"`        // affinities sent of a user; 1-500, default 50
-	Every     time.Duration `yaml:"every"`      // they are sent once in this time at most; 100ms-1h, default 1s
-	MaxFacets int           `yaml:"max_facets"` // affinities kept of a user, give or take a quarter; Top to 10,000, default 1000
-	Steps     Steps         `yaml:"steps"`      // at most 20; default 0.5 below -2, 1, 1.5 from 3, 2 from 8, 3 from 20
-	Band      float64       `yaml:"band"`       // an edge leaves its step this share below the step's start; 0-0.9, default 0.2
+	Top       int           `yaml:"top"`        // affinities sent per user; 1-500, default 50
+	Every     time.Duration `yaml:"every"`      // least time between two times that they are sent; 100ms-1h, default 1s
+	MaxFacets int           `yaml:"max_facets"` // affinities kept per user, temporarily up to a quarter more; Top to 10,000, default 1000
+	Steps     Steps         `yaml:"steps"`      // 1 to 20; default 0.5 below -2, 1, 1.5 from 3, 2 from 8, 3 from 20
+	Band      float64       `yaml:"band"`       // how far below a step's start it is left, as a fraction of the start; 0-0.9, default 0.2
 
-	Joins Joins `yaml:"joins"` // which attributes actions of a verb go on with; at most 64 verbs; default none: all
-	// EmbeddingVerbs are the verbs whose actors' embeddings go into the mean that is kept of a pin's recent actors.
-	// Default closeup, click, save; none: no means are kept.
+	Joins Joins `yaml:"joins"` // attributes that are joined to actions, by verb; at most 64 verbs; default none: all attributes
+	// EmbeddingVerbs are the verbs whose actions add the actor's embedding to the mean embedding of the pin's recent actors.
+	// The default is closeup, click and save. Without verbs, no means are kept.
 	EmbeddingVerbs []schemas.Verb `yaml:"embedding_verbs"`
 
-	RelatedFrom   float64       `yaml:"related_from"`   // weight from which on an action makes its pin related to others, above 0 to 1000; default 0.5
-	RelatedWithin time.Duration `yaml:"related_within"` // between two actions of a user that make their pins neighbours; 0-24h, default 30m
-	RelatedRecent int           `yaml:"related_recent"` // such actions of a user that are remembered, 0-50; default 4
+	RelatedFrom   float64       `yaml:"related_from"`   // least weight of an action that relates its pin to others, above 0 to 1000; default 0.5
+	RelatedWithin time.Duration `yaml:"related_within"` // longest time between two actions of a user that makes their pins neighbors; 0-24h, default 30m
+	RelatedRecent int           `yaml:"related_recent"` // such actions remembered per user, 0-50; default 4
 }
 
-// DefaultConfig returns the configuration that the field comments state.
+// DefaultConfig returns the defaults that the field comments state.
 func DefaultConfig() Config {
 	return Config{
 		Verbs:     schemas.DefaultVerbs(),
@@ -50,7 +50,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every value that is out of its bounds.
+// Validate reports every value that is out of bounds.
 func (c Config) Validate() error {
 	return errors.Join(
 		c.Verbs.Validate(),

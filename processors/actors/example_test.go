@@ -8,8 +8,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Whoever is cared for weighs five times as much, who is avoided a fifth; and of a view features see whose pin it was and in
-// which interests, and nothing of who viewed it. Edges weigh 1 at first, so the step that holds an affinity of 0 must, too.
+// A strong affinity multiplies the edge weight by five; a negative one divides it by five. For views, features see only the
+// pin's author and interests and nothing of the viewer's profile. The step that contains an affinity of 0 must have weight
+// 1.
 func ExampleConfig() {
 	cfg := actors.DefaultConfig()
 	cfg.Steps = actors.Steps{{From: math.Inf(-1), Weight: 0.2}, {From: -2, Weight: 1}, {From: 10, Weight: 5}}

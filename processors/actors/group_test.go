@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Sarama's metrics library has one goroutine for the whole process, which nothing ends.
+	// Sarama's metrics library starts one goroutine per process, which never stops.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
 
@@ -123,7 +123,7 @@ func TestNothingFollowsADelete(t *testing.T) {
 	at := now()
 	liked := schemas.Facets{Author: "user:ada", Board: "board:a"}
 	proctest.Publish(w, w.Streams.Users, "user:eve", profile("user:eve", schemas.Update, at, "u"))
-	for i := range 3 { // the first sends affinities, the others set a timer to
+	for i := range 3 { // the first sends affinities, the others set a timer
 		proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", action("user:eve", schemas.Save, at, fmt.Sprint(i), liked))
 	}
 	w.WaitIdle()
@@ -156,7 +156,7 @@ func TestNothingFollowsADelete(t *testing.T) {
 		return n
 	}
 	before := sentOf("user:eve")
-	// A later timer of another user shows that the deleted one's has had its time.
+	// A later timer of another user shows that the deleted user's timer would have fired.
 	for i := range 2 {
 		proctest.Publish(w, w.Streams.ActionsJoined, "user:bob", action("user:bob", schemas.Save, at, fmt.Sprint("b", i), liked))
 	}
@@ -190,7 +190,7 @@ func TestAffinitiesAreSentAtMostOnceInATime(t *testing.T) {
 			return math.Abs(last().Top[0].Value-float64(n*(b+1))) < 0.1
 		})
 	}
-	// Both are clicked each time; the rest follows in the order of their ids.
+	// Both are clicked each time; the others tie and follow in the order of their ids.
 	want := []schemas.ID{"interest:x", "user:ada", "interest:0"}
 	all := values(proctest.Drain(w, w.Streams.Affinities))
 	var got []schemas.ID
@@ -203,7 +203,7 @@ func TestAffinitiesAreSentAtMostOnceInATime(t *testing.T) {
 	checkApart(t, all, cfg.Every)
 }
 
-// checkApart holds that affinities of one user were sent at most once in a time.
+// checkApart checks that the affinities of one user were sent at most once per interval.
 func checkApart(t *testing.T, all []schemas.Affinities, every time.Duration) {
 	t.Helper()
 	for i := range all[1:] {
@@ -213,7 +213,7 @@ func checkApart(t *testing.T, all []schemas.Affinities, every time.Duration) {
 	}
 }
 
-// A tick may come up to 100 ms after its timer is due. Here the clock is the test's, a minute ahead of the scheduler's.
+// A tick may come up to 100 ms after its timer is due. The test sets the clock, a minute ahead of the scheduler's.
 func TestAffinitiesAreSentOnceThoughAnActionComesBeforeTheTick(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -234,12 +234,12 @@ func TestAffinitiesAreSentOnceThoughAnActionComesBeforeTheTick(t *testing.T) {
 	}
 	act(0)
 	act(cfg.Every / 2)                    // sets the timer for Every
-	act(cfg.Every + 5*time.Millisecond)   // comes before the tick
+	act(cfg.Every + 5*time.Millisecond)   // before the tick
 	tick(cfg.Every + 50*time.Millisecond) // sends both
-	act(cfg.Every + 60*time.Millisecond)  // sets the timer anew
-	tick(2 * cfg.Every)                   // is too early for it
+	act(cfg.Every + 60*time.Millisecond)  // sets the timer again
+	tick(2 * cfg.Every)                   // too early for the timer
 	tick(2*cfg.Every + 50*time.Millisecond)
-	tick(4 * cfg.Every) // finds nothing to send
+	tick(4 * cfg.Every) // has nothing to send
 	act(5 * cfg.Every)
 
 	all := values(proctest.Drain(w, w.Streams.Affinities))
@@ -263,7 +263,7 @@ func TestEdgeWeightsMoveInStepsAndFade(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	cfg.HalfLife = 2 * time.Second // from 6 through 2.4 in 2.6 s
+	cfg.HalfLife = 2 * time.Second // decays from 6 to below 2.4 in 2.6 s
 	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
 	at := now()
 	liked := schemas.Facets{Author: "user:ada"}
@@ -299,7 +299,7 @@ func TestWeakFacetsGoBeyondTheBound(t *testing.T) {
 	cfg.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}, {From: 0.05, Weight: 2}}
 	w.Start("a", actors.Group(cfg, w.Streams, gone{}))
 	at := now()
-	for i := range 11 { // ten are kept without more ado, the eleventh cuts them to eight
+	for i := range 11 { // ten are kept, the eleventh trims them to eight
 		verb := schemas.Save
 		if i < 3 {
 			verb = schemas.View
@@ -332,7 +332,7 @@ func TestWeakFacetsGoBeyondTheBound(t *testing.T) {
 	}
 }
 
-// Every action goes on exactly once and counts exactly once, in whatever order and while members are killed.
+// Every action is emitted exactly once and counted exactly once, in any order and while members are killed.
 func TestNothingIsLostOrDoubledWhenKilled(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -415,7 +415,7 @@ func TestJoinsAndWhatPinsHearOfTheirActors(t *testing.T) {
 	if a := got["save"]; a.ObjectAttributes.Author != "user:ada" || len(a.ActorAttributes.Embedding) != 2 {
 		t.Errorf("save: got %+v, want everything", a)
 	}
-	want := []schemas.PinActor{ // of views nothing is told
+	want := []schemas.PinActor{ // views send no embedding
 		{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 2}},
 		{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 2}},
 	}
@@ -423,7 +423,7 @@ func TestJoinsAndWhatPinsHearOfTheirActors(t *testing.T) {
 	if diff := gocmp.Diff(want, values(records)); diff != "" {
 		t.Errorf("what pins hear (-want +got):\n%s", diff)
 	}
-	// What is not joined is cared for all the same: 4.1 for the author, 1 of it the click's.
+	// Affinities count attributes that are not joined: 4.1 for the author, of which 1 is from the click.
 	w.Eventually("the author is cared for with the click's weight", func() bool {
 		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
 			for _, top := range a.Top {

@@ -9,23 +9,23 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Joins say, for a verb, which attributes its actions go on with; a verb without an entry keeps all. What is left out is
-// left out of actions-enriched, and so of every feature; affinities see it all the same.
+// Joins lists the attributes that are joined to actions, by verb. Actions of other verbs keep all attributes. Omitted
+// attributes are missing in actions-enriched and therefore in all features. Affinities are computed from all attributes.
 type Joins map[schemas.Verb]Join
 
-// Join names what is kept of each of the three maps, as paths of features name it: author, board, interests and
-// embedding of the object, interests and embedding of the actor, board and surface of the verb; any other name is a key
-// of the attributes. No list: all. An empty one: nothing.
+// Join names the attributes to keep, as feature paths name them: author, board, interests and embedding of the object;
+// interests and embedding of the actor; board and surface of the verb. Any other name is a key of the attributes. A nil list
+// keeps all attributes. An empty list keeps none.
 type Join struct {
 	Object []string `yaml:"object"`
 	Actor  []string `yaml:"actor"`
 	Verb   []string `yaml:"verb"`
 }
 
-// Bounds of Joins.
+// Limits of Joins.
 const (
 	maxJoins     = 64
-	maxJoinNames = 256 // of one list
+	maxJoinNames = 256 // per list
 )
 
 func (j Joins) validate(name string) error {
@@ -46,7 +46,7 @@ func (j Joins) validate(name string) error {
 	return errors.Join(errs...)
 }
 
-// apply returns the action with what its verb keeps.
+// apply returns the action with the attributes that its verb keeps.
 func (j Joins) apply(a schemas.EnrichedAction) schemas.EnrichedAction {
 	rule, ok := j[a.Verb]
 	if !ok {
@@ -73,14 +73,14 @@ func (j Joins) apply(a schemas.EnrichedAction) schemas.EnrichedAction {
 	return a
 }
 
-// keep empties a field that is not named.
+// keep clears a field that is not named.
 func keep[T any](field *T, names []string, name string) {
 	if !slices.Contains(names, name) {
 		*field = *new(T)
 	}
 }
 
-// only returns the attributes that are named; the map itself is shared and stays as it is.
+// only returns the named attributes. It does not modify attributes, which is shared.
 func only(attributes map[string]string, names []string) map[string]string {
 	kept := map[string]string{}
 	for _, name := range names {

@@ -6,19 +6,20 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// fate is what becomes of a user event.
+// fate is the effect of a user event.
 type fate int
 
 const (
 	loses        fate = iota // an older update: no effect
-	wins                     // the profile from now on
-	deletes                  // the end of the user
-	repeated                 // the event that the profile is made of
-	ofDeleted                // the user is gone
-	deletesAgain             // the user is gone, and somebody wants to be sure of it
+	wins                     // it becomes the profile
+	deletes                  // it deletes the user
+	repeated                 // no effect: it is the event that the profile was made from
+	ofDeleted                // no effect: the user is deleted
+	deletesAgain             // the user is deleted; the deletion is announced again
 )
 
-// fateOf decides about an event, given the event that the profile is made of: the newest update, the delete, or nil.
+// fateOf returns the effect of an event. held is the event that the profile was made from: the newest update, the delete, or
+// nil.
 func fateOf(held, e *schemas.UserEvent) fate {
 	switch {
 	case held != nil && held.ID == e.ID:
@@ -39,7 +40,7 @@ func isDelete(profile *schemas.UserEvent) bool {
 	return profile != nil && profile.Verb == schemas.Delete
 }
 
-// attributes returns what actions are joined with, nothing for a user that nothing is known of.
+// attributes returns the attributes that are joined to actions. They are empty for an unknown user.
 func attributes(profile *schemas.UserEvent) schemas.ActorAttributes {
 	if profile == nil {
 		return schemas.ActorAttributes{}

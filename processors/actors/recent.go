@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// relate tells which pins go together because the user acted on them: those of the same board to the board, those of
-// about the same time to the pin, whose neighbours the user then gets.
+// relate reports which pins belong together because the user acted on them: pins on the same board to the board, and pins of
+// actions close in time to the pin. The request also asks for the pin's neighbors.
 func (t table) relate(a *schemas.EnrichedAction) error {
 	weight := t.cfg.Verbs[a.Verb]
 	pin := neighbourOf(a)
@@ -41,14 +41,14 @@ func (t table) relate(a *schemas.EnrichedAction) error {
 	return rows.Send(t.tx, t.streams.RelatedRequests, string(pin.ID), &request)
 }
 
-// neighbourOf is the pin of an action; without a version it is not known, or not created yet.
+// neighbourOf returns the pin of an action. Its version is 0 if the pin is unknown or not created yet.
 func neighbourOf(a *schemas.EnrichedAction) schemas.Neighbour {
 	o := &a.ObjectAttributes
 	return schemas.Neighbour{ID: a.Object, Version: o.Version, Facets: o.Facets, Created: o.Created, Quality: o.Quality}
 }
 
-// recent reads what the user did last to pins, newest first: requests, as they were sent but for the pins near. Of those
-// that are too far from at to make neighbours only the time is read.
+// recent returns the user's last positive actions, newest first. The requests are as they were sent, without Near. Requests
+// that are too far from at to make neighbors are not decoded.
 func (t table) recent(at schemas.Micros) ([]recentAction, error) {
 	value, err := t.own.Get([]byte{recentRow})
 	if err != nil || value == nil {
@@ -66,11 +66,11 @@ func (t table) recent(at schemas.Micros) ([]recentAction, error) {
 	return list, nil
 }
 
-// keepRecent remembers an action among the newest Config.RelatedRecent, in place of one on the same pin at the same time.
+// keepRecent stores an action among the newest Config.RelatedRecent. It replaces an action on the same pin at the same time.
 func (t table) keepRecent(r *schemas.RelatedRequest, recent []recentAction) error {
 	most := t.cfg.RelatedRecent
 	if most == 0 || len(recent) >= most && r.Time < recent[most-1].time {
-		return nil // it is older than all that are remembered
+		return nil // older than all stored actions
 	}
 	bare := *r
 	bare.Near = nil
@@ -89,5 +89,5 @@ func (t table) keepRecent(r *schemas.RelatedRequest, recent []recentAction) erro
 	return t.own.Put([]byte{recentRow}, encodeRecent(list[:min(len(list), most)]))
 }
 
-// dropRecent forgets what the user did.
+// dropRecent deletes the user's last actions.
 func (t table) dropRecent() error { return t.own.Delete([]byte{recentRow}) }

@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// on is an action on a pin that is known.
+// on returns an action on a known pin.
 func on(pin int, verb schemas.Verb, at time.Time) *schemas.EnrichedAction {
 	a := action("user:eve", verb, at, fmt.Sprint(pin, verb, at), schemas.Facets{Author: "user:ada"})
 	a.Object = schemas.ID(fmt.Sprintf("pin:%d", pin))
@@ -24,7 +24,7 @@ func on(pin int, verb schemas.Verb, at time.Time) *schemas.EnrichedAction {
 	return a
 }
 
-// nears is what each request names, "pin: other×weight …".
+// nears returns the contents of each request as "pin: other×weight …".
 func nears(requests []schemas.RelatedRequest) []string {
 	var list []string
 	for _, r := range requests {
@@ -50,16 +50,16 @@ func TestActionsOfAboutTheSameTimeMakeNeighbours(t *testing.T) {
 	unknown.ObjectAttributes = schemas.ObjectAttributes{}
 	for _, a := range []*schemas.EnrichedAction{
 		on(1, schemas.Click, minute(0)),
-		on(2, schemas.Save, minute(10)),  // just near enough
-		on(1, schemas.Click, minute(11)), // the first again: no neighbour of itself
-		on(8, schemas.View, minute(11)),  // says too little
-		on(8, schemas.Hide, minute(11)),  // says the contrary
+		on(2, schemas.Save, minute(10)),  // just close enough
+		on(1, schemas.Click, minute(11)), // the first pin again: not its own neighbor
+		on(8, schemas.View, minute(11)),  // weight too low
+		on(8, schemas.Hide, minute(11)),  // negative
 		unknown,
-		on(3, schemas.Click, minute(5)),  // came late; as much as the later of each pair
-		on(4, schemas.Click, minute(12)), // the click of minute 0 is not among the last three any more
-		on(7, schemas.Click, minute(14)), // nor is what came late and is the oldest
-		on(5, schemas.Click, minute(40)), // too far from all
-		on(5, schemas.Save, minute(40)),  // in place of the one before
+		on(3, schemas.Click, minute(5)),  // late; has the weight of the later action of each pair
+		on(4, schemas.Click, minute(12)), // the click at minute 0 is no longer among the last three
+		on(7, schemas.Click, minute(14)), // nor is the late one, which is the oldest
+		on(5, schemas.Click, minute(40)), // too far from all others
+		on(5, schemas.Save, minute(40)),  // replaces the action before
 		on(6, schemas.Click, minute(41)),
 	} {
 		proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", a)
@@ -102,7 +102,7 @@ func TestSavesAreToldToTheirBoard(t *testing.T) {
 	}
 }
 
-// Who is gone leaves nothing behind.
+// The last actions of a deleted user are deleted.
 func TestRecentActionsGoWithTheirUser(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)

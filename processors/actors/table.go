@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// table is the rows of one user during one callback, and what goes out because of them.
+// table accesses the rows of one user during one callback, and emits records.
 type table struct {
 	tx  *rows.Tx
 	own rows.Owner
@@ -20,10 +20,11 @@ func (g *group) table(tx *rows.Tx, own rows.Owner) table { return table{tx, own,
 
 func (t table) now() schemas.Micros { return schemas.MicrosOf(t.tx.Time()) }
 
-// user is the owner of the rows.
+// user returns the owner of the rows.
 func (t table) user() schemas.UserID { return schemas.UserID(t.tx.Key()) }
 
-// profile reads the event that the profile is made of: the newest update, or the delete; nil if nothing is known.
+// profile returns the event that the profile was made from: the newest update, or the delete. It returns nil for an unknown
+// user.
 func (t table) profile() (*schemas.UserEvent, error) {
 	return rows.Record(t.own, []byte{profileRow}, t.streams.Users)
 }
@@ -32,7 +33,7 @@ func (t table) putProfile(e *schemas.UserEvent) error {
 	return rows.PutRecord(t.own, []byte{profileRow}, t.streams.Users, e)
 }
 
-// erase ends the user: of everything that was known, only the delete stays.
+// erase deletes all rows of the user except the delete itself.
 func (t table) erase(e *schemas.UserEvent) error {
 	if err := errors.Join(t.dropFacets(e), t.dropRecent()); err != nil {
 		return err
@@ -55,7 +56,7 @@ func (t table) erase(e *schemas.UserEvent) error {
 	return t.tellErased(e)
 }
 
-// tellErased tells everybody that the user is gone, and has those who keep rows of the user's own take them away.
+// tellErased announces that the user is deleted, and makes the other groups delete the user's rows.
 func (t table) tellErased(e *schemas.UserEvent) error {
 	gone := schemas.DeletedUser{User: e.Actor, Time: e.Time}
 	if err := rows.Send(t.tx, t.streams.UsersDeleted, string(e.Actor), &gone); err != nil {
@@ -65,7 +66,7 @@ func (t table) tellErased(e *schemas.UserEvent) error {
 	return rows.Send(t.tx, t.streams.Erasures, string(e.Actor), &begin)
 }
 
-// dropFacets ends all affinities. Whom the user cared for may have a weight of it.
+// dropFacets removes all affinities and notifies their followees, which may store an edge weight.
 func (t table) dropFacets(e *schemas.UserEvent) error {
 	all := map[schemas.ID]facet{}
 	if err := t.eachFacet(func(id schemas.ID, f facet) { all[id] = f }); err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// together says whether two actions of a user on different pins are near enough in event time to make these neighbours,
-// and returns the other one's pin with what that is worth: as much as the later action, whichever of them arrives first.
+// together reports whether two actions of a user on different pins are close enough in event time to make the pins
+// neighbors. It returns the pin of the other action, with the weight and time of the later action, whichever arrived first.
 func together(r, other *schemas.RelatedRequest, within time.Duration) (schemas.Near, bool) {
 	first, last := other, r
 	if last.Time < first.Time || last.Time == first.Time && last.Weight < first.Weight {
@@ -17,7 +17,7 @@ func together(r, other *schemas.RelatedRequest, within time.Duration) (schemas.N
 	return near, other.Pin.ID != r.Pin.ID && apart(first.Time, last.Time) <= within
 }
 
-// apart is the time between two events, whichever was first.
+// apart returns the time between two events, in either order.
 func apart(a, b schemas.Micros) time.Duration {
 	return max(a.Time().Sub(b.Time()), b.Time().Sub(a.Time()))
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Step is one of the few weights that an edge can have: that of an affinity of From or more, up to the next step.
+// Step is an edge weight for affinities from From up to the next step.
 type Step struct {
 	From   float64 `yaml:"from"`
 	Weight float32 `yaml:"weight"`
 }
 
-// Steps are the weights of edges by affinity, in ascending order. The first has From −∞ (-.inf in YAML), and what holds 0
-// has the weight 1, which edges have at first.
+// Steps are the edge weights by affinity, in ascending order. The first has From −∞ (-.inf in YAML). The step that contains
+// an affinity of 0 has weight 1, the initial weight of an edge.
 type Steps []Step
 
-// unmoved is the weight of an edge of which nothing has been said.
+// unmoved is the weight of an edge for which none was sent.
 const unmoved float32 = 1
 
-// at returns the index of the step that an affinity falls into.
+// at returns the index of the step that contains an affinity.
 func (s Steps) at(value float64) int {
 	i := 0
 	for i+1 < len(s) && value >= s[i+1].From {
@@ -30,7 +30,7 @@ func (s Steps) at(value float64) int {
 	return i
 }
 
-// of returns the index of the step with a weight; false if there is none, since the configuration has changed.
+// of returns the index of the step with a weight. It returns false if there is none, because the configuration has changed.
 func (s Steps) of(weight float32) (int, bool) {
 	for i, step := range s {
 		if step.Weight == weight {
@@ -40,7 +40,7 @@ func (s Steps) of(weight float32) (int, bool) {
 	return 0, false
 }
 
-// floor returns below which affinity step i is left: its From, less the band.
+// floor returns the affinity below which step i is left: its From, less the band.
 func (s Steps) floor(i int, band float64) float64 {
 	if i == 0 {
 		return math.Inf(-1)
@@ -48,8 +48,8 @@ func (s Steps) floor(i int, band float64) float64 {
 	return s[i].From - band*math.Abs(s[i].From)
 }
 
-// next returns the weight of an affinity whose edge had the weight told: it rises as soon as the next step is reached,
-// and falls when the affinity is below the step's floor.
+// next returns the weight for an affinity whose edge last had the weight told. The weight rises as soon as the next step is
+// reached, and falls when the affinity is below the floor of its step.
 func (s Steps) next(told float32, value, band float64) float32 {
 	here := s.at(value)
 	if i, ok := s.of(told); ok && here < i && value >= s.floor(i, band) {
@@ -58,7 +58,7 @@ func (s Steps) next(told float32, value, band float64) float32 {
 	return s[here].Weight
 }
 
-// fadesTo returns the affinity at which the weight told moves, if nothing happens but time passing; false if it stays.
+// fadesTo returns the affinity at which the weight changes through decay alone. It returns false if the weight stays.
 func (s Steps) fadesTo(told float32, value, band float64) (float64, bool) {
 	i, ok := s.of(told)
 	switch {
@@ -109,12 +109,12 @@ const (
 // facet is the state of a user's affinity for one author, board or interest.
 type facet struct {
 	decayed
-	told  float32        // the weight that fanout has been told
-	moved schemas.Micros // when, 0: never; strictly increasing
-	wakes schemas.Micros // for when a timer is set, 0: none
+	told  float32        // the weight last sent to fanout
+	moved schemas.Micros // when it was sent; 0: never; strictly increasing
+	wakes schemas.Micros // when the timer fires; 0: no timer is set
 }
 
-// move brings the weight up to date as of now, and says whether it has to be told.
+// move updates the weight as of now. It reports whether the weight has changed and must be sent.
 func (f *facet) move(cfg Config, now schemas.Micros) bool {
 	w := cfg.Steps.next(f.told, f.at(now, cfg.HalfLife), cfg.Band)
 	if w == f.told {
@@ -124,14 +124,14 @@ func (f *facet) move(cfg Config, now schemas.Micros) bool {
 	return true
 }
 
-// wake returns when the weight will have to be looked at again, 0 for never. It is never sooner than a second from
-// now, whatever rounding says.
+// wake returns when decay may next change the weight, or 0 for never. It is at least a second after now, whatever the
+// rounding error.
 func (f *facet) wake(cfg Config, now schemas.Micros) schemas.Micros {
 	target, ok := cfg.Steps.fadesTo(f.told, f.sum, cfg.Band)
 	if !ok {
 		return 0
 	}
 	const second = 1e6
-	// A millisecond late, so that the floor has been passed by then.
+	// Add a millisecond, so that the affinity is below the floor by then.
 	return max(f.reaches(target, cfg.HalfLife)+1000, now+second)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The default steps: 0.5 below -2, 1, 1.5 from 3, 2 from 8, 3 from 20; left a fifth below their start.
+// The default steps are 0.5 below -2, 1, 1.5 from 3, 2 from 8 and 3 from 20. A step is left a fifth below its start.
 func TestStepsNext(t *testing.T) {
 	cfg := DefaultConfig()
 	tests := []struct {
@@ -42,7 +42,7 @@ func TestStepsNext(t *testing.T) {
 	}
 }
 
-// What has been told is never a step too low, and never further down than the band.
+// The weight is never below the affinity's step, and never above it by more than the band allows.
 func TestStepsKeepTheirBand(t *testing.T) {
 	cfg := DefaultConfig()
 	rapid.Check(t, func(t *rapid.T) {
@@ -61,8 +61,8 @@ func TestStepsKeepTheirBand(t *testing.T) {
 	})
 }
 
-// Whatever an affinity was, following its wake-ups brings its weight down exactly when it has faded below the floor,
-// never later than a millisecond and a second, and ends.
+// For any initial affinity, the timers reduce the weight when the affinity has decayed below the floor: not earlier, and at
+// most a millisecond late, or a second after the last timer. They end.
 func TestFacetFadesOnTime(t *testing.T) {
 	cfg := DefaultConfig()
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +94,7 @@ func TestFacetFadesOnTime(t *testing.T) {
 	})
 }
 
-// fanout goes by the time of a weight, so two moves in one millisecond must not have the same.
+// fanout orders weights by time, so two changes within one millisecond must have different times.
 func TestFacetMovesAreOrdered(t *testing.T) {
 	cfg := DefaultConfig()
 	f := facet{told: unmoved}
