@@ -10,10 +10,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// adminTimeout bounds each question to the brokers.
+// adminTimeout is the timeout of each metadata request.
 const adminTimeout = 15 * time.Second
 
-// topicManager answers Goka's questions about topics. It creates none: they come from the catalogue alone.
+// topicManager answers Goka's queries about topics. It creates no topics: only the catalogue defines them.
 type topicManager struct{ admin *kadm.Client }
 
 // Partitions returns the partitions of a topic.
@@ -31,13 +31,13 @@ func (m topicManager) Partitions(topic string) ([]int32, error) {
 	return detail.Partitions.Numbers(), nil
 }
 
-// EnsureTableExists fails unless the table has n partitions.
+// EnsureTableExists returns an error unless the table has n partitions.
 func (m topicManager) EnsureTableExists(topic string, n int) error { return m.ensure(topic, n) }
 
-// EnsureStreamExists fails unless the topic has n partitions.
+// EnsureStreamExists returns an error unless the topic has n partitions.
 func (m topicManager) EnsureStreamExists(topic string, n int) error { return m.ensure(topic, n) }
 
-// EnsureTopicExists fails unless the topic has n partitions.
+// EnsureTopicExists returns an error unless the topic has n partitions.
 func (m topicManager) EnsureTopicExists(topic string, n, _ int, _ map[string]string) error {
 	return m.ensure(topic, n)
 }
@@ -53,7 +53,7 @@ func (m topicManager) ensure(topic string, n int) error {
 	return nil
 }
 
-// GetOffset returns the first offset of a partition, or its real end: that of all records, not of the committed ones.
+// GetOffset returns the first offset of a partition, or its end offset including uncommitted records (the high watermark).
 func (m topicManager) GetOffset(topic string, partition int32, at int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
@@ -72,10 +72,10 @@ func (m topicManager) GetOffset(topic string, partition int32, at int64) (int64,
 	return offset.Offset, nil
 }
 
-// Close leaves the shared client open.
+// Close does nothing, because the client is shared.
 func (m topicManager) Close() error { return nil }
 
-// noProducer stands where Goka wants a producer. Records leave in transactions only.
+// noProducer is the producer that Goka requires. It always fails, because all records are written in transactions.
 type noProducer struct{}
 
 func (noProducer) Emit(topic, key string, value []byte) *goka.Promise {

@@ -6,81 +6,80 @@ import (
 	"slices"
 )
 
-// batch is what one transaction will hold: what the callbacks of a stretch of records wrote, in order. The bytes of
-// all keys and values lie in one arena, so that a row costs no allocation, and the changelog record and the store's
-// batch are made of it where it lies. Blind writes are only appended; an owner's writes are put in order when they
-// are first read.
+// batch holds the contents of one transaction: everything that the callbacks of consecutive records wrote, in order. The
+// bytes of all keys and values are in one arena. Therefore a row needs no allocation, and the changelog records and the
+// store's batch refer to the arena. A write is only appended. An owner's writes are sorted when they are first read.
 type batch struct {
 	data      []byte
 	writes    []write
 	emits     []emit
 	traces    traces
-	first     begun      // the first record that is not silent, which has waited the longest; zero: there is none
-	envelopes []envelope // of some emits
+	first     begun      // the first record that is not silent, which has waited the longest; zero: none
+	envelopes []envelope // of emits that need one
 	owners    map[string]*ownerLog
-	logs      [][]ownerLog // what owners points to, logsPerChunk each, for the next use too
-	news      []int32      // scratch of ordered
-	applied   []int64      // by input: offset of the last record applied, -1: none
-	counts    []counted    // what callbacks count: drops by reason, effects by name
-	letters   []string     // reasons of records sent to the dead letters
+	logs      [][]ownerLog // the elements of owners, logsPerChunk each, kept for reuse
+	news      []int32      // scratch space of ordered
+	applied   []int64      // by input: offset of the last applied record; -1: none
+	counts    []counted    // what callbacks counted: drops by reason, effects by name
+	letters   []string     // reasons of records sent to the dead-letter topic
 
 	messages  int
-	misplaced int     // records that are sent on to the partition of their key
-	passed    bool    // applied offsets have moved over what is no record
-	skipped   []int32 // the writes that are replaced, each once
-	timers    bool    // timers were set, dropped or worked off
-	ticked    bool    // a tick was worked off …
-	chained   bool    // … and has sent the next one
-	sealed    bool    // being committed: its writes may not change any more
+	misplaced int     // records forwarded to the partition of their key
+	passed    bool    // applied offsets have advanced over markers or aborted records
+	skipped   []int32 // indexes of the replaced writes, each once
+	timers    bool    // timers were set, dropped or fired
+	ticked    bool    // a tick was processed …
+	chained   bool    // … and emitted the next one
+	sealed    bool    // being committed: its writes must not change
 }
 
-// span is a stretch of the arena.
+// span is a range of the arena.
 type span struct{ off, len uint32 }
 
-// write is a row put or deleted.
+// write is a put or a deletion of a row.
 type write struct {
 	key      span // owner 0x00 row
 	value    span
-	prev     int32 // the write before it of the same owner, -1: none
+	prev     int32 // previous write of the same owner; -1: none
 	row      uint32
 	deleted  bool
-	replaced bool // by a later write of the batch: need not leave the process
+	replaced bool // by a later write of the batch: not sent to the changelog or the store
 }
 
-// counted is what a callback counts: drops under their reason, or an effect under its name.
+// counted is a count by a callback: drops by reason, or an effect by name.
 type counted struct {
 	name    string
 	n       int
 	dropped bool
 }
 
-// emit is a record for a topic.
+// emit is an output record.
 type emit struct {
-	topic     uint16 // index of the group's outputs
+	topic     uint16 // index into the group's outputs
 	partition int32
 	key       span
 	value     span
 	noValue   bool
-	traced    uint16 // index of the record's span in traces + 1, 0: it is not traced
-	envelope  int32  // index of envelopes + 1, 0: none
+	traced    uint16 // index of the record's span in traces + 1; 0: not traced
+	envelope  int32  // index into envelopes + 1; 0: none
 	since     int64
 }
 
-// envelope is the topic, headers and time of a record that is not simply an output: one forwarded to its right partition, or
-// one that is tried again.
+// envelope holds the topic, headers and time of a record that is not an ordinary output: a record forwarded to its correct
+// partition, or a retry.
 type envelope struct {
 	topic   string
 	headers map[string][]byte
 	micros  int64
-	isNew   bool // micros is not known yet
+	isNew   bool // micros is not set: use the time of the commit
 }
 
-// ownerLog is one owner's writes in a batch.
+// ownerLog holds the writes of one owner in a batch.
 type ownerLog struct {
-	last    int32   // newest write, -1: none
-	indexed int32   // writes up to it are in sorted
-	sorted  []int32 // newest write of each row, by row name
-	shared  bool    // a scan walks over sorted: change a copy
+	last    int32   // newest write; -1: none
+	indexed int32   // writes up to this one are in sorted
+	sorted  []int32 // newest write of each row, ordered by row name
+	shared  bool    // a scan uses sorted: copy it before a change
 }
 
 func newBatch(inputs int) *batch {
@@ -89,7 +88,8 @@ func newBatch(inputs int) *batch {
 	return b
 }
 
-// maxKept bounds what an empty batch keeps for the next use. A batch grows beyond it only by one outsized record.
+// maxKept is the memory that an empty batch keeps for reuse, in bytes. Only a single oversized record makes a batch exceed
+// it.
 const maxKept = 4 << 20
 
 func (b *batch) reset() {
@@ -112,10 +112,10 @@ func (b *batch) reset() {
 
 const writeBytes = 28
 
-// waits tells whether there is something to commit.
+// waits reports whether there is something to commit.
 func (b *batch) waits() bool { return b.messages > 0 || b.passed }
 
-// bytes approximates what the batch weighs on the wire.
+// bytes returns the approximate size of the batch on the wire.
 func (b *batch) bytes() int { return len(b.data) + 16*(len(b.writes)+len(b.emits)) }
 
 func (b *batch) at(s span) []byte { return b.data[s.off : s.off+s.len : s.off+s.len] }
@@ -132,7 +132,7 @@ func (b *batch) keepString(p string) span {
 	return s
 }
 
-// emit adds a record for a topic, on behalf of the one being worked off, and returns it. A nil value is a tombstone.
+// emit adds an output record of the record being processed, and returns it. A nil value is a tombstone.
 func (b *batch) emit(topic uint16, partition int32, key string, value []byte, since int64) *emit {
 	b.emits = append(b.emits, emit{
 		topic: topic, partition: partition, key: b.keepString(key), value: b.keep(value), noValue: value == nil,
@@ -141,13 +141,13 @@ func (b *batch) emit(topic uint16, partition int32, key string, value []byte, si
 	return &b.emits[len(b.emits)-1]
 }
 
-// wrap puts an emit into an envelope.
+// wrap attaches an envelope to an emit.
 func (b *batch) wrap(e *emit, in envelope) {
 	b.envelopes = append(b.envelopes, in)
 	e.envelope = int32(len(b.envelopes))
 }
 
-// topicOf is the name of an emit's topic.
+// topicOf returns the name of an emit's topic.
 func (b *batch) topicOf(e *emit, topo *topology) string {
 	if e.envelope != 0 {
 		return b.envelopes[e.envelope-1].topic
@@ -157,7 +157,7 @@ func (b *batch) topicOf(e *emit, topo *topology) string {
 
 const logsPerChunk = 256
 
-// log returns the owner's writes, made if need be.
+// log returns the writes of an owner. It creates an empty log if there is none.
 func (b *batch) log(owner string) *ownerLog {
 	l := b.owners[owner]
 	if l == nil {
@@ -172,7 +172,7 @@ func (b *batch) log(owner string) *ownerLog {
 	return l
 }
 
-// put appends a write to the owner's log l.
+// put appends a write to l, the log of owner.
 func (b *batch) put(l *ownerLog, owner string, row, value []byte, deleted bool) {
 	w := write{key: b.keepString(owner), row: uint32(len(owner)) + 1, prev: l.last, deleted: deleted}
 	b.data = append(b.data, separator)
@@ -188,12 +188,12 @@ func (b *batch) rowName(i int32) []byte {
 	return b.data[w.key.off+w.row : w.key.off+w.key.len]
 }
 
-// find returns where row is, or would be, in the ordered writes.
+// find returns the position of row in the sorted writes, or the position where it would be inserted.
 func (b *batch) find(sorted []int32, row []byte) (int, bool) {
 	return slices.BinarySearchFunc(sorted, row, func(i int32, row []byte) int { return bytes.Compare(b.rowName(i), row) })
 }
 
-// ordered returns the newest write of each of the owner's rows, in order. It stays as it is when more is written.
+// ordered returns the newest write of each of the owner's rows, ordered by row name. Later writes do not change the result.
 func (b *batch) ordered(l *ownerLog) []int32 {
 	if l.last == l.indexed {
 		return l.sorted
@@ -228,7 +228,7 @@ func (b *batch) insert(l *ownerLog, i int32) {
 	l.sorted[at] = i
 }
 
-// merge puts many writes in order at once.
+// merge adds many writes to the sorted ones at once.
 func (b *batch) merge(l *ownerLog, news []int32) {
 	all := append(l.sorted, news...)
 	slices.SortFunc(all, func(i, j int32) int {
@@ -248,8 +248,8 @@ func (b *batch) merge(l *ownerLog, news []int32) {
 	l.sorted = kept
 }
 
-// replace marks a write that a later one makes superfluous. After an undo an owner's writes are ordered from scratch, so the
-// write may have the mark already.
+// replace marks a write that a later one replaces. After an undo, an owner's writes are sorted from scratch, so the write
+// may already be marked.
 func (b *batch) replace(i int32) {
 	if !b.sealed && !b.writes[i].replaced {
 		b.writes[i].replaced = true
@@ -257,7 +257,7 @@ func (b *batch) replace(i int32) {
 	}
 }
 
-// get looks a row up: its newest write, if the batch has one.
+// get returns the newest write of a row. It returns false if the batch has none.
 func (b *batch) get(owner string, row []byte) (w *write, found bool) {
 	l := b.owners[owner]
 	if l == nil || l.last < 0 {
@@ -271,14 +271,14 @@ func (b *batch) get(owner string, row []byte) (w *write, found bool) {
 	return &b.writes[sorted[at]], true
 }
 
-// keyed is a write with the start of what tells its key from others.
+// keyed is a write with the first distinguishing bytes of its key.
 type keyed struct {
 	head  uint64
 	write int32
 }
 
-// inOrder appends the writes that count, ascending by key, those of one key in the order they were made: a store takes
-// neighbours faster than keys that jump to and fro.
+// inOrder appends the writes that are not replaced, ordered by key. Writes of the same key keep their order. Pebble inserts
+// neighboring keys faster than keys in random order.
 func (b *batch) inOrder(list []keyed) []keyed {
 	common := b.commonPrefix()
 	for i := range b.writes {
@@ -298,7 +298,7 @@ func (b *batch) inOrder(list []keyed) []keyed {
 	return list
 }
 
-// commonPrefix returns how many bytes all keys have in common, those of reserved rows left out.
+// commonPrefix returns the length of the common prefix of all keys except those of reserved rows.
 func (b *batch) commonPrefix() int {
 	var first []byte
 	common := 0
@@ -319,7 +319,7 @@ func (b *batch) commonPrefix() int {
 	return common
 }
 
-// headOf returns the eight bytes behind the prefix as a number, 0 of a reserved row, which comes first.
+// headOf returns the eight bytes after the prefix as a number. It returns 0 for reserved rows, which sort first.
 func headOf(key []byte, prefix int) (head uint64) {
 	if key[0] == separator {
 		return 0
@@ -330,7 +330,7 @@ func headOf(key []byte, prefix int) (head uint64) {
 	return head << (8 * (8 - min(len(key)-prefix, 8)))
 }
 
-// mark is a point in a batch; undo goes back to it.
+// mark is a position in a batch to which undo can return.
 type mark struct{ data, writes, emits, envelopes, misplaced, counts, letters, skipped int }
 
 func (b *batch) mark() mark {
@@ -339,7 +339,8 @@ func (b *batch) mark() mark {
 	}
 }
 
-// undo takes back everything since m. The owners concerned are put in order anew when they are next read.
+// undo removes everything that was added after m. The writes of the affected owners are sorted again when they are next
+// read.
 func (b *batch) undo(m mark) {
 	for _, i := range b.skipped[m.skipped:] {
 		b.writes[i].replaced = false

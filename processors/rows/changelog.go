@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A group's changelog also says up to where its inputs are applied. With a changelog that was recreated, or that lost its end,
-// the group would read inputs again and emit their effects twice. Two places outside the changelog know how long it was: the
-// local store, and the offsets that the consumer group commits, whose metadata is a changelogMark.
+// The changelog of a group also contains how far its inputs are applied. If the changelog was recreated or lost its end, the
+// group would read inputs again and emit their effects twice. Two places outside the changelog record how long it was: the
+// local store, and the metadata of the consumer group's committed offsets, which is a changelogMark.
 
-// errLost is returned for a changelog that has lost records which its group has written.
+// errLost is returned when the changelog has lost records that the group wrote.
 var errLost = errors.New("records of the changelog were lost")
 
-// lostChangelog is the error of a group that cannot start, and says what to do. forget is what to delete to start all the same.
+// lostChangelog returns a *FatalError that says what to do. forget names what to delete to start the group anyway.
 func lostChangelog(group, forget string, err error) error {
 	return &FatalError{fmt.Errorf("%w: restore the topics as of one moment, or rebuild the group %s; then delete %s", err, group, forget)}
 }
@@ -24,7 +24,7 @@ const changelogMark = "changelog "
 // markOf returns the metadata of committed offsets: the changelog's topic id and an offset in it.
 func markOf(at position) string { return changelogMark + hex.EncodeToString(at.append(nil)) }
 
-// parseMark reads the metadata of a committed offset. It reports false for what others commit, which has none.
+// parseMark parses the metadata of a committed offset. It returns false if another program committed the offset.
 func parseMark(metadata string) (at position, ok bool) {
 	text, found := strings.CutPrefix(metadata, changelogMark)
 	value, err := hex.DecodeString(text)
@@ -35,12 +35,12 @@ func parseMark(metadata string) (at position, ok bool) {
 	return at, err == nil
 }
 
-// mark returns the metadata of the offsets that are committed now.
+// mark returns the metadata for offsets that are committed now.
 func (p *part) mark() string {
 	return markOf(position{topic: p.session.ids[p.w.r.topo.table], offset: p.store.offset.Load()})
 }
 
-// checkChangelog compares the changelog of a partition, which ends at end, with what the committed offsets say of it.
+// checkChangelog compares the end offset of a partition's changelog with the metadata of the committed offsets.
 func (s *session) checkChangelog(topo *topology, partition int32, end int64) error {
 	for _, topic := range topo.reads() {
 		committed, _ := s.committed.Lookup(topic, partition)

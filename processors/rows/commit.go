@@ -15,8 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// run is the committer: it sends what has gathered, one transaction after the other, until the partition is closed or
-// broken.
+// run is the committer. It writes pending batches, one transaction at a time, until the partition is closed or has failed.
 func (p *part) run() {
 	defer close(p.ended)
 	var r rhythm
@@ -38,8 +37,8 @@ func (p *part) run() {
 	}
 }
 
-// await blocks until there is something to commit, and it is its turn, or the batch is full. False: nothing more is to be
-// committed.
+// await blocks until there is something to commit and either the gap has passed or the batch is full. It returns false if
+// nothing more will be committed.
 func (p *part) await(r *rhythm) bool {
 	for !p.waiting() {
 		select {
@@ -69,24 +68,24 @@ func (p *part) await(r *rhythm) bool {
 	return !p.spoiled && (p.state.pending.waits() || !p.last())
 }
 
-// last tells whether no record will be added any more. mu is held.
+// last reports whether no more records will be added. mu is held.
 func (p *part) last() bool { return p.err != nil || p.closing }
 
-// waiting tells whether there is a reason to go on: something to commit, or the end.
+// waiting reports whether there is something to commit or the partition ends.
 func (p *part) waiting() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last() || p.state.pending.waits()
 }
 
-// urgent tells whether the gap need not be kept.
+// urgent reports whether the next commit must not wait for the gap.
 func (p *part) urgent() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last() || p.full()
 }
 
-// seal takes the pending batch to be committed, with its applied rows, and lets callbacks fill the next.
+// seal adds the applied rows to the pending batch and returns it for the commit. Callbacks then fill the next batch.
 func (p *part) seal() *batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,9 +109,9 @@ func (p *part) seal() *batch {
 	return b
 }
 
-// commit makes a batch durable: on the brokers, in one transaction, and then in the local store. After an error the
-// outcome is unknown here; it is settled by the next owner, whose initialisation ends the transaction and whose
-// recovery reads what became of it.
+// commit makes a batch durable: first on the brokers, in one transaction, then in the local store. After an error, the
+// outcome of the transaction is unknown. The next owner settles it: it initializes the transactional id, which ends the
+// transaction, and reads the result during recovery.
 func (p *part) commit(b *batch) error {
 	if err := errors.Join(p.w.r.checkDisk(), p.store.writable()); err != nil {
 		return err
@@ -135,11 +134,11 @@ func (p *part) commit(b *batch) error {
 	return p.apply(b, offset)
 }
 
-// newTopics returns the topics of a batch that no batch before it had.
+// newTopics returns the topics of a batch that no earlier batch of this partition had.
 func (p *part) newTopics(b *batch) (list []string) {
 	last, topo := "", p.w.r.topo
 	note := func(topic string) {
-		if topic == last { // most are of the topic that the one before is of
+		if topic == last { // most emits have the same topic as the emit before
 			return
 		}
 		last = topic
@@ -155,7 +154,7 @@ func (p *part) newTopics(b *batch) (list []string) {
 	return list
 }
 
-// abort is a courtesy to readers: a transaction left open would hold them until it times out.
+// abort aborts the transaction. Otherwise, it would block readers until it times out.
 func (p *part) abort() {
 	ctx, cancel := context.WithTimeout(context.Background(), p.w.r.cfg.Grace)
 	defer cancel()
@@ -163,7 +162,7 @@ func (p *part) abort() {
 	_ = p.client.EndTransaction(ctx, kgo.TryAbort)
 }
 
-// flight is the memory of the records of one transaction, used again for the next.
+// flight holds the records of one transaction. Its memory is reused for later transactions.
 type flight struct {
 	records []kgo.Record
 	headers []kgo.RecordHeader
@@ -177,7 +176,7 @@ func (p *part) produce(ctx context.Context, b *batch) (int64, error) {
 	var failed atomic.Pointer[error]
 	promise := func(_ *kgo.Record, err error) {
 		if err != nil {
-			first := err // of its own: err itself would be on the heap for every record
+			first := err // a copy, so that err itself does not escape to the heap for every record
 			failed.CompareAndSwap(nil, &first)
 		}
 	}
@@ -189,7 +188,7 @@ func (p *part) produce(ctx context.Context, b *batch) (int64, error) {
 		err = *first
 	}
 	if err != nil {
-		return 0, fmt.Errorf("produce: %w", err) // records may still be in the client's hands: f is left to them
+		return 0, fmt.Errorf("produce: %w", err) // the client may still use records: do not reuse f
 	}
 	offset := f.lastRow(p.w.r.topo.table)
 	f.reset()
@@ -197,7 +196,7 @@ func (p *part) produce(ctx context.Context, b *batch) (int64, error) {
 	return offset, nil
 }
 
-// fill makes the records of a batch: its rows and its emits.
+// fill creates the records of a batch: its rows and its emits.
 func (f *flight) fill(b *batch, topo *topology, partition int32) []kgo.Record {
 	f.records = slices.Grow(f.records, len(b.writes)-len(b.skipped)+len(b.emits))
 	for i := range b.writes {
@@ -268,7 +267,7 @@ func (f *flight) lastRow(table string) int64 {
 	return offsetNone
 }
 
-// maxFlight bounds what is kept for the next transaction, in records.
+// maxFlight is the largest number of records whose memory is kept for reuse.
 const maxFlight = 32 << 10
 
 func (f *flight) reset() {
@@ -279,8 +278,8 @@ func (f *flight) reset() {
 	f.records = f.records[:0]
 }
 
-// settle makes a committed batch known: to sarama, which commits the input offsets for whoever asks, to views, timers
-// and metrics.
+// settle announces a committed batch to sarama, which commits the input offsets for external tools, and to views, timers and
+// metrics.
 func (p *part) settle(b *batch, took time.Duration) {
 	mark := p.mark()
 	for i, topic := range p.w.r.topo.reads() {

@@ -6,10 +6,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// commonMark begins the names of those owners that are partitions. No id holds a control character, so they are nobody's.
+// commonMark is the prefix of owners that stand for partitions. Ids contain no control characters, so no id has this prefix.
 const commonMark = "common\x01"
 
-// CommonOwner returns the owner of a partition's common rows, see Tx.Common: the first of its names that the partition has.
+// CommonOwner returns the owner of a partition's common rows, see Tx.Common: the first such name that hashes to the
+// partition.
 func CommonOwner(partition, partitions int32) string {
 	for n := 0; ; n++ {
 		if name := commonMark + strconv.Itoa(n); topics.Partition(name, partitions) == partition {
@@ -18,8 +19,8 @@ func CommonOwner(partition, partitions int32) string {
 	}
 }
 
-// Common returns the rows that all owners of the partition have in common, which every callback may touch, be its input
-// keyed or batched. A View reads them as those of CommonOwner.
+// Common returns the rows that all owners of the partition share. Every callback may access them, whether its input is keyed
+// or batched. A View reads them as the rows of CommonOwner.
 func (tx *Tx) Common() Owner {
 	if tx.s == nil {
 		tx.fail(errUsedAfter)

@@ -8,30 +8,30 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// compactions bounds how many compactions run at the same time in all stores of a process. Stores that fill alike are
-// compacted alike, and each compaction takes a processor for as long as it lasts, a second at times: with as many of them
-// as processors everything else waits. When one has ended, the store that needs it most is next.
+// compactions limits how many compactions run at the same time in all stores of a process. Stores that fill at the same rate
+// are compacted at the same time, and each compaction occupies a CPU, sometimes for a second. If they occupied all CPUs,
+// everything else would wait. When a compaction ends, the store with the greatest need is next.
 //
-// Locks are taken in this order: granting, a store's own, mu.
+// Lock order: granting, a store's own lock, mu.
 type compactions struct {
 	most     int
-	granting sync.Mutex // held while stores are called: one that has left is called no more
+	granting sync.Mutex // held while stores are called, so that no unregistered store is called
 
 	mu      sync.Mutex
 	running int
 	stores  map[*compacting]struct{}
 }
 
-// newCompactions lets half of the processors compact, one at least.
+// newCompactions returns a limit of half of the CPUs, at least one.
 func newCompactions() *compactions {
 	return &compactions{most: max(1, runtime.GOMAXPROCS(0)/2), stores: map[*compacting]struct{}{}}
 }
 
-// compacting is a store's part of it: what Pebble asks for a compaction, and tells of its end.
+// compacting is the compaction scheduler of one store. Pebble requests compactions from it and reports their end to it.
 type compacting struct {
 	all     *compactions
 	db      pebble.DBForCompaction
-	running int // all.mu is held
+	running int // guarded by all.mu
 }
 
 var (
@@ -47,7 +47,7 @@ func (c *compacting) Register(_ int, db pebble.DBForCompaction) {
 	c.all.stores[c] = struct{}{}
 }
 
-// Unregister implements pebble.CompactionScheduler: the store is not called from here on.
+// Unregister implements pebble.CompactionScheduler. After it returns, the store is not called any more.
 func (c *compacting) Unregister() {
 	c.all.granting.Lock()
 	defer c.all.granting.Unlock()
@@ -65,7 +65,7 @@ func (c *compacting) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	return true, c
 }
 
-// take takes a place, if there is one for this store.
+// take reserves a slot for this store. It returns false if none is free.
 func (c *compacting) take() bool {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
@@ -85,8 +85,8 @@ func (c *compacting) giveBack() {
 	c.all.running--
 }
 
-// UpdateGetAllowedWithoutPermission implements pebble.CompactionScheduler. A store may run one compaction at any time, so
-// one that waits for more has its turn when that one ends.
+// UpdateGetAllowedWithoutPermission implements pebble.CompactionScheduler. It does nothing: a store may always run one
+// compaction, and when that one ends, a store that waits for another is considered.
 func (*compacting) UpdateGetAllowedWithoutPermission() {}
 
 // Started implements pebble.CompactionGrantHandle.
@@ -104,18 +104,19 @@ func (c *compacting) Done() {
 	c.all.grant()
 }
 
-// grant gives the places that are free to the stores that wait.
+// grant gives the free slots to the stores that wait.
 func (a *compactions) grant() {
 	a.granting.Lock()
 	defer a.granting.Unlock()
 	for c := a.neediest(); c != nil; c = a.neediest() {
 		if c.take() && !c.db.Schedule(c) {
-			c.giveBack() // and it does not wait any more
+			c.giveBack() // and it no longer waits
 		}
 	}
 }
 
-// neediest returns the store whose compaction matters most, nil if none waits or there is no place. granting is held.
+// neediest returns the store with the most urgent compaction. It returns nil if no store waits or no slot is free. granting
+// is held.
 func (a *compactions) neediest() (neediest *compacting) {
 	var most pebble.WaitingCompaction
 	for _, c := range a.free() {
@@ -127,7 +128,7 @@ func (a *compactions) neediest() (neediest *compacting) {
 	return neediest
 }
 
-// free returns the stores that could be given a place.
+// free returns the stores that may get a slot.
 func (a *compactions) free() (list []*compacting) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,7 +143,7 @@ func (a *compactions) free() (list []*compacting) {
 	return list
 }
 
-// compareNeed compares as Pebble says: what is optional comes last, then the priority decides, then the score.
+// compareNeed orders compactions as Pebble documents: optional ones last, then by priority, then by score.
 func compareNeed(a, b pebble.WaitingCompaction) int {
 	if a.Optional != b.Optional {
 		if a.Optional {

@@ -12,51 +12,53 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Config is what a process gives to each of its groups. See DefaultConfig for the defaults.
+// Config is the configuration of a process, used by each of its groups. See DefaultConfig for the defaults.
 type Config struct {
-	// Dir holds the local stores, in Dir/<group>-table/<partition>. They may be deleted whenever the process is down.
+	// Dir is the directory of the local stores, Dir/<group>-table/<partition>. It may be deleted while the process is
+	// stopped.
 	Dir string `yaml:"dir"`
-	// Standby has the process keep hot copies of partitions that others own.
+	// Standby keeps hot copies of partitions that other processes own.
 	Standby bool `yaml:"standby"`
 
-	// Gap is the time between the starts of two commits of a partition, on average, 0 to 1 s. The first two after a rest start at
-	// once.
+	// Gap is the average time between the starts of two commits of a partition, 0 to 1 s. After an idle period, the first
+	// two commits start immediately.
 	Gap time.Duration `yaml:"gap"`
-	// MaxGap is what Gap grows to when the process commits more than CommitsPerSecond; Gap to 10 s.
+	// MaxGap is the longest gap, used when the process commits more than CommitsPerSecond; Gap to 10 s.
 	MaxGap time.Duration `yaml:"max_gap"`
-	// CommitsPerSecond is how many commits of the whole process there may be before gaps grow, at least 1.
+	// CommitsPerSecond is the commit rate of the process above which the gap grows, at least 1.
 	CommitsPerSecond int `yaml:"commits_per_second"`
-	// MaxBatchBytes is how much a transaction may hold to take a further record, 64 KiB to 8 MiB. One record may exceed it.
+	// MaxBatchBytes is the size at which a batch accepts no more records, 64 KiB to 8 MiB. A single record may exceed it.
 	MaxBatchBytes int `yaml:"max_batch_bytes"`
-	// MaxBatchMessages is how many records a transaction may hold to take a further one, 1 to 1,000,000.
+	// MaxBatchMessages is the number of input records at which a batch accepts no more, 1 to 1,000,000.
 	MaxBatchMessages int `yaml:"max_batch_messages"`
 
-	// MaxRecordRows is how many rows and records one input record may write, 1000 to 1,048,576; above, it is a bad one.
+	// MaxRecordRows limits the rows and records that one input record may write, 1000 to 1,048,576. Beyond, it is a bad
+	// record.
 	MaxRecordRows int `yaml:"max_record_rows"`
-	// MaxRecordBytes is the same in bytes, 1 MiB to 64 MiB.
+	// MaxRecordBytes limits their bytes, 1 MiB to 64 MiB.
 	MaxRecordBytes int `yaml:"max_record_bytes"`
-	// MaxValueBytes bounds a row and an emitted record, 512 KiB to 1 MiB, which is what the topics take.
+	// MaxValueBytes limits a row and an emitted record, 512 KiB to 1 MiB. The topics accept at most 1 MiB.
 	MaxValueBytes int `yaml:"max_value_bytes"`
-	// TimersPerTick is how many timers are worked off in one transaction, 1 to 100,000.
+	// TimersPerTick is how many timers fire in one transaction, 1 to 100,000.
 	TimersPerTick int `yaml:"timers_per_tick"`
 
-	// CacheBytes is the block cache of all stores of the process, at least 8 MiB.
+	// CacheBytes is the size of the block cache that all stores of the process share, at least 8 MiB.
 	CacheBytes int64 `yaml:"cache_bytes"`
-	// MemTableBytes is the memtables of all stores of the process together, split nearly evenly, at least 8 MiB. Twice as much
-	// takes a fifth off the cost of compaction and more.
+	// MemTableBytes is the memory for the memtables of all stores of the process, split almost evenly, at least 8 MiB.
+	// Doubling it reduces the cost of compaction by a fifth or more.
 	MemTableBytes int64 `yaml:"memtable_bytes"`
-	// RecentBytes is for rows that were read lately, beside all stores of the process, split evenly; 0: none are kept.
+	// RecentBytes is the memory for recently read rows, split evenly among the stores of the process. 0 disables it.
 	RecentBytes int64 `yaml:"recent_bytes"`
-	// MinDiskBytes is how much must be free below Dir: with less, partitions stop instead of committing.
+	// MinDiskBytes is the space that must be free in Dir. With less, partitions stop instead of committing.
 	MinDiskBytes int64 `yaml:"min_disk_bytes"`
 
 	// SessionTimeout is how long a dead member keeps its partitions, 1 s to 5 m.
 	SessionTimeout time.Duration `yaml:"session_timeout"`
-	// Grace is for the last commit when a partition is handed over, 100 ms to 30 s.
+	// Grace is the time limit of the last commit when a partition is handed over, 100 ms to 30 s.
 	Grace time.Duration `yaml:"grace"`
 }
 
-// DefaultConfig is for up to sixteen partitions of a few groups in one process.
+// DefaultConfig returns a configuration for up to sixteen partitions of a few groups in one process.
 func DefaultConfig() Config {
 	return Config{
 		Dir:              "rows",
@@ -78,10 +80,10 @@ func DefaultConfig() Config {
 	}
 }
 
-// maxNameBytes bounds a row's name with its owner: four times the longest id.
+// maxNameBytes limits a row's name and its owner together. It is four times the longest id.
 const maxNameBytes = 4 << 10
 
-// Validate reports every field that is out of its bounds.
+// Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
 	const many = 1 << 40
 	errs := []error{
@@ -111,11 +113,11 @@ func (c Config) limits() limits {
 	return limits{rows: c.MaxRecordRows, bytes: c.MaxRecordBytes, nameBytes: maxNameBytes, valueBytes: c.MaxValueBytes}
 }
 
-// Env are the collaborators of a group, shared by the groups of a process.
+// Env holds the dependencies of a group, which the groups of a process share.
 type Env struct {
-	Kafka   topics.Kafka // how to reach the brokers; makes every client
+	Kafka   topics.Kafka // configuration of all Kafka clients
 	Streams *topics.Streams
-	Log     *slog.Logger          // nil: none
-	Metrics prometheus.Registerer // nil: none
-	Shared  *Shared               // nil: the group has cache, memtable budget and pace of its own
+	Log     *slog.Logger          // nil: no logging
+	Metrics prometheus.Registerer // nil: no metrics
+	Shared  *Shared               // nil: the group has its own cache, memtable budget and commit rate
 }

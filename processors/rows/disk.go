@@ -7,34 +7,36 @@ import (
 	"syscall"
 )
 
-// LowDiskError says that the disk of the local stores is nearly full. Nothing is committed until there is room again.
+// LowDiskError is returned when the disk of the local stores is nearly full. Nothing is committed until there is space
+// again.
 type LowDiskError struct {
 	Dir       string
 	Free, Min int64 // bytes
 }
 
-// Error says what to do.
+// Error returns a message that says what to do.
 func (e *LowDiskError) Error() string {
 	return fmt.Sprintf("disk of %s has %d bytes free, less than min_disk_bytes %d: make room", e.Dir, e.Free, e.Min)
 }
 
-// DiskError says that the disk of a local store refuses writes: it is full in spite of Config.MinDiskBytes, read-only, or
-// broken. Nothing is committed until the store can be opened again; what it had not written is read from the changelog.
+// DiskError is returned when the disk of a local store refuses writes: it is full in spite of Config.MinDiskBytes, read-only
+// or broken. Nothing is committed until the store can be opened again. Rows that were not written are read from the
+// changelog.
 type DiskError struct {
 	Dir string
-	Err error // the system's
+	Err error // from the operating system
 }
 
-// Error says what to do.
+// Error returns a message that says what to do.
 func (e *DiskError) Error() string {
 	return fmt.Sprintf("disk of %s refuses writes: %v: mend it", e.Dir, e.Err)
 }
 
-// Unwrap returns the system's error.
+// Unwrap returns the operating system's error.
 func (e *DiskError) Unwrap() error { return e.Err }
 
-// checkDisk fails when there is less room than Config.MinDiskBytes, or the disk is read-only. Partitions stop
-// because of it before a write fails: Pebble could not go on after that.
+// checkDisk returns an error when less than Config.MinDiskBytes is free or the disk is read-only. Partitions then stop
+// before a write fails, after which Pebble could not continue.
 func (r *Runner) checkDisk() error {
 	free, err := r.free(r.cfg.Dir)
 	if err != nil {
@@ -49,7 +51,7 @@ func (r *Runner) checkDisk() error {
 // readOnly is ST_RDONLY of statfs(2).
 const readOnly = 1
 
-// freeBytes asks the file system of dir, or of the nearest directory above it that exists.
+// freeBytes returns the free space in the file system of dir, or of its nearest parent that exists.
 func freeBytes(dir string) (int64, error) {
 	var st syscall.Statfs_t
 	err := syscall.Statfs(dir, &st)

@@ -1,63 +1,69 @@
-// Package rows makes a Goka group exactly once, on many small ordered rows per owner.
+// Package rows runs a Goka group with exactly-once processing. The state of a group is many small, ordered rows per owner.
 //
-//	key     owner 0x00 row; the partition is the owner's, topics.Partition; some rows all owners of one have in common
+//	key     owner 0x00 row; the owner determines the partition (topics.Partition). A partition also has rows that all of its
+//	        owners share
 //	table   <group>-table: the changelog, from which any process can recover every partition
-//	local   one Pebble store a partition, at most two memtables behind the changelog after a crash
+//	local   one Pebble store per partition; after a crash, it is at most two memtables behind the changelog
 //	in      the group's inputs, and <group>-ticks if it has timers
 //	out     its outputs, dead-letters, its own loop and ticks
 //
-// A group is a Group literal: inputs with their callbacks, the topics these emit to, what works off timers. A Runner
-// runs it in this process, with other processes of the same consumer group; a View reads the rows that are here.
+// A Group literal declares the inputs with their callbacks, the topics that these emit to, and the timer callback. A Runner
+// runs the group in this process, together with other processes of the same consumer group. A View reads the rows of the
+// partitions that this process owns.
 //
-// # What is promised
+// # Guarantees
 //
-// A callback's rows and records, and the fact that its input record is applied, move in one Kafka transaction: all of
-// it or none, once, whatever is killed, stopped or handed over, so that callbacks need not be idempotent. Everything
-// that reads these topics must read committed. The consumer group's own offsets say, for others to see, what is durable
-// already; where work goes on after a restart is what the rows say.
+// A callback's rows, its output records and the applied offset of its input record are committed in one Kafka transaction:
+// all of them or none, and once. This holds for crashes, stops and rebalances, so callbacks need not be idempotent. Every
+// reader of these topics must use isolation.level=read_committed. The committed offsets of the consumer group only show
+// others what is durable. After a restart, a group resumes at the offsets that its rows contain.
 //
-// One thing is weaker on the embedded broker: killed between two markers of one transaction, it can apply half of it.
+// The embedded broker has a weaker guarantee: if it is killed between two markers of one transaction, it can apply half of
+// the transaction.
 //
-// # How
+// # Processing
 //
-// A callback fills memory only: rows, records, the offset it has applied. It reads what is pending, what is being
-// committed and the local store as one. A committer for each partition sends what has gathered as one transaction and
-// then writes the local store. The first record after a rest is committed at once, and so is the next; more commits are a
-// gap apart on average (Config.Gap), and one batch fills while the other is on its way.
+// A callback changes only memory: rows, records, and the applied offset. It reads the pending batch, the batch in flight and
+// the local store as one. Each partition has a committer, which writes the pending batch in one transaction and then to the
+// local store. After an idle period, two commits can start immediately. Further commits start Config.Gap apart on average.
+// While a batch is in flight, the next one fills.
 //
-// Each partition has a transactional id of its own. A new owner initialises it before Goka asks where the changelog
-// ends: that refuses whatever a former owner still tries, and ends what it left open. A record written after that, the
-// fence, makes the log end with a record even if a crashed broker left an aborted transaction there without a marker.
-// Goka recovers the rows through a consumer that shows it markers, because it waits for the last record before the end.
+// Each partition has its own transactional id. A new owner initializes it before Goka asks for the end of the changelog.
+// This blocks all later writes of the previous owner and aborts its open transaction. The new owner then writes a fence
+// record, so that the changelog ends with a record even if a crashed broker left an aborted transaction without a marker at
+// the end. Goka recovers the rows through a consumer that delivers transaction markers, because it waits for the last record
+// before the end.
 //
-// A commit whose outcome is unknown is never guessed at: the partition ends, and with it Run; started again, the
-// initialisation settles it and recovery reads what became of it. The local store is written after Kafka only, without
-// a write-ahead log of its own: the changelog is that. A store that is damaged or foreign is removed
-// and rebuilt; and so is one that was away for so long that its log may have forgotten what was deleted meanwhile.
+// If the outcome of a commit is unknown, the partition and Run stop. After the restart, the initialization of the
+// transactional id settles the transaction, and recovery reads the result. The local store is written only after Kafka, and
+// without a write-ahead log, because the changelog serves as one. A store is deleted and rebuilt if it is damaged, if it
+// belongs to another topic, partition or cluster, or if it was offline for so long that the changelog may have dropped
+// deletions.
 //
-// # What becomes of an error
+// # Errors
 //
-//	a bad record      (*schemas.BadRecordError: cannot be decoded, refused by the callback, breaks a bound) is undone,
-//	                  sent to the dead letters, and counted; the partition goes on
-//	an oversized      batch, beyond topics.MaxDecompressedBytes, MaxDecodedBytes or MaxHeaders, or a malformed one, is one
-//	                  bad record
-//	a retried record  of a group that could not work it off is passed over by all others that read its topic,
-//	                  unless producers write the topic
-//	any other error   undoes the record, commits what came before it, and is returned by Run; the supervisor runs it
-//	                  again, and the record is tried again
-//	a panic           drops what is pending, and ends Run with the panic's text and place
-//	a *FatalError     of Run cannot be mended by running it again: it says what must be done first; an input that was
-//	                  made anew, ends before what is applied, or begins after it; a changelog that lost records
-//	a full disk       a *LowDiskError, and a read-only or broken one a *DiskError; nothing is committed until it is mended
+//	bad record          a *schemas.BadRecordError: the record cannot be decoded, the callback rejects it, or it exceeds a limit.
+//	                    Its effect is undone, it is sent to the dead-letter topic and counted, and the partition continues
+//	oversized batch     a batch beyond topics.MaxDecompressedBytes, MaxDecodedBytes or MaxHeaders, or a malformed one, is one bad
+//	                    record
+//	retried record      the retry of a dead letter of one group is skipped by the other groups that read the topic, unless
+//	                    producers write the topic
+//	any other error     undoes the record, commits the records before it, and is returned by Run. The supervisor calls Run
+//	                    again, which processes the record again
+//	panic               drops the pending batch, and Run returns an error with the text and place of the panic
+//	*FatalError         from Run: calling Run again does not help, and the error says what to do first. Causes: an input that was
+//	                    recreated, ends before the applied offset, or starts after it; a changelog that lost records
+//	full disk           a *LowDiskError, or a *DiskError if the disk is read-only or broken. Nothing is committed until the disk
+//	                    is repaired
 //
-// # Bounds
+// # Limits
 //
-// A batch closes at Config.MaxBatchBytes or MaxBatchMessages; each partition has two at most. What one record may write
-// is bounded by MaxRecordRows, MaxRecordBytes, MaxValueBytes; beyond, it is a bad one. Block cache, memtables, rows kept
-// because they were read lately, and the pace of commits are of the process, not of each partition: see Shared. A row's
-// name and its owner have 4 KiB together.
+// A batch closes at Config.MaxBatchBytes or MaxBatchMessages. Each partition has at most two batches. MaxRecordRows,
+// MaxRecordBytes and MaxValueBytes limit what one record may write; a record beyond them is a bad record. The block cache,
+// the memtables, the memory for recently read rows and the commit rate are limits of the process, not of a partition: see
+// Shared. A row name and its owner together have at most 4 KiB.
 //
-// # Rows of the kernel
+// # Reserved rows
 //
 // Deletion. What deletes the kernel's own rows, by the first byte of their names:
 //
@@ -67,10 +73,10 @@
 //	'f'  fences                        event: compaction of the changelog; in no store
 //	'c'  transaction markers           event: the end of recovery; in memory alone
 //	'o'  offset of the local store     event: the store is removed; one for each store
-//	'm'  whose store it is             event: the store is removed; one for each store
+//	'm'  identity of the local store   event: the store is removed; one for each store
 //
-// # Clocks
+// # Time
 //
-// The only now in a callback is its record's timestamp. Timers are rows, too: see Owner.SetTimer. A timer fires by a
-// tick, a record whose timestamp decides what is due.
+// The only current time in a callback is the timestamp of its record. Timers are rows: see Owner.SetTimer. A tick record
+// triggers them, and its timestamp decides which timers are due.
 package rows

@@ -15,22 +15,22 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Generations. A group that is built anew reads the inputs of the active one, and is silent. A silent generation applies every
-// record; what its callbacks emit is dropped. In each partition of each input the mark of a cut-over ends that; for the
-// generation before it, the mark is the last record before it falls silent. Both keep that in a row, in the transaction that
-// applies the mark. Timers are silent while the group's first input is.
+// A rebuilt group runs as a new generation next to the active one, reads the same inputs, and is silent. A silent generation
+// applies every record, but drops everything that its callbacks emit. A cut-over writes a mark to each partition of each
+// input. The mark makes the new generation emit, and the previous one silent, from the next record on. Both store this in a
+// row, in the transaction that applies the mark. Timers are silent while the group's first input is.
 
-// activity is whether a partition is here and emits: then it is active. A partition emits when its first input is not silent, as
-// its timers do.
+// activity tracks whether a partition is owned by this process and emits. It is active if both hold. A partition emits when
+// its first input is not silent, and so do its timers.
 type activity struct {
 	mu          sync.Mutex
 	here, emits bool
 }
 
-// setHere returns the change in the number of active partitions: 1, 0 or -1.
+// setHere sets whether the partition is owned. It returns the change in the number of active partitions: 1, 0 or -1.
 func (a *activity) setHere(here bool) float64 { return a.set(&a.here, here) }
 
-// setEmits returns the same change when the partition begins or ends to emit.
+// setEmits sets whether the partition emits, and returns the same change.
 func (a *activity) setEmits(emits bool) float64 { return a.set(&a.emits, emits) }
 
 func (a *activity) set(what *bool, is bool) float64 {
@@ -53,11 +53,12 @@ func (a *activity) emitting() bool {
 	return a.emits
 }
 
-// emitsName is the reserved row that says whether what the records of an input emit is sent.
+// emitsName returns the name of the reserved row that says whether records emitted for an input are sent.
 func emitsName(topic string) []byte { return append([]byte{emitsKind}, topic...) }
 
-// applyCutOver applies the mark of a cut-over. It reports false for an ordinary record. A mark that is not of this group's
-// cut-over in progress is dropped and counted: it is another group's, an earlier one's, or forged, and has no content.
+// applyCutOver applies a cut-over mark. It returns false for an ordinary record. A mark that does not belong to this group's
+// cut-over in progress is dropped and counted. It is from another group, from an earlier cut-over, or forged, and has no
+// content.
 func (p *part) applyCutOver(ctx goka.Context, input int, value []byte) (bool, error) {
 	if ctx.Key() != "" || value != nil {
 		return false, nil
@@ -78,11 +79,11 @@ func (p *part) applyCutOver(ctx goka.Context, input int, value []byte) (bool, er
 	return true, nil
 }
 
-// reasonCutOver counts marks of cut-overs that are not this group's.
+// reasonCutOver counts cut-over marks that are not valid for this group.
 const reasonCutOver = "cut_over_mark"
 
-// believes reports whether a mark is of the group's cut-over in progress. What is known of generations may be from before the
-// mark was written, so a mark is refused only by what is read now.
+// believes reports whether a mark belongs to the group's cut-over in progress. The known generations may be older than the
+// mark, so a mark is rejected only after they were read again.
 func (w *work) believes(ctx context.Context, mark topics.CutOverMark) (bool, error) {
 	topo := w.r.topo
 	if mark.Group != topo.base || mark.Number < topo.generation {
@@ -130,26 +131,27 @@ func (p *part) loadSilent() error {
 	return nil
 }
 
-// silent says whether what the records of an input emit is dropped.
+// silent reports whether records emitted for an input are dropped.
 func (p *part) silent(input int) bool {
 	if input == len(p.w.r.topo.inputs) {
-		input = 0 // timers
+		input = 0 // ticks
 	}
 	return input < len(p.silentInputs) && p.silentInputs[input]
 }
 
-// Keep says of a row whether a new generation takes it over.
+// Keep reports whether a new generation copies a row.
 type Keep func(owner, row, value []byte) bool
 
-// Copied says what a new generation began with.
+// Copied describes what a new generation was filled with.
 type Copied struct {
-	Rows    int64           `json:"rows"`    // records taken over from the changelog
-	Offsets map[int32]int64 `json:"offsets"` // by partition: the end of the part of the changelog that was read
+	Rows    int64           `json:"rows"`    // records copied from the changelog
+	Offsets map[int32]int64 `json:"offsets"` // by partition: the end offset up to which the changelog was read
 }
 
-// Copy fills the changelog of a new generation of a group with the rows of the active one that keep takes, as they are at the end
-// of what is committed, and with how far each input is applied there. keep is asked of each record of the changelog; a nil
-// value deletes a row. The new generation goes on from there. Its topics must be there and empty, and none of its members.
+// Copy fills the changelog of a new generation with rows of the active one, as of the end of its committed records. It
+// copies the rows that keep selects, the applied offsets of the inputs, and the timers. keep is called for each record of
+// the changelog; a nil value deletes a row. The new generation resumes at these offsets. Its topics must exist and be empty,
+// and it must have no members.
 func Copy(ctx context.Context, k topics.Kafka, base string, from, to int, keep Keep, add func(rows int)) (Copied, error) {
 	c := copier{
 		kafka: k, from: topics.GenerationName(base, from), to: topics.GenerationName(base, to), keep: keep, add: add,
@@ -181,7 +183,8 @@ func (c *copier) copy(ctx context.Context) (err error) {
 	}
 	defer c.client.Close()
 	admin := kadm.NewClient(c.client)
-	// Before the rows are read: the new generation is to begin at or before what they say is applied.
+	// Fetch the offsets before the rows: the new generation must start at or before the offsets that the rows say are
+	// applied.
 	committed, err := admin.FetchOffsets(ctx, c.from)
 	if err != nil {
 		return fmt.Errorf("fetch offsets of %s: %w", c.from, err)
@@ -191,7 +194,7 @@ func (c *copier) copy(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	ends, err := admin.ListCommittedOffsets(ctx, table) // no transaction stands half below them
+	ends, err := admin.ListCommittedOffsets(ctx, table) // no transaction is incomplete below these offsets
 	if err = errors.Join(err, ends.Error()); err != nil {
 		return fmt.Errorf("list ends of %s: %w", table, err)
 	}
@@ -207,7 +210,7 @@ func (c *copier) copy(ctx context.Context) (err error) {
 	return c.begin(ctx, admin, committed)
 }
 
-// partition copies one partition, in order: of a row's versions the last is the last again.
+// partition copies one partition in order, so the last version of a row stays the last.
 func (c *copier) partition(ctx context.Context, table string, p int32, start, end int64) error {
 	var mu sync.Mutex
 	var failed error
@@ -233,7 +236,7 @@ func (c *copier) partition(ctx context.Context, table string, p int32, start, en
 	return errors.Join(err, failed)
 }
 
-// carries says whether a row of the changelog is one of the new generation's.
+// carries reports whether the new generation gets a record of the changelog.
 func (c *copier) carries(key, value []byte) bool {
 	owner, row, found := bytes.Cut(key, []byte{separator})
 	if !found || len(row) == 0 {
@@ -251,13 +254,13 @@ func (c *copier) carries(key, value []byte) bool {
 	return false
 }
 
-// begin sets the new group's offsets of its inputs to those of the former one.
+// begin commits the previous generation's input offsets for the new one.
 func (c *copier) begin(ctx context.Context, admin *kadm.Client, committed kadm.OffsetResponses) error {
 	offsets := committed.Offsets()
 	delete(offsets, topics.TicksOf(c.from))
 	for _, partitions := range offsets {
 		for p, at := range partitions {
-			at.Metadata = "" // it is of the other changelog
+			at.Metadata = "" // it refers to the other changelog
 			partitions[p] = at
 		}
 	}

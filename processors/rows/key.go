@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// A row's key, in the changelog and in the local store, is owner 0x00 row. Owners are not empty, so the keys of the
-// empty owner are free for the kernel's own rows; it calls them reserved. Their names start with one of these.
+// A row's key, in the changelog and in the local store, is owner 0x00 row. Owners are not empty, so keys with an empty owner
+// are reserved for this package. The names of reserved rows start with one of these bytes.
 const (
-	appliedKind = 'a' // 'a' topic → topic id (16 bytes) and offset (8) of the last record of an input that is applied
+	appliedKind = 'a' // 'a' topic → topic id (16 bytes) and offset (8) of the last applied record of an input
 	timerKind   = 't' // 't' time (8) owner 0x00 name → empty: a timer
-	fenceKind   = 'f' // in the changelog only: written once by every new owner of a partition
-	controlKind = 'c' // nowhere: stands for a transaction marker while a table is recovered
-	offsetKind  = 'o' // in the local store only: offset (8) of the last changelog record it holds, when it was complete (8)
-	emitsKind   = 'v' // 'v' topic → 1 byte: whether what the records of an input emit is sent, see generation.go
-	markerKind  = 'm' // in the local store only: whose store it is
+	fenceKind   = 'f' // only in the changelog: every new owner of a partition writes one
+	controlKind = 'c' // never stored: stands for a transaction marker during recovery
+	offsetKind  = 'o' // only in the local store: offset (8) of the last changelog record that it holds, and when it was complete (8)
+	emitsKind   = 'v' // 'v' topic → 1 byte: whether records emitted for an input are sent, see generation.go
+	markerKind  = 'm' // only in the local store: the identity of the store
 )
 
 const separator = 0x00
@@ -27,7 +27,7 @@ func reservedKey(name ...byte) []byte { return append([]byte{separator}, name...
 
 func appliedName(topic string) []byte { return append([]byte{appliedKind}, topic...) }
 
-// isLocal tells keys that are no rows of a table.
+// isLocal reports whether a key is not part of the table.
 func isLocal(key string) bool {
 	if len(key) < 2 || key[0] != separator {
 		return false
@@ -37,7 +37,7 @@ func isLocal(key string) bool {
 
 // position is the value of an applied row.
 type position struct {
-	topic  [16]byte // the topic's id: a topic made anew under the same name has another
+	topic  [16]byte // a recreated topic of the same name has another id
 	offset int64
 }
 
@@ -55,7 +55,7 @@ func parsePosition(value []byte) (position, error) {
 	return p, nil
 }
 
-// timerName orders timers by time, owner, name. Micros before 1970 sort before those after: the sign bit is flipped.
+// timerName returns a name that sorts by time, owner, name. The sign bit is flipped, so that times before 1970 sort first.
 func timerName(micros int64, owner string, name []byte) []byte {
 	b := make([]byte, 0, 1+8+len(owner)+1+len(name))
 	b = append(b, timerKind)
@@ -86,7 +86,7 @@ func parseTimer(row []byte) (timer, error) {
 	return timer{micros: micros, owner: string(owner), name: bytes.Clone(name)}, nil
 }
 
-// micros rounds up: a timer never fires before its time.
+// microsUp rounds up, because a timer must not fire before its time.
 func microsUp(t time.Time) int64 {
 	m := t.UnixMicro()
 	if t.Nanosecond()%1000 != 0 && m < math.MaxInt64 {
@@ -95,7 +95,7 @@ func microsUp(t time.Time) int64 {
 	return m
 }
 
-// after returns the least key above all that start with prefix, nil if there is none.
+// after returns the smallest key above all keys that start with prefix, or nil if there is none.
 func after(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {

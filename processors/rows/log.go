@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// gokaLog logs Goka's lines at debug level: the error that Run returns has what matters.
+// gokaLog logs Goka's messages at debug level. The error that Run returns contains what matters.
 type gokaLog struct{ log *slog.Logger }
 
-// Print is part of goka.Logger.
+// Print implements goka.Logger.
 func (l gokaLog) Print(args ...any) { l.Println(args...) }
 
-// Println is part of goka.Logger.
+// Println implements goka.Logger.
 func (l gokaLog) Println(args ...any) {
 	l.log.Debug("goka: " + strings.TrimSpace(fmt.Sprintln(args...)))
 }
 
-// Printf is part of goka.Logger.
+// Printf implements goka.Logger.
 func (l gokaLog) Printf(format string, args ...any) {
 	l.log.Debug("goka: " + fmt.Sprintf(format, args...))
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// meter counts what a group does. All groups of a process share the metrics; the label group tells them apart.
+// meter holds the metrics of a group. All groups of a process share the metrics, which have the label group.
 type meter struct {
 	rows, deletes, bytes, emits       *tally
 	commits, messages, skipped        *tally
 	deadLetters, misplaced, recovered *tally
-	rate                              rate // of messages
+	rate                              rate // of input records
 	owned                             prometheus.Gauge
 	waits                             *waits
 	latency, hop, since               prometheus.Observer
 	dropped                           *prometheus.CounterVec // of the group, by reason
 	kinds                             kinds
-	drops, letters                    reasons                // the same for this process to read
+	drops, letters                    reasons                // the same counts, readable in this process
 	affected                          *prometheus.CounterVec // effects of the group, by name
-	effects                           reasons                // the same for this process to read
+	effects                           reasons                // the same counts, readable in this process
 }
 
 func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
@@ -54,7 +54,7 @@ func newMeter(reg prometheus.Registerer, group string) (*meter, error) {
 	return m, nil
 }
 
-// tally is a counter that this process can read as well.
+// tally is a counter whose value this process can read.
 type tally struct {
 	prometheus.Counter
 	n atomic.Int64
@@ -73,8 +73,8 @@ func (m *meter) counters() Counters {
 	}
 }
 
-// committed counts a committed batch. Its records come last: who sees them counted sees all that they did counted. Latencies are
-// observed for active generations only: nobody waits for what a silent one catches up with.
+// committed counts a committed batch. It counts the records last: a reader that sees them also sees all of their effects.
+// Latencies are observed only for active generations, because the catching-up of a silent one has no latency target.
 func (m *meter) committed(b *batch, took time.Duration, active bool) {
 	deletes, puts := 0, 0
 	for i := range b.writes {
@@ -111,13 +111,13 @@ func (m *meter) committed(b *batch, took time.Duration, active bool) {
 	m.rate.add(b.messages, time.Now())
 }
 
-// begun is when a record arrived, and when the outside event did that it goes back to, in microseconds.
+// begun holds when a record arrived, and when the external event arrived that it originates from, in microseconds.
 type begun struct{ arrived, since int64 }
 
-// seconds of so many microseconds; 0 of less than none, where the brokers' clock is ahead of this one.
+// seconds converts microseconds to seconds. It returns 0 for negative values, which occur when the broker's clock is ahead.
 func seconds(micros int64) float64 { return float64(max(micros, 0)) / 1e6 }
 
-// told counts what a callback counted.
+// told adds a count of a callback to the metrics.
 func (m *meter) told(c counted) {
 	counter, here := m.affected, &m.effects
 	if c.dropped {
@@ -127,7 +127,7 @@ func (m *meter) told(c counted) {
 	here.add(c.name, c.n)
 }
 
-// family makes the metrics of one group, and registers each name once a process.
+// family creates the metrics of one group. It registers each name once per process.
 type family struct {
 	reg   prometheus.Registerer
 	group string
@@ -156,7 +156,7 @@ func (f *family) histogram(name, help string) prometheus.Observer {
 	return register(f, prometheus.NewHistogramVec(opts, []string{"group"})).WithLabelValues(f.group)
 }
 
-// register returns the collector that is registered under c's name, c itself if it is the first.
+// register registers c. If a collector with its name is registered already, it returns that one.
 func register[C prometheus.Collector](f *family, c C) C {
 	if f.reg == nil {
 		return c

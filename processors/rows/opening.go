@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// identity says whose store a directory holds. A store of another one is removed, not read.
+// identity identifies the partition that a store belongs to. A store with another identity is deleted, not read.
 type identity struct {
 	Format    int    `json:"format"` // of rows and reserved rows, storeFormat
 	Cluster   string `json:"cluster"`
@@ -27,8 +27,8 @@ type identity struct {
 
 const storeFormat = 2
 
-// storeKeeps is how long a local store may be away. Rows that were deleted meanwhile are deleted here by what the
-// changelog says of them, and it says so for a week: a day is for recovering, and for clocks.
+// storeKeeps is how long a local store may be offline. It catches up with deletions through the tombstones in the changelog,
+// which are kept for a week. A day is reserved for recovery and clock differences.
 const storeKeeps = topics.DeletionsKept - 24*time.Hour
 
 var (
@@ -36,16 +36,16 @@ var (
 	errStale   = errors.New("store was away for longer than the changelog keeps deletions")
 )
 
-// openStore opens a partition's store, whose changelog ends at end. One that is damaged, not this partition's, or too old to
-// catch up is removed, and an empty one is opened in its place: the changelog has all of it. It fails with a *FatalError when the
-// store shows that the changelog does not.
+// openStore opens a partition's store, whose changelog ends at end. A store that is damaged, belongs to another partition or
+// is too old to catch up is deleted. An empty store replaces it, because the changelog contains all rows. openStore returns
+// a *FatalError when the store shows that the changelog has lost records.
 func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	dir := filepath.Join(r.cfg.Dir, who.Topic, strconv.Itoa(int(who.Partition)))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	lock, err := pebble.LockDirectory(dir, r.fs)
-	if err != nil { // held by this process, by another, or the disk: it says nothing of what is in the store
+	if err != nil { // in use by this or another process, or a disk error: the contents may be intact
 		return nil, fmt.Errorf("lock store %s, which one process may use at a time: %w", dir, err)
 	}
 	s, err := r.tryStore(dir, lock, who, end)
@@ -65,16 +65,16 @@ func (r *Runner) openStore(who identity, end int64) (*store, error) {
 	return s, nil
 }
 
-// endsAt says where the changelog ends, before anything is read of it.
+// endsAt sets the end offset of the changelog, before recovery starts.
 func (s *store) endsAt(end int64) {
 	s.end = end
 	s.show.left(s, end-s.offset.Load())
 }
 
-// lockFile is Pebble's, in a store's directory.
+// lockFile is the name of Pebble's lock file in a store's directory.
 const lockFile = "LOCK"
 
-// clearStore removes what is in a store's directory but for the lock, which this process holds.
+// clearStore removes the contents of a store's directory except the lock file, which this process holds.
 func clearStore(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -91,30 +91,29 @@ func clearStore(dir string) error {
 	return nil
 }
 
-// ofStore tells whether an error of opening is the store's own fault, and not that of the disk.
-// Pebble does not mark all damage as such; but what the system refuses has the system's error, and a missing file is
-// damage.
+// ofStore reports whether an error on opening is caused by the store's contents and not by the disk. Pebble does not mark
+// all corruption as such. But errors of the operating system contain its error number, and a missing file is corruption.
 func ofStore(err error) bool {
 	var system syscall.Errno
 	return !errors.As(err, &system) || system == syscall.ENOENT
 }
 
-// tryStore opens the store as it is. Its Close gives the lock back.
+// tryStore opens the store as it is. Closing the store releases the lock.
 func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64) (*store, error) {
 	s := &store{
 		dir: dir, who: who, end: end, lock: lock, fs: r.fs, show: &r.shared.recoveries, log: r.log, read: r.meter.recovered, told: time.Now(),
 	}
 	s.offset.Store(offsetNone)
-	s.opened, s.complete = s.told, s.told // an empty one lacks nothing that is still told
+	s.opened, s.complete = s.told, s.told // an empty store needs no deletions
 	options := s.options(r.shared)
 	options.Lock = lock
 	db, err := pebble.Open(dir, options)
 	if err != nil {
-		options.Experimental.CompactionScheduler.Unregister() // Pebble does it for a store that it closes
+		options.Experimental.CompactionScheduler.Unregister() // Pebble does this only for a store that it closes
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	s.db = db
-	if err = s.claim(); err == nil { // another partition's offset says nothing
+	if err = s.claim(); err == nil { // the offset of another partition is meaningless
 		err = errors.Join(s.loadOffset(), s.old(r.keeps))
 	}
 	if err != nil {
@@ -123,7 +122,7 @@ func (r *Runner) tryStore(dir string, lock *pebble.Lock, who identity, end int64
 	return s, nil
 }
 
-// claim marks an empty store as who's, or holds its mark against who.
+// claim writes the identity to an empty store, or compares it with the store's identity.
 func (s *store) claim() error {
 	want, err := json.Marshal(s.who)
 	if err != nil {
@@ -150,7 +149,7 @@ func (s *store) claim() error {
 	return nil
 }
 
-// recreated reports whether a store's mark is of the same partition of a former topic of the same name.
+// recreated reports whether a store belongs to the same partition of an earlier topic with the same name.
 func (s *store) recreated(mark []byte) bool {
 	var of identity
 	if json.Unmarshal(mark, &of) != nil || of.TopicID == s.who.TopicID {
@@ -160,7 +159,7 @@ func (s *store) recreated(mark []byte) bool {
 	return of == s.who
 }
 
-// empty fails if there is anything in the store.
+// empty returns an error if the store contains anything.
 func (s *store) empty() error {
 	it, err := s.db.NewIter(nil)
 	if err != nil {
@@ -193,7 +192,8 @@ func (s *store) loadOffset() error {
 	return nil
 }
 
-// old fails if the changelog may have forgotten deletions since the store was complete. A time to come says nothing.
+// old returns an error if the changelog may have dropped tombstones since the store was complete. It also rejects a time that is
+// equally far in the future, because a clock was changed.
 func (s *store) old(keeps time.Duration) error {
 	if away := s.opened.Sub(s.complete); keeps > 0 && away.Abs() > keeps {
 		return fmt.Errorf("%w: since %s", errStale, s.complete.UTC().Format(time.RFC3339))

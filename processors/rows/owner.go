@@ -8,14 +8,14 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Owner is the rows of one owner, ordered by row name. Rows and values are copied when put; what Get and Scan hand out
-// must not be kept or changed after the callback (Get) or the visit (Scan).
+// Owner accesses the rows of one owner, ordered by row name. Put copies names and values. The results of Get must not be
+// kept or changed after the callback, and those of Scan after the visit.
 type Owner struct {
 	tx   *Tx
-	name string // "": misused, tx has the error
+	name string // "": misuse; tx has the error
 }
 
-// usable returns why the owner's rows may not be used.
+// usable returns an error if the owner's rows must not be used.
 func (o Owner) usable() error {
 	switch {
 	case o.tx == nil || o.tx.s == nil:
@@ -26,7 +26,7 @@ func (o Owner) usable() error {
 	return nil
 }
 
-// Get returns the value of a row, nil if there is none. (An empty value is not nil.)
+// Get returns the value of a row, or nil if there is none. An empty value is not nil.
 func (o Owner) Get(row []byte) ([]byte, error) {
 	if err := o.usable(); err != nil {
 		return nil, err
@@ -34,11 +34,11 @@ func (o Owner) Get(row []byte) ([]byte, error) {
 	return o.tx.s.get(o.name, row)
 }
 
-// Put writes a row. A row outside what the input allows fails the callback even if the error is ignored, and so does
-// one over the bounds, which makes the record a bad one.
+// Put writes a row. A row that the input must not access fails the callback, even if the error is ignored. So does a row
+// that exceeds a limit, which makes the record a bad record.
 func (o Owner) Put(row, value []byte) error { return o.write(row, value, false) }
 
-// Delete removes a row; to remove what is not there is no error.
+// Delete removes a row. It is not an error if the row does not exist.
 func (o Owner) Delete(row []byte) error { return o.write(row, nil, true) }
 
 func (o Owner) write(row, value []byte, deleted bool) error {
@@ -59,7 +59,7 @@ func (o Owner) write(row, value []byte, deleted bool) error {
 	return nil
 }
 
-// log returns the owner's writes; several writes to one owner in a row look it up once.
+// log returns the owner's writes. Consecutive writes to the same owner look them up only once.
 func (o Owner) log() *ownerLog {
 	tx := o.tx
 	if tx.checked != o.name || tx.log == nil {
@@ -68,8 +68,8 @@ func (o Owner) log() *ownerLog {
 	return tx.log
 }
 
-// Scan visits rows in order, its own callback's writes included, until visit returns false. Rows written by visit
-// itself do not change what this scan visits.
+// Scan visits rows in order, including those that this callback wrote, until visit returns false. Writes by visit do not
+// affect the scan.
 func (o Owner) Scan(s Scan, visit func(row, value []byte) bool) error {
 	if err := o.usable(); err != nil {
 		return err
@@ -77,11 +77,11 @@ func (o Owner) Scan(s Scan, visit func(row, value []byte) bool) error {
 	return o.tx.s.scan(o.name, s, visit)
 }
 
-// SetTimer has the group's TimerFunc called with name once at has passed on the broker's clock. A second timer of the
+// SetTimer makes the group's TimerFunc run once with name when the broker's clock has passed at. A second timer with the
 // same owner, name and time is the same timer. Times are rounded up to microseconds.
 func (o Owner) SetTimer(at time.Time, name []byte) error { return o.timer(at, name, false) }
 
-// DropTimer takes a timer back.
+// DropTimer removes a timer.
 func (o Owner) DropTimer(at time.Time, name []byte) error { return o.timer(at, name, true) }
 
 func (o Owner) timer(at time.Time, name []byte, drop bool) error {
@@ -104,12 +104,12 @@ func (o Owner) timer(at time.Time, name []byte, drop bool) error {
 	return nil
 }
 
-// putReserved writes a row of the empty owner, the kernel's own.
+// putReserved writes a reserved row, which has the empty owner.
 func (s *state) putReserved(row, value []byte, deleted bool) {
 	s.pending.put(s.pending.log(""), "", row, value, deleted)
 }
 
-// get reads what is written last: by the pending batch, the flying one, the store.
+// get returns the newest value: from the pending batch, the batch in flight, or the store.
 func (s *state) get(owner string, row []byte) ([]byte, error) {
 	for _, b := range []*batch{s.pending, s.flying} {
 		if b == nil {
@@ -125,7 +125,7 @@ func (s *state) get(owner string, row []byte) ([]byte, error) {
 	return s.stored(owner, row)
 }
 
-// stored reads a row of the store, or what is kept of it in memory. It returns a copy in the scratch memory of the
+// stored reads a row from the cache of recent rows or from the store. It copies the value to the scratch memory of the
 // callback.
 func (s *state) stored(owner string, row []byte) ([]byte, error) {
 	from := len(s.scratch)
@@ -150,7 +150,7 @@ func (s *state) stored(owner string, row []byte) ([]byte, error) {
 	return s.scratch[from:len(s.scratch):len(s.scratch)], nil
 }
 
-// landed says that the store has the flying batch.
+// landed is called when the store contains the batch in flight.
 func (s *state) landed() {
 	s.recent.landed(s.flying)
 	s.flying = nil
@@ -161,7 +161,7 @@ func (s *state) scan(owner string, sc Scan, visit func(row, value []byte) bool) 
 	if err != nil {
 		return fmt.Errorf("scan rows of %q: %w", owner, err)
 	}
-	cursors := make([]cursor, 0, 3) // the newest first
+	cursors := make([]cursor, 0, 3) // newest first
 	for _, b := range []*batch{s.pending, s.flying} {
 		if b == nil {
 			continue

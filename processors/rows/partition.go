@@ -15,57 +15,58 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// part is one partition that this process owns, from its recovery to its handover: Goka calls handle for each record,
-// one at a time, which fills memory; a committer sends what has gathered as one transaction.
+// part is a partition that this process owns, from its recovery to its handover. Goka calls handle for one record at a time,
+// which changes only memory. A committer writes the pending batch in one transaction.
 type part struct {
-	*store  // as Goka sees it
+	*store  // implements Goka's storage
 	w       *work
 	session *session
 	id      int32
-	number  uint64              // of the stretch of ownership
-	alone   time.Time           // from when on no other process has had it
+	number  uint64              // of the session, see Snapshot.Session
+	alone   time.Time           // time since when no other process has owned it
 	client  *kgo.Client         // transactional
-	known   map[string]struct{} // topics that its transactions have had
+	known   map[string]struct{} // topics of its earlier transactions
 	ctx     context.Context
-	cancel  context.CancelFunc // ends waiting for brokers
-	kick    chan struct{}      // something to commit, or to think about
-	timers  *scheduler         // nil: the group has none
+	cancel  context.CancelFunc // stops waiting for brokers
+	kick    chan struct{}      // signals the committer
+	timers  *scheduler         // nil: the group has no timers
 	wg      sync.WaitGroup     // committer, rest and timers
-	ended   chan struct{}      // closed when the committer has ended
-	hand    hand               // what it has been given
+	ended   chan struct{}      // closed when the committer has stopped
+	hand    hand               // ages of the records in flight
 
 	activity activity
 
-	// What recovery found, by input. A topic without it has never been applied.
+	// Applied positions by input, as recovery found them. Inputs without an entry were never applied.
 	recovered map[int]position
-	reading   sync.Mutex // held while that is read: Goka leaves this behind when it hands the partition over meanwhile
+	reading   sync.Mutex // held while they are read: Goka does not wait for this read when it hands the partition over
 
-	mu      sync.Mutex // held for as long as a callback runs
-	room    *sync.Cond // the pending batch can take records again, or never will
+	mu      sync.Mutex // held while a callback runs
+	room    *sync.Cond // signals that the pending batch accepts records again, or never will
 	state   state
 	tx      Tx
-	record  goka.Context // being worked off
+	record  goka.Context // being processed
 	spare   *batch
-	applied []int64 // by input, pending records included
-	err     error   // why no record is taken any more; what is pending is still committed …
-	spoiled bool    // … unless it holds half a record's writes
+	applied []int64 // by input, including pending records
+	err     error   // why no more records are accepted; the pending batch is still committed …
+	spoiled bool    // … unless this is set: the batch may hold half of a record's writes
 	started bool
 	closing bool
 
-	silentInputs []bool // what their records emit is dropped
-	silentNow    bool   // so is what the record being worked off emits
+	silentInputs []bool // inputs for which emitted records are dropped
+	silentNow    bool   // whether this holds for the record being processed
 }
 
 var errPanicked = errors.New("a callback panicked")
 
 func (p *part) newBatch() *batch { return newBatch(len(p.applied)) }
 
-// handle works off one record of an input; its offset is marked when its effect is durable.
+// handle processes one record of an input. It changes only memory: the committer later writes the record's rows, outputs and
+// applied offset in one transaction. A crash before that commit leaves no trace of the record, and it is read again.
 func (p *part) handle(ctx goka.Context, input int, value []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.awaitRoom() {
-		return // whoever owns the partition next gets the record again
+		return // not applied: the next owner of the partition reads the record again
 	}
 	if ctx.Offset() <= p.applied[input] {
 		p.w.r.meter.skipped.count(1)
@@ -74,7 +75,7 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 	p.hand.take(time.Now)
 	returned := false
 	defer func() {
-		if !returned { // a panic, which is Goka's to catch: nothing of the batch may be committed
+		if !returned { // a panic, which Goka recovers: the batch must not be committed
 			p.err, p.spoiled = errPanicked, true
 			p.wake()
 		}
@@ -97,7 +98,7 @@ func (p *part) handle(ctx goka.Context, input int, value []byte) {
 	p.wake()
 }
 
-// awaitRoom waits while the pending batch is full. False: no record is taken any more.
+// awaitRoom blocks while the pending batch is full. It reports whether the partition still accepts records.
 func (p *part) awaitRoom() bool {
 	for p.err == nil && !p.closing && p.full() {
 		p.room.Wait()
@@ -117,13 +118,13 @@ func (p *part) wake() {
 	}
 }
 
-// fail ends the partition, after what is pending has been committed, and with it the group's Run, which returns err. When the
-// session is over already, what ended that is the cause, and err only what came of it. mu is held.
+// fail stops the partition: it accepts no more records, commits the pending batch, and makes Run return err. If the
+// consumer-group session has already ended, err is a consequence of that and is only logged. mu is held.
 func (p *part) fail(err error) {
 	if p.err == nil {
 		p.err = err
 	}
-	_ = p.store.check(err) // a damaged file: Close will remove the store
+	_ = p.store.check(err) // if a file is damaged, Close deletes the store
 	p.room.Broadcast()
 	p.wake()
 	if p.closing || p.ctx.Err() != nil {
@@ -133,7 +134,7 @@ func (p *part) fail(err error) {
 	p.w.stop(err)
 }
 
-// workOff runs the callback of a record. An error stops the partition; a bad record is none.
+// workOff runs the callback of a record. It returns an error if the partition must stop. A bad record is not an error.
 func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 	p.silentNow = p.silent(input)
 	if ctx.Key() == "" && value == nil {
@@ -161,7 +162,7 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 			return p.bury(err, []byte(key), value)
 		}
 		if right := topics.Partition(key, p.w.r.topo.partitions); right != p.id {
-			if len(value) > schemas.MaxRecordBytes || len(key) > maxNameBytes { // no topic takes it
+			if len(value) > schemas.MaxRecordBytes || len(key) > maxNameBytes { // no topic accepts it
 				bad := schemas.Bad(fmt.Sprintf("%d bytes in another partition than its own, %d", len(key)+len(value), right))
 				return p.bury(bad, []byte(key), value)
 			}
@@ -179,7 +180,8 @@ func (p *part) workOff(ctx goka.Context, input int, value []byte) error {
 	return nil
 }
 
-// since reads the header of the record being worked off; a record without one begins something itself.
+// since returns the origin time from the record's header. A record without the header is an external event, whose own
+// arrival counts.
 func (p *part) since() int64 {
 	if since, ok := topics.ParseSince(p.record.Headers()[topics.SinceHeader]); ok {
 		return int64(since)
@@ -187,13 +189,13 @@ func (p *part) since() int64 {
 	return p.record.Timestamp().UnixMicro()
 }
 
-// retry reads the header of a record that was published again for a group that could not work it off.
+// retry parses the header of a record that was published again for a group that failed to process it.
 func (p *part) retry() (topics.Retry, bool) {
 	return topics.ParseRetry(p.record.Headers()[topics.RetryHeader])
 }
 
-// bury sends the record being worked off to the dead letters if err says that it is a bad one, and returns err
-// otherwise.
+// bury sends the record being processed to the dead-letter topic if err is a *schemas.BadRecordError. It returns any other
+// error.
 func (p *part) bury(err error, key, value []byte) error {
 	var bad *schemas.BadRecordError
 	if !errors.As(err, &bad) {
@@ -211,7 +213,7 @@ func (p *part) bury(err error, key, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("encode dead letter: %w", err)
 	}
-	if p.silentNow { // the active generation says so
+	if p.silentNow { // the active generation reports it
 		return nil
 	}
 	b, topo := p.state.pending, p.w.r.topo
@@ -220,7 +222,7 @@ func (p *part) bury(err error, key, value []byte) error {
 	return nil
 }
 
-// forward sends a record that stands in the wrong partition on to the right one of its topic.
+// forward sends a record that is in the wrong partition to the right partition of its topic.
 func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
 	if p.silentNow {
 		return
@@ -231,9 +233,9 @@ func (p *part) forward(ctx goka.Context, partition int32, value []byte) {
 	b.misplaced++
 }
 
-// knownHeaders returns those of a record's headers that go with it to another partition, beside SinceHeader, which every emit
-// has. The headers of a foreign record can be of any size and number: a copy of them all may be more than the topic takes, and
-// then no transaction commits. Known ones are short.
+// knownHeaders returns the headers of a record that are forwarded with it, besides SinceHeader, which every emit has.
+// Headers of an external producer can be of any size and number. A copy of all of them may exceed the limit of the topic,
+// and then no transaction commits. The known headers are short.
 func knownHeaders(all goka.Headers) map[string][]byte {
 	known := map[string][]byte{}
 	if retry, ok := topics.ParseRetry(all[topics.RetryHeader]); ok {
@@ -248,7 +250,8 @@ func knownHeaders(all goka.Headers) map[string][]byte {
 	return known
 }
 
-// MarkRecovered is called by Goka when all rows are here: it reads how far each input has been applied.
+// MarkRecovered implements Goka's storage. Goka calls it when all rows are recovered. It reads how far each input is
+// applied.
 func (p *part) MarkRecovered() error {
 	p.reading.Lock()
 	defer p.reading.Unlock()
@@ -280,7 +283,7 @@ func (p *part) MarkRecovered() error {
 	return nil
 }
 
-// start begins to take records. False: the partition has been handed over meanwhile.
+// start makes the partition accept records. It returns false if the partition was handed over in the meantime.
 func (p *part) start() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -297,8 +300,8 @@ func (p *part) start() bool {
 	return true
 }
 
-// Close is called by Goka when the partition is handed over or the group stops, after the last callback. What is
-// pending is committed, for which the brokers have the grace time.
+// Close is called by Goka after the last callback, when the partition is handed over or the group stops. It commits the
+// pending batch within the grace time.
 func (p *part) Close() error {
 	p.w.r.hide(p)
 	defer p.w.r.left(p.store)
@@ -322,7 +325,7 @@ func (p *part) Close() error {
 	p.wg.Wait()
 	p.giveUpTraces()
 	p.client.Close()
-	p.reading.Lock() // from here on MarkRecovered finds the store closed
+	p.reading.Lock() // from now on, MarkRecovered finds the store closed
 	defer p.reading.Unlock()
 	return p.store.Close()
 }

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// reasons counts by reason. The zero value is ready for use.
+// reasons counts by reason. The zero value is ready to use.
 type reasons struct {
 	mu sync.Mutex
 	n  map[string]int64
 }
 
 const (
-	mostReasons = 64      // that are told apart; a Count with an id in its reason must not fill the memory
-	otherReason = "other" // takes the rest
+	mostReasons = 64      // distinguished reasons: a reason that contains an id must not fill the memory
+	otherReason = "other" // counts all further reasons
 )
 
 func (r *reasons) count(reason string) { r.add(reason, 1) }
@@ -32,19 +32,19 @@ func (r *reasons) add(reason string, n int) {
 	r.n[reason] += int64(n)
 }
 
-// snapshot returns nil if nothing has been counted.
+// snapshot returns the counts, or nil if there are none.
 func (r *reasons) snapshot() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.n)
 }
 
-// kinds tells the kinds of reasons apart.
+// kinds maps reasons to kinds of reasons.
 type kinds struct{ varying *regexp.Regexp }
 
 func newKinds() kinds { return kinds{regexp.MustCompile(`"(?:[^"\\]|\\.)*"?|[-+]?\d[\d.eE+-]*`)} }
 
-// of leaves what differs from record to record out of the reason of a dead letter: quoted text, numbers, and what is
+// of returns the reason of a dead letter without the parts that vary between records: quoted text, numbers, and everything
 // beyond maxKind.
 func (k kinds) of(reason string) string {
 	if len(reason) > maxKind {

@@ -2,37 +2,38 @@ package rows
 
 import "bytes"
 
-// recentRows keeps rows that callbacks have read lately beside the store: a lookup in Pebble costs one to two microseconds
-// however warm its cache is, since it searches every memtable and level, and most records are of owners that others were
-// of a moment before. It holds what the store holds once the flying batch has landed; rows that are not there are not
-// remembered. Two generations by owner: what was not asked for during a whole one goes. The zero value keeps nothing.
+// recentRows caches rows that callbacks have read recently. A lookup in Pebble takes one to two microseconds even if its
+// block cache is warm, because it searches every memtable and level, and most records have an owner that was used a moment
+// before. The cache contains what the store contains after the batch in flight is applied. It does not cache missing rows.
+// It has two generations of owners: an owner that is not read during a whole generation is evicted. The zero value caches
+// nothing.
 type recentRows struct {
-	most  int // bytes of a generation
-	bytes int // of young, about
+	most  int // bytes per generation
+	bytes int // of young, approximately
 	young map[string]*recentOwner
 	old   map[string]*recentOwner
 }
 
-// recentOwner are rows of one owner, by place and not by name: few enough to look through.
+// recentOwner holds rows of one owner in no particular order. They are few enough for a linear search.
 type recentOwner struct {
 	rows []recentRow
-	next int // is overwritten when there are recentPerOwner
+	next int // the row to overwrite when there are recentPerOwner rows
 }
 
 type recentRow struct{ name, value []byte }
 
 const (
-	// recentPerOwner has room for what an active user's records touch time and again: a row for each of some dozen
-	// interests and authors. With fewer, rows that are asked for in turn would push out one another.
+	// recentPerOwner fits the rows that the records of an active user access repeatedly: one for each of dozens of interests
+	// and authors. With a lower limit, rows that are read in turn would evict each other.
 	recentPerOwner = 64
-	recentOverhead = 96 // of a row or an owner: headers, map entry
+	recentOverhead = 96 // per row or owner: headers, map entry
 )
 
 func newRecentRows(most int) recentRows {
 	return recentRows{most: most, young: map[string]*recentOwner{}}
 }
 
-// get returns a row's value, nil if it is not known. The value is good until the next put or landed.
+// get returns the value of a row, or nil if it is not cached. The value is valid until the next call of put or landed.
 func (r *recentRows) get(owner string, name []byte) []byte {
 	o := r.owner(owner)
 	if o == nil {
@@ -44,7 +45,7 @@ func (r *recentRows) get(owner string, name []byte) []byte {
 	return nil
 }
 
-// owner returns what is kept of an owner, in the young generation from now on; nil: nothing.
+// owner returns the cached rows of an owner, or nil, and moves them to the young generation.
 func (r *recentRows) owner(name string) *recentOwner {
 	if o := r.young[name]; o != nil {
 		return o
@@ -56,7 +57,7 @@ func (r *recentRows) owner(name string) *recentOwner {
 	return o
 }
 
-// keep puts an owner into the young generation, which becomes the old one when it is full.
+// keep puts an owner into the young generation. If that is full, it becomes the old generation first.
 func (r *recentRows) keep(name string, o *recentOwner) {
 	size := len(name) + recentOverhead
 	for i := range o.rows {
@@ -80,7 +81,7 @@ func (o *recentOwner) find(name []byte) int {
 	return -1
 }
 
-// put keeps a copy of a row that the store has, and that no batch has changed.
+// put caches a copy of a row that was read from the store and that no batch has changed.
 func (r *recentRows) put(owner string, name, value []byte) {
 	if len(value) > r.most/8 || r.most == 0 {
 		return
@@ -101,7 +102,7 @@ func (r *recentRows) put(owner string, name, value []byte) {
 	o.next = (o.next + 1) % recentPerOwner
 }
 
-// landed takes over what a batch has changed of the rows that are kept: the store has it now.
+// landed updates cached rows with the writes of a batch that the store now contains.
 func (r *recentRows) landed(b *batch) {
 	if len(r.young)+len(r.old) == 0 {
 		return
@@ -115,7 +116,7 @@ func (r *recentRows) landed(b *batch) {
 	}
 }
 
-// landed returns by how much the rows have grown. l is what the batch has written of the owner.
+// landed returns the growth of the cached rows in bytes. l holds the batch's writes of the owner.
 func (o *recentOwner) landed(b *batch, l *ownerLog) (grown int) {
 	if l.last < 0 {
 		return 0

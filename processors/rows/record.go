@@ -15,7 +15,7 @@ func Send[T any](tx *Tx, s topics.Stream[T], key string, rec *T) error {
 	return tx.Emit(s.Name, key, value)
 }
 
-// SendTo encodes rec and emits it to one partition of the stream's topic, under a key that says nothing of where it is.
+// SendTo encodes rec and emits it to one partition of the stream's topic. The key does not determine the partition.
 func SendTo[T any](tx *Tx, s topics.Stream[T], partition int32, key string, rec *T) error {
 	value, err := encoded(s, rec)
 	if err != nil {
@@ -24,7 +24,8 @@ func SendTo[T any](tx *Tx, s topics.Stream[T], partition int32, key string, rec 
 	return tx.EmitTo(s.Name, partition, key, value)
 }
 
-// Record reads a row that is a record of s, nil if there is none. It fails with Unreadable on one that cannot be decoded.
+// Record reads a row that holds a record of s, or nil if there is none. If the row cannot be decoded, it returns an
+// Unreadable error.
 func Record[T any](o Owner, row []byte, s topics.Stream[T]) (*T, error) {
 	value, err := o.Get(row)
 	if err != nil || value == nil {
@@ -46,7 +47,7 @@ func PutRecord[T any](o Owner, row []byte, s topics.Stream[T], rec *T) error {
 	return o.Put(row, value)
 }
 
-// PutAndSend is PutRecord, and Send of the same bytes.
+// PutAndSend writes rec as a row, like PutRecord, and emits the same bytes, like Send.
 func PutAndSend[T any](o Owner, row []byte, s topics.Stream[T], key string, rec *T) error {
 	value, err := encoded(s, rec)
 	if err != nil {
@@ -66,8 +67,8 @@ func encoded[T any](s topics.Stream[T], rec *T) ([]byte, error) {
 	return value, nil
 }
 
-// Unreadable returns what decoding a row's value failed with as an error that is no *schemas.BadRecordError: the input is
-// not to blame for a damaged row, and must not end in the dead letters because of it.
+// Unreadable returns an error for a row that cannot be decoded. It is not a *schemas.BadRecordError, because the input
+// record is not the cause and must not go to the dead-letter topic.
 func Unreadable(row []byte, err error) error {
 	return fmt.Errorf("row %q cannot be read: %v", row, err)
 }

@@ -8,30 +8,30 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// recoveries shows a person how far the recoveries of the process are, all of them in one bar, if they take long.
+// recoveries shows the progress of all recoveries of the process in one progress bar, if they take long.
 type recoveries struct {
-	start func(what string, total int) topics.Progress // nil: the log tells
+	start func(what string, total int) topics.Progress // nil: progress is logged
 	now   func() time.Time
 
 	mu    sync.Mutex
-	open  map[*store]int64 // changelog records still to be read
-	began time.Time        // when the first of open was opened
-	bar   topics.Progress  // nil: not long yet
-	total int64            // of the bar
-	told  int64            // to the bar
+	open  map[*store]int64 // remaining changelog records by store
+	began time.Time        // when the first of the open stores was added
+	bar   topics.Progress  // nil: not shown yet
+	total int64            // size of the bar
+	told  int64            // progress of the bar
 }
 
-// barAfter is how long recoveries may take without a bar.
+// barAfter is how long recoveries take before the bar is shown.
 const barAfter = time.Second
 
-// Show sets start, whose progress shows recoveries that take more than a second, in place of lines of the log. Call it before
-// the first Run.
+// Show sets a function that starts a progress bar. The bar replaces log messages for recoveries that take more than a
+// second. Call Show before the first Run.
 func (s *Shared) Show(start func(what string, total int) topics.Progress) { s.recoveries.start = start }
 
-// shown says whether progress is shown, and the log need not tell.
+// shown reports whether a bar shows the progress, so that it need not be logged.
 func (r *recoveries) shown() bool { return r.start != nil }
 
-// left says how many records a store has still to read: before the first, from time to time, and 0 at the end.
+// left sets how many records a store still has to read: before the first record, from time to time, and 0 at the end.
 func (r *recoveries) left(s *store, records int64) {
 	if !r.shown() {
 		return
@@ -48,7 +48,7 @@ func (r *recoveries) left(s *store, records int64) {
 	r.tell()
 }
 
-// tell moves the bar. mu is held.
+// tell updates the bar. mu is held.
 func (r *recoveries) tell() {
 	rest := int64(0)
 	for _, records := range r.open {
@@ -60,7 +60,7 @@ func (r *recoveries) tell() {
 	if r.bar == nil {
 		return
 	}
-	if done := r.total - rest; done > r.told { // less: partitions have come since
+	if done := r.total - rest; done > r.told { // less: more partitions were added
 		r.bar.Add(int(done - r.told))
 		r.told = done
 	}

@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// A log that begins after the last record applied has lost records, or markers only: those of the transactions that
-// brought the last ones. The consumer does not show them, and once retention has taken them nobody can tell. So each
-// partition looks at what stands behind its applied records when no more come, and counts as applied what is none.
-// Between the last record and this look, and then away for longer than retention: that stops the group, as a loss would.
+// If a log starts after the last applied offset, retention has deleted records, or only transaction markers and aborted
+// records. The consumer delivers neither, so after their deletion nobody can distinguish the two cases. Therefore each
+// partition checks its idle inputs: it reads the log after the last applied record, and counts markers and aborted records
+// as applied. One case remains: if the process stops between the last record and this check, and stays down for longer than
+// the retention, the group fails to start as if records were lost.
 
 const (
-	restEvery  = 10 * time.Second // an input at which nothing came for so long is looked at
-	restsAgain = 60               // … and again after so many rests: aborted records may have come
+	restEvery  = 10 * time.Second // an input without new records for this long is checked
+	restsAgain = 60               // … and again after this many intervals, because aborted records may have been added
 )
 
-// rest looks until the partition is closed.
+// rest checks idle inputs until the partition is closed.
 func (p *part) rest() {
 	ticker := time.NewTicker(p.w.r.resting)
 	defer ticker.Stop()
@@ -30,7 +31,7 @@ func (p *part) rest() {
 	}
 }
 
-// look looks at the inputs that rest.
+// look checks the idle inputs.
 func (p *part) look(rests []resting) {
 	left := time.Time{}
 	for i, topic := range p.w.r.topo.reads() {
@@ -42,7 +43,7 @@ func (p *part) look(rests []resting) {
 	p.hand.leaves(left)
 }
 
-// restOf looks at one input, if it rests and it is time to.
+// restOf checks an input, if it is idle and the check is due.
 func (p *part) restOf(input int, topic string, r *resting) {
 	if !r.due(p.appliedOf(input)) {
 		return
@@ -56,14 +57,14 @@ func (p *part) restOf(input int, topic string, r *resting) {
 	}
 }
 
-// resting is what is known of the rests of one input.
+// resting is the state of the checks of one input.
 type resting struct {
-	applied int64     // at the last rest
-	rests   int       // since it changed
-	left    time.Time // when records were seen behind it, which are still to come; zero: none were
+	applied int64     // at the last interval
+	rests   int       // intervals since it changed
+	left    time.Time // when a check last found unprocessed records; zero: none did
 }
 
-// due tells at a rest whether to look.
+// due is called once per interval. It reports whether to check the input now.
 func (r *resting) due(applied int64) bool {
 	if applied != r.applied {
 		*r = resting{applied: applied}
@@ -73,12 +74,12 @@ func (r *resting) due(applied int64) bool {
 	return r.rests%restsAgain == 1
 }
 
-// passMarkers moves the applied offset of an input over markers and aborted records, up to the next that is to be
-// applied. It says whether there is one.
+// passMarkers advances the applied offset of an input over markers and aborted records, up to the next record to be applied.
+// It reports whether there is such a record.
 func (p *part) passMarkers(input int, topic string) (left bool, err error) {
 	applied := p.appliedOf(input)
 	if applied < 0 {
-		return false, nil // it begins at the start of the log in any case
+		return false, nil // the group reads it from the start of the log anyway
 	}
 	next := applied + 1
 	for {
@@ -86,7 +87,7 @@ func (p *part) passMarkers(input int, topic string) (left bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("look behind applied records: %w", err)
 		}
-		if len(records) > 0 { // which come to handle; the markers before them with them
+		if len(records) > 0 { // handle will process them, and thereby pass the markers before them
 			return true, nil
 		}
 		if to == next {
@@ -98,7 +99,7 @@ func (p *part) passMarkers(input int, topic string) (left bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("look behind applied records: %w", err)
 	}
-	if starts[topic][p.id] <= applied+1 { // else the log was read from its start, and what was before it is lost
+	if starts[topic][p.id] <= applied+1 { // otherwise the read started at the log's start, and earlier records are lost
 		p.passed(input, applied, next-1)
 	}
 	return false, nil
@@ -110,7 +111,7 @@ func (p *part) appliedOf(input int) int64 {
 	return p.applied[input]
 }
 
-// passed counts everything up to an offset as applied, if the last record applied is still the same.
+// passed marks everything up to an offset as applied, if the last applied offset has not changed.
 func (p *part) passed(input int, from, to int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,24 +8,24 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Group is the topology of one group, one literal.
+// Group is the topology of one group. Write it as one literal.
 type Group struct {
-	// Generation numbers the group among those that were built anew beside one another; 0 is the first. From the second
-	// on its name is Name and the number, see topics.GenerationName, and it is silent until the cut-over.
+	// Generation is the number of the group's generation, see topics.GenerationName. 0 stands for the first. From the second
+	// on, the group's name is Name and the number, and the group is silent until the cut-over.
 	Generation int
 
-	Name    string    // also the consumer group; its table is <name>-table
+	Name    string    // also the consumer group; the table is <name>-table
 	Inputs  []Input   // Keyed, Batched, Loop
-	Outputs []string  // every topic that callbacks emit to; an emit elsewhere is an error. Loop and dead letters go without saying
-	Timer   TimerFunc // works off due timers; nil: the group sets none
+	Outputs []string  // every topic that callbacks emit to, except the loop and dead letters; an emit to another topic is an error
+	Timer   TimerFunc // handles due timers; nil: the group sets none
 
-	// Memory makes what Tx.Memory returns to the callbacks of a partition; nil: nothing. It is made anew whenever the
-	// partition is taken over, also after an error: so it never knows of rows that were not committed after all. What a
-	// callback changes in it stays changed when its record is undone.
+	// Memory creates the value that Tx.Memory returns to the callbacks of a partition. nil: none. It is called whenever the
+	// process acquires the partition, also after an error. Therefore the value never reflects rows that were not committed.
+	// Changes by a callback remain when its record is undone.
 	Memory func() any
 }
 
-// Input is one topic of a group with its callback; see Keyed and Batched.
+// Input is an input topic of a group with its callback. See Keyed, Batched and Loop.
 type Input struct {
 	topic   string
 	batched bool
@@ -33,21 +33,21 @@ type Input struct {
 	handle  func(tx *Tx, value []byte) error
 }
 
-// Keyed declares an input whose callback may touch rows of the record's key only, and the common ones. A value that cannot
-// be decoded goes to the dead letters without the callback being called. A record that another client has put into the wrong
-// partition is sent on to the right one.
+// Keyed declares an input whose callback may access only rows of the record's key and the common rows. If a value cannot be
+// decoded, the record goes to the dead-letter topic, and the callback is not called. A record that a producer wrote to the
+// wrong partition is forwarded to the right one.
 func Keyed[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) Input {
 	return Input{topic: s.Name, handle: decoded(s, f)}
 }
 
-// Batched declares an input that is produced to an explicit partition; its callback may touch rows of every owner of
-// that partition. A record that names one of another partition is a bad one.
+// Batched declares an input that is produced to an explicit partition. Its callback may access rows of every owner in that
+// partition. A record that names an owner in another partition is a bad record.
 func Batched[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) Input {
 	return Input{topic: s.Name, batched: true, handle: decoded(s, f)}
 }
 
-// Loop declares the group's own loop topic, keyed like an input. At most one a group. Callbacks emit to it without
-// it being declared among the outputs.
+// Loop declares the group's own loop topic. Its callback has the same access as that of Keyed. A group has at most one loop.
+// Callbacks emit to it although it is not in Outputs.
 func Loop[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) Input {
 	return Input{topic: s.Name, loop: true, handle: decoded(s, f)}
 }
@@ -62,28 +62,28 @@ func decoded[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) func(*Tx, 
 	}
 }
 
-// TimerFunc works off one due timer of an owner: the row name it was set under, and the time it was set for. The timer
-// itself is gone when the callback's transaction commits. Like any callback's, a *schemas.BadRecordError sends it to
-// the dead letters, with the owner as the key and the timer's name as the value.
+// TimerFunc handles a due timer of an owner. name and at are those passed to SetTimer. The timer is removed in the
+// callback's transaction. If TimerFunc returns a *schemas.BadRecordError, the timer goes to the dead-letter topic, with the
+// owner as key and the timer's name as value.
 type TimerFunc func(tx *Tx, owner Owner, name []byte, at time.Time) error
 
-// topology is a checked Group with what follows from it.
+// topology is a validated Group with derived values.
 type topology struct {
 	name        string // of the generation
 	base        string // of the group
 	generation  int
 	table       string
-	ticks       string // "": no timers
+	ticks       string // "": the group has no timers
 	deadLetters string
 	partitions  int32
 	inputs      []Input
 	timer       TimerFunc
 	memory      func() any // nil: none
 	outputs     map[string]uint16
-	outputNames []string // by index in outputs
+	outputNames []string // by the index in outputs
 }
 
-// newTopology reports every problem of the group at once.
+// newTopology validates a group. It reports all problems.
 func newTopology(g Group, partitions int32, deadLetters string) (*topology, error) {
 	number := max(g.Generation, topics.FirstGeneration)
 	name := topics.GenerationName(g.Name, number)
@@ -139,7 +139,7 @@ func newTopology(g Group, partitions int32, deadLetters string) (*topology, erro
 
 func loopOf(group string) string { return group + "-loop" }
 
-// Reads returns the topics that the group reads, its ticks among them if it has a Timer.
+// Reads returns the topics that the group reads, including its ticks if it has a Timer.
 func (g Group) Reads() []string {
 	t := topology{inputs: g.Inputs}
 	if g.Timer != nil {
@@ -148,7 +148,7 @@ func (g Group) Reads() []string {
 	return t.reads()
 }
 
-// reads returns the topics that the group reads, ticks last.
+// reads returns the topics that the group reads, with the ticks last.
 func (t *topology) reads() []string {
 	var names []string
 	for _, in := range t.inputs {

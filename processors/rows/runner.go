@@ -28,14 +28,14 @@ type Runner struct {
 	running atomic.Bool
 	joined  atomic.Bool
 	runs    atomic.Int64
-	crash   func(point) // of tests; nil: none
+	crash   func(point) // for tests; nil: none
 	free    func(dir string) (int64, error)
 	fs      vfs.FS
 	resting time.Duration // restEvery
-	keeps   time.Duration // how long a local store may be away; 0: for ever
+	keeps   time.Duration // how long a local store may be offline; 0: any time
 }
 
-// point is a place where tests let a process die.
+// point is a place where tests can kill a process.
 type point string
 
 const (
@@ -43,25 +43,25 @@ const (
 	afterEnd  point = "after the end of the transaction"
 )
 
-// FatalError is one that starting again cannot mend: somebody must do what it says first.
+// FatalError is an error that calling Run again does not fix. Its message says what an operator must do first.
 type FatalError struct{ Err error }
 
-// Error is the cause's, which says what to do.
+// Error returns the message of the cause, which says what to do.
 func (e *FatalError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *FatalError) Unwrap() error { return e.Err }
 
-// Fatal is what the supervisor asks.
+// Fatal returns true. It tells the supervisor not to restart the group.
 func (e *FatalError) Fatal() bool { return true }
 
-// ErrAbandoned is a cause to cancel Run's context with, for tests: Run ends as a crash would. Pending records are dropped, and
-// the local stores keep what they have on disk.
+// ErrAbandoned makes Run stop like a crash when it is the cause of the context's cancellation. Pending batches are dropped,
+// and the local stores keep only what is on disk. It is for tests.
 var ErrAbandoned = errors.New("abandoned")
 
 var errRunning = errors.New("the group runs already")
 
-// New checks the topology and the configuration and prepares a runner. All problems are reported at once.
+// New validates the topology and the configuration and returns a runner. It reports all problems.
 func New(cfg Config, env Env, g Group) (*Runner, error) {
 	if env.Streams == nil {
 		return nil, errors.New("rows: no streams")
@@ -81,7 +81,7 @@ func New(cfg Config, env Env, g Group) (*Runner, error) {
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
-	if !env.Kafka.Embedded { // which forgets nothing
+	if !env.Kafka.Embedded { // the embedded broker keeps tombstones
 		r.keeps = storeKeeps
 	}
 	r.log = r.log.With("group", g.Name)
@@ -97,8 +97,8 @@ func New(cfg Config, env Env, g Group) (*Runner, error) {
 	return r, nil
 }
 
-// Run joins the group and works until ctx ends (nil) or something breaks (the error). It can be called again after it
-// returned: the supervisor does. A *FatalError needs somebody to do something first.
+// Run joins the group and processes records until ctx ends, when it returns nil, or until an error. The supervisor calls it
+// again after an error, unless that is a *FatalError, which requires an action first.
 func (r *Runner) Run(ctx context.Context) error {
 	if !r.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("run %s: %w", r.topo.name, errRunning)
@@ -120,7 +120,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// at is called where tests let the process die.
+// at is called where tests can kill the process.
 func (r *Runner) at(where point) {
 	if r.crash != nil {
 		r.crash(where)

@@ -8,15 +8,15 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Scan says which rows of an owner to visit.
+// Scan selects the rows of an owner to visit.
 type Scan struct {
-	Prefix  []byte // only rows that start with it; nil: all
-	From    []byte // forward: rows >= From; reverse: rows <= From; nil: from the end
-	Reverse bool   // descending
+	Prefix  []byte // only rows with this prefix; nil: all
+	From    []byte // forward: rows >= From; reverse: rows <= From; nil: from the first or last row
+	Reverse bool   // in descending order
 	Limit   int    // 0: no limit
 }
 
-// bounds returns the rows to visit: lower <= row < upper, or all from lower on if upper is nil.
+// bounds returns the range of rows to visit: lower <= row < upper. If upper is nil, the range has no upper bound.
 func (s Scan) bounds() (lower, upper []byte) {
 	lower, upper = s.Prefix, after(s.Prefix)
 	if s.From == nil {
@@ -34,32 +34,32 @@ func (s Scan) bounds() (lower, upper []byte) {
 	return lower, upper
 }
 
-// reader is a Pebble store.
+// reader is implemented by a Pebble store.
 type reader interface {
 	Get(key []byte) ([]byte, io.Closer, error)
 	iterable
 }
 
-// iterable is a Pebble store or a snapshot.
+// iterable is implemented by a Pebble store and by a snapshot.
 type iterable interface {
 	NewIter(*pebble.IterOptions) (*pebble.Iterator, error)
 }
 
-// cursor walks over the rows of one place in the order of a scan.
+// cursor iterates over the rows of one source in the order of a scan.
 type cursor interface {
 	row() []byte // nil: at the end
 	value() (value []byte, deleted bool, err error)
 	next()
 }
 
-// storeCursor walks over rows in Pebble.
+// storeCursor iterates over rows in Pebble.
 type storeCursor struct {
 	it      *pebble.Iterator
-	head    int // bytes of the key before the row
+	head    int // length of the key before the row name
 	reverse bool
 }
 
-// newStoreCursor opens a cursor on an owner's rows; close its iterator. A row of the empty owner is a reserved one.
+// newStoreCursor opens a cursor over an owner's rows. Close it after use. The empty owner has the reserved rows.
 func newStoreCursor(r iterable, owner string, s Scan) (*storeCursor, error) {
 	lower, upper := s.bounds()
 	head := append([]byte(owner), separator)
@@ -101,7 +101,7 @@ func (c *storeCursor) next() {
 	}
 }
 
-// walk visits rows until there are no more, limit of them unless it is 0, or visit returns false.
+// walk visits rows until visit returns false, or limit rows if limit is not 0.
 func (c *storeCursor) walk(limit int, visit func(row, value []byte) bool) error {
 	for visited := 0; c.it.Valid() && (limit == 0 || visited < limit); visited++ {
 		value, err := c.it.ValueAndErr()
@@ -116,14 +116,14 @@ func (c *storeCursor) walk(limit int, visit func(row, value []byte) bool) error 
 	return nil
 }
 
-// close also tells whether the walk ended early because of an error.
+// close closes the cursor. It also returns an error that ended the iteration early.
 func (c *storeCursor) close() error { return errors.Join(c.it.Error(), c.it.Close()) }
 
-// batchCursor walks over an owner's rows in a batch.
+// batchCursor iterates over an owner's rows in a batch.
 type batchCursor struct {
 	b    *batch
 	rest []int32
-	step int // 1 forward: the first of rest is next; -1 reverse: the last
+	step int // 1 forward: the next row is the first of rest; -1 reverse: the last
 }
 
 // newBatchCursor returns nil if the batch has no such rows.
@@ -177,7 +177,7 @@ func (c *batchCursor) next() {
 	}
 }
 
-// merge visits the rows of several cursors in order. Of a row that more than one has, the first cursor's counts.
+// merge visits the rows of several cursors in order. If several cursors have a row, the first of them counts.
 func merge(cursors []cursor, s Scan, visit func(row, value []byte) bool) error {
 	for visited := 0; s.Limit == 0 || visited < s.Limit; {
 		first := firstOf(cursors, s.Reverse)
@@ -195,7 +195,7 @@ func merge(cursors []cursor, s Scan, visit func(row, value []byte) bool) error {
 				return nil
 			}
 		}
-		for _, c := range cursors { // first is last: its move may overwrite row
+		for _, c := range cursors { // move first last, because its move may overwrite row
 			if c != first && bytes.Equal(c.row(), row) && c.row() != nil {
 				c.next()
 			}
@@ -205,7 +205,7 @@ func merge(cursors []cursor, s Scan, visit func(row, value []byte) bool) error {
 	return nil
 }
 
-// firstOf returns the cursor whose row comes first, nil if all are at the end.
+// firstOf returns the cursor whose row comes first, or nil if all are at the end.
 func firstOf(cursors []cursor, reverse bool) cursor {
 	var first cursor
 	for _, c := range cursors {

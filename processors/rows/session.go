@@ -12,32 +12,33 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// session is one stretch of an unchanged assignment. It stands between sarama and Goka for two things: Goka marks an
-// input offset when a callback returns, but it is done only when committed; and each input starts where the rows say,
-// wherever the group's own offsets are: those are for others to look at.
+// session is one consumer-group session, during which the assignment does not change. It is between sarama and Goka for two
+// reasons. First, Goka marks an input offset when a callback returns, but the record is processed only when it is committed.
+// Second, each input starts at the offset that the rows contain. The committed offsets of the group are only for external
+// tools.
 type session struct {
 	sarama.ConsumerGroupSession
 	cluster   string
-	ids       map[string][16]byte  // of the topics: the group's inputs and its table
-	committed kadm.OffsetResponses // by the group, before this session
+	ids       map[string][16]byte  // topic ids of the group's inputs and its table
+	committed kadm.OffsetResponses // offsets that the group committed before this session
 
 	mu    sync.RWMutex
 	parts map[int32]*part
 }
 
-// gokaSession is the session as Goka sees it.
+// gokaSession is the session that Goka sees.
 type gokaSession struct{ sarama.ConsumerGroupSession }
 
-// MarkOffset does nothing: the committer marks.
+// MarkOffset does nothing, because the committer marks offsets.
 func (gokaSession) MarkOffset(string, int32, int64, string) {}
 
-// sessions wraps Goka's handler.
+// sessions wraps Goka's consumer-group handler.
 type sessions struct {
 	goka sarama.ConsumerGroupHandler
 	w    *work
 }
 
-// Setup recovers the assigned partitions, by way of Goka, and lets them start.
+// Setup makes Goka recover the assigned partitions and then starts them.
 func (h sessions) Setup(raw sarama.ConsumerGroupSession) error {
 	s, err := h.w.newSession(raw)
 	if err == nil {
@@ -47,7 +48,7 @@ func (h sessions) Setup(raw sarama.ConsumerGroupSession) error {
 		err = s.begin(h.w)
 	}
 	if raw.Context().Err() != nil {
-		return nil // the next session does better
+		return nil // the next session tries again
 	}
 	if err != nil {
 		h.w.stop(err)
@@ -55,17 +56,17 @@ func (h sessions) Setup(raw sarama.ConsumerGroupSession) error {
 	return err
 }
 
-// ConsumeClaim passes records on until the session ends.
+// ConsumeClaim passes records to Goka until the session ends.
 func (h sessions) ConsumeClaim(raw sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	return h.goka.ConsumeClaim(gokaSession{raw}, claim)
 }
 
-// Cleanup closes the partitions, with their last commits.
+// Cleanup closes the partitions, including their last commits.
 func (h sessions) Cleanup(raw sarama.ConsumerGroupSession) error {
 	return h.goka.Cleanup(gokaSession{raw})
 }
 
-// newSession asks which topics they are, before anything is recovered.
+// newSession fetches the topic ids and committed offsets before recovery starts.
 func (w *work) newSession(raw sarama.ConsumerGroupSession) (*session, error) {
 	s := &session{ConsumerGroupSession: raw, ids: map[string][16]byte{}, parts: map[int32]*part{}}
 	names := append(w.r.topo.reads(), w.r.topo.table)
@@ -95,10 +96,10 @@ func (w *work) newSession(raw sarama.ConsumerGroupSession) (*session, error) {
 	return s, nil
 }
 
-// owns tells whether a partition is assigned to this process.
+// owns reports whether a partition is assigned to this process.
 func (s *session) owns(partition int32) bool {
 	for _, partitions := range s.Claims() {
-		return slices.Contains(partitions, partition) // all topics of a group have the same
+		return slices.Contains(partitions, partition) // all topics of a group have the same assignment
 	}
 	return false
 }
@@ -115,7 +116,7 @@ func (s *session) part(partition int32) *part {
 	return s.parts[partition]
 }
 
-// begin lets the recovered partitions start, each input where the rows say.
+// begin starts the recovered partitions. Each input starts at the offset that the rows contain.
 func (s *session) begin(w *work) error {
 	topics := w.r.topo.reads()
 	starts, err := w.admin.ListStartOffsets(s.Context(), topics...)
@@ -139,8 +140,8 @@ func (s *session) begin(w *work) error {
 			if err != nil {
 				return err
 			}
-			s.MarkOffset(topic, p.id, next, p.mark())  // moves forward …
-			s.ResetOffset(topic, p.id, next, p.mark()) // … or backward
+			s.MarkOffset(topic, p.id, next, p.mark())  // moves only forward …
+			s.ResetOffset(topic, p.id, next, p.mark()) // … and this one only backward
 		}
 	}
 	w.r.joined.Store(true)
@@ -156,8 +157,8 @@ func (s *session) begin(w *work) error {
 	return nil
 }
 
-// next returns where an input of a partition is to be read from: after the last record applied, at the start of the
-// log if none is.
+// next returns the offset from which to read an input of a partition: after the last applied record, or the start of the log
+// if none was applied.
 func (s *session) next(p *part, input int, topic string, start, end int64) (int64, error) {
 	at, found := p.recovered[input]
 	if !found {
@@ -171,7 +172,7 @@ func (s *session) next(p *part, input int, topic string, start, end int64) (int6
 		return 0, &FatalError{fmt.Errorf("%s/%d ends at %d, but %s has applied it up to %d: records were lost; restore the topic, or rebuild the group",
 			topic, p.id, end, p.w.r.topo.name, at.offset)}
 	}
-	if start > at.offset+1 && topic != p.w.r.topo.ticks { // a lost tick is sent again
+	if start > at.offset+1 && topic != p.w.r.topo.ticks { // lost ticks are sent again
 		return 0, &FatalError{fmt.Errorf("%s/%d begins at %d, but %s has applied it only up to %d: its retention took records before they "+
 			"were worked off; restore the topic, or rebuild the group, and keep the topic for longer than the group may stand still",
 			topic, p.id, start, p.w.r.topo.name, at.offset)}
@@ -179,7 +180,7 @@ func (s *session) next(p *part, input int, topic string, start, end int64) (int6
 	return max(start, at.offset+1), nil
 }
 
-// expire gives the partitions a grace time for their last commits, once the session is over.
+// expire stops the partitions when the grace time for their last commits has passed after the end of the session.
 func (s *session) expire(grace time.Duration) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -8,27 +8,27 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Shared is what the groups of a process have in common, so that memory and commits are bounded for the process and
-// not for each partition: the block cache, the memtable budget, compactions, the pace of commits. Close it when every Run has
-// returned.
+// Shared holds what the groups of a process share: the block cache, the memtable budget, the limit on compactions and the
+// commit rate. It bounds memory and commits of the process, independent of the number of partitions. Close it when every Run
+// has returned.
 type Shared struct {
 	cache     *pebble.Cache
 	memTables int64
-	recent    int64        // bytes of rows kept in memory
-	stores    atomic.Int64 // that the groups may open at the same time
+	recent    int64        // memory for cached rows, in bytes
+	stores    atomic.Int64 // most stores that the groups may open at the same time
 	pace      *pace
 
 	compactions *compactions
 	recoveries  recoveries
 }
 
-// NewShared makes the shared parts for groups of one process, from the configuration that all of them are given.
+// NewShared returns the shared resources for groups of one process, which must all use the same configuration.
 func NewShared(cfg Config) (*Shared, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
 	return &Shared{
-		cache:       pebble.NewCache(cfg.CacheBytes + cfg.MemTableBytes), // Pebble takes memtables out of the cache
+		cache:       pebble.NewCache(cfg.CacheBytes + cfg.MemTableBytes), // Pebble reserves memtables from the cache
 		memTables:   cfg.MemTableBytes,
 		recent:      cfg.RecentBytes,
 		pace:        newPace(cfg.Gap, cfg.MaxGap, cfg.CommitsPerSecond),
@@ -37,35 +37,37 @@ func NewShared(cfg Config) (*Shared, error) {
 	}, nil
 }
 
-// Close gives the cache's memory back.
+// Close releases the memory of the cache.
 func (s *Shared) Close() { s.cache.Unref() }
 
-// memTable is the size of a partition's memtable: each store has two at most. The partitions of a group fill alike, and
-// if all were flushed at the same moment, nothing else would run on the processors; so sizes differ, by at most a quarter
-// from the even part.
+// memTable returns the memtable size of a partition. Each store has at most two memtables. The partitions of a group fill at
+// the same rate. If all were flushed at the same time, they would occupy all CPUs. Therefore the sizes vary by at most a
+// quarter around an even share.
 func (s *Shared) memTable(partition int32) uint64 {
-	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio: its multiples are spread evenly
+	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio: its multiples are evenly spread
 	const least, most = 1 << 20, 64 << 20
 	even := min(s.memTables/(2*max(s.stores.Load(), 1)), most)
 	spread := int64((uint64(partition)*golden + golden/2) >> 54) // 0 to 1023
 	return uint64(min(max(even+even/4-even*spread/2048, least), most))
 }
 
-// recentBytes is what each store's partition may keep of rows read lately in one of two generations.
+// recentBytes returns the cache size of recently read rows per store and generation.
 func (s *Shared) recentBytes() int { return int(s.recent / (2 * max(s.stores.Load(), 1))) }
 
-// pace spreads the commits of all partitions of a process: each waits a gap between the starts of two commits, which
-// grows from least to most as the process nears twice its commits a second. Transactions cost the brokers half a
-// millisecond of CPU each; records do not. Each second it goes a quarter of the way: the commits of a second depend on the
-// gap so much that all of the way would lead from one end to the other and back for as long as the load lasts, and records
-// would wait for the greatest gap every other second.
+// pace limits the commit rate of a process. Each partition waits a gap between the starts of two commits. The gap grows from
+// least to most as the commit rate rises from perSecond to twice that. A transaction costs the brokers half a millisecond of
+// CPU, and a record costs little.
+//
+// Each second, the gap moves a quarter of the way to its target. The commit rate depends strongly on the gap. With full
+// steps, the gap would oscillate between its extremes as long as the load lasts, and records would wait for the longest gap
+// every other second.
 type pace struct {
 	least, most time.Duration
 	perSecond   int64
 
-	second  atomic.Int64 // that count is of
+	second  atomic.Int64 // the second that count belongs to
 	count   atomic.Int64
-	current atomic.Int64 // gap, nanoseconds
+	current atomic.Int64 // gap in nanoseconds
 }
 
 func newPace(least, most time.Duration, perSecond int) *pace {
@@ -89,27 +91,27 @@ func (p *pace) commit(now time.Time) {
 	p.count.Add(1)
 }
 
-// gap is the least time between the starts of two commits of a partition.
+// gap returns the current gap between the starts of two commits of a partition.
 func (p *pace) gap() time.Duration { return time.Duration(p.current.Load()) }
 
-// gapAt grows linearly from least, at perSecond commits a second, to most, at twice as many.
+// gapAt returns the target gap for a commit rate. It grows linearly from least, at perSecond, to most, at twice perSecond.
 func (p *pace) gapAt(commits int64) time.Duration {
 	over := min(max(commits-p.perSecond, 0), p.perSecond)
 	return p.least + time.Duration(int64(p.most-p.least)*over/p.perSecond)
 }
 
-// rhythm is when a partition may commit: once a gap on average, and up to atOnce commits in a row after a rest, because a
-// record that comes soon after another shall not wait for the gap's end where there is no hurry otherwise. It is the
-// generic cell rate algorithm (ITU-T I.371): due is when a commit would be due if all came a gap apart.
+// rhythm decides when a partition may commit: once per gap on average, and up to atOnce commits in a row after an idle
+// period. A record that arrives soon after another then need not wait for the gap when the load is low. It is the generic
+// cell rate algorithm (ITU-T I.371). due is when the next commit would be due if all were one gap apart.
 type rhythm struct{ due time.Time }
 
-// atOnce is how many commits may follow each other without a gap. With records at random moments, at two thirds of what
-// the gap allows, four in ten wait for a gap that is kept each time, and two in ten for one that is kept on average.
+// atOnce is how many commits may follow each other without a gap. With random arrivals at two thirds of the rate that the
+// gap allows, four in ten records wait if the gap is kept each time, and two in ten if it is kept on average.
 const atOnce = 2
 
-// wait is how long the next commit must wait, not more than 0 if it need not.
+// wait returns how long the next commit must wait. It need not wait if the result is 0 or negative.
 func (r *rhythm) wait(now time.Time, gap time.Duration) time.Duration {
-	if r.due.Before(now) { // the zero time, too: no duration can be taken off it
+	if r.due.Before(now) { // also for the zero time, which Sub cannot handle
 		return 0
 	}
 	return r.due.Sub(now) - (atOnce-1)*gap

@@ -5,53 +5,53 @@ import (
 	"time"
 )
 
-// Status is what a group is doing in this process.
+// Status is the state of a group in this process.
 type Status struct {
 	Group      string            `json:"group"`
-	Starts     int64             `json:"starts"` // times that Run was called
-	Joined     bool              `json:"joined"` // has its place in the consumer group; it may be one without partitions
-	Ready      bool              `json:"ready"`  // joined, and every partition is running
+	Starts     int64             `json:"starts"` // number of calls of Run
+	Joined     bool              `json:"joined"` // is a member of the consumer group; it may have no partitions
+	Ready      bool              `json:"ready"`  // joined, and no partition is recovering
 	Partitions []PartitionStatus `json:"partitions"`
 	Counters   Counters          `json:"counters"`
-	Dropped    map[string]int64  `json:"dropped,omitempty"`      // by reason: records dropped on purpose, since the process began
-	Letters    map[string]int64  `json:"dead_letters,omitempty"` // by reason, names and numbers in it left out: the same of dead letters
-	Effects    map[string]int64  `json:"effects,omitempty"`      // by name: what the group's rules did, see Tx.Effect
-	PerSecond  float64           `json:"records_per_second"`     // input records applied, over the last ten seconds
+	Dropped    map[string]int64  `json:"dropped,omitempty"`      // records dropped on purpose since the process started, by reason
+	Letters    map[string]int64  `json:"dead_letters,omitempty"` // dead letters since the process started, by reason without names and numbers
+	Effects    map[string]int64  `json:"effects,omitempty"`      // effects of the group's rules, by name; see Tx.Effect
+	PerSecond  float64           `json:"records_per_second"`     // applied input records, averaged over the last ten seconds
 }
 
-// Stage is how far a partition is in this process.
+// Stage is the stage of a partition in this process.
 type Stage string
 
 // The stages of a partition.
 const (
-	StageRecovering Stage = "recovering" // assigned, its rows being read from the changelog
-	StageRunning    Stage = "running"    // assigned, recovered
-	StageStandby    Stage = "standby"    // another's; a hot copy of it is kept
+	StageRecovering Stage = "recovering" // assigned; its rows are being read from the changelog
+	StageRunning    Stage = "running"    // assigned and recovered
+	StageStandby    Stage = "standby"    // owned by another process; this one keeps a hot copy
 )
 
-// PartitionStatus is one partition in this process.
+// PartitionStatus is the state of one partition in this process.
 type PartitionStatus struct {
 	Partition int32            `json:"partition"`
 	Stage     Stage            `json:"stage"`
-	Table     int64            `json:"table_offset"`        // the local store has the changelog up to this offset, -1: none
-	End       int64            `json:"table_end,omitempty"` // while recovering: the offset where recovery ends
-	Applied   map[string]int64 `json:"applied,omitempty"`   // by input topic: offset of the last record applied, committed or about to be
+	Table     int64            `json:"table_offset"`        // changelog offset of the local store; -1: it is empty
+	End       int64            `json:"table_end,omitempty"` // during recovery: the changelog offset where it ends
+	Applied   map[string]int64 `json:"applied,omitempty"`   // last applied offset by input topic, committed or pending
 }
 
-// Counters count since the process began.
+// Counters holds counts since the process started.
 type Counters struct {
-	Records     int64 `json:"records"`      // applied
-	Rows        int64 `json:"rows"`         // written
+	Records     int64 `json:"records"`      // input records applied
+	Rows        int64 `json:"rows"`         // rows written
 	Deletes     int64 `json:"deletes"`      // rows deleted
-	Emitted     int64 `json:"emitted"`      // records
+	Emitted     int64 `json:"emitted"`      // records emitted
 	Commits     int64 `json:"commits"`      // transactions
-	Skipped     int64 `json:"skipped"`      // records read again
-	DeadLetters int64 `json:"dead_letters"` // records sent to the dead letters
-	Misplaced   int64 `json:"misplaced"`    // records sent on to the right partition
+	Skipped     int64 `json:"skipped"`      // input records that were read again and skipped
+	DeadLetters int64 `json:"dead_letters"` // records sent to the dead-letter topic
+	Misplaced   int64 `json:"misplaced"`    // records forwarded to the right partition
 	Recovered   int64 `json:"recovered"`    // changelog records read
 }
 
-// Add adds what another process has counted.
+// Add adds the counts of another process.
 func (c *Counters) Add(o Counters) {
 	c.Records += o.Records
 	c.Rows += o.Rows
@@ -64,7 +64,7 @@ func (c *Counters) Add(o Counters) {
 	c.Recovered += o.Recovered
 }
 
-// Status returns a snapshot. It waits for callbacks that are being called.
+// Status returns a snapshot. It waits for running callbacks.
 func (r *Runner) Status() Status {
 	s := r.status((*part).appliedByTopic)
 	s.Counters, s.Dropped, s.Letters = r.meter.counters(), r.meter.drops.snapshot(), r.meter.letters.snapshot()
@@ -72,7 +72,7 @@ func (r *Runner) Status() Status {
 	return s
 }
 
-// Readiness is Status without what was counted and applied. It is there also while a callback hangs.
+// Readiness returns a snapshot without counters and applied offsets. It does not wait for running callbacks, which may hang.
 func (r *Runner) Readiness() Status {
 	return r.status(func(*part) map[string]int64 { return nil })
 }
@@ -115,11 +115,11 @@ func (p *part) appliedByTopic() map[string]int64 {
 	return by
 }
 
-// rate counts over the last rateSeconds.
+// rate counts events of the last rateSeconds.
 type rate struct {
 	mu      sync.Mutex
-	seconds [rateSeconds]int64 // counts, by second modulo rateSeconds
-	last    int64              // second of the newest
+	seconds [rateSeconds]int64 // counts by second modulo rateSeconds
+	last    int64              // newest second
 }
 
 const rateSeconds = 10

@@ -15,34 +15,34 @@ import (
 	"github.com/lovoo/goka/storage"
 )
 
-// store is the local copy of one partition of a table, in Pebble. It implements Goka's storage.Storage: Goka fills it
-// from the changelog, in batches of recoveryBytes, and never reads it. Every batch holds the changelog offset up to
-// which the rows are true, so that whatever a crash takes away is read again.
+// store is the local copy of one partition of a table, in Pebble. It implements Goka's storage.Storage: Goka fills it from
+// the changelog, in batches of recoveryBytes, and never reads it. Every batch contains the changelog offset that it reaches.
+// Rows that a crash removes are read again from there.
 type store struct {
 	dir    string
 	who    identity
-	end    int64 // of the changelog when the store was opened
+	end    int64 // end offset of the changelog when the store was opened
 	opened time.Time
-	head   func() int64 // of a store that only follows: where its changelog ended when it was last asked
+	head   func() int64 // of a standby: the last known end offset of its changelog
 	log    *slog.Logger
-	read   *tally // changelog records
+	read   *tally // counts changelog records
 	lock   *pebble.Lock
 	fs     vfs.FS
 	db     *pebble.DB
 	show   *recoveries
-	offset atomic.Int64 // of the changelog, up to which the rows are here; written under mu
+	offset atomic.Int64 // changelog offset up to which the rows are stored; written under mu
 
-	mu     sync.Mutex // guards what follows; held while the disk is written
+	mu     sync.Mutex // guards the fields below; held during writes to disk
 	filled *pebble.Batch
-	order  []keyed   // of a batch that is written, for the next use too
-	told   time.Time // when progress was logged last
+	order  []keyed   // scratch space of apply, reused
+	told   time.Time // when progress was last logged
 	closed bool
-	drop   bool // Close leaves what is in memory unwritten
+	drop   bool // Close does not write what is in memory
 
-	complete time.Time // when the changelog was last known to hold nothing that is not here
+	complete time.Time // when the store last contained the whole changelog
 
-	damage  atomic.Pointer[error] // the first sign that files are damaged: Close then removes them
-	refused atomic.Pointer[error] // the first write that the disk refused: nothing more is written
+	damage  atomic.Pointer[error] // the first sign of a damaged file: Close then deletes the files
+	refused atomic.Pointer[error] // the first write that the disk refused: no more is written
 }
 
 const (
@@ -50,14 +50,14 @@ const (
 	offsetNone    int64 = -1
 )
 
-// damaged notes that files are damaged.
+// damaged records that files are damaged.
 func (s *store) damaged(err error) {
 	if s.damage.CompareAndSwap(nil, &err) {
 		s.log.Error("store: damaged file", "dir", s.dir, "error", err)
 	}
 }
 
-// failed notes that a flush or compaction has failed. Pebble tries again for ever, with what is in memory waiting.
+// failed records that a flush or compaction has failed. Pebble retries it forever and keeps the rows in memory.
 func (s *store) failed(err error) {
 	var system syscall.Errno
 	if !errors.As(err, &system) {
@@ -69,7 +69,7 @@ func (s *store) failed(err error) {
 	}
 }
 
-// writable fails once the disk has refused a write.
+// writable returns a *DiskError if the disk has refused a write.
 func (s *store) writable() error {
 	if err := s.refused.Load(); err != nil {
 		return &DiskError{Dir: s.dir, Err: *err}
@@ -77,7 +77,7 @@ func (s *store) writable() error {
 	return nil
 }
 
-// check notes damage that a read or write has met, and returns its error.
+// check records corruption if err reports it, and returns err.
 func (s *store) check(err error) error {
 	if err != nil && pebble.IsCorruptionError(err) {
 		s.damaged(err)
@@ -85,7 +85,7 @@ func (s *store) check(err error) error {
 	return err
 }
 
-// Open is part of storage.Storage: the store is open already.
+// Open implements storage.Storage. The store is already open.
 func (s *store) Open() error { return nil }
 
 // Set puts a row while Goka reads the changelog.
@@ -125,7 +125,7 @@ func (s *store) fill(write func(*pebble.Batch) error) error {
 	return write(s.filled)
 }
 
-// GetOffset returns the changelog offset of the last record in the store, def if there is none.
+// GetOffset returns the changelog offset of the last record in the store, or def if the store is empty.
 func (s *store) GetOffset(def int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *store) GetOffset(def int64) (int64, error) {
 	return def, nil
 }
 
-// SetOffset notes the offset of the record that was put or deleted last.
+// SetOffset sets the offset of the record that was put or deleted last.
 func (s *store) SetOffset(offset int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,19 +157,19 @@ func (s *store) SetOffset(offset int64) error {
 	return s.flush()
 }
 
-// progressEvery is how often a long recovery says how far it is.
+// progressEvery is how often a long recovery logs its progress.
 const progressEvery = 5 * time.Second
 
-// progress returns the changelog offset up to which the rows are here, and the end when the store was opened. It does not wait
-// for a disk that hangs.
+// progress returns the changelog offset of the store, and the end offset when it was opened. It does not wait for a disk
+// that hangs.
 func (s *store) progress() (offset, end int64) { return s.offset.Load(), s.end }
 
-// MarkRecovered writes what Goka has read last. Goka calls it of a recovery that was cut short, too: that one leaves open
-// which deletions it has not read.
+// MarkRecovered writes the last rows that Goka has read. Goka also calls it when a recovery was interrupted. In that case,
+// the store may lack deletions and does not count as complete.
 func (s *store) MarkRecovered() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed { // also one that was never open
+	if s.closed { // or was never opened
 		return errClosed
 	}
 	s.show.left(s, 0)
@@ -179,7 +179,7 @@ func (s *store) MarkRecovered() error {
 	return s.flush()
 }
 
-// flush writes the gathered rows with their offset. mu is held.
+// flush writes the collected rows with their offset. mu is held.
 func (s *store) flush() error {
 	offset := s.offset.Load()
 	if offset == offsetNone {
@@ -196,7 +196,8 @@ func (s *store) flush() error {
 	return s.commit(b, offset)
 }
 
-// commit writes a batch with the changelog offset of its last row and when the store was complete, and closes it.
+// commit writes a batch and closes it. It adds the changelog offset of the last row and the time when the store was
+// complete.
 func (s *store) commit(b *pebble.Batch, offset int64) error {
 	if err := s.writable(); err != nil {
 		return errors.Join(err, b.Close())
@@ -214,7 +215,7 @@ func (s *store) commit(b *pebble.Batch, offset int64) error {
 	return nil
 }
 
-// apply writes the rows of a committed batch, whose last changelog record has the given offset.
+// apply writes the rows of a committed batch. offset is that of its last changelog record.
 func (s *store) apply(b *batch, offset int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +228,7 @@ func (s *store) apply(b *batch, offset int64) error {
 		return errors.Join(fmt.Errorf("write store %s: %w", s.dir, err), out.Close())
 	}
 	s.offset.Store(offset)
-	s.complete = time.Now() // nobody else has written
+	s.complete = time.Now() // there is no other writer
 	return s.commit(out, offset)
 }
 
@@ -254,7 +255,7 @@ func (b *batch) copyWrite(out *pebble.Batch, w *write) error {
 
 var errClosed = errors.New("local store is closed")
 
-// Close flushes what is in memory, and closes the store; a damaged one is removed. It can be called again.
+// Close flushes and closes the store, and deletes a damaged one. It can be called again.
 func (s *store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +269,7 @@ func (s *store) Close() error {
 			s.log.Warn("local store: last rows not written, to be read again", "dir", s.dir, "error", err)
 		}
 	}
-	if s.damage.Load() == nil && s.refused.Load() == nil && !s.drop { // a flush would wait for a disk that takes writes
+	if s.damage.Load() == nil && s.refused.Load() == nil && !s.drop { // a flush would wait until the disk accepts writes
 		if err := s.check(s.db.Flush()); err != nil {
 			s.log.Warn("local store: not flushed, to be read again", "dir", s.dir, "error", err)
 		}
@@ -284,14 +285,14 @@ func (s *store) Close() error {
 	return nil
 }
 
-// unflushed has Close leave the store as a crash would.
+// unflushed makes Close leave the store as a crash would.
 func (s *store) unflushed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop = true
 }
 
-// The rest of storage.Storage is never called: callbacks and views read the rows directly.
+// The other methods of storage.Storage are never called: callbacks and views read the rows directly.
 var errNotGoka = errors.New("rows are not read through goka")
 
 // Has is not used.

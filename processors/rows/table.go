@@ -12,9 +12,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// tableConsumer is the consumer that Goka reads tables with. Goka's recovery ends when the record just before the high
-// watermark arrives; after a transaction that is a marker, which sarama swallows, and the partition would wait for
-// ever. This consumer reads committed records like any other, and hands markers on as tombstones of a key of their own.
+// tableConsumer is the consumer with which Goka reads tables. Goka's recovery ends when the record just before the high
+// watermark arrives. After a transaction, that record is a marker, which sarama does not deliver, so recovery would never
+// end. This consumer reads committed records and delivers markers as tombstones with a key of their own.
 type tableConsumer struct {
 	kafka topics.Kafka
 
@@ -24,7 +24,7 @@ type tableConsumer struct {
 	wg   sync.WaitGroup
 }
 
-// tableFetchBytes is how much of a partition is fetched at a time; a longer single batch comes whole.
+// tableFetchBytes is how much of a partition is fetched at a time. A larger batch is fetched whole.
 const tableFetchBytes = 256 << 10
 
 var errUnused = errors.New("not used by rows")
@@ -45,8 +45,8 @@ func (c *tableConsumer) ConsumePartition(topic string, partition int32, offset i
 	client, err := c.kafka.Client(
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {partition: from}}),
 		kgo.KeepControlRecords(),
-		// One fetch is being handed on and one is on its way, in every partition at the same time, and in memory a short
-		// row is five times what it is on the wire.
+		// In every partition, one fetch is being delivered while the next one is in flight. A short row takes five times as
+		// much memory as on the wire.
 		kgo.FetchMaxBytes(tableFetchBytes),
 		kgo.FetchMaxPartitionBytes(tableFetchBytes),
 	)
@@ -65,7 +65,7 @@ func (c *tableConsumer) ConsumePartition(topic string, partition int32, offset i
 	return p, nil
 }
 
-// Close ends all that is being read, and waits for it.
+// Close stops all reads and waits for them.
 func (c *tableConsumer) Close() error {
 	c.mu.Lock()
 	for p := range c.open {
@@ -76,7 +76,7 @@ func (c *tableConsumer) Close() error {
 	return nil
 }
 
-// HighWaterMarks are for Goka's statistics.
+// HighWaterMarks returns the end offsets for Goka's statistics.
 func (c *tableConsumer) HighWaterMarks() map[string]map[int32]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,14 +99,14 @@ func (c *tableConsumer) sawEnd(topic string, partition int32, end int64) {
 	c.ends[topic][partition] = end
 }
 
-// end returns where a partition ended when it was last asked for records.
+// end returns the end offset of a partition as of the last fetch.
 func (c *tableConsumer) end(topic string, partition int32) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ends[topic][partition]
 }
 
-// The rest of sarama.Consumer is not used.
+// The other methods of sarama.Consumer are not used.
 
 func (c *tableConsumer) Topics() ([]string, error)          { return nil, errUnused }
 func (c *tableConsumer) Partitions(string) ([]int32, error) { return nil, errUnused }
@@ -115,13 +115,13 @@ func (c *tableConsumer) Resume(map[string][]int32)          {}
 func (c *tableConsumer) PauseAll()                          {}
 func (c *tableConsumer) ResumeAll()                         {}
 
-// tablePartition is one partition being read.
+// tablePartition reads one partition.
 type tablePartition struct {
 	consumer  *tableConsumer
 	client    *kgo.Client
 	topic     string
 	partition int32
-	ctx       context.Context // of the reading, which outlives the call that starts it
+	ctx       context.Context // lives until Close, longer than the call that starts the read
 	cancel    context.CancelFunc
 	messages  chan *sarama.ConsumerMessage
 	errors    chan *sarama.ConsumerError
@@ -149,7 +149,7 @@ func (p *tablePartition) run() {
 	}
 }
 
-// hand passes records on, until the reader is gone.
+// hand delivers records until the reader is closed.
 func (p *tablePartition) hand(f kgo.FetchTopicPartition) {
 	p.consumer.sawEnd(p.topic, p.partition, f.HighWatermark)
 	for _, r := range f.Records {

@@ -12,15 +12,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Timers are reserved rows, ordered by time. Nothing fires by a clock alone: when a partition's first timer is due, its
-// scheduler sends a tick, a record of <group>-ticks, to the same partition; the tick is an input like any other, its
-// timestamp the now that decides which timers are due.
+// Timers are reserved rows, ordered by time. No clock fires a timer directly. When the first timer of a partition is due,
+// its scheduler sends a tick, a record on <group>-ticks, to the same partition. The tick is an input like any other. Its
+// timestamp decides which timers are due.
 
-// tickGap is the least time between two ticks that a scheduler sends: the broker's clock may be behind this one, and
-// then a tick finds nothing due.
+// tickGap is the least time between two ticks of a scheduler. If the broker's clock is behind the scheduler's, a tick may
+// find no due timers, and the scheduler sends another one.
 const tickGap = 100 * time.Millisecond
 
-// lostTick is after how long a tick counts as lost that was to come and did not.
+// lostTick is how long an expected tick may take until it counts as lost.
 const lostTick = 5 * time.Second
 
 // scheduler sends the ticks of one partition.
@@ -32,7 +32,7 @@ type scheduler struct {
 
 func newScheduler(p *part) *scheduler { return &scheduler{p: p, kick: make(chan struct{}, 1)} }
 
-// committed tells the scheduler that a transaction has changed timers.
+// committed is called after a transaction that changed timers.
 func (s *scheduler) committed(ticked, chained bool) {
 	if ticked {
 		s.chained.Store(chained)
@@ -78,7 +78,7 @@ func (s *scheduler) fail(err error) {
 	s.p.fail(fmt.Errorf("timers of partition %d: %w", s.p.id, err))
 }
 
-// wait says how long until the next tick is to be sent, if nothing changes.
+// wait returns how long to wait before the next tick is sent, if nothing changes.
 func (s *scheduler) wait(sent time.Time) (time.Duration, error) {
 	first, found, err := s.first()
 	switch {
@@ -95,7 +95,7 @@ func (s *scheduler) wait(sent time.Time) (time.Duration, error) {
 	return max(due, time.Until(sent.Add(pause))), nil
 }
 
-// first returns the partition's first timer.
+// first returns the partition's earliest timer.
 func (s *scheduler) first() (first timer, found bool, err error) {
 	c, err := newStoreCursor(s.p.db, "", Scan{Prefix: []byte{timerKind}})
 	if err != nil {
@@ -116,12 +116,13 @@ func (s *scheduler) send() error {
 	return nil
 }
 
-// tickValue is when the tick was sent, by the sender's clock, for people who look: the record's timestamp decides.
+// tickValue returns the sender's time. It is only for people who inspect ticks: the record's timestamp decides which timers
+// are due.
 func tickValue(now time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(now.UnixMicro()))
 }
 
-// tick works off timers due at now, in bounded number. If there are more, it sends the next tick.
+// tick fires a limited number of timers that are due at now. If more are due, it emits the next tick.
 func (p *part) tick(now time.Time) error {
 	b := p.state.pending
 	b.timers, b.ticked, b.chained = true, true, false
@@ -145,7 +146,7 @@ func (p *part) tick(now time.Time) error {
 	return nil
 }
 
-// due returns the first timers due at now, and whether there are more than one tick works off.
+// due returns the first timers that are due at now, and whether more are due than TimersPerTick.
 func (p *part) due(now time.Time) (list []timer, more bool, err error) {
 	most := p.w.r.cfg.TimersPerTick
 	scanErr := p.state.scan("", Scan{Prefix: []byte{timerKind}, Limit: most + 1}, func(row, _ []byte) bool {
@@ -162,7 +163,8 @@ func (p *part) due(now time.Time) (list []timer, more bool, err error) {
 	return list, more, errors.Join(err, scanErr)
 }
 
-// fire removes a timer and calls the group's TimerFunc, unless a timer fired before it has taken it back.
+// fire removes a timer and calls the group's TimerFunc. It does nothing if an earlier timer of the tick has dropped this
+// one.
 func (p *part) fire(t timer, now time.Time) error {
 	row := timerName(t.micros, t.owner, t.name)
 	set, err := p.state.get("", row)

@@ -13,24 +13,24 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// traces are the spans of a batch: one for each of its records that is traced. A span begins when the record is worked off
-// and ends when its effect is durable, so it is as long as the hop. A record that was not committed after all is worked off
-// again and has another span then; that of the first time says so.
+// traces holds the spans of a batch, one per traced record. A span starts when the record is processed and ends when its
+// effect is durable. If a batch is not committed, its spans end with an error. The records are then processed again and get
+// new spans.
 type traces struct {
 	spans []trace.Span
-	now   uint16 // of the record being worked off: its index + 1, 0: it is not traced
+	now   uint16 // span of the record being processed: its index + 1; 0: not traced
 }
 
-// maxTraced bounds the spans of a batch; records beyond are not traced.
+// maxTraced limits the spans of a batch. Further records are not traced.
 const maxTraced = math.MaxUint16
 
-// reset forgets the spans, which must have ended.
+// reset removes the spans, which must have ended.
 func (t *traces) reset() {
 	clear(t.spans)
 	t.spans, t.now = t.spans[:0], 0
 }
 
-// end ends all spans; how says what went wrong, "" that their records are durable.
+// end ends all spans. how describes the failure; "" means that the records are durable.
 func (t *traces) end(how string) {
 	for _, span := range t.spans {
 		if how != "" {
@@ -40,19 +40,19 @@ func (t *traces) end(how string) {
 	}
 }
 
-// header returns the header of the records that a traced record emits.
+// header returns the trace header of records that a traced record emits.
 func (t *traces) header(traced uint16) []byte {
 	return tracing.Value(t.spans[traced-1].SpanContext())
 }
 
-// Spans end so when their record has no effect, or another than was meant.
+// Descriptions of spans whose record has no effect, or went to the dead-letter topic.
 const (
 	notCommitted = "not committed"
 	buried       = "dead letter"
 )
 
-// trace begins the span of a record, if it is traced: as its sender says, or, of one that begins something itself and says
-// nothing, by chance.
+// trace starts the span of a record, if the record is traced. A record with a trace header follows its sender's decision. A
+// record that is not derived from another one, and has no such header, is sampled at random.
 func (p *part) trace(record goka.Context) {
 	tracer, t := p.w.r.env.Kafka.Tracer, &p.state.pending.traces
 	if tracer == nil || len(t.spans) == maxTraced {
@@ -73,7 +73,7 @@ func (p *part) trace(record goka.Context) {
 	t.now = uint16(len(t.spans))
 }
 
-// traced is called when the record has been worked off, or has failed. Its span goes on until the commit.
+// traced is called when a record was processed or has failed. The span of a processed record ends with the commit.
 func (p *part) traced(err error, letters int) {
 	b := p.state.pending
 	if b.traces.now == 0 {
@@ -93,7 +93,7 @@ func (p *part) traced(err error, letters int) {
 	}
 }
 
-// giveUpTraces ends the spans of what was not committed, when nothing will be any more.
+// giveUpTraces ends the spans of uncommitted batches when no more commits follow.
 func (p *part) giveUpTraces() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

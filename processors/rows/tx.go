@@ -10,45 +10,45 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Tx is what a callback sees: the rows it may touch, the topics it may emit to, and the record's own time. It is valid
-// until the callback returns. What a callback wrote counts only if it returns nil; a *schemas.BadRecordError sends the
-// record to the dead letters and undoes the callback's writes; any other error stops the partition, and the supervisor
-// starts it again from the same record.
+// Tx is the context of a callback: the rows that it may access, the topics that it may emit to, and the timestamp of its
+// record. It is valid until the callback returns. The writes of a callback count only if it returns nil. A
+// *schemas.BadRecordError undoes them and sends the record to the dead-letter topic. Any other error stops the partition,
+// and the supervisor restarts the group from the same record.
 type Tx struct {
 	s     *state
 	key   string
-	owner string // the only owner whose rows may be touched, "": any of the partition
+	owner string // the only owner whose rows may be accessed; "": any owner of the partition
 	time  time.Time
 	from  origin
-	begun int64 // from.since(), once asked for; 0: not yet
+	begun int64 // from.since(), once it was called; 0: not yet
 
-	silent bool // what is emitted is dropped
+	silent bool // emitted records are dropped
 
 	start mark
-	err   error // the first misuse or breach of a bound: fails the callback even if it was ignored
+	err   error // the first misuse or exceeded limit: the callback fails even if it ignores the error
 
-	checked string    // the owner that Of found to be allowed last …
-	log     *ownerLog // … and its writes, nil if there are none yet
+	checked string    // the last owner that Of has accepted …
+	log     *ownerLog // … and its writes; nil: none yet
 }
 
-// state is what the callbacks of one partition work on: the batch being filled, the one being committed, the store.
+// state is what the callbacks of one partition use: the pending batch, the batch in flight, and the store.
 type state struct {
 	topo    *topology
 	limits  limits
 	id      int32  // the partition
-	common  string // the owner of its common rows
+	common  string // owner of the common rows
 	memory  any    // of the callbacks, see Group.Memory
 	pending *batch
 	flying  *batch // nil: none
 	store   reader
-	recent  recentRows // of store
-	scratch []byte     // what Get copied out of the store for the present callback
+	recent  recentRows // caches rows of store
+	scratch []byte     // values that Get copied from the store for the current callback
 }
 
-// origin tells when the outside event arrived that a record goes back to, in microseconds.
+// origin returns when the external event arrived that a record originates from, in microseconds.
 type origin interface{ since() int64 }
 
-// limits bound what one callback may do.
+// limits holds the limits of one callback.
 type limits struct {
 	rows       int
 	bytes      int
@@ -68,8 +68,8 @@ func (s *state) begin(tx *Tx, key, owner string, at time.Time, from origin) {
 	*tx = Tx{s: s, key: key, owner: owner, time: at, from: from, start: s.pending.mark()}
 }
 
-// end closes tx with what the callback returned; the error is the callback's or that of a misuse it ignored. Its
-// writes are undone if there is one.
+// end closes tx. It returns the error of the callback, or that of a misuse that the callback ignored. After an error, it
+// undoes the callback's writes.
 func (s *state) end(tx *Tx, err error) error {
 	if tx.err != nil {
 		err = tx.err
@@ -81,7 +81,7 @@ func (s *state) end(tx *Tx, err error) error {
 	return err
 }
 
-// fail remembers the first error.
+// fail stores the first error.
 func (tx *Tx) fail(err error) error {
 	if tx.err == nil {
 		tx.err = err
@@ -89,13 +89,13 @@ func (tx *Tx) fail(err error) error {
 	return err
 }
 
-// bad is fail with an error that blames the record itself: it goes to the dead letters.
+// bad stores an error that sends the record to the dead-letter topic.
 func (tx *Tx) bad(format string, args ...any) error {
 	return tx.fail(schemas.Bad(fmt.Sprintf(format, args...)))
 }
 
-// Own returns the rows of the record's key, of a timer those of its owner. Of a batched input it is an error to use
-// them.
+// Own returns the rows of the record's key, or in a timer callback those of the timer's owner. In a batched input, their use
+// is an error.
 func (tx *Tx) Own() Owner {
 	if tx.owner == "" {
 		tx.fail(errNoOwnRows)
@@ -104,8 +104,9 @@ func (tx *Tx) Own() Owner {
 	return Owner{tx: tx, name: tx.owner}
 }
 
-// Of returns the rows of an owner: of a keyed input only the record's key, anything else is an error; of a batched one
-// any owner of the partition: the owners came with the record, so that another's makes it a bad one.
+// Of returns the rows of an owner. In a keyed input, the owner must be the record's key; any other owner is an error. In a
+// batched input, it must be in the record's partition. The record names these owners, so another partition makes it a bad
+// record.
 func (tx *Tx) Of(owner string) Owner {
 	if tx.s == nil {
 		tx.fail(errUsedAfter)
@@ -135,7 +136,8 @@ func (tx *Tx) allowed(owner string) error {
 	return nil
 }
 
-// checkOwner says what is wrong with an owner's name, as a bad record: the name came with one.
+// checkOwner returns an error if an owner's name is invalid. It is a *schemas.BadRecordError, because the name comes from a
+// record.
 func checkOwner(owner string) error {
 	switch {
 	case owner == "":
@@ -146,20 +148,19 @@ func checkOwner(owner string) error {
 	return nil
 }
 
-// Silent says whether what the callback emits is dropped: the group is a generation that is being built, or one that was.
+// Silent reports whether emitted records are dropped: the group is a generation that is being built, or a previous one.
 func (tx *Tx) Silent() bool { return tx.silent }
 
-// Key returns the record's key; of a timer, its owner.
+// Key returns the record's key, or in a timer callback the timer's owner.
 func (tx *Tx) Key() string { return tx.key }
 
-// Partition returns the partition that the record is in.
+// Partition returns the partition of the record.
 func (tx *Tx) Partition() int32 { return tx.s.id }
 
-// Partitions returns how many partitions the topics have that callbacks emit to.
+// Partitions returns the number of partitions of the topics that callbacks emit to.
 func (tx *Tx) Partitions() int32 { return tx.s.topo.partitions }
 
-// Memory returns what the callbacks of this partition remember from one record to the next, see Group.Memory. They run
-// one at a time.
+// Memory returns the value that the callbacks of this partition share, see Group.Memory. Callbacks run one at a time.
 func (tx *Tx) Memory() any {
 	if tx.s == nil {
 		tx.fail(errUsedAfter)
@@ -168,11 +169,11 @@ func (tx *Tx) Memory() any {
 	return tx.s.memory
 }
 
-// Time returns the record's timestamp: the only now there is in a callback.
+// Time returns the record's timestamp. It is the only current time in a callback.
 func (tx *Tx) Time() time.Time { return tx.time }
 
-// Emit sends value to a declared topic under key, to the partition of key. Its errors (undeclared topic, bounds) also
-// fail the callback if they are ignored. A nil value is a tombstone.
+// Emit sends value under key to a declared topic, to the partition of key. An error (undeclared topic, exceeded limit) also
+// fails the callback if it is ignored. A nil value is a tombstone.
 func (tx *Tx) Emit(topic, key string, value []byte) error {
 	if tx.s == nil {
 		return tx.fail(errUsedAfter)
@@ -206,7 +207,7 @@ func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) er
 	return nil
 }
 
-// EmitRetry is EmitTo of a record that is tried again: see topics.Retry.
+// EmitRetry is EmitTo for the retry of a dead letter, see topics.Retry.
 func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte, retry topics.Retry) error {
 	if err := tx.EmitTo(topic, partition, key, value); err != nil || tx.silent {
 		return err
@@ -216,8 +217,8 @@ func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte,
 	return nil
 }
 
-// Room returns how many rows and records the callback may still write before Config.MaxRecordRows makes its record a bad
-// one, and how many bytes of them, names included, before Config.MaxRecordBytes does; 0 after it has returned.
+// Room returns how many more rows and records the callback may write within Config.MaxRecordRows, and how many more bytes of
+// them, including names, within Config.MaxRecordBytes. After the callback has returned, it returns 0, 0.
 func (tx *Tx) Room() (rows, bytes int) {
 	if tx.s == nil {
 		tx.fail(errUsedAfter)
@@ -227,7 +228,7 @@ func (tx *Tx) Room() (rows, bytes int) {
 	return limits.rows - (len(b.writes) - tx.start.writes) - (len(b.emits) - tx.start.emits), limits.bytes - (len(b.data) - tx.start.data)
 }
 
-// room checks the bounds of one callback before it adds a row or record of so many bytes.
+// room checks the limits of the callback before it adds a row or record of so many bytes.
 func (tx *Tx) room(bytes int) error {
 	switch rowsLeft, bytesLeft := tx.Room(); {
 	case rowsLeft <= 0:
@@ -238,7 +239,7 @@ func (tx *Tx) room(bytes int) error {
 	return nil
 }
 
-// begunAt is when the outside event arrived that the record goes back to.
+// begunAt returns when the external event arrived that the record originates from.
 func (tx *Tx) begunAt() int64 {
 	if tx.begun == 0 {
 		tx.begun = tx.from.since()
@@ -246,14 +247,15 @@ func (tx *Tx) begunAt() int64 {
 	return tx.begun
 }
 
-// Count adds one to the group's counter of records dropped on purpose, by reason: a fixed, short set of words.
+// Count increments the group's counter of records dropped on purpose, by reason. Reasons must be a small, fixed set.
 func (tx *Tx) Count(reason string) { tx.count(counted{reason, 1, true}) }
 
-// Effect adds n to the group's counter of effects by name, a fixed, short set of words. Effects are what rules did and neither
-// rows nor records tell.
+// Effect adds n to the group's counter of effects, by name. Names must be a small, fixed set. Effects are results of rules
+// that neither rows nor records show.
 func (tx *Tx) Effect(name string, n int) { tx.count(counted{name, n, false}) }
 
-// count adds to what the callback counted last, if that was the same: a trim drops hundreds for one reason.
+// count merges c with the last count of the callback if they have the same name. For example, a trim drops hundreds of rows
+// for one reason.
 func (tx *Tx) count(c counted) {
 	if tx.s == nil || c.n <= 0 {
 		return

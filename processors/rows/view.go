@@ -13,60 +13,59 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// View is a read-only window on the committed rows of the local, recovered partitions of a group. It never blocks
-// writers.
+// View reads the committed rows of the partitions that this process owns and has recovered. It never blocks writers.
 type View struct{ r *Runner }
 
-// View reads the rows of partitions that this process owns. It may be taken before Run, and used across its calls.
+// View returns a view of the group. It can be created before Run, and used across several calls of Run.
 func (r *Runner) View() *View { return &View{r} }
 
-// NotHereError says that an owner's partition is not one of this process at the moment.
+// NotHereError is returned when this process does not own an owner's partition.
 type NotHereError struct {
 	Group     string
 	Owner     string
 	Partition int32
 }
 
-// Error names the group, the partition and whose it is.
+// Error returns a message with the group, the partition and the owner.
 func (e *NotHereError) Error() string {
 	return fmt.Sprintf("%s: partition %d of %q is not here", e.Group, e.Partition, e.Owner)
 }
 
-// Unwrap tells readers who know nothing of rows.
+// Unwrap returns schemas.ErrElsewhere, which callers can check without importing this package.
 func (e *NotHereError) Unwrap() error { return schemas.ErrElsewhere }
 
-// Snapshot is one owner's rows at one commit of its partition.
+// Snapshot holds one owner's rows as of one commit of its partition.
 type Snapshot interface {
-	// Get returns a copy of the value of a row, nil if there is none.
+	// Get returns a copy of the value of a row, or nil if there is none.
 	Get(row []byte) ([]byte, error)
-	// Scan visits rows in order until visit returns false; what it hands out must not be kept.
+	// Scan visits rows in order until visit returns false. visit must not keep its arguments.
 	Scan(s Scan, visit func(row, value []byte) bool) error
-	// Applied returns the offset of the last record of an input topic whose effect the snapshot holds, -1 for none.
+	// Applied returns the offset of the last record of an input topic that the snapshot reflects, or -1 for none.
 	Applied(topic string) int64
-	// Session numbers the stretch of time for which this process has owned the partition without a break. It never
+	// Session returns a number for the period in which this process has owned the partition without interruption. It never
 	// repeats within a process.
 	Session() uint64
-	// Since is from when on no other process can have had the partition: sessions that followed one another here count as
-	// one where the group had no turn without this process in between.
+	// Since returns the time since when no other process can have owned the partition. Consecutive sessions of this process
+	// count as one if each consumer-group generation in between assigned the partition to it.
 	Since() time.Time
-	// Partition is the owner's partition.
+	// Partition returns the owner's partition.
 	Partition() int32
 }
 
-// slot is the place of a partition that may be here or not.
+// slot holds the state of a partition that this process may own.
 type slot struct {
-	mu      sync.RWMutex // readers hold it while they read: the store stays open
-	part    *part        // nil: not here, or not yet recovered
-	store   *store       // open; nil: not here
+	mu      sync.RWMutex // readers hold it, which keeps the store open
+	part    *part        // nil: not owned, or not yet recovered
+	store   *store       // open; nil: none
 	stage   Stage
-	turn    int32     // of the group, the newest in which the partition was given to this process; 0: none
-	since   time.Time // when the first of the turns without a break began
+	turn    int32     // last consumer-group generation that assigned the partition to this process; 0: none
+	since   time.Time // when the first of these generations without a gap started
 	waitMu  sync.Mutex
-	waiting chan struct{} // closed at the next change; nil: nobody waits
+	waiting chan struct{} // closed at the next change; nil: there are no waiters
 }
 
-// Read calls f with a consistent snapshot of the owner's rows. It fails with a *NotHereError, or with what f returns.
-// The partition cannot be handed over before f returns: f is for reading, not for waiting.
+// Read calls f with a consistent snapshot of the owner's rows. It returns a *NotHereError, or the error of f. The partition
+// cannot be handed over before f returns, so f must not block.
 func (v *View) Read(ctx context.Context, owner string, f func(Snapshot) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -89,8 +88,8 @@ func (v *View) Read(ctx context.Context, owner string, f func(Snapshot) error) e
 	return err
 }
 
-// Changed returns a channel that is closed when the owner's partition next applies a commit, arrives or is lost. Take
-// it before reading what is to change.
+// Changed returns a channel that is closed when the owner's partition next applies a commit, is acquired or is lost. Call it
+// before reading the rows whose change you wait for.
 func (v *View) Changed(owner string) <-chan struct{} {
 	at := &v.r.slots[v.r.partitionOf(owner)]
 	at.waitMu.Lock()
@@ -101,7 +100,8 @@ func (v *View) Changed(owner string) <-chan struct{} {
 	return at.waiting
 }
 
-// given notes that a turn of the group gives a partition to this process, and returns since when none gave it to another.
+// given records that a consumer-group generation assigns a partition to this process. It returns the time for
+// Snapshot.Since.
 func (r *Runner) given(partition, turn int32) time.Time {
 	at := &r.slots[partition]
 	at.mu.Lock()
@@ -113,7 +113,7 @@ func (r *Runner) given(partition, turn int32) time.Time {
 	return at.since
 }
 
-// came notes that a partition's store is open.
+// came records that a partition's store is open.
 func (r *Runner) came(partition int32, s *store, stage Stage) {
 	at := &r.slots[partition]
 	at.mu.Lock()
@@ -121,7 +121,7 @@ func (r *Runner) came(partition int32, s *store, stage Stage) {
 	at.store, at.stage = s, stage
 }
 
-// left notes that a store is closed.
+// left records that a store is closed.
 func (r *Runner) left(s *store) {
 	at := &r.slots[s.who.Partition]
 	at.mu.Lock()
@@ -131,7 +131,7 @@ func (r *Runner) left(s *store) {
 	}
 }
 
-// show lets views read a partition.
+// show makes a partition readable for views.
 func (r *Runner) show(p *part) {
 	at := &r.slots[p.id]
 	at.mu.Lock()
@@ -141,7 +141,7 @@ func (r *Runner) show(p *part) {
 	r.changed(p.id)
 }
 
-// hide waits for readers of a partition, and lets in no more.
+// hide waits for readers of a partition and makes it unreadable.
 func (r *Runner) hide(p *part) {
 	at := &r.slots[p.id]
 	at.mu.Lock()
@@ -156,7 +156,7 @@ func (r *Runner) hide(p *part) {
 	}
 }
 
-// changed wakes who waits for a partition.
+// changed wakes the waiters of a partition.
 func (r *Runner) changed(partition int32) {
 	at := &r.slots[partition]
 	at.waitMu.Lock()
@@ -171,7 +171,7 @@ type snapshot struct {
 	rows  *pebble.Snapshot
 	part  *part
 	owner string
-	idle  *pebble.Iterator // of a scan that is over, for the next one: to make one costs as much as to visit fifty rows
+	idle  *pebble.Iterator // of a completed scan, for reuse: creating one costs as much as visiting fifty rows
 }
 
 func (s *snapshot) close() error {
@@ -203,7 +203,7 @@ func (s *snapshot) Scan(sc Scan, visit func(row, value []byte) bool) error {
 	return nil
 }
 
-// NewIter returns the iterator of the scan before, moved to other bounds, if it is free.
+// NewIter returns the idle iterator with new bounds, or a new iterator if none is idle.
 func (s *snapshot) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
 	it := s.idle
 	if it == nil {
@@ -214,7 +214,7 @@ func (s *snapshot) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
 	return it, nil
 }
 
-// leave keeps an iterator for the next scan, if it is sound, and there is not one already: scans may be within scans.
+// leave keeps an iterator for the next scan, unless it has failed or one is kept already: scans can be nested.
 func (s *snapshot) leave(it *pebble.Iterator) error {
 	if err := it.Error(); err != nil || s.idle != nil {
 		return errors.Join(err, it.Close())

@@ -8,28 +8,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// hand is what a partition has been given and not yet made durable, as far as its age goes. It is asked while a callback or
-// a commit hangs, so without the partition's lock. Each is since when, in nanoseconds since the epoch, 0: there is none.
+// hand tracks how long the records of a partition have waited that are not durable yet. It is read while a callback or a
+// commit hangs, and therefore without the partition's lock. Each field is a time in nanoseconds since the epoch; 0: no
+// records.
 type hand struct {
-	pending atomic.Int64 // records taken, the one that is being worked off among them
+	pending atomic.Int64 // accepted records, including the one being processed
 	sealed  atomic.Int64 // records being committed
-	left    atomic.Int64 // records that lie ready, by a look at the log, and do not come
+	left    atomic.Int64 // records that are in the log but are not delivered, according to the last check
 }
 
-// take is called before a record is worked off, under the partition's lock. The clock is asked for the first record alone.
+// take is called before a record is processed, under the partition's lock. It reads the clock only for the first record.
 func (h *hand) take(now func() time.Time) {
 	if h.pending.Load() == 0 {
 		h.pending.Store(now().UnixNano())
 	}
 }
 
-// seal is called when what was taken is to be committed, under the partition's lock.
+// seal is called when the accepted records are about to be committed, under the partition's lock.
 func (h *hand) seal() { h.sealed.Store(h.pending.Swap(0)) }
 
-// land is called when it is durable.
+// land is called when they are durable.
 func (h *hand) land() { h.sealed.Store(0) }
 
-// leaves sets the time since which records lie ready that do not come; zero: none do.
+// leaves sets since when records in the log are not delivered. The zero time stands for none.
 func (h *hand) leaves(since time.Time) {
 	if since.IsZero() {
 		h.left.Store(0)
@@ -38,7 +39,7 @@ func (h *hand) leaves(since time.Time) {
 	h.left.Store(since.UnixNano())
 }
 
-// age returns how long the oldest record has waited, 0 if there is none.
+// age returns how long the oldest record has waited, or 0 if there is none.
 func (h *hand) age(now time.Time) time.Duration {
 	oldest := now.UnixNano()
 	for _, since := range []int64{h.pending.Load(), h.sealed.Load(), h.left.Load()} {
@@ -49,13 +50,13 @@ func (h *hand) age(now time.Time) time.Duration {
 	return time.Duration(now.UnixNano() - oldest)
 }
 
-// waits tells Prometheus how long the groups of a process have had records that they have not worked off. A callback that hangs
-// returns no error, and a topic without records makes no commits either: only the records in hand tell one from the other.
+// waits exports how long the groups of a process have had unprocessed records. A callback that hangs returns no error, and
+// an idle topic causes no commits either. Only records in flight distinguish the two cases.
 type waits struct {
 	desc *prometheus.Desc
 
 	mu     sync.Mutex
-	groups map[string]map[*part]struct{} // partitions that take records
+	groups map[string]map[*part]struct{} // partitions that accept records
 }
 
 func newWaits() *waits {
@@ -66,7 +67,7 @@ func newWaits() *waits {
 	}
 }
 
-// know makes the gauge exist for a group, also one without partitions here.
+// know creates the gauge of a group, also if this process owns none of its partitions.
 func (w *waits) know(group string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,10 +88,10 @@ func (w *waits) leave(p *part) {
 	delete(w.groups[p.w.r.topo.base], p)
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (w *waits) Describe(to chan<- *prometheus.Desc) { to <- w.desc }
 
-// Collect is part of prometheus.Collector. For a silent generation nobody waits.
+// Collect implements prometheus.Collector. It skips silent generations, because their lag matters to no one.
 func (w *waits) Collect(to chan<- prometheus.Metric) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,21 +19,21 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// work is one Run of a group: a Goka processor, which is of use once, and what it needs.
+// work is one Run of a group: a Goka processor, which can run only once, and its dependencies.
 type work struct {
 	r      *Runner
-	ctx    context.Context // of Run; stop ends it
+	ctx    context.Context // of Run; stop cancels it
 	cancel context.CancelCauseFunc
-	plain  *kgo.Client // not transactional: fences, ticks, questions
+	plain  *kgo.Client // not transactional: for fences, ticks and metadata
 	admin  *kadm.Client
 	tables *tableConsumer
-	log    *topics.Log // reads inputs, over markers
+	log    *topics.Log // reads inputs, past markers
 
-	generations topics.GenerationWatch // as of the last mark of a cut-over
+	generations topics.GenerationWatch // as of the last cut-over mark
 
 	mu      sync.Mutex
 	session *session
-	cause   error // the first failure
+	cause   error // the first error
 }
 
 func newWork(ctx context.Context, r *Runner) (*work, error) {
@@ -52,17 +52,17 @@ func newWork(ctx context.Context, r *Runner) (*work, error) {
 	return w, nil
 }
 
-// close is called when nothing uses the clients any more.
+// close closes the clients. They must not be in use.
 func (w *work) close() {
 	w.cancel(nil)
 	w.plain.Close()
 	w.log.Close()
 }
 
-// abandoned tells whether nothing more may be committed or flushed.
+// abandoned reports whether nothing more may be committed or flushed.
 func (w *work) abandoned() bool { return errors.Is(context.Cause(w.ctx), ErrAbandoned) }
 
-// stop ends the Run, which returns the first error it was stopped with.
+// stop ends Run, which returns the error of the first call.
 func (w *work) stop(err error) {
 	w.mu.Lock()
 	if w.cause == nil {
@@ -84,14 +84,14 @@ func (w *work) run() error {
 	case w.cause != nil:
 		return w.cause
 	case w.ctx.Err() != nil:
-		return nil // asked to end; what Goka says of it is that it was
+		return nil // the caller stopped Run; Goka's error only says so
 	case err == nil:
 		return errors.New("goka's processor ended by itself")
 	}
 	return err
 }
 
-// graph is the topology as Goka sees it.
+// graph returns the topology in Goka's form.
 func (w *work) graph() *goka.GroupGraph {
 	topo := w.r.topo
 	edges := []goka.Edge{goka.Persist(rawCodec{})}
@@ -108,7 +108,7 @@ func (w *work) graph() *goka.GroupGraph {
 	return goka.DefineGroup(goka.Group(topo.name), edges...)
 }
 
-// callback hands a record of an input to its partition.
+// callback returns a function that passes records of an input to their partition.
 func (w *work) callback(input int) goka.ProcessCallback {
 	return func(ctx goka.Context, msg any) {
 		value, _ := msg.([]byte) // nil: a tombstone
@@ -118,18 +118,18 @@ func (w *work) callback(input int) goka.ProcessCallback {
 	}
 }
 
-// rawCodec leaves decoding to the callback, where an error is a dead letter and not the end of the group.
+// rawCodec does not decode. The callback decodes, where an error makes a dead letter and does not stop the group.
 type rawCodec struct{}
 
 func (rawCodec) Encode(value any) ([]byte, error) { return nil, errUnused }
 func (rawCodec) Decode(data []byte) (any, error)  { return data, nil }
 
-// options are all of Goka's settings.
+// options returns all of Goka's settings.
 func (w *work) options() []goka.ProcessorOption {
 	options := []goka.ProcessorOption{
 		goka.WithLogger(gokaLog{w.r.log}),
-		goka.WithHasher(func() hash.Hash32 { return topics.NewHasher() }), // Goka's own would look in other partitions than producers write to
-		goka.WithNilHandling(goka.NilProcess),                             // a tombstone on an input is a bad record, not one to pass over in silence
+		goka.WithHasher(func() hash.Hash32 { return topics.NewHasher() }), // Goka's default hashes to other partitions than the producers
+		goka.WithNilHandling(goka.NilProcess),                             // a tombstone on an input is a bad record; do not skip it
 		goka.WithPartitionChannelSize(256),                                // records waiting for a callback
 		goka.WithStorageBuilder(w.openStorage),
 		goka.WithConsumerSaramaBuilder(func([]string, string) (sarama.Consumer, error) { return w.tables, nil }),
@@ -143,8 +143,8 @@ func (w *work) options() []goka.ProcessorOption {
 	return options
 }
 
-// openStorage opens a partition's local store for Goka: of an assigned partition as a part, which writes, of a standby
-// the bare store. It is called before Goka asks for the end of the changelog: the order on which fencing rests.
+// openStorage opens a partition's local store for Goka: a part, which writes, for an assigned partition, or a standby. Goka
+// calls it before it asks for the end offset of the changelog. Fencing depends on this order.
 func (w *work) openStorage(topic string, partition int32) (storage.Storage, error) {
 	w.mu.Lock()
 	s := w.session
@@ -154,7 +154,7 @@ func (w *work) openStorage(topic string, partition int32) (storage.Storage, erro
 	}
 	st, err := w.openFor(s, partition)
 	if err != nil && s.Context().Err() != nil {
-		return &store{closed: true}, nil // the session is over: Goka closes it again at once
+		return &store{closed: true}, nil // the session has ended: Goka closes this store immediately
 	}
 	if err != nil {
 		err = fmt.Errorf("open %s/%d: %w", topic, partition, err)
@@ -192,7 +192,7 @@ func (s standby) Close() error {
 	return s.store.Close()
 }
 
-// identity is of the local store of a partition.
+// identity returns the identity of a partition's local store.
 func (w *work) identity(s *session, partition int32) identity {
 	table := w.r.topo.table
 	return identity{
@@ -200,13 +200,13 @@ func (w *work) identity(s *session, partition int32) identity {
 	}
 }
 
-// openPart makes this process the only writer of a partition, and opens it.
+// openPart makes this process the only writer of a partition and opens it.
 func (w *work) openPart(s *session, partition int32) (*part, error) {
 	client, err := w.r.env.Kafka.Transactional(
 		w.r.topo.name+"-"+strconv.Itoa(int(partition)),
-		kgo.ManualFlushing(),         // a whole transaction in one request, not its first record alone
-		kgo.MaxBufferedBytes(0),      // a batch is bounded before it is produced
-		kgo.RecordDeliveryTimeout(0), // it counts from a record's timestamp, which is old when it is sent on; the commit has a time-out
+		kgo.ManualFlushing(),         // send a whole transaction in one request, not its first record separately
+		kgo.MaxBufferedBytes(0),      // a batch is limited before it is produced
+		kgo.RecordDeliveryTimeout(0), // the timeout counts from a record's timestamp, which is old for forwarded records; commit has its own timeout
 	)
 	if err != nil {
 		return nil, err
@@ -231,8 +231,8 @@ func (w *work) openPart(s *session, partition int32) (*part, error) {
 	return p, nil
 }
 
-// take fences the previous owner of a partition and opens its store. It writes nothing to a changelog that has lost records:
-// with each record, it would look less so.
+// take fences the previous owner of a partition and opens its store. It writes nothing to a changelog that has lost records,
+// because each new record would hide the loss.
 func (w *work) take(s *session, p *part) error {
 	end, err := w.fence(s.Context(), p)
 	if err != nil {
@@ -255,8 +255,8 @@ func (w *work) fence(ctx context.Context, p *part) (int64, error) {
 	return topicManager{w.admin}.GetOffset(w.r.topo.table, p.id, sarama.OffsetNewest)
 }
 
-// endWithRecord writes a record, so that the log ends with one in any case: a broker that crashed may leave an aborted
-// transaction at the end, without a marker, for which recovery would wait for ever.
+// endWithRecord writes a fence record to the end of the changelog. Otherwise, a crashed broker may have left an aborted
+// transaction without a marker there, and recovery would wait forever for its last record.
 func (w *work) endWithRecord(ctx context.Context, p *part) error {
 	r := kgo.Record{Topic: w.r.topo.table, Partition: p.id, Key: reservedKey(fenceKind), Value: []byte{}}
 	if err := topics.Produce(ctx, w.plain, &r); err != nil {
@@ -266,7 +266,7 @@ func (w *work) endWithRecord(ctx context.Context, p *part) error {
 	return nil
 }
 
-// prepare makes the parts of a partition that need no broker.
+// prepare initializes the fields of a partition that do not need a broker.
 func (p *part) prepare() {
 	p.room, p.known = sync.NewCond(&p.mu), map[string]struct{}{}
 	p.applied = slices.Repeat([]int64{-1}, len(p.w.r.topo.reads()))
@@ -282,17 +282,17 @@ func (p *part) prepare() {
 	}
 }
 
-// heartbeat is the longest time between two of a member's heartbeats.
+// heartbeat is the longest interval of a member's heartbeats.
 const heartbeat = 500 * time.Millisecond
 
-// joinGroup makes the consumer group that Goka consumes with.
+// joinGroup returns the consumer group that Goka consumes with.
 func (w *work) joinGroup(brokers []string, name, clientID string) (sarama.ConsumerGroup, error) {
 	c, err := w.r.env.Kafka.Sarama()
 	if err != nil {
 		return nil, fmt.Errorf("join group %s: %w", name, err)
 	}
 	c.Consumer.Group.Session.Timeout = w.r.cfg.SessionTimeout
-	c.Consumer.Group.Heartbeat.Interval = min(w.r.cfg.SessionTimeout/6, heartbeat) // by which members learn that others come and go
+	c.Consumer.Group.Heartbeat.Interval = min(w.r.cfg.SessionTimeout/6, heartbeat) // members learn about rebalances from heartbeats
 	group, err := sarama.NewConsumerGroup(brokers, name, c)
 	if err != nil {
 		return nil, fmt.Errorf("join group %s: %w", name, err)
@@ -300,7 +300,7 @@ func (w *work) joinGroup(brokers []string, name, clientID string) (sarama.Consum
 	return quickGroup{group, w}, nil
 }
 
-// part returns an assigned partition of the present session.
+// part returns an assigned partition of the current session.
 func (w *work) part(partition int32) *part {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -310,16 +310,16 @@ func (w *work) part(partition int32) *part {
 	return w.session.part(partition)
 }
 
-// quickGroup keeps sarama's sessions to itself: Goka sleeps five seconds whenever one has ended.
+// quickGroup hides the end of sarama's sessions from Goka, which sleeps for five seconds after each.
 type quickGroup struct {
 	sarama.ConsumerGroup
 	w *work
 }
 
-// leastSession is between the starts of two sessions: one that fails at once must not spin.
+// leastSession is the least time between the starts of two sessions, so that a session that fails immediately does not spin.
 const leastSession = 100 * time.Millisecond
 
-// Consume serves one session after another until ctx ends or joining fails.
+// Consume runs one session after another until ctx ends or joining fails.
 func (q quickGroup) Consume(ctx context.Context, topics []string, handler sarama.ConsumerGroupHandler) error {
 	for {
 		started := time.Now()
