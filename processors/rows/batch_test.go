@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A store is given the newest write of each row last, whatever the keys have in common.
+// A store receives the newest write of each row last, whatever prefix the keys share.
 func TestBatchIsWrittenInTheOrderOfItsKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBatch(1)
@@ -38,7 +38,7 @@ func TestBatchIsWrittenInTheOrderOfItsKeys(t *testing.T) {
 	})
 }
 
-// undoModel is a batch beside what it should hold: the value of each row, with a copy for each mark.
+// undoModel pairs a batch with its expected contents: the value of each row, and a copy for each mark.
 type undoModel struct {
 	b       *batch
 	rows    map[string]string
@@ -50,7 +50,7 @@ type undone struct {
 	rows map[string]string
 }
 
-// step puts, deletes or reads a row, scans an owner, sets a mark, or goes back to the last mark.
+// step puts, deletes or reads a row, scans an owner, sets a mark, or undoes to the last mark.
 func (m *undoModel) step(t *rapid.T) {
 	owner, row := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "owner"), rapid.StringMatching(`[x-z]`).Draw(t, "row")
 	switch rapid.SampledFrom([]string{"put", "put", "delete", "get", "scan", "mark", "undo"}).Draw(t, "do") {
@@ -86,7 +86,7 @@ func (m *undoModel) get(t *rapid.T, owner, row string) {
 	}
 }
 
-// check compares every row, and the records that fill makes, with the model.
+// check compares every row, and the records that fill creates, with the model.
 func (m *undoModel) check(t *rapid.T) {
 	replaced := 0
 	for i := range m.b.writes {
@@ -109,8 +109,8 @@ func (m *undoModel) check(t *rapid.T) {
 	}
 }
 
-// After any sequence of writes, reads, marks and undos a batch holds the rows that were not undone, and it counts each
-// superfluous write once.
+// After any sequence of writes, reads, marks and undos, a batch holds the rows that were not undone, and counts each
+// replaced write once.
 func TestBatch_UndoRestoresRowsAndSkipped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &undoModel{b: newBatch(1), rows: map[string]string{}}
@@ -121,7 +121,7 @@ func TestBatch_UndoRestoresRowsAndSkipped(t *testing.T) {
 	})
 }
 
-// Records that fail after they wrote, between good ones of the same owner, leave a batch that can be sent.
+// A batch can still be sent after records failed that had written rows, between successful records of the same owner.
 func TestBatch_RepeatedUndoCountsReplacedWritesOnce(t *testing.T) {
 	b := newBatch(1)
 	touch := func() {

@@ -20,16 +20,16 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// BenchmarkRows works off a backlog, the broker in a process of its own, and reports the CPU time that this process
-// spends on a row, beside the same rows moved by a bare franz-go and Pebble loop with a transaction a batch.
+// BenchmarkRows processes a backlog and reports the CPU time that this process spends per row. It compares the time with
+// that of a bare loop of franz-go and Pebble that moves the same rows, with one transaction per batch. The broker runs in
+// its own process.
 //
-// Allocations: none for a row, which lies in its batch's arena and in a record that the next transaction uses again.
-// Those counted are of the input record: one of sarama's, six of Goka's (message, context, headers), one to hand its bytes
-// on as an any, and two of the callback here. The bare loop has four a row: key, value, record, and what franz-go keeps
-// of it.
+// A row needs no allocation: it is in its batch's arena, and its record is reused by the next transaction. The counted
+// allocations are for the input record: one by sarama, six by Goka (message, context, headers), one to pass its bytes as an
+// any, and two by the callback. The bare loop needs four per row: key, value, record, and franz-go's own.
 //
-// It fails when a row costs more than most times what it costs the bare loop: 1.2, 1.4 and 1.0 times with nothing else
-// running, and up to twice on a busy machine. Time of processors is asserted, time that passes is only told.
+// The benchmark fails when a row costs more than most times the CPU time of the bare loop. Typical ratios are 1.2, 1.4 and
+// 1.0 on an idle machine, and up to twice that on a busy one. Elapsed time is reported, but not checked.
 //
 //	go test -run=- -bench=Rows ./processors/rows
 func BenchmarkRows(b *testing.B) {
@@ -44,8 +44,8 @@ func BenchmarkRows(b *testing.B) {
 	}
 }
 
-// BenchmarkRowsDelivered puts rows of 110 bytes blindly, a hundred owners a message, as a fan-out does.
-// ROWS_BENCH_ROWS says how many, 1,000,000 by default.
+// BenchmarkRowsDelivered puts rows of 110 bytes without reading, for a hundred owners per message, like a fan-out.
+// ROWS_BENCH_ROWS sets the number of rows, 1,000,000 by default.
 func BenchmarkRowsDelivered(b *testing.B) {
 	rows := 1_000_000
 	if text := os.Getenv("ROWS_BENCH_ROWS"); text != "" {
@@ -65,7 +65,7 @@ func BenchmarkRowsDelivered(b *testing.B) {
 	}
 }
 
-// deliveries fills t-batch with numbered records.
+// deliveries produces numbered records to t-batch.
 func (w *wire) deliveries(b *testing.B, messages int) {
 	b.Helper()
 	for i := range messages {
@@ -78,7 +78,7 @@ func (w *wire) deliveries(b *testing.B, messages int) {
 	}
 }
 
-// delivered is a group that puts a row for a hundred owners a message.
+// delivered returns a group that puts one row for each of a hundred owners per message.
 func delivered() Group {
 	owners := make([][]string, testPartitions)
 	for i := range 30_000 {
@@ -105,8 +105,8 @@ func delivered() Group {
 	}}}}
 }
 
-// BenchmarkRowsHop measures how long a record takes through a group, from being produced to being read committed, at
-// 500 records a second: with fewer partitions more of them arrive within the gap that a partition keeps between commits.
+// BenchmarkRowsHop measures how long a record takes through a group, from its production until it can be read committed, at
+// 500 records per second. With fewer partitions, more records arrive within the gap between two commits of a partition.
 func BenchmarkRowsHop(b *testing.B) {
 	for _, partitions := range []int32{4, 8} {
 		b.Run(fmt.Sprintf("%d_partitions", partitions), func(b *testing.B) { benchmarkHop(b, partitions) })
@@ -129,7 +129,7 @@ func benchmarkHop(b *testing.B, partitions int32) {
 	consumer, err := w.kafka.Client(kgo.ConsumeTopics(out))
 	must(b, err)
 	defer consumer.Close()
-	warm := 300 // connections are made meanwhile
+	warm := 300 // until all connections are established
 	if os.Getenv(realKafka) != "" {
 		warm = 7500 // and the broker's code is compiled
 	}
@@ -161,7 +161,7 @@ func benchmarkHop(b *testing.B, partitions int32) {
 	must(b, stop())
 }
 
-// hopTopics makes the topics of the group "hop" anew, and has the wire's group run on so many partitions.
+// hopTopics creates the topics of the group "hop" from scratch, and sets the number of partitions of the wire's group.
 func (w *wire) hopTopics(b *testing.B, partitions int32) (in, out string) {
 	b.Helper()
 	names := []string{"hop-in", "hop-out", "hop-table"}
@@ -176,7 +176,7 @@ func (w *wire) hopTopics(b *testing.B, partitions int32) (in, out string) {
 	return names[0], names[1]
 }
 
-// BenchmarkRowsRecovered measures how long a new owner with an empty directory takes to be ready, by a million rows.
+// BenchmarkRowsRecovered measures how long a new owner with an empty directory takes to recover a million rows.
 func BenchmarkRowsRecovered(b *testing.B) {
 	const rows = 1_000_000
 	w := newRemoteWire(b)
@@ -195,12 +195,12 @@ func BenchmarkRowsRecovered(b *testing.B) {
 	must(b, stop())
 }
 
-// benchRows is the number of rows of one run, by rows a message.
+// benchRows returns the number of rows of one run, by rows per message.
 func benchRows(rowsAMessage int) int {
 	return map[int]int{1: 200_000, 10: 600_000, 100: 1_200_000}[rowsAMessage]
 }
 
-// benchmark returns the CPU time of a row.
+// benchmark returns the CPU time per row.
 func benchmark(b *testing.B, rows int, run func(*steady, *wire, int, int)) (row time.Duration) {
 	for range b.N {
 		b.StopTimer()
@@ -217,11 +217,11 @@ func benchmark(b *testing.B, rows int, run func(*steady, *wire, int, int)) (row 
 	return row
 }
 
-// steady is of the steady state: it begins when the first messages are worked off, so that connecting and the opening
-// of stores do not count.
+// steady measures the steady state. It starts when the first messages are processed, so that connecting and opening the
+// stores do not count.
 type steady struct {
 	*testing.B
-	rows       int // moved between begin and end
+	rows       int // processed between begin and end
 	began      time.Time
 	before     time.Duration
 	took, used time.Duration
@@ -242,14 +242,14 @@ func (m *steady) report() {
 	m.ReportMetric(0, "ns/op")
 }
 
-// mallocs is how often this process has allocated.
+// mallocs returns the number of allocations of this process.
 func mallocs() uint64 {
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	return s.Mallocs
 }
 
-// peakMB is the greatest resident size of the process so far.
+// peakMB returns the peak resident size of this process.
 func peakMB() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -267,7 +267,7 @@ func cpu(b testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// backlog fills t-in with numbered records of ten thousand owners.
+// backlog produces numbered records of ten thousand owners to t-in.
 func (w *wire) backlog(b *testing.B, messages int) {
 	b.Helper()
 	for i := range messages {
@@ -283,7 +283,7 @@ func (w *wire) backlog(b *testing.B, messages int) {
 
 func benchOwner(i int) string { return fmt.Sprintf("user:%011d", i*7919%10_000) }
 
-// benchCall is what both do with a message: it counts in row "c", and puts rows of 40 bytes with their owner.
+// benchCall is the callback of both benchmarks. It counts in row "c" and puts rows of 40 bytes, including their owner.
 func benchCall(id uint64, rows int, put func(row, value []byte) error) error {
 	var row [9]byte
 	var value [14]byte
@@ -344,8 +344,8 @@ func workOff(b *steady, w *wire, g Group, rows, messages int) {
 	}
 }
 
-// runBare is the limit: consume, produce in a transaction for every five thousand records, write Pebble. It knows no
-// owners, reads nothing, recovers nothing.
+// runBare is the lower limit: it consumes, produces in one transaction per five thousand records, and writes to Pebble. It
+// knows no owners, reads no rows and recovers nothing.
 func runBare(b *steady, w *wire, rows, messages int) {
 	consumer, err := w.kafka.Client(kgo.ConsumeTopics("t-in"))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A group does not start with a changelog that has lost records that the group wrote, however often it is started: inputs would
-// be read again, and their effects doubled.
+// A group does not start, however often it is tried, with a changelog that has lost records of the group. It would read
+// inputs again and double their effects.
 func TestChangelog_ThatLostRecordsStopsTheGroup(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -45,7 +45,7 @@ func TestChangelog_ThatLostRecordsStopsTheGroup(t *testing.T) {
 			w, dir := newWire(t), t.TempDir()
 			w.count20(t, dir)
 			in := c.lose(t, w, dir)
-			for range 3 { // a start must not write what makes the next one pass
+			for range 3 { // a start must not write anything that lets the next one pass
 				err := w.runUntil(t, newRunner(t, w, in, w.counter("t-in")))
 				var fatal *FatalError
 				if !errors.As(err, &fatal) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), whatToDo) {
@@ -57,7 +57,7 @@ func TestChangelog_ThatLostRecordsStopsTheGroup(t *testing.T) {
 	}
 }
 
-// A group whose changelog was recreated on purpose starts once what the error names has been deleted.
+// A group whose changelog was recreated on purpose starts after the operator has deleted what the error names.
 func TestChangelog_RecreatedOnPurposeStartsWithoutOffsets(t *testing.T) {
 	t.Parallel()
 	w, dir := newWire(t), t.TempDir()
@@ -70,7 +70,7 @@ func TestChangelog_RecreatedOnPurposeStartsWithoutOffsets(t *testing.T) {
 	whileRunning(t, r, "all are applied again", func() bool { return r.Status().Counters.Records == 20 })
 }
 
-// count20 applies and emits 20 records, and stops.
+// count20 applies and emits 20 records, and stops the group.
 func (w *wire) count20(t *testing.T, dir string) {
 	t.Helper()
 	r := newRunner(t, w, dir, w.counter("t-in"))
@@ -80,7 +80,7 @@ func (w *wire) count20(t *testing.T, dir string) {
 	must(t, stop())
 }
 
-// runUntil runs a group until its run ends, or all of count20 is applied again, and returns the run's error.
+// runUntil runs a group until Run returns, or until all records of count20 are applied again. It returns Run's error.
 func (w *wire) runUntil(t *testing.T, r *Runner) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -101,7 +101,7 @@ func (w *wire) recreate(t *testing.T, topic string) {
 	eventually.True(t, "it is there", func() bool { return w.led(topic) })
 }
 
-// tableEnd returns the end of partition 0 of the table.
+// tableEnd returns the end offset of partition 0 of the table.
 func (w *wire) tableEnd(t *testing.T) int64 {
 	t.Helper()
 	ends, err := w.admin.ListEndOffsets(t.Context(), "t-table")
@@ -110,7 +110,7 @@ func (w *wire) tableEnd(t *testing.T) int64 {
 	return end.Offset
 }
 
-// commitMark has the group's offsets say that the table's partition 0 had a record at an offset.
+// commitMark makes the group's committed offsets say that partition 0 of the table had a record at an offset.
 func (w *wire) commitMark(t *testing.T, at int64) {
 	t.Helper()
 	topics, err := w.admin.ListTopics(t.Context(), "t-table")
@@ -130,8 +130,8 @@ func (w *wire) commitMark(t *testing.T, at int64) {
 	})
 }
 
-// A previous owner that begins a transaction after the new owner has recovered, and before that one's first commit, changes
-// nothing: the new owner would not know of the rows.
+// A previous owner starts a transaction after the new owner has recovered and before its first commit. The transaction has
+// no effect: the new owner would not see its rows.
 func TestFence_PreviousOwnerCannotBeginAnotherTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)

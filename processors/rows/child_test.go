@@ -23,7 +23,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// The test binary plays other processes when this variable names one of roles.
+// roleVariable names the variable that makes the test binary run as one of roles, in another process.
 const roleVariable = "ROWS_TEST_ROLE"
 
 func roles() map[string]func(ctx context.Context) error {
@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// parallel runs more tests at once than there are processors, unless the command line says how many: most of the time
-// they wait for timers.
+// parallel runs n tests in parallel, more than there are CPUs, because they mostly wait for timers. A flag on the command
+// line takes precedence.
 func parallel(n int) {
 	flag.Parse()
 	given := false
@@ -55,7 +55,7 @@ func parallel(n int) {
 	}
 }
 
-// playBroker serves an embedded broker in the directory ROWS_TEST_DIR and says where.
+// playBroker runs an embedded broker on the directory ROWS_TEST_DIR and prints its addresses.
 func playBroker(ctx context.Context) error {
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = os.Getenv("ROWS_TEST_DIR"), os.Getenv("ROWS_TEST_KAFKA"), os.Getenv("ROWS_TEST_REGISTRY")
@@ -68,7 +68,7 @@ func playBroker(ctx context.Context) error {
 	return server.Close()
 }
 
-// process may be waited for by several at once, for whom one of exec.Cmd would wait for ever.
+// process supports several concurrent waiters. With exec.Cmd, the second one would wait forever.
 type process struct {
 	*exec.Cmd
 	once func() error
@@ -87,7 +87,7 @@ func child(t testing.TB, role string, env ...string) *process {
 		if cmd.Process == nil {
 			return
 		}
-		if t.Failed() { // it says where its goroutines are
+		if t.Failed() { // it prints its goroutines
 			_ = cmd.Process.Signal(syscall.SIGQUIT)
 			time.Sleep(time.Second)
 		}
@@ -97,7 +97,7 @@ func child(t testing.TB, role string, env ...string) *process {
 	return cmd
 }
 
-// newRemoteWire is newWire with the broker in a process of its own: the one that realKafka names, or an embedded one.
+// newRemoteWire is newWire with a broker in another process: the one that realKafka names, or an embedded one.
 func newRemoteWire(t testing.TB) *wire {
 	t.Helper()
 	if os.Getenv(realKafka) != "" {

@@ -21,17 +21,17 @@ import (
 	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
-// What brokers do to a group that works: leaders and coordinators move, answers get lost, records are refused, members
-// come and go. Numbered records flow meanwhile; in the end the rows count each once, the outputs hold each once, and
-// each store equals the changelog.
+// These tests disturb a running group: leaders and coordinators move, answers are lost, records are refused, members join
+// and leave. Meanwhile, a driver sends numbered records. At the end, the rows must count each record once, the outputs must
+// contain each once, and each store must equal the changelog.
 
-// cluster is a wire of several brokers.
+// cluster is a wire with several brokers.
 type cluster struct {
 	*wire
 	brokers *kfake.Cluster
 	dir     string
 	opts    []kfake.Opt
-	net     *faultnet.Net // of the members alone
+	net     *faultnet.Net // of the members only
 }
 
 func newCluster(t *testing.T, brokers int, opts ...kfake.Opt) *cluster {
@@ -57,19 +57,19 @@ func (c *cluster) open(t *testing.T, more ...kfake.Opt) {
 	c.brokers = brokers
 }
 
-// crew is the members of the group, in this process.
+// crew holds the members of the group, in this process.
 type crew struct {
 	t    *testing.T
 	c    *cluster
 	dirs []string
-	dead time.Duration // session time-out; 0: that of config
-	at   func(point)   // what members do at points where a process may die; nil: nothing
-	errs atomic.Int64  // ends of a Run with an error
-	late atomic.Int64  // last commits of a partition refused
+	dead time.Duration // session timeout; 0: that of config
+	at   func(point)   // called at points where a process may die; nil: none
+	errs atomic.Int64  // errors returned by Run
+	late atomic.Int64  // last commits of partitions that were refused
 	wg   sync.WaitGroup
 }
 
-// join starts a member, as often as it fails, until leave is called.
+// join starts a member and restarts it after each failure until leave is called.
 func (m *crew) join(dir string) (leave func()) {
 	env := m.c.env(m.t)
 	env.Kafka.Dial = m.c.net.Dial
@@ -97,10 +97,11 @@ func (m *crew) join(dir string) (leave func()) {
 	return func() { cancel(); <-done }
 }
 
-// soon is a session time-out of members whose death is waited for: such as that of one whose run failed, and that joins anew.
+// soon is the session timeout in tests that wait for the death of members, for example when a member's Run fails and it
+// rejoins.
 const soon = 2 * time.Second
 
-// newCrew starts two members, whose runs may end with an error.
+// newCrew starts two members, whose Run may return errors.
 func newCrew(t *testing.T, c *cluster) (m *crew, leave func()) {
 	t.Helper()
 	m = &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}, dead: soon}
@@ -108,7 +109,7 @@ func newCrew(t *testing.T, c *cluster) (m *crew, leave func()) {
 	return m, func() { first(); second() }
 }
 
-// churn is how long disturbances last: two seconds, one with -short, or what ROWS_CHURN says.
+// churn returns how long disturbances last: two seconds, one with -short, or the value of ROWS_CHURN.
 func churn(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ROWS_CHURN")
@@ -123,7 +124,7 @@ func churn(t *testing.T) time.Duration {
 	return d
 }
 
-// disturb calls f again and again, while records flow.
+// disturb calls f repeatedly while records flow.
 func disturb(t *testing.T, every time.Duration, f func(i int)) {
 	t.Helper()
 	tick := time.NewTicker(every)
@@ -134,7 +135,7 @@ func disturb(t *testing.T, every time.Duration, f func(i int)) {
 	}
 }
 
-// settled ends the disturbance's records, and holds everything against them.
+// settled stops the driver and checks all results against the sent records.
 func (m *crew) settled(d *driver, leave func()) {
 	m.t.Helper()
 	d.cancel()
@@ -163,10 +164,10 @@ func TestLeadersAndCoordinatorsMove(t *testing.T) {
 	}
 }
 
-// A broker does what it is asked, and the answer is lost with the connection.
+// A broker processes a request, and the answer is lost with the connection.
 func TestAnswersLostAfterTheDeed(t *testing.T) {
 	t.Parallel()
-	always := []kmsg.Key{kmsg.Produce, kmsg.EndTxn, kmsg.OffsetCommit} // TxnOffsetCommit is not used: the rows say what is applied
+	always := []kmsg.Key{kmsg.Produce, kmsg.EndTxn, kmsg.OffsetCommit} // TxnOffsetCommit is not used: the rows contain the applied offsets
 	for _, c := range []struct {
 		name string
 		keys []kmsg.Key // that must be hit
@@ -183,7 +184,7 @@ func TestAnswersLostAfterTheDeed(t *testing.T) {
 }
 
 func answersLost(t *testing.T, c *cluster, keys []kmsg.Key) {
-	lost := append(keys, kmsg.InitProducerID, kmsg.JoinGroup, kmsg.SyncGroup, kmsg.ListOffsets) // at starts
+	lost := append(keys, kmsg.InitProducerID, kmsg.JoinGroup, kmsg.SyncGroup, kmsg.ListOffsets) // used at starts
 	for _, key := range lost {
 		c.net.Cut(key, 5)
 	}
@@ -200,7 +201,7 @@ func answersLost(t *testing.T, c *cluster, keys []kmsg.Key) {
 	m.settled(d, leave)
 }
 
-// A broker does what it is asked, and says that it does not know.
+// A broker processes a request and answers that the outcome is unknown.
 func TestAnswersOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -216,7 +217,8 @@ func TestAnswersOfUnknownOutcome(t *testing.T) {
 	m.settled(d, leave)
 }
 
-// An emit is refused for good while the rows beside it are taken: nothing of the transaction may stay.
+// An emitted record is refused permanently while rows of the same transaction are accepted. Nothing of the transaction may
+// remain.
 func TestRefusedEmitTakesItsRowsWithIt(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -231,7 +233,7 @@ func TestRefusedEmitTakesItsRowsWithIt(t *testing.T) {
 	m.settled(d, leave)
 }
 
-// hitAll waits until a number of faults have been met, on a slow machine too, and takes the others back.
+// hitAll waits until a number of faults were hit, even on a slow machine, and removes the others.
 func hitAll(t *testing.T, faults []*kfake.FaultHandle, least int) {
 	t.Helper()
 	hits := 0
@@ -248,15 +250,15 @@ func hitAll(t *testing.T, faults []*kfake.FaultHandle, least int) {
 	t.Logf("%d faults hit", hits)
 }
 
-// A member joins and leaves every two seconds, for two minutes with ROWS_CHURN=2m.
-func TestMembersJoinAndLeave(t *testing.T) { // not in parallel: it measures a time
+// A member joins and leaves every two seconds. With ROWS_CHURN=2m, the test runs for two minutes.
+func TestMembersJoinAndLeave(t *testing.T) { // not parallel: it measures a time
 	c := newCluster(t, 3)
 	m := &crew{t: t, c: c, dirs: []string{t.TempDir(), t.TempDir()}}
 	stay := m.join(m.dirs[0])
 	d := drive(t, c.wire, 200)
 	const bound = 5 * time.Second
 	longest := time.Hour
-	for try := 0; try < 3 && longest > bound; try++ { // a machine may be busy, but not each time
+	for try := 0; try < 3 && longest > bound; try++ { // a machine may be busy, but not on each try
 		stalls, end, changes := watchStalls(d), time.Now().Add(3*churn(t)), 0
 		for ; time.Now().Before(end); changes += 2 {
 			leave := m.join(m.dirs[1])
@@ -276,7 +278,7 @@ func TestMembersJoinAndLeave(t *testing.T) { // not in parallel: it measures a t
 	m.settled(d, stay)
 }
 
-// pauseFor lets records flow for a while.
+// pauseFor waits while records flow.
 func pauseFor(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {
@@ -285,8 +287,7 @@ func pauseFor(t *testing.T, d time.Duration) {
 	}
 }
 
-// watchStalls notes how long it takes at most until the record that was sent last has come out. The function returned
-// ends it.
+// watchStalls measures the longest time until the last sent record is emitted. The returned function ends the measurement.
 func watchStalls(d *driver) (longest func() time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	found := make(chan time.Duration, 1)
@@ -305,7 +306,7 @@ func watchStalls(d *driver) (longest func() time.Duration) {
 	return func() time.Duration { cancel(); return <-found }
 }
 
-// A member's connections stand still past its session time-out, and then all it was about to say is said.
+// A member's connections are blocked for longer than its session timeout. Then the blocked requests are sent.
 func TestMemberHeldPastItsSession(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -326,7 +327,7 @@ func TestMemberHeldPastItsSession(t *testing.T) {
 		eventually.True(t, "both have a share", func() bool { return len(c.members(t)) == 2 })
 		armed.Store(true)
 		eventually.True(t, "the held member's session is over", func() bool { return len(c.members(t)) == 1 })
-		d.caughtUp(t, "while a member is held") // the other has taken over
+		d.caughtUp(t, "while a member is held") // the other member has taken over
 		held.Release()
 		d.caughtUp(t, "after it went on")
 	}
@@ -336,7 +337,7 @@ func TestMemberHeldPastItsSession(t *testing.T) {
 	}
 }
 
-// members are those of the group, if it is stable.
+// members returns the members of the group, if it is stable.
 func (c *cluster) members(t *testing.T) []string {
 	t.Helper()
 	described, err := c.admin.DescribeGroups(t.Context(), "t")

@@ -18,8 +18,8 @@ func TestEachPartitionHasItsCommonOwner(t *testing.T) {
 	}
 }
 
-// What one callback writes the next one of another owner reads, what a callback that failed wrote nobody, and a Tx that is over
-// has none.
+// The next callback of any owner reads what a callback wrote to the common rows. Writes of a failed callback are not
+// visible, and a finished Tx has no common rows.
 func TestCommonRowsAreThoseOfAllOwners(t *testing.T) {
 	b, done := newBench(t, group())
 	defer done()

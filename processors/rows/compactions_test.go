@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/stored"
 )
 
-// Stores that are filled at the same time are all compacted, and no more of them at once than there are places for.
+// All stores that are filled at the same time are compacted, and never more at once than the limit.
 func TestCompactionsAreBoundedForTheProcess(t *testing.T) {
 	t.Parallel()
 	const stores, rows = 6, 60_000
@@ -52,7 +52,7 @@ func TestCompactionsAreBoundedForTheProcess(t *testing.T) {
 							return
 						}
 					}
-					if err := db.Close(); err != nil { // one after the other is called no more
+					if err := db.Close(); err != nil { // a closed store must not be called
 						t.Error(err)
 					}
 					if compacted.Load() == 0 {

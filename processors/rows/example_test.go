@@ -8,10 +8,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A group that counts a followee's follow events, and nothing twice: the row and how far the input is applied are one
-// transaction. rows.New runs it; package proctest does, in tests.
+// A group that counts the follow events of each followee exactly once: the row and the applied offset are in one
+// transaction. rows.New creates a runner of the group. In tests, use package proctest.
 func ExampleGroup() {
-	var streams *topics.Streams // of topics.Open
+	var streams *topics.Streams // from topics.Open
 	count := func(tx *rows.Tx, _ *schemas.FollowEvent) error {
 		value, err := tx.Own().Get([]byte("n"))
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A misplaced record whose headers are small on the wire and larger than a topic takes moves without them.
+// A misplaced record with headers that are small on the wire but exceed the topic's limit is forwarded without them.
 func TestForward_DropsLargeHeaders(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -36,7 +36,7 @@ func TestForward_DropsLargeHeaders(t *testing.T) {
 	}
 }
 
-// A misplaced record whose key no topic takes beside its value is a dead letter.
+// A misplaced record whose key and value together exceed the topic's limit goes to the dead-letter topic.
 func TestForward_LongKeyIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// counting is a group that counts the records of each key, and says each count.
+// counting returns a group that counts the records of each key and emits each count.
 func counting(w *proctest.Wire, generation int) rows.Group {
 	return rows.Group{
 		Name: topics.Pools, Generation: generation,
@@ -43,7 +43,7 @@ func counting(w *proctest.Wire, generation int) rows.Group {
 	}
 }
 
-// generations is a wire with both generations of the counting group on it.
+// generations is a wire that runs both generations of the counting group.
 type generations struct {
 	*proctest.Wire
 	t         *testing.T
@@ -52,7 +52,7 @@ type generations struct {
 
 const keys = 7
 
-// publish publishes a record of each key, and one that nobody can read.
+// publish publishes a record of each key, and one that cannot be decoded.
 func (g *generations) publish(rounds int) {
 	for range rounds {
 		for n := range keys {
@@ -64,12 +64,12 @@ func (g *generations) publish(rounds int) {
 	}
 }
 
-// cuttingOver is the second generation at its cut-over.
+// cuttingOver returns the second generation during its cut-over.
 func cuttingOver() topics.Generation {
 	return topics.Generation{Group: topics.Pools, Active: 1, Building: 2, CuttingOver: true, Token: "secret"}
 }
 
-// set says which generations there are, so that they are waited for.
+// set publishes the state of the generations, so that WaitIdle waits for them.
 func (g *generations) set(now topics.Generation) {
 	g.t.Helper()
 	client, err := g.Kafka.Client()
@@ -82,7 +82,7 @@ func (g *generations) set(now topics.Generation) {
 	}
 }
 
-// said is how often each count of each key was said.
+// said returns how often each count of each key was emitted.
 func (g *generations) said() map[string]int {
 	said := map[string]int{}
 	for _, r := range g.Records(topics.Impressions) {
@@ -91,7 +91,7 @@ func (g *generations) said() map[string]int {
 	return said
 }
 
-// Whatever is killed meanwhile, each count is said by one generation, and both come to the same rows.
+// Even if members are killed, each count is emitted by one generation, and both generations have the same rows.
 func TestEachRecordIsSpokenOfByOneGeneration(t *testing.T) {
 	spokenOfByOne(t, proctest.New(t))
 }
@@ -102,7 +102,7 @@ func spokenOfByOne(t *testing.T, w *proctest.Wire) {
 	g.publish(20)
 	g.WaitIdle()
 	g.CreateTopics(topics.TableOf("pools.2"))
-	g.publish(10) // some of it is under way
+	g.publish(10) // some of it is in flight
 	copied, err := rows.Copy(t.Context(), g.Kafka, topics.Pools, 1, 2, func(_, _, _ []byte) bool { return true }, func(int) {})
 	if err != nil || copied.Rows == 0 || len(copied.Offsets) != int(g.Kafka.Partitions) {
 		t.Fatalf("copied %+v, %v", copied, err)
@@ -116,7 +116,7 @@ func spokenOfByOne(t *testing.T, w *proctest.Wire) {
 	second.Restart()
 	g.forge(topics.CutOverMark{Group: topics.Pools, Number: 2, Token: "guess"})
 	g.set(cuttingOver())
-	for range 2 { // the marks are sent again by a command that is started again
+	for range 2 { // a restarted command sends the marks again
 		if err := topics.CutOver(t.Context(), g.Kafka, []string{topics.Returns}, cuttingOver()); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func (g *generations) produce(of func(partition int32) *kgo.Record) {
 	}
 }
 
-// A mark that is not of the cut-over in progress changes nothing, and is counted.
+// A mark that does not belong to the cut-over in progress has no effect and is counted.
 func TestCutOver_ForgedMarkIsDroppedAndCounted(t *testing.T) {
 	t.Parallel()
 	mark := func(number int, token string) topics.CutOverMark {
@@ -208,7 +208,7 @@ func TestCutOver_ForgedMarkIsDroppedAndCounted(t *testing.T) {
 	}
 }
 
-// A record with content is processed whatever its headers say, also at a cut-over.
+// A record with content is processed whatever its headers say, even during a cut-over.
 func TestCutOver_RecordWithContentIsNoMark(t *testing.T) {
 	t.Parallel()
 	g := &generations{Wire: proctest.New(t), t: t}
@@ -230,7 +230,7 @@ func TestCutOver_RecordWithContentIsNoMark(t *testing.T) {
 	}
 }
 
-// keyIn returns a key of the partition.
+// keyIn returns a key that hashes to the partition.
 func (g *generations) keyIn(partition int32) string {
 	for n := 0; ; n++ {
 		if key := fmt.Sprint("user:", n); topics.Partition(key, g.Kafka.Partitions) == partition {
@@ -239,13 +239,13 @@ func (g *generations) keyIn(partition int32) string {
 	}
 }
 
-// watched is a wire whose generations have one registry, as those of a process have.
+// watched is a wire whose generations share one metrics registry, like those of a process.
 type watched struct {
 	*generations
 	metrics *prometheus.Registry
 }
 
-// run runs a generation until the test ends, or stop is called.
+// run runs a generation until the test ends or stop is called.
 func (g *watched) run(generation int) (r *rows.Runner, stop func()) {
 	g.t.Helper()
 	cfg := rows.DefaultConfig()
@@ -267,7 +267,7 @@ func (g *watched) run(generation int) (r *rows.Runner, stop func()) {
 	return r, stop
 }
 
-// of returns a metric of the pools: a gauge's value, how much a histogram has observed.
+// of returns a metric of the pools group: the value of a gauge, or the number of observations of a histogram.
 func (g *watched) of(name string) float64 {
 	g.t.Helper()
 	families, err := g.metrics.Gather()
@@ -284,7 +284,7 @@ func (g *watched) of(name string) float64 {
 	return 0
 }
 
-// observed is how many transactions each histogram of how long things take has.
+// observed returns the number of observations of each latency histogram.
 func (g *watched) observed() map[string]float64 {
 	g.t.Helper()
 	found := map[string]float64{}
@@ -294,8 +294,8 @@ func (g *watched) observed() map[string]float64 {
 	return found
 }
 
-// While a generation is built, and when it has been cut over to, each partition counts once as worked on; and what a silent
-// one catches up with is late for nobody.
+// While a generation is built, and after its cut-over, each partition counts as owned once. The catching-up of a silent
+// generation is not observed as latency.
 func TestOneGenerationIsMeasured(t *testing.T) {
 	w := proctest.New(t)
 	g := &watched{&generations{Wire: w, t: t}, prometheus.NewRegistry()}
@@ -354,8 +354,8 @@ func TestOneGenerationIsMeasured(t *testing.T) {
 	owned("without both", 0)
 }
 
-// A retry for another group is passed over on a topic that groups write. On one that producers write it is an ordinary record:
-// any of them can set the header.
+// On a topic that groups write, a retry for another group is skipped. On a topic that producers write, it is an ordinary
+// record, because any producer can set the header.
 func TestRetry_ForAnotherGroupIsIgnoredOnProducersTopics(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)

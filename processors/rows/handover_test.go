@@ -24,7 +24,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// standbyConfig has members keep copies of what others own.
+// standbyRunner returns a runner that keeps copies of partitions that others own.
 func standbyRunner(t *testing.T, w *wire, dir string) *Runner {
 	t.Helper()
 	cfg := w.config(dir)
@@ -34,7 +34,7 @@ func standbyRunner(t *testing.T, w *wire, dir string) *Runner {
 	return r
 }
 
-// Whatever a table ends with, an owner and a standby recover, and soon; so do a view and a join of Goka's that read it
+// Whatever the table ends with, an owner and a standby recover quickly. So do a Goka view and a Goka join that read it
 // through the same consumer.
 func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
 	t.Parallel()
@@ -50,17 +50,17 @@ func TestRecoveryWhateverTheTableEndsWith(t *testing.T) {
 		c := newCluster(t, 1)
 		c.recoversFrom(t, func() {
 			c.leaveAllOpen(t, "gone-")
-			c.crash(t) // the broker takes for aborted what was open, and writes no marker; nor does anybody else
+			c.crash(t) // the broker aborts open transactions without writing a marker, and so does everyone else
 			c.wantNoMarkerBehind(t, strayValue)
 		})
 	})
 }
 
-// tableEnds is what a table can end with, whichever the brokers are.
+// tableEnds lists what a table can end with, on any broker.
 var tableEnds = []struct {
 	name string
 	end  func(t *testing.T, w *wire)
-	real bool // shown on Kafka, too: of the others every restart is an example, or a compacted table
+	real bool // also tested on Kafka; the others occur at every restart, or with a compacted table
 }{
 	{"commit marker", func(*testing.T, *wire) {}, false},
 	{"abort marker", func(t *testing.T, w *wire) { w.tableTransaction(t, "another", kgo.TryAbort) }, true},
@@ -68,7 +68,7 @@ var tableEnds = []struct {
 	{"plain record", func(t *testing.T, w *wire) { w.fenceAll(t) }, false},
 }
 
-// recoversFrom has a group's table end as it may, and then recovers it.
+// recoversFrom makes a group's table end in a certain way and then recovers it.
 func (w *wire) recoversFrom(t *testing.T, end func()) {
 	t.Helper()
 	const n = 100
@@ -106,7 +106,7 @@ func (w *wire) recoversFrom(t *testing.T, end func()) {
 	}
 }
 
-// fenceAll writes to each partition of the table what a new owner writes first.
+// fenceAll writes the fence record of a new owner to each partition of the table.
 func (w *wire) fenceAll(t *testing.T) {
 	t.Helper()
 	for p := range int32(testPartitions) {
@@ -115,14 +115,14 @@ func (w *wire) fenceAll(t *testing.T) {
 	}
 }
 
-// leaveAllOpen leaves a transaction open in every partition of the table, as an owner would that dies.
+// leaveAllOpen leaves a transaction open in every partition of the table, like an owner that dies.
 func (w *wire) leaveAllOpen(t *testing.T, prefix string) {
 	for p := range testPartitions {
 		w.leaveOpen(t, prefix+string(rune('0'+p)), int32(p))
 	}
 }
 
-// crash opens the brokers again, on their ports, with the files that they would have left now by a kill.
+// crash restarts the brokers on their ports, with the files that a kill would leave now.
 func (c *cluster) crash(t *testing.T) {
 	t.Helper()
 	left := t.TempDir()
@@ -139,7 +139,7 @@ func (c *cluster) crash(t *testing.T) {
 	c.open(t, kfake.Ports(ports...))
 }
 
-// wantNoMarkerBehind fails unless each partition of the table ends with a record of the value.
+// wantNoMarkerBehind fails the test unless each partition of the table ends with a record of the value.
 func (c *cluster) wantNoMarkerBehind(t *testing.T, value string) {
 	t.Helper()
 	ends, err := c.admin.ListEndOffsets(t.Context(), "t-table")
@@ -164,13 +164,13 @@ func (c *cluster) wantNoMarkerBehind(t *testing.T, value string) {
 	}
 }
 
-// bytesCodec leaves values as they are.
+// bytesCodec does not change values.
 type bytesCodec struct{}
 
 func (bytesCodec) Encode(value any) ([]byte, error) { return value.([]byte), nil }
 func (bytesCodec) Decode(data []byte) (any, error)  { return data, nil }
 
-// viewed has a view of Goka's read the table, where the owners ownerIn are counted twice.
+// viewed makes a Goka view read the table. The owners ownerIn must be counted twice there.
 func (w *wire) viewed(t *testing.T) {
 	t.Helper()
 	view, err := goka.NewView(w.kafka.Brokers, "t-table", bytesCodec{},
@@ -195,7 +195,7 @@ func (w *wire) viewed(t *testing.T) {
 	must(t, <-done)
 }
 
-// joined has a processor of Goka's join the table.
+// joined makes a Goka processor join the table.
 func (w *wire) joined(t *testing.T) {
 	t.Helper()
 	seen := make(chan uint64, testPartitions)
@@ -243,7 +243,7 @@ func (w *wire) joined(t *testing.T) {
 	must(t, <-done)
 }
 
-// Goka is done recovering when the record just before the end arrives; after a transaction that is a marker.
+// Goka's recovery ends with the record just before the end of the table, which is a marker after a transaction.
 func TestTableConsumerHandsOnMarkers(t *testing.T) {
 	t.Parallel()
 	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
@@ -303,7 +303,7 @@ func (w *wire) tableTransaction(t *testing.T, id string, end kgo.TransactionEndT
 	must(t, topics.EndTransaction(t.Context(), client, end, strayRow(0).Topic))
 }
 
-// leaveOpen leaves a transaction open as an owner that dies does.
+// leaveOpen leaves a transaction open, like an owner that dies.
 func (w *wire) leaveOpen(t *testing.T, id string, partition int32) {
 	t.Helper()
 	client, err := w.kafka.Transactional(id)
@@ -350,12 +350,12 @@ func TestStandbyTakesNoProducerID(t *testing.T) {
 		t.Errorf("%d producer ids for %d times that a partition was taken", inits, taken)
 	}
 	mu.Unlock()
-	must(t, stopA()) // a run ends with an error when somebody else has fenced it
+	must(t, stopA()) // Run returns an error if another process has fenced it
 	must(t, stopB())
 }
 
-// Goka sleeps five seconds after each session, in which nothing is worked off. A slow machine may need as long for other
-// reasons, but not each time.
+// Goka sleeps for five seconds after each session, and would process nothing in that time. A slow machine may take as long
+// for other reasons, but not on each try.
 func TestJoiningAndLeavingTakeNoFiveSeconds(t *testing.T) {
 	t.Parallel()
 	joiningAndLeaving(t, newWire(t))
@@ -385,7 +385,7 @@ func joiningAndLeaving(t *testing.T, w *wire) {
 	t.Logf("joining took %v, leaving %v", joined, left)
 }
 
-// An error of the consumer group ends Run: a member must not spin in silence.
+// An error of the consumer group ends Run: a member must not retry forever without reporting it.
 func TestGroupErrorEndsRun(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -403,7 +403,7 @@ func TestGroupErrorEndsRun(t *testing.T) {
 	}
 }
 
-// An abandoned run leaves what a crash leaves; the next goes on from there.
+// An abandoned Run leaves the state of a crash, and the next Run resumes from it.
 func TestAbandonedRunLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	w, dir := newWire(t), t.TempDir()
@@ -427,12 +427,13 @@ func TestAbandonedRunLosesAndDoublesNothing(t *testing.T) {
 	w.storesEqualLog(t, dir)
 }
 
-// A table that lost records is no table: a consumer that went on at the oldest record would hand on rows without those before.
+// Reading a table that lost records fails. A consumer that continued at the oldest record would deliver rows without the
+// earlier ones.
 func TestTableConsumer_EndsWithAnErrorWhereRecordsWereLost(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	consumer := newTableConsumer(w.kafka)
-	reading, err := consumer.ConsumePartition("t-table", 1, 1000) // the log ends before
+	reading, err := consumer.ConsumePartition("t-table", 1, 1000) // beyond the end of the log
 	must(t, err)
 	w.tableTransaction(t, "another", kgo.TryCommit)
 	for m := range reading.Messages() { // closed after the error

@@ -19,17 +19,17 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// What ten million rows cost: in memory, at a restart, to a new owner. The group runs in a process of its own, so that
-// what is measured is its own.
+// These benchmarks measure the cost of ten million rows: memory, a restart, and recovery by a new owner. The group runs in
+// another process, so that only its own resources are measured.
 
-// elsewhere runs a test of this binary in another process, as which it sees the variable and does its work. It returns
-// the lines that the process prints, and ends with it.
+// elsewhere runs a test of this binary in another process, with the variable set. It returns the lines that the process
+// prints. The process ends with it.
 func elsewhere(t testing.TB, test, variable, value string) *bufio.Scanner {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^"+test+"$", "-test.timeout", "5m")
 	cmd.Env = append(os.Environ(), variable+"="+value)
 	cmd.Stderr = t.Output()
-	in, err := cmd.StdinPipe() // its end tells the process to end
+	in, err := cmd.StdinPipe() // the process stops when its standard input ends
 	must(t, err)
 	out, err := cmd.StdoutPipe()
 	must(t, err)
@@ -46,18 +46,18 @@ func elsewhere(t testing.TB, test, variable, value string) *bufio.Scanner {
 
 const largeVariable = "ROWS_TEST_LARGE"
 
-// largeRun is what the other process is to do.
+// largeRun describes the task of the other process.
 type largeRun struct {
 	brokers, registry, group, dir string
 	partitions                    int32
-	messages                      int // to apply; 0: none, be ready
+	messages                      int // to apply; 0: only become ready
 }
 
 func (l largeRun) String() string {
 	return fmt.Sprintf("%s %s %s %s %d %d", l.brokers, l.registry, l.group, l.dir, l.partitions, l.messages)
 }
 
-// run starts the process, and returns what it has measured.
+// run starts the process and returns its measurements.
 func (l largeRun) run(b *testing.B) (m largeMeasure) {
 	b.Helper()
 	measured := false
@@ -73,15 +73,15 @@ func (l largeRun) run(b *testing.B) (m largeMeasure) {
 	return m
 }
 
-// largeMeasure is of a group that is ready and has applied what it was to.
+// largeMeasure holds the measurements of a group that is ready and has applied its messages.
 type largeMeasure struct {
-	ready, cpu     float64 // seconds from the call of Run
+	ready, cpu     float64 // seconds since the call of Run
 	resident, peak float64 // MiB
 }
 
 const largeFormat = "measured ready %f cpu %f resident %f peak %f"
 
-// TestRunLarge is the process of a largeRun.
+// TestRunLarge runs in the process of a largeRun.
 func TestRunLarge(t *testing.T) {
 	var l largeRun
 	if n, _ := fmt.Sscan(os.Getenv(largeVariable), &l.brokers, &l.registry, &l.group, &l.dir, &l.partitions, &l.messages); n != 6 {
@@ -112,13 +112,13 @@ func TestRunLarge(t *testing.T) {
 	must(t, stop())
 }
 
-// largeGroup puts a hundred rows of sixty bytes, owner included, a message.
+// largeGroup returns a group that puts a hundred rows of sixty bytes per message, including the owner.
 func largeGroup(name string, partitions int32) Group {
 	owners := ownersByPartition(partitions)
 	return Group{Name: name, Inputs: []Input{{topic: name + "-in", batched: true, handle: func(tx *Tx, value []byte) error {
 		id := binary.BigEndian.Uint64(value)
 		var row [17]byte    // kind, score, id
-		var facets [31]byte // with 11 bytes of owner and one between them: 60
+		var facets [31]byte // with 11 bytes of owner and a separator: 60
 		row[0] = 'c'
 		binary.BigEndian.PutUint64(row[1:], id*2654435761)
 		binary.BigEndian.PutUint64(row[9:], id)
@@ -133,7 +133,7 @@ func largeGroup(name string, partitions int32) Group {
 	}}}}
 }
 
-// ownersByPartition are thirty thousand owners of eleven bytes.
+// ownersByPartition returns thirty thousand owners of eleven bytes.
 func ownersByPartition(partitions int32) [][]string {
 	owners := make([][]string, partitions)
 	for i := range 30_000 {
@@ -144,7 +144,7 @@ func ownersByPartition(partitions int32) [][]string {
 	return owners
 }
 
-// newLarge has a broker with the topics of a group and its backlog.
+// newLarge starts a broker with the topics of a group and its backlog.
 func newLarge(b *testing.B, group string, partitions int32, messages int) largeRun {
 	b.Helper()
 	w := newTortureWire(b, b.TempDir())
@@ -159,8 +159,8 @@ func newLarge(b *testing.B, group string, partitions int32, messages int) largeR
 	return largeRun{brokers: w.kafka.Brokers[0], registry: w.registry, group: group, dir: b.TempDir(), partitions: partitions, messages: messages}
 }
 
-// BenchmarkRowsLarge writes ten million rows of sixty bytes in eight partitions, starts the group again on its store,
-// and then without one.
+// BenchmarkRowsLarge writes ten million rows of sixty bytes in eight partitions. It then restarts the group with its store,
+// and finally without it.
 func BenchmarkRowsLarge(b *testing.B) {
 	const rows = 10_000_000
 	l := newLarge(b, "large", 8, rows/100)
@@ -176,7 +176,7 @@ func BenchmarkRowsLarge(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkRowsIdle holds 64 partitions without work.
+// BenchmarkRowsIdle runs a group with 64 idle partitions.
 func BenchmarkRowsIdle(b *testing.B) {
 	m := newLarge(b, "idle", 64, 0).run(b)
 	b.ReportMetric(m.ready, "ready-s")
@@ -184,8 +184,8 @@ func BenchmarkRowsIdle(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkRowsHandover measures for how long nothing comes out of some partition, at 500 records a second, when a
-// member joins, when it leaves, and when it is killed, the session time-out of one second included.
+// BenchmarkRowsHandover measures how long a partition emits nothing at 500 records per second: when a member joins, when it
+// leaves, and when it is killed, including the session timeout of one second.
 func BenchmarkRowsHandover(b *testing.B) {
 	w := newTortureWire(b, b.TempDir())
 	newMember(b, w)
@@ -194,7 +194,7 @@ func BenchmarkRowsHandover(b *testing.B) {
 		d.caughtUp(b, "before a change")
 		stalls := watchStalls(d)
 		change()
-		for range 3 { // what is sent after the change has come out, too
+		for range 3 { // until records that were sent after the change are emitted, too
 			time.Sleep(time.Second)
 			d.caughtUp(b, "after a change")
 		}

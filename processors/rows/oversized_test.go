@@ -14,8 +14,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/zeros"
 )
 
-// A batch that decompresses to more than a process should hold is a dead letter; what stands before it in the same answer of the
-// broker is worked off, and what stands behind it. It is not parallel: it measures memory.
+// A batch that decompresses to more than a process should hold is a dead letter. The batches before it in the same fetch,
+// and those after it, are processed. The test is not parallel, because it measures memory.
 func TestOversizedBatchIsADeadLetter(t *testing.T) {
 	const size, most = 256 << 20, 768 << 20
 	w := newWire(t)
@@ -25,7 +25,7 @@ func TestOversizedBatchIsADeadLetter(t *testing.T) {
 	at, err := zeros.Produce(t.Context(), w.client, "t-in", partition, size)
 	must(t, err)
 	w.send(t, "t-in", 3, 2, one)
-	defer debug.SetGCPercent(debug.SetGCPercent(10)) // what is held counts, not what is let go
+	defer debug.SetGCPercent(debug.SetGCPercent(10)) // measure live memory, not garbage
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
@@ -51,8 +51,8 @@ func TestOversizedBatchIsADeadLetter(t *testing.T) {
 	w.hasLetterOf(t, partition, at, "decompresses to more than")
 }
 
-// Headers take thirty times the memory of what they are decompressed, a million times what they are on the wire: a batch with more
-// than MaxHeaders in a record is a dead letter, too. It is not parallel: it measures memory.
+// Headers take thirty times their decompressed size in memory, and a million times their size on the wire. A batch with a
+// record of more than MaxHeaders is a dead letter, too. The test is not parallel, because it measures memory.
 func TestManyHeadersAreADeadLetter(t *testing.T) {
 	const headers, most = 12 << 20, 384 << 20 // 24 MiB decompressed, 670 MiB decoded
 	w := newWire(t)
@@ -62,7 +62,7 @@ func TestManyHeadersAreADeadLetter(t *testing.T) {
 	at, err := zeros.ProduceHeaders(t.Context(), w.client, "t-in", partition, headers)
 	must(t, err)
 	w.send(t, "t-in", 3, 2, one)
-	defer debug.SetGCPercent(debug.SetGCPercent(10)) // what is held counts, not what is let go
+	defer debug.SetGCPercent(debug.SetGCPercent(10)) // measure live memory, not garbage
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
@@ -79,7 +79,7 @@ func TestManyHeadersAreADeadLetter(t *testing.T) {
 	}
 }
 
-// Several are each a dead letter, next to one another and in other partitions, before the group begins and while it works.
+// Each of several oversized batches is a dead letter, whether adjacent or in different partitions, before and during a run.
 func TestOversizedBatchesOneBesideTheOther(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -107,11 +107,11 @@ func TestOversizedBatchesOneBesideTheOther(t *testing.T) {
 	if n := r.Status().Counters.DeadLetters; n != 4 {
 		t.Errorf("%d dead letters, want 4", n)
 	}
-	must(t, stop()) // with nothing that made the run end
+	must(t, stop()) // without an error
 	w.emittedOnce(t, 14)
 }
 
-// hasLetterOf holds the dead letters to one, of the oversized batch at an offset.
+// hasLetterOf checks that there is one dead letter, about the oversized batch at an offset.
 func (w *wire) hasLetterOf(t *testing.T, partition int32, at int64, why string) {
 	t.Helper()
 	letters := w.read(t, topics.DeadLetters)
@@ -126,7 +126,7 @@ func (w *wire) hasLetterOf(t *testing.T, partition int32, at int64, why string) 
 	}
 }
 
-// readsUpTo holds a Log to what stands before the oversized batch, and an error that names it.
+// readsUpTo checks that a Log reads up to the oversized batch and returns an error that names it.
 func (w *wire) readsUpTo(t *testing.T, partition int32, at int64) {
 	t.Helper()
 	l, err := topics.NewLog(w.kafka)

@@ -20,7 +20,7 @@ import (
 
 type gokaContext = goka.Context
 
-// fakeRecord is a record as Goka shows it to a callback.
+// fakeRecord is a record as Goka passes it to a callback.
 type fakeRecord struct {
 	gokaContext
 	topic  string
@@ -35,7 +35,7 @@ func (r fakeRecord) Offset() int64         { return r.offset }
 func (r fakeRecord) Timestamp() time.Time  { return r.at }
 func (r fakeRecord) Headers() goka.Headers { return nil }
 
-// newPart is a partition without Kafka: what its callbacks write stays pending.
+// newPart returns a partition without Kafka. The writes of its callbacks stay pending.
 func newPart(t testing.TB, g Group) *part {
 	t.Helper()
 	b, done := newBench(t, g)
@@ -52,7 +52,7 @@ func newPart(t testing.TB, g Group) *part {
 	return p
 }
 
-// What a callback counts is added up within its record, and is gone when the callback fails.
+// Counts of a callback are added up within its record, and discarded when the callback fails.
 func TestCountsBelongToTheirRecord(t *testing.T) {
 	t.Parallel()
 	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}})
@@ -65,7 +65,7 @@ func TestCountsBelongToTheirRecord(t *testing.T) {
 		p.state.begin(&tx, "key", "key", time.UnixMilli(5), nil)
 		tx.Count("late")
 		tx.Count("late")
-		tx.Effect("late", 5) // another kind under the same word
+		tx.Effect("late", 5) // the same name, but an effect
 		tx.Effect("done", 3)
 		tx.Effect("done", 4)
 		if err := p.state.end(&tx, c.err); err != c.err {
@@ -77,7 +77,8 @@ func TestCountsBelongToTheirRecord(t *testing.T) {
 	}
 }
 
-// A tick that fails on its second timer leaves nothing of the first, nor of its own, behind what was pending before.
+// When the callback of a tick's second timer fails, neither the first timer nor the tick itself leaves a trace in the
+// pending batch.
 func TestFailedTickLeavesNothing(t *testing.T) {
 	t.Parallel()
 	key, broken := hereOwners(1)[0], errors.New("dependency is away")
@@ -114,7 +115,7 @@ func TestFailedTickLeavesNothing(t *testing.T) {
 	}
 }
 
-// heldReader holds its first Get until it is told to go on.
+// heldReader blocks its first Get until it is released.
 type heldReader struct {
 	reader
 	once          sync.Once
@@ -129,8 +130,8 @@ func (r *heldReader) Get(key []byte) ([]byte, io.Closer, error) {
 	return r.reader.Get(key)
 }
 
-// Goka reads in a goroutine of its own what has been applied, and does not wait for it when the partition is handed over:
-// a store that was closed under it would take the process with it.
+// Goka reads the applied offsets in a goroutine of its own, and does not wait for it at a handover. Closing the store during
+// the read would crash the process.
 func TestHandedOverWhileItFindsWhatIsApplied(t *testing.T) {
 	t.Parallel()
 	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}})
@@ -165,7 +166,7 @@ func TestHandedOverWhileItFindsWhatIsApplied(t *testing.T) {
 	}
 }
 
-// A retry is a new record, and none that stands in the wrong partition; what a callback takes back was not sent on either.
+// A retry is a new record and does not count as misplaced. A forwarded record that is undone does not count either.
 func TestRetryIsNotMisplaced(t *testing.T) {
 	t.Parallel()
 	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"}})
@@ -189,7 +190,7 @@ func TestRetryIsNotMisplaced(t *testing.T) {
 	}
 }
 
-// A transaction waits for its client to know of each of its topics, once.
+// A transaction waits until its client knows each topic. It does so once per topic.
 func TestStrangersAreTheTopicsThatAreNew(t *testing.T) {
 	t.Parallel()
 	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out", "out2"}})
@@ -221,7 +222,7 @@ func TestStrangersAreTheTopicsThatAreNew(t *testing.T) {
 	}
 }
 
-// A key that no topic takes beside its value makes a bad record, and not a transaction that fails.
+// A key that exceeds the topic's limit together with its value makes the record a bad record. The transaction does not fail.
 func TestEmit_LongKeyIsABadRecord(t *testing.T) {
 	t.Parallel()
 	p := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"}})
@@ -238,7 +239,7 @@ func TestEmit_LongKeyIsABadRecord(t *testing.T) {
 	}
 }
 
-// countingPart is a partition whose callback writes a row, counts its calls, and then does what it is told.
+// countingPart returns a partition whose callback writes a row, counts its calls, and then calls then.
 func countingPart(t *testing.T, then func(calls int) error) (p *part, key string, calls *int) {
 	t.Helper()
 	calls, key = new(int), hereOwners(1)[0]

@@ -12,9 +12,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
-// Tables are compacted on Kafka alone: the embedded broker keeps all of them.
+// Only Kafka compacts tables. The embedded broker keeps all records.
 
-// compacts has Kafka compact the table as soon and as far as it can, and keep deletions for so long.
+// compacts makes Kafka compact the table as soon and as far as possible, and keep tombstones for the given time.
 func (w *wire) compacts(t *testing.T, deletions time.Duration) {
 	t.Helper()
 	w.configure(t, "t-table", map[string]string{
@@ -23,16 +23,16 @@ func (w *wire) compacts(t *testing.T, deletions time.Duration) {
 	})
 }
 
-// compacted waits until the table holds each row once and no deletion.
+// compacted waits until the table contains each row once and no tombstone.
 func (w *wire) compacted(t *testing.T) {
 	t.Helper()
 	before, after := len(w.read(t, "t-table")), 0
 	eventually.True(t, "the table is compacted", func() bool {
-		w.fenceAll(t) // what is written last stays as it is
+		w.fenceAll(t) // the last record is never compacted
 		rows := map[string]bool{}
 		all := w.read(t, "t-table")
 		for _, rec := range all {
-			key := fmt.Sprint(rec.Partition, " ", string(rec.Key)) // each has a row of how far inputs are applied
+			key := fmt.Sprint(rec.Partition, " ", string(rec.Key)) // the rows of applied offsets exist in each partition
 			switch {
 			case isLocal(string(rec.Key)):
 			case rec.Value == nil || rows[key]:
@@ -77,7 +77,7 @@ func TestRealKafkaRecoveryOfACompactedTable(t *testing.T) {
 	w.emittedOnce(t, users*(each+2))
 }
 
-// holdsFrom holds the rows that a member with a directory comes to against how many records each user has.
+// holdsFrom checks that a member with a directory recovers rows that count the expected number of records per user.
 func (w *wire) holdsFrom(t *testing.T, dir string, want map[string]int64) {
 	t.Helper()
 	r := newRunner(t, w, dir, tortureGroup(w))
@@ -95,8 +95,8 @@ func (w *wire) holdsFrom(t *testing.T, dir string, want map[string]int64) {
 	must(t, stop())
 }
 
-// Three members share the group, while the table is compacted below them; each in turn leaves and comes back to a store
-// whose changelog has changed.
+// Three members share the group while the table is compacted. Each in turn leaves, and rejoins with a store whose changelog
+// was compacted in the meantime.
 func TestRealKafkaMembersOverACompactedTable(t *testing.T) {
 	c := &cluster{wire: newRealWire(t), net: faultnet.New()}
 	c.compacts(t, topics.DeletionsKept)
@@ -129,7 +129,8 @@ func TestRealKafkaMembersOverACompactedTable(t *testing.T) {
 	}
 }
 
-// shrinks waits until compaction has taken some of what each partition of the table holds now, while it is written.
+// shrinks waits until compaction has removed some of the present records in each partition of the table, while it is
+// written.
 func (w *wire) shrinks(t *testing.T) {
 	t.Helper()
 	held := map[int32]int{}
@@ -154,7 +155,7 @@ func (w *wire) shrinks(t *testing.T) {
 	})
 }
 
-// keeper is a group with a row of each user: the first n records put them, the others delete them.
+// keeper returns a group with one row per user: the first n records put the rows, the others delete them.
 func (w *wire) keeper(n schemas.Micros) Group {
 	return Group{Name: "t", Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
 		if rec.Time >= n {
@@ -165,7 +166,7 @@ func (w *wire) keeper(n schemas.Micros) Group {
 	})}}
 }
 
-// A member comes back to partitions that another has had for longer than the changelog keeps deletions.
+// A member gets partitions back that another one has owned for longer than the changelog keeps tombstones.
 func TestRealKafkaStoreThatWasAwayForTooLong(t *testing.T) {
 	w := newRealWire(t)
 	w.compacts(t, 0)
@@ -194,7 +195,7 @@ func TestRealKafkaStoreThatWasAwayForTooLong(t *testing.T) {
 		t.Fatalf("%d rows after all were deleted", got)
 	}
 	w.compacted(t)
-	if got := rows(away, storeKeeps, 0, 0); got != n { // the changelog does not tell it that they were deleted
+	if got := rows(away, storeKeeps, 0, 0); got != n { // the changelog does not contain the tombstones any more
 		t.Errorf("%d rows in a store that is believed, want %d", got, n)
 	}
 	if got := rows(away, time.Nanosecond, 0, 0); got != 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
-// What stands in other files for the embedded broker, on a real one.
+// These tests run tests of other files on Kafka instead of the embedded broker.
 
 func TestRealKafkaRecovery(t *testing.T) {
 	for _, c := range tableEnds {
@@ -47,7 +47,7 @@ func TestRealKafkaRecordsTakenUnread(t *testing.T) {
 	takenUnread(t, w, func() { w.retain(t, w.ends(t)) })
 }
 
-// The broker's own clean-up takes the records, because they are old.
+// The broker deletes the records by retention.
 func TestRealKafkaRecordsTooOldUnread(t *testing.T) {
 	w := newRealWire(t)
 	takenUnread(t, w, func() { w.outlive(t) })
@@ -63,8 +63,8 @@ func TestRealKafkaManyTimers(t *testing.T) { manyTimers(t, newRealWire(t)) }
 
 func TestRealKafkaTimersSurvive(t *testing.T) { timersSurvive(t, newRealWire(t)) }
 
-// outlive has the broker keep records of t-in for a millisecond, and waits until all are gone: brokers of .ci/services look
-// every half second, where others do every five minutes.
+// outlive sets the retention of t-in to a millisecond and waits until all records are deleted. The brokers of .ci/services
+// check every half second; the default is every five minutes.
 func (w *wire) outlive(t *testing.T) {
 	t.Helper()
 	w.configure(t, "t-in", map[string]string{"retention.ms": "1"})
@@ -78,9 +78,8 @@ func (w *wire) outlive(t *testing.T) {
 	})
 }
 
-// configure sets what a topic has of its own until the test ends. It is taken back, and not left to go with the topic: a
-// broker (4.1.2) that is killed later takes the settings of a topic that was deleted for those of the one of its name that
-// there is then.
+// configure sets the configuration of a topic until the test ends. It resets the settings even if the topic is deleted: a
+// broker (4.1.2) that is killed later applies the settings of a deleted topic to a new topic of the same name.
 func (w *wire) configure(t *testing.T, topic string, settings map[string]string) {
 	t.Helper()
 	var alter, back []kadm.AlterConfig

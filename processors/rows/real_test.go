@@ -19,13 +19,14 @@ import (
 )
 
 const (
-	// realKafka names the variable with the addresses of Kafka brokers that tests may use; they leave topics behind.
+	// realKafka names the variable with the addresses of Kafka brokers for tests. The tests leave topics behind.
 	realKafka = "SMARTFEED_TEST_KAFKA"
-	// realServices names the variable with the names, in the same order, by which .ci/services kills and starts them.
+	// realServices names the variable with the names by which .ci/services kills and starts these brokers, in the same
+	// order.
 	realServices = "SERVICES_UP"
 )
 
-// newRealWire is Apache Kafka, emptied of what an earlier test has left, and an embedded registry.
+// newRealWire returns a wire on Apache Kafka, without data of earlier tests, and an embedded registry.
 func newRealWire(t testing.TB) *wire {
 	t.Helper()
 	addrs := os.Getenv(realKafka)
@@ -47,7 +48,7 @@ func newRealWire(t testing.TB) *wire {
 	return w
 }
 
-// remove takes away a group, and topics.
+// remove deletes a group and topics.
 func (w *wire) remove(t testing.TB, group string, names ...string) {
 	t.Helper()
 	eventually.True(t, "the group is gone", func() bool {
@@ -67,7 +68,7 @@ func (w *wire) removeTopics(t testing.TB, names ...string) {
 	})
 }
 
-// led tells whether every partition of the topics has a leader and all of its replicas.
+// led reports whether every partition of the topics has a leader and all of its replicas.
 func (w *wire) led(names ...string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -82,7 +83,7 @@ func (w *wire) led(names ...string) bool {
 	return complete
 }
 
-// elect has every partition led by its first replica again, as an operator does after a restart. Brokers may refuse it for some.
+// elect makes the first replica of every partition its leader, as an operator does after a restart. Brokers may refuse some.
 func (w *wire) elect(t testing.TB) {
 	t.Helper()
 	eventually.True(t, "all replicas are in sync", func() bool { return w.led(groupTopics()...) })
@@ -90,7 +91,7 @@ func (w *wire) elect(t testing.TB) {
 	must(t, err)
 }
 
-// servers are the brokers that may be killed, by their names.
+// servers returns the names of the brokers that tests may kill.
 func servers(t testing.TB) []string {
 	t.Helper()
 	names := strings.Fields(os.Getenv(realServices))
@@ -100,7 +101,7 @@ func servers(t testing.TB) []string {
 	return names
 }
 
-// service has .ci/services do something to a server.
+// service runs a command of .ci/services for a server.
 func service(t testing.TB, command, name string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "../../.ci/services", command, name)
@@ -113,7 +114,7 @@ func TestRealKafkaTortureOfMembers(t *testing.T) {
 	tortureOfMembers(t, newRealWire(t))
 }
 
-// A broker dies, and comes back. Of three, each leads some partitions; the group goes on while others lead them.
+// A broker is killed and restarted. Each of three leads some partitions, and the group continues while the others lead them.
 func TestRealKafkaTortureOfBrokers(t *testing.T) {
 	w, names := newRealWire(t), servers(t)
 	turn := 0
@@ -139,7 +140,7 @@ func TestRealKafkaTortureOfBrokers(t *testing.T) {
 	})
 }
 
-// leads returns how many partitions the broker with an index leads: node ids count from one.
+// leads returns the number of partitions that the broker with an index leads. Node ids start at one.
 func (w *wire) leads(t testing.TB, broker int) (n int) {
 	t.Helper()
 	all, err := w.admin.ListTopics(t.Context(), groupTopics()...)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// recentBytesOf counts what is kept, all of it.
+// held returns the number of cached owners and the size of their rows.
 func (r *recentRows) held() (owners, size int) {
 	for _, generation := range []map[string]*recentOwner{r.young, r.old} {
 		for name, o := range generation {
@@ -20,7 +20,7 @@ func (r *recentRows) held() (owners, size int) {
 	return owners, size
 }
 
-// What is kept is bounded, whatever is read and written; what is asked for again and again stays.
+// The size of the cache is bounded, and rows that are read repeatedly stay in it.
 func TestRecentRowsAreBounded(t *testing.T) {
 	const most = 64 << 10
 	r := newRecentRows(most)
@@ -47,7 +47,7 @@ func TestRecentRowsAreBounded(t *testing.T) {
 	}
 }
 
-// Rows that grow where they are, count.
+// Cached rows that grow count with their new size.
 func TestRecentRowsGrow(t *testing.T) {
 	r := newRecentRows(1 << 20)
 	r.put("o", []byte("row"), []byte("1"))

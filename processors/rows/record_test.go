@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// oneSchema is a registry where every subject has the same id.
+// oneSchema is a registry in which every subject has the same id.
 type oneSchema struct{}
 
 func (oneSchema) Register(context.Context, string, string) (int, error) { return 1, nil }

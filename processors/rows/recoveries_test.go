@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// notedBar notes what it is told.
+// notedBar records its calls.
 type notedBar struct{ said *[]string }
 
 func (b notedBar) Add(n int) { *b.said = append(*b.said, fmt.Sprint("+", n)) }
@@ -30,19 +30,19 @@ func TestRecoveriesShareOneBarIfTheyTakeLong(t *testing.T) {
 	r := &s.recoveries
 	r.now = func() time.Time { return at }
 	a, b := &store{}, &store{}
-	r.left(a, 100) // nobody looks
+	r.left(a, 100) // before Show
 	s.Show(func(what string, total int) topics.Progress {
 		said = append(said, fmt.Sprint(what, ": ", total))
 		return notedBar{&said}
 	})
-	r.left(a, 100) // a short one
+	r.left(a, 100) // a short recovery
 	r.left(a, 0)
 	r.left(a, 100)
 	r.left(b, 50)
 	at = at.Add(barAfter)
 	r.left(a, 60)
 	r.left(b, 20)
-	r.left(&store{}, 10) // comes later, and is not of this bar
+	r.left(&store{}, 10) // added later, and not part of this bar
 	r.left(a, 0)
 	want := []string{"recovering 2 partitions: 110", "+30", "+50"}
 	if !slices.Equal(said, want) {
@@ -56,7 +56,7 @@ func TestRecoveriesShareOneBarIfTheyTakeLong(t *testing.T) {
 	}
 }
 
-// A recovery tells of itself from its first record to its last.
+// The progress of a recovery is shown from its first record to its last.
 func TestRecoveryIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -67,7 +67,7 @@ func TestRecoveryIsShown(t *testing.T) {
 	must(t, stop())
 	r = newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	bars, hours := &r.shared.recoveries, 0
-	bars.now = func() time.Time { // every look is an hour after the last: all recoveries take long
+	bars.now = func() time.Time { // time advances an hour per call, so all recoveries take long
 		hours++
 		return time.Unix(0, 0).Add(time.Duration(hours) * time.Hour)
 	}

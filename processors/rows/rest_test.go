@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// retain has t-in begin at an offset in every partition, as retention would.
+// retain sets the start offset of every partition of t-in, like retention.
 func (w *wire) retain(t *testing.T, at func(partition int32) int64) {
 	t.Helper()
 	offsets := kadm.Offsets{}
@@ -28,7 +28,7 @@ func (w *wire) retain(t *testing.T, at func(partition int32) int64) {
 	}
 }
 
-// ends returns where each partition of t-in ends.
+// ends returns the end offset of each partition of t-in.
 func (w *wire) ends(t *testing.T) func(partition int32) int64 {
 	t.Helper()
 	ends, err := w.admin.ListEndOffsets(t.Context(), "t-in")
@@ -39,7 +39,7 @@ func (w *wire) ends(t *testing.T) func(partition int32) int64 {
 	}
 }
 
-// sendInTransaction sends a record to each partition of t-in, which a marker then follows.
+// sendInTransaction sends a record to each partition of t-in in a transaction, which a marker follows.
 func (w *wire) sendInTransaction(t *testing.T, end kgo.TransactionEndTry) {
 	t.Helper()
 	client, err := w.kafka.Transactional("upstream")
@@ -53,7 +53,7 @@ func (w *wire) sendInTransaction(t *testing.T, end kgo.TransactionEndTry) {
 	must(t, topics.EndTransaction(t.Context(), client, end, "t-in"))
 }
 
-// ownerIn is an owner of a partition.
+// ownerIn returns an owner in a partition.
 func ownerIn(partition int32) string {
 	for i := 0; ; i++ {
 		if (&Runner{topo: &topology{partitions: testPartitions}}).partitionOf(user(i)) == partition {
@@ -86,7 +86,7 @@ func takenUnread(t *testing.T, w *wire, take func()) {
 	}
 }
 
-// What stands behind the last record applied is a marker or was aborted: retention may take it.
+// After the last applied record, there are only markers and aborted records. Retention may delete them.
 func TestMarkersTakenUnreadStopNothing(t *testing.T) {
 	t.Parallel()
 	markersTakenUnread(t, newWire(t))
@@ -119,7 +119,7 @@ func TestRestingInputsAreLookedAt(t *testing.T) {
 	for rest := range 200 {
 		applied := int64(7)
 		if rest > 70 {
-			applied = int64(min(rest, 100)) // records come until the hundredth
+			applied = int64(min(rest, 100)) // records arrive until the hundredth interval
 		}
 		if r.due(applied) {
 			looks = append(looks, rest)
@@ -130,7 +130,7 @@ func TestRestingInputsAreLookedAt(t *testing.T) {
 	}
 }
 
-// A record that nobody has applied yet is not passed, even if it is read by the way.
+// A record that is not applied yet is not passed, even if the check of an idle input reads it.
 func TestRecordsAreNotPassed(t *testing.T) {
 	t.Parallel()
 	recordsAreNotPassed(t, newWire(t))

@@ -21,8 +21,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
-// runUntilDone runs a group until it has committed the offsets of the n records of t-in, again whenever it fails, as
-// the supervisor would. It returns the errors. A fatal one ends the test: the supervisor would stop, too.
+// runUntilDone runs a group until it has committed the offsets of the n records of t-in. It restarts the group after an
+// error, like the supervisor, and returns the errors. A fatal error ends the test, because the supervisor would stop.
 func runUntilDone(t *testing.T, w *wire, r *Runner, n int64) []error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,7 +53,7 @@ func runUntilDone(t *testing.T, w *wire, r *Runner, n int64) []error {
 	return <-done
 }
 
-// committed is the sum of the group's committed offsets of a topic without markers.
+// committed returns the sum of the group's committed offsets of a topic without markers.
 func (w *wire) committed(t testing.TB, topic string) int64 {
 	t.Helper()
 	offsets, err := w.admin.FetchOffsets(t.Context(), "t")
@@ -70,7 +70,7 @@ func (w *wire) committed(t testing.TB, topic string) int64 {
 	return sum
 }
 
-// setCommitted moves the group's offsets of t-in, while it does not run.
+// setCommitted sets the group's committed offsets of t-in. The group must not run.
 func (w *wire) setCommitted(t testing.TB, at int64) {
 	t.Helper()
 	offsets := kadm.Offsets{}
@@ -83,7 +83,7 @@ func (w *wire) setCommitted(t testing.TB, at int64) {
 	})
 }
 
-// Where the group starts is what its rows say, wherever its committed offsets are.
+// The group starts at the offsets that its rows contain, whatever its committed offsets are.
 func TestCommittedOffsetsAreOnlyAHint(t *testing.T) {
 	t.Parallel()
 	for name, at := range wrongOffsets {
@@ -94,7 +94,7 @@ func TestCommittedOffsetsAreOnlyAHint(t *testing.T) {
 	}
 }
 
-// wrongOffsets are offsets that a group can have committed when its rows say 25 of each partition's.
+// wrongOffsets are offsets that a group may have committed while its rows say 25 for each partition.
 var wrongOffsets = map[string]int64{"back to the start": 0, "beyond what is applied": 60}
 
 func offsetsAreAHint(t *testing.T, w *wire, at int64) {
@@ -116,7 +116,7 @@ func offsetsAreAHint(t *testing.T, w *wire, at int64) {
 	}
 }
 
-// A session can hand a record out again that is applied: when sarama starts a claim anew, for instance.
+// A session can deliver an applied record again, for example when sarama restarts a claim.
 func TestRecordAtOrBelowTheAppliedOffsetIsSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -170,7 +170,7 @@ func TestFailedCallbackIsTriedAgainWithNothingLostOrDoubled(t *testing.T) {
 	}
 }
 
-// What callbacks remember ends with what was not committed: they never know of more than the rows say.
+// The memory of callbacks is discarded with uncommitted rows, so it never reflects more than the rows.
 func TestMemoryEndsWithThePartition(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -190,7 +190,7 @@ func TestMemoryEndsWithThePartition(t *testing.T) {
 		if here[tx.Key()]++; here[tx.Key()] > count {
 			wrong.Add(1)
 		}
-		if rec.Time%25 == 24 && panics.Add(1) <= 3 { // what is pending is dropped
+		if rec.Time%25 == 24 && panics.Add(1) <= 3 { // drops the pending batch
 			panic("bug")
 		}
 		return Send(tx, w.stream("t-out"), tx.Key(), rec)
@@ -203,7 +203,7 @@ func TestMemoryEndsWithThePartition(t *testing.T) {
 	if wrong.Load() > 0 {
 		t.Errorf("memory knew of more than the rows %d times", wrong.Load())
 	}
-	least, taken := int64(4*testPartitions), int64(r.owned.Load()) // more than the least where the group was joined anew in between
+	least, taken := int64(4*testPartitions), int64(r.owned.Load()) // more than the least if the group rejoined in between
 	if got := memories.Load(); got < least || got > taken {
 		t.Errorf("memory was made %d times, want at least %d, and no more than the %d times that a partition was taken", got, least, taken)
 	}
@@ -226,7 +226,7 @@ func (w *wire) countedOnce(t testing.TB, n int) {
 	}
 }
 
-// EndTxn that was applied and then answered with an error: nobody here can know, the restart finds out.
+// EndTxn is applied and then answered with an error. The group cannot know the outcome until it restarts.
 func TestEndOfTransactionWithUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{true, false} {
@@ -254,7 +254,7 @@ func unknownOutcome(t *testing.T, w *wire, applied bool) {
 	w.storesEqualLog(t, dir)
 }
 
-// failEndTxn answers three commits with an error, after or without having applied them. Call it before the group is made.
+// failEndTxn answers three commits with an error, after or without applying them. Call it before the group is created.
 func (w *wire) failEndTxn(applied bool) (hits func() int) {
 	if applied {
 		n, left := faultnet.New(), atomic.Int64{}
@@ -273,7 +273,7 @@ func (w *wire) failEndTxn(applied bool) (hits func() int) {
 	}).Hits
 }
 
-// Kafka has the commit and the local store has not: recovery brings it.
+// A commit succeeds on Kafka and fails in the local store. Recovery updates the store.
 func TestStoreThatFailsAfterTheCommitIsBroughtUpToDate(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -298,7 +298,7 @@ func TestStoreThatFailsAfterTheCommitIsBroughtUpToDate(t *testing.T) {
 	w.countedOnce(t, n)
 }
 
-// breakStore has the partition's store refuse all writes, as if the disk had gone, until the committer has ended.
+// breakStore makes the partition's store refuse all writes, like a failed disk, until the committer has stopped.
 func breakStore(p *part) {
 	set := func(broken bool) {
 		p.store.mu.Lock()
@@ -312,8 +312,8 @@ func breakStore(p *part) {
 	})
 }
 
-// A commit that fails because the session is over, and the grace time too, is no reason for the Run to end: whatever ended
-// the session is, and that is what an operator has to read.
+// A commit that fails because the session and the grace time are over is not the error of Run. Run returns the error that
+// ended the session, which is what an operator needs to read.
 func TestACommitThatTheEndLeftNoTimeForIsNotTheCause(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -360,8 +360,8 @@ func TestOffsets_AreNotCommittedBeforeTheTransactionOfTheirRecords(t *testing.T)
 	eventually.True(t, "they are committed then", func() bool { return w.committed(t, "t-in") == 3 })
 }
 
-// Who leaves while a commit is under way ends it and commits what has gathered behind it: the next owner need not work
-// it off again.
+// A partition that is handed over during a commit completes it, and then commits the pending batch. The next owner need not
+// process these records again.
 func TestWhatHasGatheredIsCommittedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	const first, then = 20, 30
@@ -412,7 +412,7 @@ func TestWhatHasGatheredIsCommittedAtTheEnd(t *testing.T) {
 	w.emittedOnce(t, first+then)
 }
 
-// What Run has started has ended when it returns.
+// All goroutines that Run has started have ended when it returns.
 func TestRunLeavesNothingRunning(t *testing.T) {
 	w := newRemoteWire(t) // a broker in this process has goroutines for each connection
 	w.send(t, "t-in", 0, 20, user)
@@ -428,10 +428,10 @@ func TestRunLeavesNothingRunning(t *testing.T) {
 	must(t, <-done)
 	r.shared.Close()
 	goleak.VerifyNone(t, running,
-		goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick")) // sarama's, one for the process
+		goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick")) // sarama's, one per process
 }
 
-// A hung broker at the commit: Run ends within its grace, and later the records are worked off once.
+// The broker hangs during a commit. Run ends within its grace time, and the records are later processed once.
 func TestHungBrokerDoesNotHoldTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -493,7 +493,7 @@ func madeAnew(t *testing.T, w *wire) {
 	}
 }
 
-// whatToDo stands in every error that ends a group whose input has lost records.
+// whatToDo is part of every error that stops a group whose input has lost records.
 const whatToDo = "rebuild the group"
 
 func TestPlaceOfAnInput(t *testing.T) {

@@ -41,7 +41,7 @@ func TestCountersAndOutputsAreExact(t *testing.T) {
 	}
 }
 
-// emittedOnce fails unless t-out holds the records 0 to n-1 once each, in their owners' partitions.
+// emittedOnce fails the test unless t-out contains the records 0 to n-1 once each, in their owners' partitions.
 func (w *wire) emittedOnce(t testing.TB, n int) {
 	t.Helper()
 	seen := make([]int, n)
@@ -128,8 +128,8 @@ func TestBadRecordsAreBuriedAndUndone(t *testing.T) {
 	}
 }
 
-// Records longer than any group reads, which a foreign producer can bring in: they are buried, cut, and what stands behind them is
-// worked off.
+// Records that are longer than any group accepts, from an external producer, go to the dead-letter topic, truncated. The
+// records after them are processed.
 func TestOversizedRecordsStopNothing(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -242,7 +242,7 @@ func TestBatchedInputWritesToOwnersOfItsPartition(t *testing.T) {
 	}
 }
 
-// The owners of a batched record came with it: one of another partition is the record's fault, not the group's.
+// A batched record names its owners. An owner in another partition makes it a bad record and does not stop the group.
 func TestBatchedRecordWithAnOwnerOfAnotherPartitionIsBuried(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -266,11 +266,11 @@ func TestBatchedRecordWithAnOwnerOfAnotherPartitionIsBuried(t *testing.T) {
 		must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 	}
 	eventually.True(t, "the good one is counted", func() bool { return count(t, r, here) == 2 })
-	eventually.True(t, "both are committed", func() bool { return r.Status().Counters.Records == 2 }) // which is counted after the rows are there
+	eventually.True(t, "both are committed", func() bool { return r.Status().Counters.Records == 2 }) // which is counted after the rows are visible
 	if n := r.Status().Counters.DeadLetters; n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
-	must(t, stop()) // with nothing that made the run end
+	must(t, stop()) // without an error
 }
 
 func TestRecordLongerThanABatchIsCommitted(t *testing.T) {
@@ -399,7 +399,7 @@ func TestMissingTopicIsNamed(t *testing.T) {
 	}
 }
 
-// Owners would be looked for in other partitions than they are in.
+// The group would look for owners in partitions that do not contain them.
 func TestRun_RefusesATopicWithAnotherNumberOfPartitions(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)

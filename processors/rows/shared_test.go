@@ -32,19 +32,19 @@ func TestGapFollowsTheLastSecond(t *testing.T) {
 	if got := p.gap(); got != 15*time.Millisecond {
 		t.Errorf("gap after 15 commits in a second %v, want 15 ms, a quarter of the way to 30", got)
 	}
-	p.commit(second.Add(time.Minute)) // a rest: what was a minute ago does not count
+	p.commit(second.Add(time.Minute)) // an idle period: counts of a minute ago are ignored
 	if got := p.gap(); got != 10*time.Millisecond {
 		t.Errorf("gap after a rest %v, want the least", got)
 	}
 }
 
-// Under a steady load the gap settles where the commits that it allows are those that it is for.
+// Under a steady load, the gap settles at a value that allows the commit rate for which it is the target.
 func TestGapSettles(t *testing.T) {
 	for _, partitions := range []int{1, 8, 16, 24, 32, 64, 256} {
 		p := newPace(10*time.Millisecond, 50*time.Millisecond, 500)
 		var gaps []time.Duration
 		for second := range int64(40) {
-			for range partitions * int(time.Second/p.gap()) { // each commits as often as it may
+			for range partitions * int(time.Second/p.gap()) { // each commits as often as allowed
 				p.commit(time.Unix(second, 0))
 			}
 			if second >= 15 {
@@ -98,7 +98,7 @@ func TestRateIsOfTheLastTenSeconds(t *testing.T) {
 			r.add(30, time.Now())
 			time.Sleep(time.Second)
 		}
-		if got := r.perSecond(time.Now()); got != 27 { // nine whole seconds and the one that has begun
+		if got := r.perSecond(time.Now()); got != 27 { // nine whole seconds and the current one
 			t.Errorf("%v a second, want 27", got)
 		}
 		time.Sleep(5 * time.Second)
@@ -132,7 +132,7 @@ func TestOutsizedMemoryIsNotKept(t *testing.T) {
 
 func TestRhythm(t *testing.T) {
 	const ms = time.Millisecond
-	for name, c := range map[string]struct{ at, want []int }{ // what is to be committed from when on, and when it is
+	for name, c := range map[string]struct{ at, want []int }{ // when batches become ready, and when they are committed
 		"the first two at once, then one a gap": {[]int{0, 0, 0, 0, 0}, []int{0, 0, 10, 20, 30}},
 		"none waits when they come a gap apart": {[]int{0, 10, 20, 30}, []int{0, 10, 20, 30}},
 		"half a gap's rest is half a gap less":  {[]int{0, 0, 15, 15}, []int{0, 0, 15, 20}},

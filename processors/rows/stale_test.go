@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// storeRunner opens stores, and needs no broker.
+// storeRunner returns a runner that opens stores and needs no broker.
 func storeRunner(t *testing.T, keeps time.Duration) *Runner {
 	t.Helper()
 	r := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).w.r
@@ -30,7 +30,7 @@ func (r *Runner) openAnew(t *testing.T) *store {
 	return s
 }
 
-// leave leaves a store with a row, as if it had been complete then.
+// leave writes a store with one row that was complete at a time.
 func (r *Runner) leave(t *testing.T, complete time.Time) {
 	t.Helper()
 	s := r.openAnew(t)
@@ -72,7 +72,7 @@ func TestStoreThatWasAwayForTooLongIsRemoved(t *testing.T) {
 	}
 }
 
-// A store is complete when it is known to be, and not because something was written to it.
+// A store is complete only when it is known to be, not after any write.
 func TestStoreRemembersWhenItWasComplete(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -102,7 +102,7 @@ func TestStoreRemembersWhenItWasComplete(t *testing.T) {
 			began := time.Now().Truncate(time.Microsecond)
 			s := r.openAnew(t)
 			c.do(t, s)
-			must(t, s.Set("user:1\x00n", []byte("row"))) // something is to be written
+			must(t, s.Set("user:1\x00n", []byte("row"))) // there must be something to write
 			must(t, s.Close())
 			s = r.openAnew(t)
 			if got := !s.complete.Before(began); got != c.now || !got && s.complete.UnixMicro() != before.UnixMicro() {

@@ -61,7 +61,7 @@ func (b *bench) callAs(key string, f func(tx *Tx) error) error {
 	return b.end(&b.tx, f(&b.tx))
 }
 
-// seal and land move the batches on as a committer would.
+// seal and land advance the batches like a committer.
 func (b *bench) seal() {
 	if b.flying == nil {
 		b.flying, b.pending = b.pending, newBatch(1)
@@ -90,13 +90,13 @@ func (b *bench) land(t fatalf) {
 	b.landed()
 }
 
-// group is a topology for tests of callbacks alone.
+// group returns a topology for tests of callbacks.
 func group() Group {
 	return Group{Name: "g", Inputs: []Input{{topic: "in"}}, Outputs: []string{"out"},
 		Timer: func(*Tx, Owner, []byte, time.Time) error { return nil }}
 }
 
-// hereOwners are owners of partition 0 of four.
+// hereOwners returns owners of partition 0 of four.
 func hereOwners(n int) []string {
 	var owners []string
 	for i := 0; len(owners) < n; i++ {
@@ -107,10 +107,10 @@ func hereOwners(n int) []string {
 	return owners
 }
 
-// TestReadsSeeWhatWasWrittenLast drives reads and writes, failing callbacks, commits under way and landed, against a
+// TestReadsSeeWhatWasWrittenLast compares random reads, writes, failed callbacks, and commits in flight and completed with a
 // map of maps.
 func TestReadsSeeWhatWasWrittenLast(t *testing.T) {
-	owners := append(hereOwners(2), hereOwners(3)[2]+"\x01") // one that another is a prefix of, if it hashes here
+	owners := append(hereOwners(2), hereOwners(3)[2]+"\x01") // one has another as a prefix, if it hashes to this partition
 	owners = slices.DeleteFunc(owners, func(o string) bool { return topics.Partition(o, testPartitions) != 0 })
 	rows := rapid.SampledFrom([]string{"", "a", "a\x00", "ab", "b", "b\xff", "b\xff\xff", "c", "\x00", "\xff", "\xff\xff"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -154,7 +154,7 @@ func TestReadsSeeWhatWasWrittenLast(t *testing.T) {
 	})
 }
 
-// step makes one random read or write and holds it against the model.
+// step makes one random read or write and compares the result with the model.
 func step(t *rapid.T, tx *Tx, model map[string]map[string]string, owners []string, rows *rapid.Generator[string]) {
 	owner := rapid.SampledFrom(owners).Draw(t, "owner")
 	o, m, row := tx.Of(owner), model[owner], rows.Draw(t, "row")
@@ -192,7 +192,7 @@ func drawScan(t *rapid.T, rows *rapid.Generator[string]) Scan {
 	return s
 }
 
-// scanned is what a scan should visit.
+// scanned returns the rows that a scan should visit.
 func scanned(m map[string]string, s Scan) []string {
 	var out []string
 	for _, row := range slices.Sorted(maps.Keys(m)) {
@@ -214,7 +214,7 @@ func scanned(m map[string]string, s Scan) []string {
 
 func scanSame(t *rapid.T, o Owner, m map[string]string, s Scan) {
 	var got []string
-	// The visit writes to rows that the scan has yet to come to: that must not change it.
+	// The visit writes rows that the scan has not reached yet. This must not affect the scan.
 	clobber := rapid.Bool().Draw(t, "write while scanning")
 	want := scanned(m, s)
 	err := o.Scan(s, func(row, value []byte) bool {
@@ -236,7 +236,7 @@ func scanSame(t *rapid.T, o Owner, m map[string]string, s Scan) {
 	}
 }
 
-// same holds all rows of an owner, read afresh, against the model.
+// same compares all rows of an owner with the model.
 func same(t *rapid.T, b *bench, owner string, want map[string]string) {
 	got := map[string]string{}
 	err := b.scan(owner, Scan{}, func(row, value []byte) bool {
@@ -253,7 +253,7 @@ func same(t *rapid.T, b *bench, owner string, want map[string]string) {
 	}
 }
 
-// What leaves the process has each row once: the last write.
+// Each row is sent once, with its last write.
 func TestReplacedWritesStayHere(t *testing.T) {
 	b, done := newBench(t, group())
 	defer done()
@@ -299,8 +299,8 @@ func TestCallbackMayTouchOnlyItsOwners(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		call func(b *bench) error
-		want string // in the error; "": none
-		bad  bool   // the record's fault
+		want string // in the error; "": no error
+		bad  bool   // a bad record
 	}{
 		{name: "keyed, own", call: keyed(put(here))},
 		{name: "keyed, another's", call: keyed(put("x")), want: `rows of "x"`},
@@ -361,7 +361,7 @@ func TestBoundsOfOneRecord(t *testing.T) {
 			defer done()
 			b.limits = limits
 			err := b.callAs("k", func(tx *Tx) error {
-				_ = c.call(tx) // a breach fails the callback even if it is ignored
+				_ = c.call(tx) // an exceeded limit fails the callback even if the error is ignored
 				return nil
 			})
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -374,7 +374,7 @@ func TestBoundsOfOneRecord(t *testing.T) {
 	}
 }
 
-// What Room says is left may be written, and nothing more.
+// A callback may write as much as Room returns, and no more.
 func TestRoomIsWhatMayBeWritten(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -14,12 +14,12 @@ func TestStaticMembers(t *testing.T) {
 
 func TestRealKafkaStaticMembers(t *testing.T) { staticMembers(t, newRealWire(t)) }
 
-// A static member that stops and comes back has its partitions again, and nobody else has noticed; when it stays away,
-// its partitions go to others after the session time-out, and not at once. Records meanwhile wait, and count once.
+// A static member that restarts gets its partitions back without a rebalance. If it does not restart, the others get its
+// partitions after the session timeout, and not before. Records in the meantime wait and are counted once.
 func staticMembers(t *testing.T, w *wire) {
 	const name = 2
-	// A busy machine starts a member within it, and the other one's heartbeats come through: without either it would
-	// rightly be taken for dead.
+	// Long enough that a busy machine starts a member in time, and that heartbeats of the other one arrive. Otherwise, the
+	// member would rightly count as dead.
 	const session = 30 * time.Second
 	member := func(as, dir string) *Runner {
 		env := w.env(t)
@@ -56,7 +56,7 @@ func staticMembers(t *testing.T, w *wire) {
 			t.Errorf("the other took %d partitions meanwhile, want none", got-others)
 		}
 	}
-	began := time.Now() // and not when it has stopped: the session time-out counts from its last heartbeat
+	began := time.Now() // not when it has stopped: the session timeout counts from its last heartbeat
 	must(t, stops[0]())
 	eventually.True(t, "the other has all", func() bool { return stages(runners[1], StageRunning) == testPartitions })
 	t.Logf("after the last leave the other had all after %s", time.Since(began).Round(time.Millisecond))
@@ -68,7 +68,7 @@ func staticMembers(t *testing.T, w *wire) {
 	}
 }
 
-// owned is which partitions a member has.
+// owned returns which partitions a member owns.
 func owned(r *Runner) (all [testPartitions]bool) {
 	for _, p := range r.Status().Partitions {
 		all[p.Partition] = p.Stage == StageRunning

@@ -26,8 +26,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/stored"
 )
 
-// storesEqualLog opens every local store below the directories, which nobody may use, and holds it row by row against
-// the changelog up to the store's own offset. It returns the number of stores.
+// storesEqualLog opens every local store in the directories, which must not be in use, and compares each row with the
+// changelog up to the store's offset. It returns the number of stores.
 func (w *wire) storesEqualLog(t testing.TB, dirs ...string) int {
 	t.Helper()
 	byPartition := map[int32][]*kgo.Record{}
@@ -96,13 +96,13 @@ func TestDamagedStoreIsRebuilt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		damage func(t *testing.T, dir string)
-		intact bool // nothing need be rebuilt
+		intact bool // need not be rebuilt
 	}{
 		{"untouched", func(*testing.T, string) {}, true},
 		{"bits flipped in tables", func(t *testing.T, dir string) { flip(t, dir, "*.sst") }, false},
 		{"bits flipped in manifests", func(t *testing.T, dir string) { flip(t, dir, "MANIFEST-*") }, false},
 		{"tables cut", func(t *testing.T, dir string) { cut(t, dir, "*.sst") }, false},
-		{"manifests cut", func(t *testing.T, dir string) { cut(t, dir, "MANIFEST-*") }, true}, // that is an older state, from which to read on
+		{"manifests cut", func(t *testing.T, dir string) { cut(t, dir, "MANIFEST-*") }, true}, // that is an older state, from which recovery continues
 		{"table gone", func(t *testing.T, dir string) { remove(t, dir, "*.sst") }, false},
 		{"another partition's", func(t *testing.T, dir string) {
 			must(t, os.Rename(table(dir, "0"), table(dir, "x")))
@@ -153,7 +153,7 @@ func files(t *testing.T, dir, pattern string) []string {
 	return paths
 }
 
-// flip inverts a byte in every 64.
+// flip inverts one byte in 64.
 func flip(t *testing.T, dir, pattern string) {
 	for _, path := range files(t, dir, pattern) {
 		data, err := os.ReadFile(path)
@@ -179,12 +179,12 @@ func remove(t *testing.T, dir, pattern string) {
 	}
 }
 
-// offsetAt is the local row of a store that was complete at a time.
+// offsetAt returns the value of the offset row of a store that was complete at a time.
 func offsetAt(offset uint64, complete time.Time) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, offset), uint64(complete.UnixMicro()))
 }
 
-// setLocal overwrites a local row of a store; nil removes it.
+// setLocal overwrites a local row of a store. nil deletes it.
 func setLocal(t *testing.T, path string, kind byte, value []byte) {
 	t.Helper()
 	db, err := pebble.Open(path, &pebble.Options{FormatMajorVersion: pebble.FormatNewest, Logger: stored.Logger(silent(), "store")})
@@ -197,7 +197,7 @@ func setLocal(t *testing.T, path string, kind byte, value []byte) {
 	must(t, errors.Join(err, db.Close()))
 }
 
-// A store that is locked is in use, and not damaged.
+// A locked store is in use, and not damaged.
 func TestStoreInUseIsNamedAndKept(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -237,7 +237,7 @@ func TestStoreInUseIsNamedAndKept(t *testing.T) {
 	}
 }
 
-// tables are the files of rows in one store.
+// tables returns the sstable files of one store.
 func tables(t *testing.T, path string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(path, "*.sst"))
@@ -245,7 +245,7 @@ func tables(t *testing.T, path string) []string {
 	return paths
 }
 
-// lockElsewhere has another process lock a store until the end of the test.
+// lockElsewhere makes another process lock a store until the end of the test.
 func lockElsewhere(t *testing.T, path string) {
 	if lines := elsewhere(t, "TestHoldLock", lockVariable, path); !lines.Scan() || lines.Text() != "locked" {
 		t.Fatalf("the other process says %q, %v", lines.Text(), lines.Err())
@@ -254,7 +254,7 @@ func lockElsewhere(t *testing.T, path string) {
 
 const lockVariable = "ROWS_TEST_LOCK"
 
-// TestHoldLock is the other process of lockElsewhere.
+// TestHoldLock runs in the other process of lockElsewhere.
 func TestHoldLock(t *testing.T) {
 	path := os.Getenv(lockVariable)
 	if path == "" {
@@ -270,7 +270,7 @@ func TestHoldLock(t *testing.T) {
 func TestUnwritableDirectoryStopsTheStart(t *testing.T) {
 	t.Parallel()
 	w, dir := newWire(t), t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "t-table"), nil, 0o644)) // a file where a directory must be
+	must(t, os.WriteFile(filepath.Join(dir, "t-table"), nil, 0o644)) // a file instead of a directory
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
@@ -279,7 +279,7 @@ func TestUnwritableDirectoryStopsTheStart(t *testing.T) {
 	}
 }
 
-// A disk that refuses writes while the group works: read-only, or full in spite of the limit.
+// A disk refuses writes during a run, because it is read-only, or full in spite of the limit.
 func TestDiskThatRefusesWritesStopsTheGroup(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []error{syscall.EROFS, syscall.ENOSPC, syscall.EIO} {
@@ -326,14 +326,14 @@ func TestDiskThatRefusesWritesStopsTheGroup(t *testing.T) {
 	}
 }
 
-// A disk that refuses the last of what opening writes: of a store that is tried again and again nothing stays behind.
+// A disk refuses the last write of opening a store. Repeated attempts must not leave resources open.
 func TestStoreThatCannotBeOpenedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	r := newPart(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).w.r
 	var hits atomic.Int64
 	r.cfg.Dir = t.TempDir()
 	r.fs = errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite || !strings.Contains(op.Path, "temporary.") { // it becomes that of the options
+		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite || !strings.Contains(op.Path, "temporary.") { // it is renamed to the options file
 			return nil
 		}
 		hits.Add(1)
@@ -379,7 +379,7 @@ func TestFullDiskStopsCommitsUntilThereIsRoom(t *testing.T) {
 	w.emittedOnce(t, 20)
 }
 
-// Goka goes on for some moments with a store that it asked for when the session was over.
+// Goka uses a store for a short time although the session ended before it requested the store.
 func TestStoreOfAnEndedSession(t *testing.T) {
 	t.Parallel()
 	s := &store{closed: true}

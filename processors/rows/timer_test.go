@@ -19,11 +19,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// fired records what a TimerFunc was called with.
+// fired records the calls of a TimerFunc.
 type fired struct {
 	mu   sync.Mutex
 	list []string
-	late []time.Duration // of the tick's time after the timer's
+	late []time.Duration // time from the timer to its tick
 }
 
 func (f *fired) note(tx *Tx, name []byte, at time.Time) {
@@ -33,7 +33,7 @@ func (f *fired) note(tx *Tx, name []byte, at time.Time) {
 	f.late = append(f.late, tx.Time().Sub(at))
 }
 
-// forget begins anew.
+// forget clears the recorded calls.
 func (f *fired) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -46,7 +46,8 @@ func (f *fired) names() []string {
 	return slices.Clone(f.list)
 }
 
-// alarm is a group that sets a timer for each record: Time is after how many milliseconds of its arrival.
+// alarm returns a group that sets a timer for each record. The record's Time is the delay after its arrival, in
+// milliseconds.
 func (w *wire) alarm(f *fired, then TimerFunc) Group {
 	return Group{
 		Name: "t", Outputs: []string{"t-out"},
@@ -78,12 +79,12 @@ func timersFireInOrder(t *testing.T, w *wire) {
 	start(t, r)
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	latest := lostTick
-	for round := uint64(1); round <= 5 && latest >= lostTick; round++ { // a machine may be busy, but not each time
+	for round := uint64(1); round <= 5 && latest >= lostTick; round++ { // a machine may be busy, but not in each round
 		f.forget()
 		now := time.Now()
 		for _, ms := range []int{300, 1, 150} {
 			rec := w.record(t, "t-in", "user:1", ms)
-			rec.Timestamp = now // of all, so that they are due in this order however long the sending takes
+			rec.Timestamp = now // the same for all, so that they are due in this order however long sending takes
 			must(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 		}
 		eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == int(3*round) })
@@ -95,7 +96,7 @@ func timersFireInOrder(t *testing.T, w *wire) {
 		}
 		latest = slices.Max(f.late)
 	}
-	if latest >= lostTick { // not by their tick, but because that was given up
+	if latest >= lostTick { // fired by a later tick, because the first one counted as lost
 		t.Errorf("timers fired up to %v after their times", latest)
 	}
 }
@@ -114,7 +115,7 @@ func manyTimers(t *testing.T, w *wire) {
 	}
 	start(t, r)
 	const n = 100
-	w.send(t, "t-in", 400, n, func(int) string { return "user:1" }) // due from 400 to 500 ms on
+	w.send(t, "t-in", 400, n, func(int) string { return "user:1" }) // due 400 to 500 ms after their arrival
 	eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == n })
 	if got := len(f.names()); got != n {
 		t.Errorf("%d calls, want %d", got, n)
@@ -134,13 +135,13 @@ func timersSurvive(t *testing.T, w *wire) {
 	f := new(fired)
 	r := newRunner(t, w, t.TempDir(), w.alarm(f, nil))
 	stop := start(t, r)
-	eventually.True(t, "it is ready", func() bool { return r.Status().Ready }) // the timer counts from when the record is sent
+	eventually.True(t, "it is ready", func() bool { return r.Status().Ready }) // the timer's delay starts when the record is sent
 	w.send(t, "t-in", 700, 1, func(int) string { return "user:1" })
 	eventually.True(t, "the timer is set", func() bool { return r.Status().Counters.Records >= 1 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	r = newRunner(t, w, t.TempDir(), w.alarm(f, nil)) // an empty directory: all comes from the changelog
+	r = newRunner(t, w, t.TempDir(), w.alarm(f, nil)) // an empty directory: all rows come from the changelog
 	start(t, r)
 	eventually.True(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
 }
@@ -149,7 +150,7 @@ func TestDroppedTimerDoesNotFire(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
 	g := w.alarm(f, func(tx *Tx, o Owner, name []byte, at time.Time) error {
-		if string(name) == "400" { // the first takes back the second, which is due in the same tick
+		if string(name) == "400" { // the first drops the second, which is due in the same tick
 			return o.DropTimer(at, []byte("second"))
 		}
 		return nil
@@ -167,7 +168,7 @@ func TestDroppedTimerDoesNotFire(t *testing.T) {
 	w.send(t, "t-in", 900, 1, func(int) string { return "user:2" })
 	eventually.True(t, "the last have fired", func() bool { return count(t, r, "user:1") == 1 && count(t, r, "user:2") == 2 })
 	got := f.names()
-	slices.Sort(got) // they are of different partitions
+	slices.Sort(got) // they are in different partitions
 	if want := []string{"user:1/400", "user:2/900", "user:2/second"}; !slices.Equal(got, want) {
 		t.Errorf("fired %v, want %v", got, want)
 	}
@@ -203,7 +204,7 @@ func TestBadTimerIsBuriedAndTheOthersFire(t *testing.T) {
 	}
 }
 
-// A timer whose callback fails stops the partition and is there again, like a record.
+// A timer whose callback fails stops the partition and fires again, like a record.
 func TestFailedTimerIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
@@ -234,7 +235,7 @@ func TestFailedTimerIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A tick decides by its own time, which the broker gives on Kafka, and by no clock of this process.
+// The timestamp of a tick decides which timers are due, which is the broker's on Kafka. No clock of this process does.
 func TestTickDecidesByItsOwnTime(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
@@ -255,7 +256,7 @@ func TestTickDecidesByItsOwnTime(t *testing.T) {
 	eventually.True(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
 }
 
-// A tick that the brokers have and do not answer holds nobody up who is asked to end.
+// A tick that the brokers do not answer does not delay the end of Run.
 func TestUnansweredTickDoesNotHoldUpTheEnd(t *testing.T) {
 	t.Parallel()
 	w, f := newWire(t), new(fired)
@@ -279,7 +280,7 @@ func TestUnansweredTickDoesNotHoldUpTheEnd(t *testing.T) {
 	}
 }
 
-// holdTicks has the brokers leave every tick unanswered until release, and counts them.
+// holdTicks makes the brokers leave every tick unanswered until release. held returns their number.
 func (w *wire) holdTicks(t *testing.T) (held func() int64, release func()) {
 	t.Helper()
 	meta, err := w.admin.Metadata(t.Context(), "t-ticks")

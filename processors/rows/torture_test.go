@@ -25,23 +25,23 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// The torture: two members in processes of their own share a group, the broker in a third, while a driver sends
-// numbered records. Members are killed and stopped, at any moment and at the worst ones; then the rows must count every
-// record once, the outputs hold each once, and each local store equal the changelog at its offset. A round of members
-// kills six times and stops twice, a round of brokers kills two.
+// The torture tests run two members in separate processes, the broker in a third one, and a driver that sends numbered
+// records. They kill and stop members at random moments and at the worst ones. Then the rows must count every record once,
+// the outputs must contain each once, and each local store must equal the changelog at its offset. A round of the test of
+// members kills six times and stops twice. A round of the test of brokers kills two.
 //
 //	ROWS_TORTURE=17 go test -run TestTorture -timeout 30m ./processors/rows      17 rounds instead of one
 //
-// The same on real brokers is TestRealKafkaTorture…: make test-services, make nightly.
+// TestRealKafkaTorture… runs the same on Kafka: make test-services, make nightly.
 
-// What a member does on a signal, once it is about to end a transaction, or has ended one.
+// Signals that take effect the next time that a member is about to end a transaction, or has ended one.
 const (
-	signalStop  = syscall.SIGUSR1 // stops, inside an open transaction
-	signalEarly = syscall.SIGUSR2 // dies inside an open transaction
-	signalLate  = syscall.SIGHUP  // dies between the end of the transaction and the write of the local store
+	signalStop  = syscall.SIGUSR1 // stop the process inside an open transaction
+	signalEarly = syscall.SIGUSR2 // die inside an open transaction
+	signalLate  = syscall.SIGHUP  // die between the end of the transaction and the write to the local store
 )
 
-// tortureGroup counts, keeps rows that come and go, and emits each record.
+// tortureGroup counts records, puts and deletes rows, and emits each record.
 func tortureGroup(w *wire) Group {
 	return Group{Name: "t", Outputs: []string{"t-out"}, Inputs: []Input{
 		Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
@@ -52,7 +52,7 @@ func tortureGroup(w *wire) Group {
 			if err := tx.Own().Put(binary.BigEndian.AppendUint64([]byte("e"), n), []byte(rec.User)); err != nil {
 				return err
 			}
-			if n > 3 { // the newest three stay
+			if n > 3 { // keep the newest three
 				if err := tx.Own().Delete(binary.BigEndian.AppendUint64([]byte("e"), n-3)); err != nil {
 					return err
 				}
@@ -62,7 +62,7 @@ func tortureGroup(w *wire) Group {
 	}}
 }
 
-// playMember runs the torture's group until it is told to end.
+// playMember runs the group of the torture tests until ctx ends.
 func playMember(ctx context.Context) error {
 	w := &wire{kafka: topics.Kafka{
 		Brokers: strings.Split(os.Getenv("ROWS_TEST_KAFKA"), ","), Partitions: testPartitions, Embedded: os.Getenv("ROWS_TEST_EMBEDDED") != "",
@@ -109,7 +109,7 @@ func crashOnSignal() func(point) {
 		}
 		if s == signalStop {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-			time.Sleep(20 * time.Millisecond) // a signal takes a moment to stop every thread
+			time.Sleep(20 * time.Millisecond) // a signal takes a moment to stop all threads
 			return
 		}
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -126,7 +126,7 @@ type member struct {
 	done chan struct{}
 
 	mu    sync.Mutex
-	lines []string // its warnings, and the errors of its runs
+	lines []string // its warnings, and the errors of Run
 }
 
 func newMember(t testing.TB, w *wire, env ...string) *member {
@@ -168,7 +168,7 @@ func (m *member) signal(s syscall.Signal) {
 	must(m.t, m.cmd.Process.Signal(s))
 }
 
-// reborn waits for the process to be killed, and starts it again.
+// reborn waits until the process is killed, and restarts it.
 func (m *member) reborn() {
 	m.t.Helper()
 	select {
@@ -188,7 +188,7 @@ func (m *member) said() string {
 	return strings.Join(m.lines, "\n")
 }
 
-// stopped tells whether the process stands still.
+// stopped reports whether the process is stopped by a signal.
 func (m *member) stopped() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.cmd.Process.Pid))
 	if err != nil {
@@ -198,14 +198,14 @@ func (m *member) stopped() bool {
 	return strings.HasPrefix(rest, "T")
 }
 
-// driver sends numbered records and watches them come out.
+// driver sends numbered records and watches the output.
 type driver struct {
 	w      *wire
 	users  int
 	sent   atomic.Int64
-	out    atomic.Int64 // all records below this number have come out
+	out    atomic.Int64 // all records below this number were emitted
 	cancel context.CancelFunc
-	done   chan struct{} // nothing more is sent
+	done   chan struct{} // closed when no more records are sent
 	wg     sync.WaitGroup
 }
 
@@ -268,7 +268,7 @@ func (d *driver) watch(ctx context.Context, t testing.TB, consumer *kgo.Client) 
 	}
 }
 
-// caughtUp waits until what has been sent so far has come out.
+// caughtUp waits until all records sent so far are emitted.
 func (d *driver) caughtUp(t testing.TB, when string) {
 	t.Helper()
 	sent := d.sent.Load()
@@ -281,7 +281,7 @@ func (d *driver) caughtUp(t testing.TB, when string) {
 	}
 }
 
-// verify holds outputs, rows and stores against what was sent.
+// verify checks outputs, rows and stores against the sent records.
 func (d *driver) verify(t testing.TB, members ...*member) {
 	t.Helper()
 	d.cancel()
@@ -300,7 +300,7 @@ func (d *driver) verify(t testing.TB, members ...*member) {
 	d.holdsAll(t, dirs...)
 }
 
-// holdsAll holds outputs, rows and the stores below the directories, which nobody uses any more, against what was sent.
+// holdsAll checks outputs, rows and the stores in the directories, which must not be in use, against the sent records.
 func (d *driver) holdsAll(t testing.TB, dirs ...string) {
 	t.Helper()
 	d.holdsRows(t)
@@ -310,7 +310,7 @@ func (d *driver) holdsAll(t testing.TB, dirs ...string) {
 	t.Logf("%d records", d.sent.Load())
 }
 
-// holdsRows holds outputs and the changelog against what was sent. It returns how many records each user has.
+// holdsRows checks outputs and the changelog against the sent records. It returns the number of records per user.
 func (d *driver) holdsRows(t testing.TB) map[string]int64 {
 	t.Helper()
 	want := d.outputsEqualInputs(t)
@@ -339,9 +339,9 @@ func (d *driver) holdsRows(t testing.TB) map[string]int64 {
 	return want
 }
 
-// outputsEqualInputs fails unless t-out holds each record as often as t-in, and every record sent is there. It returns
-// how many each user has. (A killed embedded broker forgets what it has of whom, so that the driver's own repeat can
-// bring a record into t-in twice.)
+// outputsEqualInputs fails the test unless t-out contains each record as often as t-in, and t-in contains every sent record.
+// It returns the number of records per user. A killed embedded broker forgets its producers' sequence numbers, so a retry by
+// the driver can add a record to t-in twice.
 func (d *driver) outputsEqualInputs(t testing.TB) map[string]int64 {
 	t.Helper()
 	in, perUser := d.times(t, "t-in")
@@ -355,7 +355,7 @@ func (d *driver) outputsEqualInputs(t testing.TB) map[string]int64 {
 	return perUser
 }
 
-// times counts the records of a topic by number, and by user.
+// times counts the records of a topic by number and by user.
 func (d *driver) times(t testing.TB, topic string) (byNumber map[schemas.Micros]int, byUser map[string]int64) {
 	t.Helper()
 	byNumber, byUser = map[schemas.Micros]int{}, map[string]int64{}
@@ -368,7 +368,7 @@ func (d *driver) times(t testing.TB, topic string) (byNumber map[schemas.Micros]
 	return byNumber, byUser
 }
 
-// tortureRounds is one, or what ROWS_TORTURE says.
+// tortureRounds returns one, or the value of ROWS_TORTURE.
 func tortureRounds(t testing.TB) int {
 	t.Helper()
 	text := os.Getenv("ROWS_TORTURE")
@@ -380,14 +380,14 @@ func tortureRounds(t testing.TB) int {
 	return n
 }
 
-// faults counts what a torture did, each while the driver was sending.
+// faults counts the faults of a torture test, each of which occurs while the driver sends.
 type faults struct {
 	d            *driver
-	sent         int64 // when the last was done
+	sent         int64 // records sent before the last fault
 	kills, stops int
 }
 
-// during holds that the driver still sends, and has sent since the last fault.
+// during checks that the driver has sent records since the last fault.
 func (f *faults) during(t testing.TB) {
 	t.Helper()
 	eventually.True(t, "the driver sends", func() bool { return f.d.sent.Load() > f.sent })
@@ -399,9 +399,9 @@ func (f *faults) during(t testing.TB) {
 	}
 }
 
-// settled waits on the embedded broker until the group has its two members, and no other, and has divided the partitions: a
-// member that dies while it is told of its share keeps it there for ever (kfake sets no session timer for whom an answer
-// does not reach). Real brokers are not waited for.
+// settled waits, on the embedded broker, until the group has exactly its two members and a stable assignment. If a member
+// dies while it is sent its assignment, it keeps its partitions forever: kfake starts no session timer if the answer does
+// not arrive. There is no wait on Kafka.
 func (f *faults) settled(t testing.TB) {
 	t.Helper()
 	if !f.d.w.kafka.Embedded {
@@ -423,7 +423,7 @@ func (f *faults) kill(t testing.TB, m *member, s syscall.Signal) {
 	f.d.caughtUp(t, "after a member died")
 }
 
-// stop has a member stand still inside an open transaction, until the other has taken over and fenced it.
+// stop stops a member inside an open transaction until the other one has taken over and fenced it.
 func (f *faults) stop(t testing.TB, m *member) {
 	t.Helper()
 	f.during(t)
@@ -460,8 +460,8 @@ func tortureOfMembers(t *testing.T, w *wire) {
 	d.verify(t, a, b)
 }
 
-// The broker's kill -9 leaves transactions without a marker. (Between the markers of one it can apply half of it: one
-// output lost or doubled in some hundreds of kills is that.)
+// kill -9 of the broker leaves transactions without a marker. Between the markers of one transaction, a kill can apply half
+// of it: one lost or doubled output in several hundred kills is this case.
 func TestTortureOfTheBroker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -473,7 +473,7 @@ func TestTortureOfTheBroker(t *testing.T) {
 	})
 }
 
-// tortureOfBrokers has a broker die under load, again and again.
+// tortureOfBrokers kills a broker under load, repeatedly.
 func tortureOfBrokers(t *testing.T, w *wire, die func(d *driver)) {
 	a, b := newMember(t, w), newMember(t, w, "ROWS_TEST_STANDBY=1")
 	d := drive(t, w, 400)
@@ -488,7 +488,7 @@ func tortureOfBrokers(t *testing.T, w *wire, die func(d *driver)) {
 	d.verify(t, a, b)
 }
 
-// newTortureWire has the broker in a process of its own, on a directory.
+// newTortureWire starts a broker in another process, on a directory.
 func newTortureWire(t testing.TB, dir string) *wire {
 	t.Helper()
 	w := &wire{}

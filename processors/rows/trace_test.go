@@ -30,14 +30,14 @@ type headed struct {
 
 func (r headed) Headers() goka.Headers { return r.headers }
 
-// spansOf returns a tracer that begins traces with a chance, and what it made.
+// spansOf returns a tracer that samples with a probability, and the spans that it created.
 func spansOf(chance float64) (*tracing.Tracer, *tracetest.SpanRecorder) {
 	spans := tracetest.NewSpanRecorder()
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans), sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample())))
 	return tracing.New(provider, chance), spans
 }
 
-// sentBy is the span context of a sender.
+// sentBy returns the span context of a sender.
 func sentBy(recorded bool) trace.SpanContext {
 	cfg := trace.SpanContextConfig{TraceID: trace.TraceID{7}, SpanID: trace.SpanID{8}, Remote: true}
 	if recorded {
@@ -46,7 +46,7 @@ func sentBy(recorded bool) trace.SpanContext {
 	return trace.NewSpanContext(cfg)
 }
 
-// echo is a group whose callback emits one record.
+// echo returns a group whose callback emits one record.
 func echo() Group {
 	return Group{Name: "g", Outputs: []string{"out"}, Inputs: []Input{{topic: "in", handle: func(tx *Tx, value []byte) error {
 		if string(value) == "broken" {
@@ -117,7 +117,7 @@ func headerOf(r kgo.Record, key string) []byte {
 	return nil
 }
 
-// A span ends, whatever becomes of its record: with its error, and with that of a commit that never was.
+// A span always ends: with the error of its record, or with that of a commit that did not happen.
 func TestSpansEndWithoutACommit(t *testing.T) {
 	t.Parallel()
 	p := newPart(t, echo())
@@ -140,7 +140,7 @@ func TestSpansEndWithoutACommit(t *testing.T) {
 	}
 }
 
-// describe returns what is wrong with each span.
+// describe returns the status descriptions of spans.
 func describe(spans []sdk.ReadOnlySpan) (wrong []string) {
 	for _, s := range spans {
 		wrong = append(wrong, s.Status().Description)
@@ -148,8 +148,8 @@ func describe(spans []sdk.ReadOnlySpan) (wrong []string) {
 	return wrong
 }
 
-// A record that is worked off twice, because the first time failed, has two spans below its sender, and one emitted record
-// that belongs to the second.
+// A record that is processed again after a failure has two spans under its sender. Its one emitted record belongs to the
+// second.
 func TestRecordWorkedOffAgainHasAnotherSpan(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -204,7 +204,8 @@ func TestRecordWorkedOffAgainHasAnotherSpan(t *testing.T) {
 	}
 }
 
-// What a record costs a callback that emits one: with no tracer, with one that traces none of them, and one that traces all.
+// The cost of a record whose callback emits one: without a tracer, with a tracer that samples nothing, and with one that
+// samples all.
 func BenchmarkRowsTraced(b *testing.B) {
 	for _, chance := range []float64{-1, 0, 1} {
 		name := map[float64]string{-1: "off", 0: "none", 1: "all"}[chance]

@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// twin is a group that keeps two rows of an owner equal.
+// twin returns a group that keeps two rows of an owner equal.
 func (w *wire) twin() Group {
 	return Group{Name: "t", Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
 		n, err := add(tx.Own(), 1)
@@ -32,7 +32,7 @@ func TestViewReadsOneCommitAtATime(t *testing.T) {
 	r := newRunner(t, w, t.TempDir(), w.twin())
 	start(t, r)
 	owner, n := user(1), 3000
-	for i := range n { // not waited for: they arrive while the view is read
+	for i := range n { // no wait: they arrive while the view is read
 		w.client.Produce(t.Context(), w.record(t, "t-in", owner, i), nil)
 	}
 	last, reads := 0, 0
@@ -115,7 +115,7 @@ func TestViewSaysWhenAPartitionIsNotHere(t *testing.T) {
 	}
 }
 
-// Turns that follow one another leave no room for another process.
+// Consecutive consumer-group generations leave no time in which another process could own the partition.
 func TestSinceWhenAPartitionIsHere(t *testing.T) {
 	t.Parallel()
 	r := Runner{slots: make([]slot, 2)}
@@ -125,7 +125,7 @@ func TestSinceWhenAPartitionIsHere(t *testing.T) {
 			t.Errorf("turn %d, next to the one before: here since %s, want %s", turn, since, began)
 		}
 	}
-	for _, turn := range []int32{11, 2, 2} { // one is missing; the group was made anew; a process of the same name
+	for _, turn := range []int32{11, 2, 2} { // one is missing; the group was recreated; another process with the same name
 		since := r.given(1, turn)
 		if !since.After(began) {
 			t.Errorf("turn %d: here since %s, as before", turn, since)
@@ -157,7 +157,7 @@ func TestViewStopsForItsCaller(t *testing.T) {
 	}
 }
 
-// Scans of a snapshot share an iterator: one behind the other, one within another, after one that was left early.
+// Scans of a snapshot share an iterator: consecutive scans, nested scans, and a scan after one that ended early.
 func TestScansOfASnapshotDoNotDisturbEachOther(t *testing.T) {
 	t.Parallel()
 	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
@@ -187,7 +187,7 @@ func TestScansOfASnapshotDoNotDisturbEachOther(t *testing.T) {
 	if diff := cmp.Diff(strings.Fields("b1 b2 a2 b2 a1 b2 b3 b2 b1"), got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := errors.Join(s.close(), db.Close()); err != nil { // Pebble counts iterators and snapshots that are open
+	if err := errors.Join(s.close(), db.Close()); err != nil { // Pebble counts open iterators and snapshots
 		t.Error(err)
 	}
 }

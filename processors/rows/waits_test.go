@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// waiting is for how long Prometheus is told that group t has not worked something off, in seconds.
+// waiting returns the value of waiting_seconds of group t.
 func waiting(t *testing.T, reg *prometheus.Registry) float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -26,8 +26,8 @@ func waiting(t *testing.T, reg *prometheus.Registry) float64 {
 	return 0
 }
 
-// A group whose callback or commit hangs fails nothing and says nothing: that it has something in hand is told, and that it
-// is ready, as long as it hangs and no longer.
+// A group whose callback or commit hangs reports no error. The metric reports that it has an unprocessed record, and the
+// status that it is ready, exactly as long as it hangs.
 func TestWhatHangsIsTold(t *testing.T) {
 	t.Parallel()
 	const callback, commit = "callback", "commit"
@@ -105,7 +105,7 @@ func TestHandIsAsOldAsItsOldest(t *testing.T) {
 	check("the clock went back", 15, 0)
 }
 
-// Records that are there and do not come are seen at the first rest of their input, and forgotten when they have come.
+// Undelivered records are detected at the first check of their idle input, and no longer reported once they were delivered.
 func TestRecordsThatDoNotComeAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)

@@ -22,14 +22,14 @@ import (
 
 const testPartitions = 4
 
-// wire is an embedded broker with the topics of a group "t": t-in, t-in2, t-batch, t-out and its own.
+// wire is an embedded broker with the topics of a group "t": t-in, t-in2, t-batch, t-out and the group's own.
 type wire struct {
 	*embedded.Server          // in this process, or nil
-	broker           *process // in another
+	broker           *process // in another process
 	kafka            topics.Kafka
-	registry         string // its URL
+	registry         string // URL
 	streams          *topics.Streams
-	client           *kgo.Client // produces to Record.Partition, reads nothing
+	client           *kgo.Client // produces to Record.Partition; consumes nothing
 	admin            *kadm.Client
 }
 
@@ -52,7 +52,7 @@ func newWire(t testing.TB) *wire {
 	return w
 }
 
-// manual is for producers that choose the partition themselves.
+// manual is for producers that set the partition.
 var manual = kgo.RecordPartitioner(kgo.ManualPartitioner())
 
 func (w *wire) createAll(t testing.TB) {
@@ -72,14 +72,14 @@ func (w *wire) create(t testing.TB, names ...string) {
 	}
 }
 
-// stream is a stream of small records under any topic name.
+// stream returns a stream of small records with any topic name.
 func (w *wire) stream(topic string) topics.Stream[schemas.DeletedUser] {
 	s := w.streams.UsersDeleted
 	s.Name = topic
 	return s
 }
 
-// send produces records of stream topic, numbered through their time, each to the partition of its user.
+// send produces numbered records to a topic, each to the partition of its user. The record's Time is its number.
 func (w *wire) send(t testing.TB, topic string, from, n int, user func(i int) string) {
 	t.Helper()
 	var records []*kgo.Record
@@ -138,9 +138,9 @@ func (w *wire) read(t testing.TB, topic string) []*kgo.Record {
 	return records
 }
 
-// config is a configuration for tests: small. A busy machine starts a member within the session time-out, and the other ones'
-// heartbeats come through: without either it would rightly be taken for dead, and its run end with an error. Tests that wait for
-// somebody's death set less.
+// config returns a small configuration for tests. The session timeout is long enough that a busy machine starts a member and
+// delivers heartbeats in time. Otherwise, members would rightly count as dead, and Run would return an error. Tests that
+// wait for the death of a member set a shorter one.
 func (w *wire) config(dir string) Config {
 	cfg := DefaultConfig()
 	cfg.Dir, cfg.SessionTimeout, cfg.Grace = dir, 15*time.Second, time.Second
@@ -156,7 +156,7 @@ func (w *wire) env(t testing.TB) Env {
 	return Env{Kafka: w.kafka, Streams: w.streams, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))}
 }
 
-// start runs a group until the test ends or stop is called, which returns Run's error.
+// start runs a group until the test ends or stop is called. stop returns Run's error.
 func start(t testing.TB, r *Runner) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -177,7 +177,7 @@ func start(t testing.TB, r *Runner) (stop func() error) {
 	return stop
 }
 
-// whileRunning is eventually.True that fails as soon as the group's run ends.
+// whileRunning is eventually.True, but fails as soon as Run returns.
 func whileRunning(t testing.TB, r *Runner, what string, condition func() bool) {
 	t.Helper()
 	eventually.True(t, what, func() bool {
@@ -200,7 +200,7 @@ func newRunner(t testing.TB, w *wire, dir string, g Group) *Runner {
 
 var patience = eventually.Limit()
 
-// watched is a log that counts messages which start with prefix.
+// watched returns a logger that counts messages with a prefix.
 func watched(t testing.TB, prefix string, hits *atomic.Int64) *slog.Logger {
 	return slog.New(watcher{slog.NewTextHandler(t.Output(), nil), prefix, hits})
 }
@@ -222,7 +222,7 @@ func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func user(i int) string { return fmt.Sprintf("user:%d", i) }
 
-// counter is a group that counts each user's records in row "n", and emits each record once.
+// counter returns a group that counts each user's records in row "n" and emits each record once.
 func (w *wire) counter(inputs ...string) Group {
 	g := Group{Name: "t", Outputs: []string{"t-out"}}
 	for _, topic := range inputs {
@@ -238,7 +238,7 @@ func (w *wire) counter(inputs ...string) Group {
 	return g
 }
 
-// add adds to the owner's row "n".
+// add adds d to the owner's row "n".
 func add(o Owner, d uint64) (uint64, error) {
 	value, err := o.Get([]byte("n"))
 	if err != nil {
@@ -255,7 +255,7 @@ func number(value []byte) uint64 {
 	return binary.BigEndian.Uint64(value)
 }
 
-// count reads the owner's row "n" through the view; -1: not here.
+// count reads the owner's row "n" through the view. It returns -1 if the partition is not owned.
 func count(t testing.TB, r *Runner, owner string) int {
 	t.Helper()
 	n := -1
