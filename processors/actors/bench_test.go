@@ -9,8 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// A backlog of actions of a thousand users, on pins with five facets out of a hundred, processed on the embedded broker in
-// the same process.
+// A backlog of actions of a thousand users, on pins with five facets out of a hundred. The embedded broker runs in the same
+// process.
 func BenchmarkActions(b *testing.B) {
 	w := proctest.New(b)
 	at := now()

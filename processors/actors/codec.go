@@ -38,9 +38,9 @@ type recentAction struct {
 	request *schemas.RelatedRequest // the decoded record; nil: not decoded
 }
 
-// encodeRecent returns the format, the number of actions (uvarint), and for each action its time (8 bytes, big-endian), the
-// length of its record (uvarint) and its record. One row holds all actions, because they are always read together, and a get
-// costs much less than a scan.
+// encodeRecent returns the format, the number of actions (uvarint), and the actions. An action is its time (8 bytes,
+// big-endian), the length of its record (uvarint) and its record. One row holds all actions, because they are always read
+// together, and a get costs much less than a scan.
 func encodeRecent(list []recentAction) []byte {
 	size := 1 + binary.MaxVarintLen32
 	for _, r := range list {

@@ -40,8 +40,8 @@ const (
 	Failures       = 5
 	Rest           = 2 * time.Second
 
-	// Fair is the least time that a call must have had for a late answer to count as a failure, unless the configured
-	// timeout is shorter. If the caller's own deadline was nearly over, a late answer says nothing about the service.
+	// Fair is the least time that a call must have had for a late answer to count as a failure. A shorter configured timeout
+	// replaces it. If the caller's own deadline was nearly over, a late answer says nothing about the service.
 	Fair = 20 * time.Millisecond
 )
 
@@ -103,8 +103,8 @@ func (s *Service) Close() { s.client.CloseIdleConnections() }
 
 // Ask sends question and decodes the answer into answer. The answer may have at most values values, see jsonbound.Check.
 //
-// Ask returns an error that wraps ErrResting or ErrBusy if it rejects the call or the answer, context.DeadlineExceeded if the
-// answer is late, or the cause of any other failure. Guard.Do describes what counts as a failure of the service.
+// The error wraps ErrResting or ErrBusy if Ask rejects the call or the answer, and context.DeadlineExceeded if the answer is
+// late. Otherwise, it wraps the cause. Guard.Do describes what counts as a failure of the service.
 func (s *Service) Ask(ctx context.Context, question, answer any, values int) error {
 	err := s.guard.Do(ctx, func(ctx context.Context) error { return s.ask(ctx, question, answer, values) })
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package ranked defines the row format of lists of pins that are read best first. It encodes a score as eight bytes that
-// sort in descending order, encodes the fields of a pin compactly, and decides when a list is trimmed. Several groups share
-// it. The encodings are private to the tables of this project.
+// Package ranked defines the row format of lists of pins that are read best first. It encodes scores as eight bytes that
+// sort in descending order, and the fields of a pin in a compact form. It also decides when a list is trimmed. Several
+// groups share it. The encodings are private to the tables of this project.
 package ranked
 
 import (

@@ -9,9 +9,9 @@
 //	timers  the next due letter that its rate allows; a check of stopped kinds; a sent letter counts as done
 //
 // A dead letter is identified by the record that failed first (topic, partition, offset) and the group that failed to
-// process it. When the dead letter is due, its bytes are published to its topic again, with a header that marks them as a
-// retry for this group. Other groups that read the topic skip them. If the group fails again, the new dead letter names the
-// same record and the number of attempts. Therefore a record that can never be processed causes Config.Attempts further dead
+// process it. When it is due, its bytes are published to its topic again. A header marks the record as a retry for this
+// group, and other groups that read the topic skip it. If the group fails again, the new dead letter names the same first
+// record and the number of attempts. Therefore a record that can never be processed causes Config.Attempts further dead
 // letters and is then parked.
 //
 // # States
@@ -28,8 +28,8 @@
 //
 // A kind is a topic, a group and the words of a reason (topics.KindOf). Retries of a kind are limited to its rate, with a
 // burst of one second's worth. All retries of a topic together are limited to TopicRate. If more dead letters are due than
-// the rates allow, kinds with a higher priority go first, and within a kind the dead letter that was due first. At most
-// maxKinds kinds of a topic are distinguished; the dead letters of further kinds share one kind per group.
+// the rates allow, kinds with a higher priority go first. Within a kind, the dead letter that was due first goes first. At
+// most maxKinds kinds of a topic are distinguished; the dead letters of further kinds share one kind per group.
 //
 // An order (topic retry-orders) does one of the following:
 //
@@ -68,8 +68,8 @@
 //
 // # Effects
 //
-// Counted effects: retried, returned (failed again), done, parked, ordered, needless (an order for a dead letter that is
-// sent or done), stale (a dead letter that is already known).
+// The group counts these effects: retried, returned (failed again), done, parked, ordered. It also counts needless (an order
+// for a dead letter that is sent or done) and stale (a dead letter that is already known).
 package retries
 
 import (

@@ -19,10 +19,10 @@ const (
 	bytesAtOnce = 4 << 20
 )
 
-// Room that a timer must have left in its record, besides the bytes of the longest dead letter, before it sends another dead
-// letter: a dozen rows for each dead letter that is sent or parked, four for each dead letter that is removed because of it,
-// and finally one for each kind and a few for the topic. With the smallest limits of a record (1000 rows, 1 MiB), 872 rows
-// and 256 KiB remain for the dead letters before.
+// Room that a timer must have left in its record, besides the bytes of the longest dead letter, before it sends another one.
+// A dead letter that is sent or parked takes a dozen rows. Each one that is removed because of it takes four. At the end,
+// each kind takes one row, and the topic a few. With the smallest limits of a record (1000 rows, 1 MiB), 872 rows and 256
+// KiB remain for the dead letters before.
 const (
 	freeRows  = maxKinds + 24 + 4*mostForgotten
 	freeBytes = topics.MaxRetriedBytes + 256<<10

@@ -14,7 +14,7 @@
 // # Guarantees
 //
 // A callback's rows, its output records and the applied offset of its input record are committed in one Kafka transaction:
-// all of them or none, and once. This holds for crashes, stops and rebalances, so callbacks need not be idempotent. Every
+// all of them or none, exactly once. This holds for crashes, stops and rebalances, so callbacks need not be idempotent. Every
 // reader of these topics must use isolation.level=read_committed. The committed offsets of the consumer group only show
 // others what is durable. After a restart, a group resumes at the offsets that its rows contain.
 //
@@ -30,14 +30,14 @@
 //
 // Each partition has its own transactional id. A new owner initializes it before Goka asks for the end of the changelog.
 // This blocks all later writes of the previous owner and aborts its open transaction. The new owner then writes a fence
-// record, so that the changelog ends with a record even if a crashed broker left an aborted transaction without a marker at
-// the end. Goka recovers the rows through a consumer that delivers transaction markers, because it waits for the last record
-// before the end.
+// record. Without it, the changelog could end with an aborted transaction that a crashed broker left without a marker, and
+// recovery would never end. Goka recovers the rows through a consumer that delivers transaction markers, because it waits
+// for the last record before the end.
 //
 // If the outcome of a commit is unknown, the partition and Run stop. After the restart, the initialization of the
 // transactional id settles the transaction, and recovery reads the result. The local store is written only after Kafka, and
-// without a write-ahead log, because the changelog serves as one. A store is deleted and rebuilt if it is damaged, if it
-// belongs to another topic, partition or cluster, or if it was offline for so long that the changelog may have dropped
+// without a write-ahead log, because the changelog serves as one. A store is deleted and rebuilt if it is damaged or belongs
+// to another topic, partition or cluster. The same happens if it was offline for so long that the changelog may have dropped
 // deletions.
 //
 // # Errors
@@ -53,8 +53,8 @@
 //	panic               drops the pending batch, and Run returns an error with the text and place of the panic
 //	*FatalError         from Run: calling Run again does not help, and the error says what to do first. Causes: an input that was
 //	                    recreated, ends before the applied offset, or starts after it; a changelog that lost records
-//	full disk           a *LowDiskError, or a *DiskError if the disk is read-only or broken. Nothing is committed until the disk
-//	                    is repaired
+//	full disk           a *LowDiskError, or a *DiskError if the disk is read-only or broken. Nothing is committed until
+//	                    the disk accepts writes again
 //
 // # Limits
 //
@@ -65,13 +65,13 @@
 //
 // # Reserved rows
 //
-// Deletion. What deletes the kernel's own rows, by the first byte of their names:
+// Deletion. What deletes each kind of reserved row, by the first byte of their names:
 //
 //	'a'  applied offset of an input    never: one for each input and partition
 //	't'  timers                        event: they fire, or the callback drops them
-//	'v'  whether an input's records emit    never: one for each input and partition of a generation
-//	'f'  fences                        event: compaction of the changelog; in no store
-//	'c'  transaction markers           event: the end of recovery; in memory alone
+//	'v'  whether an input emits        never: one for each input and partition of a generation
+//	'f'  fences                        event: compaction of the changelog; never in a store
+//	'c'  transaction markers           event: the end of recovery; only in memory
 //	'o'  offset of the local store     event: the store is removed; one for each store
 //	'm'  identity of the local store   event: the store is removed; one for each store
 //

@@ -2,11 +2,10 @@ package rows
 
 import "bytes"
 
-// recentRows caches rows that callbacks have read recently. A lookup in Pebble takes one to two microseconds even if its
-// block cache is warm, because it searches every memtable and level, and most records have an owner that was used a moment
-// before. The cache contains what the store contains after the batch in flight is applied. It does not cache missing rows.
-// It has two generations of owners: an owner that is not read during a whole generation is evicted. The zero value caches
-// nothing.
+// recentRows caches rows that callbacks have read recently. A lookup in Pebble takes one to two microseconds even with a
+// warm block cache, because it searches every memtable and level. Most records have an owner that was used a moment before.
+// The cache contains what the store contains after the batch in flight is applied. It does not cache missing rows. It has
+// two generations of owners: an owner that is not read during a whole generation is evicted. The zero value caches nothing.
 type recentRows struct {
 	most  int // bytes per generation
 	bytes int // of young, approximately

@@ -6,10 +6,11 @@ import (
 )
 
 // If a log starts after the last applied offset, retention has deleted records, or only transaction markers and aborted
-// records. The consumer delivers neither, so after their deletion nobody can distinguish the two cases. Therefore each
-// partition checks its idle inputs: it reads the log after the last applied record, and counts markers and aborted records
-// as applied. One case remains: if the process stops between the last record and this check, and stays down for longer than
-// the retention, the group fails to start as if records were lost.
+// records. The consumer delivers neither, so after their deletion the two cases look the same. Therefore each partition
+// checks its idle inputs: it reads the log after the last applied record, and counts markers and aborted records as applied.
+//
+// One case remains: the process stops between the last record and this check, and stays down for longer than the retention.
+// Then the group fails to start as if records were lost.
 
 const (
 	restEvery  = 10 * time.Second // an input without new records for this long is checked

@@ -56,10 +56,10 @@ func (s *Shared) recentBytes() int { return int(s.recent / (2 * max(s.stores.Loa
 
 // pace limits the commit rate of a process. Each partition waits a gap between the starts of two commits. The gap grows from
 // least to most as the commit rate rises from perSecond to twice that. A transaction costs the brokers half a millisecond of
-// CPU, and a record costs little.
+// CPU; its records cost little.
 //
 // Each second, the gap moves a quarter of the way to its target. The commit rate depends strongly on the gap. With full
-// steps, the gap would oscillate between its extremes as long as the load lasts, and records would wait for the longest gap
+// steps, the gap would oscillate between its extremes as long as the load lasts. Records would then wait for the longest gap
 // every other second.
 type pace struct {
 	least, most time.Duration
@@ -105,8 +105,8 @@ func (p *pace) gapAt(commits int64) time.Duration {
 // cell rate algorithm (ITU-T I.371). due is when the next commit would be due if all were one gap apart.
 type rhythm struct{ due time.Time }
 
-// atOnce is how many commits may follow each other without a gap. With random arrivals at two thirds of the rate that the
-// gap allows, four in ten records wait if the gap is kept each time, and two in ten if it is kept on average.
+// atOnce is how many commits may follow each other without a gap. Take random arrivals at two thirds of the rate that the
+// gap allows. If the gap is kept each time, four in ten records wait; if it is kept on average, two in ten.
 const atOnce = 2
 
 // wait returns how long the next commit must wait. It need not wait if the result is 0 or negative.

@@ -26,8 +26,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/stored"
 )
 
-// storesEqualLog opens every local store in the directories, which must not be in use, and compares each row with the
-// changelog up to the store's offset. It returns the number of stores.
+// storesEqualLog opens every local store in the directories and compares each row with the changelog up to the store's
+// offset. The stores must not be in use. It returns the number of stores.
 func (w *wire) storesEqualLog(t testing.TB, dirs ...string) int {
 	t.Helper()
 	byPartition := map[int32][]*kgo.Record{}

@@ -7,9 +7,9 @@
 // parameter halfLife holds τ.
 //
 // This is forward decay (Cormode, Shkapenyuk, Srivastava, Xu: "Forward Decay: A Practical Time Decay Model for Streaming
-// Systems", ICDE 2009), which Reddit's hot ranking also uses. The decayed weight of an item, quality · weight · e^(−age/τ),
-// differs from e^score only by the factor e^(−now/τ), which is the same for all items. Therefore the order of two items
-// never changes, and stored scores need no updates as time passes.
+// Systems", ICDE 2009), which Reddit's hot ranking also uses. The decayed weight of an item is quality · weight ·
+// e^(−age/τ). It differs from e^score only by the factor e^(−now/τ), which is the same for all items. Therefore the order of
+// two items never changes, and stored scores need no updates as time passes.
 package score
 
 import (
