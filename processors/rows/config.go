@@ -32,8 +32,8 @@ type Config struct {
 	// MaxBatchMessages is the number of input records at which a batch accepts no more, 1 to 1,000,000.
 	MaxBatchMessages int `yaml:"max_batch_messages"`
 
-	// MaxRecordRows limits the rows and records that one input record may write, 1000 to 1,048,576. Beyond, it is a bad
-	// record.
+	// MaxRecordRows limits the rows and records that one input record may write, 1000 to 1,048,576. An input record that
+	// exceeds it is a bad record.
 	MaxRecordRows int `yaml:"max_record_rows"`
 	// MaxRecordBytes limits their bytes, 1 MiB to 64 MiB.
 	MaxRecordBytes int `yaml:"max_record_bytes"`

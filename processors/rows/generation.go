@@ -149,9 +149,9 @@ type Copied struct {
 }
 
 // Copy fills the changelog of a new generation with rows of the active one, as of the end of its committed records. It
-// copies the rows that keep selects, the applied offsets of the inputs, and the timers. keep is called for each record of
-// the changelog; a nil value deletes a row. The new generation resumes at these offsets. Its topics must exist and be empty,
-// and it must have no members.
+// copies the rows that keep selects, the applied offsets of the inputs, and the timers. keep is called for each changelog
+// record of an owner; a nil value deletes a row. The new generation resumes at these offsets. Its topics must exist and be
+// empty, and it must have no members.
 func Copy(ctx context.Context, k topics.Kafka, base string, from, to int, keep Keep, add func(rows int)) (Copied, error) {
 	c := copier{
 		kafka: k, from: topics.GenerationName(base, from), to: topics.GenerationName(base, to), keep: keep, add: add,

@@ -192,8 +192,8 @@ func (s *store) loadOffset() error {
 	return nil
 }
 
-// old returns an error if the changelog may have dropped tombstones since the store was complete. It also rejects a time that is
-// equally far in the future, because a clock was changed.
+// old returns an error if the changelog may have dropped tombstones since the store was complete. It also rejects a time
+// that is equally far in the future, because a clock was changed.
 func (s *store) old(keeps time.Duration) error {
 	if away := s.opened.Sub(s.complete); keeps > 0 && away.Abs() > keeps {
 		return fmt.Errorf("%w: since %s", errStale, s.complete.UTC().Format(time.RFC3339))

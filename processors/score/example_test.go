@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The time constant is one day. A pin that is one day old ranks above a new pin if its author's edge weight is three times
-// as high, because 3 > e.
+// The time constant is one day. A one-day-old pin ranks above a new pin if its author's edge weight is three times as high,
+// because 3 > e.
 func ExampleBase() {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	older := score.Base(1, schemas.MicrosOf(now.Add(-24*time.Hour)), 24*time.Hour)
