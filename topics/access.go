@@ -15,34 +15,34 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
-// ClientConfig says how this process reaches the brokers, beyond where they are. The zero value: over connections that
-// nobody secures, as nobody, from nowhere, as a new member each time.
+// ClientConfig configures how this process connects to the brokers, apart from their addresses. The zero value means no
+// encryption, no authentication, no rack, and dynamic group membership.
 type ClientConfig struct {
 	TLS  secure.TLS `yaml:"tls"`
 	SASL SASL       `yaml:"sasl"`
-	// Rack is where this process stands, in the words of the brokers' broker.rack: with
-	// replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector on them it reads from the replica
-	// there. Empty: from the leader, always.
+	// Rack is the rack of this process, with the same naming as the brokers' broker.rack. If the brokers have
+	// replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector, the process reads from the replica
+	// in its rack. Empty: it always reads from the leader.
 	Rack string `yaml:"rack"`
-	// Static makes this process a static member of the groups that keep rows, by the name of its address: while it is away
-	// its partitions wait for it, up to rows.session_timeout, instead of going to others. Default: off.
+	// Static makes this process a static member of the groups that keep rows, named after its address. While it is down,
+	// its partitions are not reassigned until rows.session_timeout has passed. Default: off.
 	Static bool `yaml:"static"`
 }
 
-// SASL says as whom the brokers are asked. The zero value: as nobody.
+// SASL configures the authentication to the brokers. The zero value means no authentication.
 type SASL struct {
 	Mechanism    string `yaml:"mechanism"` // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
 	secure.Login `yaml:",inline"`
 }
 
-// The mechanisms that SASL knows, as brokers name them. PLAIN sends the password itself: only over TLS.
+// The mechanisms that SASL supports, as brokers name them. PLAIN sends the password itself, so it requires TLS.
 const (
 	Plain       = "PLAIN"
 	ScramSHA256 = "SCRAM-SHA-256"
 	ScramSHA512 = "SCRAM-SHA-512"
 )
 
-// Validate reports every value that is out of its bounds or does not go with the others.
+// Validate reports every value that is out of its bounds or conflicts with another.
 func (c ClientConfig) Validate() error {
 	problems := []error{secure.Under("tls", c.TLS.Validate()), secure.Under("sasl", c.SASL.Validate())}
 	if c.SASL.Mechanism == Plain && !c.TLS.Enabled {
@@ -54,7 +54,7 @@ func (c ClientConfig) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Validate reports every value that does not go with the others.
+// Validate reports every value that conflicts with another.
 func (s SASL) Validate() error {
 	problems := []error{s.Login.Validate()}
 	if known := []string{Plain, ScramSHA256, ScramSHA512}; s.Mechanism != "" && !slices.Contains(known, s.Mechanism) {
@@ -66,7 +66,8 @@ func (s SASL) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Kafka returns how to reach brokers. It fails when a file of certificates or of a secret cannot be read.
+// Kafka returns the connection settings for brokers. It returns an error if a certificate file or a secret file cannot be
+// read.
 func (c ClientConfig) Kafka(brokers []string, partitions int32) (Kafka, error) {
 	settings, err := c.TLS.Config()
 	if err != nil {
@@ -78,7 +79,8 @@ func (c ClientConfig) Kafka(brokers []string, partitions int32) (Kafka, error) {
 	return Kafka{Brokers: brokers, Partitions: partitions, TLS: settings, SASL: c.SASL, Rack: c.Rack}, nil
 }
 
-// mechanism is how franz-go's clients say who they are; the password is read for each connection. Nil: they do not.
+// mechanism returns the mechanism for franz-go clients, which reads the password for each connection. It returns nil if
+// authentication is off.
 func (s SASL) mechanism() sasl.Mechanism {
 	switch s.Mechanism {
 	case Plain:
@@ -99,7 +101,7 @@ func (s SASL) scram(context.Context) (scram.Auth, error) {
 	return scram.Auth{User: s.User, Pass: password}, err
 }
 
-// sarama has sarama's clients say the same.
+// sarama configures the same authentication for a sarama client.
 func (s SASL) sarama(c *sarama.Config) error {
 	if s.Mechanism == "" {
 		return nil
@@ -117,17 +119,17 @@ func (s SASL) sarama(c *sarama.Config) error {
 	return nil
 }
 
-// exchange is one authentication of a sarama client by franz-go's SCRAM: sarama has none of its own.
+// exchange is one SCRAM authentication of a sarama client. It uses franz-go's SCRAM, because sarama has no implementation.
 type exchange struct {
 	mechanism sasl.Mechanism
 	session   sasl.Session // nil before the first step
 	done      bool
 }
 
-// Begin ignores its arguments: the mechanism knows who it is.
+// Begin ignores its arguments: the mechanism has the credentials.
 func (e *exchange) Begin(_, _, _ string) error { return nil }
 
-// Step answers what the broker said; at first that is nothing.
+// Step returns the answer to the broker's challenge. The first challenge is empty.
 func (e *exchange) Step(said string) (string, error) {
 	var answer []byte
 	var err error
@@ -139,10 +141,11 @@ func (e *exchange) Step(said string) (string, error) {
 	return string(answer), err
 }
 
-// Done tells whether the broker has proved that it knows the password, too.
+// Done reports whether the broker has proved that it knows the password, too.
 func (e *exchange) Done() bool { return e.done }
 
-// memberID is a member's name as the brokers allow it: letters, digits, and three signs.
+// memberID returns name with every character that brokers do not allow in a member id replaced by "-". Allowed are letters,
+// digits, ".", "_" and "-".
 func memberID(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {

@@ -22,23 +22,23 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// realSecured names the variable with the address of a Kafka broker that wants TLS and a login, as .ci/services starts
-// kafka-secured: its certificates are in the directory that realCertificates names.
+// realSecured names the variable with the address of a Kafka broker that requires TLS and a login. .ci/services starts it
+// as kafka-secured. Its certificates are in the directory that realCertificates names.
 const (
 	realSecured      = "SMARTFEED_TEST_KAFKA_SECURED"
 	realCertificates = "SMARTFEED_TEST_CERTIFICATES"
 )
 
-// secured is a broker that wants TLS and a login.
+// secured is a broker that requires TLS and a login.
 type secured struct {
-	broker, mutual string // where; mutual wants a certificate instead of a login
-	dir            string // of certificates
-	refuses        string // what it says to a wrong password; the embedded broker hangs up
+	broker, mutual string // addresses; mutual requires a certificate instead of a login
+	dir            string // directory of the certificates
+	refuses        string // error for a wrong password; the embedded broker closes the connection
 }
 
 func (s secured) file(name string) string { return filepath.Join(s.dir, name) }
 
-// as is how the user of the tests reaches it.
+// as returns the configuration with which the test user connects.
 func (s secured) as(mechanism string) topics.ClientConfig {
 	return topics.ClientConfig{
 		TLS: secure.TLS{Enabled: true, Certificates: secure.Certificates{CAFile: s.file(securetest.CA)}},
@@ -48,7 +48,7 @@ func (s secured) as(mechanism string) topics.ClientConfig {
 	}
 }
 
-// fakeSecured is an embedded broker like that, and one that wants a certificate.
+// fakeSecured starts an embedded broker that requires a login, and one that requires a certificate.
 func fakeSecured(t *testing.T) secured {
 	t.Helper()
 	s := secured{dir: filepath.Join(t.TempDir(), "certificates")}
@@ -84,7 +84,7 @@ func fakeSecured(t *testing.T) secured {
 	return s
 }
 
-// realSecuredKafka is Apache Kafka with a listener of each kind.
+// realSecuredKafka returns Apache Kafka with a listener of each kind.
 func realSecuredKafka(t *testing.T) secured {
 	t.Helper()
 	at := os.Getenv(realSecured)
@@ -105,7 +105,7 @@ func realSecuredKafka(t *testing.T) secured {
 func TestEveryClientIsSecured(t *testing.T)          { everyClient(t, fakeSecured(t)) }
 func TestRealSecuredKafkaTakesEveryone(t *testing.T) { everyClient(t, realSecuredKafka(t)) }
 
-// everyClient has each kind of client work over each kind of login, and over a connection that the test dials.
+// everyClient tests each kind of client with each kind of login, and over a connection that the test dials.
 func everyClient(t *testing.T, s secured) {
 	certificate := topics.ClientConfig{TLS: secure.TLS{Enabled: true, Certificates: secure.Certificates{
 		CAFile: s.file(securetest.CA), CertFile: s.file(securetest.Client), KeyFile: s.file(securetest.Key),
@@ -132,7 +132,7 @@ func everyClient(t *testing.T, s secured) {
 	}
 }
 
-// worksWith makes a topic, produces to it in a transaction, and reads it with a group of franz-go's and of sarama's.
+// worksWith creates a topic, produces to it in a transaction, and reads it with a franz-go group and a sarama group.
 func worksWith(t *testing.T, k topics.Kafka, topic string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -199,7 +199,7 @@ func readWithSarama(ctx context.Context, k topics.Kafka, topic string, n int) er
 	}
 }
 
-// someRead ends with the n-th record.
+// someRead stops at the n-th record.
 type someRead struct {
 	n    int
 	read chan struct{}
@@ -222,7 +222,7 @@ func (s someRead) ConsumeClaim(_ sarama.ConsumerGroupSession, claim sarama.Consu
 func TestWhoIsRefusedIsTold(t *testing.T)      { refused(t, fakeSecured(t)) }
 func TestRealSecuredKafkaRefuses(t *testing.T) { refused(t, realSecuredKafka(t)) }
 
-// refused has clients that the broker does not let in end with an error that says why, and that does not hold the
+// refused checks that clients that the broker rejects return an error that names the reason and does not contain the
 // password.
 func refused(t *testing.T, s secured) {
 	wrong := func(mechanism string) topics.ClientConfig {
@@ -239,7 +239,7 @@ func refused(t *testing.T, s secured) {
 	for _, c := range []struct {
 		name string
 		as   topics.ClientConfig
-		says string // by franz-go
+		says string // the error of franz-go
 	}{
 		{"a wrong password, plain", wrong(topics.Plain), login},
 		{"a wrong password, scram-256", wrong(topics.ScramSHA256), login},

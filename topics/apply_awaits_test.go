@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
-// Brokers of Kafka show a setting a moment after they have taken it.
+// Kafka brokers report a setting a moment after they accept it.
 func TestApplyWaitsUntilWhatItAlteredIsShown(t *testing.T) {
 	w := newBareWire(t)
 	if _, err := topics.Apply(t.Context(), w.kafka, topics.Catalogue(oneBroker())); err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// fakeLog is a partition: at each offset nothing readable, or a record that began at a time.
+// fakeLog is a partition. Each offset holds a record with an origin time, or no readable record.
 type fakeLog struct {
 	sinces []schemas.Micros // -1: marker or aborted
 	reads  int
-	piece  int // offsets a read covers
+	piece  int // offsets per read
 }
 
 func (l *fakeLog) read(from int64) ([]*kgo.Record, int64, error) {
@@ -29,8 +29,7 @@ func (l *fakeLog) read(from int64) ([]*kgo.Record, int64, error) {
 	return records, next, nil
 }
 
-// Whatever is looked at in whatever steps: pending is whether an old record lies between the committed offset and the
-// end.
+// In whatever steps the log is read, pending reports whether an old record lies between the committed offset and the end.
 func TestBacklogIsTheOldRecordsNotWorkedOff(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &fakeLog{piece: rapid.IntRange(1, 5).Draw(t, "piece")}
@@ -56,7 +55,7 @@ func TestBacklogIsTheOldRecordsNotWorkedOff(t *testing.T) {
 	})
 }
 
-// A reader that is far behind is not read after; one that is near is read once.
+// A large backlog is not read at all, and a small one is read once.
 func TestBacklogReadsLittle(t *testing.T) {
 	l := &fakeLog{piece: 1000, sinces: make([]schemas.Micros, 10*maxScan)}
 	n := int64(len(l.sinces))

@@ -8,18 +8,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Bounds of a batch that clients decode. A producer chooses how often records and headers repeat in what it compresses: 8 KB can
-// be four million headers, each of which is 2 bytes decompressed and 56 in memory.
+// Bounds of a batch that clients decode. A producer controls how far a batch expands: 8 KB can hold four million headers,
+// each of which takes 2 bytes decompressed and 56 in memory.
 const (
-	// MaxDecompressedBytes bounds the bytes of a batch's records when they are decompressed.
+	// MaxDecompressedBytes bounds the decompressed bytes of a batch's records.
 	MaxDecompressedBytes = 64 << 20
-	// MaxDecodedBytes bounds the memory of a batch's records when they are decoded, with recordCost and headerCost.
+	// MaxDecodedBytes bounds the memory of a batch's decoded records, including recordCost and headerCost.
 	MaxDecodedBytes = 128 << 20
-	// MaxHeaders bounds the headers of a record.
+	// MaxHeaders bounds the headers of one record.
 	MaxHeaders = 1024
 
-	recordCost = 300 // bytes of a record in memory beside its own, in the larger of sarama and franz-go
-	headerCost = 64  // likewise of a header
+	recordCost = 300 // bytes of memory per record beyond its own bytes, in the larger of sarama and franz-go
+	headerCost = 64  // the same per header
 )
 
 var (
@@ -27,9 +27,9 @@ var (
 	errMalformedBatch = errors.New("malformed records")
 )
 
-// decodedSize returns the number of a batch's decompressed records, and what they take in memory when they are decoded. It
-// fails with errLargeBatch for records beyond the bounds, and with errMalformedBatch for what no client decodes. It allocates
-// nothing for a batch within the bounds.
+// decodedSize returns the number of a batch's decompressed records and the memory that they take when decoded. It returns
+// errLargeBatch for records beyond the bounds, and errMalformedBatch for records that no client can decode. It does not
+// allocate for a batch within the bounds.
 func decodedSize(raw []byte) (records, size int, err error) {
 	for size = len(raw); len(raw) > 0; records++ {
 		length, n := binary.Varint(raw)
@@ -48,7 +48,8 @@ func decodedSize(raw []byte) (records, size int, err error) {
 	return records, size, nil
 }
 
-// countHeaders walks over one record: attributes, time, offset, key, value, headers.
+// countHeaders returns the number of headers of one record. The fields of a record are attributes, time, offset, key, value
+// and headers.
 func countHeaders(record []byte) (int, error) {
 	if len(record) == 0 {
 		return 0, errMalformedBatch
@@ -60,7 +61,7 @@ func countHeaders(record []byte) (int, error) {
 	c.skipBytes()
 	n := c.varint()
 	switch {
-	case c.failed || n < 0 || n > int64(len(c.rest)/2): // a header is two bytes at least
+	case c.failed || n < 0 || n > int64(len(c.rest)/2): // a header takes at least two bytes
 		return 0, errMalformedBatch
 	case n > MaxHeaders:
 		return 0, fmt.Errorf("%w: a record has %d headers, more than %d", errLargeBatch, n, MaxHeaders)
@@ -75,14 +76,14 @@ func countHeaders(record []byte) (int, error) {
 	return int(n), nil
 }
 
-// recordCursor reads the fields of a record. It stays where it is once it has failed.
+// recordCursor reads the fields of a record. After a failure it no longer advances.
 type recordCursor struct {
 	rest   []byte
 	failed bool
 }
 
 func (c *recordCursor) varint() int64 {
-	if len(c.rest) > 0 && c.rest[0] < 0x80 { // nearly all
+	if len(c.rest) > 0 && c.rest[0] < 0x80 { // the common case
 		b := c.rest[0]
 		c.rest = c.rest[1:]
 		return int64(b>>1) ^ -int64(b&1)
@@ -96,7 +97,7 @@ func (c *recordCursor) varint() int64 {
 	return v
 }
 
-// skipBytes skips a byte string; a length of -1 is null.
+// skipBytes skips a byte string. A length of -1 means null.
 func (c *recordCursor) skipBytes() {
 	n := c.varint()
 	switch {
@@ -108,8 +109,8 @@ func (c *recordCursor) skipBytes() {
 	}
 }
 
-// boundedDecompressor is a kgo.Decompressor that refuses batches beyond the bounds before the client decodes them. The client
-// then fails with a *kgo.ErrDecompressTooLarge.
+// boundedDecompressor is a kgo.Decompressor that rejects batches beyond the bounds before the client decodes them. The
+// client then returns a *kgo.ErrDecompressTooLarge.
 type boundedDecompressor struct{ kgo.Decompressor }
 
 func (d boundedDecompressor) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byte, error) {
@@ -117,7 +118,7 @@ func (d boundedDecompressor) Decompress(src []byte, codec kgo.CompressionCodecTy
 	if err != nil || codec == kgo.CodecNone {
 		return out, err
 	}
-	if _, _, err := decodedSize(out); errors.Is(err, errLargeBatch) { // the client tells of what is malformed
+	if _, _, err := decodedSize(out); errors.Is(err, errLargeBatch) { // the client reports malformed batches itself
 		return nil, fmt.Errorf("%w: %w", kgo.ErrMaxDecompress, err)
 	}
 	return out, nil

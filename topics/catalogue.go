@@ -34,42 +34,42 @@ const (
 	Replays         = "replays"          // pin
 	RelatedRequests = "related-requests" // pin
 	BoardSaves      = "board-saves"      // board
-	RelatedPairs    = "related-pairs"    // a partition's
-	Deliveries      = "deliveries"       // followee, in the partition of the users it brings something to
+	RelatedPairs    = "related-pairs"    // none, in the partition of the pins and interests that the record lists
+	Deliveries      = "deliveries"       // followee, in the partition of the users that it delivers to
 	Served          = "served"           // user
 	FeedEntries     = "feed-entries"     // user
 	Impressions     = "impressions"      // none, in the partition of the pins
 	FeatureLog      = "feature-log"      // entity
 	DeadLetters     = "dead-letters"     // source topic
 	RetryOrders     = "retry-orders"     // source topic
-	Generations     = "generations"      // group, compacted: which generations of it there are
-	InterestMarks   = "interest-marks"   // a partition's
+	Generations     = "generations"      // group, compacted: the active generation and the one being built
+	InterestMarks   = "interest-marks"   // none, in the partition of the terms, users and interests that the record lists
 
 	InterestDecisions = "interest-decisions" // term, compacted
 )
 
-// Names of the consumers: the groups with rows, and the sinks.
+// Names of the consumers: the groups that keep rows, and the sinks.
 const (
 	Objects      = "objects"
 	Actors       = "actors"
 	Fanout       = "fanout"
-	Related      = "related" // pins and interests that go together
+	Related      = "related" // related pins and interests
 	Pools        = "pools"
-	Retries      = "retries"     // dead letters that are tried again
-	Interests    = "interests"   // terms, and who and what goes with interests
-	Materialize  = "materialize" // once a feed store
+	Retries      = "retries"     // retries dead letters
+	Interests    = "interests"   // terms, and the interests of users and pins
+	Materialize  = "materialize" // one group per feed store, see MaterializeGroup
 	Features     = "features"
-	FeatureFiles = "feature-files" // the training log's
+	FeatureFiles = "feature-files" // the training log
 	Insights     = "insights"
 )
 
-// Producers is who writes the input topics: any Kafka client.
+// Producers is the writer of the input topics: any Kafka client.
 const Producers = "producers"
 
 // Serving is the feed service as a writer of topics.
 const Serving = "serving"
 
-// Operators is who runs commands, as a writer of topics.
+// Operators is the person or program that runs commands, as a writer of topics.
 const Operators = "operators"
 
 // Default numbers of partitions of co-partitioned topics.
@@ -81,7 +81,7 @@ const (
 // TableOf returns the changelog topic of a group's rows.
 func TableOf(group string) string { return group + "-table" }
 
-// TicksOf returns the topic that wakes a group's timers.
+// TicksOf returns the topic that triggers a group's timers.
 func TicksOf(group string) string { return group + "-ticks" }
 
 // RowGroups returns the groups that keep rows.
@@ -89,42 +89,42 @@ func RowGroups() []string {
 	return []string{Objects, Actors, Fanout, Related, Pools, Interests, Retries}
 }
 
-// instanceReaders returns the sinks that fill a store of the process's own: each process is a consumer group by itself,
-// see InstanceGroup, and reads everything. Retries and dead letters name the reader, and are of all of its processes.
+// instanceReaders returns the sinks that fill a store local to the process. Each process has its own consumer group, see
+// InstanceGroup, and reads every partition. Retries and dead letters name the reader and apply to all of its processes.
 func instanceReaders() []string { return []string{Features, Insights} }
 
-// InstanceGroup returns the consumer group of a process, whose name among those that run is instance, as a reader.
+// InstanceGroup returns the consumer group of one process of a reader. instance must be unique among the running processes.
 func InstanceGroup(reader, instance string) string { return instancePrefix(reader) + instance }
 
 func instancePrefix(reader string) string { return reader + "-" }
 
-// Topic is one topic as it should be.
+// Topic is the desired state of one topic.
 type Topic struct {
 	Name       string
-	Key        string        // what the record key is
+	Key        string        // the meaning of the record key
 	Record     string        // Go type of the value in package schemas; "" for bytes private to one group
-	Partitions int32         // all topics of groups with rows have the same number
-	Replicas   int16         // of each partition
+	Partitions int32         // the same for all topics of groups with rows
+	Replicas   int16         // per partition
 	InSync     int16         // replicas that must have a record before it is acknowledged
-	Compact    bool          // only the newest record of a key is kept; else all records of the last Retention
-	Retention  time.Duration // 0: for ever
-	AppendTime bool          // records carry the broker's clock instead of the producer's
+	Compact    bool          // keep only the newest record of each key; otherwise keep all records for Retention
+	Retention  time.Duration // 0: unlimited
+	AppendTime bool          // records carry the broker's time instead of the producer's
 	Writers    []string
 	Readers    []string // consumers that commit offsets
-	Explicit   bool     // the writer chooses the partition; else it is that of the key
-	Whole      bool     // every process holds all of it, under a consumer group of its own
-	Embedded   bool     // on the embedded broker: no clean-up, which is not safe there, and the producer's clock
+	Explicit   bool     // the writer chooses the partition; otherwise the key does
+	Whole      bool     // global table: every process holds a full copy, under its own consumer group
+	Embedded   bool     // on the embedded broker: no log cleaner, which is not safe there, and the producer's time
 }
 
-// Profile is what of the catalogue depends on the installation.
+// Profile holds the values of the catalogue that depend on the installation.
 type Profile struct {
-	Partitions int32 // of co-partitioned topics; 0: 4 embedded, 8 real
-	Replicas   int16 // 0: 1 embedded, 3 real
+	Partitions int32 // of co-partitioned topics; 0: 4 embedded, 8 otherwise
+	Replicas   int16 // 0: 1 embedded, 3 otherwise
 	Embedded   bool
-	Actions    time.Duration // how long the topic actions is kept; 0: 7 days
+	Actions    time.Duration // retention of the topic actions; 0: 7 days
 }
 
-// withDefaults fills in the zero fields.
+// withDefaults returns p with its zero fields set to the defaults.
 func (p Profile) withDefaults() Profile {
 	partitions, replicas := int32(RealPartitions), int16(3)
 	if p.Embedded {
@@ -144,18 +144,19 @@ func (p Profile) withDefaults() Profile {
 
 const (
 	forever time.Duration = 0
-	// derivedRetention is for records that are of no use once every reader has applied them: the longest stop of a
-	// group that is survived without a rebuild.
+	// derivedRetention applies to records that are useless once every reader has applied them. A group can be stopped for
+	// this long without needing a rebuild.
 	derivedRetention = 7 * 24 * time.Hour
-	// DeletionsKept is how long a compacted topic says at least that a key was deleted: who has read it up to some moment
-	// and goes on there later than this may miss deletions.
+	// DeletionsKept is the minimum time that a compacted topic keeps a tombstone. A reader that resumes after a longer
+	// pause may miss deletions.
 	DeletionsKept = derivedRetention
-	// tickRetention is for ticks, which only wake whoever is awake.
+	// tickRetention applies to ticks, which only trigger the timers of running groups.
 	tickRetention = 24 * time.Hour
 )
 
-// Catalogue returns every topic and table, in the order in which records flow. Pins, follows and users are kept for
-// ever; the topics of one group's rows are compacted; everything else is kept for a week.
+// Catalogue returns every topic and changelog, in the order in which records flow. Pins, follows and users are kept
+// forever. Changelogs, global tables and the topic generations are compacted. Actions are kept for p.Actions, ticks for 24
+// hours, and everything else for a week.
 func Catalogue(p Profile) []Topic {
 	p = p.withDefaults()
 	all := append(inputs(p), derived()...)
@@ -166,12 +167,12 @@ func Catalogue(p Profile) []Topic {
 	return all
 }
 
-// settle gives topics what they have of the profile.
+// settle sets the fields that depend on the profile.
 func settle(list []Topic, p Profile) {
 	for i := range list {
 		t := &list[i]
 		t.Partitions, t.Replicas = p.Partitions, p.Replicas
-		t.InSync = max(1, p.Replicas-1) // one broker may be away
+		t.InSync = max(1, p.Replicas-1) // one broker may be unavailable
 		t.AppendTime = !p.Embedded
 		t.Embedded = p.Embedded
 	}
@@ -239,7 +240,8 @@ func groupTopics(group string) []Topic {
 	}
 }
 
-// consumers returns who commits offsets on the topics of a catalogue, in the order in which records reach them.
+// consumers returns the consumers that commit offsets on the topics of a catalogue, in the order in which records reach
+// them.
 func consumers(catalogue []Topic) []string {
 	var names []string
 	for _, t := range catalogue {
@@ -252,7 +254,7 @@ func consumers(catalogue []Topic) []string {
 	return names
 }
 
-// ReadBy returns the topics on which a consumer of the catalogue commits offsets, in the catalogue's order.
+// ReadBy returns the topics on which a consumer commits offsets, in the order of the catalogue.
 func ReadBy(group string) []string {
 	var names []string
 	for _, t := range Catalogue(Profile{}) {
@@ -263,8 +265,8 @@ func ReadBy(group string) []string {
 	return names
 }
 
-// MaterializeGroup is the group that fills a feed store, each store having one of its own. The name of the first store is "",
-// and its group Materialize.
+// MaterializeGroup returns the consumer group that fills a feed store. The name of the first store is "", and its group is
+// Materialize; each further store has a group of its own.
 func MaterializeGroup(store string) string {
 	if store == "" {
 		return Materialize

@@ -34,8 +34,8 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// What decides whether something can be lost: the inputs that everything can be made from again are kept for ever, what
-// is read whole or recovered from is compacted, nothing else is kept for ever.
+// Retention decides whether data can be lost. Input topics from which everything can be rebuilt are kept forever. Global
+// tables and changelogs are compacted. Nothing else is kept forever.
 func TestWhatIsKept(t *testing.T) {
 	for _, topic := range topics.Catalogue(topics.Profile{}) {
 		want := "for a time"

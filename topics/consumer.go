@@ -14,36 +14,37 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
-// ConsumerConfig says who consumes what.
+// ConsumerConfig configures Consume.
 type ConsumerConfig struct {
 	Kafka   Kafka
 	Group   string
-	Reader  string // whose retried records are handed over, see Retry, default Group
+	Reader  string // the reader for which retried records are delivered, see Retry; default Group
 	Topics  []string
-	MaxPoll int // records handed over at once, default 5,000
-	// Quiet is how long nothing may come before the brokers are asked whether they are there, default 1 minute: the client
-	// would go on trying without a word for as long as they are away, or do not let it in.
+	MaxPoll int // maximum number of records per call of handle, default 5,000
+	// Quiet is how long a poll may stay empty before the consumer pings the brokers, default 1 minute. Without the ping,
+	// the client would retry silently while the brokers are unavailable or refuse it.
 	Quiet time.Duration
 }
 
 const (
 	defaultMaxPoll = 5000
 	defaultQuiet   = time.Minute
-	// commitTimeout bounds committing and leaving when the caller wants to stop.
+	// commitTimeout bounds committing, and bounds leaving the group, after ctx has been canceled.
 	commitTimeout = 5 * time.Second
 )
 
-// Consume joins a group and hands over committed records, each partition in its order, from the oldest on when the
-// group is new. It commits after handle has returned nil and before the next call, so that an offset says that the
-// effect is there; records whose offset did not get committed come again, to whoever has the partition then. While
-// handle runs no partition is taken away.
+// Consume joins a group and passes committed records to handle, in order within each partition. A new group starts at the
+// oldest record. Consume commits after handle has returned nil and before the next call, so a committed offset means that
+// the effect exists. Records whose offset was not committed are delivered again, to the then owner of the partition. No
+// partition is revoked while handle runs.
 //
-// It returns nil when ctx has ended, after a clean leave; otherwise what handle returned, or why consuming or
-// committing cannot go on: also when the brokers cannot be reached, or refuse this client. It may be called again.
+// Consume returns nil when ctx is canceled, after it has left the group. Otherwise it returns the error of handle, or the
+// reason why it cannot consume or commit, such as brokers that are unreachable or refuse this client. It may be called
+// again.
 //
-// It fails with a *ChangedTopicError if retention removed records that the group has not committed, or if a topic ends before
-// the group's offsets. It fails so until these are set back. A topic that was recreated is read from its oldest record on:
-// brokers remove the offsets of a topic with the topic.
+// It returns a *ChangedTopicError if retention removed records that the group has not committed, or if a topic ends before
+// the group's offsets. The error persists until the offsets are reset. A recreated topic is read from its oldest record,
+// because brokers delete the offsets of a topic with the topic.
 func Consume(ctx context.Context, cfg ConsumerConfig, handle func(ctx context.Context, records []*kgo.Record) error) error {
 	if err := cfg.checkCommitted(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -59,7 +60,7 @@ func Consume(ctx context.Context, cfg ConsumerConfig, handle func(ctx context.Co
 	})
 }
 
-// checkCommitted fails with a *ChangedTopicError if the topics no longer have the records after the group's offsets.
+// checkCommitted returns a *ChangedTopicError if the topics no longer have the records after the group's offsets.
 func (cfg ConsumerConfig) checkCommitted(ctx context.Context) error {
 	adm, err := cfg.Kafka.Admin()
 	if err != nil {
@@ -80,13 +81,14 @@ func (cfg ConsumerConfig) checkCommitted(ctx context.Context) error {
 	return err
 }
 
-// committable are offsets of the next records, by topic and partition, as the client commits them.
+// committable holds the offset of the next record, by topic and partition, as the client commits it.
 type committable = map[string]map[int32]kgo.EpochOffset
 
-// handler works records off. done is where their partitions go on; there may be no records but for markers.
+// handler processes records. done holds the next offset of each of their partitions. If only transaction markers were read,
+// records is empty.
 type handler = func(ctx context.Context, records []*kgo.Record, done committable) error
 
-// consume is Consume with more options.
+// consume is Consume with a handler that receives the offsets, and with further client options.
 func consume(ctx context.Context, cfg ConsumerConfig, handle handler, opts ...kgo.Opt) error {
 	if cfg.Reader == "" {
 		cfg.Reader = cfg.Group
@@ -100,10 +102,10 @@ func consume(ctx context.Context, cfg ConsumerConfig, handle handler, opts ...kg
 	client, err := cfg.Kafka.Client(append([]kgo.Opt{
 		kgo.ConsumerGroup(cfg.Group),
 		kgo.ConsumeTopics(cfg.Topics...),
-		kgo.DisableAutoCommit(),         // only after the effect
-		kgo.BlockRebalanceOnPoll(),      // what is being handled stays ours until it is committed
-		kgo.KeepControlRecords(),        // markers are committed too: the lag reaches zero
-		kgo.RequireStableFetchOffsets(), // an offset inside an open transaction is not yet true
+		kgo.DisableAutoCommit(),         // commit only after the effect
+		kgo.BlockRebalanceOnPoll(),      // the partitions of polled records stay assigned until the records are committed
+		kgo.KeepControlRecords(),        // markers are committed too, so that the lag reaches zero
+		kgo.RequireStableFetchOffsets(), // an offset inside an open transaction is not final
 		kgo.SessionTimeout(6 * time.Second),
 		kgo.HeartbeatInterval(time.Second),
 		kgo.RebalanceTimeout(cfg.Kafka.rebalanceTimeout()),
@@ -127,7 +129,7 @@ func consume(ctx context.Context, cfg ConsumerConfig, handle handler, opts ...kg
 	}
 }
 
-// step polls once, handles, commits.
+// step polls once, calls handle, and commits.
 func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle handler) error {
 	polling, cancel := context.WithTimeout(ctx, cfg.Quiet)
 	fetches := client.PollRecords(polling, cfg.MaxPoll)
@@ -152,8 +154,8 @@ func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle ha
 	return commit(ctx, client, done)
 }
 
-// split returns the data records of fetches, without those that are retried for another reader, and for each partition
-// the offset after its last record of any kind.
+// split returns the data records of fetches without retries for other readers. For each partition it also returns the
+// offset after the last record of any kind.
 func split(fetches kgo.Fetches, reader string) ([]*kgo.Record, committable) {
 	records := make([]*kgo.Record, 0, fetches.NumRecords())
 	done := committable{}
@@ -170,7 +172,8 @@ func split(fetches kgo.Fetches, reader string) ([]*kgo.Record, committable) {
 	return records, done
 }
 
-// commit also goes on for a while when ctx ends: the effect is there, and not to repeat it costs little.
+// commit continues for up to commitTimeout after ctx is canceled. The effect exists already, and committing avoids a
+// repeat.
 func commit(ctx context.Context, client *kgo.Client, done committable) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
@@ -197,11 +200,11 @@ func commitError(resp *kmsg.OffsetCommitResponse) error {
 	return nil
 }
 
-// leave gives the partitions back at once, if the brokers answer in time.
+// leave returns the partitions immediately, if the brokers answer within commitTimeout.
 func leave(ctx context.Context, client *kgo.Client) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	client.AllowRebalance()
-	_ = client.LeaveGroupContext(ctx) // brokers that do not answer see the session time out
+	_ = client.LeaveGroupContext(ctx) // without an answer, the session times out
 	client.Close()
 }

@@ -49,7 +49,7 @@ func numbered(prefix string, n int) []string {
 	return values
 }
 
-// committed adds up the offsets that a group has committed on a topic.
+// committed returns the sum of the offsets that a group has committed on a topic.
 func (w *wire) committed(t *testing.T, group, topic string) int64 {
 	t.Helper()
 	offsets, err := w.admin(t).FetchOffsets(t.Context(), group)
@@ -139,7 +139,7 @@ func TestConsumeReportsAFailedCommit(t *testing.T) {
 	}
 }
 
-// What was aborted is not handed over, markers are not either, and the committed offsets still reach the end.
+// Aborted records and markers are not passed to handle, and yet the committed offsets reach the end.
 func TestConsumeReadsCommittedToTheVeryEnd(t *testing.T) {
 	w := newWire(t)
 	for i, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort, kgo.TryCommit} {
@@ -168,8 +168,8 @@ func TestConsumeReadsCommittedToTheVeryEnd(t *testing.T) {
 	}
 }
 
-// A retry for one group replaces the original record in a compacted topic, so another group that reads the topic again, such as
-// one that was set back, has to get it. In any other topic that group still has the original.
+// A retry for one group replaces the original record in a compacted topic. Another group that reads the topic again, for
+// example after an offset reset, must get the retry. In any other topic that group still gets the original.
 func TestConsume_GetsRetriesOfCompactedTopics(t *testing.T) {
 	w := newWire(t)
 	header := kgo.RecordHeader{Key: topics.RetryHeader, Value: topics.Retry{Group: "interests", Attempt: 1}.Value()}
@@ -196,7 +196,7 @@ func TestConsume_GetsRetriesOfCompactedTopics(t *testing.T) {
 	}
 }
 
-// end adds up the ends of a topic's partitions.
+// end returns the sum of the end offsets of a topic's partitions.
 func (w *wire) end(t *testing.T, topic string) int64 {
 	t.Helper()
 	l := w.log(t)
@@ -221,7 +221,7 @@ func (w *wire) log(t *testing.T) *topics.Log {
 	return l
 }
 
-// Members come and go while records are produced; every record has its effect, and an orderly handover repeats none.
+// Members join and leave while records are produced. Every record has its effect, and a clean handover repeats none.
 func TestConsumeHandsOver(t *testing.T) {
 	w := newWire(t)
 	var got seen
@@ -280,7 +280,7 @@ func (l *line) cut() {
 	}
 }
 
-// The client library would go on dialling without a word.
+// Without the ping, the client library would retry silently.
 func TestConsumeSaysThatTheBrokersAreAway(t *testing.T) {
 	w := newWire(t)
 	w.produce(t, topics.Pins, "a")

@@ -1,4 +1,9 @@
-// Package topics says where every record flows: each stream and table as data, under which key, with how many
-// partitions and what retention; the one hash that decides the partition; provisioning and verification; typed
-// producers and consumers; and the broker and registry that a single machine embeds.
+// Package topics defines where records flow. It contains:
+//
+//   - the catalogue: every topic and changelog as data, with its key, partition count, retention, writers and readers;
+//   - the hash that maps a key to a partition;
+//   - provisioning and verification of topics, and the ACLs of each role;
+//   - producers, consumers, global tables, and Wait.
+//
+// Package topics/embedded has the broker and the schema registry for a single machine.
 package topics

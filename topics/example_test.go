@@ -6,7 +6,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// What a producer in another language must come to: Java's murmur2 of the key, its sign masked, modulo the partitions.
+// A producer in another language must compute the same: Java's murmur2 of the key, with the sign masked, modulo the
+// partitions.
 func ExamplePartition() {
 	for _, key := range []string{"user:7", "board:9", "pin:42"} {
 		fmt.Println(key, topics.Partition(key, 16))

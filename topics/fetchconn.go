@@ -18,10 +18,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// fetchConn is a connection of sarama to a broker. sarama decodes all batches of an answer at once, allocates for each of their
-// records and headers, and asks again and again for a batch that it cannot decode. So the answers to its fetch requests are
-// read here first: batches are decompressed and bounded, and one that cannot be decoded within the bounds becomes a batch of one
-// record, which says why (see Unread) and has the last of its offsets. sarama writes each request with one call.
+// fetchConn is a sarama connection to a broker that bounds the memory of fetch responses.
+//
+// sarama decodes all batches of a response at once and allocates for each record and header. It requests a batch that it
+// cannot decode again without end. fetchConn therefore reads the responses to fetch requests first, and decompresses and
+// bounds their batches. A batch that cannot be decoded within the bounds is replaced by a batch of one record. This record
+// has the last offset of the batch and contains the reason, see Unread. fetchConn relies on sarama writing each request
+// with one call.
 type fetchConn struct {
 	net.Conn
 	unpack kgo.Decompressor
@@ -29,9 +32,9 @@ type fetchConn struct {
 	mu      sync.Mutex
 	fetches map[int32]int16 // versions of the fetch requests in flight, by correlation id
 
-	rest []byte // of an answer, to be read next
-	pass int    // bytes of an answer behind rest that are handed on as they come
-	err  error  // the answers cannot be told apart any more
+	rest []byte // unread bytes of the current response
+	pass int    // bytes of the response after rest, which Read copies through
+	err  error  // the response boundaries are lost
 }
 
 const (
@@ -39,7 +42,7 @@ const (
 	answerHead  = 4 + 4         // size, correlation id
 )
 
-// Write notes fetch requests.
+// Write records the correlation ids of fetch requests.
 func (c *fetchConn) Write(p []byte) (int, error) {
 	if len(p) >= requestHead && kmsg.Key(binary.BigEndian.Uint16(p[4:])) == kmsg.Fetch {
 		c.mu.Lock()
@@ -49,7 +52,7 @@ func (c *fetchConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// Read hands answers on.
+// Read returns the bytes of the responses, with fetch responses bounded.
 func (c *fetchConn) Read(p []byte) (int, error) {
 	if len(c.rest) == 0 && c.pass == 0 && c.err == nil {
 		c.err = c.next()
@@ -60,7 +63,7 @@ func (c *fetchConn) Read(p []byte) (int, error) {
 	case len(c.rest) > 0:
 		n := copy(p, c.rest)
 		if c.rest = c.rest[n:]; len(c.rest) == 0 {
-			c.rest = nil // it may be long
+			c.rest = nil // release the buffer, which may be large
 		}
 		return n, nil
 	}
@@ -69,7 +72,7 @@ func (c *fetchConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next reads the head of an answer, and all of one to a fetch request.
+// next reads the header of a response, and the whole response if it answers a fetch request.
 func (c *fetchConn) next() error {
 	head := make([]byte, answerHead)
 	if _, err := io.ReadFull(c.Conn, head); err != nil {
@@ -93,7 +96,7 @@ func (c *fetchConn) next() error {
 	return err
 }
 
-// answers returns the version of the fetch request that an answer is to.
+// answers returns the version of the fetch request that a response belongs to. It returns false for any other response.
 func (c *fetchConn) answers(correlation int32) (version int16, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +105,7 @@ func (c *fetchConn) answers(correlation int32) (version int16, ok bool) {
 	return version, ok
 }
 
-// boundedAnswer returns the answer to a fetch request with bounded batches.
+// boundedAnswer returns the response to a fetch request with its batches bounded.
 func boundedAnswer(head, body []byte, version int16, unpack kgo.Decompressor) ([]byte, error) {
 	answer := kmsg.NewPtrFetchResponse()
 	answer.Version = version
@@ -127,15 +130,15 @@ func boundedAnswer(head, body []byte, version int16, unpack kgo.Decompressor) ([
 	return out, nil
 }
 
-// bounder bounds the batches of one answer. Together they take MaxDecompressedBytes of memory at most, or one batch does: what is
-// behind is left out, and sarama asks for it again.
+// bounder bounds the batches of one response. Together they take at most MaxDecompressedBytes of memory, or the response
+// contains a single batch. Further batches are left out, and sarama requests them again.
 type bounder struct {
 	unpack kgo.Decompressor
 	left   int
-	some   bool // batches were let through
+	some   bool // at least one batch was included
 }
 
-// Where the fields of a batch are. https://kafka.apache.org/documentation/#recordbatch
+// Offsets of the fields in a batch. https://kafka.apache.org/documentation/#recordbatch
 const (
 	atLength, atMagic, atCRC, atAttributes, atLastDelta, atRecords, batchHead = 8, 16, 17, 21, 23, 57, 61
 
@@ -144,8 +147,8 @@ const (
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// bound returns the batches of a partition, decompressed. What is cut short at the end stays: sarama learns from it how much to
-// ask for.
+// bound returns the batches of a partition, decompressed. It keeps a truncated batch at the end, because sarama derives
+// from it how much to request.
 func (b *bounder) bound(batches []byte) []byte {
 	var out []byte
 	for rest := batches; len(rest) > 0; {
@@ -165,10 +168,10 @@ func (b *bounder) bound(batches []byte) []byte {
 	return out
 }
 
-// appendBatch appends a batch without compression, or what stands in its place. It reports false for one that is left out.
+// appendBatch appends a batch without compression, or its replacement. It returns false if it leaves the batch out.
 func (b *bounder) appendBatch(out, batch []byte) ([]byte, bool) {
 	if crc32.Checksum(batch[atAttributes:], crcTable) != binary.BigEndian.Uint32(batch[atCRC:]) {
-		return append(out, batch...), true // sarama says so
+		return append(out, batch...), true // sarama reports the checksum error
 	}
 	records, size, err := b.open(batch)
 	switch {
@@ -181,7 +184,7 @@ func (b *bounder) appendBatch(out, batch []byte) ([]byte, bool) {
 	return appendRebuilt(out, batch, records, codecBits), true
 }
 
-// open returns the records of a batch, decompressed, and what they take in memory when they are decoded.
+// open returns the decompressed records of a batch, and the memory that they take when decoded.
 func (b *bounder) open(batch []byte) (raw []byte, size int, err error) {
 	raw = batch[batchHead:]
 	if codec := kgo.CompressionCodecType(batch[atAttributes+1] & codecBits); codec != kgo.CodecNone && len(raw) > 0 {
@@ -196,7 +199,7 @@ func (b *bounder) open(batch []byte) (raw []byte, size int, err error) {
 	return raw, size, err
 }
 
-// appendRebuilt appends a batch with other records and without some attributes.
+// appendRebuilt appends a batch with other records, and with the bits of without cleared in its attributes.
 func appendRebuilt(out, batch, records []byte, without byte) []byte {
 	start := len(out)
 	out = append(append(slices.Grow(out, batchHead+len(records)), batch[:batchHead]...), records...)
@@ -207,13 +210,13 @@ func appendRebuilt(out, batch, records []byte, without byte) []byte {
 	return out
 }
 
-// unreadHeader is the header of the record in the place of a batch that is not decoded. Its value begins with a word of this
+// unreadHeader is the header of the record that replaces an undecodable batch. Its value starts with a random word of this
 // process, which no producer knows.
 const unreadHeader = "unread"
 
 var unreadWord = sync.OnceValue(rand.Text)
 
-// appendUnread appends the batch in the place of one that is not decoded.
+// appendUnread appends the replacement of a batch that is not decoded.
 func appendUnread(out, batch []byte, why error) []byte {
 	from, last := int64(binary.BigEndian.Uint64(batch)), max(int64(int32(binary.BigEndian.Uint32(batch[atLastDelta:]))), 0)
 	if errors.Is(why, kgo.ErrMaxDecompress) && !errors.Is(why, errLargeBatch) {
@@ -221,8 +224,8 @@ func appendUnread(out, batch []byte, why error) []byte {
 	}
 	value := fmt.Sprintf("%sbatch from offset %d to %d: %v; none of its records was read", unreadWord(), from, from+last, why)
 	record := []byte{0}                        // attributes
-	record = binary.AppendVarint(record, 0)    // after the first timestamp
-	record = binary.AppendVarint(record, last) // after the first offset
+	record = binary.AppendVarint(record, 0)    // timestamp delta
+	record = binary.AppendVarint(record, last) // offset delta
 	record = append(record, 1, 1, 2)           // no key, no value, one header
 	record = append(binary.AppendVarint(record, int64(len(unreadHeader))), unreadHeader...)
 	record = append(binary.AppendVarint(record, int64(len(value))), value...)
@@ -231,8 +234,8 @@ func appendUnread(out, batch []byte, why error) []byte {
 	return appendRebuilt(out, head, append(binary.AppendVarint(nil, int64(len(record))), record...), codecBits|controlBit)
 }
 
-// Unread returns why a batch was not decoded, of the headers of a record that sarama reads in its place. It reports false for a
-// record that a producer wrote. The record has the last offset of the batch, and neither key nor value.
+// Unread returns why a batch was not decoded, from the headers of the record that sarama reads instead. It returns false
+// for a record that a producer wrote. The replacement has the last offset of the batch, and neither key nor value.
 func Unread(headers map[string][]byte) (why string, ok bool) {
 	return strings.CutPrefix(string(headers[unreadHeader]), unreadWord())
 }

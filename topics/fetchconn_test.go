@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// testRecord is a record of a batch on the wire, with so many empty headers.
+// testRecord returns an encoded record of a batch, with the given number of empty headers.
 func testRecord(offset int, value []byte, headers int) []byte {
 	body := binary.AppendVarint([]byte{0, 0}, int64(offset))
 	body = append(body, 1) // no key
@@ -23,7 +23,7 @@ func testRecord(offset int, value []byte, headers int) []byte {
 	return append(binary.AppendVarint(nil, int64(len(body))), body...)
 }
 
-// testBatch is a batch at offset 100 on the wire.
+// testBatch returns an encoded batch at offset 100.
 func testBatch(t testing.TB, codec kgo.CompressionCodec, attributes int16, claimed int, records ...[]byte) []byte {
 	t.Helper()
 	raw := bytes.Join(records, nil)
@@ -54,7 +54,7 @@ func newBounder(t testing.TB) *bounder {
 	return &bounder{unpack: unpack, left: MaxDecompressedBytes}
 }
 
-// decoded returns the records that a client decodes of batches.
+// decoded returns the records that a client decodes from batches.
 func decoded(t testing.TB, batches []byte) []*kgo.Record {
 	t.Helper()
 	p := kmsg.NewFetchResponseTopicPartition()
@@ -66,7 +66,7 @@ func decoded(t testing.TB, batches []byte) []*kgo.Record {
 	return fetched.Records
 }
 
-// why returns what stands in the place of a single batch, "" if its own records do.
+// why returns the reason in the replacement of a single batch, or "" if the batch was not replaced.
 func why(t testing.TB, batches []byte) string {
 	t.Helper()
 	records := decoded(t, batches)
@@ -104,7 +104,7 @@ func TestBound_KeepsRecordsOfEveryCodec(t *testing.T) {
 func TestBound_ReplacesWhatCannotBeDecoded(t *testing.T) {
 	many := bytes.Repeat(testRecord(0, nil, 0), MaxDecodedBytes/recordCost+1)
 	broken := testRecord(0, []byte("value"), 0)
-	broken[len(broken)-1] = 2 // one header, and none is there
+	broken[len(broken)-1] = 2 // the header count says 1, but there is no header
 	for name, c := range map[string]struct {
 		batch []byte
 		want  string
@@ -133,7 +133,7 @@ func TestBound_ReplacesWhatCannotBeDecoded(t *testing.T) {
 	}
 }
 
-// The batches of one answer take a bounded amount of memory together; one batch is let through in any case.
+// The batches of one response together take a bounded amount of memory. One batch is always included.
 func TestBound_LeavesOutWhatIsTooMuchForOneAnswer(t *testing.T) {
 	const each = MaxDecompressedBytes * 2 / 3
 	batch := testBatch(t, kgo.GzipCompression(), 0, 1, testRecord(0, make([]byte, each), 0))
@@ -161,14 +161,14 @@ func TestUnread_ProducersCannotWriteIt(t *testing.T) {
 	}
 }
 
-// Whatever a broker sends, what sarama gets is bounded, and of a whole batch it is one that sarama can decode.
+// For any response of a broker, the batches that sarama gets are bounded, and sarama can decode a complete batch.
 func FuzzBound(f *testing.F) {
 	f.Add(testBatch(f, kgo.SnappyCompression(), 0, 2, testRecord(0, []byte("a"), 1), testRecord(1, nil, 0)))
 	f.Add(testBatch(f, kgo.ZstdCompression(), 0, 1, testRecord(0, nil, MaxHeaders+1)))
 	f.Add(testBatch(f, kgo.NoCompression(), 0x30, 1, testRecord(0, []byte("x"), 0)))
 	f.Add([]byte{0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) >= batchHead { // a changed byte gets past the checksum
+		if len(data) >= batchHead { // make the checksum valid
 			binary.BigEndian.PutUint32(data[atLength:], uint32(len(data)-12))
 			data[atMagic] = 2
 			binary.BigEndian.PutUint32(data[atCRC:], crc32.Checksum(data[atAttributes:], crcTable))
@@ -187,7 +187,8 @@ func FuzzBound(f *testing.F) {
 	})
 }
 
-// An answer that is no fetch response goes through as it is, also in small pieces; what cannot be told apart ends the connection.
+// A response to another request passes unchanged, also in small pieces. A response with an impossible length ends the
+// connection.
 func TestFetchConn_ImpossibleLengthEndsTheConnection(t *testing.T) {
 	c := &fetchConn{Conn: readConn{bytes.NewReader([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1})}, fetches: map[int32]int16{}}
 	for range 2 {
@@ -210,7 +211,7 @@ func TestFetchConn_ImpossibleLengthEndsTheConnection(t *testing.T) {
 	}
 }
 
-// readConn is a connection that is only read.
+// readConn is a read-only connection.
 type readConn struct{ *bytes.Reader }
 
 func (readConn) Write([]byte) (int, error)        { return 0, errors.ErrUnsupported }

@@ -10,19 +10,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// Flow is one topic with who writes and who reads it, and how much has gone through.
+// Flow is one topic with its writers, its readers, and its record count.
 type Flow struct {
 	Topic   string   `json:"topic"`
-	Key     string   `json:"key"`             // what the record key is
-	Whole   bool     `json:"whole,omitempty"` // every process that needs it holds all of it
+	Key     string   `json:"key"`             // the meaning of the record key
+	Whole   bool     `json:"whole,omitempty"` // global table: every process that needs it holds a full copy
 	Writers []string `json:"writers"`
-	Readers []Lag    `json:"readers"` // in the order of the catalogue; of one that each process is by itself, the one farthest behind
-	Records int64    `json:"records"` // offsets given: records and transaction markers
+	Readers []Lag    `json:"readers"` // in the order of the catalogue; for a reader with one group per process, the largest lag
+	Records int64    `json:"records"` // end offsets summed: records and transaction markers
 }
 
-// Flows returns the topics that join the groups of a catalogue, in its order, as they stand now. What is one
-// group's own (its rows, its ticks) is left out. readers say who commits offsets. Records that came while Flows asked
-// may count as lag and not as records.
+// Flows returns the current state of the topics between the groups of a catalogue, in its order. It leaves out topics
+// private to one group, such as changelogs and ticks. readers lists the consumers that commit offsets. Records produced
+// while Flows runs may count as lag but not as records.
 func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([]Flow, error) {
 	var names []string
 	for _, t := range catalogue {
@@ -61,18 +61,18 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 	return flows, nil
 }
 
-// snapshot is where readers stand in topics.
+// snapshot holds the positions of readers in topics.
 type snapshot struct {
 	committed    map[string]Offsets // by group
 	starts, ends Offsets
 }
 
-// waiting is how much of a topic a group has not worked off.
+// waiting returns how many records of a topic a group has not processed.
 func (s snapshot) waiting(group string, t Topic) int64 {
 	return behind(s.committed[group][t.Name], s.starts[t.Name], s.ends[t.Name], t.transactional())
 }
 
-// snapshot asks in this order, so that no reader is ahead of an end.
+// snapshot reads committed offsets before end offsets, so that no reader is ahead of an end.
 func (l *Log) snapshot(ctx context.Context, readers []Reader, names []string) (s snapshot, err error) {
 	if s.committed, err = l.committed(ctx, readers); err != nil {
 		return s, err
@@ -84,13 +84,13 @@ func (l *Log) snapshot(ctx context.Context, readers []Reader, names []string) (s
 	return s, err
 }
 
-// transactional says whether all that is in a topic came in transactions.
+// transactional reports whether all records of a topic are written in transactions.
 func (t Topic) transactional() bool {
 	return !slices.ContainsFunc(t.Writers, func(w string) bool { return !slices.Contains(RowGroups(), w) })
 }
 
-// behind counts what lies between committed offsets, or where a partition begins, and the ends. In a transactional topic
-// a record has a marker behind it: a single offset is a marker, or not committed yet.
+// behind returns the sum of the lags of all partitions. A partition without a committed offset counts from its start. In a
+// transactional topic a marker follows each record, so a lag of one is a marker, or a record that is not committed yet.
 func behind(committed, starts, ends map[int32]int64, transactional bool) int64 {
 	var sum int64
 	for p, end := range ends {
@@ -105,8 +105,8 @@ func behind(committed, starts, ends map[int32]int64, transactional bool) int64 {
 	return sum
 }
 
-// committed returns the committed offsets by group. A group that has never committed has none, and of readers that every
-// process is by itself only those processes have any.
+// committed returns the committed offsets by group. A group that has never committed has none. For a reader with one group
+// per process (Reader.Each), pass the groups of the processes, see instances.
 func (l *Log) committed(ctx context.Context, readers []Reader) (map[string]Offsets, error) {
 	var groups []string
 	for _, r := range readers {
@@ -137,15 +137,15 @@ func atOf(partitions map[int32]kadm.OffsetResponse) map[int32]int64 {
 	return at
 }
 
-// Position is where a consumer stands in one partition.
+// Position is the position of a consumer in one partition.
 type Position struct {
 	Topic      string
 	Partition  int32
-	Committed  int64 // what it reads next; -1: it has committed nothing
+	Committed  int64 // offset of the next record to read; -1: nothing committed
 	Start, End int64 // of the partition
 }
 
-// Positions returns where readers stand in all partitions that they read, by group.
+// Positions returns the positions of readers in all partitions that they read, by group.
 func (l *Log) Positions(ctx context.Context, readers []Reader) (map[string][]Position, error) {
 	var names []string
 	for _, r := range readers {

@@ -13,8 +13,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A reader that has worked off what there is has no lag, one that has never read has all of it, and records that nobody
-// commits are counted all the same.
+// A reader that has processed everything has no lag, and a reader that has never read has a lag of all records. Topics
+// without committing readers are counted, too.
 func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
 	w := newWire(t)
 	profile, err := topics.ProfileOf(t.Context(), w.kafka)
@@ -41,14 +41,14 @@ func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
 	for _, key := range []string{"a", "b", "c", "d", "e"} {
 		w.send(t, &kgo.Record{Topic: topics.Pins, Key: []byte(key)}, &kgo.Record{Topic: topics.Publications, Key: []byte(key)})
 	}
-	w.send(t, &kgo.Record{Topic: topics.PinCards, Key: []byte("a")}) // as a marker does, it takes one offset
+	w.send(t, &kgo.Record{Topic: topics.PinCards, Key: []byte("a")}) // it takes one offset, as a marker does
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	n := 0
 	err = topics.Consume(ctx, topics.ConsumerConfig{Kafka: w.kafka, Group: "mill", Topics: []string{topics.Pins}},
 		func(_ context.Context, rs []*kgo.Record) error {
 			if n += len(rs); n == 5 {
-				stop() // it commits what it has before it leaves
+				stop() // Consume commits before it leaves
 			}
 			return nil
 		})
@@ -79,7 +79,7 @@ func TestFlowsCountWhatWentThroughAndWhatWaits(t *testing.T) {
 	}
 }
 
-// Of the processes that are each a reader by themselves the one farthest behind is told of, under the reader's name.
+// For a reader with one group per process, Flows reports the largest lag under the reader's name.
 func TestFlowsTellOfTheSlowestProcess(t *testing.T) {
 	w := newWire(t)
 	l := w.log(t)

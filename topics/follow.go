@@ -10,26 +10,26 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// FollowConfig says what a process follows by itself.
+// FollowConfig configures Follow.
 type FollowConfig struct {
-	ConsumerConfig // its Group is the process's own
-	// Marks returns how far the store is filled, which is where Follow goes on. It is called once, first of all.
+	ConsumerConfig // Group is unique to the process
+	// Marks returns the checkpoint of the store, where Follow resumes. Follow calls it once, before anything else.
 	Marks func() (Marks, error)
-	// Anew reads a topic that was recreated or truncated from its oldest record on, for stores where a repeat changes nothing.
-	// Default false: Follow fails with a *ChangedTopicError. With either value it fails with one if retention removed records
-	// before the store had them: reading on would hide the loss.
+	// Anew makes Follow read a recreated or truncated topic from its oldest record, for stores with idempotent writes. By
+	// default, Follow returns a *ChangedTopicError. In both cases Follow returns one if retention removed records before
+	// the store had them: to continue would hide the loss.
 	Anew bool
-	// Joined is called whenever Wait can see how far the store is; nil: nobody is told.
+	// Joined is called whenever the checkpoint has been committed, so that Wait sees it; nil: no call.
 	Joined func()
 }
 
-// Follow is Consume for a process that needs every partition, and whose store says how far it is: the brokers are told,
-// for Wait, and not asked. handle makes durable, at once, what records bring and how far the topics are applied with them.
-// It gets no records when only transaction markers were read: a mark that stays before them would look like lost records once
-// retention has removed the markers.
+// Follow is Consume for a process that reads every partition and keeps its own checkpoint. Follow commits the checkpoint to
+// the brokers for Wait, but never resumes from it. handle must make the effect of the records and the new checkpoint
+// durable together. handle gets no records if only transaction markers were read. A checkpoint before such markers would
+// look like lost records once retention has removed the markers.
 //
-// What was committed under the group's name before counts for nothing, so a store that was lost is filled again from
-// what the topics still have.
+// Offsets committed earlier under the group's name are ignored. A lost store is filled again from the records that the
+// topics still have.
 func Follow(ctx context.Context, f FollowConfig, handle func(ctx context.Context, records []*kgo.Record, to Marks) error) error {
 	at, err := f.begin(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func Follow(ctx context.Context, f FollowConfig, handle func(ctx context.Context
 	return err
 }
 
-// join tells the brokers how far the store is, whatever they were told under the group's name before.
+// join commits the checkpoint of the store, and so replaces any earlier offsets of the group.
 func (f FollowConfig) join(ctx context.Context, client *kgo.Client, p *progressed) error {
 	if err := commit(ctx, client, p.committable()); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (f FollowConfig) join(ctx context.Context, client *kgo.Client, p *progresse
 	return nil
 }
 
-// begin returns where to go on.
+// begin returns the position to resume from.
 func (f FollowConfig) begin(ctx context.Context) (Marks, error) {
 	marks, err := f.Marks()
 	if err != nil {
@@ -87,13 +87,13 @@ func (f FollowConfig) begin(ctx context.Context) (Marks, error) {
 	}
 }
 
-// progressed is how far a follower is.
+// progressed is the position of a follower.
 type progressed struct {
 	mu sync.Mutex
 	at Marks
 }
 
-// marks returns what done says, with the topics' ids.
+// marks returns the checkpoint for the offsets in done, with the ids of the topics.
 func (p *progressed) marks(done committable) Marks {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +114,7 @@ func (p *progressed) advance(to Marks) {
 	}
 }
 
-// resume puts every assigned partition to where the store goes on.
+// resume sets every assigned partition to its position in the checkpoint.
 func (p *progressed) resume(_ context.Context, fetched map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,12 +18,12 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// shelf is a store: what is written and up to where stand together.
+// shelf is a store that keeps its values and its checkpoint together.
 type shelf struct {
 	mu     sync.Mutex
 	values map[string]int
 	marks  topics.Marks
-	fail   error // of the next write
+	fail   error // returned by the next write
 }
 
 func newShelf() *shelf {
@@ -50,7 +50,7 @@ func (s *shelf) filled() (topics.Marks, error) {
 	return topics.Marks{topics.Edges: maps.Clone(s.marks[topics.Edges])}, nil
 }
 
-// once says whether the shelf has n values, each once.
+// once reports whether the shelf has n values, each once.
 func (s *shelf) once(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,14 +62,14 @@ func (s *shelf) once(n int) bool {
 	return len(s.values) == n
 }
 
-// has says whether the shelf has each of the values, once.
+// has reports whether the shelf has each of the values, once.
 func (s *shelf) has(values ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !slices.ContainsFunc(values, func(v string) bool { return s.values[v] != 1 })
 }
 
-// next adds up the offsets of the marks.
+// next returns the sum of the offsets of the marks.
 func (s *shelf) next() (sum int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,8 @@ func (w *wire) follow(t *testing.T, s *shelf, instance string) (stop func() erro
 	return running(t, func(ctx context.Context) error { return topics.Follow(ctx, w.following(s, instance), s.put) })
 }
 
-// Of two processes each has everything, once, markers passed; and one whose store is lost is filled again, whatever was
-// committed under its name.
+// Two processes each get every record once, and their checkpoints pass the markers. A lost store is filled again, whatever
+// offsets were committed under its name.
 func TestEveryFollowerIsFilledWhole(t *testing.T) {
 	w := newWire(t)
 	w.produce(t, topics.Edges, numbered("a", 100)...)
@@ -123,7 +123,7 @@ func TestEveryFollowerIsFilledWhole(t *testing.T) {
 	}
 }
 
-// What could not be written comes again, and nothing of it is committed.
+// Records whose write failed are delivered again, and their offsets are not committed.
 func TestFollowGoesOnAfterAFailure(t *testing.T) {
 	w := newWire(t)
 	w.produce(t, topics.Edges, numbered("a", 10)...)
@@ -139,7 +139,7 @@ func TestFollowGoesOnAfterAFailure(t *testing.T) {
 	eventually.True(t, "all is there", func() bool { return s.once(10) })
 }
 
-// A mark whose topic is not known counts for the one that there is: so it is with stores of a former release.
+// A mark without a topic id applies to the existing topic. Stores of a former release have such marks.
 func TestFollowTakesAMarkWithoutATopic(t *testing.T) {
 	w := newWire(t)
 	w.produce(t, topics.Edges, "old")
@@ -197,7 +197,7 @@ func TestFollowNoticesAnotherTopic(t *testing.T) {
 	}
 }
 
-// A retried record is for every process of the reader that could not work it off, and for no other reader.
+// A retried record is delivered to every process of the reader that could not process it, and to no other reader.
 func TestARetryIsForEveryProcess(t *testing.T) {
 	w := newWire(t)
 	retried := func(value, group string) *kgo.Record {

@@ -14,16 +14,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// FormerGeneration is a generation of a group that is neither active nor being built: the one before a cut-over, or one whose
-// building was aborted. No process reads its topics, and erasures write no tombstones to its changelog.
+// FormerGeneration is a generation of a group that is neither active nor being built. It was active before a cut-over, or
+// its build was aborted. No process reads its topics, and erasures write no tombstones to its changelog.
 type FormerGeneration struct {
-	Name   string   `json:"name"`   // of its consumer group, see GenerationName
-	Topics []string `json:"topics"` // its changelog and its ticks
+	Name   string   `json:"name"`   // consumer group, see GenerationName
+	Topics []string `json:"topics"` // changelog and ticks
 	Number int      `json:"-"`
 	Group  string   `json:"-"`
 }
 
-// FormerGenerations returns the former generations whose changelog has records, in the order of groups and numbers.
+// FormerGenerations returns the former generations whose changelog has or had records, ordered by group and number.
 func FormerGenerations(ctx context.Context, k Kafka) ([]FormerGeneration, error) {
 	l, err := NewLog(k)
 	if err != nil {
@@ -51,7 +51,7 @@ func FormerGenerations(ctx context.Context, k Kafka) ([]FormerGeneration, error)
 	return list, nil
 }
 
-// Former returns the generations whose changelogs are among the names, and which are neither active nor being built.
+// Former returns the generations whose changelogs are in names and which are neither active nor being built.
 func (w *GenerationWatch) Former(names []string) []FormerGeneration {
 	var list []FormerGeneration
 	for _, group := range RowGroups() {
@@ -70,7 +70,7 @@ func (w *GenerationWatch) Former(names []string) []FormerGeneration {
 	return list
 }
 
-// generationNumber returns the number of a generation of a group by its name, 0 if the name is not of one.
+// generationNumber returns the number of the group's generation with this name, or 0 if the name is not of a generation.
 func generationNumber(group, name string) int {
 	if name == group {
 		return FirstGeneration
@@ -88,14 +88,15 @@ type InUseError struct {
 	Members int
 }
 
-// Error says which generation it is, and what to do.
+// Error names the generation and says what to do.
 func (e *InUseError) Error() string {
 	return fmt.Sprintf("generation %s has %d members: processes leave it some seconds after the cut-over; a process of an older release must be stopped",
 		e.Name, e.Members)
 }
 
-// DeleteFormer deletes the topics and the consumer group of a former generation. Those of a first generation are in the
-// catalogue, and created again, empty. It fails with *InUseError, having deleted nothing, while a process is a member.
+// DeleteFormer deletes the topics and the consumer group of a former generation. The topics of a first generation are in
+// the catalogue, so DeleteFormer creates them again, empty. If a process is still a member, DeleteFormer deletes nothing
+// and returns an *InUseError.
 func DeleteFormer(ctx context.Context, k Kafka, p Profile, f FormerGeneration) error {
 	adm, err := k.Admin()
 	if err != nil {
@@ -130,7 +131,7 @@ func DeleteFormer(ctx context.Context, k Kafka, p Profile, f FormerGeneration) e
 	return nil
 }
 
-// withoutMissing returns the errors of topics that were not deleted, though they are there.
+// withoutMissing returns the errors of topics that exist but were not deleted.
 func withoutMissing(deleted kadm.DeleteTopicResponses) error {
 	var errs []error
 	for _, r := range deleted.Sorted() {
@@ -141,8 +142,8 @@ func withoutMissing(deleted kadm.DeleteTopicResponses) error {
 	return errors.Join(errs...)
 }
 
-// createAgain creates topics that were deleted a moment ago. Brokers delete in the background, so a topic that still has records
-// is the former one.
+// createAgain creates topics that were just deleted. Brokers delete in the background, so a topic that still has records is
+// the deleted one, and createAgain tries again.
 func createAgain(ctx context.Context, k Kafka, own []Topic) error {
 	l, err := NewLog(k)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// FuzzHeaders reads headers of anything: what is taken for one of ours is written back as it was.
+// FuzzHeaders parses arbitrary headers. A header that parses encodes to the same bytes.
 func FuzzHeaders(f *testing.F) {
 	f.Add(topics.SinceHeader, topics.SinceValue(1))
 	f.Add(topics.RetryHeader, topics.Retry{Group: "objects", Partition: 1, Offset: 2, Attempt: 3}.Value())
@@ -32,7 +32,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// FuzzKindOf names the kind of a dead letter of any reason: short, and the same words each time.
+// FuzzKindOf checks that the kind of a dead letter is short and deterministic for any reason.
 func FuzzKindOf(f *testing.F) {
 	f.Add(`decode: "a \"quoted\" b" at 17`)
 	f.Add(strings.Repeat("word ", 100))

@@ -17,39 +17,40 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Generations. A group of rows can be built anew beside itself: under another name, with rows of its own, from the same
-// inputs. Which generation is active, and which is being built, is one record a group on a compacted topic that every process
-// follows. When a record of an input carries the cut-over to a generation, the one before falls silent behind it, and the
-// new one is active from there on: so for every record of an input one of them emits.
+// Generations. A group can be rebuilt while it runs: a second generation processes the same inputs under another name, with
+// rows of its own. One record per group, on a compacted topic that every process follows, names the active generation and
+// the one being built. A cut-over writes a mark to every partition of the inputs. After the mark, the previous generation
+// stops emitting and the new one starts. So exactly one of them emits for every input record.
 
-// FirstGeneration is the number of a group that was never built anew.
+// FirstGeneration is the number of a group that was never rebuilt.
 const FirstGeneration = 1
 
-// Generation says which generations of a group there are. Topic generations, key: Group, JSON.
+// Generation is the record of a group on the topic generations. The key is Group, the value is JSON.
 type Generation struct {
 	Group    string `json:"group"`
-	Active   int    `json:"active"`             // which one answers and emits
+	Active   int    `json:"active"`             // the generation that answers and emits
 	Building int    `json:"building,omitempty"` // 0: none
-	// Source says of what is being built whose candidates it was begun without; "": of every source that followees bring.
+	// Source is the source whose candidates the generation being built leaves out at its start; "": every source that
+	// followees deliver.
 	Source schemas.Source `json:"source,omitempty"`
-	// Command goes on with what is being built; "": it was begun by a release that did not say.
+	// Command is the command that continues the build; "": the release that started the build did not record it.
 	Command string `json:"command,omitempty"`
-	// CuttingOver says that marks of CutOver may be out: what is being built cannot be given up any more. Releases that do not
-	// know it run both generations as before, and give up all the same when they are told to.
+	// CuttingOver means that CutOver may have written marks, so the build can no longer be aborted. Releases that do not
+	// know this field run both generations as before, and still abort on request.
 	CuttingOver bool `json:"cutting_over,omitempty"`
-	// Token is in each mark of the cut-over to what is being built. It is chosen when Building is set, and producers cannot
-	// read it. "": an earlier release began to build, and marks have none.
+	// Token is part of every mark of the cut-over to Building. It is chosen when Building is set, and producers cannot read
+	// it. "": an earlier release started the build, and the marks have no token.
 	Token string `json:"token,omitempty"`
 }
 
-// Believes reports whether a mark is of the cut-over in progress. All readers must decide the same about a mark, however late
-// they read it: a producer does not know the token before the first mark is out, and a copy of a mark changes nothing, because
-// from then on the generations may change places at any record.
+// Believes reports whether a mark belongs to the cut-over in progress. All readers must decide the same about a mark,
+// however late they read it. A producer does not know the token before the first mark is written. A copied mark changes
+// nothing, because from then on the active generation may change at any record.
 func (g Generation) Believes(m CutOverMark) bool {
 	return g.CuttingOver && m == CutOverMark{Group: g.Group, Number: g.Building, Token: g.Token}
 }
 
-// GenerationName returns the name of a generation of a group: as a consumer group, and in the names of its topics.
+// GenerationName returns the name of a generation, which is its consumer group and part of the names of its topics.
 func GenerationName(group string, number int) string {
 	if number <= FirstGeneration {
 		return group
@@ -57,21 +58,21 @@ func GenerationName(group string, number int) string {
 	return generationPrefix(group) + strconv.Itoa(number)
 }
 
-// generationPrefix begins the names of a group's generations after the first, and of their topics: each is a group beside
-// the one that it is named after, "pools.2", with topics of its own.
+// generationPrefix returns the prefix of the names of a group's later generations and of their topics. The second
+// generation of pools is the group "pools.2", with topics of its own.
 func generationPrefix(group string) string { return group + "." }
 
-// GroupOf returns the group that a name is a generation's of, see GenerationName.
+// GroupOf returns the group of a generation name, see GenerationName.
 func GroupOf(name string) string {
 	group, _, _ := strings.Cut(name, ".")
 	return group
 }
 
-// CutOverHeader is the header of a mark: a record without key and value, from which on a generation is active. Any producer
+// CutOverHeader is the header of a mark: a record without key and value, after which a generation is active. Any producer
 // can write the header, see Generation.Believes. Its value is CutOverMark.Value.
 const CutOverHeader = "cut-over"
 
-// CutOverMark says which generation of a group is active behind a mark.
+// CutOverMark names the generation of a group that is active after a mark.
 type CutOverMark struct {
 	Group  string
 	Number int
@@ -87,7 +88,7 @@ func (m CutOverMark) Value() []byte {
 	return value
 }
 
-// ParseCutOver reads a value of CutOverHeader.
+// ParseCutOver parses a value of CutOverHeader. It returns false if the value is malformed.
 func ParseCutOver(value []byte) (m CutOverMark, ok bool) {
 	group, rest, found := strings.Cut(string(value), "/")
 	text, token, _ := strings.Cut(rest, "/")
@@ -95,8 +96,8 @@ func ParseCutOver(value []byte) (m CutOverMark, ok bool) {
 	return CutOverMark{Group: group, Number: number, Token: token}, found && err == nil
 }
 
-// IsCutOver reports whether a record has the form of a mark: no key, no value, and the header. A record with content is an
-// ordinary one, whatever its headers say.
+// IsCutOver reports whether a record has the form of a mark: no key, no value, and the header. A record with a key or a
+// value is an ordinary record, whatever its headers are.
 func IsCutOver(r *kgo.Record) bool {
 	if len(r.Key) > 0 || r.Value != nil {
 		return false
@@ -109,14 +110,15 @@ func IsCutOver(r *kgo.Record) bool {
 	return false
 }
 
-// GenerationTopics are the topics of a generation's own.
+// GenerationTopics returns the topics that belong to one generation.
 func GenerationTopics(p Profile, group string, number int) []Topic {
 	list := groupTopics(GenerationName(group, number))
 	settle(list, p.withDefaults())
 	return list
 }
 
-// GenerationWatch follows the topic generations. The zero value, with a Log, has read nothing: all are the first.
+// GenerationWatch follows the topic generations. Before the first Refresh, every group is at its first generation. Log must
+// be set.
 type GenerationWatch struct {
 	Log *Log
 
@@ -125,7 +127,7 @@ type GenerationWatch struct {
 	known map[string]Generation
 }
 
-// Of returns what is known of a group.
+// Of returns the latest known state of a group.
 func (w *GenerationWatch) Of(group string) Generation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +137,7 @@ func (w *GenerationWatch) Of(group string) Generation {
 	return Generation{Group: group, Active: FirstGeneration}
 }
 
-// Refresh reads what is new. Brokers without the topic have first generations alone.
+// Refresh reads the topic if it has changed. If the topic does not exist, every group stays at its first generation.
 func (w *GenerationWatch) Refresh(ctx context.Context) error {
 	ends, err := w.Log.Ends(ctx, Generations)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
@@ -167,10 +169,10 @@ func (w *GenerationWatch) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// WatchEvery is how often a process looks for other generations: as long as a cut-over takes to reach it.
+// WatchEvery is the interval between two reads of the topic. It bounds how long a change takes to reach a process.
 const WatchEvery = 250 * time.Millisecond
 
-// Run follows the topic until ctx ends, and calls looked after every look with why it failed, if it did.
+// Run refreshes every WatchEvery until ctx is canceled. It calls looked after each refresh with its error, or nil.
 func (w *GenerationWatch) Run(ctx context.Context, looked func(error)) error {
 	for {
 		err := w.Refresh(ctx)
@@ -186,8 +188,7 @@ func (w *GenerationWatch) Run(ctx context.Context, looked func(error)) error {
 	}
 }
 
-// Readers puts the generations that there are in the place of the groups: the active one, and one that is being
-// built.
+// Readers replaces each group by its current generations: the active one, and the one being built if there is one.
 func (w *GenerationWatch) Readers(readers []Reader) []Reader {
 	var list []Reader
 	for _, r := range readers {
@@ -200,7 +201,7 @@ func (w *GenerationWatch) Readers(readers []Reader) []Reader {
 	return list
 }
 
-// Topics returns the topics of the generations that there are, but for first ones: those the catalogue has.
+// Topics returns the topics of the current generations. It leaves out first generations, which are in the catalogue.
 func (w *GenerationWatch) Topics(p Profile) []Topic {
 	var list []Topic
 	for _, group := range RowGroups() {
@@ -214,8 +215,8 @@ func (w *GenerationWatch) Topics(p Profile) []Topic {
 	return list
 }
 
-// TopicsOfGenerations asks the brokers which generations there are, and returns their topics as GenerationWatch.Topics does.
-// It fails where the user of k may not read the topic generations.
+// TopicsOfGenerations reads the topic generations and returns the topics as GenerationWatch.Topics does. It returns an
+// error if the user of k has no permission to read the topic generations.
 func TopicsOfGenerations(ctx context.Context, k Kafka, p Profile) ([]Topic, error) {
 	l, err := NewLog(k)
 	if err != nil {
@@ -229,7 +230,7 @@ func TopicsOfGenerations(ctx context.Context, k Kafka, p Profile) ([]Topic, erro
 	return w.Topics(p), nil
 }
 
-// of is a generation of the reader: with ticks of its own.
+// of returns the reader for one generation, with the ticks of that generation.
 func (r Reader) of(number int) Reader {
 	name := GenerationName(r.Group, number)
 	own := Reader{Group: name, Each: r.Each}
@@ -242,7 +243,7 @@ func (r Reader) of(number int) Reader {
 	return own
 }
 
-// SetGeneration publishes which generations of a group there are.
+// SetGeneration publishes the state of a group.
 func SetGeneration(ctx context.Context, client *kgo.Client, g Generation) error {
 	value, err := json.Marshal(g)
 	if err != nil {
@@ -255,8 +256,8 @@ func SetGeneration(ctx context.Context, client *kgo.Client, g Generation) error 
 	return nil
 }
 
-// CutOver writes the marks of g.Building to every partition of the inputs: behind them that generation is active, and the one
-// before is silent for ever. g must be published with CuttingOver before. Marks that are written again change nothing.
+// CutOver writes the marks of g.Building to every partition of the inputs. After its mark, that generation is active, and
+// the previous one never emits again. g must have been published with CuttingOver. Repeated marks change nothing.
 func CutOver(ctx context.Context, k Kafka, inputs []string, g Generation) error {
 	client, err := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {

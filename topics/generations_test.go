@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Only a record without content is a mark: what a producer published with the header is processed.
+// Only a record without content is a mark. A record that a producer published with the header is processed.
 func TestIsCutOver_RecordWithContentIsNone(t *testing.T) {
 	mark := []kgo.RecordHeader{{Key: CutOverHeader, Value: CutOverMark{Group: Pools, Number: 2, Token: "t"}.Value()}}
 	for name, c := range map[string]struct {

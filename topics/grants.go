@@ -13,11 +13,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The roles that a user of the brokers can have: those of processes, and of people and programs beside them.
+// Roles of the users of the brokers: processes, people and other programs.
 const (
-	RoleProcess     = "process"     // all groups
+	RoleProcess     = "process"     // runs all groups with rows
 	RoleMaterialize = "materialize" // fills feed stores
-	RoleServe       = "serve"       // answers, takes events, fills embedded stores
+	RoleServe       = "serve"       // answers requests, accepts events, fills embedded stores
 	RoleProduce     = "produce"     // `smartfeed publish`, or any client that writes the input topics
 	RoleOperate     = "operate"     // every other command: those of package operate, and `doctor`
 )
@@ -27,14 +27,14 @@ func Roles() []string {
 	return []string{RoleProcess, RoleMaterialize, RoleServe, RoleProduce, RoleOperate}
 }
 
-// Kinds of what Kafka guards, in the words of kafka-acls.sh.
+// Kinds of Kafka resources, as kafka-acls.sh names them.
 const (
 	TopicResource         = "topic"
 	GroupResource         = "group"
 	TransactionalResource = "transactional-id"
 )
 
-// The operations that Kafka allows, in its words. Read and Write have Describe in them.
+// Kafka operations, as Kafka names them. Read and Write imply Describe.
 const (
 	Read            = "Read"
 	Write           = "Write"
@@ -44,7 +44,7 @@ const (
 	AlterConfigs    = "AlterConfigs"
 )
 
-// Grant is what a role must be allowed on one resource, or on all whose names begin like it.
+// Grant is a permission that a role needs on one resource, or on all resources whose names start with Name.
 type Grant struct {
 	Kind       string   `json:"kind"`
 	Name       string   `json:"name"`
@@ -52,7 +52,7 @@ type Grant struct {
 	Operations []string `json:"operations"`
 }
 
-// String says it in words: "Read, Describe on topic pins".
+// String returns the permission for people: "Read, Describe on topic pins".
 func (g Grant) String() string {
 	name := g.Name
 	if g.Prefix {
@@ -61,7 +61,7 @@ func (g Grant) String() string {
 	return fmt.Sprintf("%s on %s %s", strings.Join(g.Operations, ", "), g.Kind, name)
 }
 
-// Arguments are those of kafka-acls.sh that allow it to a principal, "User:name".
+// Arguments returns the arguments of kafka-acls.sh that grant the permission to a principal, "User:name".
 func (g Grant) Arguments(principal string) []string {
 	args := []string{"--add", "--allow-principal", principal}
 	for _, op := range g.Operations {
@@ -74,7 +74,7 @@ func (g Grant) Arguments(principal string) []string {
 	return args
 }
 
-// Grants returns the least that a role must be allowed. The catalogue is the brokers'.
+// Grants returns the minimal permissions of a role. catalogue must have the profile of the brokers.
 func Grants(role string, catalogue []Topic) ([]Grant, error) {
 	r, known := duties()[role]
 	if !known {
@@ -106,23 +106,23 @@ func Grants(role string, catalogue []Topic) ([]Grant, error) {
 
 // duty is what a role does on the brokers.
 type duty struct {
-	consumers []string // whose topics it reads
-	writers   []string // whose topics it writes
-	reads     []string // further topics
-	wholes    bool     // every topic that is held whole
-	returns   bool     // dead letters, to where they came from
-	configure bool     // makes topics, and alters them
-	everyone  bool     // reads and writes every topic that no group keeps for itself
+	consumers []string // reads the topics of these consumers
+	writers   []string // writes the topics of these writers
+	reads     []string // reads these topics, too
+	wholes    bool     // reads every global table
+	returns   bool     // retries dead letters: writes to the topics that they came from
+	configure bool     // creates topics and alters their configuration
+	everyone  bool     // reads and writes every topic of the catalogue
 
-	takes, sees []string // beginnings of the names of groups that it is a member of, or asks about: "features" is of every process
-	begins      []string // beginnings of transactional ids
-	generations []string // groups that there may be a generation of, with topics that it reads and writes
-	measures    []string // such groups; it asks how far their generations are behind
+	takes, sees []string // prefixes of consumer groups that the role joins, or describes: "features" covers every process
+	begins      []string // prefixes of transactional ids
+	generations []string // groups that may have several generations, whose topics the role reads and writes
+	measures    []string // groups that may have several generations, whose lag the role measures
 }
 
 func duties() map[string]duty {
 	rows, sinks := RowGroups(), []string{Materialize, Features, FeatureFiles, Insights}
-	known := []string{UsersDeleted, InterestDecisions} // every process has to know these
+	known := []string{UsersDeleted, InterestDecisions} // every process reads these
 	wholes := func(names ...string) (groups []string) {
 		for _, n := range names {
 			groups = append(groups, wholePrefix(n))
@@ -146,17 +146,17 @@ func duties() map[string]duty {
 		RoleProduce: {writers: []string{Producers}},
 		RoleOperate: {
 			everyone: true, configure: true, generations: []string{Pools},
-			takes:  []string{RetriedGroup, generationPrefix(Pools)}, // it says where both begin
+			takes:  []string{RetriedGroup, generationPrefix(Pools)}, // it commits offsets for both
 			sees:   slices.Concat(rows, sinks, wholes(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
 			begins: []string{DoctorID},
 		},
 	}
 }
 
-// DoctorID begins the transactional id of the transaction that `smartfeed doctor` tries.
+// DoctorID is the prefix of the transactional id that `smartfeed doctor` uses for its test transaction.
 const DoctorID = "smartfeed-doctor-"
 
-// on returns what the duty does with a topic.
+// on returns the operations that the role needs on a topic.
 func (d duty) on(t Topic) []string {
 	meet := func(a, b []string) bool {
 		return slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
@@ -169,14 +169,14 @@ func (d duty) on(t Topic) []string {
 		ops = append(ops, Write)
 	}
 	if len(ops) == 0 && len(d.takes) == 0 {
-		return nil // a client beside the product does not look at what is none of its business
+		return nil // a pure producer does not verify the other topics
 	}
 	return d.configs(ops...)
 }
 
 func (t Topic) isTableOf(group string) bool { return t.Name == TableOf(group) }
 
-// configs adds what whoever holds the topics against the catalogue needs of each.
+// configs adds the operations that a role needs to compare a topic with the catalogue.
 func (d duty) configs(ops ...string) []string {
 	if len(d.takes) == 0 {
 		return ops
@@ -191,8 +191,8 @@ func (d duty) configs(ops ...string) []string {
 	return ops
 }
 
-// lacking asks the brokers what of some grants the user of k does not have. Of transactional ids, of groups that nobody has
-// been in, and of topics that begin in some way, they say no more than whether they may be described. Without an authorizer
+// lacking asks the brokers which of the grants the user of k does not have. For transactional ids, for groups without
+// members so far, and for topic prefixes, brokers report only whether the user may describe them. Without an authorizer,
 // nothing is lacking.
 func lacking(ctx context.Context, k Kafka, grants []Grant) ([]Grant, error) {
 	client, err := k.Client()
@@ -218,8 +218,9 @@ func lacking(ctx context.Context, k Kafka, grants []Grant) ([]Grant, error) {
 	return lacking, nil
 }
 
-// allowedOnTopics are the operations that the user may do, by topic. A topic that is not there is not among them, unless it
-// may not be described: brokers do not say then that it is not. So the beginning of names is asked about as a name.
+// allowedOnTopics returns the operations that the user may perform, by topic. A missing topic has no entry, unless the user
+// may not describe it: brokers then do not say that it is missing. For this reason a prefix is queried as if it were a
+// topic name.
 func allowedOnTopics(ctx context.Context, client *kgo.Client, grants []Grant) (map[string][]string, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
@@ -231,7 +232,7 @@ func allowedOnTopics(ctx context.Context, client *kgo.Client, grants []Grant) (m
 		}
 	}
 	if len(req.Topics) == 0 {
-		return nil, nil // none would mean all
+		return nil, nil // an empty list would mean all topics
 	}
 	resp, err := req.RequestWith(ctx, client)
 	if err != nil {
@@ -249,10 +250,10 @@ func allowedOnTopics(ctx context.Context, client *kgo.Client, grants []Grant) (m
 	return allowed, nil
 }
 
-// omitted is what brokers say that do not tell what is allowed.
+// omitted is the value with which brokers leave out the authorized operations.
 const omitted = -1 << 31
 
-// operations are the names of operations, and of those in them.
+// operations returns the names of operations, including the implied ones.
 func operations(ops []kadm.ACLOperation) []string {
 	var names []string
 	for _, op := range ops {
@@ -264,7 +265,7 @@ func operations(ops []kadm.ACLOperation) []string {
 	return names
 }
 
-// lacks returns which of its operations are not allowed, as far as the brokers tell.
+// lacks returns the operations of g that are not allowed, as far as the brokers report them.
 func (g Grant) lacks(ctx context.Context, adm *kadm.Client, allowed map[string][]string) ([]string, error) {
 	has, told := allowed[g.Name]
 	var err error
@@ -283,7 +284,7 @@ func (g Grant) lacks(ctx context.Context, adm *kadm.Client, allowed map[string][
 	return slices.DeleteFunc(slices.Clone(g.Operations), func(op string) bool { return slices.Contains(has, op) }), nil
 }
 
-// allowedOnGroup returns what is allowed on a group; told: the broker has said so.
+// allowedOnGroup returns the operations allowed on a group. told is false if the broker did not report them.
 func allowedOnGroup(ctx context.Context, adm *kadm.Client, name string) (has []string, told bool, err error) {
 	groups, err := adm.DescribeGroups(ctx, name)
 	if err == nil {
@@ -301,7 +302,7 @@ func allowedOnGroup(ctx context.Context, adm *kadm.Client, name string) (has []s
 	return has, len(has) > 0, nil
 }
 
-// allowedOnTransaction returns nothing, and told, when a transactional id may not even be described.
+// allowedOnTransaction returns told with no operations if the user may not even describe a transactional id.
 func allowedOnTransaction(ctx context.Context, adm *kadm.Client, id string) (has []string, told bool, err error) {
 	described, err := adm.DescribeTransactions(ctx, id)
 	if err == nil {
@@ -316,8 +317,8 @@ func allowedOnTransaction(ctx context.Context, adm *kadm.Client, id string) (has
 	return nil, false, err
 }
 
-// undecided says that there is no coordinator to ask: on brokers that never had a group or a transaction there is none
-// until somebody begins one, and while it moves whoever needs it tries again.
+// undecided reports whether err means that no coordinator can answer now. Brokers create coordinators with the first group
+// or transaction. While a coordinator moves, clients that need it retry.
 func undecided(err error) bool {
 	for _, e := range []error{kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.NotCoordinator} {
 		if errors.Is(err, e) {
@@ -327,14 +328,14 @@ func undecided(err error) bool {
 	return false
 }
 
-// AccessError says what a user of the brokers lacks for a role.
+// AccessError lists the permissions that a user of the brokers lacks for a role.
 type AccessError struct {
 	Role    string
-	User    string // empty: nobody in particular
+	User    string // empty: not authenticated
 	Lacking []Grant
 }
 
-// Error names each operation with its resource, and what to do.
+// Error names each missing operation with its resource, and says what to do.
 func (e *AccessError) Error() string {
 	user := e.User
 	if user == "" {
@@ -349,7 +350,7 @@ func (e *AccessError) Error() string {
 	return b.String()
 }
 
-// VerifyAccess returns an *AccessError if the user of k lacks something that a role needs.
+// VerifyAccess returns an *AccessError if the user of k lacks a permission that the role needs.
 func VerifyAccess(ctx context.Context, k Kafka, role string) error {
 	grants, err := Grants(role, Catalogue(Profile{Partitions: k.Partitions}))
 	if err != nil {

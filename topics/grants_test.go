@@ -21,7 +21,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
-// grantsOf is what a role must be allowed, by resource.
+// grantsOf returns the permissions of a role, by resource.
 func grantsOf(t *testing.T, role string) map[string][]string {
 	t.Helper()
 	grants, err := topics.Grants(role, topics.Catalogue(oneBroker()))
@@ -44,7 +44,7 @@ func TestGrants(t *testing.T) {
 		role, resource string
 		want           []string
 	}{
-		{topics.RoleProcess, "topic follows", []string{topics.Read, topics.Write, topics.DescribeConfigs}}, // dead letters go back to it
+		{topics.RoleProcess, "topic follows", []string{topics.Read, topics.Write, topics.DescribeConfigs}}, // it retries dead letters to it
 		{topics.RoleProcess, "topic pools-table", []string{topics.Read, topics.Write, topics.DescribeConfigs}},
 		{topics.RoleProcess, "topic recents-pulled", []string{topics.Read, topics.Write, topics.DescribeConfigs}},
 		{topics.RoleProcess, "topic feature-log", []string{topics.Write, topics.DescribeConfigs}},
@@ -62,13 +62,13 @@ func TestGrants(t *testing.T) {
 		{topics.RoleServe, "topic pins", []string{topics.Write, topics.DescribeConfigs}},
 		{topics.RoleServe, "topic deliveries", []string{topics.Describe, topics.DescribeConfigs}},
 		{topics.RoleServe, "group pools*", []string{topics.Describe}},
-		{topics.RoleServe, "group features*", []string{topics.Read}},     // of every process
-		{topics.RoleServe, "group dead-letters*", []string{topics.Read}}, // it has them retried
+		{topics.RoleServe, "group features*", []string{topics.Read}},     // prefix of every process's group
+		{topics.RoleServe, "group dead-letters*", []string{topics.Read}}, // it retries dead letters
 		{topics.RoleServe, "topic pools.*", []string{topics.Describe}},
 		{topics.RoleProduce, "topic pins", []string{topics.Write}},
 		{topics.RoleProduce, "topic served", nil},
 		{topics.RoleOperate, "topic pins", []string{topics.Read, topics.Write, topics.DescribeConfigs, topics.Create, topics.AlterConfigs}},
-		{topics.RoleOperate, "group pools.*", []string{topics.Read}}, // it has a generation begin where the one before is
+		{topics.RoleOperate, "group pools.*", []string{topics.Read}}, // it sets the initial offsets of a generation from the previous one
 		{topics.RoleOperate, "group pools*", []string{topics.Describe}},
 		{topics.RoleOperate, "transactional-id smartfeed-doctor-*", []string{topics.Write}},
 	} {
@@ -81,7 +81,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// Whoever the catalogue says reads or writes a topic is in a role that may.
+// Every reader and writer in the catalogue has a role with the required permissions.
 func TestEveryReaderAndWriterIsGranted(t *testing.T) {
 	of := map[string]map[string][]string{}
 	for _, role := range topics.Roles() {
@@ -115,7 +115,7 @@ func TestEveryReaderAndWriterIsGranted(t *testing.T) {
 	}
 }
 
-// acls allow grants to a principal, as kafka-acls.sh would.
+// acls grants permissions to a principal, as kafka-acls.sh would.
 func acls(t *testing.T, adm *kadm.Client, principal string, grants []topics.Grant) {
 	t.Helper()
 	for _, g := range grants {
@@ -152,7 +152,7 @@ func acls(t *testing.T, adm *kadm.Client, principal string, grants []topics.Gran
 	}
 }
 
-// guarded is a broker that allows nobody anything but its superuser, with every topic.
+// guarded starts a broker with every topic, which allows only its superuser anything.
 func guarded(t *testing.T, users ...string) (admin topics.Kafka, as func(user string) topics.Kafka) {
 	t.Helper()
 	opts := []kfake.Opt{kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(topics.ScramSHA256, "root", securetest.Literal)}
@@ -224,7 +224,7 @@ func TestLackingIsNamed(t *testing.T) {
 	}
 }
 
-// admitted are users of a broker, each allowed what a role needs but for what without says.
+// admitted returns users of a broker. Each has the permissions of a role, apart from those that without selects.
 func admitted(t *testing.T, role string, without map[string]func(topics.Grant) bool) (admin topics.Kafka, as func(user string) topics.Kafka) {
 	t.Helper()
 	admin, as = guarded(t, slices.Sorted(maps.Keys(without))...)
@@ -243,7 +243,7 @@ func admitted(t *testing.T, role string, without map[string]func(topics.Grant) b
 	return admin, as
 }
 
-// A group that nobody has been in, and topics of generations that are not there, are missed as all others are.
+// Missing permissions on a group without members and on topics of future generations are detected like all others.
 func TestServingWithoutAGrantEndsAtItsStart(t *testing.T) {
 	retried := func(g topics.Grant) bool { return g.Kind == topics.GroupResource && g.Name == topics.RetriedGroup }
 	generations := func(g topics.Grant) bool { return g.Kind == topics.TopicResource && g.Name == "pools." }
@@ -266,9 +266,9 @@ func TestServingWithoutAGrantEndsAtItsStart(t *testing.T) {
 	}
 }
 
-// Whoever serves lists dead letters and has them retried, and is told how far a generation is behind, as a user who is
-// allowed what the role needs. A letter that is too long to be ordered goes back to an input; to another topic whoever
-// operates has to send it, and nothing that lies behind it is passed over.
+// The serve role is sufficient to list dead letters, to retry them, and to measure the lag of a generation. A dead letter
+// too large for a retry order is sent back to an input topic directly. For another topic, an operator must send it, and no
+// later dead letter is skipped.
 func TestServingIsAllowedWhatItDoes(t *testing.T) {
 	admin, as := admitted(t, topics.RoleServe, map[string]func(topics.Grant) bool{"serve": func(topics.Grant) bool { return false }})
 	registry := srfake.New()
@@ -317,7 +317,7 @@ func TestServingIsAllowedWhatItDoes(t *testing.T) {
 	}
 }
 
-// Who may not see a topic is not told that it is missing.
+// A topic that a user may not describe is not reported as missing.
 func TestHiddenTopicIsNotMissing(t *testing.T) {
 	_, as := guarded(t, "nobody")
 	err := topics.Verify(t.Context(), as("nobody"), topics.Catalogue(oneBroker()))
@@ -326,7 +326,8 @@ func TestHiddenTopicIsNotMissing(t *testing.T) {
 	}
 }
 
-// A process that works on generations begins on topics that are as they should be; others, who may not see them, begin.
+// A process that works on generations starts only if their topics are correct. Other processes, which may not describe
+// them, start anyway.
 func TestTopicsOfGenerationsAreOfWhoWorksOnThem(t *testing.T) {
 	admin, as := guarded(t, topics.Roles()...)
 	adm, err := admin.Admin()

@@ -8,15 +8,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Partition returns the partition of a record key among n: murmur2 of its bytes as the Java client computes it, the
-// sign masked, modulo n. n must be positive.
+// Partition returns the partition of a record key among n partitions: (murmur2(key) & 0x7fffffff) % n, as in the Java
+// client. n must be positive.
 func Partition(key string, n int32) int32 { return PartitionBytes([]byte(key), n) }
 
-// PartitionBytes is Partition of a key in bytes.
+// PartitionBytes is Partition for a key in bytes.
 func PartitionBytes(key []byte, n int32) int32 { return int32(masked(key) % uint32(n)) }
 
-// ownerOf returns the owner part of a row key: the bytes before the first 0x00, all of them if there is none. Record
-// keys from outside hold no 0x00, so that for them it is the key.
+// ownerOf returns the owner part of a row key: the bytes before the first 0x00, or all bytes if there is none. Keys of
+// input records contain no 0x00, so their owner part is the whole key.
 func ownerOf(key []byte) []byte {
 	if i := bytes.IndexByte(key, 0); i >= 0 {
 		return key[:i]
@@ -24,12 +24,12 @@ func ownerOf(key []byte) []byte {
 	return key
 }
 
-// NewHasher returns the hash for Goka's processors, views and emitters: the masked murmur2 of the owner part of what
-// was written. Goka takes the sum as an int32 and negates a negative one where Kafka masks it; with the sign masked
-// here both come to the same partition.
+// NewHasher returns the hash for Goka's processors, views and emitters: the masked murmur2 of the owner part of the written
+// bytes. Goka converts the sum to an int32 and negates a negative value, whereas Kafka masks it. The sign is masked here
+// already, so both compute the same partition.
 func NewHasher() hash.Hash32 { return &hasher{} }
 
-// ByOwner returns the partitioner of every producer that does not choose partitions itself. It ignores
+// ByOwner returns the partitioner of every producer that does not choose partitions explicitly. It ignores
 // Record.Partition.
 func ByOwner() kgo.Partitioner {
 	return kgo.BasicConsistentPartitioner(func(string) func(*kgo.Record, int) int {

@@ -29,8 +29,8 @@ func TestPartitionIsJavas(t *testing.T) {
 	}
 }
 
-// All who choose a partition for 10,000 keys choose the same: franz-go's default for keyed records, our own
-// partitioner, Goka's producer (sarama with our hasher), and Goka's processors and views.
+// All partitioners choose the same partitions for 10,000 keys: franz-go's default for records with keys, ByOwner, Goka's
+// producer (sarama with NewHasher), and Goka's processors and views.
 func TestOneHash(t *testing.T) {
 	const n = 16
 	franz := kgo.StickyKeyPartitioner(nil).ForTopic("t")

@@ -17,10 +17,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
-// realKafka names the variable with the address of a Kafka broker that tests may use; they leave topics behind.
+// realKafka names the variable with the address of a Kafka broker for tests. Tests leave topics behind.
 const realKafka = "SMARTFEED_TEST_KAFKA"
 
-// newRealWire is Apache Kafka with all topics, emptied, and an embedded registry.
+// newRealWire returns Apache Kafka with all topics, emptied, and an embedded registry.
 func newRealWire(t *testing.T) *wire {
 	t.Helper()
 	addr := os.Getenv(realKafka)
@@ -50,7 +50,7 @@ func newRealWire(t *testing.T) *wire {
 	return w
 }
 
-// empty takes away what an earlier test has left: consumer groups, and topics unless they are as if made a moment ago.
+// empty deletes what earlier tests have left: consumer groups, and topics that are not in the state of a new topic.
 func (w *wire) empty(t *testing.T, catalogue []topics.Topic) {
 	t.Helper()
 	adm := w.admin(t)
@@ -71,7 +71,7 @@ func (w *wire) empty(t *testing.T, catalogue []topics.Topic) {
 	})
 }
 
-// used are those topics of a catalogue that hold something, did so once, or have other partitions.
+// used returns the topics of a catalogue that have or had records, or a different number of partitions.
 func (w *wire) used(t *testing.T, catalogue []topics.Topic) (names []string) {
 	t.Helper()
 	all, err := w.admin(t).ListEndOffsets(t.Context())
@@ -103,7 +103,7 @@ func TestRealKafkaTopics(t *testing.T) {
 	}
 }
 
-// The clock of the brokers stamps the records, and a dead letter of the greatest length fits.
+// The brokers' clock stamps the records, and a dead letter of maximum size fits.
 func TestRealKafkaPublishes(t *testing.T) {
 	w := newRealWire(t)
 	if err := w.publisher(t).Publish(t.Context(), oneOfEach()); err != nil {

@@ -14,31 +14,31 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Log reads partitions by offset, without a group. Other than a consumer it knows how far it has read where nothing
-// can be read: over markers, and over an aborted tail. Safe for concurrent use. Close it.
+// Log reads partitions by offset, without a consumer group. Unlike a consumer, it knows its position even where no record
+// is readable: after markers and after an aborted tail. It is safe for concurrent use. The caller must close it.
 type Log struct {
 	client *kgo.Client
 	admin  *kadm.Client
 	unpack kgo.Decompressor
 }
 
-// Offsets are offsets by topic and partition.
+// Offsets holds offsets by topic and partition.
 type Offsets map[string]map[int32]int64
 
-// NewLog makes a Log. It dials nothing yet.
+// NewLog returns a Log. It does not connect until it is used.
 func NewLog(k Kafka) (*Log, error) {
 	client, err := k.Client()
 	if err != nil {
 		return nil, err
 	}
-	unpack, _ := client.OptValue(kgo.WithDecompressor).(kgo.Decompressor) // the client's own, which is bounded: kgo's default is not
+	unpack, _ := client.OptValue(kgo.WithDecompressor).(kgo.Decompressor) // the client's own decompressor, which is bounded, unlike kgo's default
 	return &Log{client: client, admin: kadm.NewClient(client), unpack: unpack}, nil
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (l *Log) Close() { l.client.Close() }
 
-// End returns the offset that the next record of a partition gets. Open transactions count.
+// End returns the offset of the next record of a partition. Records of open transactions count.
 func (l *Log) End(ctx context.Context, topic string, partition int32) (int64, error) {
 	ends, err := l.Ends(ctx, topic)
 	if err != nil {
@@ -51,7 +51,7 @@ func (l *Log) End(ctx context.Context, topic string, partition int32) (int64, er
 	return end, nil
 }
 
-// Ends returns the end of every partition of the topics. A topic that does not exist is a *MissingTopicsError.
+// Ends returns the end offset of every partition of the topics. It returns a *MissingTopicsError if a topic does not exist.
 func (l *Log) Ends(ctx context.Context, topics ...string) (Offsets, error) {
 	listed, err := l.admin.ListEndOffsets(ctx, topics...)
 	return offsets("ends", listed, err)
@@ -63,8 +63,8 @@ func (l *Log) Starts(ctx context.Context, topics ...string) (Offsets, error) {
 	return offsets("starts", listed, err)
 }
 
-// From returns for every partition of the topics the offset of the first record whose timestamp is not before a moment:
-// the end where there is none.
+// From returns, for every partition of the topics, the offset of the first record whose timestamp is at or after t. If
+// there is none, it returns the end offset.
 func (l *Log) From(ctx context.Context, t time.Time, topics ...string) (Offsets, error) {
 	listed, err := l.admin.ListOffsetsAfterMilli(ctx, t.UnixMilli(), topics...)
 	return offsets("offsets after "+t.Format(time.RFC3339), listed, err)
@@ -98,10 +98,10 @@ func offsets(what string, listed kadm.ListedOffsets, err error) (Offsets, error)
 	return out, errors.Join(errs...)
 }
 
-// MissingTopicsError names topics of the catalogue that the brokers do not have.
+// MissingTopicsError lists topics of the catalogue that do not exist on the brokers.
 type MissingTopicsError struct{ Topics []string }
 
-// Error says which they are, and what makes them.
+// Error names the topics and the command that creates them.
 func (e *MissingTopicsError) Error() string {
 	return fmt.Sprintf("the brokers have no %s: \"smartfeed topics apply\" makes what is missing", strings.Join(e.Topics, ", "))
 }
@@ -109,18 +109,19 @@ func (e *MissingTopicsError) Error() string {
 // Unwrap returns Kafka's own error.
 func (e *MissingTopicsError) Unwrap() error { return kerr.UnknownTopicOrPartition }
 
-// readBytes is how much one Read asks for. A longer single batch comes whole.
+// readBytes bounds one Read. A larger single batch is returned whole.
 const readBytes = 4 << 20
 
-// Read returns committed records of a partition from an offset on, some of them, and the offset to go on from: past
-// everything that was looked at, markers and aborted records included. At the end of what is committed it returns no
-// records and from itself, at once. From before the oldest record it goes on at that. A batch of more than
-// MaxDecompressedBytes is a *kgo.ErrDecompressTooLarge, once all before it has been read.
+// Read returns some committed records of a partition, starting at offset from, and the offset to continue at. That offset
+// is after everything that was read, including markers and aborted records. At the end of the committed records, Read
+// returns no records and from itself, without waiting. If from is before the oldest record, Read returns no records and the
+// oldest offset. For a batch of more than MaxDecompressedBytes, it returns a *kgo.ErrDecompressTooLarge, once everything
+// before it has been read.
 func (l *Log) Read(ctx context.Context, topic string, partition int32, from int64) (records []*kgo.Record, next int64, err error) {
 	return l.read(ctx, topic, partition, from, readBytes)
 }
 
-// read is Read of so many bytes.
+// read is Read with a bound of most bytes.
 func (l *Log) read(ctx context.Context, topic string, partition int32, from int64, most int32) (records []*kgo.Record, next int64, err error) {
 	fail := func(err error) ([]*kgo.Record, int64, error) {
 		return nil, 0, fmt.Errorf("read %s/%d at %d: %w", topic, partition, from, err)
@@ -130,7 +131,7 @@ func (l *Log) read(ctx context.Context, topic string, partition int32, from int6
 		return fail(err)
 	}
 	err = kerr.ErrorForCode(answer.ErrorCode)
-	if errors.Is(err, kerr.OffsetOutOfRange) { // Kafka does not say where the log starts: its answer has -1 there
+	if errors.Is(err, kerr.OffsetOutOfRange) { // Kafka's answer does not contain the start of the log: it has -1 there
 		starts, asked := l.Starts(ctx, topic)
 		if start := starts[topic][partition]; asked == nil && from < start {
 			return nil, start, nil
@@ -151,7 +152,7 @@ func (l *Log) read(ctx context.Context, topic string, partition int32, from int6
 	return fetched.Records, max(next, from), nil
 }
 
-// fetch asks the partition's leader once. A leader that has just moved is an error, which passes.
+// fetch sends one request to the partition's leader. If the leader has just moved, the error is transient.
 func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int64, most int32) (*kmsg.FetchResponseTopicPartition, error) {
 	meta, err := l.admin.Metadata(ctx, topic)
 	if err != nil {
@@ -182,8 +183,8 @@ func (l *Log) fetch(ctx context.Context, topic string, partition int32, from int
 	return &fetch.Topics[0].Partitions[0], nil
 }
 
-// ReadAll is ReadAround of every partition of a topic, one after the other, each from its oldest record up to where the topic
-// ends at the call.
+// ReadAll calls ReadAround for each partition of a topic in turn, from the oldest record to the end at the time of the
+// call.
 func (l *Log) ReadAll(ctx context.Context, topic string, visit func(*kgo.Record) error) error {
 	starts, err := l.Starts(ctx, topic)
 	if err != nil {
@@ -201,8 +202,8 @@ func (l *Log) ReadAll(ctx context.Context, topic string, visit func(*kgo.Record)
 	return nil
 }
 
-// ReadAround is ReadTo that passes by what is too large to be read: of an input that is what groups have dead letters in the
-// place of.
+// ReadAround is ReadTo, but skips batches that are too large to read. In an input topic, groups have sent dead letters for
+// these.
 func (l *Log) ReadAround(ctx context.Context, topic string, partition int32, from, end int64, visit func(*kgo.Record) error) error {
 	for {
 		err := l.ReadTo(ctx, topic, partition, from, end, visit)
@@ -214,8 +215,8 @@ func (l *Log) ReadAround(ctx context.Context, topic string, partition int32, fro
 	}
 }
 
-// ReadTo visits the committed records of a partition from an offset up to end, and waits for transactions that are
-// still open below it. An error of visit ends it, and is what it returns.
+// ReadTo calls visit for the committed records of a partition from an offset up to end, exclusive. It waits for
+// transactions that are still open below end. An error of visit stops it and is returned.
 func (l *Log) ReadTo(ctx context.Context, topic string, partition int32, from, end int64, visit func(*kgo.Record) error) error {
 	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
 		for from < end {
@@ -235,7 +236,7 @@ func (l *Log) ReadTo(ctx context.Context, topic string, partition int32, from, e
 	})
 }
 
-// visitBelow visits those of some records that stand before an offset.
+// visitBelow calls visit for the records before an offset.
 func visitBelow(end int64, records []*kgo.Record, visit func(*kgo.Record) error) error {
 	for _, r := range records {
 		if r.Offset >= end {

@@ -12,16 +12,17 @@ import (
 	"testing"
 )
 
-// makers are the functions that make clients, or their configuration, with settings of their own.
+// makers are the functions that create clients or client configurations.
 var makers = []string{"kgo.NewClient", "sarama.NewConfig", "goka.DefaultConfig", "sr.NewClient"}
 
-// allowed are the files whose work it is; tests may do as they like.
+// allowed lists the files that may call them. Tests may call them, too.
 var allowed = map[string][]string{
 	"topics/kafka.go":     {"kgo.NewClient", "sarama.NewConfig"},
 	"schemas/registry.go": {"sr.NewClient"},
 }
 
-// Every client is made in one place with the settings that all rely on: read committed, the one hash, all replicas.
+// Every client is created in one place, with the settings that the program relies on: read committed, one hash, all
+// replicas.
 func TestClientsAreMadeInOnePlace(t *testing.T) {
 	found := map[string]bool{}
 	for _, path := range goFiles(t) {
@@ -41,7 +42,7 @@ func TestClientsAreMadeInOnePlace(t *testing.T) {
 	}
 }
 
-// goFiles returns the module's files without its tests, by path from its root.
+// goFiles returns the module's files without tests, by path from the module root.
 func goFiles(t *testing.T) []string {
 	t.Helper()
 	if _, err := os.Stat("../go.mod"); err != nil {

@@ -8,20 +8,20 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Registry gives schemas their ids. *schemas.Registry is one.
+// Registry assigns ids to schemas. *schemas.Registry implements it.
 type Registry interface {
 	schemas.SchemaSource
-	// Register returns the id of a schema under a subject, registering it when it is new there. It fails when records
-	// written under the subject before could not be read with it.
+	// Register returns the id of a schema under a subject, and registers the schema if it is new. It returns an error if
+	// the schema cannot read records written earlier under the subject.
 	Register(ctx context.Context, subject, schema string) (int, error)
 }
 
 // SubjectOf returns the registry's subject for the values of a topic.
 func SubjectOf(topic string) string { return topic + "-value" }
 
-// Open binds every stream to the id that the registry has, or now gives, for its record's schema. It reports the
-// problems of all streams at once; a schema that cannot read what an older one wrote is one of them. A registry that is
-// away is one problem: it is not asked again.
+// Open binds every stream to the id of its record's schema, and registers the schemas that the registry does not have. It
+// reports the problems of all streams together, such as a schema that cannot read records of an older one. If the registry
+// is unavailable, Open reports that once and makes no further requests.
 func Open(ctx context.Context, r Registry) (*Streams, error) {
 	b := &binder{ctx: ctx, registry: r}
 	s := &Streams{
@@ -70,12 +70,12 @@ func Open(ctx context.Context, r Registry) (*Streams, error) {
 	return s, nil
 }
 
-// binder collects what went wrong.
+// binder collects the errors of bind.
 type binder struct {
-	ctx      context.Context // of Open, whose call it lives in
+	ctx      context.Context // the context of Open
 	registry Registry
 	errs     []error
-	away     bool // the registry is; errs says so
+	away     bool // the registry is unavailable; errs has the error
 }
 
 // bind registers the schema of T for a topic.

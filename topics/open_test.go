@@ -49,7 +49,7 @@ func TestStreamRoundTrip(t *testing.T) {
 	}
 }
 
-// brokenRegistry refuses some subjects.
+// brokenRegistry rejects some subjects.
 type brokenRegistry struct{ refused []string }
 
 var errRefused = errors.New("incompatible")
@@ -74,7 +74,7 @@ func TestOpenReportsEveryProblem(t *testing.T) {
 	}
 }
 
-// A registry that is away is told of once, and not asked thirty times.
+// An unavailable registry is reported once, and receives one request instead of thirty.
 func TestOpenGivesUpOnARegistryThatIsAway(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

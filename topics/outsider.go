@@ -13,18 +13,19 @@ import (
 	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
-// Outsider is who reads a topic and commits nothing to the brokers, as a database does that takes records by itself: it
-// is asked how far it is.
+// Outsider is an external consumer: it reads a topic and commits no offsets, as a database does that ingests records
+// itself. Reached queries its progress.
 type Outsider struct {
-	Name  string // that a Lag has for a group
+	Name  string // its name in a Lag, in place of a group
 	Topic string
-	// Reached returns of each partition the offset below which the effect of every record is there. A partition that is not
-	// in it has not been begun. An error is an outsider that does not say: it is asked again.
+	// Reached returns for each partition the offset below which the effect of every record exists. A missing partition has
+	// not been started. After an error, Reached is called again.
 	Reached func(ctx context.Context) (map[int32]int64, error)
 }
 
-// outsiderPositions returns where an outsider stands in all partitions of its topic, in their order; Committed is what it reads
-// next, -1 where it has not begun. One that is beyond a partition's end has read a topic that was deleted: an error.
+// outsiderPositions returns the positions of an external consumer in all partitions of its topic, in order. Committed is
+// the next offset that it reads, or -1 if it has not started. A position after the end of a partition is an error: the
+// consumer has read a topic that was deleted since.
 func (l *Log) outsiderPositions(ctx context.Context, o Outsider) ([]Position, error) {
 	reached, err := o.Reached(ctx)
 	if err != nil {
@@ -34,7 +35,7 @@ func (l *Log) outsiderPositions(ctx context.Context, o Outsider) ([]Position, er
 	if err != nil {
 		return nil, err
 	}
-	ends, err := l.Ends(ctx, o.Topic) // after what is reached, which is not beyond them then
+	ends, err := l.Ends(ctx, o.Topic) // after Reached, so that no position is after an end
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +54,15 @@ func (l *Log) outsiderPositions(ctx context.Context, o Outsider) ([]Position, er
 	return all, nil
 }
 
-// next is the first offset that is not worked off.
+// next returns the first unprocessed offset.
 func (p Position) next() int64 { return max(p.Committed, p.Start) }
 
-// firstBytes is how much is read for one record: where many wait, the others are not looked at.
+// firstBytes bounds the read of one record. Further records of a backlog are not needed.
 const firstBytes = 64 << 10
 
-// OldestLeft returns when the outside event arrived that began the first record which an outsider has not reached, of all
-// partitions the earliest; zero when it has all that is committed.
+// OldestLeft returns the arrival time of the oldest unprocessed event. It considers the first record of each partition that
+// the external consumer has not reached, and the arrival of the external event that caused that record. It returns the zero
+// time if the consumer has reached every committed record.
 func (l *Log) OldestLeft(ctx context.Context, o Outsider) (oldest time.Time, err error) {
 	positions, err := l.outsiderPositions(ctx, o)
 	if err != nil {
@@ -81,7 +83,7 @@ func (l *Log) OldestLeft(ctx context.Context, o Outsider) (oldest time.Time, err
 	return oldest, nil
 }
 
-// first returns the first committed record that is not worked off, nil if there is none.
+// first returns the first unprocessed committed record, or nil if there is none.
 func (l *Log) first(ctx context.Context, at Position) (*kgo.Record, error) {
 	for from := at.next(); from < at.End; {
 		records, next, err := l.read(ctx, at.Topic, at.Partition, from, firstBytes)
@@ -99,11 +101,13 @@ func (l *Log) first(ctx context.Context, at Position) (*kgo.Record, error) {
 	return nil, nil
 }
 
-// AwaitOutsiders returns nil when outsiders have reached every record that is committed at the call, and a *WaitError when ctx
-// ends before. Brokers and outsiders that are away, or do not say, are asked again. Markers and what was aborted count
-// for nothing: an outsider may stand before them for ever. progress, which may be nil, is called after each look.
+// AwaitOutsiders returns nil when the external consumers have reached every record that was committed at the call, and a
+// *WaitError when ctx is canceled before. It retries brokers and external consumers that do not answer. Markers and aborted
+// records do not count, because an external consumer may stay before them forever. AwaitOutsiders calls progress, unless
+// nil, after each check.
 //
-// After Wait the two have waited for the outsiders as for any reader: what came of the events is in the topics by then.
+// Call it after Wait. The topics then contain all derived records, so both together wait for the external consumers as for
+// any other reader.
 func AwaitOutsiders(ctx context.Context, k Kafka, progress func(WaitState), outsiders ...Outsider) error {
 	l, err := NewLog(k)
 	if err != nil {
@@ -128,16 +132,17 @@ func AwaitOutsiders(ctx context.Context, k Kafka, progress func(WaitState), outs
 	return nil
 }
 
-// outsidersEvery is the time between two looks at outsiders: each look asks their servers.
+// outsidersEvery is the time between two checks. Each check queries the servers of the external consumers.
 const outsidersEvery = 100 * time.Millisecond
 
 // awaiting is one call of AwaitOutsiders.
 type awaiting struct {
 	log  *Log
-	left map[place]*backlog // up to the ends at the first look
+	left map[place]*backlog // up to the ends at the first check
 }
 
-// look asks each outsider once. One that does not say is named by the error; the others are looked at all the same.
+// look checks each external consumer once. state.Err names the consumers that did not answer; the others are checked all
+// the same.
 func (w *awaiting) look(ctx context.Context, outsiders []Outsider) (state WaitState) {
 	for _, o := range outsiders {
 		records, err := w.behind(ctx, o)
@@ -151,7 +156,7 @@ func (w *awaiting) look(ctx context.Context, outsiders []Outsider) (state WaitSt
 	return state
 }
 
-// behind returns how many records an outsider has still to reach, at most.
+// behind returns an upper bound of the records that an external consumer has not reached.
 func (w *awaiting) behind(ctx context.Context, o Outsider) (sum int64, err error) {
 	positions, err := w.log.outsiderPositions(ctx, o)
 	if err != nil {

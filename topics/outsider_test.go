@@ -16,13 +16,13 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// standIn is an outsider that is as far as it is told.
+// standIn is an external consumer whose position the test sets.
 type standIn struct {
 	mu    sync.Mutex
 	at    map[int32]int64
 	err   error
 	asked int
-	then  func(*standIn) // is called at each question, after its answer is made
+	then  func(*standIn) // called after each query, once its answer is made
 }
 
 func (s *standIn) outsider() topics.Outsider {
@@ -38,7 +38,7 @@ func (s *standIn) outsider() topics.Outsider {
 	}}
 }
 
-// action is a record of a partition that came of an event of some time ago.
+// action returns a record of a partition that originates from an event of some time ago.
 func action(partition int32, ago time.Duration) *kgo.Record {
 	since := schemas.MicrosOf(time.Now().Add(-ago))
 	return &kgo.Record{Topic: topics.ActionsEnriched, Partition: partition, Value: []byte("x"), Headers: topics.WithSince(nil, since)}
@@ -53,7 +53,7 @@ func (w *wire) put(t *testing.T, records ...*kgo.Record) {
 	}
 }
 
-// ended sends a record in a transaction to the partition of user:1, which it returns.
+// ended sends a record in a transaction to the partition of user:1, and returns the partition.
 func (w *wire) ended(t *testing.T, end kgo.TransactionEndTry) int32 {
 	t.Helper()
 	r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: []byte("x")}
@@ -61,14 +61,14 @@ func (w *wire) ended(t *testing.T, end kgo.TransactionEndTry) int32 {
 	return r.Partition
 }
 
-// soon is a context that ends when what must come has not come.
+// soon returns a context that times out when an expected result does not arrive.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// stillBehind waits for two looks, and says what was behind at the second; "": nothing.
+// stillBehind waits for two checks, and returns the lag at the second; "": no lag.
 func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -90,8 +90,8 @@ func (w *wire) stillBehind(t *testing.T, s *standIn) (state string) {
 	return state
 }
 
-// An outsider that has every committed record is waited for no longer, though markers and an aborted tail lie between it and
-// the end, which it will never pass.
+// AwaitOutsiders returns once an external consumer has every committed record, even if markers and an aborted tail lie
+// between its position and the end. The consumer never passes these.
 func TestAwaitOutsidersGoesByRecordsAndNotByMarkers(t *testing.T) {
 	w := newWire(t)
 	p := w.ended(t, kgo.TryCommit)
@@ -110,7 +110,7 @@ func TestAwaitOutsidersGoesByRecordsAndNotByMarkers(t *testing.T) {
 	}
 }
 
-// What comes after the call is not waited for, however far behind the outsider stays.
+// AwaitOutsiders does not wait for later records, however large the lag stays.
 func TestAwaitOutsidersEndsUnderTraffic(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(2, 0), action(2, 0))
@@ -134,7 +134,7 @@ func TestAwaitOutsidersEndsUnderTraffic(t *testing.T) {
 	}
 }
 
-// A transaction that is open at the call may already be committed, as far as its producer knows.
+// A transaction that is open at the call may already be committed from the point of view of its producer.
 func TestAwaitOutsidersWaitsForTransactionsThatAreOpen(t *testing.T) {
 	w := newWire(t)
 	r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: []byte("x")}
@@ -151,7 +151,7 @@ func TestAwaitOutsidersWaitsForTransactionsThatAreOpen(t *testing.T) {
 	}
 }
 
-// An outsider that does not say how far it is is asked again, and named; so is one that has read a topic that is gone.
+// An external consumer that does not answer is retried and named. So is one that has read a topic that was deleted.
 func TestAwaitOutsidersSaysWhoDoesNotAnswer(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(1, 0))
@@ -178,7 +178,7 @@ func TestAwaitOutsidersSaysWhoDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// The oldest record that is left tells how late an outsider is: by when its event arrived, over all partitions.
+// The oldest unprocessed record of all partitions, by the arrival of its event, shows how late an external consumer is.
 func TestOldestLeft(t *testing.T) {
 	w := newWire(t)
 	l, err := topics.NewLog(w.kafka)
@@ -190,7 +190,7 @@ func TestOldestLeft(t *testing.T) {
 	w.ended(t, kgo.TryAbort)
 	for name, tt := range map[string]struct {
 		at   map[int32]int64
-		want time.Duration // ago; negative: nothing is left
+		want time.Duration // age; negative: no record is left
 	}{
 		"nothing begun":   {map[int32]int64{}, 3 * time.Hour},
 		"one taken":       {map[int32]int64{1: 1, 2: 0}, 2 * time.Hour},
@@ -210,7 +210,7 @@ func TestOldestLeft(t *testing.T) {
 	}
 }
 
-// The setup's Wait comes back only when its outsiders have what the readers have worked off.
+// The setup's Wait returns only when its external consumers have the records that the readers have processed.
 func TestWaitOfASetupWaitsForOutsiders(t *testing.T) {
 	w := newWire(t)
 	s := &standIn{}

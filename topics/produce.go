@@ -7,20 +7,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Produce produces records and returns once each is acknowledged or has failed: nil, or the first error; or once ctx has
-// ended, with its cause.
+// Produce produces records and waits until each is acknowledged or has failed. It returns nil or the first error. If ctx is
+// canceled before, it returns its cause.
 //
-// It stands for kgo's ProduceSync, which does not heed its context for a record that was sent and not answered: an idempotent
-// client (1.22) gives that up neither when its context ends nor after DeliveryTimeout, because the brokers may have it, but
-// only when they answer or the client is closed. So after an error records may still be the client's, which goes on trying to
-// deliver them: they must not be used again.
+// Use it instead of kgo's ProduceSync, which ignores its context for a record that was sent and not acknowledged. An
+// idempotent client (franz-go 1.22) does not abort such a record when its context is canceled or DeliveryTimeout has
+// passed, because the brokers may have it. The record ends only when the brokers answer or the client is closed. After an
+// error, the client may therefore still try to deliver the records, so the caller must not use them again.
 func Produce(ctx context.Context, client *kgo.Client, records ...*kgo.Record) error {
 	return produce(ctx, client, records, func(kgo.ProduceResult) {})
 }
 
-// produce is Produce, and shows every result that comes before it returns.
+// produce is Produce, and calls show for every result before it returns.
 func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record, show func(kgo.ProduceResult)) (first error) {
-	results := make(chan kgo.ProduceResult, len(records)) // room for all: the client never waits for who has given up
+	results := make(chan kgo.ProduceResult, len(records)) // capacity for all results: the client never blocks after the caller has returned
 	for _, r := range records {
 		client.Produce(ctx, r, func(r *kgo.Record, err error) { results <- kgo.ProduceResult{Record: r, Err: err} })
 	}

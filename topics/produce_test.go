@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Who produces waits for no answer beyond the context.
+// A producer does not wait for an answer after its context is canceled.
 func TestProduceEndsWithItsContext(t *testing.T) {
 	w := newWire(t)
 	var held atomic.Int64

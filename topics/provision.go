@@ -16,21 +16,21 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Plan is the difference between a catalogue and what the brokers have.
+// Plan is the difference between a catalogue and the brokers.
 type Plan struct {
 	Create []Topic   `json:"create,omitempty"`
 	Alter  []Setting `json:"alter,omitempty"`
-	// Conflicts are differences that nothing can alter without losing data or order.
+	// Conflicts are differences that cannot be altered without losing data or order.
 	Conflicts []Conflict `json:"conflicts,omitempty"`
-	// Thin are topics with fewer replicas than there are brokers for, up to three: to be mended with Kafka's own
-	// kafka-reassign-partitions.sh, and in the way of nothing.
+	// Thin lists topics with fewer replicas than min(3, brokers). They block nothing. Use Kafka's
+	// kafka-reassign-partitions.sh to add replicas.
 	Thin []Setting `json:"thin,omitempty"`
 }
 
-// Empty says that the brokers have what the catalogue wants, but for replicas.
+// Empty reports whether the brokers match the catalogue, apart from replicas.
 func (p Plan) Empty() bool { return len(p.Create)+len(p.Alter)+len(p.Conflicts) == 0 }
 
-// Err returns all conflicts, each a *Conflict; nil if there is none.
+// Err returns all conflicts joined, each a *Conflict, or nil if there is none.
 func (p Plan) Err() error {
 	errs := make([]error, len(p.Conflicts))
 	for i := range p.Conflicts {
@@ -47,18 +47,18 @@ type Setting struct {
 	Want  string `json:"want"`
 }
 
-// Conflict is a difference that has to be resolved by hand. As an error it says what to do.
+// Conflict is a difference that must be resolved by hand. As an error it says how.
 type Conflict struct {
 	Setting
 	Advice string `json:"advice"`
 }
 
-// Error says what differs and what to do.
+// Error names the difference and says what to do.
 func (c *Conflict) Error() string {
 	return fmt.Sprintf("topic %s: %s is %s and must be %s: %s", c.Topic, c.Key, c.Have, c.Want, c.Advice)
 }
 
-// InSyncKey is the setting of a topic that says how many replicas must have a record before it is acknowledged.
+// InSyncKey is the topic setting for the number of replicas that must have a record before it is acknowledged.
 const InSyncKey = "min.insync.replicas"
 
 const (
@@ -71,8 +71,8 @@ const (
 	cleanupAdvice = "records may be gone already: look why it was changed, then set it with Kafka's own tools"
 )
 
-// settings returns the configuration of a topic on Kafka. The embedded broker takes none: any clean-up key there
-// starts a cleaner that is not safe.
+// settings returns the configuration of a topic on Kafka. On the embedded broker it is empty, because any clean-up key
+// there starts a log cleaner that is not safe.
 func (t Topic) settings() map[string]string {
 	if t.Embedded {
 		return nil
@@ -93,7 +93,7 @@ func (t Topic) settings() map[string]string {
 	}
 	if t.Compact {
 		set[cleanupKey] = "compact"
-		// A local store that comes back within this time still sees what was deleted meanwhile.
+		// A local store that resumes within this time still sees the tombstones.
 		set["delete.retention.ms"] = millis(DeletionsKept)
 	}
 	return set
@@ -101,7 +101,7 @@ func (t Topic) settings() map[string]string {
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// EmbeddedCluster is how the cluster id of the embedded broker begins.
+// EmbeddedCluster is the prefix of the embedded broker's cluster id.
 const EmbeddedCluster = "smartfeed-embedded-"
 
 // ErrPartitions is returned for brokers other than the embedded one when no number of partitions is configured.
@@ -111,9 +111,9 @@ var ErrPartitions = errors.New("partitions: is not set, and only the embedded br
 	"Set the same number in every process (partitions, SMARTFEED_PARTITIONS or --partitions); " +
 	"if the topics exist, set what they have")
 
-// ProfileOf asks the brokers which profile their topics have: whether they are the embedded one, and on a cluster of
-// fewer than three brokers as many replicas as there are brokers. How many partitions there are and how long actions are kept,
-// k says; brokers other than the embedded one need a number that was configured, see ErrPartitions.
+// ProfileOf returns the profile of the brokers' topics. It asks the brokers whether they are the embedded one and how many
+// there are: replicas are min(3, brokers). The partition count and the retention of actions come from k. It returns
+// ErrPartitions if the brokers are not the embedded one and k.Partitions was not configured.
 func ProfileOf(ctx context.Context, k Kafka) (Profile, error) {
 	adm, err := k.Admin()
 	if err != nil {
@@ -147,7 +147,7 @@ func Differences(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
 }
 
 func differences(ctx context.Context, client *kgo.Client, want []Topic) (Plan, error) {
-	// Among all topics brokers leave out what the user may not see, which would then be taken for missing.
+	// A list of all topics omits those that the user may not describe, which would then look missing.
 	if err := visible(ctx, client, want); err != nil {
 		return Plan{}, err
 	}
@@ -181,7 +181,7 @@ func differences(ctx context.Context, client *kgo.Client, want []Topic) (Plan, e
 	return plan, nil
 }
 
-// visible returns an error for each topic that the user may not see.
+// visible returns an error for each topic that the user may not describe.
 func visible(ctx context.Context, client *kgo.Client, want []Topic) error {
 	var all []Grant
 	for _, t := range want {
@@ -200,8 +200,8 @@ func visible(ctx context.Context, client *kgo.Client, want []Topic) error {
 	return errors.Join(errs...)
 }
 
-// asReplicated returns a topic as it should be with the replicas that it has. The catalogue's number is that of the
-// brokers that are there at the moment: while one is away, a topic must not be told to do with fewer in sync.
+// asReplicated returns the desired state of a topic for the replicas that it has. The catalogue's number depends on the
+// brokers that are available now. While one is unavailable, min.insync.replicas must not be lowered.
 func (p *Plan) asReplicated(t Topic, have int) Topic {
 	if have < int(t.Replicas) {
 		p.Thin = append(p.Thin, Setting{t.Name, replicasKey, strconv.Itoa(have), strconv.Itoa(int(t.Replicas))})
@@ -212,7 +212,7 @@ func (p *Plan) asReplicated(t Topic, have int) Topic {
 	return t
 }
 
-// compare adds what is different about one topic.
+// compare adds the differences of one topic.
 func (p *Plan) compare(t Topic, partitions int, configs []kadm.Config) {
 	if partitions != int(t.Partitions) {
 		p.Conflicts = append(p.Conflicts, Conflict{
@@ -237,9 +237,9 @@ func (p *Plan) compare(t Topic, partitions int, configs []kadm.Config) {
 	}
 }
 
-// Apply creates what is missing and alters what differs, and returns what it did once every new topic can be used and
-// the brokers show every new setting.
-// If the brokers have a conflict it changes nothing and returns all of them, each a *Conflict.
+// Apply creates missing topics and alters settings that differ. It returns what it did, once every new topic is usable and
+// the brokers report every new setting. If there is a conflict, Apply changes nothing and returns all conflicts, each a
+// *Conflict.
 func Apply(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
 	client, err := k.Client()
 	if err != nil {
@@ -266,9 +266,9 @@ func Apply(ctx context.Context, k Kafka, want []Topic) (Plan, error) {
 	return plan, awaitTopics(ctx, adm, plan.Create)
 }
 
-// VerifyAll holds the whole catalogue against the brokers: what a process asks before it works on them. For a role that works
-// on generations their topics belong to it, which others may not even see. The error names every difference, and the command
-// that mends those that can be mended.
+// VerifyAll compares the whole catalogue with the brokers. A process calls it before it starts. For a role that works on
+// generations, it includes their topics, which other roles may not be able to see. The error names every difference, and
+// the command that fixes those that can be fixed.
 func VerifyAll(ctx context.Context, k Kafka, role string) (Profile, error) {
 	profile, err := ProfileOf(ctx, k)
 	if err != nil {
@@ -288,7 +288,7 @@ func VerifyAll(ctx context.Context, k Kafka, role string) (Profile, error) {
 	return profile, nil
 }
 
-// Verify returns every difference between a catalogue and the brokers, nil if there is none.
+// Verify returns every difference between a catalogue and the brokers, or nil if there is none.
 func Verify(ctx context.Context, k Kafka, want []Topic) error {
 	plan, err := Differences(ctx, k, want)
 	if err != nil {
@@ -304,7 +304,7 @@ func Verify(ctx context.Context, k Kafka, want []Topic) error {
 	return errors.Join(errs...)
 }
 
-// create makes topics in one request. One that appeared meanwhile is fine: somebody else applies the same catalogue.
+// create creates topics in one request. It ignores topics that exist: another process applies the same catalogue.
 func create(ctx context.Context, client *kgo.Client, list []Topic) error {
 	if len(list) == 0 {
 		return nil
@@ -353,11 +353,11 @@ func alter(ctx context.Context, adm *kadm.Client, settings []Setting) error {
 	return errors.Join(errs...)
 }
 
-// settingsPatience is how long brokers may take to show what they have taken: milliseconds, as a rule.
+// settingsPatience bounds how long brokers may take to report a setting that they accepted. Usually it takes milliseconds.
 const settingsPatience = 15 * time.Second
 
-// awaitSettings returns when brokers show what they were told: they answer before they all know. Who verifies the topics
-// next would refuse to start.
+// awaitSettings waits until the brokers report the new settings, because they answer before all of them know. A process
+// that verifies the topics next would otherwise refuse to start.
 func awaitSettings(ctx context.Context, adm *kadm.Client, settings []Setting) error {
 	if len(settings) == 0 {
 		return nil
@@ -388,7 +388,7 @@ func shown(configs kadm.ResourceConfigs, s Setting) bool {
 	return err == nil && slices.ContainsFunc(rc.Configs, func(c kadm.Config) bool { return c.Key == s.Key && c.MaybeValue() == s.Want })
 }
 
-// awaitTopics returns when every partition of the topics has a leader: brokers learn of a new topic one by one.
+// awaitTopics waits until every partition of the topics has a leader: brokers learn of a new topic one by one.
 func awaitTopics(ctx context.Context, adm *kadm.Client, list []Topic) error {
 	names := make([]string, len(list))
 	for i, t := range list {
@@ -420,7 +420,7 @@ func led(d kadm.TopicDetail) bool {
 	return true
 }
 
-// poll calls done until it says so or fails, or ctx ends.
+// poll calls done at intervals until it returns true or an error, or until ctx is canceled.
 func poll(ctx context.Context, every time.Duration, done func() (bool, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

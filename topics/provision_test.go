@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
-// oneBroker is a profile that sets configuration, small enough for one broker.
+// oneBroker is a profile with topic configuration that fits one broker.
 func oneBroker() topics.Profile { return topics.Profile{Partitions: 2, Replicas: 1} }
 
 func TestApplyMakesWhatVerifyWants(t *testing.T) {
@@ -44,7 +44,7 @@ func TestApplyMakesWhatVerifyWants(t *testing.T) {
 	}
 }
 
-// The embedded broker's cleaner starts with any clean-up key, and is not safe.
+// Any clean-up key starts the embedded broker's cleaner, which is not safe.
 func TestEmbeddedTopicsHaveNoConfiguration(t *testing.T) {
 	w := newBareWire(t)
 	want := topics.Catalogue(topics.Profile{Embedded: true})
@@ -168,8 +168,8 @@ func TestProfileOf_RefusesAnAssumedNumberOfPartitionsOnARealCluster(t *testing.T
 	}
 }
 
-// While a broker is away its topics are as they were, and a role may start; a topic with fewer replicas than there are
-// brokers for is told, and nothing else.
+// While a broker is unavailable, its topics are unchanged, and a role may start. A topic with fewer replicas than possible
+// is only reported.
 func TestReplicasAreThoseATopicHas(t *testing.T) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(3))
 	if err != nil {
@@ -197,7 +197,7 @@ func TestReplicasAreThoseATopicHas(t *testing.T) {
 	}
 }
 
-// How long actions are kept is what the brokers are told, and nothing else is kept longer for it.
+// The configured retention of actions is set on the brokers, and it applies to no other topic.
 func TestActionsAreKeptAsConfigured(t *testing.T) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Publisher puts records into topics, each into the partition of its key, and says when the brokers have them. It
-// checks nothing but what encoding needs: events are validated at the doors. Safe for concurrent use. Close it.
+// Publisher produces records, each to the partition of its key, and reports acknowledgements. It checks only what encoding
+// needs, because the API and the commands validate events. It is safe for concurrent use. The caller must close it.
 type Publisher struct {
 	Operator string // recorded in deletes of pins and users, see OperatorHeader; "": unknown. Set it before use
 
@@ -19,7 +19,7 @@ type Publisher struct {
 	streams *Streams
 }
 
-// NewPublisher makes a publisher. It dials nothing yet.
+// NewPublisher returns a publisher. It does not connect until it is used.
 func NewPublisher(k Kafka, s *Streams) (*Publisher, error) {
 	client, err := k.Client()
 	if err != nil {
@@ -28,36 +28,36 @@ func NewPublisher(k Kafka, s *Streams) (*Publisher, error) {
 	return &Publisher{client: client, streams: s}, nil
 }
 
-// Close drops what is not yet acknowledged and ends the connections. Flush before.
+// Close drops unacknowledged records and closes the connections. Call Flush first.
 func (p *Publisher) Close() { p.client.Close() }
 
-// PublishError says that not all of a publication is certain. The rest may be in the log or not: to publish everything
-// again is safe, because events have ids.
+// PublishError is returned when not all events of a publication are acknowledged. The others may be in the log or not. It
+// is safe to publish all events again, because events have ids.
 type PublishError struct {
-	Certain int // acknowledged
-	Events  int // of so many
+	Certain int // acknowledged events
+	Events  int // all events of the publication
 	Err     error
 }
 
-// Error says how many events are certain, and why not all.
+// Error says how many events are acknowledged, and why not all.
 func (e *PublishError) Error() string {
 	return fmt.Sprintf("publish: %d of %d events are certain: %v", e.Certain, e.Events, e.Err)
 }
 
-// Unwrap returns why not all are certain.
+// Unwrap returns why not all events are acknowledged.
 func (e *PublishError) Unwrap() error { return e.Err }
 
-// OperatorHeader is the header of a record that an operator or a service sent on behalf of others: who that was. Deletes
-// have it, because the actor of a user's delete is the user.
+// OperatorHeader is the header that names the operator or service that sent a record on behalf of a user. Deletes have it,
+// because the actor of a user's delete is the user.
 const OperatorHeader = "operator"
 
-// Publish returns nil when every event is acknowledged. If one cannot be encoded nothing is published. After any other
-// failure, the end of ctx among them, the error is a *PublishError.
+// Publish returns nil when every event is acknowledged. If an event cannot be encoded, nothing is published. After any
+// other failure, including a canceled ctx, the error is a *PublishError.
 func (p *Publisher) Publish(ctx context.Context, lines []schemas.Line) error {
 	return p.PublishAs(ctx, p.Operator, lines)
 }
 
-// PublishAs is Publish with another operator than the publisher's.
+// PublishAs is Publish with the given operator instead of p.Operator.
 func (p *Publisher) PublishAs(ctx context.Context, operator string, lines []schemas.Line) error {
 	records := make([]*kgo.Record, len(lines))
 	for i, l := range lines {
@@ -80,8 +80,8 @@ func (p *Publisher) PublishAs(ctx context.Context, operator string, lines []sche
 	return nil
 }
 
-// Send publishes one event of many and returns at once, or when there is room in the buffers. done is called when the
-// event is acknowledged (nil) or not (why), from another goroutine; it must not block.
+// Send publishes one event and returns immediately, unless the buffers are full. done is called from another goroutine with
+// nil when the event is acknowledged, or with the error. done must not block.
 func (p *Publisher) Send(ctx context.Context, line schemas.Line, done func(error)) {
 	r, err := p.record(line, p.Operator)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *Publisher) Send(ctx context.Context, line schemas.Line, done func(error
 	p.client.Produce(ctx, r, func(_ *kgo.Record, err error) { done(err) })
 }
 
-// Flush returns when nothing is under way any more, or ctx has ended.
+// Flush returns when no record is in flight, or when ctx is canceled.
 func (p *Publisher) Flush(ctx context.Context) error {
 	if err := p.client.Flush(ctx); err != nil {
 		return fmt.Errorf("flush: %w", err)
@@ -99,7 +99,7 @@ func (p *Publisher) Flush(ctx context.Context) error {
 	return nil
 }
 
-// record encodes an event from outside.
+// record encodes an event.
 func (p *Publisher) record(l schemas.Line, operator string) (*kgo.Record, error) {
 	value, err := p.encode(l.Event)
 	if err != nil {
@@ -140,7 +140,7 @@ func (p *Publisher) Decide(ctx context.Context, d *schemas.InterestDecision) err
 	return nil
 }
 
-// Bury puts a record that a consumer cannot work off into the dead letters, and returns when it is acknowledged.
+// Bury sends a record that a consumer cannot process to the dead-letter topic, and returns when it is acknowledged.
 func (p *Publisher) Bury(ctx context.Context, group string, r *kgo.Record, reason string) error {
 	value, err := p.streams.DeadLetters.Encode(LetterOf(group, r, reason))
 	if err == nil {

@@ -26,7 +26,7 @@ func follow(i int) schemas.Line {
 	return schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()}
 }
 
-// oneOfEach is an event of every stream.
+// oneOfEach returns an event of every stream.
 func oneOfEach() []schemas.Line {
 	event := func(verb schemas.Verb, object schemas.ID) schemas.Event {
 		return schemas.Event{ID: "e-" + string(object), Time: 1, Actor: "user:a", Verb: verb, Object: object}
@@ -54,7 +54,7 @@ func (w *wire) publisher(t *testing.T) *topics.Publisher {
 	return p
 }
 
-// bury puts a record into the dead letters.
+// bury sends a record to the dead-letter topic.
 func (w *wire) bury(t *testing.T, topic string, partition int32, key, value string, at int64) {
 	t.Helper()
 	r := &kgo.Record{Topic: topic, Partition: partition, Offset: at, Key: []byte(key), Value: []byte(value), Timestamp: time.UnixMilli(at)}

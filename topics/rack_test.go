@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// traffic counts what is read from each address.
+// traffic counts the bytes read from each address.
 type traffic struct {
 	mu   sync.Mutex
 	read map[string]int
@@ -49,7 +49,7 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Of three brokers, each in a rack of its own, the one in the reader's rack is read from, and not the leader.
+// Of three brokers, each in its own rack, the reader reads from the one in its rack and not from the leader.
 func TestRealKafkaRack(t *testing.T) {
 	brokers := strings.Split(os.Getenv(realKafka), ",")
 	if len(brokers) < 3 {
@@ -66,7 +66,7 @@ func TestRealKafkaRack(t *testing.T) {
 	}
 	defer client.Close()
 	const size, n = 100_000, 40
-	for range n { // on all three when acknowledged
+	for range n { // on all three brokers when acknowledged
 		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: make([]byte, size)}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestRealKafkaRack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near := leader%3 + 1 // another than the leader
+	near := leader%3 + 1 // not the leader
 	for name, read := range map[string]func(ctx context.Context, k topics.Kafka) error{
 		"franz-go": func(ctx context.Context, k topics.Kafka) error {
 			ctx, cancel := context.WithCancel(ctx)

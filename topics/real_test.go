@@ -17,7 +17,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
-// What other files hold the embedded broker to, a real one is held to, and what only a real one does: see newWire.
+// These tests hold a real broker to what other files test on the embedded one, and test behavior specific to Kafka: see
+// newWire.
 
 func TestRealKafkaConsume(t *testing.T) {
 	t.Run("commits after the effect", TestConsumeCommitsAfterTheEffect)
@@ -46,7 +47,7 @@ func TestRealKafkaLog(t *testing.T) {
 	t.Run("goes on at the oldest record", TestLogGoesOnAtTheOldestRecord)
 }
 
-// take has the topic's partitions begin at an offset, as retention would.
+// take deletes the records of a partition before an offset, as retention would.
 func (w *wire) take(t *testing.T, topic string, partition int32, before int64) {
 	t.Helper()
 	offsets := kadm.Offsets{}
@@ -60,7 +61,7 @@ func (w *wire) take(t *testing.T, topic string, partition int32, before int64) {
 	}
 }
 
-// Kafka answers a fetch of records that are gone without saying where the log begins; the embedded broker says it.
+// Kafka's answer to a fetch of deleted records does not contain the start of the log; the embedded broker's does.
 func TestLogGoesOnAtTheOldestRecord(t *testing.T) {
 	w, n := newWire(t), faultnet.New()
 	for i := range 5 {
@@ -88,7 +89,7 @@ func TestLogGoesOnAtTheOldestRecord(t *testing.T) {
 	}
 }
 
-// What retention took before its reader came to it has no effect any more: nobody waits for it.
+// Records that retention deleted unread have no effect any more, so Wait does not wait for them.
 func TestWaitPassesWhatWasTakenUnread(t *testing.T) {
 	w := newWire(t)
 	for i := range 5 {
@@ -107,8 +108,8 @@ func TestWaitPassesWhatWasTakenUnread(t *testing.T) {
 	}
 }
 
-// compacted has Kafka compact a topic as far as it can, until it holds no deletion and each key once but for that of what
-// is written meanwhile to all partitions, which this sends.
+// compacted makes Kafka compact a topic until it has no tombstones and one record per key. Meanwhile it sends records with
+// the key meanwhile to all partitions, which do not count.
 func (w *wire) compacted(t *testing.T, topic, meanwhile string) {
 	t.Helper()
 	var alter []kadm.AlterConfig
@@ -146,7 +147,7 @@ func (w *wire) compacted(t *testing.T, topic, meanwhile string) {
 	}
 }
 
-// visit tells whether found is true of a record of a topic.
+// visit reports whether found is true for a record of a topic.
 func (w *wire) visit(t *testing.T, l *topics.Log, topic string, found func(*kgo.Record) bool) (is bool) {
 	t.Helper()
 	ends, err := l.Ends(t.Context(), topic)
@@ -161,8 +162,8 @@ func (w *wire) visit(t *testing.T, l *topics.Log, topic string, found func(*kgo.
 	return is
 }
 
-// A process that holds a topic whole and one that comes later hold the same, whatever compaction has taken in between;
-// and both are waited for.
+// A running process and a later one have the same global table, whatever compaction has removed in between. Wait waits for
+// both.
 func TestRealKafkaWholeOfACompactedTopic(t *testing.T) {
 	w := newRealWire(t)
 	const users = 40

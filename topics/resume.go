@@ -8,24 +8,24 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// Mark is how far a store is filled from one partition.
+// Mark is the checkpoint of a store for one partition.
 type Mark struct {
-	Topic kadm.TopicID // of a topic that is deleted and made anew it is another; zero: not known
+	Topic kadm.TopicID // a recreated topic has another id; zero: unknown
 	Next  int64        // offset of the first record that the store does not have
 }
 
-// Marks are how far a store is filled, by topic and partition.
+// Marks is the checkpoint of a store, by topic and partition.
 type Marks map[string]map[int32]Mark
 
-// offsetBytes is how long the offset is in the bytes of a mark. The topic's id follows.
+// offsetBytes is the length of the offset in an encoded mark. The topic's id follows.
 const offsetBytes = 8
 
-// Bytes returns the mark as a store keeps it: the offset, big-endian, and the topic's id.
+// Bytes returns the encoded mark: the offset, big-endian, and the topic's id.
 func (m Mark) Bytes() []byte {
 	return append(binary.BigEndian.AppendUint64(nil, uint64(m.Next)), m.Topic[:]...)
 }
 
-// ParseMark reads what Bytes has made. Eight bytes are an offset of a topic whose id is not known.
+// ParseMark decodes a mark that Bytes encoded. Eight bytes are an offset without a known topic id.
 func ParseMark(b []byte) (Mark, error) {
 	var m Mark
 	if len(b) != offsetBytes && len(b) != offsetBytes+len(m.Topic) {
@@ -44,17 +44,17 @@ func (m Marks) Set(topic string, partition int32, mark Mark) {
 	m[topic][partition] = mark
 }
 
-// ChangedTopicError says that a topic no longer has what a store was filled from, or has to be filled with: the topic was
-// recreated, it was truncated, or its retention removed records before they were applied.
+// ChangedTopicError is returned when a topic no longer has records that a store was filled from or still needs. The topic
+// was recreated or truncated, or its retention removed records before they were applied.
 type ChangedTopicError struct {
 	Topic     string
 	Partition int32
-	Was       Mark  // the store's
-	Is        Mark  // the topic that there is, and where the partition ends
-	Start     int64 // the oldest offset of the partition
+	Was       Mark  // the store's mark
+	Is        Mark  // the current topic, and the end offset of the partition
+	Start     int64 // oldest offset of the partition
 }
 
-// Error says what has changed; what to do depends on the store.
+// Error says what has changed. What to do depends on the store.
 func (e *ChangedTopicError) Error() string {
 	switch {
 	case e.madeAnew():
@@ -71,24 +71,24 @@ func (e *ChangedTopicError) madeAnew() bool {
 	return e.Was.Topic != kadm.TopicID{} && e.Was.Topic != e.Is.Topic
 }
 
-// Gap reports whether the partition starts behind the mark.
+// Gap reports whether the partition starts after the mark.
 func (e *ChangedTopicError) Gap() bool { return !e.madeAnew() && e.Start > e.Was.Next }
 
-// Fatal is true: to try again does not mend it.
+// Fatal returns true: a retry does not help.
 func (e *ChangedTopicError) Fatal() bool { return true }
 
-// Resume returns where a store that is filled up to marks goes on in every partition of the topics: there or, without a
-// mark, with the oldest record. A topic that is not the one of a mark, or ends before it, is a *ChangedTopicError.
+// Resume returns the position in every partition of the topics at which a store continues: its mark or, without one, the
+// oldest record. It returns a *ChangedTopicError if a topic is not that of its mark, or ends before the mark.
 func Resume(ctx context.Context, k Kafka, topics []string, marks Marks) (Marks, error) {
 	return resume(ctx, k, topics, marks, func(e *ChangedTopicError) bool { return e.madeAnew() || e.Was.Next > e.Is.Next })
 }
 
-// resumeWithoutGap is Resume that also fails if a partition starts behind its mark.
+// resumeWithoutGap is Resume, but also returns the error if a partition starts after its mark.
 func resumeWithoutGap(ctx context.Context, k Kafka, topics []string, marks Marks) (Marks, error) {
 	return resume(ctx, k, topics, marks, func(e *ChangedTopicError) bool { return e.madeAnew() || e.Was.Next > e.Is.Next || e.Gap() })
 }
 
-// resume is Resume that fails where changed reports true of a partition with a mark.
+// resume is Resume, but returns the error for a partition with a mark if changed reports true.
 func resume(ctx context.Context, k Kafka, topics []string, marks Marks, changed func(*ChangedTopicError) bool) (Marks, error) {
 	l, err := NewLog(k)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// RetryHeader is the header of a record that is published again because a group could not work it off: see Retry.
+// RetryHeader is the header of a record that is published again because a group could not process it, see Retry.
 const RetryHeader = "retry"
 
-// Retry says which record a retried one repeats, and for whom: see IsForAnother.
+// Retry identifies the original record of a retried one, and the group that retries it, see IsForAnother.
 type Retry struct {
 	Group     string
-	Partition int32 // of the record that failed first
+	Partition int32 // of the first failed record
 	Offset    int64
-	Attempt   int32 // 1: the first retry
+	Attempt   int32 // 1 is the first retry
 }
 
 // Value returns the value of a retry header: partition, offset, attempt, big-endian, and the group.
@@ -47,17 +47,17 @@ func ParseRetry(value []byte) (Retry, bool) {
 	return r, r.Partition >= 0 && r.Offset >= 0 && r.Attempt > 0
 }
 
-// IsForAnother reports whether the record of a topic is a retry that a reader passes over, because it is for another group and
-// the reader has processed the record already. Two kinds of topics have no such records:
+// IsForAnother reports whether a reader skips a retry of the topic, because the retry is for another group and the reader
+// has processed the record already. Two kinds of topics have no such records:
 //
-//   - Topics that producers write: any of them can set the header, and each of these topics has one reader.
-//   - Compacted topics: the retry takes the place of the record that failed, so a reader that reads the topic again finds nothing
-//     else. The readers of these topics are idempotent.
+//   - Topics that producers write. Any producer can set the header, and each of these topics has one reader.
+//   - Compacted topics. The retry replaces the failed record, so a reader that reads the topic again finds only the retry.
+//     The readers of these topics are idempotent.
 func (r Retry) IsForAnother(topic, reader string) bool {
 	return r.Group != reader && !retriedForAll()[topic]
 }
 
-// retriedForAll has the topics of the catalogue whose retries every reader processes.
+// retriedForAll returns the topics of the catalogue whose retries every reader processes.
 var retriedForAll = sync.OnceValue(func() map[string]bool {
 	set := map[string]bool{}
 	for _, t := range Catalogue(Profile{}) {
@@ -76,7 +76,7 @@ func RetryOf(r *kgo.Record) (Retry, bool) {
 	return Retry{}, false
 }
 
-// LetterOf is the dead letter of a record that a group cannot work off. (Package rows makes its own.)
+// LetterOf returns the dead letter for a record that a group cannot process. Package rows builds its own.
 func LetterOf(group string, r *kgo.Record, reason string) *schemas.DeadLetter {
 	letter := &schemas.DeadLetter{
 		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
@@ -89,21 +89,21 @@ func LetterOf(group string, r *kgo.Record, reason string) *schemas.DeadLetter {
 	return letter
 }
 
-// RetriedGroup is the consumer group whose committed offsets say up to where operators have had dead letters retried.
+// RetriedGroup is the consumer group whose committed offsets mark how far operators have retried dead letters.
 const RetriedGroup = "dead-letters"
 
-// MaxRetriedBytes is how long key and value of a dead letter may be together to be retried by itself; a longer one is
-// retried by hand alone.
+// MaxRetriedBytes bounds key and value together of a dead letter that is retried automatically. A larger one can only be
+// retried by hand.
 const MaxRetriedBytes = 512 << 10
 
-// CanRetry tells whether to publish a record of the topic again can help: not bytes that are a group's own, such as
-// ticks, nor what retrying itself goes by.
+// CanRetry reports whether publishing a record of the topic again can help. It cannot for private bytes of a group, such as
+// ticks, nor for the topics that control retries.
 func (t Topic) CanRetry() bool {
 	return t.Record != "" && t.Name != DeadLetters && t.Name != RetryOrders
 }
 
-// RetryTo returns the partition of the topic into which a letter is published again: that of its key or, where the
-// writer chooses, the one it was in.
+// RetryTo returns the partition into which a dead letter of the topic is published again: the partition of its key or, if
+// the writer chooses partitions, the original one.
 func (t Topic) RetryTo(l *schemas.DeadLetter) int32 {
 	if t.Explicit {
 		return l.Partition
@@ -116,8 +116,8 @@ const (
 	maxKindWord  = 24 // bytes
 )
 
-// KindOf returns the kind of a dead letter: topic/group/words, where the words are the first of its reason, without
-// what differs from record to record: quoted text, numbers, and whatever holds a digit.
+// KindOf returns the kind of a dead letter: topic/group/words. The words are the first words of its reason, without the
+// parts that differ between records: quoted text, numbers, and words that contain a digit.
 func KindOf(l *schemas.DeadLetter) string {
 	var words []string
 	for _, word := range strings.FieldsFunc(unquoted(l.Reason), func(r rune) bool {
@@ -136,7 +136,7 @@ func KindOf(l *schemas.DeadLetter) string {
 	return l.Topic + "/" + l.Group + "/" + strings.Join(words, "-")
 }
 
-// unquoted leaves out what stands between double quotes, in which a backslash hides the next character.
+// unquoted removes the text between double quotes. A backslash escapes the next character.
 func unquoted(text string) string {
 	var out strings.Builder
 	quoted, hidden := false, false

@@ -57,8 +57,8 @@ func TestALetterNamesTheRecordThatFailedFirst(t *testing.T) {
 	}
 }
 
-// A topic that producers write has one reader: no reader passes over a record there that says it is another's retry. Nor does one
-// of a compacted topic, where the retry is in the place of the original.
+// A topic that producers write has one reader, which processes a record that claims to be another group's retry. A reader
+// of a compacted topic does so, too, because the retry replaces the original there.
 func TestRetry_IsForAnotherOnlyOnTopicsOfOurOwn(t *testing.T) {
 	retry := Retry{Group: Objects, Attempt: 1}
 	for _, topic := range Catalogue(Profile{}) {

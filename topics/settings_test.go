@@ -11,8 +11,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// These settings differ from what a mistake or a default would set, and with any other value records are lost, or read that were
-// aborted. Each fault shows in a running product only now and then, so the values themselves are compared.
+// These settings differ from the defaults or from a likely mistake. With any other value, records are lost, or aborted
+// records are read. Such faults rarely show in a running program, so the test compares the values themselves.
 func TestClient_SettingsThatKeepRecords(t *testing.T) {
 	client, err := topics.Kafka{Brokers: []string{"127.0.0.1:1"}}.Client()
 	if err != nil {
@@ -35,7 +35,7 @@ func TestClient_SettingsThatKeepRecords(t *testing.T) {
 	}
 }
 
-// Goka's defaults are other values for each of these.
+// Goka's defaults differ for each of these.
 func TestSarama_SettingsThatKeepRecords(t *testing.T) {
 	c, err := topics.Kafka{Brokers: []string{"127.0.0.1:1"}}.Sarama()
 	if err != nil {

@@ -10,32 +10,32 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Setup is what the commands need of the program's configuration.
+// Setup is the part of the program's configuration that the commands need.
 type Setup struct {
 	Kafka    Kafka
-	Registry string        // address of the schema registry, a URL or host:port; commas separate several
-	Access   secure.HTTP   // to the registry
-	Verbs    schemas.Verbs // that actions may have; nil: the built-in ones
+	Registry string        // addresses of the schema registry: URLs or host:port, separated by commas
+	Access   secure.HTTP   // settings of the connection to the registry
+	Verbs    schemas.Verbs // allowed verbs of actions; nil: the built-in ones
 	Log      *slog.Logger
-	// FeedStores names the feed stores beside the first: each is filled by a reader of its own.
+	// FeedStores names the feed stores beyond the first. Each is filled by its own consumer group.
 	FeedStores []string
-	// Outsiders are waited for beside the readers.
+	// Outsiders are external consumers that Wait waits for, too.
 	Outsiders []Outsider
-	// Progress starts telling a person about a piece of work, of so many steps or, if that is negative, of nobody knows
-	// how many; nil: nobody is told. Start calls it.
+	// Progress starts a progress display for an operation of total steps, or of an unknown number of steps if total is
+	// negative; nil: no display. Start calls it.
 	Progress func(what string, total int) Progress
-	// Work asks what the processes that work the topics off have done so far; nil: nobody can be asked.
+	// Work returns the counts of the running processes; nil: they cannot be queried.
 	Work func(ctx context.Context) (Work, error)
 }
 
-// Progress tells a person how far one piece of work is.
+// Progress displays the progress of one operation.
 type Progress interface {
 	Add(steps int)
 	Say(state string)
-	Done() time.Duration // ends it, and returns how long it took
+	Done() time.Duration // ends the display and returns the elapsed time
 }
 
-// Streams opens the streams at the setup's registry.
+// Streams opens the streams with the setup's registry.
 func (s Setup) Streams(ctx context.Context) (*Streams, error) {
 	registry, err := schemas.NewRegistryAs(s.Access, strings.Split(s.Registry, ",")...)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s Setup) Streams(ctx context.Context) (*Streams, error) {
 	return Open(ctx, registry)
 }
 
-// Readers are all that Wait waits for, but for those that hold a topic whole.
+// Readers returns all readers that Wait waits for, apart from those of global tables.
 func (s Setup) Readers() []Reader {
 	readers := ReadersOf(Catalogue(Profile{Partitions: s.Kafka.Partitions}))
 	for _, store := range s.FeedStores {
@@ -53,7 +53,7 @@ func (s Setup) Readers() []Reader {
 	return readers
 }
 
-// Wait is Wait for the setup's readers, and then AwaitOutsiders for its outsiders.
+// Wait calls Wait for the setup's readers, and then AwaitOutsiders for its external consumers.
 func (s Setup) Wait(ctx context.Context, since schemas.Micros, progress func(WaitState)) error {
 	if err := Wait(ctx, s.Kafka, since, progress, s.Readers()...); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (s Setup) Wait(ctx context.Context, since schemas.Micros, progress func(Wai
 	return AwaitOutsiders(ctx, s.Kafka, progress, s.Outsiders...)
 }
 
-// Start begins telling a person about a piece of work, see Progress, if the setup has somebody to be told.
+// Start starts a progress display, if the setup has one, see Progress.
 func (s Setup) Start(what string, total int) Progress {
 	if s.Progress == nil {
 		return untold{began: time.Now()}
@@ -69,7 +69,7 @@ func (s Setup) Start(what string, total int) Progress {
 	return s.Progress(what, total)
 }
 
-// untold is the progress of work that nobody is told of.
+// untold measures the time of an operation without a display.
 type untold struct{ began time.Time }
 
 func (untold) Add(int)               {}

@@ -8,11 +8,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// SinceHeader is the header of derived records that says when the outside event that began them arrived: eight bytes,
-// big-endian, microseconds. A record without it has begun something itself, when it arrived.
+// SinceHeader is the header of derived records that contains the arrival time of the original external event: eight bytes,
+// big-endian, in microseconds. A record without the header is itself the origin, and its timestamp is the arrival time.
 const SinceHeader = "since"
 
-// SinceOf returns the record's since header, its own timestamp if it has none or one that cannot be read.
+// SinceOf returns the record's since header, or its timestamp if the header is missing or malformed.
 func SinceOf(r *kgo.Record) schemas.Micros {
 	for _, h := range r.Headers {
 		if since, ok := ParseSince(h.Value); ok && h.Key == SinceHeader {
@@ -27,7 +27,7 @@ func SinceValue(since schemas.Micros) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(since))
 }
 
-// ParseSince reads the value of a since header.
+// ParseSince parses the value of a since header. It returns false if the value is malformed.
 func ParseSince(value []byte) (schemas.Micros, bool) {
 	if len(value) != 8 {
 		return 0, false
@@ -35,7 +35,7 @@ func ParseSince(value []byte) (schemas.Micros, bool) {
 	return schemas.Micros(binary.BigEndian.Uint64(value)), true
 }
 
-// WithSince returns the headers with the since header set.
+// WithSince returns the headers with a since header appended.
 func WithSince(headers []kgo.RecordHeader, since schemas.Micros) []kgo.RecordHeader {
 	return append(headers, kgo.RecordHeader{Key: SinceHeader, Value: SinceValue(since)})
 }

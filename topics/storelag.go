@@ -8,28 +8,29 @@ import (
 	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
-// StoreLag knows which feed stores lack records that another feed store already has. It compares the offsets that the
-// stores' consumer groups have committed; a store's group commits once the store has the records. Run it. It is safe for
-// concurrent use.
+// StoreLag detects feed stores that lack records which another feed store already has. It compares the committed offsets of
+// the stores' consumer groups. A group commits once its store has the records. Call Run to keep it up to date. It is safe
+// for concurrent use.
 type StoreLag struct {
 	log        *Log
-	groups     map[string]string // that fill the stores, by store
+	groups     map[string]string // consumer groups, by store
 	readers    []Reader
 	partitions int32
 	every      time.Duration
 
-	most   Offsets // what any of the stores had at the last look
+	most   Offsets // highest offsets of any store at the last check
 	behind atomic.Pointer[map[storePlace]bool]
 }
 
-// storePlace is one partition as a store has it.
+// storePlace is one partition in one store.
 type storePlace struct {
 	store, topic string
 	partition    int32
 }
 
-// NewStoreLag compares the stores that groups fill, by store, every so often. A store lags where it lacks what another
-// one had at the previous look, so the difference is found between one and two intervals later. Close log after Run.
+// NewStoreLag returns a StoreLag that compares the stores at the given interval. groups has the consumer group of each
+// store. A store lags if it lacks records that another store had at the previous check. A difference is therefore detected
+// after one to two intervals. Close log after Run has returned.
 func NewStoreLag(log *Log, groups map[string]string, partitions int32, every time.Duration) *StoreLag {
 	l := &StoreLag{log: log, groups: groups, partitions: partitions, every: every}
 	for _, group := range groups {
@@ -38,8 +39,8 @@ func NewStoreLag(log *Log, groups map[string]string, partitions int32, every tim
 	return l
 }
 
-// Behind reports whether a store lags in one of the partitions of a topic that hold keys. Before the first look no store
-// does. While the brokers cannot be asked, the last answer stands: stores then get no records either.
+// Behind reports whether a store lags in one of the partitions of a topic that hold keys. Before the first check it returns
+// false. While the brokers are unavailable, the last result stays valid, because stores get no records then, either.
 func (l *StoreLag) Behind(store, topic string, keys ...string) bool {
 	behind := l.behind.Load()
 	if behind == nil || len(*behind) == 0 {
@@ -53,7 +54,7 @@ func (l *StoreLag) Behind(store, topic string, keys ...string) bool {
 	return false
 }
 
-// Run looks until ctx ends (nil) or the brokers cannot be asked (the error). It may be called again.
+// Run checks until ctx is canceled (nil) or the brokers do not answer (the error). It may be called again.
 func (l *StoreLag) Run(ctx context.Context) error {
 	for {
 		if err := l.look(ctx); err != nil {

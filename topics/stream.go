@@ -8,23 +8,23 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Stream is a topic bound to its record type: it frames what it encodes with the schema id that the registry gave,
-// and decodes what any compatible writer framed.
+// Stream is a topic with its record type. It frames encoded records with the schema id from the registry, and decodes
+// records of any compatible writer.
 type Stream[T any] struct {
 	Name  string
 	serde *schemas.Serde[T]
 }
 
-// Encode frames rec for the topic. It fails on a record that breaks the schema's own bounds.
+// Encode frames rec for the topic. It returns an error for a record that violates the bounds of its schema.
 func (s Stream[T]) Encode(rec *T) ([]byte, error) { return s.serde.Encode(rec) }
 
-// Decode reads a framed value. A value that can never be read is a *schemas.BadRecordError; any other error means
-// the registry could not be asked, and that trying again may help.
+// Decode decodes a framed value. It returns a *schemas.BadRecordError for a value that can never be decoded. Any other
+// error means that the registry did not answer, and a retry may help.
 func (s Stream[T]) Decode(value []byte) (*T, error) { return s.serde.Decode(value) }
 
-// Into returns how one record of the topic goes into a batch of any kind: it is decoded, held to check, and added. check
-// says what is wrong with the record, and otherwise returns the id that must be the record's key: under another key it is
-// in another partition, out of order with its like. A record that can never be read is a *schemas.BadRecordError.
+// Into returns a function that decodes one record of the topic, checks it, and adds it to a batch. check returns an error
+// for an invalid record, and otherwise the expected record key. A record under another key is in the wrong partition and
+// out of order with related records. A record that can never be processed is a *schemas.BadRecordError.
 func Into[B, T any](s Stream[T], check func(*T) (key string, err error), add func(*B, *T, *kgo.Record)) func(*B, *kgo.Record) error {
 	return func(b *B, r *kgo.Record) error {
 		rec, err := s.Decode(r.Value)
@@ -43,7 +43,7 @@ func Into[B, T any](s Stream[T], check func(*T) (key string, err error), add fun
 	}
 }
 
-// Streams are all topics with a record type of their own, bound to one registry. The zero value is of no use; see Open.
+// Streams are all topics with a record type, bound to one registry. The zero value is not usable; see Open.
 type Streams struct {
 	Pins       Stream[schemas.PinEvent]
 	Follows    Stream[schemas.FollowEvent]

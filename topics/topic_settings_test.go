@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What becomes of a topic of the catalogue on Kafka, in Kafka's own words: apply and verify compare it with itself.
+// The Kafka configuration of each topic in the catalogue. Apply and Verify cannot test it, because they compare it with
+// itself.
 func TestSettingsOfTopics(t *testing.T) {
 	settingsOf := map[string]map[string]string{}
 	for _, topic := range Catalogue(Profile{}) {

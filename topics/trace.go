@@ -10,8 +10,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
-// WithTrace returns the headers with one that says which trace ctx belongs to, and whether it is recorded; unchanged if it
-// belongs to none.
+// WithTrace returns the headers with one that contains the trace of ctx and whether it is sampled. If ctx has no trace, it
+// returns them unchanged.
 func WithTrace(ctx context.Context, headers []kgo.RecordHeader) []kgo.RecordHeader {
 	if value := tracing.Value(trace.SpanContextFromContext(ctx)); value != nil {
 		headers = append(headers, kgo.RecordHeader{Key: tracing.Header, Value: value})
@@ -19,7 +19,7 @@ func WithTrace(ctx context.Context, headers []kgo.RecordHeader) []kgo.RecordHead
 	return headers
 }
 
-// traceOf reads the header of a record.
+// traceOf returns the span context in the headers of a record.
 func traceOf(r *kgo.Record) trace.SpanContext {
 	for _, h := range r.Headers {
 		if h.Key == tracing.Header {
@@ -29,12 +29,12 @@ func traceOf(r *kgo.Record) trace.SpanContext {
 	return trace.SpanContext{}
 }
 
-// maxTraced is how many events of one publication are traced: one request may hold ten thousand, and each is worked off in
-// several groups.
+// maxTraced bounds the traced events of one publication. A request may contain ten thousand events, and several groups
+// process each.
 const maxTraced = 32
 
-// sent begins the span of a publication and tells its records which trace they belong to. Those beyond maxTraced belong to
-// one that is not recorded.
+// sent starts the span of a publication and adds the trace header to its records. Records after the first maxTraced get a
+// trace that is not sampled.
 func sent(ctx context.Context, records []*kgo.Record) (context.Context, trace.Span) {
 	above := trace.SpanContextFromContext(ctx)
 	if !above.IsValid() {
@@ -56,7 +56,7 @@ func sent(ctx context.Context, records []*kgo.Record) (context.Context, trace.Sp
 	return ctx, span
 }
 
-// received begins the span of working off records of one poll, if any of them is traced.
+// received starts the span for processing the records of one poll, if any of them is sampled.
 func received(ctx context.Context, cfg ConsumerConfig, records []*kgo.Record) (context.Context, trace.Span) {
 	if cfg.Kafka.Tracer == nil {
 		return ctx, tracing.None()

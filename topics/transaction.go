@@ -10,15 +10,15 @@ import (
 	"github.com/smartfeed/smartfeed/internal/pause"
 )
 
-// EndTransaction is client.EndTransaction of a transaction whose records have been acknowledged. topics are those that it has
-// records of; those that the client has ended a transaction with before may be left out.
+// EndTransaction calls client.EndTransaction for a transaction whose records have been acknowledged. topics are the topics
+// of its records. Topics of an earlier transaction that the client has ended may be left out.
 //
-// It waits until the client knows of every one of them. When franz-go (1.22) learns of a topic for the first time, it lets go of
-// the records that have waited for that before it stores what it has learned. What it has not stored, EndTransaction passes
-// over. A transaction that has records of such topics alone is aborted where it was to be committed, and the error is nil: on a
-// busy machine that came of one in a hundred first transactions, acknowledged, committed, and gone. Beside a topic that is known
-// the transaction is committed, but its sequence numbers of the other are not begun anew with the next epoch, and the brokers
-// refuse what comes next of it as out of order, for good.
+// It first waits until the client has stored the metadata of each topic, to work around a race in franz-go (1.22). When
+// franz-go learns of a new topic, it releases the records that waited for the topic before it stores the metadata. Until
+// then, EndTransaction ignores the topic. If the transaction has records only of such topics, it is aborted instead of
+// committed, and the error is nil. On a busy machine, this lost one in a hundred first transactions. If the transaction has
+// other topics as well, it is committed, but the sequence numbers of the new topic are not reset with the next epoch. The
+// brokers then reject all later records of that topic as out of order.
 func EndTransaction(ctx context.Context, client *kgo.Client, end kgo.TransactionEndTry, topics ...string) error {
 	for _, topic := range topics {
 		for !knows(client, topic) {
@@ -30,8 +30,8 @@ func EndTransaction(ctx context.Context, client *kgo.Client, end kgo.Transaction
 	return client.EndTransaction(ctx, end)
 }
 
-// knows says whether a client has stored what it has learned of a topic, which it does of all partitions at once. One whose
-// first has no leader is known: an error.
+// knows reports whether a client has stored the metadata of a topic, which it does for all partitions at once. An error
+// means that the topic is known but its first partition has no leader.
 func knows(client *kgo.Client, topic string) bool {
 	leader, _, err := client.PartitionLeader(topic, 0)
 	return leader >= 0 || err != nil

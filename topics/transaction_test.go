@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// holding is a partitioner that stops at the second record of a topic.
+// holding is a partitioner that blocks at the second record of a topic.
 type holding struct {
 	topic         string
 	reached, goOn chan struct{}
@@ -40,7 +40,7 @@ func (h *holding) Partition(r *kgo.Record, _ int) int {
 	return int(r.Partition)
 }
 
-// holdingClient is a transactional client that is held where it learns of the topic edges.
+// holdingClient returns a transactional client that blocks when it learns of the topic edges.
 func holdingClient(t *testing.T, w *wire) (*kgo.Client, *holding) {
 	t.Helper()
 	h := newHolding(topics.Edges)
@@ -52,8 +52,8 @@ func holdingClient(t *testing.T, w *wire) (*kgo.Client, *holding) {
 	return tx, h
 }
 
-// What was acknowledged in the first transaction of a topic is committed, although the client, which is still partitioning what
-// has waited for the topic, does not know of it yet.
+// Records acknowledged in the first transaction of a topic are committed, even though the client has not stored the topic
+// yet: it is still partitioning the records that waited for the topic.
 func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
 	w := newWire(t)
 	tx, h := holdingClient(t, w)
@@ -95,8 +95,8 @@ func TestTheFirstTransactionOfATopicIsCommitted(t *testing.T) {
 	})
 }
 
-// A topic that is new to a transaction, beside one that its client knows of, is known when the transaction has ended: the brokers
-// take what the next one has of it.
+// A topic that is new to a transaction with a known topic is stored when the transaction has ended. The brokers then accept
+// its records from the next transaction.
 func TestATopicBesideAKnownOneIsTakenFromTheNextTransaction(t *testing.T) {
 	w := newWire(t)
 	tx, h := holdingClient(t, w)

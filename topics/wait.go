@@ -16,16 +16,16 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Reader is a consumer that commits an offset once the record's effect is there, with the topics it reads.
+// Reader is a consumer with the topics that it reads. It commits an offset once the effect of the record exists.
 type Reader struct {
 	Group  string
 	Topics []string
-	Each   bool // every process is one by itself, in a group named after Group: see InstanceGroup
+	Each   bool // every process has its own group, named after Group: see InstanceGroup
 }
 
 func (r Reader) reads(topic string) bool { return slices.Contains(r.Topics, topic) }
 
-// ReadersOf returns the consumers of a catalogue, without those that hold a topic whole: there is one a process.
+// ReadersOf returns the consumers of a catalogue, apart from those of global tables, of which there is one per process.
 func ReadersOf(catalogue []Topic) []Reader {
 	var readers []Reader
 	for _, group := range consumers(catalogue) {
@@ -40,23 +40,23 @@ func ReadersOf(catalogue []Topic) []Reader {
 	return readers
 }
 
-// Lag is what one consumer has not worked off of one topic.
+// Lag is the number of records of a topic that one consumer has not processed.
 type Lag struct {
 	Group   string `json:"group"`
 	Topic   string `json:"topic"`
-	Records int64  `json:"records"` // at most: markers and records of later events among them
+	Records int64  `json:"records"` // upper bound: includes markers and records of later events
 }
 
-// String is for people.
+// String returns the lag for people.
 func (l Lag) String() string { return fmt.Sprintf("%s: %d of %s", l.Group, l.Records, l.Topic) }
 
-// WaitState is what is still waited for.
+// WaitState is what Wait still waits for.
 type WaitState struct {
 	Behind []Lag `json:"behind"` // in the order of the readers
-	Err    error `json:"-"`      // why the brokers, or an outsider, could not be asked the last time
+	Err    error `json:"-"`      // the last error of the brokers or of an external consumer
 }
 
-// String is one line for people, "unknown" before the first look.
+// String returns one line for people, "unknown" before the first check.
 func (s WaitState) String() string {
 	parts := make([]string, len(s.Behind), len(s.Behind)+1)
 	for i, l := range s.Behind {
@@ -71,13 +71,13 @@ func (s WaitState) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// WaitError says what had not been worked off when the context of Wait ended.
+// WaitError is returned when the context of Wait is canceled while records are unprocessed.
 type WaitError struct {
 	State WaitState
-	Cause error // of the context's end
+	Cause error // cause of the cancellation
 }
 
-// Error says why waiting ended and what is still behind.
+// Error says why waiting ended, and which readers lag.
 func (e *WaitError) Error() string {
 	return fmt.Sprintf("wait: %v: still behind: %s", e.Cause, e.State)
 }
@@ -85,25 +85,26 @@ func (e *WaitError) Error() string {
 // Unwrap returns why waiting ended.
 func (e *WaitError) Unwrap() error { return e.Cause }
 
-// Wait returns nil when everything whose publication was acknowledged before the call has had its whole effect in every
-// reader, whatever came of it on the way included, and a *WaitError when ctx ends before. since is the caller's now;
-// records that a later event began are not waited for, so that Wait ends while events keep coming. The clock that
-// stamps records may be up to schemas.MaxAhead before the caller's. Brokers that are away are asked again.
+// Wait returns nil when every event whose publication was acknowledged before the call has had its whole effect in every
+// reader, including all derived records. It returns a *WaitError when ctx is canceled before. since is the caller's current
+// time. Wait does not wait for records that originate from later events, so it returns while events keep arriving. The
+// clock that stamps records may be ahead of the caller's by up to schemas.MaxAhead. Brokers that are unavailable are
+// retried.
 //
-// Brokers without one of the readers' topics are a *MissingTopicsError, when they have said so for missingPatience: one
-// that was just made is not known to all of them at once.
+// If the brokers lack a topic of a reader for missingPatience, Wait returns a *MissingTopicsError. The delay is necessary
+// because not all brokers know a new topic at once.
 //
-// Who commits nothing to the brokers is waited for by AwaitOutsiders, afterwards.
+// Wait does not cover external consumers, which commit no offsets. Call AwaitOutsiders after it.
 //
-// No readers: those of the catalogue. In any case every process that holds a topic whole is waited for. Of a reader that
-// each process is by itself those are waited for that run, and, where none does, the first that will. progress, which may
-// be nil, is called after each look at the brokers.
+// Without readers, Wait uses those of the catalogue. It always waits for every process that holds a global table. For a
+// reader with one group per process, it waits for the running processes or, if there is none, for the first to start. Wait
+// calls progress, unless nil, after each check.
 //
-// A reader has worked a partition off when between the offset it has committed and the partition's end there is no
-// committed data record that is older than the call. That is exact, loops included, because one look first reads all
-// committed offsets and then all ends: follow any event and what came of it from record to record; each is either
-// committed by its reader, and then what that reader made of it was in the log before, and so before the ends were
-// read, or it is the one that keeps Wait waiting.
+// A reader has processed a partition when no committed data record from before the call lies between the reader's committed
+// offset and the partition's end. This is exact, even with loop topics, because each check reads all committed offsets
+// first and then all ends. Follow any event through its derived records. Either the reader of a record has committed it:
+// then the derived records were in the log before, and so before the ends were read. Or the reader has not committed it,
+// and Wait continues.
 func Wait(ctx context.Context, k Kafka, since schemas.Micros, progress func(WaitState), readers ...Reader) error {
 	l, err := NewLog(k)
 	if err != nil {
@@ -137,13 +138,13 @@ func Wait(ctx context.Context, k Kafka, since schemas.Micros, progress func(Wait
 	}
 }
 
-// missingPatience is how long brokers may lack a topic: they tell each other of a new one within a second.
+// missingPatience is how long a topic may be missing. Brokers announce a new topic to each other within a second.
 const missingPatience = 5 * time.Second
 
-// missingTopics remembers since when brokers have lacked topics without a break; zero: they do not.
+// missingTopics records since when topics have been missing continuously; zero: none is missing.
 type missingTopics struct{ since time.Time }
 
-// forLong takes what came of the last look, and says whether topics have been missing for missingPatience.
+// forLong evaluates the error of a check, and reports whether topics have been missing for missingPatience.
 func (m *missingTopics) forLong(err error) bool {
 	var missing *MissingTopicsError
 	switch {
@@ -157,7 +158,7 @@ func (m *missingTopics) forLong(err error) bool {
 	return false
 }
 
-// letWork lets the readers work: for longer when there is much to do.
+// letWork pauses between two checks, for longer if the lag is large.
 func letWork(ctx context.Context, s WaitState) {
 	d := 20 * time.Millisecond
 	var lag int64
@@ -176,20 +177,20 @@ type waiter struct {
 	since       schemas.Micros
 	readers     []Reader
 	generations *GenerationWatch // of the readers
-	before      Offsets          // ends at the first look: what lies below was there at the call
-	latest      schemas.Micros   // newest timestamp at the first look, on the clock that stamps records
+	before      Offsets          // ends at the first check: records below existed at the call
+	latest      schemas.Micros   // newest timestamp at the first check, by the clock that stamps records
 	starts      Offsets
 	backlogs    map[place]*backlog
 	last        WaitState
 }
 
-// place is one partition as one group sees it.
+// place is one partition as read by one group.
 type place struct {
 	group, topic string
 	partition    int32
 }
 
-// look compares once what is committed with what is there.
+// look compares the committed offsets with the ends once.
 func (w *waiter) look(ctx context.Context) (WaitState, error) {
 	readers, err := w.withWholes(ctx)
 	if err != nil {
@@ -218,7 +219,7 @@ func (w *waiter) look(ctx context.Context) (WaitState, error) {
 	return state, nil
 }
 
-// withWholes adds the groups of the processes that hold a topic whole at the moment.
+// withWholes adds the groups of the running processes that hold a global table.
 func (w *waiter) withWholes(ctx context.Context) ([]Reader, error) {
 	groups, err := w.log.running(ctx)
 	if err != nil {
@@ -253,8 +254,9 @@ func (l *Log) running(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// instances puts the processes that run in the place of each reader that every process is by itself. One of which none
-// runs stays: it has committed nothing. (One group of its plain name is that of processes of the release before.)
+// instances replaces each reader with one group per process (Each) by its running processes. A reader without a running
+// process stays; it has committed nothing. A group with the reader's plain name belongs to processes of the previous
+// release.
 func instances(readers []Reader, running []string) []Reader {
 	var list []Reader
 	for _, r := range readers {
@@ -271,8 +273,8 @@ func instances(readers []Reader, running []string) []Reader {
 	return list
 }
 
-// Instances returns readers with the processes that run in the place of each that every process is by itself; one of
-// which none runs stays as it is.
+// Instances replaces each reader with one group per process by its running processes. A reader without a running process
+// stays.
 func (l *Log) Instances(ctx context.Context, readers []Reader) ([]Reader, error) {
 	running, err := l.running(ctx)
 	if err != nil {
@@ -281,7 +283,7 @@ func (l *Log) Instances(ctx context.Context, readers []Reader) ([]Reader, error)
 	return instances(readers, running), nil
 }
 
-// ends returns the ends of all topics. The first time it also notes what was there at the call.
+// ends returns the ends of all topics. The first call also records what existed at the call of Wait.
 func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
 	topics := map[string]bool{}
 	for _, r := range readers {
@@ -302,8 +304,8 @@ func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
 		return nil, fmt.Errorf("list newest timestamps: %w", err)
 	}
 	newest.Each(func(o kadm.ListedOffset) {
-		// The caller's clock may be behind the one that stamps records, though not by much: because of a record from the far
-		// future Wait would wait for everything that comes.
+		// The caller's clock may be behind the clock that stamps records, but only by MaxAhead. With a record from the far
+		// future, Wait would wait for all later records.
 		if at := schemas.MicrosOf(time.UnixMilli(o.Timestamp)); at.Time().Sub(w.since.Time()) <= schemas.MaxAhead {
 			w.latest = max(w.latest, at)
 		}
@@ -312,7 +314,7 @@ func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
 	return ends, nil
 }
 
-// lag returns how many records of a topic the group has still to work off, 0 if no old one is among them.
+// lag returns how many records of a topic the group has not processed, or 0 if none of them is old.
 func (w *waiter) lag(ctx context.Context, group, topic string, committed, ends map[int32]int64) (int64, error) {
 	var sum int64
 	for _, p := range slices.Sorted(maps.Keys(ends)) {
@@ -337,22 +339,22 @@ func (w *waiter) lag(ctx context.Context, group, topic string, committed, ends m
 	return sum, nil
 }
 
-// maxScan is how many records a look reads at most of a partition that still has records from before the call.
+// maxScan bounds the backlog that a check reads. A larger one in a partition with records from before the call is pending.
 const maxScan = 20_000
 
-// backlog remembers what has been seen between a group's committed offset and the end of a partition. A record that is
-// not old will never be: each is read once.
+// backlog remembers what has been read between a group's committed offset and the end of a partition. A record that is not
+// old never becomes old, so each record is read once.
 type backlog struct {
-	before int64          // records below were there at the call: all of them are old
-	since  schemas.Micros // records that began at or before are old
+	before int64          // records below existed at the call, so all of them are old
+	since  schemas.Micros // records that originate at or before this time are old
 
-	scanned int64 // everything from the committed offset to here has been looked at …
+	scanned int64 // everything from the committed offset to here has been read …
 	lastOld int64 // … and this was the last old record, -1: none
 }
 
-// pending says whether an old record lies in [from, end). read returns committed records from an offset on, and where
-// to go on; no progress means that a transaction is open there. A long stretch that begins before the call is taken to
-// hold one unread.
+// pending reports whether an old record lies in [from, end). read returns committed records from an offset, and the offset
+// to continue at; no progress means that a transaction is open there. A backlog of more than maxScan records that starts
+// before the call counts as pending without being read.
 func (b *backlog) pending(from, end int64, read func(from int64) ([]*kgo.Record, int64, error)) (bool, error) {
 	b.scanned = max(b.scanned, from)
 	if from <= b.lastOld {

@@ -21,9 +21,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A small pipeline: mill turns each record of pins into one of publications and two of edges; loop walks a record of
-// publications three times through fanout-loop and then sends it to edges; sink remembers what came to edges.
-// 1 record of pins makes 3 of edges.
+// A small pipeline. mill turns each record of pins into one of publications and two of edges. loop sends a record of
+// publications three times through fanout-loop and then to edges. sink counts the records of edges. So 1 record of pins
+// results in 3 of edges.
 var pipelineReaders = []topics.Reader{
 	{Group: "mill", Topics: []string{topics.Pins}},
 	{Group: "loop", Topics: []string{topics.Publications, topics.FanoutLoop}},
@@ -33,10 +33,10 @@ var pipelineReaders = []topics.Reader{
 type pipeline struct {
 	w    *wire
 	got  seen
-	slow time.Duration // at most this long for each poll of records
+	slow time.Duration // upper bound of the delay per poll
 }
 
-// member consumes as a group; emit turns a record into what comes of it.
+// member consumes as a group. emit returns the records derived from a record.
 func (p *pipeline) member(t *testing.T, group string, inputs []string, emit func(r *kgo.Record) []*kgo.Record) {
 	out := p.w.client(t)
 	running(t, func(ctx context.Context) error {
@@ -81,7 +81,7 @@ func (p *pipeline) run(t *testing.T) {
 	})
 }
 
-// effects counts the records of edges that have come of events with a prefix.
+// effects returns the number of records of edges derived from events with a prefix.
 func (p *pipeline) effects(prefix string) int {
 	p.got.mu.Lock()
 	defer p.got.mu.Unlock()
@@ -103,7 +103,7 @@ func (w *wire) wait(t *testing.T, timeout time.Duration) error {
 
 var errSeenEnough = errors.New("enough was seen")
 
-// look has Wait tell of n looks at brokers that answered, and then ends it: errSeenEnough is the cause.
+// look runs Wait for n checks with brokers that answer, and then cancels it with errSeenEnough as the cause.
 func (w *wire) look(t *testing.T, n int, readers ...topics.Reader) error {
 	t.Helper()
 	ctx, end := context.WithCancelCause(t.Context())
@@ -120,8 +120,8 @@ func (w *wire) look(t *testing.T, n int, readers ...topics.Reader) error {
 	}, readers...)
 }
 
-// When Wait returns, everything that was published before has had all its effects, loops walked, while newer events
-// keep coming; and it does return.
+// When Wait returns, everything published before has had all its effects, including loops, while newer events keep
+// arriving. And Wait does return.
 func TestWaitIsExactUnderTraffic(t *testing.T) {
 	w := newWire(t)
 	p := &pipeline{w: w, slow: 8 * time.Millisecond}
@@ -131,7 +131,7 @@ func TestWaitIsExactUnderTraffic(t *testing.T) {
 		for i := 0; ctx.Err() == nil; i++ {
 			v := fmt.Sprintf("noise%d", i)
 			_ = out.ProduceSync(ctx, &kgo.Record{Topic: topics.Pins, Key: []byte(v), Value: []byte(v)})
-			time.Sleep(4 * time.Millisecond) // about half of what the pipeline can do
+			time.Sleep(4 * time.Millisecond) // about half of the pipeline's capacity
 		}
 		return nil
 	})
@@ -151,7 +151,7 @@ func TestWaitIsExactUnderTraffic(t *testing.T) {
 	_ = stopTraffic()
 }
 
-// The caller's clock is two minutes behind the one that stamps records.
+// The caller's clock is two minutes behind the clock that stamps records.
 func TestWaitWithASlowClock(t *testing.T) {
 	w := newWire(t)
 	p := &pipeline{w: w, slow: 30 * time.Millisecond}
@@ -171,7 +171,7 @@ func TestWaitWithASlowClock(t *testing.T) {
 	}
 }
 
-// A busy machine makes single rounds late, and a Wait that is slow by itself all of them: the best one counts.
+// A busy machine delays single rounds, whereas a slow Wait delays all of them. So the best round counts.
 func TestWaitReturnsSoonAfterTheLastEffect(t *testing.T) {
 	const soon, rounds = 300 * time.Millisecond, 5
 	w := newWire(t)
@@ -188,7 +188,7 @@ func TestWaitReturnsSoonAfterTheLastEffect(t *testing.T) {
 	}
 }
 
-// late publishes events, and returns how long after their last effect Wait returns.
+// late publishes events, and returns the time from their last effect until Wait returns.
 func (p *pipeline) late(t *testing.T, prefix string) time.Duration {
 	t.Helper()
 	p.w.produce(t, topics.Pins, numbered(prefix, 100)...)
@@ -205,8 +205,8 @@ func (p *pipeline) late(t *testing.T, prefix string) time.Duration {
 	return returned.Sub(last)
 }
 
-// Between two looks a record moves on: mill commits it after its ends were, or would have been, read. Only because the
-// ends are read after the committed offsets, Wait sees what came of it.
+// A record moves on between two reads of a check: mill commits it after its ends were, or would have been, read. Wait sees
+// the derived records only because it reads the ends after the committed offsets.
 func TestWaitReadsEndsAfterCommittedOffsets(t *testing.T) {
 	w := newWire(t)
 	w.produce(t, topics.Pins, "k")
@@ -240,14 +240,14 @@ func TestWaitSaysWhatIsBehind(t *testing.T) {
 	}
 }
 
-// Nothing has been published: nobody has to have committed anything.
+// Nothing has been published, so no reader needs a committed offset.
 func TestWaitOnEmptyTopics(t *testing.T) {
 	if err := newWire(t).wait(t, time.Minute); err != nil {
 		t.Error(err)
 	}
 }
 
-// Only markers and an aborted record follow what is committed, and what is still open began after the call.
+// Only markers and an aborted record follow the committed offset, and the open transaction started after the call.
 func TestWaitPassesWhatIsNoRecord(t *testing.T) {
 	w := newWire(t)
 	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
@@ -262,7 +262,7 @@ func TestWaitPassesWhatIsNoRecord(t *testing.T) {
 	}
 }
 
-// begin sends records in a transaction of a producer of its own, and leaves it open.
+// begin sends records in a transaction of a new producer, and leaves it open.
 func (w *wire) begin(t *testing.T, records ...*kgo.Record) *kgo.Client {
 	t.Helper()
 	tx, err := w.kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
@@ -279,7 +279,7 @@ func (w *wire) begin(t *testing.T, records ...*kgo.Record) *kgo.Client {
 	return tx
 }
 
-// transact sends records in a transaction of a producer of its own, and ends it.
+// transact sends records in a transaction of a new producer, and ends it.
 func (w *wire) transact(t *testing.T, end kgo.TransactionEndTry, records ...*kgo.Record) {
 	t.Helper()
 	tx := w.begin(t, records...)
@@ -316,7 +316,7 @@ func TestWaitWaitsForAnOpenTransaction(t *testing.T) {
 	}
 }
 
-// A process that holds a topic whole counts while it runs, and not when it has left.
+// Wait waits for a process with a global table while it runs, but not after it has left.
 func TestWaitSeesWholes(t *testing.T) {
 	w := newWire(t)
 	whole := topics.NewDeletedUsers(w.kafka, w.streams, "a", logTo(t))
@@ -339,7 +339,8 @@ func TestWaitSeesWholes(t *testing.T) {
 	}
 }
 
-// Of a reader that every process is by itself all are waited for that run. While none does, one is waited for that comes.
+// For a reader with one group per process, Wait waits for all running processes. Without any, it waits for the first to
+// start.
 func TestWaitSeesEveryProcessThatRuns(t *testing.T) {
 	w := newWire(t)
 	reader := topics.Reader{Group: "shelves", Topics: []string{topics.Edges}, Each: true}
@@ -350,8 +351,8 @@ func TestWaitSeesEveryProcessThatRuns(t *testing.T) {
 	}
 	w.produce(t, topics.Edges, "a")
 	p := topics.Partition("a", w.kafka.Partitions)
-	w.commit(t, "shelves", topics.Edges, p, 1)   // by a process of the release before, which is gone
-	w.commit(t, "shelves-0", topics.Edges, p, 1) // by one that is gone, too
+	w.commit(t, "shelves", topics.Edges, p, 1)   // by a process of the previous release, which has stopped
+	w.commit(t, "shelves-0", topics.Edges, p, 1) // by another process that has stopped
 	if err := w.look(t, 1, reader); err == nil || !strings.Contains(err.Error(), "shelves: 1 of edges") {
 		t.Errorf("while nobody runs: %v, want that shelves is behind", err)
 	}

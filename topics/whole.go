@@ -13,18 +13,18 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Whole is a compacted topic that a process holds whole in memory: the newest record of every key. Has and Get answer
-// from what has been read so far; Ready says from when on that is all there was when Run was called.
+// Whole is a global table: an in-memory copy of a compacted topic, with the newest record of every key. Has and Get answer
+// from the records read so far. Ready is closed once these include all records that existed when Run was called.
 //
-// Run reads every partition under a consumer group of its own, named after topic and instance, and commits an offset
-// once the record can be seen: so Wait knows it. An instance's name must be unique among the processes that run.
+// Run reads every partition under its own consumer group, named after the topic and the instance, and commits an offset
+// once the record is visible. So Wait covers the table. The instance name must be unique among the running processes.
 type Whole[T any] struct {
 	kafka    Kafka
 	stream   Stream[T]
 	instance string
 	log      *slog.Logger
 
-	changed func(key string, was, is *T) // nil: nobody is told
+	changed func(key string, was, is *T) // nil: no callback
 
 	ready     chan struct{}
 	readyOnce sync.Once
@@ -32,10 +32,11 @@ type Whole[T any] struct {
 	mu     sync.RWMutex
 	newest map[string]*T
 
-	at Marks // where to go on, by Run alone
+	at Marks // next offsets; only Run uses it
 }
 
-// NewWhole prepares to hold a stream's topic; see Run. log gets the records that cannot be read, which are left out.
+// NewWhole returns an empty global table of a stream's topic; call Run to fill it. It skips records that cannot be decoded,
+// and logs them to log.
 func NewWhole[T any](k Kafka, s Stream[T], instance string, log *slog.Logger) *Whole[T] {
 	return &Whole[T]{
 		kafka: k, stream: s, instance: instance, log: log,
@@ -43,23 +44,23 @@ func NewWhole[T any](k Kafka, s Stream[T], instance string, log *slog.Logger) *W
 	}
 }
 
-// OnChange sets f, which Run calls whenever the newest record of a key changes, with the one before and the new one; nil is none.
-// f returns before the record's offset is committed, so Wait knows of what it did. One goroutine at a time calls it; it must
-// not ask w. Call OnChange before Run.
+// OnChange sets a function that Run calls whenever the newest record of a key changes, with the previous and the new
+// record; nil means none. f returns before the record's offset is committed, so Wait covers its effect. Calls do not
+// overlap. f must not call methods of w. Call OnChange before Run.
 func (w *Whole[T]) OnChange(f func(key string, was, is *T)) { w.changed = f }
 
-// wholeGroup returns the consumer group of a process that holds a topic whole.
+// wholeGroup returns the consumer group of a process that holds a global table.
 func wholeGroup(topic, instance string) string { return wholePrefix(topic) + instance }
 
 func wholePrefix(topic string) string { return instancePrefix(topic + "-whole") }
 
-// Has says whether the topic has a record under the key.
+// Has reports whether the topic has a record with the key.
 func (w *Whole[T]) Has(key string) bool {
 	_, ok := w.Get(key)
 	return ok
 }
 
-// Get returns the newest record under the key. It must not be changed.
+// Get returns the newest record with the key. The caller must not change it.
 func (w *Whole[T]) Get(key string) (*T, bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -67,8 +68,8 @@ func (w *Whole[T]) Get(key string) (*T, bool) {
 	return rec, ok
 }
 
-// Each visits the newest record of every key, in no order, while nothing new comes in. The records must not be changed,
-// nor w be asked.
+// Each calls visit for the newest record of every key, in no order. Updates wait meanwhile. visit must not change the
+// records or call methods of w.
 func (w *Whole[T]) Each(visit func(key string, rec *T)) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -84,13 +85,13 @@ func (w *Whole[T]) Len() int {
 	return len(w.newest)
 }
 
-// Ready is closed when everything has been read that was there when Run was first called, and Wait can see how far this
-// process is. It stays closed.
+// Ready returns a channel that is closed when all records that existed at the first call of Run have been read, and Wait
+// can see the progress of this process. It stays closed.
 func (w *Whole[T]) Ready() <-chan struct{} { return w.ready }
 
-// Run reads the topic and then follows it until ctx ends (nil) or something breaks (the error). It can be called again,
-// and goes on where it was. If the topic no longer has what comes next, the error is a *ChangedTopicError: keys that were
-// deleted meanwhile would stay in memory, so the process has to be restarted.
+// Run reads the topic and then follows it until ctx is canceled (nil) or an error occurs. It may be called again, and
+// resumes where it stopped. It returns a *ChangedTopicError if the topic no longer has the next record. Keys that were
+// deleted meanwhile would then stay in memory, so the process must be restarted.
 func (w *Whole[T]) Run(ctx context.Context) error {
 	if err := w.load(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -101,7 +102,7 @@ func (w *Whole[T]) Run(ctx context.Context) error {
 	return w.follow(ctx)
 }
 
-// load reads what is there now, by offset: it waits for no group.
+// load reads the records that exist now, by offset. It does not depend on the group.
 func (w *Whole[T]) load(ctx context.Context) error {
 	l, err := NewLog(w.kafka)
 	if err != nil {
@@ -126,7 +127,7 @@ func (w *Whole[T]) load(ctx context.Context) error {
 	return nil
 }
 
-// follow joins the group and goes on.
+// follow joins the group and reads further records.
 func (w *Whole[T]) follow(ctx context.Context) error {
 	return restart(Follow(ctx, FollowConfig{
 		ConsumerConfig: ConsumerConfig{Kafka: w.kafka, Group: wholeGroup(w.stream.Name, w.instance), Topics: []string{w.stream.Name}},
@@ -135,7 +136,7 @@ func (w *Whole[T]) follow(ctx context.Context) error {
 	}, w.handle))
 }
 
-// restart adds to a *ChangedTopicError what to do.
+// restart adds the remedy to a *ChangedTopicError.
 func restart(err error) error {
 	var changed *ChangedTopicError
 	if errors.As(err, &changed) {
@@ -144,7 +145,7 @@ func restart(err error) error {
 	return err
 }
 
-// advance notes that everything before an offset of a partition is applied.
+// advance records that everything before an offset of a partition is applied.
 func (w *Whole[T]) advance(partition int32, next int64) {
 	mark := w.at[w.stream.Name][partition]
 	mark.Next = max(mark.Next, next)
@@ -163,8 +164,8 @@ func (w *Whole[T]) handle(_ context.Context, records []*kgo.Record, to Marks) er
 	return nil
 }
 
-// apply puts one record where readers see it. One that can never be read is left out; an error is of one that could not be
-// read now, because the registry is away.
+// apply makes one record visible. It skips a record that can never be decoded. An error means that the record could not be
+// decoded now, because the registry is unavailable.
 func (w *Whole[T]) apply(r *kgo.Record) error {
 	rec, err := w.decode(r)
 	var bad *schemas.BadRecordError
@@ -183,7 +184,7 @@ func (w *Whole[T]) apply(r *kgo.Record) error {
 	return nil
 }
 
-// put makes a record the newest of its key; nil is a tombstone.
+// put sets the newest record of a key; nil is a tombstone.
 func (w *Whole[T]) put(key string, rec *T) {
 	was := w.newest[key]
 	if rec == nil {
@@ -196,7 +197,7 @@ func (w *Whole[T]) put(key string, rec *T) {
 	}
 }
 
-// note makes a record known that this process has read elsewhere, ahead of the topic; what the topic has said stands.
+// note adds a record that this process learned of before reading it from the topic. It does not replace a record.
 func (w *Whole[T]) note(key string, rec *T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,21 +214,21 @@ func (w *Whole[T]) decode(r *kgo.Record) (*T, error) {
 	return w.stream.Decode(r.Value)
 }
 
-// DeletedUsers is the set of users who are gone for good, as a process holds it.
+// DeletedUsers is the global table of permanently deleted users.
 type DeletedUsers struct {
 	*Whole[schemas.DeletedUser]
 }
 
-// NewDeletedUsers prepares to hold the topic users-deleted; see Whole.
+// NewDeletedUsers returns an empty table of the topic users-deleted; see Whole.
 func NewDeletedUsers(k Kafka, s *Streams, instance string, log *slog.Logger) DeletedUsers {
 	return DeletedUsers{NewWhole(k, s.UsersDeleted, instance, log)}
 }
 
-// Has says whether the user is gone.
+// Has reports whether the user is deleted.
 func (d DeletedUsers) Has(user schemas.UserID) bool { return d.Whole.Has(string(user)) }
 
-// Note makes a user known to be gone who was learnt of in another way than by the topic, which may come later: whoever
-// works an erasure off calls it, so that nothing that comes behind in this process brings the user back.
+// Note marks a user as deleted before the record on the topic is read. The code that processes an erasure calls it, so that
+// later records in this process do not recreate data of the user.
 func (d DeletedUsers) Note(user schemas.UserID, at schemas.Micros) {
 	d.Whole.note(string(user), &schemas.DeletedUser{User: user, Time: at})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// deleted makes a record of users-deleted; time 0 makes a tombstone.
+// deleted returns a record of users-deleted; time 0 makes a tombstone.
 func (w *wire) deleted(t *testing.T, user schemas.UserID, at schemas.Micros) *kgo.Record {
 	t.Helper()
 	r := &kgo.Record{Topic: topics.UsersDeleted, Key: []byte(user)}
@@ -115,7 +115,7 @@ func TestWholeTellsWhatChanges(t *testing.T) {
 	}
 }
 
-// A new process under an old name has committed nothing that it has not read.
+// A new process with an old name has committed nothing that it has not read.
 func TestWholeStartsOverInANewProcess(t *testing.T) {
 	w := newWire(t)
 	w.send(t, w.deleted(t, "user:a", 1))
@@ -143,11 +143,11 @@ func TestWholeLeavesOutWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// flakyRegistry does not know a schema at first whether or not there is one: it is away.
+// flakyRegistry is unavailable at first, for any schema.
 type flakyRegistry struct {
 	topics.Registry
 	asked atomic.Int64
-	away  int64 // times
+	away  int64 // failed requests
 	text  string
 }
 
@@ -158,7 +158,8 @@ func (f *flakyRegistry) SchemaByID(context.Context, int) (string, error) {
 	return f.text, nil
 }
 
-// What cannot be read because the registry is away is not left out: Run fails, and goes on there when it is called again.
+// A record that cannot be decoded because the registry is unavailable is not skipped. Run returns an error, and resumes at
+// the record when it is called again.
 func TestWholeComesBackToWhatTheRegistryKeeps(t *testing.T) {
 	w := newWire(t)
 	known, err := schemas.NewRegistry(w.RegistryURL())
@@ -188,8 +189,8 @@ func TestWholeComesBackToWhatTheRegistryKeeps(t *testing.T) {
 	}
 }
 
-// The broker treats a transaction that was open when it was killed as aborted and writes no marker: nothing readable
-// ever comes at the end of the log. A Whole is ready all the same.
+// The broker treats a transaction that was open when it was killed as aborted, and writes no marker. So no readable record
+// follows at the end of the log. A Whole is ready all the same.
 func TestWholeIsReadyBehindAnOpenTransactionThatEnds(t *testing.T) {
 	w := newWire(t)
 	w.send(t, w.deleted(t, "user:a", 1))

@@ -20,7 +20,7 @@ type wire struct {
 	streams *topics.Streams
 }
 
-// newWire is on Apache Kafka for what a test of a real broker runs, whose name begins so.
+// newWire uses Apache Kafka for the tests of a real broker, whose names start with TestRealKafka.
 func newWire(t *testing.T) *wire {
 	t.Helper()
 	if strings.HasPrefix(t.Name(), "TestRealKafka") {
@@ -34,14 +34,14 @@ func newWire(t *testing.T) *wire {
 	return &wire{Server: server, kafka: setup.Kafka, streams: streams}
 }
 
-// newBareWire is an embedded broker without topics.
+// newBareWire returns an embedded broker without topics.
 func newBareWire(t *testing.T) *wire {
 	t.Helper()
 	server, setup := topicstest.Bare(t)
 	return &wire{Server: server, kafka: setup.Kafka}
 }
 
-// client makes a client that is closed with the test.
+// client returns a client that is closed when the test ends.
 func (w *wire) client(t *testing.T, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	cl, err := w.kafka.Client(opts...)
@@ -52,7 +52,7 @@ func (w *wire) client(t *testing.T, opts ...kgo.Opt) *kgo.Client {
 	return cl
 }
 
-// produce sends values, each under itself as the key, and waits for the acknowledgements.
+// produce sends values, each with itself as the key, and waits for the acknowledgements.
 func (w *wire) produce(t *testing.T, topic string, values ...string) {
 	t.Helper()
 	var records []*kgo.Record
@@ -64,7 +64,7 @@ func (w *wire) produce(t *testing.T, topic string, values ...string) {
 	}
 }
 
-// running starts a Run method and returns how to end it: it cancels, waits, and returns its error.
+// running starts a Run method. stop cancels it, waits, and returns its error.
 func running(t *testing.T, run func(context.Context) error) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

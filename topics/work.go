@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Work is what the processes that work the topics off have done so far.
+// Work holds the counts of the running processes since their start.
 type Work struct {
-	Deliveries  int64            `json:"deliveries"`             // pins put into the pools of users, one for each of both
-	Dropped     map[string]int64 `json:"dropped,omitempty"`      // by "group: reason", on purpose
+	Deliveries  int64            `json:"deliveries"`             // pins added to pools, one per user and pin
+	Dropped     map[string]int64 `json:"dropped,omitempty"`      // by "group: reason", dropped intentionally
 	DeadLetters map[string]int64 `json:"dead_letters,omitempty"` // by "group: reason"
 }
 
-// Since returns what was done after before. A process that was started again counts from nothing: what is less than
-// before is taken as it is.
+// Since returns the difference between w and an earlier value. A restarted process counts from zero, so a count lower than
+// before is taken as is.
 func (w Work) Since(before Work) Work {
 	return Work{
 		Deliveries:  growth(w.Deliveries, before.Deliveries),
@@ -41,7 +41,7 @@ func growthOfEach(now, before map[string]int64) map[string]int64 {
 	return left
 }
 
-// Lines are for people: what was delivered, dropped, and sent to the dead letters.
+// Lines returns the counts for people: deliveries, drops and dead letters.
 func (w Work) Lines() []string {
 	lines := []string{fmt.Sprintf("%-18s %8d", "deliveries", w.Deliveries)}
 	for _, part := range []struct {

@@ -16,7 +16,7 @@ func TestWorkSince(t *testing.T) {
 	}
 	want := Work{
 		Deliveries:  15,
-		Dropped:     map[string]int64{"pools: cap": 4, "objects: bot": 3}, // objects was started again
+		Dropped:     map[string]int64{"pools: cap": 4, "objects: bot": 3}, // objects was restarted
 		DeadLetters: map[string]int64{"objects: key": 1},
 	}
 	if diff := cmp.Diff(want, now.Since(before)); diff != "" {
