@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// sendNumbers sends records with the numbers as values into one partition, which it returns.
+// sendNumbers sends records with the numbers as values into one partition, and returns the partition.
 func (w *wire) sendNumbers(t *testing.T, topic string, from, to int) int32 {
 	t.Helper()
 	for i := from; i < to; i++ {
@@ -24,7 +24,7 @@ func (w *wire) sendNumbers(t *testing.T, topic string, from, to int) int32 {
 	return topics.Partition("k", w.kafka.Partitions)
 }
 
-// recreate deletes a topic, creates it again, and waits until it takes records.
+// recreate deletes a topic, creates it again, and waits until it accepts records.
 func (w *wire) recreate(t *testing.T, topic string) {
 	t.Helper()
 	if _, err := w.admin(t).DeleteTopics(t.Context(), topic); err != nil {
@@ -80,7 +80,7 @@ func TestConsume_FailsWhenRecordsAreLost(t *testing.T) {
 	}
 }
 
-// Nothing of a recreated topic is skipped, whatever was committed on the former one.
+// No record of a recreated topic is skipped, whatever was committed on the former one.
 func TestConsume_ReadsARecreatedTopicFromItsStart(t *testing.T) {
 	w := newWire(t)
 	p := w.sendNumbers(t, topics.Edges, 0, 5)
@@ -97,7 +97,7 @@ func TestConsume_ReadsARecreatedTopicFromItsStart(t *testing.T) {
 	eventually.True(t, "all of the new topic", func() bool { return got.len() == 10 })
 }
 
-// Retention may remove what is committed: nothing is lost by that.
+// Retention may remove committed records without a loss.
 func TestConsume_ContinuesWhereRetentionEnds(t *testing.T) {
 	w := newWire(t)
 	p := w.sendNumbers(t, topics.Edges, 0, 5)
@@ -126,7 +126,7 @@ func TestClient_DoesNotResetOffsets(t *testing.T) {
 	}
 }
 
-// A repeat changes nothing for a store that reads a changed topic again, but a gap loses records for any store.
+// A store with idempotent writes can read a changed topic again, but a gap loses records for any store.
 func TestFollow_FailsAtARetentionGap(t *testing.T) {
 	w := newWire(t)
 	p := w.sendNumbers(t, topics.Edges, 0, 5)
@@ -146,7 +146,7 @@ func TestFollow_FailsAtARetentionGap(t *testing.T) {
 	}
 }
 
-// Markers at the end of a partition carry no records. A mark that stayed before them would look like a gap later.
+// Markers at the end of a partition are not records. A mark before them would look like a gap later.
 func TestFollow_MarksPassMarkers(t *testing.T) {
 	w := newWire(t)
 	s := newShelf()
@@ -157,7 +157,7 @@ func TestFollow_MarksPassMarkers(t *testing.T) {
 	eventually.True(t, "the end", func() bool { return s.next() == w.end(t, topics.Edges) })
 }
 
-// A process that missed records of a topic which it holds in memory does not know which keys were deleted.
+// A process that missed records of a global table does not know which keys were deleted.
 func TestWhole_FailsWhenRecordsAreLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*testing.T, *wire, int32)

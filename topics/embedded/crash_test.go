@@ -20,7 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// childDir, when set, makes the test binary a server on that directory, until it is killed.
+// childDir, when set, makes the test binary run a server on that directory until it is killed.
 const childDir = "EMBEDDED_TEST_CHILD_DIR"
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func serve(dir string) error {
 	return s.Run(context.Background())
 }
 
-// child is a server in a process of its own.
+// child is a server in another process.
 type child struct {
 	cmd      *exec.Cmd
 	kafka    topics.Kafka
@@ -75,7 +75,7 @@ func startChild(t *testing.T, dir string) *child {
 	return &child{cmd: cmd, kafka: topics.Kafka{Brokers: []string{broker}, Partitions: 4, Embedded: true}, registry: registry}
 }
 
-// kill ends the child as a crash does.
+// kill kills the child, which simulates a crash.
 func (c *child) kill(t *testing.T) {
 	t.Helper()
 	if err := c.cmd.Process.Kill(); err != nil {
@@ -87,8 +87,8 @@ func (c *child) kill(t *testing.T) {
 	}
 }
 
-// acknowledged produces plain records and transactions of three until the broker is gone, and returns the values that
-// were acknowledged and those that never may appear.
+// acknowledged produces plain records and transactions of three records until the broker is killed. It returns the values
+// that were acknowledged, and those that must never appear.
 func (c *child) acknowledged(t *testing.T, round int, enough chan<- struct{}, killed <-chan struct{}) (kept, aborted []string) {
 	t.Helper()
 	plain, err := c.kafka.Client()
@@ -99,7 +99,7 @@ func (c *child) acknowledged(t *testing.T, round int, enough chan<- struct{}, ki
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { // what was sent and not answered would be tried for ever
+	go func() { // otherwise the client would retry records in flight forever
 		<-killed
 		plain.Close()
 		tx.Close()
@@ -145,7 +145,7 @@ func (c *child) acknowledged(t *testing.T, round int, enough chan<- struct{}, ki
 	return kept, aborted
 }
 
-// transaction says whether it was certainly ended as asked.
+// transaction reports whether the transaction certainly ended as requested.
 func transaction(t *testing.T, tx *kgo.Client, name string, commit bool) ([]string, bool) {
 	if tx.BeginTransaction() != nil {
 		return nil, false
@@ -165,8 +165,8 @@ func transaction(t *testing.T, tx *kgo.Client, name string, commit bool) ([]stri
 	return values, topics.EndTransaction(ctx, tx, kgo.TransactionEndTry(commit), "t") == nil
 }
 
-// Killed at any moment and started again: every acknowledged record is there once, nothing that was aborted is, schema
-// ids are the same, and a transaction whose end nobody knows is there whole or not at all.
+// The broker is killed at any moment and restarted. Every acknowledged record is there once, and no aborted record is.
+// Schema ids are the same. A transaction of unknown outcome is there in full or not at all.
 func TestKilledBrokerHasEverythingAcknowledged(t *testing.T) {
 	dir := t.TempDir()
 	var kept, aborted []string

@@ -1,18 +1,19 @@
-// Package embedded runs a broker and a schema registry inside this process, for one trusted machine: franz-go's kfake
-// and srfake on loopback ports, their state on disk below one directory.
+// Package embedded runs a broker and a schema registry inside this process, for one trusted machine: franz-go's kfake and
+// srfake on loopback ports, with their state in one directory.
 //
 //	DIR/lock           held while a process uses DIR
 //	DIR/broker/        the broker's logs, offsets, transactions
 //	DIR/registry.json  every schema in the order of its id
 //
-// What was acknowledged is in the operating system's hands and survives kill -9 of the process at any moment; with
-// Config.SyncWrites it is on the disk and survives a power failure too, at a third of the throughput and some
-// milliseconds a write. Nothing is ever deleted or compacted: kfake's compaction is not safe against a crash, and its
-// retention would take the compacted topics as well. So the directory grows until Config.MaxBytes stops the server with
-// a FullError.
+// Acknowledged records survive kill -9 of the process at any moment, because the operating system has them. With
+// Config.SyncWrites they are on disk and survive a power failure, too, at a third of the throughput and with some
+// milliseconds per write.
 //
-// Killed while it ends a transaction, kfake by itself would keep half of it; what Start does about that stands in
-// recover.go.
+// Nothing is ever deleted or compacted: kfake's compaction is not safe against a crash, and its retention would also apply
+// to compacted topics. So the directory grows until Config.MaxBytes stops the server with a FullError.
+//
+// If kfake is killed while it ends a transaction, it would keep only a part of the transaction. recover.go describes how
+// Start repairs this.
 package embedded
 
 import (
@@ -37,16 +38,16 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Config says where the server keeps its state and where it listens. See DefaultConfig.
+// Config configures where the server keeps its state and where it listens. See DefaultConfig.
 type Config struct {
 	Dir        string `yaml:"dir"`         // created if missing; used by one process at a time
 	Kafka      string `yaml:"kafka"`       // loopback host:port of the broker, port 0 for any
 	Registry   string `yaml:"registry"`    // loopback host:port of the registry, port 0 for any
-	MaxBytes   int64  `yaml:"max_bytes"`   // of Dir; above it the server stops. At least 1 MiB
+	MaxBytes   int64  `yaml:"max_bytes"`   // limit for the size of Dir; the server stops when Dir exceeds it. At least 1 MiB
 	SyncWrites bool   `yaml:"sync_writes"` // fsync every batch of records
 }
 
-// DefaultConfig keeps at most 20 GiB below ./data on the usual ports, and leaves the flushing to the operating system.
+// DefaultConfig returns a limit of 20 GiB in ./data, the usual ports, and no fsync.
 func DefaultConfig() Config {
 	return Config{Dir: "data", Kafka: "127.0.0.1:9092", Registry: "127.0.0.1:8081", MaxBytes: 20 << 30}
 }
@@ -80,7 +81,7 @@ func checkLoopback(addr string) error {
 	return nil
 }
 
-// LockedError says that another process uses the directory.
+// LockedError is returned when another process uses the directory.
 type LockedError struct{ Dir string }
 
 // Error says what to do.
@@ -88,7 +89,7 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("directory %s is in use by another process: stop it, or choose another directory", e.Dir)
 }
 
-// FullError says that the directory has outgrown Config.MaxBytes. Starting again cannot help before something is done.
+// FullError is returned when the directory exceeds Config.MaxBytes. A restart does not help until the cause is fixed.
 type FullError struct {
 	Dir        string
 	Bytes, Max int64
@@ -100,10 +101,10 @@ func (e *FullError) Error() string {
 		e.Dir, e.Bytes, e.Max)
 }
 
-// Fatal is true: the supervisor ends the program instead of starting the broker again.
+// Fatal returns true: the supervisor stops the program instead of restarting the broker.
 func (e *FullError) Fatal() bool { return true }
 
-// Server is a running broker and registry. Close it.
+// Server is a running broker and registry. The caller must close it.
 type Server struct {
 	cfg      Config
 	log      *slog.Logger
@@ -116,12 +117,12 @@ type Server struct {
 	wg   sync.WaitGroup
 	done chan struct{}
 	once sync.Once
-	err  error // why it ended by itself; written before done is closed
+	err  error // why the server stopped by itself; written before done is closed
 }
 
-// Start opens the directory and listens. It fails with a *LockedError when another process uses the directory, with a
-// *FullError when that has outgrown its limit, and with the system's error when a port is in use or the directory
-// cannot be written. log gets the broker's warnings; nil: none.
+// Start opens the directory and listens. It returns a *LockedError if another process uses the directory, and a *FullError
+// if the directory exceeds its limit. It returns the system's error if a port is in use or the directory is not writable.
+// The broker's warnings go to log; nil discards them.
 func Start(ctx context.Context, cfg Config, log *slog.Logger) (_ *Server, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("embedded: %w", err)
@@ -148,7 +149,7 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (_ *Server, err er
 	return s, nil
 }
 
-// Kafka returns how to reach the broker, with the given number of partitions (0: topics.EmbeddedPartitions).
+// Kafka returns the configuration of a client, with the given number of partitions (0: topics.EmbeddedPartitions).
 func (s *Server) Kafka(partitions int32) topics.Kafka {
 	if partitions == 0 {
 		partitions = topics.EmbeddedPartitions
@@ -159,10 +160,10 @@ func (s *Server) Kafka(partitions int32) topics.Kafka {
 // RegistryURL returns the address of the registry, http://host:port.
 func (s *Server) RegistryURL() string { return s.registry.url() }
 
-// Broker returns the broker itself, for tests that inject faults.
+// Broker returns the broker, for tests that inject faults.
 func (s *Server) Broker() *kfake.Cluster { return s.broker }
 
-// Run waits until ctx ends (nil) or the server has ended by itself (why, for example a *FullError).
+// Run returns nil when ctx is canceled, or the reason if the server stops by itself, for example a *FullError.
 func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -172,15 +173,15 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Close ends the server: it takes no more requests, and writes down what makes the next start fast. It returns within
-// closeTimeout; what was acknowledged is safe in any case.
+// Close stops the server: it accepts no more requests, and saves what makes the next start fast. It returns within
+// closeTimeout. Acknowledged records are safe in any case.
 func (s *Server) Close() error {
 	s.stop()
 	s.wg.Wait()
 	return s.end(nil)
 }
 
-// end closes everything, once, and says why.
+// end closes everything once, and records why.
 func (s *Server) end(why error) error {
 	var err error
 	s.once.Do(func() {
@@ -192,12 +193,12 @@ func (s *Server) end(why error) error {
 	return err
 }
 
-// closeTimeout bounds the orderly close of the broker, which saves an index of every partition.
+// closeTimeout bounds the clean close of the broker, which saves an index of every partition.
 const closeTimeout = 20 * time.Second
 
 func (s *Server) closeBroker() error {
 	closed := make(chan struct{})
-	go func() { // the broker's own Close has no deadline: past ours it is abandoned, as a kill would
+	go func() { // the broker's Close has no deadline; after ours, abandon it, which is like a kill
 		defer close(closed)
 		s.broker.Close()
 	}()
@@ -211,12 +212,12 @@ func (s *Server) closeBroker() error {
 
 func (s *Server) release() {
 	if s.lock != nil {
-		_ = s.lock.Unlock() // the process's end would do it
+		_ = s.lock.Unlock() // the lock is also released when the process exits
 	}
 }
 
-// LockDir makes sure that no other process uses a directory of state, with a broker in it or without, until the lock is
-// given back or the process ends. It fails with a *LockedError when one does. The directory must exist.
+// LockDir locks a state directory, with or without a broker in it, until the lock is released or the process exits. It
+// returns a *LockedError if another process holds the lock. The directory must exist.
 func LockDir(dir string) (*flock.Flock, error) {
 	lock := flock.New(filepath.Join(dir, "lock"))
 	held, err := lock.TryLock()
@@ -229,7 +230,7 @@ func LockDir(dir string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// openDir makes sure that this process, alone, can write the directory and that it is below its limit.
+// openDir creates and locks the directory, and checks that it is writable and below its limit.
 func (s *Server) openDir() error {
 	if err := os.MkdirAll(s.brokerDir(), 0o700); err != nil {
 		return err
@@ -251,7 +252,7 @@ func (s *Server) openDir() error {
 
 func (s *Server) brokerDir() string { return filepath.Join(s.cfg.Dir, "broker") }
 
-// listen takes both ports before the broker reads its state: a port in use shows at once.
+// listen opens both ports before the broker reads its state, so a port in use is reported immediately.
 func (s *Server) listen(ctx context.Context) error {
 	kafka, err := listen(ctx, "kafka", s.cfg.Kafka)
 	if err != nil {
@@ -272,7 +273,7 @@ func (s *Server) listen(ctx context.Context) error {
 	if s.broker, err = kfake.NewCluster(s.brokerOptions(kafka)...); err != nil {
 		return errors.Join(fmt.Errorf("open %s: %w", s.brokerDir(), err), kafka.Close(), s.registry.close())
 	}
-	debug.FreeOSMemory() // the whole log went through it
+	debug.FreeOSMemory() // the whole log was read through memory
 	return nil
 }
 
@@ -285,26 +286,26 @@ func listen(ctx context.Context, name, addr string) (net.Listener, error) {
 	return l, err
 }
 
-// brokerOptions are all settings of kfake.
+// brokerOptions returns all settings of kfake.
 func (s *Server) brokerOptions(l net.Listener) []kfake.Opt {
 	const never = "9223372036854" // milliseconds, 292 years: the broker multiplies by a million
 	opts := []kfake.Opt{
 		kfake.NumBrokers(1),
-		kfake.ClusterID(topics.EmbeddedCluster + rand.Text()), // of a new directory; an old one keeps its own
+		kfake.ClusterID(topics.EmbeddedCluster + rand.Text()), // for a new directory; an existing one keeps its id
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return guardedListener{l}, nil }),
-		kfake.DataDir(s.brokerDir()),              // also keeps memory small: without it all records stay in it
-		kfake.GroupMinSessionTimeout(time.Second), // members choose; tests choose short
-		kfake.SleepOutOfOrder(),                   // a held join must not hold the requests behind it
+		kfake.DataDir(s.brokerDir()),              // also saves memory: without it, all records stay in memory
+		kfake.GroupMinSessionTimeout(time.Second), // members choose; tests choose short timeouts
+		kfake.SleepOutOfOrder(),                   // a blocked join must not block later requests
 		kfake.DefaultNumPartitions(topics.EmbeddedPartitions),
 		kfake.WithLogger(&brokerLog{s.log}),
 		kfake.BrokerConfigs(map[string]string{
-			"log.retention.ms":               "-1",       // its clean-up would take compacted topics too
+			"log.retention.ms":               "-1",       // its clean-up would also apply to compacted topics
 			"log.retention.bytes":            "-1",       // the same
 			"log.cleaner.backoff.ms":         never,      // compaction is not safe against a crash
-			"offsets.retention.minutes":      "5256000",  // ten years: a group keeps its place through any pause
-			"transactional.id.expiration.ms": never,      // an owner that was away is still fenced
+			"offsets.retention.minutes":      "5256000",  // ten years: a group keeps its offsets through any pause
+			"transactional.id.expiration.ms": never,      // an owner that was stopped for long is still fenced
 			"log.segment.bytes":              "16777216", // 16 MiB: a start reads a segment of every partition at once
-			"message.max.bytes":              "4194304",  // topics have no limits of their own here: the longest, a dead letter, fits
+			"message.max.bytes":              "4194304",  // topics have no limits of their own here: the largest record, a dead letter, fits
 			"default.replication.factor":     "1",
 		}),
 	}
@@ -314,12 +315,12 @@ func (s *Server) brokerOptions(l net.Listener) []kfake.Opt {
 	return opts
 }
 
-// brokerLog logs the broker's errors and its warnings about files. Its warnings about the timing of clients go to level debug: a
-// transaction that takes more than some milliseconds, or a member that leaves, is normal on a busy machine, and the groups report
-// both themselves. The rest would be a line for each request.
+// brokerLog logs the broker's errors, and its warnings about files. Warnings about the timing of clients are logged at
+// level debug. A transaction of more than some milliseconds, or a member that leaves, is normal on a busy machine, and the
+// groups report both themselves. Other messages are dropped: there would be one per request.
 type brokerLog struct{ log *slog.Logger }
 
-// Logf is called by the broker.
+// Logf implements kfake.Logger.
 func (l *brokerLog) Logf(level kfake.LogLevel, format string, args ...any) {
 	to := slog.LevelError
 	switch {
@@ -333,7 +334,7 @@ func (l *brokerLog) Logf(level kfake.LogLevel, format string, args ...any) {
 	l.log.Log(context.Background(), to, fmt.Sprintf("embedded broker: "+format, args...))
 }
 
-// isTiming reports whether a warning of the broker is about how long a client takes.
+// isTiming reports whether a warning of the broker is about the timing of a client.
 func isTiming(format string) bool {
 	for _, prefix := range []string{"txn:", "txn timeout abort:", "consumerHeartbeatLate:", "consumerRebalanceTimeout:", "consumerSessionTimeout:", "OffsetCommit STALE:"} {
 		if strings.HasPrefix(format, prefix) {

@@ -61,7 +61,7 @@ func produce(t *testing.T, k topics.Kafka, topic string, values ...string) {
 	}
 }
 
-// consume reads until n values have come.
+// consume reads until n values have arrived.
 func consume(t *testing.T, k topics.Kafka, topic string, n int) map[string]int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -202,7 +202,7 @@ func TestPortInUseIsNamed(t *testing.T) {
 			t.Errorf("Start = %v, want %q", err, want)
 		}
 		cfg.Kafka, cfg.Registry = "127.0.0.1:0", "127.0.0.1:0"
-		start(t, cfg) // a failed start leaves no lock behind
+		start(t, cfg) // a failed start leaves no lock
 	}
 }
 

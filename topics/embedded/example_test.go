@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// A broker and a registry in this process, with the catalogue's topics, for a test or for trying out.
+// Run a broker and a registry with the catalogue's topics in this process, for a test or a trial.
 func ExampleStart() {
 	if err := withBroker(context.Background()); err != nil {
 		fmt.Println(err)

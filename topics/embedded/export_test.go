@@ -5,12 +5,12 @@ import (
 	"net"
 )
 
-// RecoverDir is recoverDir with a step before each change of a file.
+// RecoverDir is recoverDir with a step before each file change.
 func RecoverDir(dir string, step func(path string, data []byte) error) error {
 	return recoverDir(dir, disk{step: step})
 }
 
-// OpenRegistry serves a registry alone, with a step before each change of its file.
+// OpenRegistry serves only a registry, with a step before each change of its file.
 func OpenRegistry(path string, l net.Listener, step func(path string, data []byte) error) (url string, end func() error, err error) {
 	r, err := openRegistry(path, disk{step: step}, l, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -19,5 +19,5 @@ func OpenRegistry(path string, l net.Listener, step func(path string, data []byt
 	return r.url(), r.close, nil
 }
 
-// Guard returns a connection that passes on valid requests alone.
+// Guard returns a connection that passes on only valid requests.
 func Guard(conn net.Conn) net.Conn { return &guardedConn{Conn: conn} }

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// disk is how files are changed.
+// disk changes files.
 type disk struct {
-	sync bool                                 // flush what is written
-	step func(path string, data []byte) error // called before each change; its error leaves it undone. nil: none
+	sync bool                                 // fsync written files
+	step func(path string, data []byte) error // called before each change; an error prevents the change. nil: no call
 }
 
 func (d disk) before(path string, data []byte) error {
@@ -21,8 +21,8 @@ func (d disk) before(path string, data []byte) error {
 	return d.step(path, data)
 }
 
-// replace writes data beside path and renames: after a crash of the process at any moment path holds the old bytes
-// or the new; with sync also after one of the machine.
+// replace writes data to a temporary file and renames it to path. After a crash of the process, path has either the old or
+// the new bytes. With sync, this also holds after a crash of the machine.
 func (d disk) replace(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
@@ -41,7 +41,7 @@ func (d disk) replace(path string, data []byte) error {
 	return err
 }
 
-// append writes data behind what the file holds.
+// append appends data to a file.
 func (d disk) append(path string, data []byte) error {
 	if err := d.before(path, data); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (d disk) append(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// truncate cuts a file off.
+// truncate shortens a file.
 func (d disk) truncate(path string, size int64) error {
 	if err := d.before(path, nil); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (d disk) truncate(path string, size int64) error {
 	return os.Truncate(path, size)
 }
 
-// readJSON says whether the file is there.
+// readJSON reads a JSON file. It reports whether the file exists.
 func readJSON(path string, into any) (bool, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

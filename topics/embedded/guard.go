@@ -11,9 +11,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// guardedListener accepts connections whose requests are checked before the broker sees them. kfake allocates a request's
-// whole length as soon as it has read it, and panics on an API key that it does not know, in a goroutine of its own that
-// this package cannot recover. A web page can send both: "POST" as a length is 1.35 GB.
+// guardedListener accepts connections whose requests are checked before the broker reads them. kfake allocates the whole
+// length of a request as soon as it has read the length. For an unknown API key it panics in its own goroutine, where this
+// package cannot recover. A web page can trigger both: "POST" read as a length is 1.35 GB.
 type guardedListener struct{ net.Listener }
 
 // Accept returns the next connection as a *guardedConn.
@@ -30,17 +30,17 @@ const (
 	headerBytes = 10 // API key 2, version 2, correlation id 4, length of the client id 2
 )
 
-// guardedConn passes on valid request headers and what follows them. Read fails at the first other one; the broker then
+// guardedConn passes on requests with valid headers. Read returns an error at the first invalid header, and the broker then
 // closes the connection. Reads must not be concurrent.
 type guardedConn struct {
 	net.Conn
 
 	header  [lengthBytes + headerBytes]byte
-	checked []byte // of header, not yet passed on
-	body    int    // bytes of the request behind its header, not yet passed on
+	checked []byte // part of header that is not yet passed on
+	body    int    // bytes of the request after its header that are not yet passed on
 }
 
-// Read returns bytes of one request at most.
+// Read returns bytes of at most one request.
 func (c *guardedConn) Read(p []byte) (int, error) {
 	if len(c.checked) == 0 && c.body == 0 {
 		if err := c.readHeader(); err != nil {
@@ -68,8 +68,8 @@ func (c *guardedConn) readHeader() error {
 	return nil
 }
 
-// checkHeader fails unless kfake can read the request with this header and answer it. Of ApiVersions it answers any
-// version: that is how clients find out which ones there are (KIP-511).
+// checkHeader returns an error unless kfake can read and answer a request with this header. kfake answers any version of
+// ApiVersions, because clients use it to find the supported versions (KIP-511).
 func checkHeader(header []byte) error {
 	length := binary.BigEndian.Uint32(header)
 	if length < headerBytes || length > topics.MaxRequestBytes {

@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// request returns the bytes of a request with a header that claims a length.
+// request returns an encoded request whose header has the given length.
 func request(length uint32, key, version int16, rest string) []byte {
 	b := binary.BigEndian.AppendUint32(nil, length)
 	b = binary.BigEndian.AppendUint16(b, uint16(key))
@@ -89,12 +89,12 @@ func TestBroker_AnswersApiVersionsOfAnyVersion(t *testing.T) {
 	if _, err := io.ReadFull(conn, answer); err != nil {
 		t.Fatal(err)
 	}
-	if code := binary.BigEndian.Uint16(answer[8:]); code != 35 { // UNSUPPORTED_VERSION, with the versions that there are
+	if code := binary.BigEndian.Uint16(answer[8:]); code != 35 { // UNSUPPORTED_VERSION, with the supported versions
 		t.Errorf("got error code %d, want 35", code)
 	}
 }
 
-// FuzzGuard compares what the guard passes on with the valid requests that a stream begins with.
+// FuzzGuard compares the output of the guard with the valid requests at the start of a stream.
 func FuzzGuard(f *testing.F) {
 	metadata := request(14, 3, 1, "\xff\xff\xff\xff")
 	f.Add(append(bytes.Clone(metadata), metadata...), uint8(4))
@@ -112,7 +112,7 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
-// pieces is a connection that brings a few bytes at a time.
+// pieces is a connection that delivers a few bytes at a time.
 type pieces struct {
 	net.Conn
 	io.Reader
@@ -121,7 +121,7 @@ type pieces struct {
 
 func (p *pieces) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), p.size)]) }
 
-// validPrefix returns the requests of a stream that are valid up to the first one that is not.
+// validPrefix returns the requests of a stream before the first invalid one.
 func validPrefix(stream []byte) []byte {
 	rest := stream
 	for len(rest) >= 14 {

@@ -20,7 +20,8 @@ import (
 
 var errKilled = errors.New("killed")
 
-// killAt ends a recovery before its n-th change of a file, of an appended batch when half of it is written, and counts.
+// killAt stops a recovery before its n-th file change, or after half of it if the change appends a batch. It counts the
+// changes.
 type killAt struct{ n, steps int }
 
 func (k *killAt) step(path string, data []byte) error {
@@ -39,8 +40,8 @@ func (k *killAt) step(path string, data []byte) error {
 	return errKilled
 }
 
-// imageOfTwo is the directory of a broker that has been killed when one producer had ended its third transaction, and
-// another had one open, with a record of each in four partitions.
+// imageOfTwo returns the directory of a killed broker. One producer had ended its third transaction, and another had one
+// open, with a record of each in four partitions.
 func imageOfTwo(t *testing.T, commit bool, opts ...kgo.Opt) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,17 +64,17 @@ func imageOfTwo(t *testing.T, commit bool, opts ...kgo.Opt) string {
 	return dir
 }
 
-// outcome is what of a log readers of committed records see: how each transaction ends, in their order.
+// outcome is what read-committed readers of a log see: how each transaction ends, in order.
 type outcome struct {
 	ended   map[string][]string // by producer and epoch
-	aborted []string            // what the snapshot says
-	segment int64               // bytes that the snapshot knows
-	offset  int64               // the end, by the snapshot
+	aborted []string            // according to the snapshot
+	segment int64               // bytes, according to the snapshot
+	offset  int64               // end offset, according to the snapshot
 
 	producers string // pids.log, under partition -1
 }
 
-// outcomes reads the logs and snapshots of a directory, and wants no transaction open.
+// outcomes returns the outcomes of the logs and snapshots in a directory, and checks that no transaction is open.
 func outcomes(t *testing.T, dir string) map[int]outcome {
 	t.Helper()
 	producers, err := os.ReadFile(filepath.Join(dir, "broker", "pids.log"))
@@ -146,16 +147,16 @@ func markerOf(t *testing.T, b *kmsg.RecordBatch) string {
 	return strings.ToLower(key.Type.String())
 }
 
-// oldClient is one that keeps its epoch from one transaction to the next.
+// oldClient configures a client that keeps its epoch between transactions.
 var oldClient = []kgo.Opt{kgo.MaxVersions(kversion.V3_9_0())}
 
-// A recovery that is killed before any of its changes, and run again, ends each transaction as an undisturbed one does.
+// A recovery that is killed before any of its changes and run again ends each transaction as an uninterrupted one does.
 func TestKilledRecovery(t *testing.T) {
 	tests := []struct {
 		name    string
 		commit  bool
-		without []int    // partitions that did not get the marker
-		want    []string // of all transactions
+		without []int    // partitions without the marker
+		want    []string // ends of all transactions
 		opts    []kgo.Opt
 	}{
 		{"the first has the commit", true, []int{1, 2, 3}, []string{"abort", "abort", "commit", "commit"}, nil},

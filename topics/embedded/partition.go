@@ -23,10 +23,10 @@ import (
 const (
 	batchHeadBytes = 61
 	indexBytes     = 15
-	maxBatchBytes  = 64 << 20 // more is no batch that any client here may write
+	maxBatchBytes  = 64 << 20 // no client here may write a larger batch
 )
 
-// span is where one producer's open or aborted transaction lies in a log.
+// span is the range of a producer's open or aborted transaction in a log.
 type span struct {
 	ProducerID  int64 `json:"producer_id"`
 	FirstOffset int64 `json:"first_offset"`
@@ -41,7 +41,7 @@ type segment struct {
 	index []byte // as kfake would have written it
 }
 
-// snapshot is kfake's file of the same name.
+// snapshot is kfake's file snapshot.json.
 type snapshot struct {
 	Version          int       `json:"version"`
 	HighWatermark    int64     `json:"high_watermark"`
@@ -57,16 +57,16 @@ type snapshot struct {
 // partitionLog is the log of one partition.
 type partitionLog struct {
 	dir  string
-	snap snapshot // as it will be written
+	snap snapshot // to be written
 	open map[int64]span
 	ends map[txn]markers
 }
 
-// markers counts the ends of one transaction in a log.
+// markers counts the end markers of one transaction in a log.
 type markers struct{ all, commits int32 }
 
-// grownLogs returns the logs that are not as their snapshot says, and, unless kfake goes on with what was open when it
-// closed, those that have a transaction open.
+// grownLogs returns the logs that differ from their snapshot. Unless goesOn says that kfake resumes the transactions that
+// were open at the last close, it also returns the logs with an open transaction.
 func grownLogs(dir string, goesOn bool) ([]*partitionLog, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -86,7 +86,7 @@ func grownLogs(dir string, goesOn bool) ([]*partitionLog, error) {
 	return logs, err
 }
 
-// grown looks for segments and compares them with the snapshot.
+// grown lists the segments, and reports whether they differ from the snapshot.
 func (l *partitionLog) grown(goesOn bool) (bool, error) {
 	files, err := os.ReadDir(l.dir)
 	if err != nil {
@@ -116,8 +116,8 @@ func (l *partitionLog) grown(goesOn bool) (bool, error) {
 	return len(l.snap.Segments) > 0 && !(found && same), nil
 }
 
-// scan reads every batch. A torn one at the end of the log, which was never acknowledged, is cut off; anything else that
-// is wrong did not come from a crash of the process, and is an error.
+// scan reads every batch. It truncates a torn batch at the end of the log, which was never acknowledged. Any other damage
+// does not result from a crash of the process, and is an error.
 func (l *partitionLog) scan(d disk) error {
 	l.snap.Version = formatVersion
 	for i := range l.snap.Segments {
@@ -161,7 +161,7 @@ func (l *partitionLog) scanSegment(s *segment, d disk) error {
 	return fmt.Errorf("%s is damaged at byte %d (%w): restore it, or start anew in an empty directory", f.Name(), whole, err)
 }
 
-// errTorn says that a file ends inside a batch.
+// errTorn is returned when a file ends inside a batch.
 var errTorn = errors.New("the file ends inside a batch")
 
 // readBatch reads the next batch into buf.
@@ -192,7 +192,7 @@ func readBatch(in *bufio.Reader, buf []byte) ([]byte, error) {
 
 func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
-// add takes one batch into account.
+// add updates the snapshot, the index and the open transactions for one batch.
 func (l *partitionLog) add(s *segment, raw []byte) error {
 	const transactional, control = 0x10, 0x20
 	var b kmsg.RecordBatch
@@ -205,7 +205,7 @@ func (l *partitionLog) add(s *segment, raw []byte) error {
 			l.snap.CreatedAt = time.UnixMilli(b.FirstTimestamp)
 		}
 	}
-	if expected := l.snap.HighWatermark; expected > 0 && b.FirstOffset != expected { // nothing here takes offsets away
+	if expected := l.snap.HighWatermark; expected > 0 && b.FirstOffset != expected { // nothing here removes offsets
 		return fmt.Errorf("batch at %d stands where %d should: restore the log, or start anew in an empty directory",
 			b.FirstOffset, expected)
 	}
@@ -229,7 +229,7 @@ func (l *partitionLog) add(s *segment, raw []byte) error {
 	return nil
 }
 
-// end takes a marker into account.
+// end processes an end marker.
 func (l *partitionLog) end(b *kmsg.RecordBatch) {
 	open, ok := l.open[b.ProducerID]
 	delete(l.open, b.ProducerID)
@@ -251,7 +251,7 @@ func isCommit(b *kmsg.RecordBatch) bool {
 	return r.ReadFrom(b.Records) == nil && key.ReadFrom(r.Key) == nil && key.Type == kmsg.ControlRecordKeyTypeCommit
 }
 
-// mark ends the open transactions.
+// mark writes an end marker for each open transaction.
 func (l *partitionLog) mark(ends map[txn]bool, d disk) error {
 	s := &l.snap.Segments[len(l.snap.Segments)-1]
 	for _, pid := range slices.Sorted(maps.Keys(l.open)) {
@@ -268,7 +268,7 @@ func (l *partitionLog) mark(ends map[txn]bool, d disk) error {
 	return nil
 }
 
-// save writes index and snapshot.
+// save writes the indexes and the snapshot.
 func (l *partitionLog) save(d disk) error {
 	slices.SortFunc(l.snap.AbortedTxns, func(a, b span) int { return cmp.Compare(a.LastOffset, b.LastOffset) })
 	for i := range l.snap.Segments {
@@ -284,7 +284,7 @@ func (l *partitionLog) save(d disk) error {
 	return d.replace(filepath.Join(l.dir, "snapshot.json"), data)
 }
 
-// endMarker is the control batch that the broker would have written.
+// endMarker returns the control batch that the broker would have written.
 func endMarker(o span, commit bool, offset int64, epoch int32) []byte {
 	key := kmsg.ControlRecordKey{Type: kmsg.ControlRecordKeyTypeAbort}
 	if commit {
@@ -304,7 +304,7 @@ func endMarker(o span, commit bool, offset int64, epoch int32) []byte {
 	return b.AppendTo(nil)
 }
 
-// indexEntry is version, checksum, epoch, a timestamp that kfake computes anew, and whether the batch is in a
+// indexEntry returns version, checksum, epoch, a timestamp that kfake recomputes, and whether the batch is in a
 // transaction.
 func indexEntry(epoch int32, timestamp int64, inTxn bool) []byte {
 	e := make([]byte, indexBytes)

@@ -20,8 +20,8 @@ type producerEntry struct {
 	Commit  *bool  `json:"commit,omitempty"`
 }
 
-// endProducers gives the producers of settled transactions their next epoch, unless they have it: to whoever asks again, a
-// commit that was completed answers as done, one that was dropped as fenced.
+// endProducers assigns the next epoch to the producers of completed transactions, unless they have it already. When such a
+// producer retries, a commit that recovery completed succeeds, and a transaction that it aborted is fenced.
 func endProducers(path string, ends map[txn]bool, d disk) error {
 	if len(ends) == 0 {
 		return nil
@@ -36,7 +36,7 @@ func endProducers(path string, ends map[txn]bool, d disk) error {
 		p, ok := known[t.pid]
 		commit, last := ends[t], max(p.Epoch, t.epoch)
 		if !ok || last == math.MaxInt16 || p.Epoch > t.epoch && p.Commit != nil && *p.Commit == commit {
-			continue // the last: an interrupted recovery has written it
+			continue // an interrupted recovery has already written the entry
 		}
 		next := producerEntry{Type: "init", PID: p.PID, Epoch: last + 1, TxID: p.TxID, Timeout: p.Timeout, Commit: &commit}
 		data, err := json.Marshal(next)
@@ -53,7 +53,7 @@ func endProducers(path string, ends map[txn]bool, d disk) error {
 
 const entryHeadBytes = 10 // length, checksum, version
 
-// readProducers returns the last state of each producer, and how many bytes are whole entries.
+// readProducers returns the last state of each producer, and the size of the complete entries in bytes.
 func readProducers(raw []byte) (map[int64]producerEntry, int) {
 	known, at := map[int64]producerEntry{}, 0
 	for at+entryHeadBytes <= len(raw) {

@@ -7,28 +7,32 @@ import (
 	"path/filepath"
 )
 
-// This file, with partition.go and producers.go, knows how kfake lays out its directory (format version 1, as of the
-// version in go.mod; another format is left to kfake itself). It prepares a directory after a crash, for four reasons:
+// This file, partition.go and producers.go depend on the layout of kfake's directory: format version 1, as of the version
+// in go.mod. Other formats are left to kfake. They prepare a directory after a crash, for four reasons:
 //
-//   - Kfake ends a transaction by writing its marker to one partition after the other. Killed in between, it would keep
-//     the transaction in some partitions and drop it in others.
-//   - It takes a transaction that was open for aborted and writes no marker. After a second crash, the producer's next
-//     commit would end that one too: what was aborted would come back.
-//   - After a clean close it goes on with the transactions that are open, once: a crash later it has forgotten them, and
-//     takes those in partitions that have not grown since for committed.
-//   - Without a snapshot of a partition, which only a clean close writes, it reads the whole log into memory at once.
+//   - kfake ends a transaction by writing its marker to one partition after the other. If it were killed in between, it
+//     would keep the transaction in some partitions and drop it in others.
+//   - kfake treats an open transaction as aborted, but writes no marker. After a second crash, the producer's next commit
+//     would end that transaction, too: aborted records would reappear.
+//   - After a clean close, kfake resumes open transactions, but only once. After a later crash it has forgotten them, and
+//     treats those in partitions that have not grown since as committed.
+//   - Without a snapshot of a partition, which only a clean close writes, kfake reads the whole log into memory at once.
 //
-// So every partition that has grown since its snapshot, or was closed with a transaction open that kfake will not go on
-// with, is read once, batch by batch. A transaction that is open at the
-// end gets its marker: a commit if it has one in any other partition, else an abort. Before, pids.log gives the producer
-// its next epoch, as kfake's own replay does: who lives on is fenced. The snapshots are written when every partition has
-// its markers: one that has a snapshot is read no more, and its marker says how the others' transactions end.
+// Recovery therefore reads a partition, batch by batch, if it has grown since its snapshot, or if it was closed with an
+// open transaction that kfake will not resume. The steps are:
+//
+//   - pids.log assigns the next epoch to each producer with an open transaction, as kfake's own replay does. A producer
+//     that is still running is fenced.
+//   - Each open transaction gets its marker: a commit if any other partition has a commit marker for it, otherwise an
+//     abort.
+//   - When every partition has its markers, the snapshots are written. They come last: recovery no longer reads a partition
+//     with a snapshot, but needs its markers to decide how the same transaction ends in other partitions.
 
-// recoverDir prepares the broker's directory for kfake. It can be killed and run again at any point.
+// recoverDir prepares the broker's directory for kfake. It can be killed at any point and run again.
 func recoverDir(dir string, d disk) error {
 	var meta struct{ Version int }
 	if found, err := readJSON(filepath.Join(dir, "meta.json"), &meta); err != nil || !found || meta.Version != formatVersion {
-		return err // a new directory has none, and one of another format is kfake's own affair
+		return err // a new directory has no meta.json; kfake handles other formats itself
 	}
 	_, err := os.Stat(filepath.Join(dir, "session_state.json"))
 	logs, err := grownLogs(filepath.Join(dir, "partitions"), err == nil)
@@ -41,7 +45,7 @@ func recoverDir(dir string, d disk) error {
 		}
 	}
 	ends := settle(logs)
-	if err := endProducers(filepath.Join(dir, "pids.log"), ends, d); err != nil { // first: who lives on must not go on where the markers stand
+	if err := endProducers(filepath.Join(dir, "pids.log"), ends, d); err != nil { // first: a running producer must not continue after the markers
 		return fmt.Errorf("write pids.log: %w", err)
 	}
 	for _, l := range logs {
@@ -57,7 +61,7 @@ func recoverDir(dir string, d disk) error {
 	return nil
 }
 
-// txn is one transaction: a producer takes a new epoch for each.
+// txn identifies one transaction: a producer gets a new epoch for each.
 type txn struct {
 	pid   int64
 	epoch int16
@@ -67,7 +71,7 @@ func (t txn) compare(u txn) int {
 	return cmp.Or(cmp.Compare(t.pid, u.pid), cmp.Compare(t.epoch, u.epoch))
 }
 
-// settle decides about every transaction that is open somewhere: true, it is to be committed.
+// settle decides how each open transaction ends; true means commit.
 func settle(logs []*partitionLog) map[txn]bool {
 	ends := map[txn]bool{}
 	for _, l := range logs {
@@ -81,9 +85,9 @@ func settle(logs []*partitionLog) map[txn]bool {
 	return ends
 }
 
-// wasCommitted says whether the commit of a transaction had begun. A log in which it has more than one end, or has one and
-// is open again, is of a producer that does not take a new epoch for each transaction (before KIP-890): nothing tells its
-// commits from those of earlier ones.
+// wasCommitted reports whether the commit of a transaction had begun. It returns false if a log has several ends of the
+// transaction, or one end and the transaction is open again. The producer then does not use a new epoch for each
+// transaction (before KIP-890), so its commits cannot be told from those of earlier transactions.
 func wasCommitted(logs []*partitionLog, t txn) bool {
 	begun := false
 	for _, l := range logs {
@@ -96,5 +100,5 @@ func wasCommitted(logs []*partitionLog, t txn) bool {
 	return begun
 }
 
-// formatVersion is the one of kfake's files that is known here.
+// formatVersion is the supported version of kfake's files.
 const formatVersion = 1

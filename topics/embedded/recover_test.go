@@ -18,8 +18,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// crashImage is the directory of a broker that has been killed after one more transaction, with a record in each of
-// four partitions, behind a committed and an aborted one.
+// crashImage returns the directory of a broker that was killed after a transaction with a record in each of four
+// partitions. A committed and an aborted transaction precede it.
 func crashImage(t *testing.T, commit bool) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,7 +45,7 @@ func inAllPartitions(t *testing.T, tx *kgo.Client, name string, commit bool) {
 	}
 }
 
-// produceInAll begins a transaction with a record in each of four partitions.
+// produceInAll starts a transaction with a record in each of four partitions.
 func produceInAll(t *testing.T, tx *kgo.Client, name string) {
 	t.Helper()
 	if err := tx.BeginTransaction(); err != nil {
@@ -63,7 +63,7 @@ func segmentOf(dir string, partition int) string {
 	return filepath.Join(dir, "broker", "partitions", fmt.Sprintf("t-%d", partition), "0.dat")
 }
 
-// batches returns where each batch of a segment begins.
+// batches returns the offset in bytes of each batch of a segment.
 func batches(data []byte) []int64 {
 	var at []int64
 	for next := int64(0); next < int64(len(data)); {
@@ -73,7 +73,7 @@ func batches(data []byte) []int64 {
 	return at
 }
 
-// cut takes the last batch of a partition away, as if the kill had come before it was written.
+// cut removes the last batch of a partition, as if the broker had been killed before writing it.
 func cut(t *testing.T, dir string, partition int) {
 	t.Helper()
 	path := segmentOf(dir, partition)
@@ -95,12 +95,12 @@ func values(name string, partitions ...int) []string {
 	return all
 }
 
-// A transaction whose end was interrupted is ended everywhere as it had begun to, over two crashes.
+// A transaction whose end was interrupted ends in all partitions as it had started to, over two crashes.
 func TestInterruptedEndOfATransaction(t *testing.T) {
 	tests := []struct {
 		name    string
 		commit  bool
-		without []int // partitions that did not get the marker
+		without []int // partitions without the marker
 		want    []string
 	}{
 		{"all have the commit", true, nil, values("tx2", 0, 1, 2, 3)},
@@ -119,7 +119,7 @@ func TestInterruptedEndOfATransaction(t *testing.T) {
 			for range 2 {
 				c := startChild(t, dir)
 				checkValues(t, c.kafka, want)
-				tx, err := c.kafka.Transactional("tx") // the same producer goes on
+				tx, err := c.kafka.Transactional("tx") // the same producer continues
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -147,7 +147,7 @@ func checkValues(t *testing.T, k topics.Kafka, want []string) {
 	}
 }
 
-// What a producer of before KIP-890 had open is not committed because an earlier transaction of the same epoch was.
+// An open transaction of a producer from before KIP-890 is not committed because an earlier one with the same epoch was.
 func TestOpenTransactionOfAnOldClient(t *testing.T) {
 	dir := t.TempDir()
 	c := startChild(t, dir)
@@ -166,8 +166,8 @@ func TestOpenTransactionOfAnOldClient(t *testing.T) {
 	checkValues(t, start(t, config(dir)).Kafka(0), values("tx0", 0, 1, 2, 3))
 }
 
-// closedWithOpen is the directory of a broker that was closed behind a committed transaction with another one open, and its
-// producer, which is to find it at its address again.
+// closedWithOpen returns the directory of a broker that was closed with an open transaction after a committed one. It also
+// returns the producer, which expects the broker at the same address.
 func closedWithOpen(t *testing.T) (embedded.Config, *kgo.Client) {
 	t.Helper()
 	cfg := config(t.TempDir())
@@ -187,7 +187,7 @@ func closedWithOpen(t *testing.T) (embedded.Config, *kgo.Client) {
 	return cfg, tx
 }
 
-// After a clean close a transaction goes on.
+// After a clean close, a transaction continues.
 func TestOpenTransactionOutlivesRestart(t *testing.T) {
 	cfg, tx := closedWithOpen(t)
 	s := start(t, cfg)
@@ -197,7 +197,7 @@ func TestOpenTransactionOutlivesRestart(t *testing.T) {
 	checkValues(t, s.Kafka(0), append(values("tx0", 0, 1, 2, 3), values("open", 0, 1, 2, 3)...))
 }
 
-// A transaction that was open over a clean close is aborted by the crash after it, also where nothing was written since.
+// A transaction that was open over a clean close is aborted by a later crash, even in partitions without new records.
 func TestCrashAfterACleanCloseAbortsWhatIsOpen(t *testing.T) {
 	cfg, _ := closedWithOpen(t)
 	startChild(t, cfg.Dir).kill(t)
@@ -211,8 +211,8 @@ func TestCrashAfterACleanCloseAbortsWhatIsOpen(t *testing.T) {
 	checkValues(t, s.Kafka(0), append(values("tx0", 0, 1, 2, 3), values("later", 0, 1, 2, 3)...))
 }
 
-// Whoever was about to commit when the broker was killed is told that it is done, or is fenced; it does not go on in a
-// transaction that has been ended for it.
+// A producer that was about to commit when the broker was killed learns that the commit is done, or is fenced. It does not
+// continue in a transaction that recovery has ended.
 func TestProducerThatLivesOn(t *testing.T) {
 	dir := t.TempDir()
 	c := startChild(t, dir)
@@ -240,11 +240,11 @@ func TestProducerThatLivesOn(t *testing.T) {
 	checkValues(t, s.Kafka(0), values("tx0", 0, 1, 2, 3))
 }
 
-// What a crash can leave behind is mended, what it cannot is named.
+// Damage that a crash can cause is repaired. Other damage is reported.
 func TestDamagedLogs(t *testing.T) {
 	tests := []struct {
 		name   string
-		damage func(d []byte, at []int64) []byte // of partition 0, whose batches begin at; the last one is a marker
+		damage func(d []byte, at []int64) []byte // damages partition 0; at has the position of each batch, the last one is a marker
 		err    string
 	}{
 		{"none", func(d []byte, _ []int64) []byte { return d }, ""},
@@ -281,7 +281,7 @@ func TestDamagedLogs(t *testing.T) {
 	}
 }
 
-// The index lost its last entry: kfake would take every later batch for the one before it.
+// The index lost its last entry. kfake would take every later batch for the one before it.
 func TestLostIndexEntry(t *testing.T) {
 	dir := crashImage(t, true)
 	index := strings.TrimSuffix(segmentOf(dir, 0), ".dat") + ".idx"
@@ -333,7 +333,7 @@ func TestFullDirectoryStopsTheServer(t *testing.T) {
 	}
 	_, err = embedded.Start(t.Context(), cfg, nil)
 	wantFull(t, err, cfg)
-	cfg.MaxBytes = 20 << 20 // raised, as the error says
+	cfg.MaxBytes = 20 << 20 // raised, as the error advises
 	if got := readAll(t, start(t, cfg).Kafka(0), "t"); len(got) != 1 {
 		t.Errorf("%d values after the limit was raised, want 1", len(got))
 	}

@@ -19,16 +19,17 @@ import (
 	"github.com/smartfeed/smartfeed/internal/foreign"
 )
 
-// registry is srfake on a port, with ids that outlive the process: every registration is in the file before anybody hears
-// of it, and the next start registers the same schemas in the same order. It only grows: what would take a schema away,
-// or change modes that the file does not hold, is refused, and so are pages of other sites in a browser.
+// registry serves srfake on a port, with ids that persist. Every registration is in the file before a client sees it, and
+// the next start registers the same schemas in the same order. Schemas are never deleted. The registry rejects requests
+// that would delete a schema or change modes that the file does not store. It also rejects browser requests from pages of
+// other sites.
 type registry struct {
 	path   string
 	disk   disk
 	log    *slog.Logger
 	addr   string
 	server *http.Server
-	failed chan error // what ended the server, at most one
+	failed chan error // the error that stopped the server, at most one
 	served sync.WaitGroup
 
 	mu      sync.RWMutex // one registration at a time: the file is in the order of the ids
@@ -36,7 +37,7 @@ type registry struct {
 	entries []entry
 }
 
-// entry is one registration. Equal schemas under two subjects share their id.
+// entry is one registration. Equal schemas under two subjects share an id.
 type entry struct {
 	Subject string    `json:"subject"`
 	ID      int       `json:"id"`
@@ -54,7 +55,7 @@ func openRegistry(path string, d disk, l net.Listener, log *slog.Logger) (*regis
 	mux.HandleFunc("POST /subjects/{subject}", r.tell) // a look-up
 	mux.HandleFunc("POST /compatibility/", r.tell)
 	mux.HandleFunc("GET /", r.tell)
-	mux.HandleFunc("/", refuse) // also what registers by another path, in a context
+	mux.HandleFunc("/", refuse) // also registrations by another path, in a context
 	r.server = &http.Server{
 		Handler:           foreign.RefuseNames(foreign.RefusePages(mux, foreign.Change)),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -79,13 +80,13 @@ func (r *registry) close() error {
 	defer cancel()
 	err := r.server.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = r.server.Close() // somebody sends slowly
+		err = r.server.Close() // a client sends slowly
 	}
 	r.served.Wait()
 	return err
 }
 
-// load reads the file, and fails when an id would come out different.
+// load reads the file. It returns an error if a schema would get another id.
 func (r *registry) load() error {
 	_, err := readJSON(r.path, &r.entries)
 	if err == nil {
@@ -94,7 +95,7 @@ func (r *registry) load() error {
 	return err
 }
 
-// fakeOf returns a fake that knows the entries and nothing else.
+// fakeOf returns a fake registry with only the entries.
 func fakeOf(entries []entry) (*srfake.Registry, error) {
 	fake := srfake.NewRegistry(srfake.WithGlobalCompat(sr.CompatBackwardTransitive))
 	for i, e := range entries {
@@ -110,22 +111,22 @@ func fakeOf(entries []entry) (*srfake.Registry, error) {
 	return fake, nil
 }
 
-// tell answers whoever asks for schemas.
+// tell answers requests that read schemas.
 func (r *registry) tell(w http.ResponseWriter, req *http.Request) {
 	if _, ok := take(w, req); ok {
 		r.look(w, req).send(w)
 	}
 }
 
-// look has the fake answer, but not while a schema is being registered: who sees one that the file does not have yet would
-// write under its id.
+// look forwards a request to the fake, but not during a registration. A client that sees a schema before the file has it
+// would write records with its id.
 func (r *registry) look(w http.ResponseWriter, req *http.Request) *heldAnswer {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.ask(w, req)
 }
 
-// register has the fake answer, and holds the answer back until the file has the schema.
+// register forwards a registration to the fake, and sends the answer once the file has the schema.
 func (r *registry) register(w http.ResponseWriter, req *http.Request) {
 	body, ok := take(w, req)
 	if !ok {
@@ -140,7 +141,7 @@ func (r *registry) register(w http.ResponseWriter, req *http.Request) {
 	answer.send(w)
 }
 
-// accept has the fake and the file take a schema in, both or neither.
+// accept registers a schema in both the fake and the file, or in neither.
 func (r *registry) accept(w http.ResponseWriter, req *http.Request, body []byte) (answer *heldAnswer, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +155,8 @@ func (r *registry) accept(w http.ResponseWriter, req *http.Request, body []byte)
 	return answer, err
 }
 
-// take reads a request whole, so that nobody waits for one who sends slowly; not ok: it is answered already.
+// take reads the whole request, so that a slow client does not hold the lock. If it returns false, it has answered the
+// request.
 func take(w http.ResponseWriter, req *http.Request) (body []byte, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, 1<<20))
 	if err != nil {
@@ -165,15 +167,15 @@ func take(w http.ResponseWriter, req *http.Request) (body []byte, ok bool) {
 	return body, true
 }
 
-// ask has the fake answer. The lock must be held.
+// ask forwards a request to the fake. The lock must be held.
 func (r *registry) ask(w http.ResponseWriter, req *http.Request) *heldAnswer {
 	answer := &heldAnswer{header: w.Header(), status: http.StatusOK}
 	r.fake.Handler().ServeHTTP(answer, req)
 	return answer
 }
 
-// forget takes back what the fake has made of a registration that is not in the file. It may have spent an id on it, even
-// where it refused it, and at the next start the ids behind that would come out lower than the file has them.
+// forget undoes a registration in the fake that is not in the file. The fake may have used an id for it, even if it
+// rejected it. After the next start, later ids would then be lower than in the file.
 func (r *registry) forget() {
 	fake, err := fakeOf(r.entries)
 	if err == nil {
@@ -182,11 +184,11 @@ func (r *registry) forget() {
 	}
 	select {
 	case r.failed <- fmt.Errorf("take back a registration: %w", err):
-	default: // the server ends already
+	default: // the server is already stopping
 	}
 }
 
-// remember appends a registration that is new and replaces the file.
+// remember adds a new registration to the file.
 func (r *registry) remember(subject string, request, answer []byte) error {
 	e := entry{Subject: subject}
 	if err := json.Unmarshal(request, &e.Schema); err != nil {
@@ -213,14 +215,14 @@ func (r *registry) remember(subject string, request, answer []byte) error {
 	return nil
 }
 
-// refuse answers what would make the registry forget.
+// refuse rejects requests that would delete schemas or change settings.
 func refuse(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/vnd.schemaregistry.v1+json")
 	w.WriteHeader(http.StatusMethodNotAllowed)
 	_, _ = io.WriteString(w, `{"error_code":40501,"message":"the embedded registry keeps every schema and has no settings"}`)
 }
 
-// heldAnswer keeps status and body of an answer until it may leave.
+// heldAnswer buffers the status and the body of an answer until send.
 type heldAnswer struct {
 	header http.Header
 	status int
@@ -231,8 +233,8 @@ func (a *heldAnswer) Header() http.Header         { return a.header }
 func (a *heldAnswer) WriteHeader(status int)      { a.status = status }
 func (a *heldAnswer) Write(p []byte) (int, error) { return a.body.Write(p) }
 
-// send lets the answer leave.
+// send writes the answer.
 func (a *heldAnswer) send(w http.ResponseWriter) {
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body.Bytes()) // the asker may be gone
+	_, _ = w.Write(a.body.Bytes()) // the client may have disconnected
 }

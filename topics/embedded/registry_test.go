@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// openRegistry serves a registry alone until end, which is called once; before each change of the file it calls step.
+// openRegistry serves only a registry until end, which may be called once. It calls step before each change of the file.
 func openRegistry(t *testing.T, path string, step func() error) (url string, end func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,14 +46,14 @@ func clientOf(t *testing.T, url string) *sr.Client {
 
 var errFull = errors.New("no space left on device")
 
-// A registration that comes to nothing leaves nothing behind: nobody can look the schema up, and it has spent no id, so
-// that the next start has every schema under the id that it was given.
+// A failed registration leaves no trace: the schema cannot be looked up, and it has used no id. So after the next start,
+// every schema has the id that it was given.
 func TestFailedRegistrationsLeaveNothingBehind(t *testing.T) {
 	const lost = `"long"`
 	own := sr.SchemaReference{Name: "a", Subject: "a", Version: 1}
 	for _, c := range []struct {
 		name    string
-		full    bool // the disk, meanwhile
+		full    bool // the disk is full during the request
 		path    string
 		subject string
 		schema  sr.Schema
@@ -103,12 +103,12 @@ func TestFailedRegistrationsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// Nobody is told of a schema before the file has it.
+// A schema is visible only when the file has it.
 func TestSchemaIsSeenWhenItIsStored(t *testing.T) {
 	schema, looks := sr.Schema{Schema: `"string"`}, 0
 	var url string
 	look := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // there is no answer to wait for
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // no answer will come
 		defer cancel()
 		_, err := clientOf(t, url).LookupSchema(ctx, "a", schema)
 		return err
@@ -127,8 +127,8 @@ func TestSchemaIsSeenWhenItIsStored(t *testing.T) {
 	}
 }
 
-// A page of another site has a browser send what it likes; the registry keeps for ever what is registered, so it takes
-// nothing from there. Nor is it read by a name that a site has had lead here.
+// A page of another site can make a browser send any request. The registry keeps every registration forever, so it rejects
+// such requests. It also rejects reads under a host name that a site has pointed to this address.
 func TestOtherSitesRegisterNothing(t *testing.T) {
 	s := start(t, config(t.TempDir()))
 	ask := func(method, path, host string, header ...string) (int, string) {

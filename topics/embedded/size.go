@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// sizeInterval is how often the size of the directory is looked at. At a few hundred MB/s, more than the broker takes
-// in, the limit is overrun by about a gigabyte.
+// sizeInterval is the interval between checks of the directory size. At a few hundred MB/s, more than the broker accepts,
+// the limit is exceeded by about a gigabyte.
 const sizeInterval = time.Second
 
-// watch ends the server when the directory has outgrown its limit, or the registry cannot serve any more.
+// watch stops the server when the directory exceeds its limit, or when the registry can no longer serve.
 func (s *Server) watch(ctx context.Context) {
 	tick := time.NewTicker(sizeInterval)
 	defer tick.Stop()
@@ -26,7 +26,7 @@ func (s *Server) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 			if err := s.checkSize(); err != nil {
-				_ = s.end(err) // what failed says more than what closing it says
+				_ = s.end(err) // the cause says more than an error of the close
 				return
 			}
 		}
@@ -44,7 +44,7 @@ func (s *Server) checkSize() error {
 	return nil
 }
 
-// dirSize adds up the sizes of all files below dir. A file that goes while it looks counts nothing.
+// dirSize returns the total size of all files below dir. A file that is deleted meanwhile counts as 0.
 func dirSize(dir string) (int64, error) {
 	var sum int64
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
