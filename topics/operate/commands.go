@@ -16,8 +16,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Commands returns topics, publish, wait and deadletters. setup is called when one of them runs. letters are commands of others
-// that stand below deadletters.
+// Commands returns the commands topics, publish, wait and deadletters. Each calls setup when it runs. letters are further
+// subcommands of deadletters.
 func Commands(setup func(cmd *cobra.Command) (topics.Setup, error), letters ...*cobra.Command) []*cobra.Command {
 	return []*cobra.Command{
 		topicsCommand(setup),
@@ -81,7 +81,7 @@ func topicsCommand(setup func(*cobra.Command) (topics.Setup, error)) *cobra.Comm
 	return cmd
 }
 
-// catalogueOf returns the topics that brokers should have, those of generations included.
+// catalogueOf returns the topics that the brokers should have, including those of generations.
 func catalogueOf(ctx context.Context, k topics.Kafka) ([]topics.Topic, error) {
 	profile, err := topics.ProfileOf(ctx, k)
 	if err != nil {
@@ -155,10 +155,10 @@ func printPlan(out io.Writer, p topics.Plan, asJSON bool) error {
 	return nil
 }
 
-// replicas is a number of replicas in words.
+// replicas returns a number of replicas in words.
 func replicas(n int16) string { return command.Count(int(n), "replica") }
 
-// kept says in words how long the records of a topic are kept.
+// kept returns the retention of a topic in words.
 func kept(t topics.Topic) string {
 	switch {
 	case t.Embedded:
@@ -171,10 +171,10 @@ func kept(t topics.Topic) string {
 	return fmt.Sprintf("kept %d h", int(t.Retention.Hours()))
 }
 
-// waited is what wait prints for programs.
+// waited is the JSON output of wait.
 type waited struct {
 	Done    bool         `json:"done"`
-	Behind  []topics.Lag `json:"behind"` // at the last look that could be taken
+	Behind  []topics.Lag `json:"behind"` // at the last successful check
 	Seconds float64      `json:"seconds"`
 }
 

@@ -67,8 +67,7 @@ func TestTopicsCommands(t *testing.T) {
 	}
 }
 
-// The topics of the active generation, and of one that is being built, are to be as those of the catalogue are; those
-// of one that is over are nobody's business.
+// The topics commands include the active generation and the one being built, but not former generations.
 func TestTopicsCommandsKnowGenerations(t *testing.T) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(3))
 	if err != nil {
@@ -84,7 +83,7 @@ func TestTopicsCommandsKnowGenerations(t *testing.T) {
 		}
 	}
 	says("create pools-table", "apply")
-	topicstest.Generation(t, setup.Kafka, topics.Profile{Partitions: 2, Replicas: 2}, 2) // while a broker is away
+	topicstest.Generation(t, setup.Kafka, topics.Profile{Partitions: 2, Replicas: 2}, 2) // with one broker unavailable
 	topicstest.Alter(t, setup.Kafka, "pools.2-table", "max.message.bytes", "1000")
 	says("all topics are as they should be", "verify")
 
@@ -209,7 +208,7 @@ func TestPublishNamesEveryBadLineAndPublishesNothing(t *testing.T) {
 	}
 }
 
-// Lines are those that POST /v1/events would cut of the same bytes.
+// publish splits lines like POST /v1/events.
 func TestPublishTakesTheLongestLine(t *testing.T) {
 	w := newWire(t)
 	room := strings.Repeat(" ", schemas.MaxLineBytes-len(otherGood))
@@ -261,7 +260,7 @@ func TestWaitCommand(t *testing.T) {
 	}
 }
 
-// Brokers of an older release lack a topic: the wait says which, and what makes it, and does not go on for ever.
+// Brokers of an older release lack a topic. wait stops, and names the topic and the command that creates it.
 func TestWaitWithoutATopic(t *testing.T) {
 	w := newWire(t)
 	if _, err := w.admin(t).DeleteTopics(t.Context(), topics.RetryOrders); err != nil {
@@ -327,12 +326,12 @@ func TestDeadLettersListAndRetry(t *testing.T) {
 	}
 }
 
-// Of a topic that is full of letters only the end is read, however new the record of an earlier one claims to be.
+// list reads only the end of a large dead-letter topic, even if an earlier record has a later time.
 func TestOnlyTheEndOfManyDeadLettersIsListed(t *testing.T) {
 	w := newWire(t)
 	w.bury(t, topics.Pins, 0, "pin:early", "v", time.Now().Add(time.Hour).UnixMilli())
 	end := func() int64 { return w.end(t, topics.DeadLetters) }
-	for begun := end(); end() < begun+4*1000; { // in whichever partition
+	for begun := end(); end() < begun+4*1000; { // in any partition
 		garbage := make([]*kgo.Record, 500)
 		for i := range garbage {
 			garbage[i] = &kgo.Record{Topic: topics.DeadLetters, Key: []byte(topics.Pins), Value: []byte("?")}
@@ -350,7 +349,7 @@ func TestOnlyTheEndOfManyDeadLettersIsListed(t *testing.T) {
 	}
 }
 
-// What is too long to be kept is published where it came from, marked as the retry that it is.
+// A dead letter that is too large to be kept is published to its original topic, with the retry header.
 func TestLongDeadLettersAreRetriedAtOnce(t *testing.T) {
 	w := newWire(t)
 	w.bury(t, topics.Deliveries, 3, "user:a", strings.Repeat("d", topics.MaxRetriedBytes), 10)

@@ -18,19 +18,19 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Letter is a dead letter where it lies.
+// Letter is a dead letter with its position in the dead-letter topic.
 type Letter struct {
 	Partition int32 `json:"letterPartition"`
 	Offset    int64 `json:"letterOffset"`
 	Retried   bool  `json:"retried"`
 	schemas.DeadLetter
-	Unreadable string `json:"unreadable,omitempty"` // why the letter itself cannot be read; then DeadLetter is empty
+	Unreadable string `json:"unreadable,omitempty"` // why the dead letter cannot be decoded; then DeadLetter is empty
 }
 
-// maxListedValue is how long a value may be to be listed: list holds many letters, and one can be 2 MiB long.
+// maxListedValue bounds the length of a listed value: list holds many dead letters, and one can be 2 MiB long.
 const maxListedValue = 4 << 10
 
-// letters visits the dead letters from the given offsets on, partition by partition, each up to where it ends now.
+// letters calls visit for the dead letters from the given offsets up to the current end, partition by partition.
 func letters(ctx context.Context, l *topics.Log, s *topics.Streams, from topics.Offsets, visit func(Letter) error) error {
 	ends, err := l.Ends(ctx, topics.DeadLetters)
 	if err != nil {
@@ -58,7 +58,7 @@ func letterOf(s *topics.Streams, r *kgo.Record) Letter {
 	return letter
 }
 
-// retriedTo returns the offsets up to which letters have been retried.
+// retriedTo returns the offsets before which all dead letters have been retried.
 func retriedTo(ctx context.Context, l *topics.Log) (topics.Offsets, error) {
 	at, err := l.Positions(ctx, []topics.Reader{{Group: topics.RetriedGroup, Topics: []string{topics.DeadLetters}}})
 	if err != nil {
@@ -71,12 +71,13 @@ func retriedTo(ctx context.Context, l *topics.Log) (topics.Offsets, error) {
 	return to, nil
 }
 
-// listedBehind is how far behind the end of a partition letters are looked for, for each that is asked for: a letter
-// that was written in a transaction has a marker behind it, and some transactions are aborted.
+// listedBehind is the number of offsets to read per requested dead letter. A transaction adds a marker after its records,
+// and some transactions are aborted.
 const listedBehind = 4
 
-// ListDeadLetters returns at most limit dead letters, the newest if there are more, by time of their record: of those
-// among the last 1,000 offsets of each partition, or of four times the limit. Values over 4 KiB are left out.
+// ListDeadLetters returns at most limit dead letters, the newest if there are more, ordered by the time of the failed
+// record. From each partition it reads the last 1,000 offsets, or four times limit if that is more. It omits values over 4
+// KiB.
 func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, limit int) ([]Letter, error) {
 	l, err := topics.NewLog(k)
 	if err != nil {
@@ -101,7 +102,7 @@ func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, lim
 		if len(letter.Value) > maxListedValue {
 			letter.Value = nil
 		}
-		if list = append(list, letter); len(list) >= 2*limit+1000 { // sort rarely, keep little
+		if list = append(list, letter); len(list) >= 2*limit+1000 { // sort rarely, hold few
 			list = newest(list, limit)
 		}
 		return nil
@@ -117,22 +118,23 @@ func newest(list []Letter, limit int) []Letter {
 	return slices.Clone(list[max(0, len(list)-limit):])
 }
 
-// Retried is what came of retrying.
+// Retried is the result of RetryDeadLetters.
 type Retried struct {
-	Published int            `json:"published"` // letters that are on their way, see RetryDeadLetters
-	Topics    map[string]int `json:"topics"`    // of them, by topic
-	Skipped   int            `json:"skipped"`   // letters that cannot be read, or of topics that take no retries
+	Published int            `json:"published"` // dead letters retried or ordered to be, see RetryDeadLetters
+	Topics    map[string]int `json:"topics"`    // the same, by topic
+	Skipped   int            `json:"skipped"`   // undecodable dead letters, and those of topics that take no retries
 }
 
-// retryBatch is how many letters are published before their offsets are committed.
+// retryBatch is the number of dead letters that are published before their offsets are committed.
 const retryBatch = 500
 
-// RetryDeadLetters has every dead letter retried at once that came after the last call: it orders it of the group
-// retries, which knows those that have been worked off meanwhile, or are on their way. Letters over MaxRetriedBytes,
-// which that group does not keep, it publishes itself to the topic they came from. It returns when all is acknowledged,
-// and remembers it. Interrupted, it may order some again the next time. A record that still cannot be worked off becomes
-// a new dead letter. A user of k who may not write the topic of such a long letter gets a *TooLongError.
-// The operator is recorded in the orders, and as the header topics.OperatorHeader of long letters.
+// RetryDeadLetters retries every dead letter that arrived since the last call. It sends orders to the group retries, which
+// skips dead letters that have been processed meanwhile or are in flight. That group does not keep dead letters over
+// MaxRetriedBytes, so RetryDeadLetters publishes these to their original topics itself. It returns when everything is
+// acknowledged, and commits its position. After an interruption, the next call may order some retries again. A record that
+// still cannot be processed becomes a new dead letter. RetryDeadLetters returns a *TooLongError if the user of k has no
+// permission to write the topic of such a large dead letter. The operator is recorded in the orders, and in the header
+// topics.OperatorHeader of large dead letters.
 func RetryDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, operator string) (Retried, error) {
 	r, err := newRetrier(ctx, k, s, operator)
 	if err != nil {
@@ -149,7 +151,7 @@ func RetryDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, op
 	return r.done, nil
 }
 
-// retrier gathers what becomes of letters and publishes it in batches.
+// retrier collects retries and publishes them in batches.
 type retrier struct {
 	log     *topics.Log
 	client  *kgo.Client
@@ -159,9 +161,9 @@ type retrier struct {
 	by      string // operator; "": unknown
 
 	orders []*kgo.Record
-	long   []*kgo.Record // retries themselves, see RetryDeadLetters
-	of     []string      // the topic of the letter of each of both
-	next   kadm.Offsets  // behind them
+	long   []*kgo.Record // retries of large dead letters, see RetryDeadLetters
+	of     []string      // the original topic of each order and each long retry
+	next   kadm.Offsets  // offsets to commit when these are published
 }
 
 func newRetrier(ctx context.Context, k topics.Kafka, s *topics.Streams, operator string) (*retrier, error) {
@@ -214,10 +216,10 @@ func (r *retrier) add(ctx context.Context, l Letter) error {
 	return r.flush(ctx)
 }
 
-// pass notes that nothing more is to become of a letter once what has gathered is published.
+// pass advances the offset past a dead letter. flush commits it after publishing the batch.
 func (r *retrier) pass(l Letter) { r.next.AddOffset(topics.DeadLetters, l.Partition, l.Offset+1, -1) }
 
-// retryOf is the retry of a letter that is too long for an order.
+// retryOf returns the retry of a dead letter that is too large for an order.
 func (r *retrier) retryOf(topic topics.Topic, l *schemas.DeadLetter) *kgo.Record {
 	retry := topics.Retry{Group: l.Group, Attempt: l.Attempts + 1}
 	retry.Partition, retry.Offset = l.First()
@@ -225,7 +227,7 @@ func (r *retrier) retryOf(topic topics.Topic, l *schemas.DeadLetter) *kgo.Record
 	return &kgo.Record{Topic: l.Topic, Partition: topic.RetryTo(l), Key: l.Key, Value: l.Value, Headers: headers}
 }
 
-// order is the order to retry a letter.
+// order returns the order to retry a dead letter.
 func (r *retrier) order(topic topics.Topic, l *schemas.DeadLetter) (*kgo.Record, error) {
 	order := schemas.RetryOrder{Topic: l.Topic, Operator: r.by, Time: schemas.MicrosOf(time.Now()), Letters: []schemas.DeadLetter{*l}}
 	value, err := r.streams.RetryOrders.Encode(&order)
@@ -236,11 +238,11 @@ func (r *retrier) order(topic topics.Topic, l *schemas.DeadLetter) (*kgo.Record,
 	return &kgo.Record{Topic: topics.RetryOrders, Partition: to, Key: []byte(l.Topic), Value: value}, nil
 }
 
-// TooLongError says that a dead letter is too long for the group retries, and that this user of the brokers may not
-// write the topic it came from. Nothing is lost: it is retried, and all behind it, by the next call of a user who may.
+// TooLongError is returned when a dead letter is too large for the group retries, and this user has no permission to write
+// its original topic. Nothing is lost: the next call by a user with the permission retries it and all later ones.
 type TooLongError struct{ Topic string }
 
-// Error says who may.
+// Error names the role and the permission that are needed.
 func (e *TooLongError) Error() string {
 	return fmt.Sprintf("a dead letter of more than %d bytes goes back to the topic %s itself, which the brokers do not allow "+
 		"this process to write: run \"smartfeed deadletters retry\" in the role %s, or allow it %s on topic %s",
@@ -250,12 +252,12 @@ func (e *TooLongError) Error() string {
 // Unwrap returns Kafka's own error.
 func (e *TooLongError) Unwrap() error { return kerr.TopicAuthorizationFailed }
 
-// publish returns when all that has gathered is acknowledged. Orders go to a topic that whoever retries may write.
+// publish returns when the whole batch is acknowledged. Every role that retries may write the topic of the orders.
 func (r *retrier) publish(ctx context.Context) error {
 	if err := topics.Produce(ctx, r.client, r.orders...); err != nil {
 		return err
 	}
-	for _, retry := range r.long { // one by one, so that the error is of one topic
+	for _, retry := range r.long { // one by one, so that the error is about one topic
 		err := topics.Produce(ctx, r.client, retry)
 		if errors.Is(err, kerr.TopicAuthorizationFailed) {
 			return &TooLongError{retry.Topic}
@@ -267,7 +269,7 @@ func (r *retrier) publish(ctx context.Context) error {
 	return nil
 }
 
-// flush publishes what has gathered and then commits the offsets behind it.
+// flush publishes the batch and then commits the offsets after it.
 func (r *retrier) flush(ctx context.Context) error {
 	if err := r.publish(ctx); err != nil {
 		return err
@@ -285,9 +287,9 @@ func (r *retrier) flush(ctx context.Context) error {
 	return nil
 }
 
-// LimitRetries sets how fast dead letters of a scope are retried (see schemas.RetryLimit), in the operator's name. It
-// returns when that is acknowledged. A scope of a topic that is not there, or a rate out of its bounds, is a
-// *schemas.BadRecordError.
+// LimitRetries sets the retry rate for the dead letters of a scope (see schemas.RetryLimit), and records the operator. It
+// returns when the order is acknowledged. It returns a *schemas.BadRecordError if the scope's topic does not exist or the
+// rate is out of range.
 func LimitRetries(ctx context.Context, k topics.Kafka, s *topics.Streams, limit schemas.RetryLimit, operator string) error {
 	topic, _, _ := strings.Cut(limit.Scope, "/")
 	if !slices.ContainsFunc(topics.Catalogue(topics.Profile{}), func(t topics.Topic) bool { return t.Name == topic && t.CanRetry() }) {

@@ -105,7 +105,7 @@ set counts. Of kinds that are due at once the one of greater --priority goes fir
 
 const operatorUsage = "record this name as the operator; default: your login name and host"
 
-// kinds are the topics of the catalogue with each group that reads them: what limits are set for.
+// kinds returns "topic/group" for each topic of the catalogue and each of its readers: the scopes of a retry limit.
 func kinds() []string {
 	var names []string
 	for _, t := range topics.Catalogue(topics.Profile{}) {
@@ -116,7 +116,7 @@ func kinds() []string {
 	return names
 }
 
-// maxListed bounds what list holds in memory.
+// maxListed bounds the memory of list.
 const maxListed = 10_000
 
 func printLetters(out io.Writer, list []Letter, asJSON bool) error {

@@ -1,4 +1,4 @@
-// Package operate is what operators run on the topics: smartfeed's commands topics, publish, wait and deadletters, and what is
-// behind erase, rebuild, replay and refill. It asks and tells the brokers alone, so it can run anywhere; the work is done by the
-// processes that read the topics.
+// Package operate contains the operator commands topics, publish, wait and deadletters, and the functions behind erase,
+// rebuild, replay and refill. It communicates only with the brokers, so it can run on any host. The processes that read the
+// topics do the work.
 package operate

@@ -15,24 +15,24 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Erased is what came of erasing a user.
+// Erased is the result of Eraser.Erase.
 type Erased struct {
 	User    schemas.UserID `json:"user"`
 	Before  *time.Time     `json:"deleted_before,omitempty"` // when the user had been deleted already
-	Had     map[string]int `json:"rows_before"`              // rows of the user's own, by group
-	Has     map[string]int `json:"rows_after"`               // likewise; what is left says that the user is gone
+	Had     map[string]int `json:"rows_before"`              // rows of the user, by group
+	Has     map[string]int `json:"rows_after"`               // the same; the rows that remain record that the user is deleted
 	Remains []Remain       `json:"remains"`
 }
 
-// Remain is something of an erased user that is still somewhere, though no answer has it.
+// Remain is data of an erased user that is still stored, though no response contains it.
 type Remain struct {
 	Where string     `json:"where"`
 	What  string     `json:"what"`
-	Until *time.Time `json:"until"` // nil: for ever, or until what Note says
+	Until *time.Time `json:"until"` // nil: forever, or as Note says
 	Note  string     `json:"note,omitempty"`
 }
 
-// String is one line for people.
+// String returns one line for people.
 func (r Remain) String() string {
 	until := "for ever"
 	switch {
@@ -44,23 +44,23 @@ func (r Remain) String() string {
 	return fmt.Sprintf("%-24s %s: %s", r.Where, r.What, until)
 }
 
-// ErrNothingKnown says that nothing is known of a user: most often the id has a typo, and a delete is final.
+// ErrNothingKnown is returned when no data of a user exists. Most often the id has a typo, and a delete is final.
 var ErrNothingKnown = errors.New("nothing is known of the user")
 
 // Eraser erases users.
 type Eraser struct {
 	Kafka   topics.Kafka
 	Streams *topics.Streams
-	Readers []topics.Reader // that are waited for; none: those of the catalogue
-	Unknown bool            // also erase one of whom nothing is known
+	Readers []topics.Reader // readers to wait for; none: those of the catalogue
+	Unknown bool            // also erase a user without any data
 	// Operator is recorded in the delete, see topics.OperatorHeader. "": unknown.
 	Operator string
 	Say      func(state string)
 }
 
-// Erase deletes a user for good and returns when all of it has had its effect, in rows, stores and answers. It fails with
-// ErrNothingKnown, having done nothing, and with a *WaitError when ctx ends first: then the delete is published all the
-// same, and what it does goes on. To erase a user again checks that nothing is left.
+// Erase deletes a user permanently. It returns when the delete has had its whole effect in rows, stores and responses. It
+// returns ErrNothingKnown if no data of the user exists, and then changes nothing. It returns a *WaitError if ctx is
+// canceled while it waits; the published delete still takes effect. Erasing a user again verifies that nothing is left.
 func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) {
 	l, err := topics.NewLog(e.Kafka)
 	if err != nil {
@@ -90,7 +90,7 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 	return done, err
 }
 
-// remainsOfFormer says how many rows of a user the changelogs of former generations have, which get no tombstones.
+// remainsOfFormer reports the rows of a user in the changelogs of former generations, which get no tombstones.
 func remainsOfFormer(ctx context.Context, l *topics.Log, k topics.Kafka, user schemas.UserID) ([]Remain, error) {
 	former, err := topics.FormerGenerations(ctx, k)
 	if err != nil {
@@ -110,7 +110,7 @@ func remainsOfFormer(ctx context.Context, l *topics.Log, k topics.Kafka, user sc
 	return list, nil
 }
 
-// known returns the rows of a user. A user without rows may have come a moment ago.
+// known returns the number of rows of a user, by group. If there are none, it waits first, because the user may be new.
 func (e Eraser) known(ctx context.Context, l *topics.Log, user schemas.UserID) (map[string]int, error) {
 	had, err := countRows(ctx, l, e.Kafka, user, topics.RowGroups()...)
 	if err != nil || len(had) > 0 || e.Unknown {
@@ -132,7 +132,7 @@ func (e Eraser) say(state string) {
 	}
 }
 
-// deletedAt returns when a user was deleted, nil if not.
+// deletedAt returns when a user was deleted, or nil if the user is not deleted.
 func (e Eraser) deletedAt(ctx context.Context, l *topics.Log, user schemas.UserID) (*time.Time, error) {
 	var at *time.Time
 	err := readKeyed(ctx, l, e.Kafka, topics.UsersDeleted, string(user), func(r *kgo.Record) error {
@@ -148,7 +148,7 @@ func (e Eraser) deletedAt(ctx context.Context, l *topics.Log, user schemas.UserI
 	return at, err
 }
 
-// remnants says what of a user stands in the records of a topic, for each topic that may have something.
+// remnants returns, for each topic that may contain data of a user, what that data is.
 func remnants() map[string]string {
 	events, derived, shown := "the user's events", "records made of them", "what was shown"
 	unread, shares := "records that could not be read", "anonymous shares in counts, sketches and means"
@@ -167,8 +167,8 @@ func remnants() map[string]string {
 	}
 }
 
-// Remains says what is kept of an erased user's records, and until when: a record that came a moment ago goes when the
-// brokers' retention of its topic has passed. now is the time of the erasure.
+// Remains reports which records of an erased user are kept, and until when. A record that was just written is deleted when
+// the retention of its topic on the brokers has passed. now is the time of the erasure.
 func Remains(ctx context.Context, k topics.Kafka, now time.Time) ([]Remain, error) {
 	profile, err := topics.ProfileOf(ctx, k)
 	if err != nil {
@@ -211,7 +211,7 @@ func compactedNote(embedded bool) string {
 	return "until the brokers compact the topics"
 }
 
-// remainOf is what is kept of a topic with the brokers' settings.
+// remainOf returns what is kept of a topic with the brokers' settings.
 func remainOf(t topics.Topic, what string, configs []kadm.Config, now time.Time) Remain {
 	r := Remain{Where: t.Name, What: what}
 	if t.Embedded {
@@ -220,7 +220,7 @@ func remainOf(t topics.Topic, what string, configs []kadm.Config, now time.Time)
 		}
 		return r
 	}
-	if t.Compact && t.Name != topics.UsersDeleted { // the erasure has put something else in its place
+	if t.Compact && t.Name != topics.UsersDeleted { // the erasure has replaced the records
 		r.Note = compactedNote(false)
 	}
 	for _, c := range configs {

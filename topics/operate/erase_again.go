@@ -21,11 +21,11 @@ import (
 // ErasedAgain is the result of Eraser.Again.
 type ErasedAgain struct {
 	Users    int     `json:"users"`
-	Restored int     `json:"restored"` // of them, users whose delete these brokers did not have
+	Restored int     `json:"restored"` // users whose delete these brokers did not have
 	Seconds  float64 `json:"seconds"`
 }
 
-// String is one line for people.
+// String returns one line for people.
 func (a ErasedAgain) String() string {
 	return fmt.Sprintf("erased %d users again in %.1f s; the brokers did not have the delete of %d of them", a.Users, a.Seconds, a.Restored)
 }
@@ -46,7 +46,7 @@ func DeletedUsers(ctx context.Context, k topics.Kafka, s *topics.Streams) ([]sch
 		d, err := s.UsersDeleted.Decode(r.Value)
 		var bad *schemas.BadRecordError
 		switch {
-		case errors.As(err, &bad): // the key says who was deleted
+		case errors.As(err, &bad): // the key is enough to know the user
 			d = &schemas.DeletedUser{Time: schemas.MicrosOf(r.Timestamp)}
 		case err != nil:
 			return err
@@ -65,7 +65,7 @@ func DeletedUsers(ctx context.Context, k topics.Kafka, s *topics.Streams) ([]sch
 	return list, nil
 }
 
-// WriteDeletedUsers writes one line per user, id and time of the delete, as ReadDeletedUsers reads it.
+// WriteDeletedUsers writes one line per user, with the id and the time of the delete, in the format of ReadDeletedUsers.
 func WriteDeletedUsers(w io.Writer, list []schemas.DeletedUser) error {
 	out := bufio.NewWriter(w)
 	for _, d := range list {
@@ -74,8 +74,8 @@ func WriteDeletedUsers(w io.Writer, list []schemas.DeletedUser) error {
 	return out.Flush()
 }
 
-// ReadDeletedUsers returns the first field of each line, which must be a user's id. Empty lines and lines that begin with #
-// are skipped. The error has every bad line.
+// ReadDeletedUsers returns the first field of each line, which must be the id of a user, sorted and without duplicates. It
+// skips empty lines and lines that start with #. The error lists every bad line.
 func ReadDeletedUsers(r io.Reader) ([]schemas.UserID, error) {
 	var list []schemas.UserID
 	var problems []error
@@ -99,9 +99,9 @@ func ReadDeletedUsers(r io.Reader) ([]schemas.UserID, error) {
 	return slices.Compact(list), nil
 }
 
-// Again erases users who were erased before, for brokers or stores that were restored from an older copy. It returns when
-// all of it has had its effect. To call it again, or for a user of whom nothing was restored, changes nothing. When ctx ends
-// while it waits, the error is a *topics.WaitError, and the erasures go on.
+// Again erases users who were erased before, after brokers or stores have been restored from an older copy. It returns when
+// all erasures have had their effect. Repeating it, or erasing a user of whom nothing was restored, changes nothing. If ctx
+// is canceled while it waits, the error is a *topics.WaitError, and the erasures continue.
 func (e Eraser) Again(ctx context.Context, users []schemas.UserID) (ErasedAgain, error) {
 	start := time.Now()
 	known, err := DeletedUsers(ctx, e.Kafka, e.Streams)
@@ -123,7 +123,7 @@ func (e Eraser) Again(ctx context.Context, users []schemas.UserID) (ErasedAgain,
 	return done, err
 }
 
-// publish deletes users, each under a new event id: if a user is deleted already, every group looks for what is left.
+// publish deletes users, each with a new event id: if a user is already deleted, every group deletes what is left.
 func (e Eraser) publish(ctx context.Context, users ...schemas.UserID) error {
 	p, err := topics.NewPublisher(e.Kafka, e.Streams)
 	if err != nil {

@@ -31,7 +31,7 @@ func recordTypes(t *testing.T) map[string]reflect.Type {
 	return byName
 }
 
-// mayName says whether records of a type can name a user: by an id, or in the bytes of another record.
+// mayName reports whether records of a type can name a user: by an id, or in the bytes of another record.
 func mayName(t reflect.Type) bool {
 	named := []reflect.Type{
 		reflect.TypeFor[schemas.UserID](), reflect.TypeFor[schemas.Followee](), reflect.TypeFor[schemas.ID](), reflect.TypeFor[[]byte](),
@@ -50,7 +50,7 @@ func mayName(t reflect.Type) bool {
 	return false
 }
 
-// Whoever is erased is told of every log that may have something of them.
+// An erasure reports every topic that may contain data of the user.
 func TestRemnantsAreOfEveryTopicThatMayNameAUser(t *testing.T) {
 	types, what := recordTypes(t), remnants()
 	for _, topic := range topics.Catalogue(topics.Profile{}) {
@@ -72,7 +72,7 @@ func TestRemnantsAreOfEveryTopicThatMayNameAUser(t *testing.T) {
 	}
 }
 
-// On real brokers nothing stays for ever but what everything can be made from again, and that the user is gone.
+// On Kafka, only the input topics from which everything can be rebuilt and the record of the deletion are kept forever.
 func TestWhatStaysForEver(t *testing.T) {
 	forEver, what := []string{topics.Pins, topics.Follows, topics.Users, topics.UsersDeleted}, remnants()
 	for _, topic := range topics.Catalogue(topics.Profile{}) {

@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
-// A program of one's own that has the commands in it. This one needs no brokers.
+// A program that includes the commands. This one needs no brokers.
 func ExampleCommands() {
 	root := &cobra.Command{Use: "feedctl"}
 	root.AddCommand(operate.Commands(func(*cobra.Command) (topics.Setup, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// pruneCommand deletes the topics of former generations.
+// pruneCommand returns the command that deletes the topics of former generations.
 func pruneCommand(setup func(*cobra.Command) (topics.Setup, error), asJSON *bool) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
@@ -34,7 +34,7 @@ With ACLs, the user needs Delete on the topics and groups whose names begin with
 	return cmd
 }
 
-// prune deletes former generations, and returns those that it has deleted, or would.
+// prune deletes the former generations and returns them. With dryRun it only returns them.
 func prune(cmd *cobra.Command, k topics.Kafka, dryRun bool) (done []topics.FormerGeneration, err error) {
 	profile, err := topics.ProfileOf(cmd.Context(), k)
 	if err != nil {

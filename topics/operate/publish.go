@@ -17,15 +17,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Published is what came of publishing.
+// Published is the result of publish.
 type Published struct {
-	Events  int            `json:"events"`  // acknowledged
-	Streams map[string]int `json:"streams"` // of them, by stream
-	Bad     int            `json:"bad"`     // lines left out
+	Events  int            `json:"events"`  // acknowledged events
+	Streams map[string]int `json:"streams"` // the same, by stream
+	Bad     int            `json:"bad"`     // bad lines, which were skipped
 	Seconds float64        `json:"seconds"`
 }
 
-// String is one line for people.
+// String returns one line for people.
 func (p Published) String() string {
 	var parts []string
 	for _, stream := range []string{topics.Users, topics.Follows, topics.Pins, topics.Actions, topics.Candidates} {
@@ -75,7 +75,7 @@ func printPublished(out io.Writer, p Published, asJSON bool) error {
 	return err
 }
 
-// publishFiles checks everything, then publishes it.
+// publishFiles checks all lines, then publishes them.
 func publishFiles(cmd *cobra.Command, s topics.Setup, names []string, skipBad bool) (Published, error) {
 	if s.Verbs == nil {
 		s.Verbs = schemas.DefaultVerbs()
@@ -106,7 +106,8 @@ type source struct {
 	temp bool
 }
 
-// openFiles opens every file; standard input is copied to a temporary one. What it returns is to be closed in any case.
+// openFiles opens every file, and copies standard input to a temporary one. The caller must close the result even after an
+// error.
 func openFiles(names []string, stdin io.Reader) ([]source, error) {
 	if len(names) == 0 {
 		names = []string{"-"}
@@ -141,14 +142,14 @@ func openFile(name string, stdin io.Reader) (source, error) {
 
 func closeFiles(files []source) {
 	for _, f := range files {
-		_ = f.Close() // only read
+		_ = f.Close() // the file was only read
 		if f.temp {
-			_ = os.Remove(f.Name()) // the system's own clean-up takes it otherwise
+			_ = os.Remove(f.Name()) // otherwise the system's clean-up deletes it
 		}
 	}
 }
 
-// checkFiles counts good and bad lines, and names the bad ones.
+// checkFiles counts good and bad lines, and prints the bad ones to problems.
 func checkFiles(ctx context.Context, files []source, check func(schemas.Line) error, problems io.Writer) (good, bad int, err error) {
 	for _, f := range files {
 		err := f.lines(ctx, func(number int, l schemas.Line, err error) error {
@@ -170,7 +171,7 @@ func checkFiles(ctx context.Context, files []source, check func(schemas.Line) er
 	return good, bad, nil
 }
 
-// lines visits every line that is not empty: parsed, or with what is wrong with its form.
+// lines calls visit for every line that is not empty, with the parsed line or the syntax error.
 func (f source) lines(ctx context.Context, visit func(number int, l schemas.Line, err error) error) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read %s from the start (a pipe goes to standard input): %w", f.name, err)
@@ -198,7 +199,7 @@ func (f source) lines(ctx context.Context, visit func(number int, l schemas.Line
 	return context.Cause(ctx)
 }
 
-// sendFiles publishes the good lines and counts what was acknowledged. It stops at the first failure.
+// sendFiles publishes the good lines and counts the acknowledged ones. It stops at the first error.
 func sendFiles(ctx context.Context, s topics.Setup, files []source, check func(schemas.Line) error, good int) (Published, error) {
 	streams, err := s.Streams(ctx)
 	if err != nil {
@@ -216,7 +217,7 @@ func sendFiles(ctx context.Context, s topics.Setup, files []source, check func(s
 	for _, f := range files {
 		err := f.lines(ctx, func(_ int, l schemas.Line, err error) error {
 			if err != nil || check(l) != nil {
-				return nil // named by checkFiles
+				return nil // checkFiles has reported it
 			}
 			p.Send(ctx, l, tally.done(l.Stream))
 			return tally.failure()
@@ -238,7 +239,7 @@ type tally struct {
 
 	mu    sync.Mutex
 	acked map[string]int
-	err   error // the first
+	err   error // the first error
 }
 
 func (t *tally) done(stream string) func(error) {

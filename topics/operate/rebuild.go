@@ -17,15 +17,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Rebuilt is what came of rebuilding pools.
+// Rebuilt is the result of a rebuild.
 type Rebuilt struct {
-	Source  schemas.Source `json:"source,omitempty"` // "": of every source that followees bring
-	Users   int            `json:"users"`            // asked for
-	Before  int            `json:"before,omitempty"` // of them by the run that was resumed
+	Source  schemas.Source `json:"source,omitempty"` // "": every source that followees deliver
+	Users   int            `json:"users"`            // number of users requested
+	Before  int            `json:"before,omitempty"` // requested by the resumed run
 	Seconds float64        `json:"seconds"`
 }
 
-// String is one line for people.
+// String returns one line for people.
 func (r Rebuilt) String() string {
 	of := "pools"
 	if r.Source != "" {
@@ -38,22 +38,23 @@ func (r Rebuilt) String() string {
 	return s
 }
 
-// Rebuilder has pools rebuilt in place, see schemas.Rebuild.
+// Rebuilder rebuilds pools in place, see schemas.Rebuild.
 type Rebuilder struct {
-	Setup   topics.Setup // the brokers, and whom to tell
+	Setup   topics.Setup // the brokers, and the progress display
 	Streams *topics.Streams
-	Readers []topics.Reader // that are waited for; none: those of the catalogue
-	Source  schemas.Source  // "": every source that followees bring
-	Rate    float64         // users a second, above 0
-	Keep    string          // not "": nothing is taken away, and a run of this name is resumed if there is one
-	Resume  bool            // go on where the last run of the same source was
+	Readers []topics.Reader // readers to wait for; none: those of the catalogue
+	Source  schemas.Source  // "": every source that followees deliver
+	Rate    float64         // users per second, above 0
+	Keep    string          // if not "", nothing is removed, and a run with this name is resumed if there is one
+	Resume  bool            // continue the last run of the same source
 }
 
-// resentUsers is how many users a resumed run asks for again: so many may have been on their way when it ended.
+// resentUsers is the number of users that a resumed run requests again: at most so many requests were in flight when it
+// stopped.
 const resentUsers = 100
 
-// User rebuilds the pools of one user and returns when they are whole. It fails with ErrNothingKnown for a user who has
-// no rows at all.
+// User rebuilds the pools of one user and returns when they are complete. It returns ErrNothingKnown for a user without
+// rows.
 func (r Rebuilder) User(ctx context.Context, user schemas.UserID) (Rebuilt, error) {
 	start := time.Now()
 	l, err := topics.NewLog(r.Setup.Kafka)
@@ -75,8 +76,8 @@ func (r Rebuilder) User(ctx context.Context, user schemas.UserID) (Rebuilt, erro
 	return Rebuilt{Source: r.Source, Users: 1, Seconds: time.Since(start).Seconds()}, err
 }
 
-// All rebuilds the pools of everybody who has any, in the order of their names, and returns when they are whole. When ctx
-// ends before, what was asked for is done all the same.
+// All rebuilds the pools of every user who has any, ordered by id, and returns when they are complete. If ctx is canceled
+// before, the published requests still take effect.
 func (r Rebuilder) All(ctx context.Context) (Rebuilt, error) {
 	start := time.Now()
 	done := Rebuilt{Source: r.Source}
@@ -119,7 +120,7 @@ func (r Rebuilder) wait(ctx context.Context) error {
 	return topics.Wait(ctx, r.Setup.Kafka, schemas.MicrosOf(time.Now()), nil, r.Readers...)
 }
 
-// ask publishes a Rebuild of each user, so many a second.
+// ask publishes a Rebuild for each user at the given rate.
 func (r Rebuilder) ask(ctx context.Context, run string, users []schemas.UserID, perSecond float64, task topics.Progress) error {
 	client, err := r.Setup.Kafka.Client()
 	if err != nil {
@@ -155,11 +156,11 @@ func (r Rebuilder) publish(ctx context.Context, client *kgo.Client, run string, 
 	return topics.Produce(ctx, client, records...)
 }
 
-// prefix begins the names of runs of everybody.
+// prefix returns the prefix of the names of runs for all users.
 func (r Rebuilder) prefix() string { return r.Keep + string(r.Source) + "-all-" }
 
-// former returns the name of the last run of everybody's pools of the source, "" if there is none, and how many users it
-// need not ask for.
+// former returns the name of the last run for all users of the source, or "" if there is none. It also returns the number
+// of users that need not be requested again.
 func (r Rebuilder) former(ctx context.Context, l *topics.Log, users []schemas.UserID) (run string, asked int, err error) {
 	var newest time.Time
 	last := map[string]schemas.UserID{} // by run

@@ -12,19 +12,19 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Refilled is what a group has been set back by.
+// Refilled is the result of Refill.
 type Refilled struct {
 	Group   string `json:"group"`
-	Records int64  `json:"records"` // that it will read from now on, markers among them: all that its topics hold
-	Again   int64  `json:"again"`   // of them, that it had worked off
+	Records int64  `json:"records"` // records to read again, including markers: all that the topics contain
+	Again   int64  `json:"again"`   // of these, records that the group had processed
 }
 
-// String is for people.
+// String returns one line for people.
 func (r Refilled) String() string {
 	return fmt.Sprintf("%s is at the oldest record of its topics again: of %d it had worked off %d", r.Group, r.Records, r.Again)
 }
 
-// MembersError says that a group cannot be set back, because somebody works in it.
+// MembersError is returned when the offsets of a group cannot be reset, because the group has members.
 type MembersError struct {
 	Group   string
 	State   string // as Kafka names it
@@ -37,9 +37,9 @@ func (e *MembersError) Error() string {
 		e.Group, e.State, command.Count(e.Members, "member"))
 }
 
-// Refill sets the group of a feed store back to the oldest offsets, so that the next sink fills the store anew with all that the
-// topics hold. The store may keep what it has: every record is keyed and timed, and a repeat changes nothing. A group that has
-// members is a *MembersError: their commits would undo this.
+// Refill resets the group of a feed store to the oldest offsets, so that the next sink fills the store from all records in
+// the topics. The store may keep its data: every record has a key and a time, and a repeat changes nothing. Refill returns
+// a *MembersError if the group has members, because their commits would override the reset.
 func Refill(ctx context.Context, k topics.Kafka, store string) (Refilled, error) {
 	l, err := topics.NewLog(k)
 	if err != nil {
@@ -57,7 +57,7 @@ func Refill(ctx context.Context, k topics.Kafka, store string) (Refilled, error)
 	}
 	done, back, err := oldest(ctx, l, topics.Reader{Group: group, Topics: topics.ReadBy(topics.Materialize)})
 	if err == nil {
-		err = adm.CommitAllOffsets(ctx, group, back) // which the brokers refuse if somebody has joined meanwhile
+		err = adm.CommitAllOffsets(ctx, group, back) // the brokers reject this if a member has joined meanwhile
 	}
 	if err != nil {
 		return Refilled{}, fmt.Errorf("refill: set %s back: %w", group, err)
@@ -65,7 +65,7 @@ func Refill(ctx context.Context, k topics.Kafka, store string) (Refilled, error)
 	return done, nil
 }
 
-// oldest returns the oldest offsets of the topics that a group reads, and how far it is set back by them.
+// oldest returns the oldest offsets of the topics that a group reads, and how many records the group would read again.
 func oldest(ctx context.Context, l *topics.Log, of topics.Reader) (Refilled, kadm.Offsets, error) {
 	done, back := Refilled{Group: of.Group}, kadm.Offsets{}
 	at, err := l.Positions(ctx, []topics.Reader{of})
@@ -80,14 +80,14 @@ func oldest(ctx context.Context, l *topics.Log, of topics.Reader) (Refilled, kad
 	return done, back, nil
 }
 
-// emptyGroup returns nil for a group without members, and for one that there has never been.
+// emptyGroup returns nil for a group without members, and for a group that does not exist.
 func emptyGroup(ctx context.Context, adm *kadm.Client, name string) error {
 	groups, err := adm.DescribeGroups(ctx, name)
 	if err == nil {
 		err = groups[name].Err
 	}
 	switch g := groups[name]; {
-	case errors.Is(err, kerr.GroupIDNotFound), errors.Is(err, kerr.CoordinatorNotAvailable): // brokers that never had a group have none
+	case errors.Is(err, kerr.GroupIDNotFound), errors.Is(err, kerr.CoordinatorNotAvailable): // the error of brokers that never had a group
 		return nil
 	case err != nil:
 		return fmt.Errorf("describe group %s: %w", name, err)

@@ -18,39 +18,39 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// replayPasses is how often a run goes through the log. While a followee's publications stand by two rules, those that are
-// worked out first may be dropped for others that are not yet; after one pass all stand by one, and the next brings
-// back what was dropped.
+// replayPasses is the number of passes over the log. During the first pass, a followee's publications are scored by two
+// rules. Those already processed may be dropped in favor of others that are not. After it, all are scored by one rule, and
+// the second pass restores what was dropped.
 const replayPasses = 2
 
-// replayBatch is how many events are published at once, and may be published again by a run that is resumed.
+// replayBatch is the number of events published together. A resumed run may publish as many again.
 const replayBatch = 200
 
-// Replayed is what came of a replay.
+// Replayed is the result of a replay.
 type Replayed struct {
 	Source  schemas.Source `json:"source,omitempty"` // "": for every followee
-	Events  int64          `json:"events"`           // published in all passes, by this run
-	Before  int64          `json:"before,omitempty"` // by the run that was resumed
-	Skipped int64          `json:"skipped"`          // of the log: deletes, records that nobody could read, what was not asked for
+	Events  int64          `json:"events"`           // published in all passes by this run
+	Before  int64          `json:"before,omitempty"` // published by the resumed run
+	Skipped int64          `json:"skipped"`          // records of the log without a replay: deletes, undecodable records, and pins or times that were not requested
 	Seconds float64        `json:"seconds"`
 }
 
-// Replayer has the events of pins worked off again, see schemas.Replay: a span of them or all, of all pins or of those that
-// some followees have published. It goes through the log as it is when a pass begins: what is published meanwhile is
-// worked off by the rules of now anyway.
+// Replayer makes the group objects process events of pins again, see schemas.Replay. It can select a time span, and the
+// pins of some followees. It reads the log up to its end at the start of each pass. Later events are processed by the
+// current rules anyway.
 type Replayer struct {
-	Setup        topics.Setup // the brokers, and whom to tell
+	Setup        topics.Setup // the brokers, and the progress display
 	Streams      *topics.Streams
-	Readers      []topics.Reader               // that are waited for; none: those of the catalogue
-	Source       schemas.Source                // only followees of this source are told; "": all are
-	Since, Until time.Time                     // arrival of the events: from Since on, before Until; zero: without an end
-	Followees    map[schemas.Followee]struct{} // only pins that some event of theirs names one of these with; nil: all
-	Rate         float64                       // events a second, above 0
-	Resume       bool                          // go on where the last run with the same source and span was
+	Readers      []topics.Reader               // readers to wait for; none: those of the catalogue
+	Source       schemas.Source                // publish only to followees of this source; "": to all
+	Since, Until time.Time                     // arrival of the events: from Since, before Until; zero: unbounded
+	Followees    map[schemas.Followee]struct{} // only pins that some event assigns to one of these; nil: all pins
+	Rate         float64                       // events per second, above 0
+	Resume       bool                          // continue the last run with the same source and span
 }
 
-// Replay publishes the events and returns when they have had their effect. When ctx ends before, what was published has it
-// all the same, and a run with Resume goes on from there.
+// Replay publishes the events and returns when they have had their effect. If ctx is canceled before, the published events
+// still take effect, and a run with Resume continues after them.
 func (r Replayer) Replay(ctx context.Context) (Replayed, error) {
 	start := time.Now()
 	run, err := newReplayRun(ctx, r)
@@ -70,7 +70,7 @@ func (r Replayer) Replay(ctx context.Context) (Replayed, error) {
 	return run.done, err
 }
 
-// prefix begins the names of runs that go through the same events for the same followees.
+// prefix returns the prefix of the names of runs with the same source and span.
 func (r Replayer) prefix() string {
 	name := func(t time.Time) string {
 		if t.IsZero() {
@@ -88,12 +88,12 @@ type replayRun struct {
 	client  *kgo.Client
 	pace    *rate.Limiter
 	name    string
-	pins    map[schemas.PinID]struct{} // that events are published of; nil: all
-	reached reached                    // by the run that is resumed
+	pins    map[schemas.PinID]struct{} // pins to replay; nil: all
+	reached reached                    // position of the resumed run
 	done    Replayed
 }
 
-// reached is how far a run came: before next in each partition of a pass.
+// reached is the position of a run: everything before next in each partition of a pass is published.
 type reached struct {
 	pass int32
 	next map[int32]int64
@@ -129,7 +129,7 @@ func (run *replayRun) close() {
 	run.log.Close()
 }
 
-// partitionsError says that topics have another number of partitions than the configuration has.
+// partitionsError is returned when the topics have a different number of partitions than the configuration.
 type partitionsError struct{ Topics, Configured int32 }
 
 // Error says what can be done.
@@ -139,7 +139,8 @@ func (e *partitionsError) Error() string {
 		"what was shown does not move", command.Count(e.Topics, "partition"), e.Configured)
 }
 
-// checkPartitions fails with a *partitionsError where keys would be looked for in other partitions than they are in.
+// checkPartitions returns a *partitionsError if the configured partition count is wrong: keys would be searched in wrong
+// partitions.
 func (run *replayRun) checkPartitions(ctx context.Context) error {
 	ends, err := run.log.Ends(ctx, topics.Pins)
 	if n := int32(len(ends[topics.Pins])); err == nil && n != run.Setup.Kafka.Partitions {
@@ -148,7 +149,7 @@ func (run *replayRun) checkPartitions(ctx context.Context) error {
 	return err
 }
 
-// resume takes over the name of the last run like this one, and how far it came.
+// resume continues the last run with the same prefix: it sets the run's name, position and count.
 func (run *replayRun) resume(ctx context.Context) error {
 	var newest time.Time
 	former, counts := "", map[string]int64{}
@@ -175,7 +176,7 @@ func (run *replayRun) resume(ctx context.Context) error {
 	return nil
 }
 
-// with is how far a run came that also came to next.
+// with returns the position of a run that has also published the event before next.
 func (at reached) with(pass, partition int32, next int64) reached {
 	if pass < at.pass {
 		return at
@@ -199,7 +200,7 @@ func (run *replayRun) choose(ctx context.Context) error {
 	})
 }
 
-// names says whether an event names one of the followees.
+// names reports whether an event names one of the followees.
 func (run *replayRun) names(e *schemas.PinEvent) bool {
 	has := func(f schemas.Followee) bool {
 		_, ok := run.Followees[f]
@@ -209,7 +210,7 @@ func (run *replayRun) names(e *schemas.PinEvent) bool {
 		slices.ContainsFunc(e.Interests, func(i schemas.InterestID) bool { return has(schemas.Followee(i)) })
 }
 
-// pass goes through the log once.
+// pass reads the log once and publishes the selected events.
 func (run *replayRun) pass(ctx context.Context, pass int32) error {
 	starts, err := run.log.Starts(ctx, topics.Pins)
 	if err != nil {
@@ -236,7 +237,7 @@ func (run *replayRun) pass(ctx context.Context, pass int32) error {
 	return nil
 }
 
-// partition publishes the events of a partition, in order, at the rate.
+// partition publishes the selected events of a partition, in order, at the configured rate.
 func (run *replayRun) partition(ctx context.Context, task topics.Progress, pass, p int32, from, end int64) error {
 	batch := make([]*kgo.Record, 0, run.pace.Burst())
 	flush := func() error {
@@ -264,10 +265,10 @@ func (run *replayRun) partition(ctx context.Context, task topics.Progress, pass,
 	return flush()
 }
 
-// replay returns the value of the record that has an event worked off again, nil for one that has no part in this.
+// replay returns the encoded Replay for an event, or nil if the event is not selected.
 func (run *replayRun) replay(rec *kgo.Record, pass int32) ([]byte, error) {
 	before, late := rec.Timestamp.Before(run.Since), !run.Until.IsZero() && !rec.Timestamp.Before(run.Until)
-	if before || late || topics.Partition(string(rec.Key), run.Setup.Kafka.Partitions) != rec.Partition { // it was sent on to its own
+	if before || late || topics.Partition(string(rec.Key), run.Setup.Kafka.Partitions) != rec.Partition { // misplaced records were re-emitted to the right partition
 		return nil, nil
 	}
 	e, err := run.Streams.Pins.Decode(rec.Value)
@@ -285,7 +286,7 @@ func (run *replayRun) replay(rec *kgo.Record, pass int32) ([]byte, error) {
 	})
 }
 
-// send publishes a batch when its time has come, and returns when it is acknowledged.
+// send waits for the rate limit, publishes a batch, and returns when it is acknowledged.
 func (run *replayRun) send(ctx context.Context, batch []*kgo.Record) error {
 	if len(batch) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/zeros"
 )
 
-// A batch that is too large to be read does not end a replay: what stands around it is worked off again.
+// A batch that is too large to read does not stop a replay: the events around it are processed again.
 func TestReplayPassesByWhatIsTooLarge(t *testing.T) {
 	w := newWire(t)
 	pin := func(id string) {

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// readKeyed visits the partition of a topic that a key is in.
+// readKeyed calls visit for the records in the partition of key.
 func readKeyed(ctx context.Context, l *topics.Log, k topics.Kafka, topic, key string, visit func(*kgo.Record) error) error {
 	p := topics.Partition(key, k.Partitions)
 	starts, err := l.Starts(ctx, topic)
@@ -27,7 +27,7 @@ func readKeyed(ctx context.Context, l *topics.Log, k topics.Kafka, topic, key st
 	return l.ReadTo(ctx, topic, p, starts[topic][p], end, visit)
 }
 
-// countRows counts the rows that the groups keep under an owner.
+// countRows returns the number of rows that each group keeps for an owner.
 func countRows(ctx context.Context, l *topics.Log, k topics.Kafka, owner schemas.UserID, groups ...string) (map[string]int, error) {
 	counts := map[string]int{}
 	for _, group := range groups {
@@ -42,8 +42,8 @@ func countRows(ctx context.Context, l *topics.Log, k topics.Kafka, owner schemas
 	return counts, nil
 }
 
-// RowsOf returns the rows that the active generation of a group keeps under an owner, values by name, as its changelog has
-// them.
+// RowsOf returns the rows that the active generation of a group keeps for an owner, as its changelog has them. The map has
+// the values by row name.
 func RowsOf(ctx context.Context, l *topics.Log, k topics.Kafka, group string, owner schemas.UserID) (map[string][]byte, error) {
 	name, err := activeName(ctx, l, group)
 	if err != nil {
@@ -52,7 +52,7 @@ func RowsOf(ctx context.Context, l *topics.Log, k topics.Kafka, group string, ow
 	return rowsIn(ctx, l, k, topics.TableOf(name), owner)
 }
 
-// rowsIn returns the rows of an owner that a changelog has, values by name.
+// rowsIn returns the rows of an owner in a changelog, values by name.
 func rowsIn(ctx context.Context, l *topics.Log, k topics.Kafka, table string, owner schemas.UserID) (map[string][]byte, error) {
 	rows, prefix := map[string][]byte{}, append([]byte(owner), 0)
 	err := readKeyed(ctx, l, k, table, string(owner), func(r *kgo.Record) error {
@@ -72,8 +72,9 @@ func rowsIn(ctx context.Context, l *topics.Log, k topics.Kafka, table string, ow
 	return rows, nil
 }
 
-// ownersOf returns who has, or has had, rows in the active generation of a group, by name, as its changelog has it. A user
-// whose last row has gone may be among them: to remember every row of everybody would take more memory than the group.
+// ownersOf returns the users who have or had rows in the active generation of a group, sorted by id, as its changelog has
+// them. The result may include users whose last row was deleted. To track every row of every user would take more memory
+// than the group.
 func ownersOf(ctx context.Context, l *topics.Log, group string) ([]schemas.UserID, error) {
 	name, err := activeName(ctx, l, group)
 	if err != nil {
@@ -81,7 +82,7 @@ func ownersOf(ctx context.Context, l *topics.Log, group string) ([]schemas.UserI
 	}
 	owners := map[schemas.UserID]struct{}{}
 	err = l.ReadAll(ctx, topics.TableOf(name), func(r *kgo.Record) error {
-		if owner, _, _ := bytes.Cut(r.Key, []byte{0}); len(owner) > 0 && r.Value != nil { // without an owner: the group's own
+		if owner, _, _ := bytes.Cut(r.Key, []byte{0}); len(owner) > 0 && r.Value != nil { // rows without an owner belong to the group itself
 			owners[schemas.UserID(owner)] = struct{}{}
 		}
 		return nil

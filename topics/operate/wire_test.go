@@ -29,14 +29,14 @@ func newWire(t *testing.T) *wire {
 	return &wire{server, setup, streams}
 }
 
-// newBareWire is an embedded broker without topics.
+// newBareWire returns an embedded broker without topics.
 func newBareWire(t *testing.T) *wire {
 	t.Helper()
 	server, setup := topicstest.Bare(t)
 	return &wire{Server: server, setup: setup}
 }
 
-// client makes a client that is closed with the test.
+// client returns a client that is closed when the test ends.
 func (w *wire) client(t *testing.T) *kgo.Client {
 	t.Helper()
 	cl, err := w.setup.Kafka.Client()
@@ -75,7 +75,7 @@ func (w *wire) send(t *testing.T, records ...*kgo.Record) {
 	}
 }
 
-// bury puts a record into the dead letters.
+// bury sends a record to the dead-letter topic.
 func (w *wire) bury(t *testing.T, topic string, partition int32, key, value string, at int64) {
 	t.Helper()
 	r := &kgo.Record{Topic: topic, Partition: partition, Offset: at, Key: []byte(key), Value: []byte(value), Timestamp: time.UnixMilli(at)}
@@ -98,7 +98,7 @@ func (w *wire) drain(t *testing.T, topic string) (all []*kgo.Record) {
 	return all
 }
 
-// end adds up where the partitions of a topic end.
+// end returns the sum of the end offsets of a topic's partitions.
 func (w *wire) end(t *testing.T, topic string) (sum int64) {
 	t.Helper()
 	ends, err := w.admin(t).ListEndOffsets(t.Context(), topic)
