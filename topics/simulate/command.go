@@ -21,21 +21,21 @@ import (
 	"github.com/smartfeed/smartfeed/topics/load"
 )
 
-// Summary is what a simulation ends with.
+// Summary is the result of a simulation.
 type Summary struct {
-	Run     string  `json:"run"`     // in the ids of what went on
-	Loaded  int     `json:"loaded"`  // events of the product as it is at first
-	Live    int64   `json:"live"`    // events acknowledged afterwards
-	Seconds float64 `json:"seconds"` // that these took
+	Run     string  `json:"run"`     // part of the ids of live events
+	Loaded  int     `json:"loaded"`  // events of the initial product
+	Live    int64   `json:"live"`    // acknowledged live events
+	Seconds float64 `json:"seconds"` // duration of the live events
 }
 
 // Forever is a duration that no simulation reaches.
 const Forever = time.Duration(math.MaxInt64)
 
-// grace is how long events under way may still take when a simulation is stopped.
+// grace is how long events in flight may take after a simulation is stopped.
 const grace = 5 * time.Second
 
-// Command returns `simulate`, which publishes a product and what goes on in it until the time is over or the command is
+// Command returns `simulate`, which publishes a product and its live events until the time is over or the command is
 // interrupted.
 func Command(setup func(cmd *cobra.Command) (topics.Setup, error)) *cobra.Command {
 	cfg := DefaultConfig()
@@ -78,7 +78,7 @@ that is there.`,
 	return cmd
 }
 
-// check returns how long the simulation lasts, or every problem of the flags.
+// check returns the duration of the simulation, or every problem of the flags.
 func check(cfg Config, span string) (time.Duration, error) {
 	lasting := Forever
 	var err error
@@ -91,8 +91,9 @@ func check(cfg Config, span string) (time.Duration, error) {
 	return lasting, errors.Join(cfg.Validate(), err)
 }
 
-// Run loads the product, calls loaded if there is one, and then lets people act for so long, or until ctx ends, which is
-// no error. With a duration of 0 it only loads. s names brokers and registry, which must be there with their topics.
+// Run loads the product, calls loaded unless it is nil, and then publishes live events for the given duration. If ctx is
+// canceled meanwhile, Run stops without an error. With a duration of 0 it only loads the product. s names the brokers and
+// the registry. The topics must exist.
 func Run(ctx context.Context, s topics.Setup, cfg Config, lasting time.Duration, loaded func(context.Context) error) (Summary, error) {
 	began := time.Now()
 	summary := Summary{Run: strconv.FormatInt(began.UnixMilli(), 36)}
@@ -116,7 +117,7 @@ func Run(ctx context.Context, s topics.Setup, cfg Config, lasting time.Duration,
 	return summary, err
 }
 
-// load publishes the product as it is at first and returns of how many events that is.
+// load publishes the initial product and returns its number of events.
 func (w *world) load(ctx context.Context, s topics.Setup, p load.Publisher, now time.Time) (int, error) {
 	total := 0
 	for _, part := range []struct {
@@ -139,7 +140,8 @@ func (w *world) load(ctx context.Context, s topics.Setup, p load.Publisher, now 
 	return total, nil
 }
 
-// actFor lets people act until the time is over or ctx ends. Events under way then are waited for, though not for long.
+// actFor publishes live events until the time is over or ctx is canceled. It then waits for events in flight for up to
+// grace.
 func actFor(ctx context.Context, lasting time.Duration, p load.Publisher, l *live, acknowledged func()) error {
 	acting, stop := context.WithTimeout(ctx, lasting)
 	defer stop()
@@ -154,13 +156,13 @@ func actFor(ctx context.Context, lasting time.Duration, p load.Publisher, l *liv
 	return nil
 }
 
-// ticks yields the time, so often a second, until ctx ends; as often as it is taken if perSecond is 0.
+// ticks yields the current time at the given rate until ctx is canceled. If perSecond is 0, it does not limit the rate.
 func ticks(ctx context.Context, perSecond float64) iter.Seq[time.Time] {
 	limit := rate.Inf
 	if perSecond > 0 {
 		limit = rate.Limit(perSecond)
 	}
-	const share = 10 // a tenth of a second's events may come at once, to catch up on a busy machine
+	const share = 10 // a burst of a tenth of a second's events, to catch up on a busy machine
 	limiter := rate.NewLimiter(limit, 1+int(perSecond/share))
 	return func(yield func(time.Time) bool) {
 		for limiter.Wait(ctx) == nil && yield(time.Now()) {

@@ -38,7 +38,7 @@ func simulated(t *testing.T, ctx context.Context, s topics.Setup, args ...string
 	return summary
 }
 
-// records counts what is in the input topics.
+// records counts the records in the input topics.
 func records(t *testing.T, k topics.Kafka) map[string]int64 {
 	t.Helper()
 	log, err := topics.NewLog(k)
@@ -97,7 +97,7 @@ func TestInterruptedIsDone(t *testing.T) {
 	}
 }
 
-// interrupter is progress that interrupts the simulation after ten live events.
+// interrupter is a progress display that interrupts the simulation after ten live events.
 type interrupter struct {
 	what      string
 	interrupt func()
@@ -116,7 +116,7 @@ func (i *interrupter) Add(n int) {
 func (*interrupter) Say(string)          {}
 func (*interrupter) Done() time.Duration { return time.Second }
 
-// deaf is a broker that never acknowledges anything.
+// deaf is a broker that never acknowledges.
 type deaf struct{}
 
 func (deaf) Send(context.Context, schemas.Line, func(error)) {}

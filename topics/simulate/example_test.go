@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/simulate"
 )
 
-// A made-up set for who may not have the real one, a hundredth as big, in the files that package lastfm reads. The same
-// seed is the same set.
+// Generate a set for readers without access to the real one, a hundredth of its size, in the format that package lastfm
+// reads. The same seed generates the same set.
 func ExampleLastfm_Write() {
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {

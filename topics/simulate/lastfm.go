@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// Lastfm is the size of a made-up set of files of the shape of the HetRec 2011 Last.fm set, which package lastfm reads:
-// the same names, columns, order of rows and skew, two tag rows without a sensible date, and artists that are not
-// described. See LikeLastfm.
+// Lastfm is the size of generated files in the format of the HetRec 2011 Last.fm set, which package lastfm reads. They have
+// the same names, columns, row order and skew, two tag rows without a sensible date, and some artists without a
+// description. See LikeLastfm.
 type Lastfm struct {
 	Users   int // at least 2
 	Artists int // at least 2
 	Tags    int // at least 1
-	Tagged  int // rows of tags, at most; repeats are left out
-	Friends int // pairs, at most; each makes two rows
-	Listens int // rows of listening counts, at most
+	Tagged  int // maximum number of tag rows; duplicates are dropped
+	Friends int // maximum number of pairs; each makes two rows
+	Listens int // maximum number of rows with listening counts
 	Seed    uint64
 }
 
-// LikeLastfm returns a set about as big as the real one, times scale.
+// LikeLastfm returns the size of the real set, multiplied by scale.
 func LikeLastfm(scale float64, seed uint64) Lastfm {
 	n := func(real int) int { return max(2, int(float64(real)*scale)) }
 	return Lastfm{
@@ -40,7 +40,7 @@ func LikeLastfm(scale float64, seed uint64) Lastfm {
 	}
 }
 
-// Write writes the five files into dir. The same set is the same bytes.
+// Write writes the five files into dir. Equal values write the same bytes.
 func (l Lastfm) Write(dir string) error {
 	g := &lastfmFiles{Lastfm: l, chance: rand.New(rand.NewPCG(l.Seed, 0)), words: newVocabulary()}
 	for _, f := range []struct {
@@ -66,7 +66,7 @@ func writeFile(path string, write func(io.Writer)) error {
 		return err
 	}
 	out := bufio.NewWriter(f)
-	write(out) // its errors stay with the writer, until it is flushed
+	write(out) // the writer keeps an error until Flush
 	return errors.Join(out.Flush(), f.Close())
 }
 
@@ -76,7 +76,7 @@ type lastfmFiles struct {
 	words  *vocabulary
 }
 
-// maxTagSpread is how many tags one user can give one artist: below what a pin may have.
+// maxTagSpread bounds the tags that a user can give an artist. It is below the maximum of a pin.
 const maxTagSpread = 40
 
 // firstUser is the smallest user id, as in the real set.
@@ -86,7 +86,7 @@ func (g *lastfmFiles) user() int { return firstUser + popular(g.chance, g.Users)
 
 func (g *lastfmFiles) artist() int { return 1 + popular(g.chance, g.Artists) }
 
-// artists describes all artists but every fiftieth.
+// artists describes all artists except every fiftieth.
 func (g *lastfmFiles) artists(out io.Writer) {
 	fmt.Fprintf(out, "id\tname\turl\tpictureURL\n")
 	for id := 1; id <= g.Artists; id++ {
@@ -140,7 +140,7 @@ func (g *lastfmFiles) friends(out io.Writer) {
 	}
 }
 
-// listens writes each user's artists, most heard first.
+// listens writes the artists of each user, most heard first.
 func (g *lastfmFiles) listens(out io.Writer) {
 	fmt.Fprintf(out, "userID\tartistID\tweight\n")
 	rows := unique(g.Listens, func() [3]int { return [3]int{g.user(), g.artist()} })
@@ -155,7 +155,7 @@ func (g *lastfmFiles) listens(out io.Writer) {
 	}
 }
 
-// unique draws n rows and returns those that differ, in order.
+// unique draws n rows and returns the distinct ones, sorted.
 func unique(n int, draw func() [3]int) [][3]int {
 	seen := map[[3]int]bool{}
 	var rows [][3]int

@@ -10,13 +10,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The pins that people act on: the newest of each interest.
+// Number of pins that people act on: the newest of each interest.
 const (
-	shelfPins = 500    // of an interest, at least; up to twice as many are kept
-	knownPins = 20_000 // of the pins there are at first
+	shelfPins = 500    // minimum per interest; up to twice as many are kept
+	knownPins = 20_000 // initial pins
 )
 
-// live is what goes on in a world after its beginning.
+// live generates the live events of a world.
 type live struct {
 	*world
 	run     string
@@ -26,14 +26,14 @@ type live struct {
 	shelves map[int][]shelved // by interest, oldest first
 }
 
-// shelved is a pin as those who act on it need it.
+// shelved is a pin with the data that actions on it need.
 type shelved struct {
 	id     schemas.PinID
 	author int
 }
 
-// newLive returns the life of a world. Its events and new pins have ids of the run; the same run of the same world at
-// the same times is the same events.
+// newLive returns the live events of a world. Their ids and the ids of new pins contain the run. The same run of the same
+// world at the same times has the same events.
 func newLive(w *world, run string) *live {
 	l := &live{world: w, run: run, chance: w.random("run "+run, 0), shelves: map[int][]shelved{}}
 	for n := max(0, w.Pins-knownPins); n < w.Pins; n++ {
@@ -52,7 +52,7 @@ func (l *live) shelve(p pin) {
 	}
 }
 
-// all yields what goes on, one event for each time that tick yields.
+// all yields one event for each time that tick yields.
 func (l *live) all(tick iter.Seq[time.Time]) iter.Seq[schemas.Line] {
 	return func(yield func(schemas.Line) bool) {
 		for now := range tick {
@@ -63,7 +63,7 @@ func (l *live) all(tick iter.Seq[time.Time]) iter.Seq[schemas.Line] {
 	}
 }
 
-// next returns what happens now: of a thousand events 60 new pins, 40 follows, 15 unfollows, actions for the rest.
+// next returns the next event. Of 1,000 events, 60 are new pins, 40 follows, 15 unfollows, and the rest actions.
 func (l *live) next(now schemas.Micros) schemas.Line {
 	actor := popular(l.chance, l.Users)
 	switch n := l.chance.IntN(1000); {
@@ -90,7 +90,7 @@ func (l *live) eventID() string {
 	return fmt.Sprintf("sim/%s/%d", l.run, l.events)
 }
 
-// post lets the author publish a new pin.
+// post creates a new pin of the author.
 func (l *live) post(author int, now schemas.Micros) schemas.Line {
 	l.created++
 	p := l.newPin(l.chance, author, fmt.Sprintf("%s-%s-%d", l.userName(author), l.run, l.created))
@@ -103,7 +103,7 @@ func (l *live) edge(v schemas.Verb, actor int, followee schemas.ID, now schemas.
 	return schemas.Line{Stream: schemas.StreamFollows, Event: e, Key: e.Key()}
 }
 
-// discovery returns something popular to follow: mostly a person, or an interest or a board.
+// discovery returns a popular followee: a person in most cases, or an interest or a board.
 func (l *live) discovery(actor int) schemas.ID {
 	other := popular(l.chance, l.Users)
 	if other == actor {
@@ -118,8 +118,8 @@ func (l *live) discovery(actor int) schemas.ID {
 	return schemas.ID(l.user(other))
 }
 
-// choose returns a pin for somebody to act on, four times out of five of one of the actor's tastes, the newest the most
-// likely; false if there is none.
+// choose returns a pin for the actor to act on, with a probability of four fifths from one of the actor's tastes. Newer
+// pins are more likely. It returns false if it finds none.
 func (l *live) choose(actor int) (shelved, bool) {
 	for range 5 {
 		interest := popular(l.chance, l.Interests)
@@ -138,7 +138,7 @@ func (l *live) choose(actor int) (shelved, bool) {
 	return shelved{}, false
 }
 
-// act does something to a pin: mostly looking.
+// act returns an action on a pin, most often a view.
 func (l *live) act(actor int, pin shelved, now schemas.Micros) schemas.Line {
 	verb := l.verb()
 	e := &schemas.ActionEvent{

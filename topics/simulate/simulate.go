@@ -1,13 +1,13 @@
-// Package simulate makes up a social product: people, boards, interests, pins and who follows what, and then what goes
-// on there, at a stated rate.
+// Package simulate generates a social product: people, boards, interests, pins and follows. It then generates live events
+// at a given rate.
 //
-// Everything about the product as it is at first, ids included, follows from the seed: person 0 is user:ada, with boards
-// such as user:ada-baking, and pin 7 by her is pin:ada-7. So to simulate the same again continues on the same product:
-// its events have the same ids and, but for the creation times of pins, the same contents, and pins keep the first.
-// What goes on afterwards has ids of its own run.
+// The seed determines the whole initial product, including ids. Person 0 is user:ada, with boards such as user:ada-baking,
+// and pin 7 by her is pin:ada-7. A second simulation with the same seed therefore continues on the same product. Its
+// initial events have the same ids and, apart from the creation times of pins, the same contents; pins keep their first
+// creation time. Live events have ids of their own run.
 //
-// Popularity follows a power law: few people, boards and interests have most followers, and few people do most.
-// People mostly act on pins of the interests they follow.
+// Popularity follows a power law: few people, boards and interests have most followers, and few people are most active.
+// People mostly act on pins of the interests that they follow.
 package simulate
 
 import (
@@ -19,28 +19,28 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Config is the size of the product and what goes on in it. See DefaultConfig.
+// Config is the size and the event rate of the product. See DefaultConfig.
 type Config struct {
 	Users         int     `yaml:"users"`           // at least 2, at most 10 million
 	BoardsPerUser int     `yaml:"boards_per_user"` // 0 to 12
 	Interests     int     `yaml:"interests"`       // at least 1, at most 1 million
-	Pins          int     `yaml:"pins"`            // at first, at most 10 million
-	Rate          float64 `yaml:"rate"`            // events a second afterwards; 0: as fast as possible
+	Pins          int     `yaml:"pins"`            // initial pins, at most 10 million
+	Rate          float64 `yaml:"rate"`            // live events per second; 0: as fast as possible
 	Seed          uint64  `yaml:"seed"`
 
-	Follows int `yaml:"follows"` // people whom each follows, about, at most 100; 0: from three on, few people many
-	Star    int `yaml:"star"`    // people who follow the first one besides, less than Users
+	Follows int `yaml:"follows"` // people that each person follows, about, at most 100; 0: varies from 3 up, few people follow many
+	Star    int `yaml:"star"`    // additional followers of the first person, less than Users
 }
 
-// DefaultConfig is a product of 200 people that is loaded in a second or two and where something happens all the time.
+// DefaultConfig is a product of 200 people that loads in a second or two and has 20 live events per second.
 func DefaultConfig() Config {
 	return Config{Users: 200, BoardsPerUser: 3, Interests: 40, Pins: 3000, Rate: 20, Seed: 1}
 }
 
-// maxBoards is how many boards a person has at most.
+// maxBoards bounds the boards of a person.
 const maxBoards = 12
 
-// Validate reports every problem.
+// Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
 	return errors.Join(
 		bounds.Within("users", c.Users, 2, 10_000_000),
@@ -60,14 +60,14 @@ func checkRate(rate float64) error {
 	return fmt.Errorf("rate: %g: want 0 to 10 million events a second", rate)
 }
 
-// past is how old the oldest pin is at first.
+// past is the age of the oldest initial pin.
 const past = 14 * 24 * time.Hour
 
-// founded is when people and follows date from: before everything that goes on later, so that telling them again
-// changes nothing that happened since.
+// founded is the time of the initial people and follows. It is before all live events, so publishing them again does not
+// undo later changes.
 const founded schemas.Micros = 1_577_836_800 * 1e6 // 2020-01-01
 
-// DemoUsers returns the ids of n people whose feeds are worth a look, in any product of at least so many.
+// DemoUsers returns the ids of n people with interesting feeds. They exist in any product with at least n people.
 func DemoUsers(n int) []schemas.UserID {
 	w := &world{words: newVocabulary()}
 	users := make([]schemas.UserID, n)

@@ -18,16 +18,16 @@ import (
 	"github.com/smartfeed/smartfeed/topics/load"
 )
 
-// noon is when the tests' products begin to live.
+// noon is the start time of the live events.
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// first returns the events of a product as it is at first.
+// first returns the events of the initial product.
 func first(cfg Config) iter.Seq[schemas.Line] {
 	w := newWorld(cfg)
 	return load.Concat(w.users(), w.follows(), w.pins(noon()))
 }
 
-// acting returns n events of what goes on afterwards, one a second.
+// acting returns n live events, one per second.
 func acting(cfg Config, run string, n int) iter.Seq[schemas.Line] {
 	seconds := func(yield func(time.Time) bool) {
 		for i := range n {
@@ -139,7 +139,7 @@ func TestRunsShareNoIDs(t *testing.T) {
 	}
 }
 
-// A product that is loaded again later is told the same, but for when its pins were created.
+// A product that is loaded again has the same events, apart from the creation times of its pins.
 func TestLoadingAgain(t *testing.T) {
 	w := newWorld(DefaultConfig())
 	again, stop := iter.Pull(w.pins(noon().Add(72 * time.Hour)))
@@ -174,7 +174,7 @@ func TestPinsGetNewer(t *testing.T) {
 	}
 }
 
-// A pin is on the board that its first interest has given the name, if the author has any.
+// A pin is on the board named after its first interest, if the author has boards.
 func TestPinsAreOnTheirBoards(t *testing.T) {
 	for boards := range 4 {
 		cfg := DefaultConfig()
@@ -238,7 +238,7 @@ func TestFewHaveMost(t *testing.T) {
 	}
 }
 
-// topShare returns what part of all the n highest counts are.
+// topShare returns the share of the n highest counts in the total.
 func topShare(counts map[schemas.ID]int, n int) float64 {
 	sorted := slices.Sorted(maps.Values(counts))
 	top, all := 0, 0

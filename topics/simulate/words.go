@@ -2,17 +2,17 @@ package simulate
 
 import "strings"
 
-// names are the people, most popular first.
+// names are the names of people, most popular first.
 const names = `ada ben chloe diego emil fatima grace hugo ines jonas kaya leo mira nils olga pablo quinn rosa sami tara
 uma viktor wanda xenia yusuf zoe amir bella carlos dina elif finn greta hana ivan jade kofi lena mateo nora oscar priya
 rafael selma tomas ursula vera will ximena yara zeno alma boris celia dario esther felix gloria henrik irma jamal katja
 luca maya noah odile petra remy sofia theo ulla vito willa yann zara anton bruna cyril delia enzo flora gustav heidi
 igor juno kim lars malik nadia otto paula rafi stella timo valerie`
 
-// cities are where people live.
+// cities are the cities that people live in.
 const cities = `Lisbon Oslo Nairobi Kyoto Montréal Zürich Valparaíso Tallinn Melbourne Istanbul Oaxaca Kraków Accra Seoul`
 
-// catalogue has a line for each interest, most popular first: what its pins show.
+// catalogue has one line per interest, most popular first, with the subjects of its pins.
 const catalogue = `
 recipes: one-pot lentil stew, miso noodles, roasted squash, overnight focaccia, green shakshuka
 travel: night train itinerary, island ferry route, mountain hut trail, old town walk, coastal road trip
@@ -64,7 +64,7 @@ clouds: cumulus study, weather diary, storm front, mountain cap, sunset gradient
 lighthouses: storm lens, keeper's cottage, cliff path, foghorn night, striped tower
 `
 
-// adjectives begin a title, tails end it.
+// adjectives start a title, and tails end it.
 const (
 	adjectives = `simple quiet bold weekend rainy-day favourite early slow bright small-space handmade classic unexpected
 blue smoky sunlit budget perfect first late-summer winter old-school borrowed warm two-hour crooked`
@@ -72,19 +72,19 @@ blue smoky sunlit budget perfect first late-summer winter old-school borrowed wa
 with what is at hand|that always works|in three steps|under the roof|for two|before breakfast|nobody talks about`
 )
 
-// themes name boards when a person has more of them than interests.
+// themes are names of boards for a person with more boards than interests.
 const themes = `someday weekend gifts small-home summer to-try before-forty kids studio notebook inspiration winter`
 
-// surfaces are where actions happen, devices with what.
+// surfaces are where actions happen, and devices are what people use.
 const (
 	surfaces = `home home home search related board`
 	devices  = `ios android web`
 )
 
-// vocabulary is all of the words, taken apart.
+// vocabulary is the parsed word lists.
 type vocabulary struct {
 	names, cities, adjectives, themes, surfaces, devices []string
-	tails                                                []string // each with its space, the first empty
+	tails                                                []string // each with a leading space, the first empty
 	interests                                            []interest
 }
 

@@ -13,11 +13,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// dimensions of embeddings.
+// dimensions is the length of embeddings.
 const dimensions = 16
 
-// world is the product as it is at first. Nothing is stored that can be worked out again from the seed and a number:
-// a person, an interest or a pin is the index it has.
+// world is the initial product. It stores nothing that can be derived from the seed and an index. A person, an interest or
+// a pin is its index.
 type world struct {
 	Config
 	words *vocabulary
@@ -25,14 +25,14 @@ type world struct {
 
 func newWorld(cfg Config) *world { return &world{Config: cfg, words: newVocabulary()} }
 
-// random returns the source of everything that is left to chance about the i-th of a kind.
+// random returns the random source for the i-th item of a kind.
 func (w *world) random(kind string, i int) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(kind))
 	return rand.New(rand.NewPCG(w.Seed^h.Sum64(), uint64(i)))
 }
 
-// popular returns one of n by a power law: the first are the most likely.
+// popular returns an index below n by a power law: lower indexes are more likely.
 func popular(r *rand.Rand, n int) int {
 	if n < 2 {
 		return 0
@@ -40,7 +40,7 @@ func popular(r *rand.Rand, n int) int {
 	return int(rand.NewZipf(r, 1.2, 4, uint64(n-1)).Uint64())
 }
 
-// nth returns the i-th of the words; when they run out, with a number.
+// nth returns the i-th word, with a numeric suffix after the words are used up.
 func nth(words []string, i int) string {
 	if round := i / len(words); round > 0 {
 		return fmt.Sprintf("%s-%d", words[i%len(words)], round+1)
@@ -64,7 +64,7 @@ func (w *world) interest(i int) schemas.InterestID {
 	return schemas.InterestID("interest:" + w.interestName(i))
 }
 
-// tastes returns the interests a person follows: two to six of them, the strongest first.
+// tastes returns the two to six interests that a person follows, the strongest first.
 func (w *world) tastes(person int) []int {
 	r := w.random("tastes", person)
 	want := min(2+r.IntN(5), w.Interests)
@@ -77,7 +77,7 @@ func (w *world) tastes(person int) []int {
 	return tastes
 }
 
-// board returns a person's n-th board: named after a taste while there are some, then after a theme.
+// board returns a person's n-th board. The first boards are named after the person's tastes, further ones after themes.
 func (w *world) board(person, n int) schemas.BoardID {
 	tastes := w.tastes(person)
 	about := ""
@@ -89,7 +89,7 @@ func (w *world) board(person, n int) schemas.BoardID {
 	return schemas.BoardID("board:" + w.userName(person) + "-" + about)
 }
 
-// followees returns whom and which boards a person follows, besides the tastes: each once, never themselves.
+// followees returns the people and boards that a person follows, without duplicates and without the person.
 func (w *world) followees(person int) []schemas.ID {
 	r := w.random("followees", person)
 	var followees []schemas.ID
@@ -114,7 +114,7 @@ func (w *world) followees(person int) []schemas.ID {
 	return followees
 }
 
-// people is how many people somebody follows.
+// people returns how many people a person follows.
 func (w *world) people(r *rand.Rand) int {
 	if w.Follows > 0 {
 		return w.Follows
@@ -122,7 +122,7 @@ func (w *world) people(r *rand.Rand) int {
 	return 3 + popular(r, 40)
 }
 
-// pin is a pin before it is an event.
+// pin holds the data of a pin event.
 type pin struct {
 	id        schemas.PinID
 	author    int
@@ -132,14 +132,15 @@ type pin struct {
 	embedding []float32
 }
 
-// pin returns the n-th of the pins there are at first.
+// pin returns the n-th initial pin.
 func (w *world) pin(n int) pin {
 	r := w.random("pin", n)
 	author := popular(r, w.Users)
 	return w.newPin(r, author, fmt.Sprintf("%s-%d", w.userName(author), n))
 }
 
-// newPin makes up a pin: of one of the tastes that the author has a board for, every third time of a second one too.
+// newPin generates a pin of one of the tastes that the author has a board for. It adds a second taste with a probability of
+// up to one third.
 func (w *world) newPin(r *rand.Rand, author int, name string) pin {
 	tastes := w.tastes(author)
 	about := popular(r, min(len(tastes), max(1, w.BoardsPerUser)))
@@ -166,7 +167,7 @@ func (w *world) title(r *rand.Rand, interest int) string {
 	return strings.ToUpper(title[:1]) + title[1:]
 }
 
-// embedding returns a vector of length 1 near those of the interests: what is alike points the same way.
+// embedding returns a vector of length 1 near those of the interests, so similar items have similar directions.
 func (w *world) embedding(r *rand.Rand, interests []int) []float32 {
 	vector := make([]float64, dimensions)
 	for _, i := range interests {
@@ -189,7 +190,7 @@ func (w *world) embedding(r *rand.Rand, interests []int) []float32 {
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
-// users yields everybody.
+// users yields the events of all people.
 func (w *world) users() iter.Seq[schemas.Line] {
 	return func(yield func(schemas.Line) bool) {
 		for person := range w.Users {
@@ -212,7 +213,7 @@ func (w *world) profile(person int) schemas.Line {
 	return schemas.Line{Stream: schemas.StreamUsers, Event: e, Key: e.Key()}
 }
 
-// follows yields who follows whom and what.
+// follows yields the initial follows.
 func (w *world) follows() iter.Seq[schemas.Line] {
 	return func(yield func(schemas.Line) bool) {
 		for person := range w.Users {
@@ -226,7 +227,7 @@ func (w *world) follows() iter.Seq[schemas.Line] {
 	}
 }
 
-// edges returns everything a person follows at first.
+// edges returns everything that a person initially follows.
 func (w *world) edges(person int) []schemas.ID {
 	edges := w.followees(person)
 	for _, i := range w.tastes(person) {
@@ -235,7 +236,7 @@ func (w *world) edges(person int) []schemas.ID {
 	return edges
 }
 
-// pins yields the pins there are at first, oldest first, the newest just before now.
+// pins yields the initial pins, oldest first, the newest just before now.
 func (w *world) pins(now time.Time) iter.Seq[schemas.Line] {
 	return func(yield func(schemas.Line) bool) {
 		for n := range w.Pins {
@@ -276,7 +277,7 @@ func (w *world) interestsOf(interests []int) []schemas.InterestID {
 	return ids
 }
 
-// founding returns an event of the product's first day.
+// founding returns an initial event.
 func (w *world) founding(kind string, v schemas.Verb, person int, object schemas.ID) schemas.Event {
 	return schemas.Event{
 		ID:     fmt.Sprintf("sim/%d/%s/%d/%s", w.Seed, kind, person, object),
