@@ -17,16 +17,16 @@ import (
 	"github.com/smartfeed/smartfeed/topics/load"
 )
 
-// Summary is what an import ends with.
+// Summary is the result of an import.
 type Summary struct {
 	Counts
-	LastAction time.Time `json:"last_action"` // give it to --last-action to import the same again
+	LastAction time.Time `json:"last_action"` // pass it to --last-action to import the same again
 	Phases     []Phase   `json:"phases"`
 	Seconds    float64   `json:"seconds"`
 
-	// What came of the events, when all of them were waited for and the processes could be asked.
+	// Work counts the results, if the import waited for all events and the processes could be queried.
 	Work   *topics.Work `json:"work,omitempty"`
-	NoWork string       `json:"-"` // why it is not known
+	NoWork string       `json:"-"` // why Work is unknown
 }
 
 // options are the command's flags.
@@ -38,8 +38,7 @@ type options struct {
 	json          bool
 }
 
-// Command returns `lastfm DIR`, which imports the files in DIR. setup is called once they have been read and found to be
-// in order.
+// Command returns `lastfm DIR`, which imports the files in DIR. It calls setup once the files have been read and validated.
 func Command(setup func(cmd *cobra.Command) (topics.Setup, error)) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
@@ -99,7 +98,7 @@ func run(cmd *cobra.Command, dir string, o options, setup func(*cobra.Command) (
 	return summary.print(cmd.OutOrStdout(), o.json)
 }
 
-// work asks what has been done so far.
+// work queries the counts of the running processes.
 func work(ctx context.Context, s topics.Setup) (topics.Work, error) {
 	if s.Work == nil {
 		return topics.Work{}, errors.New("nobody is there to be asked")
@@ -107,7 +106,7 @@ func work(ctx context.Context, s topics.Setup) (topics.Work, error) {
 	return s.Work(ctx)
 }
 
-// addWork tells what came of the events, if that was known before them and is known now.
+// addWork sets the results of the import, if the counts before and after it are known.
 func (s *Summary) addWork(ctx context.Context, setup topics.Setup, before topics.Work, unknown error) {
 	var now topics.Work
 	if unknown == nil {
@@ -121,7 +120,7 @@ func (s *Summary) addWork(ctx context.Context, setup topics.Setup, before topics
 	s.Work = &done
 }
 
-// last returns when the last action is to happen.
+// last returns the target time of the last action.
 func (o options) last(now time.Time) (time.Time, error) {
 	if o.timeout <= 0 {
 		return time.Time{}, command.Usagef("--timeout %s: must be positive", o.timeout)

@@ -24,7 +24,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/topicstest"
 )
 
-// workOff reads, as every consumer of the catalogue, what there is, and does nothing with it.
+// workOff commits all records as every consumer of the catalogue, without processing them.
 func workOff(t *testing.T, k topics.Kafka) {
 	ctx, stop := context.WithCancel(context.Background())
 	var consumers errgroup.Group
@@ -42,7 +42,7 @@ func workOff(t *testing.T, k topics.Kafka) {
 	})
 }
 
-// importTiny runs the command on the made-up set.
+// importTiny runs the command on the set in testdata.
 func importTiny(t *testing.T, s topics.Setup, args ...string) (out, errOut string, err error) {
 	t.Helper()
 	cmd := lastfm.Command(func(*cobra.Command) (topics.Setup, error) { return s, nil })
@@ -54,7 +54,7 @@ func importTiny(t *testing.T, s topics.Setup, args ...string) (out, errOut strin
 	return stdout.String(), stderr.String(), err
 }
 
-// events returns the ids of a topic's events with the records' values, and fails on a record that is not under its key.
+// events returns the values of a topic's records by event id, and checks that each record has its key.
 func events[T any](t *testing.T, k topics.Kafka, s topics.Stream[T], event func(*T) schemas.Event, want int) map[string]string {
 	t.Helper()
 	client, err := k.Client(kgo.ConsumeTopics(s.Name))
@@ -125,7 +125,7 @@ func TestImportTwiceIsTheSameTwice(t *testing.T) {
 	}
 }
 
-// What came of the events ends the summary, whether it can be asked or not.
+// The summary ends with the results of the events, whether they are known or not.
 func TestWorkIsToldAtTheEnd(t *testing.T) {
 	_, s := topicstest.Wire(t)
 	workOff(t, s.Kafka)

@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/load"
 )
 
-// Events yields all events, users first, then follows, pins and actions.
+// Events yields all events: users first, then follows, pins and actions.
 func (d *Dataset) Events(shift time.Duration) iter.Seq[schemas.Line] {
 	return load.Concat(d.Users(shift), d.Follows(shift), d.Pins(shift), d.Actions(shift))
 }
@@ -53,8 +53,8 @@ func follow(user int32, followee schemas.ID, at schemas.Micros) (*schemas.Follow
 	return e, &e.Event
 }
 
-// Pins yields the pins, newest first, those of one day by user and artist. Order does not matter to what becomes of them,
-// but to what that costs: pools that are full of the newest turn away the rest.
+// Pins yields the pins, newest first, and those of one day by user and artist. The order does not affect the result but the
+// cost: pools that are full of the newest pins reject the rest.
 func (d *Dataset) Pins(shift time.Duration) iter.Seq[schemas.Line] {
 	return lines(schemas.StreamPins, d.pins, func(p pin) (*schemas.PinEvent, *schemas.Event) {
 		by := d.artistOf(p.artist)
@@ -93,7 +93,7 @@ func (d *Dataset) Actions(shift time.Duration) iter.Seq[schemas.Line] {
 	})
 }
 
-// lines makes one event of each row, and of it a line of the stream.
+// lines yields an event of the stream for each row.
 func lines[R, E any](stream string, rows []R, event func(R) (*E, *schemas.Event)) iter.Seq[schemas.Line] {
 	return func(yield func(schemas.Line) bool) {
 		for _, row := range rows {
@@ -105,7 +105,7 @@ func lines[R, E any](stream string, rows []R, event func(R) (*E, *schemas.Event)
 	}
 }
 
-// artistOf returns the artist's name and link; one that the set does not describe is called by its number.
+// artistOf returns the artist's name and link. The name of an artist without a description contains its number.
 func (d *Dataset) artistOf(id int32) artist {
 	a, known := d.artists[id]
 	if !known {

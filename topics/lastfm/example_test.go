@@ -9,8 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/lastfm"
 )
 
-// A set of two friends: what 3 tagged is a pin, which 2 saves by listening to the artist a thousand times. The last action
-// is moved to a day of 2026, and everything with it.
+// A set of two friends. The artist that 3 tagged is a pin, which 2 saves by listening to it a thousand times. The last
+// action is moved to a day in 2026, and everything else with it.
 func ExampleRead() {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	set, err := lastfm.Read(fstest.MapFS{

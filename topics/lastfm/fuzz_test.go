@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// FuzzRead reads files of anything: what is taken makes events that are in order.
+// FuzzRead reads arbitrary files. Files that Read accepts make valid events.
 func FuzzRead(f *testing.F) {
 	names := []string{"artists.dat", "tags.dat", "user_taggedartists.dat", "user_friends.dat", "user_artists.dat"}
 	files := make([][]byte, len(names))
@@ -39,7 +39,7 @@ func FuzzRead(f *testing.F) {
 		if got, want := d.Counts().Skipped.Undated, ofOtherYears(t, tagged); got < want {
 			t.Errorf("%d rows are undated, and %d are of years that the set cannot have", got, want)
 		}
-		now := time.Now() // of each input: a worker goes on for longer than events may be ahead
+		now := time.Now() // per input: a fuzzing worker runs for longer than events may be ahead
 		arrival, shift := schemas.MicrosOf(now), d.ShiftTo(now.Add(-time.Minute))
 		for l := range d.Pins(shift) {
 			if err := l.Validate(arrival, verbs); err != nil {
@@ -54,7 +54,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// ofOtherYears counts the rows of a file of tags, which has been read, with years that the set cannot have.
+// ofOtherYears counts the rows of a valid tags file whose year the set cannot have.
 func ofOtherYears(t *testing.T, tagged []byte) (n int) {
 	t.Helper()
 	_, rows, _ := strings.Cut(string(tagged), "\n")

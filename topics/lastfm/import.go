@@ -14,19 +14,19 @@ import (
 // Importer publishes a Dataset.
 type Importer struct {
 	Publisher load.Publisher
-	// WorkOff returns when everything published so far has had its effect, and says meanwhile what it waits for.
+	// WorkOff waits until all published events have had their effect, and reports to say what it waits for.
 	WorkOff func(ctx context.Context, say func(state string)) error
-	// Start begins telling a person about a piece of work of so many steps; negative: nobody knows how many.
+	// Start starts a progress display for an operation of total steps; negative: unknown.
 	Start func(what string, total int) topics.Progress
-	Wait  bool // for the last phase, too, to be worked off
+	Wait  bool // wait for the effect of the last phase, too
 }
 
-// Phase says how long one part of an import took.
+// Phase is the timing of one part of an import.
 type Phase struct {
 	Name      string  `json:"name"`
 	Events    int     `json:"events"`
-	Published float64 `json:"published"`            // seconds until all was acknowledged
-	WorkedOff float64 `json:"worked_off,omitempty"` // seconds from then until all had its effect; 0: not waited for
+	Published float64 `json:"published"`            // seconds until all events were acknowledged
+	WorkedOff float64 `json:"worked_off,omitempty"` // seconds from then until all had their effect; 0: not waited for
 }
 
 // part is what a phase publishes.
@@ -36,9 +36,9 @@ type part struct {
 	count  int
 }
 
-// Import publishes the events in three phases: users and follows, pins, actions. Each is worked off before the next
-// begins, so that every pin finds its followers and every action its pin. It stops at the first event that is not
-// acknowledged; to import the same again from the start does no harm. The phases that ended are returned in any case.
+// Import publishes the events in three phases: users and follows, pins, actions. It waits until each is processed before
+// the next starts, so that every pin finds its followers and every action its pin. It stops at the first event that is not
+// acknowledged. Importing the same set again from the start is harmless. Import returns the completed phases in any case.
 func (i *Importer) Import(ctx context.Context, d *Dataset, shift time.Duration) ([]Phase, error) {
 	c := d.Counts()
 	parts := []part{

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// log is a Publisher that writes down what happens in which order, acknowledging from another goroutine.
+// log is a Publisher that records the order of calls and acknowledges from another goroutine.
 type log struct {
 	mu      sync.Mutex
 	flying  sync.WaitGroup

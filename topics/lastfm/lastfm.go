@@ -1,21 +1,21 @@
-// Package lastfm turns the HetRec 2011 Last.fm set (https://grouplens.org/datasets/hetrec-2011, "hetrec2011-lastfm-2k":
-// what 1,892 people listened to, tagged and whom they befriended) into events, and imports them.
+// Package lastfm converts the HetRec 2011 Last.fm set (https://grouplens.org/datasets/hetrec-2011, "hetrec2011-lastfm-2k")
+// into events, and imports them. The set contains what 1,892 people listened to and tagged, and their friends.
 //
 //	users    every user of any file: `update`, at the start of 2005
-//	pins     every (user, artist) somebody tagged: pin:<user>-<artist> `create` by the user, on the board
+//	pins     every (user, artist) that somebody tagged: pin:<user>-<artist> `create` by the user, on the board
 //	         board:<user>-<smallest tag>, in interest:<tag> for each tag ascending, titled with the artist's name, at the
 //	         day of the earliest tag, 00:00 UTC
 //	follows  every row of the friends: user:<user> follows user:<friend>; and every user follows the interests of its
 //	         three most frequent tags (ties: smaller id), undated rows counted too; all at the start of 2005
 //	actions  every row of the listening counts: `save` from 1000 on, else `click`, of the pin of that artist by the
-//	         author with the smallest id other than the user, one a second in file order from 2011-06-01 00:00 UTC
+//	         author with the smallest id other than the user, one per second in file order from 2011-06-01 00:00 UTC
 //
-// Tag rows dated outside 2005-08-01 … 2011-05-31 make no pin, board or interest of a pin; listening rows of an artist
-// whom nobody else tagged make no action. Both are counted. Event ids depend on the rows alone (lastfm/pin/2-52), so
-// that the same import twice is the same events twice, which have no second effect.
+// Tag rows dated outside 2005-08-01 … 2011-05-31 make no pin, board or interest of a pin. Listening rows of an artist that
+// no other user tagged make no action. Both are counted. Event ids depend only on the rows (lastfm/pin/2-52). A second
+// import has the same events, which have no second effect.
 //
-// Read takes the files into memory (with the real set the importing process peaks at 80 MB) and checks every line; the
-// events are made one by one from it, moved in time by a shift, so that the set may end now instead of in 2011.
+// Read reads the files into memory and checks every line. With the real set, the importing process peaks at 80 MB. Events
+// are generated one by one, with their times shifted, so that the set may end now instead of in 2011.
 package lastfm
 
 import (
@@ -25,14 +25,14 @@ import (
 	"time"
 )
 
-// SaveWeight is the listening count from which on an action is a save and not a click.
+// SaveWeight is the smallest listening count that makes a save instead of a click.
 const SaveWeight = 1000
 
-// favourites is how many of its most frequent tags a user follows.
+// favourites is the number of most frequent tags that a user follows.
 const favourites = 3
 
-// The set's own times, in seconds since 1970: of what has no date, of the first action, and, as days since 1970, the
-// range in which tags were given.
+// The set's own times: of rows without a date and of the first action, in seconds since 1970, and the range of tag dates,
+// in days since 1970.
 const (
 	secondsADay = 24 * 60 * 60
 	beginning   = 1_104_537_600               // 2005-01-01
@@ -41,24 +41,24 @@ const (
 	lastDay     = listening/secondsADay - 1   // 2011-05-31
 )
 
-// Dataset is the set as it was read, ready to become events.
+// Dataset is the set in memory.
 type Dataset struct {
 	users      []int32          // ascending
 	friends    []friendship     // in file order
 	favourites []favourite      // by user, most frequent first
-	pins       []pin            // by day, user, artist
+	pins       []pin            // by day, newest first, then user, artist
 	actions    []action         // in file order
 	artists    map[int32]artist // by id
 	skipped    Skipped
 }
 
-// Skipped counts the rows that become no event, by reason.
+// Skipped counts the rows without an event, by reason.
 type Skipped struct {
 	Undated int `json:"undated"` // tag rows dated outside 2005-08-01 … 2011-05-31
-	NoPin   int `json:"no_pin"`  // listening rows of an artist whom no other user tagged
+	NoPin   int `json:"no_pin"`  // listening rows of an artist that no other user tagged
 }
 
-// Counts is how many events of each stream the set becomes, and what it leaves out.
+// Counts holds the number of events per stream, and the skipped rows.
 type Counts struct {
 	Users   int     `json:"users"`
 	Follows int     `json:"follows"`
@@ -67,7 +67,7 @@ type Counts struct {
 	Skipped Skipped `json:"skipped"`
 }
 
-// Counts counts the events.
+// Counts returns the counts of the set.
 func (d *Dataset) Counts() Counts {
 	return Counts{
 		Users:   len(d.users),
@@ -78,7 +78,8 @@ func (d *Dataset) Counts() Counts {
 	}
 }
 
-// LastAction is when the last action happened by the set's own times; when the first would have, if there is none.
+// LastAction returns the time of the last action by the set's own times. Without actions, it returns the time at which the
+// first one would be.
 func (d *Dataset) LastAction() time.Time {
 	if len(d.actions) == 0 {
 		return utc(listening)
@@ -86,7 +87,7 @@ func (d *Dataset) LastAction() time.Time {
 	return d.actions[len(d.actions)-1].time()
 }
 
-// ShiftTo returns the shift by which the last action falls on last.
+// ShiftTo returns the shift that moves the last action to last.
 func (d *Dataset) ShiftTo(last time.Time) time.Duration { return last.Sub(d.LastAction()) }
 
 type (
@@ -97,7 +98,7 @@ type (
 
 	pin struct {
 		pinKey
-		day  int32   // the earliest, since 1970-01-01
+		day  int32   // the earliest, in days since 1970-01-01
 		tags []int32 // ascending
 	}
 
@@ -113,11 +114,11 @@ func (a action) time() time.Time { return utc(listening + int64(a.row)) }
 
 func utc(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }
 
-// gathered is what the files say, row by row, before the set is put together.
+// gathered holds the rows of the files before the Dataset is built.
 type gathered struct {
 	artists map[int32]artist
 	users   map[int32]bool
-	tagged  map[int32]map[int32]int // user, tag: rows
+	tagged  map[int32]map[int32]int // number of rows by user and tag
 	pins    map[pinKey]*pin
 	friends []friendship
 	listens []listen
@@ -181,7 +182,7 @@ func firstOther(users []int32, user int32) (int32, bool) {
 	return 0, false
 }
 
-// mostFrequent returns the n tags with the highest counts, ties by the smaller id.
+// mostFrequent returns the n tags with the highest counts. Ties are ordered by smaller id.
 func mostFrequent(counts map[int32]int, n int) []int32 {
 	tags := slices.SortedFunc(maps.Keys(counts), func(a, b int32) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// tiny is the made-up set of testdata.
+// tiny returns the set in testdata.
 func tiny(t *testing.T) *Dataset {
 	t.Helper()
 	d, err := Read(os.DirFS("testdata/tiny"))
@@ -69,7 +69,7 @@ func TestEveryEventIsAccepted(t *testing.T) {
 	checkEvents(t, d, d.ShiftTo(now), schemas.MicrosOf(now))
 }
 
-// checkEvents validates every event as a door would at arrival, and that ids are unique and counted.
+// checkEvents validates every event as at its arrival, and checks that ids are unique and match the counts.
 func checkEvents(t *testing.T, d *Dataset, shift time.Duration, arrival schemas.Micros) {
 	t.Helper()
 	ids := map[string]bool{}
@@ -173,7 +173,7 @@ func TestOddLines(t *testing.T) {
 	}
 }
 
-// A day of a year that the set cannot have is undated, however far away: 2^32 days after 2008-01-01, too.
+// A date outside the set's years is undated, however far away, even 2^32 days after 2008-01-01.
 func TestDaysFarAwayAreUndated(t *testing.T) {
 	for _, date := range []string{"31\t7\t2005", "1\t6\t2011", "1\t1\t0", farDate, "31\t12\t2147483647"} {
 		d, err := Read(files(t, "user_taggedartists.dat", "userID\tartistID\ttagID\tday\tmonth\tyear\n1\t2\t3\t"+date+"\n"))
@@ -213,7 +213,7 @@ func TestCarriageReturnsAreTakenAway(t *testing.T) {
 	}
 }
 
-// real returns the directory of the real set, or skips: LASTFM_DIR, else beside the project.
+// real returns the real set in LASTFM_DIR or next to the project, or skips the test.
 func real(t *testing.T) fs.FS {
 	t.Helper()
 	dir := os.Getenv("LASTFM_DIR")
@@ -241,8 +241,8 @@ func TestRealSet(t *testing.T) {
 	}
 }
 
-// deliveries counts the pairs of an edge and a pin that it brings to a user, the user's own pins left out, and how many
-// remain when those of the same user, source and pin count once.
+// deliveries counts the deliveries of pins along edges, except to the pins' authors. It also returns the count without
+// duplicates of the same user, source and pin.
 func deliveries(d *Dataset) (pairs, distinct int) {
 	people := map[schemas.UserID]int{}
 	followers := map[schemas.ID][]int{}
@@ -271,7 +271,7 @@ func deliveries(d *Dataset) (pairs, distinct int) {
 	return following.pairs + interests.pairs, following.distinct + interests.distinct
 }
 
-// reach counts whom the pins of one source reach.
+// reach counts the users that the pins of one source reach.
 type reach struct {
 	reached         []int // by person: the last pin, counted from 1
 	now, author     int

@@ -16,14 +16,14 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// maxLineBytes bounds one line of a file; the longest of the real ones has 400 bytes.
+// maxLineBytes bounds a line of a file. The longest line of the real files has 400 bytes.
 const maxLineBytes = 64 << 10
 
 // table is one of the files: tab-separated UTF-8 with a header line.
 type table struct {
 	name    string
 	columns []string
-	row     func(t table, fields []string) error // takes one line
+	row     func(t table, fields []string) error // processes one line
 }
 
 func (g *gathered) tables() []table {
@@ -36,8 +36,8 @@ func (g *gathered) tables() []table {
 	}
 }
 
-// Read reads the five files of the set from fsys. It fails if one is missing, and on the first line of each file that
-// is not as it should be, with the file's name and the line's number; all files' problems are joined.
+// Read reads the five files of the set from fsys. It reports missing files, and the first invalid line of each file, with
+// the file's name and the line's number. The problems of all files are joined.
 func Read(fsys fs.FS) (*Dataset, error) {
 	g := &gathered{
 		artists: map[int32]artist{},
@@ -55,7 +55,7 @@ func Read(fsys fs.FS) (*Dataset, error) {
 	return g.dataset(), nil
 }
 
-// read takes each line after the header, which must name the columns.
+// read checks the header, which must name the columns, and processes each line after it.
 func (t table) read(fsys fs.FS) error {
 	f, err := fsys.Open(t.name)
 	if err != nil {
@@ -106,7 +106,7 @@ func (t table) header(fields []string) error {
 	return nil
 }
 
-// numbers reads fields that are all numbers from 0 to 2^31-1.
+// numbers parses fields as numbers from 0 to 2^31-1.
 func (t table) numbers(fields []string) ([]int32, error) {
 	all := make([]int32, len(fields))
 	for i, field := range fields {
@@ -137,7 +137,7 @@ func (g *gathered) artist(t table, fields []string) error {
 	return nil
 }
 
-// checkText holds a name or address against the bounds that events have.
+// checkText checks a name or link against the bounds of events.
 func checkText(column, text string, maxBytes int) error {
 	if len(text) > maxBytes {
 		return fmt.Errorf("%s: %d bytes, at most %d are allowed", column, len(text), maxBytes)
@@ -148,7 +148,7 @@ func checkText(column, text string, maxBytes int) error {
 	return nil
 }
 
-// tag checks a line of the tags. Their texts are not used: an interest is known by its number.
+// tag checks a line of the tags. It ignores their texts: an interest is identified by its number.
 func tag(t table, fields []string) error {
 	_, err := t.numbers(fields[:1])
 	return err
@@ -176,7 +176,7 @@ func (g *gathered) tagging(t table, fields []string) error {
 	return g.pin(pinKey{user, artist}, int32(day), tag)
 }
 
-// pin adds one tag of one day to a pin.
+// pin adds a tag with its day to a pin.
 func (g *gathered) pin(key pinKey, day, tag int32) error {
 	p := g.pins[key]
 	if p == nil {
@@ -193,7 +193,7 @@ func (g *gathered) pin(key pinKey, day, tag int32) error {
 	return nil
 }
 
-// calendarDay counts days since 1970-01-01: of the years that can be written, more than 32 bits have.
+// calendarDay returns the days since 1970-01-01. The result may exceed 32 bits, because the files may contain any year.
 func calendarDay(year, month, day int32) (int64, error) {
 	t := time.Date(int(year), time.Month(month), int(day), 0, 0, 0, 0, time.UTC)
 	if t.Year() != int(year) || t.Month() != time.Month(month) || t.Day() != int(day) {
