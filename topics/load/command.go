@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Open makes a publisher for what a command was set up with. Close it.
+// Open returns a publisher for a command's setup. The caller must close it.
 func Open(ctx context.Context, s topics.Setup) (*topics.Publisher, error) {
 	streams, err := s.Streams(ctx)
 	if err != nil {
@@ -18,8 +18,8 @@ func Open(ctx context.Context, s topics.Setup) (*topics.Publisher, error) {
 	return topics.NewPublisher(s.Kafka, streams)
 }
 
-// WorkOff returns when everything acknowledged so far has had its effect, and says meanwhile what it waits for. It
-// fails when that takes longer than timeout.
+// WorkOff waits until everything acknowledged so far has had its effect, and reports to say what it waits for. It returns
+// an error after timeout.
 func WorkOff(ctx context.Context, s topics.Setup, timeout time.Duration, say func(state string)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not worked off within %s", timeout))
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/load"
 )
 
-// broker acknowledges all but what is too large for it; *topics.Publisher asks a real one.
+// broker acknowledges all records except those that are too large. *topics.Publisher uses a real broker.
 type broker struct{}
 
 func (broker) Send(_ context.Context, line schemas.Line, done func(error)) {
@@ -23,7 +23,7 @@ func (broker) Send(_ context.Context, line schemas.Line, done func(error)) {
 
 func (broker) Flush(context.Context) error { return nil }
 
-// A list of events goes out one by one, so that it need not be in memory, and it ends with the first that is refused.
+// Events are published one by one, so they need not all be in memory. All stops at the first rejected event.
 func ExampleAll() {
 	users := func(names ...string) iter.Seq[schemas.Line] {
 		return func(yield func(schemas.Line) bool) {

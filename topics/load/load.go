@@ -9,17 +9,17 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Publisher puts events into their topics; *topics.Publisher is one.
+// Publisher publishes events to their topics. *topics.Publisher implements it.
 type Publisher interface {
-	// Send publishes one event, waiting for room if need be. done is called when it is acknowledged, or with why not,
-	// also from other goroutines and after Flush has given up.
+	// Send publishes one event, and blocks while the buffers are full. done is called with nil when the event is
+	// acknowledged, or with the error. The call may come from another goroutine, and after Flush has returned an error.
 	Send(ctx context.Context, line schemas.Line, done func(error))
-	// Flush returns when every event that was sent is acknowledged or given up, or ctx has ended.
+	// Flush returns when every sent event is acknowledged or has failed, or when ctx is canceled.
 	Flush(ctx context.Context) error
 }
 
-// All publishes events and returns nil when every one is acknowledged. It stops at the first that is not, with the
-// reason, or when ctx ends. acknowledged is called once for each that is, from any goroutine.
+// All publishes events and returns nil when every event is acknowledged. It stops at the first error, or when ctx is
+// canceled. acknowledged is called once per acknowledged event, from any goroutine.
 func All(ctx context.Context, p Publisher, events iter.Seq[schemas.Line], acknowledged func()) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -43,7 +43,7 @@ func All(ctx context.Context, p Publisher, events iter.Seq[schemas.Line], acknow
 	return err
 }
 
-// Concat yields what each of the sequences yields, one after the other.
+// Concat yields the elements of all sequences in order.
 func Concat(parts ...iter.Seq[schemas.Line]) iter.Seq[schemas.Line] {
 	return func(yield func(schemas.Line) bool) {
 		for _, part := range parts {

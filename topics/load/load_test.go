@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// broker acknowledges events from other goroutines, unless refuse has something against them.
+// broker acknowledges events from other goroutines, unless refuse returns an error.
 type broker struct {
 	flying sync.WaitGroup
 	sent   atomic.Int64
