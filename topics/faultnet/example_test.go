@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/faultnet"
 )
 
-// The answer to the first record is lost: the producer sends it again, and it is in the log once.
+// The response to the first record is lost. The producer sends the record again, and the log contains it once.
 func ExampleNet_Cut() {
 	if err := lost(context.Background()); err != nil {
 		fmt.Println(err)

@@ -1,12 +1,12 @@
-// Package faultnet opens connections to brokers that tests can hold and cut: what a stopped process, a hung network and
-// an answer that gets lost look like to a broker.
+// Package faultnet opens connections to brokers that tests can hold and cut. To a broker, this looks like a stopped
+// process, a hung network, or a lost response.
 //
 //	n := faultnet.New()
 //	kafka.Dial = n.Dial
-//	n.Cut(kmsg.EndTxn, 5)         // every fifth is done by the broker, and its answer never comes
-//	n.Alter(kmsg.EndTxn, 5, deny) // … or says something else
-//	n.Hold()                      // nothing gets through, nothing is noticed …
-//	n.Release()                   // … and then everything does
+//	n.Cut(kmsg.EndTxn, 5)         // the broker processes every fifth request, but its response is lost
+//	n.Alter(kmsg.EndTxn, 5, deny) // … or has another content
+//	n.Hold()                      // all traffic stops, without an error …
+//	n.Release()                   // … and continues
 package faultnet
 
 import (
@@ -21,30 +21,30 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Net is the connections opened through it. It is safe for concurrent use.
+// Net is a set of connections. It is safe for concurrent use.
 type Net struct {
 	mu    sync.Mutex
-	held  chan struct{} // closed when traffic may pass; nil: it may
+	held  chan struct{} // closed when traffic may pass; nil: not held
 	rules map[int16]*rule
 }
 
-// rule is what becomes of the answers to one kind of request.
+// rule defines the fault for the responses to one kind of request.
 type rule struct {
-	every int                 // so many requests; 0: of none
-	alter func(kmsg.Response) // nil: cut
-	seen  int                 // requests
-	hits  int                 // answers
+	every int                 // affects every n-th request; 0: none
+	alter func(kmsg.Response) // nil: cut the connection
+	seen  int                 // number of requests
+	hits  int                 // number of affected responses
 }
 
-// New returns a Net that disturbs nothing.
+// New returns a Net without faults.
 func New() *Net {
 	return &Net{rules: map[int16]*rule{}}
 }
 
-// Cut closes the connection instead of handing on the answer of every n-th request of a kind; 0: of none any more.
+// Cut closes the connection instead of delivering the response to every n-th request of a kind; 0: to none.
 func (n *Net) Cut(key kmsg.Key, every int) { n.Alter(key, every, nil) }
 
-// Alter has f change the answer of every n-th request of a kind.
+// Alter makes f change the response to every n-th request of a kind.
 func (n *Net) Alter(key kmsg.Key, every int, f func(kmsg.Response)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -52,7 +52,7 @@ func (n *Net) Alter(key kmsg.Key, every int, f func(kmsg.Response)) {
 	r.every, r.alter = every, f
 }
 
-// Hits returns how many answers of a kind have been lost or altered.
+// Hits returns how many responses of a kind have been lost or altered.
 func (n *Net) Hits(key kmsg.Key) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,7 +67,7 @@ func (n *Net) rule(key int16) *rule {
 	return n.rules[key]
 }
 
-// Hold stops all traffic, without closing a connection, until Release. Dialling waits, too.
+// Hold stops all traffic until Release, without closing a connection. Dialing blocks, too.
 func (n *Net) Hold() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -76,7 +76,7 @@ func (n *Net) Hold() {
 	}
 }
 
-// Release ends Hold.
+// Release resumes the traffic that Hold stopped.
 func (n *Net) Release() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -86,7 +86,7 @@ func (n *Net) Release() {
 	}
 }
 
-// pass waits for Release if traffic is held, or for done.
+// pass blocks while traffic is held, or until done is closed.
 func (n *Net) pass(done <-chan struct{}) error {
 	n.mu.Lock()
 	held := n.held
@@ -114,13 +114,13 @@ func (n *Net) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	return &conn{Conn: raw, net: n, closed: make(chan struct{}), doomed: map[int32]request{}}, nil
 }
 
-// request is one whose answer is to be lost or altered.
+// request is a request whose response is to be lost or altered.
 type request struct {
 	key, version int16
 	alter        func(kmsg.Response)
 }
 
-// requested counts a request, and tells whether something is to become of its answer.
+// requested counts a request, and reports whether its response is to be lost or altered.
 func (n *Net) requested(q *request) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -146,10 +146,10 @@ type conn struct {
 	mu     sync.Mutex
 	doomed map[int32]request // by correlation id
 
-	rest []byte // of an answer that is being read
+	rest []byte // unread bytes of the current response
 }
 
-// requestHead is size, API key, version, correlation id.
+// requestHead is the length of size, API key, version and correlation id.
 const requestHead = 4 + 2 + 2 + 4
 
 func (c *conn) Write(p []byte) (int, error) {
@@ -178,7 +178,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads an answer, and hands it on or cuts the connection.
+// next reads a response, and keeps it, alters it, or cuts the connection.
 func (c *conn) next() error {
 	head := make([]byte, 8) // size, correlation id
 	if _, err := io.ReadFull(c.Conn, head); err != nil {
@@ -209,7 +209,7 @@ func (c *conn) next() error {
 	return errors.Join(io.ErrUnexpectedEOF, c.Close())
 }
 
-// alter changes the answer in rest.
+// alter changes the response in rest.
 func (c *conn) alter(q request) error {
 	answer := kmsg.ResponseForKey(q.key)
 	answer.SetVersion(q.version)
@@ -226,10 +226,10 @@ func (c *conn) alter(q request) error {
 	return nil
 }
 
-// maxAnswer is more than any client here asks for.
+// maxAnswer exceeds any response that a client here requests.
 const maxAnswer = 256 << 20
 
-// Close closes the connection, also one that is held.
+// Close closes the connection, even while traffic is held.
 func (c *conn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return c.Conn.Close()

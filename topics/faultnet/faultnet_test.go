@@ -42,7 +42,7 @@ func TestCutAnswersAreOfWhatWasDone(t *testing.T) {
 	defer client.Close()
 	n.Cut(kmsg.Produce, 2)
 	const records = 6
-	for range records { // the producer repeats what it got no answer to, and the broker knows it
+	for range records { // the producer repeats records without a response, and the broker recognizes them
 		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "t"}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
