@@ -1,4 +1,4 @@
-// Package topicstest gives tests brokers with topics, and what goes wrong on them.
+// Package topicstest provides brokers with topics for tests, and faults on them.
 package topicstest
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// Bare starts an embedded broker and registry without topics, closed with the test. The setup is what commands are run with
-// on them.
+// Bare starts an embedded broker and registry without topics, and closes them when the test ends. The setup is for commands
+// that use them.
 func Bare(t *testing.T) (*embedded.Server, topics.Setup) {
 	t.Helper()
 	cfg := embedded.DefaultConfig()
@@ -43,7 +43,8 @@ func Wire(t *testing.T) (*embedded.Server, topics.Setup) {
 	return server, s
 }
 
-// FailProduce answers produce requests for one partition, and nothing beside, with an error of Kafka, and counts how often.
+// FailProduce answers produce requests for only one partition, the given one, with an error code of Kafka. It returns the
+// number of such answers.
 func FailProduce(b *kfake.Cluster, partition int32, code int16) *atomic.Int64 {
 	var hits atomic.Int64
 	b.ControlKey(int16(kmsg.Produce), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
@@ -69,7 +70,7 @@ func FailProduce(b *kfake.Cluster, partition int32, code int16) *atomic.Int64 {
 	return &hits
 }
 
-// Generation makes the topics of a generation of the pools.
+// Generation creates the topics of a generation of the pools.
 func Generation(t *testing.T, k topics.Kafka, p topics.Profile, number int) {
 	t.Helper()
 	if _, err := topics.Apply(t.Context(), k, topics.GenerationTopics(p, topics.Pools, number)); err != nil {
@@ -77,7 +78,7 @@ func Generation(t *testing.T, k topics.Kafka, p topics.Profile, number int) {
 	}
 }
 
-// CutOver says which generations of the pools there are; building 0: none.
+// CutOver publishes the active generation of the pools and the one being built; building 0: none.
 func CutOver(t *testing.T, k topics.Kafka, active, building int) {
 	t.Helper()
 	client, err := k.Client()
@@ -91,7 +92,7 @@ func CutOver(t *testing.T, k topics.Kafka, active, building int) {
 	}
 }
 
-// Names returns the names of all topics that the brokers have.
+// Names returns the names of all topics on the brokers.
 func Names(t *testing.T, k topics.Kafka) []string {
 	t.Helper()
 	adm, err := k.Admin()
@@ -106,7 +107,7 @@ func Names(t *testing.T, k topics.Kafka) []string {
 	return have.Names()
 }
 
-// Alter sets something of a topic behind everybody's back.
+// Alter changes a setting of a topic directly on the brokers.
 func Alter(t *testing.T, k topics.Kafka, topic, key, value string) {
 	t.Helper()
 	adm, err := k.Admin()
