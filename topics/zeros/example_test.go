@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/zeros"
 )
 
-// A batch that is larger than readers take is told from all others.
+// A batch that is too large for readers is distinguishable from other errors.
 func ExampleProduce() {
 	if err := produce(context.Background()); err != nil {
 		fmt.Println(err)

@@ -1,4 +1,4 @@
-// Package zeros produces batches that are small on the wire and huge when they are decompressed, for tests of who reads them.
+// Package zeros produces batches that are small on the wire and huge when decompressed, for tests of readers.
 package zeros
 
 import (
@@ -17,19 +17,21 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Produce puts a batch of one record into a partition, without a key and with a value of so many zeros, compressed a
-// thousandfold by gzip. It returns the record's offset. No client makes such a batch: it goes past the client's own bounds.
+// Produce writes a batch of one record to a partition. The record has no key, and a value of the given number of zeros,
+// which gzip compresses a thousandfold. It returns the record's offset. It bypasses the client, whose own bounds do not
+// allow such a batch.
 func Produce(ctx context.Context, client *kgo.Client, topic string, partition int32, bytes int) (int64, error) {
 	value := binary.AppendVarint([]byte{1}, int64(bytes)) // no key
 	return produce(ctx, client, topic, partition, value, bytes, []byte{0})
 }
 
-// ProduceHeaders is Produce of one record with neither key nor value and so many empty headers, of two bytes each.
+// ProduceHeaders is Produce for a record with neither key nor value and the given number of empty headers, of two bytes
+// each.
 func ProduceHeaders(ctx context.Context, client *kgo.Client, topic string, partition int32, headers int) (int64, error) {
 	return produce(ctx, client, topic, partition, binary.AppendVarint([]byte{1, 1}, int64(headers)), 2*headers, nil)
 }
 
-// produce is Produce of a record whose fields from the key on are head, so many zeros, and tail.
+// produce is Produce for a record whose fields from the key on are head, zeros and tail.
 func produce(ctx context.Context, client *kgo.Client, topic string, partition int32, head []byte, zeros int, tail []byte) (int64, error) {
 	meta, err := kadm.NewClient(client).Metadata(ctx, topic)
 	if err != nil {
@@ -57,7 +59,7 @@ func produce(ctx context.Context, client *kgo.Client, topic string, partition in
 	return 0, errors.New("produce zeros: no answer")
 }
 
-// batchOf is the batch as it is on the wire.
+// batchOf returns the encoded batch.
 func batchOf(head []byte, zeros int, tail []byte) ([]byte, error) {
 	records, err := packed(head, zeros, tail)
 	now := time.Now().UnixMilli()
@@ -65,14 +67,14 @@ func batchOf(head []byte, zeros int, tail []byte) ([]byte, error) {
 		Magic: 2, Attributes: 1, FirstTimestamp: now, MaxTimestamp: now, ProducerID: -1, ProducerEpoch: -1, FirstSequence: -1,
 		NumRecords: 1, Records: records,
 	}
-	b.Length = int32(len(b.AppendTo(nil)) - 12) // of what follows it
+	b.Length = int32(len(b.AppendTo(nil)) - 12) // of the fields after it
 	b.CRC = int32(crc32.Checksum(b.AppendTo(nil)[21:], crc32.MakeTable(crc32.Castagnoli)))
 	return b.AppendTo(nil), err
 }
 
-// packed is the record, compressed.
+// packed returns the compressed record.
 func packed(fields []byte, zeros int, tail []byte) ([]byte, error) {
-	head := append([]byte{0, 0, 0}, fields...) // attributes, after the first timestamp, after the first offset
+	head := append([]byte{0, 0, 0}, fields...) // attributes, timestamp delta, offset delta
 	length := binary.AppendVarint(nil, int64(len(head)+zeros+len(tail)))
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
