@@ -39,8 +39,8 @@ const (
 // partition is revoked while handle runs.
 //
 // Consume returns nil when ctx is canceled, after it has left the group. Otherwise it returns the error of handle, or the
-// reason why it cannot consume or commit, such as brokers that are unreachable or refuse this client. It may be called
-// again.
+// reason why it cannot consume or commit. This includes brokers that are unreachable or refuse this client. It may be
+// called again.
 //
 // It returns a *ChangedTopicError if retention removed records that the group has not committed, or if a topic ends before
 // the group's offsets. The error persists until the offsets are reset. A recreated topic is read from its oldest record,

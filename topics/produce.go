@@ -12,8 +12,8 @@ import (
 //
 // Use it instead of kgo's ProduceSync, which ignores its context for a record that was sent and not acknowledged. An
 // idempotent client (franz-go 1.22) does not abort such a record when its context is canceled or DeliveryTimeout has
-// passed, because the brokers may have it. The record ends only when the brokers answer or the client is closed. After an
-// error, the client may therefore still try to deliver the records, so the caller must not use them again.
+// passed: the brokers may have it. The record ends only when the brokers answer or the client is closed. After an error,
+// the client may therefore still try to deliver the records, so the caller must not use them again.
 func Produce(ctx context.Context, client *kgo.Client, records ...*kgo.Record) error {
 	return produce(ctx, client, records, func(kgo.ProduceResult) {})
 }

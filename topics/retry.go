@@ -47,8 +47,8 @@ func ParseRetry(value []byte) (Retry, bool) {
 	return r, r.Partition >= 0 && r.Offset >= 0 && r.Attempt > 0
 }
 
-// IsForAnother reports whether a reader skips a retry of the topic, because the retry is for another group and the reader
-// has processed the record already. Two kinds of topics have no such records:
+// IsForAnother reports whether a reader skips a retry of the topic. It does if the retry is for another group, because the
+// reader has processed the original record already. Two kinds of topics have no such records:
 //
 //   - Topics that producers write. Any producer can set the header, and each of these topics has one reader.
 //   - Compacted topics. The retry replaces the failed record, so a reader that reads the topic again finds only the retry.

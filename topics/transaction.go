@@ -14,11 +14,11 @@ import (
 // of its records. Topics of an earlier transaction that the client has ended may be left out.
 //
 // It first waits until the client has stored the metadata of each topic, to work around a race in franz-go (1.22). When
-// franz-go learns of a new topic, it releases the records that waited for the topic before it stores the metadata. Until
-// then, EndTransaction ignores the topic. If the transaction has records only of such topics, it is aborted instead of
-// committed, and the error is nil. On a busy machine, this lost one in a hundred first transactions. If the transaction has
-// other topics as well, it is committed, but the sequence numbers of the new topic are not reset with the next epoch. The
-// brokers then reject all later records of that topic as out of order.
+// franz-go learns of a new topic, it releases the records that waited for the topic before it stores the metadata. Until it
+// has stored the metadata, its EndTransaction ignores the topic. If the transaction has records only of such topics, it is
+// aborted instead of committed, and the error is nil. On a busy machine, this lost one in a hundred first transactions. A
+// transaction that also has other topics is committed, but the sequence numbers of the new topic are not reset with the
+// next epoch. The brokers then reject all later records of that topic as out of order.
 func EndTransaction(ctx context.Context, client *kgo.Client, end kgo.TransactionEndTry, topics ...string) error {
 	for _, topic := range topics {
 		for !knows(client, topic) {

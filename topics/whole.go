@@ -85,8 +85,8 @@ func (w *Whole[T]) Len() int {
 	return len(w.newest)
 }
 
-// Ready returns a channel that is closed when all records that existed at the first call of Run have been read, and Wait
-// can see the progress of this process. It stays closed.
+// Ready returns a channel that is closed when two conditions hold. All records that existed at the first call of Run have
+// been read, and Wait can see the progress of this process. The channel stays closed.
 func (w *Whole[T]) Ready() <-chan struct{} { return w.ready }
 
 // Run reads the topic and then follows it until ctx is canceled (nil) or an error occurs. It may be called again, and

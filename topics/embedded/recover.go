@@ -18,8 +18,8 @@ import (
 //     treats those in partitions that have not grown since as committed.
 //   - Without a snapshot of a partition, which only a clean close writes, kfake reads the whole log into memory at once.
 //
-// Recovery therefore reads a partition, batch by batch, if it has grown since its snapshot, or if it was closed with an
-// open transaction that kfake will not resume. The steps are:
+// Recovery therefore reads a partition, batch by batch, in two cases: if it has grown since its snapshot, or if it was
+// closed with an open transaction that kfake will not resume. The steps are:
 //
 //   - pids.log assigns the next epoch to each producer with an open transaction, as kfake's own replay does. A producer
 //     that is still running is fenced.

@@ -123,7 +123,8 @@ func (e Eraser) Again(ctx context.Context, users []schemas.UserID) (ErasedAgain,
 	return done, err
 }
 
-// publish deletes users, each with a new event id: if a user is already deleted, every group deletes what is left.
+// publish deletes users, each with a new event id. If a user is already deleted, every group looks for remaining data and
+// deletes it.
 func (e Eraser) publish(ctx context.Context, users ...schemas.UserID) error {
 	p, err := topics.NewPublisher(e.Kafka, e.Streams)
 	if err != nil {

@@ -37,9 +37,9 @@ func (e *MembersError) Error() string {
 		e.Group, e.State, command.Count(e.Members, "member"))
 }
 
-// Refill resets the group of a feed store to the oldest offsets, so that the next sink fills the store from all records in
-// the topics. The store may keep its data: every record has a key and a time, and a repeat changes nothing. Refill returns
-// a *MembersError if the group has members, because their commits would override the reset.
+// Refill resets the group of a feed store to the oldest offsets. The next sink then fills the store from all records in the
+// topics. The store may keep its data: every record has a key and a time, and a repeat changes nothing. Refill returns a
+// *MembersError if the group has members, because their commits would override the reset.
 func Refill(ctx context.Context, k topics.Kafka, store string) (Refilled, error) {
 	l, err := topics.NewLog(k)
 	if err != nil {
