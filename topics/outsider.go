@@ -60,9 +60,9 @@ func (p Position) next() int64 { return max(p.Committed, p.Start) }
 // firstBytes bounds the read of one record. Further records of a backlog are not needed.
 const firstBytes = 64 << 10
 
-// OldestLeft returns the arrival time of the oldest unprocessed event. In each partition it reads the first record that the
-// external consumer has not reached, and takes the arrival of the external event that caused it. It returns the zero time
-// if the consumer has reached every committed record.
+// OldestLeft returns the arrival time of the oldest unprocessed event. It reads the first record of each partition that the
+// external consumer has not reached, and takes the arrival of the external event behind it. It returns the zero time if the
+// consumer has reached every committed record.
 func (l *Log) OldestLeft(ctx context.Context, o Outsider) (oldest time.Time, err error) {
 	positions, err := l.outsiderPositions(ctx, o)
 	if err != nil {
