@@ -9,17 +9,18 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Repeated backfills. The pools may have dropped what an unfollow hid, and walks passed the follower meanwhile, so every
-// follow needs a backfill behind it. A follower who toggles would have the followee deliver all its recents each time.
-// The first follow and mostBackfills more in an interval are served at once. After these, a timer delivers one backfill
-// at the end of the interval, if the edge is live then: it holds the recents of that moment, so the pool is the same.
+// Repeated backfills. After an unfollow, the pools may have dropped the hidden candidates, and walks have skipped the
+// follower. Therefore every follow needs a backfill. A follower who toggles would make the followee deliver all its recents
+// each time. The first follow and mostBackfills more in an interval are served immediately. After these, a timer delivers
+// one backfill at the end of the interval if the edge is live then. It delivers the recents of that moment, so the pool
+// ends up the same.
 
-// mostBackfills is how many backfills of an interval are immediate.
+// mostBackfills is the number of immediate backfills per interval.
 const mostBackfills = 5
 
-// backfillBudget counts the backfills that a follower got in the present interval. The zero budget has no interval.
+// backfillBudget counts a follower's backfills in the current interval. The zero value has no interval.
 type backfillBudget struct {
-	start  schemas.Micros // arrival of the follow that began the interval
+	start  schemas.Micros // arrival of the follow that started the interval
 	n      int
 	timing bool // a timer is set for the end of the interval
 }
@@ -53,7 +54,7 @@ func appendBudget(b []byte, l backfillBudget) []byte {
 	return binary.AppendUvarint(append(b, timing), uint64(l.n))
 }
 
-// parseBudget reads a row's value; nil is the zero budget.
+// parseBudget parses a row's value. For nil it returns the zero budget.
 func parseBudget(value []byte) (backfillBudget, error) {
 	const head = 9
 	if value == nil {
@@ -69,7 +70,7 @@ func parseBudget(value []byte) (backfillBudget, error) {
 	return backfillBudget{}, errors.New("parse backfill budget: cut short or malformed")
 }
 
-// backfillAgain is backfill for a follower who followed before: at once, or by the timer.
+// backfillAgain delivers a backfill to a follower who followed before: immediately, or by the timer.
 func (g *group) backfillAgain(tx *rows.Tx, b *book, e edge) error {
 	row := rowOf(rowBudget, e.user)
 	value, err := b.Get(row)
@@ -96,7 +97,7 @@ func (g *group) backfillAgain(tx *rows.Tx, b *book, e edge) error {
 	return b.SetTimer(is.end(g.cfg.BackfillInterval).Time(), row)
 }
 
-// backfillDeferred delivers the backfill of a follower whom a timer was set for, unless the follower has left.
+// backfillDeferred delivers the backfill of a follower whose timer fired, unless the user no longer follows.
 func (g *group) backfillDeferred(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
 	if err := own.Delete(rowOf(rowBudget, user)); err != nil {
 		return err

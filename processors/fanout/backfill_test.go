@@ -37,7 +37,7 @@ func TestSpend_BoundsBackfillsOfAnyInterval(t *testing.T) {
 			}
 		}
 		for i, at := range immediate {
-			// Two intervals may touch, so the bound on any stretch is that of two.
+			// Two intervals may be adjacent, so the bound on any stretch is that of two.
 			if n := i - 2*mostBackfills; n >= 0 && at-immediate[n] < schemas.Micros(interval.Microseconds()) {
 				t.Fatalf("%d immediate backfills within %s", 2*mostBackfills+1, interval)
 			}

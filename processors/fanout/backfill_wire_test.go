@@ -11,8 +11,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A follower toggles a hundred times in an interval: the first follow and five more are served at once, the others get one
-// backfill together at its end, with what was published meanwhile, and it survives a crash.
+// A follower toggles a hundred times in an interval. The first follow and five more get an immediate backfill. The others
+// get one backfill together at the end of the interval. It includes what was published meanwhile, and survives a crash.
 func TestBackfills_AreBoundedForAFollowerWhoToggles(t *testing.T) {
 	t.Parallel()
 	const author, fan, pins, toggles, immediate = "user:author", "user:fan", 10, 100, 6
@@ -39,7 +39,7 @@ func TestBackfills_AreBoundedForAFollowerWhoToggles(t *testing.T) {
 	if got := delivered(); got != immediate*pins {
 		t.Errorf("%d pins are delivered, want %d backfills of %d", got, immediate, pins)
 	}
-	announce(w, author, pinOf(author, pins, pins)) // the fan does not follow now
+	announce(w, author, pinOf(author, pins, pins)) // the fan does not follow at this time
 	w.WaitIdle()
 	publish(w, follow("last", toggles, fan, schemas.Follow, author))
 	w.WaitIdle()
@@ -63,7 +63,7 @@ func TestBackfills_AreBoundedForAFollowerWhoToggles(t *testing.T) {
 	}
 }
 
-// A timer delivers nothing to a follower who has left.
+// A deferred backfill is not delivered to a user who no longer follows.
 func TestDeferredBackfill_SkipsAFollowerWhoLeft(t *testing.T) {
 	t.Parallel()
 	const author, fan = "user:author", "user:fan"
@@ -90,8 +90,8 @@ func TestDeferredBackfill_SkipsAFollowerWhoLeft(t *testing.T) {
 	}
 }
 
-// The pools ask for a backfill behind each follow of a user who was inactive once. Those count like follows; one that a
-// chunk waits for is answered at once.
+// The pools request a backfill after each follow of a user who was inactive before. These requests count like follows. A
+// request that a chunk waits for is answered immediately.
 func TestBackfills_AreBoundedForRequestsThatNobodyAwaits(t *testing.T) {
 	t.Parallel()
 	const author, fan = "user:author", "user:fan"

@@ -7,27 +7,33 @@ import (
 	"github.com/smartfeed/smartfeed/internal/bounds"
 )
 
-// Config are the rules of the fan-out. See DefaultConfig.
+// Config holds the settings of the fan-out. See DefaultConfig.
 type Config struct {
-	HalfLife  time.Duration `yaml:"half_life"`  // of the write-time score, see package score; 1m to 8760h. Stored scores keep the old one until `smartfeed replay`
-	StepEdges int           `yaml:"step_edges"` // followers a step serves, 1 to 3000: a delivery must stay below 1 MiB. With more of them others wait, with fewer the walk does
-	// StepTimeout is how long a walk waits for the pools to apply a step before it takes the next one, 1s to 1h.
+	// HalfLife is the time constant of the write-time score, 1m to 8760h; see package score. Stored scores keep the
+	// previous value until `smartfeed replay`.
+	HalfLife time.Duration `yaml:"half_life"`
+	// StepEdges is the number of followers per step, 1 to 3000: a delivery must stay below 1 MiB. A higher value delays the
+	// deliveries of other followees; a lower value makes the walk slower.
+	StepEdges int `yaml:"step_edges"`
+	// StepTimeout is how long a walk waits for the pools to apply a step before it continues, 1s to 1h.
 	StepTimeout time.Duration `yaml:"step_timeout"`
-	Recents     int           `yaml:"recents"` // publications a followee keeps, and walks that wait for its turn, 1 to 10000; twice the cap of a pool
-	// BackfillInterval is the time in which a follower who unfollows and follows again gets at most 5 immediate backfills,
-	// 1s to 24h. Further follows within it get one backfill together, when it has passed.
+	// Recents is the number of publications that a followee keeps, and the number of walks that it queues, 1 to 10000. Use
+	// twice the cap of a pool.
+	Recents int `yaml:"recents"`
+	// BackfillInterval is the interval in which a follower who unfollows and follows again gets at most 5 immediate
+	// backfills, 1s to 24h. Later follows within the interval get one backfill together, at its end.
 	BackfillInterval time.Duration `yaml:"backfill_interval"`
 
-	// PullAbove is the number of followers above which a followee's pins are pulled by who reads, and not pushed; 0 to
-	// 1000000000. It is pushed again a tenth below. A change takes effect with the followee's next event.
+	// PullAbove is the number of followers above which a followee is pulled by readers instead of pushed, 0 to 1000000000.
+	// A pulled followee is pushed again at 10 % below. A change takes effect with the followee's next event.
 	PullAbove int `yaml:"pull_above"`
-	// SpreadAbove is the number of followers above which a followee's edges are spread over all partitions, for good; 0
-	// to 1000000000.
+	// SpreadAbove is the number of followers above which a followee's edges are spread over all partitions, 0 to
+	// 1000000000. Spreading is permanent.
 	SpreadAbove int `yaml:"spread_above"`
 }
 
-// DefaultConfig: a half-life of a day, steps of 2000 followers, 1000 recents; spread above 10,000 followers, pulled above
-// 100,000; a minute for the timeout of a step and for the interval of backfills.
+// DefaultConfig returns the defaults: a time constant of 24 hours, steps of 2000 followers, 1000 recents, spread above
+// 10,000 followers, pull above 100,000 followers, and one minute for both StepTimeout and BackfillInterval.
 func DefaultConfig() Config {
 	return Config{
 		HalfLife: 24 * time.Hour, StepEdges: 2000, StepTimeout: time.Minute, Recents: 1000, BackfillInterval: time.Minute,
@@ -35,7 +41,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every field that is out of its bounds.
+// Validate returns an error that lists every field that is out of bounds.
 func (c Config) Validate() error {
 	return errors.Join(
 		bounds.Within("half_life", c.HalfLife, time.Minute, 8760*time.Hour),

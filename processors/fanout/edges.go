@@ -9,9 +9,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Shards. A followee with many followers keeps their edges in shards, one a partition, each with the edges of those
-// users whose pools are in that partition. A shard is an owner of its own: the followee's name, shardMark, and the first
-// number that puts this name into the partition. No id holds a control character, so no shard is a followee.
+// Shards. A followee with many followers keeps their edges in shards, one per partition. A shard holds the edges of the
+// users whose pools are in its partition. A shard is a separate owner. Its name is the followee's name, shardMark, and the
+// lowest number that maps the name to the partition. Ids contain no control characters, so no shard's name is a followee's.
 
 const shardMark = "\x01"
 
@@ -24,19 +24,19 @@ func shardOf(followee schemas.Followee, partition, partitions int32) string {
 	}
 }
 
-// followeeOf returns the followee of a key of the loop, and whether the key is a shard's.
+// followeeOf returns the followee of a key of fanout-loop, and reports whether the key is that of a shard.
 func followeeOf(key string) (followee schemas.Followee, shard bool) {
 	name, _, shard := strings.Cut(key, shardMark)
 	return schemas.Followee(name), shard
 }
 
-// edge is a follower with a weight.
+// edge is a follower and the weight of its edge.
 type edge struct {
 	user   schemas.UserID
 	weight float32
 }
 
-// changeEdge changes an edge where it stands.
+// changeEdge changes an edge among the owner's rows, in its shard, or in both while edges are moving to the shards.
 func (g *group) changeEdge(tx *rows.Tx, b *book, c schemas.EdgeChange, e edge) error {
 	if b.spread {
 		step := schemas.FanoutStep{Kind: schemas.EdgesStep, Change: c, Users: []schemas.UserID{e.user}, Weights: []float32{e.weight}}
@@ -60,7 +60,7 @@ func (g *group) loop(tx *rows.Tx, owner string, s *schemas.FanoutStep) error {
 	return rows.Send(tx, g.streams.FanoutLoop, owner, s)
 }
 
-// change changes an edge among these rows. What is not here stays so, but for an edge that is live or away now.
+// change changes an edge among the owner's rows. A missing edge stays missing, unless the edge becomes live or inactive.
 func (b *book) change(c schemas.EdgeChange, e edge) error {
 	live, away := rowOf(rowLive, e.user), rowOf(rowAway, e.user)
 	switch c {
@@ -82,7 +82,7 @@ func (b *book) change(c schemas.EdgeChange, e edge) error {
 	return b.weigh(e.weight, live, away)
 }
 
-// forgetAway deletes a row of rowAway, if it is there.
+// forgetAway deletes a row of rowAway if it exists.
 func (b *book) forgetAway(row []byte) error {
 	if b.away == 0 {
 		return nil
@@ -119,7 +119,7 @@ func (b *book) comeBack(live, away []byte) error {
 	return b.Delete(away)
 }
 
-// weigh writes the weight into those of the rows that are there.
+// weigh writes the weight into those of the rows that exist.
 func (b *book) weigh(weight float32, among ...[]byte) error {
 	for _, row := range among {
 		value, err := b.Get(row)
@@ -136,7 +136,7 @@ func (b *book) weigh(weight float32, among ...[]byte) error {
 	return nil
 }
 
-// changeEdges applies a step at a shard.
+// changeEdges applies an EdgesStep at a shard.
 func (b *book) changeEdges(s *schemas.FanoutStep) error {
 	for i, user := range s.Users {
 		e := edge{user, 1}
@@ -150,15 +150,15 @@ func (b *book) changeEdges(s *schemas.FanoutStep) error {
 	return nil
 }
 
-// spreadOut begins to move a followee's edges to its shards. It is never taken back.
+// spreadOut starts to move a followee's edges to its shards. This is permanent.
 func (g *group) spreadOut(tx *rows.Tx, b *book) error {
 	b.spread, b.moving = true, true
 	tx.Effect(effectSpread, 1)
 	return g.loop(tx, tx.Key(), &schemas.FanoutStep{Kind: schemas.MoveStep})
 }
 
-// move moves the next edges to the shards. A walk takes the followee's own edges first and the shards' after these, so
-// one that is under way meets an edge here or there.
+// move moves the next edges to the shards. A walk takes the followee's own edges first and the edges of the shards after
+// them, so a walk in flight finds each edge in one of the two places.
 func (g *group) move(tx *rows.Tx, b *book) error {
 	for _, from := range []struct {
 		kind byte
@@ -176,7 +176,7 @@ func (g *group) move(tx *rows.Tx, b *book) error {
 	return nil
 }
 
-// moveSome moves edges of a kind, and says whether there were any.
+// moveSome moves edges of a kind and reports whether there were any.
 func (g *group) moveSome(tx *rows.Tx, b *book, kind byte, to schemas.EdgeChange) (some bool, err error) {
 	st := g.steps.Get().(*step)
 	defer g.steps.Put(st)

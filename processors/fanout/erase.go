@@ -9,11 +9,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Erasing. A step reads what is there, so it can be worked off again, and one that a crash interrupts is. Whatever else
-// is under way to the same rows, a walk, edges on their way to a shard, finds the user gone: a step notes that before
-// anything else.
+// Erasure. A step reads the rows that are left, so it can be repeated after a crash. It first notes that the user is
+// deleted. Records in flight for the same rows, such as a walk or edges on their way to a shard, then find the user
+// deleted.
 
-// erase works off a step of an erasure. Those of the pools are none of this group's.
+// erase processes a step of an erasure. It ignores the steps of the pools group.
 func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	owner, err := checkErasure(tx.Key(), e)
 	if err != nil {
@@ -29,7 +29,7 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	return nil
 }
 
-// checkErasure returns the followee whose rows the step is about.
+// checkErasure returns the followee whose rows the step erases.
 func checkErasure(key string, e *schemas.Erasure) (schemas.Followee, error) {
 	owner, shard := followeeOf(key)
 	if _, err := schemas.ParseUserID(string(e.User)); err != nil {
@@ -55,13 +55,13 @@ func checkErasure(key string, e *schemas.Erasure) (schemas.Followee, error) {
 	return owner, nil
 }
 
-// isGone says whether a followee is a user who is gone.
+// isGone reports whether a followee is a deleted user.
 func (g *group) isGone(f schemas.Followee) bool {
 	return schemas.ID(f).Kind() == schemas.KindUser && g.deleted.Has(schemas.UserID(f))
 }
 
-// own keeps the list of an author's pins. It has all of them, other than the recents: of a pin that these have dropped
-// nothing is known any more, and it is listed all the same.
+// own maintains the list of an author's pins. Unlike the recents, the list is complete: it also holds pins that the recents
+// have dropped and that the index no longer knows.
 func (b *book) own(followee string, r *recent, was *known) error {
 	if schemas.ID(followee).Kind() != schemas.KindUser {
 		return nil
@@ -76,7 +76,7 @@ func (b *book) own(followee string, r *recent, was *known) error {
 	return nil
 }
 
-// refuse deletes a pin that a deleted user has published, or did before the delete was known.
+// refuse drops a publication of a deleted user and deletes its pin. The publication may be older than the deletion.
 func (g *group) refuse(tx *rows.Tx, p *schemas.Publication) error {
 	tx.Count(dropDeletedUser)
 	if p.Deleted || string(p.Author) != string(p.Followee) {
@@ -85,7 +85,7 @@ func (g *group) refuse(tx *rows.Tx, p *schemas.Publication) error {
 	return g.withdraw(tx, p.Author, p.Pin)
 }
 
-// withdraw deletes a pin of a deleted user for good, as the user could have done.
+// withdraw deletes a pin of a deleted user with the same event that the user would send.
 func (g *group) withdraw(tx *rows.Tx, author schemas.UserID, pin schemas.PinID) error {
 	tx.Effect(effectErased, 1)
 	return rows.Send(tx, g.streams.Pins, string(pin), &schemas.PinEvent{Event: schemas.Event{
@@ -93,13 +93,13 @@ func (g *group) withdraw(tx *rows.Tx, author schemas.UserID, pin schemas.PinID) 
 	}})
 }
 
-// erasedID is the id of the event that deletes a pin with its author: the same whenever the pin is met.
+// erasedID returns the id of the event that deletes a pin with its author. It depends only on the pin.
 func erasedID(pin schemas.PinID) string {
 	sum := sha256.Sum256([]byte(pin))
 	return fmt.Sprintf("erased:%x", sum[:16])
 }
 
-// forget takes a user away who followed, blocked or cared.
+// forget removes a deleted user's follow, block, weight and backfill budget from a followee.
 func (g *group) forget(tx *rows.Tx, b *book, followee schemas.Followee, user schemas.UserID) error {
 	follow, err := registerOf(b.Owner, rowFollow, user)
 	if err != nil {
@@ -136,14 +136,14 @@ func (b *book) deleteIfThere(row []byte) error {
 	return b.Delete(row)
 }
 
-// tellErased tells one side of an edge that the other is gone.
+// tellErased notifies one side of an edge that the other side is erased.
 func (g *group) tellErased(tx *rows.Tx, user schemas.UserID, other schemas.ID, kind schemas.EdgeKind, r register) error {
 	return g.tell(tx, schemas.Edge{
 		User: user, Other: other, Kind: kind, Time: max(r.time, schemas.MicrosOf(tx.Time())), Erased: true,
 	})
 }
 
-// clear takes the next rows of the deleted user away, of the user's own or of a shard.
+// clear deletes the next rows of a deleted user or of one of the user's shards, and sends the next step.
 func (g *group) clear(tx *rows.Tx, b *book, e *schemas.Erasure) error {
 	more, err := g.clearSome(tx, b, e.User)
 	if err != nil {
@@ -165,7 +165,8 @@ func (g *group) clear(tx *rows.Tx, b *book, e *schemas.Erasure) error {
 	return nil
 }
 
-// clearSome takes at most Config.StepEdges rows away, and says whether there are others. The state stays until the end.
+// clearSome deletes at most Config.StepEdges rows and reports whether there are more. It keeps the state, which is deleted
+// last.
 func (g *group) clearSome(tx *rows.Tx, b *book, user schemas.UserID) (more bool, err error) {
 	type row struct{ name, value string }
 	var list []row
@@ -189,7 +190,7 @@ func (g *group) clearSome(tx *rows.Tx, b *book, user schemas.UserID) (more bool,
 	return more, err
 }
 
-// part does what others must know of a row that goes.
+// part sends the notifications and drops the timers that belong to a row before the row is deleted.
 func (g *group) part(tx *rows.Tx, user schemas.UserID, name, value string) error {
 	rest := name[1:]
 	switch name[0] {
@@ -219,7 +220,7 @@ func (g *group) part(tx *rows.Tx, user schemas.UserID, name, value string) error
 	return nil
 }
 
-// dropTimeout takes back the timer of an expected step.
+// dropTimeout removes the timer of an expected step.
 func dropTimeout(own rows.Owner, value string) error {
 	e, err := parseExpected([]byte(value))
 	if err != nil {
@@ -228,7 +229,7 @@ func dropTimeout(own rows.Owner, value string) error {
 	return own.DropTimer(e.timer.Time(), expectedRow())
 }
 
-// dropBudgetTimer takes back the timer of a deferred backfill, if there is one: its name is the row's, with the follower.
+// dropBudgetTimer removes the timer of a deferred backfill, if there is one. The timer's name is the name of the row.
 func (g *group) dropBudgetTimer(own rows.Owner, row []byte) error {
 	value, err := own.Get(row)
 	if err != nil {

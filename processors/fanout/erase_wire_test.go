@@ -11,14 +11,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// notedUsers is a global table of deleted users whose topic is held back: it knows only the users that Note was called with.
+// notedUsers is a global table of deleted users whose topic is delayed: it contains only the users that Note was called
+// with.
 type notedUsers struct{ sync.Map }
 
 func (n *notedUsers) Has(user schemas.UserID) bool { _, ok := n.Load(user); return ok }
 
 func (n *notedUsers) Note(user schemas.UserID, at schemas.Micros) { n.Store(user, at) }
 
-// newErasing starts the group with a global table that is held back.
+// newErasing starts the group with a delayed global table.
 func newErasing(t *testing.T) *proctest.Wire {
 	t.Helper()
 	w := proctest.New(t)
@@ -32,7 +33,7 @@ func erase(w *proctest.Wire, owner string, step schemas.ErasureStep, user schema
 	w.WaitIdle()
 }
 
-// The erasure itself marks the user as deleted, before the topic users-deleted arrives.
+// The erasure marks the user as deleted before the record of the topic users-deleted arrives.
 func TestErase_LateEdgesOfErasedFollowerLeaveNoRows(t *testing.T) {
 	t.Parallel()
 	w := newErasing(t)
@@ -78,7 +79,7 @@ func TestErase_LateEventsOfErasedFolloweeLeaveNoRows(t *testing.T) {
 	}
 }
 
-// A store that orders writes by event time keeps an edge that is later than its erasure.
+// A store that orders writes by event time would keep an edge that is later than its erasure.
 func TestErase_ErasedEdgeIsNotEarlierThanAnEdgeAhead(t *testing.T) {
 	t.Parallel()
 	w := newErasing(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/smartfeed/smartfeed/processors/fanout"
 )
 
-// A product with small followees and slow news: a pin counts for a week instead of a day, and from five thousand followers on
-// it is pulled by who reads. What is out of bounds is told all at once.
+// Config for a product with small followees and slow news: the time constant is a week instead of a day, and a followee is
+// pulled above five thousand followers. Validate reports all values that are out of bounds.
 func ExampleConfig() {
 	cfg := fanout.DefaultConfig()
 	cfg.HalfLife, cfg.PullAbove = 7*24*time.Hour, 5000

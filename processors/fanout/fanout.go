@@ -1,63 +1,100 @@
-// Package fanout delivers what a followee publishes to everyone who follows it.
+// Package fanout delivers the publications of a followee to its followers.
 //
-//	owner   followee: a user, a board or an interest; or a shard, which has a part of a followee's edges
-//	in      follows, publications, edge-weights, edge-modes (all keyed by the followee), fanout-loop and erasures (by the
-//	        owner)
-//	rows    registers (follow and block of each actor), weights, edges and backfill budgets by follower; recents; an
-//	        author's pins; walks that wait; state
-//	out     edges (key user), deliveries (to the followers' partition, key followee), recents-pulled (key followee and
-//	        slot, in the followee's partition), pins (key pin), fanout-loop, erasures
+//	owner   followee (a user, a board or an interest), or a shard, which holds part of a followee's edges
+//	in      follows, publications, edge-weights, edge-modes (key followee), fanout-loop and erasures (key owner)
+//	rows    follow and block registers by actor; weights, edges and backfill budgets by follower; recents; pins of an
+//	        author; queued walks; state
+//	out     edges (key user), deliveries (to the partition of the followers, key followee), recents-pulled (key followee
+//	        and slot, in the partition of the followee), pins (key pin), fanout-loop, erasures
 //
-// Graph. Follow/unfollow and block/unblock are two registers for each actor, last-write-wins by event time; at the same
-// time unfollow and block win. Dead ones are kept, so any order and any repetition of the same events ends in the same
-// rows. Every change is forwarded as an Edge to the actor, a change of a block of a user to that user, too.
+// Each record takes effect exactly once; see package rows.
 //
-// Publications. A version of a pin that is newer than the one known goes to every live follower, whether it brings the
-// pin, changes it or takes it away: what a pool makes of it is the pool's business. The newest Recents publications by
-// write-time score are kept as rows, and as many of what is deleted or no longer the followee's; a new follower is
-// brought all of these. One that is replayed takes the place that it has by the rules of now, and is brought to nobody.
+// # Graph
 //
-// Walks. A walk over the followers takes at most StepEdges of them, sends one record to each partition that has any, and
-// leaves the rest to a record in fanout-loop, which the pools send when they have applied what it follows: no account
-// is too big, a crash resumes the walk where it was, a walk never has more than one step under way among one owner's
-// edges, and the deliveries of others take their turn in between. Walks of one followee take turns, too: the others wait in a
-// queue. It keeps the Recents best publications and the Recents best withdrawals, and drops the walks below these, see
-// queue.go. A step that the pools have not applied within StepTimeout, because a partition stands or the delivery is a dead
-// letter, does not hold the walk up: a timer continues it, see timeout.go. Above SpreadAbove followers the edges move to
-// shards, one a partition, and a walk runs in all of them at once.
+// Each actor has two registers: follow/unfollow and block/unblock. Each register is last-write-wins by event time. In a
+// tie, unfollow and block win. Registers that are no longer live are kept, so any order and any repetition of the same
+// events leads to the same rows. Every change is forwarded as an Edge to the actor. A change of a block of a user is also
+// forwarded to that user.
 //
-// Pull. Above PullAbove followers a publication begins no walk: the recents stand in slots of the topic recents-pulled,
-// from which readers merge them into their pools. A follower who is away is not walked to, but by versions that change
-// or take away what may be in the pool already; whoever comes back is brought the recents. Switching, in either
-// direction and at any moment, loses nothing; what is there twice in between has one effect.
+// # Publications
 //
-// Erasing. Of a deleted user every row goes, step by step: what the user owns as a followee, shards included, whereby each
-// pin of theirs is deleted on the topic pins and each follower is told that the edge is no more; and the user's edge at
-// every followee. What comes of the user afterwards is dropped and counted, and a pin that comes is deleted.
+// A version of a pin that is newer than the known one is delivered to every live follower, whether it adds, changes or
+// withdraws the pin. The pools decide what to do with it. The followee keeps the Config.Recents publications with the
+// highest write-time score as rows, and the same number of withdrawn ones: deleted, or no longer the followee's. A new
+// follower receives all of these as a backfill. A replayed publication gets its place by the current rules and is not
+// delivered.
 //
-// Deletion. What deletes each kind of rows, by the first byte of their names:
+// # Walks
 //
-//	'f'  follows           erasure of either side; a dead one stays, because a late event must lose against it
+// A walk delivers a publication to all followers in steps. A step takes up to Config.StepEdges edges and writes one
+// delivery to each partition that has any of these followers. One of the deliveries carries the next step; the pools group
+// sends it to fanout-loop after it has applied the delivery. Therefore:
+//
+//   - the number of followers does not limit a walk, and other followees' deliveries run between two steps;
+//   - after a crash, a walk resumes at its last committed step;
+//   - an owner has at most one step in flight.
+//
+// The other walks of an owner wait in a queue. The queue keeps the Config.Recents best publications and the Config.Recents
+// best withdrawals, and drops the walks below these; see queue.go.
+//
+// If the pools do not apply a step within Config.StepTimeout, a timer continues the walk; see timeout.go. The cause is a
+// partition that makes no progress, or a delivery in the dead-letter topic.
+//
+// Above Config.SpreadAbove followers, the edges move to shards, one per partition. A walk runs in all shards in parallel.
+//
+// # Pull
+//
+// Above Config.PullAbove followers, a publication starts no walk. The recents are written to slots of the topic
+// recents-pulled, and readers merge them into their pools. The mode can change in either direction at any time. A change
+// loses nothing, and a pin that is both pushed and pulled meanwhile has one effect.
+//
+// # Inactive followers
+//
+// A walk skips inactive followers, except for versions that change or withdraw a pin that their pools may hold. A
+// reactivated follower receives the recents as a backfill.
+//
+// # Erasure
+//
+// The erasure of a deleted user removes every row, step by step:
+//
+//   - the rows that the user owns as a followee, including shards. Each of the user's pins is deleted on the topic pins,
+//     and each follower is notified that the edge no longer exists;
+//   - the user's edge at every followee.
+//
+// Later records of the user are dropped and counted. A pin that the user publishes later is deleted.
+//
+// # Rows
+//
+// Deletion. What deletes each kind of row, by the first byte of its name:
+//
+//	'f'  follows           erasure of either side; a dead register stays, because a late event must lose against it
 //	'b'  blocks            as follows: erasure of either side
 //	'w'  weights           event: a weight of 1 of a user who never followed; erasure of either side
 //	'l'  live edges        event: unfollow, or the follower becomes inactive; erasure
-//	'a'  inactive edges    event: unfollow, or the follower returns; erasure
-//	'h'  backfill budgets  event: the deferred backfill is delivered; erasure of either side
-//	'k'  state             event: nothing is left to say; erasure
-//	'o'  pins of an author event: the pin is deleted or has another author; erasure
-//	'p'  index of recents  cap: with the recent it belongs to
+//	'a'  inactive edges    event: unfollow, or the follower is reactivated; erasure
+//	'k'  state             event: the state becomes zero; erasure
+//	's'  expected steps    timer: fires while no walk runs; erasure
+//	'o'  pins of an author event: the pin is deleted or gets another author; erasure
+//	'p'  index of recents  cap: with the recent that it belongs to
 //	'r'  recents           cap: Recents; erasure
-//	'x'  former recents    cap: Recents; erasure
-//	'q'  walks that wait   event: their turn comes; cap: Recents of each class; erasure
-//	's'  step expected     event: the timer fires and no walk runs; erasure
-//	'e'  free slots        event: the slot is used; cap: as many as slots were ever in use; erasure
+//	'x'  withdrawn recents cap: Recents; erasure
+//	'q'  queued walks      event: the walk starts; cap: Recents of each class; erasure
+//	'e'  free slots        event: the slot is used; cap: the number of slots that were ever in use; erasure
 //
-// Every record has its effect exactly once, see package rows.
+// # Effects
 //
-// Effects are counted: pulled, deliveries that were not made because the followee is pulled; away, because the follower
-// is; to_pull, to_push and spread, followees that were switched; went_away and came_back, edges; erased_pins, of deleted
-// authors; replaced, recents that a replay gave another score; deferred_backfills, follows whose backfill waits for the end
-// of the interval; timed_out_steps, of walks that a timer continued.
+// The group counts these effects:
+//
+//	pulled              deliveries that were not made because the followee is pulled
+//	away                deliveries that were not made because the follower is inactive
+//	to_pull, to_push    followees that were switched
+//	spread              followees whose edges moved to shards
+//	went_away           edges whose follower became inactive
+//	came_back           edges whose follower was reactivated
+//	erased_pins         pins of deleted authors
+//	replaced            recents that a replay gave another score
+//	deferred_backfills  follows whose backfill waits for the end of the interval
+//	timed_out_steps     steps of walks that a timer continued
 package fanout
 
 import (
@@ -68,14 +105,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeletedUsers knows who is gone for good, and is told of whom it may not have heard yet. It is called from several
-// goroutines.
+// DeletedUsers is the set of deleted users. It must be safe for concurrent use.
+//
+// Note adds a user that the set may not contain yet.
 type DeletedUsers interface {
 	Has(user schemas.UserID) bool
 	Note(user schemas.UserID, at schemas.Micros)
 }
 
-// Group returns the topology. cfg must be valid, partitions is the number of the deliveries' partitions.
+// Group returns the topology. cfg must be valid. partitions is the number of partitions of the topic deliveries.
 func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers) rows.Group {
 	g := &group{
 		cfg: cfg, streams: s, deleted: deleted, partitions: partitions,
@@ -96,7 +134,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 	}
 }
 
-// group is what the callbacks share. They run for several partitions at once.
+// group holds what the callbacks share. The callbacks of several partitions run concurrently.
 type group struct {
 	cfg        Config
 	streams    *topics.Streams
@@ -109,15 +147,15 @@ func (g *group) partition(user schemas.UserID) int32 {
 	return topics.Partition(string(user), g.partitions)
 }
 
-// Reasons of what is dropped on purpose.
+// Reasons for dropped records.
 const (
-	dropDeletedUser = "deleted_user" // the follower or the followee is gone
-	dropOldVersion  = "old_version"  // a newer version of the pin came before
-	dropOldStep     = "old_step"     // the walk has continued without the step
-	dropQueueCap    = "queue_cap"    // a queued walk over the cap of the queue
+	dropDeletedUser = "deleted_user" // the follower or the followee is deleted
+	dropOldVersion  = "old_version"  // a newer version of the pin is known
+	dropOldStep     = "old_step"     // the walk has continued without this step
+	dropQueueCap    = "queue_cap"    // a walk below the cap of the queue
 )
 
-// Effects, see the package.
+// Effects; see the package comment.
 const (
 	effectPulled   = "pulled"
 	effectAway     = "away"

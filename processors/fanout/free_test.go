@@ -11,15 +11,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// nobody knows nobody who is gone.
+// nobody is an empty set of deleted users.
 type nobody struct{}
 
 func (nobody) Has(schemas.UserID) bool             { return false }
 func (nobody) Note(schemas.UserID, schemas.Micros) {}
 
-// shelved stands for the group: for each publication it writes what the index knows of as many pins as its quality says, the
-// ids as long as they may be, every second one gone, in the slots from its version on, and a state that waits for the last
-// walk.
+// shelved replaces the group. For each publication it writes as many index entries as the quality says, with ids of the
+// maximum length. Every second entry is withdrawn. They use the slots from the publication's version on, and the state
+// waits for the last walk of a switch to push.
 func shelved(s *topics.Streams, slots int) rows.Group {
 	write := func(tx *rows.Tx, p *schemas.Publication) error {
 		for slot := int(p.Version); slot < int(p.Version)+int(p.Quality); slot++ {
@@ -40,7 +40,7 @@ func longest(kind string, n int) string {
 	return id + strings.Repeat("x", schemas.MaxIDBytes-len(id))
 }
 
-// As many slots as there can be, of the longest ids, are emptied within the bounds of a record, and over a kill.
+// The maximum number of slots, with ids of the maximum length, is freed within the bounds of a record and across a kill.
 func TestMostSlotsAreFreed(t *testing.T) {
 	t.Parallel()
 	const slots, atOnce = 20_000, 1000
@@ -82,7 +82,7 @@ func TestMostSlotsAreFreed(t *testing.T) {
 	checkFreed(t, w.Rows(topics.Fanout, followee), slots)
 }
 
-// checkFreed wants an index that knows of no slot.
+// checkFreed verifies that no entry of the index has a slot.
 func checkFreed(t *testing.T, list []proctest.Row, pins int) {
 	t.Helper()
 	for _, row := range list {

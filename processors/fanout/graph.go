@@ -46,7 +46,7 @@ func check(tx *rows.Tx, e *schemas.FollowEvent) error {
 	return e.Validate(schemas.MicrosOf(tx.Time()))
 }
 
-// block tells both sides of a block of a user, the actor alone of any other.
+// block notifies both sides of a block of a user, and only the actor of any other block.
 func (g *group) block(tx *rows.Tx, e *schemas.FollowEvent) error {
 	_, is, what, err := apply(tx.Own(), rowBlock, e, e.Verb == schemas.Block, true)
 	if err != nil || what != newer {
@@ -61,7 +61,7 @@ func (g *group) block(tx *rows.Tx, e *schemas.FollowEvent) error {
 	})
 }
 
-// apply updates the actor's register of a kind, and returns it before and after.
+// apply updates one of the actor's registers, and returns the register before and after.
 func apply(own rows.Owner, kind byte, e *schemas.FollowEvent, live, tie bool) (was, is register, what change, err error) {
 	if was, err = registerOf(own, kind, e.Actor); err != nil {
 		return was, is, none, err
@@ -85,7 +85,7 @@ func (g *group) tell(tx *rows.Tx, e schemas.Edge) error {
 	return rows.Send(tx, g.streams.Edges, string(e.User), &e)
 }
 
-// tellFollow tells the actor's side of a follow. The weight goes along for those pins that are pulled.
+// tellFollow notifies the actor of a follow or unfollow. The edge carries the weight, which readers apply to pulled pins.
 func (g *group) tellFollow(tx *rows.Tx, user schemas.UserID, r register, weight float32) error {
 	e := schemas.Edge{User: user, Other: schemas.ID(tx.Key()), Kind: schemas.FollowEdge, Live: r.live, Time: r.time}
 	if r.live && weight != 1 {
@@ -94,7 +94,8 @@ func (g *group) tellFollow(tx *rows.Tx, user schemas.UserID, r register, weight 
 	return g.tell(tx, e)
 }
 
-// join makes an edge live: the next walk meets it, and the follower gets a backfill. isNew says that it never was live.
+// join makes an edge live: the next walk includes it, and the follower gets a backfill. isNew reports that the edge was
+// never live.
 func (g *group) join(tx *rows.Tx, b *book, e edge, isNew bool) error {
 	b.followers++
 	if err := g.changeEdge(tx, b, schemas.EdgeLive, e); err != nil {
@@ -109,7 +110,7 @@ func (g *group) join(tx *rows.Tx, b *book, e edge, isNew bool) error {
 	return g.backfill(tx, b, e, 0)
 }
 
-// leave ends a live edge.
+// leave removes a live edge.
 func (g *group) leave(tx *rows.Tx, b *book, user schemas.UserID) error {
 	b.followers--
 	if err := g.changeEdge(tx, b, schemas.EdgeDead, edge{user, 1}); err != nil {
@@ -118,8 +119,8 @@ func (g *group) leave(tx *rows.Tx, b *book, user schemas.UserID) error {
 	return g.settle(tx, b)
 }
 
-// mode marks an edge as away while its follower is, and brings what was missed to one who is back. Every request is
-// answered, whatever has become of the edge.
+// mode marks an edge as inactive while its follower is, and delivers a backfill to a reactivated follower. It answers every
+// backfill request, even if the edge no longer exists.
 func (g *group) mode(tx *rows.Tx, m *schemas.EdgeMode) error {
 	if tx.Key() != string(m.Followee) {
 		return schemas.Bad(fmt.Sprintf("edge mode: key %q is not the followee %q", tx.Key(), m.Followee))
@@ -155,7 +156,7 @@ func (g *group) mode(tx *rows.Tx, m *schemas.EdgeMode) error {
 	})
 }
 
-// answer answers one who no longer follows.
+// answer answers the backfill request of a user who no longer follows.
 func (g *group) answer(tx *rows.Tx, m *schemas.EdgeMode) error {
 	if m.Away {
 		return nil
@@ -174,7 +175,7 @@ func (b *book) weightOf(user schemas.UserID) (weight, error) {
 	return parseWeight(value)
 }
 
-// weigh keeps a follower's weight, also of one who does not follow yet, or no longer.
+// weigh stores a follower's weight, also for a user who does not follow yet or no longer follows.
 func (g *group) weigh(tx *rows.Tx, e *schemas.EdgeWeight) error {
 	if err := checkWeight(tx.Key(), e); err != nil {
 		return err
@@ -184,7 +185,7 @@ func (g *group) weigh(tx *rows.Tx, e *schemas.EdgeWeight) error {
 		return nil
 	}
 	return onBook(tx, func(b *book) error {
-		if g.deleted.Has(e.User) { // the erasure may know nothing of an affinity that this is the end of
+		if g.deleted.Has(e.User) { // an affinity may have ended without the erasure knowing of it
 			tx.Count(dropDeletedUser)
 			return b.deleteIfThere(rowOf(rowWeight, e.User))
 		}
@@ -207,11 +208,12 @@ func (g *group) weigh(tx *rows.Tx, e *schemas.EdgeWeight) error {
 	})
 }
 
-// putWeight writes a follower's weight. A weight of 1 is what no row says, and of one who never followed none is kept: the user
-// is known here by the weight alone, and when the affinity is given up nobody else knows that there is something to be erased.
-// Where there is a register the row stays as long as that, with its time. So an older weight that is late, as one from the
-// dead letters, is refused where there is an edge, or was; where there was none it is taken, which says nothing to anybody, and
-// stands until the user's next step.
+// putWeight writes a follower's weight. A weight of 1 equals a missing row. For a user who never followed, putWeight
+// deletes the row: only the weight knows the user, and once the affinity has ended, no erasure would find it.
+//
+// For a user with a register, the row stays with its time, so an older weight that arrives late, for example from a dead
+// letter, is dropped. For a user without a register, a late weight is stored. It has no effect, and stays until the user's
+// next weight.
 func (b *book) putWeight(user schemas.UserID, w weight, r register) error {
 	row := rowOf(rowWeight, user)
 	if w.value == 1 && r.id == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// publish remembers a version of a pin and begins its walk.
+// publish stores a version of a pin and starts its walk.
 func (g *group) publish(tx *rows.Tx, p *schemas.Publication) error {
 	if err := checkPublication(tx.Key(), p); err != nil {
 		return err
@@ -43,15 +43,14 @@ func (g *group) publish(tx *rows.Tx, p *schemas.Publication) error {
 			tx.Effect(effectPulled, b.followers)
 			return nil
 		}
-		// A pin that is new was brought to nobody before: those who are away can wait for it. What changes or goes must
-		// show in every pool it is in.
+		// No pool has a new pin yet, so inactive followers can wait for the backfill. A change or a withdrawal must reach
+		// every pool that may hold the pin.
 		first := was == nil && schemas.Micros(p.Version) == p.Created
 		return g.take(tx, b, &schemas.FanoutStep{Kind: schemas.WalkStep, Followee: p.Followee, DeliveredPin: r.DeliveredPin, All: !first})
 	})
 }
 
-// replace gives a pin the place among the recents that a replay has worked out. Nobody is brought anything: who asks for the
-// recents next is.
+// replace stores a replayed version with its recomputed score. It delivers nothing: the next backfill has the new place.
 func (g *group) replace(tx *rows.Tx, b *book, r *recent, was *known) error {
 	if was != nil && r.Version < was.version {
 		tx.Count(dropOldVersion)
@@ -83,7 +82,7 @@ func checkPublication(key string, p *schemas.Publication) error {
 	return nil
 }
 
-// keep puts a version of a pin among the recents.
+// keep stores a version of a pin among the recents.
 func (g *group) keep(tx *rows.Tx, b *book, r *recent, was *known) error {
 	if b.slotted {
 		return g.shelve(tx, b, r, was)
@@ -100,8 +99,8 @@ func (g *group) keep(tx *rows.Tx, b *book, r *recent, was *known) error {
 	return nil
 }
 
-// backfill delivers the recents to one follower, and what is gone of them: the follower may have been brought an earlier
-// version, over this edge or another. The last delivery carries asked, if somebody has.
+// backfill delivers the recents to one follower, including withdrawn ones: the follower may have received an earlier
+// version, over this edge or another. The last delivery carries asked, unless it is 0.
 func (g *group) backfill(tx *rows.Tx, b *book, e edge, asked schemas.Micros) error {
 	if b.pulled {
 		return g.hand(tx, nil, e, asked)
@@ -109,7 +108,7 @@ func (g *group) backfill(tx *rows.Tx, b *book, e edge, asked schemas.Micros) err
 	return g.give(tx, b, place{}, e, asked)
 }
 
-// give brings a follower the recents behind a place.
+// give delivers the recents after a place to one follower.
 func (g *group) give(tx *rows.Tx, b *book, at place, e edge, asked schemas.Micros) error {
 	list, more, err := b.toGive(at, g.cfg.Recents)
 	if err != nil {
@@ -130,7 +129,8 @@ func (g *group) give(tx *rows.Tx, b *book, at place, e edge, asked schemas.Micro
 	return g.loop(tx, tx.Key(), on)
 }
 
-// hand delivers pins to one follower.
+// hand delivers pins to one follower. With a nonzero asked it sends at least one delivery, because the last one carries
+// asked.
 func (g *group) hand(tx *rows.Tx, pins []schemas.DeliveredPin, e edge, asked schemas.Micros) error {
 	d := schemas.Delivery{Source: schemas.Followee(tx.Key()).Source(), Users: []schemas.UserID{e.user}}
 	if e.weight != 1 {

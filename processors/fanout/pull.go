@@ -11,15 +11,16 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Pull. The recents of a pulled followee stand in numbered slots, each a record of recents-pulled that every process
-// which reads pools holds: at most Recents of them, and as many for what is gone, so that a reader who was once
-// delivered to learns that, too. A new one takes the slot of the lowest.
+// Pull. The recents of a pulled followee are in numbered slots. Each slot is a record of recents-pulled, which every
+// process that reads pools holds in memory. There are at most Config.Recents live pins, and as many withdrawn ones, so that
+// a reader who once received a pin learns of its withdrawal. A new pin takes the slot of the lowest one.
 //
-// To pull: fill the slots, then begin no more walks. To push: walk every edge with every recent, and free the slots when
-// the pools have applied the last of it. In between a pin is there twice, which is harmless.
+// To switch to pull, the followee fills the slots and then starts no more walks. To switch to push, it walks every edge
+// with every recent, and frees the slots when the pools have applied the last of these deliveries. Meanwhile a pin can be
+// both pushed and pulled, which is harmless.
 
-// settle brings a followee to the mode that its number of followers asks for. A little below the threshold it stays
-// pulled, so that one who comes and goes does not switch it to and fro.
+// settle switches a followee to the mode that its number of followers requires. A pulled followee stays pulled until it is
+// 10 % below the threshold, so that a single follower who toggles does not switch it repeatedly.
 func (g *group) settle(tx *rows.Tx, b *book) error {
 	if !b.spread && b.followers > g.cfg.SpreadAbove && g.partitions > 1 {
 		if err := g.spreadOut(tx, b); err != nil {
@@ -39,8 +40,8 @@ func (g *group) settle(tx *rows.Tx, b *book) error {
 func (g *group) toPull(tx *rows.Tx, b *book) error {
 	switch {
 	case b.filling || b.freeing():
-		return nil // what is under way ends first
-	case b.slotted: // not yet brought back
+		return nil // the switch in progress finishes first
+	case b.slotted: // the switch to push is still in progress
 		b.pulled = true
 		return nil
 	}
@@ -49,13 +50,13 @@ func (g *group) toPull(tx *rows.Tx, b *book) error {
 	return g.fillSlots(tx, b, place{})
 }
 
-// freeing says whether slots are being emptied for good.
+// freeing reports whether slots are being emptied for good.
 func (s *state) freeing() bool { return !s.slotted && s.here+s.gone > 0 }
 
-// fillSlots puts the recents behind a place into slots. A publication meanwhile takes one by itself, and is walked, too;
-// those that find no room then are the lowest.
+// fillSlots puts the recents after a place into slots. A publication that arrives meanwhile takes a slot itself and is also
+// walked. Recents that find no free slot then are the lowest ones.
 func (g *group) fillSlots(tx *rows.Tx, b *book, at place) error {
-	if at == (place{}) { // what is over the cap goes first, in steps of its own
+	if at == (place{}) { // recents over the cap are trimmed first, in separate steps
 		some, _, err := g.trim(tx, b)
 		if err != nil {
 			return err
@@ -87,7 +88,7 @@ func (g *group) fillSlots(tx *rows.Tx, b *book, at place) error {
 	return g.settle(tx, b)
 }
 
-// count is how many recents of a class stand in slots.
+// count returns the counter of the recents of a class that are in slots.
 func (b *book) count(gone bool) *int {
 	if gone {
 		return &b.gone
@@ -98,11 +99,11 @@ func (b *book) count(gone bool) *int {
 func (g *group) toPush(tx *rows.Tx, b *book) error {
 	b.pulled = false
 	tx.Effect(effectToPush, 1)
-	b.back++ // one for finding the others
+	b.back++ // counts the listing itself, until it is complete
 	return g.bringBack(tx, b, place{})
 }
 
-// bringBack has the recents behind a place wait for their walks.
+// bringBack queues walks for the recents after a place.
 func (g *group) bringBack(tx *rows.Tx, b *book, at place) error {
 	list, more, err := b.toShelve(at, g.cfg.Recents)
 	if err != nil {
@@ -128,7 +129,7 @@ func (g *group) bringBack(tx *rows.Tx, b *book, at place) error {
 	return g.broughtBack(tx, b)
 }
 
-// broughtBack notes the end of a walk that brings back what was pulled.
+// broughtBack handles the end of a walk of a switch to push. After the last one it frees the slots.
 func (g *group) broughtBack(tx *rows.Tx, b *book) error {
 	b.back = max(0, b.back-1)
 	if b.back > 0 || b.pulled || b.filling || !b.slotted {
@@ -138,11 +139,11 @@ func (g *group) broughtBack(tx *rows.Tx, b *book) error {
 	return g.freeSlots(tx, b, "")
 }
 
-// mostGivingWay bounds the recents that give way to one, of which there are more only when the cap was lowered: the next
-// ones go on.
+// mostGivingWay bounds the recents that one record drops for a better one. More than one is dropped only after the cap was
+// lowered; later records drop the rest.
 const mostGivingWay = 100
 
-// shelve puts a version of a pin among the recents of a followee that stand in slots.
+// shelve stores a version of a pin among the recents of a followee that uses slots.
 func (g *group) shelve(tx *rows.Tx, b *book, r *recent, was *known) error {
 	slot := noSlot
 	if was != nil {
@@ -158,7 +159,7 @@ func (g *group) shelve(tx *rows.Tx, b *book, r *recent, was *known) error {
 		if err != nil {
 			return err
 		}
-		if lowest == nil { // all that are there are better
+		if lowest == nil { // all recents in slots are better
 			return g.free(tx, b, slot)
 		}
 		if lowest.slot == noSlot {
@@ -181,7 +182,8 @@ func (g *group) shelve(tx *rows.Tx, b *book, r *recent, was *known) error {
 	return g.fill(tx, b, r, slot)
 }
 
-// giveWay drops the lowest recent of the same class if r is better, and returns what was known of it; nil if r is not.
+// giveWay drops the lowest recent of r's class if r is better, and returns its index entry. It returns nil if r is not
+// better.
 func (b *book) giveWay(r *recent) (*known, error) {
 	var row []byte
 	err := b.Scan(rows.Scan{Prefix: []byte{classOf(r.gone)}, Reverse: true, Limit: 1}, func(name, _ []byte) bool {
@@ -199,7 +201,7 @@ func (b *book) giveWay(r *recent) (*known, error) {
 	return k, b.drop(k, pin)
 }
 
-// takeFree returns a slot where nothing stands.
+// takeFree returns a free slot.
 func (b *book) takeFree() (slot int, err error) {
 	var row []byte
 	err = b.Scan(rows.Scan{Prefix: []byte{rowFree}, Limit: 1}, func(name, _ []byte) bool {
@@ -216,7 +218,7 @@ func (b *book) takeFree() (slot int, err error) {
 	return b.slots - 1, nil
 }
 
-// fill puts a recent into a slot, and tells who reads pools.
+// fill writes a recent into a slot and publishes it to recents-pulled.
 func (g *group) fill(tx *rows.Tx, b *book, r *recent, slot int) error {
 	if err := b.put(r, slot); err != nil {
 		return err
@@ -225,7 +227,7 @@ func (g *group) fill(tx *rows.Tx, b *book, r *recent, slot int) error {
 	return rows.SendTo(tx, g.streams.RecentsPulled, tx.Partition(), schemas.PulledKey(p.Followee, p.Slot), &p)
 }
 
-// free empties a slot for the next one.
+// free empties a slot and keeps it for reuse.
 func (g *group) free(tx *rows.Tx, b *book, slot int) error {
 	if slot == noSlot {
 		return nil
@@ -252,14 +254,14 @@ func (g *group) leaveSlot(tx *rows.Tx, b *book, k *known) error {
 	return g.free(tx, b, slot)
 }
 
-// freedAtOnce bounds a step that empties slots, which takes three rows and records a pin.
+// freedAtOnce bounds a step that empties slots. Each pin takes three rows and records.
 const freedAtOnce = 250
 
-// freeSlots empties the slots of the pins behind one, for good. What is published meanwhile takes none. The slots stay known
-// as free: the next time, the same ones are taken.
+// freeSlots empties the slots of the pins after one, for good. Publications that arrive meanwhile take no slot. The slots
+// stay in the list of free slots and are reused at the next switch to pull.
 func (g *group) freeSlots(tx *rows.Tx, b *book, after schemas.PinID) error {
 	if !b.freeing() {
-		return nil // publications have taken the last ones' places
+		return nil // publications have emptied the last slots
 	}
 	pins, index, err := b.indexed(after, freedAtOnce)
 	if err != nil {
@@ -283,7 +285,7 @@ func (g *group) freeSlots(tx *rows.Tx, b *book, after schemas.PinID) error {
 	return g.loop(tx, tx.Key(), place{pin: pins[len(pins)-1]}.step(schemas.FreeStep))
 }
 
-// indexed returns the next pins of the index behind one, "" for the first, and what is known of them.
+// indexed returns the next pins of the index after one, and their entries. An empty pin starts at the first.
 func (b *book) indexed(after schemas.PinID, most int) (pins []schemas.PinID, index []known, err error) {
 	scan := rows.Scan{Prefix: []byte{rowIndex}, Limit: most}
 	if after != "" {

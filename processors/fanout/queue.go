@@ -8,19 +8,19 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The queue of an owner holds the walks that wait for the owner's turn, in this order: withdrawals before publications, and
-// the best score first. A pin has one entry in each class: a newer version replaces an older one. A class keeps the
+// The queue of an owner holds the walks that wait for their turn, in this order: withdrawals before publications, and the
+// best score first. A pin has one entry in each class: a newer version replaces an older one. A class keeps the
 // Config.Recents best of its withdrawals and of its publications. A walk below these is dropped and counted as queue_cap:
-// so many better pins of the same followee reach the same followers, and a backfill does not deliver it either. About one
-// entry in Config.Recents triggers the trim, so the queue holds a few times that number at most.
+// at least as many better pins of the followee reach the same followers, and a backfill does not deliver the dropped one
+// either. About one entry in Config.Recents triggers the trim, so the queue holds at most a few times that number.
 
-// Classes of the queue: walks that switch a followee to push run after all others.
+// Classes of the queue. Walks that switch a followee to push run after all others.
 const (
 	queueNew  = 0
 	queueBack = 1
 )
 
-// queueKinds returns what the rows of each class and kind begin with, in the order of the queue.
+// queueKinds returns the row prefixes of each class and kind, in the order of the queue.
 func queueKinds() (prefixes [][]byte) {
 	for _, class := range []byte{queueNew, queueBack} {
 		for _, isLive := range []byte{0, 1} {
@@ -30,7 +30,7 @@ func queueKinds() (prefixes [][]byte) {
 	return prefixes
 }
 
-// queueRow returns the row name of a walk that waits.
+// queueRow returns the row name of a queued walk.
 func queueRow(s *schemas.FanoutStep) []byte {
 	row := []byte{rowQueue, queueNew, 0}
 	if s.Back {
@@ -63,8 +63,8 @@ func (g *group) enqueue(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 	return nil
 }
 
-// mergeWalks returns the walk that replaces two of the same pin: the newer version, to inactive followers if either goes
-// to them. was is nil if there is only one.
+// mergeWalks returns the walk that replaces two walks of the same pin. It has the newer version, and goes to inactive
+// followers if either walk does. was is nil if there is only one.
 func mergeWalks(was, s *schemas.FanoutStep) *schemas.FanoutStep {
 	if was == nil {
 		return s
@@ -77,7 +77,7 @@ func mergeWalks(was, s *schemas.FanoutStep) *schemas.FanoutStep {
 	return &merged
 }
 
-// trimQueue drops the walks over the cap, as many as the record has room for: the next trim drops the others.
+// trimQueue drops the walks over the cap, as many as fit the record. The next trim drops the rest.
 func (g *group) trimQueue(tx *rows.Tx, b *book) error {
 	for _, prefix := range queueKinds() {
 		surplus, err := b.surplus(prefix, g.cfg.Recents)
@@ -106,13 +106,13 @@ func (g *group) dropQueued(tx *rows.Tx, b *book, row string) error {
 	return b.Delete([]byte(row))
 }
 
-// endBack tells the followee that one of the walks that switch it to push will not run.
+// endBack notifies the followee that one of the walks that switch it to push will not run.
 func (g *group) endBack(tx *rows.Tx) error {
 	followee, _ := followeeOf(tx.Key())
 	return g.loop(tx, string(followee), &schemas.FanoutStep{Kind: schemas.DoneStep})
 }
 
-// nextTurn gives the turn to the first walk of the queue.
+// nextTurn starts the first walk of the queue.
 func (g *group) nextTurn(tx *rows.Tx, b *book) error {
 	var row, value []byte
 	err := b.Scan(rows.Scan{Prefix: []byte{rowQueue}, Limit: 1}, func(r, v []byte) bool {

@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// damaged stands for the group: a publication leaves a walk that waits for its turn, in a row that is none.
+// damaged replaces the group: a publication writes an invalid row to the queue.
 func damaged(s *topics.Streams) rows.Group {
 	write := func(tx *rows.Tx, p *schemas.Publication) error {
 		if err := tx.Own().Put(queueRow(&schemas.FanoutStep{Followee: p.Followee}), []byte("no step")); err != nil {
@@ -26,7 +26,8 @@ func damaged(s *topics.Streams) rows.Group {
 	return rows.Group{Name: topics.Fanout, Inputs: []rows.Input{rows.Keyed(s.Publications, write)}}
 }
 
-// The last step of a walk meets a damaged row in the queue. The step is in order, and no dead letter.
+// The last step of a walk reads a damaged row of the queue. The group fails; the step, which is valid, does not become a
+// dead letter.
 func TestDamagedQueueStopsThePartition(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)

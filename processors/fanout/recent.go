@@ -13,13 +13,12 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// recent is a pin among what a followee published last.
+// recent is one of the publications that a followee keeps.
 type recent struct {
 	schemas.DeliveredPin
-	gone bool // deleted, or no longer the followee's: kept so that an older version cannot come back
+	gone bool // withdrawn: deleted, or no longer the followee's. Kept so that an older version cannot restore the pin
 }
 
-// recentOf returns the recent of a publication.
 func recentOf(p *schemas.Publication, halfLife time.Duration) recent {
 	return recent{DeliveredPin: delivered(p, halfLife), gone: p.Deleted || !carries(p.Facets, p.Followee)}
 }
@@ -31,16 +30,16 @@ func delivered(p *schemas.Publication, halfLife time.Duration) schemas.Delivered
 	}
 }
 
-// carries says whether a pin of these facets belongs to the followee.
+// carries reports whether a pin with these facets belongs to the followee.
 func carries(f schemas.Facets, followee schemas.Followee) bool {
 	return schemas.Followee(f.Author) == followee || schemas.Followee(f.Board) == followee ||
 		slices.Contains(f.Interests, schemas.InterestID(followee))
 }
 
-// row is the name of the recent's row.
+// row returns the name of the recent's row.
 func (r *recent) row() []byte { return recentRow(classOf(r.gone), r.Score, r.Pin) }
 
-// classOf is the kind of rows in which a recent stands.
+// classOf returns the kind of the rows that hold a recent.
 func classOf(gone bool) byte {
 	if gone {
 		return rowGone
@@ -48,13 +47,13 @@ func classOf(gone bool) byte {
 	return rowRecent
 }
 
-// appendRecent appends the row's value: version (8 bytes), body. Class, pin and score are in its name.
+// appendRecent appends the row's value: version (8 bytes), body. The name holds the class, the score and the pin.
 func appendRecent(b []byte, r *recent) []byte {
 	b = ranked.AppendVersion(b, r.Version)
 	return ranked.AppendBody(b, &ranked.Body{Facets: r.Facets, Created: r.Created, Deleted: r.Deleted})
 }
 
-// parseRecent reads a row.
+// parseRecent parses a row.
 func parseRecent(row, value string) (recent, error) {
 	const name, head = 1 + ranked.ScoreBytes, 8
 	if len(row) <= name || len(value) < head {
@@ -73,25 +72,26 @@ func parseRecent(row, value string) (recent, error) {
 	}, nil
 }
 
-// known is what the index says of a pin: the version seen last, and where its recent stands.
+// known is the index entry of a pin: its newest version, and the place of its recent.
 type known struct {
 	version schemas.Version
 	score   float64
 	gone    bool
-	slot    int // noSlot: in none
+	slot    int // noSlot if it is in none
 }
 
 const noSlot = -1
 
-// is says whether a recent is what is known already.
+// is reports whether the entry describes r.
 func (k known) is(r *recent) bool {
 	return k.version == r.Version && k.score == r.Score && k.gone == r.gone
 }
 
-// row is the name of the recent's row.
+// row returns the name of the recent's row.
 func (k known) row(pin schemas.PinID) []byte { return recentRow(classOf(k.gone), k.score, pin) }
 
-// appendKnown appends the row's value: version, score (8 bytes each), gone (1 byte), and the slot if there is one (4).
+// appendKnown appends the row's value: version, score (8 bytes each), gone (1 byte), and the slot (4 bytes) if there is
+// one.
 func appendKnown(b []byte, k known) []byte {
 	b = binary.BigEndian.AppendUint64(ranked.AppendVersion(b, k.version), math.Float64bits(k.score))
 	if k.gone {
@@ -122,7 +122,7 @@ func parseKnown(value []byte) (known, error) {
 	return k, nil
 }
 
-// known returns what is known of a pin, nil for nothing.
+// known returns the index entry of a pin, or nil if there is none.
 func (b *book) known(pin schemas.PinID) (*known, error) {
 	if !b.published && !b.withdrawn {
 		return nil, nil
@@ -135,7 +135,7 @@ func (b *book) known(pin schemas.PinID) (*known, error) {
 	return &k, err
 }
 
-// put writes a recent and its entry in the index.
+// put writes a recent and its index entry.
 func (b *book) put(r *recent, slot int) error {
 	if r.gone {
 		b.withdrawn = true
@@ -149,7 +149,7 @@ func (b *book) put(r *recent, slot int) error {
 	return b.Put(r.row(), appendRecent(nil, r))
 }
 
-// drop deletes a recent and its entry in the index.
+// drop deletes a recent and its index entry.
 func (b *book) drop(k *known, pin schemas.PinID) error {
 	if err := b.Delete(k.row(pin)); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (b *book) drop(k *known, pin schemas.PinID) error {
 	return b.Delete(rowOf(rowIndex, pin))
 }
 
-// remember puts a version of a pin among the recents of a followee that stands in no slots.
+// remember stores a version of a pin among the recents of a followee that uses no slots.
 func (b *book) remember(r *recent, was *known) error {
 	if was != nil && (was.score != r.Score || was.gone != r.gone) {
 		if err := b.Delete(was.row(r.Pin)); err != nil {
@@ -167,13 +167,13 @@ func (b *book) remember(r *recent, was *known) error {
 	return b.put(r, noSlot)
 }
 
-// What a trim leaves of the bounds of a record to what ends its step.
+// The rows and bytes of a record's bounds that a trim leaves for the end of its step.
 const (
 	trimFreeRows  = 100
 	trimFreeBytes = 64 << 10
 )
 
-// trimRecents drops recents over the cap, in as many steps as it takes.
+// trimRecents drops recents over the cap, in as many steps as necessary.
 func (g *group) trimRecents(tx *rows.Tx, b *book) error {
 	_, more, err := g.trim(tx, b)
 	if err != nil || !more {
@@ -182,8 +182,8 @@ func (g *group) trimRecents(tx *rows.Tx, b *book) error {
 	return g.loop(tx, tx.Key(), &schemas.FanoutStep{Kind: schemas.TrimStep})
 }
 
-// trim drops recents over the cap, with what is known of their versions: some, and more if there was no room for all.
-// Those that are gone have the same cap for themselves.
+// trim drops recents over the cap, with their index entries. It reports whether it dropped some, and whether there are more
+// that do not fit the record. Withdrawn recents have the same cap, counted separately.
 func (g *group) trim(tx *rows.Tx, b *book) (some, more bool, err error) {
 	for _, class := range []byte{rowRecent, rowGone} {
 		surplus, err := b.surplus([]byte{class}, g.cfg.Recents)
@@ -203,7 +203,7 @@ func (g *group) trim(tx *rows.Tx, b *book) (some, more bool, err error) {
 	return some, false, nil
 }
 
-// dropSurplus drops a recent by its row. Its slot is looked up only while there are any.
+// dropSurplus drops a recent by its row. It looks up the slot only if any slots are in use.
 func (g *group) dropSurplus(tx *rows.Tx, b *book, row string) error {
 	pin := schemas.PinID(row[1+ranked.ScoreBytes:])
 	k := known{score: ranked.Score(row[1:]), gone: row[0] == rowGone, slot: noSlot}
@@ -219,7 +219,7 @@ func (g *group) dropSurplus(tx *rows.Tx, b *book, row string) error {
 	return b.drop(&k, pin)
 }
 
-// surplus returns the rows with a prefix behind the first most of them.
+// surplus returns the names of the rows with a prefix, except the first most rows.
 func (b *book) surplus(prefix []byte, most int) (list []string, err error) {
 	n := 0
 	err = b.Scan(rows.Scan{Prefix: prefix}, func(row, _ []byte) bool {
@@ -231,7 +231,7 @@ func (b *book) surplus(prefix []byte, most int) (list []string, err error) {
 	return list, err
 }
 
-// place is where a walk over the recents stands: behind a pin of a class; without a pin, at the beginning.
+// place is a position in a scan of the recents: after a pin of a class. Without a pin, it is the start.
 type place struct {
 	gone  bool
 	score float64
@@ -240,32 +240,32 @@ type place struct {
 
 func (r *recent) place() place { return place{r.gone, r.Score, r.Pin} }
 
-// placeOf reads the place that a step over recents stands at.
+// placeOf returns the place of a step over the recents.
 func placeOf(s *schemas.FanoutStep) place { return place{s.Deleted, s.Score, s.Pin} }
 
-// step returns a step that goes on behind the place.
+// step returns a step that continues after the place.
 func (p place) step(kind schemas.StepKind) *schemas.FanoutStep {
 	return &schemas.FanoutStep{Kind: kind, DeliveredPin: schemas.DeliveredPin{Pin: p.pin, Score: p.score, Deleted: p.gone}}
 }
 
-// How much of the recents is handled at once: a record's effect is bounded, see rows.Config, whatever the length of the ids
-// in it.
+// Bounds of one step over the recents. A record's effect is bounded, whatever the length of the ids; see rows.Config.
 const (
-	givenBytes = 512 << 10 // to one follower: it is written once
+	givenBytes = 512 << 10 // bytes of the recents to one follower; they are written once
 
-	// Of what comes into slots, or out of them: a pin takes up to six rows and records, each with the owner's name, and is
-	// itself written twice, which makes 600 KiB of the longest.
+	// Bounds of a step that fills or empties slots. A pin takes up to six rows and records, each with the owner's name, and
+	// the pin itself is written twice: 600 KiB in total for the longest ids.
 	slotPins  = 100
 	slotBytes = 128 << 10
 )
 
-// toGive returns the next recents behind a place of the best of each class, so many of it whatever came before: the best
-// first, then those that are gone, which somebody needs to know who had no part in the walks. more says that there are others.
+// toGive returns the next recents after a place for a backfill, among the first most of each class. The live ones come
+// first, best first. The withdrawn ones follow, for a receiver whom the walks did not reach. more reports whether there are
+// others.
 func (b *book) toGive(at place, most int) (list []recent, more bool, err error) {
 	return b.portion(at, most, math.MaxInt, givenBytes)
 }
 
-// toShelve is toGive for what changes slots.
+// toShelve is toGive with the bounds of a step that changes slots.
 func (b *book) toShelve(at place, most int) (list []recent, more bool, err error) {
 	return b.portion(at, most, slotPins, slotBytes)
 }
@@ -280,7 +280,7 @@ func (b *book) portion(at place, most, pins, bytes int) (list []recent, more boo
 		var bad error
 		err = b.Scan(rows.Scan{Prefix: []byte{class}, Limit: most}, func(row, value []byte) bool {
 			if at.pin != "" && at.gone == gone && string(row) <= behind {
-				return true // it counts among the best, as other portions had it
+				return true // counts toward most, as it did in the previous portions
 			}
 			if more = size > bytes || len(list) == pins; more {
 				return false

@@ -7,27 +7,27 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// register is one of the two that an actor has towards a followee: last-write-wins by event time. The zero register has
-// seen no event.
+// register is one of an actor's two registers at a followee: last-write-wins by event time. The zero register has seen no
+// event.
 type register struct {
 	live bool
 	time schemas.Micros
-	id   string // of the event that decided; never empty once there was one
+	id   string // id of the event that set the state; not empty after the first event
 }
 
-// change is what an event did to a register.
+// change is the effect of an event on a register.
 type change int
 
 const (
-	none    change = iota // a repeat, or an event that others outrank
-	renamed               // the same state by another event: a row changes, nobody else needs to know
-	newer                 // a new state, or the same one with a newer time
+	none    change = iota // a repeat, or an event that loses
+	renamed               // the same state with a smaller event id: the row changes, but nothing is forwarded
+	newer                 // a new state, or the same state with a newer time
 )
 
-// apply returns the register after an event of the given state. tie is the state that wins at the same time.
+// apply returns the register after event e. tie is the state that wins at equal times.
 //
-// Of two events with the same time and state the smaller id is kept, so that the row does not depend on their order. An
-// event whose id is the one kept is a repeat, whatever else it says.
+// Of two events with the same time and state, the one with the smaller id is kept, so that the row does not depend on their
+// order. An event with the id of the kept event is a repeat, whatever its other fields are.
 func (r register) apply(e register, tie bool) (register, change) {
 	switch {
 	case r.id == "":
@@ -51,7 +51,7 @@ func appendRegister(b []byte, r register) []byte {
 	return append(binary.BigEndian.AppendUint64(append(b, state), uint64(r.time)), r.id...)
 }
 
-// parseRegister reads a row's value; nil is the zero register.
+// parseRegister parses a row's value. For nil it returns the zero register.
 func parseRegister(value []byte) (register, error) {
 	const head = 9
 	switch {

@@ -50,7 +50,7 @@ func TestRegisterEndsAlikeInAnyOrder(t *testing.T) {
 			e.id = fmt.Sprintf("e%d", i)
 			wins := e.time > want.time || e.time == want.time && e.live != want.live && e.live == tie
 			if i == 0 || wins {
-				want = *e // ids ascend: an equal that comes later has the larger one
+				want = *e // ids ascend: the later of two equal events has the larger id
 			}
 		}
 		order := append(events, rapid.SliceOf(rapid.SampledFrom(events)).Draw(t, "repeats")...)

@@ -9,8 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// What is replayed is brought to nobody; who follows afterwards is brought it with the score that it has then, and what is
-// deleted as such. A replay of a version that has been overtaken changes nothing.
+// A replayed version is not delivered. A later follower receives it with its new score, and a deleted pin as deleted. A
+// replay of an older version changes nothing.
 func TestReplayedPinsStandByTheNewScoreAndAreBroughtToNobody(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)

@@ -9,35 +9,36 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// An owner's rows, by the first byte of their names. A shard has live and away edges, a queue and a state alone.
+// The kinds of an owner's rows, by the first byte of their names. A shard has only edges, a queue, an expected step and a
+// state.
 const (
-	rowAway   = 'a' // follower → weight, as rowLive: an edge that only walks to all take
+	rowAway   = 'a' // follower → weight, as rowLive: an edge of an inactive follower, which only walks to all followers take
 	rowBlock  = 'b' // actor → register
-	rowFree   = 'e' // slot, 4 bytes → nothing: no recent stands there
+	rowFree   = 'e' // slot (4 bytes) → empty: the slot is free
 	rowFollow = 'f' // actor → register
-	rowBudget = 'h' // follower → backfillBudget; of followers who followed again
-	rowState  = 'k' // state: beside the live edges, which are read after it
-	rowLive   = 'l' // follower → weight, 4 bytes; empty: 1. Of each live follow register there is one such row, or one of rowAway
-	rowOwn    = 'o' // pin → nothing: the followee is its author
-	rowIndex  = 'p' // pin → what is known of it: version, place among the recents, slot
-	rowQueue  = 'q' // class, isLive, score, pin → the FanoutStep of a walk that waits for its turn; see queue.go
+	rowBudget = 'h' // follower → backfillBudget, for followers who followed again
+	rowState  = 'k' // state; next to the live edges, which are read after it
+	rowLive   = 'l' // follower → weight (4 bytes; empty: 1). Each live follow register has one such row or one of rowAway
+	rowOwn    = 'o' // pin → empty: the followee is its author
+	rowIndex  = 'p' // pin → known: version, place among the recents, slot
+	rowQueue  = 'q' // class, isLive, score, pin → the FanoutStep of a queued walk; see queue.go
 	rowRecent = 'r' // score, pin → version, body; best first
-	rowStep   = 's' // the step that continues the walk with the turn, see expected
-	rowWeight = 'w' // follower → weight and the time it was sent; of one without a register only a weight that is not 1
-	rowGone   = 'x' // as rowRecent: pins that are deleted, or no longer the followee's
+	rowStep   = 's' // the step that continues the running walk; see expected
+	rowWeight = 'w' // follower → weight and the time it was sent; without a register, only weights other than 1
+	rowGone   = 'x' // as rowRecent: pins that are deleted or no longer the followee's
 )
 
 func rowOf[T ~string](kind byte, id T) []byte {
 	return append(append(make([]byte, 0, 1+len(id)), kind), id...)
 }
 
-// weight is how much a follower cares for the followee, last-write-wins by time, the larger at the same time.
+// weight is the weight of a follower's edge, last-write-wins by time. At equal times the larger weight wins.
 type weight struct {
 	value float32
 	time  schemas.Micros
 }
 
-// apply returns the weight after w was sent, and whether that changed anything.
+// apply returns the weight after w, and reports whether it changed.
 func (old weight) apply(w weight) (weight, bool) {
 	if w.time > old.time || w.time == old.time && w.value > old.value {
 		return w, true
@@ -50,7 +51,7 @@ func appendWeight(b []byte, w weight) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(w.time))
 }
 
-// parseWeight reads a row's value; nil is the default, 1: no weight was ever sent.
+// parseWeight parses a row's value. For an empty value it returns the default weight of 1, older than any other.
 func parseWeight(value []byte) (weight, error) {
 	switch len(value) {
 	case 0:
@@ -64,7 +65,7 @@ func parseWeight(value []byte) (weight, error) {
 	return weight{}, errors.New("parse weight: cut short or malformed")
 }
 
-// liveValue is the value of an edge's row.
+// liveValue returns the value of an edge's row.
 func liveValue(weight float32) []byte {
 	if weight == 1 {
 		return []byte{}
@@ -72,8 +73,8 @@ func liveValue(weight float32) []byte {
 	return binary.BigEndian.AppendUint32(nil, math.Float32bits(weight))
 }
 
-// liveWeight reads an edge's value. What is no weight counts as 1: it can only be so by damage, and a walk should not
-// end over it.
+// liveWeight parses the value of an edge's row. An invalid value counts as 1: it can only come from damage, and must not
+// stop a walk.
 func liveWeight(value []byte) float32 {
 	if len(value) != 4 {
 		return 1
@@ -81,7 +82,7 @@ func liveWeight(value []byte) float32 {
 	return math.Float32frombits(binary.BigEndian.Uint32(value))
 }
 
-// recentRow is the name of a recent's row of a kind; see ranked for the order.
+// recentRow returns the name of a recent's row of a kind. Package ranked describes the order.
 func recentRow(kind byte, score float64, pin schemas.PinID) []byte {
 	return append(ranked.AppendScore([]byte{kind}, score), pin...)
 }

@@ -7,29 +7,29 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 )
 
-// state is what an owner's edges, walks and recents need to know from one record to the next: one row. An owner is a
-// followee, or one of its shards, which has edges and walks alone.
+// state is the state that an owner keeps between records, in one row. An owner is a followee or one of its shards. A shard
+// has only edges and walks.
 type state struct {
 	followers int    // live follow registers
-	away      int    // edges among these rows of those who are away
-	steps     uint64 // the number of the step that continues the walk with the turn
-	busy      bool   // a walk has the turn
+	away      int    // edges of inactive followers among these rows
+	steps     uint64 // number of the step that continues the running walk
+	busy      bool   // a walk is running
 
-	// What there is none of need not be looked for: most follows are of those who have published little.
-	published bool // there are recents
-	withdrawn bool // there are some that are gone
-	weighed   bool // some follower's weight is not 1
+	// These flags avoid lookups of rows that do not exist: most followees have published little.
+	published bool // there are live recents
+	withdrawn bool // there are withdrawn recents
+	weighed   bool // a follower's weight is not 1
 
-	spread bool // edges stand in the shards …
-	moving bool // … but for some that are still to be moved there
+	spread bool // edges are in the shards …
+	moving bool // … except those that are still to be moved
 
-	pulled  bool // a publication begins no walk
-	slotted bool // the recents stand in slots …
-	filling bool // … but for some that are still to be put there
-	back    int  // walks under way that bring back what was pulled
-	slots   int  // ever used
-	here    int  // recents in slots …
-	gone    int  // … and of those that are gone
+	pulled  bool // a publication starts no walk
+	slotted bool // the recents are in slots …
+	filling bool // … except those that are still to be put there
+	back    int  // walks of a switch to push that have not finished
+	slots   int  // slots ever used
+	here    int  // live recents in slots …
+	gone    int  // … and withdrawn ones
 }
 
 func (s *state) flags() [9]*bool {
@@ -40,7 +40,7 @@ func (s *state) numbers() [6]*int {
 	return [...]*int{&s.followers, &s.away, &s.back, &s.slots, &s.here, &s.gone}
 }
 
-// appendState appends the row's value: flags, one bit each, the number of walks, and the other numbers, as uvarints.
+// appendState appends the row's value as uvarints: the flags (one bit each), the step number, and the other numbers.
 func appendState(b []byte, s state) []byte {
 	var flags uint64
 	for i, set := range s.flags() {
@@ -57,7 +57,7 @@ func appendState(b []byte, s state) []byte {
 
 var errState = errors.New("parse state of a followee: cut short or malformed")
 
-// parseState reads a row; nil is the zero state.
+// parseState parses a row's value. For nil it returns the zero state.
 func parseState(value []byte) (state, error) {
 	var s state
 	if value == nil {
@@ -78,7 +78,7 @@ func parseState(value []byte) (state, error) {
 	return s, nil
 }
 
-// reader takes numbers off a row. After the first problem it yields zeros and is bad.
+// reader reads numbers from a row. After the first error it returns zeros and bad is true.
 type reader struct {
 	rest []byte
 	bad  bool
@@ -93,15 +93,15 @@ func (r *reader) number() uint64 {
 	return n
 }
 
-// book is an owner's rows with its state, as one record sees and leaves them.
+// book is an owner's rows and state during one record.
 type book struct {
 	rows.Owner
 	state
 	stored state
-	shard  bool // of a followee, not its own
+	shard  bool // the owner is a shard
 }
 
-// onBook calls f with the record's own book and writes the state if f has changed it.
+// onBook calls f with the book of the record's owner, and writes the state if f changed it.
 func onBook(tx *rows.Tx, f func(b *book) error) error {
 	b := book{Owner: tx.Own()}
 	_, b.shard = followeeOf(tx.Key())

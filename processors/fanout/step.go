@@ -5,28 +5,28 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// step gathers the followers of one step of a walk by the partition of their pools. It is used again and again: a step
-// over some dozens of followers allocates one string for each partition that has any.
+// step collects the followers of one step of a walk by the partition of their pools. It is reused: a step allocates one
+// string for each partition that has any followers.
 type step struct {
 	limit  int
 	shares []share // by partition
 	n      int     // followers taken
-	last   []byte  // the one taken last
-	more   bool    // there are more than limit
+	last   []byte  // the last one taken
+	more   bool    // there are more followers than limit
 	users  []schemas.UserID
 }
 
-// share is what one partition has of a step.
+// share holds the followers of one partition.
 type share struct {
-	names   []byte // one after the other
-	ends    []int  // of each name
+	names   []byte // concatenated
+	ends    []int  // end of each name
 	weights []float32
 	uneven  bool // a weight is not 1
 }
 
 func newStep(partitions int32) *step { return &step{shares: make([]share, partitions)} }
 
-// reset forgets the followers and keeps the memory.
+// reset removes the followers and keeps the memory.
 func (s *step) reset(limit int) {
 	s.limit = limit
 	for i := range s.shares {
@@ -36,7 +36,7 @@ func (s *step) reset(limit int) {
 	s.n, s.last, s.more = 0, s.last[:0], false
 }
 
-// add takes a follower, and says whether the step takes more: it does not once it has met one more than its limit.
+// add takes a follower and reports whether the step takes more. It returns false for the first follower beyond the limit.
 func (s *step) add(user []byte, weight float32) bool {
 	if s.n == s.limit {
 		s.more = true
@@ -52,7 +52,7 @@ func (s *step) add(user []byte, weight float32) bool {
 	return true
 }
 
-// share returns the followers of a partition with their weights, no weights if all are 1. Users is valid until the next
+// share returns the followers of a partition and their weights; weights is nil if all are 1. users is valid until the next
 // call, weights until the next reset.
 func (s *step) share(partition int) (users []schemas.UserID, weights []float32) {
 	sh := &s.shares[partition]
@@ -68,7 +68,8 @@ func (s *step) share(partition int) (users []schemas.UserID, weights []float32) 
 	return s.users, weights
 }
 
-// shareFrom returns the first partition with followers in the order from the given one on, -1 if none has any.
+// shareFrom returns the first partition that has followers, starting at first and wrapping around. It returns -1 if none
+// has any.
 func (s *step) shareFrom(first int) int {
 	for n := range s.shares {
 		if p := (first + n) % len(s.shares); len(s.shares[p].ends) > 0 {

@@ -18,7 +18,7 @@ func TestStepGathersFollowersByPartition(t *testing.T) {
 		st.reset(20)
 		n := rapid.IntRange(0, 40).Draw(t, "followers")
 		want := make([]schemas.Delivery, partitions)
-		from, first := rapid.IntRange(0, partitions-1).Draw(t, "from"), partitions // how far behind from
+		from, first := rapid.IntRange(0, partitions-1).Draw(t, "from"), partitions // distance from from
 		for i := range n {
 			user := schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 1000).Draw(t, "user")))
 			weight := rapid.SampledFrom([]float32{1, 1, 1, 2.5}).Draw(t, "weight")

@@ -10,17 +10,19 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Timeouts. The record that continues a walk travels with a delivery and comes back when the pools have applied that. The
-// owner keeps a copy of it, with one timer for as long as walks of several steps run. If the step that was expected when the
-// timer was set is still expected when it fires, it is taken from the copy, under the next number; the late one has the wrong
-// number and is dropped. So no follower is delivered to twice, and a partition that stands or a delivery among the dead
-// letters delays the other followers by one to two timeouts for each step that waits for it.
+// Timeouts. The record that continues a walk travels with a delivery and returns when the pools have applied the delivery.
+// The owner keeps a copy of the record, and one timer for as long as walks of several steps run.
+//
+// If the same step is expected when the timer is set and when it fires, the owner sends the copy with the next number. The
+// late record then has the wrong number and is dropped, so no follower receives a delivery twice. A partition that makes no
+// progress, or a delivery in the dead-letter topic, delays the other followers by one to two timeouts for each step that
+// waits for it.
 
-// expected is the row of the step that continues the walk with the turn. There is one as long as its timer is set.
+// expected is the row of the step that continues the running walk. It exists as long as its timer is set.
 type expected struct {
-	timer  schemas.Micros // when it fires
-	number uint64         // that was expected when it was set
-	step   []byte         // the record of the step that was expected last
+	timer  schemas.Micros // when the timer fires
+	number uint64         // number of the step that was expected when the timer was set
+	step   []byte         // record of the step that was expected last
 }
 
 func appendExpected(b []byte, e expected) []byte {
@@ -28,7 +30,7 @@ func appendExpected(b []byte, e expected) []byte {
 	return append(binary.BigEndian.AppendUint64(b, e.number), e.step...)
 }
 
-// parseExpected reads a row's value; nil is no timer.
+// parseExpected parses a row's value. For nil it returns nil: no timer is set.
 func parseExpected(value []byte) (*expected, error) {
 	const head = 16
 	switch {
@@ -42,13 +44,13 @@ func parseExpected(value []byte) (*expected, error) {
 	}, nil
 }
 
-// isLate reports whether a step has been expected since the timer was set. steps is the number expected now: once the step has
-// come back, there is another one, or none.
+// isLate reports whether the same step has been expected since the timer was set. steps is the number that is expected now.
+// Once the step has returned, another step or none is expected.
 func (e *expected) isLate(s *schemas.FanoutStep, steps uint64) bool {
 	return e.number == steps && uint64(s.Number) == steps
 }
 
-// expectedRow names the row and its timer.
+// expectedRow returns the name of the row and of its timer.
 func expectedRow() []byte { return []byte{rowStep} }
 
 func (b *book) expected() (*expected, error) {
@@ -59,7 +61,7 @@ func (b *book) expected() (*expected, error) {
 	return parseExpected(value)
 }
 
-// expectStep prepares for a step that does not come back. Without Config.StepTimeout there is no timer.
+// expectStep stores a copy of the next step and sets the timer if none is set. Without Config.StepTimeout it does nothing.
 func (g *group) expectStep(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 	if g.cfg.StepTimeout == 0 {
 		return nil
@@ -102,7 +104,7 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, _ time.Time) err
 	return schemas.Bad(fmt.Sprintf("unknown timer %q", name))
 }
 
-// timeOut continues a walk whose step has not come back, and sets the timer again while walks run.
+// timeOut continues a walk whose step has not returned, and sets the timer again while walks run.
 func (g *group) timeOut(tx *rows.Tx, b *book) error {
 	e, err := b.expected()
 	if err != nil || e == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// relayBut is relay, without the deliveries of a partition: they are dead letters, or the partition stands.
+// relayBut is relay, except that it does not process the deliveries of one partition: they are dead letters, or the
+// partition makes no progress.
 func relayBut(w *proctest.Wire, held int32) rows.Group {
 	g := relay(w)
 	g.Inputs = []rows.Input{rows.Batched(w.Streams.Deliveries, func(tx *rows.Tx, d *schemas.Delivery) error {
@@ -25,8 +26,8 @@ func relayBut(w *proctest.Wire, held int32) rows.Group {
 	return g
 }
 
-// The deliveries to one partition are held, over a crash. By timeouts the walks reach every follower all the same, each
-// version once, also when the held deliveries are applied in the end.
+// The deliveries to one partition are held across a crash. The timeouts continue the walks, and every follower gets each
+// version once, even when the held deliveries are applied at the end.
 func TestWalk_ContinuesWithoutAPartitionThatStands(t *testing.T) {
 	for name, spread := range map[string]int{"in one place": never, "spread": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +85,7 @@ func TestWalk_ContinuesWithoutAPartitionThatStands(t *testing.T) {
 	}
 }
 
-// ownerIn returns a name in a partition.
+// ownerIn returns a name that maps to a partition.
 func ownerIn(partition, partitions int32) string {
 	for n := 0; ; n++ {
 		if name := fmt.Sprint("owner-", n); topics.Partition(name, partitions) == partition {

@@ -9,12 +9,12 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// step works off a record of the loop.
+// step processes a record of fanout-loop.
 func (g *group) step(tx *rows.Tx, s *schemas.FanoutStep) error {
 	if err := checkStep(tx.Key(), s); err != nil {
 		return err
 	}
-	if g.isGone(s.Followee) { // its edges are being taken away: nothing may be put behind that
+	if g.isGone(s.Followee) { // its edges are being erased: nothing may be added after that
 		tx.Count(dropDeletedUser)
 		return g.giveNoMore(tx, s)
 	}
@@ -41,7 +41,7 @@ func (g *group) step(tx *rows.Tx, s *schemas.FanoutStep) error {
 	})
 }
 
-// giveNoMore answers one who came back, and whom a followee who is gone can bring nothing more.
+// giveNoMore ends the backfill of a reactivated user whose followee is deleted.
 func (g *group) giveNoMore(tx *rows.Tx, s *schemas.FanoutStep) error {
 	if s.Kind != schemas.GiveStep {
 		return nil
@@ -88,8 +88,8 @@ func checkWalk(s *schemas.FanoutStep) error {
 	return nil
 }
 
-// take takes a step of a walk, or has the walk wait: walks of one owner take turns, so that an account which publishes a
-// lot delays itself and not the others.
+// take runs a step of a walk, or queues the walk while another one runs. Walks of one owner take turns, so that an account
+// that publishes a lot delays only itself.
 func (g *group) take(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 	if b.busy && !s.Turn {
 		return g.enqueue(tx, b, s)
@@ -122,16 +122,16 @@ func (g *group) take(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 	return g.finish(tx, b, s)
 }
 
-// stepEdges is how many followers a step takes: fewer of a pin with long ids, whose rows must fit what a record of the
-// pools may write.
+// stepEdges returns the number of followers of a step. It is lower for a pin with long ids, because the rows that a
+// delivery writes must fit the bounds of one record of the pools.
 func (g *group) stepEdges(pin *schemas.DeliveredPin) int {
 	const mostBytes, owner = 768 << 10, 300
 	return min(g.cfg.StepEdges, 1+mostBytes/(owner+len(pin.Pin)+pin.MaxEncodedBytes()))
 }
 
-// gather takes the next followers, and says whether the last one is among those who are away.
+// gather collects the next followers, and reports whether the last one is inactive.
 func (b *book) gather(st *step, s *schemas.FanoutStep) (inAway bool, err error) {
-	if b.edgeless() { // as most boards are: a scan that finds nothing costs as much as one that does
+	if b.edgeless() { // most boards have none, and an empty scan costs as much as any other
 		return s.Away, nil
 	}
 	visit := func(row, value []byte) bool { return st.add(row[1:], liveWeight(value)) }
@@ -149,20 +149,20 @@ func (b *book) gather(st *step, s *schemas.FanoutStep) (inAway bool, err error) 
 	return s.Away || st.n > before, err
 }
 
-// edgeless says whether it is certain that there are no edges here.
+// edgeless reports whether the owner certainly has no edges.
 func (b *book) edgeless() bool { return !b.shard && (b.followers == 0 || b.spread && !b.moving) }
 
-// walkFrom scans the edges of a kind behind those of a follower, "" for all.
+// walkFrom returns a scan of the edges of a kind after those of a follower. An empty follower starts at the first.
 func walkFrom(kind byte, after schemas.UserID) rows.Scan {
 	scan := rows.Scan{Prefix: []byte{kind}}
 	if after != "" {
-		scan.From = append(rowOf(kind, after), 0) // the first name that can follow it
+		scan.From = append(rowOf(kind, after), 0) // the first name after it
 	}
 	return scan
 }
 
-// then returns what is to be done once the deliveries of a step have been applied: the next step, or the word that the
-// walk has come to its end, nil if nobody waits for that.
+// then returns the step to send after the deliveries of a step have been applied: the next step, or the DoneStep of a walk
+// that switches a followee to push. It returns nil if nothing follows.
 func (g *group) then(tx *rows.Tx, b *book, s *schemas.FanoutStep, st *step, inAway bool) (*successor, error) {
 	followee, _ := followeeOf(tx.Key())
 	next := successor{owner: tx.Key()}
@@ -180,15 +180,15 @@ func (g *group) then(tx *rows.Tx, b *book, s *schemas.FanoutStep, st *step, inAw
 	return &next, nil
 }
 
-// successor is the step that comes after another, and the owner it is sent to.
+// successor is the step that follows another one, and the owner that receives it.
 type successor struct {
 	owner string
 	step  *schemas.FanoutStep
 }
 
-// bring delivers a pin to the followers of a step. What is to be done then goes with one of the deliveries: the pools send
-// it on when they have applied that. It is another partition's with each step, so that one that stands delays few of them.
-// Without any delivery it is sent at once.
+// bring delivers a pin to the followers of a step. One of the deliveries carries then, which the pools send after they have
+// applied that delivery. Each step uses the delivery of another partition, so that a partition that makes no progress
+// delays few steps. Without any delivery, bring sends then itself.
 func (g *group) bring(tx *rows.Tx, b *book, st *step, s *schemas.FanoutStep, then *successor) error {
 	carrier := st.shareFrom(int(b.steps % uint64(g.partitions)))
 	if carrier < 0 {
@@ -217,7 +217,7 @@ func (g *group) bring(tx *rows.Tx, b *book, st *step, s *schemas.FanoutStep, the
 	return nil
 }
 
-// finish ends a walk among these edges: it goes on in the shards, and the next one here has its turn.
+// finish ends a walk among the owner's edges. It continues the walk in the shards and starts the next queued walk.
 func (g *group) finish(tx *rows.Tx, b *book, s *schemas.FanoutStep) error {
 	if !s.All {
 		tx.Effect(effectAway, b.away)

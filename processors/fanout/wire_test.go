@@ -31,9 +31,9 @@ const (
 	halfLife = time.Hour
 )
 
-const never = 1_000_000_000 // a threshold that nobody passes
+const never = 1_000_000_000 // a threshold that is never exceeded
 
-// relay stands for the pools: it applies deliveries, and sends on what is to be done then, unless of those of one pin.
+// relay replaces the pools: it applies deliveries and sends the steps that they carry, except for those of the given pins.
 func relay(w *proctest.Wire, but ...schemas.PinID) rows.Group {
 	return rows.Group{
 		Name: topics.Pools,
@@ -61,7 +61,7 @@ func publish(w *proctest.Wire, events ...*schemas.FollowEvent) {
 	}
 }
 
-// pinOf is the first version of a pin of an author, made at a time.
+// pinOf returns the first version of an author's pin, created at the given time.
 func pinOf(author schemas.UserID, n int, at schemas.Micros) schemas.PinVersion {
 	return schemas.PinVersion{
 		Pin: schemas.PinID(fmt.Sprintf("pin:%d", n)), Version: schemas.Version(base + at), Created: base + at, Quality: 1,
@@ -75,7 +75,7 @@ func announce(w *proctest.Wire, followee schemas.Followee, versions ...schemas.P
 	}
 }
 
-// brought is one version of a pin that reached a user.
+// brought is one version of a pin that a user received.
 type brought struct {
 	User    schemas.UserID
 	Pin     schemas.PinID
@@ -83,7 +83,8 @@ type brought struct {
 	Weight  float32
 }
 
-// deliveries returns what reached users from a followee, each record in the partition of its users.
+// deliveries returns the versions that users received from a followee, and the number of records. It verifies that each
+// record is in the partition of its users.
 func deliveries(t *testing.T, w *proctest.Wire, followee string) (list []brought, records int) {
 	t.Helper()
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
@@ -120,7 +121,7 @@ func expect(t *testing.T, w *proctest.Wire, followee string, want []brought) {
 	}
 }
 
-// edgesOf returns the newest edge of each register, as a reader of the topic ends up with them.
+// edgesOf returns the newest edge of each register.
 func edgesOf(w *proctest.Wire, other schemas.ID) map[string]schemas.Edge {
 	last := map[string]schemas.Edge{}
 	for _, r := range proctest.Drain(w, w.Streams.Edges) {
@@ -131,8 +132,8 @@ func edgesOf(w *proctest.Wire, other schemas.ID) map[string]schemas.Edge {
 	return last
 }
 
-// Followers come and go in any order, again and again; then pins are published to those who stayed; the process is
-// killed in between. Every follower gets every version exactly once, in steps of three.
+// Followers follow and unfollow repeatedly, in any order. Then pins are published, while the process is killed several
+// times. Every current follower gets every version exactly once, in steps of three.
 func TestEveryFollowerGetsEveryVersionOnceThroughKills(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -144,7 +145,7 @@ func TestEveryFollowerGetsEveryVersionOnceThroughKills(t *testing.T) {
 	live := map[schemas.UserID]bool{}
 	for u := range 20 {
 		user := schemas.UserID(fmt.Sprintf("user:%d", u))
-		for i := range 4 { // ends with a follow by the odd
+		for i := range 4 { // odd users end with a follow
 			verb := []schemas.Verb{schemas.Follow, schemas.Unfollow}[(u+i)%2]
 			live[user] = verb == schemas.Follow
 			events = append(events, follow(fmt.Sprintf("f%d-%d", u, i), schemas.Micros(i), user, verb, author))
@@ -185,13 +186,14 @@ func TestEveryFollowerGetsEveryVersionOnceThroughKills(t *testing.T) {
 	slices.SortFunc(want, byUser)
 	expect(t, w, author, want)
 	steps := proctest.Drain(w, w.Streams.FanoutLoop)
-	// Ten followers: 3, 3, 3, 1; and one more for a walk that had to wait for its turn.
+	// Ten followers: 3, 3, 3, 1; and one more for a walk that was queued.
 	if got, least := len(steps), pins*3; got < least || got > least+pins {
 		t.Errorf("%d loop records, want %d, and at most one more a pin", got, least)
 	}
 }
 
-// liveEdges returns the followers among the edges of a followee and its shards, those who are away by "~" before.
+// liveEdges returns the followers among the edges of a followee and its shards, with the owner of each edge. Inactive
+// followers have the prefix "~".
 func liveEdges(w *proctest.Wire, followee string) map[string]string {
 	at := map[string]string{}
 	for _, row := range w.Rows(topics.Fanout, "") {
@@ -209,8 +211,8 @@ func liveEdges(w *proctest.Wire, followee string) map[string]string {
 	return at
 }
 
-// Followers come, go, go away, come back and weigh while their edges are moved to the shards one by one and the process
-// is killed: in the end each edge is in the shard of its follower's partition, and nowhere else.
+// Followers follow, unfollow, become inactive, are reactivated and change their weights while the edges move to the shards
+// and the process is killed. In the end each edge is in the shard of its follower's partition, and nowhere else.
 func TestEdgesMoveToTheShards(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -239,9 +241,9 @@ func TestEdgesMoveToTheShards(t *testing.T) {
 			proctest.Publish(w, w.Streams.EdgeWeights, author,
 				&schemas.EdgeWeight{Followee: author, User: u, Weight: float32(i), Time: base + schemas.Micros(i)})
 		default:
-			mode(u, rng.IntN(2) == 0) // in what order with the follows is for nobody to say
+			mode(u, rng.IntN(2) == 0) // the order of modes and follows is undefined
 		}
-		if i%20 == 19 { // or one topic is read to its end before the other
+		if i%20 == 19 { // otherwise one topic may be read to its end before the other
 			w.WaitIdle()
 		}
 		if i%150 == 100 {
@@ -274,7 +276,7 @@ func TestEdgesMoveToTheShards(t *testing.T) {
 	}
 }
 
-// Those who are away when the edges are moved are away in the shards.
+// Inactive edges stay inactive when they move to the shards.
 func TestAwayEdgesMoveAway(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -305,7 +307,7 @@ func TestAwayEdgesMoveAway(t *testing.T) {
 	if len(got) != len(want) {
 		t.Errorf("%d edges, want %d", len(got), len(want))
 	}
-	// A new pin passes those who are away by, a version of it does not.
+	// A new pin skips inactive followers; a later version of it does not.
 	first := pinOf(author, 1, 0)
 	second := first
 	second.Version++
@@ -321,7 +323,7 @@ func TestAwayEdgesMoveAway(t *testing.T) {
 	}
 }
 
-// slots returns the pins in a followee's slots: true for those that are gone.
+// slots returns the pins in a followee's slots; the value is true for withdrawn pins.
 func slots(t *testing.T, w *proctest.Wire, followee string) map[schemas.PinID]bool {
 	t.Helper()
 	at := map[string]*schemas.PulledPin{}
@@ -343,7 +345,7 @@ func slots(t *testing.T, w *proctest.Wire, followee string) map[schemas.PinID]bo
 	return pins
 }
 
-// bestOf is the brute force: the newest version of each pin, and of these the best, whether they are gone or not.
+// bestOf is a brute-force oracle: the newest version of each pin, and of these the n best of each class.
 func bestOf(said []schemas.PinVersion, n int) map[schemas.PinID]bool {
 	newest := map[schemas.PinID]schemas.PinVersion{}
 	for _, v := range said {
@@ -369,8 +371,9 @@ func bestOf(said []schemas.PinVersion, n int) map[schemas.PinID]bool {
 	return best
 }
 
-// Followers come and go over the threshold while pins come, change and go, and the process is killed: a pulled followee's
-// slots hold its best pins and what is gone, each once and no more than the cap; those of a pushed one are empty.
+// The number of followers crosses the threshold repeatedly while pins are added, changed and deleted, and the process is
+// killed. The slots of a pulled followee hold its best pins and the withdrawn ones, each once and within the cap. Those of
+// a pushed followee are empty.
 func TestSlotsHoldTheBestWhilePulled(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -383,13 +386,13 @@ func TestSlotsHoldTheBestWhilePulled(t *testing.T) {
 	for round := range 12 {
 		for range 8 {
 			p := pinOf(author, rng.IntN(20), 0)
-			p.Created += schemas.Micros(len(p.Pin)*1e6) + schemas.Micros(p.Pin[len(p.Pin)-1])*1e6 // always the same of a pin; with ties
+			p.Created += schemas.Micros(len(p.Pin)*1e6) + schemas.Micros(p.Pin[len(p.Pin)-1])*1e6 // constant for each pin; with ties
 			version++
 			p.Version, p.Deleted = version, rng.IntN(3) == 0
 			announce(w, author, p)
 			said = append(said, p)
 		}
-		for verb, n := schemas.Follow, 0; n < 4; n++ { // none, four, none …
+		for verb, n := schemas.Follow, 0; n < 4; n++ { // no followers, four, none …
 			if round%2 == 1 {
 				verb = schemas.Unfollow
 			}
@@ -406,7 +409,7 @@ func TestSlotsHoldTheBestWhilePulled(t *testing.T) {
 			want = bestOf(said, most)
 		}
 		got := slots(t, w, author)
-		if followers > 0 { // what was dropped for a better one that is gone by now does not come back
+		if followers > 0 { // a pin that was dropped for a better one does not return when the better one is deleted
 			for pin, gone := range got {
 				if is, ok := want[pin]; ok && is != gone {
 					t.Errorf("round %d: %s gone: %v, want %v", round, pin, gone, is)
@@ -423,7 +426,7 @@ func TestSlotsHoldTheBestWhilePulled(t *testing.T) {
 	}
 }
 
-// With additions only the slots hold the best exactly, in whatever order they come.
+// With additions only, the slots hold exactly the best pins, whatever the order of arrival.
 func TestSlotsHoldTheBestExactly(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -431,7 +434,7 @@ func TestSlotsHoldTheBestExactly(t *testing.T) {
 	w.Start("a", group(w, fanout.Config{HalfLife: halfLife, StepEdges: 2, Recents: most, PullAbove: 0, SpreadAbove: never}))
 	var said []schemas.PinVersion
 	order := rand.New(rand.NewPCG(11, 12)).Perm(60)
-	for i, n := range append(order, 60, 61) { // the last two are the lowest
+	for i, n := range append(order, 60, 61) { // the last two have the lowest scores
 		p := pinOf("user:a", n, schemas.Micros(n/2%30)*1e6)
 		p.Board, p.Deleted = author, n%4 == 0
 		said = append(said, p)
@@ -448,7 +451,7 @@ func TestSlotsHoldTheBestExactly(t *testing.T) {
 	}
 }
 
-// A followee that is pushed again keeps its slots until the pools have applied the last of what is brought back.
+// A followee that is pushed again keeps its slots until the pools have applied the last delivery of its recents.
 func TestSlotsAreFreedWhenEverybodyHasThePins(t *testing.T) {
 	t.Parallel()
 	t.Run("to the end", func(t *testing.T) { testSlotsAreFreed(t, 0) })
@@ -470,7 +473,7 @@ func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
 		t.Fatalf("deliveries %v of a pulled followee, %d slots", list, len(slots(t, w, author)))
 	}
 	publish(w, follow("less", 1, "user:0", schemas.Unfollow, author))
-	w.WaitIdle() // the pools do not run: the first step waits for them
+	w.WaitIdle() // the pools group does not run: the first step waits for it
 	if got := len(slots(t, w, author)); got != 2 {
 		t.Errorf("%d slots while the pins are being brought back, want 2", got)
 	}
@@ -492,7 +495,7 @@ func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
 	expect(t, w, author, want)
 }
 
-// A cap that was lowered is come to in steps that the bounds of a record allow.
+// A lowered cap is enforced in steps that fit the bounds of a record.
 func TestLoweredCapOfRecents(t *testing.T) {
 	t.Parallel()
 	t.Run("pushed", func(t *testing.T) { testLoweredCap(t, never) })
@@ -533,8 +536,9 @@ func testLoweredCap(t *testing.T, above int) {
 	}
 }
 
-// Pins come and change, and followers, while the many slots of a followee are emptied step by step: it is pulled again, and
-// its slots hold the best. The bounds of a record are the least that rows take, and the process is killed.
+// Pins and followers arrive while the many slots of a followee are freed step by step. The followee is pulled again, and
+// its slots hold the best pins. The bounds of a record are the minimum that package rows accepts, and the process is
+// killed.
 func TestSlotsAreTakenAgainWhileTheyAreFreed(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -564,7 +568,7 @@ func TestSlotsAreTakenAgainWhileTheyAreFreed(t *testing.T) {
 		t.Fatalf("%d slots, want %d and 200 of what is gone", len(got), most)
 	}
 	m := member(3)
-	say(600, 2e6) // it is pushed from here on
+	say(600, 2e6) // the followee is pushed from here on
 	w.Eventually("slots are freed", func() bool { return len(slots(t, w, author)) < most })
 	m.Kill()
 	m.Restart()
@@ -573,7 +577,7 @@ func TestSlotsAreTakenAgainWhileTheyAreFreed(t *testing.T) {
 		join(n)
 	}
 	w.WaitIdle()
-	say(900, 4e6) // if it was being freed at the last one
+	say(900, 4e6) // triggers the switch if slots were being freed at the last publication
 	w.WaitIdle()
 	if diff := gocmp.Diff(bestOf(said, most), slots(t, w, author)); diff != "" {
 		t.Errorf("pins in slots, true if gone (-want +got):\n%s", diff)
@@ -590,7 +594,7 @@ func TestSlotsAreTakenAgainWhileTheyAreFreed(t *testing.T) {
 	}
 }
 
-// longPin is one of an author whose interests have ids of the longest.
+// longPin returns a pin whose interests have long ids.
 func longPin(author schemas.UserID, n int) schemas.PinVersion {
 	p := pinOf(author, n, schemas.Micros(n))
 	p.Interests = nil
@@ -600,8 +604,7 @@ func longPin(author schemas.UserID, n int) schemas.PinVersion {
 	return p
 }
 
-// A new follower is brought the best that a followee keeps and no more, also where these go in portions and more are there, for
-// want of a trim.
+// A backfill delivers the best recents and no more, also when it takes several portions and a trim is due.
 func TestBackfillInPortionsIsOfTheBest(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -630,7 +633,7 @@ func TestBackfillInPortionsIsOfTheBest(t *testing.T) {
 	}
 }
 
-// going is one user who is gone from a moment on.
+// going is a set of deleted users that contains user once gone is set.
 type going struct {
 	user schemas.UserID
 	gone atomic.Bool
@@ -640,8 +643,8 @@ func (g *going) Has(user schemas.UserID) bool { return user == g.user && g.gone.
 
 func (g *going) Note(schemas.UserID, schemas.Micros) {}
 
-// A followee who is deleted between two portions of a back-fill answers all the same: whoever asked waits for as many answers as
-// there were questions.
+// A followee that is deleted between two portions of a backfill still answers: the user waits for as many answers as there
+// were requests.
 func TestFolloweeWhoGoesInTheMiddleAnswers(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -655,7 +658,7 @@ func TestFolloweeWhoGoesInTheMiddleAnswers(t *testing.T) {
 	}
 	w.WaitIdle()
 	before, _ := deliveries(t, w, author)
-	leaver.gone.Store(true) // its rows are there until the erasure comes
+	leaver.gone.Store(true) // its rows exist until the erasure arrives
 	proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, Asked: asked})
 	w.WaitIdle()
 	answers := 0
@@ -672,8 +675,8 @@ func TestFolloweeWhoGoesInTheMiddleAnswers(t *testing.T) {
 	}
 }
 
-// Pins with the longest facets there can be: what one record does stays small, and nothing is left out for it, by
-// back-fills, walks, and switches in both directions.
+// For pins with the longest facets, the effect of each record stays small and complete in backfills, walks and switches in
+// both directions.
 func TestLongPinsGoInPortions(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -732,8 +735,8 @@ func TestLongPinsGoInPortions(t *testing.T) {
 	}
 }
 
-// Many pins of one followee at once: in every partition a walk begins when the one before it has ended, so that never
-// more than a step of it stands before the deliveries of others.
+// Many pins of one followee are published at once. In every partition a walk starts after the previous one has ended, so
+// that at most one step of it precedes the deliveries of others.
 func TestWalksOfOneFolloweeTakeTurns(t *testing.T) {
 	for name, spread := range map[string]int{"in one place": never, "spread": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -788,7 +791,7 @@ func TestFanout(t *testing.T) {
 		"an unfollowed one gets nothing further": testUnfollow,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each has followees of its own, and mostly waits
+			t.Parallel() // each case has its own followees and mostly waits
 			run(t, w)
 		})
 	}
@@ -799,9 +802,9 @@ func testBackfill(t *testing.T, w *proctest.Wire) {
 	for _, n := range rand.New(rand.NewPCG(3, 4)).Perm(20) {
 		p := pinOf("user:back", 100+n, schemas.Micros(n)*1e6)
 		if n == 0 {
-			p.Quality = 1e6 // as good as 14 half-lives
+			p.Quality = 1e6 // worth 14 time constants
 		}
-		if n != 19 { // the newest is not the board's any more, which a new follower has to learn
+		if n != 19 { // the newest pin is no longer the board's, which a new follower has to learn
 			p.Board = "board:back"
 		}
 		announce(w, "board:back", p)
@@ -812,7 +815,7 @@ func testBackfill(t *testing.T, w *proctest.Wire) {
 	slices.SortFunc(want, func(a, b brought) int { return cmp.Compare(a.Pin, b.Pin) })
 	w.WaitIdle()
 	publish(w, follow("back", 0, "user:fan", schemas.Follow, "board:back"),
-		follow("again", 1, "user:fan", schemas.Follow, "board:back")) // brings nothing more
+		follow("again", 1, "user:fan", schemas.Follow, "board:back")) // delivers nothing more
 	w.WaitIdle()
 	expect(t, w, "board:back", want)
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
@@ -824,7 +827,7 @@ func testBackfill(t *testing.T, w *proctest.Wire) {
 	}
 }
 
-// rowsOf returns what the rows of a kind that an owner has are named by.
+// rowsOf returns the names of an owner's rows of a kind, without the first byte.
 func rowsOf(w *proctest.Wire, owner string, kind byte) (names []string) {
 	for _, row := range w.Rows(topics.Fanout, owner) {
 		if row.Name[0] == kind {
@@ -834,7 +837,7 @@ func rowsOf(w *proctest.Wire, owner string, kind byte) (names []string) {
 	return names
 }
 
-// deletionOf is the version that says of a pin that it is deleted: it names nobody any more.
+// deletionOf returns the version that deletes a pin: it has no facets.
 func deletionOf(p schemas.PinVersion) schemas.PinVersion {
 	p.Version++
 	p.Facets, p.Deleted = schemas.Facets{}, true
@@ -879,8 +882,8 @@ func testTrim(t *testing.T, w *proctest.Wire) {
 	}
 }
 
-// An earlier create of another author's makes a pin theirs that its former author's recents do not have any more: with the
-// former author goes what is still theirs, and nothing else.
+// An earlier create by another author takes over a pin that the recents of its former author have dropped. The erasure of
+// the former author deletes only the pins that are still that author's.
 func testFormerAuthor(t *testing.T, w *proctest.Wire) {
 	const author, pins = "user:former", 60
 	var all []schemas.PinVersion
@@ -936,7 +939,7 @@ func testRecords(t *testing.T, w *proctest.Wire) {
 		t.Errorf("%d deliveries in %d records, want 100 in %d", len(got), records, w.Kafka.Partitions)
 	}
 	for _, r := range proctest.Drain(w, w.Streams.FanoutLoop) {
-		if r.Key == "user:rec" { // others were trimmed
+		if r.Key == "user:rec" { // other owners send trim steps
 			t.Errorf("loop record of %s", r.Key)
 		}
 	}
@@ -958,7 +961,7 @@ func testVersions(t *testing.T, w *proctest.Wire) {
 	w.WaitIdle()
 	expect(t, w, "user:ver", []brought{
 		{"user:fan", first.Pin, first.Version, 1}, {"user:fan", first.Pin, second.Version, 1}, {"user:fan", first.Pin, third.Version, 1},
-		{"user:late", first.Pin, third.Version, 1}, // that it is deleted
+		{"user:late", first.Pin, third.Version, 1}, // the deletion
 	})
 }
 
@@ -967,12 +970,12 @@ func testWeights(t *testing.T, w *proctest.Wire) {
 		proctest.Publish(w, w.Streams.EdgeWeights, "user:wei",
 			&schemas.EdgeWeight{Followee: "user:wei", User: user, Weight: weight, Time: base + at})
 	}
-	weigh("user:early", 2, 1) // before the follow
+	weigh("user:early", 2, 1)
 	w.WaitIdle()
 	publish(w, follow("w1", 0, "user:early", schemas.Follow, "user:wei"), follow("w2", 0, "user:later", schemas.Follow, "user:wei"))
 	w.WaitIdle()
 	weigh("user:later", 3, 5)
-	weigh("user:later", 9, 4) // older
+	weigh("user:later", 9, 4)
 	weigh("user:stranger", 3, 1)
 	w.WaitIdle()
 	announce(w, "user:wei", pinOf("user:wei", 900, 0))
@@ -987,8 +990,8 @@ func testWeights(t *testing.T, w *proctest.Wire) {
 	})
 }
 
-// A weight of 1 leaves no row of one who never followed, nor does any weight of one who is gone. Of whoever follows, or did, the
-// row stays, so that an older weight that is late changes nothing.
+// A weight of 1 leaves no row for a user who never followed, and a deleted user's weight leaves none either. For a user
+// with a register the row stays, so that an older weight that arrives late changes nothing.
 func TestWeightsThatSayNothingAreNotKept(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -1026,8 +1029,8 @@ func TestWeightsThatSayNothingAreNotKept(t *testing.T) {
 func testBlocks(t *testing.T, w *proctest.Wire) {
 	publish(w,
 		follow("b1", 1, "user:a", schemas.Block, "user:blo"),
-		follow("b2", 1, "user:a", schemas.Unblock, "user:blo"), // at the same time: loses
-		follow("b3", 1, "user:a", schemas.Follow, "user:blo"),  // another register
+		follow("b2", 1, "user:a", schemas.Unblock, "user:blo"), // same time: loses the tie
+		follow("b3", 1, "user:a", schemas.Follow, "user:blo"),
 		follow("b4", 1, "user:a", schemas.Block, "board:blo"))
 	w.WaitIdle()
 	want := map[string]schemas.Edge{
@@ -1055,7 +1058,7 @@ func testDeadLetters(t *testing.T, w *proctest.Wire) {
 	arrival := time.Now().Truncate(time.Millisecond)
 	latest, later := follow("d4", 0, "user:b", schemas.Follow, key), follow("d5", 0, "user:c", schemas.Follow, key)
 	latest.Time = schemas.MicrosOf(arrival.Add(schemas.MaxAhead))
-	later.Time = latest.Time + 1 // of the future
+	later.Time = latest.Time + 1 // too far in the future
 	proctest.PublishAt(w, w.Streams.Follows, arrival, key, latest, later)
 	w.WaitIdle()
 	if got := len(proctest.Drain(w, w.Streams.DeadLetters)) - before; got != 6 {
