@@ -970,12 +970,12 @@ func testWeights(t *testing.T, w *proctest.Wire) {
 		proctest.Publish(w, w.Streams.EdgeWeights, "user:wei",
 			&schemas.EdgeWeight{Followee: "user:wei", User: user, Weight: weight, Time: base + at})
 	}
-	weigh("user:early", 2, 1)
+	weigh("user:early", 2, 1) // before the follow
 	w.WaitIdle()
 	publish(w, follow("w1", 0, "user:early", schemas.Follow, "user:wei"), follow("w2", 0, "user:later", schemas.Follow, "user:wei"))
 	w.WaitIdle()
 	weigh("user:later", 3, 5)
-	weigh("user:later", 9, 4)
+	weigh("user:later", 9, 4) // older: ignored
 	weigh("user:stranger", 3, 1)
 	w.WaitIdle()
 	announce(w, "user:wei", pinOf("user:wei", 900, 0))

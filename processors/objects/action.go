@@ -2,7 +2,7 @@ package objects
 
 import "github.com/smartfeed/smartfeed/schemas"
 
-// enrich returns the action in the standard form, with the attributes of its pin and without its actor's.
+// enrich returns the action in the standard form, with the attributes of its pin and without those of its actor.
 func enrich(e *schemas.ActionEvent, a schemas.ObjectAttributes) *schemas.EnrichedAction {
 	return &schemas.EnrichedAction{
 		ID:        e.ID,
@@ -17,8 +17,8 @@ func enrich(e *schemas.ActionEvent, a schemas.ObjectAttributes) *schemas.Enriche
 	}
 }
 
-// attributes returns what actions are joined with of one version of a pin. The author is that of the pin, whoever sent
-// the version, and so are its creation and quality; its number is the newest.
+// attributes returns the attributes of a version that actions are joined with. The author, creation and quality are those
+// of the pin, regardless of who sent the version. The version number is the newest.
 func attributes(p *pin, version *schemas.PinEvent) schemas.ObjectAttributes {
 	now := p.version()
 	return schemas.ObjectAttributes{
@@ -31,7 +31,7 @@ func attributes(p *pin, version *schemas.PinEvent) schemas.ObjectAttributes {
 	}
 }
 
-// stepOf returns the start of the step of counts that t falls into.
+// stepOf returns the start of the step of counts that contains t.
 func stepOf(t schemas.Micros) schemas.Micros {
 	rest := t % schemas.ItemStep
 	if rest < 0 { // before 1970

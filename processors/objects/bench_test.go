@@ -10,7 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// A backlog of pins with five followees each, worked off on the embedded broker in the same process.
+// Processes a backlog of pins with five followees each on the embedded broker in the same process.
 func BenchmarkPins(b *testing.B) {
 	w := proctest.New(b)
 	at := now()
@@ -31,7 +31,7 @@ func BenchmarkPins(b *testing.B) {
 	w.WaitIdle()
 }
 
-// A backlog of actions on a thousand pins.
+// Processes a backlog of actions on a thousand pins.
 func BenchmarkActions(b *testing.B) {
 	w := proctest.New(b)
 	at := now()

@@ -7,10 +7,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// formatPin is the first byte of the state of a pin. Another one is another layout.
+// formatPin is the first byte of the encoded state of a pin. It identifies the layout.
 const formatPin = 1
 
-// encode returns the state without the id, which the owner of the row is, packed:
+// encode returns the packed state without the id, which is the owner of the row:
 //
 //	format, stamp, deletedBy,
 //	origin: time, id, author, quality (8 bytes IEEE 754),
@@ -32,7 +32,7 @@ func (p *pin) encode() []byte {
 	return packed.AppendList(b, p.told, packed.AppendText)
 }
 
-// decode is the reverse of encode. Bytes that encode did not write, every truncation among them, are an error.
+// decode is the reverse of encode. It returns an error for any other bytes, including every truncation.
 func (p *pin) decode(value []byte) error {
 	r := packed.NewReader(value)
 	if r.Byte() != formatPin {

@@ -86,7 +86,7 @@ func FuzzPinRow(f *testing.F) {
 	})
 }
 
-// The bytes of a row outlive the program that wrote them.
+// Rows outlive the program that wrote them, so their bytes must not change.
 func TestPinRowGolden(t *testing.T) {
 	p := &pin{
 		stamp:     1_700_000_000_000_001,

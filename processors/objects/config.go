@@ -10,50 +10,55 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Config is what an installation decides about pins and actions. See DefaultConfig.
+// Config holds the settings for pins and actions. See DefaultConfig.
 type Config struct {
-	// Verbs are the known verbs of actions; an action with another one is a bad record. One set serves the whole
-	// program, so it is not read from this group's part of a configuration file. Default schemas.DefaultVerbs.
+	// Verbs are the known verbs of actions. An action with another verb is a bad record. The whole program shares one set,
+	// so it is not read from this group's part of a configuration file. Default schemas.DefaultVerbs.
 	Verbs schemas.Verbs `yaml:"-"`
 
-	// Bots says whose actions are dropped: those that match any rule. At most 100; default: attribute bot is true.
+	// Bots are rules that identify bots. An action that matches any rule is dropped. At most 100; default: attribute bot is
+	// true.
 	Bots []BotRule `yaml:"bots"`
 
-	// Quality is a factor for each rule that a pin's earliest create matches; 1 without any. At most 20 rules.
-	// Default none.
+	// Quality are rules over a pin's earliest create. A pin's quality is the product of the factors of the rules that
+	// match, or 1 if none does. At most 20; default none.
 	Quality []QualityRule `yaml:"quality"`
 
-	Hot Hot `yaml:"hot"` // which pins' counts the content generator knows
+	Hot Hot `yaml:"hot"` // which pins the content generator has counts of
 
-	Remember time.Duration `yaml:"remember"`  // how long after its arrival an action's repeat is known; 1m-720h, default 96h
-	CountFor time.Duration `yaml:"count_for"` // how long the counts of a step are kept; 1h-720h, default 96h, the longest window of a feature
-	// ActorsHalfLife is after which time somebody who acted counts half in the mean embedding of a pin's recent actors;
+	// Remember is how long after its arrival an action's repeats are recognized; 1m-720h, default 96h.
+	Remember time.Duration `yaml:"remember"`
+	// CountFor is how long the counts of a step are kept; 1h-720h, default 96h, the longest window of a feature.
+	CountFor time.Duration `yaml:"count_for"`
+	// ActorsHalfLife is the age at which an actor's weight in the mean embedding of a pin's recent actors is halved;
 	// 1m-720h, default 24h.
 	ActorsHalfLife time.Duration `yaml:"actors_half_life"`
 
-	Hold         time.Duration `yaml:"hold"`          // how long an action waits for its pin; 0-1h, default 60s
-	MaxHeld      int           `yaml:"max_held"`      // actions that wait for one pin; the next goes on without it; 0-1000, default 100
-	Versions     int           `yaml:"versions"`      // versions of a pin's attributes kept for joins; 1-64, default 8
-	MaxFollowees int           `yaml:"max_followees"` // present and former followees of a pin that are told of changes; 128-500, default 256
+	Hold time.Duration `yaml:"hold"` // how long an action waits for its pin; 0-1h, default 60s
+	// MaxHeld is the number of actions that wait for one pin; further ones are forwarded without its attributes; 0-1000,
+	// default 100.
+	MaxHeld      int `yaml:"max_held"`
+	Versions     int `yaml:"versions"`      // versions of a pin's attributes that are kept for joins; 1-64, default 8
+	MaxFollowees int `yaml:"max_followees"` // current and former followees of a pin that are notified of changes; 128-500, default 256
 }
 
-// BotRule matches actions of programs. All conditions that are set must hold; at least one must be set.
+// BotRule matches actions of programs. All conditions that are set must match; at least one must be set.
 type BotRule struct {
-	ActorPrefix string `yaml:"actor_prefix"` // the actor's id starts so, kind included: "user:crawler-"
-	Attribute   string `yaml:"attribute"`    // the action has this attribute,
+	ActorPrefix string `yaml:"actor_prefix"` // prefix of the actor's id, including the kind: "user:crawler-"
+	Attribute   string `yaml:"attribute"`    // the action has this attribute
 	Equals      string `yaml:"equals"`       // with this value; "": any
-	Contains    string `yaml:"contains"`     // with this in its value, upper or lower case; "": any
+	Contains    string `yaml:"contains"`     // and the value contains this, ignoring case; "": any
 }
 
-// QualityRule gives pins with some property a factor of quality. The factor moves a pin up or down by ln(factor)
-// half-lives of the write-time score.
+// QualityRule multiplies the quality of matching pins by a factor. The factor moves a pin up or down by ln(factor) time
+// constants of the write-time score.
 type QualityRule struct {
 	Field  string  `yaml:"field"`  // title, link, board, interests, embedding or attributes.NAME
-	Equals string  `yaml:"equals"` // the field's text; "": the field is not empty. Only for title, link, board, attributes
+	Equals string  `yaml:"equals"` // text of the field; "": the field is not empty. Only for title, link, board, attributes
 	Factor float64 `yaml:"factor"` // 0.01-100
 }
 
-// DefaultConfig returns the configuration that the field comments state.
+// DefaultConfig returns the defaults that the field comments state.
 func DefaultConfig() Config {
 	return Config{
 		Verbs:    schemas.DefaultVerbs(),
@@ -71,8 +76,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// unknownFor is how long heat and the mean of actors of an id without a pin are kept after the last record: an hour longer than
-// counts and repeats of actions, which is when nothing else is known of the id.
+// unknownFor returns how long the heat and the mean of actors of an id without a pin are kept after the last record. It is
+// one hour longer than counts and remembered actions, so nothing else is stored for the id by then.
 func (c Config) unknownFor() time.Duration { return max(c.Remember, c.CountFor) + time.Hour }
 
 const (
@@ -82,7 +87,7 @@ const (
 	maxFactor       = 100
 )
 
-// Validate reports every value that is out of its bounds.
+// Validate returns an error that lists every value that is out of its bounds.
 func (c Config) Validate() error {
 	errs := []error{
 		c.Verbs.Validate(),

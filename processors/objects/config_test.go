@@ -12,7 +12,7 @@ func TestConfig(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*Config)
-		want   []string // parts of the error, one for each problem
+		want   []string // parts of the error, one per problem
 	}{
 		{"defaults", func(*Config) {}, nil},
 		{"all at once", func(c *Config) { c.Remember, c.CountFor, c.Hold, c.MaxHeld = 0, time.Minute, 2*time.Hour, -1 },

@@ -6,8 +6,8 @@ import (
 	"github.com/smartfeed/smartfeed/processors/objects"
 )
 
-// Pins with a link stand higher and memes lower; what crawlers do counts for nothing. A rule that says too little is a
-// mistake, and so is one about what is no property of a pin.
+// Config that ranks pins with a link higher and memes lower, and drops the actions of crawlers. Validate reports an
+// incomplete rule and a rule over an unknown field.
 func ExampleConfig() {
 	cfg := objects.DefaultConfig()
 	cfg.Quality = []objects.QualityRule{

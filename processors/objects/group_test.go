@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Sarama's metrics library has one goroutine for the whole process, which nothing ends.
+	// Sarama's metrics library has one goroutine per process, which never stops.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
 
@@ -32,7 +32,7 @@ type gone map[schemas.UserID]bool
 
 func (g gone) Has(user schemas.UserID) bool { return g[user] }
 
-// now is the moment that the events of a test are told from.
+// now returns the time that the events of a test are relative to.
 func now() time.Time { return time.Now().Truncate(time.Millisecond) }
 
 func pinAt(verb schemas.Verb, pin schemas.PinID, at time.Time, id string, change ...func(*schemas.PinEvent)) *schemas.PinEvent {
@@ -66,7 +66,7 @@ func values[T any](records []proctest.Record[T]) []T {
 	return list
 }
 
-// joinedWith returns the attribute version of what each action was joined with, by the action's id.
+// joinedWith returns the attribute version that each action was joined with, by the action's id.
 func joinedWith(t *testing.T, w *proctest.Wire) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -218,7 +218,7 @@ func TestActionsAreJoinedOnce(t *testing.T) {
 		ObjectAttributes: schemas.ObjectAttributes{
 			Facets:     schemas.Facets{Author: "user:ada", Board: "board:a", Interests: []schemas.InterestID{"interest:x"}},
 			Attributes: map[string]string{"version": "v1"},
-			Version:    schemas.Version(schemas.MicrosOf(at.Add(time.Second))), // the newest, whatever the attributes are of
+			Version:    schemas.Version(schemas.MicrosOf(at.Add(time.Second))), // the newest, regardless of the version of the attributes
 			Created:    schemas.MicrosOf(at),
 			Quality:    1,
 		},
@@ -265,7 +265,7 @@ func TestActionsWaitForTheirPin(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
-	cfg.MaxHeld, cfg.Hold = 30, 3*time.Second // more than are set free at once
+	cfg.MaxHeld, cfg.Hold = 30, 3*time.Second // more than releaseAtOnce
 	m := w.Start("a", objects.Group(cfg, w.Streams, gone{}))
 	at := now()
 	want := map[string]string{}
@@ -359,8 +359,7 @@ func TestWhatIsRememberedRunsOut(t *testing.T) {
 	}
 }
 
-// Every action comes out exactly once and is counted exactly once, and every pin ends with its newest version, while
-// members are killed in the middle.
+// Every action is forwarded once and counted once, and every pin ends with its newest version, while members are killed.
 func TestNothingIsLostOrDoubledWhenKilled(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -372,7 +371,7 @@ func TestNothingIsLostOrDoubledWhenKilled(t *testing.T) {
 	for round := range versions {
 		for _, i := range random.Perm(pins) {
 			pin := schemas.PinID(fmt.Sprintf("pin:%d", i))
-			v := (round*3 + i) % versions // each pin's versions in an order of its own
+			v := (round*3 + i) % versions // each pin has its own order of versions
 			verb := schemas.Update
 			if v == 0 {
 				verb = schemas.Create
@@ -412,7 +411,7 @@ func TestNothingIsLostOrDoubledWhenKilled(t *testing.T) {
 	}
 }
 
-// checkLastBoards checks that what each followee of each pin was told last is its version on the newest board.
+// checkLastBoards checks that the last publication to each followee of each pin is its version on the newest board.
 func checkLastBoards(t *testing.T, w *proctest.Wire, newest int) {
 	t.Helper()
 	want := schemas.BoardID(fmt.Sprintf("board:%d", newest))
@@ -478,11 +477,11 @@ func TestCountsKnowWhoActed(t *testing.T) {
 			actionAt(schemas.Click, "pin:1", at, fmt.Sprint("a", i), by(schemas.UserID(fmt.Sprint("user:", i%20)))))
 	}
 	show(w, shown(at, "pin:1"))
-	w.WaitIdle() // so that the newest counts are those that the mean goes out with
+	w.WaitIdle() // so that the mean is sent with the newest counts
 	proctest.Publish(w, w.Streams.PinActors, "pin:1",
 		&schemas.PinActor{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 0}},
 		&schemas.PinActor{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{0, 3}},
-		&schemas.PinActor{Pin: "pin:1", Time: schemas.MicrosOf(at) - 1, Embedding: []float32{5}}, // of another model
+		&schemas.PinActor{Pin: "pin:1", Time: schemas.MicrosOf(at) - 1, Embedding: []float32{5}}, // another model
 		&schemas.PinActor{Pin: "pin:other", Time: schemas.MicrosOf(at), Embedding: []float32{5}})
 	w.WaitIdle()
 	all := values(proctest.Drain(w, w.Streams.ItemFeatures))
@@ -501,7 +500,7 @@ func TestCountsKnowWhoActed(t *testing.T) {
 	checkDeadLetters(t, w, `key "pin:1": want the record's "pin:other"`)
 }
 
-// heatRig is the group with the topic of hot pins, held whole.
+// heatRig is the group with a global table of hot-pins.
 type heatRig struct {
 	*proctest.Wire
 	hot *topics.Whole[schemas.HotPin]
@@ -527,7 +526,7 @@ func newHeatRig(t *testing.T, cfg objects.Hot, pins ...schemas.PinID) *heatRig {
 	for _, pin := range pins {
 		proctest.Publish(w, w.Streams.Pins, string(pin), pinAt(schemas.Create, pin, r.at, "c "+string(pin)))
 	}
-	w.WaitIdle() // the author is known
+	w.WaitIdle() // so that the author is known
 	return r
 }
 
@@ -549,8 +548,8 @@ func (r *heatRig) cold(pin schemas.PinID) {
 	r.Eventually(string(pin)+" is cold", func() bool { return !r.hot.Has(string(pin)) })
 }
 
-// A pin is hot from some impressions and saves on, says so again as they grow, and no more when nothing has happened to
-// it for a while; what happens then makes it hot again, with all that was counted.
+// A pin becomes hot after some impressions and saves, is sent again as they grow, and is removed after a while without any.
+// A later impression makes it hot again, with all earlier counts.
 func TestHotPinsComeAndGo(t *testing.T) {
 	t.Parallel()
 	r := newHeatRig(t, objects.Hot{From: 4, For: time.Second}, "pin:1", "pin:2")

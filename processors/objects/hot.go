@@ -12,11 +12,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Hot says which pins the topic hot-pins holds. Every process that makes chunks keeps them in memory, about 300 bytes
+// Hot defines which pins the topic hot-pins holds. Every process that builds chunks keeps them in memory, about 300 bytes
 // each.
 type Hot struct {
-	From int64         `yaml:"from"` // impressions and saves from which on a pin is hot; 1-1,000,000, default 5
-	For  time.Duration `yaml:"for"`  // how long it stays so without another one; 1m-8760h, default 720h
+	From int64         `yaml:"from"` // sum of impressions and saves from which a pin is hot; 1-1,000,000, default 5
+	For  time.Duration `yaml:"for"`  // how long a pin stays hot without another impression or save; 1m-8760h, default 720h
 }
 
 func (h Hot) validate() error {
@@ -26,17 +26,17 @@ func (h Hot) validate() error {
 	)
 }
 
-// heat is how often a pin was shown and saved, and what of it was sent.
+// heat holds the impressions and saves of a pin, and the counts that were last sent.
 type heat struct {
 	shown, saved         int64
-	sentShown, sentSaved int64 // both 0: hot-pins does not know the pin
+	sentShown, sentSaved int64 // both 0: the pin is not in hot-pins
 	last                 schemas.Micros
 }
 
-// warms says that impressions, and actions of some verb, are counted here.
+// warms reports whether what is counted here: impressions and saves are.
 func warms(what string) bool { return what == schemas.ImpressionCount || what == string(schemas.Save) }
 
-// note counts one that arrived now.
+// note counts an impression or a save that arrived now.
 func (h *heat) note(what string, now schemas.Micros) {
 	if what == schemas.ImpressionCount {
 		h.shown++
@@ -48,7 +48,7 @@ func (h *heat) note(what string, now schemas.Micros) {
 
 func (h *heat) sent() bool { return h.sentShown+h.sentSaved > 0 }
 
-// due says whether the counts are worth sending: the first time, and when one has grown by an eighth.
+// due reports whether the counts should be sent: the first time at from, later when one has grown by an eighth.
 func (h *heat) due(from int64) bool {
 	if !h.sent() {
 		return h.shown+h.saved >= from
@@ -57,7 +57,7 @@ func (h *heat) due(from int64) bool {
 	return grown(h.shown, h.sentShown) || grown(h.saved, h.sentSaved)
 }
 
-// encode writes the five numbers as varints.
+// encode returns the five numbers as varints.
 func (h *heat) encode() []byte {
 	b := make([]byte, 0, 32)
 	for _, n := range []int64{h.shown, h.saved, h.sentShown, h.sentSaved, int64(h.last)} {
@@ -82,7 +82,7 @@ func (h *heat) decode(value []byte) error {
 	return nil
 }
 
-// heat reads the heat of the pin, the zero one if there is none.
+// heat returns the heat of the pin, or the zero heat if there is none.
 func (t table) heat() (*heat, error) {
 	h := &heat{}
 	value, err := t.own.Get([]byte{hotRow})
@@ -95,10 +95,10 @@ func (t table) heat() (*heat, error) {
 	return h, nil
 }
 
-// warm notes what happened to the pin, and sends its counts if they are due.
+// warm counts an impression or a save of the pin, and sends the counts if they are due.
 func (t table) warm(p *pin, what string) error {
 	if !warms(what) {
-		return nil // without a look at its row: most of what happens says nothing here
+		return nil // skips the read of the row: most actions are neither
 	}
 	h, err := t.heat()
 	if err != nil {
@@ -118,8 +118,8 @@ func (t table) warm(p *pin, what string) error {
 	return t.own.Put([]byte{hotRow}, h.encode())
 }
 
-// sendHot sends the counts. From the first time on there is a timer that looks whether the pin has cooled down: one a
-// pin, moved on when it goes off, because to move it with every impression would cost two writes each.
+// sendHot sends the counts. The first time, it sets a timer that checks whether the pin has cooled down. Each pin has one
+// timer, which is moved only when it fires: moving it with every impression would cost two writes each.
 func (t table) sendHot(p *pin, h *heat) error {
 	if !h.sent() {
 		if err := t.own.SetTimer(t.tx.Time().Add(t.cfg.Hot.For), []byte{hotRow}); err != nil {
@@ -132,7 +132,8 @@ func (t table) sendHot(p *pin, h *heat) error {
 	})
 }
 
-// coolDown removes a pin from hot-pins if nothing has happened to it for long. Of an id that is no pin it deletes the heat, too.
+// coolDown removes a pin from hot-pins if it had no impression or save for Config.Hot.For. For an id without a pin, it
+// waits for Config.unknownFor and deletes the heat as well.
 func (t table) coolDown(p *pin) error {
 	h, err := t.heat()
 	if err != nil || h.last == 0 || p.known() && !h.sent() {
@@ -157,7 +158,7 @@ func (t table) coolDown(p *pin) error {
 	return t.own.Put([]byte{hotRow}, h.encode())
 }
 
-// forgetHot has hot-pins forget a pin that was deleted.
+// forgetHot removes a deleted pin from hot-pins.
 func (t table) forgetHot(p *pin) error {
 	h, err := t.heat()
 	if err != nil {

@@ -25,7 +25,7 @@ func TestHeatCountsWhatMatters(t *testing.T) {
 	}
 }
 
-// What is sent is never more than an eighth, or one, behind; and a pin of n impressions and saves is sent O(log n) times.
+// The sent counts lag by at most an eighth, or one. A pin with n impressions and saves is sent O(log n) times.
 func TestWhatIsSentIsCloseAndRare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := rapid.Int64Range(1, 50).Draw(t, "from")
@@ -50,7 +50,7 @@ func TestWhatIsSentIsCloseAndRare(t *testing.T) {
 				t.Fatalf("%+v: sent from %d on, want %d", h, h.shown+h.saved, from)
 			}
 		}
-		if sent > 140 { // 2 · (8 + log(3000)/log(9/8)), about
+		if sent > 140 { // about 2 · (8 + log(3000)/log(9/8))
 			t.Fatalf("sent %d times of %d", sent, events)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// shown is what a visit at some time showed.
+// shown returns the impressions of a visit at some time.
 func shown(at time.Time, pins ...schemas.PinID) *schemas.Impressions {
 	rec := &schemas.Impressions{User: "user:eve", Time: schemas.MicrosOf(at)}
 	for _, p := range pins {
@@ -42,7 +42,7 @@ func pinsIn(w *proctest.Wire, partition int32, n int) []schemas.PinID {
 	return list
 }
 
-// impressionsOf are the impressions that the newest counts of each pin have.
+// impressionsOf returns the impressions in the newest counts of each pin.
 func impressionsOf(t *testing.T, w *proctest.Wire) map[schemas.PinID]int64 {
 	t.Helper()
 	got := map[schemas.PinID]int64{}
@@ -55,8 +55,8 @@ func impressionsOf(t *testing.T, w *proctest.Wire) map[schemas.PinID]int64 {
 	return got
 }
 
-// What a visit showed of a partition counts as often as it stands there, also of pins that nothing is known of; a deleted
-// pin is left out, and counted as that.
+// Each pin of a visit counts as often as it is listed, even if it is unknown. A deleted pin does not count and is reported
+// as dropped.
 func TestImpressionsOfAVisit(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -78,7 +78,7 @@ func TestImpressionsOfAVisit(t *testing.T) {
 	checkDeadLetters(t, w)
 }
 
-// Impressions that name a pin of another partition are a dead letter, and none of them counts; the next ones do.
+// Impressions that name a pin of another partition become a dead letter, and none of them counts. The next ones do.
 func TestImpressionsOfAnotherPartition(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
@@ -92,14 +92,13 @@ func TestImpressionsOfAnotherPartition(t *testing.T) {
 	checkDeadLetters(t, w, fmt.Sprintf("rows of %q: its partition is 2, the record's 1", there[0]))
 }
 
-// A member is killed when it has counted some of what was shown, until a kill has come before it had counted all: each
-// impression counts once.
+// A member is killed repeatedly until one kill comes in the middle of counting. Each impression counts once.
 func TestImpressionsCountOnceThroughKills(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	m := w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, gone{}))
 	at, pins := now(), pinsIn(w, 1, 25)
-	const visits = 500 // so many that they take several transactions
+	const visits = 500 // enough for several transactions
 	counted := func() int { return len(w.Records(topics.ItemFeatures)) }
 	for round, hit := 1, false; !hit; round++ {
 		if round > 20 {

@@ -10,15 +10,15 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// mean is the decayed mean of vectors as of the newest one's time, each weighed by what is left of it. The zero value is
-// of none.
+// mean is the decayed mean of vectors as of the newest one's time. Each vector is weighted by its remaining share. The zero
+// value is the mean of no vectors.
 type mean struct {
 	time   schemas.Micros
 	weight float64
 	of     []float64
 }
 
-// add adds a vector of time at, and says whether it did: an older one of another length is left out.
+// add adds a vector of time at, and reports whether it did. It ignores an older vector of another length.
 func (m *mean) add(v []float32, at schemas.Micros, halfLife time.Duration) bool {
 	newer := at > m.time || m.weight == 0
 	if len(v) != len(m.of) {
@@ -51,10 +51,10 @@ func (m *mean) vector() []float32 {
 	return v
 }
 
-// formatMean is the first byte of the row. Another one is another layout.
+// formatMean is the first byte of the row. It identifies the layout.
 const formatMean = 1
 
-// encode returns format, time, weight, elements; the numbers eight bytes each, big-endian.
+// encode returns format, time, weight and elements; the numbers as eight bytes each, big-endian.
 func (m *mean) encode() []byte {
 	b := make([]byte, 0, 17+8*len(m.of))
 	b = append(b, formatMean)
@@ -66,7 +66,7 @@ func (m *mean) encode() []byte {
 	return b
 }
 
-// decodeMean is the reverse of encode; no bytes are the mean of nothing.
+// decodeMean is the reverse of encode. Without bytes it returns an empty mean.
 func decodeMean(b []byte) (*mean, error) {
 	if len(b) == 0 {
 		return &mean{}, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Times have no lower bound: what is of before all time weighs nothing beside anything else.
+// Times have no lower bound. A vector from the distant past has no weight next to any other.
 func TestMeanOfAllTimes(t *testing.T) {
 	for _, order := range [][]schemas.Micros{{math.MinInt64, 0}, {0, math.MinInt64}} {
 		m := &mean{}

@@ -1,59 +1,79 @@
-// Package objects keeps what is known of each pin: whose it is, what it says, who was told of it, and what people did
-// to it.
+// Package objects stores the state of each pin: its author and content, its followees, and counts of the actions on it.
 //
 //	owner   pin
-//	in      pins, actions, pin-actors, replays; impressions (batched, any pins of the partition)
-//	rows    the pin, the last versions of its attributes, remembered and held actions, counts and actors per step of
-//	        time, the mean of recent actors, heat
+//	in      pins, actions, pin-actors, replays (key pin); impressions (batched, any pins of the partition)
+//	rows    the pin, the last versions of its attributes, remembered and held actions, counts and actors per time step,
+//	        the mean of recent actors, heat
 //	out     publications (key followee), pin-cards, pin-attributes, item-features and hot-pins (key pin),
 //	        actions-joined (key actor)
-//	timers  remembered actions, held actions and old counts run out, hot pins cool down, rows of ids without a pin are deleted
+//	timers  expiry of remembered actions, held actions and old counts; cooling of hot pins; expiry of rows of ids without a
+//	        pin
 //
-// Pins. The earliest create, by event time and then id, gives author, creation and quality; the newest create or
-// update gives everything else. So any order and any repetition of a pin's events ends in the same pin. Each change
-// gets a new version number: the event's time, or one more than the pin's last number if that is not lower. A change of
-// what followees go by (author, board, interests, creation, quality) is published to each followee of the pin, present
-// and former, so that whoever had it learns that it has gone; any change goes to pin-cards and pin-attributes. An update
-// before the create is kept for joins and published with it. Pin events are the producers' word: who updates or deletes
-// a pin is not compared with its author. Delete is final; a deleted pin answers nothing any more.
+// # Pins
 //
-// Actions. Each goes on once, with the attributes that its pin had at the time of the action, or the oldest known. A
-// repeat is known by its event id for Config.Remember after its arrival. An action that comes before its pin is held
-// until the pin comes, for Config.Hold at most.
+// The earliest create, by event time and then id, sets the author, creation time and quality. The newest create or update
+// sets everything else. So any order and any repetition of a pin's events leads to the same pin.
 //
-// Counts. Every action and impression counts once, in the step of schemas.ItemStep that its event time falls into; each
-// change emits the new counts of that step, with a sketch of who acted in it. Steps older than Config.CountFor are gone,
-// what comes too late for its step is not counted.
+// Each change gets a new version number: the event's time, or the pin's last number plus one if that is higher. A change of
+// a field that followees depend on (author, board, interests, creation, quality) is published to each current and former
+// followee of the pin, so that former followees learn of the withdrawal. Any change goes to pin-cards and pin-attributes.
+// An update before the create is stored for joins and published with the create.
 //
-// Recent actors. The embeddings of people who act on a pin come back over pin-actors, by way of the group that knows
-// them; their mean is kept, each weighed by 2^(−age/Config.ActorsHalfLife), by event time, and emitted with its step's
-// counts. One of another length than the mean's is of another model: it begins a new mean if it is newer, else it is
-// left out.
+// Producers are trusted: the actor of an update or delete is not compared with the pin's author. A delete is final; later
+// records of the pin are dropped.
 //
-// Hot pins. How often a pin was shown and saved, all in all, is sent once the two have reached Config.Hot.From together,
-// and again whenever one has grown by an eighth: a pin costs a number of records that is logarithmic in what happens to
-// it. When nothing has happened to it for Config.Hot.For, or it is deleted, hot-pins forgets it; its counts remain.
+// # Actions
 //
-// Replays. The earliest create, said again, has its quality worked out by the rules of now; if that changes it, the pin has
-// a new version, which its card and its present and former followees are told. These are told in any case, as their rules
-// may have changed, too. Of a deleted pin whoever an event of it names is told that it is gone. Nothing else is done
-// again: versions, counts, actions and held actions stay as they are. Effect: replayed, pins.
+// Each action is forwarded once, with the attributes that its pin had at the time of the action, or the oldest known ones.
+// A repeat is recognized by its event id for Config.Remember after the arrival of the first. An action that arrives before
+// its pin is held until the pin arrives, for Config.Hold at most.
 //
-// Deletion. What deletes each kind of rows, by the first byte of their names:
+// # Counts
+//
+// Every action and impression counts once, in the step of schemas.ItemStep that contains its event time. Each change emits
+// the new counts of that step, with a sketch of the actors in it. Steps older than Config.CountFor are deleted. A record
+// that arrives too late for its step is not counted.
+//
+// # Recent actors
+//
+// Another group sends the embeddings of the users who act on a pin over pin-actors. This group keeps their mean, weighted
+// by 2^(−age/Config.ActorsHalfLife) in event time, and emits it with the counts of the step. An embedding whose length
+// differs from the mean's comes from another model: it starts a new mean if it is newer, and is ignored otherwise.
+//
+// # Hot pins
+//
+// The total impressions and saves of a pin are sent to hot-pins once their sum reaches Config.Hot.From, and again whenever
+// one of them has grown by an eighth. So the number of records per pin is logarithmic in its impressions and saves. A pin
+// without any for Config.Hot.For, or a deleted pin, is removed from hot-pins. The counts of a pin that is not deleted are
+// kept.
+//
+// # Replays
+//
+// A replay of the earliest create recomputes its quality by the current rules. If the quality changes, the pin gets a new
+// version, which is sent to pin-cards and to its current and former followees. These followees are notified even without a
+// change, because their own rules may have changed, too. For a deleted pin, the followees that the replayed event names are
+// notified of the deletion. A replay changes nothing else: versions, counts, actions and held actions stay as they are. The
+// effect replayed counts the pins.
+//
+// # Rows
+//
+// Deletion. What deletes each kind of row, by the first byte of its name:
 //
 //	'p'  the pin               never: a delete is final, and later events are dropped by this row; a deleted pin has no other
 //	                           row, and in this one its version, creation and quality, and the id of the delete
 //	'v'  its last versions     cap: Versions; event: delete
 //	'a'  remembered actions    timer: Remember after their arrival
-//	'h'  held actions          event: the pin comes; timer: Hold after their arrival
+//	'h'  held actions          event: the pin arrives; timer: Hold after their arrival
 //	'n'  heat                  event: delete; timer, for an id without a pin: an hour after repeats and counts have expired
 //	's'  counts of a step      timer: CountFor after the step's end
 //	'm'  mean of recent actors as heat: event, or timer
 //
-// The pins of an erased user are deleted by events that fanout sends.
+// The pins of an erased user are deleted by events that the fanout group sends.
 //
-// What is dropped is counted by reason: no_actor, bot, deleted_user, deleted_pin, repeat; held_full, no_object and
-// late_count name actions that went on without something.
+// # Drops
+//
+// Dropped records are counted by reason: no_actor, bot, deleted_user, deleted_pin, repeat. The reasons held_full, no_object
+// and late_count count actions that are processed incompletely: forwarded without attributes, or not counted.
 package objects
 
 import (
@@ -65,7 +85,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeletedUsers is the set of users who are gone for good.
+// DeletedUsers is the set of deleted users.
 type DeletedUsers interface {
 	Has(user schemas.UserID) bool
 }
@@ -95,7 +115,7 @@ type group struct {
 	deleted DeletedUsers
 }
 
-// event is what all events of the inputs can be asked.
+// event is implemented by the events of all keyed inputs.
 type event interface {
 	CheckKey(key string) error
 }
@@ -107,7 +127,7 @@ func check(tx *rows.Tx, e event, validate func(arrival schemas.Micros) error) er
 	return e.CheckKey(tx.Key())
 }
 
-// pin works off a create, update or delete.
+// pin processes a create, update or delete.
 func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 	if err := check(tx, e, e.Validate); err != nil {
 		return err
@@ -117,7 +137,7 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 	if err != nil {
 		return err
 	}
-	// A delete is worked off whoever sends it: it is how the pins of a deleted user go.
+	// A delete is processed whoever its actor is: the pins of a deleted user are deleted this way.
 	if e.Verb != schemas.Delete && (g.deleted.Has(e.Actor) || g.deleted.Has(p.origin.author)) {
 		tx.Count(dropDeletedUser)
 		return nil
@@ -145,7 +165,7 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 	return nil
 }
 
-// action works off what somebody did to a pin.
+// action processes an action on a pin.
 func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
 	validate := func(arrival schemas.Micros) error { return e.Validate(arrival, g.cfg.Verbs) }
 	if err := check(tx, e, validate); err != nil {
@@ -177,7 +197,7 @@ func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
 	return t.join(p, e)
 }
 
-// unwanted returns why an action is dropped, "" if it is not.
+// unwanted returns the reason for dropping an action, or "" to keep it.
 func (g *group) unwanted(e *schemas.ActionEvent, p *pin) string {
 	switch {
 	case e.Anonymous():
@@ -192,7 +212,7 @@ func (g *group) unwanted(e *schemas.ActionEvent, p *pin) string {
 	return ""
 }
 
-// impressions counts what a visit showed.
+// impressions counts the pins that visits showed.
 func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 	for shown := range i.All() {
 		if err := g.impression(tx, shown.Pin, i.Time); err != nil {
@@ -202,7 +222,7 @@ func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 	return nil
 }
 
-// impression counts that a pin was shown.
+// impression counts one impression of a pin.
 func (g *group) impression(tx *rows.Tx, pin schemas.PinID, at schemas.Micros) error {
 	t := g.table(tx, tx.Of(string(pin)))
 	p, err := t.pin(pin)
@@ -216,7 +236,7 @@ func (g *group) impression(tx *rows.Tx, pin schemas.PinID, at schemas.Micros) er
 	return t.happened(p, schemas.ImpressionCount, at, nobody)
 }
 
-// actor adds somebody's embedding to the mean of the pin's recent actors.
+// actor adds an embedding to the mean of the pin's recent actors.
 func (g *group) actor(tx *rows.Tx, a *schemas.PinActor) error {
 	if tx.Key() != string(a.Pin) {
 		return schemas.Bad(fmt.Sprintf("key %.64q: want the record's %.64q", tx.Key(), a.Pin))
@@ -233,8 +253,8 @@ func (g *group) actor(tx *rows.Tx, a *schemas.PinActor) error {
 	return t.addActor(p, a)
 }
 
-// timer ends a remembered action, a held action or a step of counts, or looks whether a hot pin has cooled down, or whether an
-// id is still no pin.
+// timer expires a remembered action, a held action or a step of counts. It also checks whether a hot pin has cooled down,
+// and whether an id still has no pin.
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
 	if len(name) == 0 || name[0] != heldRow && name[0] != hotRow && name[0] != actorsRow {
 		return owner.Delete(name)

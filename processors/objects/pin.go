@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Reasons for dropping an event, or for letting an action go on without something.
+// Reasons for dropping an event, or for processing an action incompletely.
 const (
 	dropNoActor     = "no_actor"
 	dropBot         = "bot"
@@ -19,18 +19,18 @@ const (
 	lackLateCount   = "late_count"
 )
 
-// pin is the state of one pin. Its zero value, with an id, is a pin that nothing has been heard of.
+// pin is the state of one pin. A pin with only an id has seen no event.
 type pin struct {
 	id        schemas.PinID
-	stamp     schemas.Version    // last version given out, 0: none
-	deletedBy string             // event id of the delete, "" while the pin lives
-	origin    origin             // what the earliest create says for good
-	head      head               // what the newest create or update says
-	kept      []moment           // the newest creates and updates whose attributes are kept for joins, newest first
-	told      []schemas.Followee // who ever got a publication, those of the last one first
+	stamp     schemas.Version    // last version number, 0: none
+	deletedBy string             // event id of the delete, "" if the pin is not deleted
+	origin    origin             // set by the earliest create
+	head      head               // set by the newest create or update
+	kept      []moment           // the newest creates and updates, whose attributes are kept for joins, newest first
+	told      []schemas.Followee // every followee that got a publication, those of the last one first
 }
 
-// moment is the place of an event in the order of intent: by time, then id.
+// moment is the position of an event in the order of events: by time, then id.
 type moment struct {
 	time schemas.Micros
 	id   string
@@ -40,14 +40,14 @@ func (m moment) compare(n moment) int {
 	return cmp.Or(cmp.Compare(m.time, n.time), cmp.Compare(m.id, n.id))
 }
 
-// origin is what the earliest create of a pin fixes.
+// origin holds the fields that the earliest create of a pin sets.
 type origin struct {
-	moment  // of that create; the zero moment: none yet
+	moment  // of that create; zero: none yet
 	author  schemas.UserID
 	quality float64
 }
 
-// head is what the newest create or update of a pin says, as far as others are told.
+// head holds the fields that the newest create or update of a pin sets, except the attributes.
 type head struct {
 	board     schemas.BoardID
 	interests []schemas.InterestID
@@ -55,24 +55,24 @@ type head struct {
 	link      string
 }
 
-// change is what an event did to a pin.
+// change is the effect of an event on a pin.
 type change struct {
-	drop    string             // why it did nothing; then the rest is zero
-	keep    bool               // its attributes are among those kept for joins
-	forget  []moment           // whose attributes are kept no longer
-	version bool               // there is a new version of the pin
-	tell    []schemas.Followee // who is told of that version; none if nothing moved that they go by
+	drop    string             // reason for having no effect; the rest is zero then
+	keep    bool               // the event's attributes are kept for joins
+	forget  []moment           // events whose attributes are no longer kept
+	version bool               // the pin has a new version
+	tell    []schemas.Followee // followees to notify of the version; empty if no field that they depend on changed
 }
 
 func (p *pin) deleted() bool { return p.deletedBy != "" }
 
-// known reports whether a create, update or delete of the pin has come: without one the id may be of nothing.
+// known reports whether a create, update or delete of the pin has arrived. Otherwise the id may not belong to a pin.
 func (p *pin) known() bool { return len(p.kept) > 0 || p.deleted() }
 
 func (p *pin) created() bool { return p.origin.id != "" }
 
-// apply changes the pin by an event. It needs no other pin, no clock, and comes to the same pin whatever the order in
-// which the events of a pin are applied, and however often; only the version numbers go by the order of arrival.
+// apply applies an event to the pin. It depends on no other pin and on no clock. Any order and any repetition of a pin's
+// events leads to the same pin; only the version numbers depend on the order of arrival.
 func (p *pin) apply(e *schemas.PinEvent, cfg Config) change {
 	switch {
 	case e.ID == p.deletedBy || p.holds(e.ID):
@@ -102,13 +102,13 @@ func (p *pin) apply(e *schemas.PinEvent, cfg Config) change {
 	return c
 }
 
-// holds says that an event is one of those the pin is made of.
+// holds reports whether the event is the origin or one of the kept events.
 func (p *pin) holds(id string) bool {
 	return p.created() && p.origin.id == id ||
 		slices.ContainsFunc(p.kept, func(m moment) bool { return m.id == id })
 }
 
-// keep puts a version of the attributes in its place and cuts what is beyond the newest n.
+// keep inserts an event into the kept ones and removes all but the newest n.
 func (p *pin) keep(at moment, n int) change {
 	i, _ := slices.BinarySearchFunc(p.kept, at, func(m, at moment) int { return at.compare(m) })
 	if i >= n {
@@ -123,7 +123,8 @@ func (p *pin) keep(at moment, n int) change {
 	return c
 }
 
-// delete ends the pin. Everybody who ever heard of it is told; nothing is kept but the fact, and when it was made.
+// delete deletes the pin and notifies every followee that ever got it. Only the deletion, the creation time and the quality
+// are kept.
 func (p *pin) delete(e *schemas.PinEvent) change {
 	c := change{forget: p.kept, version: true, tell: p.told}
 	p.deletedBy = e.ID
@@ -137,9 +138,9 @@ func (p *pin) restamp(at schemas.Micros) {
 	p.stamp = max(schemas.Version(at), p.stamp+1)
 }
 
-// audience returns who must hear of a version: if anything moved that followees go by, the present followees and every
-// former one. It remembers them, the present ones first; of more than most the longest gone are forgotten, who have
-// all been told that the pin is theirs no more.
+// audience returns the followees to notify of a version: every current and former one if a field that they depend on
+// changed. It remembers them, the current ones first, and keeps at most most of them. It drops those that have been former
+// ones for longest; these have all been notified of the withdrawal.
 func (p *pin) audience(before schemas.PinVersion, existed bool, most int) []schemas.Followee {
 	now := p.version()
 	if existed && sameForFollowees(before, now) {
@@ -155,7 +156,7 @@ func (p *pin) audience(before schemas.PinVersion, existed bool, most int) []sche
 	return tell
 }
 
-// sameForFollowees says that two versions of a pin have the same place in every followee's publications.
+// sameForFollowees reports whether two versions of a pin are equal in all fields that followees depend on.
 func sameForFollowees(a, b schemas.PinVersion) bool {
 	return a.Author == b.Author && a.Board == b.Board && slices.Equal(a.Interests, b.Interests) &&
 		a.Created == b.Created && a.Quality == b.Quality && a.Deleted == b.Deleted
@@ -177,8 +178,8 @@ func (p *pin) facets() schemas.Facets {
 	return schemas.Facets{Author: p.origin.author, Board: p.head.board, Interests: p.head.interests}
 }
 
-// version returns the pin as everybody downstream sees it. A deleted pin has no facets: whoever had the pin is told
-// because of p.told, and whose it was is nobody's business any more.
+// version returns the pin as other groups see it. A deleted pin has no facets: p.told determines who is notified, and its
+// former author must not be revealed.
 func (p *pin) version() schemas.PinVersion {
 	v := schemas.PinVersion{
 		Pin: p.id, Version: p.stamp, Facets: p.facets(),
@@ -194,8 +195,8 @@ func (p *pin) card() schemas.Card {
 	return schemas.Card{PinVersion: p.version(), Title: p.head.title, Link: p.head.link}
 }
 
-// asOf returns the version of the attributes that an action of time t is joined with: the newest not after it, else
-// the oldest. There must be one.
+// asOf returns the version of the attributes that an action of time t is joined with: the newest that is not after t, or
+// else the oldest. There must be at least one.
 func (p *pin) asOf(t schemas.Micros) moment {
 	for _, m := range p.kept {
 		if m.time <= t {

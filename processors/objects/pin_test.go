@@ -32,17 +32,18 @@ func on(board schemas.BoardID, interests ...schemas.InterestID) func(*schemas.Pi
 	return func(e *schemas.PinEvent) { e.Board, e.Interests = board, interests }
 }
 
-// rated is a configuration by which creates differ in quality: 2 with interests, times 3 on board:a.
+// rated returns a configuration in which creates differ in quality: 2 with interests, times 3 on board:a.
 func rated() Config {
 	cfg := DefaultConfig()
 	cfg.Quality = []QualityRule{{Field: "interests", Factor: 2}, {Field: "board", Equals: "board:a", Factor: 3}}
 	return cfg
 }
 
-// audience is what the publications of a pin have left in each followee's hands: the last version each was told of.
+// audience holds the last version of a pin that each followee was notified of.
 type audience map[schemas.Followee]schemas.PinVersion
 
-// play applies events in order and returns the pin, what every followee was told last, and why events were dropped.
+// play applies events in order. It returns the pin, the last version that each followee was notified of, and the reasons
+// for drops.
 func play(t rapid.TB, cfg Config, events ...*schemas.PinEvent) (*pin, audience, []string) {
 	p, told, drops := &pin{id: "pin:1"}, audience{}, []string(nil)
 	stored := map[string]bool{} // versions of attributes
@@ -198,7 +199,7 @@ func sortedKeys(told audience) []schemas.Followee {
 	return keys
 }
 
-// meaning is what the events of a pin mean, by definition and without regard to their order.
+// meaning is the expected result of the events of a pin, by definition and independent of their order.
 type meaning struct {
 	origin  *schemas.PinEvent // the earliest create
 	newest  *schemas.PinEvent // the newest create or update
@@ -226,7 +227,7 @@ func meaningOf(events []*schemas.PinEvent, versions int) meaning {
 	return m
 }
 
-// version is what followees are told by a rated configuration.
+// version returns the version that followees expect with the configuration rated.
 func (m meaning) version() schemas.PinVersion {
 	v := schemas.PinVersion{
 		Pin:     "pin:1",
@@ -271,8 +272,8 @@ func anyOrder(t *rapid.T, events []*schemas.PinEvent) []*schemas.PinEvent {
 	return rapid.Permutation(more).Draw(t, "order")
 }
 
-// Any order and any repetition of a pin's events ends in the pin that they mean, and leaves every followee with its last
-// version or, if it never heard of the pin, without need to.
+// Any order and any repetition of a pin's events leads to the pin that they define. Every followee ends with its last
+// version, or was never notified and does not need to be.
 func TestPinConvergesInAnyOrder(t *testing.T) {
 	cfg := rated()
 	cfg.Versions = 3

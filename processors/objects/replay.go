@@ -7,10 +7,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// effectReplayed counts pins whose quality was worked out again.
+// effectReplayed counts pins whose quality was recomputed.
 const effectReplayed = "replayed"
 
-// replay works out again what the rules make of an event of a pin.
+// replay recomputes the effect of an event of a pin by the current rules.
 func (g *group) replay(tx *rows.Tx, r *schemas.Replay) error {
 	e, err := g.replayed(tx.Key(), r)
 	if err != nil {
@@ -49,13 +49,13 @@ func (g *group) replayed(key string, r *schemas.Replay) (*schemas.PinEvent, erro
 	return e, e.CheckKey(key)
 }
 
-// decides says whether an event is the one that fixes author, creation and quality of a living pin.
+// decides reports whether an event sets the author, creation and quality of a pin that is not deleted.
 func (p *pin) decides(e *schemas.PinEvent) bool {
 	return !p.deleted() && p.created() && e.Verb == schemas.Create && p.origin.moment == moment{e.Time, e.ID}
 }
 
-// first returns the event that came first of those with the id of e, as long as it is kept: another body under a known id
-// has no effect.
+// first returns the event that arrived first among those with the id of e, as long as it is kept. A repeated id with
+// another body has no effect.
 func (t table) first(p *pin, e *schemas.PinEvent) (*schemas.PinEvent, error) {
 	kept, err := rows.Record(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins)
 	if err != nil || kept == nil {
@@ -64,8 +64,8 @@ func (t table) first(p *pin, e *schemas.PinEvent) (*schemas.PinEvent, error) {
 	return kept, nil
 }
 
-// replay changes the quality of the pin if e is what decides it, and says who is told of the pin as it is. Of a deleted
-// pin nothing is kept of whom it was told: the event says whom it named.
+// replay recomputes the quality of the pin if e decides it, and returns which followees to notify. A deleted pin does not
+// keep its followees, so those that the event names are notified.
 func (p *pin) replay(e *schemas.PinEvent, cfg Config) change {
 	switch {
 	case p.deleted() && e.Verb != schemas.Delete:
@@ -81,7 +81,8 @@ func (p *pin) replay(e *schemas.PinEvent, cfg Config) change {
 	return c
 }
 
-// tellAgain tells followees of a source, "" for all, where the pin stands now, and everybody of a new version.
+// tellAgain notifies the followees of a source, "" for all, of the pin's state. It also writes a new version and sends it
+// to pin-cards.
 func (t table) tellAgain(p *pin, c change, source schemas.Source) error {
 	for _, f := range c.tell {
 		if source != "" && f.Source() != source {

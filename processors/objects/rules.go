@@ -9,7 +9,7 @@ import (
 
 const attributePrefix = "attributes."
 
-// isBot says that any rule matches the action.
+// isBot reports whether any rule matches the action.
 func isBot(rules []BotRule, e *schemas.ActionEvent) bool {
 	return slices.ContainsFunc(rules, func(r BotRule) bool { return r.matches(e) })
 }
@@ -26,7 +26,7 @@ func (r BotRule) matches(e *schemas.ActionEvent) bool {
 		strings.Contains(strings.ToLower(value), strings.ToLower(r.Contains))
 }
 
-// quality is the product of the factors of all rules that the create matches, 1 without any.
+// quality returns the product of the factors of all rules that the create matches, or 1 if none does.
 func quality(rules []QualityRule, e *schemas.PinEvent) float64 {
 	q := 1.0
 	for _, r := range rules {

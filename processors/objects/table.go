@@ -10,18 +10,18 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The rows of a pin, by the first byte of their name. Times in names are eight bytes whose order is that of time.
+// The kinds of a pin's rows, by the first byte of their names. Times in names are eight bytes that sort by time.
 const (
-	pinRow      = 'p' // → the state of the pin, see encode
+	pinRow      = 'p' // → the state of the pin; see encode
 	versionRow  = 'v' // event time, event id → a create or update, as a record of pins
 	rememberRow = 'a' // event id of an action → arrival; has a timer
 	heldRow     = 'h' // arrival, event id → an action that waits for its pin, as a record of actions; has a timer
-	hotRow      = 'n' // → heat; has a timer while the pin is hot
+	hotRow      = 'n' // → heat; has a timer while the pin is hot, or while the id has no pin
 	countRow    = 's' // start of the step → counts, as a record of item-features; has a timer
-	actorsRow   = 'm' // → the mean of recent actors, see mean.encode
+	actorsRow   = 'm' // → the mean of recent actors; see mean.encode; has a timer while the id has no pin
 )
 
-// table is the rows of one pin during one callback, and what goes out because of them.
+// table gives access to the rows and outputs of one pin during one callback.
 type table struct {
 	tx  *rows.Tx
 	own rows.Owner
@@ -32,7 +32,7 @@ func (g *group) table(tx *rows.Tx, own rows.Owner) table { return table{tx, own,
 
 func (t table) now() schemas.Micros { return schemas.MicrosOf(t.tx.Time()) }
 
-// pin reads the state of the pin, the zero state if there is none.
+// pin returns the state of the pin, or the zero state if there is none.
 func (t table) pin(id schemas.PinID) (*pin, error) {
 	p := &pin{id: id}
 	value, err := t.own.Get([]byte{pinRow})
@@ -45,7 +45,7 @@ func (t table) pin(id schemas.PinID) (*pin, error) {
 	return p, nil
 }
 
-// change writes what an event changed of the pin.
+// change writes the changes of an event to the rows of the pin.
 func (t table) change(p *pin, c change, e *schemas.PinEvent) error {
 	if c.keep {
 		if err := rows.PutRecord(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins, e); err != nil {
@@ -63,7 +63,7 @@ func (t table) change(p *pin, c change, e *schemas.PinEvent) error {
 	return t.own.Put([]byte{pinRow}, p.encode())
 }
 
-// publish sends a new version to everybody who must hear of it. e is the event that made it.
+// publish sends a new version to the followees in c and to the other outputs. e is the event that caused the version.
 func (t table) publish(p *pin, c change, e *schemas.PinEvent) error {
 	if !c.version {
 		return nil
@@ -82,7 +82,7 @@ func (t table) publish(p *pin, c change, e *schemas.PinEvent) error {
 	return t.publishAttributes(p, e)
 }
 
-// publishAttributes sends what the newest create or update says, of a deleted pin nothing.
+// publishAttributes sends the attributes of the newest create or update. Those of a deleted pin are empty.
 func (t table) publishAttributes(p *pin, e *schemas.PinEvent) error {
 	rec := schemas.PinAttributes{Pin: p.id, Version: p.stamp}
 	switch {
@@ -102,7 +102,7 @@ func (t table) publishAttributes(p *pin, e *schemas.PinEvent) error {
 	return rows.Send(t.tx, t.streams.PinAttributes, string(p.id), &rec)
 }
 
-// version reads one of the versions whose attributes are kept.
+// version returns one of the versions whose attributes are kept.
 func (t table) version(p *pin, m moment) (*schemas.PinEvent, error) {
 	version, err := rows.Record(t.own, versionName(m), t.streams.Pins)
 	if err == nil && version == nil {
@@ -111,7 +111,7 @@ func (t table) version(p *pin, m moment) (*schemas.PinEvent, error) {
 	return version, err
 }
 
-// remember notes the event id of an action, and says whether it was known.
+// remember stores the event id of an action, and reports whether it was known.
 func (t table) remember(id string) (bool, error) {
 	name := append([]byte{rememberRow}, id...)
 	value, err := t.own.Get(name)
@@ -124,7 +124,7 @@ func (t table) remember(id string) (bool, error) {
 	return false, t.own.SetTimer(t.tx.Time().Add(t.cfg.Remember), name)
 }
 
-// nobody is who is told of when a pin was only shown.
+// nobody is the actor of an impression.
 const nobody schemas.UserID = ""
 
 // happened counts an impression, or an action of some verb by the actor.
@@ -135,7 +135,7 @@ func (t table) happened(p *pin, what string, at schemas.Micros, actor schemas.Us
 	return t.warm(p, what)
 }
 
-// tally adds one to what happened to the pin in the step of time at, and sends the step's counts.
+// tally adds one to a count of the step that contains at, and sends the counts of the step.
 func (t table) tally(id schemas.PinID, what string, at schemas.Micros, actor schemas.UserID) error {
 	start := stepOf(at)
 	end := t.stepEnd(start)
@@ -160,12 +160,12 @@ func (t table) tally(id schemas.PinID, what string, at schemas.Micros, actor sch
 	return rows.PutAndSend(t.own, countName(start), t.streams.ItemFeatures, string(id), counts)
 }
 
-// stepEnd returns when the counts of a step are given up.
+// stepEnd returns when the counts of a step expire.
 func (t table) stepEnd(start schemas.Micros) time.Time {
 	return (start + schemas.ItemStep).Time().Add(t.cfg.CountFor)
 }
 
-// counts reads the counts of a step, nil if there are none.
+// counts returns the counts of a step, or nil if there are none.
 func (t table) counts(start schemas.Micros) (*schemas.ItemCounts, error) {
 	return rows.Record(t.own, countName(start), t.streams.ItemFeatures)
 }
@@ -190,14 +190,14 @@ func (t table) addActor(p *pin, a *schemas.PinActor) error {
 		return err
 	}
 	counts, err := t.counts(stepOf(a.Time))
-	if err != nil || counts == nil { // nil: the step's time is over, and with it what this action says
+	if err != nil || counts == nil { // nil: the step's counts have expired, and its mean is not sent
 		return err
 	}
 	counts.Embedding = m.vector()
 	return rows.Send(t.tx, t.streams.ItemFeatures, string(a.Pin), counts)
 }
 
-// mean reads the mean of recent actors, that of none if there is no row.
+// mean returns the mean of recent actors, which is empty if there is no row.
 func (t table) mean(id schemas.PinID) (*mean, error) {
 	value, err := t.own.Get([]byte{actorsRow})
 	if err != nil {
@@ -210,7 +210,7 @@ func (t table) mean(id schemas.PinID) (*mean, error) {
 	return m, nil
 }
 
-// forgetActors deletes the mean of an id that is still no pin, unless somebody acted on it of late.
+// forgetActors deletes the mean of an id that still has no pin, unless it has a recent actor.
 func (t table) forgetActors(p *pin) error {
 	m, err := t.mean(p.id)
 	if err != nil || m.weight == 0 || p.known() {
@@ -222,7 +222,7 @@ func (t table) forgetActors(p *pin) error {
 	return t.own.Delete([]byte{actorsRow})
 }
 
-// join sends an action on with the attributes that the pin had when it happened.
+// join forwards an action with the attributes that the pin had at its time.
 func (t table) join(p *pin, e *schemas.ActionEvent) error {
 	version, err := t.version(p, p.asOf(e.Time))
 	if err != nil {
@@ -231,12 +231,12 @@ func (t table) join(p *pin, e *schemas.ActionEvent) error {
 	return t.sendOn(e, attributes(p, version))
 }
 
-// sendOn sends an action to its actor.
+// sendOn forwards an action to its actor.
 func (t table) sendOn(e *schemas.ActionEvent, a schemas.ObjectAttributes) error {
 	return rows.Send(t.tx, t.streams.ActionsJoined, string(e.Actor), enrich(e, a))
 }
 
-// hold keeps an action until its pin comes. If too many wait, it goes on without.
+// hold stores an action until its pin arrives. If too many wait, hold forwards the action without attributes.
 func (t table) hold(p *pin, e *schemas.ActionEvent) error {
 	waiting := 0
 	err := t.own.Scan(rows.Scan{Prefix: []byte{heldRow}}, func(_, _ []byte) bool {
@@ -257,11 +257,11 @@ func (t table) hold(p *pin, e *schemas.ActionEvent) error {
 	return t.own.SetTimer(t.tx.Time().Add(t.cfg.Hold), name)
 }
 
-// releaseAtOnce is how many held actions one record sets free. At their largest they are 5 MB of output, which one
-// transaction can take; the others follow by timer.
+// releaseAtOnce is the number of held actions that one record releases. At the maximum size they are 5 MB of output, which
+// fits one transaction. Timers release the others.
 const releaseAtOnce = 20
 
-// release ends the waiting of all held actions: they are joined with the pin, or dropped if it has been deleted.
+// release releases all held actions. They are joined with the pin, or dropped if it is deleted.
 func (t table) release(p *pin) error {
 	var names [][]byte
 	err := t.own.Scan(rows.Scan{Prefix: []byte{heldRow}}, func(name, _ []byte) bool {
@@ -287,10 +287,10 @@ func (t table) release(p *pin) error {
 	return nil
 }
 
-// letGo ends the waiting of a held action, whether or not its pin has come.
+// letGo releases a held action, with or without its pin.
 func (t table) letGo(p *pin, name []byte) error {
 	e, err := rows.Record(t.own, name, t.streams.Actions)
-	if err != nil || e == nil { // nil: it went when the pin came, and Config.Hold had another value when it began to wait
+	if err != nil || e == nil { // nil: already released; the timer stays if Config.Hold has changed since it was set
 		return err
 	}
 	if err := t.own.Delete(name); err != nil {
@@ -309,14 +309,14 @@ func (t table) letGo(p *pin, name []byte) error {
 
 func versionName(m moment) []byte { return append(appendTime([]byte{versionRow}, m.time), m.id...) }
 
-// heldSince returns the arrival that the name of a held action holds.
+// heldSince returns the arrival time in the name of a held action.
 func heldSince(name []byte) schemas.Micros {
 	return schemas.Micros(binary.BigEndian.Uint64(name[1:]) ^ signBit)
 }
 
 const signBit = 1 << 63
 
-// appendTime appends a time so that names order by it, times before 1970 included.
+// appendTime appends a time as bytes that sort by time, including times before 1970.
 func appendTime(b []byte, t schemas.Micros) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(t)^signBit)
 }

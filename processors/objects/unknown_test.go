@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// happen has people see, save and act on ids, whether they are pins or not.
+// happen publishes impressions and actions for ids that may or may not have a pin.
 func happen(w *proctest.Wire, ids ...schemas.PinID) {
 	at := now()
 	for _, id := range ids {
@@ -31,7 +31,7 @@ func kindsOf(w *proctest.Wire, owner schemas.PinID) string {
 	return string(slices.Compact(kinds))
 }
 
-// Heat and means of an id without a create are deleted some time after the last record; those of pins stay.
+// The heat and the mean of an id without a create are deleted some time after the last record. Those of pins stay.
 func TestUnknownIDs_RowsAreDeletedAfterAWhile(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Who waits for what was published does not wait for an action that is held until its pin comes.
+// A wait does not wait for an action that is held until its pin arrives.
 func TestHeldActionIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
