@@ -9,7 +9,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// A deleted pin keeps one small row, is nobody's neighbour, and is not made one again by actions and boards that remember it.
+// A deleted pin keeps one small row and is no pin's neighbor. Later actions and saves that name it do not make it one
+// again.
 func TestCard_DeletedPinLosesItsNeighboursAndTheyLoseIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, related.DefaultConfig())
@@ -46,8 +47,8 @@ func TestCard_DeletedPinLosesItsNeighboursAndTheyLoseIt(t *testing.T) {
 		}
 	}
 	expect("deleted")
-	act(1, 4) // late
-	act(4, 1) // the user acted on the deleted pin before
+	act(1, 4) // late: after the deletion
+	act(4, 1) // the user acted on the deleted pin before it was deleted
 	for _, n := range []int{1, 4} {
 		r.send(&schemas.BoardSave{Board: "board:b", Time: base, Weight: 1, Pin: pin(n)})
 	}

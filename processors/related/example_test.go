@@ -10,15 +10,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// elsewhere stands for the view of a runner (rows.Runner.View) that has not been given the partition asked for.
+// elsewhere replaces the view of a runner (rows.Runner.View) that does not own the requested partition.
 type elsewhere struct{}
 
 func (elsewhere) Read(_ context.Context, owner string, _ func(rows.Snapshot) error) error {
 	return &rows.NotHereError{Group: topics.Related, Owner: owner, Partition: topics.Partition(owner, 16)}
 }
 
-// What goes with a pin is answered by the process that has the pin's partition. Another one says so, and package peers of
-// serving asks on.
+// The process that owns a pin's partition returns the pin's neighbors. Another process returns an error with the partition,
+// and package peers of serving forwards the request.
 func ExampleReader() {
 	reader := related.Reader{Rows: elsewhere{}}
 	_, err := reader.Neighbours(context.Background(), "pin:42", 10)

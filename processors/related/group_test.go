@@ -31,14 +31,14 @@ func pin(n int) schemas.Neighbour {
 		ID: schemas.ID(fmt.Sprintf("pin:%d", n)), Version: schemas.Version(100 + n), Quality: 1 + float64(n),
 		Facets: schemas.Facets{
 			Author: schemas.UserID(fmt.Sprintf("user:author-%d", n%3)),
-			// Two of three interests each, so that some go together more than others.
+			// Two of three interests each, so that some pairs are stronger than others.
 			Interests: []schemas.InterestID{schemas.InterestID(fmt.Sprintf("interest:%d", n%3)), schemas.InterestID(fmt.Sprintf("interest:%d", (n+1)%3))},
 		},
 		Created: after(time.Duration(n) * time.Minute),
 	}
 }
 
-// oracle adds up, without decay tricks, what makes neighbours.
+// oracle sums the weights of all occurrences by brute force, without forward decay.
 type oracle struct {
 	cfg    related.Config
 	worth  map[schemas.ID]map[schemas.ID]float64 // decayed to base
@@ -81,7 +81,7 @@ func (o *oracle) save(s *schemas.BoardSave) {
 	o.boards[s.Board] = append(o.boards[s.Board], s)
 }
 
-// neighbours are the shares of an id, strongest first.
+// neighbours returns the shares of an id's neighbors, strongest first.
 func (o *oracle) neighbours(of schemas.ID) []schemas.RelatedItem {
 	total := 0.0
 	for _, w := range o.worth[of] {
@@ -109,7 +109,7 @@ func newRig(t *testing.T, cfg related.Config) *rig {
 	return r
 }
 
-// neighbours asks until the partition is here.
+// neighbours retries until this process owns the partition.
 func (r *rig) neighbours(of schemas.ID, most int) []schemas.RelatedItem {
 	r.t.Helper()
 	var list []schemas.RelatedItem
@@ -134,13 +134,12 @@ func (r *rig) send(e any) {
 	}
 }
 
-// Whatever is acted on together, in whatever order it arrives and however often the process is killed, shares are those
-// of the decayed sums.
+// Shares are those of the decayed sums, whatever the actions, their order of arrival and the number of kills.
 func TestNeighboursAreTheDecayedSums(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
 	cfg.HalfLife = 24 * time.Hour
-	cfg.BoardPins = 100 // no bound is passed
+	cfg.BoardPins = 100 // no bound is exceeded
 	o := &oracle{cfg: cfg, worth: map[schemas.ID]map[schemas.ID]float64{}, boards: map[schemas.BoardID][]*schemas.BoardSave{}}
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := newRig(t, cfg)
@@ -187,7 +186,7 @@ func TestNeighboursAreTheDecayedSums(t *testing.T) {
 	}
 }
 
-// The user of an action gets the strongest neighbours, each with the write-time score and its share as the edge's weight.
+// An action delivers the strongest neighbors, each with its write-time score and its share as the edge weight.
 func TestAnActionBringsTheNeighbours(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
@@ -222,7 +221,8 @@ func TestAnActionBringsTheNeighbours(t *testing.T) {
 	}
 }
 
-// A neighbour of so long ago that no float holds what is left of it is not offered, and keeps no other from being so.
+// A neighbor that is too old for a float to represent its share is not offered, and does not prevent others from being
+// offered.
 func TestNeighboursOfLongAgoAreNotOffered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, related.DefaultConfig())
@@ -240,7 +240,7 @@ func TestNeighboursOfLongAgoAreNotOffered(t *testing.T) {
 	}
 }
 
-// However many neighbours a pin gets, the strongest are kept, and not many more.
+// Of any number of neighbors, the strongest are kept, and not many more.
 func TestNeighboursAreBounded(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
@@ -248,7 +248,7 @@ func TestNeighboursAreBounded(t *testing.T) {
 	r := newRig(t, cfg)
 	const all = 400
 	for i := range all {
-		n := (i * 37) % all // in no order of strength
+		n := (i * 37) % all // not in the order of strength
 		r.send(&schemas.RelatedRequest{User: "user:u", Weight: 1, Time: base, Pin: pin(100_000),
 			Near: []schemas.Near{{Neighbour: pin(n), Weight: float64(n + 1), Time: after(time.Duration(i))}}})
 	}
@@ -275,7 +275,7 @@ func widePin(n int) schemas.Neighbour {
 	return p
 }
 
-// The neighbours of a pin may need more than one record.
+// The neighbors of a pin may need more than one record.
 func TestOffer_SplitsDeliveriesByBytes(t *testing.T) {
 	t.Parallel()
 	const half = 40
@@ -301,7 +301,7 @@ func TestOffer_SplitsDeliveriesByBytes(t *testing.T) {
 	}
 }
 
-// A board makes neighbours of its last pins only.
+// A board pairs only its last pins.
 func TestABoardRemembersItsLastPins(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
@@ -310,7 +310,7 @@ func TestABoardRemembersItsLastPins(t *testing.T) {
 	for n := range 10 {
 		r.send(&schemas.BoardSave{Board: "board:b", Time: after(time.Duration(n) * time.Second), Weight: 1, Pin: pin(n)})
 	}
-	r.send(&schemas.BoardSave{Board: "board:b", Time: after(-time.Hour), Weight: 1, Pin: pin(20)}) // late, and forgotten
+	r.send(&schemas.BoardSave{Board: "board:b", Time: after(-time.Hour), Weight: 1, Pin: pin(20)}) // late: not stored
 	r.send(&schemas.BoardSave{Board: "board:b", Time: after(time.Hour), Weight: 1, Pin: pin(30)})
 	r.WaitIdle()
 	for of, want := range map[int][]schemas.ID{

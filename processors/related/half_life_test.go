@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// With another half-life what neighbours are worth stands, and what comes then counts beside it; whatever is given up is the
+// After a change of the half-life, strengths keep their values, later occurrences add to them, and a trim deletes the
 // weakest.
 func TestNeighboursStandWhenTheHalfLifeChanges(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestNeighboursStandWhenTheHalfLifeChanges(t *testing.T) {
 				cfg.HalfLife = life
 				r.member = r.Start("a", related.Group(cfg, r.Kafka.Partitions, r.Streams))
 				r.together(10, 10+i)
-				r.together(1, 20+i, 30+i, 40+i, 50+i) // more than are kept
+				r.together(1, 20+i, 30+i, 40+i, 50+i) // more than Config.Keep
 				want[pin(10+i).ID] = 10
 				all += 14
 			}
@@ -38,14 +38,13 @@ func TestNeighboursStandWhenTheHalfLifeChanges(t *testing.T) {
 	}
 }
 
-// Two pins: near the first, when it is acted on, are others, and the second is near these. So the one's rows are written by
-// requests, the other's by pairs.
+// Two pins. Actions on the first add neighbors by related-requests; the second gets its neighbors by related-pairs.
 const (
 	actedOn = schemas.ID("pin:100")
 	beside  = schemas.ID("pin:101")
 )
 
-// together has others seen with both so often, a moment ago.
+// together adds an occurrence of each of the others with both pins, the given number of times, a moment ago.
 func (r *rig) together(times int, others ...int) {
 	near := func(n int) []schemas.Near {
 		return []schemas.Near{{Neighbour: pin(n), Weight: 1, Time: schemas.MicrosOf(time.Now())}}
@@ -60,7 +59,7 @@ func (r *rig) together(times int, others ...int) {
 	r.WaitIdle()
 }
 
-// wantShares checks the strongest neighbours: how often each was seen, of all that were.
+// wantShares checks the strongest neighbors by the number of occurrences of each, relative to all.
 func (r *rig) wantShares(of schemas.ID, times map[schemas.ID]float64, all float64) {
 	r.t.Helper()
 	want, got := map[schemas.ID]float64{}, map[schemas.ID]float64{}
@@ -70,7 +69,7 @@ func (r *rig) wantShares(of schemas.ID, times map[schemas.ID]float64, all float6
 	for _, item := range r.neighbours(of, len(times)) {
 		got[item.ID] = item.Score
 	}
-	// What fades between an action and a change of the half-life is a thousandth in two minutes.
+	// The decay between an action and the change of the half-life is a thousandth in two minutes.
 	if diff := gocmp.Diff(want, got, cmpopts.EquateApprox(0.01, 0)); diff != "" {
 		r.t.Errorf("shares in all neighbours of %s (-want +got):\n%s", of, diff)
 	}

@@ -7,19 +7,20 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// maxPairsBytes bounds the encoded pins and pairs of a record, below the least rows.Config.MaxValueBytes, 512 KiB.
+// maxPairsBytes bounds the encoded pins and pairs of a record. It is below the minimum of rows.Config.MaxValueBytes, 512
+// KiB.
 const maxPairsBytes = 400 << 10
 
-// pairing gathers pairs by the partition of the one that has the neighbour.
+// pairing collects pairs by the partition of the owner that gets the neighbor.
 type pairing struct {
 	byPartition []pairs
 }
 
-// pairs are those of one partition.
+// pairs holds the pairs of one partition.
 type pairs struct {
 	schemas.RelatedPairs
-	size int                    // an upper bound of their encoded bytes
-	full []schemas.RelatedPairs // records that have no room for more
+	size int                    // upper bound of their encoded bytes
+	full []schemas.RelatedPairs // full records
 }
 
 func newPairing(partitions int32) *pairing {
@@ -33,7 +34,7 @@ func (p *pairing) reset() {
 	}
 }
 
-// of returns what goes to the partition of an owner, in a record that has room for so many bytes more.
+// of returns the pairs of an owner's partition, with room for size more bytes in the current record.
 func (p *pairing) of(owner schemas.ID, size int) *pairs {
 	b := &p.byPartition[topics.Partition(string(owner), int32(len(p.byPartition)))]
 	if b.size+size > maxPairsBytes {
@@ -43,9 +44,9 @@ func (p *pairing) of(owner schemas.ID, size int) *pairs {
 	return b
 }
 
-const numbers = 32 // bytes of a pair, with the length of its id
+const numbers = 32 // bytes of a pair's numbers and of the length of its id
 
-// remove takes a deleted pin away from the neighbours of a pin.
+// remove adds the removal of a deleted pin from the neighbors of a pin.
 func (p *pairing) remove(of, deleted schemas.ID) {
 	size := len(of) + len(deleted) + numbers
 	b := p.of(of, size)
@@ -53,7 +54,7 @@ func (p *pairing) remove(of, deleted schemas.ID) {
 	b.Removed = append(b.Removed, schemas.RemovedNeighbour{Of: of, Neighbour: deleted})
 }
 
-// pair gives one more neighbour to a pin or interest.
+// pair adds a neighbor for a pin or interest.
 func (p *pairing) pair(of schemas.ID, n *schemas.Neighbour, weight float64, at schemas.Micros) {
 	b := p.of(of, len(of)+numbers+n.MaxEncodedBytes())
 	b.size += len(of) + numbers
@@ -66,7 +67,7 @@ func (p *pairing) pair(of schemas.ID, n *schemas.Neighbour, weight float64, at s
 	b.Pairs = append(b.Pairs, schemas.Pair{Of: of, Neighbour: int32(place), Weight: weight, Time: at})
 }
 
-// interests makes the first of a pin's interests neighbours of one another.
+// interests pairs the first most interests of a pin with one another.
 func (p *pairing) interests(ids []schemas.InterestID, most int, weight float64, at schemas.Micros) {
 	ids = ids[:min(len(ids), most)]
 	for _, of := range ids {

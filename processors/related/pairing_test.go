@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The pins of a board with the longest facets, and the interests of a pin, may need more than one record for a partition.
+// The pins of a board with the longest facets, and the interests of a pin, may need more than one record per partition.
 func TestPairing_SplitsRecordsByBytes(t *testing.T) {
 	serde, err := schemas.NewSerde[schemas.RelatedPairs]("related-pairs-value", 1, nil)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Rows reads the committed rows of the partitions that are here. *rows.View does.
+// Rows reads the committed rows of the partitions that this process owns. *rows.View implements it.
 type Rows interface {
 	Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error
 }
 
-// Reader answers which pins and interests go together, of the partitions that are here.
+// Reader returns the neighbors of pins and interests whose partitions this process owns.
 type Reader struct{ Rows Rows }
 
-// Neighbours returns the strongest neighbours of a pin or an interest, at most so many, strongest first. Of one that
-// nobody has seen with another there are none. It fails with a *rows.NotHereError when the partition is not here.
+// Neighbours returns at most most neighbors of a pin or an interest, strongest first. The result is empty if there are
+// none. It returns a *rows.NotHereError if this process does not own the partition.
 func (r Reader) Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
 	items := []schemas.RelatedItem{}
 	err := r.Rows.Read(ctx, string(of), func(s rows.Snapshot) error {

@@ -1,43 +1,53 @@
-// Package related knows which pins go together, and which interests, and brings the neighbours of a pin to whoever acts
-// on it.
+// Package related computes which pins, and which interests, belong together. It delivers the neighbors of a pin to the
+// users who act on the pin.
 //
 //	owner   pin, interest, board
-//	in      related-requests and pin-cards (key pin), board-saves (key board), related-pairs (of a partition)
-//	rows    of a pin and an interest: its neighbours by id and by strength, and all strength together;
+//	in      related-requests and pin-cards (key pin), board-saves (key board), related-pairs (batched, of a partition)
+//	rows    of a pin or an interest: its neighbors by id and by strength, and the total strength;
 //	        of a board: the last pins saved to it; common: the scale of strengths
 //	out     deliveries of the source related (to the user's partition), related-pairs
 //
-// Neighbours. Two pins are neighbours when they were saved to the same board, among its last Config.BoardPins, or when
-// the same user acted on both soon after one another, which the group actors finds out; two interests, when an action's
-// pin has both. Each time adds the action's weight w, at its event time t, to
+// Each record takes effect exactly once; see package rows.
+//
+// # Neighbors
+//
+// Two pins are neighbors if they were saved to the same board, among its last Config.BoardPins, or if the same user acted
+// on both within a short time, which the group actors detects. Two interests are neighbors if a pin with an action has
+// both. Each occurrence adds the weight w of the action, at its event time t, to
 //
 //	strength(now) = Σ w · 2^(−(now − t)/half-life)
 //
-// Kept is its logarithm as of the epoch, ln Σ w·2^(t/half-life): forward decay (Cormode, Shkapenyuk, Srivastava, Xu, ICDE
-// 2009), which time does not change and which two neighbours can be compared by at every moment. So the order of arrival
-// does not matter either, up to the bounds. The Config.Keep strongest are kept of a pin or interest, give or take a quarter.
-// When Config.HalfLife is another one, what strengths are worth stands (decay.Scale): from the first record that a partition
-// works off by it on, strengths halve by it, and what comes counts by it.
+// The stored value is the logarithm of the strength as of the epoch, ln Σ w·2^(t/half-life). This is forward decay
+// (Cormode, Shkapenyuk, Srivastava, Xu, ICDE 2009): the stored value does not change over time, and the order of two
+// neighbors is the same at any time. The order of arrival does not matter either, except at the bounds. A pin or interest
+// keeps its Config.Keep strongest neighbors, and at most a quarter more.
 //
-// Candidates. A positive action on a pin brings the Config.Offer strongest neighbours of the pin into the pool related of
-// its user, each with the write-time score
+// If Config.HalfLife changes, current strengths keep their values (decay.Scale). From the first record that a partition
+// processes with the new half-life on, strengths decay with it.
 //
-//	ln(quality) + created/half-life + ln(share) + ln(weight of the action)
+// # Candidates
 //
-// where share is the neighbour's part in all strength of the pin: it stands where an edge has its weight. Facets are those
-// that the neighbour had when it was last seen to be one; what has become of it since, its card knows.
+// A positive action on a pin delivers the Config.Offer strongest neighbors of the pin to the pool related of the user. The
+// write-time score of each is
 //
-// Deleted pins. A deleted pin loses its neighbours, and each of them loses it. Later actions may still name it, as users and
-// boards remember it for a while: it gets no neighbours any more, and whoever got it as one is told to remove it.
+//	ln(quality) + created/τ + ln(share) + ln(weight of the action)
 //
-// Deletion. What deletes each kind of rows, by the first byte of their names:
+// where τ is Config.ScoreHalfLife, and share is the neighbor's part in the total strength of the pin; it takes the place of
+// an edge weight. The facets are those that the neighbor had at the last occurrence. Its card has the current ones.
 //
-//	'n'  neighbours         cap: Keep; event: either pin is deleted
-//	'p'  their places       event: with the neighbour
-//	'a'  strength of all    never: of a deleted pin it says so, in 12 bytes, because later actions must find that
+// # Deleted pins
+//
+// A deleted pin is removed from its neighbors, and its own neighbors are deleted. Later actions may still name it, because
+// users and boards remember it for a while. It gets no more neighbors then, and the group sends a removal to the other pin.
+//
+// # Rows
+//
+// Deletion. What deletes each kind of row, by the first byte of its name:
+//
+//	'n'  neighbors          cap: Keep; event: either pin is deleted
+//	'p'  their places       event: with the neighbor
+//	'a'  total strength     never: for a deleted pin, its 12 bytes record the deletion, which later actions must find
 //	's'  saves of a board   cap: BoardPins
-//
-// Every record has its effect exactly once, see package rows.
 package related
 
 import (
@@ -50,7 +60,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Group returns the topology. cfg must be valid; partitions is the number of those of deliveries and related-pairs.
+// Group returns the topology. cfg must be valid. partitions is the number of partitions of deliveries and of related-pairs.
 func Group(cfg Config, partitions int32, s *topics.Streams) rows.Group {
 	g := &group{cfg: cfg, streams: s, partitions: partitions}
 	g.pairs.New = func() any { return newPairing(partitions) }
@@ -66,7 +76,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams) rows.Group {
 	}
 }
 
-// group is what the callbacks share. They run for several partitions at once.
+// group holds what the callbacks share. The callbacks of several partitions run concurrently.
 type group struct {
 	cfg        Config
 	streams    *topics.Streams
@@ -74,7 +84,8 @@ type group struct {
 	pairs      sync.Pool // of *pairing
 }
 
-// request takes in what a user has acted on beside a pin, and brings the user the pin's neighbours.
+// request processes an action on a pin. It pairs the pin with the pins that the user acted on shortly before, and delivers
+// the pin's neighbors to the user.
 func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	if err := r.Validate(tx.Key()); err != nil {
 		return err
@@ -101,7 +112,7 @@ func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	return g.offer(tx, own, r)
 }
 
-// offer delivers the strongest neighbours of a pin to the user who acted on it.
+// offer delivers the strongest neighbors of a pin to the user who acted on it.
 func (g *group) offer(tx *rows.Tx, own neighbours, r *schemas.RelatedRequest) error {
 	list, err := own.best(g.cfg.Offer)
 	if err != nil || len(list) == 0 {
@@ -109,7 +120,7 @@ func (g *group) offer(tx *rows.Tx, own neighbours, r *schemas.RelatedRequest) er
 	}
 	d := schemas.Delivery{Source: schemas.Related, Users: []schemas.UserID{r.User}}
 	for i := range list {
-		if list[i].share > 0 { // so old that nothing is left of it: it has no score
+		if list[i].share > 0 { // a share of 0, which has no score, is so old that nothing is left of it
 			d.Pins = append(d.Pins, list[i].delivered(r.Weight, g.cfg.ScoreHalfLife))
 		}
 	}
@@ -122,7 +133,7 @@ func (g *group) offer(tx *rows.Tx, own neighbours, r *schemas.RelatedRequest) er
 	return nil
 }
 
-// save makes a pin the neighbour of those that were last saved to the same board.
+// save pairs a pin with those that were last saved to the same board.
 func (g *group) save(tx *rows.Tx, s *schemas.BoardSave) error {
 	if err := s.Validate(tx.Key()); err != nil {
 		return err
@@ -143,7 +154,7 @@ func (g *group) save(tx *rows.Tx, s *schemas.BoardSave) error {
 	return g.sendPairs(tx, p)
 }
 
-// later returns what two saves are worth as a pair: as much as the later one, whichever of them comes first.
+// later returns the weight and time of a pair of saves: those of the later save, regardless of the order of arrival.
 func later(a, b *schemas.BoardSave) (float64, schemas.Micros) {
 	if a.Time > b.Time || a.Time == b.Time && a.Weight > b.Weight {
 		return a.Weight, a.Time
@@ -151,8 +162,8 @@ func later(a, b *schemas.BoardSave) (float64, schemas.Micros) {
 	return b.Weight, b.Time
 }
 
-// pair adds neighbours to pins and interests of this partition, and removes deleted pins from them. Of a deleted pin that was
-// to have a neighbour that neighbour is told: it has the deleted pin as one, too.
+// pair adds neighbors to pins and interests of this partition, and removes deleted pins from them. If the owner is a
+// deleted pin, pair sends a removal to the neighbor, which also has the deleted pin as a neighbor.
 func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 	if err := r.Validate(); err != nil {
 		return err
@@ -182,7 +193,7 @@ func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 	return g.sendPairs(tx, p)
 }
 
-// card deletes the neighbours of a deleted pin, and has it removed from theirs.
+// card deletes the neighbors of a deleted pin, and sends its removal to each of them.
 func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 	if tx.Key() != string(c.Pin) {
 		return schemas.Bad(fmt.Sprintf("card: key %.64q: want the pin %.64q", tx.Key(), c.Pin))
@@ -203,12 +214,12 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 	return g.sendPairs(tx, p)
 }
 
-// scale is that of all strengths of the partition.
+// scale returns the scale of all strengths of the partition.
 func (g *group) scale(tx *rows.Tx) (decay.Scale, error) {
 	return decay.Keep(tx.Common(), schemas.MicrosOf(tx.Time()), g.cfg.HalfLife)
 }
 
-// sendPairs sends each partition its pairs.
+// sendPairs sends the pairs to their partitions.
 func (g *group) sendPairs(tx *rows.Tx, p *pairing) error {
 	send := func(partition int, rec *schemas.RelatedPairs) error {
 		if len(rec.Pairs)+len(rec.Removed) == 0 {

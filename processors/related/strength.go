@@ -10,20 +10,20 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// strength is how strong a neighbour is: the decayed sum of the weights with which it was seen to be one.
+// strength is the strength of a neighbor: the decayed sum of the weights of its occurrences.
 type strength = decay.Sum
 
-// neighbour is one row of a pin or interest.
+// neighbour is one neighbor of a pin or interest.
 type neighbour struct {
 	id       schemas.ID
 	strength strength
-	share    float64 // in all strength of the owner; known of what best returns
+	share    float64 // part in the owner's total strength; set only by best
 	version  schemas.Version
 	quality  float64
-	body     ranked.Body // facets and creation of a pin
+	body     ranked.Body // facets and creation time of a pin
 }
 
-// see takes over what is said of a neighbour, if that is not older than what is known.
+// see updates the neighbor's version, quality and body, unless s is older.
 func (n *neighbour) see(s *schemas.Neighbour) {
 	if s.Version < n.version {
 		return
@@ -32,7 +32,7 @@ func (n *neighbour) see(s *schemas.Neighbour) {
 	n.body = ranked.Body{Facets: s.Facets, Created: s.Created}
 }
 
-// delivered is the neighbour as a candidate.
+// delivered returns the neighbor as a candidate. halfLife is the time constant of the score.
 func (n *neighbour) delivered(weight float64, halfLife time.Duration) schemas.DeliveredPin {
 	base := score.Base(n.quality, n.body.Created, halfLife)
 	return schemas.DeliveredPin{

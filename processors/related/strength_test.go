@@ -15,7 +15,7 @@ const month = 30 * 24 * time.Hour
 
 var monthly = decay.NewScale(month)
 
-// The sum of strengths is that of the weights, decayed to any moment, in whatever order they are added.
+// The sum of strengths equals that of the weights, decayed to any time, in whatever order they are added.
 func TestStrengthIsTheDecayedSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := schemas.MicrosOf(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
@@ -57,7 +57,7 @@ func TestStrength(t *testing.T) {
 func TestNeighbourRowRoundTrip(t *testing.T) {
 	n := neighbour{id: "pin:1", strength: 456.5, version: 7, quality: 0.25}
 	n.see(&schemas.Neighbour{Version: 9, Facets: schemas.Facets{Author: "user:a", Board: "board:b"}, Created: 5, Quality: 2})
-	n.see(&schemas.Neighbour{Version: 8, Facets: schemas.Facets{Author: "user:old"}, Quality: 1}) // came late
+	n.see(&schemas.Neighbour{Version: 8, Facets: schemas.Facets{Author: "user:old"}, Quality: 1}) // arrived late
 	row := n.encode()
 	got, err := decodeNeighbour("pin:1", row)
 	if err != nil || got.strength != 456.5 || got.version != 9 || got.quality != 2 || got.body.Author != "user:a" || got.body.Created != 5 {

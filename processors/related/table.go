@@ -14,11 +14,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// The rows, by the first byte of their name.
+// The kinds of rows, by the first byte of their names.
 const (
 	rowNeighbour = 'n' // id → strength, version, quality, ranked body
-	rowPlace     = 'p' // strength (best first), id → nothing
-	rowAll       = 'a' // → strength of all that was ever added, number of neighbours kept
+	rowPlace     = 'p' // strength (best first), id → empty
+	rowAll       = 'a' // → total strength that was ever added, number of neighbors kept
 	rowSave      = 's' // time (newest first), pin → the record of board-saves
 )
 
@@ -26,7 +26,7 @@ const headBytes = 3 * 8 // strength, version, quality
 
 var errTorn = errors.New("decode row: cut short, or not of a known form")
 
-// table is what a reader of rows needs; rows.Owner and rows.Snapshot are both one.
+// table reads rows. rows.Owner and rows.Snapshot implement it.
 type table interface {
 	Get(row []byte) ([]byte, error)
 	Scan(s rows.Scan, visit func(row, value []byte) bool) error
@@ -67,7 +67,7 @@ func decodeNeighbour(id schemas.ID, b []byte) (neighbour, error) {
 	}, err
 }
 
-// find reads one neighbour, nil if there is none.
+// find returns one neighbor, or nil if there is none.
 func find(t table, id schemas.ID) (*neighbour, error) {
 	value, err := t.Get(neighbourName(id))
 	if err != nil || value == nil {
@@ -80,16 +80,17 @@ func find(t table, id schemas.ID) (*neighbour, error) {
 	return &n, nil
 }
 
-// whole is what a pin's or interest's neighbours are together.
+// whole describes all neighbors of a pin or interest together.
 type whole struct {
-	strength strength // of everything that was ever added
-	kept     uint32   // neighbours
+	strength strength // of all occurrences, including those of neighbors that are no longer kept
+	kept     uint32   // number of neighbors
 }
 
-// uncounted is the number of neighbours in a row of a time when it did not have one: a trim is due, which counts them.
+// uncounted is the number of neighbors in a row of an older format without that number. The next add triggers a trim, which
+// counts them.
 const uncounted = math.MaxUint32
 
-// deletedPin stands for the number of neighbours of a deleted pin, which gets none any more.
+// deletedPin marks a deleted pin in place of the number of neighbors. It gets no more neighbors.
 const deletedPin = math.MaxUint32 - 1
 
 func readWhole(t table) (whole, error) {
@@ -112,7 +113,7 @@ func (w whole) encode() []byte {
 	return binary.BigEndian.AppendUint32(b, w.kept)
 }
 
-// places returns the ids of the strongest neighbours, most of them.
+// places returns the ids of the strongest neighbors, at most most of them.
 func places(t table, most int) ([]schemas.ID, error) {
 	var ids []schemas.ID
 	var bad error
@@ -128,7 +129,7 @@ func places(t table, most int) ([]schemas.ID, error) {
 	return ids, errors.Join(err, bad)
 }
 
-// best reads the strongest neighbours, with their share in all.
+// best returns the strongest neighbors, with their share in the total strength.
 func best(t table, most int) ([]neighbour, error) {
 	ids, err := places(t, most)
 	if err != nil || len(ids) == 0 {
@@ -153,7 +154,7 @@ func best(t table, most int) ([]neighbour, error) {
 	return list, nil
 }
 
-// neighbours are those of one owner during one callback.
+// neighbours holds the neighbors of one owner during one callback.
 type neighbours struct {
 	own   rows.Owner
 	cfg   Config
@@ -162,7 +163,7 @@ type neighbours struct {
 
 func (t neighbours) best(most int) ([]neighbour, error) { return best(t.own, most) }
 
-// add makes a neighbour stronger, and reports false, having done nothing, if the owner is a deleted pin.
+// add increases the strength of a neighbor. If the owner is a deleted pin, add changes nothing and returns false.
 func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros) (bool, error) {
 	all, err := readWhole(t.own)
 	if err != nil || all.kept == deletedPin {
@@ -190,7 +191,7 @@ func (t neighbours) strengthen(all whole, s *schemas.Neighbour, weight float64, 
 	if err := t.put(n); err != nil {
 		return err
 	}
-	// Beyond the bound by a quarter: the places that a trim passes over cost each neighbour that came since a constant.
+	// Trim only a quarter above the bound, so that the cost of scanning the places is constant per added neighbor.
 	if int(all.kept) > t.cfg.Keep+t.cfg.Keep/4 {
 		if all.kept, err = t.trim(); err != nil {
 			return err
@@ -203,8 +204,8 @@ func (t neighbours) put(n *neighbour) error {
 	return errors.Join(t.own.Put(neighbourName(n.id), n.encode()), t.own.Put(placeName(n.strength, n.id), nil))
 }
 
-// trim gives up the weakest neighbours beyond the bound, and returns how many are left. What they were worth stays in the
-// whole: shares are of all that was seen.
+// trim deletes the weakest neighbors over the bound, and returns the number that is left. Their strength stays in the
+// total, because shares are relative to all occurrences.
 func (t neighbours) trim() (left uint32, err error) {
 	ids, err := places(t.own, math.MaxInt)
 	if err != nil {
@@ -226,7 +227,7 @@ func (t neighbours) trim() (left uint32, err error) {
 	return uint32(most), nil
 }
 
-// remove takes one neighbour away, if it is one. What it was worth stays in the whole.
+// remove deletes one neighbor if it exists. Its strength stays in the total.
 func (t neighbours) remove(id schemas.ID) error {
 	n, err := find(t.own, id)
 	if err != nil || n == nil {
@@ -242,7 +243,7 @@ func (t neighbours) remove(id schemas.ID) error {
 	return errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighbourName(id)), t.own.Put([]byte{rowAll}, all.encode()))
 }
 
-// clear takes all neighbours of a deleted pin away and notes that it is deleted. It returns which they were.
+// clear deletes all neighbors of a deleted pin and records that it is deleted. It returns their ids.
 func (t neighbours) clear() ([]schemas.ID, error) {
 	ids, err := places(t.own, math.MaxInt)
 	if err != nil {
@@ -256,7 +257,7 @@ func (t neighbours) clear() ([]schemas.ID, error) {
 	return ids, t.own.Put([]byte{rowAll}, whole{decay.None(), deletedPin}.encode())
 }
 
-// board is the rows of one board.
+// board accesses the rows of one board.
 type board struct {
 	own     rows.Owner
 	most    int
@@ -264,11 +265,11 @@ type board struct {
 }
 
 func saveName(s *schemas.BoardSave) []byte {
-	b := binary.BigEndian.AppendUint64([]byte{rowSave}, ^(uint64(s.Time) ^ 1<<63)) // newest first, times before 1970 included
+	b := binary.BigEndian.AppendUint64([]byte{rowSave}, ^(uint64(s.Time) ^ 1<<63)) // newest first, including times before 1970
 	return append(b, s.Pin.ID...)
 }
 
-// add remembers a save, and returns the newest others that are of another pin.
+// add stores a save, and returns the stored saves of other pins, newest first.
 func (b board) add(s *schemas.BoardSave) ([]*schemas.BoardSave, error) {
 	kept, err := b.saves()
 	if err != nil {
@@ -280,7 +281,7 @@ func (b board) add(s *schemas.BoardSave) ([]*schemas.BoardSave, error) {
 	return slices.DeleteFunc(kept, func(other *schemas.BoardSave) bool { return other.Pin.ID == s.Pin.ID }), nil
 }
 
-// saves reads what is remembered, newest first.
+// saves returns the stored saves, newest first.
 func (b board) saves() ([]*schemas.BoardSave, error) {
 	var list []*schemas.BoardSave
 	var bad error
@@ -296,7 +297,7 @@ func (b board) saves() ([]*schemas.BoardSave, error) {
 	return list, errors.Join(err, bad)
 }
 
-// keep remembers a save, and forgets what is over the bound with it; one older than all that are remembered is not.
+// keep stores a save, and deletes those over the bound. It does not store a save that is older than all of a full board.
 func (b board) keep(s *schemas.BoardSave, kept []*schemas.BoardSave) error {
 	if b.most == 0 || len(kept) >= b.most && s.Time < kept[b.most-1].Time {
 		return nil

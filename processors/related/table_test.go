@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 )
 
-// oneRow is a table that has the row of all neighbours alone.
+// oneRow is a table that has only the row rowAll.
 type oneRow []byte
 
 func (r oneRow) Get(name []byte) ([]byte, error) {
