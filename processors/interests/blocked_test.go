@@ -12,20 +12,20 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// with starts the group and its readers anew, with a configuration that change has changed.
+// with restarts the group and its readers with a changed configuration.
 func (r *rig) with(d decided, change func(*interests.Config)) {
 	change(&r.cfg)
 	r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, none{}, d))
 }
 
-// write publishes a version of a pin that says a title.
+// write publishes a version of a pin with a title.
 func (r *rig) write(pin int, version schemas.Version, title string) {
 	c := &schemas.Card{Title: title}
 	c.Pin, c.Version, c.Author = schemas.PinID(fmt.Sprint("pin:", pin)), version, schemas.UserID(fmt.Sprint("user:author-", pin))
 	r.card(c)
 }
 
-// likes returns what a user is interested in, by name.
+// likes returns a user's interests by name.
 func (r *rig) likes(user schemas.UserID) []schemas.InterestID {
 	r.t.Helper()
 	var ids []schemas.InterestID
@@ -35,7 +35,7 @@ func (r *rig) likes(user schemas.UserID) []schemas.InterestID {
 	return slices.Sorted(slices.Values(ids))
 }
 
-// named returns what is answered of a term that is asked for by its name.
+// named returns the result of asking for a term by name.
 func (r *rig) named(term string) []schemas.DictionaryTerm {
 	r.t.Helper()
 	return ask(r, func(i interests.Reader) ([]schemas.DictionaryTerm, error) {
@@ -43,13 +43,13 @@ func (r *rig) named(term string) []schemas.DictionaryTerm {
 	})
 }
 
-// What is blocked or stopped after it was counted and accepted is no term any more, nor does it mean an interest, be it for
-// what was merged into it; taken off the lists again, it has the counts of the pins that said it all the while.
+// A term that is blocked or stopped after it was counted and accepted is no term and has no interest, nor have the terms
+// merged into it. After its removal from the lists, it has the counts of the pins that had it all the time.
 func TestWhatWasCountedIsBlocked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		blocks, allows func(*interests.Config)
-		hidden         []string // beside sale
+		hidden         []string // in addition to sale
 	}{
 		"blocked": {
 			func(c *interests.Config) { c.Block = map[string]string{"Sale": "advertising"} },
@@ -88,9 +88,9 @@ func TestWhatWasCountedIsBlocked(t *testing.T) {
 			}
 
 			r.with(d, c.blocks)
-			r.write(0, 2, "Oolong")            // says it no more
-			r.write(pins, 1, "Sale, sencha")   // and one that is not counted
-			r.like("user:after", "pin:1", now) // which said it before
+			r.write(0, 2, "Oolong")            // no longer has the term
+			r.write(pins, 1, "Sale, sencha")   // and a term that is not counted
+			r.like("user:after", "pin:1", now) // the pin had the term before
 			r.WaitIdle()
 			want := []string{"sencha"}
 			for term := range all {
@@ -125,7 +125,7 @@ func TestWhatWasCountedIsBlocked(t *testing.T) {
 	}
 }
 
-// Terms that are blocked take no place among the best.
+// Blocked terms take no place among the best.
 func TestBlockedTermsTakeNoPlace(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()

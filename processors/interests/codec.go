@@ -10,11 +10,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// format is the first byte of every row's value. Another one is another layout. What is behind it is packed: an action
-// reads and writes eight rows and more, and as JSON these were most of what the group cost.
+// format is the first byte of every row's value. It identifies the layout. The rest is packed: an action reads and writes
+// eight rows or more, and as JSON these were most of the cost of the group.
 const format = 1
 
-// record is what a row holds.
+// record is the value of a row.
 type record[T any] interface {
 	*T
 	appendTo(b []byte) []byte
@@ -25,7 +25,7 @@ func encode[T any, R record[T]](rec R) []byte {
 	return rec.appendTo(append(make([]byte, 0, 128), format))
 }
 
-// decode is the reverse of encode. Bytes that encode did not write, every truncation among them, are an error.
+// decode is the reverse of encode. It returns an error for any other bytes, including every truncation.
 func decode[T any, R record[T]](value []byte) (rec T, err error) {
 	r := packed.NewReader(value)
 	if r.Byte() != format {
@@ -35,7 +35,7 @@ func decode[T any, R record[T]](value []byte) (rec T, err error) {
 	return rec, r.End()
 }
 
-// get reads a row; the zero value if there is none.
+// get returns a row, or the zero value if there is none.
 func get[T any, R record[T]](own getter, name []byte) (rec T, found bool, err error) {
 	value, err := own.Get(name)
 	if err != nil || value == nil {
@@ -51,7 +51,7 @@ func put[T any, R record[T]](own rows.Owner, name []byte, rec R) error {
 	return own.Put(name, encode[T](rec))
 }
 
-// number is a row that is a number.
+// number is a row that holds a number.
 type number int64
 
 func (n *number) appendTo(b []byte) []byte  { return binary.AppendVarint(b, int64(*n)) }

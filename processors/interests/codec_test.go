@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// reads says that a row is read as it was written, and that no part of it, nor more than it, is taken for one.
+// reads checks that a row is read back as it was written, and that any truncation or extension of it is an error.
 func reads[T any, R record[T]](t *rapid.T, rec T) {
 	t.Helper()
 	value := encode[T, R](&rec)

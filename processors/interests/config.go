@@ -8,26 +8,29 @@ import (
 	"github.com/smartfeed/smartfeed/internal/bounds"
 )
 
-// Config is what an installation decides about interests. See DefaultConfig.
+// Config holds the settings for interests. See DefaultConfig.
 type Config struct {
-	MaxTerms  int               `yaml:"max_terms"`  // of a partition that are counted, 10-1,000,000, default 5,000
-	MaxPeople int               `yaml:"max_people"` // authors of a term that are told apart, 1-1000, default 30
-	MinPins   int               `yaml:"min_pins"`   // of a candidate, 1-1,000,000, default 5
-	MinPeople int               `yaml:"min_people"` // authors of a candidate, 1-MaxPeople, default 3
-	Stop      []string          `yaml:"stop"`       // words that stand at no end of a term, beside the common ones
-	Block     map[string]string `yaml:"block"`      // terms that are never counted and mean nothing, each with the reason
+	MaxTerms  int               `yaml:"max_terms"`  // counted terms of a partition, 10-1,000,000, default 5,000
+	MaxPeople int               `yaml:"max_people"` // counted authors of a term, 1-1000, default 30
+	MinPins   int               `yaml:"min_pins"`   // minimum pins of a candidate, 1-1,000,000, default 5
+	MinPeople int               `yaml:"min_people"` // minimum authors of a candidate, 1-MaxPeople, default 3
+	Stop      []string          `yaml:"stop"`       // stop words, in addition to the common ones: no term begins or ends with one
+	Block     map[string]string `yaml:"block"`      // terms that are never counted and have no interest, each with the reason
 
-	HalfLife time.Duration `yaml:"half_life"` // of what a user's actions give, and of recent pins; 1h-8760h, default 720h (30 days)
-	Keep     int           `yaml:"keep"`      // interests of a user, 1-1000, default 50
-	Evidence int           `yaml:"evidence"`  // actions that are kept of each, 0-100, default 5
+	// HalfLife is the half-life of the strength of a user's interests and of recent pins; 1h-8760h, default 720h (30 days).
+	HalfLife time.Duration `yaml:"half_life"`
+	Keep     int           `yaml:"keep"`     // interests that a user keeps, 1-1000, default 50
+	Evidence int           `yaml:"evidence"` // actions that are kept per interest, 0-100, default 5
 
-	Interests         int           `yaml:"interests"`          // of a pin that count, 1-64, default 6
-	AttributionWindow time.Duration `yaml:"attribution_window"` // after an impression, in which an action counts for its source; 1m-720h, default 168h
-	MaxSeen           int           `yaml:"max_seen"`           // users of a pin that are remembered so long, 0-40,000, default 10,000
-	Days              int           `yaml:"days"`               // of engagement that are kept, 1-400, default 28
+	Interests int `yaml:"interests"` // interests of a pin that count, 1-64, default 6
+	// AttributionWindow is how long after an impression an action counts for its source; 1m-720h, default 168h.
+	AttributionWindow time.Duration `yaml:"attribution_window"`
+	// MaxSeen is the number of users of a pin that are stored for AttributionWindow, 0-40,000, default 10,000.
+	MaxSeen int `yaml:"max_seen"`
+	Days    int `yaml:"days"` // days of engagement that are kept, 1-400, default 28
 }
 
-// DefaultConfig returns the configuration that the field comments state.
+// DefaultConfig returns the defaults that the field comments state.
 func DefaultConfig() Config {
 	return Config{
 		MaxTerms: 5000, MaxPeople: 30, MinPins: 5, MinPeople: 3, Stop: []string{}, Block: map[string]string{},
@@ -36,11 +39,12 @@ func DefaultConfig() Config {
 	}
 }
 
-// Blocked returns what says of a folded term why it is not counted and means no interest, whatever was counted and decided
-// before: the reason in Block, or which stop word it begins or ends with; "": it may mean one.
+// Blocked returns a function that returns why a folded term is not counted and has no interest, whatever was counted and
+// decided before: the reason in Block, or the stop word that it begins or ends with. It returns "" for a term that may have
+// one.
 func (c Config) Blocked() func(term string) (reason string) { return newVocabulary(c).why }
 
-// Validate reports every value that is out of its bounds.
+// Validate returns an error that lists every value that is out of its bounds.
 func (c Config) Validate() error {
 	problems := []error{
 		bounds.Within("max_terms", c.MaxTerms, 10, 1_000_000),

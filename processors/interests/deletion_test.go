@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// behind is a set of users who are gone that has not read its topic yet: it has whom it is told.
+// behind is a set of deleted users whose topic has not been read: it contains only the users that Note was called with.
 type behind struct{ sync.Map }
 
 func (b *behind) Has(user schemas.UserID) bool {
@@ -21,7 +21,7 @@ func (b *behind) Has(user schemas.UserID) bool {
 
 func (b *behind) Note(user schemas.UserID, at schemas.Micros) { b.Store(user, at) }
 
-// What comes of a user behind the deletion puts nothing back, although this process has not read yet who is gone.
+// Records of a user that arrive after the deletion restore nothing, even if this process has not read users-deleted yet.
 func TestALikeBehindTheDeletionPutsNothingBack(t *testing.T) {
 	t.Parallel()
 	w, gone := proctest.New(t), &behind{}

@@ -11,15 +11,15 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// term is what is known of a term.
+// term holds the counts of a term.
 type term struct {
 	Pins   int64
-	Over   int64     // by how much Pins may be too high
-	People int64     // authors told apart
-	Recent decay.Sum // a weight of 1 for each pin
+	Over   int64     // maximum error of Pins: it may be too high by this
+	People int64     // counted authors
+	Recent decay.Sum // decayed sum with a weight of 1 for each pin
 }
 
-// score ranks candidates by the part of their pins that time has left, too; see the package comment.
+// score returns the score of a candidate; recent is the remaining part of its pins. See the package comment.
 func (t term) score(name string, recent float64, cfg Config) float64 {
 	pins := t.Pins - t.Over
 	if pins < 1 {
@@ -30,12 +30,12 @@ func (t term) score(name string, recent float64, cfg Config) float64 {
 	return frequency * min(1, spread) * (1 + recent) / 2
 }
 
-// recent is the part of a term's pins that time has left.
+// recent returns the part of a term's pins that remains after decay.
 func (t term) recent(now schemas.Micros, scale decay.Scale) float64 {
 	return min(1, t.Recent.At(now, scale)/float64(max(t.Pins, 1)))
 }
 
-// dictionary is the terms of a partition.
+// dictionary accesses the terms of a partition.
 type dictionary struct {
 	tx    *rows.Tx
 	own   rows.Owner
@@ -51,14 +51,14 @@ func rankName(pins int64, name string) []byte {
 
 func authorPrefix(name string) []byte { return append(append([]byte{rowAuthor}, name...), 0) }
 
-// mark counts a pin that has a term, or has it no more.
+// mark counts a pin that has a term, or subtracts one that no longer has it.
 func (d dictionary) mark(m schemas.TermMark) error {
 	t, known, err := get[term](d.own, termName(m.Term))
 	switch {
 	case err != nil:
 		return err
 	case m.Gone && (!known || t.Pins <= t.Over):
-		return nil // it was counted before the term was given up
+		return nil // the pin was counted before the term was evicted
 	case m.Gone:
 		return d.take(m, t)
 	case !known:
@@ -78,7 +78,7 @@ func (d dictionary) mark(m schemas.TermMark) error {
 	return d.put(m.Term, t)
 }
 
-// take gives a pin back.
+// take subtracts a pin.
 func (d dictionary) take(m schemas.TermMark, t term) error {
 	if err := d.own.Delete(rankName(t.Pins, m.Term)); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (d dictionary) put(name string, t term) error {
 	return cmp.Or(put(d.own, termName(name), &t), d.own.Put(rankName(t.Pins, name), nil))
 }
 
-// admit makes room for a term, and returns what it begins with.
+// admit makes room for a term, and returns its initial counts.
 func (d dictionary) admit() (term, error) {
 	n, _, err := get[number](d.own, []byte{rowTerms})
 	if err != nil || n < number(d.cfg.MaxTerms) {
@@ -114,7 +114,7 @@ func (d dictionary) admit() (term, error) {
 	return term{Pins: pins, Over: pins, Recent: decay.None()}, err
 }
 
-// drop removes a term that has no rank any more.
+// drop deletes a term whose rank is already deleted.
 func (d dictionary) drop(name string) error {
 	authors, err := names(d.own, authorPrefix(name), d.cfg.MaxPeople)
 	if err != nil {
@@ -135,7 +135,7 @@ func (d dictionary) number(n number) error {
 	return cmp.Or(err, put(d.own, []byte{rowTerms}, &is))
 }
 
-// author counts a pin for its author, up to MaxPeople of them.
+// author adds n to the pins of the author, for at most MaxPeople authors.
 func (d dictionary) author(m schemas.TermMark, t *term, n number) error {
 	name := append(authorPrefix(m.Term), m.Author...)
 	pins, known, err := get[number](d.own, name)

@@ -6,7 +6,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/interests"
 )
 
-// However somebody writes it, it is one term: what is blocked, decided about or looked for is folded first.
+// All spellings fold to one term. Blocking, decisions and lookups fold a term first.
 func ExampleFold() {
 	for _, title := range []string{"Crème Brûlée", "  CREME-BRULEE!", "ｃｒｅｍｅ brulée", "Ångström №5"} {
 		fmt.Printf("%q\n", interests.Fold(title))

@@ -21,13 +21,13 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// none are the users who are gone: nobody.
+// none is an empty set of deleted users.
 type none struct{}
 
 func (none) Has(schemas.UserID) bool             { return false }
 func (none) Note(schemas.UserID, schemas.Micros) {}
 
-// decided is what operators have decided.
+// decided holds the operators' decisions.
 type decided map[string]schemas.InterestDecision
 
 func (d decided) Get(term string) (*schemas.InterestDecision, bool) {
@@ -48,7 +48,7 @@ func newRig(t *testing.T, cfg interests.Config, d decided) *rig {
 	return r
 }
 
-// ask asks until the partition is here.
+// ask retries until this process owns the partition.
 func ask[T any](r *rig, f func(interests.Reader) (T, error)) T {
 	r.t.Helper()
 	var answer T
@@ -83,7 +83,7 @@ func (r *rig) card(c *schemas.Card) {
 	proctest.Publish(r.Wire, r.Streams.PinCards, string(c.Pin), c)
 }
 
-// Whatever pins say and stop saying, and whatever is killed meanwhile, terms count the pins and authors that are left.
+// Terms count the pins and authors that currently have them, whatever the changes and kills.
 func TestTermsCountWhatPinsSay(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
@@ -130,7 +130,7 @@ func TestTermsCountWhatPinsSay(t *testing.T) {
 	}
 }
 
-// Beside any number of rare terms, those that many pins have are found, and space stays bounded.
+// Among any number of rare terms, frequent ones are found, and space stays bounded.
 func TestFrequentTermsAreFoundInBoundedSpace(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
@@ -160,8 +160,8 @@ func TestFrequentTermsAreFoundInBoundedSpace(t *testing.T) {
 	}
 }
 
-// What users act on gives them interests with the evidence, and counts for the source that showed it; who is deleted
-// leaves, and a deleted pin is no evidence.
+// Actions give users interests with evidence, and count for the source of the impression. A deletion removes the user's
+// interests, and a deleted pin is removed from the evidence.
 func TestInterestsHaveEvidenceAndEngagementASource(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
@@ -238,7 +238,7 @@ func TestInterestsHaveEvidenceAndEngagementASource(t *testing.T) {
 	}
 }
 
-// like has a user act on a pin whose record arrives at some time; zero: now.
+// like publishes a user's action on a pin with an arrival time; zero: now.
 func (r *rig) like(user schemas.UserID, pin schemas.PinID, arrival time.Time) {
 	r.t.Helper()
 	proctest.PublishAt(r.Wire, r.Streams.RelatedRequests, arrival, string(pin), &schemas.RelatedRequest{
@@ -247,7 +247,7 @@ func (r *rig) like(user schemas.UserID, pin schemas.PinID, arrival time.Time) {
 	})
 }
 
-// visitors returns who is remembered to have met a pin.
+// visitors returns the stored visitors of a pin.
 func (r *rig) visitors(pin schemas.PinID) (users []schemas.UserID) {
 	for _, row := range r.Rows(topics.Interests, string(pin)) {
 		if row.Name[0] == 's' {
@@ -257,8 +257,7 @@ func (r *rig) visitors(pin schemas.PinID) (users []schemas.UserID) {
 	return users
 }
 
-// A pin that is deleted leaves the evidence of however many liked it, although what their partition is told of that does not
-// fit into one record.
+// A deleted pin is removed from the evidence of any number of users, even if the marks for a partition exceed one record.
 func TestAMuchLikedPinIsDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, interests.DefaultConfig(), nil)
@@ -267,7 +266,7 @@ func TestAMuchLikedPinIsDeleted(t *testing.T) {
 	c.Pin, c.Version, c.Author, c.Interests = pin, 1, "user:author", []schemas.InterestID{"interest:tea"}
 	r.card(c)
 	r.WaitIdle()
-	const likers = 2200 // × 520 bytes
+	const likers = 2200 // 520 bytes each
 	var users []schemas.UserID
 	for n := 0; len(users) < likers; n++ {
 		user := schemas.UserID(fmt.Sprintf("user:%d%s", n, strings.Repeat("u", 245)))
@@ -298,7 +297,7 @@ func TestAMuchLikedPinIsDeleted(t *testing.T) {
 	}
 }
 
-// Who met a pin is forgotten after Config.AttributionWindow, counted from the last impression.
+// A visitor of a pin expires Config.AttributionWindow after the last impression.
 func TestVisitorsAreForgottenAfterTheLastImpression(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
@@ -308,7 +307,7 @@ func TestVisitorsAreForgottenAfterTheLastImpression(t *testing.T) {
 	c.Pin, c.Version, c.Author = pin, 1, "user:author"
 	r.card(c)
 	r.WaitIdle()
-	soon := time.Now().Add(2*time.Second - cfg.AttributionWindow) // what arrived then is forgotten in two seconds
+	soon := time.Now().Add(2*time.Second - cfg.AttributionWindow) // records that arrived then expire in two seconds
 	r.like("user:shown", pin, soon)
 	r.like("user:only-liked", pin, soon.Add(time.Millisecond))
 	r.show(&schemas.Impressions{User: "user:shown", Time: schemas.MicrosOf(time.Now()), ShownPin: schemas.ShownPin{Pin: pin, Source: schemas.Related}})
@@ -319,7 +318,7 @@ func TestVisitorsAreForgottenAfterTheLastImpression(t *testing.T) {
 	}
 }
 
-// The rows of an id that is no pin end with its last visitor.
+// The rows of an id without a pin are deleted with its last visitor.
 func TestTimer_LastVisitorLeavesNoRow(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()

@@ -15,8 +15,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// With another half-life what a user is interested in, and how recent terms are, stands, and what comes then counts beside it;
-// whatever is given up is the weakest.
+// After a change of the half-life, a user's strengths and the recent part of terms keep their values, later events add to
+// them, and a trim deletes the weakest.
 func TestStrengthsStandWhenTheHalfLifeChanges(t *testing.T) {
 	t.Parallel()
 	const day, month = 24 * time.Hour, 30 * 24 * time.Hour
@@ -60,10 +60,10 @@ func (r *rig) mark(times int, m *schemas.InterestMarks) {
 	}
 }
 
-// almost leaves room for what fades during a test: a thousandth in two minutes at a half-life of a day.
+// almost tolerates the decay during a test: a thousandth in two minutes at a half-life of a day.
 var almost = cmpopts.EquateApprox(0.01, 0)
 
-// wantStrengths checks what the user is interested in now, and that it can be answered.
+// wantStrengths checks the user's current interests, and that the reader returns them.
 func (r *rig) wantStrengths(want map[schemas.InterestID]float64) {
 	r.t.Helper()
 	got := ask(r, func(i interests.Reader) ([]schemas.UserInterest, error) {
@@ -91,7 +91,7 @@ func (r *rig) wantStrengths(want map[schemas.InterestID]float64) {
 	}
 }
 
-// wantRecent checks the part of each term's pins that time has left.
+// wantRecent checks the remaining part of each term's pins.
 func (r *rig) wantRecent(want map[string]float64) {
 	r.t.Helper()
 	got := map[string]float64{}

@@ -34,7 +34,7 @@ func (r *rig) beside(pin schemas.PinID) schemas.PinID {
 	}
 }
 
-// engaged is what became of an interest's pins, by source.
+// engaged returns the engagement with an interest's pins, by source.
 func (r *rig) engaged(interest schemas.InterestID) []schemas.SourceEngagement {
 	r.t.Helper()
 	return ask(r, func(i interests.Reader) ([]schemas.SourceEngagement, error) {
@@ -42,17 +42,18 @@ func (r *rig) engaged(interest schemas.InterestID) []schemas.SourceEngagement {
 	})
 }
 
-// A visit of many pins with many interests counts for each as often as it showed one of its pins, and in records that no
-// length of ids makes too long; one that names a pin of another partition counts for none.
+// A visit of many pins with many interests counts for each interest as often as it showed one of its pins. Its marks are
+// split so that no record is too long, whatever the length of ids. A visit that names a pin of another partition does not
+// count.
 func TestAVisitCountsForEachInterest(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
 	r := newRig(t, cfg, nil)
-	const shown = 800 // × cfg.Interests is more than two records take
+	const shown = 800 // times cfg.Interests is more than fits two records
 	var all []schemas.InterestID
 	for n := 0; len(all) < cfg.Interests; n++ {
 		id := schemas.InterestID(fmt.Sprint("interest:", n) + strings.Repeat("x", 100))
-		if topics.Partition(string(id), r.Kafka.Partitions) == 2 { // so that all marks are for one record
+		if topics.Partition(string(id), r.Kafka.Partitions) == 2 { // so that all marks go to one partition
 			all = append(all, id)
 		}
 	}

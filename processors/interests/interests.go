@@ -1,64 +1,81 @@
-// Package interests finds terms that could be interests, and knows what users are interested in, and how the pins of an
-// interest do by where they came from.
+// Package interests finds terms that could become interests. It also computes the interests of users, and the engagement
+// with the pins of an interest by source.
 //
 //	owner   pin, user, interest; dictionary:N, which has the terms of a partition
 //	in      pin-cards, related-requests, impressions and interest-marks (batched, of a partition), users-deleted (key user)
-//	rows    of a pin: what it says, by whom it was seen and liked of late; of a user: interests with evidence; of an
-//	        interest: counts by day, source and what happened; of a partition: its terms, their authors, terms by count;
-//	        common: the scale of strengths and of recent pins
+//	rows    of a pin: its terms and interests, and its recent visitors; of a user: interests with evidence; of an interest:
+//	        counts by day, source and event; of a partition: its terms, their authors, terms by count; common: the scale of
+//	        strengths and of recent pins
 //	out     interest-marks (to the partitions of terms, users and interests)
-//	timers  who saw or liked a pin is forgotten
+//	timers  visitors of a pin expire
 //
-// Terms. A pin has the n-grams of its title and of its board's name (that of the id, unless it is a number): one to three
-// words, folded (see Fold), that neither begin nor end with a stopped word (a list of common ones, and Config.Stop), and
-// are not in Config.Block. A term counts pins, and authors up to Config.MaxPeople, exactly as long as the partition has
-// at most Config.MaxTerms of them. Above, a new term takes the place of the one with the fewest pins, with its count as
-// what it may be too high by: SpaceSaving (Metwally, Agrawal, El Abbadi, ICDT 2005), so that no term is missed that more
-// than a MaxTerms-th of all pins have. What a pin no longer says, or a pin that is deleted, is taken back.
+// # Terms
 //
-// Candidates have Config.MinPins pins and Config.MinPeople authors for certain, and are ranked by frequency × spread ×
+// The terms of a pin are the n-grams of its title and of its board's name (the name in the board's id, unless it is a
+// number). A term has one to three words and is folded (see Fold). It neither begins nor ends with a stop word (a list of
+// common words, and Config.Stop), and is not in Config.Block.
+//
+// A term counts its pins, and its authors up to Config.MaxPeople. The counts are exact as long as the partition has at most
+// Config.MaxTerms terms. Above that, a new term replaces the one with the fewest pins and starts with that count as its
+// possible error. This is SpaceSaving (Metwally, Agrawal, El Abbadi, ICDT 2005): it finds every term that more than one
+// MaxTerms-th of all pins have. The counts decrease when a pin no longer has the term or is deleted.
+//
+// A candidate certainly has Config.MinPins pins and Config.MinPeople authors. Candidates are ranked by frequency × spread ×
 // novelty:
 //
 //	score = ln(1 + pins) · log2(1 + words) × authors/min(pins, MaxPeople) × (1 + recent)/2
 //
-// where the first factor damps frequency as usual (Salton, Buckley 1988) and prefers longer terms as the C-value does
-// (Frantzi, Ananiadou, Mima 2000), spread is 1 when each pin is another author's, and recent is the part of the term's
-// pins that Config.HalfLife has left by now. Taken back pins stay in recent until they have faded.
+// The first factor damps the frequency as usual (Salton, Buckley 1988) and prefers longer terms as the C-value does
+// (Frantzi, Ananiadou, Mima 2000). The second factor, the spread, is 1 if each pin has another author. recent is the part
+// of the term's pins that remains after decay by Config.HalfLife. Subtracted pins stay in recent until they have decayed.
 //
-// A term that Config blocks or stops, now that it was counted, is no candidate from the next start on, and means no interest
-// whatever was decided, nor does what was merged into it. Its counts and decisions are kept: taken off the lists again, it has
-// them, but for pins that came or changed meanwhile, which count from when they change next.
+// A counted term that Config blocks or stops later is no candidate from the next start on. It and the terms merged into it
+// mean no interest, whatever was decided. Their counts and decisions are kept and apply again when the term is removed from
+// the lists. Pins that arrived or changed meanwhile count again at their next change.
 //
-// Decisions. Operators accept a term for an interest, reject it with a reason, or merge it into another term; the newest
-// decision of a term counts, and every process holds them whole. What a decision changes is what happens from then on.
-// Interests of pins remain what their producers say: an accepted term delivers nothing to anybody. It counts for what
-// follows alone.
+// # Decisions
 //
-// Users. A positive action on a pin, of a verb for which neighbours are asked (see actors), adds its weight to each of
-// the pin's interests, its own first and then those of its accepted terms, Config.Interests at most; strength decays by
-// Config.HalfLife. Kept are the Config.Keep strongest of a user, each with the newest Config.Evidence actions. A deleted
-// pin is no evidence any more; what it gave in strength fades. A deleted user has no rows here, and what others of
-// their doing remains (that they saw or liked a pin) is forgotten after Config.AttributionWindow. When Config.HalfLife is another
-// one, what strengths are worth stands (decay.Scale), and from the next marks of a partition on they halve by it.
+// Operators accept a term for an interest, reject it with a reason, or merge it into another term. The newest decision of a
+// term counts. Every process holds the decisions as a global table. A decision affects only later events. It does not
+// change the interests that producers give to pins: an accepted term delivers nothing, and is used only for users and
+// engagement.
 //
-// Engagement. Impressions of a pin, and positive actions on it, count for its interests on their day (UTC, by event
-// time), under the source of the last impression that the user had of it within Config.AttributionWindow, else under "direct".
-// Config.Days days are kept. Counts are anonymous, and remain when users and pins go.
+// # Users
 //
-// Deletion. What deletes each kind of rows, by the first byte of their names:
+// A positive action on a pin, of a verb that requests neighbors (see actors), adds its weight to each interest of the pin.
+// The pin's own interests come first, then those of its accepted terms, Config.Interests at most. Strength decays by
+// Config.HalfLife. A user keeps the Config.Keep strongest interests, each with the newest Config.Evidence actions.
 //
-//	'p'  what a pin says      never: of a deleted pin only its version and that it is deleted, because late cards must lose
-//	'v'  number of visitors   event: the last visitor is forgotten, or the pin is deleted
+// A deleted pin is removed from the evidence; its part of the strength decays. A deleted user has no rows here. The user's
+// visits to pins expire after Config.AttributionWindow.
+//
+// If Config.HalfLife changes, current strengths keep their values (decay.Scale). From the next marks of a partition on,
+// they decay with the new half-life.
+//
+// # Engagement
+//
+// Impressions of a pin, and positive actions on it, count for its interests on their day (UTC, by event time). They count
+// for the source of the user's last impression of the pin within Config.AttributionWindow, or else for "direct".
+// Config.Days days are kept. Counts are anonymous, and remain when users and pins are deleted.
+//
+// # Rows
+//
+// Deletion. What deletes each kind of row, by the first byte of its name:
+//
+//	'p'  pins                 never: a deleted pin keeps its version and that it is deleted, because late cards must lose
+//	'v'  number of visitors   event: the last visitor expires, or the pin is deleted
 //	's'  visitors of a pin    timer: AttributionWindow after the last impression; cap: MaxSeen; event: the pin is deleted
 //	'i'  interests of a user  cap: Keep; erasure
 //	'e'  counts of a day      cap: Days before the newest, when the interest gets its next new count
-//	't'  terms                cap: MaxTerms; event: no pin says it any more
+//	't'  terms                cap: MaxTerms; event: no pin has it any more
 //	'c'  terms by count       cap and event: with the term
-//	'a'  authors of a term    cap: MaxPeople; event: no pin of the author says it any more, or with the term
+//	'a'  authors of a term    cap: MaxPeople; event: no pin of the author has it any more, or with the term
 //	'n'  number of terms      never: one row for each partition
 //
-// What is dropped is counted by reason: deleted_user, unknown_pin, crowded (a pin's user beyond MaxSeen), weak_interest;
-// the effect evicted_term counts terms given up for the bound.
+// # Drops
+//
+// Dropped records are counted by reason: deleted_user, unknown_pin, crowded (a user of a pin over MaxSeen), weak_interest.
+// The effect evicted_term counts terms that were dropped at the bound.
 package interests
 
 import (
@@ -72,18 +89,18 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeletedUsers is the set of users who are gone for good. Note adds one ahead of the topic.
+// DeletedUsers is the set of deleted users. Note adds a user that the set may not contain yet.
 type DeletedUsers interface {
 	Has(user schemas.UserID) bool
 	Note(user schemas.UserID, at schemas.Micros)
 }
 
-// Decisions are what was decided about terms; *topics.Whole is one.
+// Decisions returns the newest decision about a term. *topics.Whole implements it.
 type Decisions interface {
 	Get(term string) (*schemas.InterestDecision, bool)
 }
 
-// Group returns the topology. cfg must be valid; partitions is the number of those of interest-marks.
+// Group returns the topology. cfg must be valid. partitions is the number of partitions of interest-marks.
 func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers, decided Decisions) rows.Group {
 	g := &group{cfg: cfg, streams: s, deleted: deleted, decided: decided, words: newVocabulary(cfg), owners: dictionaries(partitions)}
 	return rows.Group{
@@ -106,7 +123,7 @@ type group struct {
 	deleted DeletedUsers
 	decided Decisions
 	words   vocabulary
-	owners  []string // of the dictionary, by partition
+	owners  []string // owners of the dictionaries, by partition
 }
 
 // dictionaries returns an owner of each partition.
@@ -122,10 +139,10 @@ func dictionaries(partitions int32) []string {
 	return owners
 }
 
-// interestOf returns the interest that a term means, if it was accepted, be it by way of others it was merged into. What is
-// blocked means none, nor does what was merged into it.
+// interestOf returns the interest of an accepted term, directly or by way of the terms that it was merged into. A blocked
+// term has none, nor has a term that was merged into a blocked one.
 func (g *group) interestOf(term string) (schemas.InterestID, bool) {
-	const most = 8 // merges may go round
+	const most = 8 // merges may form a cycle
 	for range most {
 		d, ok := g.decided.Get(term)
 		switch {
@@ -141,7 +158,7 @@ func (g *group) interestOf(term string) (schemas.InterestID, bool) {
 	return "", false
 }
 
-// card takes in what a pin says now.
+// card processes the current card of a pin.
 func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 	if tx.Key() != string(c.Pin) {
 		return schemas.Bad(fmt.Sprintf("card: key %.64q: want the pin %.64q", tx.Key(), c.Pin))
@@ -166,7 +183,7 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 	return cmp.Or(put(tx.Own(), []byte{rowSaying}, &is), out.send())
 }
 
-// action works off what a user did to a pin.
+// action processes an action of a user on a pin.
 func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	if err := r.Validate(tx.Key()); err != nil {
 		return err
@@ -193,7 +210,7 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	return cmp.Or(g.meet(tx, t, r.User, seen), out.send())
 }
 
-// impressions works off what a visit showed.
+// impressions processes the impressions of a visit.
 func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 	out := g.outbox(tx)
 	for shown := range i.All() {
@@ -204,7 +221,7 @@ func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 	return out.send()
 }
 
-// impression works off that a pin was shown, and leaves what it says of interests in out.
+// impression processes one impression of a pin, and adds the resulting marks to out.
 func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, shown schemas.ShownPin) error {
 	t := pinRows{tx.Of(string(shown.Pin))}
 	said, err := t.saying()
@@ -231,7 +248,7 @@ func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, sho
 	return g.meet(tx, t, i.User, seen)
 }
 
-// interests are those of a pin: its own, and those that its terms mean.
+// interests returns the interests of a pin: its own, then those of its accepted terms.
 func (g *group) interests(own []schemas.InterestID, terms []string) []schemas.InterestID {
 	all := make([]schemas.InterestID, 0, g.cfg.Interests)
 	known := map[schemas.InterestID]bool{}
@@ -252,7 +269,7 @@ func (g *group) interests(own []schemas.InterestID, terms []string) []schemas.In
 	return all
 }
 
-// meet remembers for a while that a user saw or liked a pin.
+// meet stores a visitor of a pin, and sets the timer of a new one.
 func (g *group) meet(tx *rows.Tx, t pinRows, user schemas.UserID, v visitor) error {
 	if v.Forget != 0 {
 		return t.putVisitor(user, v)
@@ -270,7 +287,7 @@ func (g *group) meet(tx *rows.Tx, t pinRows, user schemas.UserID, v visitor) err
 	return cmp.Or(t.own.SetTimer(at, visitorName(user)), t.putVisitors(n+1), t.putVisitor(user, v))
 }
 
-// timer forgets who saw or liked a pin, unless it was shown to them again since.
+// timer deletes a visitor, unless the pin was shown to the user again in the meantime.
 func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, now time.Time) error {
 	t := pinRows{owner}
 	v, _, err := get[visitor](owner, name)
@@ -285,7 +302,7 @@ func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, now time.Time) 
 	return cmp.Or(owner.SetTimer(at, name), put(owner, name, &v))
 }
 
-// deletion ends a user. It notes that before anything else: a like that is under way finds the user gone.
+// deletion deletes the rows of a deleted user. It first notes the deletion, so that likes in flight find the user deleted.
 func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 	if tx.Key() != string(d.User) {
 		return schemas.Bad(fmt.Sprintf("deleted user: key %.64q: want %.64q", tx.Key(), d.User))
@@ -294,7 +311,7 @@ func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 	return userRows{tx.Own(), g.cfg}.clear()
 }
 
-// marks works off what concerns owners of this partition.
+// marks processes the marks for owners of this partition.
 func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 	if err := m.Validate(); err != nil {
 		return err

@@ -15,13 +15,12 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Rows reads the committed rows of the partitions that are here. *rows.View does.
+// Rows reads the committed rows of the partitions that this process owns. *rows.View implements it.
 type Rows interface {
 	Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error
 }
 
-// Reader answers of the partitions that are here; its methods fail with a *rows.NotHereError when the one asked for is
-// not.
+// Reader reads the partitions that this process owns. Its methods return a *rows.NotHereError for any other partition.
 type Reader struct {
 	Rows       Rows
 	Config     Config
@@ -31,8 +30,8 @@ type Reader struct {
 
 func (r Reader) now() schemas.Micros { return schemas.MicrosOf(r.Now()) }
 
-// scale is that of a partition's sums. When it changes, what they are worth does not: those that are read a commit later
-// are worth the same on it.
+// scale returns the scale of a partition's sums. A change of the scale does not change their values, so sums that are read
+// one commit later have the same value on it.
 func (r Reader) scale(ctx context.Context, partition int32) (scale decay.Scale, err error) {
 	err = r.Rows.Read(ctx, rows.CommonOwner(partition, r.Partitions), func(s rows.Snapshot) error {
 		scale, err = decay.Kept(s, r.Config.HalfLife)
@@ -41,8 +40,8 @@ func (r Reader) scale(ctx context.Context, partition int32) (scale decay.Scale, 
 	return scale, err
 }
 
-// Terms returns the terms of a partition that have the support of candidates, those of the named ones whatever they have:
-// the highest score first, at most so many beside the named ones. What Config blocks is not among them.
+// Terms returns at most most candidates of a partition, and the named terms whether or not they are candidates; the highest
+// score comes first. It does not return terms that Config blocks.
 func (r Reader) Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
 	list := []schemas.DictionaryTerm{}
 	wanted := map[string]bool{}
@@ -82,7 +81,7 @@ func (r Reader) Terms(ctx context.Context, partition int32, most int, named []st
 	}), nil
 }
 
-// Interests returns a user's interests, the strongest first, at most so many.
+// Interests returns at most most interests of a user, strongest first.
 func (r Reader) Interests(ctx context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
 	list := []schemas.UserInterest{}
 	now := r.now()
@@ -115,7 +114,7 @@ func (r Reader) Interests(ctx context.Context, user schemas.UserID, most int) ([
 	return list, nil
 }
 
-// Engagement returns what became of an interest's pins in the last days, today included, by source.
+// Engagement returns the impressions and actions on an interest's pins in the last days, including today, by source.
 func (r Reader) Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
 	bySource := map[string]map[string]int64{}
 	first := int64(day(r.now())) - int64(days)

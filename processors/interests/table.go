@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// The rows, by the first byte of their name.
+// The kinds of rows, by the first byte of their names.
 const (
 	rowSaying   = 'p' // of a pin → saying
 	rowVisitor  = 's' // of a pin: user → visitor; has a timer
@@ -21,18 +21,18 @@ const (
 	rowInterest = 'i' // of a user: interest → liking
 	rowCount    = 'e' // of an interest: day, source, 0, what → count
 	rowTerm     = 't' // of a dictionary: term → term
-	rowRank     = 'c' // of a dictionary: pins (fewest first), term → nothing
+	rowRank     = 'c' // of a dictionary: pins (fewest first), term → empty
 	rowAuthor   = 'a' // of a dictionary: term, 0, author → pins
 	rowTerms    = 'n' // of a dictionary → number of terms
 )
 
-// getter is what a reader of rows needs; rows.Owner and rows.Snapshot are both one.
+// getter reads rows. rows.Owner and rows.Snapshot implement it.
 type getter interface {
 	Get(row []byte) ([]byte, error)
 	Scan(s rows.Scan, visit func(row, value []byte) bool) error
 }
 
-// each visits all rows of a prefix, with what follows the prefix in their names.
+// each visits all rows with a prefix. rest is the name without the prefix.
 func each[T any, R record[T]](own getter, prefix []byte, visit func(rest string, rec T)) error {
 	var bad error
 	err := own.Scan(rows.Scan{Prefix: prefix}, func(name, value []byte) bool {
@@ -47,7 +47,7 @@ func each[T any, R record[T]](own getter, prefix []byte, visit func(rest string,
 	return cmp.Or(err, bad)
 }
 
-// names returns the names of at most so many rows of a prefix.
+// names returns the names of at most most rows with a prefix.
 func names(own getter, prefix []byte, most int) ([][]byte, error) {
 	var list [][]byte
 	err := own.Scan(rows.Scan{Prefix: prefix, Limit: most}, func(name, _ []byte) bool {
@@ -57,7 +57,7 @@ func names(own getter, prefix []byte, most int) ([][]byte, error) {
 	return list, err
 }
 
-// saying is what a pin says.
+// saying is the state of a pin.
 type saying struct {
 	Version   schemas.Version
 	Author    schemas.UserID
@@ -67,15 +67,15 @@ type saying struct {
 	Deleted   bool
 }
 
-// visitor is a user who saw or liked a pin of late.
+// visitor is a user who recently saw or liked a pin.
 type visitor struct {
-	Source schemas.Source // of the newest impression; "": none
-	Time   schemas.Micros // of that
+	Source schemas.Source // source of the newest impression; "": none
+	Time   schemas.Micros // time of the newest impression
 	Liked  bool
-	Forget schemas.Micros // when the row goes
+	Forget schemas.Micros // when the row expires
 }
 
-// sourceAt returns what brought the pin to somebody who acts on it.
+// sourceAt returns the source that an action of the visitor counts for.
 func (v visitor) sourceAt(at schemas.Micros, within time.Duration) schemas.Source {
 	if v.Source == "" || at < v.Time || at.Time().Sub(v.Time.Time()) > within {
 		return schemas.DirectSource
@@ -83,7 +83,7 @@ func (v visitor) sourceAt(at schemas.Micros, within time.Duration) schemas.Sourc
 	return v.Source
 }
 
-// pinRows are the rows of a pin.
+// pinRows accesses the rows of a pin.
 type pinRows struct{ own rows.Owner }
 
 func (t pinRows) saying() (saying, error) {
@@ -102,7 +102,7 @@ func (t pinRows) putVisitor(user schemas.UserID, v visitor) error {
 	return put(t.own, visitorName(user), &v)
 }
 
-// visitors returns how many there are.
+// visitors returns the number of visitors.
 func (t pinRows) visitors() (int, error) {
 	n, _, err := get[number](t.own, []byte{rowVisitors})
 	return int(n), err
@@ -116,7 +116,7 @@ func (t pinRows) putVisitors(n int) error {
 	return put(t.own, []byte{rowVisitors}, &row)
 }
 
-// forget removes a visitor.
+// forget deletes a visitor.
 func (t pinRows) forget(name []byte) error {
 	n, err := t.visitors()
 	if err != nil {
@@ -125,7 +125,7 @@ func (t pinRows) forget(name []byte) error {
 	return cmp.Or(t.putVisitors(max(0, n-1)), t.own.Delete(name))
 }
 
-// withdraw takes a pin that is gone out of the evidence of whoever liked it, and forgets who saw it.
+// withdraw removes a deleted pin from the evidence of the users who liked it, and deletes its visitors.
 func (t pinRows) withdraw(out *outbox, pin schemas.PinID) error {
 	seen := map[string]visitor{}
 	err := each(t.own, []byte{rowVisitor}, func(user string, v visitor) { seen[user] = v })
@@ -145,16 +145,17 @@ func (t pinRows) withdraw(out *outbox, pin schemas.PinID) error {
 	return t.own.Delete([]byte{rowVisitors})
 }
 
-// outbox gathers marks by the partition of whom they concern.
+// outbox collects marks by partition.
 type outbox struct {
 	tx      *rows.Tx
 	streams *topics.Streams
 	to      []schemas.InterestMarks
-	waiting int // in to, but for terms
+	waiting int // number of marks in to, except those of terms
 }
 
-// marksAtOnce is from how many marks on they are sent: with those of one more pin, 64 events at most or one like, and with ids
-// and sources of any length, about 350 bytes an event and 530 a like that is taken back, they fit into a record.
+// marksAtOnce is the number of marks from which on they are sent. The marks of one more pin are at most 64 events or one
+// like. An event takes about 350 bytes and a removed like 530, whatever the length of ids and sources, so all of these fit
+// a record.
 const marksAtOnce = 1000
 
 func (g *group) outbox(tx *rows.Tx) *outbox {
@@ -177,7 +178,7 @@ func (o *outbox) event(e schemas.EngagementMark) {
 	o.waiting++
 }
 
-// terms says what a pin says now and did not before, and the other way round.
+// terms adds marks for the terms that a pin gained or lost.
 func (o *outbox) terms(was, is saying) {
 	mark := func(s saying, other saying, gone bool) {
 		for _, term := range s.Terms {
@@ -192,7 +193,7 @@ func (o *outbox) terms(was, is saying) {
 	mark(is, was, false)
 }
 
-// sendMany sends what has been gathered if it is much.
+// sendMany sends the collected marks if there are marksAtOnce or more.
 func (o *outbox) sendMany() error {
 	if o.waiting < marksAtOnce {
 		return nil
@@ -200,7 +201,7 @@ func (o *outbox) sendMany() error {
 	return o.send()
 }
 
-// send sends what has been gathered.
+// send sends the collected marks.
 func (o *outbox) send() error {
 	for partition := range o.to {
 		m := &o.to[partition]

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	maxWords     = 3   // of a term
-	maxWordBytes = 40  // a longer word is none, but breaks a term
-	maxTerms     = 120 // of a pin: a title of 512 bytes has no more worth looking at
+	maxWords     = 3   // maximum words of a term
+	maxWordBytes = 40  // a longer word is not part of any term
+	maxTerms     = 120 // maximum terms of a pin: a title of 512 bytes has no more useful ones
 )
 
-// stopWords stand at no end of a term, and are none by themselves.
+// stopWords are words that no term begins or ends with.
 const stopWords = ` a about after all also an and any are as at be been but by can for from get had has have her his how i if in into is it
  its just like make me more most my new no not of off on one or our out over she so some than that the their them then there these they
  this to too under up us use very was we were what when where which who why will with you your der die das und ein eine mit von im auf
  fur le la les de des et un une el los las y en con `
 
-// vocabulary knows which words and terms are none.
+// vocabulary decides which words and n-grams are terms.
 type vocabulary struct {
 	stopped map[string]bool
-	blocked map[string]string // term → why
+	blocked map[string]string // term → reason
 }
 
 func newVocabulary(cfg Config) vocabulary {
@@ -40,8 +40,8 @@ func newVocabulary(cfg Config) vocabulary {
 	return v
 }
 
-// Fold brings a text into the form that terms have: compatibility forms decomposed (Unicode NFKD), marks dropped, lower
-// case, words parted by one space. What is neither letter nor digit parts words.
+// Fold returns a text in the form of terms: compatibility forms decomposed (Unicode NFKD), marks removed, in lower case,
+// and words separated by one space. Characters that are neither letters nor digits separate words.
 func Fold(text string) string { return strings.Join(slices.Concat(runs(text)...), " ") }
 
 // runs returns the words of a text, in runs without punctuation between them.
@@ -71,8 +71,8 @@ func runs(text string) [][]string {
 	return slices.DeleteFunc(append(all, run), func(run []string) bool { return len(run) == 0 })
 }
 
-// of returns the terms of texts, each once, sorted: up to maxWords words that follow one another, that begin and end with
-// a word worth something, and are not blocked.
+// of returns the terms of texts, each once, sorted. A term has up to maxWords consecutive words, begins and ends with a
+// word for which worth is true, and is not blocked.
 func (v vocabulary) of(texts ...string) []string {
 	var terms []string
 	for _, text := range texts {
@@ -91,8 +91,8 @@ func (v vocabulary) of(texts ...string) []string {
 	return terms[:min(len(terms), maxTerms)]
 }
 
-// why says why a folded term is none, although others may have counted it: it is blocked, or begins or ends with a stopped
-// word. "": it may be one.
+// why returns why a folded term is not a term of this vocabulary, even if it was counted before: it is blocked, or begins
+// or ends with a stop word. It returns "" otherwise.
 func (v vocabulary) why(term string) string {
 	if reason, blocked := v.blocked[term]; blocked {
 		return reason
@@ -120,12 +120,13 @@ func (v vocabulary) term(words []string) (string, bool) {
 	return term, !blocked
 }
 
-// worth tells whether a word may stand at an end of a term: it has a letter, more than one character, and is not stopped.
+// worth reports whether a term may begin or end with a word: the word has a letter and more than one character, and is no
+// stop word.
 func (v vocabulary) worth(word string) bool {
 	return utf8.RuneCountInString(word) > 1 && !v.stopped[word] && strings.ContainsFunc(word, unicode.IsLetter)
 }
 
-// nameOf returns the name in a board's id, "" if it is a number.
+// nameOf returns the name in a board's id, or "" if it has no letter.
 func nameOf(board schemas.BoardID) string {
 	_, name, _ := strings.Cut(string(board), ":")
 	if !strings.ContainsFunc(name, unicode.IsLetter) {

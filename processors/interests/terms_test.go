@@ -43,7 +43,7 @@ func TestWhyATermIsNone(t *testing.T) {
 	cfg.Stop, cfg.Block = []string{"Sale"}, map[string]string{"ACME-Tea": "a brand", "last sale": "advertising"}
 	why := cfg.Blocked()
 	for term, want := range map[string]string{
-		"acme tea": "a brand", "last sale": "advertising", // whatever stops it beside that
+		"acme tea": "a brand", "last sale": "advertising", // whether or not stop words exclude it, too
 		"sale": "sale is a stop word", "sale today": "sale is a stop word", "big sale": "sale is a stop word", "the tea": "the is a stop word",
 		"acme": "", "big sale today": "", "art of tea": "", "wholesale": "", "acme tea pot": "", "": "",
 	} {
@@ -53,7 +53,7 @@ func TestWhyATermIsNone(t *testing.T) {
 	}
 }
 
-// Terms of whatever bytes are bounded, sorted, and fold to themselves.
+// Terms of any bytes are bounded and sorted, and fold to themselves.
 func TestTermsAreBoundedAndFolded(t *testing.T) {
 	v := newVocabulary(DefaultConfig())
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,10 +14,10 @@ import (
 // liking is an interest of a user.
 type liking struct {
 	Strength decay.Sum
-	Evidence []schemas.Evidence // the newest first
+	Evidence []schemas.Evidence // newest first
 }
 
-// add takes an action in, and keeps most actions as evidence.
+// add adds an action to the strength, and keeps the most newest actions as evidence.
 func (l *liking) add(m schemas.LikeMark, scale decay.Scale, most int) {
 	l.Strength = l.Strength.Plus(decay.Once(m.Weight, m.Time, scale))
 	l.Evidence = append(l.Evidence, schemas.Evidence{Pin: m.Pin, Verb: m.Verb, Weight: m.Weight, Time: m.Time})
@@ -27,7 +27,7 @@ func (l *liking) add(m schemas.LikeMark, scale decay.Scale, most int) {
 	l.Evidence = l.Evidence[:min(len(l.Evidence), most)]
 }
 
-// userRows are the rows of a user.
+// userRows accesses the rows of a user.
 type userRows struct {
 	own rows.Owner
 	cfg Config
@@ -35,7 +35,7 @@ type userRows struct {
 
 func interestName(id string) []byte { return append([]byte{rowInterest}, id...) }
 
-// like takes an action in, or takes a pin out of the evidence.
+// like adds an action to an interest. A mark without an interest removes a deleted pin from the evidence.
 func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) error {
 	if m.Interest == "" {
 		return t.forget(m.Pin)
@@ -55,14 +55,14 @@ func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) error
 	return t.trim(tx)
 }
 
-// all reads the user's interests.
+// all returns the user's interests.
 func all(own getter) (map[string]liking, error) {
 	list := map[string]liking{}
 	err := each(own, []byte{rowInterest}, func(id string, l liking) { list[id] = l })
 	return list, err
 }
 
-// trim gives up the weakest interests beyond the bound, a quarter of it at a time.
+// trim deletes the weakest interests over the bound, once they exceed it by a quarter.
 func (t userRows) trim(tx *rows.Tx) error {
 	most := t.cfg.Keep + t.cfg.Keep/4
 	known, err := names(t.own, []byte{rowInterest}, most+1)
@@ -82,7 +82,7 @@ func (t userRows) trim(tx *rows.Tx) error {
 	return nil
 }
 
-// strongest returns the ids, the strongest first.
+// strongest returns the ids, strongest first.
 func strongest(list map[string]liking) []string {
 	ids := make([]string, 0, len(list))
 	for id := range list {
@@ -94,7 +94,7 @@ func strongest(list map[string]liking) []string {
 	return ids
 }
 
-// forget takes a pin out of the evidence.
+// forget removes a pin from the evidence.
 func (t userRows) forget(pin schemas.PinID) error {
 	list, err := all(t.own)
 	if err != nil {
@@ -113,7 +113,7 @@ func (t userRows) forget(pin schemas.PinID) error {
 	return nil
 }
 
-// clear removes all that is known of the user.
+// clear deletes all rows of the user.
 func (t userRows) clear() error {
 	list, err := all(t.own)
 	if err != nil {
@@ -127,17 +127,18 @@ func (t userRows) clear() error {
 	return nil
 }
 
-// day returns the day of a time, from 1970 on; earlier times are of the first.
+// day returns the day of a time since 1970; earlier times belong to the first day.
 func day(at schemas.Micros) uint32 {
 	return uint32(max(0, int64(at)/int64(24*time.Hour/time.Microsecond)))
 }
 
 func dayName(d uint32) []byte { return binary.BigEndian.AppendUint32([]byte{rowCount}, d) }
 
-// staleAtOnce bounds what one event removes; what is left goes with the next ones.
+// staleAtOnce bounds the rows that one event deletes. Later events delete the rest.
 const staleAtOnce = 50
 
-// count counts an event of an interest, and removes days that are older than the last ones that are kept.
+// count counts an event of an interest. If its row is new, count deletes the days that are days or more before the event's
+// day.
 func count(own rows.Owner, e schemas.EngagementMark, days int) error {
 	name := append(append(append(dayName(day(e.Time)), e.Source...), 0), e.What...)
 	n, known, err := get[number](own, name)
