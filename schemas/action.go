@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// ActionEvent is a record of the topic actions: view, click, save … of a pin. Key: the pin.
+// ActionEvent is a record of the topic actions: a view, closeup, click, save or other action on a pin. Key: the pin.
 type ActionEvent struct {
 	Event
-	Board      BoardID           `avro:"board" json:"board,omitempty"` // where a save went; null in Avro is "" here
+	Board      BoardID           `avro:"board" json:"board,omitempty"` // board of a save; null in Avro is "" here
 	Surface    string            `avro:"surface" json:"surface,omitempty"`
-	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"` // the verb's: device, referrer, dwell …
+	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"` // attributes of the verb: device, referrer, dwell …
 }
 
-// Validate checks every field against its bounds, the verb against the known ones; arrival is the record's timestamp.
-// It returns nil, or one *BadRecordError that names all problems. An action of nobody passes: see Anonymous.
+// Validate checks every field against its bounds, and that the verb is in known; arrival is the record's timestamp. It
+// returns nil, or one *BadRecordError that lists all problems. An action without an actor is valid; see Anonymous.
 func (e *ActionEvent) Validate(arrival Micros, known Verbs) error {
 	var p problems
 	e.check(&p, arrival, KindPin)
@@ -35,16 +35,15 @@ func (e *ActionEvent) Validate(arrival Micros, known Verbs) error {
 	return p.err()
 }
 
-// Verbs are the known verbs of actions, each with what it says about the actor's liking: positive, zero or negative.
+// Verbs are the known verbs of actions with their weights: positive, zero or negative.
 type Verbs map[Verb]float64
 
-// DefaultVerbs returns the verbs that have a meaning of their own: view 0.1, closeup 0.5, click 1, save 3, hide -3,
-// report -5.
+// DefaultVerbs returns the predefined verbs: view 0.1, closeup 0.5, click 1, save 3, hide -3, report -5.
 func DefaultVerbs() Verbs {
 	return Verbs{View: 0.1, Closeup: 0.5, Click: 1, Save: 3, Hide: -3, Report: -5}
 }
 
-// With returns a copy of v with the verbs of a configuration added or given other weights.
+// With returns a copy of v in which the verbs of more are added or replaced.
 func (v Verbs) With(more Verbs) Verbs {
 	all := maps.Clone(v)
 	if all == nil {
@@ -54,8 +53,8 @@ func (v Verbs) With(more Verbs) Verbs {
 	return all
 }
 
-// Validate checks names, 1-64 bytes without control characters and not "impression", which counts what was shown, and
-// that weights are finite. All problems are joined.
+// Validate returns an error that joins all problems. A name has 1-64 bytes without control characters and is not
+// "impression", which counts impressions. A weight is finite.
 func (v Verbs) Validate() error {
 	var errs []error
 	for _, verb := range slices.Sorted(maps.Keys(v)) {

@@ -1,6 +1,6 @@
 package schemas
 
-// Affinities are the facets a user cares most for, strongest first. Topic affinities, key: User.
+// Affinities are a user's strongest affinities, strongest first. Topic affinities, key: User.
 type Affinities struct {
 	User UserID     `avro:"user" json:"user"`
 	Time Micros     `avro:"time" json:"time"`

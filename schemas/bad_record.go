@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// maxReasonBytes bounds a reason: it travels in a dead letter, and may quote what came from outside.
+// maxReasonBytes bounds a reason. It is part of a dead letter, and may quote untrusted input.
 const maxReasonBytes = 4096
 
-// BadRecordError is a record that can never be worked off as it is: it goes to the dead letters.
+// BadRecordError is returned for a record that can never be processed as it is. The record goes to the dead-letter topic.
 type BadRecordError struct{ Reason string }
 
 // Error returns the reason.
 func (e *BadRecordError) Error() string { return e.Reason }
 
-// Bad returns a *BadRecordError with the reason, cut at 4 KiB and to what is UTF-8.
+// Bad returns a *BadRecordError with the reason, truncated to 4 KiB and to valid UTF-8.
 func Bad(reason string) error {
 	if len(reason) > maxReasonBytes {
 		reason = reason[:maxReasonBytes] + "…"

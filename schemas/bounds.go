@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of events from outside. A longer one is refused, never cut.
+// The bounds of input events. An event that exceeds one is rejected, never truncated.
 const (
 	MaxEventIDBytes   = 128
-	MaxInterests      = 64   // of a pin, a user or a candidate, repeats not counted
+	MaxInterests      = 64   // of a pin, a user or a candidate; repeats do not count
 	MaxAttributes     = 64   // of a pin, a user or an action
 	MaxAttributeName  = 64   // bytes
 	MaxAttributeBytes = 1024 // of one value
@@ -26,20 +26,20 @@ const (
 	MaxCandidates     = 1000 // of an offer
 )
 
-// MaxAhead is how long after its arrival an event may claim to have happened: clocks differ. There is no bound on the
-// other side.
+// MaxAhead is how far an event's time may be after its arrival, to allow for differences between clocks. There is no lower
+// bound.
 const MaxAhead = 5 * time.Minute
 
-// maxProblems is how many problems of one event are told, so that a reason stays readable.
+// maxProblems is the maximum number of problems that are reported for one event.
 const maxProblems = 20
 
-// problems collects what is wrong with one event.
+// problems collects the problems of one event.
 type problems struct {
 	told []string
-	more int // not told any more
+	more int // problems that are not reported
 }
 
-// note notes err, if any, under the field's name.
+// note adds err, if it is not nil, under the field's name.
 func (p *problems) note(name string, err error) {
 	switch {
 	case err == nil:
@@ -54,7 +54,7 @@ func (p *problems) notef(name, format string, args ...any) {
 	p.note(name, fmt.Errorf(format, args...))
 }
 
-// err returns all problems as one *BadRecordError, nil if there are none.
+// err returns all problems as one *BadRecordError, or nil if there are none.
 func (p *problems) err() error {
 	if len(p.told) == 0 {
 		return nil
@@ -67,7 +67,7 @@ func (p *problems) err() error {
 }
 
 func (p *problems) time(name string, t, arrival Micros) {
-	const longest = 1e6 * time.Hour // a duration holds no more than 2.5 of these
+	const longest = 1e6 * time.Hour // a time.Duration can hold at most 2.5 times as much
 	if t <= arrival+Micros(MaxAhead/time.Microsecond) {
 		return
 	}
@@ -102,7 +102,7 @@ func (p *problems) text(name, s string, maxBytes int) {
 	}
 }
 
-// attributes checks names in their order, so that the same event has the same problems each time.
+// attributes checks names in sorted order, so that the problems of an event are always the same.
 func (p *problems) attributes(m map[string]string) {
 	p.count("attributes", len(m), MaxAttributes)
 	if len(m) > MaxAttributes {

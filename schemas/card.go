@@ -1,6 +1,6 @@
 package schemas
 
-// Card is a pin's present state for answers. Topic pin-cards, key: the pin.
+// Card is a pin's current state for API responses. Topic pin-cards, key: the pin.
 type Card struct {
 	PinVersion
 	Title string `avro:"title" json:"title"`

@@ -5,46 +5,44 @@ import (
 	"errors"
 )
 
-// ErrUnknownFeed says that no feed of that name is configured.
+// ErrUnknownFeed is returned when no feed of that name is configured.
 var ErrUnknownFeed = errors.New("unknown feed")
 
-// ErrElsewhere says that a user's pools are not in this process at the moment: their partition is another's, or is still
-// being recovered.
+// ErrElsewhere is returned when this process does not own the partition of a user's pools, or is still recovering it.
 var ErrElsewhere = errors.New("partition elsewhere")
 
-// ChunkRequest asks the content generator for what a visit shows.
+// ChunkRequest requests a chunk from the content generator.
 type ChunkRequest struct {
-	Served string `json:"served"` // the id of the Served record the caller will publish; unique
+	Served string `json:"served"` // unique id of the Served record that the caller will publish
 	User   UserID `json:"user"`
 	Feed   string `json:"feed"`  // name of a configured feed: "home", "plain" …
 	Limit  int    `json:"limit"` // 1-100
 	Time   Micros `json:"time"`  // now
 
-	// Returned says that the user's return has been announced, after a chunk that was Away.
+	// Returned reports that a Return of the user has been published, after a chunk with Away.
 	Returned bool `json:"returned,omitempty"`
 }
 
-// Chunk is the generator's answer. Served.Items may be empty; then there is nothing to publish and nothing reserved.
+// Chunk is the generator's answer. If Served.Items is empty, there is nothing to publish and nothing is reserved.
 type Chunk struct {
 	Served   Served      `json:"served"`
-	Head     int64       `json:"head"`   // highest frozen position when the chunk was built; 0: none
-	Floor    int64       `json:"floor"`  // positions at or below it were trimmed
+	Head     int64       `json:"head"`   // highest position of the materialized feed when the chunk was built; 0: none
+	Floor    int64       `json:"floor"`  // trim position: entries at or below it were trimmed
 	Recent   []FeedEntry `json:"recent"` // see Remembered
 	Degraded []string    `json:"degraded,omitempty"`
 
-	// Recall reads Recent, which is empty then; nil: Recent is all there is.
+	// Recall reads Recent, which is empty then. If it is nil, Recent is complete.
 	Recall func(ctx context.Context) ([]FeedEntry, error) `json:"-"`
 
-	// Away says that the user was away, and that there is nothing in the chunk yet: publish a Return, then ask again.
+	// Away reports that the user was inactive, and that the chunk is empty: publish a Return, then request the chunk again.
 	Away bool `json:"away,omitempty"`
-	// Announce says that no visit of the user is on record for some time: publish a Return, if this chunk has no items.
+	// Announce reports that no recent visit of the user is recorded: publish a Return if this chunk has no items.
 	Announce bool `json:"announce,omitempty"`
 }
 
-// Remembered returns the newest frozen entries, newest first, for what the store has not yet; an entry that the user may no
-// longer be shown has no pin. They are read only now where
-// that is still possible, because few answers need them, and to read them would be a good part of what a chunk costs. It
-// fails with what it reads from.
+// Remembered returns the newest entries of the materialized feed, newest first, for use until the store has them. An entry
+// that the user may no longer see has no pin. If Recall is set, the entries are read only now, because few responses need
+// them and reading them is a significant part of the cost of a chunk. It returns the error of Recall.
 func (c *Chunk) Remembered(ctx context.Context) ([]FeedEntry, error) {
 	if c.Recall == nil {
 		return c.Recent, nil
@@ -52,18 +50,18 @@ func (c *Chunk) Remembered(ctx context.Context) ([]FeedEntry, error) {
 	return c.Recall(ctx)
 }
 
-// Outcome is what became of the Served record of a chunk.
+// Outcome is the outcome of publishing the Served record of a chunk.
 type Outcome string
 
-// The outcomes a caller can know. An Unknown one (a time-out) is settled by the generator itself, after the
-// producer's delivery time-out.
+// The outcomes that a caller can report. The generator resolves an Unknown one (a timeout) itself, after the producer's
+// delivery timeout.
 const (
 	Acknowledged Outcome = "acknowledged"
-	Failed       Outcome = "failed" // certain not to be in the log
+	Failed       Outcome = "failed" // certainly not in the log
 	Unknown      Outcome = "unknown"
 )
 
-// Pool is one user's candidates of one source as a reader sees them: visible, unseen, best first.
+// Pool is one user's visible, unseen candidates of one source, best first.
 type Pool struct {
 	Source Source     `json:"source"`
 	Total  int        `json:"total"`
@@ -73,7 +71,7 @@ type Pool struct {
 // PoolItem is a candidate in a Pool.
 type PoolItem struct {
 	Pin   PinID   `json:"pin"`
-	Score float64 `json:"score"` // write-time, with the edge weight
-	Time  Micros  `json:"time"`  // the pin's creation
+	Score float64 `json:"score"` // write-time score, including the edge weight
+	Time  Micros  `json:"time"`  // creation time of the pin
 	Facets
 }

@@ -10,12 +10,11 @@ import (
 	"github.com/hamba/avro/v2"
 )
 
-// This file, and file.go for files that this program writes itself, are the only ones that know the Avro library,
-// hamba/avro. The library is trusted with this package's schemas and with mapping values to structs, not with bytes: by
-// itself it lets six bytes exhaust the memory, takes many a truncated record for a whole one, and can skip a field for
-// ever. So conform sees every body first, no body is decoded with another schema than its own, and the limits below only
-// have to hold if conform should be wrong. Schemas of others it reads without the defaults of their fields: see
-// hideDefaults.
+// Only this file, and file.go for files that this program writes itself, use the Avro library, hamba/avro. The library is
+// trusted with this package's schemas and with mapping values to structs, but not with bytes. It lets six bytes exhaust the
+// memory, accepts many truncated records, and can skip a field forever. Therefore conform checks every body first, and each
+// body is decoded only with its own schema. The limits below matter only if conform is wrong. The library parses other
+// schemas without the defaults of their fields; see hideDefaults.
 
 // maxSchemaBytes bounds the text of a schema.
 const maxSchemaBytes = 1 << 20
@@ -27,15 +26,15 @@ type codec struct {
 	readers sync.Pool // of *avro.Reader
 }
 
-// newCodec takes the text of a schema of this package.
+// newCodec returns the codec of a schema of this package.
 func newCodec(text string, maxBytes int) (*codec, error) {
 	schema, err := avro.ParseWithCache(text, "", &avro.SchemaCache{})
 	if err != nil {
 		return nil, fmt.Errorf("parse schema: %w", err)
 	}
 	api := avro.Config{
-		BlockLength:            maxBytes, // one block, so that a slice is allocated once when it is read
-		DisableBlockSizeHeader: true,     // nobody skips blocks here
+		BlockLength:            maxBytes, // one block, so that a decoded slice is allocated once
+		DisableBlockSizeHeader: true,     // no reader here skips blocks
 		MaxByteSliceSize:       maxBytes, // bytes and strings; the default is 1 MiB
 		MaxSliceAllocSize:      maxBytes, // counts items, not bytes; there is no such limit for maps
 		UnionResolutionError:   true,
@@ -61,8 +60,8 @@ func (c *codec) encode(head []byte, rec any) ([]byte, error) {
 	return slices.Clone(w.Buffer()), nil
 }
 
-// decode reads a body that conforms to the schema into rec, a pointer to a zero struct. Nothing of rec refers to body;
-// several strings of rec, and of records read later, may share one array of 1 KiB.
+// decode decodes a body that conforms to the schema into rec, a pointer to a zero struct. rec does not refer to body.
+// Several strings of rec, and of records decoded later, may share one array of 1 KiB.
 func (c *codec) decode(body []byte, rec any) error {
 	r := c.readers.Get().(*avro.Reader)
 	defer c.readers.Put(r)
@@ -79,7 +78,7 @@ func (c *codec) decode(body []byte, rec any) error {
 	return nil
 }
 
-// parseSchema reads the text of a schema, whoever wrote it, as the nodes that this package works with.
+// parseSchema parses the text of any schema, including untrusted ones, into nodes.
 func parseSchema(text string) (*node, error) {
 	if len(text) > maxSchemaBytes {
 		return nil, fmt.Errorf("parse schema: %d bytes, at most %d are read", len(text), maxSchemaBytes)
@@ -95,8 +94,8 @@ func parseSchema(text string) (*node, error) {
 	return n, nil
 }
 
-// parseHostile has the library parse a schema without the defaults of its fields. Where it panics nevertheless that is an
-// error: its schema's records come again after each start.
+// parseHostile parses a schema with the library, without the defaults of its fields. It returns an error if the library
+// panics nevertheless: otherwise the schema's records would crash the process again after each start.
 func parseHostile(text string) (schema avro.Schema, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -105,7 +104,7 @@ func parseHostile(text string) (schema avro.Schema, err error) {
 	}()
 	var parsed any
 	if json.Unmarshal([]byte(text), &parsed) != nil {
-		parsed = text // what is no JSON the library takes for the name of a type
+		parsed = text // the library takes text that is not JSON for the name of a type
 	}
 	hideDefaults(parsed)
 	hidden, err := json.Marshal(parsed)
@@ -115,12 +114,12 @@ func parseHostile(text string) (schema avro.Schema, err error) {
 	return avro.ParseWithCache(string(hidden), "", &avro.SchemaCache{})
 }
 
-// hiddenDefault is where hideDefaults puts a field's default: the library keeps what it does not know.
+// hiddenDefault is the property that hideDefaults moves a field's default to. The library keeps unknown properties.
 const hiddenDefault = "hidden-default"
 
-// hideDefaults moves the defaults of fields to where the library does not look at them. When it parses one it fills in
-// whole records of defaults, which a few hundred bytes can make endless, or gigabytes, and panics on unions of nothing.
-// It takes names in any case, as the library does.
+// hideDefaults moves the defaults of fields to a property that the library ignores. When the library parses a default, it
+// fills in whole records of nested defaults, which a few hundred bytes can make endless or gigabytes large. It also panics
+// on empty unions. hideDefaults accepts names in any case, as the library does.
 func hideDefaults(schema any) {
 	switch schema := schema.(type) {
 	case []any:
@@ -155,7 +154,7 @@ func hideDefaultsOf(fields []any) {
 	}
 }
 
-// tree turns the library's schema into nodes.
+// tree converts the library's schema to nodes.
 type tree struct{ named map[string]*node }
 
 func (t *tree) node(s avro.Schema) *node {
@@ -193,7 +192,7 @@ func (t *tree) namedNode(s avro.NamedSchema) *node {
 	case *avro.FixedSchema:
 		n.size = s.Size()
 	case *avro.RecordSchema:
-		n.kind = kindRecord // the library has a second kind for errors of RPC
+		n.kind = kindRecord // the library has a second kind for RPC errors
 		for _, f := range s.Fields() {
 			def, has := f.Props()[hiddenDefault]
 			n.fields = append(n.fields, field{name: f.Name(), aliases: f.Aliases(), node: t.node(f.Type()), hasDefault: has, def: def})

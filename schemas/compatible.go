@@ -5,14 +5,18 @@ import (
 	"fmt"
 )
 
-// CheckBackward says whether a reader with one Avro schema can read every record that was written with another, by the
+// CheckBackward checks whether a reader with one Avro schema can read every record that was written with another, by the
 // rules of "schema resolution" in the Avro specification. It returns nil, or all obstacles joined, each with the path of
 // the field: "candidates[].score: type changed from string to double".
 //
-// Compatible are: a field that was removed, a new one with a default, a reordered or aliased one, int widened to long,
-// float or double, long to float or double, float to double, string and bytes taken for one another, a type that became
-// one of a union, an enum that gained symbols or has a default. Beyond the specification, another logical type of the
-// same number (milliseconds for microseconds) is an obstacle.
+// These changes are compatible:
+//
+//   - a removed field, a new field with a default, and a reordered or aliased field;
+//   - int widened to long, float or double; long to float or double; float to double; string and bytes exchanged;
+//   - a type that became a branch of a union;
+//   - an enum that gained symbols or has a default.
+//
+// Beyond the specification, another logical type of the same number (milliseconds for microseconds) is an obstacle.
 func CheckBackward(reader, writer string) error {
 	r, err := parseSchema(reader)
 	if err != nil {

@@ -85,8 +85,8 @@ func TestCheckBackward(t *testing.T) {
 	}
 }
 
-// TestOwnSchemasReadThemselves includes every default of this package's schemas: a writer that has only the fields
-// without one is read.
+// TestOwnSchemasReadThemselves covers every default of this package's schemas: it reads a writer that has only the fields
+// without a default.
 func TestOwnSchemasReadThemselves(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		if err := CheckBackward(r.schema, r.schema); err != nil {
@@ -104,7 +104,7 @@ func TestOwnSchemasReadThemselves(t *testing.T) {
 	}
 }
 
-// parseTwice parses a schema for the library, with its defaults, and as the nodes of this package.
+// parseTwice parses a schema with the library, including its defaults, and as nodes of this package.
 func parseTwice(text string) (avro.Schema, *node, error) {
 	s, err := avro.ParseWithCache(text, "", &avro.SchemaCache{})
 	if err != nil {
@@ -114,8 +114,8 @@ func parseTwice(text string) (avro.Schema, *node, error) {
 	return s, n, err
 }
 
-// drawSchema draws a schema of random shape. Two of them have the same names and few fields, and so are often, but not
-// always, compatible. Null stands in unions only, elsewhere the library does not read it.
+// drawSchema draws a schema of random shape. Two of them have the same names and few fields, so they are often, but not
+// always, compatible. Null occurs only in unions, because the library does not read it elsewhere.
 func drawSchema(t *rapid.T, depth int, names map[string]int) string {
 	kinds := []string{"boolean", "int", "long", "float", "double", "bytes", "string", "enum", "fixed"}
 	if depth > 0 {
@@ -180,7 +180,8 @@ func drawUnion(t *rapid.T, depth int, names map[string]int) string {
 	return "[" + strings.Join(branches, ",") + "]"
 }
 
-// TestCheckBackwardAgreesWithTheLibrary uses the library's own check, which finds one problem and no path, as oracle.
+// TestCheckBackwardAgreesWithTheLibrary uses the library's own check as an oracle. It finds only one problem, without a
+// path.
 func TestCheckBackwardAgreesWithTheLibrary(t *testing.T) {
 	var compatible, not int
 	rapid.Check(t, func(t *rapid.T) {
@@ -265,8 +266,8 @@ func drawBlocks(t *rapid.T, out []byte, n *node) []byte {
 	return appendLong(out, 0)
 }
 
-// TestResolveAgreesWithTheLibrary reads random values of one schema with another, once rewritten by resolve, once by the
-// library's own resolution, which is safe on bytes that are known to be well formed.
+// TestResolveAgreesWithTheLibrary reads random values of one schema with another: rewritten by resolve, and by the
+// library's own resolution, which is safe on well-formed bytes.
 func TestResolveAgreesWithTheLibrary(t *testing.T) {
 	read := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -300,7 +301,7 @@ func TestResolveAgreesWithTheLibrary(t *testing.T) {
 		}
 		both, err := avro.NewSchemaCompatibility().Resolve(r, w)
 		if err != nil {
-			t.Skip(err) // it can not widen one branch of a union to another
+			t.Skip(err) // the library cannot widen one branch of a union to another
 		}
 		want, got := generic(t, both, body), generic(t, r, rewritten)
 		if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, math.SmallestNonzeroFloat32)); diff != "" {
@@ -315,16 +316,16 @@ func TestResolveAgreesWithTheLibrary(t *testing.T) {
 
 func generic(t *rapid.T, s avro.Schema, body []byte) any {
 	var v any
-	uncached := avro.Config{DisableCaching: true}.Freeze() // its cache takes schemas for one that differ in defaults
+	uncached := avro.Config{DisableCaching: true}.Freeze() // its cache confuses schemas that differ only in defaults
 	if err := uncached.Unmarshal(s, body, &v); err != nil {
 		t.Fatalf("library: decode %x: %v", body, err)
 	}
 	return untag(v)
 }
 
-// untag takes values of unions out of the map that names their branch, which the library does not make where the writer
-// had no union. No field has the name of a type here. Numbers become float64: of a union with double and long the library
-// takes the first for a long, this package the long, as Java does.
+// untag removes the map with the name of the branch from values of unions, which the library omits if the writer has no
+// union. No field here has the name of a type. Numbers become float64: for a union with double and long, the library
+// chooses the first for a long, and this package the long, as Java does.
 func untag(v any) any {
 	switch v := v.(type) {
 	case int:

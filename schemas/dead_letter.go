@@ -2,13 +2,13 @@ package schemas
 
 import "fmt"
 
-// DeadLetter is a record that could not be worked off, with its bytes and the reason. Topic dead-letters, key: the
-// topic it came from. One that was retried and has failed again is another letter, which names the same first record.
+// DeadLetter is a record that could not be processed, with its bytes and the reason. Topic dead-letters, key: the topic
+// that it came from. A retried record that fails again becomes another dead letter, which names the same first record.
 type DeadLetter struct {
 	Topic     string `avro:"topic" json:"topic"`
 	Partition int32  `avro:"partition" json:"partition"`
 	Offset    int64  `avro:"offset" json:"offset"`
-	Group     string `avro:"group" json:"group"` // who could not work it off
+	Group     string `avro:"group" json:"group"` // group that could not process it
 	Reason    string `avro:"reason" json:"reason"`
 	Time      Micros `avro:"time" json:"time"` // arrival of the record
 	Key       []byte `avro:"key" json:"key"`
@@ -19,8 +19,8 @@ type DeadLetter struct {
 	FirstOffset    int64 `avro:"firstOffset" json:"-"`
 }
 
-// Cut keeps of the longest records as much as a letter has room for, and says so in the reason. What is longer than
-// MaxRecordBytes can be read by nobody, so nothing is lost by it that trying again could bring.
+// Cut truncates the key and value of a record that is too long for a dead letter, and says so in the reason. No serde can
+// read a record above MaxRecordBytes, so a retry would fail in any case.
 func (l *DeadLetter) Cut() {
 	const most = MaxDeadLetterBytes * 3 / 4
 	whole := len(l.Key) + len(l.Value)
@@ -32,7 +32,8 @@ func (l *DeadLetter) Cut() {
 	l.Reason += fmt.Sprintf(" (the first %d of %d bytes are kept)", len(l.Key)+len(l.Value), whole)
 }
 
-// First returns where the record lies in the letter's topic that failed first, of which this one is a retry.
+// First returns the partition and offset of the record that failed first, in the dead letter's topic. This dead letter may
+// be of a retry of it.
 func (l *DeadLetter) First() (partition int32, offset int64) {
 	if l.Attempts == 0 {
 		return l.Partition, l.Offset

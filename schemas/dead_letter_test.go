@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// However long a record is, its letter can be written, and says what is missing.
+// A dead letter of a record of any length can be encoded, and states what is missing.
 func TestDeadLettersAreCut(t *testing.T) {
 	long := bytes.Repeat([]byte{'x'}, 3<<20)
 	for _, c := range []struct {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// maxDefaults is how many values the defaults of all fields of one reader may come to. A few hundred bytes can ask for any
-// number: a record of two fields of the next record, each with the default {}, and so on.
+// maxDefaults is the maximum number of values in the defaults of all fields of one reader. A few hundred bytes can define
+// any number: a record of two fields of the next record, each with the default {}, and so on.
 const maxDefaults = 1 << 16
 
 var errDefaults = errors.New("defaults of too many values")
@@ -17,10 +17,10 @@ var errDefaults = errors.New("defaults of too many values")
 // defaults appends defaults of a reader's fields.
 type defaults struct {
 	values int // appended so far
-	depth  int // of the one that is being appended
+	depth  int // of the current default
 }
 
-// append appends a default of schema n, as JSON has it.
+// append appends a default of schema n, given as decoded JSON.
 func (d *defaults) append(out []byte, n *node, def any) ([]byte, error) {
 	d.values++
 	switch {
@@ -46,7 +46,7 @@ func (d *defaults) append(out []byte, n *node, def any) ([]byte, error) {
 			return d.mapping(out, n, def)
 		}
 	}
-	if n.kind == kindUnion && len(n.branches) > 0 { // the default is one of the first branch
+	if n.kind == kindUnion && len(n.branches) > 0 { // a default is a value of the first branch
 		return d.append(appendLong(out, 0), n.branches[0], def)
 	}
 	return appendDefault(out, n, def)
@@ -90,7 +90,7 @@ func (d *defaults) record(out []byte, n *node, values map[string]any) ([]byte, e
 	return out, nil
 }
 
-// appendDefault appends a default that holds no others.
+// appendDefault appends a default without nested values.
 func appendDefault(out []byte, n *node, def any) ([]byte, error) {
 	switch def := def.(type) {
 	case nil:
@@ -112,7 +112,7 @@ func appendDefault(out []byte, n *node, def any) ([]byte, error) {
 	return nil, noDefault(n, def)
 }
 
-// noDefault says that a value cannot stand for one of schema n.
+// noDefault returns the error for a default that is not a value of schema n.
 func noDefault(n *node, def any) error {
 	return fmt.Errorf("%.64q is none of type %s", fmt.Sprint(def), n.label())
 }
@@ -137,7 +137,7 @@ func appendDefaultText(out []byte, n *node, def string) ([]byte, error) {
 	return nil, noDefault(n, def)
 }
 
-// bytesOf returns the bytes that a default of bytes means, whose characters are their numbers.
+// bytesOf returns the bytes of a default of type bytes. Each character is the byte with its code point.
 func bytesOf(def string) ([]byte, bool) {
 	var b []byte
 	for _, r := range def {
@@ -150,7 +150,7 @@ func bytesOf(def string) ([]byte, bool) {
 }
 
 func appendDefaultNumber(out []byte, n *node, def float64) ([]byte, error) {
-	const ends = 1 << 63 // the first that is no long
+	const ends = 1 << 63 // the first number above the range of a long
 	whole := math.Trunc(def) == def && def >= -ends && def < ends
 	switch {
 	case n.kind == kindFloat:

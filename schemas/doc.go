@@ -1,14 +1,15 @@
-// Package schemas is what is said: every record of the pipeline as a Go type and as the Avro schema it travels in, the
-// ids that records name things by, and what makes an event from outside acceptable.
+// Package schemas defines every record of the pipeline as a Go type and as its Avro schema, the ids in records, and the
+// validation of input events.
 //
-// A noun is a file in each form: pin.go has PinEvent and its Validate, avsc/pin.avsc its schema. To add a field, add it
-// to both, with a default in the schema; a test compares them, and Registry.Register refuses a schema that can not read
-// what is in the topic already.
+// Each noun has one file per form: pin.go has PinEvent and its Validate method, and avsc/pin.avsc has its schema. To add a
+// field, add it to both, with a default in the schema. A test compares them, and Registry.Register rejects a schema that
+// cannot read the existing records of the topic.
 //
-// Serde takes records to bytes and back, in Confluent framing. Bytes are not trusted: each body is checked whole against
-// its schema, in time and memory bounded by its length, before anything is made of it. What fails is a *BadRecordError,
-// which the pipeline sends to the dead letters; any other error means that the registry could not be asked.
+// Serde converts records to bytes and back, in Confluent framing. It does not trust bytes: before decoding, it checks the
+// whole body against its schema, in time and memory bounded by the length of the body. A record that fails is a
+// *BadRecordError, which the pipeline sends to the dead-letter topic. Any other error means that the registry is
+// unavailable.
 //
-// Line and ParseLine are the JSON form of the events from outside. Form is checked where bytes are read; meaning (ids,
-// verbs, times, sizes) by Validate, which tells all problems of an event at once.
+// Line and ParseLine implement the JSON form of input events. The functions that read bytes check the form. Validate checks
+// the meaning (ids, verbs, times, sizes) and reports all problems of an event at once.
 package schemas

@@ -1,6 +1,6 @@
 package schemas
 
-// EdgeKind is which register of a pair an Edge reports.
+// EdgeKind is the register that an Edge reports.
 type EdgeKind string
 
 // The registers.
@@ -10,16 +10,16 @@ const (
 	BlockedEdge EdgeKind = "blocked" // Other blocks User
 )
 
-// Edge is the present state of one register of User towards Other. Topic edges, key: User. In the log of one
-// (user, other, kind) later records are newer states.
+// Edge is the current state of one register of User towards Other. Topic edges, key: User. For one (user, other, kind),
+// later records are newer states.
 type Edge struct {
 	User  UserID   `avro:"user" json:"user"`
-	Other ID       `avro:"other" json:"other"` // a followee; for BlockedEdge the user who blocks
+	Other ID       `avro:"other" json:"other"` // a followee; for BlockedEdge, the user who blocks
 	Kind  EdgeKind `avro:"kind" json:"kind"`
 	Live  bool     `avro:"live" json:"live"`
 	Time  Micros   `avro:"time" json:"time"` // event time of the change
-	// Weight is of a live FollowEdge how much User cares for Other; 0 says nothing, which is 1.
+	// Weight is the edge weight of a live FollowEdge; 0 means the default, 1.
 	Weight float32 `avro:"weight" json:"weight,omitempty"`
-	// Erased says that one of the two is a deleted user: the register is dead and nothing is kept of it.
+	// Erased reports that one of the two is a deleted user: the register is dead and its state is not kept.
 	Erased bool `avro:"erased" json:"erased,omitempty"`
 }

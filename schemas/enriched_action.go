@@ -1,7 +1,7 @@
 package schemas
 
-// EnrichedAction is the standard action schema: an action joined with the attributes of its object and its actor.
-// Topic actions-joined carries it without actor attributes, topic actions-enriched complete. Key: the actor.
+// EnrichedAction is the standard form of an action, joined with the attributes of its object and its actor. Topic
+// actions-joined has records without actor attributes, topic actions-enriched has complete ones. Key: the actor.
 type EnrichedAction struct {
 	ID               string           `avro:"id" json:"id"`
 	Timestamp        Micros           `avro:"timestamp" json:"timestamp"`
@@ -13,26 +13,26 @@ type EnrichedAction struct {
 	ObjectAttributes ObjectAttributes `avro:"objectAttributes" json:"objectAttributes"`
 }
 
-// ActorAttributes are the user's, newest known.
+// ActorAttributes are the newest known attributes of the user.
 type ActorAttributes struct {
 	Interests  []InterestID      `avro:"interests" json:"interests,omitempty"`
 	Embedding  []float32         `avro:"embedding" json:"embedding,omitempty"` // empty: none
 	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"`
 }
 
-// VerbAttributes are the action's own.
+// VerbAttributes are the attributes of the action itself.
 type VerbAttributes struct {
 	Board      BoardID           `avro:"board" json:"board,omitempty"`
 	Surface    string            `avro:"surface" json:"surface,omitempty"`
 	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"`
 }
 
-// ObjectAttributes are the pin's, as of the action.
+// ObjectAttributes are the attributes of the pin as of the action.
 type ObjectAttributes struct {
 	Facets
 	Embedding  []float32         `avro:"embedding" json:"embedding,omitempty"` // empty: none
 	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"`
-	Version    Version           `avro:"version" json:"version,omitempty"` // of the pin, newest; 0: it is not known, or was not created yet
+	Version    Version           `avro:"version" json:"version,omitempty"` // newest version of the pin; 0: unknown, or not created yet
 	Created    Micros            `avro:"created" json:"created,omitempty"`
 	Quality    float64           `avro:"quality" json:"quality,omitempty"` // > 0, 1 by default
 }

@@ -1,21 +1,21 @@
 package schemas
 
-// ErasureStep is what an Erasure asks for.
+// ErasureStep is the kind of an Erasure.
 type ErasureStep string
 
 // The steps.
 const (
-	EraseUser     ErasureStep = "user"     // begin: fan-out and pools each erase what the user owns with them
-	EraseFollowee ErasureStep = "followee" // fan-out goes on with what the user owns as a followee, or what a shard of it does
-	EraseReader   ErasureStep = "reader"   // pools go on with what the user owns
-	EraseRest     ErasureStep = "rest"     // pools: whatever is still there goes, in every generation
-	EraseFollower ErasureStep = "follower" // a followee forgets the user as one who follows, blocks, or cares
+	EraseUser     ErasureStep = "user"     // start: fanout and pools each erase the rows that the user owns
+	EraseFollowee ErasureStep = "followee" // fanout continues with the rows of the user as a followee, or of a shard
+	EraseReader   ErasureStep = "reader"   // pools continues with the rows that the user owns
+	EraseRest     ErasureStep = "rest"     // pools deletes all remaining rows, in every generation
+	EraseFollower ErasureStep = "follower" // a followee deletes the user's follow, block, weight and backfill budget
 )
 
-// Erasure takes the next rows of a deleted user away. Topic erasures, key: the owner of the rows, which is the user, a
-// followee of the user, or a shard of the user's followers. To work one off again changes nothing.
+// Erasure deletes the next rows of a deleted user. Topic erasures, key: the owner of the rows, which is the user, a
+// followee of the user, or a shard of the user's followers. Repeating a step changes nothing.
 type Erasure struct {
-	User UserID      `avro:"user" json:"user"` // who is erased
+	User UserID      `avro:"user" json:"user"` // the erased user
 	Step ErasureStep `avro:"step" json:"step"`
-	Time Micros      `avro:"time" json:"time"` // of the delete
+	Time Micros      `avro:"time" json:"time"` // time of the delete
 }

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Verb is what an actor did to an object.
+// Verb is what an actor does to an object.
 type Verb string
 
-// The verbs that have a meaning of their own. Configuration may add verbs of actions, each with a weight.
+// The predefined verbs. The configuration can add verbs of actions, each with a weight.
 const (
 	Create Verb = "create"
 	Update Verb = "update"
@@ -27,26 +27,26 @@ const (
 	Report  Verb = "report"
 )
 
-// Event is what every record from outside starts with: who did what to what, and when.
+// Event is the common part of every input event except Offer: who did what to what, and when.
 type Event struct {
 	ID     string `avro:"id" json:"id"`         // unique over all streams, 1-128 bytes; a repeat has the same id
-	Time   Micros `avro:"time" json:"time"`     // when it happened; decides order, windows, decay
+	Time   Micros `avro:"time" json:"time"`     // event time; determines order, windows and decay
 	Actor  UserID `avro:"actor" json:"actor"`   // who
 	Verb   Verb   `avro:"verb" json:"verb"`     // what
 	Object ID     `avro:"object" json:"object"` // to what
 }
 
-// Key returns the record key of the event's topic, which is its object.
+// Key returns the record key of the event's topic: its object.
 func (e *Event) Key() string { return string(e.Object) }
 
-// CheckKey fails with a *BadRecordError on a record whose key is not its object.
+// CheckKey returns a *BadRecordError if the record's key is not its object.
 func (e *Event) CheckKey(key string) error { return checkKey(key, e.Key()) }
 
-// Anonymous says that nobody is named as the actor. Of an action that is no mistake: it is dropped and counted. Any other
-// event that names nobody is a bad record.
+// Anonymous reports whether the event has no actor. An action without an actor is valid, and is dropped and counted. Any
+// other event without an actor is a bad record.
 func (e *Event) Anonymous() bool { return e.Actor == "" }
 
-// check notes what is wrong with the fields that all events have.
+// check adds the problems of the fields that all events have.
 func (e *Event) check(p *problems, arrival Micros, kinds ...string) {
 	p.note("id", checkText(e.ID, MaxEventIDBytes))
 	p.time("time", e.Time, arrival)

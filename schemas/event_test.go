@@ -30,7 +30,7 @@ func attributes(n int) map[string]string {
 	return m
 }
 
-// validCase changes a good event; want is all of the error, "" for none.
+// validCase changes a valid event; want is the whole error, "" for none.
 type validCase[T any] struct {
 	name   string
 	change func(e *T)

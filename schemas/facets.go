@@ -2,19 +2,19 @@ package schemas
 
 import "errors"
 
-// Source is where a candidate came from. A pool is one user's candidates of one source.
+// Source is the origin of a candidate. A pool holds one user's candidates of one source.
 type Source string
 
-// The sources of the pipeline itself. Any other name on the topic candidates is a source of its own.
+// The built-in sources. Any other name on the topic candidates is an external source.
 const (
 	Following    Source = "following" // a followed user or board published it
 	FromInterest Source = "interest"  // a followed interest published it
-	Related      Source = "related"   // neighbour of a pin the user acted on
-	Explore      Source = "explore"   // only in answers: picked by the exploration rule
+	Related      Source = "related"   // neighbor of a pin that the user acted on
+	Explore      Source = "explore"   // only in responses: picked by the exploration rule
 )
 
-// CheckOffered returns what is wrong with the name of a source that others offer candidates of: any name will do but
-// those that the pipeline's own rules give a meaning, following, interest and explore.
+// CheckOffered returns an error if external systems may not offer candidates of a source with this name. The names
+// following, interest and explore are reserved.
 func (s Source) CheckOffered() error {
 	switch s {
 	case Following, FromInterest, Explore:
@@ -23,7 +23,7 @@ func (s Source) CheckOffered() error {
 	return checkText(string(s), MaxSourceBytes)
 }
 
-// Facets are the ids by which a pin reaches people, and by which it is hidden from them.
+// Facets are the ids that determine who receives a pin and who it is hidden from.
 type Facets struct {
 	Author    UserID       `avro:"author" json:"author,omitempty"`
 	Board     BoardID      `avro:"board" json:"board,omitempty"` // "" for none

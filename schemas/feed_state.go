@@ -1,35 +1,35 @@
 package schemas
 
-// FeedState is what a feed remembers of a user, and what it holds back, at one moment.
+// FeedState is what a feed remembers of a user and which candidates it defers, at one time.
 type FeedState struct {
 	Feed       string        `json:"feed"`
-	Arm        string        `json:"arm,omitempty"`        // of the feed that the user is in; "": none
-	Sources    []SourceState `json:"sources,omitempty"`    // with a share, with candidates, or with impressions; by name
-	Held       []HeldBack    `json:"held,omitempty"`       // the longest deferred first, then the least weak first
+	Arm        string        `json:"arm,omitempty"`        // experiment arm of the feed that the user is in; "": none
+	Sources    []SourceState `json:"sources,omitempty"`    // those with a share, candidates or impressions; by name
+	Held       []HeldBack    `json:"held,omitempty"`       // longest deferred first, then least weak first
 	Affinities []Affinity    `json:"affinities,omitempty"` // strongest first
-	Degraded   []string      `json:"degraded,omitempty"`   // what could not be read
+	Degraded   []string      `json:"degraded,omitempty"`   // parts that could not be read
 }
 
-// SourceState is how a source stands with a user.
+// SourceState is the state of a source for a user.
 type SourceState struct {
 	Source  Source  `json:"source"`
 	Waiting int     `json:"waiting"` // candidates in the pool, within its cap
-	Target  float64 `json:"target"`  // share of the impressions that the source is to have; of all sources together 1
-	Shown   float64 `json:"shown"`   // impressions remembered, older ones counting less
+	Target  float64 `json:"target"`  // target share of the impressions; the sum over all sources is 1
+	Shown   float64 `json:"shown"`   // decayed impressions
 }
 
-// HeldBack is a candidate that a visit now would leave for a later session.
+// HeldBack is a candidate that a visit now would defer to a later session.
 type HeldBack struct {
 	Pin    PinID  `json:"pin"`
 	Reason Reason `json:"reason"`          // ReasonDeferred or ReasonWeak
-	Since  Micros `json:"since,omitempty"` // when it was deferred; 0: it was not
+	Since  Micros `json:"since,omitempty"` // when it was deferred; 0: it is not deferred yet
 }
 
-// FeedShare counts what a source gave to the chunks of a feed that were made in one process.
+// FeedShare counts the items of a source in the chunks of a feed that one process built.
 type FeedShare struct {
 	Feed   string  `json:"feed"`
-	Arm    string  `json:"arm,omitempty"` // of the feed; "": none
-	Source Source  `json:"source"`        // "others": all that the feed does not name, each of which has the target
-	Target float64 `json:"target"`        // relative to those of the other sources
-	Items  int64   `json:"items"`         // since the process began
+	Arm    string  `json:"arm,omitempty"` // experiment arm of the feed; "": none
+	Source Source  `json:"source"`        // "others": all sources that the feed does not name, each of which has the target
+	Target float64 `json:"target"`        // relative to the targets of the other sources
+	Items  int64   `json:"items"`         // since the process started
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/hamba/avro/v2/ocf"
 )
 
-// FiledFeatures is a LoggedFeatures as files have it: with its place in the topic, by which it is known again.
+// FiledFeatures is a LoggedFeatures record in a file, with its partition and offset in the topic, which identify it.
 type FiledFeatures struct {
 	LoggedFeatures
 	Partition int32 `avro:"partition" json:"partition"`
 	Offset    int64 `avro:"offset" json:"offset"`
 }
 
-// filedSchema is that of LoggedFeatures with the two fields more.
+// filedSchema returns the schema of LoggedFeatures with these two fields added.
 func filedSchema() (avro.Schema, error) {
 	text, err := Schema[LoggedFeatures]()
 	if err != nil {
@@ -43,7 +43,7 @@ func filedSchema() (avro.Schema, error) {
 // FileWriter writes an Avro object container file, compressed with deflate, which Spark, Trino and DuckDB read.
 type FileWriter struct{ enc *ocf.Encoder }
 
-// NewFileWriter begins a file of FiledFeatures.
+// NewFileWriter starts a file of FiledFeatures.
 func NewFileWriter(w io.Writer) (*FileWriter, error) {
 	schema, err := filedSchema()
 	if err != nil {
@@ -60,7 +60,7 @@ func NewFileWriter(w io.Writer) (*FileWriter, error) {
 	return &FileWriter{enc}, nil
 }
 
-// Write adds a record to the present block.
+// Write adds a record to the current block.
 func (w *FileWriter) Write(rec *FiledFeatures) error {
 	if err := w.enc.Encode(rec); err != nil {
 		return fmt.Errorf("write record of %s/%d: %w", rec.Entity, rec.Offset, err)
@@ -68,7 +68,7 @@ func (w *FileWriter) Write(rec *FiledFeatures) error {
 	return nil
 }
 
-// Flush ends the present block and hands it to the writer.
+// Flush ends the current block and writes it.
 func (w *FileWriter) Flush() error {
 	if err := w.enc.Flush(); err != nil {
 		return fmt.Errorf("flush file: %w", err)
@@ -76,7 +76,7 @@ func (w *FileWriter) Flush() error {
 	return nil
 }
 
-// EachFiled visits the records of a file that a FileWriter has written, and that is whole; see MendFile.
+// EachFiled visits the records of a file that a FileWriter wrote. The file must be complete; see MendFile.
 func EachFiled(r io.Reader, visit func(*FiledFeatures) error) error {
 	dec, err := ocf.NewDecoder(bufio.NewReader(r), ocf.WithDecoderSchemaCache(&avro.SchemaCache{}))
 	if err != nil {
@@ -97,8 +97,8 @@ func EachFiled(r io.Reader, visit func(*FiledFeatures) error) error {
 	return nil
 }
 
-// MendFile cuts off what follows the last whole block of an object container file, as is there when its writer was
-// killed. It returns how many records are left.
+// MendFile truncates an object container file after its last complete block, for a file whose writer was killed. It returns
+// the number of remaining records.
 func MendFile(f *os.File) (records int64, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
 	if err != nil {
@@ -111,11 +111,11 @@ func MendFile(f *os.File) (records int64, err error) {
 	return records, nil
 }
 
-// syncBytes is the length of what ends every block.
+// syncBytes is the length of the marker that ends every block.
 const syncBytes = 16
 
-// wholeBlocks returns how many records the whole blocks of a file hold, and where the last one ends; 0 where the header
-// is not whole. The layout is that of the Avro specification, Object Container Files.
+// wholeBlocks returns the number of records in the complete blocks of a file, and the end of the last one; 0 if the header
+// is incomplete. The layout is that of the Avro specification, Object Container Files.
 func wholeBlocks(text []byte) (records int64, end int) {
 	c := &cursor{b: text}
 	sync, err := fileHeader(c)
@@ -138,14 +138,14 @@ func wholeBlocks(text []byte) (records int64, end int) {
 
 var errFileHeader = errors.New("no object container file")
 
-// fileHeader reads up to the end of the header and returns the marker that ends every block.
+// fileHeader reads the header and returns the marker that ends every block.
 func fileHeader(c *cursor) (sync []byte, err error) {
 	magic := []byte("Obj\x01")
 	if !bytes.HasPrefix(c.b, magic) {
 		return nil, errFileHeader
 	}
 	c.pos = len(magic)
-	err = c.blocks(2, func() error { // names with values, each at least its length
+	err = c.blocks(2, func() error { // names and values, each at least one length
 		_, errName := c.bytes()
 		_, errValue := c.bytes()
 		return errors.Join(errName, errValue)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// filed are some records, and the file that holds them in blocks of two.
+// filed returns records, and a file with these records in blocks of two.
 func filed(t *testing.T) ([]*FiledFeatures, []byte) {
 	t.Helper()
 	var file bytes.Buffer
@@ -60,7 +60,7 @@ func TestFilesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// Wherever a writer was killed, the blocks that were whole are left and read.
+// Wherever a writer was killed, the complete blocks remain and can be read.
 func TestAFileCutAnywhereIsMended(t *testing.T) {
 	want, whole := filed(t)
 	path := filepath.Join(t.TempDir(), "f.avro")

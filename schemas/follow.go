@@ -5,8 +5,8 @@ type FollowEvent struct {
 	Event
 }
 
-// Validate checks every field against its bounds; arrival is the record's timestamp. It returns nil, or one
-// *BadRecordError that names all problems.
+// Validate checks every field against its bounds; arrival is the record's timestamp. It returns nil, or one *BadRecordError
+// that lists all problems.
 func (e *FollowEvent) Validate(arrival Micros) error {
 	var p problems
 	e.check(&p, arrival, KindUser, KindBoard, KindInterest)

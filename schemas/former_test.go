@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// formerImpression is the schema of impressions when each had a record of its own.
+// formerImpression is the schema of impressions when each had its own record.
 const formerImpression = `{"type": "record", "name": "Impression", "namespace": "smartfeed", "fields": [
   {"name": "pin", "type": "string"}, {"name": "user", "type": "string"}, {"name": "source", "type": "string"},
   {"name": "time", "type": {"type": "long", "logicalType": "timestamp-micros"}}]}`
 
-// formerFeedEntry is the schema of frozen entries when each had a record of its own.
+// formerFeedEntry is the schema of feed entries when each had its own record.
 const formerFeedEntry = `{"type": "record", "name": "FeedEntry", "namespace": "smartfeed", "fields": [
   {"name": "user", "type": "string"}, {"name": "position", "type": "long"},
   {"name": "time", "type": {"type": "long", "logicalType": "timestamp-micros"}},
@@ -18,7 +18,7 @@ const formerFeedEntry = `{"type": "record", "name": "FeedEntry", "namespace": "s
   {"name": "board", "type": "string", "default": ""}, {"name": "interests", "type": {"type": "array", "items": "string"}, "default": []},
   {"name": "score", "type": "double"}, {"name": "created", "type": {"type": "long", "logicalType": "timestamp-micros"}}]}`
 
-// What former builds wrote one at a time is read as a list of one.
+// A record of an older version is read as a list of one.
 func TestFormerRecords(t *testing.T) {
 	t.Run("Impression", func(t *testing.T) {
 		want := Impressions{User: "user:1", Time: 7, ShownPin: ShownPin{Pin: "pin:1", Source: Related}}
@@ -31,7 +31,7 @@ func TestFormerRecords(t *testing.T) {
 	})
 }
 
-// A former build cannot take what is written now for one entry: it refuses it, and the record is a dead letter.
+// An older version cannot read current records as one entry: it rejects them, and they become dead letters.
 func TestFormerReadersRefuseFeedEntries(t *testing.T) {
 	present, err := Schema[FeedEntries]()
 	if err != nil {
@@ -42,7 +42,7 @@ func TestFormerReadersRefuseFeedEntries(t *testing.T) {
 	}
 }
 
-// Builds that know of no pool of an explored item, and those that do, read one another's records.
+// Versions with and without the pool of an explored item can read each other's records.
 func TestRecordsWithoutPools(t *testing.T) {
 	for name, schema := range map[string]func() (string, error){"Served": Schema[Served], "FeedEntries": Schema[FeedEntries]} {
 		present, err := schema()
@@ -62,7 +62,7 @@ func TestRecordsWithoutPools(t *testing.T) {
 	}
 }
 
-// checkFormer decodes a value of a former schema, which the present one must be able to read whatever is written with it.
+// checkFormer decodes a value of an older schema. The current schema must be able to read any value of it.
 func checkFormer[T any](t *testing.T, former string, value []byte, want T) {
 	t.Helper()
 	present, err := Schema[T]()

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzDecode decodes arbitrary bodies of every record type. What decodes must encode, and decode as the same again.
+// FuzzDecode decodes arbitrary bodies of every record type. A decoded record must encode, and decode to the same record.
 func FuzzDecode(f *testing.F) {
 	all := records(f, texts{})
 	for i, r := range all {
@@ -85,7 +85,7 @@ func FuzzResolve(f *testing.F) {
 	}))
 }
 
-// FuzzParseLine parses arbitrary lines. What parses must be written, and parse as the same again.
+// FuzzParseLine parses arbitrary lines. A parsed event must be written, and parse to the same event.
 func FuzzParseLine(f *testing.F) {
 	for _, r := range records(f, texts{})[:5] {
 		rec := full(r.zero)
@@ -120,7 +120,7 @@ func FuzzParseLine(f *testing.F) {
 	})
 }
 
-// FuzzParseID checks that what passes is what the rules of ids say.
+// FuzzParseID checks that accepted ids follow the documented rules.
 func FuzzParseID(f *testing.F) {
 	for _, s := range []string{"", "user:7", "pin:", ":", "board:a:b", "interest:\x7f", "pin:\u0085", "user:\xff", "video:1"} {
 		f.Add(s)
@@ -147,7 +147,7 @@ func FuzzParseID(f *testing.F) {
 	})
 }
 
-// FuzzCheckBackward compares arbitrary schemas. Each reads itself, unless it can not be parsed at all.
+// FuzzCheckBackward compares arbitrary schemas. Each schema that can be parsed is compatible with itself.
 func FuzzCheckBackward(f *testing.F) {
 	all := records(f, texts{})
 	for i, r := range all {

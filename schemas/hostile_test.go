@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// full returns a record with something in every field, the same each time.
+// full returns a record with a value in every field, always the same.
 func full(zero any) any {
 	p := reflect.New(reflect.TypeOf(zero))
 	n := 0
@@ -75,8 +75,8 @@ func cost(f func()) (uint64, time.Duration) {
 	return after.TotalAlloc - before.TotalAlloc, took
 }
 
-// soonest is cost, of the fastest of three times when f takes longer than a decoding may: a busy machine is slow, but not each
-// time. What it allocates is that of the first.
+// soonest is cost, repeated up to three times with the shortest time if f takes longer than a decoding may: a busy machine
+// is not always slow. The allocation is that of the first run.
 func soonest(f func()) (allocated uint64, took time.Duration) {
 	allocated, took = cost(f)
 	for try := 1; try < 3 && took > longestDecoding; try++ {
@@ -86,7 +86,7 @@ func soonest(f func()) (allocated uint64, took time.Duration) {
 	return allocated, took
 }
 
-// longestDecoding is how long a record may take, whatever it says.
+// longestDecoding is the maximum time to decode any record.
 const longestDecoding = time.Second
 
 func TestFullRecords(t *testing.T) {
@@ -123,7 +123,7 @@ func TestEveryTruncationIsBad(t *testing.T) {
 	}
 }
 
-// TestAttacks are the inputs that made the library run out of memory, answer with nonsense or never return.
+// TestAttacks covers inputs that made the library run out of memory, return nonsense or never return.
 func TestAttacks(t *testing.T) {
 	extra := `{"type":"record","name":"PinEvent","namespace":"smartfeed","fields":[{"name":"junk","type":{"type":"array","items":"string"}},` +
 		`{"name":"id","type":"string"},{"name":"time","type":"long"},{"name":"actor","type":"string"},{"name":"verb","type":"string"},{"name":"object","type":"string"}]}`
@@ -186,11 +186,11 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// hostileSchema is one that made the library panic, or run out of memory or of time, when it parsed the defaults of fields.
+// hostileSchema is a schema whose field defaults made the library panic, or run out of memory or time.
 type hostileSchema struct {
 	name, text string
-	before     string // what was written before with none of its fields
-	says       string // why it cannot be read as the schema before
+	before     string // an older schema with none of its fields
+	says       string // why it cannot read the older schema
 }
 
 func hostileSchemas() []hostileSchema {
@@ -216,14 +216,14 @@ func hostileSchemas() []hostileSchema {
 	}
 }
 
-// TestHostileSchemas has records of such schemas come, which a schema's id is enough for, and holds them against others.
+// TestHostileSchemas decodes records of such schemas, which only need a schema id, and compares the schemas with others.
 func TestHostileSchemas(t *testing.T) {
 	for _, tt := range hostileSchemas() {
 		t.Run(tt.name, func(t *testing.T) {
 			source := &asked{texts: texts{9: tt.text}}
 			s := serdeOf[PinEvent](t, source)
 			var err, check error
-			allocated, _ := cost(func() { // without a bound on the work it would not end
+			allocated, _ := cost(func() { // without a bound on the work it would not return
 				for range 3 {
 					_, err = s.Decode(framed(9, 0))
 				}
@@ -243,12 +243,12 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// TestDefaults has fields that the writer has not take their defaults, as JSON has them.
+// TestDefaults reads fields that the writer does not have, with their JSON defaults.
 func TestDefaults(t *testing.T) {
 	const pair = `{"type":"record","name":"P","fields":[{"name":"x","type":"int"},{"name":"y","type":"int","default":2}]}`
 	tests := []struct {
 		typ, def string
-		want     []byte // nil: refused
+		want     []byte // nil: rejected
 	}{
 		{`"boolean"`, `true`, []byte{1}},
 		{`"boolean"`, `0`, nil},
@@ -293,7 +293,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestCodecChecksItself has the library's wrapper refuse what conform would not have let pass.
+// TestCodecChecksItself checks that the library's wrapper rejects what conform would not have accepted.
 func TestCodecChecksItself(t *testing.T) {
 	s := serdeOf[DeletedUser](t, texts{})
 	whole := framed(testID, "user:7", 5)[frameHead:]
@@ -315,7 +315,7 @@ func TestConform(t *testing.T) {
 	tests := []struct {
 		name, schema string
 		body         []byte
-		want         string // all of the error; "" for none
+		want         string // the whole error; "" for none
 	}{
 		{"an int at its end", `"int"`, appendLong(nil, math.MinInt32), ""},
 		{"an int beyond", `"int"`, appendLong(nil, math.MaxInt32+1), "number too long (byte 5 of 5)"},
@@ -348,7 +348,7 @@ func TestConform(t *testing.T) {
 	}
 }
 
-// TestHostileNumbers puts numbers that announce too much at every byte of every record.
+// TestHostileNumbers writes numbers that declare too much at every byte of every record.
 func TestHostileNumbers(t *testing.T) {
 	numbers := []int64{1 << 28, 1 << 40, math.MaxInt64, math.MinInt64, -1 << 40, -1}
 	for _, r := range records(t, texts{}) {
@@ -371,7 +371,7 @@ func TestHostileNumbers(t *testing.T) {
 	}
 }
 
-// TestFlippedBits decodes each record with each of its bits flipped: it may decode, but then as what encodes again.
+// TestFlippedBits decodes each record with each of its bits flipped. If it decodes, the result must encode again.
 func TestFlippedBits(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		t.Run(r.name, func(t *testing.T) {
@@ -396,7 +396,8 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// TestExpansion measures what the longest records of the shortest items become: no announcement, so they decode.
+// TestExpansion measures the decoded size of the longest records with the shortest items. Their declared sizes are correct,
+// so they decode.
 func TestExpansion(t *testing.T) {
 	manyUsers := appendLong([]byte{0, 0, 0, 0, testID, 0, 0}, MaxRecordBytes-20)
 	manyUsers = append(append(manyUsers, make([]byte, MaxRecordBytes-20)...), 0, 0, 0, 0, 0)
@@ -440,7 +441,7 @@ func TestExpansion(t *testing.T) {
 	}
 }
 
-// TestDecodedStandsAlone overwrites the input after decoding, and appends to the bytes that were decoded.
+// TestDecodedStandsAlone overwrites the input after decoding, and appends to the decoded bytes.
 func TestDecodedStandsAlone(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		value := mustEncode(t, r, full(r.zero))

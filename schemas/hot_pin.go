@@ -1,10 +1,10 @@
 package schemas
 
-// HotPin says how often a pin was shown and saved so far. Topic hot-pins, key: Pin; a later record replaces the earlier,
-// and one without a value says that nothing has happened to the pin for long.
+// HotPin is the total number of impressions and saves of a pin. Topic hot-pins, key: Pin. A later record replaces the
+// earlier one. A tombstone means that the pin had no impression or save for a long time, or was deleted.
 type HotPin struct {
 	Pin         PinID  `avro:"pin" json:"pin"`
-	Author      UserID `avro:"author" json:"author"` // "" if the pin is not known
+	Author      UserID `avro:"author" json:"author"` // "" if the pin is unknown
 	Impressions int64  `avro:"impressions" json:"impressions"`
-	Saves       int64  `avro:"saves" json:"saves"` // may be more: pins are saved elsewhere, too
+	Saves       int64  `avro:"saves" json:"saves"` // may exceed Impressions: pins are also saved elsewhere
 }

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// ID is any typed id, "kind:name": the object of an event, a followee, an owner of rows.
-// At most MaxIDBytes bytes of UTF-8, no control characters; see ParseID.
+// ID is any typed id, "kind:name": the object of an event, a followee, or an owner of rows. It has at most MaxIDBytes bytes
+// of UTF-8 and no control characters; see ParseID.
 type ID string
 
-// UserID is the id of a person, "user:…".
+// UserID is the id of a user, "user:…".
 type UserID string
 
-// PinID is the id of the thing in a feed, "pin:…".
+// PinID is the id of a pin, "pin:…".
 type PinID string
 
 // BoardID is the id of a board, "board:…". The empty BoardID means "on no board".
@@ -24,10 +24,10 @@ type BoardID string
 // InterestID is the id of an interest, "interest:…".
 type InterestID string
 
-// Followee is the id of what can be followed: a user, a board or an interest.
+// Followee is the id of something that can be followed: a user, a board or an interest.
 type Followee string
 
-// MaxIDBytes is how long an id may be, kind and colon included.
+// MaxIDBytes is the maximum length of an id, including kind and colon.
 const MaxIDBytes = 256
 
 // The kinds of ids.
@@ -38,9 +38,9 @@ const (
 	KindInterest = "interest"
 )
 
-// ParseID checks an id of any kind: "user:", "pin:", "board:" or "interest:" and a name of at least one byte, together
-// at most MaxIDBytes bytes of UTF-8 without control characters (C0, DEL, C1). Anything else may stand in a name, colons
-// and spaces included. An error quotes at most the first 64 bytes of the id.
+// ParseID validates an id of any kind: "user:", "pin:", "board:" or "interest:", followed by a name of at least one byte,
+// together at most MaxIDBytes bytes of UTF-8 without control characters (C0, DEL, C1). A name may contain anything else,
+// including colons and spaces. An error quotes at most the first 64 bytes of the id.
 func ParseID(s string) (ID, error) {
 	if err := checkText(s, MaxIDBytes); err != nil {
 		return "", fmt.Errorf("id %s: %w", quote(s), err)
@@ -59,7 +59,7 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// Kind returns what stands before the first colon; "" if there is none.
+// Kind returns the part before the first colon, or "" if there is no colon.
 func (id ID) Kind() string {
 	kind, _, ok := strings.Cut(string(id), ":")
 	if !ok {
@@ -68,7 +68,7 @@ func (id ID) Kind() string {
 	return kind
 }
 
-// Name returns what stands after the first colon; "" if there is none.
+// Name returns the part after the first colon, or "" if there is no colon.
 func (id ID) Name() string {
 	_, name, _ := strings.Cut(string(id), ":")
 	return name
@@ -87,19 +87,19 @@ func parseKind(s string, kinds ...string) error {
 	return fmt.Errorf("id %s: want %s", quote(s), strings.Join(kinds, ", ")+":…")
 }
 
-// ParseUserID checks an id as ParseID does, and that it is a user's.
+// ParseUserID validates a user's id as ParseID does.
 func ParseUserID(s string) (UserID, error) { return typed[UserID](s, KindUser) }
 
-// ParsePinID checks an id as ParseID does, and that it is a pin's.
+// ParsePinID validates a pin's id as ParseID does.
 func ParsePinID(s string) (PinID, error) { return typed[PinID](s, KindPin) }
 
-// ParseBoardID checks an id as ParseID does, and that it is a board's. The empty BoardID does not pass.
+// ParseBoardID validates a board's id as ParseID does. It rejects the empty BoardID.
 func ParseBoardID(s string) (BoardID, error) { return typed[BoardID](s, KindBoard) }
 
-// ParseInterestID checks an id as ParseID does, and that it is an interest's.
+// ParseInterestID validates an interest's id as ParseID does.
 func ParseInterestID(s string) (InterestID, error) { return typed[InterestID](s, KindInterest) }
 
-// ParseFollowee checks an id as ParseID does, and that it can be followed: a user, a board or an interest.
+// ParseFollowee validates the id of a user, a board or an interest as ParseID does.
 func ParseFollowee(s string) (Followee, error) {
 	return typed[Followee](s, KindUser, KindBoard, KindInterest)
 }
@@ -111,8 +111,7 @@ func typed[T ~string](s string, kinds ...string) (T, error) {
 	return T(s), nil
 }
 
-// Source returns the source of what the followee publishes: Following for a user or a board, FromInterest for an
-// interest.
+// Source returns the source of the followee's publications: Following for a user or a board, FromInterest for an interest.
 func (f Followee) Source() Source {
 	if ID(f).Kind() == KindInterest {
 		return FromInterest
@@ -120,7 +119,7 @@ func (f Followee) Source() Source {
 	return Following
 }
 
-// checkText checks a string that stands in keys, rows and addresses: its length in bytes, UTF-8, no control characters.
+// checkText checks a string that is used in keys, rows and addresses: its length in bytes, UTF-8, no control characters.
 func checkText(s string, maxBytes int) error {
 	switch {
 	case s == "":
@@ -136,7 +135,7 @@ func checkText(s string, maxBytes int) error {
 	return nil
 }
 
-// quote quotes what came from outside for a message.
+// quote quotes untrusted input for a message, truncated to 64 bytes.
 func quote(s string) string {
 	const most = 64
 	if len(s) > most {

@@ -2,8 +2,8 @@ package schemas
 
 import "iter"
 
-// Impressions tell objects and interests what a visit showed of the pins of one partition. Topic impressions, produced to
-// that partition explicitly, without a key. Former builds wrote a record for each pin, which is one without More.
+// Impressions report to objects and interests which pins of one partition a visit showed. Topic impressions, produced to
+// that partition explicitly, without a key. Older versions wrote one record per pin, which reads as a record without More.
 type Impressions struct {
 	User UserID `avro:"user" json:"user"`
 	Time Micros `avro:"time" json:"time"`
@@ -11,13 +11,13 @@ type Impressions struct {
 	More []ShownPin `avro:"more" json:"more,omitempty"`
 }
 
-// ShownPin is a pin and what brought it.
+// ShownPin is a pin and its source.
 type ShownPin struct {
 	Pin    PinID  `avro:"pin" json:"pin"`
 	Source Source `avro:"source" json:"source"`
 }
 
-// Add adds a pin. The zero Impressions have none.
+// Add adds a pin. The zero Impressions has none.
 func (i *Impressions) Add(shown ShownPin) {
 	if i.Pin == "" {
 		i.ShownPin = shown
@@ -26,7 +26,7 @@ func (i *Impressions) Add(shown ShownPin) {
 	i.More = append(i.More, shown)
 }
 
-// All are the pins, in the order in which they were added.
+// All returns an iterator over the pins, in the order in which they were added.
 func (i *Impressions) All() iter.Seq[ShownPin] {
 	return func(yield func(ShownPin) bool) {
 		if i.Pin == "" || !yield(i.ShownPin) {

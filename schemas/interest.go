@@ -2,7 +2,7 @@ package schemas
 
 import "fmt"
 
-// InterestMarks are what pins say, and what became of them, for the terms, users and interests of one partition. Topic
+// InterestMarks are the terms of pins and the events on them, for the terms, users and interests of one partition. Topic
 // interest-marks, produced to that partition explicitly.
 type InterestMarks struct {
 	Terms  []TermMark       `avro:"terms" json:"terms,omitempty"`
@@ -10,25 +10,25 @@ type InterestMarks struct {
 	Events []EngagementMark `avro:"events" json:"events,omitempty"`
 }
 
-// TermMark says that a pin has a term in its title or its board's name, or has it no more.
+// TermMark reports that a pin has a term in its title or its board's name, or no longer has it.
 type TermMark struct {
 	Term   string `avro:"term" json:"term"`
 	Author UserID `avro:"author" json:"author"`
-	Time   Micros `avro:"time" json:"time"` // of the pin's creation
+	Time   Micros `avro:"time" json:"time"` // creation time of the pin
 	Gone   bool   `avro:"gone" json:"gone,omitempty"`
 }
 
-// LikeMark says that a user acted on a pin of an interest. Without an interest it says that the pin is gone.
+// LikeMark reports that a user acted on a pin of an interest. Without an interest, it reports that the pin is deleted.
 type LikeMark struct {
 	User     UserID     `avro:"user" json:"user"`
 	Interest InterestID `avro:"interest" json:"interest,omitempty"`
 	Pin      PinID      `avro:"pin" json:"pin"`
 	Verb     Verb       `avro:"verb" json:"verb,omitempty"`
-	Weight   float64    `avro:"weight" json:"weight,omitempty"` // of the verb, > 0
+	Weight   float64    `avro:"weight" json:"weight,omitempty"` // weight of the verb, > 0
 	Time     Micros     `avro:"time" json:"time"`
 }
 
-// EngagementMark says that something happened to a pin of an interest.
+// EngagementMark reports an impression of a pin of an interest, or an action on it.
 type EngagementMark struct {
 	Interest InterestID `avro:"interest" json:"interest"`
 	Source   Source     `avro:"source" json:"source"`
@@ -36,7 +36,7 @@ type EngagementMark struct {
 	Time     Micros     `avro:"time" json:"time"`
 }
 
-// Validate reports what no program of this project would have written.
+// Validate returns a *BadRecordError for marks that this project's programs never write.
 func (m *InterestMarks) Validate() error {
 	for _, t := range m.Terms {
 		if t.Term == "" || t.Author == "" {
@@ -56,52 +56,51 @@ func (m *InterestMarks) Validate() error {
 	return nil
 }
 
-// TermState is what was decided about a term.
+// TermState is the state of a term.
 type TermState string
 
 // The states of a term.
 const (
-	TermCandidate TermState = "candidate" // nothing was decided, or it was taken back
+	TermCandidate TermState = "candidate" // undecided, or the decision was withdrawn
 	TermAccepted  TermState = "accepted"  // it means an interest
-	TermRejected  TermState = "rejected"  // it means none
-	TermMerged    TermState = "merged"    // it means what another term means
-	TermBlocked   TermState = "blocked"   // by the configuration: it is not counted, and means none
+	TermRejected  TermState = "rejected"  // it means no interest
+	TermMerged    TermState = "merged"    // it means the interest of another term
+	TermBlocked   TermState = "blocked"   // blocked by the configuration: it is not counted, and means no interest
 )
 
-// InterestDecision is what an operator decided about a term; the newest record counts. Topic interest-decisions, key:
-// Term.
+// InterestDecision is an operator's decision about a term; the newest record counts. Topic interest-decisions, key: Term.
 type InterestDecision struct {
 	Term     string     `avro:"term" json:"term"`
 	State    TermState  `avro:"state" json:"state"` // any but TermBlocked
 	Interest InterestID `avro:"interest" json:"interest,omitempty"`
 	Into     string     `avro:"into" json:"into,omitempty"`
 	Reason   string     `avro:"reason" json:"reason,omitempty"`
-	Operator string     `avro:"operator" json:"operator,omitempty"` // "": it is not known
+	Operator string     `avro:"operator" json:"operator,omitempty"` // "": unknown
 	Time     Micros     `avro:"time" json:"time"`
 }
 
-// DictionaryTerm is a term as readers see it.
+// DictionaryTerm is a term in an API response.
 type DictionaryTerm struct {
 	Term   string    `json:"term"`
 	State  TermState `json:"state"`
-	Score  float64   `json:"score"`  // by which candidates are ranked
-	Pins   int64     `json:"pins"`   // that have it, at least
-	People int64     `json:"people"` // who published these, at least
-	Recent float64   `json:"recent"` // the part of its pins that is recent, 0 to 1
+	Score  float64   `json:"score"`  // ranks candidates
+	Pins   int64     `json:"pins"`   // minimum number of pins that have it
+	People int64     `json:"people"` // minimum number of their authors
+	Recent float64   `json:"recent"` // recent part of its pins, 0 to 1
 
-	Interest InterestID `json:"interest,omitempty"` // of an accepted term
-	Into     string     `json:"into,omitempty"`     // of a merged one
+	Interest InterestID `json:"interest,omitempty"` // for an accepted term
+	Into     string     `json:"into,omitempty"`     // for a merged term
 	Reason   string     `json:"reason,omitempty"`
 	Operator string     `json:"operator,omitempty"`
-	Decided  Micros     `json:"decided,omitempty"` // when; 0: never
+	Decided  Micros     `json:"decided,omitempty"` // time of the decision; 0: none
 }
 
-// UserInterest is an interest of a user, with what it was inferred from.
+// UserInterest is an interest of a user, with the actions that it was inferred from.
 type UserInterest struct {
 	Interest InterestID `json:"interest"`
-	Strength float64    `json:"strength"` // the sum of the actions' weights, decayed to now
-	Share    float64    `json:"share"`    // in that of all the user's interests, 0 to 1
-	Evidence []Evidence `json:"evidence"` // the newest actions, the newest first
+	Strength float64    `json:"strength"` // sum of the actions' weights, decayed to now
+	Share    float64    `json:"share"`    // part in the strength of all the user's interests, 0 to 1
+	Evidence []Evidence `json:"evidence"` // newest actions, newest first
 }
 
 // Evidence is an action that an interest was inferred from.
@@ -112,11 +111,11 @@ type Evidence struct {
 	Time   Micros  `json:"time"`
 }
 
-// SourceEngagement is what became of an interest's pins that came from one source.
+// SourceEngagement is the engagement with an interest's pins from one source.
 type SourceEngagement struct {
 	Source Source           `json:"source"`
-	Counts map[string]int64 `json:"counts"` // by verb, and impressions under ImpressionCount
+	Counts map[string]int64 `json:"counts"` // by verb; impressions under ImpressionCount
 }
 
-// DirectSource stands for actions on pins that no impression of late explains.
+// DirectSource is the source of actions on pins without a recent impression.
 const DirectSource Source = "direct"

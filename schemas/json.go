@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// encoding/json says whether a line is JSON, and reads escaped text. Taking an object apart is done here, because the
-// library is too lenient for events: it takes names in any case, the last of repeated ones, null for anything and half a
-// surrogate pair for U+FFFD. (It is also five times slower.)
+// encoding/json validates the JSON and decodes escaped text. The package splits objects itself, because the library is too
+// lenient for events: it accepts names in any case, the last of repeated names, null for any type, and half a surrogate
+// pair as U+FFFD. (It is also five times slower.)
 
 const (
-	maxMembers = 256     // of one JSON object: far beyond any event, but a bound for comparing all names with all
+	maxMembers = 256     // of one JSON object: far above any event, but it bounds the comparison of all names with each other
 	maxEntries = 1 << 12 // of one JSON array of texts or objects
 )
 
-// rule is what a field of a JSON object may be.
+// rule defines whether a field of a JSON object is required.
 type rule int
 
 const (
@@ -30,10 +30,10 @@ const (
 	nullable      // may be absent or null
 )
 
-// object is a JSON object being read, field by field. What is wrong goes to p.
+// object is a JSON object that is read field by field. Problems are added to p.
 type object struct {
 	members []member
-	path    string // before each name in messages
+	path    string // prefix of each name in messages
 	p       *problems
 }
 
@@ -59,7 +59,7 @@ func (o *object) field(name string, r rule, read func(raw []byte) error) {
 	}
 }
 
-// close notes the fields that nobody asked for.
+// close reports the fields that were not read as unknown.
 func (o *object) close() {
 	for _, m := range o.members {
 		if !m.taken {
@@ -68,7 +68,7 @@ func (o *object) close() {
 	}
 }
 
-// parseJSON checks that all of raw is one JSON value, and cuts the space around it.
+// parseJSON checks that raw is exactly one JSON value, and trims the space around it.
 func parseJSON(raw []byte) ([]byte, error) {
 	if !json.Valid(raw) {
 		return nil, syntaxError(raw)
@@ -91,7 +91,8 @@ func syntaxError(raw []byte) error {
 	return fmt.Errorf("not JSON: %w", err)
 }
 
-// parseObject splits an object into its members. Like all below it takes only what parseJSON let pass.
+// parseObject splits an object into its members. Like the functions below, it accepts only input that parseJSON has
+// accepted.
 func parseObject(raw []byte, path string, p *problems) (*object, error) {
 	if raw[0] != '{' {
 		return nil, wanted("an object", raw)
@@ -109,7 +110,7 @@ func parseObject(raw []byte, path string, p *problems) (*object, error) {
 		if len(o.members) == maxMembers {
 			return nil, fmt.Errorf("more than %d fields", maxMembers)
 		}
-		at = next(raw, next(raw, end)+1) // over the colon
+		at = next(raw, next(raw, end)+1) // skips the colon
 		end = valueEnd(raw, at)
 		o.members = append(o.members, member{name: name, value: raw[at:end]})
 		at = end
@@ -134,7 +135,7 @@ func parseArray(raw []byte) ([][]byte, error) {
 	return items, nil
 }
 
-// next returns where the first byte at or after at stands that is no space.
+// next returns the position of the first byte at or after at that is not a space.
 func next(raw []byte, at int) int {
 	for raw[at] == ' ' || raw[at] == '\t' || raw[at] == '\r' || raw[at] == '\n' {
 		at++
@@ -142,7 +143,7 @@ func next(raw []byte, at int) int {
 	return at
 }
 
-// comma goes from the end of a value to the next value, or to the end of what holds it.
+// comma returns the position of the next value after the end of a value, or of the end of the enclosing object or array.
 func comma(raw []byte, at int) int {
 	if at = next(raw, at); raw[at] == ',' {
 		return next(raw, at+1)
@@ -150,7 +151,7 @@ func comma(raw []byte, at int) int {
 	return at
 }
 
-// valueEnd returns where the value ends that begins at at.
+// valueEnd returns the end of the value that starts at at.
 func valueEnd(raw []byte, at int) int {
 	depth := 0
 	for {
@@ -191,7 +192,7 @@ func wordEnd(raw []byte, at int) int {
 	return len(raw)
 }
 
-// wanted says what stands there instead.
+// wanted returns an error with the expected type and the actual one.
 func wanted(what string, raw []byte) error {
 	got := "a number"
 	switch raw[0] {
@@ -226,7 +227,7 @@ func parseText(raw []byte) (string, error) {
 	return s, nil
 }
 
-// writesReplacement says that U+FFFD is meant: it stands there, or its escape does.
+// writesReplacement reports whether the text contains U+FFFD itself, literally or as an escape.
 func writesReplacement(raw []byte) bool {
 	return bytes.ContainsRune(raw, '\uFFFD') || bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`))
 }
@@ -317,7 +318,7 @@ func embeddingInto(into *[]float32) func([]byte) error {
 	}
 }
 
-// clip shortens what came from outside for a message, as it stands.
+// clip truncates untrusted input for a message, without quoting it.
 func clip(s string) string {
 	const most = 64
 	if len(s) > most {

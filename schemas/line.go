@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// The streams that take events from outside.
+// The streams of input events.
 const (
 	StreamPins       = "pins"
 	StreamFollows    = "follows"
@@ -16,17 +16,17 @@ const (
 	StreamCandidates = "candidates"
 )
 
-// MaxLineBytes is how long an event's JSON form may be.
+// MaxLineBytes is the maximum length of an event's JSON form.
 const MaxLineBytes = MaxRecordBytes
 
-// Line is one event from outside with the stream it belongs to.
+// Line is one input event and its stream.
 type Line struct {
 	Stream string // one of the Stream constants
-	Event  any    // *PinEvent, *FollowEvent, *ActionEvent, *UserEvent or *Offer, as Stream says
-	Key    string // the record key: the object, of an Offer the user
+	Event  any    // *PinEvent, *FollowEvent, *ActionEvent, *UserEvent or *Offer, according to Stream
+	Key    string // the record key: the object, or the user of an Offer
 }
 
-// Validate checks the event as its own Validate does.
+// Validate validates the event with the event's own Validate method.
 func (l Line) Validate(arrival Micros, known Verbs) error {
 	switch e := l.Event.(type) {
 	case *PinEvent:
@@ -43,7 +43,7 @@ func (l Line) Validate(arrival Micros, known Verbs) error {
 	return fmt.Errorf("validate line: %T is no event from outside", l.Event)
 }
 
-// Deletes reports whether the event deletes a pin or a user for good, which one, and the event's id.
+// Deletes reports whether the event deletes a pin or a user permanently. It returns the id of the object and of the event.
 func (l Line) Deletes() (object, event string, ok bool) {
 	switch e := l.Event.(type) {
 	case *PinEvent:
@@ -54,13 +54,13 @@ func (l Line) Deletes() (object, event string, ok bool) {
 	return "", "", false
 }
 
-// ParseLine reads the JSON form of an event: one object with the names of the Avro fields and "stream". A time is RFC
-// 3339 or an integer of microseconds since 1970. Board, embedding and the actor of an action may be null or absent,
-// interests, title, link, surface and attributes absent. Repeated interests are dropped, the first of each kept.
+// ParseLine parses the JSON form of an event: one object with the names of the Avro fields and "stream". A time is RFC 3339
+// text or an integer of microseconds since 1970. board, embedding and the actor of an action may be null or absent.
+// interests, title, link, surface and attributes may be absent. Repeated interests are dropped; the first of each is kept.
 //
-// What is not so (unknown, repeated or missing fields, another type, null inside a list, text that is not UTF-8 or more
-// than MaxLineBytes long, anything after the object) is a *BadRecordError that names every field concerned. ParseLine
-// looks at the form only; see Line.Validate for the rest.
+// ParseLine returns a *BadRecordError that names every affected field for any other form: unknown, repeated or missing
+// fields, another type, null inside a list, text that is not UTF-8, more than MaxLineBytes, or anything after the object.
+// ParseLine checks only the form; see Line.Validate for the rest.
 func ParseLine(line []byte) (Line, error) {
 	if len(line) > MaxLineBytes {
 		return Line{}, badf("%d bytes, at most %d are allowed", len(line), MaxLineBytes)
@@ -113,7 +113,7 @@ func (o *object) line() Line {
 	if len(o.p.told) == 0 {
 		o.p.notef("stream", "unknown stream %s; known are pins, follows, actions, users, candidates", quote(stream))
 	}
-	o.members = nil // nothing is known of their names
+	o.members = nil // without a stream, no field name is known
 	return Line{}
 }
 
@@ -171,7 +171,7 @@ func (o *object) candidate(path string, raw []byte, c *Candidate) {
 		return
 	}
 	inner.field("pin", required, textInto(&c.Pin))
-	inner.field("author", optional, textInto(&c.Author)) // empty is left out when a line is written; Validate wants it
+	inner.field("author", optional, textInto(&c.Author)) // AppendLine omits an empty author; Validate requires one
 	inner.field("board", nullable, textInto(&c.Board))
 	inner.field("interests", optional, interestsInto(&c.Interests))
 	inner.field("created", required, microsInto(&c.Created))
@@ -179,8 +179,9 @@ func (o *object) candidate(path string, raw []byte, c *Candidate) {
 	inner.close()
 }
 
-// AppendLine appends the JSON form of an event, without a line feed, which ParseLine reads back: times as integers,
-// absent fields left out. It fails on a number that JSON does not have and on an Event that is not of the Stream.
+// AppendLine appends the JSON form of an event, without a line feed, so that ParseLine can read it: times as integers,
+// absent fields omitted. It returns an error for a number that JSON cannot represent, and for an Event that does not belong
+// to Stream.
 func AppendLine(dst []byte, l Line) ([]byte, error) {
 	if want := streamOf(l.Event); want == "" || want != l.Stream {
 		return nil, fmt.Errorf("write line: %T is no event of stream %s", l.Event, quote(l.Stream))

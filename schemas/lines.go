@@ -8,28 +8,28 @@ import (
 	"io"
 )
 
-// ErrLongLine says that a line is longer than an event can be, which is MaxLineBytes.
+// ErrLongLine is returned for a line that is longer than MaxLineBytes.
 var ErrLongLine = fmt.Errorf("longer than %d bytes", MaxLineBytes)
 
-// LineReader cuts what events are read from into lines, one event a line.
+// LineReader splits its input into lines, one event per line.
 type LineReader struct {
 	in   *bufio.Reader
 	line []byte
 }
 
-// NewLineReader makes a LineReader that reads through a buffer of so many bytes, at least 16.
+// NewLineReader returns a LineReader with a buffer of the given size in bytes, at least 16.
 func NewLineReader(in io.Reader, buffer int) *LineReader {
 	return &LineReader{in: bufio.NewReaderSize(in, buffer)}
 }
 
-// Next returns the next line without the spaces, tabs and line ends around it, which may leave nothing; it stands until the
-// next call. A line that is too long is read to its end and not kept, ErrLongLine; after the last line comes io.EOF.
+// Next returns the next line without surrounding spaces, tabs and line ends. The line may be empty, and is valid until the
+// next call. Next skips a line that is too long and returns ErrLongLine. After the last line it returns io.EOF.
 func (r *LineReader) Next() ([]byte, error) {
 	r.line = r.line[:0]
 	for {
 		part, err := r.in.ReadSlice('\n')
 		const most = MaxLineBytes + len("\r\n")
-		room := most + 1 - len(r.line) // one more shows that it is too long
+		room := most + 1 - len(r.line) // one more byte shows that the line is too long
 		r.line = append(r.line, part[:min(len(part), room)]...)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):

@@ -28,7 +28,7 @@ func cutAll(t interface{ Fatal(...any) }, body io.Reader, buffer int) []string {
 	}
 }
 
-// splitAll does the same with the whole body in hand.
+// splitAll does the same with the whole body in memory.
 func splitAll(body string) []string {
 	lines := strings.Split(body, "\n")
 	if lines[len(lines)-1] == "" {
@@ -43,7 +43,7 @@ func splitAll(body string) []string {
 	return lines
 }
 
-// However a body arrives, and wherever a buffer ends, its lines are the same.
+// The lines of a body do not depend on how it arrives or where a buffer ends.
 func TestLinesAreCutAsSplit(t *testing.T) {
 	const most = MaxLineBytes
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +76,7 @@ func TestCutEndsWithTheReadersError(t *testing.T) {
 	}
 }
 
-// Of a line that is too long no more is kept than shows that it is.
+// Of a line that is too long, the reader keeps only enough to detect it.
 func TestLongLinesAreNotKept(t *testing.T) {
 	r := NewLineReader(strings.NewReader(strings.Repeat("x", 8<<20)), 4096)
 	if _, err := r.Next(); !errors.Is(err, ErrLongLine) {

@@ -2,18 +2,18 @@ package schemas
 
 import "time"
 
-// Micros is a moment in microseconds since 1970-01-01 UTC, the resolution of every event, row and feed entry.
+// Micros is a time in microseconds since 1970-01-01 UTC, the resolution of every event, row and feed entry.
 type Micros int64
 
 // MicrosOf floors t to microseconds.
 func MicrosOf(t time.Time) Micros { return Micros(t.UnixMicro()) }
 
-// Writable returns the nearest moment that RFC 3339 can write, from the year 1 to the end of the year 9999: event times have no
-// lower bound, and what other systems offer may claim any time.
+// Writable returns the nearest time that RFC 3339 can represent, from the year 1 to the end of the year 9999. Event times
+// have no lower bound, and external systems may send any time.
 func (m Micros) Writable() Micros {
 	const yearOne, yearTenThousand = -62135596800 * 1e6, 253402300800 * 1e6
 	return min(max(m, yearOne), yearTenThousand-1)
 }
 
-// Time returns the moment in UTC.
+// Time returns the time in UTC.
 func (m Micros) Time() time.Time { return time.UnixMicro(int64(m)).UTC() }

@@ -2,7 +2,7 @@ package schemas
 
 import "fmt"
 
-// Offer is a record of the topic candidates: pins that another system offers to one user. Key: the user.
+// Offer is a record of the topic candidates: pins that an external system offers to one user. Key: the user.
 type Offer struct {
 	ID         string      `avro:"id" json:"id"`
 	Time       Micros      `avro:"time" json:"time"`
@@ -19,14 +19,14 @@ type Candidate struct {
 	Score   float64 `avro:"score" json:"score"` // write-time score, compared only within its source
 }
 
-// Key returns the record key of the topic candidates, which is the user.
+// Key returns the record key of the topic candidates: the user.
 func (o *Offer) Key() string { return string(o.User) }
 
-// CheckKey fails with a *BadRecordError on a record whose key is not its user.
+// CheckKey returns a *BadRecordError if the record's key is not its user.
 func (o *Offer) CheckKey(key string) error { return checkKey(key, o.Key()) }
 
 // Validate checks every field against its bounds; arrival is the record's timestamp. The source must pass
-// Source.CheckOffered. It returns nil, or one *BadRecordError that names all problems.
+// Source.CheckOffered. Validate returns nil, or one *BadRecordError that lists all problems.
 func (o *Offer) Validate(arrival Micros) error {
 	var p problems
 	p.note("id", checkText(o.ID, MaxEventIDBytes))
@@ -42,7 +42,7 @@ func (o *Offer) Validate(arrival Micros) error {
 	return p.err()
 }
 
-// Validate checks one candidate as Offer.Validate does.
+// Validate checks one candidate like Offer.Validate.
 func (c *Candidate) Validate(arrival Micros) error {
 	var p problems
 	c.check(&p, arrival)

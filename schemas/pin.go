@@ -11,8 +11,8 @@ type PinEvent struct {
 	Embedding  []float32         `avro:"embedding" json:"embedding,omitempty"` // null in Avro is nil here
 }
 
-// Validate checks every field against its bounds; arrival is the record's timestamp. It returns nil, or one
-// *BadRecordError that names all problems.
+// Validate checks every field against its bounds; arrival is the record's timestamp. It returns nil, or one *BadRecordError
+// that lists all problems.
 func (e *PinEvent) Validate(arrival Micros) error {
 	var p problems
 	e.check(&p, arrival, KindPin)

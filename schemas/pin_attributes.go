@@ -1,7 +1,7 @@
 package schemas
 
-// PinAttributes are what joins and features know of a pin beside its card. Topic pin-attributes, key: Pin. The highest
-// version wins; of a deleted pin there is nothing left.
+// PinAttributes are the attributes of a pin that joins and features need and its card does not have. Topic pin-attributes,
+// key: Pin. The highest version wins. For a deleted pin they are empty.
 type PinAttributes struct {
 	Pin        PinID             `avro:"pin" json:"pin"`
 	Version    Version           `avro:"version" json:"version"`

@@ -1,25 +1,25 @@
 package schemas
 
-// Version is a state of a pin, as objects numbers them: strictly increasing for a pin, equal to the event time in
-// microseconds unless two accepted events share it. The highest version of a pin wins wherever two meet.
+// Version is the version number of a pin, which objects assigns. It is strictly increasing per pin, and equals the event
+// time in microseconds unless two accepted events share it. The highest version of a pin wins.
 type Version int64
 
-// PinVersion is what everybody downstream of objects needs to know of one version of a pin.
+// PinVersion is one version of a pin as objects publishes it.
 type PinVersion struct {
 	Pin     PinID   `avro:"pin" json:"pin"`
 	Version Version `avro:"version" json:"version"`
 	Facets
-	Created Micros  `avro:"created" json:"created"` // of the earliest create, not of this version
+	Created Micros  `avro:"created" json:"created"` // time of the earliest create, not of this version
 	Quality float64 `avro:"quality" json:"quality"` // > 0, 1 by default
-	Deleted bool    `avro:"deleted" json:"deleted"` // of the pin, for good
+	Deleted bool    `avro:"deleted" json:"deleted"` // the pin is deleted permanently
 }
 
-// Publication brings a version of a pin to one followee, the record's key: a current or a former author, board or
-// interest of the pin. A followee that is not among the facets any more is told so by this.
+// Publication publishes a version of a pin to one followee, the record's key: a current or former author, board or interest
+// of the pin. A followee that is not among the facets learns that the pin is no longer its own.
 type Publication struct {
 	Followee Followee `avro:"followee" json:"followee"`
 	PinVersion
-	// Replayed says that the quality was worked out again, see Replay: the place among the followee's publications is all
-	// that changes, nobody is brought anything.
+	// Replayed reports that the quality was recomputed; see Replay. Only the place among the followee's publications
+	// changes, and nothing is delivered.
 	Replayed bool `avro:"replayed" json:"replayed"`
 }

@@ -2,12 +2,12 @@ package schemas
 
 import "strconv"
 
-// PulledPin is what stands in one slot of a followee whose pins are pulled: one of its best. Topic recents-pulled,
-// compacted, held whole by every process that reads pools; key: PulledKey of followee and slot.
+// PulledPin is one slot of a pulled followee: one of its best pins. Topic recents-pulled, compacted; every process that
+// reads pools holds it as a global table. Key: PulledKey of followee and slot.
 type PulledPin struct {
 	Followee Followee `avro:"followee" json:"followee"`
 	Slot     int32    `avro:"slot" json:"slot"`
-	Gone     bool     `avro:"gone" json:"gone"` // deleted, or no longer the followee's: no candidate, but what is true of the pin
+	Gone     bool     `avro:"gone" json:"gone"` // deleted, or no longer the followee's: not a candidate, but reported to readers
 	DeliveredPin
 }
 

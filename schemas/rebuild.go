@@ -1,21 +1,22 @@
 package schemas
 
-// Rebuild asks for a user's pools anew: the candidates that followees brought are taken away, and every followee is asked
-// for what it has. Topic rebuilds, key: User. To rebuild twice changes nothing more. One with Tell is the pools' own: the rest
-// of what a user's followees are to be told, where they are more than one record may tell.
+// Rebuild requests a rebuild of a user's pools: pools deletes the candidates that followees delivered, and requests a
+// backfill from every followee. Topic rebuilds, key: User. Repeating a rebuild has no further effect. A Rebuild with Tell
+// is sent by pools itself. It continues the notification of a user's followees if there are more than one record may
+// notify.
 type Rebuild struct {
 	User   UserID `avro:"user" json:"user"`
 	Source Source `avro:"source" json:"source"` // Following, FromInterest, or "" for both
-	Run    string `avro:"run" json:"run"`       // names the command that asked
-	Keep   bool   `avro:"keep" json:"keep"`     // nothing is taken away: the followees are asked alone
+	Run    string `avro:"run" json:"run"`       // identifies the command that requested the rebuild
+	Keep   bool   `avro:"keep" json:"keep"`     // no candidates are deleted: followees are only asked for backfills
 
-	Tell  bool     `avro:"tell" json:"tell,omitempty"`   // the next followees of Source are told Away and Asked, and nothing else is done
-	After Followee `avro:"after" json:"after,omitempty"` // of a Tell, the followee told last; "": none was
-	Away  bool     `avro:"away" json:"away,omitempty"`   // of a Tell, see EdgeMode
-	Asked Micros   `avro:"asked" json:"asked,omitempty"` // of a Tell, see EdgeMode
+	Tell  bool     `avro:"tell" json:"tell,omitempty"`   // only sends Away and Asked to the next followees of Source
+	After Followee `avro:"after" json:"after,omitempty"` // for Tell: the followee notified last; "": none
+	Away  bool     `avro:"away" json:"away,omitempty"`   // for Tell: see EdgeMode
+	Asked Micros   `avro:"asked" json:"asked,omitempty"` // for Tell: see EdgeMode
 }
 
-// CheckRebuilt fails for a source whose candidates no followee brings.
+// CheckRebuilt returns a *BadRecordError for a source whose candidates followees do not deliver.
 func (s Source) CheckRebuilt() error {
 	switch s {
 	case "", Following, FromInterest:

@@ -14,7 +14,7 @@ import (
 // testID is the id under which the tests register every record's own schema.
 const testID = 7
 
-// texts is a SchemaSource of some schemas.
+// texts is a SchemaSource of schemas by id.
 type texts map[int]string
 
 func (s texts) SchemaByID(_ context.Context, id int) (string, error) {
@@ -25,7 +25,7 @@ func (s texts) SchemaByID(_ context.Context, id int) (string, error) {
 	return text, nil
 }
 
-// record is one record type with what a test of all of them needs.
+// record is one record type and the functions that a test of all types needs.
 type record struct {
 	name   string
 	file   string

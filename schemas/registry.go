@@ -16,10 +16,10 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
-// maxAnswerBytes bounds what is read of one answer of a registry.
+// maxAnswerBytes bounds the size of one response of a registry.
 const maxAnswerBytes = 4 << 20
 
-// answerBytes is the least that the values of an answer take on average.
+// answerBytes is the minimum average size of the values of a response.
 const answerBytes = 16
 
 // Registry is a client of a Confluent-compatible schema registry. It is safe for concurrent use.
@@ -30,11 +30,11 @@ type Registry struct {
 	timeout   time.Duration // for all requests of one call
 }
 
-// NewRegistry returns a client of the registry at one or more addresses, tried in turn. An address without a scheme is
-// taken as http. Each request has five seconds, or what is left of its context.
+// NewRegistry returns a client of the registry at one or more addresses, which are tried in turn. An address without a
+// scheme uses http. Each request has a timeout of five seconds, or the rest of its context's deadline if that is shorter.
 func NewRegistry(urls ...string) (*Registry, error) { return NewRegistryAs(secure.HTTP{}, urls...) }
 
-// NewRegistryAs is NewRegistry for a registry that asks who asks, or has certificates of its own.
+// NewRegistryAs is NewRegistry for a registry that requires authentication or has its own certificates.
 func NewRegistryAs(access secure.HTTP, urls ...string) (*Registry, error) {
 	full := make([]string, 0, len(urls))
 	for _, u := range urls {
@@ -59,14 +59,15 @@ func NewRegistryAs(access secure.HTTP, urls ...string) (*Registry, error) {
 	return &Registry{client: client, transport: transport, urls: strings.Join(full, ","), timeout: 3 * askTimeout}, nil
 }
 
-// Close closes the connections that are not in use. The registry can be used after it.
+// Close closes idle connections. The registry can be used afterwards.
 func (r *Registry) Close() { r.transport.CloseIdleConnections() }
 
-// Register makes schema the newest of subject and returns its id; if it is there already, it returns the id it has.
+// Register makes schema the newest version of subject and returns its id. If the schema is already registered, Register
+// returns its existing id.
 //
-// A schema that is new to the subject is first held against every schema the subject has: records of all of them may
-// still be in the topic. If it can not read one of them, nothing is registered. Then the registry is told to hold what
-// others register under the subject against all of it, too (BACKWARD_TRANSITIVE), unless it is as strict already.
+// Register first checks a new schema against every schema of the subject, because the topic may contain records of all of
+// them. If it cannot read one of them, nothing is registered. Register then sets the subject's compatibility to
+// BACKWARD_TRANSITIVE, unless it is at least as strict, so that the registry checks the schemas of other clients, too.
 func (r *Registry) Register(ctx context.Context, subject, schema string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -91,28 +92,28 @@ func (r *Registry) Register(ctx context.Context, subject, schema string) (int, e
 	return id, r.guard(ctx, subject)
 }
 
-// guard sets the compatibility of a subject. If that fails the schema is registered all the same, and whoever reads the
-// error can set it by hand: our own check does not rest on it.
+// guard sets the compatibility of a subject. If that fails, the schema stays registered and an operator can set it by hand:
+// the check of Register does not depend on it.
 func (r *Registry) guard(ctx context.Context, subject string) error {
 	if r.guards(ctx, subject) {
 		return nil
 	}
 	set := sr.SetCompatibility{Level: sr.CompatBackwardTransitive}
 	err := r.client.SetCompatibility(ctx, set, subject)[0].Err
-	if err != nil && !r.guards(ctx, subject) { // otherwise another process has set it meanwhile
+	if err != nil && !r.guards(ctx, subject) { // otherwise another process has set it in the meantime
 		return r.failed(fmt.Sprintf("set the compatibility of %s to %s", subject, set.Level), err)
 	}
 	return nil
 }
 
-// guards says whether the registry tells that it holds new versions of a subject against all that it has.
+// guards reports whether the registry checks new versions of a subject against all existing ones.
 func (r *Registry) guards(ctx context.Context, subject string) bool {
 	got := r.client.Compatibility(sr.WithParams(ctx, sr.DefaultToGlobal), subject)[0]
 	return got.Err == nil && (got.Level == sr.CompatBackwardTransitive || got.Level == sr.CompatFullTransitive)
 }
 
-// Lookup returns the id that a schema has under a subject. It registers nothing: of a schema that is new there, known is
-// false, and err says whether Register would refuse it.
+// Lookup returns the id of a schema under a subject. It registers nothing. If the schema is new there, known is false, and
+// err is the error that Register would return for it.
 func (r *Registry) Lookup(ctx context.Context, subject, schema string) (id int, known bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -126,11 +127,11 @@ func (r *Registry) Lookup(ctx context.Context, subject, schema string) (id int, 
 	return 0, false, r.checkAll(ctx, subject, schema)
 }
 
-// RegistrySettings are those of a registry for subjects that have none of their own, in the registry's words. Empty: it
-// answers, but does not tell.
+// RegistrySettings are a registry's default settings for subjects, as the registry names them. An empty setting is one that
+// the registry does not report.
 type RegistrySettings struct{ Mode, Compatibility string }
 
-// Settings asks the registry for them. It fails if the registry does not answer.
+// Settings returns the registry's default settings. It returns an error if the registry does not respond.
 func (r *Registry) Settings(ctx context.Context) (RegistrySettings, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -187,8 +188,8 @@ func (r *Registry) SchemaByID(ctx context.Context, id int) (string, error) {
 	return s.Schema, nil
 }
 
-// ErrRegistryAway says that a registry cannot be reached, is out of order, or does not let this client in: that another
-// question would end likewise.
+// ErrRegistryAway is returned when a registry is unreachable, fails, or denies access to this client. Another request would
+// fail, too.
 var ErrRegistryAway = errors.New("the schema registry is of no help")
 
 func (r *Registry) failed(what string, err error) error {
@@ -202,7 +203,7 @@ func (r *Registry) failed(what string, err error) error {
 	return fmt.Errorf("%s at schema registry %s: %w", what, r.urls, err)
 }
 
-// isMissing says that the registry answered, and that it has no such subject, version or schema.
+// isMissing reports whether the registry responded that the subject, version or schema does not exist.
 func isMissing(err error) bool {
 	var answer *sr.ResponseError
 	if !errors.As(err, &answer) {
@@ -215,7 +216,7 @@ func isMissing(err error) bool {
 	return false
 }
 
-// boundedBody refuses answers that are longer than any schema, or take too much memory once they are decoded.
+// boundedBody rejects responses that are longer than any schema, or that need too much memory when decoded.
 type boundedBody struct{ next http.RoundTripper }
 
 func (b boundedBody) RoundTrip(req *http.Request) (*http.Response, error) {

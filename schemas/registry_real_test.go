@@ -16,8 +16,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure/securetest"
 )
 
-// A registry over TLS that asks for a login, as .ci/services starts registry-secured: schemas keep their ids, and what older
-// records could not be read with is refused before the registry is asked, and by the registry, whoever asks.
+// Uses a registry with TLS and authentication, as .ci/services starts registry-secured. Schemas keep their ids. A schema
+// that cannot read older records is rejected before the registry is asked, and by the registry for any client.
 func TestRealSecuredRegistry(t *testing.T) {
 	const variable = "SMARTFEED_TEST_REGISTRY_SECURED"
 	at, dir := os.Getenv(variable), os.Getenv("SMARTFEED_TEST_CERTIFICATES")
@@ -40,7 +40,7 @@ func TestRealSecuredRegistry(t *testing.T) {
 	r, subject := open(as), fmt.Sprintf("r-%d-value", time.Now().UnixNano())
 	v1 := recordSchema("R", fieldSchema("a", "int"))
 	v2 := recordSchema("R", fieldSchema("a", "long"), `{"name":"b","type":"string","default":""}`)
-	for deadline := time.Now().Add(2 * time.Minute); ; { // a new registry on a busy machine takes long over its first answers
+	for deadline := time.Now().Add(2 * time.Minute); ; { // a new registry on a busy machine responds slowly at first
 		_, err := r.Register(t.Context(), subject, v1)
 		if err == nil {
 			break
@@ -73,7 +73,7 @@ func TestRealSecuredRegistry(t *testing.T) {
 	if _, known, _ := r.Lookup(t.Context(), subject, bad); known {
 		t.Error("it was registered all the same")
 	}
-	_, err := r.client.RegisterSchema(t.Context(), subject, sr.Schema{Schema: bad, Type: sr.TypeAvro}, -1, -1) // as somebody else would
+	_, err := r.client.RegisterSchema(t.Context(), subject, sr.Schema{Schema: bad, Type: sr.TypeAvro}, -1, -1) // as another client would
 	if answer := (*sr.ResponseError)(nil); !errors.As(err, &answer) || answer.StatusCode != http.StatusConflict {
 		t.Errorf("registered past our own check: %v, want it refused by the registry", err)
 	}

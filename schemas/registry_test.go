@@ -48,7 +48,7 @@ func TestRegisterAll(t *testing.T) {
 	}
 }
 
-// The registry itself holds what others register against all versions, unless somebody has set it stricter.
+// The registry checks the schemas of other clients against all versions, unless it is configured to be stricter.
 func TestRegisterSetsCompatibility(t *testing.T) {
 	for _, tt := range []struct{ had, want sr.CompatibilityLevel }{
 		{sr.CompatNone, sr.CompatBackwardTransitive},
@@ -71,7 +71,7 @@ func TestRegisterSetsCompatibility(t *testing.T) {
 	}
 }
 
-// Two processes that start together set it in the same moment: a registry may refuse the second.
+// Two processes that start together set the compatibility at the same time: a registry may reject the second request.
 func TestRegisterAsAnotherSetsCompatibility(t *testing.T) {
 	for _, tt := range []struct{ name, set, want string }{
 		{"as strict", "BACKWARD_TRANSITIVE", ""},
@@ -87,7 +87,7 @@ func TestRegisterAsAnotherSetsCompatibility(t *testing.T) {
 				}
 				refused++
 				req.Body = io.NopCloser(strings.NewReader(`{"compatibility":"` + tt.set + `"}`))
-				server.Handler().ServeHTTP(httptest.NewRecorder(), req) // the other's
+				server.Handler().ServeHTTP(httptest.NewRecorder(), req) // the other process's request
 				http.Error(w, `{"error_code":50001,"message":"it exists already"}`, http.StatusInternalServerError)
 			}))
 			t.Cleanup(front.Close)
@@ -170,7 +170,7 @@ func TestSchemaByID(t *testing.T) {
 	}
 }
 
-// TestRegistryTrouble has a registry that is of no help: no answer of it makes a record a bad one.
+// TestRegistryTrouble uses a registry that fails: none of its responses makes a record a bad one.
 func TestRegistryTrouble(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -258,7 +258,7 @@ func TestRegistryHangs(t *testing.T) {
 	}
 }
 
-// TestSerdeOverRegistry is the whole way: an older writer registers, a newer reader reads what it wrote.
+// TestSerdeOverRegistry tests the whole path: an older writer registers its schema, and a newer reader reads its records.
 func TestSerdeOverRegistry(t *testing.T) {
 	r, _ := startRegistry(t)
 	oldText := recordSchema("UserEvent", fieldSchema("id", "string"), fieldSchema("time", "long"),

@@ -6,74 +6,74 @@ import (
 	"slices"
 )
 
-// Neighbour is a pin that goes together with another one, as of when that was seen; or an interest, which has its ID
-// alone.
+// Neighbour is a pin that is related to another one, as of the time of the observation; or a related interest, which has
+// only an ID.
 type Neighbour struct {
 	ID      ID      `avro:"id" json:"id"`
-	Version Version `avro:"version" json:"version,omitempty"` // of the facets
+	Version Version `avro:"version" json:"version,omitempty"` // version of the facets
 	Facets
 	Created Micros  `avro:"created" json:"created,omitempty"`
 	Quality float64 `avro:"quality" json:"quality,omitempty"` // > 0, 1 by default
 }
 
-// Near is a neighbour, and what made it one.
+// Near is a neighbor and the occurrence that made it one.
 type Near struct {
 	Neighbour Neighbour `avro:"neighbour" json:"neighbour"`
-	Weight    float64   `avro:"weight" json:"weight"` // > 0, what this once is worth
-	Time      Micros    `avro:"time" json:"time"`     // when it was
+	Weight    float64   `avro:"weight" json:"weight"` // weight of the occurrence, > 0
+	Time      Micros    `avro:"time" json:"time"`     // time of the occurrence
 }
 
-// RelatedRequest is a positive action on a pin: its neighbours are wanted in the user's pool, and what the same user
-// acted on about that time is a neighbour itself. Topic related-requests, key: the pin.
+// RelatedRequest reports a positive action on a pin. It requests a delivery of the pin's neighbors to the user, and names
+// the pins that the user acted on at about the same time, which become neighbors. Topic related-requests, key: the pin.
 type RelatedRequest struct {
 	User   UserID    `avro:"user" json:"user"`
 	Verb   Verb      `avro:"verb" json:"verb,omitempty"`
-	Weight float64   `avro:"weight" json:"weight"` // of the action's verb, > 0
+	Weight float64   `avro:"weight" json:"weight"` // weight of the action's verb, > 0
 	Time   Micros    `avro:"time" json:"time"`
 	Pin    Neighbour `avro:"pin" json:"pin"`
 	Near   []Near    `avro:"near" json:"near,omitempty"`
 }
 
-// BoardSave says that a pin was saved to a board. Topic board-saves, key: the board.
+// BoardSave reports that a pin was saved to a board. Topic board-saves, key: the board.
 type BoardSave struct {
 	Board  BoardID   `avro:"board" json:"board"`
 	Time   Micros    `avro:"time" json:"time"`
-	Weight float64   `avro:"weight" json:"weight"` // of the action's verb, > 0
+	Weight float64   `avro:"weight" json:"weight"` // weight of the action's verb, > 0
 	Pin    Neighbour `avro:"pin" json:"pin"`
 }
 
-// RelatedPairs are neighbours that became known for pins and interests of one partition. Topic related-pairs, produced
-// to that partition explicitly.
+// RelatedPairs are new neighbors of pins and interests of one partition. Topic related-pairs, produced to that partition
+// explicitly.
 type RelatedPairs struct {
-	Pins  []Neighbour `avro:"pins" json:"pins"` // what is said of the neighbours
+	Pins  []Neighbour `avro:"pins" json:"pins"` // state of the neighbors
 	Pairs []Pair      `avro:"pairs" json:"pairs"`
-	// Removed are deleted pins that are no neighbours of ids of the partition any more.
+	// Removed are deleted pins to remove from the neighbors of ids of the partition.
 	Removed []RemovedNeighbour `avro:"removed" json:"removed,omitempty"`
 }
 
-// RemovedNeighbour is a deleted pin that is no neighbour of one id any more.
+// RemovedNeighbour is a deleted pin to remove from the neighbors of one id.
 type RemovedNeighbour struct {
 	Of        ID `avro:"of" json:"of"`
 	Neighbour ID `avro:"neighbour" json:"neighbour"`
 }
 
-// Pair is one more neighbour of one id.
+// Pair is one occurrence of a neighbor of one id.
 type Pair struct {
 	Of        ID      `avro:"of" json:"of"`
-	Neighbour int32   `avro:"neighbour" json:"neighbour"` // its place in RelatedPairs.Pins
+	Neighbour int32   `avro:"neighbour" json:"neighbour"` // its index in RelatedPairs.Pins
 	Weight    float64 `avro:"weight" json:"weight"`
 	Time      Micros  `avro:"time" json:"time"`
 }
 
-// RelatedItem is a neighbour as readers see it.
+// RelatedItem is a neighbor in an API response.
 type RelatedItem struct {
 	ID    ID      `json:"id"`    // a pin or an interest
-	Score float64 `json:"score"` // the share of all that the one asked for was seen with, 0 to 1, recent times weighing more
+	Score float64 `json:"score"` // share of the neighbor in all decayed occurrences of the requested id, 0 to 1
 	Facets
 	Created Micros `json:"created,omitempty"`
 }
 
-// Validate reports what no program of this project would have written.
+// Validate returns a *BadRecordError for a request that this project's programs never write.
 func (r *RelatedRequest) Validate(key string) error {
 	if key != string(r.Pin.ID) {
 		return Bad(fmt.Sprintf("related request: key %.64q: want the pin %.64q", key, r.Pin.ID))
@@ -89,7 +89,7 @@ func (r *RelatedRequest) Validate(key string) error {
 	return nil
 }
 
-// Validate reports what no program of this project would have written.
+// Validate returns a *BadRecordError for a save that this project's programs never write.
 func (s *BoardSave) Validate(key string) error {
 	if key != string(s.Board) {
 		return Bad(fmt.Sprintf("board save: key %.64q: want the board %.64q", key, s.Board))
@@ -100,7 +100,7 @@ func (s *BoardSave) Validate(key string) error {
 	return nil
 }
 
-// Validate reports what no program of this project would have written.
+// Validate returns a *BadRecordError for pairs that this project's programs never write.
 func (r *RelatedPairs) Validate() error {
 	if slices.ContainsFunc(r.Pins, func(n Neighbour) bool { return n.validate() != nil }) {
 		return Bad("related pairs: a neighbour without an id, or of no quality")
@@ -118,7 +118,7 @@ func (r *RelatedPairs) Validate() error {
 	return nil
 }
 
-// MaxEncodedBytes returns an upper bound of the bytes of the neighbour in an encoded record.
+// MaxEncodedBytes returns an upper bound of the bytes of the neighbor in an encoded record.
 func (n *Neighbour) MaxEncodedBytes() int {
 	p := DeliveredPin{Pin: PinID(n.ID), Facets: n.Facets}
 	return p.MaxEncodedBytes()

@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// A step rewrites one value: it reads it from in, as its writer wrote it, and appends it to out as the reader's schema
-// has it.
+// step rewrites one value: it reads it from in, in the writer's schema, and appends it to out in the reader's schema.
 type step func(in *cursor, out []byte) ([]byte, error)
 
-// resolve plans how a value of the writer's schema is rewritten to the reader's, by the rules of "schema resolution" in
-// the Avro specification. The problems are what no such value, or not every one, can be rewritten for; the step fails
-// only where it meets one of them. Records are matched by their place, and a changed name is a problem but no obstacle.
+// resolve returns a step that rewrites a value of the writer's schema to the reader's, by the rules of "schema resolution"
+// in the Avro specification. It also returns the problems that prevent rewriting some or all values. The step fails only
+// for a value with such a problem. Records are matched by their position; a changed name is a problem, but does not fail
+// the step.
 func resolve(reader, writer *node) (step, []error) {
 	r := resolver{memo: map[pair]*step{}}
 	s := r.resolve("", reader, writer)
@@ -25,11 +25,11 @@ type pair struct{ reader, writer *node }
 
 type resolver struct {
 	problems []error
-	memo     map[pair]*step // of records: what a recursive schema comes back to
+	memo     map[pair]*step // of records, for recursive schemas
 	defaults defaults
 }
 
-// problem notes what is wrong at path, and returns the step that fails for it.
+// problem records what is wrong at path, and returns a step that fails with it.
 func (r *resolver) problem(path, format string, args ...any) step {
 	err := fmt.Errorf(format, args...)
 	if path != "" {
@@ -63,7 +63,7 @@ func (r *resolver) resolve(path string, reader, writer *node) step {
 	return r.primitive(path, reader, writer)
 }
 
-// keep copies a value of schema n.
+// keep returns a step that copies a value of schema n.
 func keep(n *node) step {
 	return func(in *cursor, out []byte) ([]byte, error) {
 		start := in.pos
@@ -74,7 +74,7 @@ func keep(n *node) step {
 	}
 }
 
-// primitive keeps the value, unless its meaning changed: milliseconds read as microseconds would be wrong silently.
+// primitive copies the value unless its meaning changed: milliseconds read as microseconds would be silently wrong.
 func (r *resolver) primitive(path string, reader, writer *node) step {
 	if reader.logical != writer.logical && reader.logical != "" && writer.logical != "" {
 		return r.problem(path, "logical type changed from %s to %s", writer.logical, reader.logical)
@@ -82,7 +82,7 @@ func (r *resolver) primitive(path string, reader, writer *node) step {
 	return keep(writer)
 }
 
-// promotes says whether the specification lets a reader take a value of one primitive for another.
+// promotes reports whether the specification lets a reader use a value of one primitive type as another.
 func promotes(from, to kind) bool {
 	switch from {
 	case kindInt:
@@ -117,7 +117,7 @@ func (r *resolver) promote(path string, reader, writer *node) step {
 			return binary.LittleEndian.AppendUint64(out, math.Float64bits(float64(v))), err
 		}
 	}
-	return keep(writer) // int as long, string as bytes and back: the same bytes
+	return keep(writer) // int as long, string as bytes and back: the bytes are the same
 }
 
 func widen(in *cursor, out []byte) ([]byte, error) {
@@ -153,9 +153,9 @@ func (r *resolver) intoUnion(path string, reader, writer *node) step {
 	}
 }
 
-// branchFor returns the branch that is the writer's type in full, with its namespace and its meaning, else the first of
-// the writer's own type, else the first that it can be promoted to, else -1. (The specification has just the first that
-// matches; Java's implementation, which most writers go by, has this.)
+// branchFor returns the branch that equals the writer's type, including its namespace and logical type. Otherwise it
+// returns the first branch of the writer's type, else the first that the type can be promoted to, else -1. (The
+// specification takes the first that matches. Java's implementation, which most writers follow, works as described here.)
 func branchFor(branches []*node, writer *node) int {
 	for _, fits := range []func(b *node) bool{
 		func(b *node) bool {
@@ -201,8 +201,8 @@ func (r *resolver) mapping(path string, reader, writer *node) step {
 
 var errBig = errors.New("too big in the reader's schema")
 
-// eachBlock rewrites the items of an array or map, block by block. Defaults could make a small item a big one, so the
-// output is bounded here.
+// eachBlock rewrites the items of an array or map, block by block. Defaults can make a small item large, so it bounds the
+// output.
 func eachBlock(min int, item step) step {
 	return func(in *cursor, out []byte) ([]byte, error) {
 		for {
@@ -262,10 +262,10 @@ func (r *resolver) fixed(path string, reader, writer *node) step {
 	return keep(writer)
 }
 
-// source says where a field of the reader comes from.
+// source defines where a field of the reader comes from.
 type source struct {
-	field int  // of the writer; -1: none
-	step  step // of that field
+	field int  // index in the writer's schema; -1: none
+	step  step // rewrites that field
 	def   []byte
 }
 
@@ -311,8 +311,8 @@ func (r *resolver) source(path string, f field, writer *node) source {
 	return source{field: -1, def: def}
 }
 
-// fromSources reads the writer's record once, to know where each field begins, and then appends the reader's fields in
-// the reader's order.
+// fromSources reads the writer's record once to find the start of each field. It then appends the reader's fields in the
+// reader's order.
 func fromSources(sources []source, writer *node) step {
 	return func(in *cursor, out []byte) ([]byte, error) {
 		if in.depth == maxDepth {
@@ -349,7 +349,7 @@ func appendSources(sources []source, starts []int, in *cursor, out []byte) ([]by
 	return out, nil
 }
 
-// appendLong appends a zig-zag number.
+// appendLong appends a zig-zag encoded number.
 func appendLong(out []byte, v int64) []byte {
 	return binary.AppendUvarint(out, uint64(v<<1)^uint64(v>>63))
 }

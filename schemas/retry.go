@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// RetryOrder is what somebody decided about the retries of a topic's dead letters. Topic retry-orders, key: Topic.
+// RetryOrder is an operator's decision about the retries of a topic's dead letters. Topic retry-orders, key: Topic.
 type RetryOrder struct {
 	Topic    string       `avro:"topic" json:"topic"`
-	Operator string       `avro:"operator" json:"operator,omitempty"` // who decided; "": it is not known
+	Operator string       `avro:"operator" json:"operator,omitempty"` // who decided; "": unknown
 	Time     Micros       `avro:"time" json:"time"`
 	Limits   []RetryLimit `avro:"limits" json:"limits,omitempty"`
-	Letters  []DeadLetter `avro:"letters" json:"letters,omitempty"` // to be retried at once, whatever was tried before
+	Letters  []DeadLetter `avro:"letters" json:"letters,omitempty"` // dead letters to retry immediately, whatever was tried before
 }
 
-// RetryLimit says how fast dead letters of some kinds are retried.
+// RetryLimit limits the rate of retries of some kinds of dead letters.
 type RetryLimit struct {
-	Scope    string  `avro:"scope" json:"scope"`       // a kind, a topic/group, or a topic: the narrowest that fits counts
-	Rate     float64 `avro:"rate" json:"rate"`         // retries a second of each kind, at most MaxRetryRate; 0: none; below 0: as configured
-	Priority int32   `avro:"priority" json:"priority"` // of kinds that are due at once, the greater goes first; 0 by default
+	Scope    string  `avro:"scope" json:"scope"`       // a kind, a topic/group, or a topic: the narrowest match applies
+	Rate     float64 `avro:"rate" json:"rate"`         // per second and kind, at most MaxRetryRate; 0: none; below 0: as configured
+	Priority int32   `avro:"priority" json:"priority"` // among kinds that are due at once, the highest goes first; 0 by default
 }
 
-// MaxRetryRate is the highest rate of a RetryLimit.
+// MaxRetryRate is the maximum rate of a RetryLimit, in retries per second.
 const MaxRetryRate = 10_000
 
-// Validate reports what no command of this project would have written.
+// Validate returns a *BadRecordError for an order that this project's commands never write.
 func (o *RetryOrder) Validate(key string) error {
 	if key != o.Topic || o.Topic == "" {
 		return Bad(fmt.Sprintf("retry order: key %.64q: want the topic %.64q", key, o.Topic))
@@ -46,44 +46,44 @@ func (o *RetryOrder) Validate(key string) error {
 	return nil
 }
 
-// RetryState is how far a dead letter's retries are.
+// RetryState is the state of a dead letter's retries.
 type RetryState string
 
 // The states of a dead letter.
 const (
-	RetryWaiting RetryState = "waiting" // to be retried when it is due
-	RetrySent    RetryState = "sent"    // retried, and not yet back
-	RetryDone    RetryState = "done"    // retried, and did not come back
-	RetryParked  RetryState = "parked"  // not retried any more, unless by hand
+	RetryWaiting RetryState = "waiting" // waits until its retry is due
+	RetrySent    RetryState = "sent"    // retried, outcome unknown
+	RetryDone    RetryState = "done"    // retried and did not fail again
+	RetryParked  RetryState = "parked"  // not retried any more, except manually
 )
 
-// RetryStates are all states, in the order in which a letter goes through them.
+// RetryStates returns all states, in the order of their transitions.
 func RetryStates() []RetryState { return []RetryState{RetryWaiting, RetrySent, RetryDone, RetryParked} }
 
-// RetryKind is how the dead letters of one kind stand.
+// RetryKind is the retry status of one kind of dead letters.
 type RetryKind struct {
 	Kind     string               `json:"kind"` // topic/group/words of the reason
 	Topic    string               `json:"topic"`
 	Group    string               `json:"group"`
-	Reason   string               `json:"reason"` // of the newest letter, cut
-	Rate     float64              `json:"rate"`   // in force, retries a second; 0: stopped
+	Reason   string               `json:"reason"` // of the newest dead letter, truncated
+	Rate     float64              `json:"rate"`   // effective rate, retries per second; 0: stopped
 	Priority int32                `json:"priority"`
-	Operator string               `json:"operator,omitempty"` // who set rate and priority; "": they are as configured
-	States   map[RetryState]int64 `json:"states"`             // letters by state, all states present
-	Due      Micros               `json:"due,omitempty"`      // of the letter that is retried next, 0: none waits
+	Operator string               `json:"operator,omitempty"` // who set rate and priority; "": as configured
+	States   map[RetryState]int64 `json:"states"`             // dead letters by state, with all states present
+	Due      Micros               `json:"due,omitempty"`      // when the next dead letter is due, 0: none waits
 }
 
-// RetriedLetter is one dead letter and how far its retries are.
+// RetriedLetter is one dead letter and the status of its retries.
 type RetriedLetter struct {
 	Kind      string     `json:"kind"`
 	Topic     string     `json:"topic"`
-	Partition int32      `json:"partition"` // of the record that failed first, as Offset is
+	Partition int32      `json:"partition"` // of the record that failed first, like Offset
 	Offset    int64      `json:"offset"`
 	Group     string     `json:"group"`
-	Reason    string     `json:"reason"` // of the last failure, cut
+	Reason    string     `json:"reason"` // of the last failure, truncated
 	State     RetryState `json:"state"`
 	Attempts  int32      `json:"attempts"`      // retries so far
 	Why       string     `json:"why,omitempty"` // why it is parked
-	Since     Micros     `json:"since"`         // when it came into its state
-	Due       Micros     `json:"due,omitempty"` // when it is retried, if it waits; 0: never
+	Since     Micros     `json:"since"`         // when it entered its state
+	Due       Micros     `json:"due,omitempty"` // when it is due, if it waits; 0: never
 }

@@ -1,7 +1,7 @@
 package schemas
 
-// Return says that a user is here, though nothing may have been shown. Topic returns, key: User.
+// Return reports that a user visited, even if nothing was shown. Topic returns, key: User.
 type Return struct {
 	User UserID `avro:"user" json:"user"`
-	Time Micros `avro:"time" json:"time"` // of the visit
+	Time Micros `avro:"time" json:"time"` // time of the visit
 }

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// schemaFiles are the schemas that the Go types of this package are written with, one file a record.
+// schemaFiles are the schemas of the Go types of this package, one file per record.
 //
 //go:embed avsc/*.avsc
 var schemaFiles embed.FS
 
-// Schema returns the Avro schema of a record type of this package, as it is to be registered. It fails on any other
+// Schema returns the Avro schema of a record type of this package, as it is registered. It returns an error for any other
 // type.
 func Schema[T any]() (string, error) { return schemaText(new(T)) }
 
-// schemaText returns the schema of what rec points to.
+// schemaText returns the schema of the type that rec points to.
 func schemaText(rec any) (string, error) {
 	name := schemaFile(rec)
 	if name == "" {
@@ -126,21 +126,21 @@ const (
 	kindFixed   kind = "fixed"
 )
 
-// node is one type of a parsed schema. A schema that names a type again points to the same node, so the nodes of a
-// recursive schema form a cycle.
+// node is one type of a parsed schema. A repeated reference to a named type is the same node, so the nodes of a recursive
+// schema form a cycle.
 type node struct {
 	kind     kind
 	logical  string   // logical type of a primitive, "" for none
 	name     string   // of a record, enum or fixed, without its namespace
-	fullName string   // with it
+	fullName string   // including its namespace
 	aliases  []string // of name
-	fields   []field  // of a record, in their order on the wire
+	fields   []field  // of a record, in wire order
 	items    *node    // of an array or map
 	branches []*node  // of a union
 	symbols  []string // of an enum
 	fallback string   // default symbol of an enum, "" for none
 	size     int      // of a fixed
-	min      int      // bytes of its shortest encoding
+	min      int      // minimum number of bytes of an encoded value
 }
 
 type field struct {
@@ -148,10 +148,10 @@ type field struct {
 	aliases    []string
 	node       *node
 	hasDefault bool
-	def        any // what a reader takes if the writer has no such field, as JSON has it
+	def        any // value of the field if the writer has none, as decoded JSON
 }
 
-// label names the type in messages.
+// label returns the name of the type for messages.
 func (n *node) label() string {
 	if n.name != "" {
 		return string(n.kind) + " " + n.name
@@ -159,8 +159,8 @@ func (n *node) label() string {
 	return string(n.kind)
 }
 
-// measure sets min in every node below n. It fails on an array whose items take no bytes, because a few bytes could
-// announce any number of them, and on what no record has room for.
+// measure sets min in every node below n. It returns an error for an array whose items take no bytes, because a few bytes
+// could declare any number of them, and for a fixed type that exceeds MaxRecordBytes.
 func (n *node) measure() error {
 	seen := map[*node]bool{}
 	n.setMin(seen)
@@ -175,7 +175,7 @@ func (n *node) measure() error {
 	return nil
 }
 
-// setMin visits a type once; on a cycle the inner visit counts as nothing, which only makes the bound lower.
+// setMin visits each type once. On a cycle the inner visit counts as 0 bytes, which only lowers the bound.
 func (n *node) setMin(seen map[*node]bool) {
 	if seen[n] {
 		return
@@ -192,7 +192,7 @@ func (n *node) setMin(seen map[*node]bool) {
 	case kindRecord:
 		for _, f := range n.fields {
 			f.node.setMin(seen)
-			n.min = min(n.min+f.node.min, MaxRecordBytes+1) // of records of two records each, it would overflow
+			n.min = min(n.min+f.node.min, MaxRecordBytes+1) // records of two records each would overflow
 		}
 	default:
 		n.min = 1 // a varint: the value, a length, an index or the end of the blocks
@@ -205,8 +205,8 @@ func (n *node) setMin(seen map[*node]bool) {
 	}
 }
 
-// alike says that a value of the writer's schema is one of the reader's as it stands: the same types in the same order,
-// whatever their docs, defaults and records' names. Of recursive schemas it says so only if they are the same nodes.
+// alike reports whether a value of the writer's schema is unchanged in the reader's: the same types in the same order,
+// whatever their docs, defaults and record names. Recursive schemas are alike only if they are the same nodes.
 func alike(reader, writer *node) bool { return alikeTo(reader, writer, 0) }
 
 func alikeTo(reader, writer *node, depth int) bool {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestSchemasMatchTypes holds every schema against its Go struct: the same fields in the same order, of types that can
-// hold one another.
+// TestSchemasMatchTypes compares every schema with its Go struct: the same fields in the same order, of corresponding
+// types.
 func TestSchemasMatchTypes(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		t.Run(r.file, func(t *testing.T) {
@@ -33,7 +33,7 @@ type goField struct {
 	typ  reflect.Type
 }
 
-// fieldsOf lists a struct's fields as the wire has them: embedded structs are laid flat.
+// fieldsOf lists a struct's fields as they are on the wire: embedded structs are flattened.
 func fieldsOf(typ reflect.Type) []goField {
 	var fields []goField
 	for f := range typ.Fields() {
@@ -66,7 +66,7 @@ func matchRecord(t *testing.T, path string, n *node, typ reflect.Type) {
 
 func matchType(t *testing.T, path string, n *node, typ reflect.Type) {
 	t.Helper()
-	if n.kind == kindUnion { // null or something, which Go has as a zero value
+	if n.kind == kindUnion { // null or a value; Go uses the zero value for null
 		if len(n.branches) != 2 || n.branches[0].kind != kindNull {
 			t.Errorf("%s: union, but not of null and one type", path)
 			return
@@ -100,7 +100,7 @@ func matchType(t *testing.T, path string, n *node, typ reflect.Type) {
 	}
 }
 
-// TestSchemaFiles holds the directory against the records: no file without a record, none used twice.
+// TestSchemaFiles compares the directory with the records: no file without a record, none used twice.
 func TestSchemaFiles(t *testing.T) {
 	entries, err := schemaFiles.ReadDir("avsc")
 	if err != nil {
@@ -119,7 +119,7 @@ func TestSchemaFiles(t *testing.T) {
 	}
 }
 
-// TestOptionalFieldsHaveDefaults holds the events to the contract: only the fields named there have no default.
+// TestOptionalFieldsHaveDefaults checks that in events, only the named fields have no default.
 func TestOptionalFieldsHaveDefaults(t *testing.T) {
 	must := strings.Fields("id time actor verb object user source candidates")
 	for _, r := range records(t, texts{})[:5] {
@@ -168,7 +168,7 @@ func TestParseSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestWhoKnowsTheLibrary keeps the Avro library replaceable; tests may use it as an oracle.
+// TestWhoKnowsTheLibrary keeps the Avro library replaceable: only two files import it. Tests may use it as an oracle.
 func TestWhoKnowsTheLibrary(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -10,38 +10,37 @@ import (
 )
 
 const (
-	// MaxRecordBytes is how long a framed record may be, both when it is encoded and when it is decoded. It is what a
-	// Kafka topic takes by default.
+	// MaxRecordBytes is the maximum length of a framed record, both for encoding and for decoding. It is the default limit
+	// of a Kafka topic.
 	MaxRecordBytes = 1 << 20
-	// MaxDeadLetterBytes is the same for a DeadLetter, which holds a whole record of any topic. Its topic must take
-	// messages of this size.
+	// MaxDeadLetterBytes is the same for a DeadLetter, which holds a whole record of any topic. The dead-letter topic must
+	// accept messages of this size.
 	MaxDeadLetterBytes = 2 << 20
 
-	// maxResolvedBytes bounds what a record of another schema may grow to when it is rewritten.
+	// maxResolvedBytes bounds the size of a record of another schema after it is rewritten.
 	maxResolvedBytes = MaxDeadLetterBytes
 
-	frameHead  = 5               // a zero byte and the schema's id
-	askTimeout = 5 * time.Second // for one question to the registry
+	frameHead  = 5               // zero byte and schema id
+	askTimeout = 5 * time.Second // timeout of one request to the registry
 )
 
-// ErrNoSchema says that a registry answered, and that it has no schema of that id.
+// ErrNoSchema is returned when a registry responds that it has no schema with an id.
 var ErrNoSchema = errors.New("no such schema")
 
-// SchemaSource finds schemas by the id that a registry gave them. *Registry is one.
+// SchemaSource returns schemas by their id in a registry. *Registry implements it.
 type SchemaSource interface {
-	// SchemaByID returns the text of an Avro schema. An error that wraps ErrNoSchema is an answer: there is none. A
-	// *BadRecordError is one too: there is one, and it is of no use here. Any other error means that the source could
-	// not be asked.
+	// SchemaByID returns the text of an Avro schema. An error that wraps ErrNoSchema means that the schema does not exist.
+	// A *BadRecordError means that it exists but cannot be used. Any other error means that the source is unavailable.
 	SchemaByID(ctx context.Context, id int) (string, error)
 }
 
-// Serde encodes and decodes one record type in Confluent framing: a zero byte, the schema id as four bytes
-// big-endian, the Avro body. It is safe for concurrent use.
+// Serde encodes and decodes one record type in Confluent framing: a zero byte, the schema id as four bytes big-endian, and
+// the Avro body. It is safe for concurrent use.
 type Serde[T any] struct {
-	framing *framing // all that does not need T: what does is compiled once a record type, in every package that uses one
+	framing *framing // everything that does not depend on T: generic code is compiled once per record type in every package that uses one
 }
 
-// framing is the Serde of any record.
+// framing is the type-independent part of a Serde.
 type framing struct {
 	subject  string
 	id       uint32
@@ -54,9 +53,9 @@ type framing struct {
 	writers *writers
 }
 
-// NewSerde returns the serde of a record type of this package, bound to the id under which Schema[T] is registered.
-// The subject stands in errors. Records of another id are read with their writer's schema, which source is asked for
-// once an id, within five seconds.
+// NewSerde returns the serde of a record type of this package, with the id under which Schema[T] is registered. subject is
+// used in errors. Records with another id are read with their writer's schema, which the serde requests from source once
+// per id, with a timeout of five seconds.
 func NewSerde[T any](subject string, id int, source SchemaSource) (*Serde[T], error) {
 	f, err := newFraming(subject, id, source, new(T))
 	if err != nil {
@@ -95,9 +94,9 @@ func maxBytes(rec any) int {
 	return MaxRecordBytes
 }
 
-// Encode returns the framed record. It fails on a record that is longer than its bound, with a *BadRecordError: whoever
-// makes it of another record need not try again. And on one that holds a string that is not UTF-8: what it returns, Decode
-// reads.
+// Encode returns the framed record, which Decode can read. It returns a *BadRecordError for a record that exceeds its
+// maximum length: a caller that derives it from another record must not retry. It returns another error for a string that
+// is not UTF-8.
 func (s *Serde[T]) Encode(rec *T) ([]byte, error) {
 	if rec == nil {
 		return nil, fmt.Errorf("encode %s: no record", s.framing.subject)
@@ -105,15 +104,15 @@ func (s *Serde[T]) Encode(rec *T) ([]byte, error) {
 	return s.framing.encode(rec)
 }
 
-// Decode reads a framed record, whole. A value that can never be read (not framed, too long, cut short or too long for
-// its schema, of a schema that the registry does not know or that does not fit) is a *BadRecordError; any other error
-// means that the registry could not be asked. The record does not refer to value.
+// Decode decodes a complete framed record. It returns a *BadRecordError for a value that can never be read: not framed, too
+// long, shorter or longer than its schema requires, or with a schema that the registry does not have or that is
+// incompatible. Any other error means that the registry is unavailable. The record does not refer to value.
 //
-// A value of a schema id that Decode has not met costs a request to the registry. While a record type's values have many ids that
-// the registry does not know, most of these requests are not made, and the value is a *BadRecordError as well: it has to be tried
-// again later, as dead letters are.
+// A value with a new schema id costs a request to the registry. If many ids of a record type are unknown to the registry,
+// Decode skips most of these requests and returns a *BadRecordError as well. Such a value must be retried later, as dead
+// letters are.
 //
-// Repeated interests are dropped, the first of each kept. Absent lists and maps are empty, not nil; an absent embedding
+// Repeated interests are dropped; the first of each is kept. Absent lists and maps are empty, not nil. An absent embedding
 // of an event is nil.
 func (s *Serde[T]) Decode(value []byte) (*T, error) {
 	rec := new(T)
@@ -123,7 +122,7 @@ func (s *Serde[T]) Decode(value []byte) (*T, error) {
 	return rec, nil
 }
 
-// encode frames a record, which is a pointer.
+// encode frames a record. rec is a pointer.
 func (s *framing) encode(rec any) ([]byte, error) {
 	value, err := s.codec.encode(s.head[:], wireOf(rec))
 	if err != nil {
@@ -138,7 +137,7 @@ func (s *framing) encode(rec any) ([]byte, error) {
 	return value, nil
 }
 
-// decode reads a framed record into rec, a pointer. After an error rec may be half written.
+// decode decodes a framed record into rec, a pointer. After an error, rec may be partially written.
 func (s *framing) decode(value []byte, rec any) error {
 	body, err := s.body(value)
 	if err != nil {

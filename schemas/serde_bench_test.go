@@ -50,7 +50,7 @@ func benchmarkSerde[T any](b *testing.B, rec *T) {
 			}
 		}
 	})
-	b.Run("decode other", func(b *testing.B) { // a writer with one field more
+	b.Run("decode other", func(b *testing.B) { // a writer with one more field
 		text, err := Schema[T]()
 		if err != nil {
 			b.Fatal(err)
@@ -65,7 +65,7 @@ func benchmarkSerde[T any](b *testing.B, rec *T) {
 			}
 		}
 	})
-	b.Run("conform", func(b *testing.B) { // the share of decode that is the check
+	b.Run("conform", func(b *testing.B) { // the check's share of decode
 		b.ReportAllocs()
 		for b.Loop() {
 			if err := conform(s.framing.reader, value[frameHead:]); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// asked is a SchemaSource that counts, and can be away.
+// asked is a SchemaSource that counts requests and can be unavailable.
 type asked struct {
 	texts texts
 	mu    sync.Mutex
@@ -40,7 +40,7 @@ func (a *asked) count() int {
 	return a.times
 }
 
-// framed frames a body that is written by hand.
+// framed frames a hand-written body.
 func framed(id uint32, parts ...any) []byte {
 	out := binary.BigEndian.AppendUint32([]byte{0}, id)
 	for _, p := range parts {
@@ -82,7 +82,7 @@ func TestEncodeGolden(t *testing.T) {
 	}
 }
 
-// hollowSchema is of records that hold the next one twice and take no bytes at all.
+// hollowSchema returns a schema whose records contain the next one twice and take no bytes at all.
 func hollowSchema(levels int) string {
 	inner := recordSchema("R0", fieldSchema("a", "null"))
 	for i := range levels {
@@ -98,9 +98,10 @@ func TestHollowRecordsEnd(t *testing.T) {
 	}
 	_, err := serdeOf[Tick](t, texts{9: hollowSchema(22)}).Decode(framed(9, 5))
 	if !strings.Contains(fmt.Sprint(err), errHollow.Error()) {
-		t.Fatalf("2^22 nulls: got %v, want %v", err, errHollow) // 2^60 would not end
+		t.Fatalf("2^22 nulls: got %v, want %v", err, errHollow) // 2^60 would not return
 	}
-	_, took := soonest(func() { _, err = serdeOf[Tick](t, texts{9: hollowSchema(60)}).Decode(framed(9, 5)) }) // anew: it is remembered
+	// A new serde, because a serde caches the error.
+	_, took := soonest(func() { _, err = serdeOf[Tick](t, texts{9: hollowSchema(60)}).Decode(framed(9, 5)) })
 	if !strings.Contains(fmt.Sprint(err), errHollow.Error()) || took > longestDecoding {
 		t.Errorf("2^60 nulls: got %.300v in %s, want %v", err, took, errHollow)
 	}
@@ -221,7 +222,7 @@ func TestDecodeOtherWriters(t *testing.T) {
 	}
 }
 
-// TestRewriteIsBounded has a writer's items of no bytes but one become the reader's of many.
+// TestRewriteIsBounded rewrites a writer's one-byte items to large items of the reader.
 func TestRewriteIsBounded(t *testing.T) {
 	reader := recordSchema("R", fieldSchema("a", `{"type":"array","items":{"type":"record","name":"I","fields":[{"name":"x","type":"boolean"},{"name":"y","type":"string","default":"`+strings.Repeat("y", 1000)+`"}]}}`))
 	writer := recordSchema("R", fieldSchema("a", `{"type":"array","items":{"type":"record","name":"I","fields":[{"name":"x","type":"boolean"}]}}`))
@@ -297,7 +298,7 @@ func TestAlikeIsNotRewritten(t *testing.T) {
 	}
 }
 
-// TestSameBytesOfAnotherMeaning has a writer whose records are the same bytes, in milliseconds.
+// TestSameBytesOfAnotherMeaning reads records of a writer with the same bytes, but in milliseconds.
 func TestSameBytesOfAnotherMeaning(t *testing.T) {
 	s := serdeOf[Tick](t, texts{9: recordSchema("Tick", fieldSchema("time", `{"type":"long","logicalType":"timestamp-millis"}`))})
 	got, err := s.Decode(framed(9, 5))

@@ -1,7 +1,7 @@
 package schemas
 
-// Served says what a visit showed: the new items in their order, and all else the generator must remember. Topic
-// served, key: User. Published and acknowledged before the answer leaves; the ID makes a repeat harmless.
+// Served records what a visit showed: the new items in order, and everything else that the generator must remember. Topic
+// served, key: User. It is published and acknowledged before the response is sent. The ID makes a repeat harmless.
 type Served struct {
 	ID    string       `avro:"id" json:"id"`
 	User  UserID       `avro:"user" json:"user"`
@@ -9,25 +9,26 @@ type Served struct {
 	Feed  string       `avro:"feed" json:"feed"`
 	Items []ServedItem `avro:"items" json:"items"`
 	Memory
-	Arm     string  `avro:"arm" json:"arm,omitempty"`         // the feed whose rules were tried on this user instead of Feed's; "": none
-	Expired []PinID `avro:"expired" json:"expired,omitempty"` // were deferred for too long: candidates no more
+	// Arm is the experiment arm: the feed whose rules replaced Feed's for this user; "": none.
+	Arm     string  `avro:"arm" json:"arm,omitempty"`
+	Expired []PinID `avro:"expired" json:"expired,omitempty"` // deferred for too long: no longer candidates
 }
 
-// Memory is what the generator remembers of a user from one visit to the next, as it stands after a Served.
+// Memory is what the generator remembers of a user between visits, as of a Served.
 type Memory struct {
-	Mix      map[string]float64 `avro:"mix" json:"mix,omitempty"`           // impressions by source, with their decay
-	Draws    int64              `avro:"draws" json:"draws,omitempty"`       // chunks for which lots were drawn: the seed of the next
-	Began    Micros             `avro:"began" json:"began,omitempty"`       // when the session began
-	Visited  Micros             `avro:"visited" json:"visited,omitempty"`   // the newest visit of the session
-	Weak     int64              `avro:"weak" json:"weak,omitempty"`         // weak items that the session was shown
-	Best     map[string]float64 `avro:"best" json:"best,omitempty"`         // the best score that each source offered to the session
-	Deferred []Deferred         `avro:"deferred" json:"deferred,omitempty"` // held back, the longest deferred first
+	Mix      map[string]float64 `avro:"mix" json:"mix,omitempty"`           // decayed impressions by source
+	Draws    int64              `avro:"draws" json:"draws,omitempty"`       // number of chunks with exploration draws: seed of the next
+	Began    Micros             `avro:"began" json:"began,omitempty"`       // start of the session
+	Visited  Micros             `avro:"visited" json:"visited,omitempty"`   // newest visit of the session
+	Weak     int64              `avro:"weak" json:"weak,omitempty"`         // weak items that the session showed
+	Best     map[string]float64 `avro:"best" json:"best,omitempty"`         // best score per source in the session
+	Deferred []Deferred         `avro:"deferred" json:"deferred,omitempty"` // deferred candidates, the longest deferred first
 }
 
-// Deferred is a candidate that is held back for a later session.
+// Deferred is a candidate that is deferred to a later session.
 type Deferred struct {
 	Pin   PinID  `avro:"pin" json:"pin"`
-	Since Micros `avro:"since" json:"since"` // the visit that deferred it
+	Since Micros `avro:"since" json:"since"` // time of the visit that deferred it
 }
 
 // ServedItem is one new item of a visit.
@@ -35,15 +36,15 @@ type ServedItem struct {
 	Pin    PinID  `avro:"pin" json:"pin"`
 	Source Source `avro:"source" json:"source"`
 	Facets
-	Score   float64 `avro:"score" json:"score"`     // the generator's
-	Created Micros  `avro:"created" json:"created"` // of the pin
-	// Pool is the source of the pool that an item of Explore was drawn from, by which it may be shown later. "": of any other
-	// item, and of items of former builds, of which it is not known.
+	Score   float64 `avro:"score" json:"score"`     // the generator's score
+	Created Micros  `avro:"created" json:"created"` // creation time of the pin
+	// Pool is the source of the pool that an item of Explore was taken from. It determines the item's visibility. It is ""
+	// for any other item, and unknown ("") for items of older versions.
 	Pool Source `avro:"pool" json:"pool,omitempty"`
 }
 
-// MaxEncodedBytes returns an upper bound of the bytes of the item in an encoded record: those of its strings, at most three
-// for the length of each, and 32 for its numbers and its list.
+// MaxEncodedBytes returns an upper bound of the bytes of the item in an encoded record: the bytes of its strings, at most
+// three for the length of each, and 32 for its numbers and its list.
 func (i *ServedItem) MaxEncodedBytes() int {
 	const length, rest = 3, 32
 	n := rest + len(i.Pin) + len(i.Source) + len(i.Author) + len(i.Board) + len(i.Pool) + 5*length

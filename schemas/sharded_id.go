@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// ShardedID is a 64-bit name that says where its thing is kept: two zero bits, 16 bits of shard, 10 bits of type, 36
-// bits of a number local to both. It stands in ids as decimal text: "pin:241294492511762325" is shard 3429, type 1,
-// local 7075733. The layout is Pinterest's ("Sharding Pinterest: How we scaled our MySQL fleet").
+// ShardedID is a 64-bit name that contains the location of the object: two zero bits, 16 bits of shard, 10 bits of type,
+// and 36 bits of a number that is unique within both. In ids it is decimal text: "pin:241294492511762325" is shard 3429,
+// type 1, local 7075733. The layout is Pinterest's ("Sharding Pinterest: How we scaled our MySQL fleet").
 type ShardedID uint64
 
-// The highest values of a ShardedID's parts.
+// The maximum values of a ShardedID's parts.
 const (
 	MaxShard = 1<<16 - 1
 	MaxType  = 1<<10 - 1
@@ -23,7 +23,7 @@ const (
 	maxSharded = 1<<62 - 1
 )
 
-// MakeShardedID puts an id together. It fails on a part above its highest value.
+// MakeShardedID builds an id from its parts. It returns an error for a part above its maximum.
 func MakeShardedID(shard, typ uint32, local uint64) (ShardedID, error) {
 	switch {
 	case shard > MaxShard:
@@ -36,8 +36,8 @@ func MakeShardedID(shard, typ uint32, local uint64) (ShardedID, error) {
 	return ShardedID(uint64(shard)<<shardShift | uint64(typ)<<typeShift | local), nil
 }
 
-// ParseShardedID reads the decimal form. It fails on anything that String does not write: signs, leading zeros, spaces,
-// numbers with one of the upper two bits set.
+// ParseShardedID parses the decimal form. It returns an error for any text that String does not return: signs, leading
+// zeros, spaces, and numbers with one of the upper two bits set.
 func ParseShardedID(s string) (ShardedID, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	switch {
@@ -49,7 +49,7 @@ func ParseShardedID(s string) (ShardedID, error) {
 	return ShardedID(n), nil
 }
 
-// Split takes the id apart.
+// Split returns the parts of the id.
 func (id ShardedID) Split() (shard, typ uint32, local uint64) {
 	return uint32(id>>shardShift) & MaxShard, uint32(id>>typeShift) & MaxType, uint64(id) & MaxLocal
 }

@@ -9,30 +9,30 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Sketch counts different texts in little memory, whatever their number and repetitions: a HyperLogLog (Flajolet et
-// al., 2007) of 4,096 registers of four bits, whose estimate has a standard error of 1.6 percent; of up to some hundred
-// texts it is off by less than one. The nil Sketch is empty.
+// Sketch estimates the number of distinct texts in little memory. It is a HyperLogLog (Flajolet et al., 2007) of 4,096
+// registers of four bits. Its estimate has a standard error of 1.6 percent; for up to a few hundred texts the error is
+// below one. The nil Sketch is empty.
 //
-// It is what records hold: two bytes a register that is set, ascending, each the register's number in its upper twelve
-// bits and its rank in the lower four, big-endian; as soon as that would be longer, all ranks, two a byte. Sketches of
-// the same texts are the same bytes.
+// Its bytes are the encoded form. The sparse form has two bytes per set register, in ascending order: the register's number
+// in the upper twelve bits and its rank in the lower four, big-endian. When the sparse form would be longer than the dense
+// one, the sketch holds all ranks, two per byte. Sketches of the same texts have the same bytes.
 type Sketch []byte
 
 const (
 	sketchBits      = 12
 	sketchRegisters = 1 << sketchBits
-	sketchMaxRank   = 15 // of four bits: enough for 100 million texts
+	sketchMaxRank   = 15 // four bits: enough for 100 million texts
 	sketchDense     = sketchRegisters / 2
 )
 
-// sketched returns the register that a text falls into, and its rank there.
+// sketched returns the register of a text and the text's rank.
 func sketched(text string) (register int, rank uint8) {
 	h := xxhash.Sum64String(text)
 	zeros := bits.LeadingZeros64(h << sketchBits)
 	return int(h >> (64 - sketchBits)), uint8(min(zeros+1, sketchMaxRank))
 }
 
-// Add returns the sketch with a text, which may have been added before. The receiver must not be used any more.
+// Add returns the sketch with a text, which may already be included. The receiver must not be used afterwards.
 func (s Sketch) Add(text string) Sketch {
 	register, rank := sketched(text)
 	if len(s) == sketchDense {
@@ -54,7 +54,7 @@ func (s Sketch) Add(text string) Sketch {
 	return dense
 }
 
-// find returns where a register is, or belongs, among the pairs.
+// find returns the position of a register among the pairs, or the position to insert it at.
 func (s Sketch) find(register int) (int, bool) {
 	low, high := 0, len(s)/2
 	for low < high {
@@ -68,7 +68,7 @@ func (s Sketch) find(register int) (int, bool) {
 	return low, low < len(s)/2 && int(binary.BigEndian.Uint16(s[2*low:])>>4) == register
 }
 
-// raise sets a register of the dense form to rank, if it is not higher.
+// raise sets a register of the dense form to rank, unless it is higher.
 func (s Sketch) raise(register int, rank uint8) {
 	shift := 4 * (register % 2)
 	if at := s[register/2] >> shift & 0x0f; at < rank {
@@ -94,16 +94,16 @@ func (s Sketch) each(visit func(register int, rank uint8)) {
 	}
 }
 
-// Union is what several sketches, and single texts, have together. The zero Union is empty.
+// Union is the union of several sketches and single texts. The zero Union is empty.
 type Union struct {
 	ranks [sketchRegisters]uint8
-	with  [sketchMaxRank + 1]uint16 // how many registers have a rank; of rank 0, the rest, not counted
+	with  [sketchMaxRank + 1]uint16 // number of registers by rank; rank 0 is not counted
 }
 
 // Add adds one text.
 func (u *Union) Add(text string) { u.raise(sketched(text)) }
 
-// Merge adds all that a sketch has seen. Bytes that are no sketch add something, but do no harm.
+// Merge adds a sketch. Bytes that are not a valid sketch make the estimate wrong, but are otherwise harmless.
 func (u *Union) Merge(s Sketch) { s.each(u.raise) }
 
 func (u *Union) raise(register int, rank uint8) {
@@ -118,7 +118,7 @@ func (u *Union) raise(register int, rank uint8) {
 	}
 }
 
-// Estimate returns how many different texts were added, by Ertl's estimator, which needs no correction for few or many
+// Estimate returns the estimated number of distinct texts, by Ertl's estimator, which needs no correction for few or many
 // (New cardinality estimation algorithms for HyperLogLog sketches, 2017, algorithm 6).
 func (u *Union) Estimate() float64 {
 	const m = sketchRegisters
@@ -137,7 +137,7 @@ func (u *Union) Estimate() float64 {
 	return m * m / (2 * math.Ln2 * z)
 }
 
-// sigma is for the registers that are empty: x + x² + 2x⁴ + 4x⁸ …; x is less than 1.
+// sigma is the term of the empty registers: x + x² + 2x⁴ + 4x⁸ …; x is less than 1.
 func sigma(x float64) float64 {
 	sum, factor := x, 1.0
 	for last := -1.0; sum != last; factor *= 2 {
@@ -147,7 +147,7 @@ func sigma(x float64) float64 {
 	return sum
 }
 
-// tau is for the registers that are full: (1−x−½(1−√x)²−¼(1−√√x)²…)/3.
+// tau is the term of the full registers: (1−x−½(1−√x)²−¼(1−√√x)²…)/3.
 func tau(x float64) float64 {
 	if x == 0 || x == 1 {
 		return 0

@@ -11,7 +11,7 @@ import (
 
 func TestSketchEstimatesWithinItsError(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 10, 50, 100, 300, 1000, 3000, 10_000, 100_000} {
-		// The mean over several sets has the error of one, divided by the root of their number.
+		// The error of the mean over several sets is that of one set, divided by the square root of their number.
 		const sets = 8
 		sum, worst := 0.0, 0.0
 		for set := range sets {

@@ -1,6 +1,6 @@
 package schemas
 
-// Tick wakes a group's partition, which has a timer that is due. Topics <group>-ticks, to a partition.
+// Tick wakes up a partition of a group that has a due timer. Topics <group>-ticks, sent to a partition.
 type Tick struct {
 	Time Micros `avro:"time" json:"time"`
 }

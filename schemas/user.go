@@ -9,7 +9,7 @@ type UserEvent struct {
 }
 
 // Validate checks every field against its bounds, and that actor and object are the same user; arrival is the record's
-// timestamp. It returns nil, or one *BadRecordError that names all problems.
+// timestamp. It returns nil, or one *BadRecordError that lists all problems.
 func (e *UserEvent) Validate(arrival Micros) error {
 	var p problems
 	e.check(&p, arrival, KindUser)

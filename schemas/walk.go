@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep values of one record may be nested. The schemas of this package need five.
+// maxDepth is the maximum nesting depth of a record's values. The schemas of this package need five.
 const maxDepth = 64
 
 var (
@@ -19,9 +19,9 @@ var (
 	errHollow = errors.New("too many values without bytes")
 )
 
-// conform checks that body is one whole value of schema n and nothing else. It allocates nothing unless it fails, and
-// its time is bounded by the length of body, whatever the body announces or the schema repeats. Everything that arrives passes it before the
-// Avro library sees a byte.
+// conform checks that body is exactly one complete value of schema n. It allocates nothing unless it fails. Its time is
+// bounded by the length of body, whatever lengths the body declares and whatever the schema repeats. Every received body
+// passes it before the Avro library reads a byte.
 func conform(n *node, body []byte) error {
 	c := cursor{b: body}
 	if err := c.walk(n); err != nil {
@@ -38,13 +38,13 @@ type cursor struct {
 	b      []byte
 	pos    int
 	depth  int
-	hollow int // values read that took no bytes of their own
+	hollow int // values without bytes of their own that were read
 }
 
 func (c *cursor) left() int { return len(c.b) - c.pos }
 
-// without counts a null or a record, which take no bytes of their own. A schema of a few hundred bytes can ask for any
-// number of them (records of two records each, and so on), and would have the walk never end.
+// without counts a null or a record, which have no bytes of their own. A schema of a few hundred bytes can require any
+// number of them (records of two records each, and so on), so that the walk would never end.
 func (c *cursor) without() error {
 	if c.hollow++; c.hollow > 1<<16+16*len(c.b) {
 		return errHollow
@@ -123,7 +123,7 @@ func (c *cursor) record(n *node) error {
 	return nil
 }
 
-// blocks reads the blocks of an array or map, calling item for each of their items, which take at least min bytes.
+// blocks reads the blocks of an array or map, and calls item for each item. An item takes at least min bytes.
 func (c *cursor) blocks(min int, item func() error) error {
 	for {
 		count, end, err := c.block(min)
@@ -141,8 +141,8 @@ func (c *cursor) blocks(min int, item func() error) error {
 	}
 }
 
-// block reads the head of a block: how many items follow, none at the end of the blocks, and where the block ends, -1
-// if it does not say. More items than fit into what is left is an error.
+// block reads the head of a block: the number of items (0 after the last block) and the end of the block (-1 if it is not
+// given). It returns an error if the items do not fit the rest of the input.
 func (c *cursor) block(min int) (count, end int, err error) {
 	n, err := c.long()
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *cursor) blockEnd() (int, error) {
 	return c.pos + size, err
 }
 
-// long reads a zig-zag number of at most 64 bits.
+// long reads a zig-zag encoded number of at most 64 bits.
 func (c *cursor) long() (int64, error) {
 	var v uint64
 	for i, b := range c.b[c.pos:] {
@@ -182,7 +182,7 @@ func (c *cursor) long() (int64, error) {
 	return 0, errShort
 }
 
-// int reads a zig-zag number of at most 32 bits in at most five bytes.
+// int reads a zig-zag encoded number of at most 32 bits in at most five bytes.
 func (c *cursor) int() (int32, error) {
 	start := c.pos
 	v, err := c.long()
@@ -195,7 +195,7 @@ func (c *cursor) int() (int32, error) {
 	return int32(v), nil
 }
 
-// index reads the number of a union's branch or an enum's symbol.
+// index reads the index of a union's branch or an enum's symbol.
 func (c *cursor) index(n int) (int, error) {
 	i, err := c.int()
 	if err == nil && (i < 0 || int(i) >= n) {
@@ -219,7 +219,7 @@ func (c *cursor) skip(n int) error {
 	return nil
 }
 
-// length reads a length that what is left can hold.
+// length reads a length that does not exceed the rest of the input.
 func (c *cursor) length() (int, error) {
 	n, err := c.long()
 	switch {
@@ -233,7 +233,7 @@ func (c *cursor) length() (int, error) {
 	return int(n), nil
 }
 
-// bytes reads bytes or a string; the result is a part of the input.
+// bytes reads bytes or a string. The result is a slice of the input.
 func (c *cursor) bytes() ([]byte, error) {
 	n, err := c.length()
 	if err != nil {

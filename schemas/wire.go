@@ -2,8 +2,8 @@ package schemas
 
 import "slices"
 
-// What the Avro library is given instead of a record where the record's Go shape is not the wire's: a board that is
-// null on the wire is "" in Go. The outer Board shadows the record's own.
+// The types that the Avro library encodes instead of a record whose Go shape differs from the wire's: a board that is null
+// on the wire is "" in Go. The outer Board shadows the record's own.
 
 type pinWire struct {
 	*PinEvent
@@ -25,7 +25,7 @@ type candidateWire struct {
 	Board *BoardID `avro:"board"`
 }
 
-// wireOf returns what to encode for rec, or to decode into.
+// wireOf returns the value to encode for rec, or to decode into.
 func wireOf(rec any) any {
 	switch rec := rec.(type) {
 	case *PinEvent:
@@ -49,7 +49,7 @@ func boardWire(b *BoardID) *BoardID {
 	return b
 }
 
-// settle finishes the record of a wire that was decoded into.
+// settle completes the record of a wire type after decoding.
 func settle(wire any) {
 	switch w := wire.(type) {
 	case *pinWire:
@@ -70,7 +70,7 @@ func settle(wire any) {
 		w.Then = slices.Clip(w.Then)
 	case *ItemCounts:
 		w.Actors = slices.Clip(w.Actors)
-	case *DeadLetter: // the library's slices run on into memory of other records
+	case *DeadLetter: // the library's slices have spare capacity that overlaps other records
 		w.Key, w.Value = slices.Clip(w.Key), slices.Clip(w.Value)
 	}
 }
@@ -82,8 +82,8 @@ func boardOf(b *BoardID) BoardID {
 	return *b
 }
 
-// distinct drops repeats in place and keeps the first of each. Lists are short, so it compares all with all up to a
-// bound that no valid event passes, and leaves longer ones to be refused.
+// distinct removes repeats in place and keeps the first of each. It compares all pairs, so it leaves lists that are longer
+// than any valid event's unchanged; validation rejects these.
 func distinct(ids []InterestID) []InterestID {
 	if len(ids) > 4*MaxInterests {
 		return ids

@@ -8,33 +8,34 @@ import (
 )
 
 const (
-	forgetAfter = 10 * time.Second // an id that the registry did not know is asked for again
-	maxWriters  = 1024             // schemas remembered; beyond, the first one is forgotten
-	maxMissing  = 4096             // ids remembered that the registry did not know; the same
+	forgetAfter = 10 * time.Second // after this time, an id that the registry did not know is requested again
+	maxWriters  = 1024             // cached schemas; beyond, the oldest one is evicted
+	maxMissing  = 4096             // cached ids that the registry did not know; evicted likewise
 
-	// A process asks for maxWriters schemas, and for missesAtOnce more and one every missEvery: a producer that writes random
-	// ids costs a partition some milliseconds a second, and the registry one request a second from each process and topic.
+	// A process requests maxWriters schemas, and missesAtOnce more plus one per missEvery. A producer that writes random
+	// ids costs a partition some milliseconds per second, and the registry one request per second from each process and
+	// topic.
 	missesAtOnce = 20
 	missEvery    = time.Second
 )
 
-// errBudget is why a schema was not looked up.
+// errBudget is returned when a schema was not looked up because the budget is spent.
 var errBudget = errors.New("not looked up, because too many ids lately were unknown to the registry; the record can be retried")
 
-// writers are the schemas met beside a serde's own, by id. Ids that the registry did not know are kept apart: they must not
-// displace the schemas that it has. It is safe for concurrent use.
+// writers caches the schemas of a serde's records other than its own, by id. Ids that the registry did not know are cached
+// separately: they must not evict existing schemas. It is safe for concurrent use.
 type writers struct {
 	mu      sync.Mutex
 	found   memory
 	missing memory
 	asking  map[uint32]*lookup
-	misses  int       // left of the budget
+	misses  int       // rest of the budget
 	filled  time.Time // when misses was last refilled
 }
 
-// lookup is a request under way.
+// lookup is a request in flight.
 type lookup struct {
-	done   chan struct{} // closed when the others are set
+	done   chan struct{} // closed when the other fields are set
 	writer writer
 	err    error
 }
@@ -43,8 +44,8 @@ func newWriters() *writers {
 	return &writers{found: newMemory(maxWriters), missing: newMemory(maxMissing), asking: map[uint32]*lookup{}, misses: missesAtOnce}
 }
 
-// get returns what is known of a schema id, and asks if it has to, once for all callers. It fails with what ask fails with, and
-// with errBudget.
+// get returns the schema of an id. It calls ask if the id is not cached, once for all concurrent callers. It returns the
+// error of ask, or errBudget.
 func (s *writers) get(id uint32, now func() time.Time, ask func(id uint32) (writer, error)) (writer, error) {
 	s.mu.Lock()
 	if w, ok := s.known(id, now); ok {
@@ -73,7 +74,7 @@ func (s *writers) get(id uint32, now func() time.Time, ask func(id uint32) (writ
 	return l.writer, l.err
 }
 
-// known returns what is remembered of an id.
+// known returns the cached result of an id.
 func (s *writers) known(id uint32, now func() time.Time) (writer, bool) {
 	if w, ok := s.found.all[id]; ok {
 		return w, true
@@ -82,7 +83,7 @@ func (s *writers) known(id uint32, now func() time.Time) (writer, bool) {
 	return w, ok && now().Before(w.until)
 }
 
-// take takes one request out of the budget.
+// take takes one request out of the budget, and reports whether there was one.
 func (s *writers) take(now time.Time) bool {
 	if n := int(now.Sub(s.filled) / missEvery); n > 0 {
 		s.misses, s.filled = min(s.misses+n, missesAtOnce), now
@@ -94,8 +95,9 @@ func (s *writers) take(now time.Time) bool {
 	return true
 }
 
-// note remembers an answer. A schema that is new here, and a registry that could not be asked, cost nothing of the budget: many
-// versions of a schema may be in a topic, and a registry that is unavailable must not make bad records of good ones.
+// note caches a result. It returns the request to the budget if the schema exists and the cache is not full, because a
+// topic may have records of many versions. It also does so if the registry was unavailable: that must not turn valid
+// records into bad ones.
 func (s *writers) note(id uint32, l *lookup) {
 	switch {
 	case l.err != nil:
@@ -110,11 +112,11 @@ func (s *writers) note(id uint32, l *lookup) {
 	}
 }
 
-// memory remembers the newest of some ids.
+// memory caches the newest of some ids.
 type memory struct {
 	most  int
 	all   map[uint32]writer
-	order []uint32 // in which they came
+	order []uint32 // in order of arrival
 }
 
 func newMemory(most int) memory { return memory{most: most, all: map[uint32]writer{}} }
@@ -130,12 +132,12 @@ func (m *memory) put(id uint32, w writer) {
 	m.all[id] = w
 }
 
-// writer is another schema than the serde's own.
+// writer is a schema other than the serde's own.
 type writer struct {
 	schema *node
 	step   step      // nil: the bytes are the same
-	err    error     // why records of it can not be read; a *BadRecordError
-	until  time.Time // when err is to be forgotten; zero: never
+	err    error     // why its records cannot be read; a *BadRecordError
+	until  time.Time // when err expires; zero: never
 }
 
 // rewrite returns body in the reader's schema.
@@ -152,7 +154,7 @@ func (w writer) rewrite(body []byte) ([]byte, error) {
 	return w.step(&cursor{b: body}, nil)
 }
 
-// ask asks the source for a schema.
+// ask requests a schema from the source.
 func (s *framing) ask(id uint32) (writer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
@@ -169,7 +171,7 @@ func (s *framing) ask(id uint32) (writer, error) {
 	return s.plan(text), nil
 }
 
-// plan prepares reading records of a writer's schema.
+// plan returns the writer for a schema.
 func (s *framing) plan(text string) writer {
 	n, err := parseSchema(text)
 	if err != nil {
@@ -178,6 +180,6 @@ func (s *framing) plan(text string) writer {
 	if alike(s.reader, n) {
 		return writer{schema: n}
 	}
-	step, _ := resolve(s.reader, n) // the step fails where it meets a problem
+	step, _ := resolve(s.reader, n) // the step fails for values with a problem
 	return writer{schema: n, step: step}
 }

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// tickText is a schema that records of Tick can be read from, and not its own.
+// tickText is a schema that Tick can read and that differs from its own.
 var tickText = recordSchema("Tick", fieldSchema("time", "long"))
 
-// A producer that writes random schema ids costs few requests, does not displace schemas that are known, and delays a new one
-// only until its record is retried.
+// A producer that writes random schema ids causes few requests, evicts no known schemas, and delays a new schema only until
+// its record is retried.
 func TestDecode_BoundsLookupsOfUnknownIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &asked{texts: texts{9: tickText, 10: tickText}}
@@ -58,7 +58,7 @@ func TestDecode_BoundsLookupsOfUnknownIDs(t *testing.T) {
 	})
 }
 
-// A topic may hold records of many versions of a schema, and a registry may be unavailable for long: neither uses the budget up.
+// Neither a topic with records of many versions of a schema nor an unavailable registry uses up the budget.
 func TestDecode_LooksUpEverySchemaThatExists(t *testing.T) {
 	source := &asked{texts: texts{}, away: errors.New("away")}
 	s := serdeOf[Tick](t, source)
@@ -77,7 +77,8 @@ func TestDecode_LooksUpEverySchemaThatExists(t *testing.T) {
 		}
 	}
 	refused := 0
-	for id := range uint32(2 * maxWriters) { // more than are remembered: they are paid for, so that nobody can list a registry by it
+	// More than are cached: these use the budget, so that a client cannot enumerate a registry through it.
+	for id := range uint32(2 * maxWriters) {
 		if _, err := s.Decode(framed(1000+maxWriters+id, 5)); err != nil {
 			refused++
 		}
@@ -87,7 +88,7 @@ func TestDecode_LooksUpEverySchemaThatExists(t *testing.T) {
 	}
 }
 
-// slowSource answers when it is told to.
+// slowSource responds when answer is closed.
 type slowSource struct {
 	asked  atomic.Int64
 	answer chan struct{}
