@@ -10,8 +10,8 @@ import (
 
 // The queue of an owner holds the walks that wait for their turn, in this order: withdrawals before publications, and the
 // best score first. A pin has one entry in each class: a newer version replaces an older one. A class keeps the
-// Config.Recents best of its withdrawals and of its publications. A walk below these is dropped and counted as queue_cap:
-// at least as many better pins of the followee reach the same followers, and a backfill does not deliver the dropped one
+// Config.Recents best of its withdrawals and of its publications. A walk below these is dropped and counted as queue_cap.
+// Config.Recents better pins of the followee reach the same followers, and a backfill does not deliver the dropped one
 // either. About one entry in Config.Recents triggers the trim, so the queue holds at most a few times that number.
 
 // Classes of the queue. Walks that switch a followee to push run after all others.

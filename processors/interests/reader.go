@@ -40,7 +40,7 @@ func (r Reader) scale(ctx context.Context, partition int32) (scale decay.Scale, 
 	return scale, err
 }
 
-// Terms returns at most most candidates of a partition, and the named terms whether or not they are candidates; the highest
+// Terms returns up to most candidates of a partition, and the named terms whether or not they are candidates; the highest
 // score comes first. It does not return terms that Config blocks.
 func (r Reader) Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
 	list := []schemas.DictionaryTerm{}
@@ -81,7 +81,7 @@ func (r Reader) Terms(ctx context.Context, partition int32, most int, named []st
 	}), nil
 }
 
-// Interests returns at most most interests of a user, strongest first.
+// Interests returns up to most interests of a user, strongest first.
 func (r Reader) Interests(ctx context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
 	list := []schemas.UserInterest{}
 	now := r.now()

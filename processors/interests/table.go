@@ -47,7 +47,7 @@ func each[T any, R record[T]](own getter, prefix []byte, visit func(rest string,
 	return cmp.Or(err, bad)
 }
 
-// names returns the names of at most most rows with a prefix.
+// names returns the names of up to most rows with a prefix.
 func names(own getter, prefix []byte, most int) ([][]byte, error) {
 	var list [][]byte
 	err := own.Scan(rows.Scan{Prefix: prefix, Limit: most}, func(name, _ []byte) bool {

@@ -33,7 +33,7 @@ type heat struct {
 	last                 schemas.Micros
 }
 
-// warms reports whether what is counted here: impressions and saves are.
+// warms reports whether heat counts this kind of event: impressions and saves.
 func warms(what string) bool { return what == schemas.ImpressionCount || what == string(schemas.Save) }
 
 // note counts an impression or a save that arrived now.

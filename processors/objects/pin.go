@@ -139,7 +139,7 @@ func (p *pin) restamp(at schemas.Micros) {
 }
 
 // audience returns the followees to notify of a version: every current and former one if a field that they depend on
-// changed. It remembers them, the current ones first, and keeps at most most of them. It drops those that have been former
+// changed. It remembers them, the current ones first, and keeps up to most of them. It drops those that have been former
 // ones for longest; these have all been notified of the withdrawal.
 func (p *pin) audience(before schemas.PinVersion, existed bool, most int) []schemas.Followee {
 	now := p.version()

@@ -16,7 +16,7 @@ type Rows interface {
 // Reader returns the neighbors of pins and interests whose partitions this process owns.
 type Reader struct{ Rows Rows }
 
-// Neighbours returns at most most neighbors of a pin or an interest, strongest first. The result is empty if there are
+// Neighbours returns up to most neighbors of a pin or an interest, strongest first. The result is empty if there are
 // none. It returns a *rows.NotHereError if this process does not own the partition.
 func (r Reader) Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
 	items := []schemas.RelatedItem{}

@@ -113,7 +113,7 @@ func (w whole) encode() []byte {
 	return binary.BigEndian.AppendUint32(b, w.kept)
 }
 
-// places returns the ids of the strongest neighbors, at most most of them.
+// places returns the ids of the strongest neighbors, up to most of them.
 func places(t table, most int) ([]schemas.ID, error) {
 	var ids []schemas.ID
 	var bad error
