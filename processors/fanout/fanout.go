@@ -72,6 +72,7 @@
 //	'w'  weights           event: a weight of 1 of a user who never followed; erasure of either side
 //	'l'  live edges        event: unfollow, or the follower becomes inactive; erasure
 //	'a'  inactive edges    event: unfollow, or the follower is reactivated; erasure
+//	'h'  backfill budgets  timer: the end of an interval with a deferred backfill; erasure of either side
 //	'k'  state             event: the state becomes zero; erasure
 //	's'  expected steps    timer: fires while no walk runs; erasure
 //	'o'  pins of an author event: the pin is deleted or gets another author; erasure

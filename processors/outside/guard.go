@@ -81,7 +81,7 @@ type outcome int
 const (
 	well    outcome = iota
 	broke           // failed or late
-	unknown         // the caller had too little time, or cancelled
+	unknown         // the caller had too little time, cancelled, or could not hold the answer
 )
 
 // judge returns the outcome of a call that was given so much time. ended is the error of its context, or nil.
@@ -90,7 +90,7 @@ func (g *Guard) judge(err, ended error, given time.Duration) outcome {
 	switch {
 	case err == nil:
 		return well
-	case late && given < min(g.timeout, Fair), ended != nil && !late:
+	case late && given < min(g.timeout, Fair), ended != nil && !late, errors.Is(err, ErrBusy):
 		return unknown
 	}
 	return broke
