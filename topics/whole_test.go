@@ -179,7 +179,9 @@ func TestWholeComesBackToWhatTheRegistryKeeps(t *testing.T) {
 	binary.BigEndian.PutUint32(foreign.Value[1:], 999) // the id of another writer's schema
 	w.send(t, w.deleted(t, "user:a", 1), foreign, w.deleted(t, "user:c", 1))
 	whole := topics.NewDeletedUsers(w.kafka, streams, "a", logTo(t))
-	if err := whole.Run(t.Context()); !errors.Is(err, schemas.ErrRegistryAway) {
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
+	defer cancel()
+	if err := whole.Run(ctx); !errors.Is(err, schemas.ErrRegistryAway) {
 		t.Fatalf("Run: %v, want %v", err, schemas.ErrRegistryAway)
 	}
 	running(t, whole.Run)

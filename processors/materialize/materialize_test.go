@@ -204,8 +204,10 @@ func TestStoreAwayLosesNothing(t *testing.T) {
 		produce(t, w, w.streams.FeedEntries, "user:1", schemas.FeedEntries{User: "user:1", First: p})
 	}
 	sink := w.sink(t, materialize.DefaultConfig(), store)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
+	defer cancel()
 	for range 2 {
-		if err := sink.Run(t.Context()); !errors.Is(err, errAway) {
+		if err := sink.Run(ctx); !errors.Is(err, errAway) {
 			t.Fatalf("Run with the store away: got %v, want %v", err, errAway)
 		}
 		if n := w.behind(t, "materialize"); n < 20 {
