@@ -17,12 +17,12 @@ RACY    := ./processors ./processors/rows ./processors/pools ./processors/outsid
 # thousands of small files, and ext4 passes by each that was deleted within some minutes when it looks for the place of a new one.
 MEMORY := $(shell grep -q ' /dev/shm [^ ]* [^ ]*noexec' /proc/mounts 2>/dev/null || df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 4096 { print $$6 }')
 ifneq ($(MEMORY),)
-test test-racy test-race fuzz: export TMPDIR ?= $(MEMORY)
+test test-racy test-race fuzz mutants: export TMPDIR ?= $(MEMORY)
 endif
 # Nobody waits for C that nothing here calls, where a test run is all that is wanted. What is built, and measured, has cgo if
 # there is a C compiler: Pebble's memory is Go's without it, which takes half as much again (see Limits in README.md). The
 # race detector needs it in any case.
-test: export CGO_ENABLED ?= 0
+test mutants: export CGO_ENABLED ?= 0
 test-racy test-race: export CGO_ENABLED = 1
 
 # Compiling takes a quarter less processor time when the compiler does not collect its garbage before it has a gigabyte of
@@ -51,7 +51,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
+.PHONY: help build run up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly mutants vet check lint fmt bench-serving bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -122,7 +122,7 @@ test-lastfm-real: ## the Last.fm set through real servers, each role a process, 
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
 	  $(GOTEST) -count=1 -timeout 60m -run RealServersTakeLastfm -v ./product
 
-nightly: test-race test-browser test-lastfm-real test-kafka test-product footprint ## everything that is too slow for the gate: all races, kills, faults and pages in full; each fuzz target for half a minute
+nightly: test-race test-browser test-lastfm-real test-kafka test-product footprint mutants ## everything that is too slow for the gate: all races, kills, faults and pages in full; each fuzz target for half a minute; every protection switched off once
 	FUZZTIME=30s .ci/fuzz
 	ROWS_TORTURE=17 $(GOTEST) -count=1 -run TestTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GOTEST) -count=1 -run RealKafkaTorture -v ./processors/rows
@@ -130,6 +130,9 @@ nightly: test-race test-browser test-lastfm-real test-kafka test-product footpri
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) ROWS_TORTURE=15 $(GOTEST) -count=1 -timeout 60m -run RealKafkaTorture -v ./processors/rows
 	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) CASSANDRA_TEST_READS=20000 $(GOTEST) -count=1 -timeout 60m -run RealCassandraHedged -v ./serving/feedstore/cassandra
 	PAGES_TEST_COUNT=20000 $(MAKE) test-pages
+
+mutants: ## switch off one protection after the other: the tests named beside each in .ci/mutants/mutants.txt must fail. ONLY=rows: for some
+	nice $(GO) run ./.ci/mutants -only '$(ONLY)'
 
 vet: ## format and vet
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
