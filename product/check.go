@@ -56,7 +56,7 @@ func (c *Config) checkRole(role Role, groups []string) error {
 
 // answersPeers reports whether other processes send requests to a process with these groups; none: all.
 func answersPeers(groups []string) bool {
-	asked := []string{topics.Pools, topics.Related, topics.Interests, topics.Retries}
+	asked := append(userGroups(), topics.Related, topics.Interests, topics.Retries)
 	return len(groups) == 0 || slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(asked, g) })
 }
 

@@ -169,12 +169,14 @@ func openGroups(names []string) opener {
 		if bars := progress.To(os.Stderr); bars.Terminal() && p.cfg.Log.Format != "json" {
 			shared.Show(func(what string, total int) topics.Progress { return bars.Start(what, total) })
 		}
+		known := groupRows{}
 		env := rows.Env{Kafka: p.kafka, Streams: p.streams, Log: p.log, Metrics: p.metrics, Shared: shared}
 		for _, name := range names {
 			if name == topics.Pools {
 				if err := p.openPools(ctx, cfg, env); err != nil {
 					return err
 				}
+				known[name] = p.generations
 				continue
 			}
 			runner, err := rows.New(cfg, env, p.group(name))
@@ -184,6 +186,8 @@ func openGroups(names []string) opener {
 			p.groups = append(p.groups, runner)
 			p.part(name, p.knowing(runner.Run))
 			switch name {
+			case topics.Actors, topics.Fanout:
+				known[name] = runner.View()
 			case topics.Related:
 				p.related = related.Reader{Rows: runner.View()}
 			case topics.Interests:
@@ -191,6 +195,9 @@ func openGroups(names []string) opener {
 			case topics.Retries:
 				p.retries = retries.Reader{Rows: runner.View(), Config: p.cfg.Retries}
 			}
+		}
+		if len(known) > 0 {
+			p.known = known
 		}
 		return nil
 	}
@@ -280,14 +287,20 @@ func (p *product) openPeers(context.Context) error {
 	watch := &topics.GenerationWatch{Log: p.ends}
 	p.watch = watch
 	p.part(topics.Generations, func(ctx context.Context) error { return watch.Run(ctx, func(error) {}) })
+	poolMembers := peers.Members{
+		Admin: admin, Group: topics.Pools, Topic: topics.Deliveries,
+		Generation: func() int { return watch.Of(topics.Pools).Active },
+	}
 	deps := peers.Deps{
-		Pools: peers.Members{
-			Admin: admin, Group: topics.Pools, Topic: topics.Deliveries,
-			Generation: func() int { return watch.Of(topics.Pools).Active },
+		Pools:     poolMembers,
+		Related:   peers.Members{Admin: admin, Group: topics.Related, Topic: topics.RelatedPairs},
+		Interests: peers.Members{Admin: admin, Group: topics.Interests, Topic: topics.InterestMarks},
+		Retries:   peers.Members{Admin: admin, Group: topics.Retries, Topic: topics.DeadLetters},
+		Known: map[string]peers.Directory{
+			topics.Pools:  poolMembers,
+			topics.Actors: peers.Members{Admin: admin, Group: topics.Actors, Topic: topics.Users},
+			topics.Fanout: peers.Members{Admin: admin, Group: topics.Fanout, Topic: topics.Follows},
 		},
-		Related:    peers.Members{Admin: admin, Group: topics.Related, Topic: topics.RelatedPairs},
-		Interests:  peers.Members{Admin: admin, Group: topics.Interests, Topic: topics.InterestMarks},
-		Retries:    peers.Members{Admin: admin, Group: topics.Retries, Topic: topics.DeadLetters},
 		Everybody:  peers.AllMembers{Admin: admin, Groups: p.readerGroups},
 		Partitions: p.cfg.partitions(), Metrics: p.metrics,
 	}
@@ -299,7 +312,7 @@ func (p *product) openPeers(context.Context) error {
 		return err
 	}
 	p.onCloseDo(client.Close)
-	p.generator, p.related, p.retries, p.interests, p.others = client, client, client, client, client
+	p.generator, p.related, p.retries, p.interests, p.others, p.known = client, client, client, client, client, client
 	return nil
 }
 
@@ -461,6 +474,7 @@ func (p *product) openServer(context.Context) error {
 		}
 		deps.Feed, deps.Features, deps.Console = p.feed, p.features, console
 		deps.Insights, deps.DeadLetters = p.insights, newDeadLetters(p.kafka, p.streams, p.retries)
+		deps.Known = knownUsers{p.deleted, p.known}
 		deps.Dictionary = dictionary{
 			cfg: p.cfg.Interests, partitions: p.cfg.partitions(), publisher: p.publisher, known: p.interests,
 			decided: p.decided, deleted: p.deleted, present: p.store,
@@ -497,6 +511,9 @@ func (p *product) peer() http.Handler {
 	}
 	if known, ok := p.interests.(interests.Reader); ok {
 		here.Interests = known
+	}
+	if local, ok := p.known.(groupRows); ok {
+		here.Known = local
 	}
 	if here == (peers.Here{}) && p.cfg.Auth.On() && p.cfg.Peers.SecretFile == "" {
 		return nil // nobody could prove to be a peer, and there is nothing that the product cannot do without

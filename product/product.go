@@ -45,6 +45,7 @@ type product struct {
 	local     *pools.Generator // of the pools that are here; nil: none can be
 	related   feed.Neighbours  // nil: nobody here asks for neighbours
 	interests peers.Interests  // nil: nobody here asks for terms and interests
+	known     peers.Known      // nil: no rows that make users known are read here
 	others    others           // nil: this process asks no others how they are
 	decided   *topics.Whole[schemas.InterestDecision]
 	retries   peers.Retries    // nil: nobody here asks how dead letters stand

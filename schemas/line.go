@@ -54,6 +54,23 @@ func (l Line) Deletes() (object, event string, ok bool) {
 	return "", "", false
 }
 
+// User returns the user whose event it is: the actor, of an Offer the user whom it is for. "": nobody, an anonymous action.
+func (l Line) User() UserID {
+	switch e := l.Event.(type) {
+	case *PinEvent:
+		return e.Actor
+	case *FollowEvent:
+		return e.Actor
+	case *ActionEvent:
+		return e.Actor
+	case *UserEvent:
+		return e.Actor
+	case *Offer:
+		return e.User
+	}
+	return ""
+}
+
 // ParseLine parses the JSON form of an event: one object with the names of the Avro fields and "stream". A time is RFC 3339
 // text or an integer of microseconds since 1970. board, embedding and the actor of an action may be null or absent.
 // interests, title, link, surface and attributes may be absent. Repeated interests are dropped; the first of each is kept.

@@ -88,6 +88,22 @@ func (v *View) Read(ctx context.Context, owner string, f func(Snapshot) error) e
 	return err
 }
 
+// Reader reads the committed rows of the partitions that are here. *View is one.
+type Reader interface {
+	Read(ctx context.Context, owner string, f func(Snapshot) error) error
+}
+
+// HasRows reports whether an owner has any row. It fails with a *NotHereError when the owner's partition is not here.
+func HasRows(ctx context.Context, r Reader, owner string) (found bool, err error) {
+	err = r.Read(ctx, owner, func(s Snapshot) error {
+		return s.Scan(Scan{Limit: 1}, func(_, _ []byte) bool {
+			found = true
+			return false
+		})
+	})
+	return found, err
+}
+
 // Changed returns a channel that is closed when the owner's partition next applies a commit, is acquired or is lost. Call it
 // before reading the rows whose change you wait for.
 func (v *View) Changed(owner string) <-chan struct{} {

@@ -72,6 +72,26 @@ func TestViewReadsOneCommitAtATime(t *testing.T) {
 	}
 }
 
+func TestHasRows(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.twin())
+	var gone *NotHereError
+	if found, err := HasRows(t.Context(), r.View(), user(1)); found || !errors.As(err, &gone) {
+		t.Errorf("partition that is not here: got %t, %v, want a NotHereError", found, err)
+	}
+	start(t, r)
+	w.client.Produce(t.Context(), w.record(t, "t-in", user(1), 0), nil)
+	eventually.True(t, "the owner has rows", func() bool {
+		found, err := HasRows(t.Context(), r.View(), user(1))
+		return found && err == nil
+	})
+	eventually.True(t, "another owner has none", func() bool {
+		found, err := HasRows(t.Context(), r.View(), user(1)+"0")
+		return !found && err == nil
+	})
+}
+
 func TestViewSaysWhenAPartitionIsNotHere(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)

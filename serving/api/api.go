@@ -179,6 +179,7 @@ type Deps struct {
 	Features    Features                  // nil: none
 	Insights    Insights                  // nil: none
 	Publisher   Publisher                 // nil: none
+	Known       KnownUsers                // nil: deletes of users are refused
 	DeadLetters DeadLetters               // nil: none
 	Dictionary  Dictionary                // nil: none
 	Verbs       schemas.Verbs             // of actions, for validation

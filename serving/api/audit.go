@@ -115,7 +115,7 @@ const maxRefused = 3
 
 // scopeOf returns the narrowest scope that permits an event.
 func scopeOf(l schemas.Line) string {
-	if _, _, deletes := l.Deletes(); deletes && l.Stream == schemas.StreamUsers {
+	if deletesUser(l) {
 		return auth.DeleteUsers
 	}
 	return auth.EventsOf(l.Stream)

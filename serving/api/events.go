@@ -27,23 +27,26 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer body.share.End()
-	lines, err := s.readLines(body)
+	lines, deletes, err := s.readLines(body)
 	if err != nil {
 		return err
 	}
 	if err := s.checkEvents(r.Context(), lines); err != nil {
 		return err
 	}
-	if err := s.publish(r.Context(), lines); err != nil {
+	if err := s.publish(r.Context(), lines, deletes); err != nil {
 		return err
 	}
 	s.auditDeletes(r.Context(), w.Header().Get(requestID), lines)
 	return writeJSON(w, http.StatusAccepted, accepted{len(lines)})
 }
 
-func (s *Server) publish(ctx context.Context, lines []schemas.Line) error {
+func (s *Server) publish(ctx context.Context, lines []schemas.Line, deletes []userDelete) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.PublishTimeout)
 	defer cancel()
+	if err := s.checkDeletes(ctx, lines, deletes); err != nil {
+		return err
+	}
 	err := s.deps.Publisher.PublishAs(ctx, operatorOf(ctx).name, lines)
 	var uncertain *topics.PublishError
 	if errors.As(err, &uncertain) {
@@ -55,30 +58,32 @@ func (s *Server) publish(ctx context.Context, lines []schemas.Line) error {
 // linesBuffer is what a body of events is read through, in bytes.
 const linesBuffer = 16 << 10
 
-// readLines parses and validates every line of the body. Blank lines are passed over.
-func (s *Server) readLines(body io.Reader) ([]schemas.Line, error) {
+// readLines parses and validates every line of the body, and returns which of them delete users. Blank lines are passed over.
+func (s *Server) readLines(body io.Reader) (lines []schemas.Line, deletes []userDelete, err error) {
 	var (
-		now   = schemas.MicrosOf(s.deps.Now())
-		in    = schemas.NewLineReader(body, linesBuffer)
-		lines []schemas.Line
-		bad   badLines
+		now = schemas.MicrosOf(s.deps.Now())
+		in  = schemas.NewLineReader(body, linesBuffer)
+		bad badLines
 	)
 	for n := 1; ; n++ {
 		text, err := in.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return lines, bad.err(len(lines))
+			return lines, deletes, bad.err(len(lines))
 		case err != nil && !errors.Is(err, schemas.ErrLongLine):
-			return nil, readError(err)
+			return nil, nil, readError(err)
 		case err == nil && len(text) == 0:
 			continue
 		case len(lines)+len(bad.told) == s.cfg.MaxEvents:
-			return nil, problem(http.StatusRequestEntityTooLarge, "more than %d events", s.cfg.MaxEvents)
+			return nil, nil, problem(http.StatusRequestEntityTooLarge, "more than %d events", s.cfg.MaxEvents)
 		}
 		line, err := s.parseLine(text, err, now)
 		if err != nil {
 			bad.tell(n, err)
 			continue
+		}
+		if deletesUser(line) {
+			deletes = append(deletes, userDelete{n, len(lines), line.User()})
 		}
 		lines = append(lines, line)
 	}

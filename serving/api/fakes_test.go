@@ -351,6 +351,8 @@ func (f *fakes) PublishAs(ctx context.Context, operator string, lines []schemas.
 	return nil
 }
 
+func (f *fakes) Known(context.Context, schemas.UserID) (bool, error) { return true, f.fail }
+
 // brokenMetric cannot be gathered.
 type brokenMetric struct{ err error }
 
@@ -408,7 +410,7 @@ func (f *fakes) deps() Deps {
 		registry.MustRegister(brokenMetric{f.fail})
 	}
 	return Deps{
-		Feed: f, Features: f, Insights: f, Publisher: f, DeadLetters: letters{f.fail}, Dictionary: terms{f.fail}, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
+		Feed: f, Features: f, Insights: f, Publisher: f, Known: f, DeadLetters: letters{f.fail}, Dictionary: terms{f.fail}, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
 		Metrics: registry, Gatherer: registry, Now: func() time.Time { return now },
 		Console: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the console")) }),
 	}

@@ -31,6 +31,7 @@ type Deps struct {
 	Related    Directory             // who has the neighbours of pins and interests
 	Retries    Directory             // who has the dead letters of topics
 	Interests  Directory             // who has terms, and what users and interests are known for
+	Known      map[string]Directory  // who has the rows of users, by group
 	Everybody  Everybody             // which processes there are
 	Partitions int32                 // of both groups
 	Prove      Prove                 // says that a call is from a peer; nil: nobody asks
@@ -49,6 +50,7 @@ type Client struct {
 	pools, related owners
 	retries        owners
 	interests      owners
+	known          map[string]*owners // by group
 	everybody      everybody
 	timeout        time.Duration // processTimeout
 	http           *http.Client
@@ -100,6 +102,7 @@ func NewClient(deps Deps) (*Client, error) {
 		related:    owners{directory: deps.Related},
 		retries:    owners{directory: deps.Retries},
 		interests:  owners{directory: deps.Interests},
+		known:      map[string]*owners{},
 		everybody:  everybody{directory: deps.Everybody, timeout: everybodyTimeout},
 		timeout:    processTimeout,
 		transport:  transport,
@@ -108,6 +111,9 @@ func NewClient(deps Deps) (*Client, error) {
 		asked: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "smartfeed_peer_calls_total", Help: "Calls to processes that have what is asked for, by call and outcome.",
 		}, []string{"call", "outcome"}),
+	}
+	for group, directory := range deps.Known {
+		c.known[group] = &owners{directory: directory}
 	}
 	if deps.Metrics != nil {
 		if err := deps.Metrics.Register(c.asked); err != nil {

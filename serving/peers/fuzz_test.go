@@ -26,14 +26,17 @@ func (nowhere) Pool(context.Context, schemas.UserID, schemas.Source, int) (*sche
 func (nowhere) Why(context.Context, schemas.WhyRequest) (*schemas.Why, error) {
 	return nil, schemas.ErrElsewhere
 }
+func (nowhere) Known(context.Context, string, schemas.UserID) (bool, error) {
+	return false, schemas.ErrElsewhere
+}
 func (nowhere) FeedState(context.Context, schemas.UserID, string) (*schemas.FeedState, error) {
 	return nil, schemas.ErrElsewhere
 }
 
 // FuzzCall has the handler of peers' calls read any body: it answers, is refused as no JSON, or says that it is elsewhere.
 func FuzzCall(f *testing.F) {
-	h := Handler(Here{Generator: nowhere{}})
-	for _, call := range []string{callChunk, callSettle, callWaiting, callPool, callWhy, callState} {
+	h := Handler(Here{Generator: nowhere{}, Known: nowhere{}})
+	for _, call := range []string{callChunk, callSettle, callWaiting, callPool, callWhy, callState, callKnown} {
 		f.Add(call, `{"user":"user:1","Feed":"home","limit":3}`)
 	}
 	f.Fuzz(func(t *testing.T, call, body string) {

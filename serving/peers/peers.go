@@ -132,6 +132,7 @@ type Here struct {
 	Neighbours Neighbours
 	Retries    Retries
 	Interests  Interests
+	Known      Known
 	Process    Process
 }
 
@@ -151,6 +152,9 @@ func Handler(here Here) http.Handler {
 	}
 	if here.Interests != nil {
 		handleInterests(mux, here.Interests)
+	}
+	if here.Known != nil {
+		handleKnown(mux, here.Known)
 	}
 	if here.Process != nil {
 		handleProcess(mux, here.Process)

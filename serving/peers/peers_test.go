@@ -200,6 +200,44 @@ func TestNeighboursHaveOwnersOfTheirOwn(t *testing.T) {
 	}
 }
 
+// fakeKnown are the rows of one group, which has rows of user:7.
+type fakeKnown string
+
+func (f fakeKnown) Known(_ context.Context, group string, of schemas.UserID) (bool, error) {
+	if group != string(f) {
+		return false, schemas.ErrElsewhere
+	}
+	return of == user, nil
+}
+
+func TestKnown_AsksTheOwnersOfTheGroup(t *testing.T) {
+	groups := map[string]Directory{}
+	for _, group := range []string{"actors", "pools"} {
+		s := httptest.NewServer(Handler(Here{Known: fakeKnown(group)}))
+		t.Cleanup(s.Close)
+		groups[group] = &directory{owner: s.Listener.Addr().String()}
+	}
+	groups["moved"] = groups["pools"]
+	c, err := NewClient(Deps{Pools: &directory{}, Known: groups, Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	for _, group := range []string{"actors", "pools"} {
+		for of, want := range map[schemas.UserID]bool{user: true, "user:never": false} {
+			if got, err := c.Known(within(t, time.Minute), group, of); err != nil || got != want {
+				t.Errorf("%s of group %s: got %t, %v, want %t", of, group, got, err, want)
+			}
+		}
+	}
+	if got, err := c.Known(within(t, 50*time.Millisecond), "moved", user); got || !errors.Is(err, schemas.ErrElsewhere) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("rows that are elsewhere: got %t, %v, want an error", got, err)
+	}
+	if got, err := c.Known(within(t, time.Minute), "objects", user); got || err == nil || !strings.Contains(err.Error(), `no directory of the group "objects"`) {
+		t.Errorf("group without directory: got %t, %v", got, err)
+	}
+}
+
 func TestErrorsKeepTheirMeaning(t *testing.T) {
 	for _, c := range []struct {
 		name  string

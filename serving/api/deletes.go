@@ -1,0 +1,115 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/smartfeed/smartfeed/internal/pause"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// KnownUsers reports whether users are known.
+type KnownUsers interface {
+	// Known reports whether the processors have anything of a user, or the user was deleted before.
+	Known(ctx context.Context, user schemas.UserID) (bool, error)
+}
+
+// Every process keeps the id of each deleted user in memory for good, so a request can delete only users who are known.
+const (
+	// maxUserDeletes bounds the deletes of users of one request, and knownCalls those that are checked at once.
+	maxUserDeletes = 100
+	knownCalls     = 8
+
+	// knownTimeout bounds the check of all of them together.
+	knownTimeout = 3 * time.Second
+
+	// arrivalTime is how long the first events of a user may take to be processed: until then, unknown users are looked up
+	// again every knownEvery.
+	arrivalTime = time.Second
+	knownEvery  = 250 * time.Millisecond
+)
+
+// userDelete is an event that deletes a user.
+type userDelete struct {
+	line int // of the body, from 1
+	at   int // events before it
+	user schemas.UserID
+}
+
+// deletesUser reports whether an event deletes a user.
+func deletesUser(l schemas.Line) bool {
+	_, _, deletes := l.Deletes()
+	return deletes && l.Stream == schemas.StreamUsers
+}
+
+// checkDeletes refuses deletes of unknown users. A user of whom the request has another event before the delete is known.
+func (s *Server) checkDeletes(ctx context.Context, lines []schemas.Line, deletes []userDelete) error {
+	switch {
+	case len(deletes) == 0:
+		return nil
+	case len(deletes) > maxUserDeletes:
+		return problem(http.StatusRequestEntityTooLarge, "more than %d deletes of users; nothing was published", maxUserDeletes)
+	case s.deps.Known == nil:
+		return problem(http.StatusBadRequest, "this process cannot check that a user is known: send deletes of users to a process that serves feeds; nothing was published")
+	}
+	unknown, err := s.unknown(ctx, slices.DeleteFunc(deletes, func(d userDelete) bool { return hasEvent(lines[:d.at], d.user) }))
+	if err != nil {
+		return fmt.Errorf("%w (%w)", unavailable("cannot check now that each deleted user is known; nothing was published: send the request again"), err)
+	}
+	var bad badLines
+	for _, d := range unknown {
+		bad.tell(d.line, fmt.Errorf("nothing is known of %s: send the delete again if the first events of the user are recent; "+
+			`"smartfeed erase --unknown USER" deletes the id all the same`, quote(string(d.user))))
+	}
+	return bad.err(len(lines))
+}
+
+// hasEvent reports whether one of the events is the user's, and no delete.
+func hasEvent(lines []schemas.Line, user schemas.UserID) bool {
+	return slices.ContainsFunc(lines, func(l schemas.Line) bool {
+		_, _, deletes := l.Deletes()
+		return !deletes && l.User() == user
+	})
+}
+
+// unknown returns the deletes of users who are still unknown after arrivalTime.
+func (s *Server) unknown(ctx context.Context, deletes []userDelete) (unknown []userDelete, err error) {
+	ctx, cancel := context.WithTimeout(ctx, knownTimeout)
+	defer cancel()
+	arrival, stop := context.WithTimeout(ctx, arrivalTime)
+	defer stop()
+	for unknown = deletes; ; {
+		unknown, err = s.lookUp(ctx, unknown)
+		if err != nil || len(unknown) == 0 || !pause.For(arrival, knownEvery) {
+			return unknown, err
+		}
+	}
+}
+
+// lookUp returns the deletes of users who are unknown now.
+func (s *Server) lookUp(ctx context.Context, deletes []userDelete) ([]userDelete, error) {
+	known := make([]bool, len(deletes))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(knownCalls)
+	for i, d := range deletes {
+		g.Go(func() (err error) {
+			known[i], err = s.deps.Known.Known(ctx, d.user)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	var unknown []userDelete
+	for i, d := range deletes {
+		if !known[i] {
+			unknown = append(unknown, d)
+		}
+	}
+	return unknown, nil
+}

@@ -1,0 +1,145 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// knownFunc is a KnownUsers.
+type knownFunc func(context.Context, schemas.UserID) (bool, error)
+
+func (f knownFunc) Known(ctx context.Context, user schemas.UserID) (bool, error) { return f(ctx, user) }
+
+// sendDeletes sends events to a server that knows what known says, and returns the answer, its problem, how many requests were
+// published, and the time it took.
+func sendDeletes(t *testing.T, known KnownUsers, lines string) (res *http.Response, p Problem, published int, took time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{}
+		s := listen(t, f, func(_ *Config, d *Deps) { d.Known = known })
+		began := time.Now()
+		res = ask(s, "POST", "/v1/events", lines)
+		took, published = time.Since(began), len(f.published)
+		if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
+			t.Error(err)
+		}
+	})
+	return res, p, published, took
+}
+
+func deleteOf(user string) string { return event("users", "delete", user, user) }
+
+func TestEvents_RefusesDeletesOfUnknownUsers(t *testing.T) {
+	known := knownFunc(func(_ context.Context, user schemas.UserID) (bool, error) { return user == "user:known", nil })
+	body := save + "\n\n" + deleteOf("user:never") + deleteOf("user:known") +
+		event("users", "update", "user:new", "user:new") + deleteOf("user:new") +
+		deleteOf("user:late") + event("follows", "follow", "user:late", "user:known") +
+		event("pins", "delete", "user:gone", "pin:1") + deleteOf("user:gone") + deleteOf("user:never")
+	res, p, published, _ := sendDeletes(t, known, body)
+	if res.StatusCode != http.StatusBadRequest || published != 0 || !strings.Contains(p.Detail, "4 lines are bad; nothing was published") {
+		t.Errorf("got %d: %s, %d requests published, want 400 and none", res.StatusCode, p.Detail, published)
+	}
+	var got []string
+	for _, text := range p.Errors {
+		line, _, _ := strings.Cut(text, ": send")
+		got = append(got, line)
+		if !strings.Contains(text, "smartfeed erase --unknown USER") {
+			t.Errorf("%q does not say how to delete the id all the same", text)
+		}
+	}
+	want := []string{
+		`line 3: nothing is known of "user:never"`, `line 7: nothing is known of "user:late"`,
+		`line 10: nothing is known of "user:gone"`, `line 11: nothing is known of "user:never"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("refused lines (-want +got):\n%s", diff)
+	}
+}
+
+func TestEvents_WaitsForTheFirstEventsOfADeletedUser(t *testing.T) {
+	var looks atomic.Int64
+	arriving := knownFunc(func(context.Context, schemas.UserID) (bool, error) { return looks.Add(1) == 3, nil })
+	res, p, published, took := sendDeletes(t, arriving, deleteOf("user:7"))
+	if res.StatusCode != http.StatusAccepted || published != 1 || took != 2*knownEvery {
+		t.Errorf("got %d after %s: %s, %d requests published, want 202 after %s", res.StatusCode, took, p.Detail, published, 2*knownEvery)
+	}
+}
+
+func TestEvents_NeitherAcceptsNorRefusesDeletesThatCannotBeChecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		known knownFunc
+		took  time.Duration
+	}{
+		"failing owner": {func(context.Context, schemas.UserID) (bool, error) { return false, errors.New("secret inside") }, 0},
+		"owner that answers no more": {func(ctx context.Context, user schemas.UserID) (bool, error) {
+			if user == "user:0" {
+				return true, nil
+			}
+			<-ctx.Done()
+			return false, ctx.Err()
+		}, knownTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var body strings.Builder
+			for i := range 3 * knownCalls {
+				body.WriteString(deleteOf(fmt.Sprint("user:", i)))
+			}
+			res, p, published, took := sendDeletes(t, c.known, body.String())
+			if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" || published != 0 || took != c.took {
+				t.Errorf("got %d, Retry-After %q after %s, %d requests published, want 503 after %s and none",
+					res.StatusCode, res.Header.Get("Retry-After"), took, published, c.took)
+			}
+			if !strings.Contains(p.Detail, "nothing was published") || strings.Contains(p.Detail, "secret") {
+				t.Errorf("got the detail %q", p.Detail)
+			}
+		})
+	}
+}
+
+func TestEvents_BoundsDeletesOfUsers(t *testing.T) {
+	var mu sync.Mutex
+	var running, most int
+	known := knownFunc(func(context.Context, schemas.UserID) (bool, error) {
+		mu.Lock()
+		running++
+		most = max(most, running)
+		mu.Unlock()
+		time.Sleep(time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		running--
+		return true, nil
+	})
+	for n, want := range map[int]int{maxUserDeletes: http.StatusAccepted, maxUserDeletes + 1: http.StatusRequestEntityTooLarge} {
+		var body strings.Builder
+		for i := range n {
+			body.WriteString(deleteOf(fmt.Sprint("user:", i)))
+		}
+		if res, p, _, _ := sendDeletes(t, known, body.String()); res.StatusCode != want {
+			t.Errorf("%d deletes: got %d: %s, want %d", n, res.StatusCode, p.Detail, want)
+		}
+	}
+	if most != knownCalls {
+		t.Errorf("%d users were looked up at once, want %d", most, knownCalls)
+	}
+}
+
+func TestEvents_RefusesDeletesOfUsersWhereNobodyChecksThem(t *testing.T) {
+	res, p, published, _ := sendDeletes(t, nil, deleteOf("user:7"))
+	if res.StatusCode != http.StatusBadRequest || published != 0 || !strings.Contains(p.Detail, "send deletes of users to a process that serves feeds") {
+		t.Errorf("got %d: %s, %d requests published, want 400 and none", res.StatusCode, p.Detail, published)
+	}
+}
