@@ -73,7 +73,7 @@ func TestFailuresNameAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(text), "### Failure by failure\n")
+	_, table, _ := strings.Cut(string(text), "### Failures\n")
 	table, _, _ = strings.Cut(table, "\n### ")
 	quoted := regexp.MustCompile("`[^`]*`")
 	named, rules := map[string]bool{}, alerts(t)

@@ -111,7 +111,7 @@ func TestTheBackupKnowsWhatCannotBeMadeAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut(string(text), "\n### Backup, and coming back from one\n")
+	_, section, found := strings.Cut(string(text), "\n### Backup and restore\n")
 	section, _, _ = strings.Cut(section, "\n### ")
 	if !found {
 		t.Fatal("OPERATIONS.md says nothing of backups")
