@@ -7,23 +7,23 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// plan evaluates definitions over one scan of a user's actions, newest first, in the widest of their windows.
+// plan evaluates definitions in one scan of a user's actions, newest first, over the widest of their windows.
 type plan struct {
 	features []planned
 	widest   stretch
 	seen     int
-	texts    arena // what aggregates keep of rows
+	texts    arena // copies of row texts that aggregates keep
 }
 
-// planned is one definition of a plan with what has been gathered for it.
+// planned is a definition of a plan and its aggregate.
 type planned struct {
 	def    *Definition
 	window stretch
 	into   aggregate
-	cap    bool // actions of its window were not looked at
+	cap    bool // some actions of its window were not read
 }
 
-// aggregate gathers the rows of one definition that pass its filter.
+// aggregate accumulates the rows of a definition that pass its filter.
 type aggregate interface {
 	add(r *row)
 	result() Result
@@ -42,7 +42,7 @@ func newPlan(defs []Definition, span Span, maxGroups int) *plan {
 	return p
 }
 
-// add gives the next row to every definition whose window holds it.
+// add adds the next row to every definition whose window contains it.
 func (p *plan) add(r *row) {
 	p.seen++
 	for i := range p.features {
@@ -53,7 +53,7 @@ func (p *plan) add(r *row) {
 	}
 }
 
-// stopAt says that the rows from t on, into the past, are not looked at.
+// stopAt records that the scan ends before the rows at t and earlier.
 func (p *plan) stopAt(t millis) {
 	for i := range p.features {
 		if f := &p.features[i]; f.window.after < t {
@@ -98,11 +98,11 @@ func (c *Condition) holds(r *row) bool {
 	return false
 }
 
-// keptBytes is what is allocated at once for the texts that aggregates keep: those of some dozen groups.
+// keptBytes is the allocation size for texts that aggregates keep: the texts of some dozen groups.
 const keptBytes = 1 << 10
 
-// newAggregate gathers for a definition that is no ratio, with windows that end at asOf. What it keeps of rows it copies to
-// texts.
+// newAggregate returns the aggregate of a definition other than a ratio, for windows that end at asOf. It copies the
+// texts that it keeps to texts.
 func newAggregate(d *Definition, asOf millis, maxGroups int, texts *arena) aggregate {
 	switch d.Aggregate {
 	case TakeLast:
@@ -118,23 +118,24 @@ func newAggregate(d *Definition, asOf millis, maxGroups int, texts *arena) aggre
 	return &grouped{def: d, asOf: asOf, places: map[string]int{}, max: maxGroups, texts: texts}
 }
 
-// tally is what any scalar aggregate needs to know of its rows.
+// tally holds the running totals of all scalar aggregates.
 type tally struct {
 	rows          int
-	asOf          millis // as of when rows are weighed
+	asOf          millis // time as of which rows are weighed
 	weight        float64
 	sum, min, max float64
 	distinct      map[string]struct{}
-	many          *schemas.Union // instead of distinct, beyond ExactDistinct
+	many          *schemas.Union // replaces distinct above ExactDistinct
 }
 
-// measure is what one row brings: nothing, a number or values.
+// measure is the contribution of one row: nothing, a number, or values.
 type measure struct {
 	number float64
 	values [][]byte
 }
 
-// measure returns what a row brings to a scalar aggregate, until the next one; false if the row is skipped.
+// measure returns the contribution of a row to a scalar aggregate. It is valid until the next call. It returns false if
+// the row is skipped.
 func (d *Definition) measure(r *row) (measure, bool) {
 	rule, _ := d.Aggregate.rule()
 	switch rule.of {
@@ -152,7 +153,7 @@ func (d *Definition) measure(r *row) (measure, bool) {
 	return measure{}, true
 }
 
-// add adds a row of a time, no earlier one than those after it; asOf is where the window ends.
+// add adds a row with the time at. Rows come newest first. asOf is the end of the window.
 func (t *tally) add(d *Definition, m measure, at, asOf millis, texts *arena) {
 	if t.rows == 0 {
 		t.min, t.max, t.asOf = m.number, m.number, asOf
@@ -226,7 +227,7 @@ func (t *tally) value(d *Definition) float64 {
 	return d.scale(t.weight)
 }
 
-// scalar is count, rate, sum, mean, min, max or distinct without grouping.
+// scalar implements count, rate, sum, mean, min, max and distinct without grouping.
 type scalar struct {
 	def   *Definition
 	asOf  millis
@@ -242,23 +243,23 @@ func (s *scalar) add(r *row) {
 
 func (s *scalar) result() Result { return s.tally.result(s.def) }
 
-// fewGroups is how many groups there is room for at first: most definitions have no more.
+// fewGroups is the initial capacity for groups: most definitions have no more.
 const fewGroups = 16
 
-// grouped is a scalar aggregate for each group. It opens at most max groups: the newest.
+// grouped is a scalar aggregate per group. It opens at most max groups, those with the newest actions.
 type grouped struct {
 	def     *Definition
 	asOf    millis
-	places  map[string]int // of each group in tallies
+	places  map[string]int // index of each group in tallies
 	tallies []tally
 	max     int
 	capped  bool
-	groups  [][]byte // of a row
+	groups  [][]byte // groups of the present row
 	texts   *arena
 }
 
 func (g *grouped) add(r *row) {
-	g.groups = append(g.groups[:0], r.values(g.def.GroupBy)...) // measure reads the row again
+	g.groups = append(g.groups[:0], r.values(g.def.GroupBy)...) // a copy of the slice: measure reads from the row again
 	if len(g.groups) == 0 {
 		return
 	}
@@ -273,7 +274,7 @@ func (g *grouped) add(r *row) {
 	}
 }
 
-// tally returns the group's until the next call, nil for a new one beyond the cap.
+// tally returns the tally of a group, valid until the next call, or nil for a new group above max.
 func (g *grouped) tally(name []byte) *tally {
 	place, known := g.places[string(name)]
 	switch {
@@ -298,7 +299,7 @@ func (g *grouped) result() Result {
 			groups[name] = float64(n)
 		}
 	}
-	if len(groups) < len(g.tallies) { // a group has something measured: only overflow leaves it without a value
+	if len(groups) < len(g.tallies) { // every group has at least one measurement, so only an overflow leaves it without a value
 		res.Reasons = append(res.Reasons, Overflow)
 	}
 	if g.capped {
@@ -308,7 +309,7 @@ func (g *grouped) result() Result {
 	return res
 }
 
-// lastActions is last.
+// lastActions implements last.
 type lastActions struct {
 	n     int
 	last  Last
@@ -325,11 +326,11 @@ func (l *lastActions) add(r *row) {
 
 func (l *lastActions) result() Result { return Result{Value: l.last} }
 
-// topValues is top. It counts at most max values: the newest.
+// topValues implements top. It counts at most max values, those of the newest actions.
 type topValues struct {
 	of     Path
 	n, max int
-	places map[string]int // of each value in counts
+	places map[string]int // index of each value in counts
 	counts Top
 	capped bool
 	texts  *arena
@@ -359,11 +360,11 @@ func (t *topValues) result() Result {
 	return res
 }
 
-// meanVector is mean_embedding, and what cosine compares with.
+// meanVector implements mean_embedding, and the user's side of cosine.
 type meanVector struct {
 	def    *Definition
 	sum    Vector
-	newest millis // time of the first that was added, as of which the others are weighed
+	newest millis // time of the first row, as of which the others are weighed
 	weight float64
 }
 

@@ -7,37 +7,37 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// AttributesRequest is the second of two steps: the first asks for a user's last actions, this one for what is known now
-// of the pins they were on. It is for models that put features together themselves, and for embeddings that are too
-// wide to be stored with every action.
+// AttributesRequest is the second of two steps. The first requests the last actions of a user. The second requests the
+// current attributes of the pins in these actions. It serves models that compute features themselves, and embeddings
+// that are too wide to be stored with every action.
 type AttributesRequest struct {
-	Pins       []schemas.PinID `json:"pins"`                 // 1 to MaxEntities; what comes twice is answered once
-	Embeddings bool            `json:"embeddings,omitempty"` // false: without
+	Pins       []schemas.PinID `json:"pins"`                 // 1 to MaxEntities; repeats are answered once
+	Embeddings bool            `json:"embeddings,omitempty"` // whether to return embeddings
 }
 
-// AttributesAnswer has the attributes of the pins asked for.
+// AttributesAnswer has the attributes of the requested pins.
 type AttributesAnswer struct {
 	Pins     map[schemas.PinID]Attributes `json:"pins"`     // never nil
 	Missing  []MissingPin                 `json:"missing"`  // in the order of the request, never nil
 	Degraded []string                     `json:"degraded"` // as in Answer
 }
 
-// Attributes are a pin's own as of its newest version, under the names that paths have.
+// Attributes is the data of a pin as of its newest version, under the names of paths.
 type Attributes struct {
 	Author     schemas.UserID       `json:"author"`
 	Board      schemas.BoardID      `json:"board,omitempty"`
 	Interests  []schemas.InterestID `json:"interests"`
 	Attributes map[string]string    `json:"attributes"`
-	Embedding  []float32            `json:"embedding,omitempty"` // absent: none, or not asked for
+	Embedding  []float32            `json:"embedding,omitempty"` // absent: none, or not requested
 }
 
-// MissingPin says that there is nothing about a pin in the answer: Unknown, Deadline or Failed.
+// MissingPin says why the answer does not have a pin: Unknown, Deadline or Failed.
 type MissingPin struct {
 	Entity schemas.PinID `json:"entity"`
 	Reason Reason        `json:"reason"`
 }
 
-// Attributes looks pins up by key, within the deadline. Its errors are those of Answer.
+// Attributes looks up pins by key, within the deadline. It returns the same errors as Answer.
 func (s *Service) Attributes(ctx context.Context, req AttributesRequest) (AttributesAnswer, error) {
 	c := &checker{}
 	pins := unique(c, "pins", req.Pins, func(p schemas.PinID) error {
@@ -67,7 +67,7 @@ func (a *AttributesAnswer) add(pin schemas.PinID, f *findings) {
 	switch {
 	case known:
 		found := Attributes{own.Author, own.Board, orEmpty(own.Interests), own.Attributes, own.Embedding}
-		if found.Attributes == nil { // the card is here, and the attributes are not, or not any more
+		if found.Attributes == nil { // the card has arrived; the attributes have not, or were deleted
 			found.Attributes = map[string]string{}
 		}
 		a.Pins[pin] = found
@@ -79,7 +79,7 @@ func (a *AttributesAnswer) add(pin schemas.PinID, f *findings) {
 	a.Missing = append(a.Missing, MissingPin{pin, reason})
 }
 
-// orEmpty has lists written as [] and not as null.
+// orEmpty makes a nil list encode as [] instead of null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -87,8 +87,8 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// within does work with the store within the deadline, unless the store is left alone. The error is that of ctx when the
-// caller has gone.
+// within runs work within the deadline, unless the circuit breaker is open. It returns the error of ctx if the caller
+// has canceled.
 func (s *Service) within(ctx context.Context, work func(context.Context, *findings)) (*findings, error) {
 	f := newFindings()
 	if !s.breaks.allow() {

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// typical is the i-th of many actions: two interests, four attributes, an embedding of 16.
+// typical returns the i-th of many actions: two interests, four attributes, an embedding of 16.
 func typical(user schemas.UserID, i int, age schemas.Micros) *schemas.EnrichedAction {
 	embedding := make([]float32, 16)
 	for j := range embedding {
@@ -35,7 +35,7 @@ func typical(user schemas.UserID, i int, age schemas.Micros) *schemas.EnrichedAc
 	}
 }
 
-// userFeatures are the ten built-in features of a user that most requests ask for.
+// userFeatures returns the ten built-in features of a user that most requests name.
 func userFeatures(b *testing.B) []Definition {
 	defs, err := Parse("f", []byte(`
 features:
@@ -56,7 +56,7 @@ features:
 	return defs
 }
 
-// BenchmarkTenFeaturesOf200Actions has beside it the limit: the same rows read and nothing done with them.
+// BenchmarkTenFeaturesOf200Actions also measures the lower bound: reading the same rows without evaluating them.
 func BenchmarkTenFeaturesOf200Actions(b *testing.B) {
 	store := openTest(b, b.TempDir(), DefaultConfig())
 	const users, each = 1000, 200
@@ -103,7 +103,7 @@ func bareScan(store *EmbeddedStore, user string) error {
 	})
 }
 
-// BenchmarkItems reads the features of a thousand pins that were acted on in every step of a day, or now and then.
+// BenchmarkItems reads the features of a thousand pins with actions in every step of a day, or in some.
 func BenchmarkItems(b *testing.B) {
 	for name, every := range map[string]schemas.Micros{"busy": 1, "ordinary": 24} {
 		b.Run(name, func(b *testing.B) { benchmarkItems(b, every) })
@@ -144,8 +144,8 @@ features:
 	}
 }
 
-// BenchmarkIngest writes actions as the sink does, in batches of what one poll brings, each flushed to the disk: once
-// from records as they are in the topic, once from what they decode to.
+// BenchmarkIngest writes actions as the sink does, in batches of the size of one poll, each synced to disk: once from
+// encoded records, once from decoded ones.
 func BenchmarkIngest(b *testing.B) {
 	const batch = 5000
 	w := newWire(b)

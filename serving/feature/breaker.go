@@ -5,35 +5,34 @@ import (
 	"time"
 )
 
-// breaker leaves a store alone that does not answer: whoever asks for features is told at once that there are none,
-// instead of waiting for the deadline each time, and the store has time to recover. It opens after Config.BreakAfter
-// answers in a row that lacked values because of the store. Config.BreakFor later one answer tries: it closes the
-// breaker, or opens it again.
+// breaker is the circuit breaker of the store. While it is open, answers fail at once instead of at their deadline, and
+// the store can recover. It opens after Config.BreakAfter consecutive answers that lack values because of the store.
+// After Config.BreakFor one answer probes the store: it closes the breaker, or opens it again.
 type breaker struct {
 	after int
 	pause time.Duration
 	now   func() time.Time
 
 	mu      sync.Mutex
-	failed  int       // in a row
-	until   time.Time // while it is open
-	probing bool      // an answer tries
+	failed  int       // consecutive failures
+	until   time.Time // end of the open period
+	probing bool      // an answer is probing the store
 }
 
 func newBreaker(cfg Config, now func() time.Time) *breaker {
 	return &breaker{after: cfg.BreakAfter, pause: cfg.BreakFor, now: now}
 }
 
-// outcome is how it went with the store.
+// outcome is the result of reading from the store.
 type outcome int
 
 const (
 	went    outcome = iota
-	broke           // values are missing because of it
-	unknown         // whoever asked did not wait for it
+	broke           // values are missing because of the store
+	unknown         // the caller canceled before the store answered
 )
 
-// allow says whether the store may be asked. Whoever may tells with done how it went.
+// allow reports whether the store may be read. If it returns true, the caller must call done with the outcome.
 func (b *breaker) allow() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,14 +59,14 @@ func (b *breaker) done(o outcome) {
 	}
 }
 
-// resting says whether the store is left alone for now, and nobody may try.
+// resting reports whether the breaker is open and it is too early for a probe.
 func (b *breaker) resting() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.failed >= b.after && b.now().Before(b.until)
 }
 
-// open says whether the store is left alone, or has yet to answer after that.
+// open reports whether the breaker is open or half-open.
 func (b *breaker) open() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

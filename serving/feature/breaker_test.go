@@ -63,15 +63,15 @@ func TestOneTriesWhileTheBreakerIsOpen(t *testing.T) {
 	}
 }
 
-// The store hangs, is left alone, and is found again when it has recovered; meanwhile answers come at once and nothing
-// piles up.
+// While the store hangs, the breaker opens: answers return at once and no scans pile up. It closes after the store has
+// recovered.
 func TestAHangingStoreIsLeftAloneAndFoundAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
 		release := make(chan struct{})
 		store := &faulty{Store: empty{}, actions: func(context.Context, schemas.UserID) error {
 			if down.Load() {
-				<-release // deaf to its context
+				<-release // ignores its context
 			}
 			return nil
 		}}
@@ -119,7 +119,7 @@ func TestAHangingStoreIsLeftAloneAndFoundAgain(t *testing.T) {
 	})
 }
 
-// cardAlone is a store that has cards of pins, and neither attributes nor embeddings.
+// cardAlone is a store that has cards of pins, but no attributes or embeddings.
 type cardAlone struct{ empty }
 
 func (cardAlone) Pins(_ context.Context, pins []schemas.PinID, _ bool) (map[schemas.PinID]PinAttributes, error) {

@@ -10,16 +10,16 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// An action's row holds what its key does not, in an encoding of its own: five times smaller to scan than the record,
-// as nothing but what a feature asks for is ever taken apart.
+// The row of an action holds what its key does not. The encoding is five times smaller to scan than the record, and a
+// scan decodes only what a feature reads.
 //
 //	version     one byte, actionVersion
 //	texts       verb, object, verb's board, surface, author, board
 //	blocks      interests, actor's interests: texts; verb's, object's, actor's attributes: texts, key and value;
 //	            object's, actor's embedding: float32, little-endian
 //
-// A text and a block are their length in bytes as a uvarint, and the bytes. Lists are without repeats, attributes in the
-// order of their keys, so that the same action is always the same bytes.
+// A text or a block is its length in bytes as a uvarint, followed by the bytes. Lists have no repeats, and attributes
+// are sorted by key, so the same action always has the same bytes.
 const actionVersion = 1
 
 var errCorrupt = errors.New("row is corrupt")
@@ -86,8 +86,8 @@ func textSize(s string) int {
 	return n + len(s)
 }
 
-// row is one action as a scan sees it. Its texts are parts of the bytes it was decoded from, which are a store's own and good
-// until the next row: an aggregate copies what it keeps, which is little of what goes by.
+// row is an action during a scan. Its texts are slices of the encoded row, which belongs to the store and is valid only
+// until the next row. Therefore an aggregate copies what it keeps, which is a small part of the rows.
 type row struct {
 	time      millis
 	actor     []byte
@@ -102,10 +102,10 @@ type row struct {
 	verbAttributes, objectAttributes, actorAttribute []byte // blocks of keys and values
 	objectEmbedding, actorEmbedding                  []byte // blocks of float32
 
-	list [][]byte // what values returned last
+	list [][]byte // the last result of values
 }
 
-// decode reads all but what the key holds.
+// decode reads the fields that are not in the key.
 func (r *row) decode(value []byte) error {
 	if len(value) == 0 || value[0] != actionVersion {
 		return errCorrupt
@@ -127,7 +127,7 @@ func (r *row) decode(value []byte) error {
 	return nil
 }
 
-// cutText takes the first text off s.
+// cutText cuts the first text off s.
 func cutText[T string | []byte](s T) (text, rest T, ok bool) {
 	size, n := uvarint(s)
 	if n <= 0 || size > uint64(len(s)-n) {
@@ -137,7 +137,7 @@ func cutText[T string | []byte](s T) (text, rest T, ok bool) {
 	return s[n:end], s[end:], true
 }
 
-// uvarint is binary.Uvarint, for a string, too. It returns n <= 0 for what is none.
+// uvarint is binary.Uvarint that also accepts a string. It returns n <= 0 if s does not start with a uvarint.
 func uvarint[T string | []byte](s T) (x uint64, n int) {
 	for i := 0; i < len(s) && i < binary.MaxVarintLen64; i++ {
 		b := s[i]
@@ -149,7 +149,7 @@ func uvarint[T string | []byte](s T) (x uint64, n int) {
 	return 0, 0
 }
 
-// values returns what the row has at the path, each value once, until the next call.
+// values returns the values of the row at the path, each once. They are valid until the next call.
 func (r *row) values(p Path) [][]byte {
 	r.list = r.list[:0]
 	switch p.part {
@@ -214,7 +214,7 @@ func (r *row) attribute(block []byte, key string) [][]byte {
 	return r.list
 }
 
-// vector returns the embedding's bytes, four an element; element reads them.
+// vector returns the bytes of an embedding, four per element; see element.
 func (r *row) vector(p Path) []byte {
 	switch p.part {
 	case objectEmbedding:
@@ -232,8 +232,7 @@ func element[T string | []byte](vector T, i int) float64 {
 	return float64(math.Float32frombits(bits))
 }
 
-// appendCounts appends the counts of one step: name and uvarint, in the order of the names. What is not positive is
-// left out.
+// appendCounts appends the counts of one step: name and uvarint, sorted by name. It skips counts that are not positive.
 func appendCounts(dst []byte, counts map[string]int64) []byte {
 	for _, verb := range slices.Sorted(maps.Keys(counts)) {
 		if n := counts[verb]; n > 0 {
@@ -243,7 +242,7 @@ func appendCounts(dst []byte, counts map[string]int64) []byte {
 	return dst
 }
 
-// cutCount takes the first name and count off s.
+// cutCount cuts the first name and count off s.
 func cutCount(s string) (verb string, count uint64, rest string, ok bool) {
 	verb, rest, ok = cutText(s)
 	if !ok {
@@ -263,7 +262,7 @@ func appendFacets(dst []byte, f schemas.Facets) []byte {
 	return appendTexts(dst, members(f.Interests))
 }
 
-// decodeFacets reads what appendFacets wrote.
+// decodeFacets reads the output of appendFacets.
 func decodeFacets(s string) (schemas.Facets, error) {
 	var fields [3]string
 	for i := range fields {
@@ -286,7 +285,7 @@ func decodeFacets(s string) (schemas.Facets, error) {
 	return facets, nil
 }
 
-// decodeAttributes reads what appendAttributes wrote.
+// decodeAttributes reads the output of appendAttributes.
 func decodeAttributes(s string) (map[string]string, error) {
 	block, rest, ok := cutText(s)
 	if !ok || rest != "" {
@@ -304,7 +303,7 @@ func decodeAttributes(s string) (map[string]string, error) {
 	return attributes, nil
 }
 
-// decodeVector reads what appendVector wrote.
+// decodeVector reads the output of appendVector.
 func decodeVector(s string) ([]float32, error) {
 	block, rest, ok := cutText(s)
 	if !ok || rest != "" || len(block)%4 != 0 {

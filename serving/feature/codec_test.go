@@ -38,7 +38,7 @@ func TestARowHasWhatTheActionHas(t *testing.T) {
 	})
 }
 
-// The bytes on disk: a change of them needs another actionVersion.
+// The bytes on disk. Changing them requires another actionVersion.
 func TestRowBytes(t *testing.T) {
 	a := schemas.EnrichedAction{
 		Verb: "save", Object: "pin:1",
@@ -147,7 +147,7 @@ func TestEveryTruncationOfAPinIsCorrupt(t *testing.T) {
 	}
 }
 
-// A day is the steps put last, in their order, whatever the order in which they were put.
+// A day holds the last version of each step, in the order of steps, whatever the order of writes.
 func TestADayHoldsTheLastOfEachStep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d day

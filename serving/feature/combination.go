@@ -6,7 +6,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// combination judges what goes together in a definition, and fills in what depends on other keys.
+// combination checks that the keys of a definition fit together, and sets defaults that depend on other keys.
 func (p *parser) combination(d *Definition, lines keyLines) {
 	for _, key := range []string{"name", "entity", "aggregate"} {
 		if !lines.has(key) {
@@ -34,7 +34,7 @@ func (p *parser) combination(d *Definition, lines keyLines) {
 	p.listLength(d, lines)
 }
 
-// ofPin holds a definition to what the rows of a pin can tell.
+// ofPin checks that the rows of a pin suffice for the definition.
 func (p *parser) ofPin(d *Definition, lines keyLines) {
 	const because = "a pin has counts by verb and time, its actors, and the mean of their embeddings"
 	switch d.Aggregate {
@@ -56,7 +56,7 @@ func (p *parser) ofPin(d *Definition, lines keyLines) {
 	}
 }
 
-// none refuses keys.
+// none reports each of the keys that is present.
 func (p *parser) none(lines keyLines, because string, keys ...string) {
 	for _, key := range keys {
 		if lines.has(key) {
@@ -65,7 +65,7 @@ func (p *parser) none(lines keyLines, because string, keys ...string) {
 	}
 }
 
-// only wants of to be the one path, which is its default.
+// only checks that of is the given path, which is its default.
 func (p *parser) only(d *Definition, path Path, lines keyLines) {
 	if d.Of.isZero() {
 		d.Of = path
@@ -75,7 +75,7 @@ func (p *parser) only(d *Definition, path Path, lines keyLines) {
 	}
 }
 
-// ofPair holds a definition to groups that a pin can be looked up in, or to a vector that it can be compared with.
+// ofPair checks that the definition has groups in which a pin can be looked up, or a vector to compare with the pin's.
 func (p *parser) ofPair(d *Definition, lines keyLines) {
 	switch {
 	case d.Aggregate == Cosine:
@@ -87,7 +87,7 @@ func (p *parser) ofPair(d *Definition, lines keyLines) {
 	}
 }
 
-// ofActions judges group_by, of and verbs of a definition over the actions of a user.
+// ofActions checks group_by, of and verbs of a definition over the actions of a user.
 func (p *parser) ofActions(d *Definition, lines keyLines) {
 	r, _ := d.Aggregate.rule()
 	if !d.GroupBy.isZero() && !r.grouped && d.Aggregate != Cosine {
@@ -113,7 +113,7 @@ func (p *parser) ofActions(d *Definition, lines keyLines) {
 	p.taken(d, r, lines.of("of"))
 }
 
-// taken judges what an aggregate is taken of.
+// taken checks the input of an aggregate.
 func (p *parser) taken(d *Definition, r rule, line int) {
 	switch r.of {
 	case nothing:
@@ -135,7 +135,7 @@ func (p *parser) taken(d *Definition, r rule, line int) {
 	}
 }
 
-// listLength judges n.
+// listLength checks n and sets its default.
 func (p *parser) listLength(d *Definition, lines keyLines) {
 	r, _ := d.Aggregate.rule()
 	switch {
@@ -146,31 +146,32 @@ func (p *parser) listLength(d *Definition, lines keyLines) {
 	}
 }
 
-// decay judges half_life.
+// decay checks half_life.
 func (p *parser) decay(d *Definition, lines keyLines) {
 	if r, _ := d.Aggregate.rule(); d.HalfLife != 0 && !r.decays {
 		p.at(lines.of("half_life"), "half_life: %s does not decay: want none", d.Aggregate)
 	}
 }
 
-// lookedUp judges lookup: it needs the pins' embeddings.
+// lookedUp checks lookup, which requires the pins' embeddings.
 func (p *parser) lookedUp(d *Definition, lines keyLines) {
 	if d.Lookup && (d.Entity == Pin || d.Of.part != objectEmbedding) {
 		p.at(lines.of("lookup"), "lookup: only objectAttributes.embedding of entity user or pair is looked up by key")
 	}
 }
 
-// parts are the names that a ratio gives.
+// parts are the names of the two parts of a ratio.
 type parts struct{ numerator, denominator string }
 
-// ratio is a definition that waits for all others to be read.
+// ratio is a ratio whose parts are resolved after all definitions have been read.
 type ratio struct {
 	index int
 	parts parts
 	lines keyLines
 }
 
-// onlyParts holds a ratio to its parts: whose actions, which window and grouping is theirs to say.
+// onlyParts checks that a ratio has its parts and no keys that belong to the parts, such as the window and the
+// grouping.
 func (p *parser) onlyParts(d *Definition, lines keyLines) {
 	d.Window = 0
 	p.none(lines, "a ratio has those of its parts", "verbs", "window", "where", "group_by", "of", "n", "half_life", "lookup")
@@ -185,7 +186,7 @@ func (p *parser) noParts(d *Definition, lines keyLines) {
 	p.none(lines, string(d.Aggregate)+" is no ratio", "numerator", "denominator")
 }
 
-// ratio finds the parts of a ratio and judges how they go together.
+// ratio resolves the parts of a ratio and checks that they fit together.
 func (p *parser) ratio(defs []Definition, r ratio) {
 	d := &defs[r.index]
 	p.feature = d.Name
@@ -201,11 +202,11 @@ func (p *parser) ratio(defs []Definition, r ratio) {
 	}
 }
 
-// part returns the definition of a name, nil if there is none that a ratio can have.
+// part returns the definition with the name, or nil if it does not exist or cannot be part of a ratio.
 func (p *parser) part(defs []Definition, d *Definition, key, name string, lines keyLines) *Definition {
 	i := slices.IndexFunc(defs, func(other Definition) bool { return other.Name == name })
 	if name == "" {
-		return nil // said before
+		return nil // already reported
 	}
 	if i < 0 {
 		p.at(lines.of(key), "%s %q: there is no such feature in this file", key, name)

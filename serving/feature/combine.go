@@ -8,9 +8,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// What a definition is put together from. Stores evaluate definitions that stand for themselves over rows: scanned says
-// which ones those are, settled makes of their results what was asked for. A ratio is two of them; of a lookup the rows
-// tell how much each pin counts, and the vectors come by key.
+// Combined definitions. Stores evaluate only self-contained definitions. scanned returns those that a definition needs,
+// and settled computes the requested result from theirs. A ratio needs two. For a lookup, the scan returns the weight
+// of each pin, and the vectors are read by key.
 
 // scanned returns the definitions that stores evaluate for d.
 func (d Definition) scanned() []Definition {
@@ -23,8 +23,8 @@ func (d Definition) scanned() []Definition {
 	return []Definition{d}
 }
 
-// settled returns the result of d, given those of scanned. vectors are the embeddings as they are now of the pins that a
-// lookup names.
+// settled returns the result of d from the results of scanned. vectors are the current embeddings of the pins that a
+// lookup needs.
 func (d Definition) settled(parts []Result, vectors map[schemas.PinID][]float32) Result {
 	switch {
 	case d.Aggregate == Ratio:
@@ -35,11 +35,11 @@ func (d Definition) settled(parts []Result, vectors map[schemas.PinID][]float32)
 	return parts[0]
 }
 
-// compiled is a list of definitions with what is scanned for it.
+// compiled is a list of definitions with those that stores evaluate for it.
 type compiled struct {
 	defs    []Definition
 	scanned []Definition
-	from    []int // where those of a definition begin; one more at the end
+	from    []int // index in scanned of the first part of each definition; one more entry at the end
 }
 
 func compile(defs []Definition) compiled {
@@ -51,7 +51,7 @@ func compile(defs []Definition) compiled {
 	return c
 }
 
-// settled returns the results of the definitions, given those of scanned.
+// settled returns the results of the definitions from the results of scanned.
 func (c compiled) settled(results []Result, vectors map[schemas.PinID][]float32) []Result {
 	out := make([]Result, len(c.defs))
 	for i, d := range c.defs {
@@ -60,7 +60,7 @@ func (c compiled) settled(results []Result, vectors map[schemas.PinID][]float32)
 	return out
 }
 
-// lookups returns the pins whose embeddings the i-th definition needs by key, given what was scanned for all.
+// lookups returns the pins whose embeddings the i-th definition needs by key, from the results of scanned.
 func (c compiled) lookups(i int, results []Result) []schemas.PinID {
 	if !c.defs[i].Lookup {
 		return nil
@@ -73,8 +73,8 @@ func (c compiled) lookups(i int, results []Result) []schemas.PinID {
 	return pins
 }
 
-// divide returns a ratio, of a grouping group by group. A group of the denominator that the numerator does not have
-// counts 0 there, if the numerator's aggregate of no actions is 0.
+// divide returns a ratio, group by group if there is a grouping. A group of the denominator that the numerator lacks
+// counts as 0 in the numerator, if the numerator's aggregate of no actions is 0.
 func divide(d Definition, of, by Result) Result {
 	reasons := slices.Compact(slices.Sorted(slices.Values(slices.Concat(of.Reasons, by.Reasons))))
 	switch by := by.Value.(type) {
@@ -116,8 +116,8 @@ func divideGroups(d Definition, of, by Groups, reasons []Reason) Result {
 	return Result{Value: groups, Reasons: reasons}
 }
 
-// lookedUp returns the mean of the vectors of pins, each weighed by its group. Vectors of another length than the one
-// that weighs most in all, of equal ones the longer, are of another model and skipped.
+// lookedUp returns the mean of the pins' vectors, each weighed by its group. It uses the vector length with the largest
+// total weight, or the longer one in a tie. Vectors of other lengths belong to another model and are skipped.
 func lookedUp(of Result, vectors map[schemas.PinID][]float32) Result {
 	groups, ok := of.Value.(Groups)
 	if !ok {
@@ -136,7 +136,7 @@ func lookedUp(of Result, vectors map[schemas.PinID][]float32) Result {
 	return res
 }
 
-// dominant returns the length of the vectors that weigh most together; 0 if there are none that weigh anything.
+// dominant returns the vector length with the largest total weight, or 0 if no vector has a weight.
 func dominant(groups Groups, vectors map[schemas.PinID][]float32) int {
 	weights := map[int]float64{}
 	for pin, weight := range groups {
@@ -166,6 +166,6 @@ func cosine(mean Vector, of []float32, reasons []Reason) Result {
 	if a == 0 || b == 0 {
 		return Result{Reasons: append([]Reason{Empty}, reasons...)}
 	}
-	// The root of each by itself: the product of the squares could overflow.
+	// Take the root of each factor: the product of the squares could overflow.
 	return quotient(min(1, max(-1, dot/math.Sqrt(a)/math.Sqrt(b))), reasons)
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/smartfeed/smartfeed/internal/bounds"
 )
 
-// Config bounds what features may cost. See DefaultConfig.
+// Config limits the cost of features. See DefaultConfig.
 type Config struct {
-	Deadline    time.Duration `yaml:"deadline"`     // of one answer, 1 ms to 1 m, default 500 ms: what is not ready by then is named in missing
-	Concurrency int           `yaml:"concurrency"`  // scans under way in this process, 1 to 1024, default 8
-	MaxActions  int           `yaml:"max_actions"`  // of one user looked at for one answer, the newest, 1 to 10,000,000, default 100,000
-	MaxGroups   int           `yaml:"max_groups"`   // of one value: groups, or different values of distinct and top, 1 to 1,000,000, default 10,000
-	BreakAfter  int           `yaml:"break_after"`  // answers one after the other without all values: then the store is left alone, 1 to 1,000,000, default 20
-	BreakFor    time.Duration `yaml:"break_for"`    // how long, until one answer tries again, 10 ms to 10 m, default 1 s
-	ReloadEvery time.Duration `yaml:"reload_every"` // how often the file of definitions is looked at, 100 ms to 1 h, default 2 s
-	SweepEvery  time.Duration `yaml:"sweep_every"`  // how often expired days are deleted, 1 s to 96 h, default 1 h; reads never show them
+	Deadline    time.Duration `yaml:"deadline"`     // deadline of an answer: 1 ms to 1 m, default 500 ms; later values are listed in missing
+	Concurrency int           `yaml:"concurrency"`  // concurrent scans in this process, 1 to 1024, default 8
+	MaxActions  int           `yaml:"max_actions"`  // newest actions of a user that an answer reads, 1 to 10,000,000, default 100,000
+	MaxGroups   int           `yaml:"max_groups"`   // groups of a value, or distinct values of distinct and top, 1 to 1,000,000, default 10,000
+	BreakAfter  int           `yaml:"break_after"`  // consecutive incomplete answers that open the circuit breaker, 1 to 1,000,000, default 20
+	BreakFor    time.Duration `yaml:"break_for"`    // how long the breaker stays open before an answer probes the store, 10 ms to 10 m, default 1 s
+	ReloadEvery time.Duration `yaml:"reload_every"` // how often the definitions file is checked for changes, 100 ms to 1 h, default 2 s
+	SweepEvery  time.Duration `yaml:"sweep_every"`  // how often expired days are deleted, 1 s to 96 h, default 1 h; reads never return expired actions
 	CacheMaxMB  int           `yaml:"cache_max_mb"` // block cache of the embedded store in MiB, 1 to 65,536, default 64
 }
 
@@ -35,7 +35,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every value that is out of its bounds.
+// Validate reports every value that is out of range.
 func (c Config) Validate() error {
 	return errors.Join(
 		bounds.Within("deadline", c.Deadline, time.Millisecond, time.Minute),

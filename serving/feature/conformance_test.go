@@ -15,7 +15,7 @@ import (
 )
 
 func TestEmbeddedStoreConforms(t *testing.T) {
-	const now = schemas.Micros(1_700_000_000_123_456) // not on a millisecond
+	const now = schemas.Micros(1_700_000_000_123_456) // not a whole millisecond
 	dir := t.TempDir()
 	open := func(cfg feature.Config) *feature.EmbeddedStore {
 		t.Helper()
@@ -36,7 +36,7 @@ func TestEmbeddedStoreConforms(t *testing.T) {
 	conformance.RunFewGroups(t, open(few), now)
 }
 
-// JSON is YAML: what the definitions say of themselves can be read again.
+// Parse reads the JSON of definitions, because JSON is YAML.
 func TestDefinitionsAreReadFromTheirJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := []feature.Definition{conformance.Definitions().Draw(t, "definition")}

@@ -6,25 +6,25 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// What happened to a pin in a day is one row: a thousand pins' features are then a few thousand reads by key, and not
-// hundreds of rows of each. It holds the steps that have something, ascending, each
+// A row holds the counts of a pin for one day. The features of a thousand pins then take a few thousand reads by key
+// instead of hundreds of rows per pin. The row holds the nonempty steps, ascending, each as
 //
 //	number   of the step in its day, a uvarint
 //	counts   appendCounts, as a text
 //	actors   a schemas.Sketch, as a text
 
-// stepsADay is how many steps a day has.
+// stepsADay is the number of steps in a day.
 const stepsADay = dayMillis / stepMillis
 
-// day is the bytes of such a row.
+// day is the encoded row.
 type day []byte
 
-// stepOf returns the number of the step that begins at start.
+// stepOf returns the number of the step that starts at start.
 func stepOf(start millis) uint64 {
 	return uint64((start - millis(dayOf(start))*dayMillis) / stepMillis)
 }
 
-// put returns the row with a step, which replaces what the row had of it.
+// put returns the row with a step, which replaces the previous counts of that step.
 func (d day) put(number uint64, c *schemas.ItemCounts) (day, error) {
 	step := binary.AppendUvarint(nil, number)
 	step = appendText(step, string(appendCounts(nil, c.Counts)))
@@ -49,13 +49,13 @@ func (d day) put(number uint64, c *schemas.ItemCounts) (day, error) {
 	return append(append(append(out, d[:from]...), step...), d[to:]...), nil
 }
 
-// step is one step as a scan sees it.
+// step is a decoded step.
 type step struct {
 	number         uint64
 	counts, actors string
 }
 
-// cutStep takes the first step off s.
+// cutStep cuts the first step off s.
 func cutStep(s string) (first step, rest string, ok bool) {
 	number, n := uvarint(s)
 	if n <= 0 || number >= uint64(stepsADay) {

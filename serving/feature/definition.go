@@ -11,24 +11,24 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Definition is what a feature means. Parse makes them; one that is put together by hand is valid if Parse could have
-// made it.
+// Definition defines a feature. Parse returns definitions; one that is constructed in code is valid if Parse could have
+// returned it.
 type Definition struct {
 	Name        string // [a-z][a-z0-9_]*, at most MaxNameBytes, unique in its file
 	Description string // for people
 	Entity      Entity
-	Verbs       []schemas.Verb // none: all; of a pin all but schemas.ImpressionCount, which counts only where it is named
+	Verbs       []schemas.Verb // none: all; for a pin, all except schemas.ImpressionCount, which counts only if it is listed
 	Window      time.Duration  // a whole number of milliseconds, at most Kept, which is the default
 	Where       []Condition    // all must hold
 	GroupBy     Path           // zero: no grouping
 	Aggregate   Aggregate
-	Of          Path          // zero where the aggregate takes none
-	N           int           // of TakeLast and TakeTop: 1 to MaxN, default DefaultN
-	HalfLife    time.Duration // an action counts half after it; MinHalfLife to MaxHalfLife, 0: all count the same
-	// Lookup takes the pins' embeddings as they are now, by key, where otherwise they are taken as they were stored with
-	// the actions: for vectors too wide to be stored with each action.
+	Of          Path          // zero if the aggregate takes none
+	N           int           // for TakeLast and TakeTop: 1 to MaxN, default DefaultN
+	HalfLife    time.Duration // age at which an action counts half; MinHalfLife to MaxHalfLife, 0: no decay
+	// Lookup takes the current embeddings of the pins, by key, instead of those stored with the actions. It is meant
+	// for vectors that are too wide to be stored with every action.
 	Lookup bool
-	// Of Ratio: two definitions of the same entity and grouping.
+	// Only for Ratio: two definitions with the same entity and grouping.
 	Numerator, Denominator *Definition
 }
 
@@ -52,48 +52,49 @@ const (
 	MaxFileBytes   = 1 << 20
 )
 
-// Entity is whose feature it is.
+// Entity is the kind of subject of a feature.
 type Entity string
 
-// The entities. A pair is a user and a pin: it has the user's value for the pin's own group, and it is named
-// "user:…|pin:…".
+// The entities. A pair is a user and a pin. Its value is the part of the user's value that belongs to the pin. Its name
+// is "user:…|pin:…".
 const (
 	User Entity = "user"
 	Pin  Entity = "pin"
 	Pair Entity = "pair"
 )
 
-// Aggregate is how the actions of a window become a value.
+// Aggregate is the function that turns the actions of a window into a value.
 type Aggregate string
 
-// The aggregates. Mean, Min, Max, MeanEmbedding have no value without something to take it of; the others are 0 or
-// empty then.
+// The aggregates. Mean, Min, Max and MeanEmbedding have no value without input; the others are then 0 or empty.
 const (
-	Count Aggregate = "count" // of actions
+	Count Aggregate = "count" // number of actions
 	Rate  Aggregate = "rate"  // actions per hour of the whole window
-	Sum   Aggregate = "sum"   // of the numbers at Of
-	Mean  Aggregate = "mean"  // likewise
-	Min   Aggregate = "min"   // likewise
-	Max   Aggregate = "max"   // likewise
-	// CountDistinct is the number of different values at Of, by default of objects. Up to ExactDistinct it is exact,
-	// beyond it is the estimate of a schemas.Union, rounded; of a pin, whose actors come as sketches, always.
+	Sum   Aggregate = "sum"   // sum of the numbers at Of
+	Mean  Aggregate = "mean"  // mean of the numbers at Of
+	Min   Aggregate = "min"   // minimum of the numbers at Of
+	Max   Aggregate = "max"   // maximum of the numbers at Of
+	// CountDistinct is the number of distinct values at Of, by default of objects. It is exact up to ExactDistinct.
+	// Above that it is the estimate of a schemas.Union, rounded. For a pin, whose actors come as sketches, it is always
+	// an estimate.
 	CountDistinct Aggregate = "distinct"
 	TakeLast      Aggregate = "last" // the newest N actions
 	TakeTop       Aggregate = "top"  // the N most frequent values at Of, by default objects
-	// MeanEmbedding is the element-wise mean of the embeddings at Of that are as long as the newest one; shorter and
-	// longer ones are of another model and are skipped in silence.
+	// MeanEmbedding is the element-wise mean of the embeddings at Of. Embeddings whose length differs from the newest
+	// one belong to another model and are skipped.
 	MeanEmbedding Aggregate = "mean_embedding"
-	// Cosine, of a pair, is the cosine of the pin's embedding and the user's MeanEmbedding; none where one of the two
-	// is the zero vector, or they differ in length.
+	// Cosine, for a pair, is the cosine of the pin's embedding and the user's MeanEmbedding. There is no value if one
+	// of the vectors is zero or their lengths differ.
 	Cosine Aggregate = "cosine"
-	// Ratio is Numerator divided by Denominator, none where that is 0; with a grouping, group by group.
+	// Ratio is Numerator divided by Denominator; there is no value if Denominator is 0. With a grouping, it divides
+	// group by group.
 	Ratio Aggregate = "ratio"
 )
 
-// ExactDistinct is up to how many different values CountDistinct is exact.
+// ExactDistinct is the number of distinct values up to which CountDistinct is exact.
 const ExactDistinct = 1000
 
-// takes says what an aggregate is taken of.
+// takes is the kind of input of an aggregate.
 type takes uint8
 
 const (
@@ -101,15 +102,15 @@ const (
 	numbersAt
 	valuesAt
 	vectorsAt
-	twoParts // of a ratio
+	twoParts // the two definitions of a ratio
 )
 
-// rule is what goes together with an aggregate.
+// rule says which keys of a definition an aggregate accepts.
 type rule struct {
 	of      takes
-	grouped bool // may have group_by
-	n       bool // has n
-	decays  bool // may have half_life
+	grouped bool // accepts group_by
+	n       bool // takes n
+	decays  bool // accepts half_life
 }
 
 func (a Aggregate) rule() (rule, bool) {
@@ -136,12 +137,12 @@ func (a Aggregate) rule() (rule, bool) {
 	return rule{}, false
 }
 
-// zeroWhenEmpty says that the aggregate of no actions is 0.
+// zeroWhenEmpty reports whether the aggregate of no actions is 0.
 func (a Aggregate) zeroWhenEmpty() bool {
 	return a == Count || a == Rate || a == Sum || a == CountDistinct
 }
 
-// weight returns what an action counts so long after it.
+// weight returns the weight of an action of the given age.
 func (d *Definition) weight(age millis) float64 {
 	if d.HalfLife == 0 {
 		return 1
@@ -149,11 +150,11 @@ func (d *Definition) weight(age millis) float64 {
 	return math.Exp2(-float64(age) / float64(durationMillis(d.HalfLife)))
 }
 
-// isMean says that weights cancel out. Of a mean they are taken as of the newest action and not as of the end of the
-// window, where all of them could be 0.
+// isMean reports whether only the ratio of weights matters. Such weights are taken as of the newest action. As of the
+// end of the window, all of them could be 0.
 func (a Aggregate) isMean() bool { return a == Mean || a == MeanEmbedding || a == Cosine }
 
-// countsItem says whether the definition, of a pin, counts a verb.
+// countsItem reports whether the definition, of entity pin, counts the verb.
 func (d Definition) countsItem(v schemas.Verb) bool {
 	if len(d.Verbs) == 0 {
 		return v != schemas.ImpressionCount
@@ -192,7 +193,7 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	return text, nil
 }
 
-// windowText is empty where a definition has no window of its own.
+// windowText returns "" for a definition without a window of its own.
 func (d Definition) windowText() string {
 	if d.hasNoWindow() {
 		return ""
@@ -200,7 +201,8 @@ func (d Definition) windowText() string {
 	return bounds.Short(d.Window)
 }
 
-// hasNoWindow says of a ratio, which has those of its parts, and of the mean that a pin's row holds.
+// hasNoWindow reports whether the definition has no window: a ratio has the windows of its parts, and the mean of a
+// pin's recent actors is stored as one row.
 func (d Definition) hasNoWindow() bool {
 	return d.Aggregate == Ratio || d.Entity == Pin && d.Aggregate == MeanEmbedding
 }

@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// definitionSet is what can be asked for at one moment.
+// definitionSet holds the definitions that requests can name at one moment.
 type definitionSet struct {
 	inOrder []Definition
 	byName  map[string]Definition
 
 	mu    sync.Mutex
-	known map[string]*chosen // by names; models ask for the same list again and again
+	known map[string]*chosen // by names: models request the same list again and again
 }
 
-// maxKnown bounds the lists of names that are known: beyond it each is put together when it is asked for.
+// maxKnown is the maximum number of cached lists of names. Above it, the list of each request is compiled anew.
 const maxKnown = 256
 
 func newDefinitionSet(defs []Definition) (*definitionSet, error) {
@@ -30,10 +30,10 @@ func newDefinitionSet(defs []Definition) (*definitionSet, error) {
 	return set, nil
 }
 
-// choose returns the definitions of the names, each once. What is wrong with the names is told to c.
+// choose returns the definitions with these names, each once. It reports problems with the names to c.
 func (s *definitionSet) choose(c *checker, names []string) *chosen {
 	key := strings.Join(names, "\x00")
-	unique := strings.Count(key, "\x00") == len(names)-1 // what is asked for may hold one; it is not defined
+	unique := strings.Count(key, "\x00") == len(names)-1 // a requested name may contain the separator; no such name is defined
 	s.mu.Lock()
 	known := s.known[key]
 	s.mu.Unlock()

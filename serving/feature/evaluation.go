@@ -7,9 +7,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Evaluation evaluates definitions of entity user or pair over one user's actions that a store hands in, newest first
-// and by id descending within a millisecond: for stores that do not know rows. Definitions must be ones that stand for
-// themselves; a Service asks for no others. The store holds to Config.MaxActions, and says with StopAt where it stopped.
+// Evaluation evaluates definitions of entity user or pair over the actions of one user, for stores without rows. The
+// store passes the actions newest first, and by id descending within a millisecond. The definitions must be
+// self-contained; a Service requests no others. The store enforces Config.MaxActions and calls StopAt where it stops.
 type Evaluation struct {
 	plan *plan
 	row  row
@@ -18,19 +18,19 @@ type Evaluation struct {
 	any  bool
 }
 
-// NewEvaluation begins an evaluation of one user.
+// NewEvaluation returns an evaluation for one user.
 func NewEvaluation(cfg Config, user schemas.UserID, span Span, defs []Definition) *Evaluation {
 	return &Evaluation{plan: newPlan(defs, span, cfg.MaxGroups), row: row{actor: []byte(user)}}
 }
 
-// Wanted returns the milliseconds of the actions to look at: after < t ≤ upTo.
+// Wanted returns the time range of the actions to pass, in milliseconds: after < t ≤ upTo.
 func (e *Evaluation) Wanted() (after, upTo int64) {
 	return int64(e.plan.widest.after), int64(e.plan.widest.upTo)
 }
 
 var errOrder = errors.New("actions do not come newest first")
 
-// Add takes the next action.
+// Add adds the next action. It returns an error if the action is newer than the previous one.
 func (e *Evaluation) Add(a *schemas.EnrichedAction) error {
 	t := floor(a.Timestamp)
 	if e.any && t > e.last {
@@ -49,15 +49,16 @@ func (e *Evaluation) Add(a *schemas.EnrichedAction) error {
 	return nil
 }
 
-// StopAt says that there may be actions of a time, or before it, that Add is not given: what needs them has the reason Cap.
+// StopAt records that actions at this time or earlier may not have been passed to Add. Definitions that need them get
+// the reason Cap.
 func (e *Evaluation) StopAt(from schemas.Micros) { e.plan.stopAt(floor(from)) }
 
 // Results returns the results in the order of the definitions.
 func (e *Evaluation) Results() []Result { return e.plan.results() }
 
-// Counts returns the result of a definition with the aggregate Count or Rate, without half-life, whose actions a store
-// has counted by itself: in all, or by group where the definition has a grouping,
-// of which there are no more than Config.MaxGroups.
+// Counts returns the result of a definition with the aggregate Count or Rate, without half-life, whose actions the
+// store has counted itself. The counts are a total, or one per group if the definition has a grouping. There are at
+// most Config.MaxGroups groups.
 func (d Definition) Counts(span Span, total float64, groups map[string]float64) Result {
 	res := Result{Value: Number(d.scale(total))}
 	if !d.GroupBy.isZero() {
@@ -73,7 +74,7 @@ func (d Definition) Counts(span Span, total float64, groups map[string]float64) 
 	return res
 }
 
-// Paths returns every path that the definition looks at.
+// Paths returns every path that the definition reads.
 func (d Definition) Paths() []Path {
 	var all []Path
 	for _, c := range d.Where {

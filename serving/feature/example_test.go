@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// A definition, and what it means for three actions.
+// A definition, and its value for three actions.
 func ExampleReference() {
 	definitions, err := feature.Parse("features.yaml", []byte(`
 features:

@@ -10,12 +10,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// now is the moment of every test: not on a millisecond.
+// now is the present time in every test. It is not a whole millisecond.
 const now = schemas.Micros(1_700_000_000_123_456)
 
 const hour = schemas.Micros(3600e6)
 
-// equal is what answers are held to: sums of weights may be added in another order. Counts are whole numbers, and exact.
+// equal compares answers. Weights may be added in another order, so sums may differ slightly. Counts are whole numbers
+// and must be exact.
 var equal = cmp.Options{
 	cmpopts.EquateApprox(1e-9, 1e-12),
 	cmp.Comparer(func(a, b Number) bool {
@@ -23,7 +24,7 @@ var equal = cmp.Options{
 	}),
 }
 
-// valuePaths are all with values, not vectors.
+// valuePaths returns all paths with values instead of vectors.
 func valuePaths() []Path {
 	return []Path{
 		{part: verbPart}, {part: objectPart}, {part: actorPart}, {part: objectAuthor}, {part: objectBoard},
@@ -32,7 +33,7 @@ func valuePaths() []Path {
 	}
 }
 
-// action is one of user:1 with anything in it.
+// action generates arbitrary actions of user:1.
 func action() *rapid.Generator[schemas.EnrichedAction] {
 	return rapid.Custom(func(t *rapid.T) schemas.EnrichedAction {
 		interests := rapid.SliceOfN(rapid.SampledFrom([]schemas.InterestID{"interest:1", "interest:2", "interest:3"}), 0, 3)

@@ -16,45 +16,45 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Writer is what a Sink fills. *EmbeddedStore is one.
+// Writer is the store that a Sink writes to. *EmbeddedStore implements it.
 type Writer interface {
-	Write(batch Batch) error // durable when it returns, repeats change nothing
+	Write(batch Batch) error // durable when it returns; repeats change nothing
 	Marks() (topics.Marks, error)
 	Sweep() error
 }
 
-// DeadLetters takes the records that cannot be read. *topics.Publisher is one.
+// DeadLetters accepts records that cannot be read. *topics.Publisher implements it.
 type DeadLetters interface {
 	// Bury returns when the dead letter is acknowledged.
 	Bury(ctx context.Context, group string, r *kgo.Record, reason string) error
 }
 
-// SinkDeps are the collaborators of a Sink.
+// SinkDeps are the dependencies of a Sink.
 type SinkDeps struct {
 	Kafka       topics.Kafka
 	Streams     *topics.Streams
-	Instance    string // names the process among those that run
-	Store       Writer // of the process's own
+	Instance    string // name of the process, unique among the running ones
+	Store       Writer // of this process
 	DeadLetters DeadLetters
 	Metrics     *Metrics
 	Now         func() time.Time
-	// ActionsElsewhere says that another store has the actions: they are worked off and not written, and how late they are is
-	// not measured here, see Lateness. Default false.
+	// ActionsElsewhere says that another store has the actions. The Sink then reads but does not write them, and does
+	// not measure their lateness; see Lateness. Default false.
 	ActionsElsewhere bool
 }
 
-// Sink fills a feature store from the topics, all partitions of them: each process is a consumer group by itself,
+// Sink fills a feature store from all partitions of the topics. Each process is a consumer group of its own:
 // topics.InstanceGroup of features.
 type Sink struct {
 	cfg      Config
 	deps     SinkDeps
 	inputs   map[string]input
 	watchers watchers
-	newest   atomic.Int64 // arrival, in microseconds, of the newest action written; 0: none
-	waits    atomic.Int64 // likewise of the oldest record that is being written, or could not be; 0: none
+	newest   atomic.Int64 // arrival of the newest written action, in microseconds; 0: none
+	waits    atomic.Int64 // arrival of the oldest record that is being written or could not be written; 0: none
 }
 
-// NewSink makes a sink. It fails when cfg is not valid.
+// NewSink returns a sink. It returns an error if cfg is invalid.
 func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feature sink: %w", err)
@@ -66,8 +66,8 @@ func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
 	return s, nil
 }
 
-// late is how long ago the oldest record arrived that is being written, or could not be: nobody else writes it. It is asked
-// also while a write hangs, or fails again and again.
+// late returns the age of the oldest record that is being written or could not be written. It also works while a write
+// hangs or fails again and again.
 func (s *Sink) late() time.Duration {
 	if at := s.waits.Load(); at != 0 {
 		return max(0, s.deps.Now().Sub(schemas.Micros(at).Time()))
@@ -75,20 +75,19 @@ func (s *Sink) late() time.Duration {
 	return 0
 }
 
-// Watch returns a channel that has something to receive when actions of the user have been written since the last
-// receive. Call stop when done.
+// Watch returns a channel that receives after actions of the user have been written. The caller must call stop.
 func (s *Sink) Watch(user schemas.UserID) (changed <-chan struct{}, stop func()) {
 	return s.watchers.watch(user)
 }
 
-// Fresh returns when the newest action arrived that has been written; not known before the first one.
+// Fresh returns the arrival time of the newest action that has been written. It is unknown before the first one.
 func (s *Sink) Fresh() (arrived time.Time, known bool) {
 	at := s.newest.Load()
 	return schemas.Micros(at).Time(), at != 0
 }
 
-// Run consumes and sweeps until ctx ends (nil) or something breaks (the error). It goes on where the store says, with the
-// oldest records of a topic of which the store knows nothing, and may be called again.
+// Run consumes and sweeps until ctx is done, then returns nil; it returns an error if something fails. It resumes at
+// the store's applied offsets, and at the oldest record of a topic that the store has none of. It may be called again.
 func (s *Sink) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.consume(ctx) })
@@ -119,7 +118,7 @@ func (s *Sink) following() topics.FollowConfig {
 	}
 }
 
-// sweep deletes what has expired, at once and then ever again.
+// sweep deletes expired data at the start and then periodically.
 func (s *Sink) sweep(ctx context.Context) error {
 	tick := time.NewTicker(s.cfg.SweepEvery)
 	defer tick.Stop()
@@ -135,7 +134,7 @@ func (s *Sink) sweep(ctx context.Context) error {
 	}
 }
 
-// handle makes records durable. It returns nil only when all are written or buried.
+// handle writes records durably. It returns nil only after all are written or acknowledged as dead letters.
 func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Marks) error {
 	if len(records) == 0 {
 		return s.deps.Store.Write(Batch{Marks: to})
@@ -148,7 +147,7 @@ func (s *Sink) handle(ctx context.Context, records []*kgo.Record, to topics.Mark
 	return nil
 }
 
-// oldest is when the first of the outside events arrived that the records go back to.
+// oldest returns the earliest arrival time of the external events that caused the records.
 func oldest(records []*kgo.Record) schemas.Micros {
 	first := topics.SinceOf(records[0])
 	for _, r := range records[1:] {
@@ -179,7 +178,7 @@ func (s *Sink) work(ctx context.Context, records []*kgo.Record, to topics.Marks)
 	return nil
 }
 
-// noteArrivals notes how far the store is. One Run at a time calls it.
+// noteArrivals records how fresh the store is. Only one Run at a time calls it.
 func (s *Sink) noteArrivals(records []*kgo.Record) {
 	newest, first := s.newest.Load(), schemas.Micros(math.MaxInt64)
 	for _, r := range records {
@@ -194,7 +193,7 @@ func (s *Sink) noteArrivals(records []*kgo.Record) {
 	}
 }
 
-// bury sends a bad record to the dead letters; any other failure it returns.
+// bury sends a bad record to the dead-letter topic. It returns any other error.
 func (s *Sink) bury(ctx context.Context, r *kgo.Record, err error) error {
 	var bad *schemas.BadRecordError
 	if !errors.As(err, &bad) {
@@ -221,7 +220,7 @@ func (s *Sink) measure(b Batch) {
 // input reads one record of a topic into a batch.
 type input = func(b *Batch, r *kgo.Record) error
 
-// inputs is the whole topology: each topic with what of it is written.
+// inputs is the whole topology: each topic and what is written from it.
 func inputs(s *topics.Streams) map[string]input {
 	return map[string]input{
 		s.ActionsEnriched.Name: topics.Into(s.ActionsEnriched, checkAction, func(b *Batch, a *schemas.EnrichedAction, _ *kgo.Record) { b.Actions = append(b.Actions, a) }),

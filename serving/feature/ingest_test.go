@@ -67,7 +67,7 @@ func newWire(t testing.TB) *wire {
 	return w
 }
 
-// first is the process whose sink stands for all where there is one.
+// first is the instance name of the process in tests with a single sink.
 const first = "127.0.0.1:1"
 
 func (w *wire) sink(t testing.TB, store Writer, letters DeadLetters) *Sink {
@@ -96,7 +96,7 @@ func sinkWith(t testing.TB, deps SinkDeps) *Sink {
 	return s
 }
 
-// produce sends values under a key and waits for the acknowledgements.
+// produce sends values with a key and waits for the acknowledgements.
 func (w *wire) produce(t testing.TB, topic, key string, values ...[]byte) {
 	t.Helper()
 	client, err := w.kafka.Client()
@@ -122,7 +122,7 @@ func encoded[T any](t testing.TB, s topics.Stream[T], rec *T) []byte {
 	return value
 }
 
-// running starts a Run and returns how to end it and get its error.
+// running starts run. The returned function stops it and returns its error.
 func running(t testing.TB, run func(context.Context) error) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -138,7 +138,7 @@ func running(t testing.TB, run func(context.Context) error) (stop func() error) 
 	return stop
 }
 
-// lag is how many records of its topics the first process has not committed, markers included.
+// lag returns how many records of its topics, including markers, the first process has not committed.
 func (w *wire) lag(t testing.TB) int64 {
 	t.Helper()
 	return w.lagOf(t, first)
@@ -180,7 +180,7 @@ func TestActionsBecomeFeatures(t *testing.T) {
 		w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, a))
 	}
 	start := now / schemas.ItemStep * schemas.ItemStep
-	for n := range int64(3) { // a later record of a step replaces the earlier
+	for n := range int64(3) { // a later record of a step replaces the earlier one
 		counts := &schemas.ItemCounts{Pin: "pin:1", Start: start, Counts: map[string]int64{"save": n + 5}}
 		w.produce(t, topics.ItemFeatures, "pin:1", encoded(t, w.streams.ItemFeatures, counts))
 	}
@@ -225,8 +225,8 @@ func TestActionsBecomeFeatures(t *testing.T) {
 	}
 }
 
-// Where another store has the actions, what is known of pins is written, actions are worked off all the same, bad ones
-// included, and those of a time before that are left to expire.
+// If another store has the actions, the sink writes the data of pins. It still processes actions, including bad ones,
+// without writing them. Actions that were written before are left to expire.
 func TestActionsThatAnotherStoreHasAreNotWritten(t *testing.T) {
 	w := newWire(t)
 	mustWrite(t, w.store, saves("user:before", 2, now))
@@ -330,19 +330,19 @@ func (w *wire) deadLetters(t *testing.T, n int) []*schemas.DeadLetter {
 	return out
 }
 
-// failing is a store that fails its first writes, before or after they took effect, and dead letters that fail at first.
+// failing is a store whose first writes fail, before or after taking effect, and whose first dead letters fail.
 type failing struct {
 	*EmbeddedStore
 	mu     sync.Mutex
 	before int // writes that fail without effect
-	after  int // writes that fail with their effect
-	bury   int // letters that fail
+	after  int // writes that fail after taking effect
+	bury   int // dead letters that fail
 	hits   int
 }
 
 var errBroken = errors.New("broken")
 
-// take says whether one more of a fault is due.
+// take decrements n and reports whether it was positive.
 func (f *failing) take(n *int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -367,7 +367,7 @@ func (f *failing) Write(b Batch) error {
 	return nil
 }
 
-// hangingStore holds its writes until it is told what becomes of them.
+// hangingStore blocks its writes until the test decides their outcome.
 type hangingStore struct {
 	*EmbeddedStore
 	begun    chan struct{}
@@ -382,8 +382,8 @@ func (h hangingStore) Write(b Batch) error {
 	return h.EmbeddedStore.Write(b)
 }
 
-// Features are late for as long as a write hangs, and until what failed is written, however often it is tried; not for
-// actions that happened long ago and are there.
+// Features are late while a write hangs and until a failed write succeeds, however often it is retried. Old actions
+// that are already in the store do not count.
 func TestFreshnessIsToldWhileTheStoreFails(t *testing.T) {
 	w := newWire(t)
 	store := hangingStore{w.store, make(chan struct{}), make(chan error)}
@@ -399,7 +399,7 @@ func TestFreshnessIsToldWhileTheStoreFails(t *testing.T) {
 	}
 	late := saves("user:1", 1, schemas.MicrosOf(time.Now().Add(-2*time.Hour))).Actions[0]
 	w.produce(t, topics.ActionsEnriched, "user:1", encoded(t, w.streams.ActionsEnriched, late))
-	for hours := range 3 { // the supervisor starts it again each time
+	for hours := range 3 { // the supervisor restarts it each time
 		ran := make(chan error, 1)
 		go func() { ran <- sink.Run(t.Context()) }()
 		<-store.begun
@@ -433,8 +433,8 @@ func (f failingLetters) Bury(ctx context.Context, group string, r *kgo.Record, r
 	return f.to.Bury(ctx, group, r, reason)
 }
 
-// A supervisor calls Run again after each error: nothing is lost, nothing doubled. What was written before the failure is
-// marked as written and does not come again, so each round brings something new.
+// A supervisor calls Run again after each error: nothing is lost or doubled. Data that was written before the failure
+// has its offset stored and is not read again, so each round produces something new.
 func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
 	w := newWire(t)
 	f := &failing{EmbeddedStore: w.store, before: 2, after: 2, bury: 2}
@@ -464,7 +464,7 @@ func TestNothingIsCommittedBeforeItIsWritten(t *testing.T) {
 	}
 }
 
-// What a transaction took back is not a feature.
+// An aborted transaction does not affect features.
 func TestOnlyCommittedRecordsCount(t *testing.T) {
 	w := newWire(t)
 	tx, err := w.kafka.Client(kgo.TransactionalID("test"))
@@ -493,7 +493,7 @@ func TestOnlyCommittedRecordsCount(t *testing.T) {
 	}
 }
 
-// holdsAll holds that a store has the saves of ten users, and nothing of them twice, and a pin.
+// holdsAll checks that a store has the saves of ten users, each once, and a pin.
 func holdsAll(t *testing.T, who string, store *EmbeddedStore) {
 	t.Helper()
 	if got := rowsOf(t, store, actionTable); got != 10 {
@@ -505,8 +505,8 @@ func holdsAll(t *testing.T, who string, store *EmbeddedStore) {
 	}
 }
 
-// Each of two processes has everything in its store, one whose directory was lost is filled again, and one that was there
-// goes on where it was, though the brokers have forgotten where that is.
+// Each of two processes has all data in its store. A process that lost its directory fills its store again. One that
+// kept it resumes at its stored offsets, although the brokers have lost the committed ones.
 func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 	w := newWire(t)
 	for i := range 10 {
@@ -550,7 +550,7 @@ func TestEveryProcessHoldsFeaturesWhole(t *testing.T) {
 	holdsAll(t, "the second, which had lost all", empty)
 }
 
-// counting counts what is written.
+// counting counts the written records.
 type counting struct {
 	*EmbeddedStore
 	records int
@@ -561,7 +561,7 @@ func (c *counting) Write(b Batch) error {
 	return c.EmbeddedStore.Write(b)
 }
 
-// forget has the brokers forget how far a process is.
+// forget deletes the committed offsets of a process.
 func (w *wire) forget(t *testing.T, instance string) {
 	t.Helper()
 	admin, err := w.kafka.Admin()
@@ -574,7 +574,7 @@ func (w *wire) forget(t *testing.T, instance string) {
 	}
 }
 
-// A topic that was deleted and made anew begins with offsets that the store has passed: it is read from its beginning.
+// A recreated topic starts at offsets that the store has already applied. It is read from the start.
 func TestATopicThatIsMadeAnewIsReadWhole(t *testing.T) {
 	w := newWire(t)
 	for range 5 {
@@ -597,7 +597,7 @@ func TestATopicThatIsMadeAnewIsReadWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := &schemas.EnrichedAction{ID: "other", Actor: "user:key", Verb: "save", Object: "pin:1", Timestamp: now}
-	for range 7 { // more than there were, so that the old offset is none that the topic lacks
+	for range 7 { // more than before, so that the old offset exists in the new topic
 		w.produce(t, topics.ActionsEnriched, "user:key", encoded(t, w.streams.ActionsEnriched, second))
 		second.ID += "x"
 	}

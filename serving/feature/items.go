@@ -6,26 +6,26 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// itemPlan evaluates definitions of entity pin over the days of one pin after the other.
+// itemPlan evaluates definitions of entity pin over the days of a pin, for one pin after another.
 type itemPlan struct {
 	now      millis
-	counts   bool // a definition is over steps
+	counts   bool // a definition reads steps
 	means    bool // a definition is the mean of recent actors
 	features []plannedItem
-	mean     []float32 // of the present pin's recent actors; empty: none
+	mean     []float32 // mean of the present pin's recent actors; empty: none
 }
 
 type plannedItem struct {
 	def     *Definition
 	after   millis         // the last millisecond before the window
-	weights []float64      // what a step counts, by its age in steps; NaN: not yet known
-	total   float64        // of the present pin, where there is no grouping
-	groups  []verbCount    // of the present pin: so few that to look through them is faster than a map
-	actors  *schemas.Union // of the present pin; nil where actors are not verbCount
-	reached bool           // by the window: the present step
+	weights []float64      // weight of a step by its age in steps; NaN: not computed yet
+	total   float64        // of the present pin, if there is no grouping
+	groups  []verbCount    // of the present pin; so few that a linear search is faster than a map
+	actors  *schemas.Union // of the present pin; nil if the definition does not count actors
+	reached bool           // the window contains the present step
 }
 
-// verbCount is what a verb counts.
+// verbCount is the weighted count of a verb.
 type verbCount struct {
 	verb string
 	n    float64
@@ -49,7 +49,7 @@ func newItemPlan(defs []Definition, now millis) *itemPlan {
 	return p
 }
 
-// begin forgets the pin before.
+// begin resets the plan for the next pin.
 func (p *itemPlan) begin() {
 	p.mean = nil
 	for i := range p.features {
@@ -61,7 +61,7 @@ func (p *itemPlan) begin() {
 	}
 }
 
-// first returns the earliest start of a step that the widest window reaches into.
+// first returns the earliest start of a step within the widest window.
 func (p *itemPlan) first() millis {
 	first := p.now
 	for i := range p.features {
@@ -70,7 +70,7 @@ func (p *itemPlan) first() millis {
 	return first
 }
 
-// addDay gives each step of a day to every definition whose window reaches into it.
+// addDay adds each step of a day to every definition whose window contains it.
 func (p *itemPlan) addDay(number int32, row string) error {
 	for row != "" {
 		s, rest, ok := cutStep(row)
@@ -112,8 +112,8 @@ func (p *itemPlan) addStep(start millis, s step) error {
 	return nil
 }
 
-// weight returns what a step counts that began so long ago. Of all pins the ages are the same: all steps begin at
-// multiples of their length.
+// weight returns the weight of a step of the given age. All steps start at multiples of their length, so all pins share
+// the same ages.
 func (f *plannedItem) weight(age millis) float64 {
 	if f.def.HalfLife == 0 {
 		return 1

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendJSON appends what json.Marshal makes of the answer, byte for byte: an answer has up to MaxAnswers values, and
-// most of the time of a large one would go into finding out by reflection what each of them is.
+// AppendJSON appends the same bytes as json.Marshal. An answer has up to MaxAnswers values, and the reflection of
+// encoding/json would take most of the time of a large one.
 func (a Answer) AppendJSON(dst []byte) ([]byte, error) {
 	dst = append(dst, `{"values":`...)
 	dst = appendObject(dst, a.Values, func(dst []byte, of map[string]Value) []byte { return appendObject(dst, of, appendValue) })
@@ -55,7 +55,7 @@ func appendValue(dst []byte, v Value) []byte {
 	return append(dst, "null"...)
 }
 
-// appendObject writes the keys in their order.
+// appendObject writes an object with sorted keys.
 func appendObject[T any](dst []byte, m map[string]T, value func([]byte, T) []byte) []byte {
 	if m == nil {
 		return append(dst, "null"...)
@@ -84,18 +84,18 @@ func appendList[T any](dst []byte, list []T, value func([]byte, T) []byte) []byt
 	return append(dst, ']')
 }
 
-// appendString writes a text. What has to be escaped is rare, and left to encoding/json.
+// appendString writes a text. Texts that need escaping are rare and go through encoding/json.
 func appendString[T ~string](dst []byte, s T) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == 0x7f {
-			text, _ := json.Marshal(string(s)) // of a string: never an error
+			text, _ := json.Marshal(string(s)) // never an error for a string
 			return append(dst, text...)
 		}
 	}
 	return append(append(append(dst, '"'), s...), '"')
 }
 
-// appendNumber writes a finite number as encoding/json does: as ECMAScript does.
+// appendNumber writes a finite number as encoding/json and ECMAScript do.
 func appendNumber(dst []byte, x float64) []byte {
 	abs := math.Abs(x)
 	if abs == 0 || abs >= 1e-6 && abs < 1e21 {
@@ -112,7 +112,7 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return append(t.AppendFormat(append(dst, '"'), time.RFC3339Nano), '"')
 }
 
-// UnmarshalJSON reads what AppendJSON writes. An empty list may have been a Last or a Top: it becomes a Last.
+// UnmarshalJSON reads the output of AppendJSON. An empty list, which was a Last or a Top, becomes a Last.
 func (a *Answer) UnmarshalJSON(text []byte) error {
 	type plain Answer // without this method
 	var raw struct {
@@ -137,7 +137,7 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// parseValue tells by its form what a value is.
+// parseValue derives the type of a value from its form.
 func parseValue(text json.RawMessage) (Value, error) {
 	switch {
 	case bytes.Equal(text, []byte("null")):

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// answers are random ones, with texts and numbers as they may be.
+// answers generates random answers with all kinds of texts and numbers.
 func answers() *rapid.Generator[Answer] {
 	texts := rapid.OneOf(rapid.SampledFrom([]string{"", "user:1", `a"b\c`, "<&>", "\u2028\x7f\x00", "é😀", "\xff\xfe", "interest:tea"}), rapid.String())
 	numbers := rapid.OneOf(rapid.Float64(), rapid.Map(rapid.IntRange(-1000, 1000), func(i int) float64 { return float64(i) }),
@@ -66,7 +66,7 @@ func TestAnAnswerIsWrittenAsEncodingJSONWritesIt(t *testing.T) {
 		a := answers().Draw(t, "answer")
 		want, err := json.Marshal(a)
 		if err != nil {
-			t.Skip(err) // not finite: no answer has it
+			t.Skip(err) // not finite: no answer contains it
 		}
 		got, err := a.AppendJSON(nil)
 		if err != nil || string(got) != string(want) {
@@ -93,7 +93,7 @@ func TestAnAnswerIsReadAsItWasWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var want, got any // not byte for byte: what is no UTF-8 may become one key twice
+		var want, got any // not byte by byte: invalid UTF-8 may produce the same key twice
 		if err := errors.Join(json.Unmarshal(text, &want), json.Unmarshal(again, &got)); err != nil {
 			t.Fatal(err)
 		}

@@ -8,19 +8,19 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// The keys of the embedded store. Numbers are big-endian with the sign turned around, so that bytes sort as times do.
+// The keys of the embedded store. Numbers are big-endian with the sign bit inverted, so that bytes sort like numbers.
 //
 //	'a' day  actor 0x00  time, id: both descending  → appendAction
-//	'i' day  pin   0x00                             → day: what happened to the pin
+//	'i' day  pin   0x00                             → day: the counts of the pin
 //	'p' pin  0x00  'c'                              → rank, deleted, appendFacets: the newest card
 //	'p' pin  0x00  'v'                              → rank, appendAttributes: those of the newest version
 //	'p' pin  0x00  'e'                              → rank, appendVector: the newest version's embedding
 //	'p' pin  0x00  'm'                              → appendVector: the mean of recent actors' embeddings
-//	'o' topic 0x00  partition                       → topics.Mark: how far it is applied
+//	'o' topic 0x00  partition                       → topics.Mark: the applied offset
 //
-// The day stands before the actor because of how actions leave: after 96 hours a whole day of all actors goes with one
-// range deletion, for which Pebble drops files without reading them. Deleting each actor's tail would leave a range
-// tombstone an actor in the way of every scan. The price is one seek a day, at most five, for each scan.
+// The day precedes the actor because of how actions expire. After 96 hours, one range deletion removes a whole day of
+// all actors, and Pebble drops the files without reading them. Deleting the tail of each actor would leave one range
+// tombstone per actor in the way of every scan. The price is one seek per day, at most five, for each scan.
 const (
 	actionTable = 'a'
 	itemTable   = 'i'
@@ -55,7 +55,7 @@ func appendMillis(dst []byte, t millis) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(t)^1<<63)
 }
 
-// dayPrefix starts the keys of one owner's rows of one day.
+// dayPrefix returns the prefix of the keys of one owner and day.
 func dayPrefix(dst []byte, table byte, day int32, owner string) []byte {
 	return append(append(appendDay(dst, table, day), owner...), 0)
 }
@@ -66,10 +66,10 @@ func actionKey(dst []byte, actor schemas.UserID, t millis, id string) []byte {
 	for i := range len(id) {
 		dst = append(dst, ^id[i])
 	}
-	return append(dst, 0xff) // the longer of two ids with one beginning comes first: no id has a byte 0x00
+	return append(dst, 0xff) // if one id is a prefix of another, the longer comes first: no id has a byte 0x00
 }
 
-// cutActionKey reads the time from what follows the prefix in the key of an action.
+// cutActionKey reads the time from the part of an action's key after the prefix.
 func cutActionKey(rest []byte) (t millis, ok bool) {
 	if len(rest) < 8 {
 		return 0, false

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Lateness measures how late actions are in a store that takes them from the topic by itself, where no Sink sees them come.
+// Lateness measures the lag of actions in a store that consumes the topic itself, without a Sink.
 //
-// The gauge of freshness is how long ago everything that had arrived was last known to be in the store. So it is at most Every
-// while the store keeps up, the age of the oldest action that is not there while it does not, and grows on when nobody
-// can say. That of a Sink means the same, but that it knows at any moment. The histogram of lateness is given the age of that
-// action, 0 for none, at each look that found out.
+// The freshness gauge is the time since all arrived actions were last known to be in the store. While the store keeps
+// up, it is at most Every. While it does not, the gauge is the age of the oldest action that is not in the store. It
+// keeps growing while that is unknown. The gauge of a Sink has the same meaning, but is exact at any moment. After each
+// successful check, the lateness histogram observes the age of that action, 0 for none.
 type Lateness struct {
-	Every   time.Duration                                            // between two looks; default 5 s: a dozen of them are a minute
+	Every   time.Duration                                            // interval between two checks; default 5 s: a dozen of them are a minute
 	Oldest  func(ctx context.Context) (arrived time.Time, err error) // of the actions that are not in the store; zero: all are
 	Metrics *Metrics
 	Log     *slog.Logger
 	Now     func() time.Time
 }
 
-// Run looks ever again until ctx ends; it returns nil. What cannot be found out is logged once, until it can.
+// Run checks periodically until ctx is done, and returns nil. It logs the first of several failed checks in a row.
 func (l Lateness) Run(ctx context.Context) error {
-	var whole atomic.Pointer[time.Time] // the moment by which all that had arrived was in the store, as far as is known
+	var whole atomic.Pointer[time.Time] // time up to which all arrived actions are known to be in the store
 	began := l.Now()
 	whole.Store(&began)
 	l.Metrics.tell(func() time.Duration { return l.ago(*whole.Load()) })
@@ -51,7 +51,7 @@ func (l Lateness) Run(ctx context.Context) error {
 	}
 }
 
-// look returns the moment by which all that had arrived is in the store.
+// look returns the time up to which all arrived actions are in the store.
 func (l Lateness) look(ctx context.Context) (time.Time, error) {
 	began := l.Now()
 	oldest, err := l.Oldest(ctx)
@@ -61,5 +61,5 @@ func (l Lateness) look(ctx context.Context) (time.Time, error) {
 	return oldest, err
 }
 
-// ago is how long ago a moment was.
+// ago returns the time since at.
 func (l Lateness) ago(at time.Time) time.Duration { return max(0, l.Now().Sub(at)) }

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A store that keeps up is fresh; while it does not, the gauge is the age of the oldest action that it lacks; and while nobody
-// can say it grows with the time, whatever it was before.
+// A store that keeps up is fresh. While it lags, the gauge is the age of the oldest missing action. While the lag is
+// unknown, the gauge grows with time from its last value.
 func TestLatenessIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
@@ -65,7 +65,7 @@ func TestLatenessIsSeen(t *testing.T) {
 	})
 }
 
-// observed returns sum and count of a histogram.
+// observed returns the sum and count of a histogram.
 func observed(t *testing.T, reg *prometheus.Registry, name string) (sum float64, n uint64) {
 	t.Helper()
 	families, err := reg.Gather()

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the counters of a Service and a Sink, one set a process.
+// Metrics are the metrics of a Service and a Sink, one set per process.
 type Metrics struct {
 	answers  prometheus.Histogram
 	degraded *prometheus.CounterVec
@@ -19,10 +19,10 @@ type Metrics struct {
 	since    prometheus.Histogram
 	open     prometheus.Gauge
 	stale    prometheus.Gauge
-	late     atomic.Pointer[func() time.Duration] // asked at each look of Prometheus; nil: nothing is late
+	late     atomic.Pointer[func() time.Duration] // called at each scrape of Prometheus; nil: nothing is late
 }
 
-// NewMetrics registers the metrics. It fails when reg has one of them already.
+// NewMetrics registers the metrics. It returns an error if reg has one of them already.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		answers: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -49,7 +49,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		since: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "smartfeed_features_since_seconds",
 			Help:    "Time from when the first action of a batch arrived to when features count it. With Pinot: how long the oldest action that they lack has waited, at each look.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16), // 1 ms to 33 s: a second is promised
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16), // 1 ms to 33 s; the objective is one second
 		}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "smartfeed_features_breaker_open",
@@ -74,7 +74,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// tell has the gauge of freshness ask late for how long what has arrived has waited, the oldest of it.
+// tell sets the function that the freshness gauge calls: the age of the oldest record that waits to be written.
 func (m *Metrics) tell(late func() time.Duration) { m.late.Store(&late) }
 
 func (m *Metrics) freshness() float64 {

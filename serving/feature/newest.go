@@ -10,19 +10,19 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// rankBytes is how long the rank of a pin's row is, the version by which the newer of two is known.
+// rankBytes is the length of a rank: the version at the start of a pin's row, by which the newer row wins.
 const rankBytes = 8
 
-// appendRank starts the value of a pin's row.
+// appendRank appends the rank of a pin's row.
 func appendRank(dst []byte, v schemas.Version) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(v)^1<<63)
 }
 
-// newestMerger keeps of all values put under a key the one with the highest rank, and of equal ranks the greater in
-// bytes: writers need not read, and any order and repetition ends in the same row.
+// newestMerger keeps the value with the highest rank of a key, and of equal ranks the greater bytes. Writers need no
+// read, and any order and repetition ends in the same row.
 func newestMerger() *pebble.Merger {
 	return &pebble.Merger{
-		Name: "smartfeed.feature.newest", // stored in the files: another name refuses to open them
+		Name: "smartfeed.feature.newest", // stored in the files: they cannot be opened with another name
 		Merge: func(_, value []byte) (pebble.ValueMerger, error) {
 			return &newest{value: bytes.Clone(value)}, nil
 		},
@@ -31,7 +31,7 @@ func newestMerger() *pebble.Merger {
 
 type newest struct{ value []byte }
 
-// MergeNewer takes another value put under the key.
+// MergeNewer merges a newer value of the key.
 func (n *newest) MergeNewer(value []byte) error {
 	if bytes.Compare(value, n.value) > 0 {
 		n.value = append(n.value[:0], value...)

@@ -6,9 +6,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// pick returns a pair's value out of the user's groups: the number of the pin's own group; over a list attribute the
-// groups that are the pin's. A group without actions has what the aggregate has without actions, in a list it is left
-// out. Of Cosine the user's value is a vector, which is compared with the pin's.
+// pick selects the value of a pair from the user's groups: the number of the pin's group, or for a list attribute the
+// pin's groups. A group without actions has the aggregate's value of no actions; in a list it is omitted. For Cosine,
+// the user's value is a vector, which pick compares with the pin's.
 func pick(def Definition, of Result, pin schemas.PinID, own PinAttributes, known bool) Result {
 	if mean, ok := of.Value.(Vector); ok {
 		if !known {
@@ -37,10 +37,10 @@ func pickOne(def Definition, groups Groups, name string, reasons []Reason) Resul
 	x, ok := groups[name]
 	switch {
 	case ok:
-		// What overflowed is another group.
+		// Another group overflowed.
 		return Result{Value: Number(x), Reasons: slices.DeleteFunc(slices.Clone(reasons), isOverflow)}
 	case slices.ContainsFunc(reasons, isOverflow):
-		return Result{Reasons: reasons} // perhaps this one
+		return Result{Reasons: reasons} // this group may have overflowed
 	case def.Aggregate.zeroWhenEmpty():
 		return Result{Value: Number(0), Reasons: reasons}
 	}
@@ -49,7 +49,7 @@ func pickOne(def Definition, groups Groups, name string, reasons []Reason) Resul
 
 func isOverflow(r Reason) bool { return r == Overflow }
 
-// of returns the groups of these names that there are.
+// of returns the groups with these names that exist.
 func (g Groups) of(names []string) Groups {
 	out := Groups{}
 	for _, name := range names {

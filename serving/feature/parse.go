@@ -24,18 +24,18 @@ import (
 //go:embed features.yaml
 var Builtin string
 
-// builtinName stands for the file in errors about Builtin.
+// builtinName is the file name in errors about Builtin.
 const builtinName = "built-in features.yaml"
 
-// Mistake is one problem of a definition file.
+// Mistake is a problem of a definitions file.
 type Mistake struct {
 	File    string
 	Line    int    // from 1
-	Feature string // name of the definition; "" where there is none
+	Feature string // name of the definition; "" if there is none
 	Problem string
 }
 
-// Error names the file, the line and the feature.
+// Error returns the problem with the file, the line and the feature.
 func (e *Mistake) Error() string {
 	if e.Feature == "" {
 		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem)
@@ -43,8 +43,8 @@ func (e *Mistake) Error() string {
 	return fmt.Sprintf("%s:%d: feature %s: %s", e.File, e.Line, e.Feature, e.Problem)
 }
 
-// Load reads the definitions of a file; of Builtin if path is empty. Its errors are those of Parse, and that the file
-// cannot be read or is larger than MaxFileBytes.
+// Load reads the definitions from a file, or from Builtin if path is empty. It returns the errors of Parse. It also
+// returns an error if the file cannot be read or is larger than MaxFileBytes.
 func Load(path string) ([]Definition, error) {
 	if path == "" {
 		return Parse(builtinName, []byte(Builtin))
@@ -56,8 +56,8 @@ func Load(path string) ([]Definition, error) {
 	return Parse(path, text)
 }
 
-// Parse reads definitions in the form of features.yaml, in the order of the file. All mistakes are reported at once: a
-// join of *Mistake, each with the line that it is about. name stands for the file in them.
+// Parse reads definitions in the form of features.yaml, in the order of the file. It reports all mistakes at once, as a
+// join of *Mistake, each with its line. name is the file name in the mistakes.
 func Parse(name string, text []byte) ([]Definition, error) {
 	p := &parser{file: name}
 	defs := p.document(text)
@@ -70,8 +70,8 @@ func Parse(name string, text []byte) ([]Definition, error) {
 // parser collects mistakes while it reads.
 type parser struct {
 	file     string
-	feature  string // being read
-	parts    parts  // of it
+	feature  string // the definition that is being read
+	parts    parts  // the parts of that definition
 	mistakes []error
 }
 
@@ -87,7 +87,7 @@ func (p *parser) document(text []byte) []Definition {
 	return p.top(root)
 }
 
-// root returns the one thing that the text holds, nil if there is none.
+// root returns the single node of the text, or nil if there is none.
 func (p *parser) root(text []byte) *yaml.Node {
 	if len(text) > MaxFileBytes {
 		p.at(1, "more than %d bytes", MaxFileBytes)
@@ -109,7 +109,7 @@ func (p *parser) root(text []byte) *yaml.Node {
 	return resolve(root.Content[0])
 }
 
-// syntax reports an error of the YAML library, which names the line in its text.
+// syntax reports an error of the YAML library, whose text contains the line.
 func (p *parser) syntax(err error) {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
@@ -165,7 +165,7 @@ func (p *parser) definitions(list *yaml.Node) []Definition {
 	return defs
 }
 
-// keyLines tells where the keys of a definition stand.
+// keyLines holds the lines of the keys of a definition.
 type keyLines struct {
 	start int
 	keys  map[string]int
@@ -191,7 +191,7 @@ func (p *parser) definition(n *yaml.Node) (Definition, keyLines) {
 		lines.keys[key.Value] = key.Line
 		p.key(&d, key, value)
 	}
-	// What goes together is judged only where each key by itself is sound: one slip, one message.
+	// Keys are checked together only if each key by itself is valid, so that one error gives one message.
 	if len(p.mistakes) == before {
 		p.combination(&d, lines)
 	}
@@ -345,7 +345,7 @@ func (p *parser) text(v *yaml.Node, what string) string {
 	return v.Value
 }
 
-// texts reads a list of scalars, or one scalar as a list of one. Each may come once.
+// texts reads a list of scalars, or a scalar as a list of one. Repeats are mistakes.
 func (p *parser) texts(v *yaml.Node, what string, most int) []string {
 	list := []*yaml.Node{v}
 	if v.Kind == yaml.SequenceNode {
@@ -365,7 +365,7 @@ func (p *parser) texts(v *yaml.Node, what string, most int) []string {
 	return out
 }
 
-// entries ranges over the keys and values of a mapping. A key that comes twice is a mistake.
+// entries ranges over the keys and values of a mapping. A repeated key is a mistake.
 func (p *parser) entries(n *yaml.Node, what string) func(yield func(key, value *yaml.Node) bool) {
 	return func(yield func(key, value *yaml.Node) bool) {
 		if n.Kind != yaml.MappingNode {
@@ -386,7 +386,7 @@ func (p *parser) entries(n *yaml.Node, what string) func(yield func(key, value *
 	}
 }
 
-// resolve follows an alias to what it stands for.
+// resolve returns the target of an alias, or n itself.
 func resolve(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias

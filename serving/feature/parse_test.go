@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// comparePaths lets cmp look into paths, which are comparable values.
+// comparePaths lets cmp compare paths, which are comparable values.
 var comparePaths = cmp.Comparer(func(a, b Path) bool { return a == b })
 
 func mustPath(t testing.TB, s string) Path {
@@ -96,7 +96,7 @@ func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
 	const valid = "entity: user, aggregate: count"
 	tests := map[string]struct {
 		text string
-		want []string // parts of the messages, in their order
+		want []string // parts of the messages, in order
 	}{
 		"empty file":         {"", []string{"f:1: no features"}},
 		"no list":            {"features: 3", []string{"f:1: features: want a list"}},

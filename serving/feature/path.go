@@ -8,12 +8,12 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Path names a part of an enriched action: verb, object, actor, or a name below one of the three maps
-// objectAttributes, actorAttributes and verbAttributes. The zero Path names nothing.
+// Path names a part of an enriched action: verb, object, actor, or a name below one of the three maps objectAttributes,
+// actorAttributes and verbAttributes. The zero Path names nothing.
 //
-// Below objectAttributes the names author, board, interests and embedding, below actorAttributes interests and
-// embedding, and below verbAttributes board and surface are the record's own fields; every other name, dots included,
-// is a key of its attributes.
+// These names are fields of the record: author, board, interests and embedding below objectAttributes; interests and
+// embedding below actorAttributes; board and surface below verbAttributes. Every other name, dots included, is a key of
+// the attributes.
 type Path struct {
 	part part
 	key  string // of the three attribute maps
@@ -39,7 +39,7 @@ const (
 	verbAttribute
 )
 
-// named returns the parts that have a fixed name.
+// named returns the parts with a fixed name.
 func named() map[string]part {
 	return map[string]part{
 		"verb":                       verbPart,
@@ -56,7 +56,7 @@ func named() map[string]part {
 	}
 }
 
-// free returns the parts that hold free names.
+// free returns the parts with free keys.
 func free() map[string]part {
 	return map[string]part{
 		"objectAttributes": objectAttribute,
@@ -65,7 +65,7 @@ func free() map[string]part {
 	}
 }
 
-// ParsePath reads a path. The error says what paths there are.
+// ParsePath reads a path. The error lists the valid paths.
 func ParsePath(s string) (Path, error) {
 	if p, ok := named()[s]; ok {
 		return Path{part: p}, nil
@@ -77,7 +77,7 @@ func ParsePath(s string) (Path, error) {
 	return Path{}, fmt.Errorf("%q: want verb, object, actor, or a name below objectAttributes, actorAttributes or verbAttributes", s)
 }
 
-// String returns the path as it is written in a definition; "" for the zero Path.
+// String returns the path as it is written in a definition, or "" for the zero Path.
 func (p Path) String() string {
 	for name, part := range named() {
 		if part == p.part {
@@ -97,18 +97,19 @@ func (p Path) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 func (p Path) isZero() bool { return p.part == noPart }
 
-// isVector says that the path names an embedding, which has elements but no values.
+// isVector reports whether the path names an embedding, which has elements but no values.
 func (p Path) isVector() bool { return p.part == objectEmbedding || p.part == actorEmbedding }
 
-// isFree says that the path names an attribute: the only values that can be numbers, as all others are ids or verbs.
+// isFree reports whether the path names an attribute. Only attributes can be numbers: all other values are ids or
+// verbs.
 func (p Path) isFree() bool {
 	return p.part == objectAttribute || p.part == actorAttribute || p.part == verbAttribute
 }
 
-// isList says that an action can have more than one value there.
+// isList reports whether an action can have several values at the path.
 func (p Path) isList() bool { return p.part == objectInterests || p.part == actorInterests }
 
-// ofPin says that the path names something that a pin has by itself, without any action.
+// ofPin reports whether the path names a property of the pin itself, independent of any action.
 func (p Path) ofPin() bool {
 	switch p.part {
 	case objectPart, objectAuthor, objectBoard, objectInterests, objectAttribute:
@@ -117,7 +118,7 @@ func (p Path) ofPin() bool {
 	return false
 }
 
-// valuesOf returns what an action has at the path, each value once; none where it has nothing.
+// valuesOf returns the values of an action at the path, each once.
 func (p Path) valuesOf(a *schemas.EnrichedAction) []string {
 	switch p.part {
 	case verbPart:
@@ -138,7 +139,7 @@ func (p Path) valuesOf(a *schemas.EnrichedAction) []string {
 	return p.valuesOfPin(a.Object, a.ObjectAttributes.Facets, a.ObjectAttributes.Attributes)
 }
 
-// valuesOfPin returns what a pin has at a path for which ofPin holds.
+// valuesOfPin returns the values of a pin at a path for which ofPin holds.
 func (p Path) valuesOfPin(pin schemas.ID, facets schemas.Facets, attributes map[string]string) []string {
 	switch p.part {
 	case objectPart:
@@ -155,7 +156,7 @@ func (p Path) valuesOfPin(pin schemas.ID, facets schemas.Facets, attributes map[
 	return nil
 }
 
-// vectorOf returns the embedding that the path names; empty for none.
+// vectorOf returns the embedding at the path, empty if there is none.
 func (p Path) vectorOf(a *schemas.EnrichedAction) []float32 {
 	switch p.part {
 	case objectEmbedding:
@@ -173,7 +174,7 @@ func nonEmpty(s string) []string {
 	return []string{s}
 }
 
-// attribute returns the value of a key, which may be the empty text; none where the key is absent.
+// attribute returns the value of a key, which may be empty, or nil if the key is absent.
 func attribute(attributes map[string]string, key string) []string {
 	if v, ok := attributes[key]; ok {
 		return []string{v}

@@ -9,10 +9,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Reference evaluates a definition of entity user or pair over all actions of one user, by brute force: it is what a
-// definition means. Of a pair it returns the user's groups, out of which the pin's own are picked, or of Cosine the
-// vector that the pin's is compared with. The order of the actions does not matter; those that Span does not keep are
-// ignored. What Lookup says is ignored, too: embeddings are those of the actions.
+// Reference evaluates a definition of entity user or pair over all actions of a user, by brute force. It specifies the
+// meaning of a definition. For a pair it returns all groups of the user, from which the pin's own are selected, or for
+// Cosine the user's vector, which is compared with the pin's. The order of the actions does not matter. Actions outside
+// the kept part of the span are ignored. Lookup is ignored, too: the embeddings are those of the actions.
 func Reference(def Definition, span Span, actions []schemas.EnrichedAction) Result {
 	if def.Aggregate == Ratio {
 		return divide(def, Reference(*def.Numerator, span, actions), Reference(*def.Denominator, span, actions))
@@ -29,7 +29,7 @@ func Reference(def Definition, span Span, actions []schemas.EnrichedAction) Resu
 	return res
 }
 
-// ReferenceByKey is Reference for every definition: embeddings that Lookup wants come from what is known of pins.
+// ReferenceByKey is Reference for every definition: with Lookup, it takes the embeddings from pins.
 func ReferenceByKey(def Definition, span Span, actions []schemas.EnrichedAction, pins func(schemas.PinID) (own PinAttributes, known bool)) Result {
 	if !def.Lookup {
 		return Reference(def, span, actions)
@@ -46,14 +46,14 @@ func ReferenceByKey(def Definition, span Span, actions []schemas.EnrichedAction,
 	return def.settled([]Result{weights}, vectors)
 }
 
-// ReferencePair evaluates a definition of entity pair over the actions of its user, given what is known of pins.
+// ReferencePair evaluates a definition of entity pair over the actions of its user. pins returns the data of a pin.
 func ReferencePair(def Definition, span Span, actions []schemas.EnrichedAction, pin schemas.PinID, pins func(schemas.PinID) (own PinAttributes, known bool)) Result {
 	own, known := pins(pin)
 	return pick(def, ReferenceByKey(def, span, actions, pins), pin, own, known)
 }
 
-// ReferenceItems evaluates a definition of entity pin over all counts of one pin, of which each step comes once. The
-// mean of recent actors is the last one that comes.
+// ReferenceItems evaluates a definition of entity pin over all counts of a pin. counts has each step at most once. The
+// mean of recent actors is the last one in counts.
 func ReferenceItems(def Definition, now schemas.Micros, counts []schemas.ItemCounts) Result {
 	if def.Aggregate == Ratio {
 		return divide(def, ReferenceItems(*def.Numerator, now, counts), ReferenceItems(*def.Denominator, now, counts))
@@ -172,7 +172,7 @@ func referenceVector(def Definition, rows []schemas.EnrichedAction) Result {
 	return meanOf(vectors, weights)
 }
 
-// meanOf returns the weighted mean of vectors of one length.
+// meanOf returns the weighted mean of vectors of the same length.
 func meanOf(vectors [][]float32, weights []float64) Result {
 	if len(vectors) == 0 {
 		return absent(Empty)
@@ -207,7 +207,7 @@ func referenceGroups(def Definition, asOf millis, rows []schemas.EnrichedAction)
 		}
 		one := referenceScalar(def, asOf, members)
 		if one.Value == nil {
-			res.Reasons = one.Reasons // Overflow: the only one, as there is something measured
+			res.Reasons = one.Reasons // only Overflow is possible, because something was measured
 			continue
 		}
 		groups[g] = float64(one.Value.(Number))
@@ -216,7 +216,7 @@ func referenceGroups(def Definition, asOf millis, rows []schemas.EnrichedAction)
 	return res
 }
 
-// measured returns the actions that have what the aggregate is taken of.
+// measured returns the actions that have input for the aggregate.
 func measured(def Definition, rows []schemas.EnrichedAction) []schemas.EnrichedAction {
 	return slices.DeleteFunc(slices.Clone(rows), func(a schemas.EnrichedAction) bool {
 		switch {
@@ -229,10 +229,10 @@ func measured(def Definition, rows []schemas.EnrichedAction) []schemas.EnrichedA
 	})
 }
 
-// asOfAny is for whoever does not look at weights.
+// asOfAny is passed if the weights do not matter.
 const asOfAny millis = 0
 
-// weighed is a number with what it counts.
+// weighed is a number and its weight.
 type weighed struct{ x, weight float64 }
 
 func numbers(def Definition, asOf millis, rows []schemas.EnrichedAction) []weighed {
@@ -305,7 +305,7 @@ func referenceNumber(a Aggregate, xs []weighed) Result {
 	return Result{Value: Number(x)}
 }
 
-// scale turns a count into a rate per hour of the window where the definition asks for one.
+// scale returns a count as a rate per hour of the window if the aggregate is Rate, and unchanged otherwise.
 func (d Definition) scale(count float64) float64 {
 	if d.Aggregate != Rate {
 		return count

@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// act collects actions of user:1, of some age at the tests' now, with ids that count up.
+// act collects actions of user:1 with the given ages at the tests' now. Their ids are ascending.
 type act struct{ list []schemas.EnrichedAction }
 
 func (a *act) add(verb schemas.Verb, object schemas.ID, age schemas.Micros, with ...func(*schemas.EnrichedAction)) {
@@ -44,18 +44,18 @@ func id(s string) func(*schemas.EnrichedAction) {
 	return func(e *schemas.EnrichedAction) { e.ID = s }
 }
 
-// nowMS is the tests' now, floored.
+// nowMS is the tests' now, floored to milliseconds.
 const nowMS = now - 456
 
 type meaning struct {
-	def     string // the keys of the definition but its name and entity, ; between them
+	def     string // the keys of the definition except name and entity, separated by ;
 	asOf    schemas.Micros
 	actions func(a *act)
 	want    Value
 	reasons []Reason
 }
 
-// meanings are what the reference, and so every store, is held to by hand-made cases.
+// meanings returns hand-made cases that the reference, and therefore every store, must satisfy.
 func meanings() map[string]meaning {
 	day := 24 * hour
 	return map[string]meaning{
@@ -79,7 +79,7 @@ func meanings() map[string]meaning {
 		},
 		"same millisecond as as_of but later": {
 			def: "aggregate: count; window: 1h", asOf: now,
-			actions: func(a *act) { a.add("save", "pin:1", -500) }, // 123.956 ms is in the millisecond 123 of as_of
+			actions: func(a *act) { a.add("save", "pin:1", -500) }, // 123.956 ms is in millisecond 123, that of as_of
 			want:    Number(1),
 		},
 		"window begins after its start": {
@@ -330,12 +330,12 @@ func TestEmbeddedStoreMeans(t *testing.T) {
 
 func TestReferenceItems(t *testing.T) {
 	step := schemas.ItemStep
-	start := now / step * step // the step that holds now
+	start := now / step * step // the step that contains now
 	counts := []schemas.ItemCounts{
 		{Start: start + step, Counts: map[string]int64{"save": 1000}}, // the future
 		{Start: start, Counts: map[string]int64{"save": 1, "impression": 500}},
 		{Start: start - step, Counts: map[string]int64{"save": 10, "click": 2}},
-		{Start: start - 12*step, Counts: map[string]int64{"save": 100}}, // holds now - 1 h
+		{Start: start - 12*step, Counts: map[string]int64{"save": 100}}, // contains now - 1 h
 		{Start: start - 13*step, Counts: map[string]int64{"save": 7}},
 	}
 	tests := map[string]struct {

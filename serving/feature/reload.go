@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Reloader has a Service answer what the file of definitions says, without a restart. It looks at the file's text and
-// not at its times, which a mounted volume may set as it likes.
+// Reloader reloads the definitions of a Service when their file changes. It compares the text of the file, because a
+// mounted volume may set arbitrary file times.
 type Reloader struct {
 	Path    string // of the file; "": the built-in definitions, which do not change
 	Every   time.Duration
@@ -20,14 +20,14 @@ type Reloader struct {
 	Log     *slog.Logger
 }
 
-// Run looks at the file ever again until ctx ends; it returns nil. A file with mistakes, all of which are logged, and one
-// that cannot be read change nothing: the definitions before stay until the file is in order.
+// Run checks the file periodically until ctx is done, and returns nil. If the file has mistakes or cannot be read, Run
+// logs them and keeps the present definitions.
 func (r Reloader) Run(ctx context.Context) error {
 	if r.Path == "" {
 		<-ctx.Done()
 		return nil
 	}
-	var seen []byte // nil: the text that the service was made from is not known
+	var seen []byte // nil: the text of the service's initial definitions is unknown
 	tick := time.NewTicker(r.Every)
 	defer tick.Stop()
 	for {
@@ -40,11 +40,11 @@ func (r Reloader) Run(ctx context.Context) error {
 	}
 }
 
-// look takes the file's definitions over if its text is another one than that seen, and returns what it saw.
+// look reloads the definitions if the text of the file differs from seen. It returns the text it read.
 func (r Reloader) look(seen []byte) []byte {
 	text, err := readDefinitions(r.Path)
 	if err != nil {
-		text = []byte("\x00" + err.Error()) // no text has a zero byte: said once, and the file's return is a change
+		text = []byte("\x00" + err.Error()) // no file has a zero byte: the error is logged once, and a readable file counts as changed
 	}
 	if seen != nil && bytes.Equal(text, seen) {
 		return seen
@@ -68,7 +68,7 @@ func (r Reloader) look(seen []byte) []byte {
 	return text
 }
 
-// readDefinitions reads a file of definitions, and a byte more than MaxFileBytes of a larger one.
+// readDefinitions reads a definitions file, at most MaxFileBytes plus one byte.
 func readDefinitions(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

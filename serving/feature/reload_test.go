@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// lines is what a log said.
+// lines collects a log.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -27,7 +27,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// take returns what was said since it was called last.
+// take returns what was logged since the last call.
 func (l *lines) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,8 +35,8 @@ func (l *lines) take() string {
 	return l.text.String()
 }
 
-// The file is changed while the process runs: each change that is in order is what can be asked for a moment later, of
-// the others every mistake is said once and the definitions before stay.
+// The file changes while the process runs. Each valid change is in effect a moment later. For an invalid change, every
+// mistake is logged once, and the previous definitions stay.
 func TestAChangedFileIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "features.yaml")
@@ -60,8 +60,8 @@ func TestAChangedFileIsTakenOver(t *testing.T) {
 		go func() { ended <- r.Run(ctx) }()
 		steps := []struct {
 			do   func()
-			want string   // the one feature there is
-			says []string // in the log, of several seconds: once
+			want string   // name of the only feature
+			says []string // log messages within several seconds, each once
 		}{
 			{func() {}, "one", nil},
 			{func() { write(two) }, "two", []string{"feature definitions: changed"}},

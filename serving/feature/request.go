@@ -12,17 +12,17 @@ import (
 // Bounds of a request.
 const (
 	MaxFeatures = 100
-	MaxEntities = 1000   // users, pins, pairs: each
+	MaxEntities = 1000   // for users, pins and pairs each
 	MaxAnswers  = 20_000 // values in one answer: entities times the features of their kind
 )
 
-// Request asks for features of entities: each feature for all entities of its kind. What comes twice is answered once.
+// Request asks for features of entities: each feature for all entities of its kind. Repeats are answered once.
 type Request struct {
 	Features []string         `json:"features"` // names, 1 to MaxFeatures
 	Users    []schemas.UserID `json:"users,omitempty"`
 	Pins     []schemas.PinID  `json:"pins,omitempty"`
 	Pairs    []UserPin        `json:"pairs,omitempty"`
-	At       *time.Time       `json:"at,omitempty"` // where windows end; nil: now. Of pins it is ignored
+	At       *time.Time       `json:"at,omitempty"` // end of the windows; nil: now. It does not affect features of pins
 }
 
 // UserPin is the entity of a feature of a pair. In JSON it is an array of the two ids.
@@ -39,7 +39,7 @@ func (p UserPin) MarshalJSON() ([]byte, error) {
 	return json.Marshal([2]string{string(p.User), string(p.Pin)})
 }
 
-// UnmarshalJSON reads [user, pin] and nothing else; the ids are not checked.
+// UnmarshalJSON reads [user, pin] and nothing else. It does not check the ids.
 func (p *UserPin) UnmarshalJSON(text []byte) error {
 	var ids []string
 	if err := json.Unmarshal(text, &ids); err != nil {
@@ -52,15 +52,17 @@ func (p *UserPin) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Answer is the values of every entity asked for, by its name: for each the features of its kind.
+// Answer has the values of every requested entity, by entity name and feature name. An entity has the features of its
+// kind.
 type Answer struct {
 	Values   map[string]map[string]Value `json:"values"`
 	Missing  []Missing                   `json:"missing"`  // in the order of the request, never nil
-	Degraded []string                    `json:"degraded"` // "deadline", "store": why features have no value that have one; never nil
+	Degraded []string                    `json:"degraded"` // "deadline", "store": why values that exist are missing; never nil
 	AsOf     time.Time                   `json:"as_of"`    // UTC, floored to milliseconds
-	// Fresh is when the newest action arrived that was in the store when this answer was begun; null: not known, as
-	// when none has come since the start. With Pinot it is that of the partitions of the users who were looked at, of the
-	// least fresh one: null, when it does not tell of one of them, or of none that was asked.
+	// Fresh is the arrival time of the newest action that was in the store when the answer was started. It is null if
+	// it is unknown, for example because no action has arrived since the start of the process. With Pinot it is the
+	// time of the least fresh partition among those of the requested users, and null if no user was requested or Pinot
+	// does not report one of them.
 	Fresh *time.Time `json:"fresh"`
 }
 
@@ -71,13 +73,13 @@ type Missing struct {
 	Reason  Reason `json:"reason"`
 }
 
-// RequestError is a request that cannot be answered as it is, with every problem of it.
+// RequestError is returned for an invalid request. It lists every problem.
 type RequestError struct{ Problems []string }
 
 // Error joins the problems in one line.
 func (e *RequestError) Error() string { return "features request: " + strings.Join(e.Problems, "; ") }
 
-// query is a request that was checked: no name twice, the features by their kind.
+// query is a validated request without repeats, with the features grouped by kind.
 type query struct {
 	users []schemas.UserID
 	pins  []schemas.PinID
@@ -86,15 +88,15 @@ type query struct {
 	span Span
 }
 
-// chosen are the definitions of a list of names by their kind. It does not change.
+// chosen holds the definitions for a list of names, grouped by kind. It is immutable.
 type chosen struct {
 	ofUser, ofPin, ofPair []Definition
 
-	actions compiled // ofUser, then ofPair: what is evaluated over a user's actions, in one scan
+	actions compiled // ofUser, then ofPair: all that is evaluated over a user's actions, in one scan
 	items   compiled // ofPin
 }
 
-// checked resolves a request against the definitions; the error is a *RequestError.
+// checked resolves a request against the definitions. The error is a *RequestError.
 func (r Request) checked(defs *definitionSet, now schemas.Micros) (query, error) {
 	c := &checker{}
 	q := query{span: Span{AsOf: now, Now: now}}
@@ -132,7 +134,7 @@ func (r Request) checked(defs *definitionSet, now schemas.Micros) (query, error)
 	return q, nil
 }
 
-// maxProblems bounds what is said about one request.
+// maxProblems limits the problems that are reported for a request.
 const maxProblems = 100
 
 type checker struct{ problems []string }

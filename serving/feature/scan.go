@@ -14,11 +14,12 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// ctxEvery is how many rows are read between two looks at the deadline: some tens of microseconds.
+// ctxEvery is the number of rows between two checks of the deadline: some tens of microseconds.
 const ctxEvery = 64
 
-// Actions implements Store with one scan of the user's rows in the widest window. Beyond Config.MaxActions rows it looks
-// at the newest, and names what needed more with the reason Cap. How fresh it is the Sink knows.
+// Actions implements Store with one scan of the user's rows in the widest window. If there are more than
+// Config.MaxActions rows, it reads the newest, and definitions that need more get the reason Cap. It reports no
+// freshness; the Sink does.
 func (s *EmbeddedStore) Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, time.Time, error) {
 	p := newPlan(defs, span, s.cfg.MaxGroups)
 	err := s.db.Use(func(db *pebble.DB) error {
@@ -32,7 +33,7 @@ func (s *EmbeddedStore) Actions(ctx context.Context, user schemas.UserID, span S
 	return p.results(), time.Time{}, nil
 }
 
-// scanTable gives f an iterator over one table: one moment of it.
+// scanTable calls f with an iterator over a snapshot of one table.
 func scanTable(ctx context.Context, db *pebble.DB, table byte, f func(it *pebble.Iterator) error) error {
 	it, err := db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: []byte{table}, UpperBound: []byte{table + 1}})
 	if err != nil {
@@ -60,7 +61,7 @@ func (s *EmbeddedStore) scanActions(ctx context.Context, it *pebble.Iterator, us
 	return nil
 }
 
-// scanAction gives the row under the iterator to the plan; false when no further row is wanted.
+// scanAction adds the row under the iterator to the plan. It returns false if no further row is needed.
 func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, prefix int, r *row, p *plan) (bool, error) {
 	t, ok := cutActionKey(it.Key()[prefix:])
 	if !ok {
@@ -88,14 +89,14 @@ func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, pre
 	return true, nil
 }
 
-// arena makes strings of bytes without an allocation for each: what a builder has written stays where it is for as long
-// as there is room, so that parts of its text are good for ever.
+// arena makes strings of bytes without one allocation per string. A builder never moves text that it has written while
+// it has room, so the returned substrings stay valid.
 type arena struct {
 	b    *strings.Builder
-	size int // of what is allocated at once; 0: arenaBytes
+	size int // bytes per allocation; 0: arenaBytes
 }
 
-// arenaBytes is some hundred rows of pins.
+// arenaBytes holds some hundred rows of pins.
 const arenaBytes = 16 << 10
 
 func (a *arena) text(p []byte) string {
@@ -108,7 +109,7 @@ func (a *arena) text(p []byte) string {
 	return a.b.String()[from:]
 }
 
-// Items implements Store with one read for each day of a pin that the widest window reaches into.
+// Items implements Store with one read per pin and day within the widest window.
 func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error) {
 	out := make([][]Result, len(pins))
 	p := newItemPlan(defs, floor(now))
@@ -135,7 +136,7 @@ type rowReader struct {
 	key   []byte // scratch
 }
 
-// item gives the plan what is known of a pin.
+// item adds the data of a pin to the plan.
 func (r *rowReader) item(ctx context.Context, pin schemas.PinID, p *itemPlan) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -164,7 +165,7 @@ func (r *rowReader) item(ctx context.Context, pin schemas.PinID, p *itemPlan) er
 	return err
 }
 
-// get returns a copy of the row with the key; "" for none.
+// get returns a copy of the row with the key.
 func (r *rowReader) get() (value string, found bool, err error) {
 	bytes, closer, err := r.db.Get(r.key)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -176,7 +177,7 @@ func (r *rowReader) get() (value string, found bool, err error) {
 	return r.texts.text(bytes), true, closer.Close()
 }
 
-// Pins implements Store with two or three reads a pin.
+// Pins implements Store with two or three reads per pin.
 func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, error) {
 	out := make(map[schemas.PinID]PinAttributes, len(pins))
 	err := s.db.Use(func(db *pebble.DB) error {
@@ -201,7 +202,7 @@ func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddin
 	return out, nil
 }
 
-// pin returns what is known of a pin that has a card and was not deleted.
+// pin returns the data of a pin. ok is false if it has no card or was deleted.
 func (r *rowReader) pin(pin schemas.PinID, embedding bool) (known PinAttributes, ok bool, err error) {
 	card, found, err := r.ranked(pin, cardRow)
 	if err != nil || !found {
@@ -230,7 +231,7 @@ func (r *rowReader) pin(pin schemas.PinID, embedding bool) (known PinAttributes,
 	return known, err == nil, err
 }
 
-// ranked returns a pin's row without its rank.
+// ranked returns a row of a pin without its rank.
 func (r *rowReader) ranked(pin schemas.PinID, row byte) (value string, found bool, err error) {
 	r.key = pinKey(r.key[:0], pin, row)
 	value, found, err = r.get()

@@ -14,15 +14,15 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Deps are the collaborators of a Service.
+// Deps are the dependencies of a Service.
 type Deps struct {
 	Store       Store
-	Definitions []Definition // at first; see Service.Replace
+	Definitions []Definition // initial definitions; see Service.Replace
 	Deleted     interface {
 		Has(user schemas.UserID) bool
-	} // whose features are null, with the reason Erased, and whose pins are unknown
-	Fresh   func() (arrived time.Time, known bool) // Answer.Fresh; nil: as the store says in its answers
-	Record  func(Request, Answer, time.Time)       // is told of every answer, and does not wait; nil: nobody is
+	} // deleted users: their features are null with the reason Erased, and their pins are unknown
+	Fresh   func() (arrived time.Time, known bool) // for Answer.Fresh; nil: the store's answers say it
+	Record  func(Request, Answer, time.Time)       // called with every answer; must not block; may be nil
 	Metrics *Metrics
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -35,11 +35,11 @@ type Service struct {
 	definitions atomic.Pointer[definitionSet]
 	scans       *semaphore.Weighted
 	trials      *semaphore.Weighted // see Try
-	under       sync.WaitGroup      // scans under way, also those that nobody waits for any more
+	under       sync.WaitGroup      // running scans, including those whose answer has been returned
 	breaks      *breaker
 }
 
-// NewService makes a service. It fails when cfg is not valid or two definitions have one name.
+// NewService returns a service. It returns an error if cfg is invalid or two definitions have the same name.
 func NewService(cfg Config, deps Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feature service: %w", err)
@@ -54,8 +54,8 @@ func NewService(cfg Config, deps Deps) (*Service, error) {
 	return s, nil
 }
 
-// Replace makes defs what can be asked for from now on; an answer that is under way keeps those it began with. It fails,
-// and changes nothing, when two have one name.
+// Replace replaces the definitions. Answers in flight keep the definitions that they started with. It returns an error,
+// and changes nothing, if two definitions have the same name.
 func (s *Service) Replace(defs []Definition) error {
 	set, err := newDefinitionSet(defs)
 	if err != nil {
@@ -65,15 +65,15 @@ func (s *Service) Replace(defs []Definition) error {
 	return nil
 }
 
-// Definitions returns what can be asked for, in the order of the file.
+// Definitions returns the present definitions, in the order of the file.
 func (s *Service) Definitions() []Definition { return slices.Clone(s.definitions.Load().inOrder) }
 
-// Close waits for scans that were given up at a deadline. No Answer may be called any more.
+// Close waits for scans that outlived their deadline. Answer must not be called after it.
 func (s *Service) Close() { s.under.Wait() }
 
-// Answer evaluates the features. A request that cannot be answered is a *RequestError; the only other error is that of
-// ctx when the caller has gone. When the deadline, of Config or of ctx, passes or the store fails, the values there are
-// are answered, and the others are named.
+// Answer evaluates the features of a request. It returns a *RequestError for an invalid request, and the error of ctx
+// if the caller has canceled. It returns no other error. If the deadline of Config or of ctx passes, or the store
+// fails, the answer has the available values and lists the others in missing.
 func (s *Service) Answer(ctx context.Context, req Request) (Answer, error) {
 	start := s.deps.Now()
 	q, err := req.checked(s.definitions.Load(), schemas.MicrosOf(start))
@@ -94,7 +94,7 @@ func (s *Service) Answer(ctx context.Context, req Request) (Answer, error) {
 	return answer, nil
 }
 
-// steps are what is done with the store for an answer.
+// steps returns the reads from the store for an answer.
 func (s *Service) steps(q query) func(context.Context, *findings) {
 	return func(ctx context.Context, f *findings) {
 		s.gather(ctx, f, s.tasks(q))
@@ -114,20 +114,20 @@ func (s *Service) fresh() *time.Time {
 	return &arrived
 }
 
-// findings are what scans brought until the answer is made.
+// findings collects the results of scans until the answer is assembled.
 type findings struct {
 	mu     sync.Mutex
-	closed bool // the answer is being made: what comes now is too late
+	closed bool // the answer is being assembled: later results are ignored
 	users  map[schemas.UserID][]Result
-	fresh  []time.Time // of each of them, as the store said
+	fresh  []time.Time // one per user, if the store reports it
 	items  map[schemas.PinID][]Result
 	pins   map[schemas.PinID]PinAttributes
-	asked  map[schemas.PinID]bool // of pins: looked up
+	asked  map[schemas.PinID]bool // pins that were looked up
 	failed map[string]bool        // users and pins whose scan failed
 	err    error                  // the first failure
-	late   bool                   // scans had not ended at the deadline
+	late   bool                   // scans were still running at the deadline
 
-	allFailed bool // the store was not asked
+	allFailed bool // the store was not read
 }
 
 func newFindings() *findings {
@@ -137,7 +137,7 @@ func newFindings() *findings {
 	}
 }
 
-// leastFresh is how fresh all that was found of users is, nil when the store has not told of one of them.
+// leastFresh returns the oldest of the users' freshness times, or nil if the store did not report one of them.
 func (f *findings) leastFresh() *time.Time {
 	if len(f.fresh) == 0 {
 		return nil
@@ -155,13 +155,13 @@ func (f *findings) close() {
 	f.closed = true
 }
 
-// task is one scan. It returns how to note what it found.
+// task is one scan. scan returns a function that records its result.
 type task struct {
-	entities []string // to be named when it fails
+	entities []string // reported if the scan fails
 	scan     func(ctx context.Context) (note func(*findings), err error)
 }
 
-// pinsPerScan bounds what one scan does between two of other requests.
+// pinsPerScan limits the pins of a scan, so that scans of other requests can run in between.
 const pinsPerScan = 50
 
 func (s *Service) tasks(q query) []task {
@@ -180,7 +180,7 @@ func (s *Service) tasks(q query) []task {
 	return all
 }
 
-// lookups are the tasks of the second step: the embeddings of the pins that the first step's actions were on.
+// lookups returns the tasks of the second step: reading the embeddings of the pins in the first step's actions.
 func (s *Service) lookups(q query, f *findings) []task {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -217,15 +217,15 @@ func (q query) scanned() []schemas.UserID {
 	return slices.Compact(users)
 }
 
-// needsPins says that a feature looks something up that is not the pin's id.
+// needsPins reports whether a feature of a pair needs more of the pin than its id.
 func (q query) needsPins() bool {
 	return slices.ContainsFunc(q.ofPair, Definition.needsPin)
 }
 
-// needsPin says of a pair that its pin is looked up.
+// needsPin reports whether the definition, of entity pair, needs data of the pin.
 func (d Definition) needsPin() bool { return d.GroupBy.part != objectPart }
 
-// compares says that a feature needs the embeddings of the pairs' pins.
+// compares reports whether a feature needs the embeddings of the pairs' pins.
 func (q query) compares() bool {
 	return slices.ContainsFunc(q.ofPair, func(d Definition) bool { return d.Aggregate == Cosine })
 }
@@ -279,9 +279,8 @@ func texts(pins []schemas.PinID) []string {
 	return out
 }
 
-// gather runs the tasks, no more at once than Config.Concurrency in the whole process, and returns when all are done or
-// ctx has ended. A scan that does not heed ctx goes on behind the back of the answer; it keeps its place among the scans
-// until it returns.
+// gather runs the tasks and returns when all are done or ctx is done. At most Config.Concurrency tasks run in the
+// process at the same time. A scan that ignores ctx keeps running after the answer and holds its slot until it returns.
 func (s *Service) gather(ctx context.Context, f *findings, tasks []task) {
 	if len(tasks) == 0 {
 		return
@@ -340,7 +339,7 @@ func (f *findings) note(ctx context.Context, t task, note func(*findings), err e
 	}
 }
 
-// lacking returns why there are no findings about a user or pin.
+// lacking returns the reason why there is no result for a user or pin.
 func (f *findings) lacking(entity string) Result {
 	if f.allFailed || f.failed[entity] {
 		return absent(Failed)
@@ -380,7 +379,7 @@ func (s *Service) assemble(answer *Answer, q query, f *findings) {
 	slices.Sort(b.Degraded)
 }
 
-// settleUsers returns the results of q.actions for each user that is asked for, by itself or in a pair.
+// settleUsers returns the results of q.actions for each requested user, alone or in a pair.
 func (s *Service) settleUsers(q query, f *findings) map[schemas.UserID][]Result {
 	vectors := make(map[schemas.PinID][]float32, len(f.pins))
 	for pin, a := range f.pins {
@@ -443,7 +442,7 @@ func (f *findings) ofPair(p UserPin, d Definition, ofUser Result) Result {
 // builder fills an answer.
 type builder struct{ *Answer }
 
-// entity gives an entity its place, also without any feature.
+// entity adds an entity to the answer, even if it has no features.
 func (b *builder) entity(name string) map[string]Value {
 	if b.Values[name] == nil {
 		b.Values[name] = map[string]Value{}
@@ -459,7 +458,7 @@ func (b *builder) add(entity, feature string, r Result) {
 	}
 }
 
-// degraded adds a reason that says that the store, and not what is in it, is why there is no value.
+// degraded adds a reason that concerns the store, and not the data in it.
 func degraded(list []string, reason Reason) []string {
 	if (reason == Deadline || reason == Failed) && !slices.Contains(list, string(reason)) {
 		list = append(list, string(reason))

@@ -47,7 +47,7 @@ features:
 - {name: pair_price, entity: pair, group_by: objectAttributes.colour, aggregate: mean, of: objectAttributes.price}
 `
 
-// deleted are users who are gone.
+// deleted is the set of deleted users.
 type deleted map[schemas.UserID]bool
 
 func (d deleted) Has(u schemas.UserID) bool { return d[u] }
@@ -60,7 +60,7 @@ type serviceOf struct {
 	now     func() time.Time
 }
 
-// start makes a service over a store, of the tests' definitions.
+// start returns a service over a store, with the tests' definitions.
 func (o serviceOf) start(t *testing.T) (*Service, *prometheus.Registry) {
 	t.Helper()
 	defs, err := Parse("f", []byte(serviceDefinitions))
@@ -89,7 +89,7 @@ func (o serviceOf) start(t *testing.T) (*Service, *prometheus.Registry) {
 	return s, reg
 }
 
-// history is a few actions of user:1 on pins of two authors.
+// history returns a store with a few actions of user:1 on pins of two authors.
 func history(t *testing.T) *EmbeddedStore {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	on := func(id string, age schemas.Micros, verb schemas.Verb, pin schemas.ID, own schemas.ObjectAttributes) *schemas.EnrichedAction {
@@ -112,7 +112,7 @@ func history(t *testing.T) *EmbeddedStore {
 			{PinVersion: schemas.PinVersion{Pin: "pin:4", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Deleted: true}},
 		},
 		Pins: []*schemas.PinAttributes{
-			{Pin: "pin:1", Version: 1, Attributes: vase.Attributes, Embedding: []float32{0, 1}}, // since then another model's
+			{Pin: "pin:1", Version: 1, Attributes: vase.Attributes, Embedding: []float32{0, 1}}, // a newer version, from another model
 			{Pin: "pin:2", Version: 1, Embedding: []float32{2, 1}},
 			{Pin: "pin:3", Version: 1, Embedding: []float32{4, 3}},
 			{Pin: "pin:4", Version: 1, Embedding: []float32{4, 3}},
@@ -330,7 +330,7 @@ func TestPairsAreTwoIds(t *testing.T) {
 	}
 }
 
-// faulty is a store that is slow or fails where it is told to.
+// faulty is a store that is slow or fails where a test says so.
 type faulty struct {
 	Store
 	actions func(ctx context.Context, user schemas.UserID) error
@@ -448,7 +448,7 @@ func TestAFailingStoreIsNamedAndTheRestIsAnswered(t *testing.T) {
 	}
 }
 
-// counted reads the sum of a counter or gauge over its labels.
+// counted returns the sum of a counter or gauge over its labels.
 func counted(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -508,7 +508,7 @@ func TestTheDeadlineIsKeptWhateverTheStoreDoes(t *testing.T) {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 				close(release)
-				s.Close() // waits for the deaf scan
+				s.Close() // waits for the scan that ignores its context
 			})
 		})
 	}
@@ -570,7 +570,7 @@ func TestScansAreBounded(t *testing.T) {
 	})
 }
 
-// parted is a store that keeps users apart, and says of each how fresh it is.
+// parted is a store that reports a freshness per user.
 type parted struct {
 	empty
 	fresh map[schemas.UserID]time.Time
@@ -581,8 +581,8 @@ func (p parted) Actions(ctx context.Context, user schemas.UserID, span Span, def
 	return results, p.fresh[user], err
 }
 
-// Where the store says with what it finds how fresh that is, an answer is as fresh as the least of what it is made of:
-// others' answers do not matter.
+// If the store reports a freshness with its results, an answer has that of its least fresh result. Other answers do not
+// matter.
 func TestAnAnswerIsAsFreshAsWhatItIsMadeOf(t *testing.T) {
 	early, late := now.Time().Add(-time.Hour), now.Time()
 	s, _ := serviceOf{store: parted{fresh: map[schemas.UserID]time.Time{"user:early": early, "user:late": late}}}.start(t)

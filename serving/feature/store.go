@@ -17,34 +17,34 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Store evaluates definitions over what it keeps.
+// Store evaluates definitions over the data that it stores.
 type Store interface {
-	// Actions evaluates definitions of entity user or pair over one user's actions, as Reference does, and returns their
-	// results in the same order. fresh is when the newest action arrived of all that the store had together with the
-	// user's when it looked, of a partition as a rule; zero: it does not tell.
+	// Actions evaluates definitions of entity user or pair over one user's actions, as Reference does. It returns the
+	// results in the order of the definitions. fresh is the arrival time of the newest action in the store's part that
+	// holds the user's data, usually a partition. It is zero if the store does not report it.
 	Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) (results []Result, fresh time.Time, err error)
-	// Items evaluates definitions of entity pin over each pin's counts, as ReferenceItems does: for each pin the results
-	// in the order of the definitions.
+	// Items evaluates definitions of entity pin over the counts of each pin, as ReferenceItems does. It returns the
+	// results of each pin in the order of the definitions.
 	Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error)
-	// Pins returns what is known of the pins themselves, with their embeddings if these are asked for. Pins of which
-	// nothing is known, and deleted ones, are not in the map.
+	// Pins returns the data of the pins themselves, with embeddings on request. Unknown and deleted pins are not in the
+	// map.
 	Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, error)
 }
 
-// PinAttributes are a pin's own as of its newest version.
+// PinAttributes is the data of a pin, as of its newest version.
 type PinAttributes struct {
 	schemas.Facets
 	Attributes map[string]string
-	Embedding  []float32 // empty: none, or not asked for
+	Embedding  []float32 // empty: none, or not requested
 }
 
-// Batch is what one Write makes durable.
+// Batch is the data of one durable Write.
 type Batch struct {
 	Actions []*schemas.EnrichedAction
 	Counts  []*schemas.ItemCounts
 	Cards   []*schemas.Card
 	Pins    []*schemas.PinAttributes
-	Marks   topics.Marks // how far the topics are applied with it
+	Marks   topics.Marks // applied offsets after this batch
 }
 
 // ErrClosed is returned by every method of a closed store.
@@ -56,10 +56,11 @@ type EmbeddedStore struct {
 	now func() time.Time
 	db  *stored.DB
 
-	items sync.Mutex // held while days of pins are read and written again
+	items sync.Mutex // held while days of pins are read and rewritten
 }
 
-// OpenEmbedded opens the store in dir, which it makes if need be and which no other process may have open. Close it.
+// OpenEmbedded opens the store in dir and creates it if necessary. No other process may have it open. The caller must
+// call Close.
 func OpenEmbedded(dir string, cfg Config, log *slog.Logger, now func() time.Time) (*EmbeddedStore, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open feature store: %w", err)
@@ -73,16 +74,16 @@ func OpenEmbedded(dir string, cfg Config, log *slog.Logger, now func() time.Time
 	return &EmbeddedStore{cfg: cfg, now: now, db: stored.Guard(db, ErrClosed)}, nil
 }
 
-// options are all settings of Pebble.
+// options sets all options of Pebble.
 func options(cache *pebble.Cache, log *slog.Logger) *pebble.Options {
 	o := &pebble.Options{
-		FormatMajorVersion:          pebble.FormatNewest, // the store can be filled again from the topics: no older program reads it
+		FormatMajorVersion:          pebble.FormatNewest, // no older program reads the store: it can be filled again from the topics
 		Cache:                       cache,
 		Merger:                      newestMerger(),
-		MemTableSize:                16 << 20, // some 50,000 actions a flush
-		MemTableStopWritesThreshold: 3,        // two being flushed, one filling: then writing waits, memory is bounded
-		L0CompactionThreshold:       4,        // overlapping files that a scan may have to look into …
-		L0StopWritesThreshold:       24,       // … and where writing waits for compaction
+		MemTableSize:                16 << 20, // some 50,000 actions per flush
+		MemTableStopWritesThreshold: 3,        // two being flushed and one being filled; then writes wait, which bounds the memory
+		L0CompactionThreshold:       4,        // overlapping files that a scan may have to read …
+		L0StopWritesThreshold:       24,       // … and the number at which writes wait for compaction
 		MaxOpenFiles:                1000,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 }, // the machine has other work
 		Logger:                      stored.Logger(log, "feature store"),
@@ -97,8 +98,8 @@ func options(cache *pebble.Cache, log *slog.Logger) *pebble.Options {
 	return o
 }
 
-// Close ends the store when the calls under way have returned. Later calls fail with ErrClosed, further Close does
-// nothing.
+// Close closes the store after the calls in flight have returned. Later calls return ErrClosed. Further calls of Close
+// do nothing.
 func (s *EmbeddedStore) Close() error {
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("close feature store: %w", err)
@@ -106,9 +107,8 @@ func (s *EmbeddedStore) Close() error {
 	return nil
 }
 
-// Write puts a batch on disk before it returns. Actions, cards and attributes may come again, in any order: that changes
-// nothing. Of two counts of one step the one written later replaces the other. What has left the kept time is not
-// written.
+// Write writes a batch to disk before it returns. Actions, cards and attributes may be repeated, in any order, without
+// effect. If a step is written twice, the later counts replace the earlier ones. Expired data is not written.
 func (s *EmbeddedStore) Write(batch Batch) error {
 	err := s.db.Use(func(db *pebble.DB) error {
 		w := &writer{db: db, batch: db.NewBatch(), kept: keptAfter(schemas.MicrosOf(s.now())), days: map[string]day{}}
@@ -128,12 +128,12 @@ func (s *EmbeddedStore) Write(batch Batch) error {
 	return nil
 }
 
-// writer turns records into rows of one batch.
+// writer turns records into the rows of one batch.
 type writer struct {
 	db         *pebble.DB
 	batch      *pebble.Batch
-	kept       millis         // later ones are kept
-	days       map[string]day // of pins, by key, with the steps of this batch
+	kept       millis         // only later data is kept
+	days       map[string]day // days of pins, by key, with the steps of this batch
 	key, value []byte
 }
 
@@ -204,7 +204,7 @@ func (w *writer) counts(c *schemas.ItemCounts) error {
 	return err
 }
 
-// mean writes the mean of a pin's recent actors. Of a deleted pin, whose card may be ahead of its counts, there is none.
+// mean writes the mean of a pin's recent actors. It skips a deleted pin, whose card may arrive before its last counts.
 func (w *writer) mean(c *schemas.ItemCounts) error {
 	if len(c.Embedding) == 0 {
 		return nil
@@ -219,7 +219,7 @@ func (w *writer) mean(c *schemas.ItemCounts) error {
 	return w.batch.Set(w.key, w.value, nil)
 }
 
-// day returns a pin's day as it is with the steps of this batch so far.
+// day returns a pin's day with the steps of this batch so far.
 func (w *writer) day(key []byte) (day, error) {
 	if d, ok := w.days[string(key)]; ok {
 		return d, nil
@@ -253,7 +253,7 @@ func (w *writer) pin(p *schemas.PinAttributes) error {
 	return w.batch.Merge(w.key, w.value, nil)
 }
 
-// Marks returns how far the topics are applied: the newest that Write was given of each partition.
+// Marks returns the applied offsets: the last ones that Write received for each partition.
 func (s *EmbeddedStore) Marks() (topics.Marks, error) {
 	marks := topics.Marks{}
 	err := s.db.Use(func(db *pebble.DB) error {
@@ -282,7 +282,7 @@ func readMark(marks topics.Marks, key, value []byte) error {
 	return nil
 }
 
-// Sweep deletes the days of which nothing is kept any more.
+// Sweep deletes the days that are fully expired.
 func (s *EmbeddedStore) Sweep() error {
 	kept := keptAfter(schemas.MicrosOf(s.now()))
 	err := s.db.Use(func(db *pebble.DB) error {
@@ -297,16 +297,17 @@ func (s *EmbeddedStore) Sweep() error {
 	return nil
 }
 
-// KeptUntil returns when an action that has arrived by a moment is deleted at the latest, where a process has the store
-// open: with its UTC day, which may be the next one (schemas.MaxAhead), by the first sweep when nothing of that is kept.
+// KeptUntil returns the latest time at which an action that arrived at the given time is deleted, provided that a
+// process has the store open. Actions are deleted by UTC day, which may be the next one (schemas.MaxAhead): by the
+// first sweep after the whole day has expired.
 func (c Config) KeptUntil(arrived time.Time) time.Time {
 	const day = 24 * time.Hour
 	newest := arrived.UTC().Add(schemas.MaxAhead).Truncate(day)
 	return newest.Add(day + Kept + c.SweepEvery)
 }
 
-// dropDays deletes the days of a table before first. Where there is nothing it writes nothing: range tombstones cost
-// reads.
+// dropDays deletes the days of a table before first. It writes nothing if there are none, because range tombstones slow
+// down reads.
 func dropDays(db *pebble.DB, table byte, first int32) error {
 	from, to := []byte{table}, appendDay(nil, table, first)
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})

@@ -29,7 +29,7 @@ func saves(user schemas.UserID, n int, from schemas.Micros) Batch {
 	return b
 }
 
-// openTest opens an embedded store at the tests' now.
+// openTest opens an embedded store with the tests' now.
 func openTest(t testing.TB, dir string, cfg Config) *EmbeddedStore {
 	t.Helper()
 	s, err := OpenEmbedded(dir, cfg, slog.New(slog.DiscardHandler), func() time.Time { return now.Time() })
@@ -80,7 +80,7 @@ func TestBeyondMaxActionsTheNewestAreLookedAt(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	// In one scan with a wider window the first row that is not looked at is just outside of the narrow one.
+	// In a scan with a wider window as well, the first skipped row is just outside the narrow window.
 	both, _, err := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, []Definition{tests["wide"].def, tests["all in window"].def})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestBeyondMaxGroupsTheNewestAreCounted(t *testing.T) {
 	}
 }
 
-// rowsOf counts what is on disk.
+// rowsOf counts the rows on disk.
 func rowsOf(t *testing.T, s *EmbeddedStore, table byte) int {
 	t.Helper()
 	n := 0
@@ -184,7 +184,7 @@ func TestSweepDeletesDaysThatHaveExpired(t *testing.T) {
 	}
 }
 
-// The process may have begun its sweeps at any time of the hour.
+// The process may have started its sweeps at any time of the hour.
 func TestKeptUntilIsWhenTheLatestSweepDeletes(t *testing.T) {
 	cfg := DefaultConfig()
 	for _, clock := range []string{"00:00:00", "00:10:00", "12:00:00", "23:54:59.999", "23:55:00", "23:59:59.999"} {
@@ -212,7 +212,8 @@ func TestKeptUntilIsWhenTheLatestSweepDeletes(t *testing.T) {
 	}
 }
 
-// sweptAt returns which sweep, of those every SweepEvery from the first on, deletes the newest action that can have arrived at a moment.
+// sweptAt returns the time of the sweep that deletes the newest action that can have arrived at the given time. Sweeps
+// run every SweepEvery, starting at first.
 func sweptAt(t *testing.T, cfg Config, arrived, first time.Time) time.Time {
 	t.Helper()
 	clock := arrived
@@ -235,7 +236,7 @@ func sweptAt(t *testing.T, cfg Config, arrived, first time.Time) time.Time {
 	}
 }
 
-// The topics of cards and of counts are read side by side, so counts of before a deletion may come behind it.
+// The topics of cards and of counts are read concurrently, so counts from before a deletion may arrive after it.
 func TestWrite_DeletedPinHasNoMeanOfActors(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	counts := func(pin schemas.PinID) Batch {
@@ -382,8 +383,8 @@ func TestWhatWasWrittenSurvivesAKill(t *testing.T) {
 	}
 }
 
-// killWriter runs a process that writes to dir, kills it in the middle and returns how many actions it said it had
-// written.
+// killWriter runs a process that writes to dir, kills it in the middle, and returns how many writes it had
+// acknowledged.
 func killWriter(t *testing.T, dir string) int {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWhatWasWrittenSurvivesAKill$")
@@ -425,8 +426,8 @@ func writeUntilKilled(t *testing.T, dir string) {
 	}
 }
 
-// Ids, attributes and filters that look like keys, SQL or text of another encoding are what they are: each user has the
-// own actions and nobody else's, and a filter or a group matches its text alone.
+// Ids, attributes and filters that look like keys, SQL or text in another encoding are plain text. Each user has only
+// the own actions, and a filter or a group matches only its exact text.
 func TestHostileTextsAreWhatTheyAre(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	texts := []string{
@@ -442,7 +443,7 @@ func TestHostileTextsAreWhatTheyAre(t *testing.T) {
 		batch.Actions = append(batch.Actions, &schemas.EnrichedAction{
 			ID: fmt.Sprint(i), Actor: user, Verb: "save", Object: schemas.ID("pin:" + text), Timestamp: now,
 			ObjectAttributes: schemas.ObjectAttributes{Attributes: map[string]string{"x": text + "\x00", text + "\x00y": "z"}},
-		}, &schemas.EnrichedAction{ID: fmt.Sprint("before", i), Actor: user, Verb: "view", Object: "pin:before", Timestamp: now - 25*hour}) // another day's row
+		}, &schemas.EnrichedAction{ID: fmt.Sprint("before", i), Actor: user, Verb: "view", Object: "pin:before", Timestamp: now - 25*hour}) // the row of another day
 	}
 	mustWrite(t, s, batch)
 	before := Acted{"pin:before", "view", (now - 25*hour).Time().Truncate(time.Millisecond).UTC()}

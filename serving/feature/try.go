@@ -14,15 +14,16 @@ import (
 const (
 	MaxTryBytes       = 16 << 10 // of its text
 	MaxTryDefinitions = 10
-	MaxTryEntities    = 20 // users, pins, pairs: each
+	MaxTryEntities    = 20 // for users, pins and pairs each
 )
 
-// maxTrials is how many are evaluated at once; the next waits, within its deadline.
+// maxTrials is the number of concurrent trials. Further trials wait, within their deadline.
 const maxTrials = 2
 
-// TryRequest asks what definitions would answer before they are in the file.
+// TryRequest asks for the values of definitions that are not in the file.
 type TryRequest struct {
-	// Definition is YAML: one feature, a list of them, or what features.yaml holds. A ratio's parts are in the same text.
+	// Definition is YAML: one feature, a list of them, or a whole features.yaml. A ratio's parts must be in the same
+	// text.
 	Definition string           `json:"definition"`
 	Users      []schemas.UserID `json:"users,omitempty"`
 	Pins       []schemas.PinID  `json:"pins,omitempty"`
@@ -30,7 +31,7 @@ type TryRequest struct {
 	At         *time.Time       `json:"at,omitempty"` // as in Request
 }
 
-// TryAnswer is an Answer with the definitions as they were understood, defaults included.
+// TryAnswer is an Answer with the parsed definitions, defaults included.
 type TryAnswer struct {
 	Definitions []Definition                `json:"definitions"`
 	Values      map[string]map[string]Value `json:"values"`
@@ -40,9 +41,9 @@ type TryAnswer struct {
 	Fresh       *time.Time                  `json:"fresh"`
 }
 
-// Try evaluates definitions that are in no file, each for all entities of its kind. It is for people: its answers are
-// not logged, and what becomes of them does not open or close the breaker, since a definition can be as dear as it
-// likes. Its errors are those of Answer; every mistake of the text is a problem, with its line.
+// Try evaluates definitions that are in no file, each for all entities of its kind. It is for interactive use. Its
+// answers are not logged, and its failures do not affect the circuit breaker, because a trial may be arbitrarily
+// expensive. It returns the errors of Answer; every mistake in the text is a problem, with its line.
 func (s *Service) Try(ctx context.Context, req TryRequest) (TryAnswer, error) {
 	start := s.deps.Now()
 	defs, q, err := req.checked(schemas.MicrosOf(start))
@@ -58,7 +59,8 @@ func (s *Service) Try(ctx context.Context, req TryRequest) (TryAnswer, error) {
 	return TryAnswer{defs, answer.Values, answer.Missing, answer.Degraded, answer.AsOf, answer.Fresh}, nil
 }
 
-// tried asks the store within the deadline, unless it is left alone. The error is that of ctx when the caller has gone.
+// tried reads from the store within the deadline, unless the circuit breaker is open. It returns the error of ctx if
+// the caller has canceled.
 func (s *Service) tried(ctx context.Context, q query) (*findings, error) {
 	f := newFindings()
 	if s.breaks.resting() {
@@ -78,7 +80,7 @@ func (s *Service) tried(ctx context.Context, q query) (*findings, error) {
 	return f, nil
 }
 
-// checked reads the definitions and resolves the request against them; the error is a *RequestError.
+// checked reads the definitions and resolves the request against them. The error is a *RequestError.
 func (r TryRequest) checked(now schemas.Micros) ([]Definition, query, error) {
 	c := &checker{}
 	c.most("users", len(r.Users))
@@ -100,7 +102,7 @@ func (r TryRequest) checked(now schemas.Micros) ([]Definition, query, error) {
 	return defs, q, err
 }
 
-// most holds a kind of entities to MaxTryEntities.
+// most checks the number of entities of a kind against MaxTryEntities.
 func (c *checker) most(what string, n int) {
 	if n > MaxTryEntities {
 		c.problem("%s: %d: at most %d", what, n, MaxTryEntities)

@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// tried returns the JSON of an answer's values.
+// tried returns the values of an answer as JSON.
 func tried(t *testing.T, s *Service, req TryRequest) string {
 	t.Helper()
 	a, err := s.Try(t.Context(), req)
@@ -28,7 +28,7 @@ func tried(t *testing.T, s *Service, req TryRequest) string {
 	return string(text)
 }
 
-// A definition answers the same whether it is tried or in the file, in each form that it may be written in.
+// A definition has the same value in a trial and in the file, in each form in which it can be written.
 func TestADefinitionIsTriedAsIfItWereInTheFile(t *testing.T) {
 	s, _ := serviceOf{store: history(t)}.start(t)
 	ask := func(name string, users []schemas.UserID, pins []schemas.PinID) string {
@@ -104,8 +104,8 @@ func TestATrialNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// However often what is tried is too dear or the store fails, other answers do not notice; what is tried while the store is
-// left alone does not ask it.
+// However many trials are too expensive or fail, other answers are not affected. While the breaker is open, a trial
+// does not read from the store.
 func TestTrialsLeaveTheBreakerAlone(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.BreakAfter, cfg.BreakFor = 2, 10*time.Minute
@@ -154,8 +154,8 @@ func TestWhoeverLeavesATrialGetsItsError(t *testing.T) {
 	}
 }
 
-// However many lists of names are asked for, a bounded number of them is known; a known list and an unknown one are
-// answered alike, and one that names what is not defined is told each time.
+// A bounded number of lists of names is cached, however many are requested. A cached list and an uncached one have the
+// same answer. A list with an undefined name fails each time.
 func TestListsOfNamesAreKnownUpToABound(t *testing.T) {
 	s, _ := serviceOf{store: empty{}}.start(t)
 	set := s.definitions.Load()

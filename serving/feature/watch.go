@@ -6,14 +6,14 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// watchers wake those who look at a user's features. The zero value is ready.
+// watchers notifies the watchers of a user's features. The zero value is ready to use.
 type watchers struct {
 	mu     sync.Mutex
 	byUser map[schemas.UserID]map[chan struct{}]bool
 }
 
-// watch returns a channel that has something to receive after new actions of the user; what comes in between two
-// receives is one wake-up. stop must be called in the end.
+// watch returns a channel that receives after new actions of the user. Several changes between two receives are one
+// notification. The caller must call stop.
 func (w *watchers) watch(user schemas.UserID) (changed <-chan struct{}, stop func()) {
 	ch := make(chan struct{}, 1)
 	w.mu.Lock()
@@ -37,7 +37,7 @@ func (w *watchers) forget(user schemas.UserID, ch chan struct{}) {
 	}
 }
 
-// wake never waits for a receiver.
+// wake notifies without blocking.
 func (w *watchers) wake(actions []*schemas.EnrichedAction) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +48,7 @@ func (w *watchers) wake(actions []*schemas.EnrichedAction) {
 		for ch := range w.byUser[a.Actor] {
 			select {
 			case ch <- struct{}{}:
-			default: // one is waiting already
+			default: // a notification is already pending
 			}
 		}
 	}

@@ -1,4 +1,5 @@
-// Package conformance is what every feature store must do, embedded or remote: a test of an implementation calls Run.
+// Package conformance is the test suite for feature stores, embedded or remote. The test of an implementation calls
+// Run.
 package conformance
 
 import (
@@ -19,19 +20,20 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// Store is a feature store as the pipeline uses it: Write as the topics' records come, the rest by the feature service.
+// Store is a feature store as the pipeline uses it. The pipeline writes the records of the topics, and the feature
+// service reads.
 type Store interface {
 	feature.Store
-	// Write returns when all questions see what the batch holds.
+	// Write returns when all later reads see the batch.
 	Write(b feature.Batch) error
 }
 
-// Run runs the suite on a store that is empty, and for which it is now. All is written first, in a few batches: a remote
-// store needs its time for each. Then the store is asked, and answers what feature.Reference does.
+// Run runs the suite on an empty store whose present time is now. It writes everything first, in a few batches, because
+// a remote store needs time for each batch. Then it compares the answers of the store with feature.Reference.
 func Run(t *testing.T, s Store, now schemas.Micros) {
 	w := newWorld(now)
 	w.write(t, s)
-	for round := range rounds() { // of a hundred questions with some four definitions each
+	for round := range rounds() { // each makes a hundred reads with about four definitions
 		t.Run(fmt.Sprintf("actions %d", round), rapid.MakeCheck(func(t *rapid.T) { w.checkActions(t, s) }))
 	}
 	t.Run("items", rapid.MakeCheck(func(t *rapid.T) { w.checkItems(t, s) }))
@@ -43,11 +45,12 @@ func Run(t *testing.T, s Store, now schemas.Micros) {
 	t.Run("many different values", func(t *testing.T) { w.checkManyValues(t, s) })
 }
 
-// FewGroups is Config.MaxGroups of the store that RunFewGroups takes.
+// FewGroups is Config.MaxGroups of the store that RunFewGroups tests.
 const FewGroups = 2
 
-// RunFewGroups asks a store that holds what Run wrote, as of the same now, for groups: up to FewGroups they are those of
-// feature.Reference; of more the store answers so many, with the reason Cap, and the same ones whatever else it is asked for.
+// RunFewGroups reads groups from a store that holds the data of Run, with the same now. Up to FewGroups groups, the
+// result must equal that of feature.Reference. If there are more, the store must return FewGroups groups with the
+// reason Cap, and the same ones whatever other definitions the read has.
 func RunFewGroups(t *testing.T, s feature.Store, now schemas.Micros) {
 	met := map[string]int{}
 	for _, p := range newWorld(now).people[:people/3] {
@@ -63,14 +66,14 @@ func RunFewGroups(t *testing.T, s feature.Store, now schemas.Micros) {
 	}
 }
 
-// What RunFewGroups meets.
+// Cases that RunFewGroups must cover.
 const (
 	fewer  = "fewer groups, or no action outside of any"
 	asMany = "FewGroups, and an action outside of any"
 	more   = "more groups"
 )
 
-// few asks for the groups of a person, alone and beside another definition, and says what was met.
+// few reads the groups of a person, with and without another definition, and returns the case that it covered.
 func (p *person) few(t *testing.T, s feature.Store, d feature.Definition) string {
 	t.Helper()
 	whole := feature.Reference(d, p.span, p.actions)
@@ -105,7 +108,7 @@ func (p *person) few(t *testing.T, s feature.Store, d feature.Definition) string
 	return met
 }
 
-// outside says that the person did something that is in no group.
+// outside reports whether the person has an action that is in no group.
 func (p *person) outside(d feature.Definition) bool {
 	return slices.ContainsFunc(p.actions, func(a schemas.EnrichedAction) bool {
 		alone := []schemas.EnrichedAction{a}
@@ -121,7 +124,8 @@ func rounds() int {
 	return 10
 }
 
-// equal is what answers are held to: sums of weights may be added in another order. Counts are whole numbers, and exact.
+// equal compares answers. Stores may add weights in another order, so they may differ slightly. Counts are whole
+// numbers and must be exact.
 var equal = cmp.Options{
 	cmpopts.EquateApprox(1e-6, 1e-9), // vectors, of 32 bits
 	cmp.Comparer(func(a, b feature.Number) bool {
@@ -129,12 +133,12 @@ var equal = cmp.Options{
 	}),
 }
 
-// fataler is a test, of rapid or not.
+// fataler is a *testing.T or a *rapid.T.
 type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// same asks for the features of a person, and compares them with the reference.
+// same reads the features of a person and compares them with the reference.
 func (p *person) same(t fataler, s Store, defs ...feature.Definition) {
 	got, _, err := s.Actions(context.Background(), p.user, p.span, defs)
 	if err != nil {
@@ -152,7 +156,7 @@ func (p *person) same(t fataler, s Store, defs ...feature.Definition) {
 
 func (w *world) checkActions(t *rapid.T, s Store) {
 	p := &w.people[rapid.IntRange(0, len(w.people)-1).Draw(t, "person")]
-	alone := rapid.SliceOfN(Definitions(), 1, 1) // a store may have a query of its own for it
+	alone := rapid.SliceOfN(Definitions(), 1, 1) // a store may have a special query for a single definition
 	defs := rapid.OneOf(alone, rapid.SliceOfN(Definitions(), 2, 12)).Draw(t, "definitions")
 	for i := range defs {
 		defs[i].Name = fmt.Sprint("f", i)
@@ -176,8 +180,8 @@ func (w *world) checkItems(t *rapid.T, s Store) {
 	}
 }
 
-// checkAsOf asks for a user, a pin and a pair at once, as of a moment ago: that holds for what the user did, and pins are
-// answered as of now.
+// checkAsOf reads features of a user, a pin and a pair in one request with an earlier as_of. It applies to the actions
+// of the user; pins are always as of now.
 func (w *world) checkAsOf(t *testing.T, s Store) {
 	at := w.looker.span.AsOf.Time()
 	req := feature.Request{
@@ -204,12 +208,12 @@ features:
 	}
 }
 
-// nobody is a set of deleted users without any.
+// nobody is an empty set of deleted users.
 type nobody struct{}
 
 func (nobody) Has(schemas.UserID) bool { return false }
 
-// service returns a service over the store, for which it is now.
+// service returns a service over the store, with the world's present time.
 func (w *world) service(t *testing.T, s Store, definitions string) *feature.Service {
 	defs, err := feature.Parse("definitions", []byte(definitions))
 	if err != nil {
@@ -231,7 +235,7 @@ func (w *world) service(t *testing.T, s Store, definitions string) *feature.Serv
 	return service
 }
 
-// checkPins asks for all pins at once: of each the highest version counts, whatever came last.
+// checkPins reads all pins in one call: the highest version of each counts, in any order of arrival.
 func (w *world) checkPins(t *testing.T, s Store) {
 	pins := []schemas.PinID{"pin:nothing-is-known-of"}
 	for _, p := range w.pins {
@@ -257,7 +261,7 @@ func (w *world) checkPins(t *testing.T, s Store) {
 	}
 }
 
-// checkNeighbours looks at ids of which one is the beginning of another.
+// checkNeighbours reads users of whom one's id is a prefix of another's.
 func (w *world) checkNeighbours(t *testing.T, s Store) {
 	count := feature.Definition{Entity: feature.User, Window: time.Hour, Aggregate: feature.Count}
 	for i := range w.neighbours {
@@ -269,8 +273,8 @@ func (w *world) checkNeighbours(t *testing.T, s Store) {
 	}
 }
 
-// checkHostile asks for users and values that look like a query: each has done one thing, nobody else's is seen, nothing
-// fails.
+// checkHostile reads users and values that look like queries. Each user has one action, sees no action of another user,
+// and no read fails.
 func (w *world) checkHostile(t *testing.T, s Store) {
 	for i := range w.hostile {
 		p := &w.hostile[i]
@@ -283,7 +287,7 @@ func (w *world) checkHostile(t *testing.T, s Store) {
 	}
 }
 
-// checkRepeats groups by lists that are no sets: what an action has twice counts once.
+// checkRepeats groups by lists with repeated members: an action counts once per member.
 func (w *world) checkRepeats(t *testing.T, s Store) {
 	for _, list := range []string{"objectAttributes.interests", "actorAttributes.interests"} {
 		for _, aggregate := range []feature.Aggregate{feature.Count, feature.Rate} {
@@ -296,7 +300,7 @@ func (w *world) checkRepeats(t *testing.T, s Store) {
 	}
 }
 
-// checkManyValues crosses the bound beyond which different values are estimated.
+// checkManyValues crosses the bound above which distinct values are estimated.
 func (w *world) checkManyValues(t *testing.T, s Store) {
 	for n, exact := range map[int]bool{feature.ExactDistinct - 1: true, feature.ExactDistinct: true, 2 * feature.ExactDistinct: false} {
 		d := feature.Definition{

@@ -15,15 +15,15 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// world is all that is written, the same in every run but for when it happens.
+// world is all data of the suite. It is the same in every run except for its times.
 type world struct {
 	now        schemas.Micros
-	people     []person // the last has done nothing
-	neighbours []person // of whom one's id is the beginning of another's: the i-th has done i+1 things
+	people     []person // the last has no actions
+	neighbours []person // each id is a prefix of the next; the i-th has i+1 actions
 	hostile    []person // whose ids, objects and values look like queries
-	many       person   // with twice as many objects as are told apart exactly
-	repeats    person   // whose actions name interests more than once
-	looker     person   // who is asked for as of five hours ago: two saves of lookedAt by then, one since
+	many       person   // with twice as many objects as are counted exactly
+	repeats    person   // whose actions list interests more than once
+	looker     person   // read as of five hours ago: two saves of lookedAt by then, one since
 	items      []item   // the last is lookedAt: three saves by then, seven in the present step
 	pins       []versions
 }
@@ -31,21 +31,21 @@ type world struct {
 // lookedAt is the pin of the world's looker.
 const lookedAt = schemas.PinID("pin:looked-at")
 
-// person is a user with all that they have done, and when they are asked for.
+// person is a user with all actions and the span of the read.
 type person struct {
 	user    schemas.UserID
 	span    feature.Span
 	actions []schemas.EnrichedAction
 }
 
-// item is a pin with what is counted of it, in the order of steps, and when it is asked for.
+// item is a pin with its counts in the order of steps, and the time of the read.
 type item struct {
 	pin    schemas.PinID
 	now    schemas.Micros
 	counts []schemas.ItemCounts
 }
 
-// versions are those of a pin, the oldest first.
+// versions are the versions of a pin, the oldest first.
 type versions struct {
 	pin        schemas.PinID
 	cards      []schemas.Card
@@ -54,7 +54,7 @@ type versions struct {
 
 const hour = schemas.Micros(3600e6)
 
-// How much there is.
+// Amounts of data.
 const (
 	people = 300
 	items  = 100
@@ -88,7 +88,7 @@ func newWorld(now schemas.Micros) *world {
 	return w
 }
 
-// person has saved n different pins just now.
+// person returns a person who has saved n different pins just now.
 func (w *world) person(user schemas.UserID, n int) person {
 	p := person{user: user, span: feature.Span{Now: w.now, AsOf: w.now}}
 	for i := range n {
@@ -143,8 +143,8 @@ func (w *world) addRepeats() {
 	}
 }
 
-// write writes everything in any order and a few batches, a part of it again. What is counted of one pin comes in the order
-// of its steps.
+// write writes everything in random order and in a few batches, and repeats a part of it. The counts of a pin come in
+// the order of its steps.
 func (w *world) write(t *testing.T, s Store) {
 	var all []feature.Batch
 	for _, p := range slices.Concat(w.people, w.neighbours, w.hostile, []person{w.looker, w.repeats, w.many}) {
@@ -156,7 +156,7 @@ func (w *world) write(t *testing.T, s Store) {
 		var b feature.Batch
 		for i := range p.counts {
 			early := p.counts[i]
-			early.Counts = map[string]int64{"save": 9, "view": 9} // replaced by what comes later
+			early.Counts = map[string]int64{"save": 9, "view": 9} // replaced by the later counts
 			early.Actors, early.Embedding = schemas.Sketch(nil).Add("user:early"), nil
 			b.Counts = append(b.Counts, &early, &p.counts[i])
 		}
@@ -187,7 +187,7 @@ func (w *world) write(t *testing.T, s Store) {
 	}
 }
 
-// newest is what is known of a pin; known: that it is there.
+// newest returns the newest data of a pin, and whether the pin exists.
 func (v versions) newest() (own feature.PinAttributes, known bool) {
 	if n := len(v.cards); n > 0 {
 		own.Facets, known = v.cards[n-1].Facets, !v.cards[n-1].Deleted
@@ -214,7 +214,7 @@ func paths(texts ...string) *rapid.Generator[feature.Path] {
 	return rapid.SampledFrom(all)
 }
 
-// What stands where: numbers, values, values of the pin, vectors.
+// Paths by type: numbers, values, values of the pin, vectors.
 func numberPaths() *rapid.Generator[feature.Path] {
 	return paths("objectAttributes.x", "actorAttributes.x", "verbAttributes.x.y")
 }
@@ -231,12 +231,12 @@ func vectorPaths() *rapid.Generator[feature.Path] {
 	return paths("objectAttributes.embedding", "actorAttributes.embedding")
 }
 
-// goesWith is what an aggregate takes.
+// goesWith says which keys an aggregate accepts.
 type goesWith struct {
-	of      func() *rapid.Generator[feature.Path] // nil: nothing
-	grouped bool                                  // may have group_by
-	n       bool                                  // has n
-	decays  bool                                  // may have half_life
+	of      func() *rapid.Generator[feature.Path] // nil: none
+	grouped bool                                  // accepts group_by
+	n       bool                                  // takes n
+	decays  bool                                  // accepts half_life
 }
 
 var aggregates = map[feature.Aggregate]goesWith{
@@ -253,13 +253,13 @@ var aggregates = map[feature.Aggregate]goesWith{
 	feature.Cosine:        {of: vectorPaths, decays: true},
 }
 
-// windows are few, so that actions fall on their edges.
+// windows returns a small set of windows, so that actions fall on their edges.
 func windows() []time.Duration {
 	return []time.Duration{time.Millisecond, time.Second, time.Hour, 24 * time.Hour, 95 * time.Hour, feature.Kept}
 }
 
-// Definitions are of entity user and pair, of every aggregate but the ratio of two others; each is one that
-// feature.Parse takes and its MarshalJSON writes.
+// Definitions generates definitions of entity user and pair, with every aggregate except Ratio. feature.Parse accepts
+// each, and MarshalJSON writes it.
 func Definitions() *rapid.Generator[feature.Definition] {
 	return rapid.Custom(func(t *rapid.T) feature.Definition {
 		d := feature.Definition{
@@ -270,7 +270,7 @@ func Definitions() *rapid.Generator[feature.Definition] {
 			Verbs:     orNil(rapid.SliceOfNDistinct(rapid.SampledFrom([]schemas.Verb{schemas.View, schemas.Click, schemas.Save, "none"}), 0, 2, rapid.ID).Draw(t, "verbs")),
 			Where:     orNil(rapid.SliceOfNDistinct(conditions(), 0, 2, func(c feature.Condition) feature.Path { return c.Path }).Draw(t, "where")),
 		}
-		// What is written as a JSON object comes back in the order of its keys.
+		// A JSON object is written with sorted keys.
 		slices.SortFunc(d.Where, func(a, b feature.Condition) int { return strings.Compare(a.Path.String(), b.Path.String()) })
 		with := aggregates[d.Aggregate]
 		if with.of != nil {
@@ -312,7 +312,7 @@ func conditions() *rapid.Generator[feature.Condition] {
 	})
 }
 
-// itemDefinitions are of entity pin, of every aggregate that they have.
+// itemDefinitions generates definitions of entity pin, with every aggregate that they accept.
 func itemDefinitions() *rapid.Generator[feature.Definition] {
 	return rapid.Custom(func(t *rapid.T) feature.Definition {
 		d := feature.Definition{
@@ -336,7 +336,7 @@ func itemDefinitions() *rapid.Generator[feature.Definition] {
 	})
 }
 
-// times are those of actions: on and next to every edge of every window, or anywhere in reach.
+// times generates times of actions: on and next to every edge of every window, or anywhere in range.
 func times(span feature.Span) *rapid.Generator[schemas.Micros] {
 	edges := []schemas.Micros{span.AsOf, span.Now, span.Now - schemas.Micros(feature.Kept.Microseconds())}
 	for _, w := range windows() {
@@ -355,7 +355,8 @@ func times(span feature.Span) *rapid.Generator[schemas.Micros] {
 	return rapid.OneOf(near, near, far)
 }
 
-// histories are of one person. No id comes twice, as producers make them; their order is not that of UTF-16.
+// histories generates the actions of one person. No id is repeated, as producers guarantee. The order of the ids is not
+// that of UTF-16.
 func histories(p person, number int) *rapid.Generator[[]schemas.EnrichedAction] {
 	return rapid.Custom(func(t *rapid.T) []schemas.EnrichedAction {
 		list := rapid.SliceOfN(actions(p), 0, 25).Draw(t, "actions")
@@ -395,7 +396,8 @@ func actions(p person) *rapid.Generator[schemas.EnrichedAction] {
 	})
 }
 
-// attributes have numbers, what looks like numbers and is none, sums that overflow, and what a query would have to quote.
+// attributes generates attributes with numbers, texts that look like numbers, sums that overflow, and texts that a
+// query must quote.
 func attributes() *rapid.Generator[map[string]string] {
 	return rapid.MapOfN(rapid.SampledFrom([]string{"x", "x.y", "author" /* hidden by the field */}), rapid.SampledFrom([]string{
 		"", "1", "2.5", "-3e2", "0.1", "x", "NaN", "Inf", "0x10", " 1", "1_0", "1e999", "1.7e308", `"'\`, "null", strings.Repeat("long ", 150),
@@ -406,7 +408,7 @@ func vectors() *rapid.Generator[[]float32] {
 	return rapid.SliceOfN(rapid.Float32Range(-10, 10), 0, 3)
 }
 
-// itemsOf counts a pin in some of its steps, those at the edges of windows among them.
+// itemsOf generates counts of a pin in some of its steps, including those at the edges of windows.
 func itemsOf(pin schemas.PinID, now schemas.Micros) *rapid.Generator[item] {
 	return rapid.Custom(func(t *rapid.T) item {
 		at := now + rapid.SampledFrom([]schemas.Micros{0, schemas.ItemStep, -hour / 2}).Draw(t, "later")
@@ -432,7 +434,7 @@ func itemsOf(pin schemas.PinID, now schemas.Micros) *rapid.Generator[item] {
 	})
 }
 
-// versionsOf are a few of a pin's, which may be deleted by the last.
+// versionsOf generates a few versions of a pin. The last may delete it.
 func versionsOf(pin schemas.PinID) *rapid.Generator[versions] {
 	return rapid.Custom(func(t *rapid.T) versions {
 		p := versions{pin: pin}

@@ -15,20 +15,20 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
-// Admin speaks with a controller.
+// Admin is a client of a Pinot controller.
 type Admin struct {
 	url  string
 	http *http.Client
 }
 
-// NewAdmin makes an Admin of the controller that cfg names. It fails when a file of certificates or of a secret cannot be
+// NewAdmin returns an Admin of the controller in cfg. It returns an error if a certificate or secret file cannot be
 // read.
 func NewAdmin(cfg Config) (*Admin, error) {
 	url, err := address(cfg.Controller)
 	if err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
-	client, err := cfg.Client.Client(&http.Transport{DisableKeepAlives: true}) // requests are few: so there is nothing to close
+	client, err := cfg.Client.Client(&http.Transport{DisableKeepAlives: true}) // requests are rare, so there are no connections to close
 	if err != nil {
 		return nil, fmt.Errorf("pinot.client: %w", err)
 	}
@@ -36,10 +36,10 @@ func NewAdmin(cfg Config) (*Admin, error) {
 	return &Admin{url: url, http: client}, nil
 }
 
-// maxAdminBytes bounds an answer of the controller.
+// maxAdminBytes limits a response of the controller.
 const maxAdminBytes = 16 << 20
 
-// errAbsent is a 404.
+// errAbsent is returned for a 404.
 var errAbsent = errors.New("not there")
 
 // call sends a request and returns the body of a 200.
@@ -56,7 +56,7 @@ func (a *Admin) call(ctx context.Context, method, path string, body []byte) ([]b
 	return text, nil
 }
 
-// Release asks which release the controller is of.
+// Release returns the release of the controller.
 func (a *Admin) Release(ctx context.Context) (Release, error) {
 	text, err := a.call(ctx, http.MethodGet, "/version", nil)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *Admin) Release(ctx context.Context) (Release, error) {
 	return "", errors.New("read version of pinot: none of its modules is named")
 }
 
-// wanted are schema and table as they should be.
+// wanted is the expected schema and table.
 type wanted struct{ schema, table []byte }
 
 func (a *Admin) wanted(ctx context.Context, s Stream) (wanted, error) {
@@ -90,7 +90,7 @@ func (a *Admin) wanted(ctx context.Context, s Stream) (wanted, error) {
 	return w, err
 }
 
-// Apply makes schema and table as they should be: creates them, or updates what is there.
+// Apply creates or updates schema and table.
 func (a *Admin) Apply(ctx context.Context, s Stream) error {
 	w, err := a.wanted(ctx, s)
 	if err != nil {
@@ -105,11 +105,11 @@ func (a *Admin) Apply(ctx context.Context, s Stream) error {
 	return nil
 }
 
-// put updates one, or creates it.
+// put updates an object, or creates it if it is missing.
 func (a *Admin) put(ctx context.Context, all, one string, body []byte) error {
 	there, err := a.call(ctx, http.MethodGet, one, nil)
 	switch {
-	case errors.Is(err, errAbsent), err == nil && len(bytes.TrimSpace(there)) <= len("{}"): // a table that is not there is answered so
+	case errors.Is(err, errAbsent), err == nil && len(bytes.TrimSpace(there)) <= len("{}"): // for a missing table the controller returns {}
 		_, err = a.call(ctx, http.MethodPost, all, body)
 	case err == nil:
 		_, err = a.call(ctx, http.MethodPut, one, body)
@@ -117,8 +117,8 @@ func (a *Admin) put(ctx context.Context, all, one string, body []byte) error {
 	return err
 }
 
-// Verify returns what differs from how schema and table should be, path by path; none: all is in order. What is there
-// beyond what is wanted, as defaults are, is no difference.
+// Verify returns the differences between the expected schema and table and the actual ones, path by path. It returns
+// none if all is in order. Additional settings, such as defaults, are not differences.
 func (a *Admin) Verify(ctx context.Context, s Stream) ([]string, error) {
 	w, err := a.wanted(ctx, s)
 	if err != nil {
@@ -159,7 +159,7 @@ func (a *Admin) compare(ctx context.Context, what, path string, want []byte, sec
 	return differences(what, mask(w, secrets), mask(got, secrets)), nil
 }
 
-// masked is mask for the text of a table.
+// masked applies mask to the JSON of a table.
 func masked(table []byte, secrets map[string]secure.Secret) ([]byte, error) {
 	var o object
 	if err := json.Unmarshal(table, &o); err != nil {
@@ -169,7 +169,7 @@ func masked(table []byte, secrets map[string]secure.Secret) ([]byte, error) {
 	return indented(o)
 }
 
-// mask takes secrets out of what was read of JSON, wherever they are, and leaves whether they are as they should be.
+// mask removes secrets from decoded JSON, wherever they are. It keeps whether a secret has the expected value.
 func mask(v any, secrets map[string]secure.Secret) any {
 	switch v := v.(type) {
 	case object:
@@ -188,7 +188,7 @@ func mask(v any, secrets map[string]secure.Secret) any {
 	return v
 }
 
-// differences compares what is wanted with what there is. Of lists of named objects those of one name are compared.
+// differences compares the expected value with the actual one. Members of lists are matched by name if they have one.
 func differences(at string, want, got any) []string {
 	switch want := want.(type) {
 	case object:
@@ -218,7 +218,7 @@ func objectDifferences(at string, want object, got any) []string {
 	return all
 }
 
-// isDefault says that a controller leaves a value out, as it is the default.
+// isDefault reports whether v is a default that a controller omits.
 func isDefault(v any) bool {
 	o, isObject := v.(object)
 	return isObject && len(o) == 0 || v == ""
@@ -255,7 +255,7 @@ func nameOf(v any) string {
 	return ""
 }
 
-// same compares scalars as controllers write them: numbers also as texts.
+// same compares scalars as controllers write them: a number may be written as a text.
 func same(a, b any) bool {
 	return reflect.DeepEqual(a, b) || fmt.Sprint(a) == fmt.Sprint(b)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// controller is one that keeps what it is sent, and gives a table back with what it adds by itself.
+// controller is a fake that stores what it receives, and adds to a returned table what a real controller adds.
 type controller struct {
 	mu     sync.Mutex
 	kept   map[string][]byte
@@ -56,7 +56,7 @@ func (c *controller) table(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(object{"REALTIME": table})
 }
 
-// run runs a command against the controller and returns what it printed.
+// run runs a command against the controller and returns its output.
 func (c *controller) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	server := httptest.NewServer(c)

@@ -12,14 +12,15 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// The numbers on a real Pinot, which ingests from an embedded broker in the process of the benchmark: `make bench-pinot`.
+// Benchmarks on a real Pinot, which ingests from an embedded broker in the process of the benchmark: `make
+// bench-pinot`.
 const (
 	benchUsers   = 500
-	benchActions = 200 // of each
+	benchActions = 200 // per user
 )
 
-// BenchmarkRealPinot measures what recommenders ask for: ten features of one user in one round, at a rate, and how long
-// after its acknowledgement an action is a feature while that goes on.
+// BenchmarkRealPinot measures typical reads of recommenders at a fixed rate: ten features of one user per request. At
+// the same time it measures how long after its acknowledgement an action is visible in features.
 func BenchmarkRealPinot(b *testing.B) {
 	c := startCluster(b)
 	must(b, c.admin.Apply(b.Context(), c.stream))
@@ -44,10 +45,10 @@ func report(b *testing.B, took []time.Duration) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
-	b.ReportMetric(0, "ns/op") // of the whole run: says nothing
+	b.ReportMetric(0, "ns/op") // the time of the whole run is meaningless
 }
 
-// fill produces the actions of all users, spread over a day, and waits until they can be asked for.
+// fill produces the actions of all users, spread over a day, and waits until queries return them.
 func (c *cluster) fill(b *testing.B) {
 	now := schemas.MicrosOf(time.Now())
 	for u := range benchUsers {
@@ -60,7 +61,7 @@ func (c *cluster) fill(b *testing.B) {
 	c.await(b, benchUsers*benchActions)
 }
 
-// typical is the i-th of many actions: two interests, three attributes, an embedding of 16.
+// typical returns the i-th of many actions: two interests, three attributes, an embedding of 16.
 func typical(user schemas.UserID, i int, at schemas.Micros) *schemas.EnrichedAction {
 	embedding := make([]float32, 16)
 	for j := range embedding {
@@ -80,7 +81,7 @@ func typical(user schemas.UserID, i int, at schemas.Micros) *schemas.EnrichedAct
 	}
 }
 
-// tenFeatures are the built-in ten that the benchmark of the embedded store asks for, too.
+// tenFeatures returns ten built-in features, the same as in the benchmark of the embedded store.
 func tenFeatures(b *testing.B) []feature.Definition {
 	names := []string{
 		"interests_24h", "authors_24h", "top_interests_96h", "verbs_1h", "actions_per_hour_24h", "pins_24h", "last_actions", "last_hides", "taste_24h", "taste_6h",
@@ -94,7 +95,7 @@ func tenFeatures(b *testing.B) []feature.Definition {
 	return defs
 }
 
-// tenAtRate asks n times at so many a second, whether or not the answers before have come.
+// tenAtRate sends n queries at the given rate per second, whether or not earlier ones have been answered.
 func (c *cluster) tenAtRate(b *testing.B, defs []feature.Definition, rate, n int) []time.Duration {
 	took := make([]time.Duration, n)
 	var asking sync.WaitGroup

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// brokerRest is how long a broker that failed is passed over while there are others. Then one query tries it.
+// brokerRest is how long a failed broker is avoided while others are available. Then one query tries it.
 const brokerRest = time.Second
 
-// endpoint is a broker that queries go to.
+// endpoint is a broker that receives queries.
 type endpoint struct {
 	url    string
-	failed bool      // when it was last asked
-	until  time.Time // it is passed over, if it has
+	failed bool      // on the last query
+	until  time.Time // if it failed: when it is tried again
 }
 
-// brokers take turns. It is safe for concurrent use.
+// brokers selects brokers in turn. It is safe for concurrent use.
 type brokers struct {
 	now func() time.Time
 
@@ -24,7 +24,7 @@ type brokers struct {
 	next uint64
 }
 
-// first returns whose turn it is.
+// first returns the broker for the next query.
 func (b *brokers) first() *endpoint {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -32,10 +32,10 @@ func (b *brokers) first() *endpoint {
 	if one := b.well(nil); one != nil {
 		return one
 	}
-	return b.all[b.next%uint64(len(b.all))] // all failed lately: one may be well again
+	return b.all[b.next%uint64(len(b.all))] // all failed lately: one may have recovered
 }
 
-// other returns the next that is not but: one that is well, or, with any, one that failed lately. nil: there is none.
+// other returns the next broker except but. It returns a healthy one, or, with any, one that failed lately, or nil.
 func (b *brokers) other(but *endpoint, any bool) *endpoint {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,14 +50,14 @@ func (b *brokers) other(but *endpoint, any bool) *endpoint {
 	return nil
 }
 
-// well returns the next that is to be asked, without but; nil: all failed lately.
+// well returns the next healthy broker except but, or nil if all failed lately.
 func (b *brokers) well(but *endpoint) *endpoint {
 	for i := range b.all {
 		one := b.at(i)
 		switch {
 		case one == but || one.failed && b.now().Before(one.until):
 			continue
-		case one.failed: // this query tries it, and no other for as long
+		case one.failed: // this query tries it; no other query does for another brokerRest
 			one.until = b.now().Add(brokerRest)
 		}
 		return one
@@ -65,10 +65,10 @@ func (b *brokers) well(but *endpoint) *endpoint {
 	return nil
 }
 
-// at is the broker so many turns later.
+// at returns the broker that is turns ahead.
 func (b *brokers) at(turns int) *endpoint { return b.all[(b.next+uint64(turns))%uint64(len(b.all))] }
 
-// went notes how it went with a broker.
+// went records the outcome of a query to a broker.
 func (b *brokers) went(one *endpoint, failed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -21,24 +21,24 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// queryTime is how long an answer of features waits by default.
+// queryTime is the default deadline of a features answer.
 const queryTime = 500 * time.Millisecond
 
-// standIn is a broker in memory; nil refuses connections.
+// standIn is a broker in memory. One without an answer function refuses connections.
 type standIn struct {
 	answer http.HandlerFunc
 	hits   atomic.Int64
-	well   atomic.Bool // it answers, whatever it did
+	well   atomic.Bool // it answers, whatever its fault was
 }
 
 const one = `{"resultTable":{"rows":[[1]]},"numServersQueried":1,"numServersResponded":1}`
 
 func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the caller goes
+	_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the caller cancels
 	s.answer(w, r)
 }
 
-// after answers when a time is over, and gives up when the caller has gone.
+// after answers after d, and stops when the caller cancels.
 func after(d time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -49,7 +49,7 @@ func after(d time.Duration) http.HandlerFunc {
 	}
 }
 
-// What a broker does that does not answer; the first refuses connections.
+// Faults of a broker that does not answer. The first refuses connections.
 var faults = map[string]http.HandlerFunc{
 	"refuses": nil,
 	"503":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
@@ -60,7 +60,7 @@ var faults = map[string]http.HandlerFunc{
 	"hangs": after(time.Hour),
 }
 
-// connections are those that a broker is to accept.
+// connections is a listener.
 type connections chan net.Conn
 
 func (c connections) Accept() (net.Conn, error) {
@@ -72,7 +72,7 @@ func (c connections) Accept() (net.Conn, error) {
 func (connections) Close() error   { return nil }
 func (connections) Addr() net.Addr { return &net.TCPAddr{} }
 
-// among makes a client of stand-ins, inside a synctest bubble.
+// among returns a client of stand-ins, inside a synctest bubble.
 func among(t *testing.T, all ...*standIn) *Client {
 	t.Helper()
 	cfg, listeners := DefaultConfig(), map[string]connections{}
@@ -90,7 +90,7 @@ func among(t *testing.T, all ...*standIn) *Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	c.transport.DisableKeepAlives = true // so that all is over with an answer
+	c.transport.DisableKeepAlives = true // so that nothing remains after an answer
 	c.transport.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {
 		s := all[int(address[len("broker-")]-'0')]
 		s.hits.Add(1)
@@ -104,7 +104,7 @@ func among(t *testing.T, all ...*standIn) *Client {
 	return c
 }
 
-// query asks once, as an answer of features does, and returns how long that took.
+// query sends one query with the deadline of a features answer, and returns how long it took.
 func query(t *testing.T, c *Client) (time.Duration, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), queryTime)
@@ -114,7 +114,7 @@ func query(t *testing.T, c *Client) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// faulty is a broker with a fault until it is well.
+// faulty returns a broker with a fault until its well is set.
 func faulty(fault http.HandlerFunc) *standIn {
 	s := &standIn{}
 	if fault != nil {
@@ -128,7 +128,8 @@ func faulty(fault http.HandlerFunc) *standIn {
 	return s
 }
 
-// Of several brokers one is away: every query is answered, it is asked once a second, and takes its turn when it is back.
+// One of several brokers is unavailable. Every query is answered, the broker is tried once a second, and it takes its
+// turn again after it has recovered.
 func TestABrokerThatIsAwayIsPassedOver(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +164,7 @@ func TestABrokerThatIsAwayIsPassedOver(t *testing.T) {
 	}
 }
 
-// What many scans of an answer meet at once does not have the store left alone.
+// Many scans of an answer that meet an unavailable broker at the same time do not open the circuit breaker.
 func TestAnswersDoWithoutABroker(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +222,7 @@ func gauge(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	return 0
 }
 
-// A query that is slow wherever it is asked has all the time that there is, and where all are nobody asks everything twice.
+// A query that is slow on every broker gets the whole deadline. If all brokers are slow, not every query is sent twice.
 func TestASlowQueryIsNotGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &standIn{answer: after(400 * time.Millisecond)}, &standIn{answer: after(400 * time.Millisecond)}
@@ -238,8 +239,8 @@ func TestASlowQueryIsNotGivenUp(t *testing.T) {
 			}
 			queries.Wait()
 		}
-		// When they find the first brokers silent at the same moment, at most those of one broker ask the other, which is not
-		// known to be silent yet.
+		// If queries find the first broker silent at the same moment, at most those of one broker are sent to the other
+		// one, which is not known to be silent yet.
 		const once = times * atOnce
 		if n := a.hits.Load() + b.hits.Load(); n < once || n > once+once/2 {
 			t.Errorf("asked %d times for %d queries", n, once)
@@ -247,7 +248,7 @@ func TestASlowQueryIsNotGivenUp(t *testing.T) {
 	})
 }
 
-// A broker that hangs is found out by one query, while others are answered at once.
+// One query probes a broker that hangs, while other queries are answered at once.
 func TestOneQueryTriesABroker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := faulty(after(time.Hour))
@@ -276,7 +277,7 @@ func TestOneQueryTriesABroker(t *testing.T) {
 	})
 }
 
-// Who asked and has gone says nothing of a broker.
+// A canceled query does not count against a broker.
 func TestWhoGoesDoesNotAccuseABroker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &standIn{answer: after(time.Hour)}, &standIn{answer: after(time.Hour)}
@@ -294,7 +295,7 @@ func TestWhoGoesDoesNotAccuseABroker(t *testing.T) {
 	})
 }
 
-// Where no broker answers the error tells of those that were asked, and none of them is given up for it.
+// If no broker answers, the error names those that were tried, and none of them is dropped.
 func TestNoBrokerAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, d := faulty(nil), faulty(nil), faulty(nil)
@@ -318,7 +319,7 @@ func TestNoBrokerAnswers(t *testing.T) {
 	})
 }
 
-// What another broker would say, too, is not asked again.
+// An answer that every broker would give is not requested again.
 func TestAnAnswerIsTakenWhateverItSays(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"an exception": says(`{"exceptions":[{"errorCode":150}]}`),
@@ -343,7 +344,7 @@ func TestAnAnswerIsTakenWhateverItSays(t *testing.T) {
 	}
 }
 
-// The doctor's question goes to each broker, also to those that queries pass over.
+// The check of the doctor queries every broker, including those that queries avoid.
 func TestTryNamesTheBrokersThatAreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := among(t, faulty(nil), &standIn{answer: says(one)}, faulty(after(time.Hour)))

@@ -15,31 +15,31 @@ import (
 	"github.com/smartfeed/smartfeed/internal/jsonbound"
 )
 
-// ErrTooLarge says that an answer is above Config.MaxBytes.
+// ErrTooLarge is returned when an answer is larger than Config.MaxBytes.
 var ErrTooLarge = errors.New("answer is too large")
 
-// ErrPartial says that not all servers responded.
+// ErrPartial is returned when not all servers responded.
 var ErrPartial = errors.New("answer is of a part of the servers")
 
-// QueryError is what Pinot says is wrong with a query. It never holds the SQL, which holds ids.
+// QueryError is an error that Pinot reports for a query. It never contains the SQL, which contains ids.
 type QueryError struct {
-	Code int // Pinot's; 0: none
+	Code int // Pinot's code; 0: none
 }
 
-// Error names the code.
+// Error returns the code as text.
 func (e *QueryError) Error() string { return fmt.Sprintf("exception %d", e.Code) }
 
-// Client asks brokers over their HTTP interface, each in its turn. It is safe for concurrent use.
+// Client queries brokers over their HTTP interface, in turn. It is safe for concurrent use.
 //
-// A query goes to a second broker when the first cannot be reached, fails, or has not answered when half of the query's
-// time is over; what the first is still at is not given up for that, because a query may be slow wherever it is asked, and
-// whoever answers first answers. A broker that failed, or that is silent for so long, is passed over for a second, or until
-// it answers; then one query tries it. One that is passed over is not asked because another is silent: so brokers that all
-// have too much to do are not asked everything twice.
+// A query is sent to a second broker if the first one cannot be reached, fails, or has not answered after half of the
+// query's time. The first request is not canceled, because a query may be slow on every broker; the first answer wins.
+// A broker that failed, or was silent for that long, is avoided for a second or until it answers. Then one query tries
+// it. If a broker is silent, its queries are not sent to avoided brokers. Thus not every query is sent twice when all
+// brokers are overloaded.
 //
-// There is a Go client of the Pinot project's friends, startreedata/pinot-client-go. What it does is the one request
-// below; but it takes no context, reads answers whatever their length, takes exceptions for an answer, and writes the SQL
-// of a failed query, ids included, to a logger that is global. Its later releases bring gRPC, Arrow and an ORM along.
+// There is another Go client, startreedata/pinot-client-go. It sends the same request, but takes no context, does not
+// limit the length of answers, returns exceptions as answers, and logs the SQL of a failed query, including ids, to a
+// global logger. Its later releases add dependencies on gRPC, Arrow and an ORM.
 type Client struct {
 	brokers   brokers
 	maxBytes  int64
@@ -47,14 +47,14 @@ type Client struct {
 	http      *http.Client
 }
 
-// NewClient makes a client; cfg must be valid and name brokers. It fails when a file of certificates or of a secret cannot
-// be read. Close it.
+// NewClient returns a client. cfg must be valid and name brokers. It returns an error if a certificate or secret file
+// cannot be read. The caller must call Close.
 func NewClient(cfg Config) (*Client, error) {
 	transport := &http.Transport{
 		MaxConnsPerHost:     cfg.MaxConns,
-		MaxIdleConnsPerHost: cfg.MaxConns, // else all but two are closed after each burst
+		MaxIdleConnsPerHost: cfg.MaxConns, // otherwise all but two are closed after each burst
 		IdleConnTimeout:     time.Minute,
-		DisableCompression:  true, // answers are small, and a bound on bytes is one on memory
+		DisableCompression:  true, // answers are small, and a limit on bytes is then a limit on memory
 	}
 	over, err := cfg.Client.Client(transport)
 	if err != nil {
@@ -62,24 +62,24 @@ func NewClient(cfg Config) (*Client, error) {
 	}
 	c := &Client{brokers: brokers{now: time.Now}, maxBytes: cfg.MaxBytes, transport: transport, http: over}
 	for _, b := range cfg.Brokers {
-		url, _ := address(b) // Validate has seen it
+		url, _ := address(b) // checked by Validate
 		c.brokers.all = append(c.brokers.all, &endpoint{url: url})
 	}
 	return c, nil
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// answer is what a query brought.
+// answer is the decoded result of a query.
 type answer struct {
 	rows   [][]any
-	fresh  time.Time // when the newest action arrived of the partitions that were asked, of the least fresh; zero: not known
-	capped bool      // Pinot gave up counting groups
-	whole  int       // with ErrTooLarge: how many rows are within Config.MaxBytes; -1: there is no table
+	fresh  time.Time // arrival of the newest action in the queried partitions, of the least fresh one; zero: unknown
+	capped bool      // Pinot reached its limit of groups
+	whole  int       // with ErrTooLarge: complete rows within Config.MaxBytes; -1: there is no table
 }
 
-// query asks for rows. width is how many columns each must have.
+// query runs a query. width is the expected number of columns.
 func (c *Client) query(ctx context.Context, sql string, width int) (answer, error) {
 	body, err := c.post(ctx, sql)
 	if errors.Is(err, ErrTooLarge) {
@@ -95,11 +95,11 @@ func (c *Client) query(ctx context.Context, sql string, width int) (answer, erro
 	return a, nil
 }
 
-// valueBytes is the least that the values of an answer take on average: an answer that may have so many bytes may have an eighth
-// as many values. A row has a time and ids, which are longer.
+// valueBytes is the minimum average size of a value in an answer. An answer of n bytes may therefore have n/8 values. A
+// row has a time and ids, which are longer.
 const valueBytes = 8
 
-// read reads the body of a 200.
+// read decodes the body of a 200.
 func read(body []byte, width int) (answer, error) {
 	var res response
 	dec := json.NewDecoder(bytes.NewReader(body))
@@ -110,8 +110,8 @@ func read(body []byte, width int) (answer, error) {
 	return judge(res, width)
 }
 
-// wholeRows counts the rows in the beginning of an answer, -1 if they do not begin there. It looks at brackets and quotes
-// alone, since the beginning of a JSON text is none.
+// wholeRows counts the complete rows at the start of a truncated answer. It returns -1 if the rows do not start there.
+// It looks only at brackets and quotes, because a truncated JSON text cannot be decoded.
 func wholeRows(beginning []byte) int {
 	_, table, found := bytes.Cut(beginning, []byte(`"rows"`))
 	if !found {
@@ -128,7 +128,7 @@ func wholeRows(beginning []byte) int {
 		case c == '[':
 			depth++
 		case c == ']':
-			if depth--; depth == 0 { // what follows is of no row
+			if depth--; depth == 0 { // the rest is not part of a row
 				return whole
 			}
 			if depth == 1 {
@@ -139,20 +139,20 @@ func wholeRows(beginning []byte) int {
 	return whole
 }
 
-// post sends a query and returns the body of a 200, with ErrTooLarge its beginning.
+// post sends a query and returns the body of a 200, or its start with ErrTooLarge.
 func (c *Client) post(ctx context.Context, sql string) ([]byte, error) {
 	r := c.anyReply(ctx, sql)
 	return r.body, r.err
 }
 
-// reply is what came of asking one broker.
+// reply is the outcome of querying one broker.
 type reply struct {
-	body []byte // of a 200; with ErrTooLarge its beginning
+	body []byte // of a 200; with ErrTooLarge its start
 	err  error
 	away bool // another broker may answer
 }
 
-// anyReply asks a broker, and another one when that does not answer, see Client.
+// anyReply queries a broker, and another one if it does not answer; see Client.
 func (c *Client) anyReply(ctx context.Context, sql string) reply {
 	var asked sync.WaitGroup
 	defer asked.Wait()
@@ -185,7 +185,7 @@ func (c *Client) anyReply(ctx context.Context, sql string) reply {
 	return reply{err: failed}
 }
 
-// also is what two brokers said, on one line.
+// also joins the errors of two brokers on one line.
 func also(first, second error) error {
 	if first == nil {
 		return second
@@ -193,7 +193,7 @@ func also(first, second error) error {
 	return fmt.Errorf("%w; %w", first, second)
 }
 
-// half is half of the time that there is, a second where that has no end.
+// half returns half of the remaining time of ctx, or a second if ctx has no deadline.
 func half(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return time.Until(deadline) / 2
@@ -205,7 +205,7 @@ func half(ctx context.Context) time.Duration {
 func (c *Client) ask(ctx context.Context, b *endpoint, sql string) reply {
 	query := map[string]string{"sql": sql}
 	if deadline, ok := ctx.Deadline(); ok {
-		query["queryOptions"] = fmt.Sprintf("timeoutMs=%d", max(time.Until(deadline).Milliseconds(), 1)) // or it goes on for nobody
+		query["queryOptions"] = fmt.Sprintf("timeoutMs=%d", max(time.Until(deadline).Milliseconds(), 1)) // otherwise it continues without a caller
 	}
 	text, err := json.Marshal(query)
 	if err != nil {
@@ -214,16 +214,17 @@ func (c *Client) ask(ctx context.Context, b *endpoint, sql string) reply {
 	status, body, err := exchange(ctx, c.http, http.MethodPost, b.url+"/query/sql", text, c.maxBytes)
 	r := reply{body: body, err: err}
 	if status != 0 && status != http.StatusOK {
-		r.err = fmt.Errorf("status %d %s", status, http.StatusText(status)) // not its text, which may hold the SQL
+		r.err = fmt.Errorf("status %d %s", status, http.StatusText(status)) // without the body, which may contain the SQL
 	}
-	if ctx.Err() == nil { // else it says nothing of the broker
+	if ctx.Err() == nil { // a canceled query does not count against the broker
 		r.away = status >= http.StatusInternalServerError || err != nil && !errors.Is(err, ErrTooLarge)
 		c.brokers.went(b, r.away)
 	}
 	return r
 }
 
-// exchange sends JSON and returns the answer, or its beginning with ErrTooLarge if that is above most bytes.
+// exchange sends JSON and returns the response. If the body is longer than most bytes, it returns the start and
+// ErrTooLarge.
 func exchange(ctx context.Context, over *http.Client, method, url string, text []byte, most int64) (status int, body []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(text))
 	if err != nil {
@@ -245,7 +246,7 @@ func exchange(ctx context.Context, over *http.Client, method, url string, text [
 	return res.StatusCode, body, err
 }
 
-// response is a broker's answer, as far as it matters.
+// response is the part of a broker's response that matters here.
 type response struct {
 	ResultTable *struct {
 		Rows [][]any `json:"rows"`
@@ -259,11 +260,11 @@ type response struct {
 	MinConsumingFreshnessTimeMs int64 `json:"minConsumingFreshnessTimeMs"`
 }
 
-// mostMillis is the end of the year 9999, the last that JSON has times of. Of segments that are empty yet Pinot says that
-// they are as fresh as the greatest number there is.
+// mostMillis is the end of the year 9999, the last year of a JSON time. For segments that are still empty, Pinot
+// reports the greatest integer as their freshness.
 const mostMillis = 253_402_300_799_999
 
-// judge takes an answer for one only if it is whole.
+// judge returns an answer only if the response is complete.
 func judge(res response, width int) (answer, error) {
 	if len(res.Exceptions) > 0 {
 		return answer{}, &QueryError{Code: res.Exceptions[0].ErrorCode}
@@ -289,8 +290,8 @@ func judge(res response, width int) (answer, error) {
 	return a, nil
 }
 
-// Try asks every broker for the table, for half of the time that there is. It returns how many can answer, and why the
-// others cannot.
+// Try queries the table on every broker, for half of the remaining time. It returns the number of brokers that answer,
+// and the errors of the others.
 func (c *Client) Try(ctx context.Context) (well int, away []error) {
 	ctx, cancel := context.WithTimeout(ctx, half(ctx))
 	defer cancel()

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// broker answers every query with a body.
+// broker returns a client of a broker that answers every query with answer.
 func broker(t *testing.T, answer http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -109,7 +109,7 @@ func TestAQueryEndsWithItsContext(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	c := broker(t, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the caller goes
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the caller cancels
 		select {
 		case <-release:
 		case <-r.Context().Done():
@@ -148,7 +148,7 @@ func TestABrokerThatIsAwayIsAnError(t *testing.T) {
 	}
 }
 
-// A store reads what columns say, whatever the order of ids, and tells how fresh it is.
+// A store reads the columns, whatever the order of the ids, and reports its freshness.
 func TestStoreReadsRows(t *testing.T) {
 	var asked []string
 	row := func(id, object string, ts int64) string {
@@ -175,7 +175,7 @@ func TestStoreReadsRows(t *testing.T) {
 	}
 	at := now.Time()
 	want := []feature.Result{
-		{Value: feature.Last{{Object: "pin:2", Verb: "save", Timestamp: at}, {Object: "pin:1", Verb: "save", Timestamp: at}}}, // by bytes
+		{Value: feature.Last{{Object: "pin:2", Verb: "save", Timestamp: at}, {Object: "pin:1", Verb: "save", Timestamp: at}}}, // ordered by bytes
 		{Value: feature.Number(7.5)},
 		{Reasons: []feature.Reason{feature.Empty}},
 		{Value: feature.Groups{"interest:a": 3}},
@@ -191,8 +191,8 @@ func TestStoreReadsRows(t *testing.T) {
 	}
 }
 
-// What is said of how fresh a user's actions are is what the answer about this user says, whichever query it was, and not what
-// another partition's did.
+// The freshness of a user is what the answer for this user reports, whichever query it was, and not that of another
+// partition.
 func TestEachAnswerSaysHowFreshItIs(t *testing.T) {
 	ms := int64(now) / 1000
 	says := map[string]int64{"user:1": ms - 3_600_000, "user:2": ms, "user:3": math.MaxInt64, "user:4": 0}
@@ -247,7 +247,7 @@ func TestWrongRowsAreErrors(t *testing.T) {
 	}
 }
 
-// Whoever asks for a login over TLS gets it, from the client and from Admin; a wrong answer does not hold it.
+// The client and Admin send the configured login over TLS. The error for a wrong answer does not contain it.
 func TestLoginOverTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); user != "ada" || password != "correct-horse" {
@@ -260,7 +260,7 @@ func TestLoginOverTLS(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"resultTable":{"rows":[[3]]},"numServersQueried":1,"numServersResponded":1}`)
 	}))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are meant to fail
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes are meant to fail
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
@@ -294,7 +294,7 @@ func TestLoginOverTLS(t *testing.T) {
 	}
 }
 
-// What Pinot's servers need to reach Kafka is in the table, and nowhere that is printed.
+// The credentials of Pinot's servers for Kafka are in the table, and in no output.
 func TestSecretsOfTheStreamAreNotShown(t *testing.T) {
 	const jaas = "PlainLoginModule required password=correct-horse"
 	s := Setup{Config: DefaultConfig(), Partitions: 4}

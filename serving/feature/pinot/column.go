@@ -11,28 +11,28 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// TableName is the table's and its schema's.
+// TableName is the name of the table and of its schema.
 const TableName = "actions_enriched"
 
-// column is one column of the table.
+// column is a column of the table.
 type column struct {
 	name string
 	kind string // Pinot's data type
 	list bool
-	from string // ingestion transform from the record's fields; "": the field of this name
-	path string // the path of features that it holds; a map's name for all of its free attributes; "": none
+	from string // ingestion transform from the record's fields; "": the field with the column's name
+	path string // features path of the column; the name of a map for all of its free attributes; "": none
 	read func(*schemas.EnrichedAction, any) error
 }
 
-// The columns that every query has.
+// The columns of every query.
 const (
 	idColumn    = "id"
 	timeColumn  = "ts"
 	actorColumn = "actor"
 )
 
-// columns are the table, in its order. The parts of the record that have a name of their own are columns; what of the
-// three maps has a free name is one JSON column each, without the rest of its map.
+// columns returns the columns of the table, in order. Parts of the record with a fixed name have a column each. The
+// free attributes of each of the three maps are one JSON column, without the rest of the map.
 func columns() []column {
 	text := func(name, path string, set func(*schemas.EnrichedAction, string)) column {
 		return column{name: name, kind: "STRING", path: path, read: func(a *schemas.EnrichedAction, v any) error {
@@ -98,7 +98,7 @@ func columns() []column {
 	}
 }
 
-// part is the transform that takes a text out of a nested record.
+// part returns the transform that extracts a text from a nested record.
 func part(record, field string) string {
 	return fmt.Sprintf(`jsonPathString(%s, '$.%s', '')`, record, field)
 }
@@ -115,7 +115,7 @@ func interests(name, record string, set func(*schemas.EnrichedAction, []schemas.
 				if !ok {
 					return fmt.Errorf("%s: %T is no text", name, m)
 				}
-				if id != "" { // what an empty list is stored as
+				if id != "" { // an empty list is stored as ""
 					ids = append(ids, schemas.InterestID(id))
 				}
 			}
@@ -125,7 +125,8 @@ func interests(name, record string, set func(*schemas.EnrichedAction, []schemas.
 	}
 }
 
-// embedding is a list of floats. An empty one is stored as one −∞, Pinot's default: no record has that.
+// embedding returns a column for a list of floats. An empty list is stored as a single −∞, Pinot's default, which no
+// record contains.
 func embedding(name, record string, set func(*schemas.EnrichedAction, []float32)) column {
 	return column{
 		name: name, kind: "FLOAT", list: true, path: record + ".embedding",
@@ -150,7 +151,7 @@ func embedding(name, record string, set func(*schemas.EnrichedAction, []float32)
 	}
 }
 
-// isNumber is false for what JSON has no number for: "-Infinity".
+// isNumber reports whether v is a JSON number, unlike "-Infinity".
 func isNumber(v any) bool { _, ok := v.(json.Number); return ok }
 
 func members(name string, v any) ([]any, error) {
@@ -161,7 +162,7 @@ func members(name string, v any) ([]any, error) {
 	return list, nil
 }
 
-// attributes is one of the maps, as the text of a JSON object.
+// attributes returns a column for one of the maps, as the text of a JSON object.
 func attributes(name, record string, set func(*schemas.EnrichedAction, map[string]string)) column {
 	return column{
 		name: name, kind: "JSON", path: record,
@@ -183,7 +184,7 @@ func attributes(name, record string, set func(*schemas.EnrichedAction, map[strin
 	}
 }
 
-// columnOf returns the column that holds a path. What has a free name is in the map's.
+// columnOf returns the column that holds a path. A free attribute is in the column of its map.
 func columnOf(p feature.Path) (column, bool) {
 	all, name := columns(), p.String()
 	if i := slices.IndexFunc(all, func(c column) bool { return c.path == name }); i >= 0 {

@@ -12,15 +12,15 @@ import (
 	"github.com/smartfeed/smartfeed/internal/command"
 )
 
-// Setup is what the commands need of the program's configuration.
+// Setup is the part of the program's configuration that the commands need.
 type Setup struct {
 	Config     Config
-	Kafka      []string // brokers, where Config names none
-	Registry   string   // where Config names none
+	Kafka      []string // brokers, if Config names none
+	Registry   string   // if Config names none
 	Partitions int32
 }
 
-// Verify asks the controller how schema and table differ from what apply would make, see Admin.Verify.
+// Verify compares schema and table on the controller with what apply would create; see Admin.Verify.
 func (s Setup) Verify(ctx context.Context) ([]string, error) {
 	a, err := NewAdmin(s.Config)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s Setup) Verify(ctx context.Context) ([]string, error) {
 	return a.Verify(ctx, s.stream())
 }
 
-// stream returns where Pinot's servers find the topic.
+// stream returns how Pinot's servers reach the topic.
 func (s Setup) stream() Stream {
 	out := Stream{Brokers: s.Config.Kafka, Registry: s.Config.Registry, Partitions: s.Partitions, Replicas: s.Config.Replicas, More: s.Config.Stream}
 	if len(out.Brokers) == 0 {
@@ -41,7 +41,7 @@ func (s Setup) stream() Stream {
 	return out
 }
 
-// Command returns pinot apply, verify and show. setup is called when one of them runs.
+// Command returns pinot apply, verify and show. They call setup when they run.
 func Command(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 	cmd := command.Group("pinot", "make and check the table of enriched actions in Apache Pinot",
 		"  smartfeed pinot apply --pinot.controller pinot-1:9000")
@@ -83,19 +83,19 @@ func Command(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 	return cmd
 }
 
-// applied is what apply prints for programs.
+// applied is the JSON output of apply.
 type applied struct {
 	Table   string `json:"table"`
 	Applied bool   `json:"applied"`
 }
 
-// verified is what verify prints for programs.
+// verified is the JSON output of verify.
 type verified struct {
 	Table   string   `json:"table"`
 	Differs []string `json:"differs"`
 }
 
-// verdict prints how the table differs, which is an error if it does.
+// verdict prints the differences of the table, and returns an error if there are any.
 func verdict(cmd *cobra.Command, differ []string, asJSON bool) error {
 	if len(differ) == 0 {
 		return say(cmd, asJSON, verified{Table: TableName, Differs: []string{}}, "table "+TableName+" is as it should be")
@@ -107,7 +107,7 @@ func verdict(cmd *cobra.Command, differ []string, asJSON bool) error {
 	return err
 }
 
-// say prints a value for programs or a line for people.
+// say prints value as JSON, or line as text.
 func say(cmd *cobra.Command, asJSON bool, value any, line string) error {
 	if asJSON {
 		enc := json.NewEncoder(cmd.OutOrStdout())
@@ -148,6 +148,6 @@ func showCommand(setup func(*cobra.Command) (Setup, error), asJSON *bool) *cobra
 	}
 	cmd.Flags().StringVar(&release, "release", string(V1), "release of Pinot: 0.11 or 1.5")
 	releases := cobra.FixedCompletions([]string{string(V0), string(V1)}, cobra.ShellCompDirectiveNoFileComp)
-	_ = cmd.RegisterFlagCompletionFunc("release", releases) // it fails only without such a flag
+	_ = cmd.RegisterFlagCompletionFunc("release", releases) // fails only if the flag does not exist
 	return cmd
 }

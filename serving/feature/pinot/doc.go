@@ -1,26 +1,27 @@
-// Package pinot answers features of users and pairs from Apache Pinot, which ingests actions-enriched by itself.
+// Package pinot evaluates features of users and pairs in Apache Pinot, which ingests actions-enriched itself.
 //
-//	in      nothing: Pinot consumes the topic, read committed, each partition of it as one of its own
-//	rows    one an action, columns as Columns says
-//	out     results as feature.Reference has them; what is known of pins comes from the embedded store, by key
+//	in      nothing: Pinot consumes the topic itself, read committed, each topic partition as one table partition
+//	rows    one per action, with the columns of the function columns
+//	out     results as defined by feature.Reference; the data of pins comes from the embedded store, by key
 //
-// One query a user is asked, whatever the number of features: the columns that they look at, of the actions in the
-// widest of their windows, newest first; they are evaluated here, by the code that evaluates the embedded store's rows.
-// A count without decay over columns, asked for alone, is counted by Pinot, unless it has more groups than are answered:
-// which are the newest, rows tell. That way all readings agree, in releases of which one cannot add vectors and another has
-// no maps.
+// A read of a user is one query, whatever the number of features. The query returns the columns that the features need,
+// for the actions in the widest window, newest first. This package evaluates them with the code that evaluates the
+// embedded store's rows. Only if a single count without half-life over columns is requested does Pinot count. If there
+// are more groups than the limit, the rows are read after all, because only they tell which groups are the newest. Thus
+// all stores agree, although some releases of Pinot cannot add vectors and others have no maps.
 //
 // # Text
 //
-// SQL is built from Columns, numbers, and texts that quote has escaped; names of attributes never become SQL. What comes
-// from outside is the user's id alone.
+// SQL is built from columns, numbers, and texts escaped by quote. Names of attributes never become SQL. The only
+// external input is the user's id.
 //
 // # Guarantees
 //
-// A query ends with its context: Pinot is told how long it may take. Of several brokers one that is away costs no answer, see
-// Client. Exceptions inside an answer with status 200, servers
-// that did not respond, an answer without a table are errors, and no error holds the SQL. Of rows that would be above
-// Config.MaxBytes fewer are asked for, and what needs more has the reason cap.
-// The table is partitioned by actor as the topic is, keeps 96 hours, and takes each event id once. How far Pinot is its
-// controller says, by offsets (Admin.Reached).
+// A query ends with its context: Pinot receives the remaining time as a timeout. One of several brokers may be
+// unavailable without a failed answer; see Client. Exceptions inside an answer with status 200, servers that did not
+// respond, and an answer without a table are errors. No error contains the SQL. If the rows would exceed
+// Config.MaxBytes, fewer are requested, and features that need more have the reason cap.
+//
+// The table is partitioned by actor like the topic, keeps 96 hours, and deduplicates event ids. Pinot's controller
+// reports the offsets up to which Pinot has ingested (Admin.Reached).
 package pinot

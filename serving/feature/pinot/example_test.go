@@ -13,8 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 )
 
-// What Pinot is asked for a count, which it can make by itself. Of anything else it returns the rows, and they are evaluated
-// here.
+// Pinot itself evaluates a count. For any other feature it returns the rows, and this package evaluates them.
 func ExampleStore_Actions() {
 	broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var query struct{ SQL string }

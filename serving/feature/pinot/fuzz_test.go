@@ -19,7 +19,7 @@ func (r roundTrip) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(r()))}, nil
 }
 
-// FuzzAnswer has a broker answer anything: it is an error, or a result for each feature.
+// FuzzAnswer gives arbitrary answers of a broker to a Store. The result must be an error or one result per feature.
 func FuzzAnswer(f *testing.F) {
 	var text []byte
 	client := &Client{

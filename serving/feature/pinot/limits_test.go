@@ -47,8 +47,8 @@ func (s *scripted) all() []string {
 	return s.asked
 }
 
-// A count by group is Pinot's as long as there are no more groups than are answered. Beyond that the newest are, which rows
-// tell.
+// Pinot counts by group up to the limit of groups. Above it, the store returns the newest groups, which it reads from
+// rows.
 func TestGroupsUpToTheirBoundAreCounted(t *testing.T) {
 	const whole = `,"numServersQueried":1,"numServersResponded":1}`
 	counts := func(rows string) string { return `{"resultTable":{"rows":[` + rows + `]}` + whole }
@@ -91,11 +91,11 @@ func TestGroupsUpToTheirBoundAreCounted(t *testing.T) {
 	}
 }
 
-// A user whose rows are more than an answer may hold is answered from the newest that fit in, and by a store that is well.
+// A user whose rows exceed the maximum size of an answer gets the newest that fit. This is not a failure of the store.
 func TestWideRowsAreNoFailure(t *testing.T) {
 	tests := map[string]struct{ rows, bytes, looked, queries int }{
 		"all fit":               {6, 10 << 10, 6, 1},
-		"some fit":              {40, 2 << 10, 27, 2}, // 31 do, of which room for three is left to what follows, and one tells of more
+		"some fit":              {40, 2 << 10, 27, 2}, // 31 do; the room of three is left for what follows, and one shows that there are more
 		"few fit":               {100, 20 << 10, 2, 2},
 		"one fits":              {3, 40 << 10, 0, 2},
 		"not one fits":          {3, 70 << 10, 0, 1},
@@ -104,7 +104,7 @@ func TestWideRowsAreNoFailure(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := &scripted{}
-			for i := range tt.rows { // one a minute
+			for i := range tt.rows { // one per minute
 				s.rows = append(s.rows, wide(t, i, tt.bytes))
 			}
 			store := NewStore(feature.DefaultConfig(), broker(t, s.ServeHTTP), nil)
@@ -132,7 +132,7 @@ func TestWideRowsAreNoFailure(t *testing.T) {
 	}
 }
 
-// wide is the i-th newest row of so many bytes, with what could be taken for the end of a text or of a row.
+// wide returns the i-th newest row with the given size. It contains texts that resemble the end of a text or of a row.
 func wide(t *testing.T, i, bytes int) string {
 	t.Helper()
 	row := func(text string) string {
@@ -162,7 +162,7 @@ func TestWholeRowsAreCounted(t *testing.T) {
 	}
 }
 
-// Too much of what is no answer is a failure: of the broker, and not of the user's rows.
+// An oversized body that is not an answer is a failure of the broker, and not caused by the user's rows.
 func TestTooMuchOfWhatIsNoAnswerIsAFailure(t *testing.T) {
 	for name, status := range map[string]int{"no table": http.StatusOK, "an error": http.StatusBadRequest} {
 		c := broker(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -181,13 +181,13 @@ func TestTooMuchOfWhatIsNoAnswerIsAFailure(t *testing.T) {
 	}
 }
 
-// Beyond as many rows as are looked at nothing is left out in silence, also where releases take one id for another and the
-// rows are another user's.
+// Rows above the limit are always reported. This also holds for releases that confuse two ids, where the rows belong to
+// another user.
 func TestRowsBeyondTheBoundAreNamed(t *testing.T) {
 	row := func(user string, ago int64) string {
 		return fmt.Sprintf(`["%s-%d","%s",%d]`, user, ago, user, int64(now)/1000-ago)
 	}
-	const one, other = "user:''", "user:''''" // of which the one is read as the other
+	const one, other = "user:''", "user:''''" // releases may read one as the other
 	counted := func(n feature.Number, reasons ...feature.Reason) feature.Result {
 		return feature.Result{Value: n, Reasons: reasons}
 	}

@@ -12,10 +12,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Name is what Pinot is called among those that read actions.
+// Name is the name of Pinot as an external consumer.
 const Name = "pinot"
 
-// NewOutsider returns Pinot's servers as an outsider of the enriched actions. It fails as NewAdmin does.
+// NewOutsider returns Pinot's servers as an external consumer of the enriched actions. It returns the errors of
+// NewAdmin.
 func NewOutsider(cfg Config) (topics.Outsider, error) {
 	a, err := NewAdmin(cfg)
 	if err != nil {
@@ -24,18 +25,20 @@ func NewOutsider(cfg Config) (topics.Outsider, error) {
 	return topics.Outsider{Name: Name, Topic: topics.ActionsEnriched, Reached: a.Reached}, nil
 }
 
-// reachedTimeout bounds one question how far Pinot is: the controller asks all servers for it.
+// reachedTimeout limits a request for the offsets. The controller asks all servers.
 const reachedTimeout = 5 * time.Second
 
-// Reached asks the controller how far the servers are: of each partition of the topic the offset of the record that they
-// take next. A server moves it on when a record is indexed, or skipped as bad or as taken before, and a query sees what is
-// indexed: below it every record is in the answers of that server. Of several replicas, and of a segment that ends beside
-// the one that begins, the least counts; a replica whose server does not answer the controller is left out while another
-// one does. It is not promised that brokers ask the servers yet: of a table that was just made, and of a segment that was
-// just begun, they hear from ZooKeeper, mostly within the second.
+// Reached asks the controller for the offset of the next record, for each partition of the topic. A server advances the
+// offset when a record has been indexed, or skipped as invalid or duplicate. Queries see indexed records, so the
+// answers of that server contain every record below the offset. Of several replicas, and of a segment that ends while
+// the next one starts, the lowest offset counts. A replica whose server does not respond to the controller is ignored
+// if another one responds.
 //
-// It fails when the controller does not answer within five seconds, has no such table, or no server says how far it is
-// with a segment.
+// Brokers may not query the servers yet. They learn of a new table or a new segment from ZooKeeper, usually within a
+// second.
+//
+// Reached returns an error if the controller does not respond within five seconds or has no such table, or if no server
+// reports an offset for a segment.
 func (a *Admin) Reached(ctx context.Context) (map[int32]int64, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, reachedTimeout, fmt.Errorf("the controller does not answer within %s", reachedTimeout))
 	defer cancel()
@@ -56,18 +59,18 @@ func (a *Admin) Reached(ctx context.Context) (map[int32]int64, error) {
 	return reached, nil
 }
 
-// consuming is the controller's answer about the segments that are being filled, as far as it matters.
+// consuming is the relevant part of the controller's response about consuming segments.
 type consuming struct {
 	Segments map[string][]replica `json:"_segmentToConsumingInfoMap"` // with the underscore, in all releases
 	Silent   int                  `json:"serversFailingToRespond"`    // 1.0 and later
 }
 
-// replica is how far one server is with a segment, by partition.
+// replica has the offsets of one server in a segment, by partition.
 type replica struct {
 	Offsets map[string]string `json:"partitionToOffsetMap"`
 	Info    struct {
 		Offsets map[string]string `json:"currentOffsetsMap"`
-	} `json:"partitionOffsetInfo"` // 1.0 and later, which call the other one out of date
+	} `json:"partitionOffsetInfo"` // 1.0 and later, where the older field may be outdated
 }
 
 func (r replica) offsets() map[string]string {
@@ -77,7 +80,7 @@ func (r replica) offsets() map[string]string {
 	return r.Offsets
 }
 
-// offsetsOf reads the least offset of each partition.
+// offsetsOf reads the lowest offset of each partition.
 func offsetsOf(text []byte) (map[int32]int64, error) {
 	var found consuming
 	if err := json.Unmarshal(text, &found); err != nil {
@@ -100,7 +103,7 @@ func offsetsOf(text []byte) (map[int32]int64, error) {
 	return least, nil
 }
 
-// lower takes over what is less than the least so far.
+// lower sets the entries of least to the replica's offsets where these are lower.
 func (r replica) lower(least map[int32]int64) error {
 	for partition, offset := range r.offsets() {
 		p, err := strconv.ParseInt(partition, 10, 32)

@@ -14,8 +14,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// segments is a controller's answer, in the form of a release: of each segment the offsets of its replicas, "-" of one
-// that names none.
+// segments is a controller's response in the format of a release: for each segment, the offsets of its replicas. "-" is
+// a replica without an offset.
 type segments map[string][]string
 
 func (s segments) text(r Release) string {
@@ -44,7 +44,7 @@ func (s segments) text(r Release) string {
 	return text + "}"
 }
 
-// asked is a controller that answers as it is told.
+// asked returns an external consumer whose controller responds with answer.
 func asked(t *testing.T, answer http.HandlerFunc) topics.Outsider {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -116,7 +116,7 @@ func TestReachedSaysWhatIsWrongWithTheController(t *testing.T) {
 	}
 }
 
-// A controller that hangs holds nobody up for long.
+// A controller that hangs is abandoned after the timeout.
 func TestAHangingControllerIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := transport(func(req *http.Request) (*http.Response, error) {

@@ -26,7 +26,7 @@ import (
 // realPinot is the host:port of a Pinot controller whose broker listens on the next port, as .ci/services starts it.
 const realPinot = "SMARTFEED_TEST_PINOT"
 
-// partitions is how many the topic has.
+// partitions is the number of partitions of the topic.
 const partitions = 4
 
 // cluster is a real Pinot that ingests from an embedded broker.
@@ -68,7 +68,7 @@ func startCluster(t testing.TB) *cluster {
 	c.client, err = NewClient(pinot)
 	must(t, err)
 	t.Cleanup(c.client.Close)
-	c.store = NewStore(feature.DefaultConfig(), c.client, nil) // asked for no pins
+	c.store = NewStore(feature.DefaultConfig(), c.client, nil) // no test reads pins
 	c.remove(t)
 	t.Cleanup(func() { c.remove(t) })
 	return c
@@ -90,7 +90,7 @@ func nextPort(t testing.TB, address string) string {
 	return net.JoinHostPort(host, strconv.Itoa(n+1))
 }
 
-// remove takes table and schema away, if they are there.
+// remove deletes table and schema, if they exist.
 func (c *cluster) remove(t testing.TB) {
 	t.Helper()
 	for _, path := range []string{"/tables/" + TableName, "/schemas/" + TableName} {
@@ -109,8 +109,8 @@ func (c *cluster) produce(t testing.TB, actions ...*schemas.EnrichedAction) {
 	must(t, c.kafka.ProduceSync(t.Context(), records...).FirstErr())
 }
 
-// await returns when Pinot's servers have all that is in the topic and its brokers ask all of them, and holds the table to n
-// rows then.
+// await returns when Pinot's servers have ingested the whole topic and its brokers query all of them. It then checks
+// that the table has n rows.
 func (c *cluster) await(t testing.TB, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -121,7 +121,7 @@ func (c *cluster) await(t testing.TB, n int) {
 		NumConsumingSegmentsQueried int
 		ResultTable                 struct{ Rows [][]int }
 	}
-	eventually.True(t, "brokers ask all partitions of a table", func() bool { // that is new
+	eventually.True(t, "brokers ask all partitions of a table", func() bool { // of a new table
 		body, err := c.client.post(ctx, "SELECT COUNT(*) FROM "+TableName)
 		return err == nil && json.Unmarshal(body, &found) == nil && found.NumConsumingSegmentsQueried == partitions
 	})
@@ -157,13 +157,13 @@ func TestRealPinot(t *testing.T) {
 	t.Run("what was taken back", func(t *testing.T) { c.aborted(t) })
 }
 
-// filled is a store with what the pipeline does between a record and a row.
+// filled is a store whose writes go through the pipeline.
 type filled struct {
 	*Store
 	cluster *cluster
 	t       *testing.T
 	pins    *feature.EmbeddedStore
-	ids     map[string]bool // of all actions so far: each is a row, however often it comes
+	ids     map[string]bool // of all actions so far: one row per id, also for repeats
 }
 
 func (f *filled) Write(b feature.Batch) error {
@@ -176,7 +176,7 @@ func (f *filled) Write(b feature.Batch) error {
 	return f.pins.Write(b)
 }
 
-// aborted produces in a transaction that is taken back, and in one that is not.
+// aborted produces in a transaction that is aborted, and in one that is committed.
 func (c *cluster) aborted(t *testing.T) {
 	tx, err := topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}.Client(kgo.TransactionalID("test"))
 	must(t, err)
@@ -209,7 +209,7 @@ func (c *cluster) aborted(t *testing.T) {
 	}
 }
 
-// freshness has each of some actions become a feature.
+// freshness checks how fast each of some actions is visible in a feature.
 func (c *cluster) freshness(t *testing.T) {
 	took := c.freshAfter(t, 40)
 	slices.Sort(took)
@@ -221,7 +221,7 @@ func (c *cluster) freshness(t *testing.T) {
 	}
 }
 
-// freshAfter measures n times how long after its acknowledgement an action is a feature.
+// freshAfter measures n times how long after its acknowledgement an action is visible in a feature.
 func (c *cluster) freshAfter(t testing.TB, n int) []time.Duration {
 	def := define(t, "- {name: f, entity: user, aggregate: count}\n")
 	took := make([]time.Duration, n)

@@ -9,16 +9,16 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// quote returns a text as a literal. There is nothing else to escape: Pinot's parser, Calcite's, knows no other escape
-// inside single quotes, and comments, options and parameters do not begin there.
+// quote returns a text as a literal. Nothing else needs escaping: Calcite, Pinot's parser, has no other escape inside
+// single quotes, and comments, options and parameters do not start there.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// ambiguous says that releases of Pinot take different texts for what quote returns: some undo the doubling of quotes a
-// second time, and what is left of two quotes is another text, another user's id for one.
+// ambiguous reports whether releases of Pinot read different texts from the literal that quote returns. Some undo the
+// doubling of quotes a second time. The result is another text, for example another user's id.
 func ambiguous(s string) bool { return strings.Contains(s, "''") }
 
-// literals returns what a text is among, whatever the release. Where that is more than the text, whoever reads the rows
-// has to look.
+// literals returns literals such that every release reads s from one of them. If some are read as other texts, the
+// caller must check the rows.
 func literals(s string) []string {
 	if !ambiguous(s) {
 		return []string{quote(s)}
@@ -26,13 +26,13 @@ func literals(s string) []string {
 	return []string{quote(s), quote(strings.ReplaceAll(s, "''", "''''"))}
 }
 
-// statement is a query with how its rows are read.
+// statement is a query and the columns of its rows.
 type statement struct {
 	sql     string
-	columns []column // of the answer, in its order; of a count the group's, if there is one
+	columns []column // columns of the answer, in order; for a count, the group's column if there is one
 }
 
-// rows returns the query for the actions of a user that the definitions look at, newest first. most bounds them.
+// rows returns the query for the actions of a user that the definitions read, newest first, at most most.
 func rows(user schemas.UserID, defs []feature.Definition, after, upTo int64, most int) statement {
 	s := statement{columns: looked(defs)}
 	names := make([]string, len(s.columns))
@@ -69,7 +69,7 @@ func in(b *strings.Builder, name string, values []string) {
 	b.WriteString(" AND " + name + " IN (" + strings.Join(quoted, ", ") + ")")
 }
 
-// looked returns the columns that the definitions look at, those that order rows, and the one that says whose they are.
+// looked returns the columns that the definitions read, those that order the rows, and the actor's.
 func looked(defs []feature.Definition) []column {
 	wanted := map[string]bool{idColumn: true, timeColumn: true, actorColumn: true}
 	for _, d := range defs {
@@ -87,7 +87,7 @@ func looked(defs []feature.Definition) []column {
 	return slices.DeleteFunc(columns(), func(c column) bool { return !wanted[c.name] })
 }
 
-// commonVerbs returns the verbs that any definition wants, none if one wants all.
+// commonVerbs returns the verbs that the definitions read, or none if one of them reads all.
 func commonVerbs(defs []feature.Definition) []string {
 	var verbs []string
 	for _, d := range defs {
@@ -103,9 +103,9 @@ func commonVerbs(defs []feature.Definition) []string {
 	return verbs
 }
 
-// count returns the query by which Pinot itself counts a definition's actions; false if it cannot: it would have to know
-// of decay, of attributes without a column, whose absence its functions do not tell from a value, or of texts that its
-// releases read differently.
+// count returns the query with which Pinot counts a definition's actions. It returns false if Pinot cannot: for a
+// half-life, for attributes without a column, because Pinot's functions do not distinguish an absent attribute from a
+// value, and for texts that releases read differently.
 func count(user schemas.UserID, d feature.Definition, after, upTo int64, most int) (statement, bool) {
 	counts := d.Aggregate == feature.Count || d.Aggregate == feature.Rate
 	if !counts || d.HalfLife != 0 || ambiguous(string(user)) || slices.ContainsFunc(texts(d.Verbs), ambiguous) {
@@ -120,7 +120,7 @@ func count(user schemas.UserID, d feature.Definition, after, upTo int64, most in
 		if !own {
 			return statement{}, false
 		}
-		if c.list { // a row is in a group as often as its list names it; an action counts once
+		if c.list { // a row is in a group once per member of its list; an action counts once
 			counted = "COUNT(DISTINCT " + idColumn + ")"
 		}
 		s.columns = []column{c}
@@ -141,10 +141,11 @@ func count(user schemas.UserID, d feature.Definition, after, upTo int64, most in
 	return s, true
 }
 
-// condition adds one of Where, false where there is no column for it. Of a list column one member is enough.
+// condition adds a condition of Where. It returns false if there is no column for it. For a list column, one matching
+// member is enough.
 func condition(b *strings.Builder, c feature.Condition) bool {
 	col, own := columnOf(c.Path)
-	values := slices.DeleteFunc(slices.Clone(c.In), func(v string) bool { return v == "" }) // what is absent matches nothing
+	values := slices.DeleteFunc(slices.Clone(c.In), func(v string) bool { return v == "" }) // an absent value matches nothing
 	if !own || len(values) == 0 || slices.ContainsFunc(values, ambiguous) {
 		return false
 	}

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares a text with the file that holds it.
+// golden compares a text with a golden file.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -95,7 +95,7 @@ func TestTablesAreThoseOfTheFiles(t *testing.T) {
 	}
 }
 
-// A literal is one, whatever is in it: read as SQL reads it, it ends where it should and says what it said.
+// FuzzQuote checks that a literal, parsed like SQL, ends where it should and has the original text.
 func FuzzQuote(f *testing.F) {
 	for _, s := range []string{"", "'", "''", `\`, `\'`, "?", "--", "/*", ";SET x='y'", "OPTION(timeoutMs=1)", "‘’", "\x00", "a'b''c"} {
 		f.Add(s)
@@ -108,7 +108,7 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// unquote reads a literal as the SQL standard has it.
+// unquote parses a literal as defined by the SQL standard.
 func unquote(sql string) (text, rest string, ok bool) {
 	if !strings.HasPrefix(sql, "'") {
 		return "", "", false

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// Store is a feature.Store of which the actions are in Pinot. What is known of pins, computed in the stream and read by
+// Store is a feature.Store whose actions are in Pinot. The data of pins, which is computed in the stream and read by
 // key, comes from another store.
 type Store struct {
 	cfg    feature.Config
@@ -21,7 +21,7 @@ type Store struct {
 	pins   feature.Store
 }
 
-// NewStore makes a store; cfg bounds what is looked at.
+// NewStore returns a store. cfg limits what a read returns.
 func NewStore(cfg feature.Config, client *Client, pins feature.Store) *Store {
 	return &Store{cfg: cfg, client: client, pins: pins}
 }
@@ -36,8 +36,8 @@ func (s *Store) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool)
 	return s.pins.Pins(ctx, pins, embeddings)
 }
 
-// Actions implements feature.Store with one query, and another one where that brings more groups or bytes than it may. They
-// go to the user's partition alone, and so what is said of how fresh it is holds for that partition.
+// Actions implements feature.Store with one query, and a second one if the first result has too many groups or bytes.
+// The queries read only the user's partition, so the freshness is that of the partition.
 func (s *Store) Actions(
 	ctx context.Context, user schemas.UserID, span feature.Span, defs []feature.Definition,
 ) (results []feature.Result, fresh time.Time, err error) {
@@ -47,7 +47,7 @@ func (s *Store) Actions(
 		return e.Results(), time.Time{}, nil
 	}
 	if len(defs) == 1 {
-		// Of two rows beyond MaxGroups one may be of the actions outside of any group.
+		// One of the two rows above MaxGroups may count the actions outside of any group.
 		if q, ok := count(user, defs[0], after, upTo, s.cfg.MaxGroups+2); ok {
 			results, fresh, err := s.counted(ctx, q, span, defs[0])
 			if !errors.Is(err, errGroups) && !errors.Is(err, ErrTooLarge) {
@@ -73,24 +73,24 @@ func (s *Store) Actions(
 	return e.Results(), p.fresh, nil
 }
 
-// page is the newest of a user's rows.
+// page holds the newest rows of a user.
 type page struct {
 	actions []schemas.EnrichedAction // newest first
 	fresh   time.Time
-	more    bool           // there are others
-	from    schemas.Micros // from which on, into the past
+	more    bool           // there are older ones
+	from    schemas.Micros // if so, these are at this time or earlier
 }
 
-// newest asks for the newest rows, one above what is looked at, which tells that there are more. Where the answer would be
-// above Config.MaxBytes it asks for as many as were within, so that one user with wide rows is not taken for a store that
-// fails.
+// newest reads the newest rows, one above the limit to see whether there are more. If the answer would exceed
+// Config.MaxBytes, it requests as many rows as fitted, so that a user with wide rows does not count as a failure of the
+// store.
 func (s *Store) newest(ctx context.Context, user schemas.UserID, defs []feature.Definition, after, upTo int64) (page, error) {
 	for limit := s.cfg.MaxActions + 1; limit > 0; {
 		q := rows(user, defs, after, upTo, limit)
 		a, err := s.client.query(ctx, q.sql, len(q.columns))
 		switch {
 		case errors.Is(err, ErrTooLarge) && a.whole >= 0:
-			limit = min(limit-1, a.whole-a.whole/8) // what stands behind the rows wants room, too
+			limit = min(limit-1, a.whole-a.whole/8) // the data after the rows needs room, too
 			continue
 		case err != nil:
 			return page{}, err
@@ -105,10 +105,10 @@ func (s *Store) newest(ctx context.Context, user schemas.UserID, defs []feature.
 		}
 		return p, nil
 	}
-	return page{more: true, from: schemas.Micros(upTo) * 1000}, nil // not one row is within
+	return page{more: true, from: schemas.Micros(upTo) * 1000}, nil // not even one row fits
 }
 
-// decode reads rows and puts them into the order of features: Pinot compares ids by UTF-16, which is not that of bytes.
+// decode decodes rows and sorts them as features require. Pinot compares ids by UTF-16, not by bytes.
 func decode(q statement, rows [][]any) ([]schemas.EnrichedAction, error) {
 	actions := make([]schemas.EnrichedAction, len(rows))
 	for i, r := range rows {
@@ -124,10 +124,10 @@ func decode(q statement, rows [][]any) ([]schemas.EnrichedAction, error) {
 	return actions, nil
 }
 
-// errGroups says that there are more groups than are answered: the newest of them, which only rows tell.
+// errGroups is returned when there are more groups than the limit. Only rows tell which of them are the newest.
 var errGroups = errors.New("more groups than are counted")
 
-// counted asks for one count.
+// counted runs the query of a count.
 func (s *Store) counted(ctx context.Context, q statement, span feature.Span, d feature.Definition) ([]feature.Result, time.Time, error) {
 	a, err := s.client.query(ctx, q.sql, len(q.columns)+1)
 	if err != nil {

@@ -13,16 +13,16 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Release is a line of Pinot releases that want one form of table.
+// Release is a line of Pinot releases with the same form of table.
 type Release string
 
-// The releases that the table is made for. Newer ones than V1 take its form, until one does not.
+// The releases that the table supports. Releases after V1 use the form of V1.
 const (
 	V0 Release = "0.11" // 0.11 and later releases before 1.0
 	V1 Release = "1.5"  // 1.0 and later
 )
 
-// releaseOf returns the release of a version as a controller tells it, "0.11.0-…".
+// releaseOf returns the release for a version as reported by a controller, "0.11.0-…".
 func releaseOf(version string) Release {
 	if strings.HasPrefix(version, "0.") {
 		return V0
@@ -30,37 +30,38 @@ func releaseOf(version string) Release {
 	return V1
 }
 
-// Stream is where Pinot's servers find the topic.
+// Stream says how Pinot's servers reach the topic.
 type Stream struct {
 	Brokers    []string // of Kafka
 	Registry   string   // URL of the Confluent-compatible API
 	Partitions int32
 	Replicas   int // of each segment
-	// More is added to the stream configuration, see Config.Stream.
+	// More is added to the stream configuration; see Config.Stream.
 	More map[string]secure.Secret
 }
 
-// flushAfter is when a segment that takes rows is closed at the latest. Only closed ones are deleted, each as a whole.
+// flushAfter is the maximum age at which a consuming segment is closed. Only closed segments are deleted, each as a
+// whole.
 const flushAfter = 2 * time.Hour
 
-// What Pinot's controller does if its configuration says nothing else.
+// Defaults of Pinot's controller.
 const (
-	RetentionEvery = 6 * time.Hour      // controller.retention.frequencyPeriod: how often it looks for what has expired
-	DeletedKept    = 7 * 24 * time.Hour // controller.deleted.segments.retentionInDays: a deleted segment's file stays for it
+	RetentionEvery = 6 * time.Hour      // controller.retention.frequencyPeriod: interval between checks for expired segments
+	DeletedKept    = 7 * 24 * time.Hour // controller.deleted.segments.retentionInDays: how long the file of a deleted segment remains
 )
 
-// KeptUntil returns when the last file with an action that has arrived by a moment is deleted at the latest, by a controller
-// with these defaults. A segment is deleted when the newest of its actions has expired, which may have come when it was closed;
-// its file stays a while longer.
+// KeptUntil returns the latest time at which the last file with an action that arrived at the given time is deleted, by
+// a controller with these defaults. A segment is deleted when its newest action has expired, which may have arrived
+// when the segment was closed. Its file remains for DeletedKept.
 func KeptUntil(arrived time.Time) time.Time {
 	expired := arrived.Add(flushAfter + schemas.MaxAhead + feature.Kept)
 	return expired.Add(RetentionEvery + DeletedKept + RetentionEvery)
 }
 
-// object is a JSON object; encoding writes its keys in order, so that the same table is always the same bytes.
+// object is a JSON object. It is encoded with sorted keys, so the same table always has the same bytes.
 type object = map[string]any
 
-// Schema returns the schema, indented.
+// Schema returns the schema as indented JSON.
 func Schema() ([]byte, error) {
 	var dimensions []object
 	for _, c := range columns() {
@@ -72,7 +73,7 @@ func Schema() ([]byte, error) {
 		case c.list:
 			d["singleValueField"] = false
 			if c.kind == "STRING" {
-				d["defaultNullValue"] = "" // an empty list; no interest is named so
+				d["defaultNullValue"] = "" // an empty list; no interest has this name
 			}
 		default:
 			d["defaultNullValue"] = ""
@@ -87,7 +88,7 @@ func Schema() ([]byte, error) {
 	}
 	return indented(object{
 		"schemaName":          TableName,
-		"primaryKeyColumns":   []string{idColumn}, // what is taken once
+		"primaryKeyColumns":   []string{idColumn}, // the key of the deduplication
 		"dimensionFieldSpecs": dimensions,
 		"dateTimeFieldSpecs": []object{{
 			"name": timeColumn, "dataType": "LONG", "format": "1:MILLISECONDS:EPOCH", "granularity": "1:MILLISECONDS",
@@ -95,15 +96,16 @@ func Schema() ([]byte, error) {
 	})
 }
 
-// maxTextBytes is above what a record can hold: longer texts would be cut in silence, and a cut JSON object is none.
+// maxTextBytes is more than a record can hold. Pinot silently truncates longer texts, and a truncated JSON object is
+// invalid.
 const maxTextBytes = 1 << 20
 
-// Table returns the configuration of the table for a release, indented. Each index has a reason:
+// Table returns the configuration of the table for a release as indented JSON. Each index has a reason:
 //
-//	sorted, partitioned by actor   a query is of one actor: one partition's segments, in them one run of rows
-//	inverted verb                  most features are of a few verbs
+//	sorted, partitioned by actor   a query reads one actor: segments of one partition, and one run of rows in each
+//	inverted verb                  most features read a few verbs
 //	range ts                       windows
-//	no dictionary id, maps         nothing repeats in them
+//	no dictionary id, maps         their values do not repeat
 func Table(r Release, s Stream) ([]byte, error) {
 	transforms := []object{}
 	for _, c := range columns() {
@@ -124,7 +126,7 @@ func Table(r Release, s Stream) ([]byte, error) {
 		"rangeIndexColumns":    []string{timeColumn},
 		"noDictionaryColumns":  []string{idColumn, "objectAttributesMap", "actorAttributesMap", "verbAttributesMap"},
 		"segmentPartitionConfig": object{"columnPartitionMap": object{
-			actorColumn: object{"functionName": "Murmur", "numPartitions": s.Partitions}, // as topics.Partition
+			actorColumn: object{"functionName": "Murmur", "numPartitions": s.Partitions}, // the same as topics.Partition
 		}},
 	}
 	ingestion := object{"transformConfigs": transforms}
@@ -134,9 +136,9 @@ func Table(r Release, s Stream) ([]byte, error) {
 		segments["schemaName"], segments["replicasPerPartition"] = TableName, fmt.Sprint(s.Replicas)
 		index["streamConfigs"] = streamOf(s, "kafka20", object{"stream.kafka.consumer.type": "lowlevel"})
 	case V1:
-		ingestion["continueOnError"] = true // a record that cannot be read is skipped, as V0 does, and not tried for ever
+		ingestion["continueOnError"] = true // skip a record that cannot be read, as V0 does, instead of retrying it forever
 		ingestion["streamIngestionConfig"] = object{"streamConfigMaps": []object{streamOf(s, "kafka30", rawTimes())}}
-		dedup["metadataTTL"], dedup["dedupTimeColumn"] = feature.Kept.Milliseconds(), timeColumn // else every id is held for ever
+		dedup["metadataTTL"], dedup["dedupTimeColumn"] = feature.Kept.Milliseconds(), timeColumn // otherwise ids are kept forever
 	default:
 		return nil, fmt.Errorf("table for pinot %s: not known", r)
 	}
@@ -145,20 +147,20 @@ func Table(r Release, s Stream) ([]byte, error) {
 		"segmentsConfig": segments, "tableIndexConfig": index, "ingestionConfig": ingestion, "dedupConfig": dedup,
 		"routing": object{
 			"segmentPrunerTypes":   []string{"partition"},
-			"instanceSelectorType": "strictReplicaGroup", // one server has a whole partition: dedup needs it
+			"instanceSelectorType": "strictReplicaGroup", // deduplication needs a whole partition on one server
 		},
 	})
 }
 
-// rawTimes has the decoder leave times as the numbers that they are in the record: the transform of ts divides microseconds.
-// Releases after 1.5 make a java.sql.Timestamp of each unless the first says otherwise (apache/pinot 18400), 1.x before them
-// where the second asks for it; a decoder passes by the one that it does not know.
+// rawTimes makes the decoder return times as the numbers in the record, because the transform of ts divides
+// microseconds. Releases after 1.5 convert them to java.sql.Timestamp unless the first property is set (apache/pinot
+// 18400), and earlier 1.x releases if the second one is true. A decoder ignores the property that it does not know.
 func rawTimes() object {
 	const prop = "stream.kafka.decoder.prop."
 	return object{prop + "extractRawTimeValues": "true", prop + "enableLogicalTypes": "false"}
 }
 
-// streamOf says how the topic is consumed.
+// streamOf returns the stream configuration.
 func streamOf(s Stream, plugin string, more object) object {
 	const kafka, flush = "stream.kafka.", "realtime.segment.flush.threshold."
 	m := object{
@@ -166,11 +168,11 @@ func streamOf(s Stream, plugin string, more object) object {
 		kafka + "topic.name":                            topics.ActionsEnriched,
 		kafka + "broker.list":                           strings.Join(s.Brokers, ","),
 		kafka + "consumer.factory.class.name":           "org.apache.pinot.plugin.stream." + plugin + ".KafkaConsumerFactory",
-		kafka + "consumer.prop.auto.offset.reset":       "smallest",       // else a new table begins at the end
-		kafka + "isolation.level":                       "read_committed", // what was aborted never happened
+		kafka + "consumer.prop.auto.offset.reset":       "smallest",       // otherwise a new table starts at the end of the topic
+		kafka + "isolation.level":                       "read_committed", // ignore aborted records
 		kafka + "decoder.class.name":                    "org.apache.pinot.plugin.inputformat.avro.confluent.KafkaConfluentSchemaRegistryAvroMessageDecoder",
 		kafka + "decoder.prop.schema.registry.rest.url": s.Registry,
-		flush + "rows":                                  "0", // by size and time
+		flush + "rows":                                  "0", // limit by size and time
 		flush + "time":                                  fmt.Sprintf("%.0fh", flushAfter.Hours()),
 		flush + "segment.size":                          "150M",
 	}
