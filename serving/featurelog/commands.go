@@ -15,13 +15,13 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Setup is what the commands need of the program's configuration.
+// Setup is the part of the program's configuration that the commands need.
 type Setup struct {
 	topics.Setup
 	Definitions []feature.Definition
 }
 
-// VerifyCommand returns verify, which compares the log with the actions. setup is called when it runs.
+// VerifyCommand returns verify, which compares the log with the actions. It calls setup when it runs.
 func VerifyCommand(setup func(*cobra.Command) (Setup, error)) *cobra.Command {
 	var dir string
 	var asJSON bool
@@ -82,7 +82,7 @@ func verify(ctx context.Context, s Setup, dir string) ([]Drift, error) {
 	return v.Report(), nil
 }
 
-// fill reads everything that values are computed from.
+// fill reads everything that the values are computed from.
 func (v *Verifier) fill(ctx context.Context, log *topics.Log, s *topics.Streams) error {
 	err := each(ctx, log, s.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) {
 		v.Add(Arrived{*a, topics.SinceOf(r)})
@@ -113,7 +113,7 @@ func (v *Verifier) fill(ctx context.Context, log *topics.Log, s *topics.Streams)
 	return err
 }
 
-// nothingLeft says that the topics still hold all that was ever written to them.
+// nothingLeft reports whether the topics still hold all records that were ever written to them.
 func nothingLeft(ctx context.Context, log *topics.Log, names ...string) (bool, error) {
 	starts, err := log.Starts(ctx, names...)
 	if err != nil {
@@ -142,8 +142,8 @@ func loggedRecords(ctx context.Context, log *topics.Log, s *topics.Streams, dir 
 	return records, err
 }
 
-// each visits all records of a topic up to where it ends now. Those that cannot be read are left out: they are in the
-// dead letters.
+// each visits all records of a topic up to its present end. It skips records that cannot be read; they are in the
+// dead-letter topic.
 func each[T any](ctx context.Context, log *topics.Log, s topics.Stream[T], visit func(*T, *kgo.Record)) error {
 	return log.ReadAll(ctx, s.Name, func(r *kgo.Record) error {
 		if rec, err := s.Decode(r.Value); err == nil {
@@ -171,7 +171,7 @@ func show(w io.Writer, drifts []Drift, asJSON bool) error {
 	return t.Flush()
 }
 
-// verdict is an error if values differ that should not.
+// verdict returns an error if values differ that should not.
 func verdict(drifts []Drift) error {
 	bad, compared := 0, 0
 	for _, d := range drifts {

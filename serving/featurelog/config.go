@@ -9,23 +9,24 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// Config says what is logged and how files are cut. See DefaultConfig.
+// Config says what is logged and when files are closed. See DefaultConfig.
 type Config struct {
-	// Rules are asked in their order; the first for an entity's kind decides about it. At most 100; default none: nothing
+	// Rules select the entities to log. The first rule for an entity's kind applies. At most 100; default none: nothing
 	// is logged.
 	Rules []Rule `yaml:"rules"`
 
-	Dir          string        `yaml:"dir"`            // of the files, below the directory of all state unless absolute; default feature-log
-	MaxFileBytes int64         `yaml:"max_file_bytes"` // then a file is closed, 64 KiB to 4 GiB; default 128 MiB
-	MaxFileAge   time.Duration `yaml:"max_file_age"`   // likewise, 1 s to 24 h; default 15 m
+	Dir          string        `yaml:"dir"`            // of the files, relative to the state directory unless absolute; default feature-log
+	MaxFileBytes int64         `yaml:"max_file_bytes"` // size at which a file is closed, 64 KiB to 4 GiB; default 128 MiB
+	MaxFileAge   time.Duration `yaml:"max_file_age"`   // age at which a file is closed, 1 s to 24 h; default 15 m
 }
 
 // Rule samples entities of one kind.
 type Rule struct {
 	Entity   feature.Entity `yaml:"entity"`   // user, pin or pair
-	Features []string       `yaml:"features"` // that are logged, at most feature.MaxFeatures; none: all that were asked for
+	Features []string       `yaml:"features"` // features to log, at most feature.MaxFeatures; none: all requested ones
 	Share    float64        `yaml:"share"`    // of the entities, above 0 to 1
-	// Whole samples entities and not answers: of one in the sample every answer is logged, of the others none.
+	// Whole samples entities instead of answers: every answer about a sampled entity is logged, and none about the
+	// others.
 	Whole bool `yaml:"whole"`
 }
 
@@ -36,7 +37,7 @@ func DefaultConfig() Config {
 
 const maxRules = 100
 
-// Validate reports every value that is out of its bounds.
+// Validate reports every value that is out of range.
 func (c Config) Validate() error {
 	errs := []error{
 		bounds.Within("max_file_bytes", c.MaxFileBytes, 64<<10, 4<<30),
@@ -57,7 +58,7 @@ func (r Rule) validate(name string) error {
 	if r.Entity != feature.User && r.Entity != feature.Pin && r.Entity != feature.Pair {
 		errs = append(errs, fmt.Errorf("%s.entity: %q: want user, pin or pair", name, r.Entity))
 	}
-	if !(r.Share > 0 && r.Share <= 1) { // also of NaN
+	if !(r.Share > 0 && r.Share <= 1) { // also rejects NaN
 		errs = append(errs, fmt.Errorf("%s.share: %v: want above 0 to 1", name, r.Share))
 	}
 	if len(r.Features) > feature.MaxFeatures {

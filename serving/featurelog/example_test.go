@@ -8,8 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 )
 
-// A model was told of one save in the last hour; the log of actions has two, of which the second arrived just after the
-// answer. So it was late, and not wrong.
+// A model received a count of one save in the last hour. The log of actions has two, of which the second arrived just
+// after the answer. So the second save was late, and the answer was not wrong.
 func ExampleVerifier() {
 	saves, err := feature.Parse("features.yaml", []byte(`
 features:

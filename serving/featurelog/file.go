@@ -17,10 +17,10 @@ import (
 
 const (
 	suffix     = ".avro"
-	openSuffix = ".avro.open" // matched by no pattern that looks for files to read
+	openSuffix = ".avro.open" // does not match the patterns of readers
 )
 
-// file is one that grows.
+// file is an open file.
 type file struct {
 	f      *os.File
 	w      *schemas.FileWriter
@@ -28,16 +28,16 @@ type file struct {
 	opened time.Time
 	size   int64 // after the last flush
 	dirty  bool
-	named  func(last int64) string // path when it is closed
+	named  func(last int64) string // path of the closed file
 	last   int64                   // offset of the last record
 }
 
-// fileName returns the name of a file that holds the records from first to last.
+// fileName returns the name of a file with the records from first to last.
 func fileName(partition int32, first, last int64) string {
 	return fmt.Sprintf("part-%02d-%012d-%012d%s", partition, first, last, suffix)
 }
 
-// openName returns the name of a file that begins at first and grows.
+// openName returns the name of an open file that starts at first.
 func openName(partition int32, first int64) string {
 	return fmt.Sprintf("part-%02d-%012d%s", partition, first, openSuffix)
 }
@@ -48,7 +48,7 @@ func parseName(name string) (partition int32, first, last int64, ok bool) {
 	return partition, first, last, err == nil && n == 3 && name == fileName(partition, first, last)
 }
 
-// create begins a file at offset first.
+// create opens a new file that starts at offset first.
 func create(dir, date string, partition int32, first int64, now time.Time) (*file, error) {
 	dir = filepath.Join(dir, "date="+date)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -58,7 +58,7 @@ func create(dir, date string, partition int32, first int64, now time.Time) (*fil
 	if err != nil {
 		return nil, fmt.Errorf("begin file: %w", err)
 	}
-	// A commit says that the file is there, also after a power failure.
+	// A commit requires that the file exists even after a power failure.
 	if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -76,7 +76,7 @@ func (f *file) write(rec *schemas.FiledFeatures) error {
 	return f.w.Write(rec)
 }
 
-// flush puts what was written on disk.
+// flush writes the buffered records to disk.
 func (f *file) flush() error {
 	if !f.dirty {
 		return nil
@@ -95,7 +95,7 @@ func (f *file) flush() error {
 	return nil
 }
 
-// close gives the file its name.
+// close closes the file and gives it its final name.
 func (f *file) close() error {
 	if err := errors.Join(f.flush(), f.f.Close()); err != nil {
 		return fmt.Errorf("close %s: %w", f.f.Name(), err)
@@ -111,7 +111,7 @@ func rename(from, to string) error {
 	return syncDir(filepath.Dir(to))
 }
 
-// syncDir makes what was made and named in a directory durable.
+// syncDir makes new and renamed files of a directory durable.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -120,7 +120,7 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// mend makes a whole file of one that was left open, and removes it if nothing is in it.
+// mend repairs and closes a file that was left open, and removes it if it has no records.
 func mend(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -178,11 +178,11 @@ func ReadFiles(dir string, visit func(*schemas.FiledFeatures) error) error {
 	return nil
 }
 
-// topicFile is beside the files and says which topic they are of. What reads folders of Avro files passes by names that
-// begin so.
+// topicFile is the name of the file with the topic's id. Readers of folders of Avro files ignore names that start with
+// an underscore.
 const topicFile = "_topic"
 
-// readTopic returns the id of the topic that files are of, zero where it is not noted.
+// readTopic returns the id of the topic of the files, or zero if it is not recorded.
 func readTopic(path string) (id kadm.TopicID, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,13 +15,13 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeadLetters takes the records that cannot be read. *topics.Publisher is one.
+// DeadLetters accepts records that cannot be read. *topics.Publisher implements it.
 type DeadLetters interface {
 	// Bury returns when the dead letter is acknowledged.
 	Bury(ctx context.Context, group string, r *kgo.Record, reason string) error
 }
 
-// FilesDeps are the collaborators of Files.
+// FilesDeps are the dependencies of Files.
 type FilesDeps struct {
 	Kafka       topics.Kafka
 	Stream      topics.Stream[schemas.LoggedFeatures]
@@ -40,7 +40,7 @@ type Files struct {
 	next map[int32]int64 // by partition: the first offset that is in no file
 }
 
-// NewFiles makes the sink; cfg.Dir must be as it is to be opened. It fails when cfg is not valid.
+// NewFiles returns the sink. cfg.Dir must be the resolved path. It returns an error if cfg is invalid.
 func NewFiles(cfg Config, deps FilesDeps) (*Files, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feature files: %w", err)
@@ -48,9 +48,9 @@ func NewFiles(cfg Config, deps FilesDeps) (*Files, error) {
 	return &Files{cfg: cfg, deps: deps}, nil
 }
 
-// Run writes until ctx ends (nil) or something breaks (the error). It may be called again: what was not committed comes
-// again, and what of it is in files already is not written a second time. A topic that is not the one of the files is a
-// *topics.ChangedTopicError: its records have offsets that the files know as written.
+// Run writes until ctx is done, then returns nil; it returns an error if something fails. It may be called again:
+// uncommitted records are read again, and those already in files are skipped. If the topic is not the topic of the
+// files, Run returns a *topics.ChangedTopicError, because the files count the offsets of its records as written.
 func (f *Files) Run(ctx context.Context) (err error) {
 	if err := f.begin(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -72,7 +72,7 @@ func (f *Files) Run(ctx context.Context) (err error) {
 	cancel(nil)
 	<-done
 	var changed *topics.ChangedTopicError
-	if errors.As(err, &changed) { // what is lost was for training alone: the process goes on to answer, and this part tries again
+	if errors.As(err, &changed) { // only training data is affected: the process keeps answering, and this component retries
 		err = fmt.Errorf("%v; the files lack these records: set the group back with "+ //nolint:errorlint // not to be fatal
 			"\"kafka-consumer-groups.sh --group %s --topic %s --reset-offsets --to-earliest --execute\"", err, topics.FeatureFiles, f.deps.Stream.Name)
 	}
@@ -89,7 +89,7 @@ func (f *Files) begin(ctx context.Context) error {
 	return f.checkTopic(ctx)
 }
 
-// recover finds out how far the files go. What a killed process left open is mended and named.
+// recover determines the last offset in the files. It repairs and closes files that a killed process left open.
 func (f *Files) recover() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,7 +118,7 @@ func (f *Files) recover() error {
 	return nil
 }
 
-// checkTopic holds the files against the topic that there is, and notes which it is.
+// checkTopic compares the topic of the files with the present one, and records it.
 func (f *Files) checkTopic(ctx context.Context) error {
 	path := filepath.Join(f.cfg.Dir, topicFile)
 	known, err := readTopic(path)
@@ -140,12 +140,12 @@ func (f *Files) checkTopic(ctx context.Context) error {
 	return writeTopic(path, at[name][0].Topic)
 }
 
-// handle makes records durable. It returns nil only when all are in files or buried.
+// handle writes records durably. It returns nil only after all are in files or acknowledged as dead letters.
 func (f *Files) handle(ctx context.Context, records []*kgo.Record) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range records {
-		if r.Offset < f.next[r.Partition] { // it came again
+		if r.Offset < f.next[r.Partition] { // read again
 			continue
 		}
 		if err := f.take(ctx, r); err != nil {
@@ -179,7 +179,7 @@ func (f *Files) take(ctx context.Context, r *kgo.Record) error {
 	return file.write(&schemas.FiledFeatures{LoggedFeatures: *rec, Partition: r.Partition, Offset: r.Offset})
 }
 
-// fileFor returns the open file of a partition, for another date a new one.
+// fileFor returns the open file of a partition, and opens a new one for another date.
 func (f *Files) fileFor(partition int32, offset int64, logged time.Time) (*file, error) {
 	date := logged.Format(time.DateOnly)
 	if file := f.open[partition]; file != nil {
@@ -198,7 +198,7 @@ func (f *Files) fileFor(partition int32, offset int64, logged time.Time) (*file,
 	return file, nil
 }
 
-// close gives a partition's file its name.
+// close closes the file of a partition.
 func (f *Files) close(partition int32) error {
 	file := f.open[partition]
 	delete(f.open, partition)
@@ -215,8 +215,8 @@ func (f *Files) closeWhere(done func(*file) bool) error {
 	return errors.Join(errs...)
 }
 
-// closeAll ends all files. One that was written to after its last flush, because something broke in between, is left as
-// it is: what of it counts is found out by mending.
+// closeAll closes all files. A file with unflushed records, because of an error in between, stays open: the next start
+// repairs it and determines its last complete block.
 func (f *Files) closeAll() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -230,7 +230,7 @@ func (f *Files) closeAll() error {
 	return errors.Join(append(errs, f.closeWhere(func(*file) bool { return true }))...)
 }
 
-// closeOld closes files that have been open for long enough, also when nothing comes any more.
+// closeOld closes files at their maximum age, even if no more records arrive.
 func (f *Files) closeOld(ctx context.Context) error {
 	tick := time.NewTicker(max(f.cfg.MaxFileAge/10, 100*time.Millisecond))
 	defer tick.Stop()

@@ -67,7 +67,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// letters count what is buried, and fail as often as told.
+// letters counts dead letters, and fails the given number of times.
 type letters struct{ fail, buried atomic.Int64 }
 
 var errBroken = errors.New("broken")
@@ -92,7 +92,7 @@ func (w *wire) files(t *testing.T, dir string, l *letters, change ...func(*Confi
 	return f
 }
 
-// midnight is between two dates.
+// midnight separates two dates.
 var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 // produce logs n entities, some before midnight and some after.
@@ -111,7 +111,7 @@ func (w *wire) send(t *testing.T, key string, value []byte) {
 	must(t, w.client.ProduceSync(t.Context(), &kgo.Record{Topic: topics.FeatureLog, Key: []byte(key), Value: value}).FirstErr())
 }
 
-// run runs the sink until all is committed or it fails, and returns its error.
+// run runs the sink until everything is committed or it fails, and returns its error.
 func (w *wire) run(t *testing.T, f *Files) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -134,7 +134,7 @@ func (w *wire) run(t *testing.T, f *Files) error {
 		}
 		lags, err := admin.Lag(ctx, topics.FeatureFiles)
 		lag := lags[topics.FeatureFiles]
-		_, noted := os.Stat(filepath.Join(f.cfg.Dir, topicFile)) // what is committed already is so before it has begun
+		_, noted := os.Stat(filepath.Join(f.cfg.Dir, topicFile)) // if everything is committed already, it is so before the sink has started
 		if err == nil && lag.Error() == nil && committed(lag) && noted == nil {
 			cancel()
 			return <-done
@@ -142,7 +142,7 @@ func (w *wire) run(t *testing.T, f *Files) error {
 	}
 }
 
-// committed says that the group has committed all there is.
+// committed reports whether the group has committed all records.
 func committed(lag kadm.DescribedGroupLag) bool {
 	seen := 0
 	for _, byPartition := range lag.Lag {
@@ -156,7 +156,7 @@ func committed(lag kadm.DescribedGroupLag) bool {
 	return seen == partitions
 }
 
-// filed returns how often each entity is in the closed files, and checks that files hold what their names say.
+// filed returns how often each entity is in the closed files, and checks that the contents match the file names.
 func filed(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	got := map[string]int{}
@@ -216,7 +216,7 @@ func TestEachRecordIsFiledOnce(t *testing.T) {
 	if got := l.buried.Load(); got != 1 {
 		t.Errorf("%d buried, want 1", got)
 	}
-	// Another process, and a group that has forgotten how far it was.
+	// Another process, and a group without committed offsets.
 	admin, err := w.kafka.Admin()
 	must(t, err)
 	defer admin.Close()
@@ -228,7 +228,7 @@ func TestEachRecordIsFiledOnce(t *testing.T) {
 	}
 }
 
-// What a process that was killed left behind: a file that ends within a block, and a commit that was not made.
+// A killed process leaves a file that ends within a block, and offsets that are not committed.
 func TestAKilledWriterIsContinued(t *testing.T) {
 	w := newWire(t)
 	dir := t.TempDir()
@@ -241,7 +241,7 @@ func TestAKilledWriterIsContinued(t *testing.T) {
 		must(t, err)
 		partition, first, _, _ := parseName(filepath.Base(path))
 		must(t, os.Remove(path))
-		torn := append(slices.Clone(text), text[len(text)/2:]...) // a block that was not finished
+		torn := append(slices.Clone(text), text[len(text)/2:]...) // an incomplete block
 		if i == 0 {
 			torn = text[:len(text)-1] // or the only one
 		}
@@ -258,7 +258,7 @@ func TestAKilledWriterIsContinued(t *testing.T) {
 	}
 }
 
-// makeAnew deletes the topic and makes it again. The client goes on with it as a new one would.
+// makeAnew deletes and recreates the topic. The client then behaves like a new one.
 func (w *wire) makeAnew(t *testing.T) {
 	t.Helper()
 	admin, err := w.kafka.Admin()
@@ -273,17 +273,17 @@ func (w *wire) makeAnew(t *testing.T) {
 	t.Cleanup(w.client.Close)
 }
 
-// The records of a topic that was made anew have offsets that the files know as written: none is passed over for it, and
-// once the files are elsewhere all are filed.
+// The offsets of a recreated topic are in the files as written. The sink skips no record because of that: it files all
+// of them after the files have been moved.
 func TestFilesOfAnotherTopicAreNotGoneOnWith(t *testing.T) {
 	w := newWire(t)
 	dir := t.TempDir()
 	w.produce(t, 0, 40)
 	must(t, w.run(t, w.files(t, dir, &letters{})))
-	must(t, os.Remove(filepath.Join(dir, topicFile))) // as it is with files of a former release
+	must(t, os.Remove(filepath.Join(dir, topicFile))) // files of a former release have none
 	must(t, w.run(t, w.files(t, dir, &letters{})))
 	w.makeAnew(t)
-	w.produce(t, 0, 90) // more than there were, so that the old offsets are none that the topic lacks
+	w.produce(t, 0, 90) // more than before, so that the old offsets exist in the new topic
 	err := w.run(t, w.files(t, dir, &letters{}))
 	var changed *topics.ChangedTopicError
 	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), "move what is in "+dir) {
@@ -294,7 +294,7 @@ func TestFilesOfAnotherTopicAreNotGoneOnWith(t *testing.T) {
 	}
 	days, err := filepath.Glob(filepath.Join(dir, "date=*"))
 	must(t, err)
-	for _, day := range days { // the note of the old topic stays, which is of no file any more
+	for _, day := range days { // the id of the old topic stays, although no file remains
 		must(t, os.Rename(day, filepath.Join(t.TempDir(), filepath.Base(day))))
 	}
 	for range 2 {
@@ -350,7 +350,7 @@ func TestFilesAreClosedBySizeAndAge(t *testing.T) {
 	}
 }
 
-// closedOf are the entities in closed files.
+// closedOf returns the entities in closed files.
 func closedOf(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	got := map[string]int{}

@@ -22,7 +22,7 @@ import (
 // killedWriter holds the registry and the directory of the process that TestEachRecordIsFiledOnceUnderKills kills.
 const killedWriter = "SMARTFEED_TEST_KILLED_FEATURE_FILES"
 
-// numbered is record n of a partition: each date has a hundred, a few dates come and go.
+// numbered returns record n of a partition. Each date has a hundred records, and a few dates alternate.
 func numbered(stream topics.Stream[schemas.LoggedFeatures], partition int32, n int64) (*kgo.Record, error) {
 	at := schemas.MicrosOf(midnight.AddDate(0, 0, int(n/100%3)))
 	rec := &schemas.LoggedFeatures{Entity: fmt.Sprintf("user:%d-%d", partition, n), Share: 1, Logged: at}
@@ -30,7 +30,7 @@ func numbered(stream topics.Stream[schemas.LoggedFeatures], partition int32, n i
 	return &kgo.Record{Topic: stream.Name, Partition: partition, Offset: n, Value: value}, err
 }
 
-// fileUntilKilled begins where no commit was ever made, at offset 0, and says each offset up to which both partitions are
+// fileUntilKilled starts without committed offsets, at offset 0, and prints each offset up to which both partitions are
 // durable.
 func fileUntilKilled(registry, dir string) error {
 	client, err := schemas.NewRegistry(registry)
@@ -51,7 +51,7 @@ func fileUntilKilled(registry, dir string) error {
 	if err != nil {
 		return err
 	}
-	f.cfg.MaxFileBytes = 4 << 10 // files are closed, too, while it is killed
+	f.cfg.MaxFileBytes = 4 << 10 // so that kills also hit the closing of files
 	if err := f.recover(); err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func fileUntilKilled(registry, dir string) error {
 	}
 }
 
-// killFiler starts a writer, kills it when it has gone on from what was durable before for a while, and returns how far it
-// said that it was.
+// killFiler starts a writer, kills it once its durable offset has reached before + further, and returns the last offset
+// that it printed.
 func killFiler(t *testing.T, env string, before, further int64) int64 {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$")
@@ -99,8 +99,7 @@ func killFiler(t *testing.T, env string, before, further int64) int64 {
 	return durable
 }
 
-// Whenever a writer is killed, and though nobody knows any commit afterwards: what was durable is in a file once, nothing is
-// in two.
+// Whenever a writer is killed, and although all commits are lost, each durable record is in exactly one file.
 func TestEachRecordIsFiledOnceUnderKills(t *testing.T) {
 	if env := os.Getenv(killedWriter); env != "" {
 		registry, dir, _ := strings.Cut(env, " ")

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the counters of a Recorder and of Files, one set a process.
+// Metrics are the metrics of a Recorder and of Files, one set per process.
 type Metrics struct {
 	logged prometheus.Counter
 	lost   prometheus.Counter
@@ -15,7 +15,7 @@ type Metrics struct {
 	bad    prometheus.Counter
 }
 
-// NewMetrics registers the metrics. It fails when reg has one of them already.
+// NewMetrics registers the metrics. It returns an error if reg has one of them already.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "smartfeed_feature_log_" + name, Help: help})

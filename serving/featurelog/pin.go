@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// pinHistory is what became known of a pin, in any order. A nil one knows nothing.
+// pinHistory is the data about a pin, in any order. A nil pinHistory has no data.
 type pinHistory struct {
 	cards []arrivedCard
 	own   []arrivedAttributes
@@ -23,25 +23,26 @@ type arrivedAttributes struct {
 	arrived schemas.Micros
 }
 
-// AddCard adds what pin-cards says of a pin.
+// AddCard adds a record of pin-cards.
 func (v *Verifier) AddCard(c *schemas.Card, arrived schemas.Micros) {
 	if h := v.pins[c.Pin]; h != nil {
 		h.cards = append(h.cards, arrivedCard{c, arrived})
 	}
 }
 
-// AddPin adds what pin-attributes says of a pin.
+// AddPin adds a record of pin-attributes.
 func (v *Verifier) AddPin(p *schemas.PinAttributes, arrived schemas.Micros) {
 	if h := v.pins[p.Pin]; h != nil {
 		h.own = append(h.own, arrivedAttributes{p, arrived})
 	}
 }
 
-// Whole says that nothing has left pin-cards and pin-attributes yet: a pin of which they have nothing is not known.
+// Whole declares that pin-cards and pin-attributes are still complete. A pin without records is then unknown to the
+// store.
 func (v *Verifier) Whole() { v.whole = true }
 
-// at returns what a store knows of the pin that has everything that arrived by a moment, as feature.Store has it. said is
-// false if nothing had arrived: the store may have it from a time that the topics have forgotten.
+// at returns the data of the pin in a store that has all records which arrived up to by, as feature.Store defines it.
+// said is false if no record had arrived: the store may have the pin from records that the topics have deleted.
 func (h *pinHistory) at(by schemas.Micros) (own feature.PinAttributes, known, said bool) {
 	if h == nil {
 		return feature.PinAttributes{}, false, false
@@ -68,7 +69,7 @@ func (h *pinHistory) at(by schemas.Micros) (own feature.PinAttributes, known, sa
 	return own, true, true
 }
 
-// deleted returns when the pin's end arrived; never: the end of time.
+// deleted returns when the deletion of the pin arrived, or the maximum time if it did not.
 func (h *pinHistory) deleted() schemas.Micros {
 	at := schemas.Micros(math.MaxInt64)
 	if h == nil {

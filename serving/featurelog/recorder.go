@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Producer sends a record without waiting; *kgo.Client is one.
+// Producer sends a record without blocking. *kgo.Client implements it.
 type Producer interface {
 	TryProduce(ctx context.Context, r *kgo.Record, promise func(*kgo.Record, error))
 }
@@ -26,18 +26,18 @@ type Recorder struct {
 	rules   []Rule
 	to      Producer
 	stream  topics.Stream[schemas.LoggedFeatures]
-	run     string // tells the answers of this process from others'
+	run     string // distinguishes the answers of this process from those of others
 	answers atomic.Uint64
 	metrics *Metrics
 }
 
-// NewRecorder makes a recorder. run must be another one in each process that ever ran, as a start time is.
+// NewRecorder returns a recorder. run must be different for each process that ever ran, such as a start time.
 func NewRecorder(cfg Config, to Producer, stream topics.Stream[schemas.LoggedFeatures], run string, metrics *Metrics) *Recorder {
 	return &Recorder{rules: cfg.Rules, to: to, stream: stream, run: run, metrics: metrics}
 }
 
-// Record logs what the rules want of the answer to a request that was made at the time. It does not wait: what does not
-// fit into the producer's memory, and what the brokers refuse, is counted as lost.
+// Record logs what the rules select from the answer to a request made at the given time. It does not block. Records
+// that do not fit into the producer's memory, and records that the brokers reject, are counted as lost.
 func (r *Recorder) Record(req feature.Request, answer feature.Answer, at time.Time) {
 	if len(r.rules) == 0 {
 		return
@@ -60,16 +60,16 @@ func (r *Recorder) Record(req feature.Request, answer feature.Answer, at time.Ti
 	}
 }
 
-// answered is one answer while it is logged.
+// answered is an answer that is being logged.
 type answered struct {
 	r      *Recorder
 	answer feature.Answer
-	head   schemas.LoggedFeatures // what all its records have
+	head   schemas.LoggedFeatures // common fields of its records
 	seen   map[string]bool        // entities
-	lacks  map[[2]string][]string // reasons by entity and feature, once asked for
+	lacks  map[[2]string][]string // reasons by entity and feature; nil until needed
 }
 
-// entity logs one entity, once, if the first rule for its kind samples it.
+// entity logs an entity once, if the first rule for its kind samples it.
 func (a *answered) entity(kind feature.Entity, name string, user schemas.UserID, pin schemas.PinID) {
 	i := slices.IndexFunc(a.r.rules, func(r Rule) bool { return r.Entity == kind })
 	if i < 0 || a.seen[name] || !a.r.rules[i].samples(name, a.answer.AsOf) {
@@ -101,7 +101,7 @@ func (a *answered) reasons(entity, name string) []string {
 	return a.lacks[[2]string{entity, name}]
 }
 
-// samples decides by a hash, so that the same question has the same answer in every process.
+// samples decides by a hash, so that the decision is the same in every process.
 func (r Rule) samples(entity string, asOf time.Time) bool {
 	if !r.Whole {
 		entity += fmt.Sprint("@", asOf.UnixMilli())
@@ -111,12 +111,12 @@ func (r Rule) samples(entity string, asOf time.Time) bool {
 
 func (r *Recorder) send(rec *schemas.LoggedFeatures) {
 	value, err := r.stream.Encode(rec)
-	if err != nil { // beyond what a record may have
+	if err != nil { // larger than a record may be
 		r.metrics.lost.Inc()
 		return
 	}
 	out := &kgo.Record{Topic: r.stream.Name, Key: []byte(rec.Entity), Value: value}
-	// Not the request's context: its end is not that of the record.
+	// The request's context must not cancel the record.
 	r.to.TryProduce(context.Background(), out, func(_ *kgo.Record, err error) {
 		if err != nil {
 			r.metrics.lost.Inc()

@@ -18,7 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// sent keeps what is produced, and refuses all if it is full.
+// sent stores produced records, and rejects all if it is full.
 type sent struct {
 	records []*kgo.Record
 	full    bool

@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// logged returns a feature's value as the log has it.
+// logged converts a feature's value to its form in the log.
 func logged(name string, v feature.Value, reasons []string) schemas.FeatureValue {
 	out := schemas.FeatureValue{Feature: name, Reasons: reasons}
 	switch v := v.(type) {
@@ -30,12 +30,12 @@ func logged(name string, v feature.Value, reasons []string) schemas.FeatureValue
 	return out
 }
 
-// missing says that a logged value is there in no form. An empty list or map is one all the same: its reasons tell.
+// missing reports whether a logged value is null. An empty list or map may be a value; its reasons tell.
 func missing(v schemas.FeatureValue) bool {
 	return v.Number == nil && len(v.Groups)+len(v.Vector)+len(v.Last)+len(v.Top) == 0 && slices.ContainsFunc(v.Reasons, isNull)
 }
 
-// isNull says that with this reason there is no value. With Overflow there may be one of other groups.
+// isNull reports whether a value with this reason may be null. With Overflow there may be a value of other groups.
 func isNull(reason string) bool {
 	switch feature.Reason(reason) {
 	case feature.Window, feature.Cap:
@@ -44,7 +44,7 @@ func isNull(reason string) bool {
 	return true
 }
 
-// incomplete says that a value was not evaluated, or of a part of the actions only: there is nothing to compare.
+// incomplete reports whether a value was not evaluated, or only from a part of the actions. It cannot be compared.
 func incomplete(v schemas.FeatureValue) bool {
 	for _, r := range v.Reasons {
 		switch feature.Reason(r) {

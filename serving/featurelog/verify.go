@@ -11,43 +11,44 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// Arrived is an action of the log with when it arrived: what an answer could know of.
+// Arrived is an action of the log and its arrival time, which decides whether an answer could include it.
 type Arrived struct {
 	schemas.EnrichedAction
 	At schemas.Micros
 }
 
-// Drift is how a feature's logged values differ from those computed again.
+// Drift is the difference between the logged and the recomputed values of a feature.
 type Drift struct {
 	Feature  string `json:"feature"`
 	Compared int    `json:"compared"` // Equal + Late + Mismatched + Missing
 	Equal    int    `json:"equal"`
-	// Late values differ, and are equal to what follows from the entity's actions up to some arrival in the UnderWay
-	// before the answer: the rest came too late for it. The store takes an entity's actions in the order of their arrival.
+	// Late values differ, but equal the value of the entity's actions up to some arrival time within UnderWay before
+	// the answer: the other actions came too late for it. The store applies an entity's actions in the order of their
+	// arrival.
 	Late       int     `json:"late"`
 	Mismatched int     `json:"mismatched"`
 	Missing    int     `json:"missing"` // one of the two is null
-	Skipped    int     `json:"skipped"` // not compared: not evaluated in time, or not from what the topics still hold
-	SMAPE      float64 `json:"smape"`   // mean of 2|a−b|/(|a|+|b|) over all numbers compared, 0 to 2
+	Skipped    int     `json:"skipped"` // not compared: not evaluated in time, or from records that the topics have deleted
+	SMAPE      float64 `json:"smape"`   // mean of 2|a−b|/(|a|+|b|) over all compared numbers, 0 to 2
 
 	numbers int
 }
 
-// tolerance is how far two numbers may be apart and equal: embeddings come as 32 bits.
+// tolerance is the maximum difference of equal numbers: embeddings have 32 bits.
 const tolerance = 1e-6
 
-// Verifier computes logged values again.
+// Verifier recomputes logged values.
 type Verifier struct {
 	defs   map[string]feature.Definition
 	byUser map[schemas.UserID][]Arrived
 	byPin  map[schemas.PinID][]Arrived
 	pins   map[schemas.PinID]*pinHistory
-	byKey  bool // a record has embeddings by key: the pins of its user's actions are looked up
-	whole  bool // every pin that there is, is in pins, if it is looked up
+	byKey  bool // a record has embeddings by key, so the pins of its user's actions are needed
+	whole  bool // pins has every existing pin that is needed
 	drifts map[string]*Drift
 }
 
-// NewVerifier makes a verifier that knows no actions yet.
+// NewVerifier returns a verifier without actions.
 func NewVerifier(defs []feature.Definition) *Verifier {
 	v := &Verifier{
 		defs: map[string]feature.Definition{}, drifts: map[string]*Drift{},
@@ -59,8 +60,8 @@ func NewVerifier(defs []feature.Definition) *Verifier {
 	return v
 }
 
-// Expect makes room for what a record is computed from. Of others nothing is kept: call it with every record, then Add
-// with every action, then AddCard and AddPin with everything about pins, then Compare.
+// Expect registers the entities of a record. The verifier keeps data only for registered entities. Call Expect with
+// every record, then Add with every action, then AddCard and AddPin with all data about pins, then Compare.
 func (v *Verifier) Expect(rec *schemas.LoggedFeatures) {
 	switch {
 	case rec.User == "" && v.byPin[rec.Pin] == nil:
@@ -74,7 +75,8 @@ func (v *Verifier) Expect(rec *schemas.LoggedFeatures) {
 	v.byKey = v.byKey || slices.ContainsFunc(rec.Values, func(value schemas.FeatureValue) bool { return v.defs[value.Feature].Lookup })
 }
 
-// Add adds an action of the log, or an impression: an action of nobody with the verb schemas.ImpressionCount.
+// Add adds an action of the log, or an impression: an action without an actor and with the verb
+// schemas.ImpressionCount.
 func (v *Verifier) Add(a Arrived) {
 	if list, ok := v.byUser[a.Actor]; ok {
 		v.byUser[a.Actor] = append(list, a)
@@ -87,7 +89,7 @@ func (v *Verifier) Add(a Arrived) {
 	}
 }
 
-// Compare computes the values of a record again, from the actions that were added.
+// Compare recomputes the values of a record from the added actions.
 func (v *Verifier) Compare(rec *schemas.LoggedFeatures) {
 	for _, value := range rec.Values {
 		drift := v.drifts[value.Feature]
@@ -114,22 +116,23 @@ func (v *Verifier) Compare(rec *schemas.LoggedFeatures) {
 	}
 }
 
-// recomputed says that a definition can be computed from topics: the mean of a pin's recent actors is not, since it
-// depends on the order in which they came.
+// recomputed reports whether a definition can be computed from the topics. The mean of a pin's recent actors cannot,
+// because it depends on the order of their arrival.
 func recomputed(d feature.Definition) bool {
 	return d.Entity != feature.Pin || d.Aggregate != feature.MeanEmbedding
 }
 
-// UnderWay is how long an action, or what is known of a pin, may be on its way to the store.
+// UnderWay is the maximum time that an action, or data about a pin, takes to reach the store.
 const UnderWay = 10 * time.Second
 
-// maxCuts bounds how often a value is computed again.
+// maxCuts limits how often a value is recomputed.
 const maxCuts = 200
 
-// cut is up to which arrivals a store knew actions and pins. It takes either in the order of arrival, but not both.
+// cut holds the arrival times up to which a store had applied actions and pins. The store applies each in the order of
+// arrival, but not both together.
 type cut struct{ actions, pins schemas.Micros }
 
-// cuts are what the store may have known of a record's entity when it was asked.
+// cuts returns the states that the store may have had for a record's entity at the time of the answer.
 func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []cut {
 	from := rec.Logged - schemas.Micros(UnderWay.Microseconds())
 	under := func(at schemas.Micros) bool { return at > from && at <= rec.Logged }
@@ -161,7 +164,7 @@ func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []c
 	return all
 }
 
-// lookedAt returns what is known of the pins that a value depends on.
+// lookedAt returns the data of the pins that a value depends on.
 func (v *Verifier) lookedAt(def feature.Definition, rec *schemas.LoggedFeatures) []*pinHistory {
 	var all []*pinHistory
 	if rec.User != "" && rec.Pin != "" {
@@ -175,8 +178,8 @@ func (v *Verifier) lookedAt(def feature.Definition, rec *schemas.LoggedFeatures)
 	return slices.DeleteFunc(all, func(h *pinHistory) bool { return h == nil })
 }
 
-// compute evaluates a definition as of a record, over what had arrived by a moment. It is not sure where what is known
-// of a pin may have left its topic.
+// compute evaluates a definition for a record, with the data that had arrived up to by. sure is false if the topics may
+// have deleted data about a pin.
 func (v *Verifier) compute(d feature.Definition, rec *schemas.LoggedFeatures, by cut) (value schemas.FeatureValue, sure bool) {
 	sure = true
 	pins := func(pin schemas.PinID) (feature.PinAttributes, bool) {
@@ -201,7 +204,7 @@ func (v *Verifier) compute(d feature.Definition, rec *schemas.LoggedFeatures, by
 	return logged(d.Name, res.Value, reasons), sure
 }
 
-// actions returns those of a user that arrived by a moment.
+// actions returns the actions of a user that arrived up to by.
 func (v *Verifier) actions(user schemas.UserID, by schemas.Micros) []schemas.EnrichedAction {
 	var all []schemas.EnrichedAction
 	for _, a := range v.byUser[user] {
@@ -212,8 +215,8 @@ func (v *Verifier) actions(user schemas.UserID, by schemas.Micros) []schemas.Enr
 	return all
 }
 
-// itemCounts counts a pin's actions and impressions as the group objects does, which drops what comes after the pin's
-// end. (Of actions it dropped that before they came to their topic.)
+// itemCounts counts a pin's actions and impressions like the group objects, which drops those that arrive after the
+// pin's deletion. (It drops such actions before they reach their topic.)
 func itemCounts(actions []Arrived, by, deleted schemas.Micros) []schemas.ItemCounts {
 	steps := map[schemas.Micros]*schemas.ItemCounts{}
 	for _, a := range actions {
@@ -228,7 +231,7 @@ func itemCounts(actions []Arrived, by, deleted schemas.Micros) []schemas.ItemCou
 			steps[start] = &schemas.ItemCounts{Start: start, Counts: map[string]int64{}}
 		}
 		steps[start].Counts[string(a.Verb)]++
-		if a.Actor != "" { // an impression's
+		if a.Actor != "" { // not an impression
 			steps[start].Actors = steps[start].Actors.Add(string(a.Actor))
 		}
 	}
@@ -239,7 +242,7 @@ func itemCounts(actions []Arrived, by, deleted schemas.Micros) []schemas.ItemCou
 	return all
 }
 
-// compare counts one pair of values. wasLate says whether late actions are why they differ.
+// compare compares a pair of values. wasLate reports whether late actions explain a difference.
 func (d *Drift) compare(logged, now schemas.FeatureValue, wasLate func() bool) {
 	d.Compared++
 	d.measure(logged, now)
@@ -255,7 +258,7 @@ func (d *Drift) compare(logged, now schemas.FeatureValue, wasLate func() bool) {
 	}
 }
 
-// measure adds the numbers of two values to SMAPE; a number that only one of them has is 0 in the other.
+// measure adds the numbers of two values to SMAPE. A number that only one of them has is 0 in the other.
 func (d *Drift) measure(a, b schemas.FeatureValue) {
 	x, y := numbers(a), numbers(b)
 	for name := range union(x, y) {
@@ -274,7 +277,7 @@ func union(x, y map[string]float64) map[string]float64 {
 	return all
 }
 
-// numbers are a value's, by where they stand.
+// numbers returns the numbers of a value by their position.
 func numbers(v schemas.FeatureValue) map[string]float64 {
 	all := map[string]float64{}
 	maps.Copy(all, v.Groups)
@@ -317,5 +320,5 @@ func (v *Verifier) Report() []Drift {
 	return all
 }
 
-// Bad returns how many values differ, and not because of late actions.
+// Bad returns the number of values whose difference late actions do not explain.
 func (d Drift) Bad() int { return d.Mismatched + d.Missing }

@@ -36,7 +36,7 @@ features:
 	return defs
 }
 
-// saved are saves of user:1, one a second up to at, each arriving at once.
+// saved returns saves of user:1, one a second up to at, each arriving at once.
 func saved(n int) []Arrived {
 	var all []Arrived
 	for i := range n {
@@ -48,7 +48,7 @@ func saved(n int) []Arrived {
 	return all
 }
 
-// shown are impressions of a pin.
+// shown returns impressions of a pin.
 func shown(pin schemas.ID, n int) []Arrived {
 	all := make([]Arrived, n)
 	for i := range all {
@@ -58,8 +58,8 @@ func shown(pin schemas.ID, n int) []Arrived {
 	return all
 }
 
-// tell tells of pin:1, whose embedding was another one until five seconds ago and is one again in a second, and of
-// pin:gone, which was deleted.
+// tell adds pin:1, whose embedding was different until five seconds ago and changes again in a second, and the deleted
+// pin:gone.
 func tell(v *Verifier) {
 	card := func(pin schemas.PinID, version schemas.Version, deleted bool) *schemas.Card {
 		c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: version, Deleted: deleted}}
@@ -77,7 +77,7 @@ func tell(v *Verifier) {
 	}
 }
 
-// What the topics have forgotten is not held against an answer; what they never had is.
+// Data that the topics may have deleted does not count against an answer; data that they never had does.
 func TestWhatIsNotKnownOfAPinIsComparedWhereNothingIsForgotten(t *testing.T) {
 	rec := &schemas.LoggedFeatures{
 		Entity: "user:1|pin:2", User: "user:1", Pin: "pin:2", AsOf: at, Logged: at,
@@ -92,7 +92,7 @@ func TestWhatIsNotKnownOfAPinIsComparedWhereNothingIsForgotten(t *testing.T) {
 	}
 }
 
-// An impression after a pin's end is not counted.
+// An impression after the deletion of its pin does not count.
 func TestImpressionsEndWithThePin(t *testing.T) {
 	rec := &schemas.LoggedFeatures{
 		Entity: "pin:gone", Pin: "pin:gone", AsOf: at, Logged: at, Values: []schemas.FeatureValue{{Feature: "shown", Number: number(0)}},
