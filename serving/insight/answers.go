@@ -8,21 +8,21 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// DormantAfter is how many days without an action make a user dormant.
+// DormantAfter is the number of days without an action after which a user is dormant.
 const DormantAfter = 28
 
-// GrowthDay is how users changed their state on one day. A user is new on the first day of all, active while less than
-// DormantAfter days have passed since an action, else dormant.
+// GrowthDay counts the changes of users' states on one day. A user is new on the day of the first action, active while
+// less than DormantAfter days have passed since an action, and otherwise dormant.
 type GrowthDay struct {
 	Day         string `json:"day"`
 	New         int    `json:"new"`         // acted for the first time
-	Daily       int    `json:"daily"`       // acted, the new ones among them
+	Daily       int    `json:"daily"`       // acted, including the new ones
 	Active      int    `json:"active"`      // acted on this day or one of the 27 before it
 	Resurrected int    `json:"resurrected"` // acted after having been dormant
 	Dormant     int    `json:"dormant"`     // became dormant: their last action is 28 days old
 }
 
-// growth counts the changes of n days up to and with last, oldest first.
+// growth counts the changes of the n days up to and including last, oldest first.
 type growth struct {
 	days []GrowthDay
 	last day
@@ -62,7 +62,7 @@ func (g *growth) add(a *activity) {
 	}
 }
 
-// Xd28 is how many users acted on a number of the last 28 days: the higher, the more of a habit the product is.
+// Xd28 is the number of users who acted on a given number of the last 28 days. High numbers of days show a habit.
 type Xd28 struct {
 	Days  int `json:"days"` // 1 to 28
 	Users int `json:"users"`
@@ -72,11 +72,11 @@ type Xd28 struct {
 type Cohort struct {
 	Week  string `json:"week"`  // its Monday
 	Users int    `json:"users"` // in it
-	// Active is how many of them acted in that week and in each one after it, up to the present week.
+	// Active is the number of them who acted in that week and in each later week, up to the present one.
 	Active []int `json:"active"`
 }
 
-// retention is the cohorts of n weeks up to and with the one of last, oldest first.
+// retention holds the cohorts of n weeks up to and including the week of last, oldest first.
 type retention struct {
 	cohorts []Cohort
 	first   day // Monday of the oldest
@@ -105,25 +105,25 @@ func (r *retention) add(a *activity) {
 	}
 }
 
-// FunnelStep is how many users got so far.
+// FunnelStep is the number of users who reached a step.
 type FunnelStep struct {
 	Verb  schemas.Verb `json:"verb"`
 	Users int          `json:"users"`
 }
 
-// funnel counts users who did the steps one after the other, the last of them no longer than within after the first.
-// One action counts for one step, and other actions may lie between.
+// funnel counts users who took the steps in order, the last at most within after the first. One action counts for one
+// step, and other actions may lie between.
 type funnel struct {
 	steps  []FunnelStep
 	verbs  []schemas.Verb
 	within schemas.Micros
 
-	user  []byte           // who is looked at, with how far that one got
-	begun []schemas.Micros // the latest beginning from which each step was reached
-	far   int              // how many steps have been
+	user  []byte           // present user
+	begun []schemas.Micros // for each step, the latest start from which it was reached
+	far   int              // number of steps reached
 }
 
-// never is when a step was begun that was not.
+// never is the start of a step that was not reached.
 const never = schemas.Micros(-1 << 62)
 
 func newFunnel(verbs []schemas.Verb, within time.Duration) *funnel {
@@ -137,7 +137,7 @@ func newFunnel(verbs []schemas.Verb, within time.Duration) *funnel {
 	return f
 }
 
-// add takes what a user did, which ascends by time: all of one user's before another's.
+// add adds actions of a user in ascending time. All actions of a user come before those of the next one.
 func (f *funnel) add(user []byte, acts []act) {
 	if f.user == nil || !bytes.Equal(user, f.user) {
 		f.user, f.far = append(f.user[:0], user...), 0
@@ -151,7 +151,7 @@ func (f *funnel) add(user []byte, acts []act) {
 }
 
 func (f *funnel) act(a act) {
-	for i := len(f.verbs) - 1; i >= 0; i-- { // backwards: it is one step's
+	for i := len(f.verbs) - 1; i >= 0; i-- { // backwards, so that an action counts for one step only
 		switch {
 		case a.verb != f.verbs[i]:
 			continue
@@ -168,7 +168,7 @@ func (f *funnel) act(a act) {
 	}
 }
 
-// Popular is how often pins of an interest were acted on.
+// Popular is the number of actions on pins of an interest.
 type Popular struct {
 	Interest schemas.InterestID `json:"interest"`
 	Actions  uint64             `json:"actions"`
@@ -176,16 +176,17 @@ type Popular struct {
 	Hours [7][24]uint64 `json:"hours"`
 }
 
-// mostPopular keeps the n with the most actions, in their order, ties by name: the others are too many to hold.
+// mostPopular keeps the n interests with the most actions, in order, ties by name. There may be too many interests to
+// hold them all.
 type mostPopular struct {
 	n   int
 	all []*Popular
 }
 
-// add takes the interests in the order of their names.
+// add adds the interests in the order of their names.
 func (m *mostPopular) add(interest []byte, p Popular) {
 	i, _ := slices.BinarySearchFunc(m.all, p.Actions, func(kept *Popular, actions uint64) int {
-		if kept.Actions >= actions { // which was earlier, and so has the lesser name
+		if kept.Actions >= actions { // added earlier, so its name is smaller
 			return -1
 		}
 		return 1
@@ -196,7 +197,7 @@ func (m *mostPopular) add(interest []byte, p Popular) {
 	var place *Popular
 	if len(m.all) < m.n {
 		place = new(Popular)
-	} else { // of the last, which goes
+	} else { // replaces the last
 		place, m.all = m.all[m.n-1], m.all[:m.n-1]
 	}
 	*place = p

@@ -29,18 +29,18 @@ func (d day) weekday() int { return int(((d+3)%7 + 7) % 7) }
 // monday returns the first day of the week.
 func (d day) monday() day { return d - day(d.weekday()) }
 
-// KeepDays is how many days of a user's activity are kept, up to the newest one.
+// KeepDays is the number of days of a user's activity that are kept, up to the newest one.
 const KeepDays = 448 // 64 weeks
 
 // activity is the days on which a user acted.
 type activity struct {
 	first day // the earliest ever
 	last  day // the newest
-	// on has a bit for each of the KeepDays up to last, the lowest being last itself.
+	// on has a bit for each of the KeepDays up to last. The lowest bit is last itself.
 	on [KeepDays / 64]uint64
 }
 
-// add notes a day. A day older than what is kept can only be the first.
+// add records a day. A day before the kept ones only changes first.
 func (a *activity) add(d day) {
 	if *a == (activity{}) {
 		*a = activity{first: d, last: d}
@@ -55,7 +55,7 @@ func (a *activity) add(d day) {
 	}
 }
 
-// shift makes room for n newer days.
+// shift shifts the bits for n newer days.
 func (a *activity) shift(n int) {
 	old := a.on
 	a.on = [KeepDays / 64]uint64{}
@@ -70,13 +70,13 @@ func (a *activity) shift(n int) {
 	}
 }
 
-// active says whether the user acted on a day.
+// active reports whether the user acted on a day.
 func (a *activity) active(d day) bool {
 	age := int(a.last - d)
 	return age >= 0 && age < KeepDays && a.on[age/64]>>(age%64)&1 == 1
 }
 
-// within returns on how many of the n days up to d, d included, the user acted.
+// within returns on how many of the n days up to and including d the user acted.
 func (a *activity) within(d day, n int) int {
 	count := 0
 	for i := range n {
@@ -87,20 +87,20 @@ func (a *activity) within(d day, n int) int {
 	return count
 }
 
-// before returns the newest day of activity before d, false if none is known.
+// before returns the newest day of activity before d, and false if none is known.
 func (a *activity) before(d day) (day, bool) {
 	for at := min(d-1, a.last); at > a.last-KeepDays; at-- {
 		if a.active(at) {
 			return at, true
 		}
-		if word := int(a.last-at) / 64; a.on[word] == 0 { // skip what is left of an empty word
+		if word := int(a.last-at) / 64; a.on[word] == 0 { // skip the rest of an empty word
 			at = a.last - day(word*64+63)
 		}
 	}
 	return a.first, a.first < d
 }
 
-// days returns how many are kept.
+// days returns the number of kept days of activity.
 func (a *activity) days() int {
 	n := 0
 	for _, word := range a.on {
@@ -109,7 +109,7 @@ func (a *activity) days() int {
 	return n
 }
 
-// formatActivity is the first byte of the row. Another one is another layout.
+// formatActivity is the first byte of the row. Another layout needs another value.
 const formatActivity = 1
 
 var errCorrupt = errors.New("row is corrupt")
@@ -129,7 +129,7 @@ func (a *activity) encode() []byte {
 	return b
 }
 
-// decodeActivity is the reverse of encode; no bytes are a user who has done nothing.
+// decodeActivity is the reverse of encode. No bytes are a user without actions.
 func decodeActivity(b []byte) (activity, error) {
 	var a activity
 	if len(b) == 0 {

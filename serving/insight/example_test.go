@@ -13,12 +13,12 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// everybody is still there.
+// everybody is an empty set of deleted users.
 type everybody struct{}
 
 func (everybody) Has(schemas.UserID) bool { return false }
 
-// Of two who viewed, one saved soon after. What is applied twice counts once, by its offset.
+// Of two users who viewed, one saved soon after. A record that is applied twice counts once, by its offset.
 func ExampleService_Funnel() {
 	if err := funnel(context.Background()); err != nil {
 		fmt.Println(err)

@@ -53,7 +53,7 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// someDays are a user's, in any order, some again.
+// someDays generates the days of a user, in any order, some repeated.
 func someDays(t *rapid.T) []day {
 	near := rapid.IntRange(0, 70)
 	far := rapid.IntRange(0, 700)
@@ -77,7 +77,7 @@ func activityOf(t *rapid.T, days []day) *activity {
 	return &a
 }
 
-// known are the days that are kept, ascending: those within KeepDays of the newest.
+// known returns the days that are kept, ascending: those within KeepDays of the newest.
 func known(days []day) []day {
 	newest := slices.Max(days)
 	days = slices.DeleteFunc(slices.Clone(days), func(d day) bool { return newest-d >= KeepDays })
@@ -129,7 +129,7 @@ func TestTornRowsAreErrors(t *testing.T) {
 	}
 }
 
-// everyone is in memory.
+// everyone is a set of users in memory.
 type everyone map[schemas.UserID][]day
 
 func TestGrowthAndRetentionAreThoseOfBruteForce(t *testing.T) {
@@ -137,7 +137,7 @@ func TestGrowthAndRetentionAreThoseOfBruteForce(t *testing.T) {
 		users := everyone{}
 		for u := range rapid.IntRange(0, 12).Draw(t, "users") {
 			days := someDays(t)
-			users[schemas.UserID(fmt.Sprint("user:", u))] = known(days) // so that the first is known by day, too
+			users[schemas.UserID(fmt.Sprint("user:", u))] = known(days) // so that the first day is among the kept ones, too
 		}
 		g, r := newGrowth(today, 40), newRetention(today, 10)
 		for _, days := range users {
@@ -205,7 +205,7 @@ func (e everyone) retention(n int) []Cohort {
 	return all
 }
 
-// A funnel is reached as far as any choice of acts reaches it.
+// A funnel finds the largest number of steps that any selection of actions reaches.
 func TestFunnelsAreThoseOfBruteForce(t *testing.T) {
 	verbs := []schemas.Verb{"view", "click", "save"}
 	var far func(acts []act, steps []schemas.Verb, from, begun, within schemas.Micros) int
@@ -240,7 +240,7 @@ func TestFunnelsAreThoseOfBruteForce(t *testing.T) {
 	})
 }
 
-// The store keeps actions by day and user; a funnel goes by user, whatever came when.
+// The store keeps actions by day and user. A funnel reads them by user, in any order of arrival.
 func TestFunnelsGoUserByUser(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	random := rand.New(rand.NewPCG(1, 2))
@@ -249,7 +249,7 @@ func TestFunnelsGoUserByUser(t *testing.T) {
 	for offset := range int64(30) {
 		var records []Applied
 		for p := range int32(50) {
-			ago := time.Duration(random.IntN(24*(days+2))) * time.Hour // some before the days that are asked for
+			ago := time.Duration(random.IntN(24*(days+2))) * time.Hour // some before the requested days
 			a := did(schemas.UserID(fmt.Sprint("user:", random.IntN(40))), append(steps, "hide")[random.IntN(4)], ago-2*time.Minute)
 			records = append(records, Applied{Partition: p, Offset: offset, Action: a})
 			if dayOf(a.Timestamp) > today-day(days) {
@@ -280,7 +280,7 @@ func TestFunnelsGoUserByUser(t *testing.T) {
 	}
 }
 
-// Whoever does more on a day than a person can is not kept whole.
+// If a user has more actions on a day than a person can, the rest is dropped.
 func TestADaysSequenceIsBounded(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	verb := schemas.Verb(strings.Repeat("v", 60))
@@ -320,7 +320,7 @@ func openTest(t *testing.T, dir string) *Store {
 	return s
 }
 
-// did is a user's action so long ago on a pin of interests.
+// did returns an action of a user, ago before now, on a pin with the interests.
 func did(user schemas.UserID, verb schemas.Verb, ago time.Duration, interests ...schemas.InterestID) *schemas.EnrichedAction {
 	return &schemas.EnrichedAction{
 		Actor: user, Verb: verb, Timestamp: schemas.MicrosOf(now.Add(-ago)),
@@ -328,7 +328,7 @@ func did(user schemas.UserID, verb schemas.Verb, ago time.Duration, interests ..
 	}
 }
 
-// behind are the marks behind records.
+// behind returns the marks after the records.
 func behind(records []Applied) map[int32]topics.Mark {
 	to := map[int32]topics.Mark{}
 	for _, r := range records {
@@ -357,7 +357,7 @@ func TestEveryRecordCountsOnce(t *testing.T) {
 		}
 	}
 	apply(records[:4])
-	apply(records[:6]) // what was not committed comes again
+	apply(records[:6]) // uncommitted records are read again
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -405,7 +405,8 @@ func (e erasedUsers) Each(visit func(string, *schemas.DeletedUser)) {
 	}
 }
 
-// The rows of erased users are deleted, and not only left out of answers: with nobody deleted the answers lack them, too.
+// Rows of erased users are deleted, not only left out of answers: answers lack them even with an empty set of deleted
+// users.
 func TestErase_DeletesRowsOfTheUserAlone(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	records := []Applied{
@@ -441,14 +442,14 @@ func TestErase_DeletesRowsOfTheUserAlone(t *testing.T) {
 	}
 }
 
-// However many interests there are, no more are held than are asked for.
+// However many interests there are, only the requested number is in memory.
 func TestTheMostPopularAreKept(t *testing.T) {
 	const interests = 5000
 	random := rand.New(rand.NewPCG(1, 2))
 	s := openTest(t, t.TempDir())
 	counts := map[schemas.InterestID]uint64{}
 	var records []Applied
-	for i := range 6 { // so that many are acted on as often as others
+	for i := range 6 { // so that many have the same number of actions
 		var some []schemas.InterestID
 		for n := range interests {
 			if id := schemas.InterestID(fmt.Sprint("interest:", n)); i == 0 || random.IntN(2) == 0 {
@@ -468,7 +469,7 @@ func TestTheMostPopularAreKept(t *testing.T) {
 	for _, limit := range []int{1, 2, 10, MaxPopular} {
 		var before, after runtime.MemStats
 		least := uint64(math.MaxUint64)
-		for range 5 { // the store allocates beside it, too
+		for range 5 { // the store allocates at the same time
 			runtime.ReadMemStats(&before)
 			popular, err := service.Popularity(t.Context(), limit)
 			runtime.ReadMemStats(&after)

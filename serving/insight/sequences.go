@@ -14,11 +14,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// maxSequence bounds in bytes what is kept of one user's day, some six thousand actions: a row is written anew whenever
-// something is added to it, and who does more is no person.
+// maxSequence is the maximum size of a user's day in bytes, some six thousand actions. Each added action rewrites the
+// row, and no person does more in a day.
 const maxSequence = 64 << 10
 
-// act is one entry of a sequence.
+// act is an entry of a sequence.
 type act struct {
 	at   schemas.Micros
 	verb schemas.Verb
@@ -30,7 +30,7 @@ func sequenceKey(d day, user string) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{sequenceTable}, uint32(d)^1<<31), user...)
 }
 
-// sequence adds an action to its user's day, unless that is full.
+// sequence adds an action to its user's day, unless the day is full.
 func (w *writer) sequence(e *schemas.EnrichedAction) error {
 	key := sequenceKey(dayOf(e.Timestamp), string(e.Actor))
 	value, err := w.get(key)
@@ -45,7 +45,7 @@ func (w *writer) sequence(e *schemas.EnrichedAction) error {
 	return nil
 }
 
-// appendActs appends to acts what of a day's row has one of the verbs, in the order of the row.
+// appendActs appends to acts the actions of a day's row with one of the verbs, in the order of the row.
 func appendActs(acts []act, d day, row []byte, verbs []schemas.Verb) ([]act, error) {
 	for len(row) > 0 {
 		at, n := binary.Uvarint(row)
@@ -65,19 +65,19 @@ func appendActs(acts []act, d day, row []byte, verbs []schemas.Verb) ([]act, err
 	return acts, nil
 }
 
-// eachDay visits the days of the users who did anything in the days from one to another, user by user, the days of one
-// ascending, each with what of it has one of the verbs, by time. What visit is given is its own until it returns. One day
-// of one user is in memory at a time.
+// eachDay visits the days from one day to another, user by user, and the days of a user ascending. visit gets the
+// actions with one of the verbs, by time, and may use the slices until it returns. Only one day of one user is in
+// memory at a time.
 func (s *Store) eachDay(ctx context.Context, from, to day, verbs []schemas.Verb, visit func(user []byte, acts []act)) error {
 	return s.db.Use(func(db *pebble.DB) error {
-		at := db.NewSnapshot() // all days of a user are of one moment
+		at := db.NewSnapshot() // so that all days of a user are consistent
 		defer at.Close()
 		m := &dayMerge{}
 		return errors.Join(m.run(ctx, at, from, to, verbs, visit), m.close())
 	})
 }
 
-// run merges the rows of the days, which lie day by day, into those of the users.
+// run merges the rows, which are stored by day, into an order by user.
 func (m *dayMerge) run(ctx context.Context, at *pebble.Snapshot, from, to day, verbs []schemas.Verb, visit func([]byte, []act)) error {
 	for d := from; d <= to; d++ {
 		if err := m.open(ctx, at, d); err != nil {
@@ -107,7 +107,7 @@ func (m *dayMerge) run(ctx context.Context, at *pebble.Snapshot, from, to day, v
 	return nil
 }
 
-// dayRows are what is left of one day, user by user.
+// dayRows is the remaining rows of one day, by user.
 type dayRows struct {
 	day  day
 	rows *pebble.Iterator
@@ -115,7 +115,7 @@ type dayRows struct {
 
 func (r dayRows) user() []byte { return r.rows.Key()[len(sequenceKey(0, "")):] }
 
-// dayMerge is a heap of days that have rows left, that of the first user first, and of its days the earliest.
+// dayMerge is a heap of days with remaining rows, ordered by user and day.
 type dayMerge struct{ days []dayRows }
 
 func (m *dayMerge) open(ctx context.Context, at *pebble.Snapshot, d day) error {
@@ -130,7 +130,7 @@ func (m *dayMerge) open(ctx context.Context, at *pebble.Snapshot, d day) error {
 	return nil
 }
 
-// next passes by the first row.
+// next skips the first row.
 func (m *dayMerge) next() error {
 	if m.days[0].rows.Next() {
 		heap.Fix(m, 0)
@@ -147,7 +147,7 @@ func (m *dayMerge) close() error {
 	return errors.Join(errs...)
 }
 
-// Len, Less, Swap, Push and Pop are for package heap.
+// Len, Less, Swap, Push and Pop implement heap.Interface.
 func (m *dayMerge) Len() int { return len(m.days) }
 
 func (m *dayMerge) Less(i, j int) bool {

@@ -12,11 +12,11 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Config bounds what insights may cost. See DefaultConfig.
+// Config limits the cost of insights. See DefaultConfig.
 type Config struct {
-	SequenceDays int           `yaml:"sequence_days"` // for which it is kept who did what in which order, 1 to 400, default 35
+	SequenceDays int           `yaml:"sequence_days"` // days for which sequences of actions are kept, 1 to 400, default 35
 	Deadline     time.Duration `yaml:"deadline"`      // of one answer, 10 ms to 5 m, default 10 s
-	SweepEvery   time.Duration `yaml:"sweep_every"`   // how often older days are deleted, 1 s to 96 h, default 1 h
+	SweepEvery   time.Duration `yaml:"sweep_every"`   // interval between deletions of older days, 1 s to 96 h, default 1 h
 }
 
 // DefaultConfig returns the defaults.
@@ -24,7 +24,7 @@ func DefaultConfig() Config {
 	return Config{SequenceDays: 35, Deadline: 10 * time.Second, SweepEvery: time.Hour}
 }
 
-// Validate reports every value that is out of its bounds.
+// Validate reports every value that is out of range.
 func (c Config) Validate() error {
 	return errors.Join(
 		bounds.Within("sequence_days", c.SequenceDays, 1, 400),
@@ -33,7 +33,7 @@ func (c Config) Validate() error {
 	)
 }
 
-// Bounds of what can be asked for.
+// Bounds of requests.
 const (
 	MaxDays    = 90 // of growth
 	MaxWeeks   = 52 // of retention
@@ -41,13 +41,13 @@ const (
 	MaxPopular = 1000
 )
 
-// RequestError is a question that cannot be answered as it is.
+// RequestError is returned for an invalid request.
 type RequestError struct{ Problem string }
 
 // Error returns the problem.
 func (e *RequestError) Error() string { return e.Problem }
 
-// Service answers from a store. One scan runs at a time: insights are for people, who can wait, and the machine has
+// Service answers from a store. It runs one scan at a time: insights are for people, who can wait, and the machine has
 // other work.
 type Service struct {
 	cfg     Config
@@ -57,12 +57,12 @@ type Service struct {
 	scans   *semaphore.Weighted
 }
 
-// NewService makes a service. Users whom deleted has are in no answer.
+// NewService returns a service. No answer includes the users in deleted.
 func NewService(cfg Config, store *Store, deleted interface{ Has(schemas.UserID) bool }, now func() time.Time) *Service {
 	return &Service{cfg: cfg, store: store, deleted: deleted, now: now, scans: semaphore.NewWeighted(1)}
 }
 
-// scan runs f within the deadline when no other scan runs.
+// scan runs f when no other scan runs, within the deadline.
 func (s *Service) scan(ctx context.Context, what string, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
 	defer cancel()
@@ -97,7 +97,7 @@ func (s *Service) Growth(ctx context.Context, days int) ([]GrowthDay, error) {
 	return g.days, err
 }
 
-// Xd28s returns how many users acted on how many of the last 28 days, today being one of them.
+// Xd28s returns, for each number of days, how many users acted on that many of the last 28 days, including today.
 func (s *Service) Xd28s(ctx context.Context) ([]Xd28, error) {
 	all := make([]Xd28, DormantAfter)
 	for i := range all {
@@ -123,9 +123,9 @@ func (s *Service) Retention(ctx context.Context, weeks int) ([]Cohort, error) {
 	return r.cohorts, err
 }
 
-// Funnel returns how many users did the steps one after the other within a time, in the last days up to today. There are
-// 1 to MaxSteps steps, days is 1 to Config.SequenceDays, within above 0. Of a user who did some thousands of things on one day
-// the first are known.
+// Funnel returns how many users took the steps in order within the given time, in the last days up to today. There are
+// 1 to MaxSteps steps, days is 1 to Config.SequenceDays, and within is above 0. If a user has more than some thousand
+// actions on a day, only the first ones count.
 func (s *Service) Funnel(ctx context.Context, steps []schemas.Verb, within time.Duration, days int) ([]FunnelStep, error) {
 	switch {
 	case len(steps) < 1 || len(steps) > MaxSteps:
@@ -138,7 +138,7 @@ func (s *Service) Funnel(ctx context.Context, steps []schemas.Verb, within time.
 	f := newFunnel(steps, within)
 	err := s.scan(ctx, "funnel", func(ctx context.Context) error {
 		today := s.today()
-		return s.store.eachDay(ctx, today-day(days)+1, today+1, steps, func(user []byte, acts []act) { // clocks differ: tomorrow's too
+		return s.store.eachDay(ctx, today-day(days)+1, today+1, steps, func(user []byte, acts []act) { // clocks differ, so tomorrow's actions count, too
 			if !s.deleted.Has(schemas.UserID(user)) {
 				f.add(user, acts)
 			}
@@ -147,7 +147,7 @@ func (s *Service) Funnel(ctx context.Context, steps []schemas.Verb, within time.
 	return f.steps, err
 }
 
-// Popularity returns the interests acted on most, with their hours. limit is 1 to MaxPopular.
+// Popularity returns the interests with the most actions, with their hours. limit is 1 to MaxPopular.
 func (s *Service) Popularity(ctx context.Context, limit int) ([]Popular, error) {
 	if limit < 1 || limit > MaxPopular {
 		return nil, &RequestError{fmt.Sprintf("limit: %d: want 1 to %d", limit, MaxPopular)}

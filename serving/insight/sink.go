@@ -13,29 +13,29 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// SinkDeps are the collaborators of a Sink.
+// SinkDeps are the dependencies of a Sink.
 type SinkDeps struct {
 	Kafka    topics.Kafka
 	Stream   topics.Stream[schemas.EnrichedAction]
-	Instance string // names the process among those that run
-	Store    *Store // of the process's own
+	Instance string // name of the process, unique among the running ones
+	Store    *Store // of this process
 	Now      func() time.Time
-	Deleted  Deleted // nil: nobody's rows are removed
+	Deleted  Deleted // nil: no rows are erased
 }
 
-// Deleted is the set of deleted users; topics.DeletedUsers is one.
+// Deleted is the set of deleted users. topics.DeletedUsers implements it.
 type Deleted interface {
 	Each(visit func(user string, _ *schemas.DeletedUser))
 }
 
-// Sink fills a store from the topic, all partitions of it: each process is a consumer group by itself,
+// Sink fills a store from all partitions of the topic. Each process is a consumer group of its own:
 // topics.InstanceGroup of insights.
 type Sink struct {
 	cfg  Config
 	deps SinkDeps
 }
 
-// NewSink makes a sink. It fails when cfg is not valid.
+// NewSink returns a sink. It returns an error if cfg is invalid.
 func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("insight sink: %w", err)
@@ -43,9 +43,9 @@ func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
 	return &Sink{cfg: cfg, deps: deps}, nil
 }
 
-// Run consumes and sweeps until ctx ends (nil) or something breaks (the error). It goes on where the store says, and may be
-// called again. A topic that is not the one that the store was filled from is a *topics.ChangedTopicError: to count its
-// records, too, would count twice what is in both.
+// Run consumes and sweeps until ctx is done, then returns nil; it returns an error if something fails. It resumes at
+// the store's applied offsets and may be called again. If the topic is not the one that filled the store, Run returns a
+// *topics.ChangedTopicError, because records in both topics would count twice.
 func (s *Sink) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.consume(ctx) })
@@ -88,7 +88,7 @@ func (s *Sink) sweep(ctx context.Context) error {
 	}
 }
 
-// sweepOnce deletes what is older than is kept, and the rows of deleted users.
+// sweepOnce deletes expired rows and the rows of deleted users.
 func (s *Sink) sweepOnce() error {
 	now := s.deps.Now()
 	err := s.deps.Store.Sweep(now, s.cfg.SequenceDays)
@@ -100,8 +100,8 @@ func (s *Sink) sweepOnce() error {
 	return s.deps.Store.Erase(users, now, s.cfg.SequenceDays)
 }
 
-// handle makes records durable. What cannot be read says nothing here: the sink of features, which reads the same topic,
-// sends it to the dead letters.
+// handle writes records durably. It ignores records that cannot be read: the sink of features reads the same topic and
+// sends them to the dead-letter topic.
 func (s *Sink) handle(_ context.Context, records []*kgo.Record, to topics.Marks) error {
 	applied := make([]Applied, len(records))
 	for i, r := range records {

@@ -59,7 +59,7 @@ func (w *wire) apply(t *testing.T) {
 	must(t, err)
 }
 
-// act publishes that users from one number to below another saved something of interest:a.
+// act publishes saves on interest:a by the users with numbers in [from, to).
 func (w *wire) act(t *testing.T, from, to int) {
 	t.Helper()
 	client, err := w.kafka.Client()
@@ -90,7 +90,7 @@ func (w *wire) process(t *testing.T, instance, dir string) *process {
 	return &process{sink, store}
 }
 
-// run runs the sink until stop is called, which closes the store, too.
+// run runs the sink until stop is called, which also closes the store.
 func (p *process) run(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -103,7 +103,7 @@ func (p *process) run(t *testing.T) (stop func()) {
 	return stop
 }
 
-// counted are the actions that are counted of interest:a.
+// counted returns the counted actions of interest:a.
 func (p *process) counted(t *testing.T) uint64 {
 	t.Helper()
 	popular, err := p.store.popular(t.Context(), 1)
@@ -122,7 +122,7 @@ func (p *process) awaitCount(t *testing.T, want uint64) {
 	}
 }
 
-// Each of two processes counts everything, and one whose directory was lost counts again what the topic still has.
+// Each of two processes counts everything. One that lost its directory counts again what the topic still has.
 func TestEveryProcessHoldsInsightsWhole(t *testing.T) {
 	w := newWire(t)
 	w.act(t, 0, 20)
@@ -148,7 +148,7 @@ func TestEveryProcessHoldsInsightsWhole(t *testing.T) {
 	first.awaitCount(t, 25)
 }
 
-// What was written when the process ended, and not committed, does not count again.
+// Records that were written but not committed when the process ended do not count again.
 func TestAnActionCountsOnceWhateverIsCommitted(t *testing.T) {
 	w := newWire(t)
 	w.act(t, 0, 20)
@@ -182,7 +182,7 @@ func TestAnActionCountsOnceWhateverIsCommitted(t *testing.T) {
 	p.awaitCount(t, 22)
 }
 
-// commitsNothing says whether a commit is that of somebody who begins.
+// commitsNothing reports whether a commit comes from a consumer that has just started.
 func commitsNothing(req *kmsg.OffsetCommitRequest) bool {
 	for _, topic := range req.Topics {
 		for _, p := range topic.Partitions {
@@ -194,7 +194,7 @@ func commitsNothing(req *kmsg.OffsetCommitRequest) bool {
 	return true
 }
 
-// Rows of a former release have an offset alone.
+// Rows of a former release contain the offset alone.
 func TestTheOffsetOfAFormerReleaseCounts(t *testing.T) {
 	w := newWire(t)
 	w.act(t, 0, 20)
@@ -216,7 +216,7 @@ func TestTheOffsetOfAFormerReleaseCounts(t *testing.T) {
 	p.awaitCount(t, uint64(20-end))
 }
 
-// Another topic of the name has other records under the offsets: nothing is counted, and the error says what to do.
+// A recreated topic has other records at the same offsets. Nothing is counted, and the error says what to do.
 func TestATopicThatIsMadeAnewIsRefused(t *testing.T) {
 	w := newWire(t)
 	w.act(t, 0, 20)

@@ -17,12 +17,12 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// The keys of the store, numbers big-endian.
+// The keys of the store. Numbers are big-endian.
 //
 //	'u' user           → activity.encode
 //	's' day, user      → acts: microseconds of the day (uvarint), verb (text)…, in the order of arrival
 //	'h' interest       → 7 × 24 uvarints: actions by weekday and hour
-//	'o' partition      → topics.Mark: how far it is applied; of a former release the offset alone
+//	'o' partition      → topics.Mark: the applied offset; written by a former release, the offset alone
 const (
 	userTable     = 'u'
 	sequenceTable = 's'
@@ -30,7 +30,7 @@ const (
 	offsetTable   = 'o'
 )
 
-// Store holds the rows, on Pebble. Reads may run beside one Apply.
+// Store holds the rows, on Pebble. Reads may run concurrently with one Apply.
 type Store struct {
 	dir string
 	db  *stored.DB
@@ -39,14 +39,14 @@ type Store struct {
 // ErrClosed is returned by every method of a closed store.
 var ErrClosed = errors.New("insight store is closed")
 
-// Open opens the store in dir, which it makes if need be. Close it.
+// Open opens the store in dir and creates it if necessary. The caller must call Close.
 func Open(dir string, log *slog.Logger) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open insight store: %w", err)
 	}
 	db, err := pebble.Open(dir, &pebble.Options{
 		FormatMajorVersion: pebble.FormatNewest,
-		MemTableSize:       8 << 20, // little is written: rows of users, days and interests, again and again
+		MemTableSize:       8 << 20, // writes are few and rewrite the same rows of users, days and interests
 		Logger:             stored.Logger(log, "insight store"),
 	})
 	if err != nil {
@@ -55,18 +55,18 @@ func Open(dir string, log *slog.Logger) (*Store, error) {
 	return &Store{dir: dir, db: stored.Guard(db, ErrClosed)}, nil
 }
 
-// Close ends the store when the calls under way have returned.
+// Close closes the store after the calls in flight have returned.
 func (s *Store) Close() error { return s.db.Close() }
 
-// Applied is an action with its place in the topic.
+// Applied is an action with its position in the topic.
 type Applied struct {
 	Partition int32
 	Offset    int64
-	Action    *schemas.EnrichedAction // nil: a record that says nothing
+	Action    *schemas.EnrichedAction // nil: a record to ignore
 }
 
-// Apply makes records durable, each once: one below what is applied of its partition is skipped. to are the marks of
-// their partitions behind them. One call at a time.
+// Apply writes records durably, each once: it skips records below the applied offset of their partition. to are the
+// marks after the records, by partition. Only one call may run at a time.
 func (s *Store) Apply(records []Applied, to map[int32]topics.Mark) error {
 	err := s.db.Use(func(db *pebble.DB) error {
 		w := &writer{db: db, rows: map[string][]byte{}}
@@ -93,13 +93,13 @@ func (s *Store) Apply(records []Applied, to map[int32]topics.Mark) error {
 	return nil
 }
 
-// writer gathers rows as they will be.
+// writer collects the new values of rows.
 type writer struct {
 	db   *pebble.DB
 	rows map[string][]byte
 }
 
-// get returns a row as it is with what this writer changed, nil for none.
+// get returns a row with the changes of this writer, or nil if there is none.
 func (w *writer) get(key []byte) ([]byte, error) {
 	if value, ok := w.rows[string(key)]; ok {
 		return value, nil
@@ -124,7 +124,7 @@ func markKey(partition int32) []byte {
 	return binary.BigEndian.AppendUint32([]byte{offsetTable}, uint32(partition))
 }
 
-// mark returns how far a partition is applied.
+// mark returns the applied offset of a partition.
 func (w *writer) mark(partition int32) (topics.Mark, error) {
 	row, err := w.get(markKey(partition))
 	if err != nil || row == nil {
@@ -133,7 +133,7 @@ func (w *writer) mark(partition int32) (topics.Mark, error) {
 	return topics.ParseMark(row)
 }
 
-// marks moves the marks of partitions forward.
+// marks advances the marks of partitions.
 func (w *writer) marks(to map[int32]topics.Mark) error {
 	for partition, mark := range to {
 		was, err := w.mark(partition)
@@ -147,7 +147,7 @@ func (w *writer) marks(to map[int32]topics.Mark) error {
 	return nil
 }
 
-// Marks returns how far each partition is applied.
+// Marks returns the applied offset of each partition.
 func (s *Store) Marks() (map[int32]topics.Mark, error) {
 	marks := map[int32]topics.Mark{}
 	err := s.each(context.Background(), []byte{offsetTable}, func(key, value []byte) error {
@@ -235,7 +235,7 @@ func decodeHours(b []byte) (Popular, error) {
 	return p, nil
 }
 
-// ctxEvery is how many rows are read between two looks at the deadline.
+// ctxEvery is the number of rows between two checks of the deadline.
 const ctxEvery = 256
 
 // each visits the rows of a table from a key on.
@@ -287,7 +287,7 @@ func (s *Store) popular(ctx context.Context, n int) ([]Popular, error) {
 	return most.list(), err
 }
 
-// Sweep deletes the sequences of days before the given number up to now.
+// Sweep deletes all sequences except those of the given number of days up to now.
 func (s *Store) Sweep(now time.Time, days int) error {
 	err := s.db.Use(func(db *pebble.DB) error {
 		return db.DeleteRange([]byte{sequenceTable}, sequenceKey(dayOf(schemas.MicrosOf(now))-day(days)+1, ""), pebble.Sync)
@@ -298,8 +298,8 @@ func (s *Store) Sweep(now time.Time, days int) error {
 	return nil
 }
 
-// Erase deletes the rows of users: their days, and their sequences of the given number of days up to now. Hours of interests keep
-// their anonymous share. A user without rows costs one read.
+// Erase deletes the rows of users: their activity, and their sequences of the given number of days up to now. The hours
+// of interests keep their anonymous share. A user without rows costs one read.
 func (s *Store) Erase(users []schemas.UserID, now time.Time, days int) error {
 	err := s.db.Use(func(db *pebble.DB) error {
 		batch := db.NewBatch()
