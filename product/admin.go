@@ -17,14 +17,14 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// admin serves profiles and metrics on an address of its own. On loopback, and where something else guards the address, callers
-// need no token. Elsewhere there are only metrics, for the static token: a profile shows memory, and costs as much time as it is
-// asked to.
+// admin serves profiles and metrics on its own address. On loopback, or if something else guards the address, requests
+// need no token. Otherwise it serves only metrics, to requests with the static token: a profile shows memory and may
+// use as much CPU time as the request demands.
 type admin struct {
 	listener net.Listener
 	metrics  prometheus.Gatherer
-	hosts    []string        // names by which it may be called
-	scrape   api.ScrapeCheck // beyond loopback; nil: callers need no token
+	hosts    []string        // host names that requests may use
+	scrape   api.ScrapeCheck // beyond loopback; nil: requests need no token
 }
 
 func listenAdmin(cfg Config, scrape api.ScrapeCheck, metrics prometheus.Gatherer) (*admin, error) {
@@ -32,17 +32,17 @@ func listenAdmin(cfg Config, scrape api.ScrapeCheck, metrics prometheus.Gatherer
 	if err != nil {
 		return nil, fmt.Errorf("admin server: listen on %s: %w", cfg.Admin, err)
 	}
-	host, _, _ := net.SplitHostPort(cfg.Admin) // checked
+	host, _, _ := net.SplitHostPort(cfg.Admin) // validated
 	if cfg.API.Insecure || isLoopback(host) {
 		scrape = nil
 	}
 	return &admin{l, metrics, cfg.hosts(), scrape}, nil
 }
 
-// Run serves until ctx ends. It is called once.
+// Run serves until ctx is done. It must be called only once.
 func (a *admin) Run(ctx context.Context) error {
 	server := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 5 * time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // profiles under way are of no use half
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // profiles in flight are worthless when incomplete
 	defer stop()
 	if err := server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve profiles on %s: %w", a.listener.Addr(), err)
@@ -64,7 +64,7 @@ func (a *admin) handler() http.Handler {
 	return a.fenced(mux)
 }
 
-// scraped refuses requests without the static token of the metrics.
+// scraped rejects requests without the static token of the metrics.
 func (a *admin) scraped(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, given := auth.Bearer(r)
@@ -77,13 +77,13 @@ func (a *admin) scraped(h http.Handler) http.Handler {
 	})
 }
 
-// fenced refuses pages of other sites in a browser, whatever they ask for, since a profile takes the time of processors, and
-// any that ask by a name (DNS rebinding).
+// fenced rejects requests that a browser sends for pages of other sites, because a profile takes CPU time, and requests
+// with an unknown host name (DNS rebinding).
 func (a *admin) fenced(h http.Handler) http.Handler {
 	return foreign.RefuseNames(foreign.RefusePages(h, foreign.Page), a.hosts...)
 }
 
-// closeListener gives an address back, if the server on it has not done so.
+// closeListener closes a listener unless its server has closed it.
 func closeListener(l net.Listener) func() error {
 	return func() error {
 		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {

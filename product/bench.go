@@ -22,7 +22,7 @@ import (
 	publishing "github.com/smartfeed/smartfeed/topics/load"
 )
 
-// benchFlags are what `smartfeed bench` is told.
+// benchFlags are the flags of `smartfeed bench`.
 type benchFlags struct {
 	measure           measure.Config
 	workload          workload.Config
@@ -75,7 +75,7 @@ This program takes CPU, too: for numbers of the product alone run it on another 
 	return cmd
 }
 
-// rates returns the rate of each kind, or every problem of the flags.
+// rates returns the rate of each kind of request, or all problems of the flags.
 func (f benchFlags) rates() (map[string]float64, error) {
 	var problems []error
 	if f.rate <= 0 || f.rate > 1e6 {
@@ -111,10 +111,10 @@ func (f benchFlags) rates() (map[string]float64, error) {
 	return rates, errors.Join(append(problems, f.workload.Validate())...)
 }
 
-// workOffTimeout is how long events before and after the measurement may take.
+// workOffTimeout limits the processing of the events before and after the measurement.
 const workOffTimeout = 5 * time.Minute
 
-// bench makes the product, measures, and takes it away again.
+// bench creates the data of the run, measures, and deletes the data.
 func (p *program) bench(cmd *cobra.Command, f benchFlags, rates map[string]float64) (err error) {
 	cfg, err := p.load(cmd)
 	if err != nil {
@@ -129,7 +129,7 @@ func (p *program) bench(cmd *cobra.Command, f benchFlags, rates map[string]float
 		return err
 	}
 	ctx := cmd.Context()
-	if _, err := topics.VerifyAll(ctx, setup.Kafka, topics.RoleOperate); err != nil { // else what was published would be waited for in vain
+	if _, err := topics.VerifyAll(ctx, setup.Kafka, topics.RoleOperate); err != nil { // otherwise the wait for the published events would never end
 		return err
 	}
 	publisher, err := publishing.Open(ctx, setup)
@@ -159,7 +159,7 @@ func (p *program) bench(cmd *cobra.Command, f benchFlags, rates map[string]float
 	return errors.Join(f.print(cmd.OutOrStdout(), results), failures(results))
 }
 
-// prepare publishes the product of the run and waits until it is there.
+// prepare publishes the data of the run and waits until it has been processed.
 func prepare(ctx context.Context, s topics.Setup, to workload.Publisher, cfg workload.Config) error {
 	lines := cfg.Load()
 	task := s.Start(command.Count(len(cfg.People()), "user")+" and their pins", -1)
@@ -170,7 +170,7 @@ func prepare(ctx context.Context, s topics.Setup, to workload.Publisher, cfg wor
 	return publishing.WorkOff(ctx, s, workOffTimeout, task.Say)
 }
 
-// cleanUp deletes everybody of the run, also when it was interrupted.
+// cleanUp deletes all users of the run, even if the run was interrupted.
 func cleanUp(ctx context.Context, s topics.Setup, to workload.Publisher, cfg workload.Config) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workOffTimeout)
 	defer cancel()
@@ -208,7 +208,7 @@ func (f benchFlags) run(ctx context.Context, s topics.Setup, requests *workload.
 	return results, context.Cause(ctx)
 }
 
-// failures says which requests failed, nil if none did.
+// failures returns an error that lists the failed requests, or nil.
 func failures(results []measure.Result) error {
 	var problems []error
 	for _, r := range results {
@@ -219,7 +219,7 @@ func failures(results []measure.Result) error {
 	return errors.Join(problems...)
 }
 
-// quantiles are those that are reported.
+// quantiles are the reported quantiles.
 var quantiles = [...]struct {
 	name string
 	q    float64
@@ -256,7 +256,7 @@ func (f benchFlags) print(out io.Writer, results []measure.Result) error {
 	return err
 }
 
-// short is a latency with three digits.
+// short formats a latency with three digits.
 func short(d time.Duration) string {
 	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
 		if d >= unit {
@@ -266,7 +266,7 @@ func short(d time.Duration) string {
 	return d.String()
 }
 
-// bars prints how many latencies there are up to each power of two.
+// bars prints a histogram of the latencies by powers of two.
 func bars(out io.Writer, r measure.Result) {
 	counts, tops := map[time.Duration]int64{}, []time.Duration{}
 	for _, b := range r.Latency.Buckets() {
@@ -287,7 +287,7 @@ func bars(out io.Writer, r measure.Result) {
 	}
 }
 
-// benchReport is a result for programs; latencies are milliseconds.
+// benchReport is a result in JSON. Latencies are in milliseconds.
 type benchReport struct {
 	Name      string             `json:"name"`
 	Rate      float64            `json:"asked_per_second"`

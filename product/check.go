@@ -20,12 +20,12 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// roles are the roles of a process, each with a command of its name.
+// roles returns the roles of a process. Each has a command with its name.
 func roles() []Role { return []Role{Dev, Process, Serve, Materialize} }
 
-// check reports everything in the configuration that keeps a role from starting, as a usage error: each role calls it before it
-// opens anything, and "config check" calls it, too. It reads files, and neither writes nor connects. For the role "" it reports
-// what keeps every role from starting. groups are those of the role process; none: all.
+// check reports every configuration problem that prevents a role from starting, as a usage error. Each role calls it
+// before it opens anything, and so does "config check". It reads files, but neither writes nor connects. For the role
+// "" it reports the problems that affect every role. groups are the groups of the role process; none: all.
 func (c *Config) check(role Role, groups ...string) error {
 	err := c.Validate()
 	if err == nil {
@@ -37,7 +37,7 @@ func (c *Config) check(role Role, groups ...string) error {
 	return nil
 }
 
-// checkRole reports values that are valid by themselves and do not go with a role.
+// checkRole reports values that are valid by themselves but not for a role.
 func (c *Config) checkRole(role Role, groups []string) error {
 	problems := []error{api.CheckExposure(c.HTTP, c.API, api.Exposure{
 		Callers: c.Auth.On(), Peer: role == Process && answersPeers(groups), Peers: c.Peers.SecretFile != "",
@@ -60,7 +60,7 @@ func answersPeers(groups []string) bool {
 	return len(groups) == 0 || slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(asked, g) })
 }
 
-// checkPort refuses the port 0: others find this process under its address.
+// checkPort rejects port 0, because other processes need the address.
 func checkPort(address string) error {
 	if _, port, err := net.SplitHostPort(address); err == nil && port == "0" {
 		return fmt.Errorf("http: %s: other processes must know the port: give one, or --advertise", address)
@@ -68,7 +68,8 @@ func checkPort(address string) error {
 	return nil
 }
 
-// checkFiles reports every file that a role reads at its start or later and that cannot be read, or does not hold what it should.
+// checkFiles reports every file that a role needs, at its start or later, and that is unreadable or has invalid
+// contents.
 func (c *Config) checkFiles(role Role) error {
 	var problems []error
 	add := func(needed bool, path string, err func() error) {
@@ -114,7 +115,7 @@ func checkCluster(at cassandra.Cluster) func() error {
 	}
 }
 
-// checkCursorKey checks a key that is there; one that is not is made at the start.
+// checkCursorKey checks an existing key. A missing one is created at the start.
 func (c *Config) checkCursorKey() error {
 	file := c.below(c.Feed.CursorKeyFile)
 	if _, err := os.Stat(file); err != nil {

@@ -34,11 +34,11 @@ import (
 type program struct {
 	environ []string
 	file    string // --config
-	started bool   // the command line was understood
-	warned  bool   // of the variables that are ignored
+	started bool   // the command line is valid
+	warned  bool   // about ignored variables
 }
 
-// command is the whole tree of commands.
+// command returns the tree of commands.
 func (p *program) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "smartfeed",
@@ -77,13 +77,13 @@ before it; "smartfeed config show" prints them all.`,
 		p.doctorCommand(),
 		p.benchCommand(),
 	)
-	root.AddCommand(operate.Commands(p.setup, api.RetryCommands(p.server)...)...) // how retries stand only a process knows
+	root.AddCommand(operate.Commands(p.setup, api.RetryCommands(p.server)...)...) // only a process knows the state of retries
 	root.AddCommand(api.Commands(p.server, p.names)...)
-	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml") // it is there: it was added above
+	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml") // the flag exists: it was added above
 	return root
 }
 
-// addCompletion adds cobra's command that prints scripts for shells, which keeps the writer that root has now.
+// addCompletion adds cobra's command that prints completion scripts. The command keeps the present output of root.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -93,13 +93,13 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// complete has shells offer the values of a flag.
+// complete registers the values of a flag for shell completion.
 func complete(cmd *cobra.Command, flag string, values ...string) {
-	// It fails for a flag that is not there: the test of completions asks for each.
+	// It fails only if the flag does not exist. The test of completions checks each flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// names are those of the configuration that shells may offer: none of one that is in error.
+// names returns the names that completion can offer from the configuration, or none if the configuration is invalid.
 func (p *program) names(cmd *cobra.Command) api.Names {
 	cfg, err := p.load(cmd)
 	if err != nil {
@@ -120,7 +120,7 @@ func (p *program) names(cmd *cobra.Command) api.Names {
 	return n
 }
 
-// load reads the configuration as the command line, the environment and the file have it.
+// load reads the configuration from the command line, the environment and the file.
 func (p *program) load(cmd *cobra.Command) (Config, error) {
 	cfg := DefaultConfig()
 	src := config.Source{File: p.configFile(), Environ: p.environ, Flags: cmd.Flags(), Renamed: renamed()}
@@ -142,7 +142,7 @@ func (p *program) warnOfServiceLinks(log *slog.Logger) {
 		"variables", names)
 }
 
-// defaultFile is read if it is there and no other is named.
+// defaultFile is read if it exists and no other file is named.
 const defaultFile = "smartfeed.yaml"
 
 func (p *program) configFile() string {
@@ -158,7 +158,8 @@ func (p *program) configFile() string {
 	return ""
 }
 
-// variable returns a variable of the environment, the last of its name as a shell has it; empty if there is none.
+// variable returns an environment variable, or "" if it is not set. Of several with the same name, the last wins, as in
+// a shell.
 func (p *program) variable(name string) string {
 	for _, kv := range slices.Backward(p.environ) {
 		if key, value, _ := strings.Cut(kv, "="); key == name {
@@ -168,7 +169,7 @@ func (p *program) variable(name string) string {
 	return ""
 }
 
-// logger writes to standard error, as the configuration says.
+// logger returns a logger to standard error, as configured.
 func logger(cmd *cobra.Command, cfg LogConfig) *slog.Logger {
 	options := &slog.HandlerOptions{Level: cfg.Level, ReplaceAttr: errorText}
 	if cfg.Format == "json" {
@@ -177,7 +178,7 @@ func logger(cmd *cobra.Command, cfg LogConfig) *slog.Logger {
 	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options))
 }
 
-// errorText has an error say its text: those of some libraries would be formatted with the stack where they were made.
+// errorText logs an error as its text. Some libraries would otherwise add the stack of its origin.
 func errorText(_ []string, a slog.Attr) slog.Attr {
 	if err, ok := a.Value.Any().(error); ok {
 		a.Value = slog.StringValue(err.Error())
@@ -185,7 +186,7 @@ func errorText(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// setup is what the commands of other folders need of the configuration.
+// setup returns the part of the configuration that commands of other packages need.
 func (p *program) setup(cmd *cobra.Command) (topics.Setup, error) {
 	cfg, err := p.load(cmd)
 	if err != nil {
@@ -213,7 +214,7 @@ func (p *program) importCommand() *cobra.Command {
 		lastfm.Command(p.setup))
 }
 
-// featuresCommand is about the training log.
+// featuresCommand returns the commands for definitions and the training log.
 func (p *program) featuresCommand() *cobra.Command {
 	cmd := command.Group("features", "try definitions, and check what was logged for training", "  smartfeed features verify --json")
 	cmd.AddCommand(api.TryCommand(p.server))
@@ -297,7 +298,7 @@ before it starts. Servers are not asked; see "smartfeed doctor".`, strings.Join(
 	return cmd
 }
 
-// roleOf returns the role that config check is called with, "" for none.
+// roleOf returns the role argument of config check, or "" if there is none.
 func roleOf(args []string) (Role, error) {
 	if len(args) == 0 {
 		return "", nil
@@ -315,7 +316,7 @@ func texts(roles []Role) (out []string) {
 	return out
 }
 
-// verdict is what config check says for programs.
+// verdict is the JSON output of config check.
 type verdict struct {
 	OK       bool     `json:"ok"`
 	Problems []string `json:"problems"`
@@ -329,7 +330,7 @@ func newVerdict(err error) verdict {
 	return v
 }
 
-// idCommand makes and takes apart sharded ids.
+// idCommand returns the commands that create and split sharded ids.
 func idCommand() *cobra.Command {
 	cmd := command.Group("id", "make and take apart sharded ids", "  smartfeed id split 241294492511762325")
 	var asJSON bool
@@ -370,7 +371,7 @@ func idCommand() *cobra.Command {
 	return cmd
 }
 
-// printID prints an id with its parts for programs, or a line for people.
+// printID prints an id and its parts as JSON, or a line of text.
 func printID(out io.Writer, id schemas.ShardedID, asJSON bool, line string) error {
 	if !asJSON {
 		_, err := fmt.Fprintln(out, line)
@@ -378,16 +379,16 @@ func printID(out io.Writer, id schemas.ShardedID, asJSON bool, line string) erro
 	}
 	shard, typ, local := id.Split()
 	return command.PrintJSON(out, struct {
-		ID    string `json:"id"` // a text: it does not fit a float
+		ID    string `json:"id"` // a text, because it does not fit a float
 		Shard uint32 `json:"shard"`
 		Type  uint32 `json:"type"`
 		Local uint64 `json:"local"`
 	}{id.String(), shard, typ, local})
 }
 
-// build is what version prints for programs.
+// build is the JSON output of version.
 type build struct {
-	Version string `json:"version"` // the git tag or commit, "unknown" of a build without make
+	Version string `json:"version"` // the git tag or commit; "unknown" for a build without make
 	Go      string `json:"go"`
 	OS      string `json:"os"`
 	Arch    string `json:"arch"`

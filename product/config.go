@@ -40,8 +40,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// Config is everything that can be set, in smartfeed.yaml, by SMARTFEED_… or by flags. smartfeed.example.yaml holds
-// all of it with its defaults.
+// Config holds all settings. They come from smartfeed.yaml, from SMARTFEED_… variables or from flags.
+// smartfeed.example.yaml lists all of them with their defaults.
 type Config struct {
 	Dir            string              `yaml:"dir" help:"directory of all state; one process at a time uses it"`
 	HTTP           string              `yaml:"http" help:"host:port that the HTTP server listens on, or is asked at"`
@@ -85,36 +85,37 @@ type Config struct {
 	Outgoing   outgoing.Config   `yaml:"outgoing"`
 }
 
-// ActionsConfig is how long the input topic of actions is kept.
+// ActionsConfig configures the retention of the input topic of actions.
 type ActionsConfig struct {
-	// Retention is the brokers', at least 24 h, default 168 h: the longest stop of the groups after which no action is
-	// missing, and as far back as another reader of the topic can begin. It is the same in every process, and in `topics apply`.
+	// Retention is the retention time on the brokers, at least 24 h, default 168 h. It is the longest downtime of the
+	// groups without lost actions, and how far back another consumer of the topic can start. It must be the same in
+	// every process and in `topics apply`.
 	Retention time.Duration `yaml:"retention" help:"how long brokers keep the topic actions, at least 24h; topics apply sets it"`
 }
 
-// MetricsConfig says who may read the metrics beside operators.
+// MetricsConfig configures access to the metrics for others than operators.
 type MetricsConfig struct {
-	// TokenFile holds a static token of at least 32 bytes, which opens GET /metrics alone, where callers need tokens, and at an admin
-	// address beyond loopback. It is read for each scrape. Default "": none.
+	// TokenFile holds a static token of at least 32 bytes. The token gives access to GET /metrics only, where requests
+	// need tokens, and at an admin address beyond loopback. The file is read for each scrape. Default "": none.
 	TokenFile string `yaml:"token_file"`
 }
 
-// LogConfig says what is logged, to standard error.
+// LogConfig configures the log, which goes to standard error.
 type LogConfig struct {
 	Level  slog.Level `yaml:"level"`  // debug, info, warn or error; default info
 	Format string     `yaml:"format"` // text or json; default text
 }
 
-// minActionsKept leaves a night and a day for whoever is to start the groups again.
+// minActionsKept leaves operators a day to restart the groups.
 const minActionsKept = 24 * time.Hour
 
-// EmbeddedConfig bounds what `smartfeed dev` runs in place of a broker.
+// EmbeddedConfig limits the embedded broker of `smartfeed dev`.
 type EmbeddedConfig struct {
-	MaxBytes   int64 `yaml:"max_bytes"`   // of the broker's files; above it the program stops, at least 1 MiB
-	SyncWrites bool  `yaml:"sync_writes"` // fsync every batch of records: survives a power failure, for two thirds of the throughput
+	MaxBytes   int64 `yaml:"max_bytes"`   // maximum size of the broker's files, at least 1 MiB; the program stops above it
+	SyncWrites bool  `yaml:"sync_writes"` // fsync every batch of records: survives a power failure, at two thirds of the throughput
 }
 
-// renamed maps keys of earlier versions to today's, so that the error for one of them names what to set.
+// renamed maps the keys of earlier versions to their present names, so that the error for an old key names the new one.
 func renamed() map[string]string {
 	return map[string]string{
 		"feed.generator":      "feed.generator_timeout",
@@ -126,7 +127,7 @@ func renamed() map[string]string {
 	}
 }
 
-// DefaultConfig is for one process on one machine.
+// DefaultConfig returns the defaults, for one process on one machine.
 func DefaultConfig() Config {
 	broker := embedded.DefaultConfig()
 	return Config{
@@ -160,7 +161,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate hands shared values to the parts and reports every value that is out of its bounds, with its path.
+// Validate copies shared values to the parts and reports every value that is out of range, with its path.
 func (c *Config) Validate() error {
 	c.settle()
 	return errors.Join(
@@ -217,14 +218,14 @@ func (c *Config) validateOwn() error {
 	if c.Log.Format != "text" && c.Log.Format != "json" {
 		problems = append(problems, fmt.Errorf("log.format: %q is neither text nor json", c.Log.Format))
 	}
-	if c.Fanout.StepEdges*4 > c.Rows.MaxRecordRows { // a delivery writes a row for each, and trims pools with what room is left
+	if c.Fanout.StepEdges*4 > c.Rows.MaxRecordRows { // a delivery writes a row per edge, and trims pools with the remaining rows
 		problems = append(problems, fmt.Errorf("rows.max_record_rows: %d is less than four times fanout.step_edges, %d",
 			c.Rows.MaxRecordRows, c.Fanout.StepEdges))
 	}
 	return errors.Join(problems...)
 }
 
-// Write prints the configuration as the file that gives it, without what is secret in it.
+// Write prints the configuration as a file, without secrets.
 func (c *Config) Write(w io.Writer) error {
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
@@ -234,7 +235,7 @@ func (c *Config) Write(w io.Writer) error {
 	return enc.Close()
 }
 
-// shown is the configuration with addresses as they may be printed. Secrets see to themselves.
+// shown returns the configuration with addresses that may be printed. Secrets mask themselves.
 func (c *Config) shown() *Config {
 	out := *c
 	out.Auth.JWKS = secure.ShownURL(c.Auth.JWKS)
@@ -246,7 +247,7 @@ func (c *Config) shown() *Config {
 	return &out
 }
 
-// settle hands values that several parts share to each of them.
+// settle copies values that several parts share to each of them.
 func (c *Config) settle() {
 	c.Objects.Verbs, c.Actors.Verbs = c.Verbs, c.Verbs
 	c.Generator.FeedMax, c.Generator.HalfLife = c.FeedStore.MaxFeed, c.Fanout.HalfLife
@@ -254,7 +255,7 @@ func (c *Config) settle() {
 	c.Related.ScoreHalfLife = c.Fanout.HalfLife
 }
 
-// below resolves a path against the directory of all state.
+// below resolves a path relative to the state directory.
 func (c *Config) below(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -262,7 +263,7 @@ func (c *Config) below(path string) string {
 	return filepath.Join(c.Dir, path)
 }
 
-// peerAddress is where other processes ask this one.
+// peerAddress returns the address at which other processes reach this one.
 func (c *Config) peerAddress() string {
 	if c.Advertise != "" {
 		return c.Advertise
@@ -270,7 +271,7 @@ func (c *Config) peerAddress() string {
 	return c.HTTP
 }
 
-// hosts returns the names by which this process may be called: configured ones, and those in its own addresses.
+// hosts returns the host names that requests may use: configured ones, and those in the process's own addresses.
 func (c *Config) hosts() []string {
 	names := slices.Clone(c.API.AllowedHosts)
 	for _, address := range []string{c.HTTP, c.peerAddress(), c.Admin} {
@@ -281,7 +282,7 @@ func (c *Config) hosts() []string {
 	return names
 }
 
-// registryURL is the registry's address as a client takes it.
+// registryURL returns the registry's address as a URL.
 func (c *Config) registryURL() string {
 	if strings.Contains(c.Registry, "://") {
 		return c.Registry
@@ -289,7 +290,7 @@ func (c *Config) registryURL() string {
 	return "http://" + c.Registry
 }
 
-// broker is the configuration of the embedded broker.
+// broker returns the configuration of the embedded broker.
 func (c *Config) broker() embedded.Config {
 	return embedded.Config{
 		Dir: c.Dir, Kafka: c.Kafka[0], Registry: c.Registry,
@@ -297,10 +298,10 @@ func (c *Config) broker() embedded.Config {
 	}
 }
 
-// actionsInPinot says that features of users come from Pinot, and that the embedded store takes no actions.
+// actionsInPinot reports whether features of users come from Pinot. The embedded store then has no actions.
 func (c *Config) actionsInPinot() bool { return len(c.Pinot.Brokers) > 0 }
 
-// partitions returns the number of partitions of every topic of the groups: where none is configured, that of the embedded broker.
+// partitions returns the number of partitions of the groups' topics, by default that of the embedded broker.
 func (c *Config) partitions() int32 {
 	if c.Partitions == 0 {
 		return topics.EmbeddedPartitions
@@ -308,7 +309,7 @@ func (c *Config) partitions() int32 {
 	return c.Partitions
 }
 
-// outsiders are who takes records of topics without a consumer group.
+// outsiders returns the external consumers, which read topics without a consumer group.
 func (c *Config) outsiders() ([]topics.Outsider, error) {
 	if !c.actionsInPinot() {
 		return nil, nil
@@ -317,7 +318,7 @@ func (c *Config) outsiders() ([]topics.Outsider, error) {
 	return []topics.Outsider{o}, err
 }
 
-// kafka is how clients reach the brokers.
+// kafka returns how clients reach the brokers.
 func (c *Config) kafka() (topics.Kafka, error) {
 	k, err := c.KafkaClient.Kafka(c.Kafka, c.partitions())
 	k.Assumed, k.Actions = c.Partitions == 0, c.Actions.Retention

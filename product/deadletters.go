@@ -14,12 +14,12 @@ import (
 	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
-// deadLetters are those of a broker, as the API asks for them.
+// deadLetters gives the API access to the dead letters of a cluster.
 type deadLetters struct {
 	kafka   topics.Kafka
 	streams *topics.Streams
 	states  peers.Retries
-	retries *semaphore.Weighted // one at a time: two would order each letter twice
+	retries *semaphore.Weighted // one at a time: two would request a retry of each letter twice
 }
 
 func newDeadLetters(k topics.Kafka, s *topics.Streams, states peers.Retries) deadLetters {
@@ -31,7 +31,7 @@ func (d deadLetters) List(ctx context.Context, limit int) ([]operate.Letter, err
 	return operate.ListDeadLetters(ctx, d.kafka, d.streams, limit)
 }
 
-// Retry has what came since the last call retried at once.
+// Retry requests an immediate retry of the letters since the last call.
 func (d deadLetters) Retry(ctx context.Context, operator string) (operate.Retried, error) {
 	if err := d.retries.Acquire(ctx, 1); err != nil {
 		return operate.Retried{}, err
@@ -40,7 +40,7 @@ func (d deadLetters) Retry(ctx context.Context, operator string) (operate.Retrie
 	return operate.RetryDeadLetters(ctx, d.kafka, d.streams, operator)
 }
 
-// Limit sets how fast dead letters of a scope are retried.
+// Limit sets the retry rate for dead letters of a scope.
 func (d deadLetters) Limit(ctx context.Context, limit schemas.RetryLimit, operator string) error {
 	return operate.LimitRetries(ctx, d.kafka, d.streams, limit, operator)
 }
@@ -52,7 +52,7 @@ func (d deadLetters) Kinds(ctx context.Context) ([]schemas.RetryKind, error) {
 	return list, err
 }
 
-// Retries returns letters of a kind (all: "") in a state (all: ""), at most limit, who came into it last first.
+// Retries returns at most limit letters of a kind ("": all) in a state ("": all), the latest state changes first.
 func (d deadLetters) Retries(ctx context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedLetter, error) {
 	list, err := ofTopics(ctx, d.topics(kind), func(ctx context.Context, topic string) ([]schemas.RetriedLetter, error) {
 		return d.states.RetriedLetters(ctx, topic, kind, state, limit)
@@ -61,7 +61,7 @@ func (d deadLetters) Retries(ctx context.Context, kind string, state schemas.Ret
 	return list[:min(limit, len(list))], err
 }
 
-// topics returns those that letters of a kind can have come from.
+// topics returns the topics from which letters of a kind may come.
 func (d deadLetters) topics(kind string) []string {
 	if topic, _, ok := strings.Cut(kind, "/"); ok {
 		return []string{topic}
@@ -73,10 +73,10 @@ func (d deadLetters) topics(kind string) []string {
 	return names
 }
 
-// asked at once, so that one look does not take all connections to a peer.
+// topicsAtOnce limits concurrent requests, so that one call does not take all connections to a peer.
 const topicsAtOnce = 8
 
-// ofTopics asks for each topic, and returns the answers in the topics' order.
+// ofTopics calls ask for each topic and returns the answers in the order of the topics.
 func ofTopics[T any](ctx context.Context, names []string, ask func(context.Context, string) ([]T, error)) ([]T, error) {
 	answers := make([][]T, len(names))
 	g, ctx := errgroup.WithContext(ctx)

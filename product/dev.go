@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/simulate"
 )
 
-// demoRate is how many events a second the demo product makes: enough to watch, little to run.
+// demoRate is the number of events per second of the demo: enough to watch, little to run.
 const demoRate = 5
 
 func (p *program) devCommand() *cobra.Command {
@@ -43,7 +43,7 @@ registry at --registry, on this machine.`,
 	return cmd
 }
 
-// welcome says where things are as soon as they can be used, and runs the demo.
+// welcome prints the addresses once the program is ready, and runs the demo.
 func (p *product) welcome(ctx context.Context, out io.Writer, demo bool) error {
 	if !p.awaitReady(ctx) {
 		return nil
@@ -56,7 +56,7 @@ func (p *product) welcome(ctx context.Context, out io.Writer, demo bool) error {
 	return p.demo(ctx, out)
 }
 
-// awaitReady returns false when ctx ends first.
+// awaitReady reports whether the product became ready before ctx was done.
 func (p *product) awaitReady(ctx context.Context) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -89,12 +89,12 @@ func (p *product) demo(ctx context.Context, out io.Writer) error {
 		return nil
 	})
 	if ctx.Err() != nil {
-		return nil // told to end
+		return nil // stopped
 	}
 	return err
 }
 
-// invite says what can be tried with the demo product.
+// invite prints what to try with the demo data.
 func (p *product) invite(out io.Writer) {
 	user := simulate.DemoUsers(1)[0]
 	fmt.Fprintf(out, `the demo product is loaded and goes on gently; try
@@ -106,5 +106,5 @@ stop with ctrl-c; what is in %[3]s stays
 `, p.url(), user, p.cfg.Dir)
 }
 
-// url is where the server is asked.
+// url returns the URL of the HTTP server.
 func (p *product) url() string { return p.server.Scheme() + "://" + p.server.Addr() }

@@ -15,8 +15,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// dictionary is the terms of all partitions with what was decided about them, and what users and interests are known for,
-// as the API asks for them.
+// dictionary gives the API access to the terms of all partitions with their decisions, and to the known interests of
+// users.
 type dictionary struct {
 	cfg        interests.Config
 	partitions int32
@@ -24,12 +24,12 @@ type dictionary struct {
 	known      peers.Interests
 	decided    *topics.Whole[schemas.InterestDecision]
 	deleted    topics.DeletedUsers
-	present    interface { // the pins as they are now; feed stores
+	present    interface { // the current pins; implemented by feed stores
 		Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error)
 	}
 }
 
-// Terms returns the terms of a state, at most limit: candidates by score, the others by name. What is blocked is in no other
+// Terms returns at most limit terms of a state: candidates by score, the others by name. A blocked term is in no other
 // state, whatever was decided about it.
 func (d dictionary) Terms(ctx context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error) {
 	switch state {
@@ -41,7 +41,7 @@ func (d dictionary) Terms(ctx context.Context, state schemas.TermState, limit in
 	return d.decisions(ctx, state, limit)
 }
 
-// blocked are the terms of the configuration's list, and those that were decided about and are stopped now.
+// blocked returns the terms of the configured list, and terms with a decision that are blocked now.
 func (d dictionary) blocked(limit int) []schemas.DictionaryTerm {
 	why, reasons := d.cfg.Blocked(), map[string]string{}
 	for term := range d.cfg.Block {
@@ -62,13 +62,13 @@ func (d dictionary) blocked(limit int) []schemas.DictionaryTerm {
 
 func byName(a, b schemas.DictionaryTerm) int { return cmp.Compare(a.Term, b.Term) }
 
-// candidates are the terms about which nothing is decided.
+// candidates returns the terms without a decision.
 func (d dictionary) candidates(ctx context.Context, limit int) ([]schemas.DictionaryTerm, error) {
 	open := func(t schemas.DictionaryTerm) bool {
 		decision, ok := d.decided.Get(t.Term)
 		return !ok || decision.State == schemas.TermCandidate
 	}
-	list, err := d.ask(ctx, limit+d.decided.Len(), nil) // as many may be decided
+	list, err := d.ask(ctx, limit+d.decided.Len(), nil) // that many may have a decision
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (d dictionary) candidates(ctx context.Context, limit int) ([]schemas.Dictio
 	return list[:min(limit, len(list))], nil
 }
 
-// decisions are the terms that were decided so, with what is known of them.
+// decisions returns the terms with the given decision and what is known about them.
 func (d dictionary) decisions(ctx context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error) {
 	list, blocked := []schemas.DictionaryTerm{}, d.cfg.Blocked()
 	d.decided.Each(func(_ string, decision *schemas.InterestDecision) {
@@ -109,7 +109,7 @@ func (d dictionary) decisions(ctx context.Context, state schemas.TermState, limi
 	return list, nil
 }
 
-// ask asks for the terms of every partition.
+// ask requests the terms from every partition.
 func (d dictionary) ask(ctx context.Context, most int, named []string) ([]schemas.DictionaryTerm, error) {
 	of := make([][]string, d.partitions)
 	for _, name := range named {
@@ -135,13 +135,13 @@ func (d dictionary) ask(ctx context.Context, most int, named []string) ([]schema
 	return slices.Concat(answers...), nil
 }
 
-// Fold returns the term that a text is.
+// Fold normalizes a text to a term.
 func (d dictionary) Fold(text string) string { return interests.Fold(text) }
 
-// Blocked returns why the configuration has a term mean no interest, "" if it does not.
+// Blocked returns why the configuration blocks a term, or "" if it does not.
 func (d dictionary) Blocked(term string) string { return d.cfg.Blocked()(term) }
 
-// Decided returns what was decided about a term last, as far as it is known here.
+// Decided returns the last decision about a term that this process knows.
 func (d dictionary) Decided(term string) (schemas.InterestDecision, bool) {
 	decision, ok := d.decided.Get(term)
 	if !ok {
@@ -155,8 +155,9 @@ func (d dictionary) Decide(ctx context.Context, decision schemas.InterestDecisio
 	return d.publisher.Decide(ctx, &decision)
 }
 
-// Interests returns what a user is interested in; of one who is gone nothing. Pins that are gone are no evidence: the rows
-// know those alone that their likers saw of late. It fails when no feed store can say which are.
+// Interests returns a user's interests, none for a deleted user. It removes deleted pins from the evidence, because the
+// rows include only deletions that the users who liked a pin saw recently. It returns an error if no feed store can
+// tell which pins are deleted.
 func (d dictionary) Interests(ctx context.Context, user schemas.UserID, limit int) ([]schemas.UserInterest, error) {
 	if d.deleted.Has(user) {
 		return []schemas.UserInterest{}, nil
@@ -175,7 +176,7 @@ func (d dictionary) Interests(ctx context.Context, user schemas.UserID, limit in
 	return list, nil
 }
 
-// gone returns the pins in the evidence that are deleted, or whose author is.
+// gone returns the pins of the evidence that are deleted or whose author is.
 func (d dictionary) gone(ctx context.Context, list []schemas.UserInterest) (map[schemas.PinID]bool, error) {
 	asked := map[schemas.PinID]bool{}
 	for _, i := range list {
@@ -197,7 +198,7 @@ func (d dictionary) gone(ctx context.Context, list []schemas.UserInterest) (map[
 	return gone, nil
 }
 
-// Engagement returns what became of an interest's pins, by source.
+// Engagement returns the engagement with an interest's pins, by source.
 func (d dictionary) Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
 	return d.known.Engagement(ctx, interest, days)
 }

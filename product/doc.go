@@ -1,6 +1,6 @@
-// Package product puts the parts together: one configuration, the wiring of all roles, the commands. main.go runs its
-// Execute and nothing else, so that a test runs the whole program as a person does.
+// Package product assembles the program: one configuration, the wiring of all roles, and the commands. main.go only
+// calls Execute, so that tests run the whole program like a user.
 //
-// It is the one package that imports from everywhere; nothing but main imports it. pieces.go opens one part after the
-// other, roles.go says which parts a role has, and what a part needs of another is handed over here as a small interface.
+// It is the only package that imports all others, and only main imports it. pieces.go opens one part after the other.
+// roles.go lists the parts of each role. If a part depends on another, this package passes it as a small interface.
 package product

@@ -66,7 +66,8 @@ while that runs and while it does not. Without --dir it looks at the directory o
 	return cmd
 }
 
-// runningDir returns the directory of the process at --http where that is on this machine; without one the configured directory.
+// runningDir returns the directory of the process at --http if it is on this machine, and the configured directory
+// otherwise.
 func (p *program) runningDir(ctx context.Context, cfg Config) string {
 	host, _, err := net.SplitHostPort(reachable(cfg.HTTP))
 	if err != nil || !isLoopback(host) {
@@ -78,7 +79,7 @@ func (p *program) runningDir(ctx context.Context, cfg Config) string {
 	}
 	s, err := askStatus(ctx, at)
 	if err != nil || s.Dir == "" {
-		return cfg.Dir // the check of the process says why
+		return cfg.Dir // the check of the process reports the reason
 	}
 	if _, err := os.Stat(s.Dir); err != nil {
 		return cfg.Dir // a path inside a container
@@ -86,7 +87,7 @@ func (p *program) runningDir(ctx context.Context, cfg Config) string {
 	return s.Dir
 }
 
-// checks are those that a configuration gives reason for.
+// checks returns the checks that apply to a configuration.
 func (p *program) checks(cfg Config) ([]doctor.Check, error) {
 	kafka, err := cfg.kafka()
 	if err != nil {
@@ -126,8 +127,8 @@ func (p *program) checks(cfg Config) ([]doctor.Check, error) {
 	return append(checks, check), err
 }
 
-// bringsBroker says whether the brokers are those that dev would start: it has done so in this directory, or the address
-// is the one that it has without being told another.
+// bringsBroker reports whether the brokers are those of dev: dev has run in this directory, or the address is dev's
+// default.
 func (c *Config) bringsBroker() bool {
 	if _, err := os.Stat(filepath.Join(c.Dir, "broker")); err == nil {
 		return true
@@ -142,7 +143,7 @@ func orDefaults(file string) string {
 	return file
 }
 
-// asker asks a process on this machine, whatever it answers.
+// asker sends requests to a process on this machine, whatever its certificate and host name.
 type asker struct {
 	url, token string
 	transport  *http.Transport
@@ -157,7 +158,7 @@ func newAsker(at client.Config) asker {
 	return asker{scheme + reachable(at.Address), at.Token, transport}
 }
 
-// RoundTrip sends the token along.
+// RoundTrip adds the token.
 func (a asker) RoundTrip(req *http.Request) (*http.Response, error) {
 	if a.token != "" {
 		req = req.Clone(req.Context())
@@ -166,7 +167,7 @@ func (a asker) RoundTrip(req *http.Request) (*http.Response, error) {
 	return a.transport.RoundTrip(req)
 }
 
-// reachable is where a client on this machine finds what listens on an address.
+// reachable returns the address for a client on this machine to reach a listen address.
 func reachable(address string) string {
 	for _, any := range []string{"", "0.0.0.0", "[::]"} {
 		if port, ok := strings.CutPrefix(address, any+":"); ok {

@@ -22,7 +22,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/peers"
 )
 
-// scrapeToken returns the static token of the metrics, nil if there is none.
+// scrapeToken returns the check of the metrics' static token, or nil if there is none.
 func (p *product) scrapeToken() (api.ScrapeCheck, error) {
 	if p.cfg.Metrics.TokenFile == "" {
 		return nil, nil
@@ -33,7 +33,8 @@ func (p *product) scrapeToken() (api.ScrapeCheck, error) {
 	return auth.ScrapeToken{File: p.cfg.Metrics.TokenFile}, nil
 }
 
-// askWhoTheyAre has the server check the tokens of callers and of other processes, as far as the configuration says how.
+// askWhoTheyAre configures how the server authenticates callers and other processes, as far as the configuration
+// enables it.
 func (p *product) askWhoTheyAre(deps *api.Deps) error {
 	if p.cfg.Peers.SecretFile != "" {
 		proof, err := p.peerProof()
@@ -61,7 +62,7 @@ func (p *product) askWhoTheyAre(deps *api.Deps) error {
 	return err
 }
 
-// peerProof is made of the secret that all processes share.
+// peerProof returns the authentication by the secret that all processes share.
 func (p *product) peerProof() (*auth.Peers, error) {
 	secret, err := auth.ReadSecret(p.cfg.Peers.SecretFile)
 	if err != nil {
@@ -70,7 +71,7 @@ func (p *product) peerProof() (*auth.Peers, error) {
 	return auth.NewPeers(secret, p.cfg.peerAddress(), nil), nil
 }
 
-// provePeer adds to the collaborators of a client of peers how it proves itself, and whom it believes.
+// provePeer configures how a client of peers authenticates itself, and which servers it trusts.
 func (p *product) provePeer(deps *peers.Deps) error {
 	if p.cfg.Peers.SecretFile != "" {
 		proof, err := p.peerProof()
@@ -88,7 +89,8 @@ func (p *product) provePeer(deps *peers.Deps) error {
 	return err
 }
 
-// checkAdmin refuses an admin address beyond loopback that has no guard: the static token of the metrics, or something else.
+// checkAdmin rejects an admin address beyond loopback without protection: the static token of the metrics, or an
+// external guard.
 func (c *Config) checkAdmin() error {
 	if c.Admin == "" {
 		return nil
@@ -110,7 +112,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// server is the HTTP server that a command asks, and as whom.
+// server returns the HTTP server and the credentials for a command.
 func (p *program) server(cmd *cobra.Command) (client.Config, error) {
 	cfg, err := p.load(cmd)
 	if err != nil {
@@ -133,7 +135,7 @@ func (p *program) asked(cfg Config) (client.Config, error) {
 	return client.Config{Address: cfg.HTTP, Token: token, TLS: settings}, nil
 }
 
-// longest is the longest life of a token for trying out.
+// longest is the maximum lifetime of a token for trying out.
 const longest = 90 * 24 * time.Hour
 
 func (p *program) tokenCommand() *cobra.Command {

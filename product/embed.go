@@ -12,29 +12,29 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Role is what of the pipeline a process does.
+// Role is the part of the pipeline that a process runs.
 type Role string
 
-// The roles, as the commands of the same names have them.
+// The roles. Each is also a command.
 const (
-	Dev         Role = "dev"         // everything, with a broker and a registry of its own
-	Process     Role = "process"     // all groups that keep rows, and the content generator
-	Serve       Role = "serve"       // what answers
-	Materialize Role = "materialize" // feed stores on Cassandra
+	Dev         Role = "dev"         // everything, with its own broker and registry
+	Process     Role = "process"     // all groups with rows, and the content generator
+	Serve       Role = "serve"       // the HTTP API
+	Materialize Role = "materialize" // fills feed stores on Cassandra
 )
 
-// Options are what a program gives to a product that it has in it.
+// Options configure a product that is embedded in another program.
 type Options struct {
 	Config Config       // DefaultConfig with changes
 	Role   Role         // "": Dev
-	Own    pools.Own    // sources, scoring and rules in Go; where the generator is: Dev and Process
-	Log    *slog.Logger // nil: nothing is logged
+	Own    pools.Own    // sources, scoring and rules in Go; used by the generator, in Dev and Process
+	Log    *slog.Logger // nil: no log
 }
 
-// Product is the pipeline as a part of another program. Open it, Run it; Close it whether it ran or not.
+// Product is the pipeline as a part of another program. Call Open, then Run. Call Close even if Run was not called.
 type Product struct{ inner *product }
 
-// Open opens every part, so that whatever is wrong with the machine or the configuration is said before anything runs.
+// Open opens every part. It reports problems of the machine or the configuration before anything runs.
 func Open(ctx context.Context, o Options) (*Product, error) {
 	cfg := o.Config
 	if o.Role == "" {
@@ -71,13 +71,13 @@ func (r Role) pieces() ([]opener, error) {
 	return nil, fmt.Errorf("there is no role %q, but %s, %s, %s, %s", r, Dev, Process, Serve, Materialize)
 }
 
-// Run runs every part until ctx ends, and starts again what fails. It is called once.
+// Run runs every part until ctx is done, and restarts parts that fail. It must be called only once.
 func (p *Product) Run(ctx context.Context) error { return p.inner.Run(ctx) }
 
-// Close closes everything that was opened, after Run has returned.
+// Close closes everything that Open opened. Call it after Run has returned.
 func (p *Product) Close() error { return p.inner.Close() }
 
-// Ready returns nil once everything can be answered, or why ctx ended before. Run must be running.
+// Ready returns nil once the product is ready, or an error with the cause if ctx is done before. Run must be running.
 func (p *Product) Ready(ctx context.Context) error {
 	if p.inner.awaitReady(ctx) {
 		return nil
@@ -85,14 +85,14 @@ func (p *Product) Ready(ctx context.Context) error {
 	return fmt.Errorf("not ready, %v: %w", p.inner.missing(), context.Cause(ctx))
 }
 
-// Addr is where the HTTP server listens, host:port.
+// Addr returns the address of the HTTP server, host:port.
 func (p *Product) Addr() string { return p.inner.server.Addr() }
 
-// Brokers are the addresses of the brokers, also of one that Dev has brought.
+// Brokers returns the addresses of the brokers, including an embedded one.
 func (p *Product) Brokers() []string { return p.inner.kafka.Brokers }
 
-// Client returns a client of this product's own HTTP server, as whoever the token in auth.token_file says; nobody in particular
-// without one. Close it. It fails when a file of the configuration cannot be read.
+// Client returns a client of this product's HTTP server with the token in auth.token_file. Without a token it is
+// anonymous. The caller must close it. Client returns an error if a configured file cannot be read.
 func (p *Product) Client() (*client.Client, error) {
 	token, err := p.inner.cfg.Auth.SentToken(nil)
 	if err != nil {
@@ -101,8 +101,9 @@ func (p *Product) Client() (*client.Client, error) {
 	return p.ClientAs(token)
 }
 
-// ClientAs is Client with another token; "": none. Where the server has TLS (api.tls), its certificate is believed as peers.tls
-// says: by the authorities and for the name that stand there, without them by those of the system and for the host of Addr.
+// ClientAs is Client with another token; "": none. If the server uses TLS (api.tls), the client verifies its
+// certificate with the authorities and the name in peers.tls. By default it uses the authorities of the system and the
+// host of Addr.
 func (p *Product) ClientAs(token string) (*client.Client, error) {
 	cfg := client.Config{Address: p.inner.server.Scheme() + "://" + p.Addr(), Token: token}
 	if p.inner.server.Scheme() == "https" {
@@ -114,8 +115,8 @@ func (p *Product) ClientAs(token string) (*client.Client, error) {
 	return client.New(cfg)
 }
 
-// Publish puts events into their topics and returns nil once all are acknowledged; see topics.Publisher. An event that a
-// door would refuse is refused, and then nothing is published.
+// Publish publishes events and returns nil once all are acknowledged; see topics.Publisher. If one of them is invalid,
+// it returns an error and publishes nothing.
 func (p *Product) Publish(ctx context.Context, events ...schemas.Line) error {
 	for i, e := range events {
 		if err := e.Validate(schemas.MicrosOf(time.Now()), p.inner.cfg.Verbs); err != nil {
@@ -125,7 +126,7 @@ func (p *Product) Publish(ctx context.Context, events ...schemas.Line) error {
 	return p.inner.publisher.Publish(ctx, events)
 }
 
-// Wait returns once everything published before has had its effect, see topics.Wait and, where Pinot has the actions,
+// Wait returns once all events published before have been processed; see topics.Wait and, if Pinot has the actions,
 // topics.AwaitOutsiders.
 func (p *Product) Wait(ctx context.Context) error {
 	outsiders, err := p.inner.cfg.outsiders()

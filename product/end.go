@@ -9,12 +9,12 @@ import (
 	"github.com/smartfeed/smartfeed/processors"
 )
 
-// EndTimeout bounds the orderly end of a process: the last commits, flushes, and the embedded broker's own close, which has
-// 20 seconds. A disk that has gone away can hold a store's flush for ever.
+// EndTimeout limits the orderly shutdown of a process: the last commits, flushes, and the embedded broker's own
+// shutdown, which takes up to 20 seconds. A broken disk can block a store's flush forever.
 const EndTimeout = 45 * time.Second
 
-// endWithin waits for what ended brings; once ctx has ended, for so long. What has not ended then is left to the end of the
-// process, as a kill would, and stuck says what it is.
+// endWithin returns the error from ended. Once ctx is done, it waits at most timeout. Parts that are still running then
+// end with the process, as with a kill, and stuck names them.
 func endWithin(ctx context.Context, timeout time.Duration, ended <-chan error, stuck func() string) error {
 	select {
 	case err := <-ended:
@@ -31,7 +31,7 @@ func endWithin(ctx context.Context, timeout time.Duration, ended <-chan error, s
 	}
 }
 
-// stuck names the parts that have not ended, with the last that was wrong with each.
+// stuck names the parts that are still running, with the last problem of each.
 func stuck(states []processors.PartState) string {
 	var names []string
 	for _, s := range states {

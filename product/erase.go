@@ -34,7 +34,7 @@ A backup from before the erasure still has the user. Keep the output of "smartfe
 run "smartfeed erase again" with it after you restore one.`,
 		Example:           "  smartfeed erase user:ada\n  smartfeed erase user:ada --timeout 10m --json",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions, // users are nobody's to list
+		ValidArgsFunction: cobra.NoFileCompletions, // users must not be listed
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
@@ -60,7 +60,7 @@ run "smartfeed erase again" with it after you restore one.`,
 	return cmd
 }
 
-// erase erases a user, telling how far it is.
+// erase erases a user and reports the progress.
 func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.UserID, unknown bool, operator string) (operate.Erased, error) {
 	cfg, err := p.load(cmd)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.Us
 	if err != nil {
 		return operate.Erased{}, err
 	}
-	remains, err := operate.Remains(ctx, setup.Kafka, time.Now()) // first: it says at once that the brokers are away
+	remains, err := operate.Remains(ctx, setup.Kafka, time.Now()) // first, because it fails at once if the brokers are unavailable
 	if err != nil {
 		return operate.Erased{}, err
 	}
@@ -86,7 +86,8 @@ func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.Us
 	return done, err
 }
 
-// remains says what the stores keep of an erased user, though no answer has it. Nothing of the user has come after now.
+// remains returns the data of an erased user that the stores still hold, although no answer includes it. No data of the
+// user arrives after now.
 func (c *Config) remains(now time.Time) []operate.Remain {
 	return []operate.Remain{
 		c.remainingActions(now),
@@ -112,7 +113,7 @@ func (c *Config) remains(now time.Time) []operate.Remain {
 	}
 }
 
-// remainingActions says until when the feature store has actions that came by now.
+// remainingActions returns until when the feature store holds actions that arrived by now.
 func (c *Config) remainingActions(now time.Time) operate.Remain {
 	r := operate.Remain{Where: "the embedded feature store", What: "actions, which features of the user are not answered from"}
 	until := c.Feature.KeptUntil(now)

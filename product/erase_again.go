@@ -84,7 +84,7 @@ func (p *program) streams(cmd *cobra.Command) (topics.Setup, *topics.Streams, er
 	return setup, streams, err
 }
 
-// eraseAgain erases the users of a file, or of the topic users-deleted if there is no argument.
+// eraseAgain erases the users in a file, or those of the topic users-deleted if there is no argument.
 func (p *program) eraseAgain(ctx context.Context, cmd *cobra.Command, args []string) (operate.ErasedAgain, error) {
 	var users []schemas.UserID
 	if len(args) > 0 {
@@ -112,7 +112,7 @@ func (p *program) eraseAgain(ctx context.Context, cmd *cobra.Command, args []str
 	return eraser.Again(ctx, users)
 }
 
-// readUsers reads the list of users in a file, or in standard input for "-".
+// readUsers reads a list of users from a file, or from standard input for "-".
 func readUsers(cmd *cobra.Command, name string) ([]schemas.UserID, error) {
 	var in io.Reader = cmd.InOrStdin()
 	if name != "-" {

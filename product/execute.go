@@ -14,8 +14,8 @@ import (
 // version is set by the linker: the git tag or commit.
 var version = "unknown"
 
-// Execute runs one command line, without the program's name, and returns its exit code: 0 when done, 1 when something
-// failed, 2 when the command line or the configuration is wrong. When ctx ends, whatever runs is brought to its end.
+// Execute runs a command line, without the program's name, and returns its exit code: 0 for success, 1 for a failure, 2
+// for an invalid command line or configuration. When ctx is done, the command shuts down.
 func Execute(ctx context.Context, args, environ []string, in io.Reader, out, errOut io.Writer) int {
 	p := &program{environ: environ}
 	root := p.command()
@@ -36,13 +36,13 @@ func Execute(ctx context.Context, args, environ []string, in io.Reader, out, err
 	return 1
 }
 
-// isUsage tells errors that a command found in its own arguments, or in the configuration.
+// isUsage reports whether a command found the error in its own arguments or in the configuration.
 func isUsage(err error) bool {
 	var usage *command.UsageError
 	return errors.As(err, &usage)
 }
 
-// noArguments is cobra.NoArgs with a message that says what was given.
+// noArguments is cobra.NoArgs with a message that quotes the arguments.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("%s takes no arguments, but got %q", cmd.CommandPath(), args)

@@ -14,18 +14,18 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// FeedStoreConfig says where frozen feeds are: on this machine's disk, or on one or two Cassandra clusters.
+// FeedStoreConfig says where materialized feeds are stored: on the local disk, or on one or two Cassandra clusters.
 type FeedStoreConfig struct {
 	feedstore.Config `yaml:",inline"`
 	Cassandra        CassandraConfig `yaml:"cassandra"`
 	Hedge            hedged.Config   `yaml:"hedge"` // reads of two clusters
 }
 
-// CassandraConfig is used when the primary has hosts.
+// CassandraConfig is used if the primary has hosts.
 type CassandraConfig struct {
 	cassandra.Config `yaml:",inline"`
 	Primary          cassandra.Cluster `yaml:"primary"`
-	Standby          cassandra.Cluster `yaml:"standby"` // without hosts: there is none
+	Standby          cassandra.Cluster `yaml:"standby"` // without hosts: no standby
 }
 
 func defaultFeedStoreConfig() FeedStoreConfig {
@@ -38,7 +38,7 @@ func defaultFeedStoreConfig() FeedStoreConfig {
 	}
 }
 
-// Validate reports every value that is out of its bounds, with its path.
+// Validate reports every value that is out of range, with its path.
 func (c FeedStoreConfig) Validate() error {
 	cass := c.Cassandra
 	problems := []error{
@@ -54,10 +54,10 @@ func (c FeedStoreConfig) Validate() error {
 	return errors.Join(problems...)
 }
 
-// remote says whether the feed store is one that several processes can use.
+// remote reports whether several processes can use the feed store.
 func (c FeedStoreConfig) remote() bool { return len(c.Cassandra.Primary.Hosts) > 0 }
 
-// ttl is how long the feed store keeps items of frozen feeds; 0: for as long as they are among the newest.
+// ttl returns how long the feed store keeps items of materialized feeds; 0: while they are among the newest.
 func (c FeedStoreConfig) ttl() time.Duration {
 	if !c.remote() {
 		return 0
@@ -65,7 +65,7 @@ func (c FeedStoreConfig) ttl() time.Duration {
 	return c.Cassandra.TTL
 }
 
-// others are the names of the feed stores beside the first: each has a sink of its own.
+// others returns the names of the feed stores other than the first. Each has its own sink.
 func (c FeedStoreConfig) others() []string {
 	if len(c.Cassandra.Standby.Hosts) == 0 {
 		return nil
@@ -73,22 +73,22 @@ func (c FeedStoreConfig) others() []string {
 	return []string{standbyStore}
 }
 
-// The feed stores by name. The sink of the second has it, too.
+// The names of the feed stores. The second one is also the name of its sink.
 const (
 	primaryStore = "primary"
 	standbyStore = "standby"
 )
 
-// storeLagPart compares the feed stores.
+// storeLagPart is the name of the part that compares the feed stores.
 const storeLagPart = "feed-store-lag"
 
-// feedSink is a feed store that is to be filled by this process or another.
+// feedSink is a feed store that this or another process fills.
 type feedSink struct {
 	name  string // "": the first
 	store materialize.Store
 }
 
-// openFeedStore opens what feeds are read from, and what they are written to.
+// openFeedStore opens the store from which feeds are read and to which they are written.
 func (p *product) openFeedStore(context.Context) error {
 	if p.cfg.FeedStore.remote() {
 		return p.openCassandra()
@@ -129,7 +129,7 @@ func (p *product) openCassandra() error {
 	return nil
 }
 
-// openCluster has a store on Cassandra kept connected. It need not be there yet.
+// openCluster opens a store on Cassandra that keeps reconnecting. The cluster may be unavailable at the start.
 func (p *product) openCluster(name string, at cassandra.Cluster) (*cassandra.Store, error) {
 	cfg := p.cfg.FeedStore
 	store, err := cassandra.New(name, cfg.Cassandra.Config, at, cfg.MaxFeed, p.log)
@@ -145,8 +145,8 @@ func (p *product) openCluster(name string, at cassandra.Cluster) (*cassandra.Sto
 	return store, nil
 }
 
-// openSinks has this process fill the feed stores. With two of them either may be away: it is filled when it comes back,
-// and what is asked is answered from the other.
+// openSinks makes this process fill the feed stores. One of two may be unavailable: requests are answered from the
+// other, and it is filled after it has recovered.
 func (p *product) openSinks(context.Context) error {
 	for _, to := range p.sinks {
 		group := topics.MaterializeGroup(to.name)
@@ -164,7 +164,7 @@ func (p *product) openSinks(context.Context) error {
 	return nil
 }
 
-// openOwnSinks has this process fill the feed store if it is one that no other can fill.
+// openOwnSinks makes this process fill the feed store if no other process can.
 func (p *product) openOwnSinks(ctx context.Context) error {
 	if p.cfg.FeedStore.remote() {
 		return nil

@@ -21,17 +21,17 @@ import (
 	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
-// built is what came of building a generation.
+// built is the result of building a generation.
 type built struct {
-	Generation int             `json:"generation"`       // that answers now
-	Former     int             `json:"former"`           // that did before
-	Copied     *rows.Copied    `json:"copied,omitempty"` // nil: an earlier run did
-	Left       int             `json:"left,omitempty"`   // candidates of related that were scored by another half-life and are not taken over
+	Generation int             `json:"generation"`       // the new active generation
+	Former     int             `json:"former"`           // the previous active generation
+	Copied     *rows.Copied    `json:"copied,omitempty"` // nil: an earlier run copied the rows
+	Left       int             `json:"left,omitempty"`   // candidates of related that were scored with another half-life and are not carried over
 	Asked      operate.Rebuilt `json:"asked"`
 	Seconds    float64         `json:"seconds"`
 }
 
-// String is for people.
+// String returns the result as a text.
 func (b built) String() string {
 	left := ""
 	if b.Left > 0 {
@@ -42,17 +42,17 @@ func (b built) String() string {
 		topics.TicksOf(topics.GenerationName(topics.Pools, b.Former)), left)
 }
 
-// rebuildGeneration is the command that builds a generation, and goes on with one.
+// rebuildGeneration is the command that builds a generation or resumes building it.
 const rebuildGeneration = "rebuild all --generation"
 
-// builder builds a generation of the pools beside the one that answers, and cuts over to it. Every step can be taken again,
-// and where it is the topic generations and the new generation's own topics say.
+// builder builds a generation of the pools while another one is active, and cuts over to it. Every step can be
+// repeated. The topic generations and the topics of the new generation record the progress.
 type builder struct {
 	setup   topics.Setup
 	streams *topics.Streams
-	rate    float64     // users a second
-	carry   pools.Carry // what is taken over, the source that is built anew among it
-	command string      // that goes on with it
+	rate    float64     // users per second
+	carry   pools.Carry // the rows to carry over, including the source that is rebuilt
+	command string      // to resume it
 	log     *topics.Log
 	client  *kgo.Client
 	watch   *topics.GenerationWatch
@@ -79,16 +79,16 @@ func (b *builder) close() {
 	b.log.Close()
 }
 
-// now is which generations there are at the moment.
+// now returns the present generations.
 func (b *builder) now(ctx context.Context) (topics.Generation, error) {
 	err := b.watch.Refresh(ctx)
 	return b.watch.Of(topics.Pools), err
 }
 
-// errEnded ends a run whose generation is not being built any more.
+// errEnded is returned when the generation is no longer being built.
 var errEnded = errors.New("what was being built was given up meanwhile, or cut over to by another run")
 
-// build goes on from wherever an earlier run of the same command was. An error says how to go on.
+// build resumes where an earlier run of the same command stopped. An error says how to resume.
 func (b *builder) build(ctx context.Context) (built, error) {
 	start := time.Now()
 	now, err := b.now(ctx)
@@ -110,7 +110,7 @@ func (b *builder) build(ctx context.Context) (built, error) {
 	return done, err
 }
 
-// from takes the steps that are left. now is kept as it was published last, but for the end.
+// from takes the remaining steps. It keeps now as it was last published, except at the end.
 func (b *builder) from(ctx context.Context, now *topics.Generation) (done built, err error) {
 	done.Former = now.Active
 	if now.Building == 0 {
@@ -129,8 +129,8 @@ func (b *builder) from(ctx context.Context, now *topics.Generation) (done built,
 	return done, topics.SetGeneration(ctx, b.client, topics.Generation{Group: topics.Pools, Active: now.Building})
 }
 
-// refuse says how what is being built goes on, where a run may not go on with it: another command began it, or the run is not to
-// go on with anything.
+// refuse returns an error that says how to resume the generation that is being built, if this run must not resume it:
+// because another command started it, or because the run must not resume anything.
 func (b *builder) refuse(now topics.Generation, resume bool) error {
 	if now.Building == 0 || resume && commandOf(now) == b.command {
 		return nil
@@ -138,7 +138,7 @@ func (b *builder) refuse(now topics.Generation, resume bool) error {
 	return fmt.Errorf("generation %d of the pools is being built: %s", now.Building, goesOn(now))
 }
 
-// goesOn says how what is being built goes on, and whether it can be given up.
+// goesOn describes how to resume the generation that is being built, and whether it can be aborted.
 func goesOn(now topics.Generation) string {
 	again := strconv.Quote("smartfeed " + commandOf(now))
 	switch {
@@ -150,11 +150,12 @@ func goesOn(now topics.Generation) string {
 	return again + ` goes on with it, "smartfeed rebuild all --abort" gives it up`
 }
 
-// commandOf is the command that goes on with what is being built. What a release began that did not say is a rebuild's: that
-// takes every step that is left, whoever began.
+// commandOf returns the command that resumes building. A generation that a former release started without recording its
+// command is resumed by a rebuild, which takes all remaining steps.
 func commandOf(now topics.Generation) string { return cmp.Or(now.Command, rebuildGeneration) }
 
-// abort ends what is being built, unless a mark of its cut-over may be out: the generation that answers is silent behind it.
+// abort aborts the generation that is being built, unless cut-over markers may have been sent: after a marker, the
+// active generation produces no output.
 func (b *builder) abort(ctx context.Context) error {
 	now, err := b.now(ctx)
 	switch {
@@ -168,7 +169,8 @@ func (b *builder) abort(ctx context.Context) error {
 	return topics.SetGeneration(ctx, b.client, topics.Generation{Group: topics.Pools, Active: now.Active})
 }
 
-// begin makes the topics of the next generation, copies what followees cannot bring, and has the processes run it.
+// begin creates the topics of the next generation, copies the rows that followees cannot deliver, and makes the
+// processes run it.
 func (b *builder) begin(ctx context.Context, now *topics.Generation) (*rows.Copied, error) {
 	profile, err := topics.ProfileOf(ctx, b.setup.Kafka)
 	if err != nil {
@@ -188,7 +190,7 @@ func (b *builder) begin(ctx context.Context, now *topics.Generation) (*rows.Copi
 	return &copied, topics.SetGeneration(ctx, b.client, *now)
 }
 
-// next makes the topics of the first generation that has none: of one that was given up rows are left.
+// next creates the topics of the first generation that has none: an aborted generation leaves rows.
 func (b *builder) next(ctx context.Context, profile topics.Profile, active int) (int, error) {
 	for number := active + 1; ; number++ {
 		own := topics.GenerationTopics(profile, topics.Pools, number)
@@ -202,7 +204,7 @@ func (b *builder) next(ctx context.Context, profile topics.Profile, active int) 
 	}
 }
 
-// fill has the followees of everybody bring what they have.
+// fill requests backfills from the followees of all users.
 func (b *builder) fill(ctx context.Context, number int) (operate.Rebuilt, error) {
 	if err := b.wait(ctx, "catch up"); err != nil {
 		return operate.Rebuilt{}, err
@@ -214,7 +216,8 @@ func (b *builder) fill(ctx context.Context, number int) (operate.Rebuilt, error)
 	return r.All(ctx)
 }
 
-// cutOver says that marks go out, sends them, and waits until both generations have applied everything before them.
+// cutOver announces the cut-over, sends the markers, and waits until both generations have applied everything before
+// them.
 func (b *builder) cutOver(ctx context.Context, now *topics.Generation) error {
 	is, err := b.now(ctx)
 	if err != nil {
@@ -239,13 +242,13 @@ func (b *builder) wait(ctx context.Context, what string) error {
 	return topics.Wait(ctx, b.setup.Kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) { task.Say(s.String()) }, b.setup.Readers()...)
 }
 
-// poolsInputs are the topics on which the pools are cut over: all that they read, but the ticks, which are each
-// generation's own.
+// poolsInputs returns the topics on which the pools are cut over: all inputs except the ticks, of which each generation
+// has its own.
 func poolsInputs() []string {
 	return slices.DeleteFunc(topics.ReadBy(topics.Pools), func(t string) bool { return t == topics.TicksOf(topics.Pools) })
 }
 
-// generation builds or gives up a generation, as the flags say.
+// generation builds or aborts a generation, depending on the flags.
 func (p *program) generation(ctx context.Context, cmd *cobra.Command, o rebuildOptions) error {
 	setup, err := p.setup(cmd)
 	if err != nil {

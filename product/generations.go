@@ -17,9 +17,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// generations are the generations of the pools in this process: the one that answers, and one that is being built, if
-// there is one. It follows the topic that says which these are, and hands the readers of the pools the rows of the one that
-// answers: whoever reads holds on to no generation.
+// generations manages the generations of the pools in this process: the active one, and one that is being built, if
+// any. It follows the topic that names them, and gives readers of the pools the rows of the active one. Readers hold no
+// reference to a generation.
 type generations struct {
 	p     *product
 	watch *topics.GenerationWatch
@@ -34,15 +34,15 @@ type generations struct {
 	stops    map[int]context.CancelFunc
 }
 
-// lingering is for how long a generation goes on that others may still ask: until cutOverReaches, and for as long as a chunk
-// may take that was begun then.
+// lingering is how long the previous generation keeps running for other processes: until cutOverReaches, plus the
+// maximum duration of a chunk that was started then.
 const lingering = 5 * time.Second
 
-// cutOverReaches is when every process has learned of a cut-over, the look itself included. Until then one of them may have a
-// chunk given by the generation before.
+// cutOverReaches is the time after which every process knows about a cut-over, including the check itself. Until then,
+// a process may still get chunks from the previous generation.
 const cutOverReaches = 2 * topics.WatchEvery
 
-// newGenerations reads which generation answers, and opens it.
+// newGenerations reads which generation is active, and opens it.
 func newGenerations(ctx context.Context, p *product, open func(number int) (*rows.Runner, error)) (*generations, error) {
 	g := &generations{
 		p: p, open: open, watch: &topics.GenerationWatch{Log: p.ends},
@@ -65,10 +65,10 @@ func newGenerations(ctx context.Context, p *product, open func(number int) (*row
 // activeRows are the rows of the active generation.
 type activeRows struct {
 	*rows.View
-	since time.Time // when all had it in front; zero: before the process began
+	since time.Time // when all processes had switched to it; zero: before the process started
 }
 
-// Read reads the rows of the generation that answers.
+// Read reads the rows of the active generation.
 func (g *generations) Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error {
 	a := g.view.Load()
 	if a.since.IsZero() {
@@ -77,14 +77,14 @@ func (g *generations) Read(ctx context.Context, owner string, f func(rows.Snapsh
 	return a.View.Read(ctx, owner, func(s rows.Snapshot) error { return f(putInFront{s, a.since}) })
 }
 
-// putInFront is a snapshot of a generation that another one answered before, where the partition may have been with another
+// putInFront is a snapshot of a generation that replaced another one, whose partition may have been owned by another
 // process.
 type putInFront struct {
 	rows.Snapshot
 	at time.Time
 }
 
-// Since is not before the moment from which on the generation answers.
+// Since returns when this process became the owner, but no earlier than the generation became active.
 func (s putInFront) Since() time.Time {
 	if since := s.Snapshot.Since(); since.After(s.at) {
 		return since
@@ -92,10 +92,10 @@ func (s putInFront) Since() time.Time {
 	return s.at
 }
 
-// Changed is of the generation that answers at the moment.
+// Changed returns the channel of the generation that is active now.
 func (g *generations) Changed(owner string) <-chan struct{} { return g.view.Load().Changed(owner) }
 
-// first runs the generation that answered when the process began, until another does.
+// first runs the generation that was active when the process started, until another one is.
 func (g *generations) first() (run func(context.Context) error) {
 	number := g.active
 	return func(ctx context.Context) error {
@@ -105,7 +105,7 @@ func (g *generations) first() (run func(context.Context) error) {
 		runner := g.runners[number]
 		g.stops[number] = cancel
 		g.mu.Unlock()
-		if runner == nil { // it was retired while it was down
+		if runner == nil { // it was retired while it was not running
 			<-ctx.Done()
 			return nil
 		}
@@ -119,7 +119,7 @@ func (g *generations) first() (run func(context.Context) error) {
 	}
 }
 
-// Run runs all but the first, as they come and go.
+// Run runs all generations but the first, as they start and retire.
 func (g *generations) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -134,7 +134,7 @@ func (g *generations) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// follow starts, puts in front, and stops what the topic says.
+// follow starts, activates and stops generations as the topic says.
 func (g *generations) follow(ctx context.Context, group *errgroup.Group) {
 	now := g.watch.Of(topics.Pools)
 	g.mu.Lock()
@@ -158,7 +158,7 @@ func (g *generations) follow(ctx context.Context, group *errgroup.Group) {
 	}
 }
 
-// start runs a generation under a supervisor of its own. mu is held.
+// start runs a generation under its own supervisor. mu is held.
 func (g *generations) start(ctx context.Context, group *errgroup.Group, number int) {
 	runner, err := g.open(number)
 	if err != nil {
@@ -177,9 +177,9 @@ func (g *generations) start(ctx context.Context, group *errgroup.Group, number i
 	})
 }
 
-// removeFormer removes the local directories of a former generation, of all of them if number is 0: they are copies of
-// changelogs that no process reads. No runner of such a generation may run. A directory that cannot be removed is logged, and
-// removed at the next start.
+// removeFormer removes the local directories of a former generation, or of all former ones if number is 0. They are
+// copies of changelogs that no process reads. No runner of such a generation may be running. A directory that cannot be
+// removed is logged and removed at the next start.
 func (g *generations) removeFormer(ctx context.Context, number int) {
 	dir := g.p.cfg.below(g.p.cfg.Rows.Dir)
 	entries, err := os.ReadDir(dir)
@@ -203,7 +203,7 @@ func (g *generations) removeFormer(ctx context.Context, number int) {
 	}
 }
 
-// running are the generations in this process, the one that answers first.
+// running returns the generations in this process, the active one first.
 func (g *generations) running() []*rows.Runner {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -216,7 +216,7 @@ func (g *generations) running() []*rows.Runner {
 	return list
 }
 
-// isActive says whether a runner is of the active generation of its group.
+// isActive reports whether a runner belongs to the active generation of its group.
 func (p *product) isActive(r *rows.Runner) bool {
 	if p.generations == nil {
 		return true
@@ -229,7 +229,7 @@ func (p *product) isActive(r *rows.Runner) bool {
 	return true
 }
 
-// groupsNow are the groups that run here, every generation of them.
+// groupsNow returns the groups that run here, every generation of them.
 func (p *product) groupsNow() []*rows.Runner {
 	if p.generations == nil {
 		return p.groups

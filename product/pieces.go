@@ -33,8 +33,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// openTracing has spans sent, if the configuration says where. It is the first to open and the last to close, so that what
-// the others end is sent, too.
+// openTracing exports spans if an endpoint is configured. It is opened first and closed last, so that spans from the
+// shutdown of the other parts are exported, too.
 func (p *product) openTracing(context.Context) error {
 	if p.cfg.Tracing.Endpoint == "" {
 		return nil
@@ -66,7 +66,7 @@ func (p *product) openBroker(ctx context.Context) error {
 	return nil
 }
 
-// openDir takes the directory of all state, for this process alone.
+// openDir locks the state directory for this process.
 func (p *product) openDir(context.Context) error {
 	if err := os.MkdirAll(p.cfg.Dir, 0o700); err != nil {
 		return err
@@ -79,8 +79,8 @@ func (p *product) openDir(context.Context) error {
 	return nil
 }
 
-// openKafka reaches brokers that are elsewhere, which must allow this process what its role needs. Their topics must be as
-// the catalogue has them: a process that began on others would put owners into the wrong partitions.
+// openKafka connects to external brokers, which must grant this process the permissions of its role. Their topics must
+// match the catalogue: with other topics, a process would put owners into the wrong partitions.
 func openKafka(role string) opener {
 	return func(p *product, ctx context.Context) error { return p.openKafka(ctx, role) }
 }
@@ -100,7 +100,7 @@ func (p *product) openKafka(ctx context.Context, role string) error {
 	return err
 }
 
-// newRegistry makes a client of the registry: the broker's own, or the one that the configuration names.
+// newRegistry returns a client of the registry: the embedded one, or the configured one.
 func (p *product) newRegistry() (*schemas.Registry, error) {
 	if p.broker != nil {
 		return schemas.NewRegistry(p.broker.RegistryURL())
@@ -133,7 +133,8 @@ func (p *product) openStreams(ctx context.Context) error {
 	return nil
 }
 
-// knowing delays run until the deleted users and the term decisions have been read: what ran without them would not be undone.
+// knowing delays run until the deleted users and the term decisions have been read, because later corrections would not
+// undo the output of run.
 func (p *product) knowing(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, known := range []<-chan struct{}{p.deleted.Ready(), p.decided.Ready()} {
@@ -147,8 +148,8 @@ func (p *product) knowing(run func(context.Context) error) func(context.Context)
 	}
 }
 
-// instance names this process among those of the product. It is the same after a restart: what it held whole before is
-// not waited for under another name.
+// instance returns the name of this process, unique among the running ones. It is the same after a restart, so that
+// the process keeps its consumer groups.
 func (p *product) instance() string {
 	if p.broker != nil {
 		return "dev"
@@ -156,7 +157,7 @@ func (p *product) instance() string {
 	return p.cfg.peerAddress()
 }
 
-// openGroups has the named groups run here. With pools among them the content generator is here, too.
+// openGroups runs the named groups in this process. If pools is among them, the content generator runs here, too.
 func openGroups(names []string) opener {
 	return func(p *product, ctx context.Context) error {
 		cfg := p.cfg.Rows
@@ -203,7 +204,7 @@ func openGroups(names []string) opener {
 	}
 }
 
-// openPools runs the pools, whichever generation of them, and the content generator on their rows.
+// openPools runs the active generation of the pools, and the content generator on its rows.
 func (p *product) openPools(ctx context.Context, cfg rows.Config, env rows.Env) error {
 	var err error
 	p.generations, err = newGenerations(ctx, p, func(number int) (*rows.Runner, error) {
@@ -241,7 +242,7 @@ func (p *product) group(name string) rows.Group {
 	}
 }
 
-// openGenerator makes the content generator on the pools that are here.
+// openGenerator creates the content generator on the local pools.
 func (p *product) openGenerator(view pools.Rows) error {
 	whole := topics.NewWhole(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
 	pulled := pools.NewPulled(whole.Ready())
@@ -268,7 +269,7 @@ func (p *product) openGenerator(view pools.Rows) error {
 	return nil
 }
 
-// generatorConfig sets Elsewhere to 0 with a broker of its own: no other process can have had the pools.
+// generatorConfig sets Elsewhere to 0 if the broker is embedded: no other process can have owned the pools.
 func (p *product) generatorConfig() pools.GeneratorConfig {
 	cfg := p.cfg.Generator
 	if p.broker != nil {
@@ -277,7 +278,7 @@ func (p *product) generatorConfig() pools.GeneratorConfig {
 	return cfg
 }
 
-// openPeers makes a content generator that asks the processes that have the pools.
+// openPeers creates a content generator that sends requests to the owners of the pools.
 func (p *product) openPeers(context.Context) error {
 	admin, err := p.kafka.Admin()
 	if err != nil {
@@ -363,7 +364,7 @@ func (p *product) openFeatures(context.Context) error {
 	return p.openInsights()
 }
 
-// openPinot has actions come from Pinot, and what is known of pins from store.
+// openPinot reads actions from Pinot, and the data of pins from store.
 func (p *product) openPinot(deps *feature.Deps, store feature.Store) error {
 	client, err := pinot.NewClient(p.cfg.Pinot)
 	if err != nil {
@@ -383,7 +384,7 @@ func (p *product) openPinot(deps *feature.Deps, store feature.Store) error {
 	return nil
 }
 
-// openInsights makes what answers how the product grows.
+// openInsights creates the insights service and its sink.
 func (p *product) openInsights() error {
 	store, err := insight.Open(p.cfg.below("insights"), p.log)
 	if err != nil {
@@ -402,7 +403,7 @@ func (p *product) openInsights() error {
 	return nil
 }
 
-// openFeatureLog makes what logs answers, and the sink that writes them to files.
+// openFeatureLog creates the recorder of answers, and the sink that writes them to files.
 func (p *product) openFeatureLog() (*featurelog.Recorder, error) {
 	metrics, err := featurelog.NewMetrics(p.metrics)
 	if err != nil {
@@ -457,7 +458,7 @@ func (p *product) openFeed(context.Context) error {
 	return nil
 }
 
-// openServer serves whatever of the calls this process can answer.
+// openServer serves the routes that this process can answer.
 func (p *product) openServer(context.Context) error {
 	deps := api.Deps{
 		Publisher: p.publisher, Verbs: p.cfg.Verbs, Status: p.status, Ready: p.lacking,
@@ -494,9 +495,9 @@ func (p *product) openServer(context.Context) error {
 	return p.openAdmin()
 }
 
-// peer is what other processes ask of this one, nil if that is nothing.
+// peer returns the handler for requests from other processes, or nil if there is none.
 func (p *product) peer() http.Handler {
-	if p.broker != nil { // there are no others
+	if p.broker != nil { // there are no other processes
 		return nil
 	}
 	var here peers.Here
@@ -516,7 +517,7 @@ func (p *product) peer() http.Handler {
 		here.Known = local
 	}
 	if here == (peers.Here{}) && p.cfg.Auth.On() && p.cfg.Peers.SecretFile == "" {
-		return nil // nobody could prove to be a peer, and there is nothing that the product cannot do without
+		return nil // no process could authenticate as a peer, and none of these requests is essential
 	}
 	here.Process = p
 	return peers.Handler(here)

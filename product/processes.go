@@ -13,14 +13,14 @@ import (
 	"github.com/smartfeed/smartfeed/serving/peers"
 )
 
-// processState is what a process knows of itself, without asking anybody.
+// processState is what a process knows about itself.
 type processState struct {
 	Version string                 `json:"version"`
 	Ready   bool                   `json:"ready"`
 	Missing []string               `json:"missing"`
 	Parts   []processors.PartState `json:"parts"`
 	Groups  []groupStatus          `json:"groups"`
-	Shares  []schemas.FeedShare    `json:"shares,omitempty"` // of what was chosen, by feed and source; absent: nothing is chosen
+	Shares  []schemas.FeedShare    `json:"shares,omitempty"` // of the chosen items, by feed and source; absent: this process chooses none
 }
 
 func (p *product) processState() processState {
@@ -35,23 +35,23 @@ func (p *product) processState() processState {
 	return s
 }
 
-// Process is how this process is, for others.
+// Process returns the state of this process for other processes.
 func (p *product) Process(context.Context) (json.RawMessage, error) {
 	return json.Marshal(p.processState())
 }
 
-// groupStatus is a group, in this process or in all that could be asked, with how much of its inputs is not worked off.
+// groupStatus is the status of a group, in this process or in all reachable ones, with its lag.
 type groupStatus struct {
 	rows.Status
 	Restarts   int64             `json:"restarts"` // after the first start
 	Partitions []partitionStatus `json:"partitions"`
-	Lag        map[string]int64  `json:"lag,omitempty"` // by input topic: records, transaction markers among them; absent: not known
+	Lag        map[string]int64  `json:"lag,omitempty"` // by input topic: records, including transaction markers; absent: unknown
 }
 
-// partitionStatus is a partition where it is.
+// partitionStatus is a partition with its owner.
 type partitionStatus struct {
 	rows.PartitionStatus
-	Process string `json:"process,omitempty"` // where the process that has it can be asked; "": this one
+	Process string `json:"process,omitempty"` // HTTP address of the owner; "": this process
 }
 
 func groupOf(s rows.Status) groupStatus {
@@ -62,7 +62,7 @@ func groupOf(s rows.Status) groupStatus {
 	return g
 }
 
-// processStatus is how one process is.
+// processStatus is the status of one process.
 type processStatus struct {
 	Address string                 `json:"address"`
 	Version string                 `json:"version"`
@@ -75,18 +75,18 @@ func (s processState) at(address string) processStatus {
 	return processStatus{address, s.Version, s.Ready, s.Missing, s.Parts}
 }
 
-// unasked is what a status is without.
+// unasked is a source of information that did not respond.
 type unasked struct {
 	What string `json:"what"` // the address of a process, "members of the groups", or "the lag of GROUP, …"
 	Why  string `json:"why"`
 }
 
-// others are the other processes of the product; peers.Client asks them.
+// others lists the other processes. peers.Client implements it.
 type others interface {
 	Processes(ctx context.Context, but string) ([]peers.Heard, error)
 }
 
-// addOthers asks the other processes how they are, and adds up what groups do in all of them.
+// addOthers requests the state of the other processes and merges the groups of all of them.
 func (s *status) addOthers(ctx context.Context, from others, own string) {
 	heard, err := from.Processes(ctx, own)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *status) addOthers(ctx context.Context, from others, own string) {
 	s.Groups = append(s.Groups, groups...)
 }
 
-// addGroups adds those of one more process.
+// addGroups merges the groups of another process.
 func addGroups(all, more []groupStatus, process string) []groupStatus {
 	for _, g := range more {
 		for i := range g.Partitions {
@@ -127,7 +127,7 @@ func addGroups(all, more []groupStatus, process string) []groupStatus {
 	return all
 }
 
-// add adds what the group does in another process.
+// add merges the status of the group in another process.
 func (g *groupStatus) add(o groupStatus) {
 	g.Starts += o.Starts
 	g.Restarts += o.Restarts
@@ -149,7 +149,7 @@ func sums(all, more map[string]int64) map[string]int64 {
 	return all
 }
 
-// addShares adds items of one more process. Targets are of the configuration, which all of them share.
+// addShares adds the items of another process. Targets come from the configuration, which all processes share.
 func addShares(all, more []schemas.FeedShare) []schemas.FeedShare {
 	for _, share := range more {
 		at := slices.IndexFunc(all, func(o schemas.FeedShare) bool {

@@ -24,46 +24,46 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// product is what one process does of the pipeline: all of it, or some of its roles. Open it, Run it; Close it whether
-// it ran or not.
+// product is the part of the pipeline that a process runs: all of it, or some of its roles. Call Run after opening it.
+// Call Close even if Run was not called.
 type product struct {
 	cfg     Config
-	own     pools.Own // of the program around
+	own     pools.Own // of the embedding program
 	log     *slog.Logger
 	metrics *prometheus.Registry
 
-	tracer    *tracing.Tracer  // nil: nothing is traced
-	broker    *embedded.Server // nil: the brokers are elsewhere
+	tracer    *tracing.Tracer  // nil: no tracing
+	broker    *embedded.Server // nil: the brokers are external
 	kafka     topics.Kafka
 	reach     *reach
 	streams   *topics.Streams
 	publisher *topics.Publisher
 	deleted   topics.DeletedUsers
-	ends      *topics.Log // where topics end
+	ends      *topics.Log // end offsets of topics
 	groups    []*rows.Runner
-	generator generator        // nil: nobody here asks for chunks
-	local     *pools.Generator // of the pools that are here; nil: none can be
-	related   feed.Neighbours  // nil: nobody here asks for neighbours
-	interests peers.Interests  // nil: nobody here asks for terms and interests
-	known     peers.Known      // nil: no rows that make users known are read here
-	others    others           // nil: this process asks no others how they are
+	generator generator        // nil: this process requests no chunks
+	local     *pools.Generator // of the local pools; nil: this process has none
+	related   feed.Neighbours  // nil: this process requests no neighbors
+	interests peers.Interests  // nil: this process requests no terms and interests
+	known     peers.Known      // nil: this process reads no rows that make users known
+	others    others           // nil: this process does not request the state of others
 	decided   *topics.Whole[schemas.InterestDecision]
-	retries   peers.Retries    // nil: nobody here asks how dead letters stand
-	pulled    <-chan struct{}  // closed when what local merges from followees that are pulled is known
-	hot       *pools.Hot       // counts that local knows; nil without it
+	retries   peers.Retries    // nil: this process does not request the state of retries
+	pulled    <-chan struct{}  // closed when local has read the recents of pulled followees
+	hot       *pools.Hot       // counts known to local; nil without local
 	features  *feature.Service // nil: not served here
-	insights  *insight.Service // likewise
-	store     feed.Store       // what feeds are read from; nil: not here
+	insights  *insight.Service // nil: not served here
+	store     feed.Store       // for reading feeds; nil: not here
 	storeLag  *topics.StoreLag // of two feed stores; nil: there is one
-	sinks     []feedSink       // what feeds are written to
+	sinks     []feedSink       // for writing feeds
 	clusters  []*cassandra.Store
 	stores    []func() storeStatus
-	spare     []string      // parts without which all is answered
+	spare     []string      // parts that are not needed for answers
 	feed      *feed.Service // nil: not served here
 	server    *api.Server
-	verifier  *auth.Verifier // of callers' tokens; nil: nobody is asked
+	verifier  *auth.Verifier // of callers' tokens; nil: authentication is disabled
 
-	// Of the pools there may be another generation than the one this process began with, among groups.
+	// The groups may contain another generation of the pools than the one this process started with.
 	generations *generations // nil: no pools here
 	firstPools  *rows.Runner
 	watch       *topics.GenerationWatch // nil: no pools are read here
@@ -73,23 +73,22 @@ type product struct {
 	closers    []func() error // in the order of opening; closed in reverse
 }
 
-// generator is the content generator, here or wherever a user's pools are.
+// generator is the content generator, local or at the owners of the pools.
 type generator interface {
 	feed.Generator
 	feed.Explainer
 	feed.Pools
 }
 
-// opener opens one piece of a product.
+// opener opens one part of a product.
 type opener func(*product, context.Context) error
 
-// openProduct opens every piece in order, so that whatever is wrong with the machine or the configuration is said before
-// anything runs.
+// openProduct opens every part in order. It reports problems of the machine or the configuration before anything runs.
 func openProduct(ctx context.Context, cfg Config, log *slog.Logger, pieces []opener) (*product, error) {
 	return openWith(ctx, cfg, pools.Own{}, log, pieces)
 }
 
-// openWith is openProduct with what the program around adds to the generator.
+// openWith is openProduct with the extensions of the embedding program.
 func openWith(ctx context.Context, cfg Config, own pools.Own, log *slog.Logger, pieces []opener) (_ *product, err error) {
 	p := &product{cfg: cfg, own: own, log: log, metrics: prometheus.NewRegistry()}
 	defer func() {
@@ -115,20 +114,20 @@ func registerProcess(reg *prometheus.Registry) error {
 		reg.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
 }
 
-// part has a piece of the product run under the supervisor.
+// part adds a part that runs under the supervisor.
 func (p *product) part(name string, run func(context.Context) error) {
 	p.parts = append(p.parts, processors.Part{Name: name, Run: run})
 }
 
-// frontPart is part of what answers others: it ends before the rest.
+// frontPart adds a part that answers requests. It stops before the other parts.
 func (p *product) frontPart(name string, run func(context.Context) error) {
 	p.parts = append(p.parts, processors.Part{Name: name, Run: run, Answers: true})
 }
 
-// onClose has f called when the product is closed, before what was opened earlier is.
+// onClose makes Close call f, before the functions of earlier calls.
 func (p *product) onClose(f func() error) { p.closers = append(p.closers, f) }
 
-// onCloseDo is onClose for what cannot fail.
+// onCloseDo is onClose for a function without an error.
 func (p *product) onCloseDo(f func()) {
 	p.onClose(func() error {
 		f()
@@ -136,11 +135,11 @@ func (p *product) onCloseDo(f func()) {
 	})
 }
 
-// Run runs every part until ctx ends, and starts again what fails. It is called once. When ctx ends, all parts
-// finish what they hold; the broker serves them until Close.
+// Run runs every part until ctx is done, and restarts parts that fail. It must be called only once. When ctx is done,
+// all parts finish their work; the embedded broker serves them until Close.
 func (p *product) Run(ctx context.Context) error { return p.supervisor.Run(ctx) }
 
-// Close closes everything that was opened, the last first.
+// Close closes everything that was opened, in reverse order.
 func (p *product) Close() error {
 	var problems []error
 	for i := len(p.closers) - 1; i >= 0; i-- {

@@ -10,21 +10,22 @@ import (
 )
 
 const (
-	// reachEvery is how long nothing is asked after an answer or a refusal.
+	// reachEvery is the interval between checks.
 	reachEvery = time.Second
-	// reachWithin is how late an answer may be: more than a busy broker takes, less than the patience of those who consume.
+	// reachWithin is the maximum time for an answer: more than a busy broker takes, less than the timeouts of
+	// consumers.
 	reachWithin = 5 * time.Second
 )
 
-// reach knows whether any broker answers. The parts that need one notice that themselves, but one that hangs only when
-// they have waited for it, a minute or more, and none of them says that it is Kafka that is away.
+// reach checks whether any broker responds. The parts that need a broker notice failures themselves, but notice one
+// that hangs only after a timeout of a minute or more. None of them reports that Kafka is unavailable.
 type reach struct {
 	kafka    topics.Kafka
 	refused  atomic.Bool
-	answered atomic.Int64 // when a broker did last, or Run began; nanoseconds since the epoch, 0: it has not begun
+	answered atomic.Int64 // when a broker last responded, or Run started; nanoseconds since the epoch, 0: Run has not started
 }
 
-// Run asks until ctx ends.
+// Run checks until ctx is done.
 func (r *reach) Run(ctx context.Context) error {
 	client, err := r.kafka.Client()
 	if err != nil {
@@ -44,7 +45,7 @@ func (r *reach) Run(ctx context.Context) error {
 	return nil
 }
 
-// away is told by the time, too: a request to a broker that hangs may take as long as the client likes.
+// away also compares the time, because a request to a broker that hangs may take as long as the client allows.
 func (r *reach) away() bool {
 	began := r.answered.Load()
 	return r.refused.Load() || began > 0 && time.Since(time.Unix(0, began)) > reachEvery+reachWithin

@@ -76,7 +76,7 @@ built, until its cut-over begins. After --timeout the exit code is 1; what was a
 	return cmd
 }
 
-// everybody says whether an argument is no user.
+// everybody reports whether an argument stands for all users.
 func everybody(what string) bool {
 	return what == "all" || what == string(schemas.Following) || what == string(schemas.FromInterest)
 }

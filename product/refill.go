@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
-// refillCommand has a feed store filled anew from the log.
+// refillCommand returns the command that refills a feed store from the topics.
 func (p *program) refillCommand() *cobra.Command {
 	var store string
 	var asJSON bool
@@ -43,7 +43,7 @@ from the other store, before or after; OPERATIONS.md says how.`,
 	return cmd
 }
 
-// refill sets the group of a store back.
+// refill resets the offsets of a store's consumer group.
 func (p *program) refill(ctx context.Context, cmd *cobra.Command, store string) (operate.Refilled, error) {
 	setup, err := p.setup(cmd)
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *program) refill(ctx context.Context, cmd *cobra.Command, store string) 
 		return operate.Refilled{}, command.Usagef("--store %q: the configuration has %s", store, strings.Join(stores, " and "))
 	}
 	if store == primaryStore {
-		store = "" // its group has no name of its own
+		store = "" // the group of the first store has no suffix
 	}
 	return operate.Refill(ctx, setup.Kafka, store)
 }

@@ -29,16 +29,16 @@ type replayOptions struct {
 	timeout      time.Duration
 }
 
-// replayed is what came of a replay.
+// replayed is the result of a replay.
 type replayed struct {
 	User    schemas.UserID    `json:"user,omitempty"`
-	Events  *operate.Replayed `json:"events,omitempty"`  // nil: an earlier run did
-	Built   *built            `json:"built,omitempty"`   // of everybody
-	Rebuilt *operate.Rebuilt  `json:"rebuilt,omitempty"` // of one user
+	Events  *operate.Replayed `json:"events,omitempty"`  // nil: an earlier run replayed them
+	Built   *built            `json:"built,omitempty"`   // for all users
+	Rebuilt *operate.Rebuilt  `json:"rebuilt,omitempty"` // for one user
 	Seconds float64           `json:"seconds"`
 }
 
-// String is for people.
+// String returns the result as a text.
 func (r replayed) String() string {
 	var parts []string
 	if r.Events != nil {
@@ -114,7 +114,8 @@ exit code is 1; what was published is worked off all the same.`,
 	return cmd
 }
 
-// noReplay says why the rows of a group cannot be computed anew, and what happens instead; "" of a group that can.
+// noReplay returns why the rows of a group cannot be recomputed, and what happens instead; "" for a group that can be
+// replayed.
 func noReplay(group string) string {
 	switch group {
 	case topics.Objects:
@@ -159,7 +160,7 @@ func (o replayOptions) check(what string) error {
 	return errors.Join(append(problems, err)...)
 }
 
-// span is what --since and --until say; zero: not given.
+// span returns the times of --since and --until; zero: not given.
 func (o replayOptions) span() (since, until time.Time, err error) {
 	var problems []error
 	parse := func(flag, text string) (t time.Time) {
@@ -176,7 +177,7 @@ func (o replayOptions) span() (since, until time.Time, err error) {
 	return since, until, errors.Join(problems...)
 }
 
-// command goes on with a replay of everybody: it has the arguments that say what is made.
+// command returns the command line that resumes a replay of all users: it has the arguments that define the result.
 func (o replayOptions) command(what string) string {
 	words := []string{"replay", what}
 	since, until, _ := o.span()
@@ -192,7 +193,7 @@ func (o replayOptions) command(what string) string {
 	return strings.Join(append(words, "--resume"), " ")
 }
 
-// replay works off a user's or everybody's part of the log.
+// replay processes the log again, for a user or for all users.
 func (p *program) replay(ctx context.Context, cmd *cobra.Command, what string, o replayOptions) (done replayed, err error) {
 	setup, err := p.setup(cmd)
 	if err != nil {
@@ -222,8 +223,8 @@ func (p *program) replay(ctx context.Context, cmd *cobra.Command, what string, o
 	return done, err
 }
 
-// replay works the log off again, and then builds a generation. It has begun one only once the log is worked off: so with
-// one that is being built a resumed run has done that.
+// replay processes the log again and then builds a generation. It starts the generation only after the log has been
+// processed. Therefore, if a generation is being built, a resumed run skips the log.
 func (b *builder) replay(ctx context.Context, r operate.Replayer) (done replayed, err error) {
 	now, err := b.now(ctx)
 	if err == nil {
@@ -243,7 +244,7 @@ func (b *builder) replay(ctx context.Context, r operate.Replayer) (done replayed
 	return done, err
 }
 
-// replayOf works off what those whom a user follows have published, and rebuilds the user's pools in place.
+// replayOf processes the publications of a user's followees again, and rebuilds the user's pools in place.
 func (b *builder) replayOf(ctx context.Context, r operate.Replayer, user schemas.UserID) (replayed, error) {
 	done := replayed{User: user}
 	rows, err := operate.RowsOf(ctx, b.log, b.setup.Kafka, topics.Pools, user)

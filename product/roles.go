@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// everything is all roles in one process, with a broker and a registry of its own.
+// everything returns the parts of all roles in one process, with an embedded broker and registry.
 func everything() []opener {
 	return []opener{
 		(*product).openBroker, (*product).openStreams, openGroups(topics.RowGroups()),
@@ -22,14 +22,14 @@ func everything() []opener {
 	}
 }
 
-// processing is the named groups, on brokers that are elsewhere.
+// processing returns the parts of the role process with the named groups, on external brokers.
 func processing(names []string) []opener {
 	return []opener{
 		(*product).openDir, openKafka(topics.RoleProcess), (*product).openStreams, openGroups(names), (*product).openServer,
 	}
 }
 
-// materializing fills feed stores that are elsewhere.
+// materializing returns the parts that fill external feed stores.
 func materializing() []opener {
 	return []opener{
 		(*product).openDir, openKafka(topics.RoleMaterialize), (*product).openStreams,
@@ -37,8 +37,8 @@ func materializing() []opener {
 	}
 }
 
-// serving is what answers, on brokers and pools that are elsewhere. An embedded store it fills, too: one process alone can
-// use it.
+// serving returns the parts that answer requests, with external brokers and pools. They also fill an embedded feed
+// store, because only one process can use it.
 func serving() []opener {
 	return []opener{
 		(*product).openDir, openKafka(topics.RoleServe), (*product).openStreams, (*product).openPeers,
@@ -70,7 +70,7 @@ The topics must be there: see "smartfeed topics apply".`, all),
 	}
 }
 
-// checkGroups reports every name that is no group's, and every group named twice.
+// checkGroups reports every unknown group, and every group that is named twice.
 func checkGroups(names []string) error {
 	var problems []error
 	for i, name := range names {
@@ -112,7 +112,7 @@ fills them from the topics; feed stores on Cassandra are filled by "smartfeed ma
 	}
 }
 
-// runRole runs a part of the product until it is told to end.
+// runRole runs a role until the process is asked to stop.
 func (p *program) runRole(cmd *cobra.Command, pieces []opener, role Role, groups ...string) error {
 	cfg, err := p.load(cmd)
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *program) runRole(cmd *cobra.Command, pieces []opener, role Role, groups
 	})
 }
 
-// runProduct opens, runs and closes a product, with then beside it. Told to end, it does within EndTimeout.
+// runProduct opens, runs and closes a product, and runs then concurrently. It shuts down within EndTimeout.
 func runProduct(cmd *cobra.Command, cfg Config, pieces []opener, then func(context.Context, *product) error) error {
 	product, err := openProduct(cmd.Context(), cfg, logger(cmd, cfg.Log), pieces)
 	if err != nil {

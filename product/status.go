@@ -20,24 +20,25 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// status is the answer of /v1/status: how this process is and, where it can ask the others, what groups do in all of them.
+// status is the response of /v1/status: the state of this process and, if it can reach the others, of the groups in all
+// of them.
 type status struct {
 	processState
-	Dir       string          `json:"dir"`                 // of this process's state, an absolute path of its machine
-	Processes []processStatus `json:"processes,omitempty"` // those that answered, this one first; absent: this one asks no others
-	Unasked   []unasked       `json:"unasked,omitempty"`   // what groups and shares are without; absent: nothing
-	Stores    []storeStatus   `json:"stores"`              // that this process asks or fills
-	Flows     []topics.Flow   `json:"flows,omitempty"`     // the topics between the groups; absent: not known
+	Dir       string          `json:"dir"`                 // state directory of this process, an absolute path on its machine
+	Processes []processStatus `json:"processes,omitempty"` // those that responded, this one first; absent: this process does not request the state of others
+	Unasked   []unasked       `json:"unasked,omitempty"`   // sources missing from groups and shares; absent: none
+	Stores    []storeStatus   `json:"stores"`              // that this process reads or fills
+	Flows     []topics.Flow   `json:"flows,omitempty"`     // the topics between the groups; absent: unknown
 }
 
 // storeStatus is a store of this process.
 type storeStatus struct {
-	Name      string `json:"name"`                // primary, standby: of feeds; features
+	Name      string `json:"name"`                // primary, standby: feed stores; features
 	Kind      string `json:"kind"`                // embedded, cassandra, pinot
-	Connected *bool  `json:"connected,omitempty"` // a node answers; absent: there is no connection that lasts
+	Connected *bool  `json:"connected,omitempty"` // whether a node responds; absent: there is no permanent connection
 }
 
-// absolute returns a path as another process of this machine can use it.
+// absolute returns a path that other processes on this machine can use.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -45,7 +46,7 @@ func absolute(path string) string {
 	return path
 }
 
-// storeOf has a store in the status; connected may be nil.
+// storeOf adds a store to the status. connected may be nil.
 func (p *product) storeOf(name, kind string, connected func() bool) {
 	p.stores = append(p.stores, func() storeStatus {
 		s := storeStatus{Name: name, Kind: kind}
@@ -57,8 +58,8 @@ func (p *product) storeOf(name, kind string, connected func() bool) {
 	})
 }
 
-// brokerPatience is how long a status waits for what the broker knows: it is asked for when something is wrong, and the
-// broker may be it.
+// brokerPatience limits the broker requests of a status. People read the status when something is wrong, which may be
+// the broker.
 const brokerPatience = 2 * time.Second
 
 func (p *product) status(ctx context.Context) any {
@@ -78,7 +79,7 @@ func (p *product) status(ctx context.Context) any {
 	return s
 }
 
-// flows asks the broker what goes through the topics; nil if it does not answer.
+// flows requests the progress of the topics from the broker. It returns nil if the broker does not respond.
 func (p *product) flows(ctx context.Context) []topics.Flow {
 	flows, err := p.ends.Flows(ctx, topics.Catalogue(topics.Profile{Partitions: p.kafka.Partitions}), p.readers())
 	if err != nil {
@@ -88,7 +89,7 @@ func (p *product) flows(ctx context.Context) []topics.Flow {
 	return flows
 }
 
-// readers are all that commit offsets, with the generations that there are of them, as far as this process knows.
+// readers returns all consumers that commit offsets, with their generations, as far as this process knows them.
 func (p *product) readers() []topics.Reader {
 	all := topics.Setup{Kafka: p.kafka, FeedStores: p.cfg.FeedStore.others()}.Readers()
 	if p.watch == nil {
@@ -97,7 +98,7 @@ func (p *product) readers() []topics.Reader {
 	return p.watch.Readers(all)
 }
 
-// readerGroups are the consumer groups of the readers.
+// readerGroups returns the consumer groups of the readers.
 func (p *product) readerGroups() (names []string) {
 	for _, r := range p.readers() {
 		names = append(names, r.Group)
@@ -105,9 +106,9 @@ func (p *product) readerGroups() (names []string) {
 	return names
 }
 
-// addLag asks the broker where the inputs end, of each group by itself: to ask of one topic that may not be described, a
-// generation's perhaps, is refused whole. What it does not answer stays unknown, and is named: a status is asked for when
-// something is wrong.
+// addLag requests the end offsets of the inputs, one request per group: a request with a topic that this process may
+// not describe, such as a generation's, fails as a whole. Groups without an answer have no lag and are listed in
+// Unasked.
 func (s *status) addLag(ctx context.Context, from endsLister) {
 	errs := make([]error, len(s.Groups))
 	var all sync.WaitGroup
@@ -122,7 +123,7 @@ func (s *status) addLag(ctx context.Context, from endsLister) {
 	}
 }
 
-// withoutLag names groups that are without for the same reason once.
+// withoutLag lists groups without lag, in one entry per reason.
 func (s *status) withoutLag(group, why string) {
 	const what = "the lag of "
 	at := slices.IndexFunc(s.Unasked, func(u unasked) bool { return u.Why == why && strings.HasPrefix(u.What, what) })
@@ -133,7 +134,7 @@ func (s *status) withoutLag(group, why string) {
 	s.Unasked[at].What += ", " + group
 }
 
-// endsLister says where topics end; topics.Log does.
+// endsLister returns the end offsets of topics. topics.Log implements it.
 type endsLister interface {
 	Ends(ctx context.Context, topics ...string) (topics.Offsets, error)
 }
@@ -146,7 +147,7 @@ func (g *groupStatus) addLag(ctx context.Context, from endsLister) error {
 		}
 	}
 	var ends topics.Offsets
-	if len(inputs) > 0 { // of none would be of all
+	if len(inputs) > 0 { // an empty list would mean all topics
 		var err error
 		if ends, err = from.Ends(ctx, slices.Sorted(maps.Keys(inputs))...); err != nil {
 			return err
@@ -156,8 +157,8 @@ func (g *groupStatus) addLag(ctx context.Context, from endsLister) error {
 	return nil
 }
 
-// lagOf counts what lies behind what was applied, by topic. A partition that moves is in two processes for a moment: then
-// the one that is further counts.
+// lagOf returns the number of unprocessed records by topic. A partition that is moving may briefly be in two processes;
+// the higher offset counts.
 func lagOf(partitions []partitionStatus, ends topics.Offsets) map[string]int64 {
 	applied := topics.Offsets{}
 	for _, p := range partitions {
@@ -179,7 +180,7 @@ func lagOf(partitions []partitionStatus, ends topics.Offsets) map[string]int64 {
 	return lag
 }
 
-// missing names what is not there yet, or not there any more, of what an answer needs.
+// missing describes the parts needed for answers that are not ready or have stopped.
 func (p *product) missing() []string {
 	missing := []string{}
 	for _, l := range p.lacking() {
@@ -188,7 +189,8 @@ func (p *product) missing() []string {
 	return missing
 }
 
-// lacking is missing for programs. It waits for nothing that may hang: neither brokers nor disks, nor callbacks of groups.
+// lacking returns what missing describes as values. It does not wait for anything that may hang: brokers, disks, or
+// callbacks of groups.
 func (p *product) lacking() []api.Lack {
 	var all []api.Lack
 	if p.reach.away() {
@@ -214,7 +216,7 @@ func (p *product) lacking() []api.Lack {
 	return all
 }
 
-// lackings tells Prometheus what lacking says: whoever only asks for metrics learns what /readyz names.
+// lackings exports the result of lacking to Prometheus, so that the metrics include what /readyz reports.
 type lackings struct {
 	desc    *prometheus.Desc
 	lacking func() []api.Lack
@@ -225,14 +227,14 @@ func newLackings(lacking func() []api.Lack) lackings {
 	return lackings{prometheus.NewDesc("smartfeed_lacking", help, []string{"part"}, nil), lacking}
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (l lackings) Describe(to chan<- *prometheus.Desc) { to <- l.desc }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (l lackings) Collect(to chan<- prometheus.Metric) {
 	told := map[string]bool{}
 	for _, lack := range l.lacking() {
-		if !told[lack.Part] { // a part may be waiting, and what it runs recovering
+		if !told[lack.Part] { // a part may be waiting while its group recovers
 			told[lack.Part] = true
 			to <- prometheus.MustNewConstMetric(l.desc, prometheus.GaugeValue, 1, lack.Part)
 		}
@@ -241,7 +243,7 @@ func (l lackings) Collect(to chan<- prometheus.Metric) {
 
 func lack(part, state, text string) api.Lack { return api.Lack{Part: part, State: state, Text: text} }
 
-// unread are the topics that are held whole, and are still being read.
+// unread returns the global tables that are still being read.
 func (p *product) unread() (all []api.Lack) {
 	held := []struct {
 		topic string
@@ -266,7 +268,7 @@ func (p *product) unread() (all []api.Lack) {
 	return all
 }
 
-// lackOf says how far a group is that is not ready.
+// lackOf describes how far a group is that is not ready.
 func lackOf(s rows.Status) api.Lack {
 	if !s.Joined {
 		return lack(s.Group, "joining", s.Group+" has no partitions yet: it is joining its group")

@@ -11,10 +11,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// askTimeout bounds the question for the status, which is small and answered from memory.
+// askTimeout limits the request for the status, which is small and answered from memory.
 const askTimeout = 5 * time.Second
 
-// askWork asks the process at an HTTP address what its groups have done.
+// askWork requests the progress of the groups from the process at an HTTP address.
 func (p *program) askWork(ctx context.Context, cfg Config) (topics.Work, error) {
 	at, err := p.asked(cfg)
 	if err != nil {
@@ -47,13 +47,13 @@ func askStatus(ctx context.Context, at client.Config) (s status, err error) {
 	return s, nil
 }
 
-// workOf adds up what the groups of a process have done.
+// workOf adds up the progress of a process's groups.
 func workOf(groups []groupStatus) topics.Work {
 	w := topics.Work{Dropped: map[string]int64{}, DeadLetters: map[string]int64{}}
 	counted := map[string]bool{}
 	for _, g := range groups {
 		name := topics.GroupOf(g.Group)
-		if counted[name] { // another generation of it: the one that answers comes first
+		if counted[name] { // another generation of the group: the active one comes first
 			continue
 		}
 		counted[name] = true
