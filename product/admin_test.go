@@ -15,8 +15,8 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// What nobody is asked for a token for is read by no page of another site, nor made by one: a profile takes the time of
-// processors. It accepts only its own names, with api.insecure, too.
+// Pages of other sites can neither read what needs no token nor request it, because a profile takes CPU time. The admin
+// address accepts only its own host names, even with api.insecure.
 func TestPagesDoNotReachTheAdminAddress(t *testing.T) {
 	for _, insecure := range []bool{false, true} {
 		cfg := DefaultConfig()
@@ -61,7 +61,7 @@ func TestPagesDoNotReachTheAdminAddress(t *testing.T) {
 	}
 }
 
-// The port of an unspecified address is reached by loopback in the test; what counts is the address that is configured.
+// The test reaches the port of an unspecified address over loopback. What matters is the configured address.
 func TestAdmin_BeyondLoopbackServesMetricsForTheScrapeTokenAlone(t *testing.T) {
 	token := strings.Repeat("s", 32)
 	cfg := DefaultConfig()
@@ -94,7 +94,7 @@ func TestAdmin_BeyondLoopbackServesMetricsForTheScrapeTokenAlone(t *testing.T) {
 	}
 }
 
-// askAdmin asks as a page of a site would, by a name.
+// askAdmin sends a request as a page of a site would, with a host name.
 func askAdmin(t *testing.T, port int, path, host, site string) int {
 	t.Helper()
 	to := net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// stated is a world of testdata/alerts.txt.
+// stated is a case of testdata/alerts.txt.
 type stated struct {
 	calls bool
 	world world
@@ -45,7 +45,7 @@ func states(t *testing.T) map[string][]stated {
 	return found
 }
 
-// Each alert is true of the samples that it is there for, and not of those of a product that is well.
+// Each alert fires for the samples of its failure, and not for those of a healthy product.
 func TestAlertsCallWhenTheyShould(t *testing.T) {
 	rules, all := alerts(t), states(t)
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
@@ -67,7 +67,7 @@ func TestAlertsCallWhenTheyShould(t *testing.T) {
 	}
 }
 
-// The alerts that the table of failures names are there.
+// The alerts in the table of failures exist.
 func TestFailuresNameAlerts(t *testing.T) {
 	text, err := os.ReadFile("../OPERATIONS.md")
 	if err != nil {
@@ -88,8 +88,8 @@ func TestFailuresNameAlerts(t *testing.T) {
 	}
 }
 
-// nowCalling are the alerts that are true of what a product tells now, with the labels that they name, and of what it told
-// before; those of how long things take are left out: a busy machine is slow.
+// nowCalling returns the alerts that fire for a product's present and previous metrics, with the labels that they name.
+// It skips alerts on latencies, because a busy machine is slow.
 func (s *started) nowCalling(before world) (now world, names []string) {
 	s.t.Helper()
 	now = before.gathered(s.t, s.metrics)
@@ -104,7 +104,7 @@ func (s *started) nowCalling(before world) (now world, names []string) {
 	return now, names
 }
 
-// called waits until an alert is true of a product, for a group or part.
+// called waits until an alert of a group or part fires.
 func (s *started) called(want string) {
 	s.t.Helper()
 	var before world
@@ -120,12 +120,12 @@ func (s *started) called(want string) {
 	})
 }
 
-// A product that works off events calls nobody, whichever of its groups have nothing to do: dead letters there are none, nor
-// follows, nor pins.
+// A product that processes events fires no alert, although some groups are idle: there are no dead letters, follows or
+// pins.
 func TestACalmProductCallsNobody(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
-	s.goesOn(1) // for each counter to be there
+	s.goesOn(1) // so that each counter exists
 	before, _ := s.nowCalling(nil)
 	told := &story{now: time.Now().Add(-time.Minute)}
 	for range 2 * window {
@@ -145,7 +145,7 @@ func TestACalmProductCallsNobody(t *testing.T) {
 	}
 }
 
-// A product that has failed calls somebody, by what it tells.
+// A failed product fires an alert from its own metrics.
 func TestAProductThatFailsCallsSomebody(t *testing.T) {
 	t.Parallel()
 	f := &faulty{parts: map[string]*breakable{}}
@@ -163,7 +163,7 @@ func TestAProductThatFailsCallsSomebody(t *testing.T) {
 	for _, group := range topics.RowGroups() {
 		f.parts[group].set(true)
 	}
-	for _, group := range topics.RowGroups() { // where nobody has a partition there is nothing to compare with
+	for _, group := range topics.RowGroups() { // without an owned partition there is nothing to compare with
 		f.called("PartLacking " + group)
 	}
 }

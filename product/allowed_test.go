@@ -22,8 +22,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
-// fenced is a broker that lets each role in as a user of its name, who is allowed what "topics acls" prints for it and
-// nothing else, with all topics, and a registry beside it.
+// fenced is a broker and a registry. On the broker each role is a user with the role's name and has only the
+// permissions that "topics acls" prints for it, on all topics.
 type fenced struct {
 	t        *testing.T
 	brokers  []string
@@ -75,7 +75,7 @@ func (f *fenced) start(role string, pieces []opener) *started {
 	return startPieces(f.t, cfg, pieces)
 }
 
-// run executes a command line as a user, and returns what it printed.
+// run executes a command line as a user and returns its output.
 func (f *fenced) run(user string, args ...string) string {
 	f.t.Helper()
 	environ := []string{
@@ -90,7 +90,7 @@ func (f *fenced) run(user string, args ...string) string {
 	return out.String()
 }
 
-// groups is what the doctor says of the groups, by level.
+// groups returns the doctor's findings about the groups, by level.
 func (f *fenced) groups(at string) map[string][]string {
 	f.t.Helper()
 	var report struct {
@@ -114,9 +114,9 @@ func (f *fenced) groups(at string) map[string][]string {
 	return says
 }
 
-// After a cut-over each role still does its work as a user who is allowed no more than "topics acls" prints for it: whoever
-// serves tells how far the new generation is behind, lists dead letters and has them retried; the doctor looks at the new
-// generation, and at the former one no more.
+// After a cut-over, each role still works with only the permissions that "topics acls" prints for it. A serving process
+// reports the lag of the new generation, lists dead letters and retries them. The doctor checks the new generation, and
+// no longer the previous one.
 func TestRolesNeedNoMoreAfterACutOver(t *testing.T) {
 	t.Parallel()
 	f := newFenced(t)
@@ -142,8 +142,8 @@ func TestRolesNeedNoMoreAfterACutOver(t *testing.T) {
 	}
 }
 
-// checkLag has a user follow somebody, who is away a second later, and holds that the status then tells how far the group of
-// other processes that notices this is behind, in its ticks, too.
+// checkLag makes a user follow another and become inactive a second later. It checks that the status then reports the
+// lag of the group of other processes that handles this, including its ticks.
 func (s *started) checkLag(group, ticks string) {
 	s.t.Helper()
 	follow := schemas.Event{ID: "f", Time: schemas.MicrosOf(time.Now()), Actor: "user:b", Verb: "follow", Object: "user:a"}
@@ -169,7 +169,7 @@ func (s *started) tell(line schemas.Line) {
 	}
 }
 
-// checkLetters has a record that cannot be worked off listed, and retried.
+// checkLetters lists and retries a record that cannot be processed.
 func (s *started) checkLetters() {
 	s.t.Helper()
 	dance := schemas.Event{ID: "d", Time: schemas.MicrosOf(time.Now()), Actor: "user:b", Verb: "dance", Object: "pin:1"}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// said is a log to look into.
+// said is a log that tests can read.
 type said struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -29,8 +29,8 @@ func (s *said) holds(what string) bool {
 	return strings.Contains(s.text.String(), what)
 }
 
-// Who serves starts without the stores that are elsewhere, says which is missing, and answers: feeds, features, and why
-// they lack something.
+// A serving process starts without its external stores, reports which are missing, and answers: feeds, features, and
+// why they are incomplete.
 func TestServingStartsWithoutItsStores(t *testing.T) {
 	broker := startBroker(t)
 	cfg := roleConfig(t, broker)

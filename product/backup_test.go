@@ -12,8 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// Out of a mirror of what came in everything is made again on new brokers, when it is copied back in the order that
-// OPERATIONS.md says.
+// New brokers are restored from a mirror of the inputs that is copied back in the order of OPERATIONS.md.
 func TestAMirrorOfTheInputsBringsAllBack(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.03))
@@ -25,7 +24,7 @@ func TestAMirrorOfTheInputsBringsAllBack(t *testing.T) {
 
 	restored := func(pieces []opener) *started {
 		cfg := roleConfig(t, found)
-		cfg.Registry = lost.RegistryURL() // records name their schemas by its ids
+		cfg.Registry = lost.RegistryURL() // records refer to schemas by its ids
 		return startPieces(t, cfg, pieces)
 	}
 	workers, after := restored(processing(topics.RowGroups())), restored(serving())
@@ -44,7 +43,8 @@ func TestAMirrorOfTheInputsBringsAllBack(t *testing.T) {
 	workers.checkNothingWasLost()
 }
 
-// mirror copies topics as MirrorMaker does: partitions, keys, values and headers stay, offsets and the topics' ids do not.
+// mirror copies topics as MirrorMaker does: it keeps partitions, keys, values and headers, but not offsets or topic
+// ids.
 func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 	t.Helper()
 	log, err := topics.NewLog(from.Kafka(0))
@@ -56,7 +56,7 @@ func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := from.Kafka(0).Client(kgo.ConsumeTopics(names...), kgo.KeepControlRecords()) // a marker may be a partition's last
+	in, err := from.Kafka(0).Client(kgo.ConsumeTopics(names...), kgo.KeepControlRecords()) // a marker may be a partition's last record
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 	}
 }
 
-// What nobody can compute again is what somebody outside the groups has written: the runbook names each such topic.
+// Only records from outside the groups cannot be recomputed. The runbook names each topic that has them.
 func TestTheBackupKnowsWhatCannotBeMadeAgain(t *testing.T) {
 	text, err := os.ReadFile("../OPERATIONS.md")
 	if err != nil {

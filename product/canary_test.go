@@ -28,16 +28,17 @@ import (
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
-// canary is in every secret of TestSecretsAreShownNowhere, and 32 bytes long, which secrets of tokens must be.
+// canary is in every secret of TestSecretsAreShownNowhere. It has 32 bytes, the minimum for token secrets.
 const canary = "canary-0123456789abcdef012345678"
 
-// echo is a server of somebody else that refuses, and says in its answer all that it was sent; rude ones do.
+// echo is an external server that rejects requests and repeats in its response all that it received, as badly written
+// servers do.
 type echo struct {
 	url string
 
 	mu   sync.Mutex
 	told []string
-	well []byte // the first answer, which is no refusal; nil: none
+	well []byte // the first response, which is not a rejection; nil: none
 }
 
 func newEcho(t *testing.T, well []byte) *echo {
@@ -49,7 +50,7 @@ func newEcho(t *testing.T, well []byte) *echo {
 	return e
 }
 
-// ServeHTTP refuses all but the first request.
+// ServeHTTP rejects all requests, except the first if well is set.
 func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	authorization := r.Header.Get("Authorization")
 	if basic, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(authorization, "Basic ")); err == nil {
@@ -68,7 +69,7 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"error_code":401,"message":%q}`, said)
 }
 
-// knows says whether the canary has been sent to it, after its first answer if that was no refusal.
+// knows reports whether the server has received the canary, after its first response if that was not a rejection.
 func (e *echo) knows() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -78,7 +79,7 @@ func (e *echo) knows() bool {
 	return slices.ContainsFunc(e.told, func(said string) bool { return strings.Contains(said, canary) })
 }
 
-// someKeys is a JSON web key set.
+// someKeys returns a JSON web key set.
 func someKeys(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -93,7 +94,7 @@ func someKeys(t *testing.T) []byte {
 	return fmt.Appendf(nil, `{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","kid":"1","x":%q,"y":%q}]}`, text(point[1:33]), text(point[33:]))
 }
 
-// plant puts the canary into each Secret below a value, and returns how many there are.
+// plant sets each Secret below a value to the canary, and returns their number.
 func plant(v reflect.Value) (n int) {
 	if v.Type() == reflect.TypeFor[secure.Secret]() {
 		v.SetString(canary)
@@ -109,7 +110,7 @@ func plant(v reflect.Value) (n int) {
 	return n
 }
 
-// shown gathers what everybody is shown.
+// shown collects everything that is visible to users and operators.
 type shown struct {
 	t *testing.T
 	said
@@ -123,14 +124,14 @@ func (s *shown) note(what, text string) {
 	fmt.Fprintf(s, "%s: %s\n", what, text)
 }
 
-// ask notes the whole answer to a request with a token.
+// ask records the whole response to a request with a token.
 func (s *shown) ask(base, path, token string) {
 	s.t.Helper()
 	res, body := getAs(s.t, token, base+path)
 	s.note(path, fmt.Sprint(res.StatusCode, res.Header, body))
 }
 
-// secretFile is a file with the canary.
+// secretFile returns a file with the canary.
 func secretFile(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "secret")
@@ -140,8 +141,8 @@ func secretFile(t *testing.T) string {
 	return name
 }
 
-// Every secret of the configuration is used, some of them where they are refused and said back, and is in no log, answer,
-// metric or span.
+// Every secret of the configuration is used, some of them on servers that reject and repeat it. None is in a log,
+// response, metric or span.
 func TestSecretsAreShownNowhere(t *testing.T) {
 	t.Parallel()
 	source, keys, collector := newEcho(t, nil), newEcho(t, someKeys(t)), otlptest.New(t)
@@ -186,7 +187,7 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 		posts, header := collector.Posts()
 		return source.knows() && keys.knows() && posts > 0 && header.Get("X-Key") == canary && header.Get("Authorization") == "Bearer "+canary
 	})
-	collector.Says(http.StatusUnauthorized) // and in the log is why
+	collector.Says(http.StatusUnauthorized) // the log has the reason
 	eventually.True(t, "the collector's refusal is in the log", func() bool {
 		s.ask(base, "/v1/users/user:ada/feed", ada)
 		return s.holds("401") && s.holds("keys of tokens cannot be read")
@@ -200,8 +201,8 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 	}
 }
 
-// Servers that refuse a login, and say it back, make commands fail that show none of it. So do addresses that nobody
-// answers at.
+// If a server rejects a login and repeats it, commands fail without showing it. The same holds for addresses at which
+// no server listens.
 func TestRefusedSecretsAreNotShown(t *testing.T) {
 	t.Parallel()
 	refusing := newEcho(t, nil)

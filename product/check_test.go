@@ -11,11 +11,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// refusedAtStart are configurations that keep roles from starting, with what the error says. Files are below dir, which holds short,
-// a file of six bytes.
+// refusedAtStart returns configurations that prevent roles from starting, with the expected error. Files are below dir,
+// which contains short, a file of six bytes.
 func refusedAtStart(dir string) map[string]struct {
 	args  []string
-	roles []Role // that refuse; none: all
+	roles []Role // that fail; none: all
 	want  string
 } {
 	none, short := filepath.Join(dir, "none"), filepath.Join(dir, "short")
@@ -52,8 +52,8 @@ func refusedAtStart(dir string) map[string]struct {
 	}
 }
 
-// What a role refuses at its start "config check" refuses with the same words, and a role that "config check" approves is refused by
-// no such reason.
+// "config check" rejects what a role rejects at its start, in the same words. A role that "config check" approves is
+// not rejected for any such reason.
 func TestConfigCheck_RefusesWhatEachRoleRefuses(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "short"), []byte("short:"), 0o600); err != nil {
@@ -83,9 +83,9 @@ func TestConfigCheck_RefusesWhatEachRoleRefuses(t *testing.T) {
 	}
 }
 
-// Every file that the configuration can name is read by the check, but for these.
+// The check reads every file that the configuration can name, except these.
 func TestConfigCheck_ReadsEveryFile(t *testing.T) {
-	elsewhere := []string{"auth.token_file", "feed.cursor_key_file"} // sent by commands; made at the start
+	elsewhere := []string{"auth.token_file", "feed.cursor_key_file"} // sent by commands; created at the start
 	base := func() Config {
 		cfg := DefaultConfig()
 		cfg.Dir = t.TempDir()

@@ -21,7 +21,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// commands are all that there are, but for cobra's own help.
+// commands returns all commands, except cobra's own help.
 func commands() []*cobra.Command {
 	var all []*cobra.Command
 	var walk func(*cobra.Command)
@@ -39,12 +39,12 @@ func commands() []*cobra.Command {
 	return all
 }
 
-// words are the command line of a command, without the program's name.
+// words returns the command line of a command, without the program's name.
 func words(c *cobra.Command) []string { return strings.Fields(c.CommandPath())[1:] }
 
 func isShell(c *cobra.Command) bool { return c.HasParent() && c.Parent().Name() == "completion" }
 
-// execute runs a command line in an empty directory's configuration and returns its exit code and what it printed.
+// execute runs a command line in an empty directory, and returns its exit code and output.
 func execute(t *testing.T, environ []string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -52,7 +52,7 @@ func execute(t *testing.T, environ []string, args ...string) (code int, out, err
 	return code, o.String(), e.String()
 }
 
-// Each command's help has an example, and each example is a command line that is understood.
+// The help of each command has an example, and each example is a valid command line.
 func TestEveryCommandHasAnExampleThatIsUnderstood(t *testing.T) {
 	for _, c := range commands() {
 		code, out, _ := execute(t, nil, append(words(c), "--help")...)
@@ -105,13 +105,13 @@ func understood(line string) error {
 	return nil
 }
 
-// A flag that is not there, an argument that does not belong there, a group by itself: exit code 2, with the command
-// that tells more.
+// An unknown flag, a surplus argument, and a group without a subcommand give exit code 2 and name the command that
+// explains more.
 func TestEveryCommandRefusesWrongUsage(t *testing.T) {
 	many := slices.Repeat([]string{"surplus"}, 9)
 	for _, c := range commands() {
 		lines := [][]string{append(words(c), "--no-such-flag")}
-		if !slices.Contains([]string{"publish", "feature"}, c.Name()) { // which take any number
+		if !slices.Contains([]string{"publish", "feature"}, c.Name()) { // these take any number
 			lines = append(lines, append(words(c), many...))
 		}
 		if c.HasSubCommands() {
@@ -130,10 +130,10 @@ func TestEveryCommandRefusesWrongUsage(t *testing.T) {
 	}
 }
 
-// deaf is an address where nobody listens.
+// deaf is an address at which no server listens.
 const deaf = "127.0.0.1:1"
 
-// Whatever needs somebody who is not there fails with exit code 1, and says who that is.
+// A command that needs an unavailable server fails with exit code 1 and names the server.
 func TestCommandsWithoutWhatTheyNeed(t *testing.T) {
 	away := []string{"--kafka", deaf, "--registry", deaf, "--http", deaf, "--pinot.controller", deaf, "--partitions", "4",
 		"--feed_store.cassandra.primary.hosts", deaf, "--dir", t.TempDir()}
@@ -160,7 +160,7 @@ func TestCommandsWithoutWhatTheyNeed(t *testing.T) {
 	}
 }
 
-// lastLines is what a command says at its end: all from "smartfeed:" on.
+// lastLines returns the end of a command's output: all from "smartfeed:" on.
 func lastLines(text string) string {
 	if i := strings.LastIndex(text, "smartfeed: "); i >= 0 {
 		return text[i:]
@@ -168,7 +168,7 @@ func lastLines(text string) string {
 	return text
 }
 
-// What a program may read is JSON with --json. Of a product that runs.
+// With --json, commands print JSON. Checked on a running product.
 func TestCommandsPrintJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
@@ -200,7 +200,7 @@ func TestCommandsPrintJSON(t *testing.T) {
 	}
 }
 
-// A store that the configuration does not have is wrong usage, and one that is being filled is left alone.
+// A store that is not configured is wrong usage. A store that is being filled is not refilled.
 func TestRefillIsOfAStoreThatNobodyFills(t *testing.T) {
 	s := start(t, testConfig(t.TempDir()))
 	for _, c := range []struct {
@@ -224,7 +224,7 @@ func TestRefillIsOfAStoreThatNobodyFills(t *testing.T) {
 	}
 }
 
-// Shells are offered groups, topics, sources, feeds and features, and no users.
+// Completion offers groups, topics, sources, feeds and features, but no users.
 func TestCompletions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
 	text := "generator: {feeds: {calm: {like: home}}, sources: [{name: trends, url: 'http://192.0.2.1/', timeout: 40ms, limit: 10}]}\n"
@@ -270,7 +270,7 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// The scripts are what the shells take, where they are.
+// The shells accept the completion scripts, if they are installed.
 func TestCompletionScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		t.Run(shell, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-// In a bash that has sourced the script, a tab after "process po" makes it "process pools".
+// In a bash that has sourced the script, a tab after "process po" completes to "process pools".
 func TestCompletionInBash(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -315,7 +315,8 @@ printf '%s\n' "${COMPREPLY[@]}"`)
 	}
 }
 
-// README says what the script needs beside bash, for as long as it does: cobra leaves a function to another package.
+// The README names the package that the bash script needs, as long as cobra's script calls a function of another
+// package.
 func TestReadmeSaysWhatCompletionNeeds(t *testing.T) {
 	_, script, _ := execute(t, nil, "completion", "bash")
 	text, err := os.ReadFile("../README.md")

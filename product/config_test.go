@@ -43,8 +43,8 @@ func TestActionsAreKeptForAWhile(t *testing.T) {
 	}
 }
 
-// A generator that others may have been before waits for as long as their visits may go on; with a broker of its own it is
-// the only one.
+// If another process may have been the generator before, the generator waits as long as that one's visits may last.
+// With an embedded broker it is the only one.
 func TestGeneratorsWaitForVisitsElsewhere(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.ServedTimeout = time.Second, 2*time.Second, 4*time.Second
@@ -57,7 +57,8 @@ func TestGeneratorsWaitForVisitsElsewhere(t *testing.T) {
 	}
 }
 
-// While another generation answered the partition may have been with another process, however long this one has had it.
+// While another generation was active, another process may have owned the partition, however long this one has owned
+// it.
 func TestAGenerationIsHereFromWhenItAnswers(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
 	for _, c := range []struct{ here, front, want time.Time }{{early, late, late}, {late, early, late}} {
@@ -67,7 +68,7 @@ func TestAGenerationIsHereFromWhenItAnswers(t *testing.T) {
 	}
 }
 
-// hereSince is a snapshot that knows this alone.
+// hereSince is a snapshot that only implements Since.
 type hereSince struct {
 	rows.Snapshot
 	at time.Time
@@ -98,7 +99,7 @@ func TestIDCommand(t *testing.T) {
 	}
 }
 
-// stacked is an error that prints a stack where its text is enough.
+// stacked is an error that formats with a stack, although its text is enough.
 type stacked struct{}
 
 func (stacked) Error() string              { return "disk full" }
@@ -129,7 +130,7 @@ func TestRenamed_EachNamesAKeyThatThereIs(t *testing.T) {
 	}
 }
 
-// A key that Kubernetes could set for a Service would be taken from there.
+// If Kubernetes could set a key's variable for a Service, the configuration would read it.
 func TestPaths_NoneIsAVariableOfAKubernetesService(t *testing.T) {
 	cfg := DefaultConfig()
 	for _, path := range config.Paths(&cfg) {

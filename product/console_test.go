@@ -23,8 +23,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/simulate"
 )
 
-// consoleEvents are a reader who follows an author of sixty pins, a person whose pool is weak but for its best, and people
-// who acted on many days.
+// consoleEvents returns a reader who follows an author of sixty pins, a person whose pool has low scores except for its
+// best, and people who acted on many days.
 func consoleEvents(now time.Time) []map[string]any {
 	var events []map[string]any
 	event := func(stream, verb, actor, object string, at time.Time, more map[string]any) {
@@ -64,7 +64,7 @@ func consoleEvents(now time.Time) []map[string]any {
 	return events
 }
 
-// get reads an answer of the API.
+// get reads a response of the API.
 func get[T any](s door, path string) (answer T) {
 	s.t.Helper()
 	res, err := http.Get(s.base + path)
@@ -88,33 +88,33 @@ func (l pinList) pins() []string {
 	return pins
 }
 
-// stateBody is what the console reads of feed/state.
+// stateBody is the part of feed/state that the console reads.
 type stateBody struct {
 	Affinities []struct{ Facet string }
 	Held       []struct{ Pin, Reason string }
 }
 
-// visitor is a person at the console of a product.
+// visitor is a person who uses the console of a product.
 type visitor struct {
 	*browser.Page
 	t *testing.T
 	s *started
 }
 
-// cards are the pins on the page, in their order.
+// cards returns the pins on the page, in order.
 func (v *visitor) cards() []string {
 	return browser.Eval[[]string](v.Page, "[...document.querySelectorAll('.card')].map((c) => c.dataset.pin)")
 }
 
-// view goes to a view by the link to it.
+// view follows the link to a view.
 func (v *visitor) view(name string) {
 	v.t.Helper()
 	v.Click(`nav a[href="#` + name + `"]`)
 	v.Wait(name+" is shown", "!document.querySelector('#view-"+name+"').hidden")
 }
 
-// TestBrowserConsole is a person at the console: what the page shows is what the API says, and what the person does has
-// its effect.
+// TestBrowserConsole uses the console like a person. The page shows what the API returns, and the person's actions take
+// effect.
 func TestBrowserConsole(t *testing.T) {
 	chromium := browser.Open(t)
 	cfg := testConfig(t.TempDir())
@@ -140,7 +140,7 @@ func TestBrowserConsole(t *testing.T) {
 		{"insights are plots and tables", (*visitor).readsInsights},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(&visitor{v.Page.For(t), t, s}) }) {
-			break // the next step begins where this one ends
+			break // the next step starts where this one ends
 		}
 	}
 	v.Check()
@@ -161,7 +161,7 @@ func (v *visitor) readsAll() {
 		v.Wait("the first of the older ones has the focus", fmt.Sprintf("document.activeElement.id === 'title-%d'", page.first))
 	}
 	v.Wait("that is all", "document.querySelector('#more').hidden && !document.querySelector('#end').hidden")
-	all := get[pinList](v.s.door(), "/v1/users/user:reader/feed?limit=100").pins() // nothing is new any more
+	all := get[pinList](v.s.door(), "/v1/users/user:reader/feed?limit=100").pins() // nothing is new anymore
 	if diff := cmp.Diff(all, v.cards()); diff != "" || len(all) != 60 {
 		v.t.Errorf("%d pins; the page differs from the API (-api +page):\n%s", len(all), diff)
 	}
@@ -210,11 +210,11 @@ func (v *visitor) seesANewPin() {
 	v.Wait("and is empty after a visit", waiting+" === undefined")
 }
 
-// clicks acts by the button of a card and by the link of its title.
+// clicks acts with the button of a card and with the link of its title.
 func (v *visitor) clicks() {
 	linked := browser.Eval[[]string](v.Page, "[...document.querySelectorAll('.card')].filter((c) => c.querySelector('h2 a')).map((c) => c.dataset.pin)")
 	first, second := linked[0], linked[1]
-	browser.Eval[bool](v.Page, "(document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); }), true)") // their addresses are nowhere
+	browser.Eval[bool](v.Page, "(document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); }), true)") // their targets do not exist
 	v.Click(".card[data-pin='" + first + "'] [data-verb=click]")
 	v.Wait("the button is pressed", "document.querySelector('.card[data-pin=\""+first+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
 	v.Click(".card[data-pin='" + second + "'] h2 a")
@@ -359,13 +359,13 @@ func (v *visitor) stopsAKind() {
 	}
 }
 
-// letters counts the dead letters in their topic.
+// letters returns the number of dead letters in their topic.
 func (v *visitor) letters() int {
 	return len(get[struct{ Letters []struct{ Retried bool } }](v.s.door(), "/v1/deadletters").Letters)
 }
 
 func quotedList(list []string) string {
-	text, _ := json.Marshal(list) // texts have JSON
+	text, _ := json.Marshal(list) // texts can always be encoded
 	return string(text)
 }
 
@@ -393,8 +393,8 @@ func (v *visitor) readsInsights() {
 	}
 }
 
-// TestBrowserConsoleCanBeUsedByAll looks at every view of a product in which people act, wide and on a phone, in the
-// light and in the dark. With SMARTFEED_SCREENSHOTS it leaves pictures for who looks for themselves.
+// TestBrowserConsoleCanBeUsedByAll checks the accessibility of every view, wide and on a phone, in light and dark mode,
+// while people act. With SMARTFEED_SCREENSHOTS it saves screenshots.
 func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
 	chromium := browser.Open(t)
 	cfg := testConfig(t.TempDir())
@@ -431,7 +431,7 @@ func TestBrowserConsoleCanBeUsedByAll(t *testing.T) {
 	}
 }
 
-// TestBrowserInterestsAreDecided is an operator who rejects a term at the console, and takes that back.
+// TestBrowserInterestsAreDecided is an operator who rejects a term in the console and reverts that.
 func TestBrowserInterestsAreDecided(t *testing.T) {
 	chromium := browser.Open(t)
 	s := start(t, testConfig(t.TempDir()))
@@ -466,7 +466,7 @@ func TestBrowserInterestsAreDecided(t *testing.T) {
 	p.Check()
 }
 
-// act loads a product and lets its people act until the test ends; first ada does something.
+// act loads a product and makes its people act until the test ends. First, ada does something.
 func (s *started) act(t *testing.T) {
 	t.Helper()
 	setup := topics.Setup{Kafka: s.kafka, Registry: s.registry(), Verbs: s.cfg.Verbs, Log: s.log}
@@ -501,8 +501,8 @@ func (s *started) act(t *testing.T) {
 	s.publish(acts...)
 }
 
-// With a product that asks its callers who they are, the console asks for a token; with that of a user it shows this
-// user's feed, and says what else would need another one.
+// If authentication is enabled, the console asks for a token. With a user's token it shows the user's feed, and names
+// what needs another token.
 func TestBrowserConsoleWithTokens(t *testing.T) {
 	chromium := browser.Open(t)
 	secret := filepath.Join(t.TempDir(), "token.secret")
@@ -530,7 +530,7 @@ func TestBrowserConsoleWithTokens(t *testing.T) {
 	}
 }
 
-// On servers of one's own the console is whole, too: groups are those of all processes, and what was chosen in them is told.
+// The console also works with separate processes: it shows the groups and the chosen items of all processes.
 func TestBrowserConsoleOfSeveralProcesses(t *testing.T) {
 	chromium := browser.Open(t)
 	broker := startBroker(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// likes are what a user is known to like, and all that is known of interests.
+// likes are the known likes of every user.
 type likes struct{ pins []schemas.PinID }
 
 func (l likes) Interests(context.Context, schemas.UserID, int) ([]schemas.UserInterest, error) {
@@ -31,7 +31,7 @@ func (likes) Engagement(context.Context, schemas.InterestID, int) ([]schemas.Sou
 	return nil, errors.ErrUnsupported
 }
 
-// shelf is a feed store's cards; err is what it fails with.
+// shelf is a feed store with cards; err is its error.
 type shelf struct {
 	cards map[schemas.PinID]schemas.Card
 	err   error
@@ -41,7 +41,7 @@ func (s shelf) Cards(context.Context, []schemas.PinID) (map[schemas.PinID]schema
 	return s.cards, s.err
 }
 
-// What was liked so long ago that its pin's rows have forgotten it is no evidence any more once the pin is gone.
+// A pin that was liked so long ago that its rows no longer include the deletion is no evidence after its deletion.
 func TestPinsThatAreGoneAreNoEvidence(t *testing.T) {
 	card := func(author schemas.UserID, deleted bool) schemas.Card {
 		return schemas.Card{PinVersion: schemas.PinVersion{Facets: schemas.Facets{Author: author}, Deleted: deleted}}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// healthy says whether the doctor finds nothing to say of a product that runs.
+// healthy reports whether the doctor finds no problem in a running product.
 func (s *started) healthy() bool {
 	s.t.Helper()
-	out, err := s.run("doctor", "--json", "--timeout", "30s") // the process tells its directory
+	out, err := s.run("doctor", "--json", "--timeout", "30s") // the process reports its directory
 	var report struct {
 		Problems int
 		Checks   []struct{ Name, Level string }
@@ -23,7 +23,7 @@ func (s *started) healthy() bool {
 		seen[c.Name] = c.Level
 	}
 	if seen["directory"] == "warning" && strings.Contains(out, "is in memory (tmpfs)") {
-		seen["directory"] = "ok" // for a test, it is
+		seen["directory"] = "ok" // acceptable in a test
 	}
 	if !strings.Contains(out, s.cfg.Dir) {
 		s.t.Fatalf("the directory %s of the process is not looked at: %s", s.cfg.Dir, out)

@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// minted has the command make a token.
+// minted creates a token with the command.
 func minted(t *testing.T, secret string, args ...string) string {
 	t.Helper()
 	out, err := runCommand(t.Context(), append([]string{"token", "--auth.secret_file", secret}, args...)...)
@@ -24,17 +24,17 @@ func minted(t *testing.T, secret string, args ...string) string {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	return lines[len(lines)-1] // before it stands that a secret was made
+	return lines[len(lines)-1] // the lines before it say that a secret was created
 }
 
-// with asks a path with a token, and returns the code.
+// with sends a request with a token and returns the status code.
 func (s *started) with(token, path string) int {
 	s.t.Helper()
 	res, _ := getAs(s.t, token, s.url(path))
 	return res.StatusCode
 }
 
-// getAs asks an address with a token.
+// getAs sends a request to a URL with a token.
 func getAs(t *testing.T, token, url string) (res *http.Response, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -53,7 +53,7 @@ func getAs(t *testing.T, token, url string) (res *http.Response, body string) {
 	return res, string(text)
 }
 
-// With a secret, callers are asked who they are; commands say so, too, and metrics are for operators, or at the admin address.
+// With a secret, callers and commands must authenticate. Metrics are for operators, or at the admin address.
 func TestCallersAreAsked(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "token.secret")
@@ -93,7 +93,7 @@ func TestCallersAreAsked(t *testing.T) {
 	s.askedByCommands(operator)
 }
 
-// askedByCommands has a command ask with a token from each place where one can be, and with none.
+// askedByCommands runs a command with a token from each possible place, and with none.
 func (s *started) askedByCommands(token string) {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "token")
@@ -118,7 +118,7 @@ func (s *started) askedByCommands(token string) {
 	}
 }
 
-// Processes of their own, over TLS, prove to one another who they are; one with another secret gets nothing.
+// Separate processes authenticate to each other over TLS. One with another secret gets no answer.
 func TestPeersProveThemselves(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made")
@@ -217,7 +217,7 @@ func TestTokenCommandRefuses(t *testing.T) {
 	}
 }
 
-// Addresses that others reach are refused where nobody is asked.
+// Addresses that others can reach are rejected without authentication.
 func TestOpenDoorsAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

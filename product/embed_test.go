@@ -11,8 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-// A program that has the product in it reaches its server however that is configured: over TLS, as the caller of the
-// configuration or as another.
+// An embedding program reaches its server with every configuration: over TLS, as the configured caller or as another.
 func TestClientAsksItsOwnServer(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made")

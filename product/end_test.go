@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/api"
 )
 
-// A process that is told to end does, and names what holds it up.
+// A process that is asked to stop does so, and names what delays it.
 func TestEndWithin(t *testing.T) {
 	states := []processors.PartState{
 		{Name: "http", Condition: processors.Ended},
@@ -25,7 +25,7 @@ func TestEndWithin(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended, came := make(chan error, 1), make(chan error, 1)
 		go func() { came <- endWithin(ctx, time.Minute, ended, why) }()
-		time.Sleep(time.Hour) // nobody has told it to end
+		time.Sleep(time.Hour) // it was not asked to stop
 		select {
 		case err := <-came:
 			t.Fatalf("ended by itself: %v", err)
@@ -51,7 +51,8 @@ func TestEndWithin(t *testing.T) {
 	}
 }
 
-// The longest that requests may have to end, and what they leave as long again, fit into the time that the process has for it.
+// The maximum time that requests have to finish, and what they leave for as long again, fit into the shutdown time of
+// the process.
 func TestRequestsHaveTimeToEnd(t *testing.T) {
 	const closes = 5 * time.Second // of stores and the broker
 	if sum := 2*api.MaxShutdownTimeout + closes; sum > EndTimeout {
@@ -67,7 +68,8 @@ func TestRequestsHaveTimeToEnd(t *testing.T) {
 	}
 }
 
-// Requests under way need the stores, the groups and the topics that are held whole: all of them stay until the last is answered.
+// Requests in flight need the stores, the groups and the global tables. All of these stay until the last request is
+// answered.
 func TestRequestsEndBeforeWhatTheyNeed(t *testing.T) {
 	p, err := openProduct(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
-// replaceDir puts a copy of a directory in the place of another.
+// replaceDir replaces a directory with a copy of another.
 func replaceDir(t *testing.T, dir, with string) {
 	t.Helper()
 	if err := os.RemoveAll(dir); err != nil {
@@ -35,8 +35,8 @@ func (s *started) eraseUsersAgain(args ...string) (done operate.ErasedAgain) {
 	return done
 }
 
-// A copy of the whole directory from before an erasure brings the user back; the list of erased users, which was kept apart
-// from it, erases them again.
+// Restoring a copy of the whole directory from before an erasure restores the user. The list of erased users, which was
+// stored separately, erases them again.
 func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -71,7 +71,7 @@ func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
 		t.Errorf("erase again after a restore: %+v, want one user, who was restored", done)
 	}
 	s.door().checkErased()
-	for _, args := range [][]string{{list}, nil} { // without a file: those whom the brokers have
+	for _, args := range [][]string{{list}, nil} { // without a file: the users that the brokers have
 		if done := s.eraseUsersAgain(args...); done.Users != 1 || done.Restored != 0 {
 			t.Errorf("erase again %v, once more: %+v, want one user, who was not restored", args, done)
 		}

@@ -19,13 +19,14 @@ import (
 	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
-// erased is who is erased in these tests. Whatever else names the user or one of their pins begins with one of these.
+// erased is the erased user of these tests. Everything else that names the user or one of their pins starts with one of
+// these.
 const (
 	erased     = "user:gone"
 	erasedPins = "pin:gone-"
 )
 
-// story writes events with ids and times of their own.
+// story collects events and gives them ids and times.
 type story struct {
 	events []map[string]any
 	now    time.Time
@@ -40,7 +41,8 @@ func (s *story) tell(stream, actor, verb, object string, more map[string]any) {
 	s.events = append(s.events, e)
 }
 
-// lifeOfAUser is somebody with a profile, pins, people on both sides of every kind of edge, live and dead, and actions.
+// lifeOfAUser returns the events of a user with a profile, pins, actions, and users on both sides of every kind of
+// edge, live and deleted.
 func lifeOfAUser(now time.Time) []map[string]any {
 	s := &story{now: now.Add(-time.Hour)}
 	s.tell("users", erased, "update", erased, map[string]any{"interests": []string{"interest:tea"}})
@@ -71,17 +73,17 @@ func lifeOfAUser(now time.Time) []map[string]any {
 		s.tell("actions", "user:reader", "save", fmt.Sprint(erasedPins, n), save)
 		s.tell("actions", "user:reader", "save", fmt.Sprint("pin:other-", n), save)
 	}
-	for n := range 12 { // of authors whom the user cares for, and never followed
+	for n := range 12 { // of authors for whom the user has an affinity and whom the user never followed
 		pin := fmt.Sprint("pin:other-stranger-", n)
 		s.tell("pins", fmt.Sprint("user:stranger-", n), "create", pin, nil)
-		for range 2 { // one alone has faded too far for another weight
+		for range 2 { // a single action has decayed too far for another weight
 			s.tell("actions", erased, "save", pin, nil)
 		}
 	}
 	return s.events
 }
 
-// get returns the body of an answer.
+// get returns the body of a response.
 func (s door) get(path string) string {
 	s.t.Helper()
 	res, err := http.Get(s.base + path)
@@ -96,7 +98,7 @@ func (s door) get(path string) string {
 	return string(text)
 }
 
-// show asks for everything that showed the erased user or their pins before the erasure, and returns what does.
+// show requests everything that showed the erased user or their pins before the erasure, and returns what still does.
 func (s door) show() (shown []string) {
 	s.t.Helper()
 	ask := func(path string, hints ...string) {
@@ -115,7 +117,7 @@ func (s door) show() (shown []string) {
 	} {
 		ask(path, erased, erasedPins)
 	}
-	// What the user would see: items of others.
+	// What the user saw: items of others.
 	for _, path := range []string{
 		"/v1/users/" + erased + "/feed?limit=100", "/v1/users/" + erased + "/pools?source=following&limit=1000",
 		"/v1/users/" + erased + "/pools?source=related&limit=1000",
@@ -127,7 +129,7 @@ func (s door) show() (shown []string) {
 	return shown
 }
 
-// checkErased holds that nothing shows the user, and that the others are there.
+// checkErased checks that nothing shows the user, and that the others are still there.
 func (s door) checkErased() {
 	s.t.Helper()
 	for _, shown := range s.show() {
@@ -145,7 +147,8 @@ func (s door) checkErased() {
 			s.t.Errorf("%s: no %s in %.500s", path, want, text)
 		}
 	}
-	// A candidate of related that is not swept yet still names its author; without one the card says that the pin is deleted.
+	// A candidate of related that has not been swept still names its author. Without one, the card says that the pin is
+	// deleted.
 	why := s.get("/v1/users/user:reader/feed/why?pin=" + erasedPins + "1")
 	if !strings.Contains(why, `"reason":"deleted"`) && !strings.Contains(why, `"reason":"author_gone"`) {
 		s.t.Errorf("why: neither the pin nor its author is deleted in %.500s", why)
@@ -153,7 +156,7 @@ func (s door) checkErased() {
 	s.checkFeaturesOfNobody()
 }
 
-// checkFeaturesOfNobody asks for the features of the user, alone and in a pair.
+// checkFeaturesOfNobody requests the features of the user, alone and in a pair.
 func (s door) checkFeaturesOfNobody() {
 	s.t.Helper()
 	res, err := http.Post(s.base+"/v1/features", "application/json", strings.NewReader(
@@ -217,7 +220,7 @@ func (s *started) tracesIn(groups ...string) map[string]int {
 	return found
 }
 
-// logsThatName returns the topics that have records with the user's id, tables left out.
+// logsThatName returns the topics with records that contain the user's id, except tables.
 func (s *started) logsThatName(user string) (names []string) {
 	s.t.Helper()
 	for _, topic := range topics.Catalogue(topics.Profile{Embedded: true}) {
@@ -245,7 +248,7 @@ func (s *started) logsThatName(user string) (names []string) {
 	return names
 }
 
-// failToRead publishes an action of the user's that waits among the dead letters.
+// failToRead publishes an action of the user that becomes a dead letter.
 func (s *started) failToRead() {
 	s.t.Helper()
 	dance := &schemas.ActionEvent{Event: schemas.Event{
@@ -257,7 +260,7 @@ func (s *started) failToRead() {
 	s.door().becomes("actions/objects/verb-unknown-verb-known-are-click", schemas.RetryWaiting)
 }
 
-// checkRemains holds that every log and every group's rows that have the user are named.
+// checkRemains checks that the list names every topic and every group whose rows still contain the user.
 func (s *started) checkRemains(list []operate.Remain) {
 	s.t.Helper()
 	where := map[string]bool{}
@@ -287,7 +290,7 @@ func (s *started) checkRemains(list []operate.Remain) {
 	}
 }
 
-// sweepPools has the timers fire that are due within two days, which sweep the pools of others.
+// sweepPools fires the timers that are due within two days, which sweep the pools of others.
 func (s *started) sweepPools() {
 	s.t.Helper()
 	client, err := s.kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -306,8 +309,9 @@ func (s *started) sweepPools() {
 	}
 }
 
-// mayRemain says of a trace whether it is one that an erasure leaves: that the user is gone; frozen items of others, hidden; what
-// others cared for, until it is sent next; pins that were last saved to a board; that the user saw a pin, for interests.attribution_window.
+// mayRemain reports whether an erasure leaves a trace: that the user is deleted; hidden items in the materialized feeds
+// of others; affinities of others, until they are sent next; pins that were last saved to a board; that the user saw a
+// pin, for interests.attribution_window.
 func mayRemain(trace string) bool {
 	return trace == `actors-table: "user:gone" "u"` ||
 		strings.HasPrefix(trace, `pools-table: "user:`) && !strings.Contains(trace, erased) && slices.Contains([]string{`"a"`, `"e"`}, trace[len(trace)-3:]) ||
@@ -346,7 +350,7 @@ func testErase(t *testing.T, cfg Config) {
 	s := start(t, cfg)
 	s.publish(lifeOfAUser(time.Now())...)
 	s.failToRead()
-	s.door().show() // visits: frozen feeds have the pins
+	s.door().show() // visits: materialized feeds have the pins
 	if shown := s.door().show(); len(shown) < 10 {
 		t.Fatalf("before the erasure only %v", shown)
 	}
@@ -376,7 +380,7 @@ func testErase(t *testing.T, cfg Config) {
 	s.eraseAgain()
 }
 
-// eraseAgain erases who is gone, after new events of theirs, and who never was.
+// eraseAgain erases the deleted user, after new events of that user, and a user who never existed.
 func (s *started) eraseAgain() {
 	s.t.Helper()
 	late := &story{now: time.Now()}
@@ -413,7 +417,8 @@ func TestEraseSaysThatTheBrokersAreAway(t *testing.T) {
 	}
 }
 
-// The embedded store deletes whole days, by sweeps; Pinot whole segments, which its controller looks at now and then.
+// The embedded store deletes whole days, by sweeps. Pinot deletes whole segments, which its controller checks
+// periodically.
 func TestErasedActionsRemainUntilTheirStoreHasDeletedThem(t *testing.T) {
 	embedded, withPinot := DefaultConfig(), DefaultConfig()
 	embedded.Feature.SweepEvery = 3 * time.Hour
@@ -424,7 +429,8 @@ func TestErasedActionsRemainUntilTheirStoreHasDeletedThem(t *testing.T) {
 	}{
 		{&embedded, "in the night", "the embedded feature store", "2026-02-27 00:10", "2026-03-04 03:00"},
 		{&embedded, "when it may be of the next day", "the embedded feature store", "2026-02-27 23:57", "2026-03-05 03:00"},
-		// 5 minutes ahead, 2 hours in an open segment, 4 days, 6 hours until it is seen, 7 days as a file, 6 hours again.
+		// 5 minutes ahead, 2 hours in an open segment, 4 days, 6 hours until the check, 7 days as a file, 6 hours
+		// again.
 		{&withPinot, "in the night", "Pinot", "2026-02-27 00:10", "2026-03-10 14:15"},
 	} {
 		now, err := time.Parse("2006-01-02 15:04", c.now)
@@ -438,7 +444,7 @@ func TestErasedActionsRemainUntilTheirStoreHasDeletedThem(t *testing.T) {
 	}
 }
 
-// The delete is acknowledged, and the program is killed again and again while it has its effect.
+// The delete is acknowledged, and the program is killed again and again while it processes the delete.
 func TestEraseKilledInTheMiddle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
@@ -451,7 +457,7 @@ func TestEraseKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// eraseKilled says whether there was something left to erase when the program was killed for the last time.
+// eraseKilled reports whether something was left to erase at the last kill.
 func eraseKilled(t *testing.T) bool {
 	t.Helper()
 	c := newChild(t, t.TempDir())

@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-// The whole pipeline in a program of its own, with a rule that is a function. examples/embedded has more.
+// The whole pipeline in another program, with a rule that is a function. examples/embedded has more.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {
@@ -25,7 +25,7 @@ func ExampleOpen() {
 	defer os.RemoveAll(dir)
 	cfg := product.DefaultConfig()
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
-	cfg.Feed.GeneratorTimeout, cfg.Feed.ServedTimeout = 10*time.Second, 10*time.Second // on however busy a machine
+	cfg.Feed.GeneratorTimeout, cfg.Feed.ServedTimeout = 10*time.Second, 10*time.Second // for busy machines
 	own := pools.Own{Admit: func(_ schemas.UserID, _ string, c rules.Candidate) bool { return c.Author != "user:mallory" }}
 
 	ctx, stop := context.WithCancel(context.Background())
@@ -50,7 +50,7 @@ func ExampleOpen() {
 	// Output: pin:tea
 }
 
-// shown has ada follow two people who pin something, and prints what she is shown.
+// shown makes ada follow two people who create pins, and prints the feed of ada.
 func shown(ctx context.Context, p *product.Product) error {
 	if err := p.Ready(ctx); err != nil {
 		return err

@@ -24,13 +24,13 @@ import (
 
 var errBroken = errors.New("broken by the test")
 
-// breakable is a part that a test can have fail until it is mended.
+// breakable is a part that a test can make fail until it is repaired.
 type breakable struct {
 	run func(context.Context) error
 
 	mu     sync.Mutex
 	broken bool
-	end    context.CancelFunc // of the Run under way
+	end    context.CancelFunc // of the running Run
 }
 
 func (b *breakable) Run(ctx context.Context) error {
@@ -46,7 +46,7 @@ func (b *breakable) Run(ctx context.Context) error {
 	return err
 }
 
-// begin keeps what ends a Run, and says whether it is broken.
+// begin stores the function that stops a Run, and reports whether the part is broken.
 func (b *breakable) begin(end context.CancelFunc) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,7 +63,7 @@ func (b *breakable) set(broken bool) {
 	}
 }
 
-// faulty is a product of one role whose parts, brokers and registry can be taken away.
+// faulty is a product of one role whose parts, brokers and registry can be made unavailable.
 type faulty struct {
 	*started
 	parts    map[string]*breakable
@@ -71,10 +71,10 @@ type faulty struct {
 	registry *httptest.Server
 }
 
-// dialTimeout is what clients give a host that does not answer, where nothing else dials for them.
+// dialTimeout is the clients' timeout for a host that does not respond, if they dial themselves.
 const dialTimeout = 5 * time.Second
 
-// dialled has the clients of Kafka that are made from here on go through a net.
+// dialled makes later Kafka clients use a fault-injecting network.
 func dialled(n *faultnet.Net) opener {
 	return func(p *product, _ context.Context) error {
 		p.kafka.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -86,7 +86,7 @@ func dialled(n *faultnet.Net) opener {
 	}
 }
 
-// startFaulty starts pieces, of which the first two end with whatever knows the brokers; embedded ones are the first alone.
+// startFaulty starts pieces. The brokers are known after the first two; after the first alone if they are embedded.
 func startFaulty(t *testing.T, pieces []opener, change func(*Config)) *faulty {
 	t.Helper()
 	broker := startBroker(t)
@@ -104,7 +104,7 @@ func startFaulty(t *testing.T, pieces []opener, change func(*Config)) *faulty {
 	return f
 }
 
-// wrap has every part be one that can be broken.
+// wrap makes every part breakable.
 func (f *faulty) wrap(p *product, _ context.Context) error {
 	for i := range p.parts {
 		b := &breakable{run: p.parts[i].Run}
@@ -114,7 +114,7 @@ func (f *faulty) wrap(p *product, _ context.Context) error {
 	return nil
 }
 
-// lack is what /readyz says, and its status.
+// lack returns the response and status of /readyz.
 func (f *faulty) lack() (int, []api.Lack) {
 	f.t.Helper()
 	res, err := http.Get(f.url("/readyz"))
@@ -135,7 +135,7 @@ func (f *faulty) lack() (int, []api.Lack) {
 	return res.StatusCode, answer.Parts
 }
 
-// awaitLack waits until /readyz answers with a status, and names a part in a state (none: "").
+// awaitLack waits until /readyz responds with a status and names a part in a state ("": no part).
 func (f *faulty) awaitLack(status int, part, state string) {
 	f.t.Helper()
 	var got []api.Lack
@@ -152,21 +152,21 @@ func (f *faulty) awaitLack(status int, part, state string) {
 	})
 }
 
-// Whatever a role cannot do its work without is named by /readyz while it is away, and is no more when it is back.
+// /readyz names whatever a role needs while it is unavailable, and no longer after it has recovered.
 func TestReadyzNamesWhatIsAway(t *testing.T) {
 	nobody := []string{"127.0.0.1:1"}
 	for role, c := range map[string]struct {
 		pieces []opener
 		change func(*Config)
 		parts  []string
-		lacks  string // the part that is unreachable all the time; "": none
+		lacks  string // the part that is always unreachable; "": none
 	}{
 		"process": {
 			pieces: processing(topics.RowGroups()), change: func(*Config) {},
 			parts: append(topics.RowGroups(), topics.UsersDeleted, topics.InterestDecisions, topics.RecentsPulled, topics.HotPins, topics.Generations),
 		},
 		"serve": {
-			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers, c.Pinot.Controller = nobody, nobody[0] }, // features are missing in answers, which is no reason for none
+			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers, c.Pinot.Controller = nobody, nobody[0] }, // features are missing in answers, but the process is ready
 			parts: []string{topics.UsersDeleted, topics.InterestDecisions, topics.Generations, topics.Features, topics.FeatureFiles, topics.Insights, "feature-definitions", "feature-lateness", "materialize"},
 		},
 		"serve without a feed store": {
@@ -194,7 +194,7 @@ func TestReadyzNamesWhatIsAway(t *testing.T) {
 				f.awaitLack(200, "", "")
 			}
 			calm()
-			f.registry.Close() // what the schemas are that there are was read at the start
+			f.registry.Close() // the schemas were read at the start
 			for _, part := range c.parts {
 				f.parts[part].set(true)
 				f.awaitLack(503, part, "waiting")
@@ -212,13 +212,13 @@ func TestReadyzNamesWhatIsAway(t *testing.T) {
 	}
 }
 
-// The broker of dev is a part of it.
+// The broker of dev is one of its parts.
 func TestReadyzOfDevNamesWhatIsAway(t *testing.T) {
 	t.Parallel()
 	f := &faulty{parts: map[string]*breakable{}}
 	f.started = startPieces(t, testConfig(t.TempDir()), append(everything(), f.wrap))
 	for part, b := range f.parts {
-		if part == "http" { // nobody can ask then
+		if part == "http" { // then nothing can be requested
 			continue
 		}
 		b.set(true)

@@ -21,8 +21,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// The numbers of features, all of them on one machine with everything in one process: the broker, the groups, the server
-// and those who ask it. `make bench-features` runs them, and beside them what the store does with nobody around it.
+// Benchmarks of features on one machine, with everything in one process: the broker, the groups, the server and its
+// clients. `make bench-features` runs them, and with them the benchmarks of the store alone.
 
 const (
 	benchUsers   = 500
@@ -30,15 +30,15 @@ const (
 	benchPins    = 1000
 )
 
-// benchProduct is a product with users who have done something.
+// benchProduct is a product with users who have acted.
 type benchProduct struct {
 	*product
 	b      testing.TB
 	client *http.Client
 	events atomic.Int64
 
-	refused atomic.Int64 // answers since they were last reported
-	failed  sync.Once    // says what the first answer lacked that was not as it should be: thousands may be like it
+	refused atomic.Int64 // answers since the last report
+	failed  sync.Once    // reports the first unexpected answer: thousands may be like it
 }
 
 func startBench(b *testing.B) *benchProduct {
@@ -60,7 +60,7 @@ func startBench(b *testing.B) *benchProduct {
 	if !p.awaitReady(b.Context()) {
 		b.Fatal("not ready")
 	}
-	// Who asks wants no gzip, as one would who is in the same data centre.
+	// The client wants no gzip, like one in the same data center.
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
 	return &benchProduct{product: p, b: b, client: client}
 }
@@ -91,7 +91,7 @@ func (p *benchProduct) event(actor schemas.UserID, verb schemas.Verb, object str
 	return schemas.Event{ID: fmt.Sprint("bench-", p.events.Add(1)), Time: schemas.MicrosOf(at), Actor: actor, Verb: verb, Object: schemas.ID(object)}
 }
 
-// publish returns how long it took until all was a feature, when everything else that comes of it is done, too.
+// publish returns how long it took until all actions were in features and everything else was processed, too.
 func (p *benchProduct) publish(lines []schemas.Line) time.Duration {
 	p.b.Helper()
 	start := time.Now()
@@ -111,8 +111,8 @@ func (p *benchProduct) publish(lines []schemas.Line) time.Duration {
 	return took
 }
 
-// ask posts to /v1/features and returns how long the whole answer took. Where others use the machine, too, a burst of
-// questions meets the limit of those under way: what is refused is counted, and is no answer.
+// ask posts to /v1/features and returns how long the whole response took. If others use the machine, too, a burst may
+// exceed the limit of requests in flight. Rejected requests are counted, and are not answers.
 func (p *benchProduct) ask(body []byte) (took time.Duration, answer []byte) {
 	start := time.Now()
 	res, err := p.client.Post("http://"+p.server.Addr()+"/v1/features", "application/json", bytes.NewReader(body))
@@ -141,7 +141,8 @@ func request(b testing.TB, req feature.Request) []byte {
 	return body
 }
 
-// atRate asks n times at so many a second, whether or not the answers before have come, and returns how long each answer took.
+// atRate sends n requests at the given rate per second, whether or not earlier ones have been answered. It returns how
+// long each answer took.
 func (p *benchProduct) atRate(rate, n int, body func(i int) []byte) []time.Duration {
 	const refused = -1
 	took := make([]time.Duration, n)
@@ -162,7 +163,7 @@ func (p *benchProduct) atRate(rate, n int, body func(i int) []byte) []time.Durat
 	return took
 }
 
-// usedCPU is what the process has used of its processors, which other programs change less than how long something takes.
+// usedCPU returns the CPU time of the process, which other programs affect less than elapsed time.
 func usedCPU(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
@@ -178,7 +179,7 @@ func (p *benchProduct) report(b *testing.B, took []time.Duration) {
 	b.ReportMetric(float64(p.refused.Swap(0)), "refused")
 	b.ReportMetric(milliseconds(took[len(took)/2]), "p50-ms")
 	b.ReportMetric(milliseconds(took[len(took)*99/100]), "p99-ms")
-	b.ReportMetric(0, "ns/op") // of the whole run: says nothing
+	b.ReportMetric(0, "ns/op") // the time of the whole run is meaningless
 }
 
 func BenchmarkFeatures(b *testing.B) {
@@ -200,7 +201,7 @@ func BenchmarkFeatures(b *testing.B) {
 	used := usedCPU(b) - began
 	b.Run("recording, to the last feature", func(b *testing.B) {
 		b.ReportMetric(float64(len(lines))/recorded.Seconds(), "actions/s")
-		b.ReportMetric(used.Seconds()/float64(len(lines))*1e6, "CPU-s/M") // of everything that comes of the actions
+		b.ReportMetric(used.Seconds()/float64(len(lines))*1e6, "CPU-s/M") // of everything that results from the actions
 		b.ReportMetric(0, "ns/op")
 	})
 	ten := []string{"interests_24h", "authors_24h", "top_interests_96h", "verbs_1h", "actions_per_hour_24h", "pins_24h", "last_actions", "last_hides", "taste_24h", "taste_6h"}
@@ -225,7 +226,7 @@ func BenchmarkFeatures(b *testing.B) {
 	b.Run("action to feature, at 1000 actions a second", func(b *testing.B) { p.freshness(b) })
 }
 
-// capacity asks as fast as eight clients can, for some seconds.
+// capacity sends requests as fast as eight clients can, for some seconds.
 func (p *benchProduct) capacity(b *testing.B, body func(i int) []byte) {
 	const clients, lasts = 8, 3 * time.Second
 	bodies := make([][]byte, benchUsers)
@@ -250,7 +251,7 @@ func (p *benchProduct) capacity(b *testing.B, body func(i int) []byte) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// freshness publishes at a rate, and of some actions measures when their user's feature has them.
+// freshness publishes at a rate, and measures for some actions when they are visible in a feature of their user.
 func (p *benchProduct) freshness(b *testing.B) {
 	const rate, lasts, probes = 1000, 4, 200
 	stop := make(chan struct{})

@@ -28,7 +28,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// publish posts events, one JSON object a line, and waits until all is worked off.
+// publish posts events, one JSON object per line, and waits until all are processed.
 func (s *started) publish(events ...map[string]any) {
 	s.t.Helper()
 	var body bytes.Buffer
@@ -51,7 +51,7 @@ func (s *started) publish(events ...map[string]any) {
 	}
 }
 
-// liking are a few pins with embeddings and attributes, users with embeddings, and what they did to them.
+// liking returns a few pins with embeddings and attributes, users with embeddings, and the users' actions on the pins.
 func liking(at time.Time) []map[string]any {
 	var events []map[string]any
 	event := func(stream, verb, actor, object string, at time.Time, more map[string]any) {
@@ -80,7 +80,7 @@ func liking(at time.Time) []map[string]any {
 	return events
 }
 
-// What is answered is logged, filed once, and computed again to the same values; a late action is told apart.
+// Answers are logged, filed once, and recomputed to the same values. A late action is told apart.
 func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
@@ -129,11 +129,11 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 		t.Errorf("%d features were logged, want %d", len(drifts), len(names))
 	}
 
-	// An action of a moment before, which only comes now: what was answered was right at its time.
+	// An action that happened a moment ago arrives only now: the answers were right at their time.
 	s.publish(map[string]any{
 		"stream": "actions", "verb": "save", "actor": "user:0", "object": "pin:4", "id": "late", "time": at.Add(-time.Second).Format(time.RFC3339Nano),
 	})
-	untouched := []string{"pin_impressions_24h", "pair_price"} // by that action
+	untouched := []string{"pin_impressions_24h", "pair_price"} // not changed by that action
 	for _, d := range s.verify() {
 		if d.Late == 0 && !slices.Contains(untouched, d.Feature) || d.Bad() > 0 {
 			t.Errorf("%+v: want a late value, and none that differs otherwise", d)
@@ -162,7 +162,7 @@ func TestWhatIsAnsweredIsLoggedFiledAndVerified(t *testing.T) {
 	}
 }
 
-// With actions in Pinot, features of users come from there, and the embedded store holds what is known of pins alone.
+// With actions in Pinot, features of users come from there. The embedded store holds only the data of pins.
 func TestActionsAreInPinotAlone(t *testing.T) {
 	t.Parallel()
 	pinot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -201,14 +201,14 @@ features:
 	}
 }
 
-// pinotThat is a Pinot that does what it is told to: well, down, slow, partial.
+// pinotThat returns a fake Pinot that behaves as told: well, down, slow, partial.
 func pinotThat(t *testing.T, does *atomic.Value) string {
 	t.Helper()
 	answer := func(w http.ResponseWriter, responded int) {
 		fmt.Fprintf(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":2,"numServersResponded":%d}`, responded)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the caller goes
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the caller cancels
 		switch does.Load() {
 		case "well":
 			answer(w, 2)
@@ -224,8 +224,9 @@ func pinotThat(t *testing.T, does *atomic.Value) string {
 	return server.URL
 }
 
-// While the store of features is down, slow, or answers in part, feeds are as they were, every answer of features says what
-// it lacks and why, the store is left alone and found again, and nothing piles up. (Not parallel: it counts goroutines.)
+// While the feature store is down, slow, or answers in part, feeds are unchanged and every features answer says what is
+// missing and why. The circuit breaker opens and closes again, and nothing piles up. (Not parallel: it counts
+// goroutines.)
 func TestTheFeedGoesOnWithoutTheFeatureStore(t *testing.T) {
 	var does atomic.Value
 	does.Store("well")
@@ -248,7 +249,7 @@ func TestTheFeedGoesOnWithoutTheFeatureStore(t *testing.T) {
 		opened, said := false, map[string]bool{}
 		for range 20 {
 			value, degraded := s.askAll()
-			if value != "null" || degraded != "store" && degraded != "deadline" { // store while it is left alone, deadline on a busy machine
+			if value != "null" || degraded != "store" && degraded != "deadline" { // store while the breaker is open, deadline on a busy machine
 				t.Errorf("%s: got %s, degraded %q", fault, value, degraded)
 			}
 			said[degraded] = true
@@ -271,7 +272,7 @@ func TestTheFeedGoesOnWithoutTheFeatureStore(t *testing.T) {
 	}
 }
 
-// feedOf visits, and wants items and nothing degraded.
+// feedOf visits, and expects items and an answer that is not degraded.
 func (s *started) feedOf(user string) {
 	s.t.Helper()
 	res, err := http.Get(s.url("/v1/users/" + user + "/feed?limit=2"))
@@ -288,7 +289,7 @@ func (s *started) feedOf(user string) {
 	}
 }
 
-// askAll asks for the feature all of user:0, and returns its value and what is degraded.
+// askAll requests the feature all of user:0, and returns its value and the degraded reasons.
 func (s *started) askAll() (value, degraded string) {
 	s.t.Helper()
 	res, err := http.Post(s.url("/v1/features"), "application/json", strings.NewReader(`{"features":["all"],"users":["user:0"]}`))
@@ -309,7 +310,7 @@ func (s *started) askAll() (value, degraded string) {
 	return string(answer.Values["user:0"]["all"]), strings.Join(answer.Degraded, " ")
 }
 
-// featuresAreWell asks until the answer lacks nothing: on a busy machine the deadline may pass now and then.
+// featuresAreWell sends requests until an answer is complete: on a busy machine the deadline may pass occasionally.
 func (s *started) featuresAreWell() {
 	s.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
@@ -340,7 +341,7 @@ func (s *started) metric(name string) string {
 	return value
 }
 
-// define writes a file of definitions.
+// define writes a definitions file.
 func define(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -361,12 +362,12 @@ func (s *started) verify() []featurelog.Drift {
 	return drifts
 }
 
-// copying is a Pinot whose servers have taken all actions, or none. They stand before the marker behind the last action: they
-// never pass markers.
+// copying is a fake Pinot whose servers have ingested all actions, or none. Their offsets stay before the marker after
+// the last action, because they never pass markers.
 type copying struct {
 	url  string
 	done atomic.Bool
-	log  atomic.Pointer[topics.Log] // of the product, once there is one
+	log  atomic.Pointer[topics.Log] // of the product, once it exists
 }
 
 func newCopying(t *testing.T) *copying {
@@ -383,7 +384,7 @@ func newCopying(t *testing.T) *copying {
 			return
 		}
 		ends, err := log.Ends(r.Context(), topics.ActionsEnriched)
-		if r.Context().Err() != nil { // who asked waits no longer
+		if r.Context().Err() != nil { // the caller no longer waits
 			return
 		}
 		if err != nil {
@@ -405,8 +406,8 @@ func newCopying(t *testing.T) *copying {
 	return c
 }
 
-// While Pinot does not take actions, nobody who waits is told that they had their effect, and the gauge of freshness grows;
-// when it has them, both end.
+// While Pinot does not ingest actions, wait does not return and the freshness gauge grows. Both end when Pinot has the
+// actions.
 func TestActionsAreWaitedForInPinot(t *testing.T) {
 	t.Parallel()
 	behind := newCopying(t)
@@ -419,11 +420,11 @@ func TestActionsAreWaitedForInPinot(t *testing.T) {
 	if !s.awaitReady(t.Context()) {
 		t.Fatal("not ready")
 	}
-	s.publish(liking(time.Now())...) // and waits as one who knows of no Pinot
+	s.publish(liking(time.Now())...) // waits without regard to Pinot
 	wait := func(timeout string) (string, error) {
 		return s.run("wait", "--json", "--timeout", timeout, "--pinot.brokers", behind.url, "--pinot.controller", behind.url)
 	}
-	eventually.True(t, "wait names Pinot", func() bool { // on a busy machine the time may be over before the first look
+	eventually.True(t, "wait names Pinot", func() bool { // on a busy machine the time may be over before the first check
 		out, err := wait("2s")
 		if err == nil {
 			t.Fatalf("Pinot has no action, and wait says %s", out)

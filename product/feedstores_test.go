@@ -44,9 +44,9 @@ func TestFeedStoreConfig(t *testing.T) {
 	}
 }
 
-// Two clusters are filled by a sink each, and a process that only answers has none.
+// A sink fills each of two clusters. A process that only answers has no sink.
 func TestPartsOfFeedStores(t *testing.T) {
-	hosts := []string{"127.0.0.1:1"} // nobody is there
+	hosts := []string{"127.0.0.1:1"} // no server listens there
 	for _, c := range []struct {
 		name    string
 		standby []string
@@ -85,10 +85,10 @@ func TestPartsOfFeedStores(t *testing.T) {
 	}
 }
 
-// Each feed store is filled by a group of its own, and these are the groups that wait and all others look at. No setting
-// gives a sink another one.
+// Each feed store has its own consumer group. These are the groups that wait and all others check. No setting gives a
+// sink another group.
 func TestSinksAreTheReadersThatAreWaitedFor(t *testing.T) {
-	hosts := []string{"127.0.0.1:1"} // nobody is there
+	hosts := []string{"127.0.0.1:1"} // no server listens there
 	for _, c := range []struct {
 		name             string
 		primary, standby []string
@@ -132,9 +132,9 @@ func TestSinksAreTheReadersThatAreWaitedFor(t *testing.T) {
 	}
 }
 
-// A process that serves from two clusters compares them; readiness does not depend on it.
+// A process that serves from two clusters compares them. Its readiness does not depend on that.
 func TestOpenFeed_ComparesTwoStores(t *testing.T) {
-	hosts := []string{"127.0.0.1:1"} // nobody is there
+	hosts := []string{"127.0.0.1:1"} // no server listens there
 	for name, standby := range map[string][]string{"one": nil, "two": hosts} {
 		cfg := testConfig(t.TempDir())
 		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = hosts, standby

@@ -16,8 +16,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
-// After a cut-over the former changelog gets no tombstones: the command counts the rows that are left there, until prune
-// deletes the topic.
+// After a cut-over, an erasure writes no tombstones to the previous changelog. The command counts the rows that remain
+// there, until prune deletes the topic.
 func TestErase_CountsRowsOfFormerGenerations(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
@@ -63,12 +63,12 @@ func TestErase_CountsRowsOfFormerGenerations(t *testing.T) {
 	}
 }
 
-// localRows is the directory of a generation of the pools.
+// localRows returns the directory of a generation of the pools.
 func (s *started) localRows(number int) string {
 	return filepath.Join(s.cfg.below(s.cfg.Rows.Dir), topics.TableOf(topics.GenerationName(topics.Pools, number)))
 }
 
-// A process that was stopped during the cut-over removes the directory of the former generation when it starts.
+// A process that was stopped during the cut-over removes the directory of the previous generation when it starts.
 func TestGenerations_RemoveLocalRowsOfFormerOnesAtTheStart(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
@@ -87,7 +87,7 @@ func TestGenerations_RemoveLocalRowsOfFormerOnesAtTheStart(t *testing.T) {
 	}
 }
 
-// prune deletes the topics of former generations, when the process has left them.
+// prune deletes the topics of former generations after the process has left them.
 func (s *started) prune() {
 	s.t.Helper()
 	eventually.True(s.t, "no process is a member of the former generation", func() bool {

@@ -31,7 +31,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
-// generate builds a generation and returns what the command says.
+// generate builds a generation and returns the result of the command.
 func (s *started) generate() (done built) {
 	s.t.Helper()
 	out, err := s.run("rebuild", "all", "--generation", "--json", "--rate", "100000", "--timeout", workedOff)
@@ -45,14 +45,14 @@ func (s *started) generate() (done built) {
 	return done
 }
 
-// answersFrom waits until a generation of the pools answers.
+// answersFrom waits until a generation of the pools is active.
 func (s *started) answersFrom(number int) {
 	s.t.Helper()
 	name := topics.GenerationName(topics.Pools, number)
 	s.awaitGeneration(name+" answers", func(status rows.Status) bool { return status.Group == name && status.Ready })
 }
 
-// sharesPartitions waits until this process has some partitions of what answers, and not all.
+// sharesPartitions waits until this process owns some partitions of the active generation, but not all.
 func (s *started) sharesPartitions() {
 	s.t.Helper()
 	s.awaitGeneration("this process has some partitions, and not all", func(status rows.Status) bool {
@@ -61,7 +61,7 @@ func (s *started) sharesPartitions() {
 	})
 }
 
-// awaitGeneration waits until the group that answers of the pools stands so.
+// awaitGeneration waits until the status of the active pools group satisfies a condition.
 func (s *started) awaitGeneration(what string, so func(rows.Status) bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(patience * 3); ; time.Sleep(10 * time.Millisecond) {
@@ -75,7 +75,7 @@ func (s *started) awaitGeneration(what string, so func(rows.Status) bool) {
 	}
 }
 
-// What builds a generation need not have anybody to tell.
+// A builder works without a progress display.
 func TestABuilderWithoutProgressWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -101,7 +101,7 @@ func (s *started) records(topic string) (list []*kgo.Record) {
 	return list
 }
 
-// saidOnce holds that each item that was shown was frozen once, in dense positions, and told once.
+// saidOnce checks that each shown item is in the materialized feed once, in dense positions, and was reported once.
 func (s *started) saidOnce() {
 	s.t.Helper()
 	said := map[string]int{}
@@ -145,14 +145,14 @@ func (s *started) saidOnce() {
 	}
 }
 
-// A new generation with another cap has the pools that brute force makes, and what was shown stays shown; it is there
-// after a start, and can be followed by another.
+// A new generation with another cap has the pools that brute force computes, and shown pins stay shown. It is there
+// after a restart, and another one can follow it.
 func TestGenerationWithAnotherCap(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.02))
 	cfg := testConfig(t.TempDir())
 	cfg.Pools.Cap = 20
-	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // what is brought again has the weight of its edge now
+	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // redelivered pins have the present weight of their edge
 	s := start(t, cfg)
 	s.importSet(d)
 	s.stop()
@@ -183,12 +183,12 @@ func TestGenerationWithAnotherCap(t *testing.T) {
 	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
 		t.Fatalf("pools after another generation (-before +after):\n%.3000s", diff)
 	}
-	shown.visit() // holds that nothing is new again
+	shown.visit() // checks that nothing is new again
 	shown.applied()
 	s.saidOnce()
 }
 
-// Who came when a later generation answered is in the next, and is known to a rebuild and an erasure.
+// Users who arrived during a later generation are in the next one, and rebuilds and erasures include them.
 func TestWhoCameToALaterGenerationIsInTheNext(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
@@ -221,11 +221,11 @@ func TestWhoCameToALaterGenerationIsInTheNext(t *testing.T) {
 	}
 }
 
-// life goes on beside a test: people visit, authors publish.
+// life makes people visit and authors publish while a test runs.
 type life struct {
 	s       *started
 	readers []*reading
-	pins    int // by one goroutine
+	pins    int // used by one goroutine
 	told    atomic.Int64
 	wg      sync.WaitGroup
 	stop    chan struct{}
@@ -248,7 +248,7 @@ func (s *started) beginLife(readers int) *life {
 	return l
 }
 
-// publish publishes pins, each of which every reader is brought.
+// publish publishes pins that are delivered to every reader.
 func (l *life) publish(n int) {
 	told := &story{now: time.Now().Add(-time.Minute)}
 	for range n {
@@ -260,7 +260,7 @@ func (l *life) publish(n int) {
 	l.told.Store(int64(l.pins))
 }
 
-// goOn has all this happen until end.
+// goOn publishes and visits until end is called.
 func (l *life) goOn() {
 	l.wg.Go(func() {
 		for !l.ended() {
@@ -276,7 +276,7 @@ func (l *life) goOn() {
 	}
 }
 
-// busy are those who visit, and quiet the others.
+// busy returns the readers who visit, and quiet the others.
 func (l *life) busy() []*reading  { return l.readers[:2] }
 func (l *life) quiet() []*reading { return l.readers[2:] }
 
@@ -294,7 +294,7 @@ func (l *life) end() {
 	l.wg.Wait()
 }
 
-// check holds that every reader was shown, or has waiting, every pin, none twice.
+// check checks that every reader has been shown every pin or has it as a candidate, and none twice.
 func (l *life) check() {
 	l.s.t.Helper()
 	for _, r := range l.readers {
@@ -317,8 +317,8 @@ func (l *life) check() {
 	}
 }
 
-// While a generation is built and cut over to, people visit and authors publish, in walks of many steps: nothing is lost,
-// doubled, or new twice.
+// While a generation is built and cut over to, people visit and authors publish, in walks of many steps. Nothing is
+// lost, doubled, or new twice.
 func TestCutOverInTheMiddleOfLife(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
@@ -339,7 +339,7 @@ func TestCutOverInTheMiddleOfLife(t *testing.T) {
 	s.saidOnce()
 }
 
-// A command that ends in the middle is started again and goes on; what was given up leaves nothing behind.
+// A command that stops in the middle is restarted and resumes. An aborted generation leaves nothing behind.
 func TestGenerationIsResumedAndGivenUp(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
@@ -395,12 +395,12 @@ func TestGenerationIsResumedAndGivenUp(t *testing.T) {
 	s.saidOnce()
 }
 
-// cutOverInPart builds a generation, and fails when the marks of all inputs but one are out.
+// cutOverInPart builds a generation, and fails after the markers of all inputs but one have been written.
 func (s *started) cutOverInPart() {
 	s.t.Helper()
 	before := s.marks(topics.Deliveries)
 	refused := s.broker.Broker().Fault(kfake.Fault{
-		Keys: []kmsg.Key{kmsg.Produce}, Topic: topics.Candidates, Err: kerr.InvalidRecord, Count: -1, // nobody else writes there
+		Keys: []kmsg.Key{kmsg.Produce}, Topic: topics.Candidates, Err: kerr.InvalidRecord, Count: -1, // only the cut-over writes there
 	})
 	out, err := s.run("rebuild", "all", "--generation", "--rate", "100000", "--timeout", workedOff)
 	refused.Remove()
@@ -412,7 +412,7 @@ func (s *started) cutOverInPart() {
 	}
 }
 
-// marks is how many marks of cut-overs a topic has.
+// marks returns the number of cut-over markers in a topic.
 func (s *started) marks(topic string) (n int) {
 	s.t.Helper()
 	for _, r := range s.records(topic) {
@@ -423,8 +423,8 @@ func (s *started) marks(topic string) (n int) {
 	return n
 }
 
-// Two processes share the partitions of both generations, each its own way; whoever serves asks the one that has a user
-// in the generation that answers.
+// Two processes share the partitions of both generations, each generation in its own way. A serving process sends
+// requests to the owner of a user in the active generation.
 func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)
@@ -454,7 +454,7 @@ func TestGenerationInProcessesOfTheirOwn(t *testing.T) {
 	front.saidOnce()
 }
 
-// What was given up beside a run that builds it is not cut over to.
+// A generation that is aborted while another run builds it is not cut over to.
 func TestWhatWasGivenUpIsNotCutOverTo(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)
@@ -483,7 +483,7 @@ func TestWhatWasGivenUpIsNotCutOverTo(t *testing.T) {
 	}
 }
 
-// The program is killed while a generation is built, and again; the command is started again each time.
+// The program is killed repeatedly while a generation is built. The command is restarted each time.
 func TestGenerationKilledInTheMiddle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
@@ -526,7 +526,7 @@ func TestGenerationKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// newPins visits and returns what is new.
+// newPins visits and returns the new pins.
 func (s door) newPins(user schemas.UserID) (pins []schemas.PinID) {
 	s.t.Helper()
 	from := &visits.HTTP{URL: s.base, Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: 10}

@@ -20,7 +20,7 @@ type reading struct {
 	user  schemas.UserID
 	limit int
 	shown map[schemas.PinID]visits.Item
-	lacks []string // what answers may lack; nil: nothing
+	lacks []string // degraded reasons that answers may have; nil: none
 }
 
 func (r *reading) visit() []visits.Item {
@@ -45,7 +45,7 @@ func (r *reading) visit() []visits.Item {
 	return fresh
 }
 
-// why asks on the command line.
+// why runs the command.
 func (r *reading) why(pin schemas.PinID) string {
 	r.t.Helper()
 	out, err := r.run("query", "why", string(r.user), string(pin))
@@ -55,7 +55,7 @@ func (r *reading) why(pin schemas.PinID) string {
 	return out
 }
 
-// applied waits until what was shown is in the rows.
+// applied waits until the shown pins are in the rows.
 func (r *reading) applied() {
 	r.t.Helper()
 	if out, err := r.run("wait", "--timeout", workedOff); err != nil {
@@ -63,8 +63,8 @@ func (r *reading) applied() {
 	}
 }
 
-// generatorEvents are twenty authors whom the reader follows, with 120 pins that the reader's interest brings, too, and
-// sixty old pins by others, which only the interest brings.
+// generatorEvents returns twenty authors whom the reader follows, with 120 pins that the reader's interest delivers,
+// too, and sixty old pins by others, which only the interest delivers.
 func generatorEvents(now time.Time) []map[string]any {
 	var events []map[string]any
 	event := func(stream, actor, verb, object string, at time.Time, more map[string]any) {
@@ -82,15 +82,15 @@ func generatorEvents(now time.Time) []map[string]any {
 		more := map[string]any{"board": fmt.Sprintf("board:%d", n%30), "interests": []string{fmt.Sprintf("interest:%d", n%9), "interest:tea"}}
 		event("pins", fmt.Sprintf("user:author-%d", n%20), "create", fmt.Sprintf("pin:%d", n), now.Add(-time.Duration(n)*time.Minute), more)
 	}
-	for n := range 60 { // seven half-lives below the others
+	for n := range 60 { // seven time constants below the others
 		more := map[string]any{"interests": []string{"interest:tea"}}
 		event("pins", fmt.Sprintf("user:writer-%d", n), "create", fmt.Sprintf("pin:old-%d", n), now.Add(-7*24*time.Hour), more)
 	}
 	return events
 }
 
-// Events in, a feed with every rule on out: shares, exploration that ends with the impressions it makes, deferral, and an
-// answer to why for each.
+// Events produce a feed with every rule enabled: shares, exploration that ends with its impressions, deferral, and an
+// explanation by why for each.
 func TestGeneratorOfTheProduct(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
@@ -140,7 +140,7 @@ func TestGeneratorOfTheProduct(t *testing.T) {
 		t.Errorf("effects %v, want thirty deferred: that many places were left", effects)
 	}
 
-	// What was shown is known: another reader is offered the same, and none of it is new to all.
+	// Pins that were shown to one reader are offered to another, and none of them is new to all.
 	other := &reading{started: s, user: "user:other", limit: 50, shown: map[schemas.PinID]visits.Item{}}
 	for _, item := range other.visit() {
 		if item.Source == schemas.Explore {
@@ -152,7 +152,7 @@ func TestGeneratorOfTheProduct(t *testing.T) {
 	whyOf("pin:old-2", "there is a block (user:writer-2)")
 }
 
-// A product that is stopped and started again brings as much as before, and nothing twice.
+// After a restart, a product's chunks are as large as before, and no pin is shown twice.
 func TestChunksAreAsLargeAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())

@@ -96,8 +96,8 @@ func TestBadEventsOverHTTP(t *testing.T) {
 	}
 }
 
-// TestGarbageOnEveryTopic puts bytes that are no record on each topic that a group or a sink reads: each becomes a dead
-// letter with its reason, or is dropped, and good records after it have their effect.
+// TestGarbageOnEveryTopic writes invalid bytes to each topic that a group or a sink reads. Each record becomes a dead
+// letter with its reason, or is dropped, and later valid records are processed.
 func TestGarbageOnEveryTopic(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
@@ -108,8 +108,8 @@ func TestGarbageOnEveryTopic(t *testing.T) {
 	defer client.Close()
 	garbage := [][]byte{
 		nil, {}, {0}, []byte("not avro at all"),
-		{0, 0, 0xff, 0xff, 0xff, 1, 2, 3},                  // a schema id that nobody knows
-		append([]byte{0, 0, 0, 0, 1}, 0xff, 0xff, 0xff),    // a body that ends in the middle of a number
+		{0, 0, 0xff, 0xff, 0xff, 1, 2, 3},                  // an unknown schema id
+		append([]byte{0, 0, 0, 0, 1}, 0xff, 0xff, 0xff),    // a body that ends within a number
 		append([]byte{0, 0, 0, 0, 1}, make([]byte, 99)...), // zeros
 	}
 	sent := 0

@@ -15,8 +15,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// A term that many write becomes an interest when an operator accepts it: users who act on its pins have it with the
-// evidence, and what became of its pins is told by source.
+// A term that many authors write becomes an interest when an operator accepts it. Users who act on its pins have it,
+// with the evidence, and the engagement with its pins is reported by source.
 func TestATermBecomesAnInterest(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
@@ -90,8 +90,8 @@ func (s door) send(path, text string) (int, string) {
 	return res.StatusCode, string(body)
 }
 
-// A term that many write, that was accepted, and that is blocked then is none any more from the start on: it is listed as
-// blocked alone, and accepting it again is refused with the reason. When it is blocked no more, all is as it was.
+// An accepted term that is blocked is no interest from the next start on. It is listed only as blocked, and accepting
+// it again fails with the reason. After it has been unblocked, everything is as before.
 func TestAnAcceptedTermIsBlocked(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())

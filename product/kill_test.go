@@ -23,13 +23,13 @@ import (
 	"github.com/smartfeed/smartfeed/internal/oracle/visits"
 )
 
-// childVariable makes the test binary the program itself, so that a test can kill it.
+// childVariable makes the test binary run the program, so that a test can kill it.
 const childVariable = "SMARTFEED_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		os.Unsetenv(childVariable)
-		for _, name := range []string{realServers, realPages} { // of the tests, and no values of the configuration
+		for _, name := range []string{realServers, realPages} { // variables of the tests, which are not configuration
 			os.Unsetenv(name)
 		}
 		os.Exit(Execute(interruptible(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
@@ -46,22 +46,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// interruptible ends when the process is told to end, as main has it.
+// interruptible is canceled when the process is asked to stop, as in main.
 func interruptible() context.Context {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	return ctx
 }
 
-// child is `smartfeed dev` in a process of its own.
+// child is `smartfeed dev` in its own process.
 type child struct {
 	t     *testing.T
 	args  []string
 	http  string
-	flags []string // how other commands reach it
+	flags []string // for other commands to reach it
 	cmd   *exec.Cmd
 }
 
-// newChild takes free ports and keeps them over restarts, as a person would.
+// newChild takes free ports and keeps them over restarts.
 func newChild(t *testing.T, dir string) *child {
 	t.Helper()
 	kafka, registry, web := freeAddress(t), freeAddress(t), freeAddress(t)
@@ -74,7 +74,7 @@ func newChild(t *testing.T, dir string) *child {
 	return c
 }
 
-// start starts the program, and returns when it can answer.
+// start starts the program and returns when it is ready.
 func (c *child) start() {
 	c.t.Helper()
 	c.launch()
@@ -110,7 +110,7 @@ func (c *child) kill() {
 	if c.cmd == nil || c.cmd.ProcessState != nil {
 		return
 	}
-	_ = c.cmd.Process.Signal(syscall.SIGKILL) // it may have ended by itself; Wait tells
+	_ = c.cmd.Process.Signal(syscall.SIGKILL) // it may have exited; Wait tells
 	_ = c.cmd.Wait()
 }
 
@@ -120,8 +120,8 @@ type insisted struct {
 	killed atomic.Bool // for the last time, or about to be
 }
 
-// insist runs the command that args returns, anew after each failure. A kill is to come in the middle, however busy the
-// machine: so the command is slow until killed says that there is no other kill to come.
+// insist runs the command that args returns, again after each failure. A kill must hit the command in the middle,
+// however busy the machine is. Therefore the command is slow until killed says that no other kill will come.
 func (c *child) insist(args func(killed bool) []string) *insisted {
 	i := &insisted{ended: make(chan struct{})}
 	go func() {
@@ -144,13 +144,13 @@ func (i *insisted) over() bool {
 	}
 }
 
-// fault is a kill when the program has had an effect so often since it was started.
+// fault is a kill after the program has had an effect a number of times since its start.
 type fault struct {
 	effect string
 	times  int64
 }
 
-// survives kills the program at each of the faults, starts it again, and returns when the command has succeeded.
+// survives kills the program at each of the faults, restarts it, and returns when the command has succeeded.
 func (i *insisted) survives(c *child, faults ...fault) {
 	c.t.Helper()
 	for n, f := range faults {
@@ -165,7 +165,7 @@ func (i *insisted) survives(c *child, faults ...fault) {
 	c.until("done", i.over)
 }
 
-// counts are what the groups have done since the process began; none: it cannot be asked.
+// counts returns the status of the groups, or none if the process does not respond.
 func (c *child) counts() (groups []groupStatus) {
 	res, err := http.Get(c.http + "/v1/status")
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *child) counts() (groups []groupStatus) {
 	return st.Groups
 }
 
-// records is how many input records the groups have applied since the process began.
+// records returns the number of input records that the groups have applied since the start of the process.
 func (c *child) records() (n int64) {
 	for _, g := range c.counts() {
 		n += int64(g.Counters.Records)
@@ -187,7 +187,7 @@ func (c *child) records() (n int64) {
 	return n
 }
 
-// effect is how often an effect was had since the process began.
+// effect returns how often an effect has happened since the start of the process.
 func (c *child) effect(name string) (n int64) {
 	for _, g := range c.counts() {
 		n += int64(g.Effects[name])
@@ -195,9 +195,9 @@ func (c *child) effect(name string) (n int64) {
 	return n
 }
 
-// testKills imports a set while the program is killed again and again, each time after at most so many records, and
-// compares what there is at the end with brute force: nothing missing, nothing double. An import that is taken up sends
-// every event again, so the groups have that many records to go through at least: most must be below it.
+// testKills imports a dataset while the program is killed again and again, each time after at most a number of records.
+// It compares the result with brute force: nothing missing, nothing doubled. A resumed import sends every event again,
+// so the groups process at least that many records: most must be smaller.
 func testKills(t *testing.T, dir string, kills int, most int64) {
 	d := readDataset(t, dir)
 	c := newChild(t, t.TempDir())
@@ -225,7 +225,7 @@ func testKills(t *testing.T, dir string, kills int, most int64) {
 			}
 			return over || c.records() >= had+goal
 		})
-		if over { // on a busy machine the end may be seen first: again, and sooner
+		if over { // on a busy machine the end may come first: try again, and kill sooner
 			if cancel(); late == 5 {
 				t.Fatalf("the kill at %d records came too late, as five before it", goal)
 			}
@@ -247,7 +247,7 @@ func testKills(t *testing.T, dir string, kills int, most int64) {
 	c.compare(d)
 }
 
-// compare asks the program over HTTP.
+// compare checks the program's answers over HTTP.
 func (c *child) compare(d *dataset) {
 	c.t.Helper()
 	limit := DefaultConfig().Pools.Cap
@@ -278,7 +278,7 @@ func TestKilledInTheMiddleOfLastfm(t *testing.T) {
 	testKills(t, lastfmDir(t), 5, 140_000)
 }
 
-// The directory belongs to one process, whatever ports it is given.
+// The directory belongs to one process, whatever its ports.
 func TestSecondProcessIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	first := newChild(t, dir)
@@ -292,7 +292,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	}
 }
 
-// post publishes events, and returns when they are acknowledged.
+// post publishes events and returns when they are acknowledged.
 func (c *child) post(events []map[string]any) {
 	c.t.Helper()
 	var body bytes.Buffer
@@ -312,7 +312,7 @@ func (c *child) post(events []map[string]any) {
 	}
 }
 
-// publish publishes events, and returns when they have had their effect.
+// publish publishes events and returns when they have been processed.
 func (c *child) publish(events ...map[string]any) {
 	c.t.Helper()
 	c.post(events)

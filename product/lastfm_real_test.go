@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// realServers names the variable with the addresses of Kafka, registry, Cassandra primary and standby, Pinot's controller and
-// broker, in this order, that a test may fill; it needs them empty.
+// realServers is the variable with the addresses of Kafka, registry, Cassandra primary and standby, Pinot's controller
+// and broker, in this order. A test may fill these servers, which must be empty.
 const realServers = "SMARTFEED_TEST_SERVERS"
 
-// lastfmScale names the variable with the size, 1 being the real one's, of a made-up set of the Last.fm shape. Empty: the real set.
+// lastfmScale is the variable with the size of a generated dataset with the shape of Last.fm; the real one has size 1.
+// Empty: the real dataset.
 const lastfmScale = "LASTFM_SCALE"
 
 func lastfmSet(t *testing.T) string {
@@ -33,9 +34,10 @@ func lastfmSet(t *testing.T) string {
 	return generated(t, scale)
 }
 
-// TestRealServersTakeLastfm imports the whole set, or what lastfmScale says, through real servers, each role a process, and holds what comes out against
-// brute force. It prints what each part took: time of the import, then CPU time and greatest memory of every process. What
-// an answer holds is compared here and not how soon it comes: deadlines are far beyond those of a product.
+// TestRealServersTakeLastfm imports the whole dataset, or the size in lastfmScale, through real servers, with each role
+// in a process. It compares the result with brute force. It prints the duration of the import, and the CPU time and
+// peak memory of every process. It compares the contents of answers and not their latency: the deadlines are far longer
+// than in production.
 func TestRealServersTakeLastfm(t *testing.T) {
 	at := strings.Split(os.Getenv(realServers), ",")
 	if len(at) != 6 {
@@ -94,7 +96,7 @@ feature: {deadline: 1m}
 	}
 }
 
-// used is what processes have used together so far: their time on processors, and the most memory that each had.
+// used returns the resources of processes so far: their total CPU time, and the peak memory of each.
 func used(t *testing.T, pids ...int) string {
 	t.Helper()
 	ticks, kib := int64(0), int64(0)
@@ -128,7 +130,7 @@ func used(t *testing.T, pids ...int) string {
 	return fmt.Sprintf("%d CPU-seconds, %d MiB at most", ticks/100, kib>>10)
 }
 
-// session are the processes of a server that .ci/services has started: its leader, and all of the leader's session.
+// session returns the processes of a server that .ci/services has started: its leader, and the leader's session.
 func session(t *testing.T, name string) (pids []int) {
 	t.Helper()
 	dir := os.Getenv("SERVICES_DIR")

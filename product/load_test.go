@@ -18,27 +18,27 @@ import (
 	"time"
 )
 
-// A load is asked for by a process of its own, so that what it takes to ask is not what it takes to answer: this test
-// binary, started again with loadVariable set. It speaks HTTP/1.1 by hand, on connections that stay open; a client of
-// net/http would cost as much as the server.
+// A separate process generates the load, so that its cost is not measured with the server's: this test binary, started
+// again with loadVariable set. It implements HTTP/1.1 itself, on persistent connections; a client of net/http would
+// cost as much as the server.
 const loadVariable = "SMARTFEED_TEST_LOAD"
 
-// load is what is to be asked.
+// load is the load to generate.
 type load struct {
 	Address string
 	Paths   []string // in turn
 	Conns   int
-	Rate    int // requests a second, whether or not those before are answered; 0: each connection asks when it was answered
+	Rate    int // requests per second, whether or not earlier ones are answered; 0: each connection sends the next request after an answer
 	For     time.Duration
 }
 
-// loaded is what came of it.
+// loaded is the result of a load.
 type loaded struct {
 	Seconds float64
 	Sent    int
 	Codes   map[int]int
-	Took    map[int][]time.Duration // sorted, from when a request was due, by code
-	Late    int                     // requests that were due and not sent in time: all connections were waiting
+	Took    map[int][]time.Duration // sorted, from the due time of a request, by status code
+	Late    int                     // requests that were due and not sent in time, because all connections were waiting
 }
 
 func (l loaded) perSecond(code int) float64 { return float64(l.Codes[code]) / l.Seconds }
@@ -51,7 +51,7 @@ func (l loaded) quantile(code int, q float64) time.Duration {
 	return took[min(int(q*float64(len(took))), len(took)-1)]
 }
 
-// ask has another process ask.
+// ask generates the load in another process.
 func (l load) ask(b *testing.B) loaded {
 	b.Helper()
 	what, err := json.Marshal(l)
@@ -93,7 +93,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// due is a request and when it is to be sent.
+// due is a request and the time at which it is due.
 type due struct {
 	at   time.Time
 	path string
@@ -130,7 +130,7 @@ func (l load) run() (loaded, error) {
 	return total, nil
 }
 
-// feed says what is due until the time is over, and counts what nobody was there for.
+// feed queues the due requests until the time is over, and counts those for which no connection was free.
 func (l load) feed(queue chan<- due, began time.Time) (late int) {
 	for i := 0; time.Since(began) < l.For; i++ {
 		d := due{time.Now(), l.Paths[i%len(l.Paths)]}
@@ -149,7 +149,7 @@ func (l load) feed(queue chan<- due, began time.Time) (late int) {
 	return late
 }
 
-// asker asks what is due on one connection.
+// asker sends due requests on one connection.
 func (l load) asker(queue <-chan due) (loaded, error) {
 	r := loaded{Took: map[int][]time.Duration{}}
 	conn, err := net.Dial("tcp", l.Address)
@@ -174,7 +174,7 @@ func (l load) asker(queue <-chan due) (loaded, error) {
 	return r, nil
 }
 
-// answer reads an answer whose length is told.
+// answer reads a response with a Content-Length.
 func answer(in *bufio.Reader) (code int, err error) {
 	length := -1
 	for first := true; ; first = false {

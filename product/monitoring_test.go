@@ -21,7 +21,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// metric is what is known of one whether it has values yet or not.
+// metric describes a metric, which may have no values yet.
 type metric struct {
 	help   string
 	labels []string
@@ -57,7 +57,7 @@ func described(t *testing.T, found map[string]metric, cfg Config, pieces ...open
 	}
 }
 
-// metrics are those of all roles, with the labels of each.
+// metrics returns the metrics of all roles, with their labels.
 func metrics(t *testing.T) map[string]metric {
 	t.Helper()
 	found := map[string]metric{"up": {}} // Prometheus's own
@@ -75,7 +75,7 @@ func metrics(t *testing.T) map[string]metric {
 	return found
 }
 
-// expressions are what the dashboard and the alerts ask, by title.
+// expressions returns the expressions of the dashboard and the alerts, by title.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -95,7 +95,7 @@ func expressions(t *testing.T) map[string]string {
 	}
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
-			found[fmt.Sprintf("panel %d %s %s", panel.ID, panel.Title, target.RefID)] = target.Expr // two rows have panels of one title
+			found[fmt.Sprintf("panel %d %s %s", panel.ID, panel.Title, target.RefID)] = target.Expr // two rows have panels with the same title
 		}
 	}
 	for alert, rule := range alerts(t) {
@@ -130,7 +130,7 @@ func alerts(t *testing.T) map[string]rule {
 	return found
 }
 
-// What the dashboard and the alerts ask for is there, by that name and with those labels.
+// The metrics and labels in the dashboard and the alerts exist.
 func TestMonitoringAsksForWhatThereIs(t *testing.T) {
 	there := metrics(t)
 	name := regexp.MustCompile(`\b(smartfeed_\w+|go_\w+|process_\w+|up)\b`)
@@ -138,7 +138,7 @@ func TestMonitoringAsksForWhatThereIs(t *testing.T) {
 	matcher := regexp.MustCompile(`(\w+)=~?"`)
 	all := expressions(t)
 	for title, expr := range all {
-		labels := []string{"instance", "job", "role", "le", ""} // which Prometheus adds
+		labels := []string{"instance", "job", "role", "le", ""} // added by Prometheus
 		for _, m := range name.FindAllString(expr, -1) {
 			base := m
 			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
@@ -173,7 +173,8 @@ func TestMonitoringAsksForWhatThereIs(t *testing.T) {
 	}
 }
 
-// A name, help or label that changes breaks somebody's dashboard: it is to be seen. UPDATE=1 takes over what there is.
+// A changed name, help or label breaks somebody's dashboard, so a change must be visible. UPDATE=1 rewrites the golden
+// file.
 func TestMetricsHaveTheNamesThatPeopleUse(t *testing.T) {
 	const file = "testdata/metrics.golden"
 	found := metrics(t)
@@ -204,7 +205,7 @@ func TestMetricsHaveTheNamesThatPeopleUse(t *testing.T) {
 	}
 }
 
-// Each promise of OPERATIONS.md has its histogram, an alert that asks it, and a panel that shows it.
+// Each objective in OPERATIONS.md has a histogram, an alert on it, and a panel that shows it.
 func TestPromisesAreWatched(t *testing.T) {
 	text, err := os.ReadFile("../OPERATIONS.md")
 	if err != nil {
@@ -240,8 +241,8 @@ func TestPromisesAreWatched(t *testing.T) {
 	}
 }
 
-// Dead letters call somebody, whoever wrote them, and so do those that nothing retries any more, and definitions that are
-// not the file's. A panel shows each.
+// Alerts fire for dead letters of any origin, for dead letters that are no longer retried, and for definitions that
+// differ from the file. A panel shows each.
 func TestWhatNeedsSomebodyCallsSomebody(t *testing.T) {
 	panels, calls := "", alerts(t)
 	for title, expr := range expressions(t) {
@@ -262,7 +263,7 @@ func TestWhatNeedsSomebodyCallsSomebody(t *testing.T) {
 		}
 		writers++
 		shown(name)
-		for _, part := range []string{"increase(" + name + "[10m])", "(" + name + " unless " + name + " offset 10m)"} { // a first value, too
+		for _, part := range []string{"increase(" + name + "[10m])", "(" + name + " unless " + name + " offset 10m)"} { // including a first value
 			if !strings.Contains(calls["DeadLetters"].Expr, part) {
 				t.Errorf("the alert DeadLetters does not ask for %s", part)
 			}
@@ -282,7 +283,7 @@ func TestWhatNeedsSomebodyCallsSomebody(t *testing.T) {
 	shown("smartfeed_features_definitions_stale")
 }
 
-// Whoever is called by an alert finds its name in OPERATIONS.md.
+// OPERATIONS.md explains every alert.
 func TestAlertsAreExplained(t *testing.T) {
 	text, err := os.ReadFile("../OPERATIONS.md")
 	if err != nil {
@@ -295,7 +296,7 @@ func TestAlertsAreExplained(t *testing.T) {
 	}
 }
 
-// Each test that OPERATIONS.md names as having made a failure happen is there.
+// Each test that OPERATIONS.md names as proof of a failure exists.
 func TestFailuresAreShownByTests(t *testing.T) {
 	text, err := os.ReadFile("../OPERATIONS.md")
 	if err != nil {

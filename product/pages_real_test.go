@@ -32,24 +32,24 @@ import (
 )
 
 const (
-	// realPages names the variable with the addresses of Kafka, registry, Cassandra primary and standby, in this order, that
-	// a test may fill; they are servers of .ci/services, which kills them and starts them again.
+	// realPages is the variable with the addresses of Kafka, registry, Cassandra primary and standby, in this order. A
+	// test may fill them. They are servers of .ci/services, which kills and restarts them.
 	realPages = "SMARTFEED_TEST_PAGES"
-	// pagesVariable says how many pages are asked for in each state, 2,000 without it.
+	// pagesVariable is the variable with the number of pages to request in each state, 2,000 if it is empty.
 	pagesVariable = "PAGES_TEST_COUNT"
 
-	pageRate    = 200 // a second
-	visitRate   = 4   // beside them: what is shown is frozen while a store is away
-	bareRate    = 20  // of requests that nothing is done for: how late they are, the machine is
+	pageRate    = 200 // per second
+	visitRate   = 4   // in parallel: items are added to materialized feeds while a store is unavailable
+	bareRate    = 20  // of requests without work: their latency is that of the machine
 	pageItems   = 25
-	pageReaders = 100 // who ask for pages; as many others visit
+	pageReaders = 100 // who request pages; as many others visit
 	pageAuthors = 12
 	pagePins    = 40 // of each author; all of them fit into a pool
 	mending     = 5 * time.Minute
 
-	// What is promised: pages with both stores up, how late the second store is asked, pages that lack something although a store
-	// is well. Asserted is five times that, and only where the machine had the time: where the bare requests took no longer than
-	// machineP99. Elsewhere half of the pages are whole at least.
+	// The objectives: the latency of pages with both stores up, the delay before the second store is read, and the
+	// share of incomplete pages while one store is healthy. The test asserts five times these values, and only if the
+	// bare requests took no longer than machineP99. Otherwise at least half of the pages must be complete.
 	pageP99      = 60 * time.Millisecond
 	pageHedge    = 60 * time.Millisecond
 	pageLack     = 0.05
@@ -57,36 +57,38 @@ const (
 	machineP99   = 10 * time.Millisecond
 	pageLackBusy = 0.5
 
-	// Extra reads a read, whatever the machine does, and those beyond them that a hedged store may have saved, for a bad store and
-	// for a change of places.
+	// Extra reads per read, whatever the machine does. A hedged store may have saved up for some more, for a bad store
+	// and for a change of roles.
 	pageExtra = 0.1
 	pageSaved = 100
 
-	enoughAfter = 500 // pages: a busy machine takes seconds to kill a store, and reads to change places
+	enoughAfter = 500 // pages: a busy machine takes seconds to kill a store, and reads to change roles
 )
 
-// pageStores are the two feed stores, by the names that .ci/services knows them by.
+// pageStores are the two feed stores, by their names in .ci/services.
 var pageStores = [2]string{"cassandra-primary", "cassandra-standby"}
 
-// pageState is what is wrong with the stores while pages are asked for.
+// pageState is a fault of the stores while pages are requested.
 type pageState struct {
 	name   string
 	strike func() error
 	heal   func() error
-	away   []string // who must not answer once it has been struck
-	late   []int    // whose proxies must have held answers
-	first  string   // who must be first in the end; "": that is a matter of time
+	away   []string // servers that must not respond after the fault
+	late   []int    // stores whose proxies must have delayed answers
+	first  string   // store that must be first at the end; "": depends on the timing
 	other  bool     // the standby must have answered
-	none   bool     // nobody can answer in time
-	cold   bool     // whoever answers next has been started again
+	none   bool     // no store can answer in time
+	cold   bool     // the store that answers next has been restarted
 }
 
-// TestRealPagesThroughFaults asks over HTTP for pages of frozen feeds at 200 a second, and for some visits, of a product
-// whose roles are processes, on Kafka, a registry and two Cassandras, while the stores are well, slow, hang, are dead and have
-// too much to do; each time when a quarter has been asked for. Every page is answered: with the items that it had before,
-// or fewer of them, and it says that they are; of a primary that fails them the standby answers, and one that is away stays second.
-// No visit shows a pin that was shown before, and in the end both stores hold what was shown, and the same. It prints how long
-// pages and visits took, and bare requests beside them.
+// TestRealPagesThroughFaults requests pages of materialized feeds at 200 per second over HTTP, and some visits, from a
+// product whose roles are processes, on Kafka, a registry and two Cassandra clusters. The stores are healthy, slow,
+// hang, are killed or overloaded, each after a quarter of the requests.
+//
+// Every page is answered: with the same items as before, or with fewer of them and a degraded reason. If the primary
+// fails, the standby answers, and an unavailable store stays second. No visit shows a pin that was shown before. At the
+// end both stores have the same contents, including all shown pins. The test prints the latencies of pages and visits,
+// and of bare requests at the same time.
 func TestRealPagesThroughFaults(t *testing.T) {
 	at := strings.Split(os.Getenv(realPages), ",")
 	if len(at) != 4 {
@@ -99,7 +101,7 @@ func TestRealPagesThroughFaults(t *testing.T) {
 	report := &strings.Builder{}
 	table := tabwriter.NewWriter(report, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "state\tpages\tdegraded\tp50\tp99\tmax\tvisits\tdegraded\tp50\tp99\textra reads\tplaces changed\tbare p99")
-	usual := pageP99 // and then what it is with both stores up, which is the first state
+	usual := pageP99 // later the latency with both stores up, measured in the first state
 	for i, s := range p.states() {
 		t.Run(s.name, func(t *testing.T) {
 			r := p.through(t, s, count)
@@ -119,8 +121,8 @@ func TestRealPagesThroughFaults(t *testing.T) {
 	p.compareStores(at[2:])
 }
 
-// warm asks until pages are answered in time, for as long as count pages take at most, or six thousand: stores that
-// have just begun compile what they run. Then the times that each usually takes are known, too.
+// warm requests pages until they are answered in time, at most for the duration of count pages or six thousand. Freshly
+// started stores still compile their code. The usual latency of each store is then known, too.
 func (p *pagesProduct) warm(count int) {
 	p.t.Helper()
 	const round = 1000
@@ -133,22 +135,23 @@ func (p *pagesProduct) warm(count int) {
 	p.mend()
 }
 
-// pagesProduct is a product on real servers, and what its readers are to see.
+// pagesProduct is a product on real servers, and what its readers must see.
 type pagesProduct struct {
 	t       *testing.T
 	front   *child
 	config  string
 	client  *http.Client
-	bare    *httptest.Server // answers at once
+	bare    *httptest.Server // responds at once
 	proxies [2]*cassandratest.Proxy
 	older   []string          // the path of each reader's older page
-	items   [][]schemas.PinID // what is on it
+	items   [][]schemas.PinID // the items on that page
 
 	mu    sync.Mutex
-	shown map[schemas.UserID][]schemas.PinID // to who visits, as new
+	shown map[schemas.UserID][]schemas.PinID // shown to a visitor as new
 }
 
-// startPages starts the roles. Who serves asks the stores through proxies; who fills them does not.
+// startPages starts the roles. The serving process reads the stores through proxies; the processes that fill them do
+// not use proxies.
 func startPages(t *testing.T, at []string) *pagesProduct {
 	t.Helper()
 	p := &pagesProduct{
@@ -182,8 +185,8 @@ func startPages(t *testing.T, at []string) *pagesProduct {
 	return p
 }
 
-// configure writes a configuration. How reads are hedged is as by default, and how soon the primary is first again is not;
-// what else bounds an answer by time is wider, because the machine may have much else to do.
+// configure writes a configuration. The hedging of reads has its defaults, except how soon the primary becomes first
+// again. Other timeouts are longer, because the machine may be busy.
 func (p *pagesProduct) configure(kafka, registry, primary, standby string) string {
 	p.t.Helper()
 	file := filepath.Join(p.t.TempDir(), "smartfeed.yaml")
@@ -223,7 +226,7 @@ func feedPath(user schemas.UserID, limit int) string {
 	return fmt.Sprintf("/v1/users/%s/feed?limit=%d", user, limit)
 }
 
-// fill has everybody follow every author, and reads what is on the readers' pages before anything is wrong.
+// fill makes everybody follow every author, and reads the readers' pages before any fault.
 func (p *pagesProduct) fill() {
 	p.t.Helper()
 	now := time.Now().UTC().Format(time.RFC3339)
@@ -247,7 +250,8 @@ func (p *pagesProduct) fill() {
 	}
 }
 
-// open has a reader visit until a whole page is frozen below the visit's own, and takes down what is on it.
+// open makes a reader visit until a whole page is in the materialized feed below the visit's own items, and records the
+// page.
 func (p *pagesProduct) open(user schemas.UserID) {
 	p.t.Helper()
 	for deadline := time.Now().Add(mending); ; {
@@ -299,7 +303,7 @@ func (p *pagesProduct) get(ctx context.Context, path string) (page feed.Page, er
 	return page, nil
 }
 
-// page asks for a reader's page, and holds it against what is on it: all of that, or the beginning and what is missing.
+// page requests a reader's page and checks its items: all of them, or the first ones and a degraded reason.
 func (p *pagesProduct) page(ctx context.Context, n int) error {
 	reader := n % pageReaders
 	page, err := p.get(ctx, p.older[reader])
@@ -324,7 +328,7 @@ func (p *pagesProduct) page(ctx context.Context, n int) error {
 	return measure.ErrDegraded
 }
 
-// visit has somebody visit. Nothing is new twice.
+// visit makes a user visit. No pin is new twice.
 func (p *pagesProduct) visit(ctx context.Context, n int) error {
 	user := pageVisitor(n)
 	page, err := p.get(ctx, feedPath(user, 10))
@@ -348,7 +352,7 @@ func (p *pagesProduct) visit(ctx context.Context, n int) error {
 	return nil
 }
 
-// nothing asks for nothing.
+// nothing sends a request without work.
 func (p *pagesProduct) nothing(ctx context.Context, _ int) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.bare.URL, nil)
 	if err != nil {
@@ -361,7 +365,7 @@ func (p *pagesProduct) nothing(ctx context.Context, _ int) error {
 	return res.Body.Close()
 }
 
-// ask asks for so many pages at pageRate, and calls strike when a quarter of them is answered.
+// ask requests n pages at pageRate, and calls strike when a quarter of them is answered.
 func (p *pagesProduct) ask(n int, strike func()) (r passed) {
 	var answered, struck atomic.Int64
 	var striking sync.WaitGroup
@@ -383,7 +387,7 @@ func (p *pagesProduct) ask(n int, strike func()) (r passed) {
 	return passed{pages: results[0], visits: results[1], bare: results[2], after: answered.Load() - struck.Load()}
 }
 
-// mend waits until the stores are well: of a hundred pages, one after another, hardly one lacks anything, and the primary is
+// mend waits until the stores are healthy: of a hundred sequential pages, hardly any is incomplete, and the primary is
 // first.
 func (p *pagesProduct) mend() {
 	p.t.Helper()
@@ -406,7 +410,7 @@ func (p *pagesProduct) mend() {
 	}
 }
 
-// metric is the sum of a metric's values where the labels have a text in them.
+// metric returns the sum of a metric's values whose labels contain a text.
 func (p *pagesProduct) metric(name, labels string) (sum float64) {
 	p.t.Helper()
 	res, err := p.client.Get(p.front.http + "/metrics")
@@ -431,7 +435,7 @@ func (p *pagesProduct) metric(name, labels string) (sum float64) {
 	return sum
 }
 
-// services has .ci/services do something to servers.
+// services runs a command of .ci/services on servers.
 func services(command string, names ...string) error {
 	out, err := exec.Command("../.ci/services", append([]string{command}, names...)...).CombinedOutput()
 	if err != nil {
@@ -440,8 +444,8 @@ func services(command string, names ...string) error {
 	return nil
 }
 
-// states are what is wrong with the stores, one after the other; first nothing, and last what has them begin anew: then they
-// compile what they run, on the processors that the readers need.
+// states returns the faults of the stores in sequence. The first is no fault. The last restarts the stores, which then
+// compile their code on the processors that the readers need.
 func (p *pagesProduct) states() []pageState {
 	nothing := func() error { return nil }
 	does := func(command string, names ...string) func() error {
@@ -450,7 +454,7 @@ func (p *pagesProduct) states() []pageState {
 	slow := func(i int, slow bool) func() error {
 		return func() error { p.proxies[i].Slow(slow); return nil }
 	}
-	// A page takes three or four answers: these are enough for none but a few.
+	// A page takes three or four answers: this rate suffices for only a few pages.
 	overload := func(perSecond int) func() error {
 		return func() error {
 			for _, proxy := range p.proxies {
@@ -473,20 +477,20 @@ func (p *pagesProduct) states() []pageState {
 	}
 }
 
-// passed is what came of the requests in a state.
+// passed is the result of the requests in a state.
 type passed struct {
 	pages, visits, bare measure.Result
 	counted
-	first string // of the stores, in the end
-	after int64  // pages answered once the stores had come into the state
+	first string // of the stores, at the end
+	after int64  // pages answered after the stores had reached the state
 }
 
-// counted is what the product says of its reads.
+// counted is the product's own metrics of its reads.
 type counted struct {
-	reads   float64 // of the stores as one
-	extra   float64 // beside them, in place of none that failed
+	reads   float64 // of the pair of stores
+	extra   float64 // in addition to these, without a failed one
 	standby float64 // won by the standby
-	changes float64 // of places
+	changes float64 // of roles
 }
 
 func (p *pagesProduct) counters() counted {
@@ -512,7 +516,7 @@ func (p *pagesProduct) first() string {
 	return "standby"
 }
 
-// through asks for pages while the stores come into a state, and brings them out of it.
+// through requests pages while the stores enter a state, and ends the state.
 func (p *pagesProduct) through(t *testing.T, s pageState, n int) passed {
 	t.Helper()
 	for _, proxy := range p.proxies {
@@ -550,7 +554,7 @@ func (r passed) print(w io.Writer, state string) {
 		r.visits.Answered, r.visits.Degraded, ms(r.visits, 0.5), ms(r.visits, 0.99), 100*r.extra/max(r.reads, 1), r.changes, ms(r.bare, 0.99))
 }
 
-// check asserts what holds on a machine that has much else to do, too.
+// check checks what holds on a busy machine, too.
 func (r passed) check(t *testing.T, s pageState) {
 	t.Helper()
 	for _, load := range []measure.Result{r.pages, r.visits} {
@@ -579,7 +583,7 @@ func (r passed) check(t *testing.T, s pageState) {
 	}
 }
 
-// checkStandby asserts that the standby has answered in place of the primary.
+// checkStandby checks that the standby has answered for the primary.
 func (r passed) checkStandby(t *testing.T) {
 	t.Helper()
 	if n := float64(r.after); r.standby < n/4 {
@@ -589,8 +593,8 @@ func (r passed) checkStandby(t *testing.T) {
 
 func (r passed) lack() float64 { return float64(r.pages.Degraded) / float64(r.pages.Answered) }
 
-// checkTimely asserts, where a store is well and the machine had the time, that pages lacked hardly anything, that the standby
-// stood in for a bad primary, and how long pages took: as long as is usual, and the hedge as well where the primary is bad.
+// checkTimely checks three things if a store is healthy and the machine was not busy: hardly any page was incomplete,
+// the standby answered for a bad primary, and pages took the usual time, plus the hedge delay if the primary is bad.
 func (r passed) checkTimely(t *testing.T, s pageState, usual time.Duration) {
 	t.Helper()
 	if s.none {
@@ -613,7 +617,7 @@ func (r passed) checkTimely(t *testing.T, s pageState, usual time.Duration) {
 	}
 }
 
-// compareStores waits until both stores hold the same, and all that was shown.
+// compareStores waits until both stores have the same contents, including all that was shown.
 func (p *pagesProduct) compareStores(at []string) {
 	p.t.Helper()
 	var stores [2]*cassandra.Store
@@ -655,7 +659,8 @@ func (p *pagesProduct) compareFeed(stores [2]*cassandra.Store, user schemas.User
 	}
 }
 
-// frozenOnce says what is wrong with a feed: it has every pin once, and all that were shown, at positions without a gap.
+// frozenOnce returns an error unless a feed has every pin once, includes all shown ones, and has positions without a
+// gap.
 func frozenOnce(rows []schemas.FeedEntry, shown []schemas.PinID) error {
 	at := map[schemas.PinID]int64{}
 	for i, e := range rows {

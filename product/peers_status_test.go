@@ -23,7 +23,8 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// whole tells whether a status has every partition of every group once, and in which processes those of the pools are.
+// whole reports whether a status has every partition of every group exactly once, and returns the processes with the
+// pools.
 func (s status) whole(partitions int32) (processes []string, whole bool) {
 	for _, name := range topics.RowGroups() {
 		at := slices.IndexFunc(s.Groups, func(g groupStatus) bool { return g.Group == name })
@@ -43,8 +44,8 @@ func (s status) whole(partitions int32) (processes []string, whole bool) {
 	return processes, true
 }
 
-// Whoever serves says how all processes are: groups are whole, numbers are added up, and a process that hangs is named and
-// holds nobody up.
+// A serving process reports the status of all processes: groups are complete, numbers are added up, and a process that
+// hangs is named without delaying the response.
 func TestStatusOfAllProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process: not with -short")
@@ -127,7 +128,7 @@ func TestStatusOfAllProcesses(t *testing.T) {
 	}
 }
 
-// A process that asks its callers who they are tells other processes of itself only if these can prove that they are some.
+// With authentication enabled, a process returns its state only to processes that authenticate as peers.
 func TestAProcessTellsPeersOfItself(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -142,7 +143,7 @@ func TestAProcessTellsPeersOfItself(t *testing.T) {
 	}
 }
 
-// heard are other processes as a test has them.
+// heard is a fixed list of responses from other processes.
 type heard struct {
 	all []peers.Heard
 	err error
@@ -150,7 +151,7 @@ type heard struct {
 
 func (h heard) Processes(context.Context, string) ([]peers.Heard, error) { return h.all, h.err }
 
-// What processes say is added up: counters, restarts, shares; the answer of none that cannot be read counts.
+// Statuses are added up: counters, restarts, shares. An unreadable response does not count.
 func TestGroupsOfProcessesAreAddedUp(t *testing.T) {
 	t.Parallel()
 	running := func(partition int32, stage rows.Stage, applied int64) rows.PartitionStatus {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// State holds what people see and do, and secrets.
+// The state contains what people see and do, and secrets.
 func TestState_IsTheUsersAlone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")

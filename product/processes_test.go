@@ -17,10 +17,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// hurry is how long a visit waits for its chunk in a product that answers soon rather than whole.
+// hurry is how long a visit waits for its chunk in a product that prefers fast answers to complete ones.
 const hurry = 100 * time.Millisecond
 
-// startProcess starts `smartfeed process` in a process of its own, with more flags.
+// startProcess starts `smartfeed process` in its own process, with additional flags.
 func startProcess(t *testing.T, broker *embedded.Server, flags ...string) *child {
 	t.Helper()
 	web := freeAddress(t)
@@ -31,7 +31,7 @@ func startProcess(t *testing.T, broker *embedded.Server, flags ...string) *child
 	return c
 }
 
-// drain tells the process to end, and holds that it does, in order.
+// drain asks the process to stop, and checks that it shuts down cleanly.
 func (c *child) drain() {
 	c.t.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -42,7 +42,7 @@ func (c *child) drain() {
 	}
 }
 
-// running are the partitions of a group that run in the process.
+// running returns the partitions of a group that run in the process.
 func (c *child) running(group string) (partitions []int32) {
 	for _, g := range c.counts() {
 		if g.Group != group {
@@ -57,8 +57,8 @@ func (c *child) running(group string) (partitions []int32) {
 	return partitions
 }
 
-// share waits until these processes and nobody else run every partition of every group, each of them some of each, and returns
-// whose the pools are.
+// share waits until exactly these processes run every partition of every group, and each has some of each group. It
+// returns the owners of the pools.
 func share(t *testing.T, processes ...*child) map[int32]*child {
 	t.Helper()
 	all := topics.EmbeddedPartitions
@@ -91,7 +91,7 @@ func share(t *testing.T, processes ...*child) map[int32]*child {
 	return of
 }
 
-// readerOf is somebody whose pools one of these partitions has, and who makes no visits by himself.
+// readerOf returns a quiet reader whose pools are in one of these partitions.
 func readerOf(l *life, partitions ...int32) *reading {
 	quiet := l.quiet()
 	i := slices.IndexFunc(quiet, func(r *reading) bool {
@@ -103,7 +103,7 @@ func readerOf(l *life, partitions ...int32) *reading {
 	return quiet[i]
 }
 
-// moved are the partitions that another process has now.
+// moved returns the partitions with a new owner.
 func moved(before, after map[int32]*child) (partitions []int32) {
 	for partition, c := range after {
 		if before[partition] != c {
@@ -113,8 +113,8 @@ func moved(before, after map[int32]*child) (partitions []int32) {
 	return partitions
 }
 
-// withoutSinks is a serve that fills no feed store. Beside another with an embedded one it would take half of the partitions from
-// that one's, which then lacks what it answers.
+// withoutSinks returns a serving process that fills no feed store. With an embedded one it would take half of the
+// partitions from another process, which would then lack their data.
 func withoutSinks() []opener {
 	return []opener{
 		(*product).openDir, openKafka(topics.RoleServe), (*product).openStreams, (*product).openPeers,
@@ -122,7 +122,7 @@ func withoutSinks() []opener {
 	}
 }
 
-// lacks visits where nobody waits for long, and returns what the answer lacks.
+// lacks visits with a short timeout and returns the degraded reasons.
 func lacks(front *started, user schemas.UserID) []string {
 	front.t.Helper()
 	from := &visits.HTTP{URL: front.url(""), Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: 5}
@@ -133,9 +133,9 @@ func lacks(front *started, user schemas.UserID) []string {
 	return page.Degraded
 }
 
-// A third process joins two, one is killed, one is drained, while authors publish and people visit: nothing is lost, doubled or
-// new twice. Chunks are asked of whoever has the partition by then; until somebody has, who waits is answered whole, and who
-// does not is answered without.
+// A third process joins two, one is killed, and one is drained, while authors publish and people visit. Nothing is
+// lost, doubled or new twice. Chunks come from the present owner of the partition. While there is none, a request that
+// waits is answered completely, and one that does not is answered without a chunk.
 func TestThreeProcessesShareTheGroups(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
@@ -152,7 +152,7 @@ func TestThreeProcessesShareTheGroups(t *testing.T) {
 	two := share(t, first, second)
 	l := front.beginLife(20)
 	for _, r := range l.busy() {
-		r.lacks = []string{"generator"} // it may be asked at the very moment of its kill
+		r.lacks = []string{"generator"} // the request may go to it at the moment of its kill
 	}
 	l.goOn()
 
@@ -170,7 +170,7 @@ func TestThreeProcessesShareTheGroups(t *testing.T) {
 	if got := lacks(soon, orphan.user); !slices.Contains(got, "generator") {
 		t.Errorf("a visit lacks %q while nobody has the pools, want that it says so", got)
 	}
-	orphan.visit() // whole, once somebody has them
+	orphan.visit() // complete, once the partitions have an owner
 	share(t, second, third)
 
 	leaves := readerOf(l, second.running(topics.Pools)...)

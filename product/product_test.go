@@ -42,8 +42,8 @@ type started struct {
 	stop func()
 }
 
-// checkRelated asks for the neighbours of pins that people acted on: some there are, and they are each other's, but where
-// one has more than are kept.
+// checkRelated requests the neighbors of pins with actions. There are some, and neighbors are mutual unless a pin has
+// more than are kept.
 func (s door) checkRelated(d *dataset) {
 	s.t.Helper()
 	found := 0
@@ -81,14 +81,13 @@ func (s door) related(pin schemas.PinID) []schemas.PinID {
 	return pins
 }
 
-// patience is how long an answer may wait for what it needs, where a test is about what it holds: on a busy machine
-// that takes longer than a person would wait.
-const patience = min(slowly*20*time.Second, time.Minute) // the most that can be configured
+// patience is a long timeout for answers, for tests of their contents: a busy machine is slower than a user would wait.
+const patience = min(slowly*20*time.Second, time.Minute) // the maximum of the setting
 
-// workedOff is how long a test waits until everything has been worked off.
+// workedOff is how long a test waits until everything has been processed.
 var workedOff = (max(slowly, 5) * time.Minute).String()
 
-// testConfig is a product on ports of its own.
+// testConfig returns the configuration of a product on free ports.
 func testConfig(dir string) Config {
 	cfg := DefaultConfig()
 	cfg.Feed.GeneratorTimeout, cfg.Feed.StoreTimeout, cfg.Feed.CatchUpTimeout, cfg.Feed.ServedTimeout = patience, patience, patience, patience
@@ -99,8 +98,8 @@ func testConfig(dir string) Config {
 	return cfg
 }
 
-// briefly has nobody wait for visits elsewhere for as long as visits may wait for their own: they wait patiently, and are not
-// long. What loads a configuration sets that anew.
+// briefly makes the generator wait for visits elsewhere only as long as visits wait by default: in tests they have a
+// long timeout but are short. Loading a configuration resets it.
 func briefly(cfg *Config) { cfg.Generator.Elsewhere = feed.DefaultConfig().Longest() }
 
 func start(t *testing.T, cfg Config) *started {
@@ -124,7 +123,7 @@ func startLogging(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *
 	return s
 }
 
-// launch starts a product, and does not wait until it is ready.
+// launch starts a product without waiting until it is ready.
 func launch(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *started {
 	t.Helper()
 	p, err := openProduct(t.Context(), cfg, log, pieces)
@@ -146,10 +145,10 @@ func launch(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *starte
 	return s
 }
 
-// url is the address of a call.
+// url returns the URL of a path.
 func (s *started) url(path string) string { return "http://" + s.server.Addr() + path }
 
-// registry is where the registry is.
+// registry returns the address of the registry.
 func (s *started) registry() string {
 	if s.broker != nil {
 		return s.broker.RegistryURL()
@@ -157,7 +156,7 @@ func (s *started) registry() string {
 	return s.cfg.registryURL()
 }
 
-// run executes a command line against the product and returns what it printed.
+// run executes a command line against the product and returns its output.
 func (s *started) run(args ...string) (string, error) {
 	s.t.Helper()
 	return runCommand(s.t.Context(), append(args, "--kafka", s.kafka.Brokers[0], "--registry", s.registry(),
@@ -172,17 +171,18 @@ func runCommand(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// lastAction is when the newest action of the imported set happened: now, to the second, as an import has it.
+// lastAction returns the time of the newest action of an imported dataset: now, truncated to seconds like an import.
 func lastAction() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
-// dataset is files of the Last.fm shape with the product that brute force makes of them.
+// dataset is a directory of files with the shape of Last.fm, and the product that brute force computes from them.
 type dataset struct {
 	dir     string
 	last    time.Time
 	product *oracle.Product
-	// deliveries are the pairs of an edge and a pin that it brings to somebody, also those of one user, source and pin.
+	// deliveries is the number of pairs of an edge and a pin that it delivers, including repeats of a user, source and
+	// pin.
 	deliveries int
-	users      []schemas.UserID // whom the tests look at: 50, spread over all
+	users      []schemas.UserID // a sample of 50, spread over all
 }
 
 func readDataset(t *testing.T, dir string) *dataset {
@@ -214,8 +214,8 @@ func readDataset(t *testing.T, dir string) *dataset {
 	return d
 }
 
-// countDeliveries counts the followers of each pin's author and interests. An author who follows an interest gets the
-// pin, too, and never sees it.
+// countDeliveries counts the followers of each pin's author and interests. An author who follows an interest receives
+// the own pin, too, and never sees it.
 func countDeliveries(follows, pins iter.Seq[schemas.Line]) int {
 	followers := map[schemas.ID]int{}
 	for line := range follows {
@@ -233,7 +233,7 @@ func countDeliveries(follows, pins iter.Seq[schemas.Line]) int {
 	return n
 }
 
-// generated writes a set of the Last.fm shape.
+// generated writes a dataset with the shape of Last.fm.
 func generated(t *testing.T, scale float64) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -243,7 +243,7 @@ func generated(t *testing.T, scale float64) string {
 	return dir
 }
 
-// lastfmDir is where the real files are: LASTFM_DIR, else beside the project.
+// lastfmDir returns the directory of the real files: LASTFM_DIR, or one next to the project.
 func lastfmDir(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("LASTFM_DIR")
@@ -270,10 +270,10 @@ func (s *started) importSet(d *dataset) {
 	}
 }
 
-// hasAll says whether every delivery is counted in this process.
+// hasAll reports whether this process counts every delivery.
 func (s *started) hasAll() bool { return s.broker != nil }
 
-// everyCap is above the supply of every pool of the sets here.
+// everyCap is larger than every pool of the datasets here.
 const everyCap = 100_000
 
 func TestProductOfAGeneratedSet(t *testing.T) {
@@ -281,14 +281,14 @@ func TestProductOfAGeneratedSet(t *testing.T) {
 	testProduct(t, generated(t, 0.03))
 }
 
-// Nobody is delivered to: everything is merged from the slots when it is read. The rest of the pipeline must not tell.
+// Nothing is delivered: reads merge everything from the slots. The rest of the pipeline must behave the same.
 func TestPulledProductOfAGeneratedSet(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.02))
 	d.deliveries = 0
 	cfg := testConfig(t.TempDir())
 	cfg.Pools.Cap, cfg.FeedStore.MaxFeed, cfg.Fanout.PullAbove, cfg.Fanout.Recents = everyCap, everyCap, 0, 10_000
-	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // a pulled pin has the weight of its edge now, brute force knows of none
+	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // a pulled pin has the present weight of its edge; brute force has no weights
 	s := start(t, cfg)
 	s.importSet(d)
 	s.checkPools(d, everyCap)
@@ -308,8 +308,8 @@ func TestProductOfLastfm(t *testing.T) {
 	testProduct(t, lastfmDir(t))
 }
 
-// testProduct imports a set, with a cap above all supply and with the default one, and compares everything that can be
-// asked with brute force: one of its own each time, because visits tell it what was shown.
+// testProduct imports a dataset, with a cap above all pools and with the default one, and compares every answer with
+// brute force. Each case computes its own, because visits change it.
 func testProduct(t *testing.T, dir string) {
 	for name, limit := range map[string]int{"cap above all supply": everyCap, "default cap": DefaultConfig().Pools.Cap} {
 		t.Run(name, func(t *testing.T) {
@@ -332,7 +332,7 @@ func testProduct(t *testing.T, dir string) {
 	}
 }
 
-// checkCapWasMet holds that some pool had more than it keeps.
+// checkCapWasMet checks that some pool had more candidates than it keeps.
 func (s *started) checkCapWasMet() {
 	s.t.Helper()
 	for _, g := range s.groups {
@@ -367,7 +367,7 @@ func (s *started) checkPools(d *dataset, limit int) {
 	s.t.Logf("%d candidates of %d users compared", checked, len(d.users))
 }
 
-// door is a running product as others meet it.
+// door is a running product as seen by clients.
 type door struct {
 	t    *testing.T
 	base string // http://host:port
@@ -453,8 +453,8 @@ func actionsOf(v any) []string {
 	return out
 }
 
-// checkItems compares what all members did to pins. Counts move in steps of five minutes, and the window ends now: the
-// set's last action is long past or just now, so pins are compared whose actions are all inside of the window.
+// checkItems compares the counts of pins over all users. Counts move in steps of five minutes, and the window ends now.
+// The dataset's last action is long ago or just now, so the test compares pins whose actions are all within the window.
 func (s door) checkItems(d *dataset) {
 	s.t.Helper()
 	var pins []schemas.PinID
@@ -506,7 +506,7 @@ func (s *started) checkLists(d *dataset) {
 	}
 }
 
-// checkVisits reads feeds until nothing new is left, plain ones to their end.
+// checkVisits reads feeds until nothing is new, and plain ones to their end.
 func (s door) checkVisits(d *dataset, limit int) {
 	s.t.Helper()
 	client := &http.Client{Timeout: 2 * patience}
@@ -523,7 +523,7 @@ func (s door) checkVisits(d *dataset, limit int) {
 	}
 }
 
-// checkNothingWasLost asks the status for what must not happen with good events.
+// checkNothingWasLost checks the status for effects that valid events must not have.
 func (s *started) checkNothingWasLost() {
 	s.t.Helper()
 	for _, g := range s.groups {

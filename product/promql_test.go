@@ -14,14 +14,13 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// sample is a series at two moments: at the beginning of every window that an expression looks at, and now. NaN: it was not
-// there.
+// sample is a series at two times: at the start of every window of an expression, and now. NaN: it did not exist.
 type sample struct {
 	labels  map[string]string
 	was, is float64
 }
 
-// vector is what an expression comes to. A number is one sample without labels.
+// vector is the result of an expression. A number is one sample without labels.
 type vector []sample
 
 // world is every sample, by metric.
@@ -29,8 +28,9 @@ type world map[string]vector
 
 var gone = math.NaN()
 
-// expression evaluates what of PromQL the alerts are written in, as it reads it. It is no Prometheus: there are no moments
-// between the two, counters are not reset, every rate has a window of five minutes, a quantile is the bound of its bucket.
+// expression evaluates the part of PromQL that the alerts use, while it parses it. It differs from Prometheus: there
+// are no times between the two, counters are not reset, every rate has a window of five minutes, and a quantile is the
+// upper bound of its bucket.
 type expression struct {
 	t     *testing.T
 	world world
@@ -39,7 +39,7 @@ type expression struct {
 
 var word = regexp.MustCompile(`"[^"]*"|=~|!~|!=|==|[\w.:]+|\S`)
 
-// eval returns what an expression says of a world.
+// eval evaluates an expression in a world.
 func (w world) eval(t *testing.T, expr string) vector {
 	t.Helper()
 	e := &expression{t, w, word.FindAllString(expr, -1)}
@@ -67,7 +67,7 @@ func (e *expression) next() string {
 	return w
 }
 
-// took takes the next word if it is one of some.
+// took consumes the next word if it is one of any.
 func (e *expression) took(any ...string) string {
 	if slices.Contains(any, e.peek()) {
 		return e.next()
@@ -82,7 +82,7 @@ func (e *expression) must(want string) {
 	}
 }
 
-// list reads what stands in parentheses, or braces.
+// list reads a list in parentheses or braces.
 func (e *expression) list(open, end string) (words []string) {
 	e.must(open)
 	for e.took(end) == "" {
@@ -127,7 +127,7 @@ func (e *expression) comparison() vector {
 	})
 }
 
-// number is that of a scalar, NaN if there is none: nothing compares with it.
+// number returns the value of a scalar, or NaN, which equals nothing.
 func (v vector) number() float64 {
 	if len(v) != 1 {
 		return gone
@@ -144,7 +144,7 @@ func (e *expression) product() vector {
 	return v
 }
 
-// each has f of every sample; NaN: it is left out.
+// each applies f to every sample and drops results that are NaN.
 func (v vector) each(f func(sample) float64) (all vector) {
 	for _, s := range v {
 		if s.is = f(s); !math.IsNaN(s.is) {
@@ -195,7 +195,7 @@ func (e *expression) aggregate(how string) (all vector) {
 	return all
 }
 
-// window is the seconds in the window of a rate.
+// window is the length of a rate's window in seconds.
 const window = 300
 
 func (e *expression) call(name string) (v vector) {
@@ -218,7 +218,7 @@ func (e *expression) call(name string) (v vector) {
 		q := e.union().number()
 		e.must(",")
 		v = quantile(e.t, q, e.union())
-	case "label_replace": // to a label that was not there
+	case "label_replace": // to a new label
 		v = e.union()
 		e.must(",")
 		label := strings.Trim(e.next(), `"`)
@@ -235,7 +235,7 @@ func (e *expression) call(name string) (v vector) {
 	return v
 }
 
-// quantile is that of the buckets of each histogram: the upper bound of the one that it is in.
+// quantile returns the quantile of each histogram: the upper bound of its bucket.
 func quantile(t *testing.T, q float64, buckets vector) (all vector) {
 	t.Helper()
 	type histogram struct{ bounds, counts []float64 }
@@ -341,7 +341,7 @@ func at(value string) float64 {
 	return n
 }
 
-// gathered adds what a process tells Prometheus now to what it told before; nil: nothing. Of histograms it is the count.
+// gathered adds the present metrics of a process to the previous ones; nil: none. For histograms it adds the count.
 func (w world) gathered(t *testing.T, from prometheus.Gatherer) world {
 	t.Helper()
 	families, err := from.Gather()

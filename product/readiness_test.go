@@ -43,7 +43,7 @@ func TestGroupsSayHowFarTheyAre(t *testing.T) {
 	}
 }
 
-// Before anything has run, every part is missing by name, and what is held whole is unread.
+// Before anything runs, every part is listed as missing by name, and the global tables are unread.
 func TestNothingIsReadyBeforeItRuns(t *testing.T) {
 	p, err := openProduct(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
 	if err != nil {
@@ -67,7 +67,7 @@ func TestNothingIsReadyBeforeItRuns(t *testing.T) {
 	}
 }
 
-// What runs says that it is ready, in a form that programs read.
+// A running product reports readiness in a machine-readable form.
 func TestReadinessIsReadByPrograms(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))

@@ -12,14 +12,14 @@ import (
 	"github.com/smartfeed/smartfeed/internal/config"
 )
 
-// step is a command of a document with what it shows that the command prints.
+// step is a command of a document with the output that the document shows.
 type step struct {
 	command string
-	want    []string // lines; … stands for anything
+	want    []string // lines; … stands for any text
 }
 
-// consoleSteps reads the console blocks of a document: a line that starts with "$ " is a command, those that start with
-// "> " go on with it, and those after it are what it prints.
+// consoleSteps reads the console blocks of a document. A line that starts with "$ " is a command, lines that start with
+// "> " continue it, and the lines after it are its output.
 func consoleSteps(t *testing.T, file string) []step {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -45,7 +45,7 @@ func consoleSteps(t *testing.T, file string) []step {
 	return steps
 }
 
-// TestReadme types every command of the README as it stands, against the demo product, on ports of its own.
+// TestReadme runs every command of the README as written, except for the ports, against the demo.
 func TestReadme(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
@@ -86,7 +86,7 @@ func (s step) check(t *testing.T, c *child) {
 	t.Logf("%s: %s", s.command, time.Since(began).Round(time.Millisecond))
 }
 
-// compare says which of the lines that the document shows are not among those printed.
+// compare reports the lines of the document that are not in the output.
 func (s step) compare(t *testing.T, printed string) {
 	t.Helper()
 	for _, want := range s.want {
@@ -97,7 +97,7 @@ func (s step) compare(t *testing.T, printed string) {
 	}
 }
 
-// needTools skips the test where a program is missing that a document's commands use.
+// needTools skips the test if a program is missing that a document's commands use.
 func needTools(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
@@ -107,7 +107,7 @@ func needTools(t *testing.T, tools ...string) {
 	}
 }
 
-// What documents say that people type and write into files is understood by the program as it is.
+// The program accepts the commands and files in the documents.
 func TestDocumentsAreUnderstood(t *testing.T) {
 	commands, files := 0, 0
 	for _, name := range []string{"README.md", "OPERATIONS.md", "SECURITY.md", "TUTORIAL.md", "ARCHITECTURE.md", "BENCHMARKS.md"} {

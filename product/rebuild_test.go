@@ -20,7 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/operate"
 )
 
-// poolsOf are the pools of some users, as they can be asked.
+// poolsOf returns the pools of some users, as the API shows them.
 func (s *started) poolsOf(users []schemas.UserID) map[string]*schemas.Pool {
 	s.t.Helper()
 	all := map[string]*schemas.Pool{}
@@ -36,7 +36,7 @@ func (s *started) poolsOf(users []schemas.UserID) map[string]*schemas.Pool {
 	return all
 }
 
-// rebuilt runs a rebuild and returns what it says.
+// rebuilt runs a rebuild and returns its result.
 func (s *started) rebuilt(args ...string) (done operate.Rebuilt) {
 	s.t.Helper()
 	out, err := s.run(append([]string{"rebuild", "--json", "--rate", "100000"}, args...)...)
@@ -49,7 +49,7 @@ func (s *started) rebuilt(args ...string) (done operate.Rebuilt) {
 	return done
 }
 
-// effect is how often a group here has had an effect.
+// effect returns how often a local group has had an effect.
 func (s *started) effect(group, name string) (n int64) {
 	for _, g := range s.groups {
 		if status := g.Status(); status.Group == group {
@@ -59,14 +59,13 @@ func (s *started) effect(group, name string) (n int64) {
 	return n
 }
 
-// A pool that is rebuilt is the pool that it was, without what was shown; with another cap it is what brute force makes
-// of that.
+// A rebuilt pool equals the previous one without the shown pins. With another cap it equals what brute force computes.
 func TestRebuiltPoolsAreAsTheyWere(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.02))
 	cfg := testConfig(t.TempDir())
 	cfg.Pools.Cap = 20
-	// What is brought again has the weight of its edge now, brute force knows of none.
+	// Redelivered pins have the present weight of their edge; brute force has no weights.
 	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}}
 	s := start(t, cfg)
 	s.importSet(d)
@@ -93,10 +92,10 @@ func TestRebuiltPoolsAreAsTheyWere(t *testing.T) {
 			t.Fatalf("pools after rebuild %v (-before +after):\n%.3000s", what, diff)
 		}
 	}
-	r.visit() // holds that nothing is new again
+	r.visit() // checks that nothing is new again
 }
 
-// A run of everybody that ends in the middle is resumed where it was.
+// An interrupted rebuild of all users resumes where it stopped.
 func TestRebuildIsResumed(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))

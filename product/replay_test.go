@@ -29,21 +29,22 @@ const (
 	replayCap     = 10
 )
 
-// replayConfig keeps few pins a followee, so that which of them are kept goes by the rules.
+// replayConfig keeps few pins per followee, so that the rules decide which ones are kept.
 func replayConfig(t *testing.T) Config {
 	cfg := testConfig(t.TempDir())
 	cfg.Pools.Cap, cfg.Fanout.Recents, cfg.Fanout.StepEdges = replayCap, 4*replayCap, 3
-	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // brute force knows no weights
+	cfg.Actors.Steps = actors.Steps{{From: math.Inf(-1), Weight: 1}} // brute force has no weights
 	return cfg
 }
 
-// gold is a rule of quality: one author in three has such pins.
+// gold is a quality rule: one author in three has such pins.
 func gold(factor float64) []objects.QualityRule {
 	return []objects.QualityRule{{Field: "attributes.tier", Equals: "gold", Factor: factor}}
 }
 
-// randomProduct is people who follow, block and leave one another, and the pins of authors over many days: some of a better
-// tier; with changes some moved, some deleted: beyond its cap a pool goes by the order in which these arrive.
+// randomProduct returns people who follow, unfollow and block each other, and the pins of authors over many days, some
+// of a better tier. With changes, some pins are moved and some deleted; the contents of a pool beyond its cap then
+// depend on the order of arrival.
 func randomProduct(seed uint64, pins int, changes bool) []map[string]any {
 	random := rand.New(rand.NewPCG(seed, 1))
 	begin := time.Now().Add(-40 * 24 * time.Hour)
@@ -98,15 +99,15 @@ func randomProduct(seed uint64, pins int, changes bool) []map[string]any {
 	return events
 }
 
-// edgesFirst publishes the edges, and when they have had their effect the pins: an unfollow or a block that comes after
-// pins it hides leaves a pool that has passed its cap with fewer than brute force has.
+// edgesFirst publishes the edges and, after they have been processed, the pins. If an unfollow or a block arrives after
+// pins that it hides, a pool beyond its cap has fewer candidates than brute force computes.
 func edgesFirst(publish func(...map[string]any), events []map[string]any) {
 	pins := slices.IndexFunc(events, func(e map[string]any) bool { return e["stream"] == "pins" })
 	publish(events[:pins]...)
 	publish(events[pins:]...)
 }
 
-// bruteForce is what these events come to by the rules of a configuration.
+// bruteForce computes the result of the events with the rules of a configuration.
 func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
 	t.Helper()
 	d := &dataset{product: oracle.New(oracle.Config{HalfLife: cfg.Fanout.HalfLife, Quality: func(e *schemas.PinEvent) float64 {
@@ -135,7 +136,7 @@ func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
 	return d
 }
 
-// replay runs the command and returns what it says.
+// replay runs the command and returns its result.
 func (s *started) replay(args ...string) (done replayed) {
 	s.t.Helper()
 	out, err := s.run(append([]string{"replay", "--json", "--rate", "100000", "--users", "100000", "--timeout", workedOff}, args...)...)
@@ -151,13 +152,13 @@ func (s *started) replay(args ...string) (done replayed) {
 	return done
 }
 
-// countedTopics hold what must not be said again by a replay.
+// countedTopics returns the topics to which a replay must write no duplicates.
 func countedTopics() []string {
 	return []string{topics.Impressions, topics.ItemFeatures, topics.ActionsJoined, topics.ActionsEnriched, topics.FeedEntries, topics.HotPins,
 		topics.Edges, topics.PinAttributes}
 }
 
-// said is how many records there are of what is counted.
+// said returns the number of records in the counted topics.
 func (s *started) said() map[string]int {
 	said := map[string]int{}
 	for _, topic := range countedTopics() {
@@ -170,7 +171,8 @@ func (s *started) said() map[string]int {
 	return said
 }
 
-// Published pins stand by changed rules after a replay, as brute force has them; before it, pools hold what they held.
+// After a replay, published pins are ranked by the changed rules, as brute force computes. Before it, pools keep their
+// contents.
 func TestReplayByOtherRules(t *testing.T) {
 	t.Parallel()
 	roomy := func(c *Config) { c.Pools.Cap, c.Fanout.Recents = 500, 1000 }
@@ -230,7 +232,7 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 		t.Errorf("said again (-before +after):\n%s", diff)
 	}
 	s.checkPools(bruteForce(t, changed, events), cfg.Pools.Cap)
-	r.visit() // holds that nothing is new again
+	r.visit() // checks that nothing is new again
 	r.applied()
 	s.saidOnce()
 	s.checkCards(changed, events)
@@ -243,7 +245,7 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	}
 }
 
-// checkCards holds that cards have the quality of now.
+// checkCards checks that cards have the present quality.
 func (s *started) checkCards(cfg Config, events []map[string]any) {
 	s.t.Helper()
 	qualities := map[schemas.PinID]float64{}
@@ -259,7 +261,7 @@ func (s *started) checkCards(cfg Config, events []map[string]any) {
 	}
 }
 
-// A run that ends in the middle goes on where it was; while a generation is being built another run is refused.
+// An interrupted run resumes where it stopped. While a generation is being built, another run is refused.
 func TestReplayIsResumedAndGivenUp(t *testing.T) {
 	t.Parallel()
 	cfg := replayConfig(t)
@@ -288,7 +290,7 @@ func TestReplayIsResumedAndGivenUp(t *testing.T) {
 	s.checkPools(bruteForce(t, cfg, events), replayCap)
 }
 
-// refusedOver holds that a command does not go on with what is being built, and names the one that does.
+// refusedOver checks that a command does not resume what another one builds, and names the other one.
 func (s *started) refusedOver(other string, args ...string) {
 	s.t.Helper()
 	if out, err := s.run(args...); err == nil || !strings.Contains(err.Error(), strconv.Quote("smartfeed "+other)+" goes on with it") {
@@ -296,7 +298,8 @@ func (s *started) refusedOver(other string, args ...string) {
 	}
 }
 
-// interrupted runs a replay of all until an effect was had so often, and holds that it says how it goes on.
+// interrupted runs a replay of all until an effect has happened a number of times, and checks that the error says how
+// to resume.
 func (s *started) interrupted(group, effect string, times int64, args ...string) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -315,8 +318,8 @@ func (s *started) interrupted(group, effect string, times int64, args ...string)
 	}
 }
 
-// The program is killed while the log is worked off again, while the generation is built, and at the cut-over; the command is
-// started again each time.
+// The program is killed while the log is processed again, while the generation is built, and at the cut-over. The
+// command is restarted each time.
 func TestReplayKilledInTheMiddle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
@@ -375,10 +378,10 @@ func TestReplayKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// What goes on with a generation, and gives it up, is what its record says.
+// The record of a generation decides which command resumes or aborts it.
 func TestCommandsOverWhatIsBeingBuilt(t *testing.T) {
 	t.Parallel()
-	broker := startBroker(t) // nobody works, and generation 2 has no topics: whoever goes on waits for it, and ends
+	broker := startBroker(t) // no groups run, and generation 2 has no topics: a command that resumes it waits and ends
 	b, err := newBuilder(t.Context(), topics.Setup{Kafka: broker.Kafka(0), Registry: broker.RegistryURL()}, 1)
 	if err != nil {
 		t.Fatal(err)

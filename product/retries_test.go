@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// retryKinds asks how the dead letters stand, by kind.
+// retryKinds returns the state of the dead letters, by kind.
 func (s door) retryKinds() map[string]schemas.RetryKind {
 	s.t.Helper()
 	res, err := http.Get(s.base + "/v1/deadletters/kinds")
@@ -32,7 +32,7 @@ func (s door) retryKinds() map[string]schemas.RetryKind {
 	return kinds
 }
 
-// until polls how the dead letters stand.
+// until polls the state of the dead letters.
 func (s door) until(what string, cond func(map[string]schemas.RetryKind) bool) {
 	s.t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -50,8 +50,8 @@ func (s door) becomes(kind string, state schemas.RetryState) {
 	s.until(kind+" is "+string(state), func(kinds map[string]schemas.RetryKind) bool { return kinds[kind].States[state] == 1 })
 }
 
-// An action of a verb that is not configured is a dead letter. When the product is started again with the verb, it is
-// retried into effect by itself; a kind that is stopped waits until it may go.
+// An action with an unknown verb becomes a dead letter. After a restart with the verb configured, it is retried
+// automatically and processed. A stopped kind waits until it is resumed.
 func TestADeadLetterWhoseCauseGoesAwayHasItsEffect(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())

@@ -21,7 +21,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
-// startBroker runs a broker and a registry with every topic, as real ones stand beside the processes of the roles.
+// startBroker runs a broker and a registry with every topic, in place of external ones.
 func startBroker(t *testing.T) *embedded.Server {
 	t.Helper()
 	cfg := embedded.DefaultConfig()
@@ -42,7 +42,7 @@ func startBroker(t *testing.T) *embedded.Server {
 	return broker
 }
 
-// roleConfig is a process of its own on a broker.
+// roleConfig returns the configuration of a separate process on a broker.
 func roleConfig(t *testing.T, broker *embedded.Server) Config {
 	t.Helper()
 	cfg := testConfig(t.TempDir())
@@ -50,12 +50,12 @@ func roleConfig(t *testing.T, broker *embedded.Server) Config {
 	return cfg
 }
 
-// given has the ports that freeAddress has returned, or found taken.
+// given has the ports that freeAddress has returned, or found in use.
 var given sync.Map
 
-// freeAddress is one that nobody listens on at the moment, and that it has not returned before: who was given it may not listen
-// yet. Its port is below those that systems give to whoever asks for any, outgoing connections among them, which could take it
-// until it is listened on.
+// freeAddress returns an address on which no process listens and which it has not returned before: the receiver may not
+// listen yet. Its port is below the range of ephemeral ports, so that no outgoing connection can take it in the
+// meantime.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -73,7 +73,7 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
-// Two processes share the groups and a third answers; then one of the two leaves, and the other has all pools.
+// Two processes share the groups and a third answers. Then one of the two leaves, and the other has all pools.
 func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	d := readDataset(t, generated(t, 0.03))
@@ -103,8 +103,8 @@ func TestRolesInProcessesOfTheirOwn(t *testing.T) {
 	second.checkNothingWasLost()
 }
 
-// Of two processes that answer each knows the features and insights of everybody, and that somebody is gone; one whose
-// directory is lost knows all again.
+// Each of two serving processes knows the features and insights of all users, and which users are deleted. A process
+// that lost its directory reads everything again.
 func TestEveryServeKnowsEverybody(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)
@@ -143,7 +143,7 @@ func TestEveryServeKnowsEverybody(t *testing.T) {
 	}
 }
 
-// knows says whether a process knows what each of the users acted on, and how many did.
+// knows reports whether a process knows the actions of each of the users, and the number of active ones.
 func (s *started) knows(users []string, active int) bool {
 	s.t.Helper()
 	for _, user := range users {
@@ -154,7 +154,7 @@ func (s *started) knows(users []string, active int) bool {
 	return strings.Contains(s.door().get("/v1/insights/xd28s"), fmt.Sprintf(`"users":%d`, active))
 }
 
-// interestsOf is the feature interests_24h of a user, as it is answered.
+// interestsOf returns the feature interests_24h of a user, as answered.
 func (s *started) interestsOf(user string) string {
 	s.t.Helper()
 	res, err := http.Post(s.url("/v1/features"), "application/json", strings.NewReader(`{"features":["interests_24h"],"users":["`+user+`"]}`))
@@ -175,7 +175,7 @@ func (s *started) interestsOf(user string) string {
 	return text.String()
 }
 
-// partitions counts those of a group that run here.
+// partitions returns the number of a group's partitions that run here.
 func (s *started) partitions(group string) int {
 	for _, g := range s.groups {
 		if st := g.Status(); st.Group == group {
@@ -185,7 +185,7 @@ func (s *started) partitions(group string) int {
 	return 0
 }
 
-// awaitPools returns when the pools of all users can be asked.
+// awaitPools returns when the pools of all users can be read.
 func (s *started) awaitPools(users []schemas.UserID) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
@@ -208,7 +208,7 @@ func TestRolesSayWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  []string
 		says  string
-		usage bool // wrong usage, and not a failure
+		usage bool // wrong usage instead of a failure
 	}{
 		"no such group":       {append([]string{"process", "feeds"}, flags("4", "127.0.0.1:1", t.TempDir())...), `there is no group "feeds", but objects`, true},
 		"named twice":         {append([]string{"process", "pools", "pools"}, flags("4", "127.0.0.1:1", t.TempDir())...), "named twice", true},

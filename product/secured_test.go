@@ -28,8 +28,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// The variables with the addresses of a Kafka broker, a registry and a Cassandra node that want TLS and a login, as
-// .ci/services starts kafka-secured, registry-secured and cassandra-secured, and with the directory of their certificates.
+// The variables with the addresses of a Kafka broker, a registry and a Cassandra node that require TLS and a login, as
+// .ci/services starts kafka-secured, registry-secured and cassandra-secured, and with the directory of their
+// certificates.
 const (
 	realSecured          = "SMARTFEED_TEST_KAFKA_SECURED"
 	realSecuredRegistry  = "SMARTFEED_TEST_REGISTRY_SECURED"
@@ -37,7 +38,7 @@ const (
 	realCertificates     = "SMARTFEED_TEST_CERTIFICATES"
 )
 
-// securedFile writes the configuration of a product of which everything is secured; more is added to it.
+// securedFile writes the configuration of a product whose connections are all secured, followed by more.
 func securedFile(t *testing.T, more string) string {
 	t.Helper()
 	kafka, registry := os.Getenv(realSecured), os.Getenv(realSecuredRegistry)
@@ -60,7 +61,7 @@ partitions: 4
 	return file
 }
 
-// Topics are made, groups run, and one event goes through to a feed, every connection over TLS and as somebody.
+// Topics are created, groups run, and an event reaches a feed, with TLS and a login on every connection.
 func TestRealSecuredProduct(t *testing.T) {
 	file := securedFile(t, "")
 	command := func(args ...string) string {
@@ -108,8 +109,8 @@ func TestRealSecuredProduct(t *testing.T) {
 	}
 }
 
-// Each role does its work as a user of its own that is allowed what "topics acls" prints for it, and in the feed store what
-// OPERATIONS.md says, and nothing else; one that lacks something ends at its start and names it.
+// Each role works as its own user with only the permissions that "topics acls" prints for it, and in the feed store
+// those of OPERATIONS.md. A role that lacks a permission stops at its start and names it.
 func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 	g := newGuarded(t)
 	for _, role := range topics.Roles() {
@@ -145,7 +146,7 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 	if answer, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(answer), `"pin:`+g.run+`"`) || !strings.Contains(string(answer), `"degraded":[]`) {
 		t.Errorf("the feed: %s, %v, want pin:%s, and nothing missing", answer, err, g.run)
 	}
-	g.as(topics.RoleOperate, "wait", "--timeout", workedOff) // what the visit had to say
+	g.as(topics.RoleOperate, "wait", "--timeout", workedOff) // the result of the visit
 	g.checkFrozen()
 	g.takeAway(topics.RoleProcess, topics.Deliveries)
 	_, err = openProduct(t.Context(), g.config(topics.RoleProcess), slog.New(slog.NewTextHandler(t.Output(), nil)), processing(topics.RowGroups()))
@@ -160,13 +161,13 @@ func TestRealSecuredRolesNeedNoMore(t *testing.T) {
 	}
 }
 
-// guarded is a product of which every role is a user of its own, named after the role and the run, of Kafka and of the feed
-// store.
+// guarded is a product in which every role has its own user in Kafka and in the feed store, named after the role and
+// the run.
 type guarded struct {
 	t         *testing.T
 	file, run string
 	keyspace  string
-	cluster   cassandra.Cluster // as somebody who may do everything
+	cluster   cassandra.Cluster // as a user with all permissions
 }
 
 func newGuarded(t *testing.T) *guarded {
@@ -179,7 +180,7 @@ func newGuarded(t *testing.T) *guarded {
 	g.keyspace = "smartfeed_" + g.run
 	g.cluster.Hosts, g.cluster.Replicas = []string{at}, 1
 	g.cluster.TLS = secure.TLS{Enabled: true, Certificates: secure.Certificates{CAFile: ca}}
-	g.cluster.Login = secure.Login{User: "cassandra", Password: "cassandra"} // whom a new cluster knows
+	g.cluster.Login = secure.Login{User: "cassandra", Password: "cassandra"} // the default user of a new cluster
 	g.file = securedFile(t, fmt.Sprintf(`feed_store:
   cassandra:
     keyspace: %s
@@ -193,7 +194,7 @@ func newGuarded(t *testing.T) *guarded {
 	return g
 }
 
-// checkFrozen holds what the feed store has, asked as who serves, against the one visit there was.
+// checkFrozen compares the feed store, read as the serving role, with the only visit.
 func (g *guarded) checkFrozen() {
 	g.t.Helper()
 	cfg := g.config(topics.RoleServe).FeedStore
@@ -232,7 +233,7 @@ func openStore(t *testing.T, name string, cfg cassandra.Config, at cassandra.Clu
 	return s
 }
 
-// grant allows a role's user something in the feed store.
+// grant grants permissions in the feed store to a role's user.
 func (g *guarded) grant(role string, permissions ...string) {
 	g.t.Helper()
 	for _, p := range permissions {
@@ -242,7 +243,7 @@ func (g *guarded) grant(role string, permissions ...string) {
 
 func (g *guarded) user(role string) string { return role + "-" + g.run }
 
-// config is that of a role; of none: of a user that may do everything.
+// config returns the configuration of a role; "" is a user with all permissions.
 func (g *guarded) config(role string) Config {
 	g.t.Helper()
 	cfg := testConfig(g.t.TempDir())
@@ -300,7 +301,8 @@ func (g *guarded) admin() *kadm.Client {
 	return adm
 }
 
-// admit makes a role's user, and allows it what the command prints; who operates may make keyspaces, too.
+// admit creates a role's user with the permissions that the command prints. The user of operate may also create
+// keyspaces.
 func (g *guarded) admit(role string) {
 	g.t.Helper()
 	adm, name := g.admin(), g.user(role)
@@ -310,12 +312,12 @@ func (g *guarded) admit(role string) {
 	}
 	cassandratest.Do(g.t, g.cluster, fmt.Sprintf("CREATE ROLE %q WITH PASSWORD = '%s' AND LOGIN = true", name, securetest.Literal))
 	if role == topics.RoleOperate {
-		cassandratest.Do(g.t, g.cluster, fmt.Sprintf("GRANT CREATE ON ALL KEYSPACES TO %q", name)) // and so all on the one it makes
+		cassandratest.Do(g.t, g.cluster, fmt.Sprintf("GRANT CREATE ON ALL KEYSPACES TO %q", name)) // and thus has all permissions on the one it creates
 	}
 	allow(g.t, adm, g.as("", "topics", "acls", role, "--principal", "User:"+name))
 }
 
-// allow has brokers allow what "topics acls" has printed.
+// allow creates the ACLs that "topics acls" has printed.
 func allow(t *testing.T, adm *kadm.Client, printed string) {
 	t.Helper()
 	for line := range strings.Lines(printed) {
@@ -329,7 +331,7 @@ func allow(t *testing.T, adm *kadm.Client, printed string) {
 	}
 }
 
-// parseACL understands what kafka-acls.sh does.
+// parseACL parses the arguments of kafka-acls.sh.
 func parseACL(t *testing.T, args []string) *kadm.ACLBuilder {
 	t.Helper()
 	flags := pflag.NewFlagSet("kafka-acls.sh", pflag.ContinueOnError)
@@ -365,7 +367,7 @@ func parseACL(t *testing.T, args []string) *kadm.ACLBuilder {
 	return b.ResourcePatternType(p).Operations(ops...)
 }
 
-// takeAway removes what a role is allowed on a topic.
+// takeAway removes a role's permissions on a topic.
 func (g *guarded) takeAway(role, topic string) {
 	g.t.Helper()
 	b := kadm.NewACLs().Allow("User:" + g.user(role)).AllowHosts().Topics(topic).ResourcePatternType(kadm.ACLPatternLiteral).Operations(kadm.OpAny)
@@ -375,7 +377,8 @@ func (g *guarded) takeAway(role, topic string) {
 	}
 }
 
-// wrongPassword starts a role with another password in the environment: it ends, says why, and does not repeat it.
+// wrongPassword starts a role with a wrong password in the environment. It stops, says why, and does not repeat the
+// password.
 func wrongPassword(t *testing.T, file, name, says string) {
 	const wrong = "battery-staple"
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -389,7 +392,7 @@ func wrongPassword(t *testing.T, file, name, says string) {
 	}
 }
 
-// A secret that is set is in nothing that the commands about the configuration print.
+// A configured secret is in no output of the commands about the configuration.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	const secret = "correct-horse"
 	var environ []string

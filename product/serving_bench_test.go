@@ -18,7 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// The numbers of serving, everything but who asks in one process. `make bench-serving` runs them.
+// Benchmarks of serving, with everything except the clients in one process. `make bench-serving` runs them.
 const (
 	servingUsers   = 500
 	servingAuthors = 12
@@ -26,11 +26,13 @@ const (
 	servingFor     = 4 * time.Second
 )
 
-// BenchmarkServing asks for pages beside a bare handler over the same rows, for visits, and for three times what there is
-// capacity for. Promised are 60 % of the bare handler's pages and 90 % of the peak at three times the capacity. It fails below half
-// of the one and two thirds of the other, where visits are fewer than one for fifty pages of the bare handler, and where a page
-// at half of the capacity takes more than five times what is promised and more than three times the bare handler's: each in the best
-// of three tries.
+// BenchmarkServing requests pages and compares with a bare handler over the same rows, requests visits, and generates
+// three times the capacity. The objectives are 60 % of the bare handler's pages, and 90 % of the peak at three times
+// the capacity.
+//
+// It fails below half of the first objective and two thirds of the second. It also fails with fewer than one visit per
+// fifty pages of the bare handler. And it fails if a page at half of the capacity takes more than five times the
+// objective and more than three times the bare handler's latency. Each is the best of three tries.
 func BenchmarkServing(b *testing.B) {
 	p := startBench(b)
 	p.fillFeeds()
@@ -53,14 +55,14 @@ func BenchmarkServing(b *testing.B) {
 	}
 }
 
-// beside is how many a second the product answers, and how many pages the bare handler in the same try.
+// beside is the throughput per second of the product, and of the bare handler in the same try.
 type beside struct{ bare, ours float64 }
 
-// servingTries is how often something is measured at most.
+// servingTries is the maximum number of measurements.
 const servingTries = 3
 
-// best measures until a bound is kept: a machine may be busy, but not in each try. It returns what came nearest to the bound;
-// missed says how many times too much that is, or too little: at most 1, and the bound is kept.
+// best measures until a bound is met, because a machine may be busy, but not in each try. It returns the measurement
+// that is closest to the bound. missed returns the factor by which the bound is missed; at most 1: it is met.
 func best[T any](b testing.TB, what string, measure func(try int) T, missed func(T) float64) T {
 	b.Helper()
 	found, tries := measure(0), 1
@@ -91,19 +93,20 @@ func TestBestOfThreeTries(t *testing.T) {
 	}
 }
 
-// capacityOf is how many a second are answered at an address when 16 connections ask again as soon as they were answered.
+// capacityOf returns the throughput per second at an address with 16 connections that send the next request after each
+// answer.
 func capacityOf(b *testing.B, address string, paths []string, lasting time.Duration) float64 {
 	b.Helper()
 	return load{Address: address, Paths: paths, Conns: 16, For: lasting}.ask(b).perSecond(http.StatusOK)
 }
 
-// slowest are the 99th percentiles of a page at a rate, and of the bare handler's at the same rate in the same try.
+// slowest is the 99th percentile of a page at a rate, and of the bare handler at the same rate in the same try.
 type slowest struct{ ours, bare time.Duration }
 
-// most is what a page may take.
+// most returns the maximum latency of a page.
 func (s slowest) most() time.Duration { return max(25*time.Millisecond, 3*s.bare) }
 
-// half asks for as many pages a second as are half of the capacity.
+// half requests pages at half of the capacity.
 func (p *benchProduct) half(b *testing.B, handler string, pages []string, rate int) {
 	b.Helper()
 	p99 := func(address string) time.Duration {
@@ -119,7 +122,7 @@ func (p *benchProduct) half(b *testing.B, handler string, pages []string, rate i
 	}
 }
 
-// visits asks for visits, and returns how many a second there were. A further try asks the bare handler for pages, too.
+// visits sends visits and returns their throughput per second. A further try also measures pages of the bare handler.
 func (p *benchProduct) visits(b *testing.B, handler string, pages []string, bare float64) float64 {
 	b.Helper()
 	got := best(b, "visits", func(try int) beside {
@@ -135,13 +138,13 @@ func (p *benchProduct) visits(b *testing.B, handler string, pages []string, bare
 	return got.ours
 }
 
-// overloaded is what came of asking for three times the capacity.
+// overloaded is the result of three times the capacity.
 type overloaded struct {
 	loaded
 	capacity float64
 }
 
-// overload asks for three times the capacity, which is measured anew for a further try.
+// overload generates three times the capacity, which is measured again for a further try.
 func (p *benchProduct) overload(b *testing.B, what string, paths []string, capacity float64) {
 	b.Helper()
 	l := best(b, what+" at three times the capacity", func(try int) overloaded {
@@ -159,8 +162,9 @@ func (p *benchProduct) overload(b *testing.B, what string, paths []string, capac
 		l.Codes, l.Seconds, l.Late, l.quantile(200, 0.5), l.quantile(200, 0.99), l.quantile(503, 0.5), l.quantile(503, 0.99), p.server.Bounds())
 }
 
-// overloadBare asks the bare handler for three times its capacity, and has it refuse at once what is more than our own
-// lets in: so much of how long a refusal takes is this machine, which makes, takes and refuses requests on the same processors.
+// overloadBare generates three times the capacity of the bare handler, which rejects requests above the product's own
+// limit at once. This shows how much of a rejection's latency comes from the machine, which generates, accepts and
+// rejects requests on the same processors.
 func (p *benchProduct) overloadBare(b *testing.B, paths []string, capacity float64) {
 	b.Helper()
 	l := load{Address: p.bare(p.server.Bounds()["feed"]), Paths: paths, Conns: 400, Rate: int(3 * capacity), For: servingFor}.ask(b)
@@ -171,7 +175,7 @@ func (p *benchProduct) overloadBare(b *testing.B, paths []string, capacity float
 
 func servingUser(i int) schemas.UserID { return schemas.UserID(fmt.Sprint("user:reader-", i)) }
 
-// fillFeeds has everybody follow every author, and publishes pins.
+// fillFeeds makes everybody follow every author, and publishes pins.
 func (p *benchProduct) fillFeeds() {
 	now := time.Now()
 	var follows, pins []schemas.Line
@@ -204,7 +208,7 @@ func visitPaths() []string {
 	return paths
 }
 
-// pages are those after three visits of everybody.
+// pages returns the pages after three visits of each user.
 func (p *benchProduct) pages() []string {
 	paths := make([]string, servingUsers)
 	for u := range paths {
@@ -227,7 +231,7 @@ func (p *benchProduct) pages() []string {
 	return paths
 }
 
-// rowsOfAPage reads the second page of a user's frozen feed.
+// rowsOfAPage reads the second page of a user's materialized feed.
 func (p *benchProduct) rowsOfAPage(ctx context.Context, user schemas.UserID) ([]byte, error) {
 	entries, _, err := p.store.Page(ctx, user, 51, 25)
 	if err != nil || len(entries) != 25 {
@@ -257,8 +261,8 @@ func (p *benchProduct) rowsOfAPage(ctx context.Context, user schemas.UserID) ([]
 	return json.Marshal(page)
 }
 
-// bare is a handler that reads the rows that a page is made of and writes them, and nothing else: entries, the cards of the
-// pins, the edges to their authors, whether these are gone. It refuses what is more than so many at a time.
+// bare is a handler that only reads and writes the rows of a page: entries, the cards of the pins, the edges to their
+// authors, and whether the authors are deleted. It rejects requests above most in flight.
 func (p *benchProduct) bare(most int) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

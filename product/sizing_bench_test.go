@@ -16,25 +16,25 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// The shape that BenchmarkSizing measures with.
+// The data of BenchmarkSizing.
 const (
 	sizingReaders   = 1000
 	sizingAuthors   = 200
 	sizingFollowed  = 20 // authors of each reader: every author has a hundred followers
 	sizingPins      = 1000
 	sizingActions   = 20_000
-	sizingOffered   = 10 // candidates of a record
+	sizingOffered   = 10 // candidates in a record
 	sizingVisits    = 2  // of each reader
 	sizingFollowers = sizingReaders * sizingFollowed / sizingAuthors
 )
 
 // sized is what a product has written and used so far.
 type sized struct {
-	kept    int64 // bytes of topics that are kept for ever
+	kept    int64 // bytes of topics that are kept forever
 	tables  int64 // of compacted topics, before compaction
-	passing int64 // of topics whose records go after a while
+	passing int64 // of topics with a retention time
 	feed    int64 // of the embedded feed store, not yet compressed
-	actions int64 // of the embedded feature store, likewise
+	actions int64 // of the embedded feature store, not yet compressed
 	cpu     time.Duration
 }
 
@@ -55,7 +55,7 @@ func (p *benchProduct) sized() (s sized) {
 	return s
 }
 
-// bytesBelow adds up the files of directories of the product.
+// bytesBelow returns the total size of files in directories of the product.
 func (p *benchProduct) bytesBelow(path ...string) (n int64) {
 	dirs, err := filepath.Glob(filepath.Join(append([]string{p.cfg.Dir}, path...)...))
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *benchProduct) bytesBelow(path ...string) (n int64) {
 	return n
 }
 
-// measured does something n times over, and reports what one of it costs.
+// measured runs do, which performs something n times, and reports the cost of one.
 func (p *benchProduct) measured(b *testing.B, unit string, n int, do func()) {
 	before := p.sized()
 	do()
@@ -99,8 +99,8 @@ func (p *benchProduct) send(lines []schemas.Line) {
 	}
 }
 
-// BenchmarkSizing tells what one follow, pin, delivery, candidate, action and visit takes of each topic and store, and of
-// the processors, everything in one process. OPERATIONS.md computes with it.
+// BenchmarkSizing reports what a follow, pin, delivery, candidate, action and visit costs in each topic and store, and
+// in CPU time, with everything in one process. OPERATIONS.md uses the results.
 func BenchmarkSizing(b *testing.B) {
 	p := startBench(b)
 	reader := func(i int) schemas.UserID { return schemas.UserID(fmt.Sprint("user:reader-", i%sizingReaders)) }

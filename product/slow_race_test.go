@@ -2,5 +2,5 @@
 
 package product
 
-// slowly is how many times as long everything takes under the race detector, where it is watched.
+// slowly is the slowdown by the race detector.
 const slowly = 8

@@ -2,5 +2,5 @@
 
 package product
 
-// slowly is how many times as long everything takes as in the program.
+// slowly is the slowdown compared with the program.
 const slowly = 1

@@ -14,7 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// What only the broker knows is left out when it does not answer, and the rest is told all the same.
+// If the broker does not respond, the status omits what only the broker knows.
 func TestStatusWithoutTheBroker(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
@@ -48,7 +48,7 @@ func TestStatusWithoutTheBroker(t *testing.T) {
 	}
 }
 
-// refusing are brokers on which one topic may not be described: they refuse what is asked of it and others whole.
+// refusing is brokers on which one topic may not be described: a request with it and other topics fails as a whole.
 type refusing struct{ topic string }
 
 func (r refusing) Ends(_ context.Context, names ...string) (topics.Offsets, error) {
@@ -62,7 +62,7 @@ func (r refusing) Ends(_ context.Context, names ...string) (topics.Offsets, erro
 	return ends, nil
 }
 
-// A group of whose inputs one may not be asked about is without a lag and named, and the others have theirs.
+// A group with an input that may not be described has no lag and is named. The others have theirs.
 func TestLagThatMayNotBeAskedFor(t *testing.T) {
 	t.Parallel()
 	applied := func(group string, inputs ...string) groupStatus {
@@ -88,7 +88,7 @@ func TestLagThatMayNotBeAskedFor(t *testing.T) {
 	}
 }
 
-// A process without groups has a list of none.
+// The status of a process without groups has an empty list.
 func TestStatusOfNoGroups(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))

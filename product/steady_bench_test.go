@@ -8,18 +8,18 @@ import (
 	"github.com/smartfeed/smartfeed/internal/measure"
 )
 
-// A process that answers for six minutes, in which its caches and memtables fill, and then for five, and what it may hold more of
-// at their end than at their beginning.
+// A process answers for six minutes, in which its caches and memtables fill, and then for five minutes, and how much
+// its memory may grow in these.
 const (
 	steadyWarm  = 12
 	steadyParts = 10
 	steadyPart  = 30 * time.Second
-	steadyRate  = 1000 // a second: pages, and a visit for each thirty
+	steadyRate  = 1000 // per second: pages, and a visit for every thirty
 	steadyMore  = 0.1
 )
 
-// BenchmarkSteady answers pages and visits for five minutes, and fails when it holds more memory at their end than at their
-// beginning, but for a tenth.
+// BenchmarkSteady answers pages and visits for five minutes. It fails if the memory grows by more than a tenth in that
+// time.
 func BenchmarkSteady(b *testing.B) {
 	p := startBench(b)
 	p.fillFeeds()

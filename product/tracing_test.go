@@ -12,7 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/otlp/otlptest"
 )
 
-// The trace and span of a caller, as its header has them.
+// The trace and span of a caller, as in its header.
 const (
 	callersTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	callersSpan  = "00f067aa0ba902b7"
@@ -24,7 +24,7 @@ type traced struct {
 	collector *otlptest.Collector
 }
 
-// startTraced starts a product that traces what callers say, and of the rest a share.
+// startTraced starts a product that follows the callers' sampling decision, and samples a share of the rest.
 func startTraced(t *testing.T, share float64) traced {
 	t.Helper()
 	collector := otlptest.New(t)
@@ -33,7 +33,7 @@ func startTraced(t *testing.T, share float64) traced {
 	return traced{start(t, cfg), collector}
 }
 
-// send makes a request in a caller's trace, recorded or not, and returns the answer's body.
+// send sends a request in a caller's trace, sampled or not, and returns the response's body.
 func (s traced) send(method, path, body, trace string, recorded bool) (status int, answer string) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url(path), strings.NewReader(body))
@@ -68,7 +68,7 @@ func (s traced) publish(recorded bool, line string) {
 	}
 }
 
-// settled waits until everything published has had its effect.
+// settled waits until everything published has been processed.
 func (s traced) settled() {
 	s.t.Helper()
 	if _, err := s.run("wait", "--timeout", workedOff); err != nil {
@@ -76,7 +76,7 @@ func (s traced) settled() {
 	}
 }
 
-// nameOf is a span's, with the group that a record was worked off by.
+// nameOf returns the name of a span, with the group if it processed a record.
 func nameOf(span otlptest.Span) string {
 	if group := span.Attributes["messaging.consumer.group.name"]; group != "" {
 		return group + ": " + span.Name
@@ -84,7 +84,7 @@ func nameOf(span otlptest.Span) string {
 	return span.Name
 }
 
-// until waits for spans of these names in a trace, and returns all that the trace has then.
+// until waits for spans with these names in a trace, and returns all spans of the trace.
 func (s traced) until(trace string, names ...string) (spans []otlptest.Span) {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -105,7 +105,7 @@ func (s traced) until(trace string, names ...string) (spans []otlptest.Span) {
 	}
 }
 
-// connected checks that every span is below another one of its trace, or the caller's.
+// connected checks that the parent of every span is another span of its trace, or the caller's.
 func connected(t *testing.T, spans []otlptest.Span) {
 	t.Helper()
 	known := map[string]bool{callersSpan: true}
@@ -122,7 +122,7 @@ func connected(t *testing.T, spans []otlptest.Span) {
 	}
 }
 
-// path returns the names from the caller down to the first span of a name.
+// path returns the names from the caller down to the first span with a name.
 func path(spans []otlptest.Span, to string) (names []string) {
 	byID := map[string]otlptest.Span{}
 	at := ""
@@ -143,7 +143,7 @@ func path(spans []otlptest.Span, to string) (names []string) {
 const follow = `{"stream":"follows","id":"f-%d","time":%d,"actor":"user:ada","verb":"follow","object":"user:bob"}`
 const create = `{"stream":"pins","id":"p-%d","time":%d,"actor":"user:bob","verb":"create","object":"pin:%[1]d","title":"a pin"}`
 
-// One event that is traced is one trace, from the request to the pool; what is not, is none.
+// A sampled event has one trace, from the request to the pool. An event that is not sampled has none.
 func TestTraceGoesFromPublishToPoolToPage(t *testing.T) {
 	s := startTraced(t, 0)
 	now := time.Now().UnixMicro()
@@ -186,7 +186,8 @@ func TestTraceGoesFromPublishToPoolToPage(t *testing.T) {
 	}
 }
 
-// What begins here is traced by chance, once: what a producer of Kafka publishes, too, whoever works it off.
+// The sampling decision for a new trace is made once, for events from Kafka producers, too, whichever group processes
+// them.
 func TestTracesBeginByChance(t *testing.T) {
 	s := startTraced(t, 1)
 	now := time.Now().UnixMicro()

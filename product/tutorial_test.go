@@ -14,10 +14,11 @@ import (
 	"time"
 )
 
-// stepMark ends what one command of a session prints.
+// stepMark ends the output of one command of a session.
 const stepMark = "\x01 end of step "
 
-// TestTutorial types the tutorial into one shell, as it stands but for the ports, and compares what each command prints.
+// TestTutorial runs the tutorial in one shell, as written except for the ports, and compares the output of each
+// command.
 func TestTutorial(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: not with -short")
@@ -50,7 +51,7 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// typed runs a script in a shell, in the project's directory, and returns what it printed. Whatever it started ends
+// typed runs a script in a shell, in the project's directory, and returns its output. Processes that it started end
 // with it.
 func typed(t *testing.T, script string, environ ...string) (string, error) {
 	t.Helper()
